@@ -1,0 +1,107 @@
+"""Checks the datasets that a config names, before anything is built."""
+import json
+import os
+import os.path as osp
+
+#: What a COCO file must hold for training: its lists and their keys.
+COCO_KEYS = dict(
+    images={'id', 'file_name', 'height', 'width'},
+    annotations={'image_id', 'category_id', 'bbox'},
+    categories={'id', 'name'})
+
+
+def check_datasets(cfg, names: tuple) -> None:
+    """Check that the local files of a config's datasets are there and fit.
+
+    Remote storage (``backend_args``) and datasets without ``data_root`` or
+    ``ann_file`` are left to the library.
+
+    Args:
+        cfg (Config): a config of mmdet or mmpretrain.
+        names (tuple[str]): the data loaders, e.g. ``('train_dataloader', )``.
+
+    Raises:
+        FileNotFoundError: if a folder or an annotation file is missing.
+        ValueError: if an annotation file is not COCO or names images that
+            are absent.
+    """
+    for name in names:
+        loader = cfg.get(name)
+        if loader and isinstance(loader.get('dataset'), dict):
+            for key, dataset in _leaves(f'{name}.dataset', loader['dataset']):
+                _check_dataset(key, dataset)
+
+
+def _leaves(key: str, dataset: dict):
+    """The innermost datasets of ConcatDataset, RepeatDataset and the like."""
+    if isinstance(dataset.get('datasets'), (list, tuple)):
+        for i, part in enumerate(dataset['datasets']):
+            yield from _leaves(f'{key}.datasets[{i}]', part)
+    elif isinstance(dataset.get('dataset'), dict):
+        yield from _leaves(f'{key}.dataset', dataset['dataset'])
+    else:
+        yield key, dataset
+
+
+def _check_dataset(key: str, dataset: dict) -> None:
+    root = dataset.get('data_root') or ''
+    if dataset.get('backend_args') or '://' in root:
+        return
+    if root and not _downloads(dataset):
+        _require(osp.isdir(root), f'{key}.data_root', root, 'a folder')
+    if 'Coco' not in str(dataset.get('type')) or not dataset.get('ann_file'):
+        return
+    path = _join(root, dataset['ann_file'])
+    _require(osp.isfile(path), f'{key}.ann_file', path, 'a COCO JSON file')
+    images = _coco_images(key, path)
+    folder = _join(root, dict(dataset.get('data_prefix') or {}).get('img', ''))
+    _require(osp.isdir(folder), f'{key}.data_prefix.img', folder, 'a folder')
+    _check_images(key, path, folder, images)
+
+
+def _downloads(dataset: dict) -> bool:
+    """CIFAR, MNIST and the like make their folder themselves."""
+    return 'data_root' in dataset and not (
+        dataset.get('ann_file') or dataset.get('data_prefix')
+        or 'Coco' in str(dataset.get('type')))
+
+
+def _join(root: str, path: str) -> str:
+    return path if osp.isabs(path) else osp.join(root, path)
+
+
+def _require(found: bool, key: str, path: str, what: str) -> None:
+    if not found:
+        raise FileNotFoundError(
+            f'{key}: {path} does not exist; expected {what}. Change it in '
+            'the config or with --cfg-options')
+
+
+def _coco_images(key: str, path: str) -> list:
+    try:
+        with open(path) as file:
+            content = json.load(file)
+    except ValueError as error:
+        raise ValueError(f'{key}.ann_file: {path} is not JSON: {error}'
+                         ) from None
+    for name, keys in COCO_KEYS.items():
+        rows = content.get(name) if isinstance(content, dict) else None
+        if not isinstance(rows, list) or (rows and not keys <= set(rows[0])):
+            raise ValueError(
+                f'{key}.ann_file: {path} is not a COCO file: expected a list '
+                f'"{name}" of objects with {sorted(keys)}')
+    return content['images']
+
+
+def _check_images(key: str, path: str, folder: str, images: list) -> None:
+    present = {entry.name for entry in os.scandir(folder)}
+    absent = [
+        image['file_name'] for image in images
+        if image['file_name'] not in present
+        and not osp.isfile(osp.join(folder, image['file_name']))
+    ]
+    if absent:
+        shown = ', '.join(absent[:5]) + (', ...' if len(absent) > 5 else '')
+        raise ValueError(
+            f'{key}: {path} names {len(absent)} of {len(images)} images that '
+            f'are not in {folder}: {shown}; check data_prefix.img')

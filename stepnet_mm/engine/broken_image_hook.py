@@ -1,0 +1,41 @@
+"""Reports the images that training skipped."""
+from collections import Counter
+
+from mmengine import dist
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+
+from ..datasets.loading import broken_images
+
+
+@HOOKS.register_module()
+class BrokenImageHook(Hook):
+    """Log how many unreadable images were skipped, and which.
+
+    The images are skipped by :class:`~stepnet_mm.datasets.LoadIntactImageFromFile`
+    in the worker processes; this gathers their counts after every epoch and
+    at the end of training.
+    """
+    priority = 'LOW'
+
+    def __init__(self):
+        self._seen = {}
+
+    def before_train(self, runner) -> None:
+        self._seen = {}
+
+    def after_train_epoch(self, runner, metrics=None) -> None:
+        self._report(runner)
+
+    def after_train(self, runner) -> None:
+        self._report(runner)
+
+    def _report(self, runner) -> None:
+        counts = sum(dist.all_gather_object(broken_images()), Counter())
+        if counts != self._seen:
+            self._seen = counts
+            named = ', '.join(f'{path} ({n}x)'
+                              for path, n in sorted(counts.items()))
+            runner.logger.warning(
+                f'{len(counts)} unreadable images were skipped in training '
+                f'so far, {sum(counts.values())} times in all: {named}')

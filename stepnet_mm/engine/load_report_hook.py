@@ -1,0 +1,128 @@
+"""Says what a checkpoint set, and refuses one that does not fit."""
+import functools
+import re
+from typing import Sequence
+
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+from torch import nn
+
+from ..steps import StepSize
+
+
+@HOOKS.register_module()
+class LoadReportHook(Hook):
+    """Report every load of weights, and stop where something is amiss.
+
+    Covers ``init_cfg=dict(type='Pretrained')`` of any module, ``load_from``
+    and resume. mmengine only logs a warning when keys do not match, so a
+    backbone that was not loaded goes unnoticed. Here new keys may only be
+    those of step-size modules and heads, unused keys of the source only its
+    classifier's; anything else, a shape mismatch too, is an error.
+
+    Args:
+        allow_new (Sequence[str]): regular expressions of further keys that
+            the source may lack, searched in the key.
+        allow_unused (Sequence[str]): regular expressions of further keys of
+            the source that may stay unused.
+
+    Raises:
+        ValueError: while loading, with the keys' names.
+    """
+    # After EMAHook, which copies the model and must not copy these hooks.
+    priority = 'LOW'
+
+    def __init__(self,
+                 allow_new: Sequence[str] = (),
+                 allow_unused: Sequence[str] = ()):
+        # A head is any part of the model that is named so.
+        self.allow_new = [r'head\w*\.', 'num_batches_tracked$', *allow_new]
+        self.allow_unused = [r'^fc\.', 'num_batches_tracked$', *allow_unused]
+        self._handles = []
+        self._reports = []
+
+    def before_run(self, runner) -> None:
+        """Listen to whatever is loaded from here to the start."""
+        self._handles = [
+            module._register_load_state_dict_pre_hook(
+                functools.partial(self._on_load, runner.logger, name, module))
+            for name, module in runner.model.named_modules()
+        ]
+
+    def before_train(self, runner) -> None:
+        if not self._reports:
+            runner.logger.info('LoadReportHook: nothing was loaded, all '
+                               'weights are at their start')
+        self._stop()
+
+    def before_test(self, runner) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _on_load(self, logger, name, module, state_dict, prefix, *_) -> None:
+        if prefix:  # a part of a load that was reported at its root
+            return
+        report = load_report(module, state_dict)
+        self._reports.append(report)
+        self._check(name or type(module).__name__, report)
+        logger.info(f'LoadReportHook: {name or type(module).__name__}: '
+                    f'{_summary(report)}')
+
+    def _check(self, name: str, report: dict) -> None:
+        bad = dict(
+            missing=_not_allowed(report['new'], self.allow_new),
+            unused=_not_allowed(report['unused'], self.allow_unused),
+            mismatched=report['mismatched'])
+        if any(bad.values()):
+            found = '; '.join(f'{kind}: {", ".join(keys)}'
+                              for kind, keys in bad.items() if keys)
+            raise ValueError(
+                f'the checkpoint does not fit {name}: {found}. Expected new '
+                'keys in step modules and heads only, and unused ones in the '
+                "source's fc only; check init_cfg.checkpoint or load_from, "
+                'or name them in LoadReportHook(allow_new=[...], '
+                'allow_unused=[...])')
+
+
+def load_report(module: nn.Module, state_dict: dict) -> dict:
+    """Compare a state dict with the module that takes it.
+
+    Returns:
+        dict: lists of keys. ``loaded``; ``step``, keys of step-size modules
+        that the source lacks; ``new``, all others that it lacks; ``unused``,
+        keys that the module lacks; ``mismatched``, with both shapes.
+    """
+    own = module.state_dict()
+    in_step = tuple(
+        f'{name}.' if name else '' for name, child in module.named_modules()
+        if isinstance(child, StepSize))
+    missing = [key for key in own if key not in state_dict]
+    mismatched = [
+        f'{key} (source {tuple(state_dict[key].shape)}, model '
+        f'{tuple(value.shape)})' for key, value in own.items()
+        if key in state_dict and state_dict[key].shape != value.shape
+    ]
+    return dict(
+        loaded=[key for key in own if key in state_dict],
+        step=[key for key in missing if key.startswith(in_step)],
+        new=[key for key in missing if not key.startswith(in_step)],
+        unused=[key for key in state_dict if key not in own],
+        mismatched=mismatched)
+
+
+def _not_allowed(keys: list, patterns: list) -> list:
+    return [k for k in keys if not any(re.search(p, k) for p in patterns)]
+
+
+def _summary(report: dict) -> str:
+    parts = [f'{len(report["loaded"])} keys loaded']
+    for kind, text in (('step', 'new in step modules'), ('new', 'other new'),
+                       ('unused', 'unused in the source')):
+        if report[kind]:
+            parts.append(f'{len(report[kind])} {text} '
+                         f'({", ".join(report[kind])})')
+    return '; '.join(parts)

@@ -1,0 +1,156 @@
+"""One loader for every checkpoint: weights only, with an allow-list.
+
+mmengine 0.10.7 unpickles a checkpoint in full where torch lets it, and
+onedl's 0.10.12 falls back to doing so: a malicious file runs its code. This
+loader takes the place of theirs for local paths and for every remote prefix.
+"""
+import contextlib
+import functools
+import io
+import os
+import os.path as osp
+import re
+
+import numpy as np
+import torch
+from mmengine.logging import HistoryBuffer
+from mmengine.optim import OneCycleParamScheduler
+from mmengine.runner.checkpoint import CheckpointLoader
+
+_NUMPY_NAMES = ('numpy.core.multiarray', 'numpy._core.multiarray')
+
+
+class UnsafeCheckpointError(RuntimeError):
+    """A checkpoint refers to an object that is not on the allow-list."""
+
+
+def register_safe_loaders() -> None:
+    """Take the place of all of mmengine's checkpoint loaders."""
+    for prefix, loader in list(CheckpointLoader._schemes.items()):
+        if getattr(loader, 'weights_only', False):
+            continue
+        safe = load_from_local if prefix == '' else _safe_remote(loader)
+        CheckpointLoader.register_scheme(prefix, safe, force=True)
+
+
+def load_from_local(filename: str, map_location=None) -> dict:
+    """Load a local checkpoint with ``weights_only=True`` and the allow-list.
+
+    Args:
+        filename (str): its path.
+        map_location: as for :func:`torch.load`.
+
+    Returns:
+        dict: the checkpoint.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        UnsafeCheckpointError: if it names an object not on the allow-list;
+            the object is neither imported nor called.
+        ValueError: if it cannot be read as a checkpoint.
+    """
+    path = osp.expanduser(filename)
+    if not osp.isfile(path):
+        raise FileNotFoundError(
+            f'checkpoint {filename} does not exist; check load_from, '
+            'init_cfg.checkpoint or --resume')
+    return _read(lambda: torch.load(
+        path, map_location=map_location, weights_only=True), filename)
+
+
+load_from_local.weights_only = True
+
+
+def _safe_remote(loader):
+    """A remote loader under which every torch.load is weights-only."""
+
+    @functools.wraps(loader)  # mmengine logs the name
+    def load(filename, map_location=None):
+        return _read(lambda: loader(filename, map_location=map_location),
+                     filename)
+
+    load.weights_only = True
+    return load
+
+
+def _read(read, filename: str) -> dict:
+    with _forced_weights_only(), _allowed():
+        try:
+            return read()
+        except Exception as error:
+            _explain(error, filename)
+            raise
+
+
+def _explain(error: Exception, filename: str) -> None:
+    found = re.search(r'(?:GLOBAL|reduce for unrecognized function|'
+                      r'Unsupported class) ([\w.]+)', str(error))
+    if found:
+        raise UnsafeCheckpointError(
+            f'checkpoint {filename} was refused: it refers to '
+            f'{found.group(1)}, which is no part of weights or of a training '
+            'state; nothing of it was run. If you trust its source, '
+            're-save its state_dict alone') from None
+    unreadable = (EOFError, RuntimeError, ValueError, KeyError)
+    if osp.isfile(osp.expanduser(filename)) and (
+            isinstance(error, unreadable)
+            or type(error).__name__ == 'UnpicklingError'):
+        reason = str(error).splitlines()[0] if str(error) else type(error)
+        raise ValueError(
+            f'checkpoint {filename} cannot be read (it is cut off, or not a '
+            f'torch checkpoint): {reason}') from None
+
+
+@contextlib.contextmanager
+def _forced_weights_only():
+    """Have torch force weights_only, whatever a caller inside asks for."""
+    name = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD'
+    before = os.environ.get(name)
+    os.environ[name] = '1'
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _allowed():
+    safe_globals = getattr(torch.serialization, 'safe_globals', None)
+    if safe_globals is None:  # torch < 2.5: plain weights only
+        return contextlib.nullcontext()
+    return safe_globals(_allow_list())
+
+
+@functools.lru_cache(None)
+def _allow_list() -> list:
+    """What mmengine's own checkpoints hold beside tensors."""
+    core = getattr(np, '_core', None) or np.core
+    scalar = core.multiarray.scalar
+    reconstruct = core.multiarray._reconstruct
+    dtypes = [type(np.dtype(t)) for t in ('f8', 'i8', 'u4')]
+    # getattr: the scheduler's pickled reference to its own method.
+    allowed = [
+        np.ndarray, np.dtype, *dtypes, HistoryBuffer, getattr,
+        OneCycleParamScheduler
+    ]
+    if not _takes_names():
+        return allowed + [scalar, reconstruct]
+    # A file written under numpy 1 names them otherwise than numpy 2 does.
+    return allowed + [(f, f'{module}.{f.__name__}')
+                      for f in (scalar, reconstruct)
+                      for module in _NUMPY_NAMES]
+
+
+def _takes_names() -> bool:
+    """Whether this torch's allow-list takes (object, name) pairs."""
+    buffer = io.BytesIO()
+    torch.save({}, buffer)
+    buffer.seek(0)
+    try:
+        with torch.serialization.safe_globals([(dict, 'probe.dict')]):
+            torch.load(buffer, weights_only=True)
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,41 @@
+"""The step backbones in mmdet's registry, with mmdet's arguments."""
+from mmdet.models.backbones.resnet import BasicBlock, Bottleneck, ResNet
+from mmdet.models.backbones.resnext import ResNeXt
+from mmdet.registry import MODELS
+
+from .backbone import StepBackbone
+
+PLUGIN_KEYS = {'cfg', 'position', 'stages'}
+
+
+class _StepBackbone(StepBackbone):
+    plain_blocks = (BasicBlock, Bottleneck)
+
+    def __init__(self, *args, plugins=None, **kwargs):
+        # mmdet ignores a key it does not know, so a misspelt `stages` would
+        # silently put the plugin everywhere.
+        for plugin in plugins or ():
+            unknown = set(plugin) - PLUGIN_KEYS
+            if unknown or not {'cfg', 'position'} <= set(plugin):
+                raise ValueError(
+                    'backbone.plugins: expected dicts of cfg, position and '
+                    f'(optional) stages, got the keys {sorted(plugin)}')
+        super().__init__(*args, plugins=plugins, **kwargs)
+
+
+@MODELS.register_module()
+class StepResNet(_StepBackbone, ResNet):
+    """ResNet of mmdet with step sizes, R-18/34/50/101/152.
+
+    Takes the arguments of :class:`mmdet.models.ResNet` and, beside them,
+    ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+    """
+
+
+@MODELS.register_module()
+class StepResNeXt(_StepBackbone, ResNeXt):
+    """ResNeXt of mmdet with step sizes, R-50/101/152.
+
+    Takes the arguments of :class:`mmdet.models.ResNeXt` and, beside them,
+    ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+    """

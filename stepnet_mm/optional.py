@@ -1,0 +1,31 @@
+"""Guarded imports of the modules that bind to one mm library."""
+import importlib
+import importlib.util
+import warnings
+
+
+def import_binding(module: str, library: str) -> bool:
+    """Import ``module``, which needs ``library``.
+
+    An absent library is skipped silently: either one alone is enough. One
+    that is there but fails to import, for any reason, is skipped with a
+    warning that carries its message.
+
+    Args:
+        module (str): absolute name of the binding module.
+        library (str): the library's import name.
+
+    Returns:
+        bool: whether the binding is there.
+    """
+    if importlib.util.find_spec(library) is None:
+        return False
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        warnings.warn(
+            f'{library} is installed but does not import, so {module} is '
+            f'left out: {type(error).__name__}: {error}',
+            stacklevel=2)
+        return False
+    return True

@@ -1,0 +1,118 @@
+"""StepNet's adaptor (Fig. 4b, Eq. 12, Appendix F)."""
+import math
+
+import torch
+from mmcv.cnn import build_norm_layer
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+
+from .base import StepSize
+from .pooling import global_mean, norm_of_pooled
+
+#: σ(-1), the step size at the start with the published w = 0 and b = -1.
+PUBLISHED_STEP = 1 / (1 + math.e)
+
+INPUTS = ('both', 'current', 'next', 'difference')
+
+
+@MODELS.register_module()
+class StepAdaptor(StepSize):
+    r"""Step size from both adjacent states, Eq. 12.
+
+    .. math:: x_t + f \otimes \tilde F(x_t + f, x_t)
+
+    GAP of x_t and of the coarse x_{t+1} = x_t + f, a 1x1 group convolution
+    with C groups, BatchNorm, IE (w ⊗ z + b) and a sigmoid (Fig. 4b,
+    Appendix F); 6C parameters, 5C for one input. Pooling is linear,
+    GAP(x_t + f) = GAP(x_t) + GAP(f), so x_{t+1} is never built.
+
+    The gate is ``max_step * sigmoid(IE)`` with ``max_step = max(1, 2 *
+    init_step)`` and b such that it starts at ``init_step``: up to one half
+    the published bare sigmoid, beyond it one that starts in its middle, where
+    its slope is largest. At ``init_step=1`` it is ``2 * sigmoid(0)``, exactly
+    1 in every precision. ``max_step`` is a buffer, so a checkpoint keeps it.
+
+    Args:
+        channels (int): C.
+        inputs (str): what the adaptor sees (Table 4): ``'both'``,
+            ``'current'`` (x_t), ``'next'`` (x_{t+1}) or ``'difference'``
+            (f). Defaults to ``'both'``.
+        init_step (float): the step size at the start, in (0, 1]. Defaults to
+            σ(-1) = 0.2689, as published. With 1 a pretrained network keeps
+            its features.
+        norm_cfg (dict, optional): norm layer. Defaults to BatchNorm.
+
+    Raises:
+        ValueError: on an unknown ``inputs``, an ``init_step`` outside (0, 1],
+            or when used as a plugin (``in_channels``), where x_t is not seen.
+    """
+    default_blocks = 'identity'
+
+    def __init__(self,
+                 channels: int = None,
+                 inputs: str = 'both',
+                 init_step: float = PUBLISHED_STEP,
+                 norm_cfg: dict = None,
+                 in_channels: int = None):
+        super().__init__()
+        if in_channels is not None or channels is None:
+            raise ValueError(
+                'StepAdaptor looks at x_t and f, and a plugin (in_channels) '
+                'sees f alone: take it out of backbone.plugins and write '
+                "backbone=dict(type='StepResNet', "
+                "step=dict(type='StepAdaptor'))")
+        if inputs not in INPUTS:
+            raise ValueError(f'backbone.step.inputs: got {inputs!r}, '
+                             f'expected one of {INPUTS}')
+        if not 0 < init_step <= 1:
+            raise ValueError(f'backbone.step.init_step: got {init_step}, '
+                             'expected a number in (0, 1]')
+        self.channels = channels
+        self.inputs = inputs
+        self.init_step = init_step
+        self.needs_identity = inputs != 'difference'
+        max_step = max(1., 2. * init_step)
+        self.register_buffer('max_step', torch.tensor(max_step))
+        # A bare parameter: as elementwise arithmetic the group convolution
+        # costs a fraction of a Conv2d call on (N, 2C, 1, 1).
+        columns = 2 if inputs == 'both' else 1
+        self.conv_weight = nn.Parameter(torch.empty(channels, columns))
+        self.norm = build_norm_layer(norm_cfg or dict(type='BN'), channels)[1]
+        self.ie_weight = nn.Parameter(torch.empty(channels))
+        self.ie_bias = nn.Parameter(torch.empty(channels))
+        self.init_weights()
+
+    def init_weights(self) -> None:
+        """The published starts: w = 0 and b for ``init_step``."""
+        # nn.Conv2d's own start for a fan-in of `columns`.
+        bound = self.conv_weight.size(1)**-0.5
+        nn.init.uniform_(self.conv_weight, -bound, bound)
+        self.norm.reset_parameters()
+        nn.init.zeros_(self.ie_weight)
+        share = self.init_step / max(1., 2. * self.init_step)
+        nn.init.constant_(self.ie_bias, math.log(share / (1 - share)))
+
+    def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
+        """Δt of shape (N, C, 1, 1), in (0, max_step)."""
+        z = norm_of_pooled(self.norm, self._mix(identity, residual))
+        w, b = self.ie_weight, self.ie_bias
+        ie = w[:, None, None] * z + b[:, None, None]
+        return self.max_step * ie.sigmoid()
+
+    def _mix(self, identity: Tensor, residual: Tensor) -> Tensor:
+        """Pool and convolve the inputs: 2 x (N, C, H, W) -> (N, C, 1, 1)."""
+        first, last = self.conv_weight[:, 0], self.conv_weight[:, -1]
+        first, last = first[:, None, None], last[:, None, None]
+        if self.inputs == 'difference':
+            return first * global_mean(residual)
+        current = global_mean(identity)
+        if self.inputs == 'current':
+            return first * current
+        following = current + global_mean(residual)
+        if self.inputs == 'next':
+            return first * following
+        return first * current + last * following
+
+    def extra_repr(self) -> str:
+        return (f'{self.channels}, inputs={self.inputs!r}, '
+                f'init_step={self.init_step:.4g}')

@@ -1,0 +1,111 @@
+"""The one contract of all attention here: attention is a step size.
+
+A residual block is x_{t+1} = x_t + f(x_t) * Δt. A module that computes Δt is
+a step-size module, whether it looks at f alone (Eq. 7: SE, ECA, ...) or at
+both states (Eq. 12: StepAdaptor), so every comparison runs the same code.
+"""
+import inspect
+
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+
+
+class StepSize(nn.Module):
+    """Base of the step-size modules.
+
+    A subclass takes the channel count as its first argument, defines
+    :meth:`step_size`, and sets its starts in :meth:`init_weights`, which its
+    constructor calls too.
+
+    Attributes:
+        needs_identity (bool): whether Δt depends on x_t. Where it does not,
+            the module also works on f alone.
+        default_blocks (str): the ``step_blocks`` that a backbone uses when
+            its config names none, ``'identity'`` or ``'all'``.
+        init_step (float | None): the step size at the start, where it is the
+            same for every input.
+        loaded (bool): whether a checkpoint has set all parameters.
+    """
+    needs_identity = False
+    default_blocks = 'all'
+    init_step = None
+    loaded = False
+
+    def __init__(self):
+        super().__init__()
+        # Δt passes through here, for whoever wants to hook onto it.
+        self.delta = nn.Identity()
+
+    def forward(self, *states: Tensor) -> Tensor:
+        """Scale a residual by its step size.
+
+        Args:
+            *states (Tensor): ``(identity, residual)``, x_t and f of one
+                shape (N, C, H, W); or ``(residual, )`` alone for a module
+                that does not need x_t.
+
+        Returns:
+            Tensor: f ⊗ Δt, shape and dtype of the residual.
+        """
+        identity, residual = states if len(states) == 2 else (None, *states)
+        if identity is None and self.needs_identity:
+            raise ValueError(
+                f'{type(self).__name__} needs x_t beside the residual: call '
+                'it as step(identity, residual), or set it as backbone.step')
+        step = self.delta(self.step_size(identity, residual))
+        return residual * step.to(residual.dtype)
+
+    def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
+        """Δt for x_t and f; must broadcast to (N, C, H, W)."""
+        raise NotImplementedError
+
+    def init_weights(self) -> None:
+        """Set the parameters to their starts."""
+        raise NotImplementedError
+
+    def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        self.loaded = all(prefix + name in state_dict
+                          for name, _ in self.named_parameters())
+
+
+def build_step(cfg, channels: int) -> StepSize:
+    """Build a step-size module for a block of ``channels`` channels.
+
+    Args:
+        cfg (dict | str): its config, or its type alone.
+        channels (int): C.
+
+    Raises:
+        ValueError: if the type is unknown or no step-size module.
+    """
+    cfg = dict(cfg) if isinstance(cfg, dict) else dict(type=cfg)
+    name = cfg.pop('type', None)
+    cls = _step_class(name)
+    if cls is None:
+        raise ValueError(
+            f'backbone.step.type: got {name!r}, expected one of '
+            f'{step_types()}; modules of your own must be subclasses of '
+            'stepnet_mm.steps.StepSize and be registered in '
+            'mmengine.registry.MODELS')
+    return cls(channels, **cfg)
+
+
+def step_types() -> list:
+    """Names of the registered step-size modules."""
+    return sorted(name for name, cls in MODELS.module_dict.items()
+                  if inspect.isclass(cls) and issubclass(cls, StepSize))
+
+
+def default_blocks(cfg) -> str:
+    """The ``step_blocks`` that a step config stands for by itself."""
+    name = cfg.get('type') if isinstance(cfg, dict) else cfg
+    return getattr(_step_class(name), 'default_blocks', 'all')
+
+
+def _step_class(name):
+    if isinstance(name, str):
+        with MODELS.switch_scope_and_registry(None) as registry:
+            name = registry.get(name)
+    ok = inspect.isclass(name) and issubclass(name, StepSize)
+    return name if ok else None

@@ -1,0 +1,87 @@
+"""Neural Stiffness Index (NSI), Eq. 4 of the StepNet paper.
+
+Index legend: N samples, C channels, H x W space.
+"""
+import torch
+from torch import Tensor
+
+
+def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
+    r"""NSI of each sample, :math:`\|(x_{t+1}-x_t)/\Delta t\|_2 / \|x_t\|_2`.
+
+    Eq. 4. 0/0 is 0 and x/0 is inf; an inf or NaN among the values gives inf,
+    so that nothing that comes out is ever NaN.
+
+    Args:
+        x_t (Tensor): states, shape (N, ...).
+        x_next (Tensor): next states, the sum before any activation, the
+            shape of ``x_t``.
+        step (float | Tensor): step size Δt; a tensor of shape (N,) holds one
+            for each sample, any other must broadcast to ``x_t``.
+
+    Returns:
+        Tensor: shape (N,), no unit, float32 or wider.
+
+    Raises:
+        ValueError: if the shapes of ``x_t`` and ``x_next`` differ or hold no
+            sample axis, or ``step`` does not broadcast to them.
+    """
+    if x_t.ndim == 0 or x_t.shape != x_next.shape:
+        raise ValueError('x_t and x_next: expected two tensors of one shape '
+                         f'(N, ...), got {tuple(x_t.shape)} and '
+                         f'{tuple(x_next.shape)}')
+    difference = _wide(x_next) - _wide(x_t)
+    velocity = _divide(difference, _align(step, difference))
+    return norm_ratio(sample_norm(velocity), sample_norm(x_t))
+
+
+def sample_norm(x: Tensor) -> Tensor:
+    """2-norm of each sample, accumulated in float32 or wider.
+
+    Args:
+        x (Tensor): shape (N, ...), any floating dtype.
+
+    Returns:
+        Tensor: shape (N,).
+    """
+    axes = tuple(range(1, x.ndim))
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    if not axes:
+        return x.to(dtype).abs()
+    return torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
+
+
+def norm_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    """Ratio of norms with 0/0 = 0, x/0 = inf, and inf for inf or NaN.
+
+    Args:
+        numerator (Tensor): norms >= 0, any shape.
+        denominator (Tensor): norms >= 0, the same shape.
+
+    Returns:
+        Tensor: the same shape, in [0, inf], never NaN.
+    """
+    ratio = _divide(numerator, denominator)
+    finite = torch.isfinite(numerator) & torch.isfinite(denominator)
+    return ratio.masked_fill(~finite | torch.isnan(ratio), torch.inf)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _divide(a: Tensor, b: Tensor) -> Tensor:
+    return torch.where((a == 0) & (b == 0), torch.zeros_like(a), a / b)
+
+
+def _align(step, like: Tensor) -> Tensor:
+    step = torch.as_tensor(step, dtype=like.dtype, device=like.device)
+    if step.shape == like.shape[:1]:
+        step = step.reshape(-1, *[1] * (like.ndim - 1))
+    try:
+        return step.expand_as(like)
+    except RuntimeError:
+        raise ValueError(
+            f'step: expected a number, shape ({len(like)},) or one that '
+            f'broadcasts to {tuple(like.shape)}, got {tuple(step.shape)}'
+        ) from None

@@ -1,0 +1,59 @@
+"""Stiffness of ordinary differential equations (§2.1.2 of the paper)."""
+import torch
+from torch import Tensor
+
+from .nsi import norm_ratio, sample_norm
+
+
+def stiffness_index(jacobian: Tensor) -> Tensor:
+    r"""SI, :math:`\max_i |\mathrm{Re}\,\lambda_i(J)|` (§2.1.2).
+
+    Args:
+        jacobian (Tensor): shape (..., n, n), real or complex.
+
+    Returns:
+        Tensor: shape (...), in 1 / time.
+
+    Raises:
+        ValueError: if the last two axes are not square.
+    """
+    if jacobian.ndim < 2 or jacobian.shape[-1] != jacobian.shape[-2]:
+        raise ValueError('jacobian: expected (..., n, n), got '
+                         f'{tuple(jacobian.shape)}')
+    return torch.linalg.eigvals(jacobian).real.abs().amax(-1)
+
+
+def stiffness_aware_index(states: Tensor,
+                          times: Tensor,
+                          simplified: bool = False) -> Tensor:
+    r"""SAI of an observed trajectory, Eq. 3.
+
+    .. math:: \|(u_{i+1}-u_i)/(t_{i+1}-t_i)\|_2 / \|u_i\|_2
+
+    Args:
+        states (Tensor): shape (T, ...), the states u_i.
+        times (Tensor): shape (T,), strictly increasing.
+        simplified (bool): the simplified form of §2.1.2, the difference
+            quotient itself, without norms.
+
+    Returns:
+        Tensor: shape (T - 1,) in 1 / time; (T - 1, ...) if ``simplified``.
+        0/0 is 0, x/0 is inf.
+
+    Raises:
+        ValueError: on wrong shapes, or times that do not increase.
+    """
+    times = torch.as_tensor(times, dtype=states.dtype, device=states.device)
+    if states.ndim < 2 or times.shape != states.shape[:1] or len(times) < 2:
+        raise ValueError('expected states (T, ...) and times (T,) with '
+                         f'T >= 2, got {tuple(states.shape)} and '
+                         f'{tuple(times.shape)}')
+    gaps = times.diff()
+    if not (gaps > 0).all():
+        raise ValueError('times: expected strictly increasing values, got a '
+                         f'smallest gap of {gaps.min().item()}')
+    quotient = states.diff(dim=0) / gaps.reshape(-1, *[1] *
+                                                 (states.ndim - 1))
+    if simplified:
+        return quotient
+    return norm_ratio(sample_norm(quotient), sample_norm(states[:-1]))

@@ -1,0 +1,162 @@
+r"""Total Neural Stiffness (TNS), Eq. 5 of the StepNet paper, in closed form.
+
+Index legend: N samples, L measured blocks, S stages, M1 and M2 the relative
+and the absolute threshold of Eq. 5.
+
+One sample has stiffness of degree (M1, M2) when some block t of some stage s
+has NSI_t >= max(mu_s (1 + M1), M2), i.e. when (M1, M2) lies in the union of
+the rectangles [0, a_s] x [0, b_s] with b_s = max_t NSI_t and
+a_s = b_s / mu_s - 1. The double integral of Eq. 5 is the mean area of that
+union, a sum of S terms; a grid of thresholds (200 x 200 costs a hundred times
+more and is off by its spacing) was rejected.
+"""
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class StageSummary(NamedTuple):
+    """Mean and maximum NSI by stage; ``finite`` marks the valid samples."""
+    stages: Tensor  # (S,) the labels, ascending
+    mean: Tensor  # (N, S) mu_s, at most the maximum
+    maximum: Tensor  # (N, S) b_s
+    finite: Tensor  # (N,) bool
+
+
+def stage_summary(nsi: Tensor, stage: Tensor) -> StageSummary:
+    """Mean and maximum NSI of each sample in each stage, in float64.
+
+    Args:
+        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
+        stage (Tensor): shape (L,), the stage label of every column.
+
+    Returns:
+        StageSummary: stages (S,), mean (N, S), maximum (N, S) and finite
+        (N,). Rows that hold an inf or NaN keep it.
+
+    Raises:
+        ValueError: on wrong shapes, no column, or a negative NSI.
+    """
+    nsi, stage = _checked(nsi, stage)
+    stages = torch.unique(stage)
+    columns = [nsi[:, stage == s] for s in stages]
+    maximum = torch.stack([c.amax(1) for c in columns], 1)
+    mean = torch.stack([c.mean(1) for c in columns], 1)
+    return StageSummary(stages, torch.minimum(mean, maximum), maximum,
+                        torch.isfinite(nsi).all(1))
+
+
+def total_neural_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
+    """TNS of each sample in closed form; its mean is the TNS of Definition 2.
+
+    Args:
+        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
+        stage (Tensor): shape (L,), the stage label of every column.
+
+    Returns:
+        Tensor: shape (N,), float64, no unit; inf for a sample with an inf
+        or NaN, to be left out of a mean and counted.
+
+    Raises:
+        ValueError: on wrong shapes, no column, or a negative NSI.
+    """
+    _, mean, maximum, finite = stage_summary(nsi, stage)
+    area = _union_area(_excess(maximum, mean), maximum)
+    return area.masked_fill(~finite, torch.inf)
+
+
+def stiffness_survival(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
+    """δ(M1, M2) of Eq. 5, the share of samples that are stiff to a degree.
+
+    Args:
+        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
+        stage (Tensor): shape (L,), the stage label of every column.
+        m1 (Tensor | sequence): shape (A,), relative thresholds >= 0.
+        m2 (Tensor | sequence): shape (B,), absolute thresholds >= 0.
+
+    Returns:
+        Tensor: shape (A, B), float64, in [0, 1]. Samples with an inf or NaN
+        are left out.
+
+    Raises:
+        ValueError: on wrong shapes, a negative threshold, or no finite row.
+    """
+    _, mean, maximum, finite = stage_summary(nsi, stage)
+    mean, maximum = _some(mean[finite]), maximum[finite]
+    rows = []
+    for m in _thresholds('m1', m1, mean):
+        reached = torch.where(maximum >= mean * (1 + m), maximum, -1.)
+        best = reached.amax(1)  # (n,): the largest M2 that is satisfied
+        rows.append((best[:, None] >= _thresholds('m2', m2, mean)).double())
+    return torch.stack([row.mean(0) for row in rows])
+
+
+def stiffness_proportion(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
+    """p̂(M1, M2) of §3.1, the mean share of the L blocks that are stiff.
+
+    Args:
+        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
+        stage (Tensor): shape (L,), the stage label of every column.
+        m1 (Tensor | sequence): shape (A,), relative thresholds >= 0.
+        m2 (Tensor | sequence): shape (B,), absolute thresholds >= 0.
+
+    Returns:
+        Tensor: shape (A, B), float64, in [0, 1]. Samples with an inf or NaN
+        are left out.
+
+    Raises:
+        ValueError: on wrong shapes, a negative threshold, or no finite row.
+    """
+    nsi, stage = _checked(nsi, stage)
+    stages, mean, _, finite = stage_summary(nsi, stage)
+    nsi = _some(nsi[finite])
+    block_mean = mean[finite][:, torch.searchsorted(stages, stage)]
+    rows = []
+    for m in _thresholds('m1', m1, nsi):
+        reached = torch.where(nsi >= block_mean * (1 + m), nsi, -1.)
+        rows.append(
+            torch.stack([(reached >= b).double().mean()
+                         for b in _thresholds('m2', m2, nsi)]))
+    return torch.stack(rows)
+
+
+def _excess(maximum: Tensor, mean: Tensor) -> Tensor:
+    """a_s = b_s / mu_s - 1, at least 0, and 0 for a stage of zeros."""
+    ratio = maximum / mean.where(mean > 0, torch.ones_like(mean))
+    return (ratio - 1).clamp(min=0).where(mean > 0, torch.zeros_like(mean))
+
+
+def _union_area(a: Tensor, b: Tensor) -> Tensor:
+    """Area of the union over s of [0, a_s] x [0, b_s]; (N, S) -> (N,)."""
+    a, order = a.sort(dim=1, descending=True)
+    height = b.gather(1, order).cummax(1).values
+    narrower = torch.cat([a[:, 1:], torch.zeros_like(a[:, :1])], 1)
+    return ((a - narrower) * height).sum(1)
+
+
+def _checked(nsi, stage):
+    nsi = torch.as_tensor(nsi).double()
+    stage = torch.as_tensor(stage, device=nsi.device)
+    if nsi.ndim != 2 or stage.shape != nsi.shape[1:] or not len(stage):
+        raise ValueError('expected nsi (N, L) and stage (L,) with L >= 1, '
+                         f'got {tuple(nsi.shape)} and {tuple(stage.shape)}')
+    if (nsi < 0).any():
+        raise ValueError('nsi: expected values >= 0, got '
+                         f'{nsi[nsi < 0].min().item()}')
+    return nsi, stage
+
+
+def _thresholds(name, values, like: Tensor) -> Tensor:
+    values = torch.as_tensor(values, dtype=like.dtype, device=like.device)
+    if values.ndim != 1 or not (values >= 0).all():
+        raise ValueError(f'{name}: expected a 1-D list of thresholds >= 0, '
+                         f'got {values}')
+    return values
+
+
+def _some(rows: Tensor) -> Tensor:
+    if not len(rows):
+        raise ValueError('nsi: expected at least one sample without inf or '
+                         'NaN, got none')
+    return rows
