@@ -78,7 +78,8 @@ def _draw_image(i: int, size: int, rng):
     canvas = _background(size, rng)
     if i == 1:
         return canvas, []
-    kinds = rng.choice(list(DIAMETERS), p=(.35, .45, .2), size=rng.integers(2, 6))
+    kinds = rng.choice(
+        list(DIAMETERS), p=(.35, .45, .2), size=rng.integers(2, 6))
     objects = [_draw_object(canvas, kind, size, rng) for kind in kinds]
     if i == 2:
         objects.append(_draw_crowd(canvas, size, rng))
@@ -104,9 +105,10 @@ def _draw_object(canvas, kind: str, size: int, rng) -> dict:
 
 
 def _polygon(category: int, centre, radius: float, rng) -> np.ndarray:
-    """Corners of a shape, (K, 2) in px, turned by a random angle."""
+    """Corners of a shape, (K, 2) in px: upright, but for up to 15 degrees."""
     corners = (32, 4, 3)[category]
-    turn = rng.uniform(0, 2 * np.pi)
+    upright = (0, np.pi / 4, -np.pi / 2)[category]
+    turn = upright + np.deg2rad(rng.uniform(-15, 15))
     angles = turn + 2 * np.pi * np.arange(corners) / corners
     return centre + radius * np.stack([np.cos(angles), np.sin(angles)], 1)
 

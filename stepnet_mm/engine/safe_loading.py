@@ -126,9 +126,8 @@ def _allowed():
 @functools.lru_cache(None)
 def _allow_list() -> list:
     """What mmengine's own checkpoints hold beside tensors."""
-    core = getattr(np, '_core', None) or np.core
-    scalar = core.multiarray.scalar
-    reconstruct = core.multiarray._reconstruct
+    scalar = np.float64().__reduce__()[0]
+    reconstruct = np.zeros(0).__reduce__()[0]
     dtypes = [type(np.dtype(t)) for t in ('f8', 'i8', 'u4')]
     # getattr: the scheduler's pickled reference to its own method.
     allowed = [
@@ -146,11 +145,11 @@ def _allow_list() -> list:
 def _takes_names() -> bool:
     """Whether this torch's allow-list takes (object, name) pairs."""
     buffer = io.BytesIO()
-    torch.save({}, buffer)
+    torch.save(HistoryBuffer, buffer)
     buffer.seek(0)
+    name = f'{HistoryBuffer.__module__}.{HistoryBuffer.__name__}'
     try:
-        with torch.serialization.safe_globals([(dict, 'probe.dict')]):
-            torch.load(buffer, weights_only=True)
+        with torch.serialization.safe_globals([(HistoryBuffer, name)]):
+            return torch.load(buffer, weights_only=True) is HistoryBuffer
     except Exception:
         return False
-    return True

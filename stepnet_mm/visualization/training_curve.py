@@ -1,0 +1,91 @@
+"""TNS and NSI over the iterations of a training run."""
+import json
+import re
+from pathlib import Path
+
+GROUP = 'stiffness/'
+
+
+def read_stiffness_record(work_dir) -> list:
+    """Read what ``TNSHook`` wrote into a work dir's ``scalars.json``.
+
+    Args:
+        work_dir (str | Path): a work dir; of several runs in it the last
+            one that has a record is taken.
+
+    Returns:
+        list[dict]: one dict a measurement, in order: ``step``, the
+        iteration; ``tns``, ``nsi_stage1_mean``, ..., ``nonfinite``.
+
+    Raises:
+        FileNotFoundError: if no run in it has such a record.
+    """
+    for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json'))[::-1]:
+        lines = (json.loads(line) for line in path.read_text().splitlines())
+        rows = [_strip(line) for line in lines if f'{GROUP}nonfinite' in line]
+        if rows:
+            return rows
+    raise FileNotFoundError(
+        f'{work_dir}: no run in it has a stiffness record; expected '
+        '<run>/vis_data/scalars.json written with TNSHook and '
+        'LocalVisBackend')
+
+
+def plot_stiffness_curve(record: list, path, title: str = None) -> None:
+    """Draw TNS, and below it the NSI of each stage, over the iterations.
+
+    The band of a stage reaches from its mean to its maximum.
+
+    Args:
+        record (list[dict]): as :func:`read_stiffness_record` returns it.
+        path (str | Path): the picture to write.
+        title (str, optional): heading.
+    """
+    import matplotlib
+    matplotlib.use('Agg')
+    import matplotlib.pyplot as plt
+    figure, (upper, lower) = plt.subplots(
+        2, 1, sharex=True, figsize=(7, 6), layout='constrained')
+    steps, tns = _series(record, 'tns')
+    upper.plot(steps, tns, marker='o', markersize=3, color='black')
+    upper.set_ylabel('TNS (Eq. 5)')
+    upper.set_ylim(bottom=0)
+    upper.set_title(title or 'Neural stiffness while training')
+    for stage in _stages(record):
+        steps, mean = _series(record, f'nsi_stage{stage}_mean')
+        highest = _series(record, f'nsi_stage{stage}_max')[1]
+        line, = lower.plot(steps, mean, label=f'stage {stage}')
+        lower.fill_between(
+            steps, mean, highest, color=line.get_color(), alpha=.15)
+    lower.set_ylabel('NSI (Eq. 4): mean to maximum')
+    lower.set_xlabel('iteration')
+    lower.set_ylim(bottom=0)
+    if _stages(record):
+        lower.legend(loc='upper left')
+    for axes in (upper, lower):
+        axes.grid(alpha=.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _strip(line: dict) -> dict:
+    return {
+        key[len(GROUP):] if key.startswith(GROUP) else key: value
+        for key, value in line.items() if key.startswith(GROUP)
+        or key == 'step'
+    }
+
+
+def _series(record: list, key: str) -> tuple:
+    """Iterations and values, where the key was measured."""
+    rows = [(row['step'], row[key]) for row in record if key in row]
+    return tuple(map(list, zip(*rows))) if rows else ([], [])
+
+
+def _stages(record: list) -> list:
+    found = {
+        match.group(1)
+        for row in record for key in row
+        if (match := re.fullmatch(r'nsi_stage(\d+)_mean', key))
+    }
+    return sorted(found, key=int)

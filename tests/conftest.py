@@ -1,0 +1,50 @@
+"""Fixtures shared by all tests; nothing is downloaded."""
+import logging
+
+import pytest
+import torch
+from mmengine.logging import MMLogger
+from mmengine.registry import MODELS, DefaultScope
+
+import stepnet_mm  # noqa: F401
+from stepnet_mm.steps import StepSize
+
+
+@MODELS.register_module()
+class ToyStep(StepSize):
+    """A step size from f alone: σ(a · GAP(f) + b)."""
+
+    def __init__(self, in_channels, start=0.):
+        super().__init__()
+        self.start = start
+        self.a = torch.nn.Conv2d(in_channels, in_channels, 1, groups=in_channels)
+        self.init_weights()
+
+    def init_weights(self):
+        torch.nn.init.constant_(self.a.weight, self.start)
+        torch.nn.init.constant_(self.a.bias, 1.)
+
+    def step_size(self, identity, residual):
+        return self.a(residual.mean((2, 3), keepdim=True)).sigmoid()
+
+
+@pytest.fixture(autouse=True)
+def quiet_and_seeded():
+    """Same seed for every test; mmengine's log stays at errors."""
+    torch.manual_seed(0)
+    MMLogger.get_instance('stepnet_mm_tests', log_level='ERROR')
+    logging.getLogger('mmengine').setLevel(logging.ERROR)
+    with DefaultScope.overwrite_default_scope(None):
+        yield
+
+
+def library(name):
+    """The MODELS registry of mmdet or mmpretrain; skips where absent."""
+    module = pytest.importorskip(f'{name}.registry')
+    return module.MODELS
+
+
+@pytest.fixture(params=['mmdet', 'mmpretrain'])
+def models(request):
+    """Each library's registry in turn."""
+    return library(request.param)

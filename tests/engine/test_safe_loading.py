@@ -1,0 +1,123 @@
+import os
+
+import numpy as np
+import pytest
+import torch
+from mmengine.logging import HistoryBuffer
+from mmengine.runner.checkpoint import CheckpointLoader, load_checkpoint
+
+from stepnet_mm.engine.safe_loading import (UnsafeCheckpointError,
+                                            register_safe_loaders)
+
+pytestmark = pytest.mark.core
+
+
+class Malicious:
+    """Unpickling it creates a file."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path, )
+
+
+@pytest.fixture
+def malicious(tmp_path):
+    """A checkpoint, and the folder that appears if it runs."""
+    file, victim = tmp_path / 'bad.pth', tmp_path / 'it_ran'
+    state = dict(weight=torch.zeros(2, 2), bias=torch.zeros(2))
+    torch.save(dict(state_dict=state, extra=Malicious(victim)), file)
+    return file, victim
+
+
+def test_the_file_is_malicious(malicious):
+    file, victim = malicious
+    torch.load(file, weights_only=False)
+    assert victim.exists()
+
+
+def test_load_from_refuses_and_names_the_object(malicious):
+    file, victim = malicious
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        load_checkpoint(torch.nn.Linear(2, 2), str(file))
+    assert not victim.exists()
+
+
+def test_pretrained_refuses(malicious, models):
+    file, victim = malicious
+    net = models.build(
+        dict(type='StepResNet', depth=18,
+             init_cfg=dict(type='Pretrained', checkpoint=str(file))))
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        net.init_weights()
+    assert not victim.exists()
+
+
+def test_a_remote_loader_refuses(malicious, monkeypatch):
+    file, victim = malicious
+
+    def load_from_somewhere(filename, map_location=None):
+        return torch.load(file, map_location, weights_only=False)
+
+    monkeypatch.setattr(CheckpointLoader, '_schemes',
+                        dict(CheckpointLoader._schemes))
+    CheckpointLoader.register_scheme('some://', load_from_somewhere)
+    register_safe_loaders()
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        CheckpointLoader.load_checkpoint('some://where')
+    assert not victim.exists()
+
+
+def test_every_scheme_is_safe_and_registering_twice_changes_nothing():
+    before = dict(CheckpointLoader._schemes)
+    register_safe_loaders()
+    assert dict(CheckpointLoader._schemes) == before
+    assert all(loader.weights_only for loader in before.values())
+
+
+def test_the_environment_is_as_before(tmp_path):
+    name = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD'
+    assert name not in os.environ
+    torch.save({}, tmp_path / 'a.pth')
+    CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert name not in os.environ
+
+
+def test_a_training_state_loads(tmp_path):
+    buffer = HistoryBuffer([1., 2.], [1, 1])
+    state = dict(
+        message_hub=dict(log_scalars=dict(loss=buffer)),
+        meta=dict(seed=np.int64(3), best=np.float64(.5)),
+        sizes=np.arange(3, dtype=np.uint32))
+    torch.save(state, tmp_path / 'a.pth')
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded['message_hub']['log_scalars']['loss'].mean() == 1.5
+    assert loaded['meta'] == dict(seed=3, best=.5)
+    assert loaded['sizes'].tolist() == [0, 1, 2]
+
+
+def test_a_one_cycle_scheduler_loads(tmp_path):
+    from mmengine.optim import OneCycleParamScheduler
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=.1)
+    scheduler = OneCycleParamScheduler(
+        optimizer, 'lr', eta_max=1., total_steps=10)
+    torch.save(scheduler.state_dict(), tmp_path / 'a.pth')
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded['total_steps'] == 10
+
+
+def test_a_missing_file():
+    with pytest.raises(FileNotFoundError, match='load_from'):
+        CheckpointLoader.load_checkpoint('nowhere.pth')
+
+
+@pytest.mark.parametrize('content', [b'', b'no checkpoint', None])
+def test_an_unreadable_file_is_named(tmp_path, content):
+    file = tmp_path / 'broken.pth'
+    if content is None:
+        torch.save(dict(a=torch.zeros(1000)), file)
+        content = file.read_bytes()[:2000]
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match='broken.pth cannot be read'):
+        CheckpointLoader.load_checkpoint(str(file))

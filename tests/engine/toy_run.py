@@ -1,0 +1,68 @@
+"""A detector-free training run of seconds, for the hooks' tests."""
+import torch
+from mmengine.model import BaseModel
+from mmengine.registry import DATASETS, MODELS
+from mmengine.runner import Runner
+from torch.utils.data import Dataset
+
+
+@DATASETS.register_module()
+class ToyDataset(Dataset):
+    """16 images of noise."""
+
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, i):
+        generator = torch.Generator().manual_seed(i)
+        return dict(inputs=torch.randn(3, 32, 32, generator=generator))
+
+
+@MODELS.register_module()
+class ToyModel(BaseModel):
+    """A backbone whose last map is drawn to 1."""
+
+    def __init__(self, backbone):
+        super().__init__()
+        self.backbone = MODELS.build(backbone)
+
+    def forward(self, inputs, mode='loss'):
+        last = self.backbone(torch.stack(list(inputs)))[-1]
+        return dict(loss=(last.mean((2, 3)) - 1).square().mean())
+
+
+def toy_runner(work_dir, hooks=(), iterations=20, backbone=None, **kwargs):
+    """A Runner over :class:`ToyModel` with the given hooks."""
+    backbone = backbone or dict(type='mmpretrain.StepResNet', depth=34,
+                                base_channels=8, stem_channels=8)
+    settings = dict(
+        model=dict(type='ToyModel', backbone=backbone),
+        work_dir=str(work_dir),
+        train_dataloader=dict(
+            dataset=dict(type='ToyDataset'),
+            sampler=dict(type='InfiniteSampler', shuffle=True),
+            batch_size=4,
+            num_workers=0),
+        train_cfg=dict(by_epoch=False, max_iters=iterations),
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=.01, momentum=.9)),
+        custom_hooks=list(hooks),
+        default_hooks=dict(
+            logger=dict(type='LoggerHook', interval=5),
+            checkpoint=dict(
+                type='CheckpointHook', interval=iterations, by_epoch=False)),
+        log_processor=dict(by_epoch=False),
+        visualizer=dict(
+            type='Visualizer',
+            vis_backends=[
+                dict(type='LocalVisBackend'),
+                dict(type='TensorboardVisBackend')
+            ]),
+        randomness=dict(seed=0),
+        default_scope='mmengine',
+        log_level='ERROR',
+        experiment_name=f'toy_{Runner.__name__}_{next(_numbers)}')
+    settings.update(kwargs)
+    return Runner(**settings)
+
+
+_numbers = iter(range(10**6))

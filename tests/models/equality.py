@@ -1,0 +1,40 @@
+"""Helpers that compare a step backbone with its stock network."""
+import torch
+
+
+def stock_and_step(models, type='ResNet', **kwargs):
+    """A stock backbone and the step backbone of the same weights."""
+    step = {
+        key: kwargs.pop(key)
+        for key in ('step', 'step_blocks') if key in kwargs
+    }
+    stock = models.build(dict(type=type, **kwargs))
+    net = models.build(dict(type=f'Step{type}', **step, **kwargs))
+    return stock, net
+
+
+def assert_stock(stock, net):
+    """Equal keys, outputs and gradients, bit for bit, in training mode."""
+    assert list(stock.state_dict()) == list(net.state_dict())
+    net.load_state_dict(stock.state_dict())
+    stock.train(), net.train()
+    x = torch.randn(2, 3, 64, 64)
+    inputs = [x.clone().requires_grad_() for _ in range(2)]
+    results = []
+    for m, x in zip((stock, net), inputs):
+        torch.manual_seed(1)
+        out = m(x)
+        sum(o.square().sum() for o in out).backward()
+        results.append(out)
+    assert all(torch.equal(a, b) for a, b in zip(*results))
+    assert torch.equal(inputs[0].grad, inputs[1].grad)
+    for (name, p), q in zip(stock.named_parameters(), net.parameters()):
+        assert p.requires_grad == q.requires_grad, name
+        assert (p.grad is None) == (q.grad is None), name
+        assert p.grad is None or torch.equal(p.grad, q.grad), name
+    for (name, p), q in zip(stock.named_buffers(), net.buffers()):
+        assert torch.equal(p, q), name
+
+
+def count(module):
+    return sum(p.numel() for p in module.parameters())

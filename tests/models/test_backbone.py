@@ -1,0 +1,152 @@
+import pytest
+import torch
+
+from stepnet_mm.steps import StepAdaptor
+
+pytestmark = pytest.mark.core
+
+
+def build(models, depth=18, **kwargs):
+    kwargs.setdefault('type', 'StepResNet')
+    kwargs.setdefault('out_indices', (0, 1, 2, 3))
+    return models.build(dict(depth=depth, **kwargs))
+
+
+def placed(net):
+    return [[i for i, block in enumerate(stage) if block.step is not None]
+            for stage in net._stages()]
+
+
+def test_left_out_it_is_step_adaptor_in_identity_blocks(models):
+    net = build(models)
+    assert placed(net) == [[0, 1], [1], [1], [1]]
+    assert all(type(step) is StepAdaptor for step in net.steps())
+
+
+def test_a_step_that_sees_f_alone_goes_everywhere(models):
+    assert placed(build(models, step='ToyStep')) == [[0, 1]] * 4
+
+
+def test_all(models):
+    assert placed(build(models, step_blocks='all')) == [[0, 1]] * 4
+
+
+def test_by_index(models):
+    chosen = [[1], [], [0, 1], [0]]
+    assert placed(build(models, step_blocks=chosen)) == chosen
+
+
+@pytest.mark.parametrize('wrong', [
+    'some', [], [[0]], [[0], [2], [0], [0]], [[-1], [], [], []],
+    [[0, 0], [], [], []], [[True], [], [], []], [0, 1, 0, 1], 3
+])
+def test_wrong_step_blocks(models, wrong):
+    with pytest.raises(ValueError, match="step_blocks: expected 'identity'"):
+        build(models, step_blocks=wrong)
+
+
+def test_unknown_step(models):
+    with pytest.raises(ValueError, match='backbone.step.type.*Foo'):
+        build(models, step='Foo')
+
+
+def test_init_weights_sets_the_steps_to_their_starts(models):
+    net = build(
+        models,
+        init_cfg=[
+            dict(type='Kaiming', layer='Conv2d'),
+            dict(type='Constant', val=7, layer=['_BatchNorm', 'Conv2d']),
+        ],
+        step=dict(type='ToyStep', start=.5))
+    net.init_weights()
+    for step in net.steps():
+        assert (step.a.weight == .5).all() and (step.a.bias == 1).all()
+
+
+@pytest.mark.parametrize('alone', [True, False])
+def test_pretrained_steps_are_kept(models, tmp_path, alone):
+    source = build(models)
+    for step in source.steps():
+        torch.nn.init.normal_(step.ie_bias)
+    torch.save(source.state_dict(), tmp_path / 'weights.pth')
+    load = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
+    kaiming = dict(type='Kaiming', layer='Conv2d')
+    net = build(models, init_cfg=load if alone else [kaiming, load])
+    net.init_weights()
+    for ours, theirs in zip(net.steps(), source.steps()):
+        for key, value in theirs.state_dict().items():
+            assert torch.equal(ours.state_dict()[key], value), key
+
+
+def test_norm_eval_covers_steps_again_at_every_train(models):
+    net = build(models, norm_eval=True)
+    for _ in range(2):
+        net.train()
+        assert not any(step.norm.training for step in net.steps())
+        net.eval()
+    loose = build(models, norm_eval=False)
+    loose.train()
+    assert all(step.norm.training for step in loose.steps())
+
+
+def test_frozen_stages_cover_steps_again_at_every_train(models):
+    net = build(
+        models, frozen_stages=2, step=dict(type='StepAdaptor', init_step=1),
+        norm_eval=False)
+    for _ in range(2):
+        net.train()
+        frozen = net.steps(2)
+        assert len(frozen) == 3
+        for step in frozen:
+            assert not step.norm.training
+            assert not any(p.requires_grad for p in step.parameters())
+        for step in net.steps()[3:]:
+            assert step.norm.training
+            assert all(p.requires_grad for p in step.parameters())
+        net.eval()
+
+
+def test_freezing_fresh_steps_is_an_error_in_training(models):
+    net = build(models, frozen_stages=1)
+    x = torch.randn(2, 3, 32, 32)
+    net.eval()
+    net(x)
+    net.train()
+    with pytest.raises(ValueError, match='frozen_stages=1.*init_step=1'):
+        net(x)
+    net.load_state_dict(net.state_dict())
+    assert len(net(x)) == 4
+
+
+def test_a_backbone_whose_blocks_are_not_plain_is_refused():
+    pytest.importorskip('mmpretrain')
+    from mmpretrain.models.backbones import SEResNet
+
+    from stepnet_mm.models.mmpretrain_resnet import _StepBackbone
+
+    class StepSEResNet(_StepBackbone, SEResNet):
+        pass
+
+    with pytest.raises(TypeError, match='SEBottleneck.*forward of its own'):
+        StepSEResNet(50)
+
+
+def test_one_image_trains(models):
+    net = build(models, norm_eval=True)
+    net.train()
+    for step in net.steps():
+        step.norm.train()
+    out = net(torch.randn(1, 3, 64, 64))
+    assert torch.isfinite(out[-1]).all()
+
+
+def test_with_cp_gives_the_same_gradients(models):
+    net, twin = build(models), build(models, with_cp=True)
+    twin.load_state_dict(net.state_dict())
+    x = torch.randn(2, 3, 32, 32, requires_grad=True)
+    grads = []
+    for m in (net, twin):
+        m.train()
+        m(x)[-1].square().sum().backward()
+        grads.append([p.grad.clone() for p in m.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*grads))

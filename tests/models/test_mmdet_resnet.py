@@ -1,0 +1,103 @@
+"""Bindings to mmdet; the twin file does the same for mmpretrain."""
+import pytest
+import torch
+from equality import assert_stock, count, stock_and_step
+
+pytestmark = pytest.mark.core
+pytest.importorskip('mmdet')
+from mmdet.registry import MODELS  # noqa: E402
+
+VARIANTS = dict(
+    r18=dict(depth=18),
+    r34=dict(depth=34, frozen_stages=1),
+    r50=dict(depth=50, style='caffe', norm_eval=False),
+    r101_v1d=dict(depth=101, deep_stem=True, avg_down=True, num_stages=3,
+                  strides=(1, 2, 2), dilations=(1, 1, 1),
+                  out_indices=(0, 1, 2)),
+    r50_cp=dict(depth=50, with_cp=True),
+    r50_dcn=dict(
+        depth=50,
+        dcn=dict(type='DCNv2', deform_groups=1, fallback_on_stride=False),
+        stage_with_dcn=(False, True, True, True)),
+    r50_plugin=dict(
+        depth=50,
+        plugins=[
+            dict(
+                cfg=dict(type='ContextBlock', ratio=1 / 4),
+                stages=(False, True, True, False),
+                position='after_conv3')
+        ]),
+    x50=dict(type='ResNeXt', depth=50, groups=32, base_width=4),
+)
+
+
+@pytest.mark.parametrize('name', VARIANTS)
+def test_without_step_it_is_the_stock_network(name):
+    assert_stock(*stock_and_step(MODELS, step=None, **VARIANTS[name]))
+
+
+@pytest.mark.parametrize('name', VARIANTS)
+def test_a_step_of_one_keeps_every_output(name):
+    stock, net = stock_and_step(
+        MODELS, step=dict(type='StepAdaptor', init_step=1), **VARIANTS[name])
+    net.load_state_dict(stock.state_dict(), strict=False)
+    stock.eval(), net.eval()
+    x = torch.randn(2, 3, 64, 64)
+    for a, b in zip(stock(x), net(x)):
+        torch.testing.assert_close(a, b, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize('depth, plain, extra', [
+    (34, 21.285, .017), (50, 23.508, .068), (101, 42.500, .172),
+    (152, 58.144, None)])
+def test_parameter_count(depth, plain, extra):
+    stock, net = stock_and_step(MODELS, depth=depth)
+    assert round(count(stock) / 1e6, 3) == plain
+    if extra:
+        assert round((count(net) - count(stock)) / 1e6, 3) == extra
+
+
+@pytest.mark.parametrize('depth, plain, extra', [(50, 41.753, .068),
+                                                 (101, 60.745, .172)])
+def test_faster_rcnn_parameter_count(depth, plain, extra):
+    from mmdet.utils import register_all_modules
+    from mmengine.hub import get_config
+    register_all_modules(init_default_scope=False)
+    cfg = get_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py')
+    cfg.model.backbone.update(depth=depth, init_cfg=None)
+    cfg.model['_scope_'] = 'mmdet'
+    stock = MODELS.build(cfg.model)
+    cfg.model.backbone.type = 'StepResNet'
+    net = MODELS.build(cfg.model)
+    assert round(count(stock) / 1e6, 3) == plain
+    assert round((count(net) - count(stock)) / 1e6, 3) == extra
+
+
+@pytest.mark.parametrize('plugin', [
+    dict(cfg=dict(type='ContextBlock', ratio=.1), position='after_conv3',
+         stage=(True, ) * 4),
+    dict(cfg=dict(type='ContextBlock', ratio=.1)),
+])
+def test_wrong_plugin_keys(plugin):
+    with pytest.raises(ValueError, match='plugins: expected.*cfg, position'):
+        MODELS.build(dict(type='StepResNet', depth=50, plugins=[plugin]))
+
+
+def test_adaptor_as_a_plugin_is_refused():
+    plugin = dict(cfg=dict(type='StepAdaptor'), position='after_conv3')
+    for backbone in ('ResNet', 'StepResNet'):
+        with pytest.raises(ValueError, match='backbone=.*step='):
+            MODELS.build(dict(type=backbone, depth=50, plugins=[plugin]))
+
+
+def test_step_and_plugin_together():
+    net = MODELS.build(
+        dict(type='StepResNet', depth=50, num_stages=1, strides=(1, ),
+             dilations=(1, ), out_indices=(0, ),
+             plugins=[
+                 dict(cfg=dict(type='ToyStep'), position='after_conv3')
+             ]))
+    out, = net(torch.randn(2, 3, 32, 32))
+    out.sum().backward()
+    assert net.layer1[1].toy_step.a.weight.grad is not None
+    assert net.layer1[1].step.ie_bias.grad is not None

@@ -1,0 +1,126 @@
+import pytest
+import torch
+from torch import nn
+
+from stepnet_mm.steps import StepAdaptor
+from stepnet_mm.steps.adaptor import INPUTS
+
+pytestmark = pytest.mark.core
+
+
+def literal(step, x, f):
+    """Fig. 4b with its modules: pooling, group convolution, IEBN, σ."""
+    c = step.channels
+    states = dict(
+        both=[x, x + f], current=[x], next=[x + f], difference=[f])
+    pooled = [
+        nn.functional.adaptive_avg_pool2d(s, 1) for s in states[step.inputs]
+    ]
+    interleaved = torch.stack(pooled, 2).flatten(1, 2)
+    conv = nn.Conv2d(c * len(pooled), c, 1, groups=c, bias=False).to(x.dtype)
+    conv.weight.data = step.conv_weight.data[:, :, None, None]
+    z = step.norm(conv(interleaved))
+    ie = step.ie_weight[:, None, None] * z + step.ie_bias[:, None, None]
+    return f * step.max_step * torch.sigmoid(ie)
+
+
+def random_adaptor(**kwargs):
+    step = StepAdaptor(5, **kwargs).double()
+    for parameter in step.parameters():
+        nn.init.normal_(parameter)
+    return step
+
+
+@pytest.mark.parametrize('inputs', INPUTS)
+def test_equals_the_literal_figure(inputs):
+    step = random_adaptor(inputs=inputs)
+    x, f = torch.randn(2, 3, 5, 4, 6, dtype=torch.float64)
+    expected = literal(step, x, f)
+    torch.testing.assert_close(step(x, f), expected, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize('inputs', INPUTS)
+def test_gradients_in_float64(inputs):
+    step = random_adaptor(inputs=inputs).eval()
+    x, f = torch.randn(2, 3, 5, 2, 3, dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        step, (x.requires_grad_(), f.requires_grad_()))
+
+
+@pytest.mark.parametrize('inputs', INPUTS)
+def test_parameter_count(inputs):
+    count = sum(p.numel() for p in StepAdaptor(7, inputs=inputs).parameters())
+    assert count == 7 * (6 if inputs == 'both' else 5)
+
+
+def test_published_start():
+    step = StepAdaptor(5)
+    assert torch.equal(step.ie_weight, torch.zeros(5))
+    assert torch.equal(step.ie_bias, torch.full((5, ), -1.))
+    assert step.max_step == 1
+
+
+@pytest.mark.parametrize('init_step', [.01, .2, .5, .7, 1.])
+def test_starts_at_init_step_for_every_input(init_step):
+    step = StepAdaptor(5, init_step=init_step)
+    x, f = torch.randn(2, 3, 5, 4, 4)
+    torch.testing.assert_close(
+        step.step_size(x, f), torch.full((3, 5, 1, 1), init_step))
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16])
+def test_a_start_of_one_is_exactly_one(dtype):
+    step = StepAdaptor(5, init_step=1)
+    x, f = torch.randn(2, 3, 5, 4, 4).to(dtype)
+    assert torch.equal(step(x, f), f)
+
+
+def test_gradients_flow_at_a_start_of_one():
+    step = StepAdaptor(5, init_step=1)
+    x, f = torch.randn(2, 3, 5, 4, 4)
+    step(x, f).sum().backward()
+    assert step.ie_weight.grad.abs().min() > 0
+    assert step.ie_bias.grad.abs().min() > 0
+
+
+def test_a_checkpoint_keeps_the_form_of_the_gate():
+    trained = StepAdaptor(5, init_step=1)
+    fresh = StepAdaptor(5)
+    fresh.load_state_dict(trained.state_dict())
+    x, f = torch.randn(2, 3, 5, 4, 4)
+    assert torch.equal(fresh(x, f), f)
+
+
+def test_one_image_and_one_pixel():
+    step = StepAdaptor(5)
+    x, f = torch.randn(2, 1, 5, 1, 1)
+    assert torch.isfinite(step(x, f)).all()
+
+
+def test_autocast_to_bfloat16():
+    step = random_adaptor().float()
+    x, f = torch.randn(2, 4, 5, 6, 6)
+    with torch.autocast('cpu', torch.bfloat16):
+        low = step(x.bfloat16(), f.bfloat16())
+    torch.testing.assert_close(
+        low.float(), step(x, f), atol=.05, rtol=.05)
+
+
+def test_norm_cfg_is_used():
+    step = StepAdaptor(8, norm_cfg=dict(type='GN', num_groups=2))
+    assert isinstance(step.norm, nn.GroupNorm)
+
+
+@pytest.mark.parametrize('wrong, match', [
+    (dict(inputs='previous'), 'backbone.step.inputs.*previous.*both'),
+    (dict(init_step=0), 'backbone.step.init_step.*0'),
+    (dict(init_step=1.5), 'backbone.step.init_step.*1.5'),
+])
+def test_wrong_arguments(wrong, match):
+    with pytest.raises(ValueError, match=match):
+        StepAdaptor(5, **wrong)
+
+
+def test_as_a_plugin_it_names_backbone_step():
+    with pytest.raises(ValueError, match='backbone=.*step='):
+        StepAdaptor(in_channels=5)

@@ -1,0 +1,58 @@
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from stepnet_mm.steps import pooling
+from stepnet_mm.steps.pooling import global_mean, norm_of_pooled
+
+pytestmark = pytest.mark.core
+
+
+def test_global_mean_of_bfloat16_is_accumulated_in_float32():
+    x = torch.ones(2, 3, 64, 64, dtype=torch.bfloat16)
+    x[..., 0, 0] = 3
+    mean = global_mean(x)
+    assert mean.dtype == torch.float32 and mean.shape == (2, 3, 1, 1)
+    torch.testing.assert_close(mean, torch.full_like(mean, 1 + 2 / 4096))
+
+
+def test_global_mean_keeps_float64():
+    x = torch.rand(2, 3, 5, 7, dtype=torch.float64)
+    torch.testing.assert_close(global_mean(x)[:, :, 0, 0], x.mean((2, 3)))
+
+
+@pytest.fixture
+def norm():
+    norm = nn.BatchNorm2d(3)
+    nn.init.uniform_(norm.running_mean)
+    nn.init.uniform_(norm.weight)
+    return norm
+
+
+def test_one_image_uses_running_statistics_and_warns_once(norm):
+    pooling._warn_alone.cache_clear()
+    pooled = torch.rand(1, 3, 1, 1)
+    before = norm.running_mean.clone()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        out = norm_of_pooled(norm, pooled)
+        norm_of_pooled(norm, pooled)
+    assert len(caught) == 1 and 'one image' in str(caught[0].message)
+    assert torch.equal(norm.running_mean, before)
+    torch.testing.assert_close(out, norm.eval()(pooled))
+
+
+def test_two_images_use_the_batch(norm):
+    pooled = torch.rand(2, 3, 1, 1)
+    out = norm_of_pooled(norm, pooled)
+    assert norm.num_batches_tracked == 1
+    torch.testing.assert_close(
+        out.mean((0, 2, 3)), norm.bias, atol=1e-6, rtol=0)
+
+
+def test_a_norm_without_a_batch_is_left_alone():
+    norm = nn.GroupNorm(1, 4)
+    pooled = torch.rand(1, 4, 1, 1)
+    torch.testing.assert_close(norm_of_pooled(norm, pooled), norm(pooled))

@@ -1,0 +1,45 @@
+#!/usr/bin/env python
+"""Put the first pictures of a folder into one.
+
+python tools/analysis/contact_sheet.py work_dirs/demo/drawn sheet.png
+"""
+import argparse
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+
+def tile(images, columns):
+    """Pictures of any size -> one, each scaled to the first one's."""
+    height, width = images[0].shape[:2]
+    images = [cv2.resize(image, (width, height)) for image in images]
+    images += [np.full_like(images[0], 255)] * (-len(images) % columns)
+    rows = [
+        np.hstack(images[i:i + columns])
+        for i in range(0, len(images), columns)
+    ]
+    return np.vstack(rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('folder', help='folder of pictures, searched deep')
+    parser.add_argument('out', help='picture to write')
+    parser.add_argument('--number', type=int, default=8)
+    parser.add_argument('--columns', type=int, default=2)
+    args = parser.parse_args()
+    found = sorted(
+        path for kind in ('*.png', '*.jpg')
+        for path in Path(args.folder).rglob(kind))
+    if not found:
+        parser.error(f'no .png or .jpg in {args.folder}')
+    images = [cv2.imread(str(path)) for path in found[:args.number]]
+    cv2.imwrite(args.out, tile(images, args.columns))
+    print(args.out)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,41 @@
+#!/usr/bin/env python
+"""Print and draw the stiffness that TNSHook logged in a work dir.
+
+python tools/analysis/plot_training.py work_dirs/faster_rcnn_r50_stepnet
+"""
+import argparse
+from pathlib import Path
+
+from stepnet_mm.visualization import (plot_stiffness_curve,
+                                      read_stiffness_record)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('work_dir', help='work dir of a training run')
+    parser.add_argument('--out', help='picture (default WORK_DIR/tns.png)')
+    parser.add_argument('--title', help='its heading')
+    return parser.parse_args()
+
+
+def print_table(record):
+    keys = ['step', 'tns'] + sorted(
+        {k for row in record for k in row if k.endswith('_mean')})
+    print('  '.join(f'{k:>15}' for k in keys))
+    for row in record:
+        print('  '.join(f'{row.get(k, float("nan")):>15.4g}' for k in keys))
+
+
+def main():
+    args = parse_args()
+    record = read_stiffness_record(args.work_dir)
+    print_table(record)
+    out = args.out or Path(args.work_dir) / 'tns.png'
+    plot_stiffness_curve(record, out, args.title)
+    print(f'TNS curve: {out}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,26 @@
+#!/usr/bin/env python
+"""Draw a small detection dataset in COCO format.
+
+python tools/make_mini_coco.py data/mini_coco
+"""
+import argparse
+
+from stepnet_mm.datasets import make_mini_coco
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('root', help='folder to draw into')
+    parser.add_argument('--train', type=int, default=240, help='images')
+    parser.add_argument('--val', type=int, default=60, help='images')
+    parser.add_argument('--size', type=int, default=192, help='edge, px')
+    parser.add_argument('--seed', type=int, default=0)
+    args = parser.parse_args()
+    make_mini_coco(**vars(args))
+    print(f'{args.train} + {args.val} images drawn in {args.root}')
+
+
+if __name__ == '__main__':
+    main()
