@@ -19,7 +19,9 @@ model = dict(
         # From scratch: everything learns, BatchNorm included.
         norm_eval=False,
         frozen_stages=-1,
-        init_cfg=None),
+        init_cfg=None,
+        # A residual that starts at 0 wastes some of these few iterations.
+        zero_init_residual=False),
     neck=dict(
         in_channels=[32, 64, 128, 256], out_channels=64, norm_cfg=norm_cfg),
     rpn_head=dict(

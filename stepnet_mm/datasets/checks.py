@@ -3,10 +3,12 @@ import json
 import os
 import os.path as osp
 
+from mmengine.registry import DATASETS, DefaultScope
+
 #: What a COCO file must hold for training: its lists and their keys.
 COCO_KEYS = dict(
     images={'id', 'file_name', 'height', 'width'},
-    annotations={'image_id', 'category_id', 'bbox'},
+    annotations={'image_id', 'category_id', 'bbox', 'area'},
     categories={'id', 'name'})
 
 
@@ -22,14 +24,15 @@ def check_datasets(cfg, names: tuple) -> None:
 
     Raises:
         FileNotFoundError: if a folder or an annotation file is missing.
-        ValueError: if an annotation file is not COCO or names images that
-            are absent.
+        ValueError: if an annotation file is not COCO, names images that are
+            absent, or lacks a class that the dataset expects.
     """
-    for name in names:
-        loader = cfg.get(name)
-        if loader and isinstance(loader.get('dataset'), dict):
-            for key, dataset in _leaves(f'{name}.dataset', loader['dataset']):
-                _check_dataset(key, dataset)
+    with DefaultScope.overwrite_default_scope(cfg.get('default_scope')):
+        for name in names:
+            dataset = (cfg.get(name) or {}).get('dataset')
+            if isinstance(dataset, dict):
+                for key, leaf in _leaves(f'{name}.dataset', dataset):
+                    _check_dataset(key, leaf)
 
 
 def _leaves(key: str, dataset: dict):
@@ -53,17 +56,16 @@ def _check_dataset(key: str, dataset: dict) -> None:
         return
     path = _join(root, dataset['ann_file'])
     _require(osp.isfile(path), f'{key}.ann_file', path, 'a COCO JSON file')
-    images = _coco_images(key, path)
+    content = _coco_content(key, path)
+    _check_classes(key, path, _classes(dataset), content['categories'])
     folder = _join(root, dict(dataset.get('data_prefix') or {}).get('img', ''))
     _require(osp.isdir(folder), f'{key}.data_prefix.img', folder, 'a folder')
-    _check_images(key, path, folder, images)
+    _check_images(key, path, folder, content['images'])
 
 
 def _downloads(dataset: dict) -> bool:
-    """CIFAR, MNIST and the like make their folder themselves."""
-    return 'data_root' in dataset and not (
-        dataset.get('ann_file') or dataset.get('data_prefix')
-        or 'Coco' in str(dataset.get('type')))
+    """mmpretrain's CIFAR and MNIST make their folder themselves."""
+    return any(name in str(dataset.get('type')) for name in ('CIFAR', 'MNIST'))
 
 
 def _join(root: str, path: str) -> str:
@@ -77,7 +79,7 @@ def _require(found: bool, key: str, path: str, what: str) -> None:
             'the config or with --cfg-options')
 
 
-def _coco_images(key: str, path: str) -> list:
+def _coco_content(key: str, path: str) -> dict:
     try:
         with open(path) as file:
             content = json.load(file)
@@ -90,7 +92,28 @@ def _coco_images(key: str, path: str) -> list:
             raise ValueError(
                 f'{key}.ann_file: {path} is not a COCO file: expected a list '
                 f'"{name}" of objects with {sorted(keys)}')
-    return content['images']
+    return content
+
+
+def _classes(dataset: dict):
+    """The class names that a dataset will look for, or None."""
+    classes = dict(dataset.get('metainfo') or {}).get('classes')
+    if classes is None:
+        with DATASETS.switch_scope_and_registry(None) as registry:
+            cls = registry.get(str(dataset['type']))
+        classes = getattr(cls, 'METAINFO', {}).get('classes')
+    return classes if isinstance(classes, (list, tuple)) else None
+
+
+def _check_classes(key: str, path: str, classes, categories: list) -> None:
+    """mmdet drops the objects of other categories without a word."""
+    names = [category['name'] for category in categories]
+    absent = [name for name in classes or () if name not in names]
+    if absent:
+        raise ValueError(
+            f'{key}.ann_file: {path} has the categories {names}, but the '
+            f'dataset expects {absent} too: set {key}.metainfo='
+            'dict(classes=(...)) (and num_classes of the head)')
 
 
 def _check_images(key: str, path: str, folder: str, images: list) -> None:

@@ -101,3 +101,24 @@ def test_step_and_plugin_together():
     out.sum().backward()
     assert net.layer1[1].toy_step.a.weight.grad is not None
     assert net.layer1[1].step.ie_bias.grad is not None
+
+
+def test_torchvision_weights_are_kept_by_a_step_of_one(tmp_path):
+    torchvision = pytest.importorskip('torchvision')
+    source = torchvision.models.resnet50()
+    for buffer in source.buffers():
+        if buffer.is_floating_point():
+            buffer.uniform_(.5, 1.5)
+    torch.save(source.state_dict(), tmp_path / 'resnet50.pth')
+    load = dict(
+        type='Pretrained', checkpoint=str(tmp_path / 'resnet50.pth'))
+    stock, net = stock_and_step(
+        MODELS, depth=50, step=dict(type='StepAdaptor', init_step=1),
+        init_cfg=load)
+    for m in (stock, net):
+        m.init_weights()
+        m.eval()
+    x = torch.randn(1, 3, 64, 64)
+    assert torch.equal(stock.conv1.weight, source.conv1.weight)
+    for a, b in zip(stock(x), net(x)):
+        torch.testing.assert_close(a, b)

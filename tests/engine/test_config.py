@@ -1,0 +1,113 @@
+import pytest
+from mmengine.config import Config
+
+from stepnet_mm.engine import config as C
+
+pytestmark = pytest.mark.core
+
+
+def dataset(split, root='data/coco/'):
+    return dict(
+        type='CocoDataset',
+        data_root=root,
+        ann_file=f'annotations/{split}.json',
+        pipeline=[
+            dict(type='LoadImageFromFile', backend_args=None),
+            dict(type='Resize', scale=(1333, 800), keep_ratio=True)
+        ])
+
+
+@pytest.fixture
+def cfg():
+    return Config(
+        dict(
+            default_scope='mmdet',
+            train_dataloader=dict(
+                dataset=dict(type='RepeatDataset', dataset=dataset('train'))),
+            val_dataloader=dict(dataset=dataset('val')),
+            test_dataloader=dict(dataset=dataset('val')),
+            val_evaluator=dict(ann_file='data/coco/annotations/val.json'),
+            test_evaluator=[
+                dict(ann_file='data/coco/annotations/val.json')
+            ],
+            optim_wrapper=dict(type='OptimWrapper')))
+
+
+@pytest.fixture
+def saved(cfg, tmp_path):
+    path = tmp_path / 'my_config.py'
+    cfg.dump(path)
+    return str(path)
+
+
+def pipelines(cfg):
+    return [
+        cfg.train_dataloader.dataset.dataset.pipeline,
+        cfg.val_dataloader.dataset.pipeline,
+        cfg.test_dataloader.dataset.pipeline
+    ]
+
+
+def test_the_work_dir_comes_from_the_name(saved):
+    assert C.load_config(saved).work_dir == 'work_dirs/my_config'
+    assert C.load_config(saved, 'there').work_dir == 'there'
+
+
+def test_options_change_single_keys(saved):
+    cfg = C.load_config(saved, options={'optim_wrapper.type': 'Other'})
+    assert cfg.optim_wrapper.type == 'Other'
+
+
+def test_broken_images_are_skipped_in_training_only(saved):
+    cfg = C.load_config(saved)
+    loading = [pipeline[0] for pipeline in pipelines(cfg)]
+    assert [t.type for t in loading] == ['LoadIntactImageFromFile'] * 3
+    assert [t.skip_broken for t in loading] == [True, False, False]
+    assert cfg.custom_hooks[-1].type == 'BrokenImageHook'
+
+
+def test_classification_gets_its_librarys_collate_fn(cfg, tmp_path):
+    cfg.default_scope = 'mmpretrain'
+    cfg.val_dataloader.collate_fn = dict(type='own')
+    cfg.dump(tmp_path / 'a.py')
+    cfg = C.load_config(str(tmp_path / 'a.py'))
+    assert cfg.train_dataloader.collate_fn.type == 'default_collate'
+    assert cfg.val_dataloader.collate_fn.type == 'own'
+
+
+def test_data_root(cfg):
+    C.set_data_root(cfg, '/there')
+    assert cfg.train_dataloader.dataset.dataset.data_root == '/there'
+    assert cfg.test_dataloader.dataset.data_root == '/there'
+    expected = '/there/annotations/val.json'
+    assert cfg.val_evaluator.ann_file == expected
+    assert cfg.test_evaluator[0].ann_file == expected
+
+
+def test_image_scale(cfg):
+    C.set_image_scale(cfg, [320, 200])
+    assert [p[1].scale for p in pipelines(cfg)] == [(320, 200)] * 3
+
+
+def test_options_without_a_place_are_errors():
+    empty = Config(dict(train_dataloader=dict(dataset=dict(type='A'))))
+    with pytest.raises(ValueError, match='--data-root'):
+        C.set_data_root(empty, '/there')
+    with pytest.raises(ValueError, match='--image-scale'):
+        C.set_image_scale(empty, (1, 1))
+
+
+def test_amp(cfg):
+    C.use_amp(cfg)
+    assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
+    assert cfg.optim_wrapper.loss_scale == 'dynamic'
+    cfg.optim_wrapper.type = 'Other'
+    with pytest.raises(ValueError, match='--amp.*Other'):
+        C.use_amp(cfg)
+
+
+def test_only_the_first_rank_looks_at_the_data(cfg, monkeypatch):
+    with pytest.raises(FileNotFoundError, match='data_root'):
+        C.check_data(cfg, C.TRAIN)
+    monkeypatch.setenv('RANK', '1')
+    C.check_data(cfg, C.TRAIN)

@@ -1,0 +1,378 @@
+import copy
+import math
+from collections import OrderedDict
+
+import pytest
+import torch
+from mmengine.registry import MODELS
+from torch import nn
+
+from stepnet_mm.recording import TrajectoryRecorder
+from stepnet_mm.steps import StepSize
+
+pytestmark = pytest.mark.core
+
+LIBRARIES = ['mmdet', 'mmpretrain']
+BACKBONES = ['ResNet', 'StepResNet']
+START = 1 / (1 + math.e)
+
+
+@pytest.fixture(autouse=True, scope='module')
+def one_thread():
+    """Threads that wait for a busy core make small nets 200x slower."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@MODELS.register_module(force=True)
+class RecorderTestStep(StepSize):
+
+    def __init__(self, in_channels):
+        super().__init__()
+
+    def step_size(self, identity, residual):
+        return residual.mean((2, 3), keepdim=True).sigmoid()
+
+    def init_weights(self):
+        pass
+
+
+def build(library, name='ResNet', depth=18, **kwargs):
+    registry = pytest.importorskip(f'{library}.registry').MODELS
+    torch.manual_seed(0)
+    model = registry.build(
+        dict(
+            type=f'{library}.{name}',
+            depth=depth,
+            base_channels=8,
+            stem_channels=8,
+            **kwargs))
+    for parameter_name, parameter in model.named_parameters():
+        if parameter_name.endswith(('step.ie_weight', 'step.ie_bias')):
+            nn.init.normal_(parameter)
+    model.eval()  # mmdet's does not return the model
+    return model
+
+
+def images(number=3, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(number, 3, 64, 64, generator=generator)
+
+
+def gate_of(block):
+    """The step-size module of a block: its step, or a plugin at the end."""
+    names = getattr(block, 'after_conv3_plugin_names', [])
+    plugins = [getattr(block, name) for name in names]
+    return getattr(block, 'step', None) or (plugins or [None])[-1]
+
+
+def residual_by_hand(block, x):
+    last = 3 if hasattr(block, 'conv3') else 2
+    for i in range(1, last + 1):
+        x = getattr(block, f'norm{i}')(getattr(block, f'conv{i}')(x))
+        x = x.relu() if i < last else x
+    return x
+
+
+@torch.no_grad()
+def by_hand(model, x):
+    """Runs a ResNet part by part: NSI and steps (N, L), and the output."""
+    x = model.maxpool(model.relu(model.norm1(model.conv1(x))))
+    nsi, steps = [], []
+    for name in model.res_layers:
+        for position, block in enumerate(getattr(model, name)):
+            identity = block.downsample(x) if block.downsample else x
+            f, gate = residual_by_hand(block, x), gate_of(block)
+            step = gate.step_size(identity, f) if gate else torch.ones(1)
+            x = (identity + step * f).relu()
+            if position:
+                nsi.append(f.flatten(1).norm(dim=1) /
+                           identity.flatten(1).norm(dim=1))
+                steps.append(
+                    step.flatten(1).mean(1) if gate else nsi[-1] * math.nan)
+    return torch.stack(nsi, 1), torch.stack(steps, 1), x
+
+
+def assert_equals_hand_run(model):
+    x = images()
+    with TrajectoryRecorder(model) as recorder, torch.no_grad():
+        output = model(x)[-1]
+    nsi, steps, expected = by_hand(model, x)
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(recorder.nsi, nsi, rtol=1e-5, atol=0)
+    torch.testing.assert_close(
+        recorder.step, steps, rtol=1e-5, atol=0, equal_nan=True)
+
+
+def hook_counts(model):
+    return [
+        len(module._forward_hooks) + len(module._forward_pre_hooks)
+        for module in model.modules()
+    ]
+
+
+def gradients(model):
+    return {
+        name: parameter.grad
+        for name, parameter in model.named_parameters()
+    }
+
+
+def train_once(model, x):
+    outputs = model(x)
+    sum(output.square().mean() for output in outputs).backward()
+    return outputs
+
+
+def record(model, *batches):
+    with TrajectoryRecorder(model) as recorder, torch.no_grad():
+        for batch in batches:
+            model(batch)
+    return recorder
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+@pytest.mark.parametrize('name', BACKBONES)
+@pytest.mark.parametrize('depth', [18, 50])
+def test_equals_a_run_by_hand(library, name, depth):
+    assert_equals_hand_run(build(library, name, depth))
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+def test_steps_in_all_blocks_equal_a_run_by_hand(library):
+    assert_equals_hand_run(build(library, 'StepResNet', step_blocks='all'))
+
+
+def test_a_step_plugin_after_conv3_is_a_step():
+    plugin = dict(
+        cfg=dict(type='RecorderTestStep'),
+        position='after_conv3',
+        stages=(False, True, False, False))
+    model = build('mmdet', depth=50, plugins=[plugin])
+    assert_equals_hand_run(model)
+    recorder = record(model, images())
+    has_step = ~recorder.step.isnan()
+    assert torch.equal(has_step, (recorder.stage == 2).expand_as(has_step))
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+def test_first_blocks_are_left_out(library):
+    recorder = TrajectoryRecorder(build(library, depth=50))
+    assert recorder.blocks == [
+        f'layer{stage}.{position}'
+        for stage, length in ((1, 3), (2, 4), (3, 6), (4, 3))
+        for position in range(1, length)
+    ]
+    assert recorder.stage.tolist() == [1] * 2 + [2] * 3 + [3] * 5 + [4] * 2
+
+
+def test_names_inside_a_larger_model():
+    model = nn.Sequential(OrderedDict(backbone=build('mmdet')))
+    recorder = record(model, images(1))
+    assert recorder.blocks[0] == 'backbone.layer1.1'
+    assert recorder.nsi.shape == (1, 4)
+
+
+def test_definition_is_that_of_the_residual():
+    assert TrajectoryRecorder(build('mmdet')).definition == 'residual'
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+@pytest.mark.parametrize('training', [False, True])
+def test_fresh_adaptors_have_the_published_step(library, training):
+    registry = pytest.importorskip(f'{library}.registry').MODELS
+    model = registry.build(dict(type=f'{library}.StepResNet', depth=18))
+    model.train(training)
+    step = record(model, images()).step
+    torch.testing.assert_close(step, torch.full((3, 4), START))
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+def test_no_step_is_nan(library):
+    recorder = record(build(library), images())
+    assert recorder.step.shape == (3, 4)
+    assert recorder.step.isnan().all()
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+@pytest.mark.parametrize('name', BACKBONES)
+@pytest.mark.parametrize('depth', [18, 50])
+@pytest.mark.filterwarnings('ignore:torch.utils.checkpoint')
+def test_checkpointing_changes_no_number(library, name, depth):
+    plain = build(library, name, depth)
+    saving = build(library, name, depth, with_cp=True)
+    saving.load_state_dict(plain.state_dict())
+    runs = []
+    saving.layer2[1].conv1.register_forward_hook(
+        lambda *args: runs.append(len(args)))
+    recorders = []
+    for model in (plain, saving):
+        model.train()
+        with TrajectoryRecorder(model) as recorder:
+            train_once(model, images())
+        recorders.append(recorder)
+    assert len(runs) == 2
+    assert torch.equal(recorders[1].nsi, recorders[0].nsi)
+    assert recorders[1].nsi.shape == (3, len(recorders[1].blocks))
+    torch.testing.assert_close(
+        recorders[1].step, recorders[0].step, rtol=0, atol=0, equal_nan=True)
+
+
+def test_several_forwards_append_their_samples():
+    model = build('mmdet', 'StepResNet')
+    first, second = images(2, seed=1), images(3, seed=2)
+    both = record(model, first, second)
+    apart = record(model, first), record(model, second)
+    for name in ('nsi', 'step'):
+        rows = torch.cat([getattr(recorder, name) for recorder in apart])
+        assert torch.equal(getattr(both, name), rows)
+
+
+def test_several_contexts_append_their_samples():
+    model = build('mmdet')
+    recorder = TrajectoryRecorder(model)
+    for number in (1, 2):
+        with recorder, torch.no_grad():
+            model(images(number))
+    assert len(recorder.nsi) == 3
+
+
+def test_nothing_is_recorded_outside_the_context():
+    model = build('mmdet')
+    recorder = record(model, images(2))
+    before = recorder.nsi
+    model(images(1))
+    assert torch.equal(recorder.nsi, before)
+
+
+def test_before_any_forward():
+    recorder = TrajectoryRecorder(build('mmdet'))
+    assert recorder.nsi.shape == recorder.step.shape == (0, 4)
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+@pytest.mark.parametrize('name', BACKBONES)
+def test_hooks_are_gone_after_the_context(library, name):
+    model = build(library, name)
+    before = hook_counts(model)
+    with TrajectoryRecorder(model):
+        assert sum(hook_counts(model)) > sum(before)
+        model(images(1))
+    assert hook_counts(model) == before
+
+
+def fail(*args):
+    raise RuntimeError('broken on purpose')
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+@pytest.mark.parametrize('name', BACKBONES)
+def test_hooks_are_gone_after_an_error(library, name, monkeypatch):
+    model = build(library, name)
+    before = hook_counts(model)
+    monkeypatch.setattr(model.layer3[1].conv2, 'forward', fail)
+    with pytest.raises(RuntimeError, match='broken on purpose'):
+        with TrajectoryRecorder(model):
+            model(images(1))
+    assert hook_counts(model) == before
+
+
+def test_a_forward_that_broke_off_is_not_mixed_in(monkeypatch):
+    model = build('mmdet')
+    with TrajectoryRecorder(model) as recorder:
+        with monkeypatch.context() as patch:
+            patch.setattr(model.layer3[1].conv2, 'forward', fail)
+            with pytest.raises(RuntimeError, match='broken on purpose'):
+                model(images(1))
+        model(images(1))
+    with pytest.raises(ValueError, match='different numbers of samples'):
+        recorder.nsi
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+@pytest.mark.parametrize('name', BACKBONES)
+@pytest.mark.parametrize('with_cp', [False, True])
+@pytest.mark.filterwarnings('ignore:torch.utils.checkpoint')
+def test_outputs_and_gradients_stay_bit_for_bit(library, name, with_cp):
+    watched = build(library, name, with_cp=with_cp)
+    watched.train()
+    alone = copy.deepcopy(watched)
+    with TrajectoryRecorder(watched):
+        outputs = train_once(watched, images())
+    for output, expected in zip(outputs, train_once(alone, images())):
+        assert torch.equal(output, expected)
+    expected = gradients(alone)
+    for key, gradient in gradients(watched).items():
+        assert torch.equal(gradient, expected[key]), key
+    state = alone.state_dict()
+    for key, value in watched.state_dict().items():
+        assert torch.equal(value, state[key]), key
+
+
+def test_records_hold_no_graph():
+    model = build('mmdet', 'StepResNet')
+    with TrajectoryRecorder(model) as recorder:
+        model(images(1))
+    assert not recorder.nsi.requires_grad
+    assert not recorder.step.requires_grad
+
+
+def test_autocast_is_measured_in_float32():
+    model = build('mmdet', 'StepResNet')
+    with torch.autocast('cpu', torch.bfloat16):
+        recorder = record(model, images())
+    exact = record(model, images())
+    assert recorder.nsi.dtype == recorder.step.dtype == torch.float32
+    torch.testing.assert_close(recorder.nsi, exact.nsi, rtol=.1, atol=.01)
+
+
+def test_float64_is_kept():
+    model = build('mmdet').double()
+    assert record(model, images(1).double()).nsi.dtype == torch.float64
+
+
+def test_a_broken_image_gives_inf_in_its_row_only():
+    batch = images()
+    batch[1, 0, 0, 0] = math.nan
+    nsi = record(build('mmdet'), batch).nsi
+    assert nsi[1].isinf().all()
+    assert nsi[[0, 2]].isfinite().all()
+
+
+def test_an_all_zero_state_never_gives_nan():
+    model = build('mmdet')
+    for norm in (model.norm1, model.layer1[0].norm2, model.layer1[1].norm2):
+        nn.init.zeros_(norm.weight)
+    nsi = record(model, images(1)).nsi
+    assert nsi[0, 0] == 0
+    assert not nsi.isnan().any()
+
+
+def compiled_in_place():
+    model = build('mmdet')
+    model.compile()
+    return model
+
+
+@pytest.mark.parametrize('make', [
+    lambda: torch.compile(build('mmdet')),
+    lambda: nn.Sequential(torch.compile(build('mmdet'))),
+    compiled_in_place,
+], ids=['whole', 'part', 'in place'])  # yapf: disable
+def test_compiled_models_are_refused(make):
+    with pytest.raises(ValueError, match='is compiled'):
+        TrajectoryRecorder(make())
+
+
+def test_a_model_without_residual_blocks():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+    with pytest.raises(ValueError, match='no residual block'):
+        TrajectoryRecorder(model)
+
+
+def test_a_model_with_first_blocks_only():
+    model = nn.Sequential(build('mmdet').layer1[0])
+    with pytest.raises(ValueError, match='first blocks are left out'):
+        TrajectoryRecorder(model)

@@ -1,0 +1,173 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepnet_mm.stiffness import (neural_stiffness_index, norm_ratio,
+                                  sample_norm)
+
+pytestmark = pytest.mark.core
+
+INF, NAN = math.inf, math.nan
+PER_SAMPLE = torch.tensor([.2, .5, 1.])
+PER_CHANNEL = torch.rand(
+    3, 2, 1, 1, generator=torch.Generator().manual_seed(0)) + .1
+
+
+def random_states(dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(
+        2, 3, 2, 4, 5, generator=generator, dtype=torch.float64).to(dtype)
+
+
+def by_loop(x_t, x_next, step_at):
+    """Eq. 4, one number at a time; step_at(n, c) is the step size."""
+    indices = [range(size) for size in x_t.shape[1:]]
+    nsi = []
+    for n in range(len(x_t)):
+        upper = lower = 0.
+        for c in indices[0]:
+            for h in indices[1]:
+                for w in indices[2]:
+                    x, y = x_t[n, c, h, w].item(), x_next[n, c, h, w].item()
+                    upper += ((y - x) / step_at(n, c))**2
+                    lower += x**2
+        nsi.append(math.sqrt(upper) / math.sqrt(lower))
+    return torch.tensor(nsi, dtype=torch.float64)
+
+
+@pytest.mark.parametrize('step, step_at', [
+    (1., lambda n, c: 1.),
+    (.25, lambda n, c: .25),
+    (2, lambda n, c: 2),
+    (torch.tensor(.5), lambda n, c: .5),
+    (PER_SAMPLE, lambda n, c: PER_SAMPLE[n].item()),
+    (PER_CHANNEL, lambda n, c: PER_CHANNEL[n, c].item()),
+    (PER_CHANNEL[:1], lambda n, c: PER_CHANNEL[0, c].item()),
+])
+def test_equals_a_loop(step, step_at):
+    x_t, x_next = random_states()
+    nsi = neural_stiffness_index(x_t, x_next, step)
+    expected = by_loop(x_t, x_next, step_at)
+    torch.testing.assert_close(nsi, expected, rtol=1e-12, atol=0)
+
+
+def test_step_defaults_to_one():
+    x_t, x_next = random_states()
+    assert torch.equal(
+        neural_stiffness_index(x_t, x_next),
+        neural_stiffness_index(x_t, x_next, 1.))
+
+
+def test_a_vector_of_steps_is_one_for_each_sample():
+    x_t = torch.ones(2, 2)
+    nsi = neural_stiffness_index(x_t, 2 * x_t, torch.tensor([1., .5]))
+    assert nsi.tolist() == [1., 2.]
+
+
+def test_states_of_one_number_a_sample():
+    x_t, x_next = torch.tensor([1., -2.]), torch.tensor([3., -1.])
+    nsi = neural_stiffness_index(x_t, x_next, torch.tensor([1., 2.]))
+    assert nsi.tolist() == [2., .25]
+
+
+def test_no_sample():
+    assert neural_stiffness_index(torch.zeros(0, 3), torch.zeros(
+        0, 3)).shape == (0, )
+
+
+def test_zero_over_zero_is_zero_and_x_over_zero_is_inf():
+    x_t = torch.zeros(2, 3)
+    x_next = torch.tensor([[0., 0., 0.], [0., 1., 0.]])
+    assert neural_stiffness_index(x_t, x_next).tolist() == [0., INF]
+
+
+def test_a_step_of_zero():
+    x_t = torch.ones(2, 3)
+    x_next = torch.tensor([[1., 1., 1.], [1., 2., 1.]])
+    assert neural_stiffness_index(x_t, x_next, 0.).tolist() == [0., INF]
+
+
+@pytest.mark.parametrize('bad', [INF, -INF, NAN])
+def test_a_value_that_is_not_finite_gives_inf_in_its_sample_only(bad):
+    finite = torch.ones(2, 3)
+    broken = finite.clone()
+    broken[1, 2] = bad
+    for x_t, x_next in ((broken, finite), (finite, broken), (broken, broken)):
+        assert neural_stiffness_index(x_t, x_next).tolist() == [0., INF]
+
+
+anything = st.lists(
+    st.floats(width=32), min_size=12, max_size=12).map(lambda values: torch.
+                                                       tensor(values))
+
+
+@settings(database=None, deadline=None)
+@given(anything, anything, st.floats(width=32))
+def test_never_nan_and_never_negative(x_t, x_next, step):
+    x_t, x_next = x_t.reshape(4, 3), x_next.reshape(4, 3)
+    for by in (step, torch.full((4, ), step)):
+        nsi = neural_stiffness_index(x_t, x_next, by)
+        assert (nsi >= 0).all()
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_low_precision_accumulates_in_float32(dtype):
+    x_t, x_next = random_states(dtype)
+    nsi = neural_stiffness_index(x_t, x_next, PER_SAMPLE)
+    expected = by_loop(x_t, x_next, lambda n, c: PER_SAMPLE[n].item())
+    assert nsi.dtype == torch.float32
+    torch.testing.assert_close(nsi.double(), expected, rtol=1e-6, atol=0)
+
+
+def test_bfloat16_norm_of_many_ones_does_not_stall():
+    ones = torch.ones(1, 64, 64, dtype=torch.bfloat16)
+    assert sample_norm(ones).item() == 64
+
+
+def test_float16_squares_do_not_overflow():
+    x_t = torch.full((1, 8), 300., dtype=torch.float16)
+    assert neural_stiffness_index(x_t, -x_t).item() == pytest.approx(2.)
+
+
+def test_float16_differences_do_not_overflow():
+    x_t = torch.full((1, 8), 40000., dtype=torch.float16)
+    assert neural_stiffness_index(x_t, -x_t).item() == pytest.approx(2.)
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_dtype_is_kept(dtype):
+    x_t, x_next = random_states(dtype)
+    assert neural_stiffness_index(x_t, x_next, PER_SAMPLE).dtype == dtype
+
+
+def test_float64_is_not_narrowed():
+    x_t = torch.ones(1, 1, dtype=torch.float64)
+    nsi = neural_stiffness_index(x_t, x_t + 1e-12)
+    assert nsi.item() == pytest.approx(1e-12, rel=1e-3)
+
+
+def test_norm_ratio_table():
+    a = torch.tensor([0., 1., 3., INF, 1., INF, NAN, 1., NAN])
+    b = torch.tensor([0., 0., 2., 1., INF, INF, 1., NAN, NAN])
+    expected = [0., INF, 1.5] + [INF] * 6
+    assert norm_ratio(a, b).tolist() == expected
+
+
+@pytest.mark.parametrize('x_t, x_next', [
+    (torch.zeros(2, 3), torch.zeros(2, 4)),
+    (torch.zeros(2, 3), torch.zeros(3)),
+    (torch.tensor(1.), torch.tensor(2.)),
+])
+def test_wrong_states_are_named(x_t, x_next):
+    with pytest.raises(ValueError, match='x_t and x_next'):
+        neural_stiffness_index(x_t, x_next)
+
+
+@pytest.mark.parametrize('shape', [(3, ), (2, 2, 1, 1), (5, 2, 3, 4, 4)])
+def test_a_step_that_does_not_broadcast_is_named(shape):
+    x = torch.zeros(2, 3, 4, 4)
+    with pytest.raises(ValueError, match='step: expected a number'):
+        neural_stiffness_index(x, x, torch.ones(shape))

@@ -1,0 +1,84 @@
+"""Run a tool as a user does, but in this process."""
+import runpy
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def tool(monkeypatch, request):
+    """tool('train', 'config.py', '--work-dir', folder)"""
+    root = request.config.rootpath
+
+    def run(name, *arguments):
+        monkeypatch.setattr(
+            sys, 'argv', [f'{name}.py', *map(str, arguments)])
+        runpy.run_path(
+            str(root / 'tools' / f'{name}.py'), run_name='__main__')
+
+    return run
+
+
+@pytest.fixture
+def detector(request, tmp_path):
+    """A detection config of a second a step, and its dataset."""
+    from stepnet_mm.datasets import make_mini_coco
+    make_mini_coco(tmp_path / 'data', train=8, val=3, size=64)
+    base = request.config.rootpath / 'configs'
+    path = tmp_path / 'detector.py'
+    path.write_text(f'''
+_base_ = '{base}/faster_rcnn_r34_stepnet_mini_coco.py'
+model = dict(
+    backbone=dict(depth=18, base_channels=8, stem_channels=8),
+    neck=dict(in_channels=[8, 16, 32, 64]))
+train_dataloader = dict(
+    batch_size=2, num_workers=0, persistent_workers=False)
+val_dataloader = dict(num_workers=0, persistent_workers=False)
+test_dataloader = dict(num_workers=0, persistent_workers=False)
+train_cfg = dict(max_iters=4, val_interval=4)
+default_hooks = dict(checkpoint=dict(interval=2, max_keep_ckpts=-1))
+custom_hooks = [dict(type='TNSHook', interval=2), dict(type='LoadReportHook')]
+''')
+    return path, tmp_path / 'data'
+
+
+@pytest.fixture
+def classifier(tmp_path):
+    """A classification config over a folder of 8 images."""
+    import cv2
+    import numpy as np
+    rng = np.random.default_rng(0)
+    for split in ('train', 'val'):
+        for label in ('dark', 'light'):
+            folder = tmp_path / 'images' / split / label
+            folder.mkdir(parents=True)
+            for i in range(4):
+                image = rng.integers(0, 128, (40, 40, 3))
+                image += 127 * (label == 'light')
+                cv2.imwrite(str(folder / f'{i}.jpg'), image)
+    path = tmp_path / 'classifier.py'
+    path.write_text(f'''
+_base_ = 'mmpretrain::resnet/resnet18_8xb32_in1k.py'
+custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
+model = dict(
+    backbone=dict(type='StepResNet', stem_channels=8, base_channels=8),
+    head=dict(in_channels=64, num_classes=2, topk=(1, )),
+    data_preprocessor=dict(num_classes=2))
+data_preprocessor = dict(num_classes=2)
+data = dict(
+    _delete_=True, type='CustomDataset', data_root='{tmp_path}/images',
+    pipeline=[dict(type='LoadImageFromFile'),
+              dict(type='Resize', scale=32), dict(type='PackInputs')])
+train_dataloader = dict(
+    batch_size=4, num_workers=0, persistent_workers=False,
+    dataset=dict(**data, data_prefix='train'))
+val_dataloader = dict(
+    batch_size=4, num_workers=0, persistent_workers=False,
+    dataset=dict(**data, data_prefix='val'))
+test_dataloader = val_dataloader
+val_evaluator = dict(topk=(1, ))
+test_evaluator = val_evaluator
+train_cfg = dict(max_epochs=2)
+custom_hooks = [dict(type='TNSHook', interval=1)]
+''')
+    return path

@@ -1,0 +1,99 @@
+import json
+import os
+
+import pytest
+import torch
+
+from stepnet_mm.engine.safe_loading import UnsafeCheckpointError
+
+pytestmark = pytest.mark.core
+
+
+class Malicious:
+
+    def __reduce__(self):
+        return os.mkdir, ('it_ran', )
+
+
+def rows(work_dir):
+    return [
+        json.loads(line)
+        for path in sorted(work_dir.glob('*/vis_data/scalars.json'))
+        for line in path.read_text().splitlines()
+    ]
+
+
+def metrics(work_dir):
+    return {key for row in rows(work_dir) for key in row}
+
+
+def measured(work_dir):
+    return [row['step'] for row in rows(work_dir) if 'stiffness/tns' in row]
+
+
+def test_a_detector_trains_resumes_and_is_tested(tool, detector, tmp_path):
+    config, data = detector
+    work = tmp_path / 'work'
+    common = (config, '--work-dir', work, '--data-root', data)
+    tool('train', *common)
+    assert 'coco/bbox_mAP_50' in metrics(work)
+    assert measured(work) == [2, 4]
+
+    (work / 'iter_4.pth').unlink()
+    (work / 'last_checkpoint').write_text(str(work / 'iter_2.pth'))
+    tool('train', *common, '--resume')
+    assert measured(work) == [2, 4, 4]
+
+    tool('test', config, work / 'iter_4.pth', '--work-dir', tmp_path / 'test',
+         '--data-root', data, '--show-dir', tmp_path / 'drawn', '--out',
+         tmp_path / 'all.pkl')
+    assert len(list((tmp_path / 'drawn').rglob('*.*'))) == 3
+    assert (tmp_path / 'all.pkl').stat().st_size > 0
+
+
+def test_a_classifier_trains_and_is_tested(tool, classifier, tmp_path):
+    work = tmp_path / 'work'
+    tool('train', classifier, '--work-dir', work)
+    assert 'accuracy/top1' in metrics(work)
+    assert measured(work) == [1, 2, 3, 4]
+    tool('test', classifier, work / 'epoch_2.pth', '--work-dir',
+         tmp_path / 'test', '--show-dir', tmp_path / 'drawn')
+    assert list((tmp_path / 'drawn').rglob('*.png'))
+
+
+def test_a_missing_data_folder_is_named_before_anything_is_built(
+        tool, detector, tmp_path):
+    with pytest.raises(FileNotFoundError,
+                       match='train_dataloader.dataset.data_root.*nowhere'):
+        tool('train', detector[0], '--work-dir', tmp_path / 'work',
+             '--data-root', tmp_path / 'nowhere')
+    assert not (tmp_path / 'work').exists()
+
+
+@pytest.mark.parametrize('way', ['--resume', 'load_from', 'Pretrained'])
+def test_a_malicious_checkpoint_does_not_run(tool, detector, tmp_path, way,
+                                             monkeypatch):
+    config, data = detector
+    bad = tmp_path / 'bad.pth'
+    torch.save(dict(state_dict={}, extra=Malicious()), bad)
+    options = {
+        '--resume': ('--resume', bad),
+        'load_from': ('--cfg-options', f'load_from={bad}'),
+        'Pretrained':
+        ('--cfg-options', 'model.init_cfg.type=Pretrained',
+         f'model.init_cfg.checkpoint={bad}'),
+    }[way]
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        tool('train', config, '--work-dir', tmp_path / 'work', '--data-root',
+             data, *options)
+    assert not os.path.exists('it_ran')
+
+
+def test_a_checkpoint_of_another_model_is_refused(tool, detector, tmp_path):
+    config, data = detector
+    torch.save(
+        dict(state_dict={'backbone.conv1.weight': torch.zeros(64, 3, 7, 7)}),
+        tmp_path / 'other.pth')
+    with pytest.raises(ValueError, match='does not fit.*missing.*mismatched'):
+        tool('train', config, '--work-dir', tmp_path / 'work', '--data-root',
+             data, '--cfg-options', f'load_from={tmp_path}/other.pth')
