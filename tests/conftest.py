@@ -17,7 +17,8 @@ class ToyStep(StepSize):
     def __init__(self, in_channels, start=0.):
         super().__init__()
         self.start = start
-        self.a = torch.nn.Conv2d(in_channels, in_channels, 1, groups=in_channels)
+        self.a = torch.nn.Conv2d(
+            in_channels, in_channels, 1, groups=in_channels)
         self.init_weights()
 
     def init_weights(self):

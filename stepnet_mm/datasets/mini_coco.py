@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 
 CLASSES = ('circle', 'square', 'triangle')
-#: Object diameter in px on a canvas of 192; COCO calls an area under 32² small
-#: and one over 96² large.
+#: Object diameter in px on a canvas of 192; COCO calls an area under 32²
+#: small and one over 96² large.
 DIAMETERS = dict(small=(18, 28), medium=(36, 80), large=(120, 150))
 CANVAS = 192
 

@@ -12,9 +12,8 @@ from ..datasets.loading import broken_images
 class BrokenImageHook(Hook):
     """Log how many unreadable images were skipped, and which.
 
-    The images are skipped by :class:`~stepnet_mm.datasets.LoadIntactImageFromFile`
-    in the worker processes; this gathers their counts after every epoch and
-    at the end of training.
+    ``LoadIntactImageFromFile`` skips them in the worker processes; this
+    gathers the counts after every epoch and at the end of training.
     """
     priority = 'LOW'
 

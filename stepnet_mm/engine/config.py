@@ -111,6 +111,14 @@ def use_amp(cfg: Config) -> None:
     cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
 
 
+def use_auto_scale_lr(cfg: Config) -> None:
+    """Scale the learning rate with the batch size over all ranks."""
+    if 'base_batch_size' not in cfg.get('auto_scale_lr', {}):
+        raise ValueError('--auto-scale-lr: the config has no '
+                         'auto_scale_lr.base_batch_size')
+    cfg.auto_scale_lr.enable = True
+
+
 def _set_classification_loaders(cfg: Config) -> None:
     """The loader defaults of mmpretrain's own tools."""
     for name in TRAIN + EVALUATION:
@@ -120,9 +128,7 @@ def _set_classification_loaders(cfg: Config) -> None:
 
 
 def _transforms(node):
-    return [
-        d for d in _dicts(node) if isinstance(d.get('type'), str)
-    ]
+    return [d for d in _dicts(node) if isinstance(d.get('type'), str)]
 
 
 def _dicts(node):

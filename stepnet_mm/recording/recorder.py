@@ -65,7 +65,7 @@ class TrajectoryRecorder:
 
     @property
     def step(self) -> Tensor:
-        """Mean Δt over channels and space, (N, L); NaN where there is none."""
+        """Mean Δt over channels and space, (N, L); NaN where none is."""
         return self._table('step')
 
     def _table(self, name: str) -> Tensor:

@@ -106,6 +106,14 @@ def test_amp(cfg):
         C.use_amp(cfg)
 
 
+def test_auto_scale_lr(cfg):
+    with pytest.raises(ValueError, match='auto_scale_lr.base_batch_size'):
+        C.use_auto_scale_lr(cfg)
+    cfg.auto_scale_lr = dict(base_batch_size=16, enable=False)
+    C.use_auto_scale_lr(cfg)
+    assert cfg.auto_scale_lr.enable
+
+
 def test_only_the_first_rank_looks_at_the_data(cfg, monkeypatch):
     with pytest.raises(FileNotFoundError, match='data_root'):
         C.check_data(cfg, C.TRAIN)

@@ -36,5 +36,14 @@ def assert_stock(stock, net):
         assert torch.equal(p, q), name
 
 
+def assert_kept(stock, net):
+    """Equal outputs at every level in evaluation, given the same weights."""
+    net.load_state_dict(stock.state_dict(), strict=False)
+    stock.eval(), net.eval()
+    x = torch.randn(2, 3, 64, 64)
+    for a, b in zip(stock(x), net(x)):
+        torch.testing.assert_close(a, b, atol=0, rtol=0)
+
+
 def count(module):
     return sum(p.numel() for p in module.parameters())

@@ -88,8 +88,8 @@ def by_hand(model, x):
             step = gate.step_size(identity, f) if gate else torch.ones(1)
             x = (identity + step * f).relu()
             if position:
-                nsi.append(f.flatten(1).norm(dim=1) /
-                           identity.flatten(1).norm(dim=1))
+                nsi.append(
+                    f.flatten(1).norm(dim=1) / identity.flatten(1).norm(dim=1))
                 steps.append(
                     step.flatten(1).mean(1) if gate else nsi[-1] * math.nan)
     return torch.stack(nsi, 1), torch.stack(steps, 1), x

@@ -74,8 +74,8 @@ def test_states_of_one_number_a_sample():
 
 
 def test_no_sample():
-    assert neural_stiffness_index(torch.zeros(0, 3), torch.zeros(
-        0, 3)).shape == (0, )
+    x = torch.zeros(0, 3)
+    assert neural_stiffness_index(x, x).shape == (0, )
 
 
 def test_zero_over_zero_is_zero_and_x_over_zero_is_inf():
@@ -100,8 +100,7 @@ def test_a_value_that_is_not_finite_gives_inf_in_its_sample_only(bad):
 
 
 anything = st.lists(
-    st.floats(width=32), min_size=12, max_size=12).map(lambda values: torch.
-                                                       tensor(values))
+    st.floats(width=32), min_size=12, max_size=12).map(torch.tensor)
 
 
 @settings(database=None, deadline=None)

@@ -110,8 +110,8 @@ def test_sai_with_uneven_times_equals_a_loop():
 
 
 def test_times_may_be_a_list():
-    assert stiffness_aware_index(
-        torch.tensor([[1.], [2.], [6.]]), [0, 1, 3]).tolist() == [1., 1.]
+    states = torch.tensor([[1.], [2.], [6.]])
+    assert stiffness_aware_index(states, [0, 1, 3]).tolist() == [1., 1.]
 
 
 def test_simplified_form_is_the_quotient_itself():
@@ -145,8 +145,8 @@ def test_wrong_shapes_are_named(states, times):
         stiffness_aware_index(states, times)
 
 
-@pytest.mark.parametrize('times', [[0., 1., 1.], [0., 2., 1.],
-                                   [0., math.nan, 1.]])
+@pytest.mark.parametrize('times',
+                         [[0., 1., 1.], [0., 2., 1.], [0., math.nan, 1.]])
 @pytest.mark.parametrize('simplified', [False, True])
 def test_times_must_increase(times, simplified):
     with pytest.raises(ValueError, match='times: .*increasing'):

@@ -1,0 +1,122 @@
+import copy
+import json
+import pickle
+
+import cv2
+import numpy as np
+import pytest
+from mmcv.transforms import LoadImageFromFile
+from mmengine.dataset import BaseDataset, pseudo_collate
+from torch.utils.data import DataLoader
+
+from stepnet_mm.datasets import LoadIntactImageFromFile
+from stepnet_mm.datasets.loading import broken_images
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def intact(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 48, 3), np.uint8)
+    path = tmp_path / 'intact.jpg'
+    cv2.imwrite(str(path), pixels)
+    return path
+
+
+def cut(path, share):
+    broken = path.with_name(f'cut_at_{share}.jpg')
+    content = path.read_bytes()
+    broken.write_bytes(content[:int(share * len(content))])
+    return str(broken)
+
+
+def load(path, **kwargs):
+    return LoadIntactImageFromFile(**kwargs)(dict(img_path=str(path)))
+
+
+@pytest.mark.parametrize('skip_broken', [False, True])
+@pytest.mark.parametrize('to_float32', [False, True])
+def test_an_intact_image_loads_as_with_mmcv(intact, skip_broken, to_float32):
+    found = load(intact, skip_broken=skip_broken, to_float32=to_float32)
+    expected = LoadImageFromFile(to_float32=to_float32)(
+        dict(img_path=str(intact)))
+    assert found.keys() == expected.keys()
+    assert found['img'].dtype == expected['img'].dtype
+    assert np.array_equal(found['img'], expected['img'])
+    assert broken_images()[str(intact)] == 0
+
+
+@pytest.mark.parametrize('share', [0, .05, .5, .9])
+def test_a_truncated_image_is_an_error_that_names_it(intact, share):
+    path = cut(intact, share)
+    with pytest.raises(ValueError, match=f'{path} does not decode'):
+        load(path)
+    assert broken_images()[path] == 0
+
+
+@pytest.mark.parametrize('share', [0, .05, .5, .9])
+def test_a_truncated_image_is_skipped_and_counted(intact, share):
+    path = cut(intact, share)
+    transform = LoadIntactImageFromFile(skip_broken=True)
+    for times in (1, 2):
+        assert transform(dict(img_path=path)) is None
+        assert broken_images()[path] == times
+
+
+def test_a_file_that_is_no_image(tmp_path):
+    path = tmp_path / 'text.jpg'
+    path.write_text('no image')
+    with pytest.raises(ValueError, match=f'{path} does not decode'):
+        load(path)
+    assert load(path, skip_broken=True) is None
+
+
+def test_a_broken_image_is_logged_once(intact, monkeypatch):
+    lines = []
+    monkeypatch.setattr('stepnet_mm.datasets.loading.print_log',
+                        lambda text, **kwargs: lines.append(text))
+    path, transform = cut(intact, .5), LoadIntactImageFromFile(True)
+    for _ in range(3):
+        transform(dict(img_path=path))
+    assert len(lines) == 1
+    assert path in lines[0]
+
+
+@pytest.mark.parametrize('skip_broken', [False, True])
+def test_a_missing_file_is_always_an_error(tmp_path, skip_broken):
+    path = tmp_path / 'missing.jpg'
+    with pytest.raises(FileNotFoundError, match='missing.jpg'):
+        load(path, skip_broken=skip_broken)
+    assert broken_images()[str(path)] == 0
+
+
+@pytest.mark.parametrize(
+    'clone', [copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+def test_copies_count_into_the_same_log(intact, clone):
+    path, transform = cut(intact, .5), LoadIntactImageFromFile(True)
+    clone(transform)(dict(img_path=path))
+    transform(dict(img_path=path))
+    assert broken_images()[path] == 2
+
+
+def dataset_of(paths, tmp_path):
+    ann_file = tmp_path / 'images.json'
+    rows = [dict(img_path=str(path)) for path in paths]
+    ann_file.write_text(json.dumps(dict(metainfo={}, data_list=rows)))
+    return BaseDataset(
+        ann_file=str(ann_file),
+        pipeline=[dict(type='LoadIntactImageFromFile', skip_broken=True)])
+
+
+@pytest.mark.parametrize('context', ['fork', 'spawn'])
+def test_counts_come_back_from_worker_processes(intact, tmp_path, context):
+    broken = cut(intact, .5)
+    dataset = dataset_of([intact, intact, broken, intact], tmp_path)
+    loader = DataLoader(
+        dataset,
+        num_workers=2,
+        collate_fn=pseudo_collate,
+        multiprocessing_context=context)
+    loaded = [batch['img_path'] for batch in loader]
+    assert loaded == [[str(intact)]] * 4
+    assert broken_images()[broken] >= 1

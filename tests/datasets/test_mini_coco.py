@@ -1,0 +1,185 @@
+import contextlib
+import io
+import itertools
+
+import cv2
+import numpy as np
+import pytest
+
+from stepnet_mm.datasets import make_mini_coco
+from stepnet_mm.datasets.mini_coco import CANVAS, CLASSES
+
+pytestmark = pytest.mark.filterwarnings(
+    'ignore::DeprecationWarning:pycocotools')
+
+COCO = pytest.importorskip('pycocotools.coco').COCO
+SPLITS = dict(train2017=240, val2017=60)
+
+
+def load(root, split):
+    with contextlib.redirect_stdout(io.StringIO()):
+        return COCO(str(root / 'annotations' / f'instances_{split}.json'))
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('mini_coco')
+    make_mini_coco(root)
+    return root
+
+
+@pytest.fixture(scope='module', params=SPLITS)
+def split(request):
+    return request.param
+
+
+@pytest.fixture(scope='module')
+def coco(root, split):
+    return load(root, split)
+
+
+def single(coco):
+    """Annotations of single objects."""
+    return coco.loadAnns(coco.getAnnIds(iscrowd=False))
+
+
+def contents(root):
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in root.rglob('*') if path.is_file()
+    }
+
+
+def small(root, **kwargs):
+    make_mini_coco(root, **{**dict(train=4, val=3, size=64), **kwargs})
+    return contents(root)
+
+
+def test_the_same_seed_gives_the_same_files(tmp_path):
+    first, again = small(tmp_path / 'a'), small(tmp_path / 'b')
+    assert len(first) == 4 + 3 + 2
+    assert first == again
+
+
+def test_another_seed_gives_other_files(tmp_path):
+    first, other = small(tmp_path / 'a'), small(tmp_path / 'b', seed=1)
+    assert first.keys() == other.keys()
+    assert all(first[name] != other[name] for name in first)
+
+
+def test_the_splits_differ(tmp_path):
+    files = small(tmp_path)
+    name = '000000000001.jpg'
+    assert files[f'train2017/{name}'] != files[f'val2017/{name}']
+
+
+def test_a_folder_that_exists_is_written_again(tmp_path):
+    assert small(tmp_path) == small(tmp_path)
+
+
+def test_images_are_those_of_the_annotation_file(root, split, coco):
+    images = coco.loadImgs(coco.getImgIds())
+    assert len(images) == SPLITS[split]
+    names = sorted(path.name for path in (root / split).iterdir())
+    assert names == sorted(image['file_name'] for image in images)
+
+
+def test_images_decode_at_their_size(root, split, coco):
+    for image in coco.loadImgs(coco.getImgIds()[:5]):
+        pixels = cv2.imread(str(root / split / image['file_name']))
+        assert pixels.shape == (image['height'], image['width'], 3)
+        assert image['height'] == image['width'] == CANVAS
+        assert pixels.std() > 5
+
+
+def test_another_size(tmp_path):
+    small(tmp_path, size=100)
+    coco = load(tmp_path, 'train2017')
+    assert {image['width'] for image in coco.imgs.values()} == {100}
+    boxes = np.array([entry['bbox'] for entry in coco.anns.values()])
+    assert (boxes[:, :2] + boxes[:, 2:] <= 100 + .011).all()
+
+
+def test_all_classes_are_there(coco):
+    names = [c['name'] for c in coco.loadCats(coco.getCatIds())]
+    assert tuple(names) == CLASSES
+    used = {entry['category_id'] for entry in single(coco)}
+    assert used == set(coco.getCatIds())
+
+
+def test_the_second_image_has_no_object(coco):
+    empty = [i for i in coco.getImgIds() if not coco.getAnnIds(imgIds=i)]
+    assert empty == [2]
+
+
+def test_small_medium_and_large_areas(coco):
+    areas = np.array([entry['area'] for entry in single(coco)])
+    shares = np.histogram(areas, [0, 32**2, 96**2, np.inf])[0] / len(areas)
+    assert (shares > .05).all()
+
+
+def test_boxes_lie_in_the_image(coco):
+    boxes = np.array([entry['bbox'] for entry in coco.anns.values()])
+    assert (boxes[:, :2] >= 0).all()
+    assert (boxes[:, 2:] > 1).all()
+    assert (boxes[:, :2] + boxes[:, 2:] <= CANVAS + .011).all()
+
+
+def test_boxes_and_areas_are_those_of_the_polygons(coco):
+    for entry in single(coco):
+        corners = np.array(entry['segmentation'][0]).reshape(-1, 2)
+        x0, y0, width, height = entry['bbox']
+        assert corners.min(0) == pytest.approx([x0, y0], abs=.011)
+        assert np.ptp(corners, 0) == pytest.approx([width, height], abs=.021)
+        area = coco.annToMask(entry).sum()
+        assert area == pytest.approx(entry['area'], abs=width + height)
+
+
+def overlap(a, b):
+    low = np.maximum(a[:2], b[:2])
+    high = np.minimum(a[:2] + a[2:], b[:2] + b[2:])
+    return np.prod(np.clip(high - low, 0, None))
+
+
+def test_objects_hide_one_another(coco):
+    hidden = 0
+    for image in coco.getImgIds():
+        anns = coco.loadAnns(coco.getAnnIds(imgIds=image, iscrowd=False))
+        boxes = [np.array(entry['bbox']) for entry in anns]
+        hidden += any(
+            overlap(a, b) > .3 * min(np.prod(a[2:]), np.prod(b[2:]))
+            for a, b in itertools.combinations(boxes, 2))
+    assert hidden > .3 * len(coco.imgs)
+
+
+def test_the_third_image_has_the_crowd(coco):
+    crowds = coco.loadAnns(coco.getAnnIds(iscrowd=True))
+    assert [crowd['image_id'] for crowd in crowds] == [3]
+
+
+def test_the_crowd_decodes_to_its_area_and_box(coco):
+    crowd, = coco.loadAnns(coco.getAnnIds(iscrowd=True))
+    mask = coco.annToMask(crowd)
+    rows, columns = np.nonzero(mask)
+    assert mask.shape == (CANVAS, CANVAS)
+    assert mask.sum() == crowd['area'] > 0
+    assert crowd['bbox'] == [
+        columns.min(),
+        rows.min(),
+        np.ptp(columns) + 1,
+        np.ptp(rows) + 1
+    ]
+
+
+def test_ids_are_unique_and_from_one(coco):
+    assert sorted(coco.anns) == list(range(1, len(coco.anns) + 1))
+    assert sorted(coco.imgs) == list(range(1, len(coco.imgs) + 1))
+
+
+@pytest.mark.parametrize('name, least', [('train', 3), ('val', 3),
+                                         ('size', 64)])
+def test_too_small_numbers_are_named(tmp_path, name, least):
+    message = f'{name}: expected at least {least}, got {least - 1}'
+    with pytest.raises(ValueError, match=message):
+        small(tmp_path, **{name: least - 1})
+    assert not contents(tmp_path)

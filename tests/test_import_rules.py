@@ -1,0 +1,229 @@
+"""Data flows one way, and either library alone is enough."""
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = 'stepnet_mm'
+LIBRARIES = ('mmdet', 'mmpretrain')
+#: What each folder may import of the others; all may import `optional`.
+ALLOWED = dict(
+    stiffness=set(),
+    steps=set(),
+    datasets=set(),
+    models={'steps'},
+    recording={'stiffness', 'steps'},
+    engine={'stiffness', 'recording', 'steps', 'datasets'},
+    evaluation={'stiffness', 'recording', 'steps'},
+    visualization={'stiffness'})
+FILES = sorted((ROOT / PACKAGE).rglob('*.py'))
+
+
+def imports(source, package):
+    """Absolute dotted names that a file of ``package`` imports."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split('.')
+            base = parts[:len(parts) - node.level + 1] if node.level else []
+            base += [node.module] if node.module else []
+            yield from ('.'.join([*base, alias.name]) for alias in node.names)
+
+
+def imports_of(path):
+    package = '.'.join(path.relative_to(ROOT).parent.parts)
+    return set(imports(path.read_text(), package))
+
+
+def folder_of(path):
+    """The folder under the package, '' for a file at its top."""
+    parts = path.relative_to(ROOT / PACKAGE).parts
+    return parts[0] if len(parts) > 1 else ''
+
+
+def top(name):
+    return name.partition('.')[0]
+
+
+def lines(violations):
+    return [f'{path.relative_to(ROOT)}: {name}' for path, name in violations]
+
+
+def test_relative_imports_are_resolved():
+    source = ('import os.path\nfrom . import a\nfrom .b import c\n'
+              'def f():\n    from ..d.e import g as h\n'
+              'from ... import tools\nfrom json import load')
+    assert set(imports(source, 'one.two.three')) == {
+        'os.path', 'one.two.three.a', 'one.two.three.b.c', 'one.two.d.e.g',
+        'one.tools', 'json.load'
+    }
+
+
+def test_every_folder_has_a_rule():
+    assert {folder_of(path) for path in FILES} - {''} <= set(ALLOWED)
+
+
+def test_data_flows_one_way():
+    violations = []
+    for path in FILES:
+        folder = folder_of(path)
+        for name in imports_of(path) if folder else ():
+            parts = name.split('.')
+            if parts[0] == PACKAGE and parts[1] not in ({folder, 'optional'}
+                                                        | ALLOWED[folder]):
+                violations.append((path, name))
+    assert not lines(violations)
+
+
+def test_stiffness_imports_torch_and_numpy_only():
+    known = {'torch', 'numpy'} | sys.stdlib_module_names
+    own = f'{PACKAGE}.stiffness'
+    violations = [(path, name) for path in FILES for name in imports_of(path)
+                  if folder_of(path) == 'stiffness' and top(name) not in known
+                  and not f'{name}.'.startswith(f'{own}.')]
+    assert not lines(violations)
+
+
+def test_the_top_imports_nothing_but_the_package_and_the_standard_library():
+    known = {PACKAGE} | sys.stdlib_module_names
+    violations = [(path, name) for path in FILES for name in imports_of(path)
+                  if not folder_of(path) and top(name) not in known]
+    assert not lines(violations)
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+def test_one_file_a_folder_binds_to_a_library(library):
+    files = defaultdict(set)
+    for path in FILES:
+        if library in map(top, imports_of(path)):
+            files[folder_of(path)].add(path.name)
+    assert files['models'] == {f'{library}_resnet.py'}
+    assert all(len(names) == 1 for names in files.values()), dict(files)
+    assert '' not in files
+
+
+def test_files_that_bind_to_a_library_are_imported_with_a_guard_only():
+    bindings = {
+        '.'.join(path.relative_to(ROOT).with_suffix('').parts)
+        for path in FILES if set(LIBRARIES) & set(map(top, imports_of(path)))
+    }
+    violations = [(path, name) for path in FILES for name in imports_of(path)
+                  for binding in bindings
+                  if f'{name}.'.startswith(f'{binding}.')]
+    assert bindings
+    assert not lines(violations)
+
+
+def test_nothing_imports_tools_configs_or_tests():
+    outer = {'tools', 'configs', 'tests'}
+    violations = [(path, name) for path in FILES for name in imports_of(path)
+                  if outer & set(name.split('.')[:2])]
+    assert not lines(violations)
+
+
+#: Imports a module as if some libraries were not installed: every finder
+#: answers "not here" for them, as it does for a library that is absent.
+PROBE = '''
+import json, sys, warnings
+
+module, hidden = sys.argv[1], set(sys.argv[2].split(','))
+
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] not in hidden:
+            return self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter('always')
+    __import__(module)
+own = [str(w.message) for w in caught if 'stepnet_mm' in str(w.message)]
+bound = [library for library in ('mmdet', 'mmpretrain')
+         if f'stepnet_mm.models.{library}_resnet' in sys.modules]
+loaded = [library for library in ('mmengine', 'mmcv', 'mmdet', 'mmpretrain')
+          if library in sys.modules]
+built = {}
+for library in bound:
+    models = sys.modules[f'{library}.registry'].MODELS
+    built[library] = models.get('StepResNet').__module__
+print()
+print(json.dumps(dict(warnings=own, loaded=loaded, built=built)))
+'''
+
+
+def probe(module, hidden=(), path=()):
+    """Import a module in a process of its own."""
+    env = dict(
+        os.environ,
+        PYTHONPATH=os.pathsep.join(map(str, [*path, ROOT])),
+        OMP_NUM_THREADS='1')
+    result = subprocess.run(
+        [sys.executable, '-c', PROBE, module, ','.join(hidden)],
+        env=env,
+        cwd=path[0] if path else ROOT,
+        capture_output=True,
+        text=True)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def need(*libraries):
+    for library in libraries:
+        if importlib.util.find_spec(library) is None:
+            pytest.skip(f'{library} is not installed')
+
+
+def binding(library):
+    return {library: f'{PACKAGE}.models.{library}_resnet'}
+
+
+def fake(folder, library, error):
+    (folder / library).mkdir()
+    (folder / library / '__init__.py').write_text(f'raise {error}')
+    return [folder]
+
+
+def test_stiffness_needs_no_mm_library():
+    found = probe(f'{PACKAGE}.stiffness',
+                  ['mmengine', 'mmcv', 'mmdet', 'mmpretrain'])
+    assert found == dict(warnings=[], loaded=[], built={})
+
+
+@pytest.mark.parametrize('absent, present', [LIBRARIES, LIBRARIES[::-1]])
+def test_an_absent_library_is_skipped_silently(absent, present):
+    need(present)
+    found = probe(PACKAGE, [absent])
+    assert found == dict(
+        warnings=[],
+        loaded=['mmengine', 'mmcv', present],
+        built=binding(present))
+
+
+@pytest.mark.parametrize('error', ['RuntimeError', 'ImportError'])
+def test_a_library_that_fails_is_skipped_with_one_warning(tmp_path, error):
+    # mmdet imports mmpretrain where it can, and survives an ImportError only.
+    present = ['mmdet'] if error == 'ImportError' else []
+    need(*present)
+    hidden = [] if present else ['mmdet']
+    found = probe(PACKAGE, hidden,
+                  fake(tmp_path, 'mmpretrain', f"{error}('boom')"))
+    assert found['built'] == (binding('mmdet') if present else {})
+    warning, = found['warnings']
+    assert f'{PACKAGE}.models.mmpretrain_resnet' in warning
+    assert f'{error}: boom' in warning

@@ -1,0 +1,112 @@
+import json
+
+import cv2
+import pytest
+
+from stepnet_mm.visualization import (plot_stiffness_curve,
+                                      read_stiffness_record)
+
+pytest.importorskip('matplotlib')
+
+
+def row(step, scale=1.):
+    return dict(
+        step=step,
+        tns=2.5 * scale,
+        nsi_stage1_mean=.5 * scale,
+        nsi_stage1_max=.9 * scale,
+        nsi_stage10_mean=.2 * scale,
+        nsi_stage10_max=.4 * scale,
+        nonfinite=0.)
+
+
+def scalars(record):
+    lines = [{
+        key if key == 'step' else f'stiffness/{key}': value
+        for key, value in entry.items()
+    } for entry in record]
+    return [dict(loss=.3, lr=.1, step=1, iter=1), *lines, dict(acc=1, step=0)]
+
+
+def write(work_dir, run, lines):
+    path = work_dir / run / 'vis_data' / 'scalars.json'
+    path.parent.mkdir(parents=True)
+    path.write_text(''.join(json.dumps(line) + '\n' for line in lines))
+
+
+RECORD = [row(50), row(100, .5), dict(step=150, nonfinite=4.), row(200, 2.)]
+
+
+def assert_picture(path):
+    assert path.read_bytes().startswith(b'\x89PNG\r\n\x1a\n')
+    pixels = cv2.imread(str(path))
+    assert min(pixels.shape[:2]) > 200
+    assert pixels.std() > 5
+
+
+def test_record_holds_the_stiffness_lines_without_their_prefix(tmp_path):
+    write(tmp_path, '20250101_000000', scalars(RECORD))
+    assert read_stiffness_record(tmp_path) == RECORD
+    assert read_stiffness_record(str(tmp_path)) == RECORD
+
+
+def test_the_last_run_with_a_record_counts(tmp_path):
+    write(tmp_path, '20250101_000000', scalars([row(1)]))
+    write(tmp_path, '20250102_000000', scalars([row(2)]))
+    write(tmp_path, '20250103_000000', scalars([]))
+    assert read_stiffness_record(tmp_path) == [row(2)]
+
+
+def test_other_keys_on_the_line_are_dropped(tmp_path):
+    line = dict(loss=.3, step=7, **{'stiffness/nonfinite': 0})
+    write(tmp_path, 'run', [line])
+    assert read_stiffness_record(tmp_path) == [dict(step=7, nonfinite=0)]
+
+
+def test_a_missing_record_names_the_work_dir(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f'{tmp_path}: .*TNSHook'):
+        read_stiffness_record(tmp_path)
+    write(tmp_path, 'run', scalars([]))
+    with pytest.raises(FileNotFoundError, match=f'{tmp_path}: .*TNSHook'):
+        read_stiffness_record(tmp_path)
+
+
+@pytest.mark.parametrize('record', [
+    RECORD,
+    [row(50)],
+    [dict(step=50, nonfinite=4.)],
+], ids=['gap', 'one', 'no finite sample'])  # yapf: disable
+def test_picture(tmp_path, record):
+    path = tmp_path / 'curve.png'
+    plot_stiffness_curve(record, path)
+    assert_picture(path)
+
+
+def test_title_changes_the_picture(tmp_path):
+    for name, title in (('plain', None), ('titled', 'Another title')):
+        plot_stiffness_curve(RECORD, tmp_path / f'{name}.png', title)
+    plain, titled = (
+        cv2.imread(str(tmp_path / f'{name}.png'))
+        for name in ('plain', 'titled'))
+    assert (plain != titled).any()
+
+
+def test_no_figure_stays_open(tmp_path):
+    import matplotlib.pyplot as plt
+    before = plt.get_fignums()
+    plot_stiffness_curve(RECORD, tmp_path / 'curve.png')
+    assert plt.get_fignums() == before
+
+
+def test_what_is_drawn(tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+    monkeypatch.setattr(plt, 'close', lambda figure: None)
+    plot_stiffness_curve(RECORD, tmp_path / 'curve.png')
+    upper, lower = plt.gcf().axes
+    monkeypatch.undo()
+    plt.close(upper.figure)
+    line, = upper.lines
+    assert line.get_xydata().tolist() == [[50, 2.5], [100, 1.25], [200, 5.]]
+    labels = [line.get_label() for line in lower.lines]
+    assert labels == ['stage 1', 'stage 10']
+    assert lower.lines[1].get_ydata().tolist() == [.2, .1, .4]
