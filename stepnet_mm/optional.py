@@ -9,7 +9,9 @@ def import_binding(module: str, library: str) -> bool:
 
     An absent library is skipped silently: either one alone is enough. One
     that is there but fails to import, for any reason, is skipped with a
-    warning that carries its message.
+    warning that carries its message. (The libraries import one another where
+    they can, catching ImportError only: one that fails with anything else
+    takes the other down with it, and both are skipped.)
 
     Args:
         module (str): absolute name of the binding module.

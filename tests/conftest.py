@@ -9,6 +9,10 @@ from mmengine.registry import MODELS, DefaultScope
 import stepnet_mm  # noqa: F401
 from stepnet_mm.steps import StepSize
 
+# Two threads for tiny layers cost far more than they gain where another
+# process wants the cores.
+torch.set_num_threads(1)
+
 
 @MODELS.register_module()
 class ToyStep(StepSize):

@@ -83,9 +83,10 @@ class TrajectoryRecorder:
 class _BlockTrace:
     """The hooks of one block, and its numbers.
 
-    Inner hooks count only between the block's own start and end: when
-    activation checkpointing runs its inside again, the block itself is not
-    called, so each forward is read once.
+    Inner hooks count only between the block's own start and end, and nothing
+    counts inside a backward pass: activation checkpointing, of the block's
+    inside or of a whole stage, runs it there again, and each forward is read
+    once.
     """
 
     def __init__(self, block: ResidualBlock):
@@ -95,6 +96,9 @@ class _BlockTrace:
         self.current = None
 
     def attach(self):
+        if self.handles:
+            raise RuntimeError('this TrajectoryRecorder is entered already; '
+                               'make a second one for a nested context')
         block = self.block
         hooks = [
             block.module.register_forward_pre_hook(self._start),
@@ -117,6 +121,12 @@ class _BlockTrace:
         self.handles, self.current = [], None
 
     def _start(self, module, args):
+        if _in_backward():
+            return
+        if not isinstance(args[0], Tensor):
+            raise ValueError(
+                f'{self.block.name}: expected a block that takes one tensor, '
+                f'got {type(args[0]).__name__}; it cannot be measured')
         self.current = {}
         if self.block.identity is None:
             self._note('x', lambda: sample_norm(args[0].detach()))
@@ -138,12 +148,18 @@ class _BlockTrace:
             self.current[key] = value()
 
     def _end(self, module, args, output):
+        if self.current is None:
+            return
         found, self.current = self.current, None
         x, f = found['x'], found['f']
         self.nsi.append(norm_ratio(f, x))
         self.step.append(
             found['step'].expand_as(f) if 'step' in
             found else torch.full_like(f, torch.nan))
+
+
+def _in_backward() -> bool:
+    return torch._C._current_graph_task_id() != -1
 
 
 def _refuse_compiled(model: nn.Module) -> None:

@@ -58,8 +58,8 @@ class StepAdaptor(StepSize):
         if in_channels is not None or channels is None:
             raise ValueError(
                 'StepAdaptor looks at x_t and f, and a plugin (in_channels) '
-                'sees f alone: take it out of backbone.plugins and write '
-                "backbone=dict(type='StepResNet', "
+                'sees f alone: take it out of backbone.plugins and set '
+                "backbone.step, as in backbone=dict(type='StepResNet', "
                 "step=dict(type='StepAdaptor'))")
         if inputs not in INPUTS:
             raise ValueError(f'backbone.step.inputs: got {inputs!r}, '

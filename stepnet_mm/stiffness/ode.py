@@ -38,12 +38,13 @@ def stiffness_aware_index(states: Tensor,
 
     Returns:
         Tensor: shape (T - 1,) in 1 / time; (T - 1, ...) if ``simplified``.
-        0/0 is 0, x/0 is inf.
+        In float32 or wider; 0/0 is 0, x/0 is inf.
 
     Raises:
         ValueError: on wrong shapes, or times that do not increase.
     """
-    times = torch.as_tensor(times, dtype=states.dtype, device=states.device)
+    times = torch.as_tensor(times, dtype=torch.float64, device=states.device)
+    states = states.to(torch.promote_types(states.dtype, torch.float32))
     if states.ndim < 2 or times.shape != states.shape[:1] or len(times) < 2:
         raise ValueError('expected states (T, ...) and times (T,) with '
                          f'T >= 2, got {tuple(states.shape)} and '
@@ -52,8 +53,8 @@ def stiffness_aware_index(states: Tensor,
     if not (gaps > 0).all():
         raise ValueError('times: expected strictly increasing values, got a '
                          f'smallest gap of {gaps.min().item()}')
-    quotient = states.diff(dim=0) / gaps.reshape(-1, *[1] *
-                                                 (states.ndim - 1))
+    gaps = gaps.to(states.dtype).reshape(-1, *[1] * (states.ndim - 1))
+    quotient = states.diff(dim=0) / gaps
     if simplified:
         return quotient
     return norm_ratio(sample_norm(quotient), sample_norm(states[:-1]))

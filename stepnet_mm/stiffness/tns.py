@@ -136,7 +136,7 @@ def _union_area(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _checked(nsi, stage):
-    nsi = torch.as_tensor(nsi).double()
+    nsi = torch.as_tensor(nsi, dtype=torch.float64)
     stage = torch.as_tensor(stage, device=nsi.device)
     if nsi.ndim != 2 or stage.shape != nsi.shape[1:] or not len(stage):
         raise ValueError('expected nsi (N, L) and stage (L,) with L >= 1, '
@@ -149,7 +149,7 @@ def _checked(nsi, stage):
 
 def _thresholds(name, values, like: Tensor) -> Tensor:
     values = torch.as_tensor(values, dtype=like.dtype, device=like.device)
-    if values.ndim != 1 or not (values >= 0).all():
+    if values.ndim != 1 or not len(values) or not (values >= 0).all():
         raise ValueError(f'{name}: expected a 1-D list of thresholds >= 0, '
                          f'got {values}')
     return values

@@ -244,3 +244,21 @@ def test_an_annotation_file_of_another_format_is_left_alone(intact):
             data_root=str(intact),
             ann_file='meta/train.txt',
             data_prefix='train2017'))
+
+
+@pytest.mark.parametrize('name', ['images', 'annotations', 'categories'])
+@pytest.mark.parametrize('row', [1, {}])
+def test_a_wrong_row_anywhere_is_named(root, name, row):
+    edit(root, lambda content: content[name].append(row))
+    expect(
+        ValueError,
+        'train_dataloader.dataset.ann_file',
+        f'a list "{name}"',
+        dataset=coco(root))
+
+
+def test_a_test_set_may_lack_annotations(root):
+    edit(root, lambda content: content.pop('annotations'))
+    cfg = Config(dict(test_dataloader=dict(dataset=coco(root))))
+    check_datasets(cfg, ('test_dataloader', ))
+    expect(ValueError, '"annotations"', dataset=coco(root))

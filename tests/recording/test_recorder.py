@@ -56,9 +56,9 @@ def build(library, name='ResNet', depth=18, **kwargs):
     return model
 
 
-def images(number=3, seed=1):
+def images(number=3, seed=1, channels=3):
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(number, 3, 64, 64, generator=generator)
+    return torch.randn(number, channels, 64, 64, generator=generator)
 
 
 def gate_of(block):
@@ -143,6 +143,20 @@ def test_equals_a_run_by_hand(library, name, depth):
 @pytest.mark.parametrize('library', LIBRARIES)
 def test_steps_in_all_blocks_equal_a_run_by_hand(library):
     assert_equals_hand_run(build(library, 'StepResNet', step_blocks='all'))
+
+
+def test_a_projected_identity_is_the_state_where_the_last_block_projects():
+    layers = pytest.importorskip('mmdet.models.layers')
+    blocks = pytest.importorskip('mmdet.models.backbones.resnet')
+    stage = layers.ResLayer(
+        blocks.BasicBlock, 4, 8, 2, downsample_first=False).eval()
+    features = images(channels=4)
+    recorder = record(stage, features)
+    with torch.no_grad():
+        x = stage[0](features)
+        identity, f = stage[1].downsample(x), residual_by_hand(stage[1], x)
+    expected = f.flatten(1).norm(dim=1) / identity.flatten(1).norm(dim=1)
+    torch.testing.assert_close(recorder.nsi, expected[:, None])
 
 
 def test_a_step_plugin_after_conv3_is_a_step():
@@ -356,11 +370,18 @@ def compiled_in_place():
     return model
 
 
+def compiled_forward():
+    model = build('mmdet')
+    model.forward = torch.compile(model.forward)
+    return model
+
+
 @pytest.mark.parametrize('make', [
     lambda: torch.compile(build('mmdet')),
     lambda: nn.Sequential(torch.compile(build('mmdet'))),
     compiled_in_place,
-], ids=['whole', 'part', 'in place'])  # yapf: disable
+    compiled_forward,
+], ids=['whole', 'part', 'in place', 'forward'])  # yapf: disable
 def test_compiled_models_are_refused(make):
     with pytest.raises(ValueError, match='is compiled'):
         TrajectoryRecorder(make())
@@ -376,3 +397,36 @@ def test_a_model_with_first_blocks_only():
     model = nn.Sequential(build('mmdet').layer1[0])
     with pytest.raises(ValueError, match='first blocks are left out'):
         TrajectoryRecorder(model)
+
+
+def test_a_stage_checkpointed_from_outside_counts_once():
+    import torch.utils.checkpoint as cp
+    models = pytest.importorskip('mmdet.registry').MODELS
+    net = models.build(
+        dict(type='ResNet', depth=50, base_channels=8, stem_channels=8))
+    inner = net.layer2.forward
+    net.layer2.forward = lambda x: cp.checkpoint(
+        inner, x, use_reentrant=False)
+    x = torch.randn(2, 3, 32, 32, requires_grad=True)
+    with TrajectoryRecorder(net) as recorder:
+        net(x)[-1].sum().backward()
+    assert recorder.nsi.shape == (2, 12)
+
+
+def test_entering_twice_is_refused():
+    models = pytest.importorskip('mmdet.registry').MODELS
+    recorder = TrajectoryRecorder(models.build(dict(type='ResNet', depth=18)))
+    with recorder:
+        with pytest.raises(RuntimeError, match='entered already'):
+            recorder.__enter__()
+
+
+def test_a_block_that_takes_no_tensor_is_named():
+    models = pytest.importorskip('mmdet.registry').MODELS
+    net = models.build(
+        dict(type='TridentResNet', depth=50, num_branch=3, test_branch_idx=1,
+             trident_dilations=(1, 2, 3), num_stages=3, strides=(1, 2, 2),
+             dilations=(1, 1, 1), out_indices=(2, )))
+    with TrajectoryRecorder(net):
+        with pytest.raises(ValueError, match='layer3.* takes one tensor'):
+            net(torch.randn(1, 3, 32, 32))

@@ -122,5 +122,5 @@ def test_wrong_arguments(wrong, match):
 
 
 def test_as_a_plugin_it_names_backbone_step():
-    with pytest.raises(ValueError, match='backbone=.*step='):
+    with pytest.raises(ValueError, match='backbone.step, as in'):
         StepAdaptor(in_channels=5)

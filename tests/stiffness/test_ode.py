@@ -151,3 +151,15 @@ def test_wrong_shapes_are_named(states, times):
 def test_times_must_increase(times, simplified):
     with pytest.raises(ValueError, match='times: .*increasing'):
         stiffness_aware_index(torch.ones(3, 2), times, simplified)
+
+
+def test_sai_widens_states_of_half_precision():
+    states = torch.tensor([[0.], [300.]], dtype=torch.float16)
+    quotient = stiffness_aware_index(states, [0, 1e-3], simplified=True)
+    assert quotient.dtype == torch.float32
+    torch.testing.assert_close(quotient, torch.tensor([[3e5]]))
+
+
+def test_sai_keeps_times_apart_that_the_states_dtype_would_not():
+    states = torch.ones(1000, 2, dtype=torch.bfloat16)
+    assert not stiffness_aware_index(states, torch.arange(1000.)).any()

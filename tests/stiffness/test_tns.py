@@ -309,7 +309,7 @@ def test_a_negative_nsi_is_named(function, value):
 
 @pytest.mark.parametrize('function',
                          [stiffness_survival, stiffness_proportion])
-@pytest.mark.parametrize('bad', [[-.1], [NAN], 0., [[0.]]])
+@pytest.mark.parametrize('bad', [[-.1], [NAN], 0., [[0.]], []])
 def test_wrong_thresholds_are_named(function, bad):
     with pytest.raises(ValueError, match='m1: '):
         function([[1., 2.]], [1, 1], bad, [0.])
@@ -323,3 +323,8 @@ def test_wrong_thresholds_are_named(function, bad):
 def test_no_finite_sample_is_an_error(function, nsi):
     with pytest.raises(ValueError, match='nsi: .*at least one sample'):
         function(nsi, [1, 1], [0.], [0.])
+
+
+def test_a_list_keeps_its_float64():
+    value = 1.5508077563657707
+    assert stiffness_survival([[value]], [1], [0.], [value]) == 1
