@@ -37,7 +37,9 @@ model = dict(
     test_cfg=dict(rpn=dict(nms_pre=300, max_per_img=100)))
 
 data_root = 'data/mini_coco/'
-metainfo = dict(classes=('circle', 'square', 'triangle'))
+metainfo = dict(
+    classes=('circle', 'square', 'triangle'),
+    palette=[(255, 255, 255), (255, 200, 0), (0, 220, 255)])
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations', with_bbox=True),
@@ -95,7 +97,8 @@ param_scheduler = [
 ]
 default_hooks = dict(
     logger=dict(interval=20),
-    checkpoint=dict(by_epoch=False, interval=max_iters, max_keep_ckpts=1))
+    checkpoint=dict(by_epoch=False, interval=max_iters, max_keep_ckpts=1),
+    visualization=dict(score_thr=0.5))
 log_processor = dict(by_epoch=False, window_size=20)
 custom_hooks = [dict(type='TNSHook', interval=20)]
 vis_backends = [

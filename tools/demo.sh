@@ -18,7 +18,8 @@ echo "demo: training, 360 iterations (log: $out/train.log)"
 "$python" tools/train.py "$config" --data-root "$out/mini_coco" \
   --work-dir "$out" 2>&1 | tee "$out/train.log" |
   grep --line-buffered -E 'Iter\(train\) .*loss:|Error' |
-  sed -uE 's/.*(Iter\(train\) \[ *[0-9]+\/[0-9]+\]).*eta: ([0-9:]+).* loss: ([0-9.]+).*/  \1  loss \3  eta \2/'
+  sed -uE 's/.*(Iter\(train\) \[ *[0-9]+\/[0-9]+\]).*eta: ([0-9:]+).* loss: ([0-9.]+).*/  \1  loss \3  eta \2/' ||
+  { tail -n 20 "$out/train.log" >&2; exit 1; }
 "$python" tools/test.py "$config" "$out/iter_360.pth" \
   --data-root "$out/mini_coco" --work-dir "$out/test" --show-dir "$out/drawn" \
   >"$out/test.log" 2>&1 || { tail -n 20 "$out/test.log" >&2; exit 1; }

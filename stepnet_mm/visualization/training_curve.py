@@ -61,7 +61,7 @@ def plot_stiffness_curve(record: list, path, title: str = None) -> None:
     lower.set_xlabel('iteration')
     lower.set_ylim(bottom=0)
     if _stages(record):
-        lower.legend(loc='upper left')
+        lower.legend(loc='lower left', ncols=4)
     for axes in (upper, lower):
         axes.grid(alpha=.3)
     figure.savefig(path, dpi=120)
