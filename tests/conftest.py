@@ -35,12 +35,12 @@ class ToyStep(StepSize):
 
 @pytest.fixture(autouse=True)
 def quiet_and_seeded():
-    """Same seed for every test; mmengine's log stays at errors."""
+    """The same start for every test; mmengine's log stays at errors."""
     torch.manual_seed(0)
     MMLogger.get_instance('stepnet_mm_tests', log_level='ERROR')
     logging.getLogger('mmengine').setLevel(logging.ERROR)
-    with DefaultScope.overwrite_default_scope(None):
-        yield
+    # A default scope of an earlier Runner would beat the registry called.
+    DefaultScope._instance_dict.clear()
 
 
 def library(name):

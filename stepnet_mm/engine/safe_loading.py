@@ -6,9 +6,9 @@ loader takes the place of theirs for local paths and for every remote prefix.
 """
 import contextlib
 import functools
-import io
 import os
 import os.path as osp
+import pickle
 import re
 
 import numpy as np
@@ -17,7 +17,14 @@ from mmengine.logging import HistoryBuffer
 from mmengine.optim import OneCycleParamScheduler
 from mmengine.runner.checkpoint import CheckpointLoader
 
-_NUMPY_NAMES = ('numpy.core.multiarray', 'numpy._core.multiarray')
+_FORCE = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD'
+_FORBID = 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
+
+#: The methods that mmengine's training states refer to.
+_METHODS = {
+    HistoryBuffer: ('min', 'max', 'mean', 'current'),
+    OneCycleParamScheduler: ('_annealing_cos', '_annealing_linear')
+}
 
 
 class UnsafeCheckpointError(RuntimeError):
@@ -91,10 +98,10 @@ def _explain(error: Exception, filename: str) -> None:
             f'{found.group(1)}, which is no part of weights or of a training '
             'state; nothing of it was run. If you trust its source, '
             're-save its state_dict alone') from None
-    unreadable = (EOFError, RuntimeError, ValueError, KeyError)
+    unreadable = (EOFError, RuntimeError, ValueError, KeyError,
+                  pickle.UnpicklingError)
     if osp.isfile(osp.expanduser(filename)) and (
-            isinstance(error, unreadable)
-            or type(error).__name__ == 'UnpicklingError'):
+            isinstance(error, unreadable)):
         reason = str(error).splitlines()[0] if str(error) else type(error)
         raise ValueError(
             f'checkpoint {filename} cannot be read (it is cut off, or not a '
@@ -104,16 +111,13 @@ def _explain(error: Exception, filename: str) -> None:
 @contextlib.contextmanager
 def _forced_weights_only():
     """Have torch force weights_only, whatever a caller inside asks for."""
-    name = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD'
-    before = os.environ.get(name)
-    os.environ[name] = '1'
+    before = {name: os.environ.pop(name, None) for name in (_FORCE, _FORBID)}
+    os.environ[_FORCE] = '1'
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+        del os.environ[_FORCE]
+        os.environ.update({k: v for k, v in before.items() if v is not None})
 
 
 def _allowed():
@@ -126,30 +130,40 @@ def _allowed():
 @functools.lru_cache(None)
 def _allow_list() -> list:
     """What mmengine's own checkpoints hold beside tensors."""
-    scalar = np.float64().__reduce__()[0]
-    reconstruct = np.zeros(0).__reduce__()[0]
     dtypes = [type(np.dtype(t)) for t in ('f8', 'i8', 'u4')]
-    # getattr: the scheduler's pickled reference to its own method.
-    allowed = [
-        np.ndarray, np.dtype, *dtypes, HistoryBuffer, getattr,
-        OneCycleParamScheduler
+    # A file written under numpy 1 names these two otherwise than numpy 2.
+    rebuild = [
+        _named(function, module, name)
+        for function, name in ((np.zeros(0).__reduce__()[0], '_reconstruct'),
+                               (np.float64().__reduce__()[0], 'scalar'))
+        for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
     ]
-    if not _takes_names():
-        return allowed + [scalar, reconstruct]
-    # A file written under numpy 1 names them otherwise than numpy 2 does.
-    return allowed + [(f, f'{module}.{f.__name__}')
-                      for f in (scalar, reconstruct)
-                      for module in _NUMPY_NAMES]
+    return [
+        np.ndarray, np.dtype, *dtypes, *rebuild, HistoryBuffer,
+        OneCycleParamScheduler,
+        _named(_known_method, 'builtins', 'getattr')
+    ]
 
 
-def _takes_names() -> bool:
-    """Whether this torch's allow-list takes (object, name) pairs."""
-    buffer = io.BytesIO()
-    torch.save(HistoryBuffer, buffer)
-    buffer.seek(0)
-    name = f'{HistoryBuffer.__module__}.{HistoryBuffer.__name__}'
-    try:
-        with torch.serialization.safe_globals([(HistoryBuffer, name)]):
-            return torch.load(buffer, weights_only=True) is HistoryBuffer
-    except Exception:
-        return False
+def _known_method(owner, name: str):
+    """getattr for the references to methods that mmengine pickles.
+
+    The real getattr on the allow-list would open every door: it reaches
+    ``__globals__`` of an allowed class, and from there eval.
+    """
+    known = any(owner is cls and name in names
+                for cls, names in _METHODS.items())
+    if not known:
+        raise pickle.UnpicklingError(f'GLOBAL builtins.getattr of {name!r}')
+    return getattr(owner, name)
+
+
+def _named(function, module: str, name: str):
+    """A stand-in that the unpickler finds under the given name."""
+
+    def stand_in(*args):
+        return function(*args)
+
+    stand_in.__module__ = module
+    stand_in.__name__ = stand_in.__qualname__ = name
+    return stand_in

@@ -44,9 +44,10 @@ class StepBackbone:
 
     def init_weights(self) -> None:
         """The library's start, then the steps' own, unless loaded."""
+        again = self.is_init  # then the library changes nothing, nor do we
         super().init_weights()
         for step in self.steps():
-            if not step.loaded:
+            if not (again or step.loaded):
                 step.init_weights()
 
     def forward(self, x: Tensor) -> tuple:

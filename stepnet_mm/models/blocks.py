@@ -22,6 +22,10 @@ class StepBlock:
         super().__init__(*args, **kwargs)
         self.step = None
 
+    def __reduce__(self):
+        # The class is made at run time, so pickle cannot find it by name.
+        return _new_step_block, self._origin, self.__dict__
+
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, C', H', W'), activation included."""
         if self.with_cp and x.requires_grad:
@@ -81,4 +85,12 @@ def step_block_class(block: type, plain: tuple) -> type:
             f'expected one that inherits it from '
             f'{" or ".join(base.__name__ for base in plain)}')
     return type(f'Step{block.__name__}', (StepBlock, block),
-                dict(__module__=__name__, __doc__=StepBlock.__doc__))
+                dict(
+                    __module__=__name__,
+                    __doc__=StepBlock.__doc__,
+                    _origin=(block, plain)))
+
+
+def _new_step_block(block: type, plain: tuple) -> StepBlock:
+    cls = step_block_class(block, plain)
+    return cls.__new__(cls)

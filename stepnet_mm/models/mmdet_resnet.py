@@ -20,6 +20,11 @@ class _StepBackbone(StepBackbone):
                 raise ValueError(
                     'backbone.plugins: expected dicts of cfg, position and '
                     f'(optional) stages, got the keys {sorted(plugin)}')
+        if plugins and self.arch_settings.get(
+                kwargs.get('depth'), [Bottleneck])[0] is BasicBlock:
+            raise ValueError(
+                f'backbone.plugins: depth {kwargs["depth"]} has BasicBlocks, '
+                'which take no plugins; set backbone.step instead')
         super().__init__(*args, plugins=plugins, **kwargs)
 
 

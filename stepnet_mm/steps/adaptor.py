@@ -64,8 +64,8 @@ class StepAdaptor(StepSize):
         if inputs not in INPUTS:
             raise ValueError(f'backbone.step.inputs: got {inputs!r}, '
                              f'expected one of {INPUTS}')
-        if not 0 < init_step <= 1:
-            raise ValueError(f'backbone.step.init_step: got {init_step}, '
+        if not isinstance(init_step, (int, float)) or not 0 < init_step <= 1:
+            raise ValueError(f'backbone.step.init_step: got {init_step!r}, '
                              'expected a number in (0, 1]')
         self.channels = channels
         self.inputs = inputs

@@ -65,8 +65,9 @@ class StepSize(nn.Module):
 
     def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args)
-        self.loaded = all(prefix + name in state_dict
-                          for name, _ in self.named_parameters())
+        self.loaded = self.loaded or all(
+            getattr(state_dict.get(prefix + name), 'shape', None) == p.shape
+            for name, p in self.named_parameters())
 
 
 def build_step(cfg, channels: int) -> StepSize:
@@ -88,6 +89,11 @@ def build_step(cfg, channels: int) -> StepSize:
             f'{step_types()}; modules of your own must be subclasses of '
             'stepnet_mm.steps.StepSize and be registered in '
             'mmengine.registry.MODELS')
+    unknown = set(cfg) - set(inspect.signature(cls).parameters)
+    if unknown:
+        raise ValueError(f'backbone.step: {cls.__name__} has no argument '
+                         f'{sorted(unknown)}, expected some of '
+                         f'{list(inspect.signature(cls).parameters)[1:]}')
     return cls(channels, **cfg)
 
 

@@ -3,6 +3,7 @@ import functools
 import warnings
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -21,13 +22,20 @@ def norm_of_pooled(norm: nn.Module, pooled: Tensor) -> Tensor:
     normalise over and torch raises. Its running statistics are used then, and
     one warning says so.
     """
-    alone = pooled.numel() == pooled.size(1) and not isinstance(
-        norm, nn.SyncBatchNorm)
+    parameter = next(norm.parameters(), pooled)
+    pooled = pooled.to(parameter.dtype)
+    alone = pooled.numel() == pooled.size(1) and not _is_synchronised(norm)
     if not (alone and isinstance(norm, _BatchNorm) and norm.training):
         return norm(pooled)
     _warn_alone()
     return F.batch_norm(pooled, norm.running_mean, norm.running_var,
                         norm.weight, norm.bias, False, 0., norm.eps)
+
+
+def _is_synchronised(norm: nn.Module) -> bool:
+    return isinstance(norm,
+                      nn.SyncBatchNorm) and dist.is_available() and (
+                          dist.is_initialized() and dist.get_world_size() > 1)
 
 
 @functools.lru_cache(None)

@@ -1,4 +1,5 @@
 import os
+import zipfile
 
 import numpy as np
 import pytest
@@ -67,6 +68,66 @@ def test_a_remote_loader_refuses(malicious, monkeypatch):
     with pytest.raises(UnsafeCheckpointError, match='mkdir'):
         CheckpointLoader.load_checkpoint('some://where')
     assert not victim.exists()
+
+
+class Get:
+    """getattr(owner, name), then items set in what came out."""
+
+    def __init__(self, owner, name, items=None):
+        self.owner, self.name, self.items = owner, name, items
+
+    def __reduce__(self):
+        call = (getattr, (self.owner, self.name))
+        return call if self.items is None else (*call, None, None,
+                                                iter(self.items))
+
+
+class Call:
+
+    def __init__(self, *args):
+        self.args = args
+
+    def __reduce__(self):
+        return HistoryBuffer, self.args
+
+
+def test_getattr_does_not_lead_to_eval(tmp_path):
+    victim = tmp_path / 'it_ran'
+    evil = Get(Get(getattr, '__self__'), 'eval')
+    plant = Get(Get(HistoryBuffer, '__init__'), '__globals__',
+                [('len', evil)])
+    code = f'__import__("os").mkdir({str(victim)!r}) or 0'
+    torch.save(dict(extra=[plant, Call(code, '0')]), tmp_path / 'a.pth')
+    with pytest.raises(UnsafeCheckpointError, match='getattr'):
+        CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert not victim.exists()
+
+
+def test_the_users_way_around_weights_only_is_closed(malicious, monkeypatch):
+    file, victim = malicious
+    monkeypatch.setenv('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD', '1')
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        load_checkpoint(torch.nn.Linear(2, 2), str(file))
+    assert not victim.exists()
+    assert os.environ['TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'] == '1'
+
+
+@pytest.mark.parametrize('module', ['numpy.core', 'numpy._core'])
+def test_numpy_names_of_both_major_versions_load(tmp_path, module):
+    buffer = HistoryBuffer([1., 2.], [1, 1])
+    torch.save(dict(a=buffer), tmp_path / 'a.pth')
+    here = np.zeros(0).__reduce__()[0].__module__.encode()
+    there = f'{module}.multiarray'.encode()
+    with zipfile.ZipFile(tmp_path / 'a.pth') as source, zipfile.ZipFile(
+            tmp_path / 'b.pth', 'w') as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name.endswith('data.pkl'):
+                assert here in data
+                data = data.replace(b'c' + here, b'c' + there)
+            target.writestr(name, data)
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'b.pth'))
+    assert loaded['a'].mean() == 1.5
 
 
 def test_every_scheme_is_safe_and_registering_twice_changes_nothing():

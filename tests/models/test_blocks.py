@@ -1,4 +1,5 @@
 import copy
+import pickle
 
 import pytest
 import torch
@@ -51,6 +52,14 @@ def test_the_step_sees_the_downsampled_identity():
 def test_channels_and_convolutions():
     assert bottleneck().step_channels == 16
     assert bottleneck().num_convs == 3
+
+
+def test_it_can_be_pickled():
+    block = bottleneck()
+    twin = pickle.loads(pickle.dumps(block))
+    x = torch.randn(2, 16, 5, 5)
+    assert type(twin) is type(block)
+    assert torch.equal(twin(x), block(x))
 
 
 def test_checkpointing_gives_the_same_gradients():

@@ -78,6 +78,12 @@ def test_wrong_plugin_keys(plugin):
         MODELS.build(dict(type='StepResNet', depth=50, plugins=[plugin]))
 
 
+def test_plugins_in_basic_blocks():
+    plugin = dict(cfg=dict(type='ToyStep'), position='after_conv3')
+    with pytest.raises(ValueError, match='depth 18.*backbone.step'):
+        MODELS.build(dict(type='StepResNet', depth=18, plugins=[plugin]))
+
+
 def test_adaptor_as_a_plugin_is_refused():
     plugin = dict(cfg=dict(type='StepAdaptor'), position='after_conv3')
     for backbone in ('ResNet', 'StepResNet'):

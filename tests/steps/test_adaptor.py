@@ -115,6 +115,7 @@ def test_norm_cfg_is_used():
     (dict(inputs='previous'), 'backbone.step.inputs.*previous.*both'),
     (dict(init_step=0), 'backbone.step.init_step.*0'),
     (dict(init_step=1.5), 'backbone.step.init_step.*1.5'),
+    (dict(init_step='1'), "backbone.step.init_step.*'1'"),
 ])
 def test_wrong_arguments(wrong, match):
     with pytest.raises(ValueError, match=match):

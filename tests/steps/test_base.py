@@ -45,6 +45,11 @@ def test_unknown_step_type(cfg):
         build_step(cfg, 4)
 
 
+def test_unknown_argument():
+    with pytest.raises(ValueError, match="backbone.step.*'input'.*'inputs'"):
+        build_step(dict(type='StepAdaptor', input='both'), 4)
+
+
 def test_a_class_is_a_type_too():
     from stepnet_mm.steps import StepAdaptor
     assert isinstance(build_step(dict(type=StepAdaptor), 4), StepAdaptor)
@@ -67,3 +72,12 @@ def test_loaded_is_known_for_each_step():
     net.load_state_dict(state, strict=False)
     assert net[0].loaded and not net[1].loaded
     assert not StepSize.loaded
+    net.load_state_dict({}, strict=False)
+    assert net[0].loaded
+
+
+def test_weights_of_another_shape_do_not_count_as_loaded():
+    step = build_step(dict(type='StepAdaptor', inputs='next'), 4)
+    with pytest.raises(RuntimeError, match='size mismatch'):
+        step.load_state_dict(build_step('StepAdaptor', 4).state_dict())
+    assert not step.loaded

@@ -52,6 +52,19 @@ def test_two_images_use_the_batch(norm):
         out.mean((0, 2, 3)), norm.bias, atol=1e-6, rtol=0)
 
 
+def test_one_image_under_a_sync_bn_of_one_process(norm):
+    sync = nn.SyncBatchNorm.convert_sync_batchnorm(norm)
+    pooled = torch.rand(1, 3, 1, 1)
+    torch.testing.assert_close(norm_of_pooled(sync, pooled),
+                               norm.eval()(pooled))
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float64])
+def test_the_norms_dtype_is_met(norm, dtype):
+    pooled = torch.rand(2, 3, 1, 1)
+    assert norm_of_pooled(norm.to(dtype), pooled).dtype == dtype
+
+
 def test_a_norm_without_a_batch_is_left_alone():
     norm = nn.GroupNorm(1, 4)
     pooled = torch.rand(1, 4, 1, 1)
