@@ -4,7 +4,8 @@ import logging
 import pytest
 import torch
 from mmengine.logging import MMLogger
-from mmengine.registry import MODELS, DefaultScope
+from mmengine.registry import MODELS
+from mmengine.utils import ManagerMixin
 
 import stepnet_mm  # noqa: F401
 from stepnet_mm.steps import StepSize
@@ -33,14 +34,20 @@ class ToyStep(StepSize):
         return self.a(residual.mean((2, 3), keepdim=True)).sigmoid()
 
 
+def forget_instances(kind):
+    """mmengine keeps scopes, visualizers and loggers of earlier Runners."""
+    for subclass in kind.__subclasses__():
+        subclass._instance_dict.clear()
+        forget_instances(subclass)
+
+
 @pytest.fixture(autouse=True)
 def quiet_and_seeded():
     """The same start for every test; mmengine's log stays at errors."""
     torch.manual_seed(0)
+    forget_instances(ManagerMixin)
     MMLogger.get_instance('stepnet_mm_tests', log_level='ERROR')
     logging.getLogger('mmengine').setLevel(logging.ERROR)
-    # A default scope of an earlier Runner would beat the registry called.
-    DefaultScope._instance_dict.clear()
 
 
 def library(name):

@@ -4,6 +4,7 @@ import torch
 from mmengine.hub import get_config
 from mmengine.registry import init_default_scope
 
+pytestmark = pytest.mark.core
 COMMON = dict(frozen_stages=0, init_cfg=None)
 DETECTION = [
     'retinanet/retinanet_r50_fpn_1x_coco.py',

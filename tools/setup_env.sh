@@ -31,7 +31,7 @@ check_python() {
   command -v "$PYTHON" >/dev/null ||
     die "no interpreter '$PYTHON'; set PYTHON to a Python 3.10, 3.11 or 3.12"
   "$PYTHON" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' ||
-    die "$("$PYTHON" -V 2>&1) at '$PYTHON': expected 3.10, 3.11 or 3.12; set PYTHON"
+    die "$("$PYTHON" -V 2>&1 | head -n 1) at '$PYTHON': expected 3.10, 3.11 or 3.12; set PYTHON"
 }
 
 check_compiler() {
@@ -60,6 +60,10 @@ make_venv() {
 }
 
 find_uv() {
+  [ -z "$UV" ] || [ "$UV" = no ] || command -v "$UV" >/dev/null ||
+    die "UV=$UV does not exist; give uv's path, or UV=no for pip"
+  "$VENV/bin/python" -m pip --version >/dev/null 2>&1 ||
+    "$VENV/bin/python" -m ensurepip >/dev/null 2>&1 || true
   [ "$UV" = no ] && { UV=; return; }
   [ -n "$UV" ] || UV=$(command -v uv || true)
   [ -n "$UV" ] || {
@@ -93,16 +97,25 @@ install_torch() {
 install_mmcv() {
   local requirement
   requirement=$(grep -E '^(onedl-)?mmcv==' "requirements/$STACK.txt")
-  "$VENV/bin/python" -c 'import mmcv.ops' 2>/dev/null && return
+  mmcv_is_there "$requirement" && return
   check_compiler
-  say "$requirement with compiled operators (about 7 minutes on 2 cores, seconds from a cache)"
+  say "$requirement with compiled operators (about 10 minutes on 2 cores, seconds from a cache)"
   PATH=$VENV/bin:$PATH MMCV_WITH_OPS=1 install -v --no-build-isolation "$requirement" 2>&1 |
     tee -a "$log" | (grep --line-buffered -oE "\[[0-9]+/[0-9]+\]" || true) | show_progress ||
     die "mmcv did not compile; whole log: $log"
-  "$VENV/bin/python" -c 'import mmcv.ops' 2>>"$log" || {
+  mmcv_is_there "$requirement" || {
     tail -n 5 "$log" >&2
     die "mmcv was installed without its operators; whole log: $log"
   }
+}
+
+mmcv_is_there() {
+  "$VENV/bin/python" -c "
+import sys
+from importlib.metadata import version
+name, pin = sys.argv[1].split('==')
+assert version(name) == pin
+import mmcv.ops" "$1" 2>/dev/null
 }
 
 # One line that counts on a terminal, every tenth step in a log file.

@@ -15,8 +15,9 @@ COCO_KEYS = dict(
 def check_datasets(cfg, names: tuple) -> None:
     """Check that the local files of a config's datasets are there and fit.
 
-    Remote storage (``backend_args``) and datasets without ``data_root`` or
-    ``ann_file`` are left to the library.
+    Folders and annotation files must exist; those of a ``CocoDataset`` are
+    read. Remote storage (``backend_args``) and what downloads itself are left
+    to the library.
 
     Args:
         cfg (Config): a config of mmdet or mmpretrain.
@@ -47,25 +48,33 @@ def _leaves(key: str, dataset: dict):
 
 
 def _check_dataset(key: str, dataset: dict) -> None:
-    root = dataset.get('data_root') or ''
-    if dataset.get('backend_args') or '://' in root:
+    root, kind = dataset.get('data_root') or '', type_name(dataset)
+    remote = dataset.get('backend_args') or dataset.get('file_client_args')
+    # mmpretrain's CIFAR and MNIST make their folder themselves.
+    if remote or '://' in root or 'CIFAR' in kind or 'MNIST' in kind:
         return
-    if root and not _downloads(dataset):
+    if root:
         _require(osp.isdir(root), f'{key}.data_root', root, 'a folder')
-    if 'Coco' not in str(dataset.get('type')) or not dataset.get('ann_file'):
-        return
-    path = _join(root, dataset['ann_file'])
-    _require(osp.isfile(path), f'{key}.ann_file', path, 'a COCO JSON file')
-    content = _coco_content(key, path)
-    _check_classes(key, path, _classes(dataset), content['categories'])
-    folder = _join(root, dict(dataset.get('data_prefix') or {}).get('img', ''))
-    _require(osp.isdir(folder), f'{key}.data_prefix.img', folder, 'a folder')
-    _check_images(key, path, folder, content['images'])
+    prefixes = dataset.get('data_prefix') or {}
+    if isinstance(prefixes, str):
+        prefixes = {'': prefixes}
+    for name, prefix in prefixes.items():
+        folder = _join(root, prefix)
+        _require(not prefix or osp.isdir(folder),
+                 f'{key}.data_prefix.{name}'.rstrip('.'), folder, 'a folder')
+    path = dataset.get('ann_file')
+    if path and isinstance(path, str):
+        path = _join(root, path)
+        _require(osp.exists(path), f'{key}.ann_file', path, 'a file')
+        if kind == 'CocoDataset':
+            _check_coco(key, path, _join(root, prefixes.get('img', '')),
+                        _classes(dataset))
 
 
-def _downloads(dataset: dict) -> bool:
-    """mmpretrain's CIFAR and MNIST make their folder themselves."""
-    return any(name in str(dataset.get('type')) for name in ('CIFAR', 'MNIST'))
+def type_name(node: dict) -> str:
+    """The name in ``type``, given as text (with or without scope) or class."""
+    kind = node.get('type')
+    return str(getattr(kind, '__name__', kind)).rpartition('.')[2]
 
 
 def _join(root: str, path: str) -> str:
@@ -77,6 +86,12 @@ def _require(found: bool, key: str, path: str, what: str) -> None:
         raise FileNotFoundError(
             f'{key}: {path} does not exist; expected {what}. Change it in '
             'the config or with --cfg-options')
+
+
+def _check_coco(key: str, path: str, folder: str, classes) -> None:
+    content = _coco_content(key, path)
+    _check_classes(key, path, classes, content['categories'])
+    _check_images(key, path, folder, content['images'])
 
 
 def _coco_content(key: str, path: str) -> dict:

@@ -1,61 +1,57 @@
-"""An image loader that names a broken file, and skips it in training."""
+"""An image loader that passes over broken files in training."""
 import atexit
 import os
 import tempfile
 from collections import Counter
 from typing import Optional
 
+import cv2
 from mmcv.transforms import LoadImageFromFile
 from mmengine.logging import print_log
 from mmengine.registry import TRANSFORMS
+
+#: What the image back ends raise for bytes that are no whole image.
+DECODE_ERRORS = (AssertionError, OSError, SyntaxError, ValueError, cv2.error)
 
 _logs = []
 
 
 @TRANSFORMS.register_module()
 class LoadIntactImageFromFile(LoadImageFromFile):
-    """mmcv's ``LoadImageFromFile`` for files that may be cut off.
+    """mmcv's ``LoadImageFromFile`` for training on files that may be broken.
 
-    A broken image is an error that names the file, or, with
-    ``skip_broken``, one that is passed over: the dataset then draws another
-    sample in its place. ``tools/train.py`` puts it into training pipelines
-    with and into the others without ``skip_broken``.
+    An image that does not decode is passed over, logged and counted: the
+    dataset draws another sample in its place. A file that is absent or cannot
+    be read stays an error. ``tools/train.py`` puts this into training
+    pipelines; in a test the library's own loader stops and names the file.
 
     Args:
-        skip_broken (bool): pass over files that do not decode. Defaults to
-            False.
         **kwargs: those of ``LoadImageFromFile``.
-
-    Raises:
-        ValueError: for a broken file, unless ``skip_broken``.
     """
 
-    def __init__(self, skip_broken: bool = False, **kwargs):
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.skip_broken = skip_broken
         # Worker processes append to a file, since memory of theirs does not
         # come back; its path survives a fork, a spawn and a deepcopy.
-        self.log = _new_log() if skip_broken else None
+        self.log = _new_log()
 
     def transform(self, results: dict) -> Optional[dict]:
         try:
             return super().transform(results)
-        except (FileNotFoundError, PermissionError):
-            raise
-        except Exception as error:
-            path = results['img_path']
-            if not self.skip_broken:
-                raise ValueError(
-                    f'image {path} does not decode (it is cut off or no '
-                    f'image): {type(error).__name__}: {error}') from error
-            if path not in _read(self.log):
-                print_log(
-                    f'image {path} does not decode and is skipped',
-                    logger='current',
-                    level=30)
-            with open(self.log, 'a') as log:
-                log.write(path + '\n')
+        except DECODE_ERRORS as error:
+            if getattr(error, 'errno', None) is not None:
+                raise  # the file system's error, not the decoder's
+            self._note(results['img_path'])
             return None
+
+    def _note(self, path: str) -> None:
+        if path not in _read(self.log):
+            print_log(
+                f'image {path} does not decode and is skipped',
+                logger='current',
+                level=30)
+        with open(self.log, 'a') as log:
+            log.write(path + '\n')
 
 
 def broken_images() -> Counter:

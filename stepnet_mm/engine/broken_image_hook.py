@@ -18,10 +18,11 @@ class BrokenImageHook(Hook):
     priority = 'LOW'
 
     def __init__(self):
-        self._seen = {}
+        self._before, self._seen = Counter(), Counter()
 
     def before_train(self, runner) -> None:
-        self._seen = {}
+        # An earlier Runner of this process may have skipped some.
+        self._before, self._seen = broken_images(), Counter()
 
     def after_train_epoch(self, runner, metrics=None) -> None:
         self._report(runner)
@@ -30,7 +31,8 @@ class BrokenImageHook(Hook):
         self._report(runner)
 
     def _report(self, runner) -> None:
-        counts = sum(dist.all_gather_object(broken_images()), Counter())
+        own = broken_images() - self._before
+        counts = sum(dist.all_gather_object(own), Counter())
         if counts != self._seen:
             self._seen = counts
             named = ', '.join(f'{path} ({n}x)'

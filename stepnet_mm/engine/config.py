@@ -4,7 +4,7 @@ import os.path as osp
 
 from mmengine.config import Config
 
-from ..datasets import check_datasets
+from ..datasets.checks import check_datasets, type_name
 
 TRAIN = ('train_dataloader', )
 EVALUATION = ('val_dataloader', 'test_dataloader')
@@ -24,7 +24,7 @@ def load_config(path: str,
         launcher (str): none, pytorch or slurm.
 
     Returns:
-        Config: with ``stepnet_mm`` imported and broken images handled.
+        Config: with broken images handled in training.
     """
     cfg = Config.fromfile(path)
     cfg.launcher = launcher
@@ -40,15 +40,28 @@ def load_config(path: str,
 
 
 def use_intact_images(cfg: Config) -> None:
-    """Skip and count broken images in training, name them in a test."""
-    for name in TRAIN + EVALUATION:
-        for transform in _transforms(cfg.get(name)):
-            if transform.get('type') in ('LoadImageFromFile',
-                                         'mmcv.LoadImageFromFile'):
-                transform['type'] = 'LoadIntactImageFromFile'
-                transform['skip_broken'] = name in TRAIN
-    cfg.custom_hooks = [*cfg.get('custom_hooks', []),
-                        dict(type='BrokenImageHook')]
+    """Skip and count broken images in training.
+
+    The evaluation pipelines stay as they are, since the libraries' inferencers
+    look for their loader in them; it stops at a broken image and names it.
+    """
+    for name in TRAIN:
+        for transform in _typed(cfg.get(name), 'LoadImageFromFile'):
+            transform['type'] = 'LoadIntactImageFromFile'
+    hooks = list(cfg.get('custom_hooks') or [])
+    if not _typed(hooks, 'BrokenImageHook'):
+        cfg.custom_hooks = [*hooks, dict(type='BrokenImageHook')]
+    _import_in_dump(cfg)
+
+
+def _import_in_dump(cfg: Config) -> None:
+    """A dumped config must import what it names when it is read again."""
+    wanted = cfg.get('custom_imports') or dict(
+        imports=[], allow_failed_imports=False)
+    imports = wanted['imports']
+    imports = [imports] if isinstance(imports, str) else list(imports)
+    if 'stepnet_mm' not in imports:
+        cfg.custom_imports = dict(wanted, imports=[*imports, 'stepnet_mm'])
 
 
 def set_data_root(cfg: Config, root: str) -> None:
@@ -75,24 +88,25 @@ def set_data_root(cfg: Config, root: str) -> None:
 
 
 def set_image_scale(cfg: Config, scale: tuple) -> None:
-    """Set the scale of every ``Resize`` in the pipelines.
+    """Set the scale of every resizing transform in the pipelines.
 
     Args:
         scale (tuple[int, int]): long and short edge in px.
 
     Raises:
-        ValueError: if there is no ``Resize`` with a ``scale``.
+        ValueError: if a data loader has none.
     """
-    found = [
-        transform for name in TRAIN + EVALUATION
-        for transform in _transforms(cfg.get(name))
-        if transform.get('type') == 'Resize' and 'scale' in transform
-    ]
-    if not found:
-        raise ValueError('--image-scale: the config has no Resize with a '
-                         'scale to change')
-    for transform in found:
-        transform['scale'] = tuple(scale)
+    for name in filter(cfg.get, TRAIN + EVALUATION):
+        found = _typed(cfg[name], 'Resize', 'RandomResize',
+                       'RandomChoiceResize')
+        if not found:
+            raise ValueError(f'--image-scale: {name} has no Resize, '
+                             'RandomResize or RandomChoiceResize to change')
+        for transform in found:
+            several = 'scales' in transform
+            transform['scales' if several else 'scale'] = [
+                tuple(scale)
+            ] if several else tuple(scale)
 
 
 def check_data(cfg: Config, loaders: tuple) -> None:
@@ -103,7 +117,7 @@ def check_data(cfg: Config, loaders: tuple) -> None:
 
 def use_amp(cfg: Config) -> None:
     """Train with automatic mixed precision, a dynamic loss scale."""
-    kind = cfg.optim_wrapper.get('type', 'OptimWrapper')
+    kind = type_name({'type': 'OptimWrapper', **cfg.optim_wrapper})
     if kind not in ('OptimWrapper', 'AmpOptimWrapper'):
         raise ValueError('--amp: expected optim_wrapper.type OptimWrapper or '
                          f'AmpOptimWrapper, got {kind}')
@@ -127,8 +141,9 @@ def _set_classification_loaders(cfg: Config) -> None:
             cfg[name].setdefault('collate_fn', dict(type='default_collate'))
 
 
-def _transforms(node):
-    return [d for d in _dicts(node) if isinstance(d.get('type'), str)]
+def _typed(node, *names: str) -> list:
+    """All dicts inside a part of a config whose type is one of the names."""
+    return [d for d in _dicts(node) if type_name(d) in names]
 
 
 def _dicts(node):

@@ -18,7 +18,8 @@ class LoadReportHook(Hook):
     and resume. mmengine only logs a warning when keys do not match, so a
     backbone that was not loaded goes unnoticed. Here new keys may only be
     those of step-size modules and heads, unused keys of the source only its
-    classifier's; anything else, a shape mismatch too, is an error.
+    classifier's; anything else, a shape mismatch too, is an error. (The offset
+    convolutions of DCN may be new as well: no classifier has them.)
 
     Args:
         allow_new (Sequence[str]): regular expressions of further keys that
@@ -35,8 +36,11 @@ class LoadReportHook(Hook):
     def __init__(self,
                  allow_new: Sequence[str] = (),
                  allow_unused: Sequence[str] = ()):
-        # A head is any part of the model that is named so.
-        self.allow_new = [r'head\w*\.', 'num_batches_tracked$', *allow_new]
+        # A head is any part of the model that is named so; mmdet's DCN always
+        # starts its offsets anew.
+        self.allow_new = [
+            r'head\w*\.', r'conv_offset\.', 'num_batches_tracked$', *allow_new
+        ]
         self.allow_unused = [r'^fc\.', 'num_batches_tracked$', *allow_unused]
         self._handles = []
         self._reports = []
@@ -83,9 +87,11 @@ class LoadReportHook(Hook):
             raise ValueError(
                 f'the checkpoint does not fit {name}: {found}. Expected new '
                 'keys in step modules and heads only, and unused ones in the '
-                "source's fc only; check init_cfg.checkpoint or load_from, "
-                'or name them in LoadReportHook(allow_new=[...], '
-                'allow_unused=[...])')
+                "source's fc only; check init_cfg.checkpoint or load_from. "
+                'Missing and unused keys that are meant can be named in '
+                'LoadReportHook(allow_new=[...], allow_unused=[...]); '
+                'mismatched ones must leave the checkpoint, or the model take '
+                'their shape (num_classes)')
 
 
 def load_report(module: nn.Module, state_dict: dict) -> dict:

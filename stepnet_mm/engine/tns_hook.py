@@ -41,6 +41,12 @@ class TNSHook(Hook):
 
     def before_train(self, runner) -> None:
         """Fail before training, not at the first measurement."""
+        self._stop()
+        if runner.cfg.get('compile'):
+            raise ValueError(
+                'TNSHook: a compiled train_step does not see hooks that come '
+                'later: set compile=False or take TNSHook out of '
+                'custom_hooks')
         stage = TrajectoryRecorder(_model(runner)).stage
         if len(stage.unique()) == len(stage):
             runner.logger.warning(
@@ -50,6 +56,7 @@ class TNSHook(Hook):
                 'the same. Use depth 34 or more to see TNS.')
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        self._stop()
         if self.every_n_train_iters(runner, self.interval):
             self._recorder = TrajectoryRecorder(_model(runner)).__enter__()
 
@@ -58,10 +65,14 @@ class TNSHook(Hook):
                          batch_idx,
                          data_batch=None,
                          outputs=None) -> None:
-        if self._recorder is None:
+        recorder = self._stop()
+        if recorder is None:
             return
-        recorder, self._recorder = self._recorder, None
-        recorder.__exit__()
+        if not len(recorder.nsi):
+            runner.logger.warning(
+                'TNSHook: the backbone was not called in this iteration, so '
+                'nothing was measured')
+            return
         scalars = measure(recorder.nsi, recorder.stage)
         numbers = '  '.join(f'{k}: {v:.4g}' for k, v in scalars.items())
         runner.logger.info(f'Iter(train) [{runner.iter + 1}/'
@@ -70,6 +81,13 @@ class TNSHook(Hook):
             {f'stiffness/{k}': v
              for k, v in scalars.items()},
             step=runner.iter + 1)
+
+    def _stop(self):
+        """Detach the recorder, also one that an exception left behind."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.__exit__()
+        return recorder
 
 
 def measure(nsi: torch.Tensor, stage: torch.Tensor) -> dict:

@@ -237,13 +237,24 @@ def test_other_datasets_need_their_folder(tmp_path):
         dataset=dict(type='ImageNet', data_root=missing, split='train'))
 
 
-def test_an_annotation_file_of_another_format_is_left_alone(intact):
-    check(
-        dict(
-            type='ImageNet',
-            data_root=str(intact),
-            ann_file='meta/train.txt',
-            data_prefix='train2017'))
+@pytest.mark.parametrize('kind, prefix', [
+    ('ImageNet', 'train2017'),
+    ('mmdet.CocoPanopticDataset', dict(img='train2017', seg='annotations')),
+    ('RefCocoDataset', dict(img_path='train2017/')),
+])
+def test_another_format_is_not_read_but_must_be_there(intact, tmp_path, kind,
+                                                      prefix):
+    (tmp_path / 'some.txt').write_text('no json')
+    dataset = dict(
+        type=kind,
+        data_root=str(intact),
+        ann_file=str(tmp_path / 'some.txt'),
+        data_prefix=prefix)
+    check(dataset)
+    missing = dict(dataset, ann_file='meta/none.txt')
+    expect(FileNotFoundError, f'{KEY}.ann_file', dataset=missing)
+    nowhere = dict(dataset, data_prefix='nowhere')
+    expect(FileNotFoundError, f'{KEY}.data_prefix: ', dataset=nowhere)
 
 
 @pytest.mark.parametrize('name', ['images', 'annotations', 'categories'])

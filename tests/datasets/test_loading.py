@@ -34,10 +34,9 @@ def load(path, **kwargs):
     return LoadIntactImageFromFile(**kwargs)(dict(img_path=str(path)))
 
 
-@pytest.mark.parametrize('skip_broken', [False, True])
 @pytest.mark.parametrize('to_float32', [False, True])
-def test_an_intact_image_loads_as_with_mmcv(intact, skip_broken, to_float32):
-    found = load(intact, skip_broken=skip_broken, to_float32=to_float32)
+def test_an_intact_image_loads_as_with_mmcv(intact, to_float32):
+    found = load(intact, to_float32=to_float32)
     expected = LoadImageFromFile(to_float32=to_float32)(
         dict(img_path=str(intact)))
     assert found.keys() == expected.keys()
@@ -47,17 +46,9 @@ def test_an_intact_image_loads_as_with_mmcv(intact, skip_broken, to_float32):
 
 
 @pytest.mark.parametrize('share', [0, .05, .5, .9])
-def test_a_truncated_image_is_an_error_that_names_it(intact, share):
-    path = cut(intact, share)
-    with pytest.raises(ValueError, match=f'{path} does not decode'):
-        load(path)
-    assert broken_images()[path] == 0
-
-
-@pytest.mark.parametrize('share', [0, .05, .5, .9])
 def test_a_truncated_image_is_skipped_and_counted(intact, share):
     path = cut(intact, share)
-    transform = LoadIntactImageFromFile(skip_broken=True)
+    transform = LoadIntactImageFromFile()
     for times in (1, 2):
         assert transform(dict(img_path=path)) is None
         assert broken_images()[path] == times
@@ -66,34 +57,51 @@ def test_a_truncated_image_is_skipped_and_counted(intact, share):
 def test_a_file_that_is_no_image(tmp_path):
     path = tmp_path / 'text.jpg'
     path.write_text('no image')
-    with pytest.raises(ValueError, match=f'{path} does not decode'):
-        load(path)
-    assert load(path, skip_broken=True) is None
+    assert load(path) is None
+
+
+@pytest.mark.parametrize('error', [
+    OSError(5, 'Input/output error'),
+    ImportError('no turbojpeg'),
+    AttributeError('decode'),
+])
+def test_what_is_no_broken_image_stays_an_error(intact, monkeypatch, error):
+
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(LoadImageFromFile, 'transform', fail)
+    with pytest.raises(type(error), match=str(error.args[-1])):
+        load(intact)
+    assert broken_images()[str(intact)] == 0
+
+
+def test_pillows_own_error_is_a_broken_image(intact):
+    assert load(cut(intact, .5), imdecode_backend='pillow') is None
 
 
 def test_a_broken_image_is_logged_once(intact, monkeypatch):
     lines = []
     monkeypatch.setattr('stepnet_mm.datasets.loading.print_log',
                         lambda text, **kwargs: lines.append(text))
-    path, transform = cut(intact, .5), LoadIntactImageFromFile(True)
+    path, transform = cut(intact, .5), LoadIntactImageFromFile()
     for _ in range(3):
         transform(dict(img_path=path))
     assert len(lines) == 1
     assert path in lines[0]
 
 
-@pytest.mark.parametrize('skip_broken', [False, True])
-def test_a_missing_file_is_always_an_error(tmp_path, skip_broken):
+def test_a_missing_file_is_always_an_error(tmp_path):
     path = tmp_path / 'missing.jpg'
     with pytest.raises(FileNotFoundError, match='missing.jpg'):
-        load(path, skip_broken=skip_broken)
+        load(path)
     assert broken_images()[str(path)] == 0
 
 
 @pytest.mark.parametrize(
     'clone', [copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
 def test_copies_count_into_the_same_log(intact, clone):
-    path, transform = cut(intact, .5), LoadIntactImageFromFile(True)
+    path, transform = cut(intact, .5), LoadIntactImageFromFile()
     clone(transform)(dict(img_path=path))
     transform(dict(img_path=path))
     assert broken_images()[path] == 2
@@ -105,7 +113,7 @@ def dataset_of(paths, tmp_path):
     ann_file.write_text(json.dumps(dict(metainfo={}, data_list=rows)))
     return BaseDataset(
         ann_file=str(ann_file),
-        pipeline=[dict(type='LoadIntactImageFromFile', skip_broken=True)])
+        pipeline=[dict(type='LoadIntactImageFromFile')])
 
 
 @pytest.mark.parametrize('context', ['fork', 'spawn'])

@@ -61,9 +61,37 @@ def test_options_change_single_keys(saved):
 def test_broken_images_are_skipped_in_training_only(saved):
     cfg = C.load_config(saved)
     loading = [pipeline[0] for pipeline in pipelines(cfg)]
-    assert [t.type for t in loading] == ['LoadIntactImageFromFile'] * 3
-    assert [t.skip_broken for t in loading] == [True, False, False]
-    assert cfg.custom_hooks[-1].type == 'BrokenImageHook'
+    assert [t.type for t in loading] == [
+        'LoadIntactImageFromFile', 'LoadImageFromFile', 'LoadImageFromFile'
+    ]
+    assert [hook.type for hook in cfg.custom_hooks] == ['BrokenImageHook']
+
+
+def test_a_dumped_config_reads_the_same_again(saved, tmp_path):
+    cfg = C.load_config(saved)
+    cfg.dump(tmp_path / 'dump.py')
+    again = C.load_config(str(tmp_path / 'dump.py'), cfg.work_dir)
+    assert again.to_dict() == cfg.to_dict()
+    assert cfg.custom_imports.imports == ['stepnet_mm']
+
+
+def test_own_imports_are_kept(cfg, tmp_path):
+    cfg.custom_imports = dict(imports='json', allow_failed_imports=False)
+    cfg.dump(tmp_path / 'a.py')
+    cfg = C.load_config(str(tmp_path / 'a.py'))
+    assert cfg.custom_imports.imports == ['json', 'stepnet_mm']
+
+
+def test_types_may_be_classes(cfg):
+    from mmcv.transforms import LoadImageFromFile
+    from mmengine.optim import OptimWrapper
+    pipeline = cfg.train_dataloader.dataset.dataset.pipeline
+    pipeline[0].type = LoadImageFromFile
+    C.use_intact_images(cfg)
+    assert pipeline[0].type == 'LoadIntactImageFromFile'
+    cfg.optim_wrapper.type = OptimWrapper
+    C.use_amp(cfg)
+    assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
 
 
 def test_classification_gets_its_librarys_collate_fn(cfg, tmp_path):
@@ -89,11 +117,19 @@ def test_image_scale(cfg):
     assert [p[1].scale for p in pipelines(cfg)] == [(320, 200)] * 3
 
 
+def test_image_scale_of_multi_scale_training(cfg):
+    resize = cfg.train_dataloader.dataset.dataset.pipeline[1]
+    resize.update(type='RandomChoiceResize', scales=[(1333, 640), (1333, 800)])
+    del resize['scale']
+    C.set_image_scale(cfg, [320, 200])
+    assert resize.scales == [(320, 200)] and 'scale' not in resize
+
+
 def test_options_without_a_place_are_errors():
     empty = Config(dict(train_dataloader=dict(dataset=dict(type='A'))))
     with pytest.raises(ValueError, match='--data-root'):
         C.set_data_root(empty, '/there')
-    with pytest.raises(ValueError, match='--image-scale'):
+    with pytest.raises(ValueError, match='--image-scale: train_dataloader'):
         C.set_image_scale(empty, (1, 1))
 
 

@@ -85,6 +85,15 @@ def test_exceptions_can_be_named():
         hook._check('net', load_report(net, dict(state, other=state['neck'])))
 
 
+def test_offsets_of_dcn_may_be_new():
+    report = dict(new=['layer2.0.conv2.conv_offset.weight'], unused=[],
+                  mismatched=[])
+    LoadReportHook()._check('net', report)
+    report['new'] += ['layer2.0.conv2.weight']
+    with pytest.raises(ValueError, match=r'missing: layer2\.0\.conv2\.weight'):
+        LoadReportHook()._check('net', report)
+
+
 def test_num_batches_tracked_may_lack(run):
     load_state_dict(run.net,
                     without(Net().state_dict(), 'num_batches_tracked'))

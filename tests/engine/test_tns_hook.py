@@ -95,6 +95,37 @@ def test_it_goes_to_tensorboard(tmp_path):
     assert [event.value for event in recorded] == pytest.approx(local)
 
 
+def test_a_compiled_train_step_is_refused(tmp_path):
+    runner = toy_runner(tmp_path, [dict(type='TNSHook')])
+    runner.cfg.compile = True
+    hook, = [h for h in runner.hooks if isinstance(h, TNSHook)]
+    with pytest.raises(ValueError, match='compile=False'):
+        hook.before_train(runner)
+
+
+def test_a_backbone_that_was_not_called_is_said_not_logged(
+        tmp_path, monkeypatch):
+    runner = toy_runner(tmp_path, [], iterations=1)
+    said, written = [], []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    monkeypatch.setattr(runner.visualizer, 'add_scalars',
+                        lambda *a, **k: written.append(a))
+    hook = TNSHook(interval=1)
+    runner.train_loop.dataloader = None
+    hook.before_train_iter(runner, 0)
+    hook.after_train_iter(runner, 0)
+    assert 'was not called' in said[0] and not written
+
+
+def test_hooks_left_by_an_exception_go_at_the_next_iteration(tmp_path):
+    runner = toy_runner(tmp_path, [])
+    hook = TNSHook(interval=1)
+    hook.before_train_iter(runner, 0)
+    hook.interval = 1000
+    hook.before_train_iter(runner, 1)
+    assert not any(m._forward_hooks for m in runner.model.modules())
+
+
 def test_hooks_are_gone_after_a_measurement(tmp_path):
     runner = toy_runner(tmp_path, [dict(type='TNSHook', interval=20)])
     runner.train()

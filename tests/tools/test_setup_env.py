@@ -53,6 +53,13 @@ def test_broken_environment(request, tmp_path):
     assert 'is broken' in line and f"rm -rf '{tmp_path}'" in line
 
 
+def test_uv_that_does_not_exist(request, tmp_path):
+    (tmp_path / 'bin').mkdir()
+    fake(tmp_path / 'bin', 'python', 'exit 0')
+    line = only_line(setup(request, VENV=str(tmp_path), UV='/no/such/uv'))
+    assert 'UV=/no/such/uv does not exist' in line
+
+
 def test_missing_compiler(request, tmp_path):
     (tmp_path / 'venv' / 'bin').mkdir(parents=True)
     fake(tmp_path / 'venv' / 'bin', 'python',
