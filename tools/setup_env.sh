@@ -105,7 +105,7 @@ install_mmcv() {
     die "mmcv did not compile; whole log: $log"
   mmcv_is_there "$requirement" || {
     tail -n 5 "$log" >&2
-    die "mmcv was installed without its operators; whole log: $log"
+    die "mmcv's operators do not import (built for another torch?); empty the cache ('uv cache clean ${requirement%%=*}' or 'pip cache remove \"*mmcv*\"') and run this again; whole log: $log"
   }
 }
 

@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from mmengine.logging import MMLogger
+from mmengine.registry import MODELS
 from mmengine.runner.checkpoint import load_checkpoint, load_state_dict
 from torch import nn
 
@@ -124,3 +125,23 @@ def test_a_wrapped_model_is_reported_once(run):
     wrapped = Wrapper(run.net)
     load_state_dict(wrapped, Net().state_dict())
     assert len(run.lines) == 1
+
+
+def test_pretrained_in_a_run(tmp_path, monkeypatch):
+    pytest.importorskip('mmpretrain')
+    from toy_run import toy_runner
+    small = dict(depth=18, base_channels=8, stem_channels=8)
+    source = MODELS.build(dict(type='mmpretrain.ResNet', **small))
+    state = dict(source.state_dict(), **{'fc.weight': torch.zeros(2, 64)})
+    torch.save(state, tmp_path / 'a.pth')
+    load = dict(type='Pretrained', checkpoint=str(tmp_path / 'a.pth'))
+    runner = toy_runner(
+        tmp_path / 'work', [dict(type='LoadReportHook')], 1,
+        dict(type='mmpretrain.StepResNet', init_cfg=load, **small))
+    lines = []
+    monkeypatch.setattr(runner.logger, 'info', lines.append)
+    runner.train()
+    line, = [line for line in lines if 'LoadReportHook' in line]
+    assert f'backbone: {len(source.state_dict())} keys loaded' in line
+    assert 'new in step modules (layer1.0.step.conv_weight' in line
+    assert '1 unused in the source (fc.weight)' in line
