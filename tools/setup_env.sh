@@ -9,6 +9,7 @@
 #   PYTHON   the interpreter to start from (default python3; 3.10 to 3.12)
 #   VENV     where the environment goes (default .venv/$STACK)
 #   UV       path of uv, or "no" to use pip (default: uv from PATH, else from PyPI)
+#   CACHE    where the compiled mmcv is kept (default ~/.cache/stepnet_mm)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,6 +17,7 @@ STACK=${STACK:-onedl}
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-$PWD/.venv/$STACK}
 UV=${UV:-}
+CACHE=${CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stepnet_mm}
 stamp=$VENV/.stepnet_mm_complete
 log=$VENV/setup.log
 
@@ -71,12 +73,9 @@ find_uv() {
   }
 }
 
-# The stack's name for mmcv's wheel in uv's cache: a wheel compiled against one
-# torch must not be taken for another.
 install() {
   if [ -n "$UV" ]; then
-    "$UV" pip install --python "$VENV/bin/python" \
-      --config-setting "torch=$(pin torch)" "$@"
+    "$UV" pip install --python "$VENV/bin/python" "$@"
   else
     "$VENV/bin/python" -m pip install --disable-pip-version-check "$@"
   fi
@@ -94,28 +93,36 @@ install_torch() {
   quietly install -r "$VENV/torch.txt" wheel ninja psutil
 }
 
-install_mmcv() {
+# Sets `wheels`, the folder with mmcv's compiled wheel.
+find_mmcv() {
   local requirement
   requirement=$(grep -E '^(onedl-)?mmcv==' "requirements/$STACK.txt")
-  mmcv_is_there "$requirement" && return
-  check_compiler
-  say "$requirement with compiled operators (about 10 minutes on 2 cores, seconds from a cache)"
-  PATH=$VENV/bin:$PATH MMCV_WITH_OPS=1 install -v --no-build-isolation "$requirement" 2>&1 |
-    tee -a "$log" | (grep --line-buffered -oE "\[[0-9]+/[0-9]+\]" || true) | show_progress ||
-    die "mmcv did not compile; whole log: $log"
-  mmcv_is_there "$requirement" || {
-    tail -n 5 "$log" >&2
-    die "mmcv's operators do not import (built for another torch?); empty the cache ('uv cache clean ${requirement%%=*}' or 'pip cache remove \"*mmcv*\"') and run this again; whole log: $log"
-  }
+  wheels=$CACHE/$requirement-$(build_tag)
+  [ -n "$(find "$wheels" -name '*.whl' 2>/dev/null)" ] || compile_mmcv "$requirement"
 }
 
-mmcv_is_there() {
+# pip's and uv's caches do not know which torch, Python and device a wheel was
+# compiled for, and uv's forgets it when the index says nothing of ages.
+build_tag() {
   "$VENV/bin/python" -c "
-import sys
-from importlib.metadata import version
-name, pin = sys.argv[1].split('==')
-assert version(name) == pin
-import mmcv.ops" "$1" 2>/dev/null
+import os, sys, torch
+gpu = torch.cuda.is_available() or os.getenv('FORCE_CUDA') == '1'
+print(f'torch{torch.__version__}-cp{sys.version_info[0]}{sys.version_info[1]}-'
+      + ('gpu' if gpu else 'cpu'))"
+}
+
+compile_mmcv() {
+  local requirement=$1 building=$wheels.$$
+  check_compiler
+  say "compiling $requirement with its operators (about 10 minutes on 2 cores, once)"
+  PATH=$VENV/bin:$PATH MMCV_WITH_OPS=1 "$VENV/bin/python" -m pip wheel -v \
+    --no-build-isolation --no-deps --no-cache-dir -w "$building" "$requirement" 2>&1 |
+    tee -a "$log" | (grep --line-buffered -oE "\[[0-9]+/[0-9]+\]" || true) | show_progress || {
+    tail -n 5 "$log" >&2
+    die "mmcv did not compile; whole log: $log"
+  }
+  rm -rf "$wheels"
+  mv "$building" "$wheels"  # whole or not at all
 }
 
 # One line that counts on a terminal, every tenth step in a log file.
@@ -130,7 +137,7 @@ show_progress() {
 
 install_rest() {
   say "the other requirements and stepnet_mm itself"
-  PATH=$VENV/bin:$PATH quietly install --no-build-isolation \
+  PATH=$VENV/bin:$PATH quietly install --no-build-isolation "$wheels"/*.whl \
     -r "requirements/$STACK.txt" -r requirements/tests.txt
   quietly install --no-build-isolation --no-deps -e .
 }
@@ -146,11 +153,11 @@ make_venv
 find_uv
 say "installing STACK=$STACK into $VENV with ${UV:-pip} (log: $log)"
 install_torch
-install_mmcv
+find_mmcv
 install_rest
 "$VENV/bin/python" -c 'import stepnet_mm, mmcv.ops, mmdet, mmpretrain' 2>>"$log" || {
   tail -n 3 "$log" >&2
-  die "the environment does not import; whole log: $log"
+  die "the environment does not import (if it is mmcv's operators: remove $wheels and run this again); whole log: $log"
 }
 fingerprint >"$stamp"
 say "$VENV is ready"

@@ -62,8 +62,7 @@ def test_uv_that_does_not_exist(request, tmp_path):
 
 def test_missing_compiler(request, tmp_path):
     (tmp_path / 'venv' / 'bin').mkdir(parents=True)
-    fake(tmp_path / 'venv' / 'bin', 'python',
-         'case "$*" in *"import mmcv.ops"*) exit 1;; esac; exit 0')
+    fake(tmp_path / 'venv' / 'bin', 'python', 'exit 0')
     fake(tmp_path / 'venv' / 'bin', 'uv', 'exit 0')
     line = only_line(
         setup(
