@@ -16,8 +16,8 @@ class TNSHook(Hook):
     The training forward that runs anyway is read, nothing of it changes. TNS
     (Eq. 5), mean and maximum NSI (Eq. 4) of each stage, and the number of
     samples with an inf or NaN, which are left out of the others, go to the
-    log and to every visualizer back end under ``stiffness/...``, at
-    the iteration where they were measured.
+    log and to every visualizer back end under ``stiffness/...``, at the
+    iteration where they were measured.
 
     They do not pass through mmengine's message hub: what is there is repeated
     at every log step until it is measured again.
@@ -50,7 +50,7 @@ class TNSHook(Hook):
         stage = TrajectoryRecorder(_model(runner)).stage
         if len(stage.unique()) == len(stage):
             runner.logger.warning(
-                'TNSHook: every stage has one measured block (a stage\'s '
+                "TNSHook: every stage has one measured block (a stage's "
                 'first block is left out), so no block can exceed its '
                 "stage's mean and TNS is 0 by definition; NSI is logged all "
                 'the same. Use depth 34 or more to see TNS.')
@@ -68,12 +68,13 @@ class TNSHook(Hook):
         recorder = self._stop()
         if recorder is None:
             return
-        if not len(recorder.nsi):
+        # Every rank takes part, or the others would wait for it.
+        scalars = measure(recorder.nsi, recorder.stage)
+        if scalars == {'nonfinite': 0}:
             runner.logger.warning(
                 'TNSHook: the backbone was not called in this iteration, so '
                 'nothing was measured')
             return
-        scalars = measure(recorder.nsi, recorder.stage)
         numbers = '  '.join(f'{k}: {v:.4g}' for k, v in scalars.items())
         runner.logger.info(f'Iter(train) [{runner.iter + 1}/'
                            f'{runner.max_iters}]  {numbers}')

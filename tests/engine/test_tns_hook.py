@@ -44,6 +44,28 @@ def test_a_batch_of_nothing_finite_gives_the_count_alone():
     assert measure(torch.full((3, 3), math.inf), STAGE) == {'nonfinite': 3}
 
 
+def _measure_on_a_rank(rank, rendezvous, parts, results):
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{rendezvous}', rank=rank,
+        world_size=len(parts))
+    results[rank] = measure(parts[rank], STAGE)
+
+
+@pytest.mark.parametrize('sizes', [(3, 2), (5, 0)])
+def test_ranks_give_the_numbers_of_one_process(tmp_path, sizes):
+    nsi = torch.rand(5, 3, dtype=torch.float64)
+    nsi[1, 1] = math.inf
+    manager = torch.multiprocessing.get_context('fork').Manager()
+    results = manager.dict()
+    torch.multiprocessing.start_processes(
+        _measure_on_a_rank, (tmp_path / 'meet', nsi.split(sizes), results),
+        nprocs=2,
+        start_method='fork')
+    expected = measure(nsi, STAGE)
+    for rank in range(2):
+        assert results[rank] == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize('interval', [0, -1, 2.5, None])
 def test_wrong_interval(interval):
     with pytest.raises(ValueError, match='TNSHook.interval'):
