@@ -56,7 +56,7 @@ class StepSize(nn.Module):
         return residual * step.to(residual.dtype)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
-        """Δt for x_t and f; must broadcast to (N, C, H, W)."""
+        """Δt for x_t and f, 4-D, broadcastable to (N, C, H, W)."""
         raise NotImplementedError
 
     def init_weights(self) -> None:
