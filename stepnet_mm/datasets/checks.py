@@ -85,7 +85,7 @@ def _require(found: bool, key: str, path: str, what: str) -> None:
     if not found:
         raise FileNotFoundError(
             f'{key}: {path} does not exist; expected {what}. Change it in '
-            'the config or with --cfg-options')
+            'the config, or with --data-root or --cfg-options')
 
 
 def _check_coco(key: str, path: str, folder: str, classes) -> None:

@@ -102,10 +102,13 @@ def _explain(error: Exception, filename: str) -> None:
                   pickle.UnpicklingError)
     if osp.isfile(osp.expanduser(filename)) and (
             isinstance(error, unreadable)):
-        reason = str(error).splitlines()[0] if str(error) else type(error)
+        # Torch's own text advises to load without weights_only.
+        inner = re.search(r'WeightsUnpickler error: *(.*)', str(error))
+        reason = inner.group(1) if inner else str(error).partition('\n')[0]
         raise ValueError(
             f'checkpoint {filename} cannot be read (it is cut off, or not a '
-            f'torch checkpoint): {reason}') from None
+            f'torch checkpoint): {type(error).__name__} {reason}'.rstrip()
+        ) from None
 
 
 @contextlib.contextmanager

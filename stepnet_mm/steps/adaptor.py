@@ -44,7 +44,8 @@ class StepAdaptor(StepSize):
 
     Raises:
         ValueError: on an unknown ``inputs``, an ``init_step`` outside (0, 1],
-            or when used as a plugin (``in_channels``), where x_t is not seen.
+            an unknown norm layer, or when used as a plugin (``in_channels``),
+            where x_t is not seen.
     """
     default_blocks = 'identity'
 
@@ -77,7 +78,7 @@ class StepAdaptor(StepSize):
         # costs a fraction of a Conv2d call on (N, 2C, 1, 1).
         columns = 2 if inputs == 'both' else 1
         self.conv_weight = nn.Parameter(torch.empty(channels, columns))
-        self.norm = build_norm_layer(norm_cfg or dict(type='BN'), channels)[1]
+        self.norm = _build_norm(norm_cfg or dict(type='BN'), channels)
         self.ie_weight = nn.Parameter(torch.empty(channels))
         self.ie_bias = nn.Parameter(torch.empty(channels))
         self.init_weights()
@@ -116,3 +117,11 @@ class StepAdaptor(StepSize):
     def extra_repr(self) -> str:
         return (f'{self.channels}, inputs={self.inputs!r}, '
                 f'init_step={self.init_step:.4g}')
+
+
+def _build_norm(cfg: dict, channels: int) -> nn.Module:
+    try:
+        return build_norm_layer(cfg, channels)[1]
+    except KeyError as error:
+        raise ValueError(f'backbone.step.norm_cfg: got {cfg}, expected a norm '
+                         f'layer of mmcv: {error}') from None
