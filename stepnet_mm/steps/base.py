@@ -89,11 +89,12 @@ def build_step(cfg, channels: int) -> StepSize:
             f'{step_types()}; modules of your own must be subclasses of '
             'stepnet_mm.steps.StepSize and be registered in '
             'mmengine.registry.MODELS')
-    unknown = set(cfg) - set(inspect.signature(cls).parameters)
-    if unknown:
-        raise ValueError(f'backbone.step: {cls.__name__} has no argument '
-                         f'{sorted(unknown)}, expected some of '
-                         f'{list(inspect.signature(cls).parameters)[1:]}')
+    signature = inspect.signature(cls)
+    try:
+        signature.bind(channels, **cfg)
+    except TypeError as error:
+        raise ValueError(f'backbone.step: {cls.__name__} {error}; expected '
+                         f'some of {list(signature.parameters)[1:]}') from None
     return cls(channels, **cfg)
 
 

@@ -50,6 +50,18 @@ def test_unknown_argument():
         build_step(dict(type='StepAdaptor', input='both'), 4)
 
 
+def test_arguments_may_be_passed_on():
+    from stepnet_mm.steps import StepAdaptor
+
+    class Passing(StepAdaptor):
+
+        def __init__(self, channels, **kwargs):
+            super().__init__(channels, **kwargs)
+
+    step = build_step(dict(type=Passing, inputs='next'), 4)
+    assert step.inputs == 'next'
+
+
 def test_a_class_is_a_type_too():
     from stepnet_mm.steps import StepAdaptor
     assert isinstance(build_step(dict(type=StepAdaptor), 4), StepAdaptor)
