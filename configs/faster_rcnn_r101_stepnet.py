@@ -1,14 +1,17 @@
-"""Faster R-CNN R-101 FPN with StepNet on COCO, 1x schedule (Table 3).
+"""Faster R-CNN R-101 FPN + StepNet on COCO (Table 3).
 
 Paper: AP 41.9, AP50 62.6, AP75 44.4, APS 25.4, APM 46.8, APL 53.2.
 Command: python tools/train.py configs/faster_rcnn_r101_stepnet.py
-Hardware: the 1x schedule means 8 GPUs x 2 images.
-Result here: not yet run on COCO.
+Result here: not yet run.
+
+The weights are a plain ResNet's: a step of 1 keeps its features. Only the
+stem is frozen, so that the new steps of stage 1 learn too. norm_eval=True
+comes with the base config and covers the adaptors' BatchNorm: its statistics
+stay at mean 0 and variance 1, its γ and β learn. With two images a GPU a
+training BatchNorm over pooled values would be nearly a sign.
 """
-_base_ = './faster_rcnn_r50_stepnet.py'
+_base_ = './_base_/faster_rcnn_r101_coco.py'
 
 model = dict(
     backbone=dict(
-        depth=101,
-        init_cfg=dict(
-            type='Pretrained', checkpoint='torchvision://resnet101')))
+        step=dict(type='StepAdaptor', init_step=1), frozen_stages=0))

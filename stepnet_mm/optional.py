@@ -3,6 +3,9 @@ import importlib
 import importlib.util
 import warnings
 
+#: Libraries that a warning was given for: each is named once.
+_warned = set()
+
 
 def import_binding(module: str, library: str) -> bool:
     """Import ``module``, which needs ``library``.
@@ -25,9 +28,12 @@ def import_binding(module: str, library: str) -> bool:
     try:
         importlib.import_module(module)
     except Exception as error:
-        warnings.warn(
-            f'{library} is installed but does not import, so {module} is '
-            f'left out: {type(error).__name__}: {error}',
-            stacklevel=2)
+        if library not in _warned:
+            warnings.warn(
+                f'{library} is installed but does not import, so what binds '
+                f'stepnet_mm to it is left out ({module}, ...): '
+                f'{type(error).__name__}: {error}',
+                stacklevel=2)
+        _warned.add(library)
         return False
     return True

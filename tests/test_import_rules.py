@@ -107,7 +107,7 @@ def test_one_file_a_folder_binds_to_a_library(library):
     for path in FILES:
         if library in map(top, imports_of(path)):
             files[folder_of(path)].add(path.name)
-    assert files['models'] == {f'{library}_resnet.py'}
+    assert files['models'] == {f'{library}_binding.py'}
     assert all(len(names) == 1 for names in files.values()), dict(files)
     assert '' not in files
 
@@ -155,7 +155,7 @@ with warnings.catch_warnings(record=True) as caught:
     __import__(module)
 own = [str(w.message) for w in caught if 'stepnet_mm' in str(w.message)]
 bound = [library for library in ('mmdet', 'mmpretrain')
-         if f'stepnet_mm.models.{library}_resnet' in sys.modules]
+         if f'stepnet_mm.models.{library}_binding' in sys.modules]
 loaded = [library for library in ('mmengine', 'mmcv', 'mmdet', 'mmpretrain')
           if library in sys.modules]
 built = {}
@@ -190,7 +190,7 @@ def need(*libraries):
 
 
 def binding(library):
-    return {library: f'{PACKAGE}.models.{library}_resnet'}
+    return {library: f'{PACKAGE}.models.{library}_binding'}
 
 
 def fake(folder, library, error):
@@ -225,5 +225,5 @@ def test_a_library_that_fails_is_skipped_with_one_warning(tmp_path, error):
                   fake(tmp_path, 'mmpretrain', f"{error}('boom')"))
     assert found['built'] == (binding('mmdet') if present else {})
     warning, = found['warnings']
-    assert f'{PACKAGE}.models.mmpretrain_resnet' in warning
+    assert f'{PACKAGE}.datasets.mmpretrain_binding' in warning
     assert f'{error}: boom' in warning

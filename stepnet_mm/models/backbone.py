@@ -1,46 +1,12 @@
-"""A ResNet backbone whose residual blocks take a step size."""
+"""Backbones whose residual blocks take a step size."""
 from torch import Tensor
 
 from ..steps.base import build_step, default_blocks
 from .blocks import step_block_class
 
 
-class StepBackbone:
-    """Mixin for the ResNet backbones of mmdet and mmpretrain.
-
-    A binding names its library's plain blocks in ``plain_blocks``; all other
-    arguments are the library's own.
-
-    Args:
-        step (dict | str | None): the step-size module of every chosen block.
-            Defaults to StepAdaptor. None leaves the stock network.
-        step_blocks (str | list[list[int]], optional): which blocks take one:
-            ``'identity'``, those with an identity shortcut; ``'all'``;
-            or the block indices of each stage, from 0. Defaults to what the
-            step module names, ``'identity'`` for StepAdaptor, ``'all'`` for
-            those that see f alone.
-
-    Raises:
-        TypeError: if the backbone's blocks are not plain.
-        ValueError: on an unknown step type or a wrong ``step_blocks``.
-    """
-    plain_blocks = ()
-
-    def __init__(self, *args, step='StepAdaptor', step_blocks=None, **kwargs):
-        self.step = step
-        super().__init__(*args, **kwargs)
-        if step is not None:
-            if step_blocks is None:
-                step_blocks = default_blocks(step)
-            for block in self._choose(step_blocks):
-                block.step = build_step(step, block.step_channels)
-            self._freeze_stages()
-
-    def make_res_layer(self, **kwargs):
-        if self.step is not None:
-            kwargs['block'] = step_block_class(kwargs['block'],
-                                               self.plain_blocks)
-        return super().make_res_layer(**kwargs)
+class StepOwner:
+    """Mixin for a backbone that holds step-size modules in its blocks."""
 
     def init_weights(self) -> None:
         """The library's start, then the steps' own, unless loaded."""
@@ -64,22 +30,8 @@ class StepBackbone:
         ]
 
     def _stages(self) -> list:
-        return [getattr(self, name) for name in self.res_layers]
-
-    def _choose(self, step_blocks) -> list:
-        stages = self._stages()
-        if step_blocks == 'all':
-            return [block for stage in stages for block in stage]
-        if step_blocks == 'identity':
-            return [
-                block for stage in stages for block in stage
-                if block.downsample is None
-            ]
-        _check_indices(step_blocks, [len(stage) for stage in stages])
-        return [
-            stage[i] for stage, chosen in zip(stages, step_blocks)
-            for i in chosen
-        ]
+        """The blocks of each stage."""
+        raise NotImplementedError
 
     def _check_frozen_steps(self) -> None:
         for step in self.steps(max(self.frozen_stages, 0)):
@@ -88,9 +40,79 @@ class StepBackbone:
                     f'backbone.frozen_stages={self.frozen_stages} freezes '
                     f'{type(step).__name__} modules that no checkpoint has '
                     'set, so they would scale every residual of those stages '
-                    f'by their start ({step.init_step}) for good: set '
-                    'frozen_stages=0, load a checkpoint that holds them, or '
-                    'start them at 1 (StepAdaptor: init_step=1)')
+                    'by their untrained start for good: set frozen_stages=0, '
+                    'load a checkpoint that holds them, or start them at 1 '
+                    '(StepAdaptor: init_step=1)')
+
+
+class StepBackbone(StepOwner):
+    """Mixin for the ResNet backbones of mmdet and mmpretrain.
+
+    A binding names its library's plain blocks in ``plain_blocks``; all other
+    arguments are the library's own.
+
+    Args:
+        step (dict | str | list | None): the step-size module of every chosen
+            block, or a list with one of these a stage. Defaults to
+            StepAdaptor. None leaves the stock network, or the stock stage.
+        step_blocks (str | list[list[int]], optional): which blocks take one:
+            ``'identity'``, those with an identity shortcut; ``'all'``;
+            or the block indices of each stage, from 0. Defaults to what the
+            step module names, ``'identity'`` for StepAdaptor, ``'all'`` for
+            those that see f alone.
+
+    Raises:
+        TypeError: if the backbone's blocks are not plain.
+        ValueError: on an unknown step type, a list of steps of another length
+            than the stages, or a wrong ``step_blocks``.
+    """
+    plain_blocks = ()
+
+    def __init__(self, *args, step='StepAdaptor', step_blocks=None, **kwargs):
+        self.step = step
+        super().__init__(*args, **kwargs)
+        if step is not None:
+            self._add_steps(step, step_blocks)
+            self._freeze_stages()
+
+    def make_res_layer(self, **kwargs):
+        if self.step is not None:
+            kwargs['block'] = step_block_class(kwargs['block'],
+                                               self.plain_blocks)
+        return super().make_res_layer(**kwargs)
+
+    def _stages(self) -> list:
+        return [getattr(self, name) for name in self.res_layers]
+
+    def _add_steps(self, step, step_blocks) -> None:
+        stages = self._stages()
+        cfgs = _one_a_stage(step, len(stages))
+        if step_blocks not in (None, 'all', 'identity'):
+            _check_indices(step_blocks, [len(stage) for stage in stages])
+        for i, (stage, cfg) in enumerate(zip(stages, cfgs)):
+            chosen = step_blocks or default_blocks(cfg)
+            if not isinstance(chosen, str):
+                chosen = chosen[i]
+            for block in _choose(stage, chosen) if cfg is not None else ():
+                block.step = build_step(cfg, block.step_channels)
+
+
+def _one_a_stage(step, num_stages: int) -> list:
+    if not isinstance(step, (list, tuple)):
+        return [step] * num_stages
+    if len(step) != num_stages:
+        raise ValueError(f'backbone.step: got a list of {len(step)}, expected '
+                         f'one entry for each of the {num_stages} stages')
+    return step
+
+
+def _choose(stage, chosen) -> list:
+    """The blocks of a stage: 'all', 'identity' or those of some indices."""
+    if chosen == 'all':
+        return list(stage)
+    if chosen == 'identity':
+        return [block for block in stage if block.downsample is None]
+    return [stage[i] for i in chosen]
 
 
 def _check_indices(step_blocks, sizes: list) -> None:

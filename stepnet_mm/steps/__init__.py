@@ -1,5 +1,20 @@
 """Step-size modules: (identity, residual) -> scaled residual."""
 from .adaptor import StepAdaptor
+from .adaptor_variants import (MaxPoolStepAdaptor, SoftmaxStepAdaptor,
+                               SumStepAdaptor, UnnormalizedStepAdaptor)
 from .base import StepSize, build_step
+from .cbam import CBAMAttention
+from .eca import ECAAttention
+from .fca import FCAAttention
+from .iebn import IEBN
+from .se import SEAttention
+from .sem import SEMAttention
+from .sge import SGEAttention
+from .srm import SRMAttention
 
-__all__ = ['StepAdaptor', 'StepSize', 'build_step']
+__all__ = [
+    'CBAMAttention', 'ECAAttention', 'FCAAttention', 'IEBN',
+    'MaxPoolStepAdaptor', 'SEAttention', 'SEMAttention', 'SGEAttention',
+    'SRMAttention', 'SoftmaxStepAdaptor', 'StepAdaptor', 'StepSize',
+    'SumStepAdaptor', 'UnnormalizedStepAdaptor', 'build_step'
+]

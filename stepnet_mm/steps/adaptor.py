@@ -7,7 +7,8 @@ from mmengine.registry import MODELS
 from torch import Tensor, nn
 
 from .base import StepSize
-from .pooling import global_mean, norm_of_pooled
+from .excitation import InstanceEnhancement
+from .pooling import apply_norm, global_mean
 
 #: σ(-1), the step size at the start with the published w = 0 and b = -1.
 PUBLISHED_STEP = 1 / (1 + math.e)
@@ -79,40 +80,42 @@ class StepAdaptor(StepSize):
         columns = 2 if inputs == 'both' else 1
         self.conv_weight = nn.Parameter(torch.empty(channels, columns))
         self.norm = _build_norm(norm_cfg or dict(type='BN'), channels)
-        self.ie_weight = nn.Parameter(torch.empty(channels))
-        self.ie_bias = nn.Parameter(torch.empty(channels))
+        self.ie = InstanceEnhancement(channels)
         self.init_weights()
 
     def init_weights(self) -> None:
         """The published starts: w = 0 and b for ``init_step``."""
+        super().init_weights()
         # nn.Conv2d's own start for a fan-in of `columns`.
         bound = self.conv_weight.size(1)**-0.5
         nn.init.uniform_(self.conv_weight, -bound, bound)
-        self.norm.reset_parameters()
-        nn.init.zeros_(self.ie_weight)
         share = self.init_step / max(1., 2. * self.init_step)
-        nn.init.constant_(self.ie_bias, math.log(share / (1 - share)))
+        nn.init.constant_(self.ie.bias, math.log(share / (1 - share)))
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, max_step)."""
-        z = norm_of_pooled(self.norm, self._mix(identity, residual))
-        w, b = self.ie_weight, self.ie_bias
-        ie = w[:, None, None] * z + b[:, None, None]
-        return self.max_step * ie.sigmoid()
+        z = self._mix(self._pool(identity, residual))
+        return self._gate(self.ie(apply_norm(self.norm, z)))
 
-    def _mix(self, identity: Tensor, residual: Tensor) -> Tensor:
-        """Pool and convolve the inputs: 2 x (N, C, H, W) -> (N, C, 1, 1)."""
-        first, last = self.conv_weight[:, 0], self.conv_weight[:, -1]
-        first, last = first[:, None, None], last[:, None, None]
-        if self.inputs == 'difference':
-            return first * global_mean(residual)
-        current = global_mean(identity)
+    def _pool(self, identity: Tensor, residual: Tensor) -> list:
+        """GAP of each input: 2 x (N, C, H, W) -> 1 or 2 x (N, C, 1, 1)."""
         if self.inputs == 'current':
-            return first * current
-        following = current + global_mean(residual)
-        if self.inputs == 'next':
-            return first * following
-        return first * current + last * following
+            return [global_mean(identity)]
+        change = global_mean(residual)
+        if self.inputs == 'difference':
+            return [change]
+        current = global_mean(identity)
+        following = current + change
+        return [following] if self.inputs == 'next' else [current, following]
+
+    def _mix(self, pooled: list) -> Tensor:
+        """The group convolution: 1 or 2 x (N, C, 1, 1) -> (N, C, 1, 1)."""
+        weights = self.conv_weight[:, :, None, None].unbind(1)
+        return sum(weight * state for weight, state in zip(weights, pooled))
+
+    def _gate(self, logits: Tensor) -> Tensor:
+        """(N, C, 1, 1) -> the same, in (0, max_step)."""
+        return self.max_step * logits.sigmoid()
 
     def extra_repr(self) -> str:
         return (f'{self.channels}, inputs={self.inputs!r}, '

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 class StepSize(nn.Module):
     """Base of the step-size modules.
 
-    A subclass takes the channel count as its first argument, defines
-    :meth:`step_size`, and sets its starts in :meth:`init_weights`, which its
-    constructor calls too.
+    A subclass takes the channel count as its first argument and defines
+    :meth:`step_size`. Where its starts are not its layers' own, it sets them
+    in :meth:`init_weights`, which its constructor calls too.
 
     Attributes:
         needs_identity (bool): whether Δt depends on x_t. Where it does not,
@@ -60,8 +60,10 @@ class StepSize(nn.Module):
         raise NotImplementedError
 
     def init_weights(self) -> None:
-        """Set the parameters to their starts."""
-        raise NotImplementedError
+        """Set the parameters to their starts: here, each layer's own."""
+        for module in self.modules():
+            if hasattr(module, 'reset_parameters'):
+                module.reset_parameters()
 
     def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -1,4 +1,4 @@
-"""Global average pooling, and BatchNorm over what it leaves."""
+"""Pooling over space, and BatchNorm over what may be a single value."""
 import functools
 import warnings
 
@@ -15,20 +15,38 @@ def global_mean(x: Tensor) -> Tensor:
     return x.mean((2, 3), keepdim=True, dtype=dtype)
 
 
-def norm_of_pooled(norm: nn.Module, pooled: Tensor) -> Tensor:
-    """Normalise pooled values, (N, C, 1, 1) -> the same.
+def global_std(x: Tensor, eps: float = 0.) -> Tensor:
+    """Unbiased standard deviation over space: (N, C, H, W) -> (N, C, 1, 1).
 
-    With one value per channel (one image) a BatchNorm has no batch to
+    The root of (variance + ``eps``), in float32 or wider, with a gradient
+    everywhere; 0 where H·W = 1, which has no spread.
+
+    Args:
+        x (Tensor): (N, C, H, W).
+        eps (float): added to the variance. Defaults to 0.
+    """
+    centred = x - global_mean(x)
+    norm = torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
+    freedom = x[0, 0].numel() - 1
+    if not freedom:
+        return norm
+    std = norm / freedom**.5
+    return (std.square() + eps).sqrt() if eps else std
+
+
+def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
+    """Normalise x, (N, C, H, W) -> the same, in the dtype of the norm.
+
+    With one value per channel (one image, pooled) a BatchNorm has no batch to
     normalise over and torch raises. Its running statistics are used then, and
     one warning says so.
     """
-    parameter = next(norm.parameters(), pooled)
-    pooled = pooled.to(parameter.dtype)
-    alone = pooled.numel() == pooled.size(1) and not _is_synchronised(norm)
+    x = x.to(next(norm.parameters(), x).dtype)
+    alone = x.numel() == x.size(1) and not _is_synchronised(norm)
     if not (alone and isinstance(norm, _BatchNorm) and norm.training):
-        return norm(pooled)
+        return norm(x)
     _warn_alone()
-    return F.batch_norm(pooled, norm.running_mean, norm.running_var,
+    return F.batch_norm(x, norm.running_mean, norm.running_var,
                         norm.weight, norm.bias, False, 0., norm.eps)
 
 

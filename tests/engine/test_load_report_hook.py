@@ -46,7 +46,7 @@ def test_new_steps_and_heads_are_reported(run):
     load_state_dict(run.net, without(Net().state_dict(), '.2.', 'head'))
     line, = run.lines
     assert '7 keys loaded' in line
-    assert 'backbone.2.ie_bias' in line and 'roi_head.weight' in line
+    assert 'backbone.2.ie.bias' in line and 'roi_head.weight' in line
 
 
 def test_pretrained_backbone_alone(run, tmp_path):

@@ -67,7 +67,7 @@ def test_init_weights_sets_the_steps_to_their_starts(models):
 def test_pretrained_steps_are_kept(models, tmp_path, alone):
     source = build(models)
     for step in source.steps():
-        torch.nn.init.normal_(step.ie_bias)
+        torch.nn.init.normal_(step.ie.bias)
     torch.save(source.state_dict(), tmp_path / 'weights.pth')
     load = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
     kaiming = dict(type='Kaiming', layer='Conv2d')
@@ -122,7 +122,7 @@ def test_a_backbone_whose_blocks_are_not_plain_is_refused():
     pytest.importorskip('mmpretrain')
     from mmpretrain.models.backbones import SEResNet
 
-    from stepnet_mm.models.mmpretrain_resnet import _StepBackbone
+    from stepnet_mm.models.mmpretrain_binding import _StepBackbone
 
     class StepSEResNet(_StepBackbone, SEResNet):
         pass

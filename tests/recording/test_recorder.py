@@ -50,7 +50,7 @@ def build(library, name='ResNet', depth=18, **kwargs):
             stem_channels=8,
             **kwargs))
     for parameter_name, parameter in model.named_parameters():
-        if parameter_name.endswith(('step.ie_weight', 'step.ie_bias')):
+        if parameter_name.endswith(('step.ie.weight', 'step.ie.bias')):
             nn.init.normal_(parameter)
     model.eval()  # mmdet's does not return the model
     return model

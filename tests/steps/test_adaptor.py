@@ -20,7 +20,7 @@ def literal(step, x, f):
     conv = nn.Conv2d(c * len(pooled), c, 1, groups=c, bias=False).to(x.dtype)
     conv.weight.data = step.conv_weight.data[:, :, None, None]
     z = step.norm(conv(interleaved))
-    ie = step.ie_weight[:, None, None] * z + step.ie_bias[:, None, None]
+    ie = step.ie.weight[:, None, None] * z + step.ie.bias[:, None, None]
     return f * step.max_step * torch.sigmoid(ie)
 
 
@@ -55,8 +55,8 @@ def test_parameter_count(inputs):
 
 def test_published_start():
     step = StepAdaptor(5)
-    assert torch.equal(step.ie_weight, torch.zeros(5))
-    assert torch.equal(step.ie_bias, torch.full((5, ), -1.))
+    assert torch.equal(step.ie.weight, torch.zeros(5))
+    assert torch.equal(step.ie.bias, torch.full((5, ), -1.))
     assert step.max_step == 1
 
 
@@ -79,8 +79,8 @@ def test_gradients_flow_at_a_start_of_one():
     step = StepAdaptor(5, init_step=1)
     x, f = torch.randn(2, 3, 5, 4, 4)
     step(x, f).sum().backward()
-    assert step.ie_weight.grad.abs().min() > 0
-    assert step.ie_bias.grad.abs().min() > 0
+    assert step.ie.weight.grad.abs().min() > 0
+    assert step.ie.bias.grad.abs().min() > 0
 
 
 def test_a_checkpoint_keeps_the_form_of_the_gate():

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from stepnet_mm.steps import pooling
-from stepnet_mm.steps.pooling import global_mean, norm_of_pooled
+from stepnet_mm.steps.pooling import global_mean, apply_norm
 
 pytestmark = pytest.mark.core
 
@@ -37,8 +37,8 @@ def test_one_image_uses_running_statistics_and_warns_once(norm):
     before = norm.running_mean.clone()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
-        out = norm_of_pooled(norm, pooled)
-        norm_of_pooled(norm, pooled)
+        out = apply_norm(norm, pooled)
+        apply_norm(norm, pooled)
     assert len(caught) == 1 and 'one image' in str(caught[0].message)
     assert torch.equal(norm.running_mean, before)
     torch.testing.assert_close(out, norm.eval()(pooled))
@@ -46,7 +46,7 @@ def test_one_image_uses_running_statistics_and_warns_once(norm):
 
 def test_two_images_use_the_batch(norm):
     pooled = torch.rand(2, 3, 1, 1)
-    out = norm_of_pooled(norm, pooled)
+    out = apply_norm(norm, pooled)
     assert norm.num_batches_tracked == 1
     torch.testing.assert_close(
         out.mean((0, 2, 3)), norm.bias, atol=1e-6, rtol=0)
@@ -55,17 +55,17 @@ def test_two_images_use_the_batch(norm):
 def test_one_image_under_a_sync_bn_of_one_process(norm):
     sync = nn.SyncBatchNorm.convert_sync_batchnorm(norm)
     pooled = torch.rand(1, 3, 1, 1)
-    torch.testing.assert_close(norm_of_pooled(sync, pooled),
+    torch.testing.assert_close(apply_norm(sync, pooled),
                                norm.eval()(pooled))
 
 
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float64])
 def test_the_norms_dtype_is_met(norm, dtype):
     pooled = torch.rand(2, 3, 1, 1)
-    assert norm_of_pooled(norm.to(dtype), pooled).dtype == dtype
+    assert apply_norm(norm.to(dtype), pooled).dtype == dtype
 
 
 def test_a_norm_without_a_batch_is_left_alone():
     norm = nn.GroupNorm(1, 4)
     pooled = torch.rand(1, 4, 1, 1)
-    torch.testing.assert_close(norm_of_pooled(norm, pooled), norm(pooled))
+    torch.testing.assert_close(apply_norm(norm, pooled), norm(pooled))

@@ -101,7 +101,7 @@ def test_step_and_plugin_together():
     out, = net(torch.randn(2, 3, 32, 32))
     out.sum().backward()
     assert net.layer1[1].toy_step.a.weight.grad is not None
-    assert net.layer1[1].step.ie_bias.grad is not None
+    assert net.layer1[1].step.ie.bias.grad is not None
 
 
 def test_torchvision_weights_are_kept_by_a_step_of_one(tmp_path):

@@ -1,0 +1,11 @@
+_base_ = 'mmpretrain::_base_/default_runtime.py'
+custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
+
+# The paper reports the best epoch: this keeps the last one and the best one.
+default_hooks = dict(
+    checkpoint=dict(max_keep_ckpts=1, save_best='accuracy/top1'))
+vis_backends = [
+    dict(type='LocalVisBackend'),
+    dict(type='TensorboardVisBackend'),
+]
+visualizer = dict(type='UniversalVisualizer', vis_backends=vis_backends)

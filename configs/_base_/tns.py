@@ -1,0 +1,1 @@
+custom_hooks = [dict(type='TNSHook', interval=100)]

@@ -1,0 +1,18 @@
+"""Faster R-CNN R-101 FPN + ECA on COCO (Table 3).
+
+Paper: AP 40.4, AP50 62.7, AP75 44.5, APS 24.1, APM 45.1, APL 51.8.
+Command: python tools/train.py configs/faster_rcnn_r101_eca.py
+Result here: not yet run.
+
+The backbone starts from weights trained with the module: those that
+`tools/train.py configs/imagenet/resnet101_eca_imagenet.py` leaves, or
+yours, --cfg-options model.backbone.init_cfg.checkpoint=FILE.
+"""
+_base_ = './_base_/faster_rcnn_r101_coco.py'
+
+model = dict(
+    backbone=dict(
+        step=dict(type='ECAAttention'),
+        init_cfg=dict(
+            prefix='backbone.',
+            checkpoint='work_dirs/resnet101_eca_imagenet/epoch_120.pth')))

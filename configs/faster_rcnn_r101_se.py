@@ -1,0 +1,18 @@
+"""Faster R-CNN R-101 FPN + SE on COCO (Table 3).
+
+Paper: AP 39.8, AP50 61.2, AP75 43.4, APS 23.6, APM 44.2, APL 51.1.
+Command: python tools/train.py configs/faster_rcnn_r101_se.py
+Result here: not yet run.
+
+The backbone starts from weights trained with the module: those that
+`tools/train.py configs/imagenet/resnet101_se_imagenet.py` leaves, or
+yours, --cfg-options model.backbone.init_cfg.checkpoint=FILE.
+"""
+_base_ = './_base_/faster_rcnn_r101_coco.py'
+
+model = dict(
+    backbone=dict(
+        step=dict(type='SEAttention'),
+        init_cfg=dict(
+            prefix='backbone.',
+            checkpoint='work_dirs/resnet101_se_imagenet/epoch_120.pth')))

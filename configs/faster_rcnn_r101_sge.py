@@ -1,0 +1,18 @@
+"""Faster R-CNN R-101 FPN + SGE on COCO (Table 3).
+
+Paper: AP 40.2, AP50 61.4, AP75 43.2, APS 24.1, APM 44.5, APL 51.2.
+Command: python tools/train.py configs/faster_rcnn_r101_sge.py
+Result here: not yet run.
+
+The backbone starts from weights trained with the module: those that
+`tools/train.py configs/imagenet/resnet101_sge_imagenet.py` leaves, or
+yours, --cfg-options model.backbone.init_cfg.checkpoint=FILE.
+"""
+_base_ = './_base_/faster_rcnn_r101_coco.py'
+
+model = dict(
+    backbone=dict(
+        step=dict(type='SGEAttention'),
+        init_cfg=dict(
+            prefix='backbone.',
+            checkpoint='work_dirs/resnet101_sge_imagenet/epoch_120.pth')))

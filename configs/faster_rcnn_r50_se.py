@@ -1,0 +1,18 @@
+"""Faster R-CNN R-50 FPN + SE on COCO (Table 3).
+
+Paper: AP 38.3, AP50 60.1, AP75 41.5, APS 23.0, APM 42.1, APL 49.2.
+Command: python tools/train.py configs/faster_rcnn_r50_se.py
+Result here: not yet run.
+
+The backbone starts from weights trained with the module: those that
+`tools/train.py configs/imagenet/resnet50_se_imagenet.py` leaves, or
+yours, --cfg-options model.backbone.init_cfg.checkpoint=FILE.
+"""
+_base_ = './_base_/faster_rcnn_r50_coco.py'
+
+model = dict(
+    backbone=dict(
+        step=dict(type='SEAttention'),
+        init_cfg=dict(
+            prefix='backbone.',
+            checkpoint='work_dirs/resnet50_se_imagenet/epoch_120.pth')))

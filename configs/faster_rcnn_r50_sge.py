@@ -1,0 +1,18 @@
+"""Faster R-CNN R-50 FPN + SGE on COCO (Table 3).
+
+Paper: AP 38.9, AP50 60.0, AP75 42.0, APS 23.2, APM 41.9, APL 49.0.
+Command: python tools/train.py configs/faster_rcnn_r50_sge.py
+Result here: not yet run.
+
+The backbone starts from weights trained with the module: those that
+`tools/train.py configs/imagenet/resnet50_sge_imagenet.py` leaves, or
+yours, --cfg-options model.backbone.init_cfg.checkpoint=FILE.
+"""
+_base_ = './_base_/faster_rcnn_r50_coco.py'
+
+model = dict(
+    backbone=dict(
+        step=dict(type='SGEAttention'),
+        init_cfg=dict(
+            prefix='backbone.',
+            checkpoint='work_dirs/resnet50_sge_imagenet/epoch_120.pth')))

@@ -1,0 +1,11 @@
+"""ResNet-101 + SGE on ImageNet-1k (no row of the paper).
+
+Paper: no figure.
+Command: python tools/train.py configs/imagenet/resnet101_sge_imagenet.py
+Result here: not yet run.
+
+Not a row of the paper: the backbone weights that Table 3's R-101 starts from.
+"""
+_base_ = '../_base_/resnet101_imagenet.py'
+
+model = dict(backbone=dict(step=dict(type='SGEAttention')))

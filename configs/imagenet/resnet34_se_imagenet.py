@@ -1,0 +1,9 @@
+"""ResNet-34 + SE on ImageNet-1k (Table 2).
+
+Paper: top-1 74.37 ± 0.10 %.
+Command: python tools/train.py configs/imagenet/resnet34_se_imagenet.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/resnet34_imagenet.py'
+
+model = dict(backbone=dict(step=dict(type='SEAttention')))

@@ -1,0 +1,9 @@
+"""ResNet-50 on ImageNet-1k (Table 2).
+
+Paper: top-1 76.02 ± 0.09 %.
+Command: python tools/train.py configs/imagenet/resnet50_plain_imagenet.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/resnet50_imagenet.py'
+
+model = dict(backbone=dict(step=None))

@@ -1,0 +1,9 @@
+"""ResNet-50 + SE on ImageNet-1k (Table 2).
+
+Paper: top-1 76.62 ± 0.02 %.
+Command: python tools/train.py configs/imagenet/resnet50_se_imagenet.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/resnet50_imagenet.py'
+
+model = dict(backbone=dict(step=dict(type='SEAttention')))

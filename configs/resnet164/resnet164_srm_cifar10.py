@@ -1,0 +1,9 @@
+"""ResNet-164 + SRM on CIFAR-10 (Table 1).
+
+Paper: top-1 94.59 ± 0.12 %, 5 runs.
+Command: python tools/train.py configs/resnet164/resnet164_srm_cifar10.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/resnet164_cifar10.py'
+
+model = dict(backbone=dict(step=dict(type='SRMAttention')))

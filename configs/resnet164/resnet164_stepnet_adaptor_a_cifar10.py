@@ -1,0 +1,9 @@
+"""ResNet-164 + StepNet, adaptor a (max pooling) on CIFAR-10 (Table 4).
+
+Paper: top-1 94.39 ± 0.12 %, 5 runs.
+Command: python tools/train.py configs/resnet164/resnet164_stepnet_adaptor_a_cifar10.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/resnet164_cifar10.py'
+
+model = dict(backbone=dict(step=dict(type='MaxPoolStepAdaptor')))

@@ -1,0 +1,9 @@
+"""ResNet-164 + StepNet, adaptor b (sum, no convolution) on CIFAR-100 (Table 4).
+
+Paper: top-1 75.45 ± 0.12 %, 5 runs.
+Command: python tools/train.py configs/resnet164/resnet164_stepnet_adaptor_b_cifar100.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/resnet164_cifar100.py'
+
+model = dict(backbone=dict(step=dict(type='SumStepAdaptor')))

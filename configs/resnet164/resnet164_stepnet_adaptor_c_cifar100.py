@@ -1,0 +1,9 @@
+"""ResNet-164 + StepNet, adaptor c (no BatchNorm) on CIFAR-100 (Table 4).
+
+Paper: top-1 75.12 ± 0.08 %, 5 runs.
+Command: python tools/train.py configs/resnet164/resnet164_stepnet_adaptor_c_cifar100.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/resnet164_cifar100.py'
+
+model = dict(backbone=dict(step=dict(type='UnnormalizedStepAdaptor')))

@@ -1,0 +1,9 @@
+"""ResNet-164 + StepNet, adaptor c (no BatchNorm) on STL-10 (Table 4).
+
+Paper: top-1 84.12 ± 0.44 %, 5 runs.
+Command: python tools/train.py configs/resnet164/resnet164_stepnet_adaptor_c_stl10.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/resnet164_stl10.py'
+
+model = dict(backbone=dict(step=dict(type='UnnormalizedStepAdaptor')))

@@ -1,0 +1,9 @@
+"""ResNet-164 + StepNet, adaptor d (softmax) on STL-10 (Table 4).
+
+Paper: top-1 85.62 ± 0.44 %, 5 runs.
+Command: python tools/train.py configs/resnet164/resnet164_stepnet_adaptor_d_stl10.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/resnet164_stl10.py'
+
+model = dict(backbone=dict(step=dict(type='SoftmaxStepAdaptor')))

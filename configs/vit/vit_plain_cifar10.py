@@ -1,0 +1,9 @@
+"""ViT on CIFAR-10 (Table 7).
+
+Paper: top-1 89.08 ± 0.84 %, 5 runs.
+Command: python tools/train.py configs/vit/vit_plain_cifar10.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/vit_cifar10.py'
+
+model = dict(backbone=dict(step=None))

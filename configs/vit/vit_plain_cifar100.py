@@ -1,0 +1,9 @@
+"""ViT on CIFAR-100 (Table 7).
+
+Paper: top-1 66.32 ± 1.03 %, 5 runs.
+Command: python tools/train.py configs/vit/vit_plain_cifar100.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/vit_cifar100.py'
+
+model = dict(backbone=dict(step=None))

@@ -1,0 +1,9 @@
+"""ViT on STL-10 (Table 7).
+
+Paper: top-1 62.58 ± 1.02 %, 5 runs.
+Command: python tools/train.py configs/vit/vit_plain_stl10.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/vit_stl10.py'
+
+model = dict(backbone=dict(step=None))

@@ -1,0 +1,9 @@
+"""ViT + StepNet on CIFAR-10 (Table 7).
+
+Paper: top-1 90.32 ± 0.48 %, 5 runs.
+Command: python tools/train.py configs/vit/vit_stepnet_cifar10.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/vit_cifar10.py'
+
+model = dict(backbone=dict(step=dict(type='StepAdaptor')))

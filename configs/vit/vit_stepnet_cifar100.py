@@ -1,0 +1,9 @@
+"""ViT + StepNet on CIFAR-100 (Table 7).
+
+Paper: top-1 68.88 ± 0.25 %, 5 runs.
+Command: python tools/train.py configs/vit/vit_stepnet_cifar100.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/vit_cifar100.py'
+
+model = dict(backbone=dict(step=dict(type='StepAdaptor')))

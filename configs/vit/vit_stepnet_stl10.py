@@ -1,0 +1,9 @@
+"""ViT + StepNet on STL-10 (Table 7).
+
+Paper: top-1 65.58 ± 0.59 %, 5 runs.
+Command: python tools/train.py configs/vit/vit_stepnet_stl10.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/vit_stl10.py'
+
+model = dict(backbone=dict(step=dict(type='StepAdaptor')))

@@ -1,0 +1,58 @@
+"""Transformer encoder layers with a step size (Appendix G)."""
+from torch import Tensor, nn
+
+from ..steps.base import build_step
+
+MODES = ('replace', 'gate')
+
+
+class ValueProjection(nn.Linear):
+    """f₃ of Eq. 32, in the place of an attention: (N, T, C) -> the same.
+
+    C² parameters, with a bias C more.
+    """
+
+
+class StepEncoderLayer:
+    """Mixin for a pre-norm encoder layer: x_t + f ⊗ Δt, then its FFN.
+
+    Expects ``ln1``, ``attn``, ``ln2`` and ``ffn``, as mmpretrain's layers
+    have them.
+    """
+
+    def add_step(self, cfg, mode: str) -> None:
+        """Give the layer a step-size module.
+
+        Args:
+            cfg (dict | str): the step-size module.
+            mode (str): ``'replace'``: f is the value projection alone and
+                the attention is gone (the Table 7 row); ``'gate'``: f is the
+                attention.
+        """
+        attn = self.attn
+        channels = attn.embed_dims
+        self.step = build_step(cfg, channels)
+        # Behind the step, as in the residual blocks.
+        self.drop_path, attn.out_drop = attn.out_drop, nn.Identity()
+        if mode == 'replace':
+            bias = attn.qkv.bias is not None
+            self.attn = ValueProjection(channels, channels, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, T, C) -> the same."""
+        residual = self.attn(self.ln1(x))
+        scaled = self.step(_as_map(x), _as_map(residual))
+        x = x + self.drop_path(scaled[..., 0].transpose(1, 2))
+        return self.ffn(self.ln2(x), identity=x)
+
+
+def check_mode(mode: str) -> None:
+    """Raise ValueError if a ViT has no such ``step_mode``."""
+    if mode not in MODES:
+        raise ValueError(f'backbone.step_mode: got {mode!r}, expected one of '
+                         f'{MODES}')
+
+
+def _as_map(x: Tensor) -> Tensor:
+    """Tokens as a map one wide: (N, T, C) -> (N, C, T, 1), a view."""
+    return x.transpose(1, 2)[..., None]

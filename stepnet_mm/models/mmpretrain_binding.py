@@ -1,0 +1,139 @@
+"""The step backbones in mmpretrain's registry, with its arguments."""
+from mmcv.cnn import build_norm_layer
+from mmpretrain.models.backbones.resnet import BasicBlock, Bottleneck, ResNet
+from mmpretrain.models.backbones.resnet_cifar import ResNet_CIFAR
+from mmpretrain.models.backbones.resnext import ResNeXt
+from mmpretrain.models.backbones.vision_transformer import (
+    TransformerEncoderLayer, VisionTransformer)
+from mmpretrain.registry import MODELS
+
+from .backbone import StepBackbone, StepOwner
+from .cifar import cifar_stage_blocks
+from .encoder import StepEncoderLayer, check_mode
+
+
+class _StepBackbone(StepBackbone):
+    plain_blocks = (BasicBlock, Bottleneck)
+
+
+@MODELS.register_module()
+class StepResNet(_StepBackbone, ResNet):
+    """ResNet of mmpretrain with step sizes, R-18/34/50/101/152.
+
+    Takes the arguments of :class:`mmpretrain.models.ResNet` and, beside
+    them, ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+    """
+
+
+@MODELS.register_module()
+class StepResNeXt(_StepBackbone, ResNeXt):
+    """ResNeXt of mmpretrain with step sizes, R-50/101/152.
+
+    Takes the arguments of :class:`mmpretrain.models.ResNeXt` and, beside
+    them, ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+    """
+
+
+@MODELS.register_module()
+class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
+    """ResNet for small images with step sizes: widths 16-32-64, 3 stages.
+
+    Post-activation, with the layout of the paper's ResNet-164: a 3 x 3 stem,
+    then n blocks a stage at 1, 1/2 and 1/4 of the image's size; outputs of
+    64, 128 and 256 channels with bottlenecks, 16, 32 and 64 with basic
+    blocks. A residual's last norm starts at 1, as published.
+
+    Takes the other arguments of :class:`mmpretrain.models.ResNet_CIFAR`, and
+    ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+
+    Args:
+        depth (int): 9n+2 with bottlenecks, 6n+2 with basic blocks.
+        block (str): ``'bottleneck'`` or ``'basic'``. Defaults to
+            ``'bottleneck'``.
+        downsample_norm_cfg (dict, optional): norm layer of the shortcuts'
+            convolutions. Defaults to ``norm_cfg``.
+
+    Raises:
+        ValueError: on a ``depth`` of another form, or an unknown ``block``.
+    """
+
+    def __init__(self,
+                 depth: int,
+                 block: str = 'bottleneck',
+                 stem_channels: int = 16,
+                 base_channels: int = 16,
+                 num_stages: int = 3,
+                 strides: tuple = (1, 2, 2),
+                 dilations: tuple = (1, 1, 1),
+                 out_indices: tuple = (2, ),
+                 zero_init_residual: bool = False,
+                 downsample_norm_cfg: dict = None,
+                 **kwargs):
+        blocks = cifar_stage_blocks(depth, block)
+        kind = Bottleneck if block == 'bottleneck' else BasicBlock
+        self.arch_settings = {depth: (kind, blocks)}
+        self.downsample_norm_cfg = downsample_norm_cfg
+        super().__init__(
+            depth,
+            stem_channels=stem_channels,
+            base_channels=base_channels,
+            num_stages=num_stages,
+            strides=strides,
+            dilations=dilations,
+            out_indices=out_indices,
+            zero_init_residual=zero_init_residual,
+            **kwargs)
+
+    def make_res_layer(self, **kwargs):
+        layer = super().make_res_layer(**kwargs)
+        downsample = layer[0].downsample
+        if self.downsample_norm_cfg and downsample is not None:
+            downsample[-1] = build_norm_layer(self.downsample_norm_cfg,
+                                              kwargs['out_channels'])[1]
+        return layer
+
+
+class StepTransformerEncoderLayer(StepEncoderLayer, TransformerEncoderLayer):
+    """mmpretrain's encoder layer with a step size."""
+
+
+@MODELS.register_module()
+class StepVisionTransformer(StepOwner, VisionTransformer):
+    """ViT with step sizes in the place of, or behind, its attention.
+
+    Appendix G: with ``step_mode='replace'`` (Table 7) every attention becomes
+    x + f₃(x) ⊗ F̃(x + f₃(x), x), f₃ the value projection of the normalised
+    tokens, pooled over all tokens, the class token included; with ``'gate'``
+    the attention stays and is the residual that is gated. The FFN stays as it
+    is. A step-size module sees the tokens as a map (N, C, T, 1).
+
+    Takes the arguments of :class:`mmpretrain.models.VisionTransformer`.
+
+    Args:
+        step (dict | str | None): the step-size module of every layer.
+            Defaults to StepAdaptor. None leaves the stock network.
+        step_mode (str): ``'replace'`` or ``'gate'``. Defaults to
+            ``'replace'``.
+
+    Raises:
+        ValueError: on an unknown ``step_mode`` or step type.
+    """
+
+    def __init__(self,
+                 *args,
+                 step='StepAdaptor',
+                 step_mode: str = 'replace',
+                 **kwargs):
+        check_mode(step_mode)
+        super().__init__(*args, **kwargs)
+        if step is None:
+            return
+        for layer in self.layers:
+            # The library builds its layers inside its constructor.
+            layer.__class__ = StepTransformerEncoderLayer
+            layer.add_step(step, step_mode)
+        if self.frozen_stages > 0:
+            self._freeze_stages()
+
+    def _stages(self) -> list:
+        return [[layer] for layer in self.layers]

@@ -1,0 +1,76 @@
+"""Adaptors a to d of Table 4: StepAdaptor with one part changed.
+
+The paper shows its four alternatives in a figure only (Fig. 5), which the
+text at hand does not carry. These are ours, not the paper's: each replaces
+one of the parts that the text names, pooling, group convolution, IEBN and
+sigmoid (docs/deviations.md).
+"""
+import torch
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+
+from .adaptor import StepAdaptor
+
+
+@MODELS.register_module()
+class MaxPoolStepAdaptor(StepAdaptor):
+    """Adaptor a: global max pooling in the place of the average; 6C.
+
+    Max pooling is not linear, so the coarse x_{t+1} is built. Arguments as in
+    :class:`StepAdaptor`.
+    """
+
+    def _pool(self, identity: Tensor, residual: Tensor) -> list:
+        if self.inputs == 'both':
+            states = [identity, identity + residual]
+        elif self.inputs == 'next':
+            states = [identity + residual]
+        else:
+            states = [identity if self.inputs == 'current' else residual]
+        return [state.amax((2, 3), keepdim=True) for state in states]
+
+
+@MODELS.register_module()
+class SumStepAdaptor(StepAdaptor):
+    """Adaptor b: the pooled states are added, without a convolution; 4C.
+
+    Arguments as in :class:`StepAdaptor`.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        ones = torch.ones_like(self.conv_weight.data)
+        del self.conv_weight
+        self.register_buffer('conv_weight', ones, persistent=False)
+
+    def init_weights(self) -> None:
+        super().init_weights()
+        nn.init.ones_(self.conv_weight)
+
+
+@MODELS.register_module()
+class UnnormalizedStepAdaptor(StepAdaptor):
+    """Adaptor c: IE without the BatchNorm before it; 4C.
+
+    Arguments as in :class:`StepAdaptor`, without ``norm_cfg``.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.norm = nn.Identity()
+
+
+@MODELS.register_module()
+class SoftmaxStepAdaptor(StepAdaptor):
+    """Adaptor d: a softmax over the channels in the place of the sigmoid; 6C.
+
+    Δt = C · ``init_step`` · softmax(IE): the channels share a fixed sum, so
+    their mean stays at ``init_step``. Arguments as in :class:`StepAdaptor`.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.max_step.fill_(self.channels * self.init_step)
+
+    def _gate(self, logits: Tensor) -> Tensor:
+        return self.max_step * logits.softmax(1)

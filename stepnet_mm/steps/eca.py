@@ -1,0 +1,36 @@
+"""Efficient channel attention."""
+from mmengine.registry import MODELS
+from torch import Tensor
+
+from .base import StepSize
+from .excitation import ChannelConv, adaptive_kernel_size
+from .pooling import global_mean
+
+
+@MODELS.register_module()
+class ECAAttention(StepSize):
+    r"""Efficient channel attention (Wang et al., CVPR 2020, Eq. 9).
+
+    .. math:: \Delta t = \sigma(Conv1D_k(GAP(f)))
+
+    k parameters.
+
+    Args:
+        in_channels (int): C.
+        kernel_size (int, optional): k, odd. None gives the paper's adaptive
+            one (its Eq. 12, γ = 2, b = 1). Defaults to 3, the fixed one of
+            the published networks.
+
+    Raises:
+        ValueError: if k is not odd and positive.
+    """
+
+    def __init__(self, in_channels: int, kernel_size: int = 3):
+        super().__init__()
+        if kernel_size is None:
+            kernel_size = adaptive_kernel_size(in_channels)
+        self.conv = ChannelConv(kernel_size)
+
+    def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
+        """Δt of shape (N, C, 1, 1), in (0, 1)."""
+        return self.conv(global_mean(residual)).sigmoid()

@@ -1,0 +1,100 @@
+"""Parts that several step-size modules share: pooled values -> logits."""
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class Excitation(nn.Sequential):
+    """SE's two layers, W₂ ReLU(W₁ z): (N, C, 1, 1) -> (N, C, 1, 1).
+
+    2C²/r parameters, with biases C/r + C more.
+
+    Args:
+        channels (int): C.
+        reduction (int): r; the hidden width is C/r exactly.
+        bias (bool): whether both layers have biases.
+
+    Raises:
+        ValueError: if r is not a positive divisor of C.
+    """
+
+    def __init__(self, channels: int, reduction: int, bias: bool):
+        hidden = divide(channels, reduction, 'reduction')
+        super().__init__(
+            nn.Linear(channels, hidden, bias), nn.ReLU(),
+            nn.Linear(hidden, channels, bias))
+
+    def forward(self, z: Tensor) -> Tensor:
+        z = z.flatten(1).to(self[0].weight.dtype)
+        return super().forward(z)[:, :, None, None]
+
+
+class ChannelConv(nn.Conv1d):
+    """ECA's convolution along channels: (N, C, 1, 1) -> (N, C, 1, 1).
+
+    k parameters, no bias.
+
+    Args:
+        kernel_size (int): k.
+
+    Raises:
+        ValueError: if k is not odd and positive.
+    """
+
+    def __init__(self, kernel_size: int):
+        if type(kernel_size) is not int or kernel_size % 2 != 1 or (
+                kernel_size < 1):
+            raise ValueError(
+                f'kernel_size: got {kernel_size!r}, expected an odd positive '
+                'number, or None for the one that grows with the channels; '
+                'change it in backbone.step or the cfg of backbone.plugins')
+        super().__init__(
+            1, 1, kernel_size, padding=kernel_size // 2, bias=False)
+
+    def forward(self, z: Tensor) -> Tensor:
+        row = z.flatten(1)[:, None].to(self.weight.dtype)
+        return super().forward(row).squeeze(1)[:, :, None, None]
+
+
+class InstanceEnhancement(nn.Module):
+    """IE, w ⊗ z + b a channel: (N, C, 1, 1) -> (N, C, 1, 1).
+
+    2C parameters, w = 0 and b = -1 at the start (Appendix F).
+
+    Args:
+        channels (int): C.
+    """
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels))
+        self.bias = nn.Parameter(torch.empty(channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.weight)
+        nn.init.constant_(self.bias, -1)
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.weight[:, None, None] * z + self.bias[:, None, None]
+
+
+def adaptive_kernel_size(channels: int) -> int:
+    """ECA's k for C channels: (log₂C + 1) / 2, made odd upwards."""
+    k = int((math.log2(channels) + 1) / 2)
+    return k if k % 2 else k + 1
+
+
+def divide(channels: int, divisor: int, key: str) -> int:
+    """C / ``divisor``.
+
+    Raises:
+        ValueError: if that is not a positive whole number; names ``key``.
+    """
+    if type(divisor) is not int or divisor < 1 or channels % divisor:
+        raise ValueError(
+            f'{key}: got {divisor!r}, expected a positive divisor of the '
+            f'{channels} channels that the module is given; change it in '
+            'backbone.step or the cfg of backbone.plugins')
+    return channels // divisor

@@ -1,0 +1,89 @@
+"""Frequency channel attention."""
+import math
+
+import torch
+import torch.nn.functional as F
+from mmengine.registry import MODELS
+from torch import Tensor
+
+from .base import StepSize
+from .excitation import Excitation, divide
+
+#: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
+#: published networks ("top16").
+TOP16 = ((0, 0), (0, 1), (6, 0), (0, 5), (0, 2), (1, 0), (1, 2), (4, 0),
+         (5, 0), (1, 6), (3, 0), (0, 4), (0, 6), (0, 3), (3, 5), (2, 2))
+
+
+@MODELS.register_module()
+class FCAAttention(StepSize):
+    r"""Frequency channel attention (Qin et al., ICCV 2021, Eq. 6 to 11).
+
+    .. math:: \Delta t = \sigma(W_2 ReLU(W_1 \cdot DCT(f)))
+
+    GAP becomes 16 components of the orthonormal 2-D DCT-II, one for each
+    sixteenth of the channels; that of frequency 0 is √(HW) times the mean.
+    Frequencies are given for a 7 x 7 map and scale with ``dct_size`` // 7.
+    2C²/r parameters, with biases C/r + C more.
+
+    Args:
+        in_channels (int): C.
+        reduction (int): r. Defaults to 16.
+        dct_size (int): edge of the map that is transformed; others are
+            average-pooled to it. The published networks use the map's own
+            size at 224 px: 56, 28, 14, 7 by stage
+            (``step=[dict(type='FCAAttention', dct_size=s) for s in (56, 28,
+            14, 7)]``). Defaults to 7.
+        bias (bool): whether the layers have biases. Defaults to False, as
+            published.
+
+    Raises:
+        ValueError: if ``dct_size`` is below 7, 16 does not divide C, or r is
+            not a positive divisor of C.
+    """
+
+    def __init__(self,
+                 in_channels: int,
+                 reduction: int = 16,
+                 dct_size: int = 7,
+                 bias: bool = False):
+        super().__init__()
+        if type(dct_size) is not int or dct_size < 7:
+            raise ValueError(
+                f'dct_size: got {dct_size!r}, expected a whole number of at '
+                'least 7, the map that the frequencies are given for; change '
+                'it in backbone.step (a list gives each stage its own) or '
+                'the cfg of backbone.plugins')
+        divide(in_channels, len(TOP16), 'number of frequencies')
+        self.dct_size = dct_size
+        self.excitation = Excitation(in_channels, reduction, bias)
+        self.register_buffer('basis', dct_basis(dct_size), persistent=False)
+
+    def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
+        """Δt of shape (N, C, 1, 1), in (0, 1)."""
+        return self.excitation(self.spectrum(residual)).sigmoid()
+
+    def spectrum(self, f: Tensor) -> Tensor:
+        """Each channel's DCT component: (N, C, H, W) -> (N, C, 1, 1)."""
+        size = (self.dct_size, self.dct_size)
+        if f.shape[2:] != size:
+            f = F.adaptive_avg_pool2d(f, size)
+        grouped = f.unflatten(1, (len(self.basis), -1)).flatten(3)
+        columns = self.basis.flatten(1)[:, :, None].to(f.dtype)
+        return (grouped @ columns).flatten(1)[:, :, None, None]
+
+
+def dct_basis(size: int) -> Tensor:
+    """The orthonormal 2-D DCT-II functions of ``TOP16``: (16, size, size)."""
+    scale = size // 7
+    return torch.stack([
+        torch.outer(_cosine(u * scale, size), _cosine(v * scale, size))
+        for u, v in TOP16
+    ]).float()
+
+
+def _cosine(frequency: int, size: int) -> Tensor:
+    """One function of the orthonormal DCT-II: (size, ), float64."""
+    x = torch.arange(size, dtype=torch.float64)
+    wave = torch.cos(math.pi * frequency * (x + .5) / size)
+    return wave * math.sqrt((2 if frequency else 1) / size)
