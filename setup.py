@@ -1,10 +1,46 @@
 """Set-up of stepnet_mm; the pinned stacks in requirements/ are its extras."""
+import os.path as osp
 import re
+import shutil
+from glob import glob
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
+#: What travels with the package, where mim looks for it, and its source.
+MIM = {
+    'configs': 'configs',
+    'tools': 'tools',
+    'model-index.yml': 'configs/model-index.yml',
+}
+
+
+def link_mim():
+    """Links stepnet_mm/.mim to its sources; an sdist has it already.
+
+    An editable install needs no more, and setuptools copies through links.
+    """
+    folder = ROOT / 'stepnet_mm' / '.mim'
+    folder.mkdir(exist_ok=True)
+    for name, source in MIM.items():
+        if (ROOT / source).exists() and not osp.lexists(folder / name):
+            (folder / name).symlink_to(Path('..', '..', source))
+
+
+class BuildPy(build_py):
+
+    def get_source_files(self):
+        """An sdist carries what this file reads (in place of MANIFEST.in)."""
+        return super().get_source_files() + glob('requirements/*.txt')
+
+    def run(self):
+        # setuptools leaves the last build there; a config that moved since
+        # would travel twice, and mim refuses a name that is there twice.
+        shutil.rmtree(
+            Path(self.build_lib, 'stepnet_mm', '.mim'), ignore_errors=True)
+        super().run()
 
 
 def requirements(name):
@@ -17,6 +53,7 @@ def version():
     return re.search(r"__version__ = '(.+)'", text).group(1)
 
 
+link_mim()
 setup(
     name='stepnet_mm',
     version=version(),
@@ -26,6 +63,11 @@ setup(
     long_description_content_type='text/markdown',
     license='Apache-2.0',
     packages=find_packages(include=['stepnet_mm', 'stepnet_mm.*']),
+    package_data={
+        'stepnet_mm':
+        [f'.mim/**/*.{end}' for end in ('py', 'yml', 'md', 'sh')]
+    },
+    cmdclass=dict(build_py=BuildPy),
     python_requires='>=3.10',
     # No mm library: the official wheels and onedl's carry the same import
     # names, and pip would overwrite the one that is there.

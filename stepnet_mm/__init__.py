@@ -4,10 +4,11 @@ Importing the package registers everything that the installed libraries
 allow, so ``custom_imports = dict(imports='stepnet_mm')`` is enough in a
 config. ``import stepnet_mm.stiffness`` works with no mm library present.
 """
+from .config_path import config_path
 from .optional import import_binding
 from .version import __version__
 
 if import_binding(f'{__name__}.steps', 'mmcv'):
     from . import datasets, engine, models, recording, steps  # noqa: F401
 
-__all__ = ['__version__']
+__all__ = ['__version__', 'config_path']

@@ -9,8 +9,6 @@ A row of a table is a line here; a figure of a run of ours goes into MEASURED.
 """
 import argparse
 import itertools
-import json
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -342,7 +340,8 @@ def metafile_text(folder: str, some: list, complexity: dict) -> str:
         Metadata=dict(Architecture=['ResNet', 'StepNet']),
         Paper=PAPER,
         README='configs/README.md')
-    models = [_model_entry(row, name, complexity[row.path]) for row in some]
+    models = [_model_entry(row, name, complexity.get(row.path, {}))
+              for row in some]
     return yaml.safe_dump(
         dict(Collections=[collection], Models=models),
         sort_keys=False,
@@ -368,10 +367,6 @@ def _model_entry(row: Row, collection: str, complexity: dict) -> dict:
     return entry
 
 
-def metafile_path(folder: str) -> Path:
-    return CONFIGS / folder / 'metafile.yml'
-
-
 def read_complexity() -> dict:
     """Parameters and FLOPs by config path, from the metafiles."""
     found = {}
@@ -386,36 +381,34 @@ def read_complexity() -> dict:
 
 def measure(row: Row) -> dict:
     """Parameters and FLOPs of a row's model, as the model report has them."""
-    report = subprocess.run(
-        [
-            sys.executable, ROOT / 'tools/analysis/model_report.py',
-            CONFIGS / row.path, '--format', 'json', '--runs', '0'
-        ],
-        check=True,
-        stdout=subprocess.PIPE)
-    total = json.loads(report.stdout)['total']
-    return dict(Parameters=total['parameters'], FLOPs=total['flops_mmengine'])
+    sys.path.insert(0, str(ROOT / 'tools/analysis'))
+    import model_report as report
+    cfg = report.C.load_config(str(CONFIGS / row.path))
+    report.init_default_scope(cfg.default_scope)
+    size, _ = report.image_size(cfg)
+    total = report.count(cfg, size, report.torch.device('cpu'))['parts'][-1]
+    return dict(
+        Parameters=total['parameters'], FLOPs=total['mmengine_flops'])
 
 
-def all_files(anew: bool) -> dict:
-    """Path -> text of everything that this script writes."""
-    everything = rows()
-    known = {} if anew else read_complexity()
-    complexity = {
-        row.path: known.get(row.path) or measure(row) for row in everything
-    }
+def config_files(everything: list) -> dict:
+    """Path -> text of every thin config."""
+    return {CONFIGS / row.path: config_text(row) for row in everything}
+
+
+def page_files(everything: list, complexity: dict) -> dict:
+    """Path -> text of the README, the metafiles and the model index."""
     folders = sorted({row.folder for row in everything})
-    return {
-        CONFIGS / 'README.md': readme_text(everything),
-        CONFIGS / 'model-index.yml': index_text(folders),
-        **{CONFIGS / row.path: config_text(row) for row in everything},
-        **{
-            metafile_path(folder): metafile_text(
-                folder, [row for row in everything if row.folder == folder],
-                complexity)
-            for folder in folders
-        },
+    pages = {
+        CONFIGS / folder / 'metafile.yml':
+        metafile_text(folder,
+                      [row for row in everything if row.folder == folder],
+                      complexity)
+        for folder in folders
     }
+    pages[CONFIGS / 'README.md'] = readme_text(everything)
+    pages[CONFIGS / 'model-index.yml'] = index_text(folders)
+    return pages
 
 
 def index_text(folders: list) -> str:
@@ -424,40 +417,67 @@ def index_text(folders: list) -> str:
     return yaml.safe_dump(dict(Import=[str(path) for path in paths]))
 
 
-def stale_files(files: dict) -> list:
-    """Configs that are nobody's: not written here, not by hand."""
-    return [
-        path for path in CONFIGS.rglob('*.py')
-        if path not in files and path.parent.name != '_base_'
-        and path.name not in BY_HAND
-    ]
-
-
 def differing_files(files: dict) -> list:
+    """Those whose text is not what the file holds."""
     return [
         path for path, text in files.items()
         if not path.exists() or path.read_text() != text
     ]
 
 
+def stale_files(configs: dict) -> list:
+    """Configs that are nobody's: not written here, not by hand."""
+    return [
+        path for path in CONFIGS.rglob('*.py')
+        if path not in configs and path.parent.name != '_base_'
+        and path.name not in BY_HAND
+    ]
+
+
+def write(files: dict) -> None:
+    for path in differing_files(files):
+        print(f'writing {path.relative_to(ROOT)}')
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(files[path])
+
+
+def check() -> None:
+    """Exit with 1 and the names of what is not up to date."""
+    everything = rows()
+    configs = config_files(everything)
+    wrong = stale_files(configs) + differing_files(
+        {**configs, **page_files(everything, read_complexity())})
+    for path in wrong:
+        print(f'not up to date: {path.relative_to(ROOT)}')
+    sys.exit(bool(wrong))
+
+
+def update(anew: bool) -> None:
+    """Write everything; measure the new models, or all of them."""
+    everything = rows()
+    configs = config_files(everything)
+    for path in stale_files(configs):
+        print(f'removing {path.relative_to(ROOT)}')
+        path.unlink()
+    write(configs)
+    known = {} if anew else read_complexity()
+    for row in everything:
+        if row.path not in known:
+            known[row.path] = measure(row)
+            print(row.path, known[row.path], flush=True)
+    write(page_files(everything, known))
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--check', action='store_true')
-    parser.add_argument('--measure', action='store_true')
+    parser.add_argument(
+        '--check', action='store_true', help='write nothing')
+    parser.add_argument(
+        '--measure', action='store_true', help='every model, not the new ones')
     args = parser.parse_args()
-    files = all_files(args.measure)
-    stale, differing = stale_files(files), differing_files(files)
-    for path in stale + differing:
-        print(path.relative_to(ROOT))
-    if args.check:
-        sys.exit(bool(stale + differing))
-    for path in stale:
-        path.unlink()
-    for path in differing:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(files[path])
+    check() if args.check else update(args.measure)
 
 
 if __name__ == '__main__':

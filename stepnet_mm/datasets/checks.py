@@ -3,8 +3,13 @@ import json
 import os
 import os.path as osp
 
-from mmengine.registry import DATASETS, DefaultScope
+from mmengine.registry import DefaultScope
 
+from .class_counts import check_class_count, head_counts
+from .dataset_config import classes_of, leaves, type_name
+
+#: Types, by a part of their names, that download what is absent.
+DOWNLOADING = ('CIFAR', 'MNIST', 'STL10')
 #: What a COCO file must hold for training: its lists and their keys.
 COCO_KEYS = dict(
     images={'id', 'file_name', 'height', 'width'},
@@ -17,7 +22,7 @@ def check_datasets(cfg, names: tuple) -> None:
 
     Folders and annotation files must exist; those of a ``CocoDataset`` are
     read. Remote storage (``backend_args``) and what downloads itself are left
-    to the library.
+    to the library. Heads must have as many classes as the datasets.
 
     Args:
         cfg (Config): a config of mmdet or mmpretrain.
@@ -26,32 +31,23 @@ def check_datasets(cfg, names: tuple) -> None:
     Raises:
         FileNotFoundError: if a folder or an annotation file is missing.
         ValueError: if an annotation file is not COCO, names images that are
-            absent, or lacks a class that the dataset expects.
+            absent, or lacks a class that the dataset expects; or if a head
+            has another class count than a dataset.
     """
+    heads = head_counts(cfg.get('model'))
     with DefaultScope.overwrite_default_scope(cfg.get('default_scope')):
         for name in names:
             dataset = (cfg.get(name) or {}).get('dataset')
             if isinstance(dataset, dict):
-                for key, leaf in _leaves(f'{name}.dataset', dataset):
-                    _check_dataset(key, leaf)
+                for key, leaf in leaves(f'{name}.dataset', dataset):
+                    _check_files(key, leaf)
+                    check_class_count(key, leaf, heads)
 
 
-def _leaves(key: str, dataset: dict):
-    """The innermost datasets of ConcatDataset, RepeatDataset and the like."""
-    if isinstance(dataset.get('datasets'), (list, tuple)):
-        for i, part in enumerate(dataset['datasets']):
-            yield from _leaves(f'{key}.datasets[{i}]', part)
-    elif isinstance(dataset.get('dataset'), dict):
-        yield from _leaves(f'{key}.dataset', dataset['dataset'])
-    else:
-        yield key, dataset
-
-
-def _check_dataset(key: str, dataset: dict) -> None:
-    root, kind = dataset.get('data_root') or '', type_name(dataset)
+def _check_files(key: str, dataset: dict) -> None:
+    root = dataset.get('data_root') or ''
     remote = dataset.get('backend_args') or dataset.get('file_client_args')
-    # mmpretrain's CIFAR and MNIST make their folder themselves.
-    if remote or '://' in root or 'CIFAR' in kind or 'MNIST' in kind:
+    if remote or '://' in root or _downloads(dataset):
         return
     if root:
         _require(osp.isdir(root), f'{key}.data_root', root, 'a folder')
@@ -66,15 +62,16 @@ def _check_dataset(key: str, dataset: dict) -> None:
     if path and isinstance(path, str):
         path = _join(root, path)
         _require(osp.exists(path), f'{key}.ann_file', path, 'a file')
-        if kind == 'CocoDataset':
+        if type_name(dataset) == 'CocoDataset':
             _check_coco(key, path, _join(root, prefixes.get('img', '')),
-                        _classes(dataset))
+                        classes_of(dataset))
 
 
-def type_name(node: dict) -> str:
-    """The name in ``type``, given as text (with or without scope) or class."""
-    kind = node.get('type')
-    return str(getattr(kind, '__name__', kind)).rpartition('.')[2]
+def _downloads(dataset: dict) -> bool:
+    """Whether a dataset makes its folder itself."""
+    kind = type_name(dataset)
+    return (any(name in kind for name in DOWNLOADING)
+            and dataset.get('download', True))
 
 
 def _join(root: str, path: str) -> str:
@@ -113,16 +110,6 @@ def _coco_content(key: str, path: str) -> dict:
                 f'{key}.ann_file: {path} is not a COCO file: expected a list '
                 f'"{name}" of objects with {sorted(keys)}')
     return content
-
-
-def _classes(dataset: dict):
-    """The class names that a dataset will look for, or None."""
-    classes = dict(dataset.get('metainfo') or {}).get('classes')
-    if classes is None:
-        with DATASETS.switch_scope_and_registry(None) as registry:
-            cls = registry.get(str(dataset['type']))
-        classes = getattr(cls, 'METAINFO', {}).get('classes')
-    return classes if isinstance(classes, (list, tuple)) else None
 
 
 def _check_classes(key: str, path: str, classes, categories: list) -> None:

@@ -9,7 +9,7 @@ import torch
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .adaptor import StepAdaptor
+from .adaptor import PUBLISHED_STEP, StepAdaptor
 
 
 @MODELS.register_module()
@@ -55,8 +55,13 @@ class UnnormalizedStepAdaptor(StepAdaptor):
     Arguments as in :class:`StepAdaptor`, without ``norm_cfg``.
     """
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self,
+                 channels: int = None,
+                 inputs: str = 'both',
+                 init_step: float = PUBLISHED_STEP,
+                 in_channels: int = None):
+        super().__init__(
+            channels, inputs, init_step, in_channels=in_channels)
         self.norm = nn.Identity()
 
 

@@ -273,3 +273,70 @@ def test_a_test_set_may_lack_annotations(root):
     cfg = Config(dict(test_dataloader=dict(dataset=coco(root))))
     check_datasets(cfg, ('test_dataloader', ))
     expect(ValueError, '"annotations"', dataset=coco(root))
+
+
+@pytest.mark.parametrize('kind', [
+    'CIFAR10', 'CIFAR100', 'FolderCIFAR10', 'mmpretrain.FolderCIFAR100',
+    'STL10', 'MNIST'
+])
+def test_without_a_download_the_folder_must_be_there(tmp_path, kind):
+    missing = tmp_path / 'nowhere'
+    dataset = dict(type=kind, data_root=str(missing))
+    check(dataset)
+    check(dict(dataset, download=True))
+    dataset['download'] = False
+    expect(
+        FileNotFoundError, f'{KEY}.data_root: {missing}', dataset=dataset)
+    check(dict(dataset, data_root=str(tmp_path)))
+
+
+def test_a_folder_cifar_needs_nothing_more(tmp_path):
+    for split in ('train', 'test'):
+        (tmp_path / split).mkdir()
+    check(
+        dict(type='FolderCIFAR10', data_root=str(tmp_path), download=False))
+
+
+def classifier(number):
+    return dict(
+        default_scope='mmpretrain',
+        model=dict(head=dict(type='LinearClsHead', num_classes=number)))
+
+
+@pytest.mark.parametrize('loader', ['train_dataloader', 'val_dataloader'])
+def test_the_class_counts_of_head_and_dataset_differ(loader):
+    pytest.importorskip('mmpretrain')
+    dataset = dict(type='FolderCIFAR100', data_root='data')
+    check(dataset, loader, **classifier(100))
+    expect(
+        ValueError,
+        f'model.head.num_classes=10 but {loader}.dataset (FolderCIFAR100) '
+        'has 100 classes',
+        dataset=dataset,
+        loader=loader,
+        **classifier(10))
+
+
+def test_the_class_counts_of_a_wrapped_dataset():
+    pytest.importorskip('mmpretrain')
+    parts = [dict(type=kind, data_root='') for kind in ('STL10', 'CIFAR100')]
+    expect(
+        ValueError,
+        f'model.head.num_classes=10 but {KEY}.dataset.datasets[1] (CIFAR100)',
+        dataset=dict(
+            type='RepeatDataset',
+            dataset=dict(type='ConcatDataset', datasets=parts)),
+        **classifier(10))
+
+
+def test_the_class_counts_of_a_detector(intact):
+    heads = dict(bbox_head=dict(num_classes=80), mask_head=None)
+    model = dict(rpn_head=dict(num_classes=1), roi_head=heads)
+    expect(
+        ValueError,
+        f'model.roi_head.bbox_head.num_classes=80 but {KEY} (CocoDataset) '
+        'has 3 classes',
+        dataset=coco(intact),
+        model=model)
+    heads['bbox_head']['num_classes'] = 3
+    check(coco(intact), model=model)

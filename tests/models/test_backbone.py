@@ -45,6 +45,31 @@ def test_wrong_step_blocks(models, wrong):
         build(models, step_blocks=wrong)
 
 
+def test_a_step_for_each_stage(models):
+    sizes = (16, 8, 7)
+    net = build(
+        models,
+        step=[
+            dict(type='FCAAttention', dct_size=size) for size in sizes
+        ] + [None])
+    assert placed(net) == [[0, 1]] * 3 + [[]]
+    assert [step.dct_size for step in net.steps()] == [16, 16, 8, 8, 7, 7]
+
+
+def test_each_stage_has_its_steps_own_blocks(models):
+    net = build(models, step=['ToyStep', 'StepAdaptor'] * 2)
+    assert placed(net) == [[0, 1], [1], [0, 1], [1]]
+    chosen = [[1], [0], [], [0, 1]]
+    net = build(
+        models, step=['ToyStep', 'StepAdaptor'] * 2, step_blocks=chosen)
+    assert placed(net) == chosen
+
+
+def test_a_list_of_another_length(models):
+    with pytest.raises(ValueError, match='step: got a list of 3.*4 stages'):
+        build(models, step=['ToyStep'] * 3)
+
+
 def test_unknown_step(models):
     with pytest.raises(ValueError, match='backbone.step.type.*Foo'):
         build(models, step='Foo')

@@ -49,3 +49,93 @@ def test_drop_path_comes_after_the_step():
     block.drop_path.register_forward_hook(lambda *_: order.append('drop'))
     net(torch.randn(2, 3, 32, 32))
     assert order == ['step', 'drop']
+
+
+def cifar(method='plain', **kwargs):
+    backbone = dict(CIFAR_METHODS[method], **kwargs)
+    return MODELS.build(dict(type='StepResNetCIFAR', **backbone))
+
+
+CIFAR_METHODS = dict(
+    plain=dict(step=None),
+    se=dict(step='SEAttention'),
+    eca=dict(step='ECAAttention'),
+    cbam=dict(step='CBAMAttention'),
+    srm=dict(step='SRMAttention'),
+    fca=dict(step=dict(type='FCAAttention', bias=True)),
+    sem=dict(step='SEMAttention'),
+    iebn=dict(step=None, norm_cfg=dict(type='IEBN'),
+              downsample_norm_cfg=dict(type='BN')),
+    stepnet=dict(step='StepAdaptor'))
+
+
+@pytest.mark.parametrize('method, expected', [
+    ('plain', 1704154), ('se', 1906258), ('eca', 1704316), ('srm', 1736410),
+    ('fca', 1906258), ('iebn', 1728378), ('sem', 1946974),
+    ('stepnet', 1749850),
+    # As its authors publish it; the paper prints 1.92 million.
+    ('cbam', 1911658)])
+def test_parameters_of_resnet_164(method, expected):
+    net = cifar(method, depth=164)
+    for classes, more in ((10, 0), (100, 23130)):
+        head = 256 * classes + classes
+        assert count(net) + head == expected + more
+
+
+@pytest.mark.parametrize('depth, expected', [
+    (34, dict(plain=21.798, SE=21.959, CBAM=21.960, SRM=21.813, FCA=21.955,
+              SGE=21.800, StepAdaptor=21.815)),
+    (50, dict(plain=25.557, SE=28.088, CBAM=28.090, SRM=25.617, FCA=28.072,
+              SGE=25.559, StepAdaptor=25.625)),
+    (101, dict(plain=44.549, SE=49.327, CBAM=49.330, SRM=44.679, FCA=49.292,
+               SGE=44.553, StepAdaptor=44.721))])
+def test_parameters_on_imagenet(depth, expected):
+    head = (512 if depth == 34 else 2048) * 1000 + 1000
+    for name, millions in expected.items():
+        step = dict(plain=None, StepAdaptor=name).get(name, f'{name}Attention')
+        net = MODELS.build(dict(type='StepResNet', depth=depth, step=step))
+        assert round((count(net) + head) / 1e6, 3) == millions, name
+
+
+@pytest.mark.parametrize('block, channels', [('bottleneck', 256),
+                                             ('basic', 64)])
+def test_resnet_cifar_shapes(block, channels):
+    net = cifar('stepnet', depth=20, block=block, out_indices=(0, 1, 2))
+    outs = net(torch.randn(2, 3, 32, 32))
+    assert [tuple(out.shape[1:]) for out in outs] == [
+        (channels // 4, 32, 32), (channels // 2, 16, 16), (channels, 8, 8)]
+
+
+def test_resnet_cifar_starts_as_published():
+    net = cifar('stepnet', depth=29)
+    net.init_weights()
+    conv = net.layer3[1].conv2.weight
+    assert conv.std().item() == pytest.approx((2 / (9 * 64))**.5, rel=.05)
+    assert (net.layer3[1].bn3.weight == 1).all()
+    assert (net.layer3[1].step.ie.bias == -1).all()
+
+
+def test_resnet_cifar_without_step_is_the_stock_network():
+    class Stock(MODELS.get('ResNet_CIFAR')):
+        arch_settings = {29: (MODELS.get('ResNet').arch_settings[50][0],
+                              (3, 3, 3))}
+
+    common = dict(stem_channels=16, base_channels=16, num_stages=3,
+                  strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2, ))
+    assert_stock(Stock(29, **common), cifar(depth=29))
+
+
+def test_iebn_layout():
+    net = cifar('iebn', depth=11)
+    assert type(net.bn1).__name__ == 'IEBN'
+    assert type(net.layer1[0].bn3).__name__ == 'IEBN'
+    assert type(net.layer1[0].downsample[-1]).__name__ == 'BatchNorm2d'
+
+
+@pytest.mark.parametrize('wrong, match', [
+    (dict(depth=18), r'depth: got 18, expected 9n\+2'),
+    (dict(depth=29, block='basic'), r'depth: got 29, expected 6n\+2'),
+    (dict(depth=20, block='wide'), 'block: got')])
+def test_wrong_cifar_arguments(wrong, match):
+    with pytest.raises(ValueError, match=match):
+        cifar(**wrong)

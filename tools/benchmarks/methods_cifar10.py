@@ -28,7 +28,7 @@ def parse_args():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('data_root', help='CIFAR-10, pickles or folders')
     parser.add_argument('work_dir', type=Path)
-    parser.add_argument('--depth', type=int, default=20, help='9n+2')
+    parser.add_argument('--depth', type=int, default=20, help='6n+2')
     parser.add_argument('--epochs', type=int, default=4)
     parser.add_argument(
         '--every', type=int, default=5, help='train on one image in EVERY')
@@ -47,6 +47,7 @@ def train(method: str, args) -> Path:
             ROOT / f'configs/resnet164/resnet164_{method}_cifar10.py',
             '--data-root', args.data_root, '--work-dir', folder, '--resume',
             '--cfg-options', f'model.backbone.depth={args.depth}',
+            'model.backbone.block=basic', 'model.head.in_channels=64',
             f'train_dataloader.dataset.indices={spread(args.every)}',
             'train_dataloader.num_workers=1', 'val_dataloader.num_workers=1',
             f'train_cfg.max_epochs={last}', 'train_cfg.val_interval=2',

@@ -1,0 +1,69 @@
+"""Reads CIFAR from image files, one folder a class."""
+import os
+import os.path as osp
+
+import cv2
+import numpy as np
+
+SUFFIXES = ('.jpg', '.jpeg', '.png')
+SHAPE = (32, 32, 3)
+
+
+def is_cifar_folder(root: str) -> bool:
+    """Whether a folder holds ``train/`` and ``test/``."""
+    return all(osp.isdir(osp.join(root, split)) for split in ('train', 'test'))
+
+
+def read_cifar_folder(folder: str, classes: tuple) -> tuple:
+    """Read all images of a split, sorted by class, then by file name.
+
+    Args:
+        folder (str): the split's folder, with one folder a class.
+        classes (tuple[str]): the names of the class folders.
+
+    Returns:
+        tuple[list[np.ndarray], list[int]]: N images (32, 32, 3), RGB, uint8,
+        and N labels, the places in ``classes``.
+
+    Raises:
+        ValueError: if class folders are missing, unknown or empty, or a file
+            is no image of that size; they are named.
+    """
+    _check_folders(folder, classes)
+    files = [(path, label) for label, name in enumerate(classes)
+             for path in _image_files(osp.join(folder, name))]
+    return [_read(path) for path, _ in files], [label for _, label in files]
+
+
+def _check_folders(folder: str, classes: tuple) -> None:
+    found = {entry.name for entry in os.scandir(folder) if entry.is_dir()}
+    missing, unknown = set(classes) - found, found - set(classes)
+    if missing or unknown:
+        raise ValueError(
+            f'data_root: expected one folder a class in {folder}, but '
+            f'{sorted(missing)} are missing and {sorted(unknown)} are no '
+            f'classes of this dataset ({len(classes)} classes)')
+
+
+def _image_files(folder: str) -> list:
+    names = [n for n in os.listdir(folder) if n.lower().endswith(SUFFIXES)]
+    if not names:
+        raise ValueError(f'data_root: the class folder {folder} has no image; '
+                         f'expected files ending in {", ".join(SUFFIXES)}')
+    return [osp.join(folder, name) for name in sorted(names)]
+
+
+def _read(path: str) -> np.ndarray:
+    # From memory, since of a file cut short cv2.imread may make up the rest;
+    # unchanged, since other flags turn grey or 16-bit images into RGB.
+    content = np.fromfile(path, np.uint8)
+    image = None
+    if len(content):
+        image = cv2.imdecode(content, cv2.IMREAD_UNCHANGED)
+    if image is None:
+        raise ValueError(f'data_root: the image {path} does not decode')
+    if image.shape != SHAPE or image.dtype != np.uint8:
+        raise ValueError(
+            f'data_root: the image {path} has shape {image.shape} '
+            f'({image.dtype}); expected {SHAPE} (uint8)')
+    return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)

@@ -1,0 +1,54 @@
+"""What a config says of a dataset, before it is built."""
+from mmengine.registry import DATASETS
+
+
+def leaves(key: str, dataset: dict):
+    """The innermost datasets of ConcatDataset, RepeatDataset and the like.
+
+    Args:
+        key (str): where ``dataset`` is in the config.
+        dataset (dict): its config.
+
+    Yields:
+        tuple[str, dict]: key and config of each dataset that reads files.
+    """
+    if isinstance(dataset.get('datasets'), (list, tuple)):
+        for i, part in enumerate(dataset['datasets']):
+            yield from leaves(f'{key}.datasets[{i}]', part)
+    elif isinstance(dataset.get('dataset'), dict):
+        yield from leaves(f'{key}.dataset', dataset['dataset'])
+    else:
+        yield key, dataset
+
+
+def type_name(node: dict) -> str:
+    """The name in ``type``, given as text (with or without scope) or class."""
+    kind = node.get('type')
+    return str(getattr(kind, '__name__', kind)).rpartition('.')[2]
+
+
+def classes_of(dataset: dict, field: str = 'classes'):
+    """The class names that a dataset will have, as far as the config tells.
+
+    Args:
+        dataset (dict): its config.
+        field (str): the field of its metainfo that holds them.
+
+    Returns:
+        Sequence[str]: those of ``metainfo``, else of an argument ``classes``
+        (mmpretrain takes one), else of its type's ``METAINFO``; None where
+        these name a file or nothing.
+    """
+    classes = (dataset.get('metainfo') or {}).get(field)
+    for place in (dataset, getattr(_type(dataset), 'METAINFO', {})):
+        classes = place.get(field) if classes is None else classes
+    return classes if isinstance(classes, (list, tuple)) else None
+
+
+def _type(dataset: dict):
+    """The class that ``type`` stands for in the default scope, or None."""
+    kind = dataset.get('type')
+    if not isinstance(kind, str):
+        return kind
+    with DATASETS.switch_scope_and_registry(None) as registry:
+        return registry.get(kind)

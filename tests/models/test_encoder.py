@@ -1,0 +1,130 @@
+import copy
+import pickle
+
+import pytest
+import torch
+from equality import assert_stock, count
+from torch import nn
+
+pytestmark = pytest.mark.core
+pytest.importorskip('mmpretrain')
+from mmpretrain.registry import MODELS  # noqa: E402
+
+ARCH = dict(
+    embed_dims=32, num_layers=3, num_heads=4, feedforward_channels=48)
+COMMON = dict(
+    arch=ARCH, img_size=64, patch_size=16, with_cls_token=False,
+    out_type='avg_featmap')
+
+
+def build(**kwargs):
+    return MODELS.build(
+        dict(type='StepVisionTransformer', **{**COMMON, **kwargs}))
+
+
+def randomise(net):
+    for step in net.steps():
+        for parameter in step.parameters():
+            nn.init.normal_(parameter)
+    net.eval()  # mmpretrain's train() returns None
+    return net
+
+
+@pytest.mark.parametrize('mode', ['replace', 'gate'])
+def test_without_step_it_is_the_stock_network(mode):
+    stock = MODELS.build(dict(type='VisionTransformer', **COMMON))
+    assert_stock(stock, build(step=None, step_mode=mode))
+
+
+@pytest.mark.parametrize('cls_token', [True, False])
+def test_replace_is_the_formula(cls_token):
+    """x + f₃(x) ⊗ F̃(x + f₃(x), x), f₃ the value projection."""
+    out = 'cls_token' if cls_token else 'avg_featmap'
+    net = randomise(build(with_cls_token=cls_token, out_type=out))
+    layer = net.layers[1]
+    x = torch.randn(2, 17, 32)
+    f = layer.ln1(x) @ layer.attn.weight.T + layer.attn.bias
+    pooled = [s.mean(1) for s in (x, x + f)]
+    step = layer.step
+    z = sum(step.conv_weight[:, i] * p for i, p in enumerate(pooled))
+    gate = torch.sigmoid(
+        step.ie.weight * step.norm(z[..., None, None])[..., 0, 0] +
+        step.ie.bias)
+    after = x + f * gate[:, None]
+    torch.testing.assert_close(
+        layer(x), layer.ffn(layer.ln2(after), identity=after))
+    assert net(torch.randn(2, 3, 64, 64))[0].shape == (2, 32)
+
+
+def test_gate_scales_the_attention():
+    net = randomise(build(step_mode='gate'))
+    layer, x = net.layers[0], torch.randn(2, 16, 32)
+    f = layer.attn(layer.ln1(x))
+    delta = layer.step.step_size(
+        x.transpose(1, 2)[..., None], f.transpose(1, 2)[..., None])
+    after = x + f * delta[:, None, :, 0, 0]
+    torch.testing.assert_close(
+        layer(x), layer.ffn(layer.ln2(after), identity=after))
+
+
+def test_a_gate_of_one_keeps_the_network():
+    stock = MODELS.build(dict(type='VisionTransformer', **COMMON))
+    net = build(
+        step_mode='gate', step=dict(type='StepAdaptor', init_step=1))
+    stock.eval(), net.eval()
+    net.load_state_dict(stock.state_dict(), strict=False)
+    x = torch.randn(2, 3, 64, 64)
+    torch.testing.assert_close(net(x)[0], stock(x)[0], atol=0, rtol=0)
+
+
+def test_the_attention_is_gone_with_replace():
+    net = build()
+    assert not any('qkv' in name for name in net.state_dict())
+    stock = MODELS.build(dict(type='VisionTransformer', **COMMON))
+    # Value (32² + 32) and step (6 · 32) for qkv and proj, a layer.
+    change = 32 * 32 + 32 + 6 * 32 - (4 * 32 * 32 + 4 * 32)
+    assert count(net) - count(stock) == 3 * change
+
+
+@pytest.mark.parametrize('step', ['SEAttention', 'ECAAttention',
+                                  'SRMAttention', 'SEMAttention'])
+def test_other_steps(step):
+    net = build(step=step)
+    net(torch.randn(2, 3, 64, 64))[0].sum().backward()
+    assert all(p.grad is not None for s in net.steps()
+               for p in s.parameters())
+
+
+def test_init_weights_keeps_the_starts_and_trains():
+    net = build(drop_path_rate=.3)
+    net.init_weights()
+    assert all((s.ie.bias == -1).all() for s in net.steps())
+    net.train()
+    net(torch.randn(2, 3, 64, 64))[0].sum().backward()
+    assert net.layers[2].step.ie.bias.grad is not None
+    assert net.layers[2].drop_path.drop_prob == pytest.approx(.3)
+
+
+def test_frozen_layers():
+    net = build(
+        frozen_stages=1, step=dict(type='StepAdaptor', init_step=1))
+    assert not any(p.requires_grad for p in net.layers[0].parameters())
+    assert all(p.requires_grad for p in net.layers[1].step.parameters())
+    wrong = build(frozen_stages=1)
+    with pytest.raises(ValueError, match='frozen_stages=1'):
+        wrong(torch.randn(2, 3, 64, 64))
+
+
+def test_copies_and_pickles():
+    net = randomise(build())
+    x = torch.randn(1, 3, 64, 64)
+    for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert torch.equal(twin(x)[0], net(x)[0])
+
+
+@pytest.mark.parametrize('wrong, match', [
+    (dict(step_mode='both'), "step_mode: got 'both'.*'gate'"),
+    (dict(step='Foo'), 'step.type.*Foo')])
+def test_wrong_arguments(wrong, match):
+    with pytest.raises(ValueError, match=match):
+        build(**wrong)

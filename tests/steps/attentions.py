@@ -1,0 +1,34 @@
+"""The modules that see f alone, at a size that all of them can take."""
+import torch
+
+from stepnet_mm.steps import build_step
+
+CHANNELS = 32
+ATTENTIONS = dict(
+    SEAttention=dict(reduction=8),
+    ECAAttention=dict(),
+    CBAMAttention=dict(reduction=8),
+    SRMAttention=dict(),
+    FCAAttention=dict(reduction=8),
+    SGEAttention=dict(groups=8),
+    SEMAttention=dict(reduction=8))
+ALL = {**ATTENTIONS, 'StepAdaptor': dict()}
+VARIANTS = ('MaxPoolStepAdaptor', 'SumStepAdaptor', 'UnnormalizedStepAdaptor',
+            'SoftmaxStepAdaptor')
+
+
+def randomised(name, **kwargs):
+    """A module whose parameters are all away from their starts."""
+    step = build_step(dict(type=name, **ALL.get(name, {}), **kwargs), CHANNELS)
+    for parameter in step.parameters():
+        torch.nn.init.normal_(parameter)
+    return step
+
+
+def states(n=3, h=5, w=4, dtype=torch.float32):
+    return torch.randn(2, n, CHANNELS, h, w, dtype=dtype)
+
+
+def call(step, x, f):
+    """As a plain module where the step sees f alone."""
+    return step(x, f) if step.needs_identity else step(f)

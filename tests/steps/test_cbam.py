@@ -1,0 +1,43 @@
+import pytest
+import torch
+from torch import nn
+
+from stepnet_mm.steps import CBAMAttention
+
+pytestmark = pytest.mark.core
+
+
+@pytest.mark.parametrize('training', [True, False])
+def test_equals_timm(training):
+    cbam = pytest.importorskip('timm.layers.cbam')
+    theirs = cbam.CbamModule(32, rd_channels=4, mlp_bias=True).train(training)
+    ours = CBAMAttention(32, reduction=8).train(training)
+    mlp, conv = theirs.channel, theirs.spatial.conv
+    for linear, layer in zip((ours.excitation[0], ours.excitation[2]),
+                             (mlp.fc1, mlp.fc2)):
+        linear.weight.data = layer.weight.data[:, :, 0, 0]
+        linear.bias.data = layer.bias.data
+    # timm concatenates [mean, max], the authors [max, mean].
+    ours.conv.weight.data = conv.conv.weight.data.flip(1)
+    nn.init.constant_(ours.norm.weight, .7)
+    nn.init.constant_(conv.bn.weight, .7)
+    f = torch.randn(2, 32, 9, 8)
+    torch.testing.assert_close(ours(f), theirs(f))
+
+
+def test_the_spatial_part_starts_at_a_half():
+    step = CBAMAttention(32)
+    f = torch.randn(2, 32, 4, 4)
+    torch.testing.assert_close(
+        step.step_size(None, f),
+        (step._channel(f) * .5).expand_as(f))
+
+
+def test_parameter_count():
+    count = sum(p.numel() for p in CBAMAttention(64).parameters())
+    assert count == 64 * 8 + 4 + 64 + 98 + 2
+
+
+def test_wrong_reduction():
+    with pytest.raises(ValueError, match='reduction: got 5.*32 channels'):
+        CBAMAttention(32, reduction=5)

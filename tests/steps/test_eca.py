@@ -1,0 +1,37 @@
+import math
+
+import pytest
+import torch
+
+from stepnet_mm.steps import ECAAttention
+
+pytestmark = pytest.mark.core
+
+
+@pytest.mark.parametrize('kernel_size', [1, 3, 5])
+def test_equals_timm(kernel_size):
+    layers = pytest.importorskip('timm.layers')
+    theirs = layers.EcaModule(kernel_size=kernel_size)
+    ours = ECAAttention(16, kernel_size=kernel_size)
+    ours.conv.weight.data = theirs.conv.weight.data
+    f = torch.randn(2, 16, 5, 7)
+    torch.testing.assert_close(ours(f), theirs(f))
+
+
+@pytest.mark.parametrize('channels', [16, 64, 100, 256, 2048])
+def test_adaptive_kernel(channels):
+    # Eq. 12: |log2(C)/2 + 1/2|, the nearest odd number upwards.
+    k = int(abs(math.log2(channels) / 2 + .5))
+    expected = k + (k % 2 == 0)
+    conv = ECAAttention(channels, kernel_size=None).conv
+    assert conv.kernel_size == (expected, )
+
+
+def test_parameter_count():
+    assert sum(p.numel() for p in ECAAttention(64).parameters()) == 3
+
+
+@pytest.mark.parametrize('kernel_size', [0, 2, -3, 3., 'adaptive'])
+def test_wrong_kernel(kernel_size):
+    with pytest.raises(ValueError, match=f'kernel_size: got.*{kernel_size}'):
+        ECAAttention(64, kernel_size=kernel_size)

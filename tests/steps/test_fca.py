@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+import torch
+
+from stepnet_mm.steps import FCAAttention
+from stepnet_mm.steps.fca import TOP16, dct_basis
+
+pytestmark = pytest.mark.core
+
+
+@pytest.mark.parametrize('size', [7, 8, 14, 16, 56])
+def test_the_spectrum_equals_scipys_dct(size):
+    fft = pytest.importorskip('scipy.fft')
+    step = FCAAttention(32, dct_size=size)
+    f = torch.randn(2, 32, size, size)
+    whole = fft.dctn(f.double().numpy(), axes=(2, 3), norm='ortho')
+    scale = size // 7
+    expected = np.stack([
+        whole[:, c, TOP16[c // 2][0] * scale, TOP16[c // 2][1] * scale]
+        for c in range(32)
+    ], 1)
+    torch.testing.assert_close(
+        step.spectrum(f)[:, :, 0, 0].double(),
+        torch.from_numpy(expected), atol=1e-4, rtol=1e-4)
+
+
+def test_frequency_zero_is_the_mean_times_the_root_of_the_area():
+    step = FCAAttention(32, dct_size=8)
+    f = torch.randn(2, 32, 8, 8)
+    torch.testing.assert_close(
+        step.spectrum(f)[:, :2, 0, 0], 8 * f[:, :2].mean((2, 3)))
+
+
+def test_the_basis_is_orthonormal():
+    basis = dct_basis(14).flatten(1)
+    assert len({pair for pair in TOP16}) == 16
+    torch.testing.assert_close(
+        basis @ basis.T, torch.eye(16), atol=1e-6, rtol=0)
+
+
+def test_another_size_is_pooled():
+    step = FCAAttention(32, dct_size=7)
+    f = torch.randn(1, 32, 14, 21)
+    pooled = torch.nn.functional.adaptive_avg_pool2d(f, 7)
+    torch.testing.assert_close(step.spectrum(f), step.spectrum(pooled))
+
+
+@pytest.mark.parametrize('bias, count', [(True, 64 * 8 + 4 + 64),
+                                         (False, 64 * 8)])
+def test_parameter_count(bias, count):
+    step = FCAAttention(64, bias=bias)
+    assert sum(p.numel() for p in step.parameters()) == count
+
+
+@pytest.mark.parametrize('wrong, match', [
+    (dict(dct_size=6), 'dct_size: got 6.*at least 7'),
+    (dict(dct_size=(56, 28, 14, 7)), r'dct_size: got \(56.*a list gives'),
+    (dict(in_channels=40), 'frequencies: got 16.*40 channels'),
+    (dict(reduction=7), 'reduction: got 7'),
+])
+def test_wrong_arguments(wrong, match):
+    with pytest.raises(ValueError, match=match):
+        FCAAttention(**{'in_channels': 64, **wrong})

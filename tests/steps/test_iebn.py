@@ -1,0 +1,92 @@
+import pytest
+import torch
+from mmcv.cnn import build_norm_layer
+from torch import nn
+
+from stepnet_mm.steps import IEBN
+
+pytestmark = pytest.mark.core
+
+
+def random_norm(channels=5):
+    norm = IEBN(channels).double()
+    for parameter in norm.parameters():
+        nn.init.normal_(parameter)
+    return norm
+
+
+def literal(norm, x):
+    """BatchNorm's formula with a γ of its own for every image."""
+    out = torch.empty_like(x)
+    for c in range(x.size(1)):
+        mean, var = x[:, c].mean(), x[:, c].var(unbiased=False)
+        for n in range(x.size(0)):
+            delta = torch.sigmoid(norm.ie.weight[c] * x[n, c].mean() +
+                                  norm.ie.bias[c])
+            normal = (x[n, c] - mean) / (var + norm.bn.eps)**.5
+            out[n, c] = normal * norm.weight[c] * delta + norm.bias[c]
+    return out
+
+
+def test_equals_the_literal_formula():
+    norm = random_norm()
+    x = torch.randn(3, 5, 4, 2, dtype=torch.float64)
+    torch.testing.assert_close(norm(x), literal(norm, x))
+
+
+@pytest.mark.parametrize('training', [True, False])
+def test_gradients_in_float64(training):
+    norm = random_norm().train(training)
+    x = torch.randn(3, 5, 2, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(norm, x)
+
+
+def test_starts():
+    norm = IEBN(4)
+    x = torch.randn(2, 4, 3, 3)
+    expected = nn.BatchNorm2d(4)(x) * torch.sigmoid(torch.tensor(-1.))
+    torch.testing.assert_close(norm(x), expected)
+    assert sum(p.numel() for p in norm.parameters()) == 4 * 4
+
+
+def test_as_norm_cfg():
+    name, norm = build_norm_layer(
+        dict(type='IEBN', requires_grad=False, momentum=.2), 4, postfix=2)
+    assert name == 'bn2' and norm.bn.momentum == .2
+    assert not any(p.requires_grad for p in norm.parameters())
+
+
+def test_one_value_a_channel():
+    norm = IEBN(4).train()
+    assert norm(torch.randn(1, 4, 1, 1)).isfinite().all()
+
+
+def test_autocast_to_bfloat16():
+    norm = IEBN(4)
+    x = torch.randn(3, 4, 5, 5)
+    with torch.autocast('cpu', torch.bfloat16):
+        low = norm(x.bfloat16())
+    assert low.dtype == torch.bfloat16
+    torch.testing.assert_close(low.float(), norm(x), atol=.03, rtol=.03)
+
+
+def test_sync_bn_keeps_the_gate():
+    net = nn.Sequential(nn.Conv2d(3, 4, 1), random_norm(4).float())
+    synced = nn.SyncBatchNorm.convert_sync_batchnorm(net)
+    assert isinstance(synced[1], IEBN)
+    assert isinstance(synced[1].bn, nn.SyncBatchNorm)
+    assert not synced[1].bn.affine
+
+
+def test_norm_eval_and_zero_init(models):
+    net = models.build(
+        dict(type='ResNet', depth=18, norm_cfg=dict(type='IEBN'),
+             norm_eval=True, zero_init_residual=True))
+    net.init_weights()
+    net.train()
+    norms = [m for m in net.modules() if isinstance(m, IEBN)]
+    assert len(norms) == 20
+    assert not any(norm.bn.training for norm in norms)
+    assert not net.layer1[0].bn2.weight.any()
+    assert (net.layer1[0].bn1.weight == 1).all()
+    assert (net.layer1[0].bn1.ie.bias == -1).all()

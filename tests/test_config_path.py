@@ -1,0 +1,117 @@
+"""Another project finds our configs, by names that are unique."""
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+
+from stepnet_mm import config_path
+
+pytestmark = pytest.mark.core
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = ROOT / 'configs'
+FILES = sorted(CONFIGS.rglob('*.py'))
+
+
+def test_base_names_are_unique():
+    names = Counter(path.name for path in FILES)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_config_is_named_like_a_module_or_a_tool():
+    """mim looks for a config's name in the whole package."""
+    others = {
+        path.name
+        for folder in ('stepnet_mm', 'tools')
+        for path in (ROOT / folder).rglob('*.py')
+    }
+    runnable = {path.name for path in FILES if '_base_' not in path.parts}
+    assert runnable & others == set()
+
+
+@pytest.mark.parametrize('suffix', ['.py', ''])
+def test_every_config_is_found(suffix):
+    assert FILES
+    for path in FILES:
+        inside = path.relative_to(CONFIGS).with_suffix('').as_posix()
+        for name in (path.stem, inside):
+            assert config_path(name + suffix) == str(path)
+
+
+def test_an_unknown_name_raises_with_those_that_come_close():
+    message = ("'faster_rcnn_r50_stepnt' in .*configs; expected "
+               r'\S*faster_rcnn_r50_stepnet\.py or ')
+    with pytest.raises(ValueError, match=message):
+        config_path('faster_rcnn_r50_stepnt')
+
+
+@pytest.mark.parametrize('name', ['', '.py', None, '../setup.py', 'README.md'])
+def test_what_is_no_config_raises(name):
+    with pytest.raises(ValueError, match=f"no config {name!r} in"):
+        config_path(name)
+
+
+def test_where_nothing_comes_close_the_list_is_named():
+    with pytest.raises(ValueError, match='expected one of.*README.md'):
+        config_path('qqqqqqqq')
+
+
+def test_a_folder_that_is_wrong_raises():
+    with pytest.raises(ValueError, match='expected.*faster_rcnn_r50_stepnet'):
+        config_path('nowhere/faster_rcnn_r50_stepnet.py')
+
+
+def test_a_config_of_another_project(tmp_path):
+    path = tmp_path / 'theirs.py'
+    path.write_text("_base_ = __import__('stepnet_mm').config_path(\n"
+                    "    'faster_rcnn_r50_stepnet.py')\n"
+                    'model = dict(backbone=dict(step_blocks="all"))\n')
+    backbone = Config.fromfile(path).model.backbone
+    assert backbone.type == 'StepResNet'
+    assert backbone.step == dict(type='StepAdaptor', init_step=1)
+    assert backbone.step_blocks == 'all'
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the module where neither folder of configs is."""
+    source = ROOT / 'stepnet_mm' / 'config_path.py'
+    path = tmp_path / 'stepnet_mm' / source.name
+    path.parent.mkdir()
+    shutil.copy(source, path)
+    spec = importlib.util.spec_from_file_location('copy', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def add_config(folder):
+    folder.mkdir(parents=True)
+    (folder / 'a.py').touch()
+    return str(folder / 'a.py')
+
+
+def test_an_installation_comes_before_a_checkout(package, tmp_path):
+    checkout = add_config(tmp_path / 'configs')
+    assert package.config_path('a') == checkout
+    installed = add_config(tmp_path / 'stepnet_mm' / '.mim' / 'configs')
+    assert package.config_path('a') == installed
+
+
+def test_a_package_without_configs_raises(package):
+    with pytest.raises(FileNotFoundError, match=r'\.mim.*install stepnet_mm'):
+        package.config_path('a')
+
+
+def test_it_needs_no_library():
+    """Python's -S hides site-packages."""
+    code = f'import stepnet_mm as s; print(s.config_path({FILES[0].name!r}))'
+    result = subprocess.run([sys.executable, '-S', '-c', code],
+                            cwd=ROOT,
+                            capture_output=True,
+                            text=True)
+    assert result.stdout.strip() == str(FILES[0]), result.stderr

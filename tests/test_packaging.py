@@ -1,0 +1,131 @@
+"""Configs, tools and the model index travel with the package."""
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ('stepnet_mm', 'configs', 'tools', 'requirements', 'tests')
+FILES = ('setup.py', 'README.md', 'LICENSE', '.gitignore')
+CONFIG = 'faster_rcnn_r50_stepnet.py'
+
+
+def run(*command, cwd, **env):
+    result = subprocess.run([str(part) for part in command],
+                            cwd=cwd,
+                            env=dict(os.environ, **env),
+                            capture_output=True,
+                            text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def build(hook, tree, out):
+    """What pip, uv and build call, without their isolation and network."""
+    code = f'from setuptools import build_meta as b; print(b.{hook}("{out}"))'
+    return out / run(sys.executable, '-c', code, cwd=tree).splitlines()[-1]
+
+
+def inside(archive):
+    """The files of a wheel, or of an sdist without its first folder."""
+    if archive.suffix == '.whl':
+        return set(zipfile.ZipFile(archive).namelist())
+    with tarfile.open(archive) as tar:
+        return {
+            member.name.partition('/')[2]
+            for member in tar if member.isfile()
+        }
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of the checkout as git has it, and what it ignores beside."""
+    path = tmp_path / 'tree'
+    for name in FOLDERS:
+        shutil.copytree(
+            ROOT / name,
+            path / name,
+            ignore=shutil.ignore_patterns('__pycache__', '.mim'))
+    for name in FILES:
+        shutil.copy(ROOT / name, path)
+    run('git', 'init', '-q', cwd=path)
+    run('git', 'add', '.', cwd=path)
+    for junk in ('tools/__pycache__/train.pyc', '.venv/lib/mmcv.py'):
+        (path / junk).parent.mkdir(parents=True)
+        (path / junk).touch()
+    return path
+
+
+def travelling(tree):
+    """What must be in stepnet_mm/.mim: all that git has there."""
+    files = run('git', 'ls-files', 'configs', 'tools', cwd=tree).splitlines()
+    return {f'stepnet_mm/.mim/{name}'
+            for name in files} | {'stepnet_mm/.mim/model-index.yml'}
+
+
+def mim_files(archive):
+    return {name for name in inside(archive) if '.mim/' in name}
+
+
+def test_wheel_and_sdist_carry_the_same(tree, tmp_path):
+    wheel = build('build_wheel', tree, tmp_path)
+    assert mim_files(wheel) == travelling(tree)
+    assert {name.partition('/')[0].partition('-')[0]
+            for name in inside(wheel)} == {'stepnet_mm'}
+    assert not any('__pycache__' in name for name in inside(wheel))
+
+    sdist = build('build_sdist', tree, tmp_path)
+    assert mim_files(sdist) == travelling(tree)
+    assert not any('.venv' in name for name in inside(sdist))
+    shutil.unpack_archive(sdist, tmp_path / 'unpacked')
+    unpacked, = (tmp_path / 'unpacked').iterdir()
+    second = build('build_wheel', unpacked, tmp_path / 'unpacked')
+    assert inside(second) == inside(wheel)
+
+
+def test_an_installed_wheel_finds_its_configs(tree, tmp_path):
+    wheel = build('build_wheel', tree, tmp_path)
+    target = tmp_path / 'site'
+    install = '-m pip install --no-deps --no-index --target'.split()
+    run(sys.executable, *install, target, wheel, cwd=tmp_path)
+    # -S: this package alone, without site-packages.
+    code = f'import stepnet_mm; print(stepnet_mm.config_path({CONFIG!r}))'
+    found = run(
+        sys.executable, '-S', '-c', code, cwd=tmp_path, PYTHONPATH=str(target))
+    source, = (tree / 'configs').rglob(CONFIG)
+    inner = source.relative_to(tree)
+    assert Path(found) == target / 'stepnet_mm' / '.mim' / inner
+    assert Path(found).read_text() == source.read_text()
+
+
+def test_an_editable_install_has_links(tree, tmp_path):
+    build('build_editable', tree, tmp_path)
+    links = (tree / 'stepnet_mm' / '.mim').iterdir()
+    assert {link.name: link.resolve() for link in links} == {
+        'configs': tree / 'configs',
+        'tools': tree / 'tools',
+        'model-index.yml': tree / 'configs' / 'model-index.yml',
+    }
+
+
+def test_builds_leave_only_what_git_ignores(tree, tmp_path):
+    for hook in ('build_editable', 'build_wheel', 'build_sdist'):
+        build(hook, tree, tmp_path)
+    left = run('git', 'ls-files', '-mo', '--exclude-standard', cwd=tree)
+    assert left == ''
+
+
+def test_a_config_that_moved_travels_once(tree, tmp_path):
+    build('build_wheel', tree, tmp_path)
+    source, = (tree / 'configs').rglob(CONFIG)
+    (tree / 'configs' / 'moved').mkdir()
+    source.rename(tree / 'configs' / 'moved' / CONFIG)
+    wheel = build('build_wheel', tree, tmp_path)
+    assert [name for name in inside(wheel) if name.endswith(f'/{CONFIG}')
+            ] == [f'stepnet_mm/.mim/configs/moved/{CONFIG}']

@@ -1,0 +1,277 @@
+import json
+import runpy
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from stepnet_mm.steps import SEMAttention
+
+pytestmark = pytest.mark.core
+
+TOOL = 'analysis/model_report'
+COUNTS = ('parameters', 'step_parameters', 'mmengine_flops', 'torch_flops')
+CLASSIFIER = '''
+_base_ = 'mmpretrain::resnet/resnet18_8xb32_in1k.py'
+custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
+model = dict(
+    backbone=dict(
+        type='StepResNet',
+        init_cfg=dict(type='Pretrained', checkpoint='nowhere.pth')))
+'''
+DETECTOR = '''
+_base_ = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'
+custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
+model = dict(
+    backbone=dict(
+        type='StepResNet', depth=18, frozen_stages=0, norm_eval=False,
+        init_cfg=dict(type='Pretrained', checkpoint='nowhere.pth')),
+    neck=dict(in_channels=[64, 128, 256, 512]),
+    roi_head=dict(bbox_head=dict(fc_out_channels=64)),
+    train_cfg=dict(rpn_proposal=dict(max_per_img=100)),
+    test_cfg=dict(rpn=dict(max_per_img=100)))
+'''
+SMALL = {
+    'mmpretrain': ('--image-size', 32, 32),
+    'mmdet': ('--image-size', 90, 64)
+}
+
+
+@pytest.fixture(params=['mmpretrain', 'mmdet'])
+def scope(request):
+    pytest.importorskip(request.param)
+    return request.param
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write('mmdet') -> the path of a config of that library"""
+
+    def write(scope):
+        path = tmp_path / f'{scope}.py'
+        path.write_text(DETECTOR if scope == 'mmdet' else CLASSIFIER)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def report(tool, write, capsys):
+    """report('mmdet', '--train') -> the report that JSON holds"""
+
+    def report(scope, *options):
+        capsys.readouterr()
+        tool(TOOL, write(scope), *SMALL[scope], '--runs', 2, '--format',
+             'json', *options)
+        return json.loads(capsys.readouterr().out)
+
+    return report
+
+
+@pytest.fixture(scope='module')
+def functions(request):
+    """The functions of the tool, by name."""
+    path = request.config.rootpath / 'tools' / f'{TOOL}.py'
+    return runpy.run_path(str(path))
+
+
+def build(path):
+    cfg = Config.fromfile(path)
+    init_default_scope(cfg.default_scope)
+    return MODELS.build(cfg.model)
+
+
+def parts_of(found):
+    return {part.pop('part'): part for part in found['parts']}
+
+
+def test_the_parts_sum_to_the_total_and_to_the_model(report, write, scope):
+    parts = parts_of(report(scope))
+    total = parts.pop('total')
+    for key in COUNTS:
+        assert sum(part[key] for part in parts.values()) == total[key], key
+        assert min(part[key] for part in parts.values()) >= 0, key
+    model = build(write(scope))
+    assert total['parameters'] == sum(p.numel() for p in model.parameters())
+    assert parts['layer3']['parameters'] == sum(
+        p.numel() for p in model.backbone.layer3.parameters())
+    heads = dict(
+        mmpretrain=['neck', 'head'], mmdet=['neck', 'rpn_head', 'roi_head'])
+    assert list(parts) == [
+        'stem', 'layer1', 'layer2', 'layer3', 'layer4', *heads[scope]
+    ]
+
+
+def test_known_layers_by_hand(report, scope):
+    found = report(scope)
+    parts = parts_of(found)
+    height, width = dict(mmpretrain=(32, 32), mmdet=(96, 64))[scope]
+    assert found['input_shape'] == [1, 3, height, width]
+    # The stem: a 7x7 convolution of stride 2 to 64 channels, and BatchNorm.
+    cells = height * width // 4
+    assert parts['stem'] == dict(
+        parameters=64 * 3 * 49 + 2 * 64,
+        step_parameters=0,
+        mmengine_flops=(3 * 49 + 2) * 64 * cells,
+        torch_flops=2 * 3 * 49 * 64 * cells)
+    if scope == 'mmpretrain':
+        assert parts['head']['mmengine_flops'] == 512 * 1000
+        assert parts['head']['torch_flops'] == 2 * 512 * 1000
+    else:
+        # Two shared layers, class scores and boxes for every region.
+        per_region = (49 * 256 + 64 + 81 + 320) * 64
+        assert parts['roi_head'][
+            'mmengine_flops'] == found['regions'] * per_region
+        assert parts['roi_head'][
+            'torch_flops'] == 2 * found['regions'] * per_region
+
+
+def test_what_the_steps_add(report, scope):
+    found, plain = (
+        report(scope, '--cfg-options', f'model.backbone.step={step}')
+        for step in ('StepAdaptor', 'None'))
+    # 6C parameters in every block with an identity shortcut.
+    added = 6 * (2 * 64 + 128 + 256 + 512)
+    assert found['steps'] == dict(
+        types=dict(StepAdaptor=5),
+        parameters=added,
+        step_parameters=added,
+        mmengine_flops=2 * (2 * 64 + 128 + 256 + 512),
+        torch_flops=0)
+    parts, stock = parts_of(found), parts_of(plain)
+    assert plain['steps']['types'] == {}
+    assert stock['total']['step_parameters'] == 0
+    for name in ('layer1', 'layer4', 'total'):
+        assert parts[name]['step_parameters'] == parts[name][
+            'parameters'] - stock[name]['parameters'] > 0
+    assert set(found['mmengine_left_out']) >= {'mean', 'sigmoid', 'mul'}
+
+
+def test_fused_attention_is_counted_by_torch(functions):
+
+    class Attention(nn.Module):
+
+        def forward(self, images, samples, mode):
+            return scaled_dot_product_attention(images, images, images)
+
+    images = torch.rand(1, 2, 4, 8)
+    forward = functions['Forward'](Attention(), None)
+    # Queries by keys and scores by values, two a multiply-add.
+    assert functions['torch_flops'](forward, images) == {
+        '': 2 * 2 * (2 * 4 * 8 * 4)
+    }
+    flops, left_out = functions['mmengine_flops'](forward, images)
+    assert flops == {'': 0}
+    assert 'aten::scaled_dot_product_attention' in left_out
+
+
+def test_a_step_inside_a_step_counts_once(functions):
+    model = nn.Sequential(nn.Conv2d(16, 16, 1), SEMAttention(16))
+    assert list(functions['find_steps'](model)) == ['1']
+    model[1].inner = SEMAttention(16)
+    assert list(functions['find_steps'](model)) == ['1']
+
+
+def test_other_backbones_have_a_tail_or_no_stages(functions):
+    backbone = nn.Module()
+    backbone.patch = nn.Conv2d(3, 8, 4)
+    backbone.token = nn.Parameter(torch.zeros(8))
+    backbone.layers = nn.ModuleList([nn.Linear(8, 8)])
+    backbone.norm = nn.LayerNorm(8)
+    model = nn.ModuleDict(dict(backbone=backbone, head=nn.Linear(8, 2)))
+    counts = {
+        name: np.array([sum(p.numel() for p in module.parameters())])
+        for name, module in model.named_modules()
+    }
+    parts = functions['group_parts'](model, counts)
+    assert {name: row.item() for name, row in parts.items()} == dict(
+        stem=3 * 8 * 16 + 8 + 8, layers=72, tail=16, head=18,
+        total=counts[''].item())
+    del backbone.layers
+    assert list(functions['group_stages'](backbone, counts)) == ['backbone']
+
+
+@pytest.mark.parametrize('options, timed',
+                         [((), 'forward'), (('--train', ), 'loss and '
+                                            'backward')])
+def test_latency_and_memory(report, scope, options, timed):
+    found = report(scope, '--batch-size', 2, *options)
+    latency, memory = found['latency'], found['memory']
+    assert latency['median_ms'] > 0 <= latency['iqr_ms']
+    assert latency['input_shape'] == [2, *found['input_shape'][1:]]
+    assert (latency['timed'], latency['runs'], latency['device'],
+            latency['dtype'], latency['threads']) == (
+                timed, 2, 'cpu', 'float32', torch.get_num_threads())
+    assert memory['peak_bytes'] >= memory['before_bytes'] > 2**20
+
+
+@pytest.mark.parametrize('kind', ['text', 'markdown'])
+def test_it_says_what_the_numbers_mean(tool, write, capsys, kind):
+    pytest.importorskip('mmpretrain')
+    tool(TOOL, write('mmpretrain'), '--image-size', 32, 48, '--runs', 1,
+         '--format', kind)
+    out = ' '.join(capsys.readouterr().out.split())
+    for part in ('32 x 48 px (--image-size)',
+                 '5 StepAdaptor; they add 6,144 parameters',
+                 'two counters disagree by definition',
+                 'a multiply-add is one', 'a multiply-add is two',
+                 'left out: add', 'input 1 x 3 x 32 x 48, float32',
+                 'before the model was built'):
+        assert part in out, part
+    row = ['stem', '9,536', '0']
+    assert (' | ' if kind == 'markdown' else ' ').join(row) in out
+
+
+def test_the_size_comes_from_the_config(functions):
+    size = functions['image_size']
+
+    def loader(*pipeline):
+        return dict(dataset=dict(type='Any', dataset=dict(pipeline=pipeline)))
+
+    edge, crop = dict(type='ResizeEdge', scale=256), dict(crop_size=224)
+    assert size(Config(dict(test_dataloader=loader(edge, crop)))) == (
+        (224, 224), 'test_dataloader')
+    resize = dict(type='Resize', scale=(1333, 800), keep_ratio=True)
+    assert size(Config(dict(val_dataloader=loader(resize, {})))) == (
+        (800, 1333), 'val_dataloader')
+    train = dict(
+        train_dataloader=loader(dict(type='RandomCrop', crop_size=32)),
+        test_dataloader=loader(dict(type='PackInputs')))
+    assert size(Config(train)) == ((32, 32), 'train_dataloader')
+    several = loader(dict(scale=[(480, 320), (640, 320)]))
+    assert size(Config(dict(test_dataloader=several))) == ((224, 224),
+                                                           'default')
+
+
+def test_a_size_that_the_model_does_not_take(tool, tmp_path):
+    pytest.importorskip('mmpretrain')
+    path = tmp_path / 'vgg.py'
+    path.write_text("_base_ = 'mmpretrain::vgg/vgg11_8xb32_in1k.py'")
+    with pytest.raises(ValueError, match=r'--image-size.*\(1, 3, 16, 20\)'):
+        tool(TOOL, path, '--image-size', 16, 20)
+
+
+@pytest.mark.parametrize('device, match', [('cuda:99', 'sees .* CUDA devices'),
+                                           ('abacus', 'expected cpu, cuda')])
+def test_a_device_that_is_not_there(tool, write, device, match):
+    with pytest.raises(ValueError, match=f'--device.*{device}.*{match}'):
+        tool(TOOL, write('mmpretrain'), '--device', device)
+
+
+@pytest.mark.parametrize('option', [('--image-size', 0, 32), ('--runs', -1),
+                                    ('--batch-size', 1.5)])
+def test_a_number_that_is_not_positive(tool, write, capsys, option):
+    with pytest.raises(SystemExit):
+        tool(TOOL, write('mmpretrain'), *option)
+    assert 'expected a positive integer' in capsys.readouterr().err
+
+
+def test_a_config_without_a_model(tool, tmp_path):
+    path = tmp_path / 'empty.py'
+    path.write_text("default_scope = 'mmdet'")
+    with pytest.raises(ValueError, match='empty.py: expected a model'):
+        tool(TOOL, path)
