@@ -337,7 +337,8 @@ def metafile_text(folder: str, some: list, complexity: dict) -> str:
     name = f'StepNet {folder or "detection"}'
     collection = dict(
         Name=name,
-        Metadata=dict(Architecture=['ResNet', 'StepNet']),
+        Metadata=dict(
+            Architecture=['ViT' if folder == 'vit' else 'ResNet', 'StepNet']),
         Paper=PAPER,
         README='configs/README.md')
     models = [_model_entry(row, name, complexity.get(row.path, {}))

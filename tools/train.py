@@ -39,6 +39,7 @@ def build_config(args):
 def main():
     args = parse_args()
     cfg = build_config(args)
+    C.check_weights(cfg)
     if not args.skip_data_check:
         C.check_data(cfg, C.TRAIN + ('val_dataloader', ))
     build_runner(cfg).train()

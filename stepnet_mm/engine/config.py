@@ -115,6 +115,23 @@ def check_data(cfg: Config, loaders: tuple) -> None:
         check_datasets(cfg, loaders)
 
 
+def check_weights(cfg: Config) -> None:
+    """Check that the files of ``init_cfg`` are there, before any building.
+
+    Raises:
+        FileNotFoundError: if one that lies on this machine is not.
+    """
+    for node in _typed(cfg.get('model'), 'Pretrained'):
+        path = node.get('checkpoint') or ''
+        if '://' not in path and not osp.isfile(path):
+            raise FileNotFoundError(
+                f'init_cfg.checkpoint: {path!r} does not exist; expected a '
+                'file of weights. Change it in the config (its docstring may '
+                'say what makes them) or with --cfg-options '
+                'model.backbone.init_cfg.checkpoint=FILE; '
+                'model.backbone.init_cfg=None starts from random weights')
+
+
 def use_amp(cfg: Config) -> None:
     """Train with automatic mixed precision, a dynamic loss scale."""
     kind = type_name({'type': 'OptimWrapper', **cfg.optim_wrapper})

@@ -155,3 +155,17 @@ def test_only_the_first_rank_looks_at_the_data(cfg, monkeypatch):
         C.check_data(cfg, C.TRAIN)
     monkeypatch.setenv('RANK', '1')
     C.check_data(cfg, C.TRAIN)
+
+
+def test_weights_that_are_not_there(cfg, tmp_path):
+    def with_weights(path):
+        cfg.model = dict(
+            backbone=dict(init_cfg=dict(type='Pretrained', checkpoint=path)))
+        C.check_weights(cfg)
+
+    present = tmp_path / 'weights.pth'
+    present.touch()
+    with_weights(str(present))
+    with_weights('torchvision://resnet50')
+    with pytest.raises(FileNotFoundError, match='checkpoint: .*absent.pth'):
+        with_weights(str(tmp_path / 'absent.pth'))

@@ -1,0 +1,119 @@
+"""Every config of the paper's tables is what the paper says."""
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from equality import count
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+
+pytestmark = pytest.mark.core
+
+CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
+PATHS = sorted(
+    str(path.relative_to(CONFIGS)) for path in CONFIGS.rglob('*.py')
+    if path.parent.name != '_base_')
+METAFILES = sorted(CONFIGS.rglob('metafile.yml'))
+MODELS_LISTED = {
+    model['Config'].partition('/')[2]: model
+    for path in METAFILES
+    for model in yaml.safe_load(path.read_text())['Models']
+}
+#: Millions of parameters that the paper's tables and DESIGN.md give.
+DETECTORS = {
+    'faster_rcnn_r50_plain.py': 41.753, 'faster_rcnn_r50_stepnet.py': 41.821,
+    'faster_rcnn_r101_plain.py': 60.745,
+    'faster_rcnn_r101_stepnet.py': 60.917,
+}
+
+
+def load(path):
+    cfg = Config.fromfile(CONFIGS / path)
+    pytest.importorskip(cfg.default_scope)
+    init_default_scope(cfg.default_scope)
+    return cfg
+
+
+def build(cfg):
+    model = MODELS.build(cfg.model)
+    model.eval()
+    return model
+
+
+@pytest.mark.parametrize('path', PATHS)
+def test_the_model_builds_with_the_listed_parameters(path):
+    model = build(load(path))
+    if path in MODELS_LISTED:  # the demo is not
+        listed = MODELS_LISTED[path]['Metadata']
+        assert count(model) == listed['Parameters']
+        assert listed['FLOPs'] > 0
+    if path in DETECTORS:
+        assert round(count(model) / 1e6, 3) == DETECTORS[path]
+
+
+@pytest.mark.parametrize('path', [p for p in PATHS if 'cifar10.py' in p])
+def test_a_small_image_goes_through(path):
+    cfg = load(path)
+    model = build(cfg)
+    with torch.no_grad():
+        scores = model(torch.randn(2, 3, 32, 32), mode='tensor')
+    assert scores[0].shape[-1] in (10, 64, 256) and scores[0].isfinite().all()
+
+
+@pytest.mark.parametrize('dataset, classes, edge, padding', [
+    ('cifar10', 10, 32, 4), ('cifar100', 100, 32, 4), ('stl10', 10, 96, 12)])
+def test_recipe_of_the_small_images(dataset, classes, edge, padding):
+    cfg = load(f'resnet164/resnet164_stepnet_{dataset}.py')
+    assert cfg.model.backbone.depth == 164
+    assert cfg.model.head.num_classes == classes
+    assert cfg.data_preprocessor.num_classes == classes
+    assert cfg.train_dataloader.batch_size == 128
+    assert cfg.optim_wrapper.optimizer == dict(
+        type='SGD', lr=.1, momentum=.9, weight_decay=1e-4)
+    assert cfg.param_scheduler.milestones == [81, 122]
+    assert cfg.param_scheduler.gamma == .1
+    assert cfg.train_cfg.max_epochs == 164
+    crop = cfg.train_dataloader.dataset.pipeline[0]
+    assert (crop.crop_size, crop.padding) == (edge, padding)
+
+
+@pytest.mark.parametrize('depth', [34, 50])
+def test_recipe_of_imagenet(depth):
+    cfg = load(f'imagenet/resnet{depth}_se_imagenet.py')
+    assert cfg.model.backbone.depth == depth
+    assert cfg.train_dataloader.batch_size * 8 == 256
+    assert cfg.optim_wrapper.optimizer == dict(
+        type='SGD', lr=.1, momentum=.9, weight_decay=1e-4)
+    assert cfg.param_scheduler.milestones == [30, 60, 90]
+    assert cfg.train_cfg.max_epochs == 120
+    assert 'weight' not in cfg.model.backbone.get('init_cfg', {})
+
+
+def test_fca_transforms_each_stage_at_its_own_size():
+    for path, sizes in (('resnet164/resnet164_fca_cifar10.py', [32, 16, 8]),
+                        ('resnet164/resnet164_fca_stl10.py', [96, 48, 24]),
+                        ('imagenet/resnet50_fca_imagenet.py',
+                         [56, 28, 14, 7])):
+        cfg = load(path)
+        assert [step.dct_size for step in cfg.model.backbone.step] == sizes
+
+
+def test_the_inputs_of_table_4():
+    for inputs in ('current', 'next', 'difference'):
+        cfg = load(f'resnet164/resnet164_stepnet_{inputs}_cifar10.py')
+        assert cfg.model.backbone.step.inputs == inputs
+
+
+def test_the_metafiles_list_every_config_but_the_demo():
+    demo = {'faster_rcnn_r34_stepnet_mini_coco.py'}
+    assert set(MODELS_LISTED) == set(PATHS) - demo
+    index = yaml.safe_load((CONFIGS / 'model-index.yml').read_text())
+    assert sorted(index['Import']) == [
+        str(Path('configs') / path.relative_to(CONFIGS)) for path in METAFILES
+    ]
+
+
+def test_the_readme_lists_every_config():
+    text = (CONFIGS / 'README.md').read_text()
+    assert all(f'`{path}`' in text for path in PATHS)
