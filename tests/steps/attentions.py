@@ -3,14 +3,14 @@ import torch
 
 from stepnet_mm.steps import build_step
 
-CHANNELS = 32
+CHANNELS = 16
 ATTENTIONS = dict(
     SEAttention=dict(reduction=8),
     ECAAttention=dict(),
     CBAMAttention=dict(reduction=8),
     SRMAttention=dict(),
     FCAAttention=dict(reduction=8),
-    SGEAttention=dict(groups=8),
+    SGEAttention=dict(groups=4),
     SEMAttention=dict(reduction=8))
 ALL = {**ATTENTIONS, 'StepAdaptor': dict()}
 VARIANTS = ('MaxPoolStepAdaptor', 'SumStepAdaptor', 'UnnormalizedStepAdaptor',

@@ -22,7 +22,7 @@ def test_gradients_in_float64(name, training):
         parameter.data *= .3
     assert torch.autograd.gradcheck(
         lambda x, f: call(step, x, f),
-        (x.requires_grad_(), f.requires_grad_()))
+        (x.requires_grad_(), f.requires_grad_()), fast_mode=True)
 
 
 @pytest.mark.parametrize('name', EVERY)
