@@ -438,7 +438,7 @@ def stale_files(configs: dict) -> list:
 def write(files: dict) -> None:
     for path in differing_files(files):
         print(f'writing {path.relative_to(ROOT)}')
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(files[path])
 
 
@@ -450,7 +450,7 @@ def check() -> None:
         {**configs, **page_files(everything, read_complexity())})
     for path in wrong:
         print(f'not up to date: {path.relative_to(ROOT)}')
-    sys.exit(bool(wrong))
+    sys.exit(int(bool(wrong)))
 
 
 def update(anew: bool) -> None:
