@@ -41,7 +41,8 @@ def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
     normalise over and torch raises. Its running statistics are used then, and
     one warning says so.
     """
-    x = x.to(next(norm.parameters(), x).dtype)
+    dtypes = [parameter.dtype for parameter in norm.parameters()]
+    x = x.to(dtypes[0] if dtypes else x.dtype)
     alone = x.numel() == x.size(1) and not _is_synchronised(norm)
     if not (alone and isinstance(norm, _BatchNorm) and norm.training):
         return norm(x)
