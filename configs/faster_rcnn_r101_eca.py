@@ -1,7 +1,7 @@
 """Faster R-CNN R-101 FPN + ECA on COCO (Table 3).
 
 Paper: AP 40.4, AP50 62.7, AP75 44.5, APS 24.1, APM 45.1, APL 51.8.
-Command: python tools/train.py configs/faster_rcnn_r101_eca.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/faster_rcnn_r101_eca.py --launcher pytorch
 Result here: not yet run.
 
 The backbone starts from weights trained with the module: those that

@@ -1,7 +1,7 @@
 """Faster R-CNN R-101 FPN + SE on COCO (Table 3).
 
 Paper: AP 39.8, AP50 61.2, AP75 43.4, APS 23.6, APM 44.2, APL 51.1.
-Command: python tools/train.py configs/faster_rcnn_r101_se.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/faster_rcnn_r101_se.py --launcher pytorch
 Result here: not yet run.
 
 The backbone starts from weights trained with the module: those that

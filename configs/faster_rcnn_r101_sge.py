@@ -1,7 +1,7 @@
 """Faster R-CNN R-101 FPN + SGE on COCO (Table 3).
 
 Paper: AP 40.2, AP50 61.4, AP75 43.2, APS 24.1, APM 44.5, APL 51.2.
-Command: python tools/train.py configs/faster_rcnn_r101_sge.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/faster_rcnn_r101_sge.py --launcher pytorch
 Result here: not yet run.
 
 The backbone starts from weights trained with the module: those that

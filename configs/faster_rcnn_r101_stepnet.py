@@ -1,7 +1,7 @@
 """Faster R-CNN R-101 FPN + StepNet on COCO (Table 3).
 
 Paper: AP 41.9, AP50 62.6, AP75 44.4, APS 25.4, APM 46.8, APL 53.2.
-Command: python tools/train.py configs/faster_rcnn_r101_stepnet.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/faster_rcnn_r101_stepnet.py --launcher pytorch
 Result here: not yet run.
 
 The weights are a plain ResNet's: a step of 1 keeps its features. Only the

@@ -1,7 +1,7 @@
 """Faster R-CNN R-18 FPN + StepNet on COCO (no row of the paper).
 
 Paper: no figure.
-Command: python tools/train.py configs/faster_rcnn_r18_stepnet.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/faster_rcnn_r18_stepnet.py --launcher pytorch
 Result here: not yet run.
 
 The weights are a plain ResNet's: a step of 1 keeps its features. Only the

@@ -1,7 +1,7 @@
 """Faster R-CNN R-50 FPN + ECA on COCO (Table 3).
 
 Paper: AP 38.5, AP50 60.4, AP75 41.5, APS 23.2, APM 42.2, APL 48.9.
-Command: python tools/train.py configs/faster_rcnn_r50_eca.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/faster_rcnn_r50_eca.py --launcher pytorch
 Result here: not yet run.
 
 The backbone starts from weights trained with the module: those that

@@ -1,7 +1,7 @@
 """Faster R-CNN R-50 FPN + SE on COCO (Table 3).
 
 Paper: AP 38.3, AP50 60.1, AP75 41.5, APS 23.0, APM 42.1, APL 49.2.
-Command: python tools/train.py configs/faster_rcnn_r50_se.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/faster_rcnn_r50_se.py --launcher pytorch
 Result here: not yet run.
 
 The backbone starts from weights trained with the module: those that

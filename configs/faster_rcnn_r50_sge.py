@@ -1,7 +1,7 @@
 """Faster R-CNN R-50 FPN + SGE on COCO (Table 3).
 
 Paper: AP 38.9, AP50 60.0, AP75 42.0, APS 23.2, APM 41.9, APL 49.0.
-Command: python tools/train.py configs/faster_rcnn_r50_sge.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/faster_rcnn_r50_sge.py --launcher pytorch
 Result here: not yet run.
 
 The backbone starts from weights trained with the module: those that

@@ -1,7 +1,7 @@
 """Faster R-CNN R-50 FPN + StepNet on COCO (Table 3).
 
 Paper: AP 39.8, AP50 61.2, AP75 41.9, APS 23.8, APM 43.1, APL 51.0.
-Command: python tools/train.py configs/faster_rcnn_r50_stepnet.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/faster_rcnn_r50_stepnet.py --launcher pytorch
 Result here: not yet run on COCO.
 
 The weights are a plain ResNet's: a step of 1 keeps its features. Only the

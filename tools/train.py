@@ -40,6 +40,7 @@ def main():
     args = parse_args()
     cfg = build_config(args)
     C.check_weights(cfg)
+    C.check_sync_bn(cfg)
     if not args.skip_data_check:
         C.check_data(cfg, C.TRAIN + ('val_dataloader', ))
     build_runner(cfg).train()

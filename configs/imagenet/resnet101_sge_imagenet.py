@@ -1,7 +1,7 @@
 """ResNet-101 + SGE on ImageNet-1k (no row of the paper).
 
 Paper: no figure.
-Command: python tools/train.py configs/imagenet/resnet101_sge_imagenet.py
+Command: torchrun --nproc_per_node 8 tools/train.py configs/imagenet/resnet101_sge_imagenet.py --launcher pytorch
 Result here: not yet run.
 
 Not a row of the paper: the backbone weights that Table 3's R-101 starts from.

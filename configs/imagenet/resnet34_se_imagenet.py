@@ -1,7 +1,7 @@
 """ResNet-34 + SE on ImageNet-1k (Table 2).
 
-Paper: top-1 74.37 ± 0.10 %.
-Command: python tools/train.py configs/imagenet/resnet34_se_imagenet.py
+Paper: top-1 74.37 ± 0.10 %, 5 runs.
+Command: torchrun --nproc_per_node 8 tools/train.py configs/imagenet/resnet34_se_imagenet.py --launcher pytorch
 Result here: not yet run.
 """
 _base_ = '../_base_/resnet34_imagenet.py'

@@ -1,7 +1,7 @@
 """ResNet-34 + StepNet on ImageNet-1k (Table 2).
 
-Paper: top-1 75.01 ± 0.09 %.
-Command: python tools/train.py configs/imagenet/resnet34_stepnet_imagenet.py
+Paper: top-1 75.01 ± 0.09 %, 5 runs.
+Command: torchrun --nproc_per_node 8 tools/train.py configs/imagenet/resnet34_stepnet_imagenet.py --launcher pytorch
 Result here: not yet run.
 """
 _base_ = '../_base_/resnet34_imagenet.py'

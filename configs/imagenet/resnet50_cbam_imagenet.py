@@ -1,7 +1,7 @@
 """ResNet-50 + CBAM on ImageNet-1k (Table 2).
 
-Paper: top-1 76.38 ± 0.10 %.
-Command: python tools/train.py configs/imagenet/resnet50_cbam_imagenet.py
+Paper: top-1 76.38 ± 0.10 %, 5 runs.
+Command: torchrun --nproc_per_node 8 tools/train.py configs/imagenet/resnet50_cbam_imagenet.py --launcher pytorch
 Result here: not yet run.
 """
 _base_ = '../_base_/resnet50_imagenet.py'

@@ -1,7 +1,7 @@
 """ResNet-50 + SGE on ImageNet-1k (Table 2).
 
-Paper: top-1 77.13 ± 0.06 %.
-Command: python tools/train.py configs/imagenet/resnet50_sge_imagenet.py
+Paper: top-1 77.13 ± 0.06 %, 5 runs.
+Command: torchrun --nproc_per_node 8 tools/train.py configs/imagenet/resnet50_sge_imagenet.py --launcher pytorch
 Result here: not yet run.
 """
 _base_ = '../_base_/resnet50_imagenet.py'

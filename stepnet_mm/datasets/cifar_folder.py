@@ -10,8 +10,21 @@ SHAPE = (32, 32, 3)
 
 
 def is_cifar_folder(root: str) -> bool:
-    """Whether a folder holds ``train/`` and ``test/``."""
-    return all(osp.isdir(osp.join(root, split)) for split in ('train', 'test'))
+    """Whether a folder holds ``train/`` and ``test/``.
+
+    Raises:
+        FileNotFoundError: if it holds one of them only.
+    """
+    absent = [
+        folder for folder in (osp.join(root, 'train'), osp.join(root, 'test'))
+        if not osp.isdir(folder)
+    ]
+    if len(absent) == 1:
+        raise FileNotFoundError(
+            f'data_root: {absent[0]} does not exist, but its twin does; '
+            'expected both train/ and test/ with one folder a class, or '
+            'neither (then the pickles are read)')
+    return not absent
 
 
 def read_cifar_folder(folder: str, classes: tuple) -> tuple:

@@ -35,6 +35,9 @@ def load_config(path: str,
         'work_dirs', name)
     if cfg.get('default_scope') == 'mmpretrain':
         _set_classification_loaders(cfg)
+    for name in filter(cfg.get, TRAIN + EVALUATION):
+        if cfg[name].get('num_workers') == 0:
+            cfg[name].persistent_workers = False  # torch refuses it
     use_intact_images(cfg)
     return cfg
 
@@ -130,6 +133,18 @@ def check_weights(cfg: Config) -> None:
                 'say what makes them) or with --cfg-options '
                 'model.backbone.init_cfg.checkpoint=FILE; '
                 'model.backbone.init_cfg=None starts from random weights')
+
+
+def check_sync_bn(cfg: Config) -> None:
+    """Check that IEBN meets a SyncBN that keeps its gate.
+
+    Raises:
+        ValueError: if ``sync_bn`` is mmcv's, whose layer needs γ and β.
+    """
+    if cfg.get('sync_bn') == 'mmcv' and _typed(cfg.get('model'), 'IEBN'):
+        raise ValueError(
+            "sync_bn: got 'mmcv' with norm_cfg=dict(type='IEBN'), expected "
+            "'torch': it synchronises IEBN's statistics and keeps its gate")
 
 
 def use_amp(cfg: Config) -> None:

@@ -53,7 +53,9 @@ class TNSHook(Hook):
                 "TNSHook: every stage has one measured block (a stage's "
                 'first block is left out), so no block can exceed its '
                 "stage's mean and TNS is 0 by definition; NSI is logged all "
-                'the same. Use depth 34 or more to see TNS.')
+                'the same. TNS needs three blocks in a stage: set a greater '
+                'backbone.depth (34 for ImageNet networks, 29 for '
+                'StepResNetCIFAR).')
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         self._stop()

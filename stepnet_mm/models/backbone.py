@@ -86,7 +86,7 @@ class StepBackbone(StepOwner):
 
     def _add_steps(self, step, step_blocks) -> None:
         stages = self._stages()
-        cfgs = _one_a_stage(step, len(stages))
+        cfgs = one_a_stage(step, len(stages))
         if step_blocks not in (None, 'all', 'identity'):
             _check_indices(step_blocks, [len(stage) for stage in stages])
         for i, (stage, cfg) in enumerate(zip(stages, cfgs)):
@@ -97,12 +97,14 @@ class StepBackbone(StepOwner):
                 block.step = build_step(cfg, block.step_channels)
 
 
-def _one_a_stage(step, num_stages: int) -> list:
+def one_a_stage(step, num_stages: int) -> list:
+    """The ``step`` of each stage, or of each layer of a transformer."""
     if not isinstance(step, (list, tuple)):
         return [step] * num_stages
     if len(step) != num_stages:
         raise ValueError(f'backbone.step: got a list of {len(step)}, expected '
-                         f'one entry for each of the {num_stages} stages')
+                         f'one entry for each of the {num_stages} stages (in a '
+                         'ViT, layers)')
     return step
 
 

@@ -6,11 +6,20 @@ from ..steps.base import build_step
 MODES = ('replace', 'gate')
 
 
-class ValueProjection(nn.Linear):
+class ValueProjection(nn.Sequential):
     """f₃ of Eq. 32, in the place of an attention: (N, T, C) -> the same.
 
-    C² parameters, with a bias C more.
+    C² parameters, with a bias C more. The attention's dropout and layer scale
+    stay.
+
+    Args:
+        attn (nn.Module): the attention.
     """
+
+    def __init__(self, attn: nn.Module):
+        channels, bias = attn.embed_dims, attn.qkv.bias is not None
+        super().__init__(
+            nn.Linear(channels, channels, bias), attn.proj_drop, attn.gamma1)
 
 
 class StepEncoderLayer:
@@ -35,8 +44,7 @@ class StepEncoderLayer:
         # Behind the step, as in the residual blocks.
         self.drop_path, attn.out_drop = attn.out_drop, nn.Identity()
         if mode == 'replace':
-            bias = attn.qkv.bias is not None
-            self.attn = ValueProjection(channels, channels, bias)
+            self.attn = ValueProjection(attn)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, T, C) -> the same."""

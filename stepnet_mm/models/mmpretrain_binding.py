@@ -1,5 +1,4 @@
 """The step backbones in mmpretrain's registry, with its arguments."""
-from mmcv.cnn import build_norm_layer
 from mmpretrain.models.backbones.resnet import BasicBlock, Bottleneck, ResNet
 from mmpretrain.models.backbones.resnet_cifar import ResNet_CIFAR
 from mmpretrain.models.backbones.resnext import ResNeXt
@@ -7,7 +6,8 @@ from mmpretrain.models.backbones.vision_transformer import (
     TransformerEncoderLayer, VisionTransformer)
 from mmpretrain.registry import MODELS
 
-from .backbone import StepBackbone, StepOwner
+from ..steps.pooling import build_norm
+from .backbone import StepBackbone, StepOwner, one_a_stage
 from .cifar import cifar_stage_blocks
 from .encoder import StepEncoderLayer, check_mode
 
@@ -62,7 +62,6 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
                  block: str = 'bottleneck',
                  stem_channels: int = 16,
                  base_channels: int = 16,
-                 num_stages: int = 3,
                  strides: tuple = (1, 2, 2),
                  dilations: tuple = (1, 1, 1),
                  out_indices: tuple = (2, ),
@@ -77,7 +76,7 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
             depth,
             stem_channels=stem_channels,
             base_channels=base_channels,
-            num_stages=num_stages,
+            num_stages=3,
             strides=strides,
             dilations=dilations,
             out_indices=out_indices,
@@ -88,8 +87,9 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
         layer = super().make_res_layer(**kwargs)
         downsample = layer[0].downsample
         if self.downsample_norm_cfg and downsample is not None:
-            downsample[-1] = build_norm_layer(self.downsample_norm_cfg,
-                                              kwargs['out_channels'])[1]
+            downsample[-1] = build_norm('backbone.downsample_norm_cfg',
+                                        self.downsample_norm_cfg,
+                                        kwargs['out_channels'])
         return layer
 
 
@@ -110,8 +110,9 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
     Takes the arguments of :class:`mmpretrain.models.VisionTransformer`.
 
     Args:
-        step (dict | str | None): the step-size module of every layer.
-            Defaults to StepAdaptor. None leaves the stock network.
+        step (dict | str | list | None): the step-size module of every layer,
+            or a list with one of these a layer. Defaults to StepAdaptor.
+            None leaves the stock network, or the stock layer.
         step_mode (str): ``'replace'`` or ``'gate'``. Defaults to
             ``'replace'``.
 
@@ -126,13 +127,21 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
                  **kwargs):
         check_mode(step_mode)
         super().__init__(*args, **kwargs)
-        if step is None:
-            return
-        for layer in self.layers:
-            # The library builds its layers inside its constructor.
-            layer.__class__ = StepTransformerEncoderLayer
-            layer.add_step(step, step_mode)
-        if self.frozen_stages > 0:
+        for layer, cfg in zip(self.layers, one_a_stage(step, self.num_layers)):
+            if cfg is not None:
+                # The library builds its layers inside its constructor.
+                layer.__class__ = StepTransformerEncoderLayer
+                layer.add_step(cfg, step_mode)
+        self._freeze_again()
+
+    def train(self, mode: bool = True):
+        # The library freezes in its constructor alone.
+        super().train(mode)
+        self._freeze_again()
+        return self
+
+    def _freeze_again(self) -> None:
+        if self.steps() and self.frozen_stages > 0:
             self._freeze_stages()
 
     def _stages(self) -> list:

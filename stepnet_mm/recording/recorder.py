@@ -44,7 +44,9 @@ class TrajectoryRecorder:
         if not self._blocks:
             raise ValueError(
                 f'{type(model).__name__}: every stage has one block only, '
-                'and first blocks are left out, so nothing can be measured')
+                'and first blocks are left out, so nothing can be measured: '
+                'set a greater backbone.depth, or take TNSHook out of '
+                'custom_hooks')
         self.blocks = [block.name for block in self._blocks]
         self.stage = torch.tensor([block.stage for block in self._blocks])
         self._traces = [_BlockTrace(block) for block in self._blocks]

@@ -2,13 +2,12 @@
 import math
 
 import torch
-from mmcv.cnn import build_norm_layer
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
 from .base import StepSize
 from .excitation import InstanceEnhancement
-from .pooling import apply_norm, global_mean
+from .pooling import apply_norm, build_norm, global_mean
 
 #: σ(-1), the step size at the start with the published w = 0 and b = -1.
 PUBLISHED_STEP = 1 / (1 + math.e)
@@ -79,7 +78,8 @@ class StepAdaptor(StepSize):
         # costs a fraction of a Conv2d call on (N, 2C, 1, 1).
         columns = 2 if inputs == 'both' else 1
         self.conv_weight = nn.Parameter(torch.empty(channels, columns))
-        self.norm = _build_norm(norm_cfg or dict(type='BN'), channels)
+        self.norm = build_norm('backbone.step.norm_cfg', norm_cfg
+                               or dict(type='BN'), channels)
         self.ie = InstanceEnhancement(channels)
         self.init_weights()
 
@@ -120,11 +120,3 @@ class StepAdaptor(StepSize):
     def extra_repr(self) -> str:
         return (f'{self.channels}, inputs={self.inputs!r}, '
                 f'init_step={self.init_step:.4g}')
-
-
-def _build_norm(cfg: dict, channels: int) -> nn.Module:
-    try:
-        return build_norm_layer(cfg, channels)[1]
-    except KeyError as error:
-        raise ValueError(f'backbone.step.norm_cfg: got {cfg}, expected a norm '
-                         f'layer of mmcv: {error}') from None

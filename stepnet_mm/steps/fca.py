@@ -7,7 +7,7 @@ from mmengine.registry import MODELS
 from torch import Tensor
 
 from .base import StepSize
-from .excitation import Excitation, divide
+from .excitation import Excitation
 
 #: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
 #: published networks ("top16").
@@ -54,7 +54,11 @@ class FCAAttention(StepSize):
                 'least 7, the map that the frequencies are given for; change '
                 'it in backbone.step (a list gives each stage its own) or '
                 'the cfg of backbone.plugins')
-        divide(in_channels, len(TOP16), 'number of frequencies')
+        if in_channels % len(TOP16):
+            raise ValueError(
+                f'FCAAttention: got {in_channels} channels, expected a '
+                f'multiple of {len(TOP16)}, the number of frequencies; leave '
+                'it out there (backbone.step, backbone.plugins)')
         self.dct_size = dct_size
         self.excitation = Excitation(in_channels, reduction, bias)
         self.register_buffer('basis', dct_basis(dct_size), persistent=False)
@@ -65,12 +69,15 @@ class FCAAttention(StepSize):
 
     def spectrum(self, f: Tensor) -> Tensor:
         """Each channel's DCT component: (N, C, H, W) -> (N, C, 1, 1)."""
+        f = f.to(torch.promote_types(f.dtype, torch.float32))
         size = (self.dct_size, self.dct_size)
         if f.shape[2:] != size:
             f = F.adaptive_avg_pool2d(f, size)
         grouped = f.unflatten(1, (len(self.basis), -1)).flatten(3)
         columns = self.basis.flatten(1)[:, :, None].to(f.dtype)
-        return (grouped @ columns).flatten(1)[:, :, None, None]
+        # In half precision a large mean would leak into every component.
+        with torch.autocast(f.device.type, enabled=False):
+            return (grouped @ columns).flatten(1)[:, :, None, None]
 
 
 def dct_basis(size: int) -> Tensor:

@@ -5,6 +5,7 @@ import warnings
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -32,6 +33,19 @@ def global_std(x: Tensor, eps: float = 0.) -> Tensor:
         return norm
     std = norm / freedom**.5
     return (std.square() + eps).sqrt() if eps else std
+
+
+def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
+    """A norm layer of mmcv's registry.
+
+    Raises:
+        ValueError: if there is no such layer; names the config ``key``.
+    """
+    try:
+        return build_norm_layer(cfg, channels)[1]
+    except KeyError as error:
+        raise ValueError(f'{key}: got {cfg}, expected a norm layer of mmcv: '
+                         f'{error}') from None
 
 
 def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:

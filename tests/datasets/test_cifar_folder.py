@@ -110,7 +110,6 @@ def test_another_size_or_depth_is_named(tmp_path, image, got):
 
 @pytest.mark.parametrize('present, expected', [
     (('train', 'test'), True),
-    (('train', ), False),
     ((), False),
 ])
 def test_both_splits_make_a_folder(tmp_path, present, expected):
@@ -211,9 +210,15 @@ def test_new_class_names_leave_the_folders_theirs(tmp_path, types):
     assert dataset[3]['gt_label'] == 1
 
 
-@pytest.mark.parametrize('part', ['nothing', 'train'])
-def test_no_folder_and_no_pickles_is_the_bases_error(tmp_path, types, part):
+def test_no_folder_and_no_pickles_is_the_bases_error(tmp_path, types):
     cls, base = types
-    (tmp_path / part).mkdir()
     with pytest.raises(RuntimeError, match=f'Cannot find {cls.__name__}'):
         cls(data_root=str(tmp_path), download=False)
+
+
+@pytest.mark.parametrize('present, absent', [('train', 'test'),
+                                             ('test', 'train')])
+def test_one_split_alone_is_named(tmp_path, types, present, absent):
+    (tmp_path / present).mkdir()
+    with pytest.raises(FileNotFoundError, match=f'{absent} does not exist'):
+        types[0](data_root=str(tmp_path))

@@ -103,6 +103,16 @@ def test_classification_gets_its_librarys_collate_fn(cfg, tmp_path):
     assert cfg.val_dataloader.collate_fn.type == 'own'
 
 
+def test_no_workers_persist_where_there_are_none(cfg, tmp_path):
+    for name in ('train_dataloader', 'val_dataloader'):
+        cfg[name].update(num_workers=2, persistent_workers=True)
+    cfg.dump(tmp_path / 'a.py')
+    cfg = C.load_config(
+        str(tmp_path / 'a.py'), options={'train_dataloader.num_workers': 0})
+    assert not cfg.train_dataloader.persistent_workers
+    assert cfg.val_dataloader.persistent_workers
+
+
 def test_data_root(cfg):
     C.set_data_root(cfg, '/there')
     assert cfg.train_dataloader.dataset.dataset.data_root == '/there'
@@ -169,3 +179,15 @@ def test_weights_that_are_not_there(cfg, tmp_path):
     with_weights('torchvision://resnet50')
     with pytest.raises(FileNotFoundError, match='checkpoint: .*absent.pth'):
         with_weights(str(tmp_path / 'absent.pth'))
+
+
+def test_mmcvs_sync_bn_and_iebn(cfg):
+    cfg.model = dict(backbone=dict(norm_cfg=dict(type='IEBN')))
+    for kind in (None, 'torch'):
+        cfg.sync_bn = kind
+        C.check_sync_bn(cfg)
+    cfg.sync_bn = 'mmcv'
+    with pytest.raises(ValueError, match="sync_bn: got 'mmcv'.*'torch'"):
+        C.check_sync_bn(cfg)
+    cfg.model.backbone.norm_cfg.type = 'BN'
+    C.check_sync_bn(cfg)

@@ -43,7 +43,8 @@ def test_replace_is_the_formula(cls_token):
     net = randomise(build(with_cls_token=cls_token, out_type=out))
     layer = net.layers[1]
     x = torch.randn(2, 17, 32)
-    f = layer.ln1(x) @ layer.attn.weight.T + layer.attn.bias
+    linear = layer.attn[0]
+    f = layer.ln1(x) @ linear.weight.T + linear.bias
     pooled = [s.mean(1) for s in (x, x + f)]
     step = layer.step
     z = sum(step.conv_weight[:, i] * p for i, p in enumerate(pooled))
@@ -95,6 +96,21 @@ def test_other_steps(step):
                for p in s.parameters())
 
 
+def test_dropout_and_layer_scale_stay():
+    net = build(drop_rate=.5, layer_scale_init_value=.1)
+    linear, drop, scale = net.layers[0].attn
+    assert drop.p == .5
+    x = torch.randn(1, 4, 32)
+    torch.testing.assert_close(scale(x), .1 * x)
+
+
+def test_a_step_for_each_layer():
+    net = build(step=['SEAttention', None, 'StepAdaptor'])
+    assert len(net.steps()) == 2 and hasattr(net.layers[1].attn, 'qkv')
+    with pytest.raises(ValueError, match='step: got a list of 2.*3 stages'):
+        build(step=['SEAttention', 'StepAdaptor'])
+
+
 def test_init_weights_keeps_the_starts_and_trains():
     net = build(drop_path_rate=.3)
     net.init_weights()
@@ -110,6 +126,11 @@ def test_frozen_layers():
         frozen_stages=1, step=dict(type='StepAdaptor', init_step=1))
     assert not any(p.requires_grad for p in net.layers[0].parameters())
     assert all(p.requires_grad for p in net.layers[1].step.parameters())
+    for _ in range(2):
+        net.train()
+        assert not net.layers[0].step.norm.training
+        assert net.layers[1].step.norm.training
+        net.eval()
     wrong = build(frozen_stages=1)
     with pytest.raises(ValueError, match='frozen_stages=1'):
         wrong(torch.randn(2, 3, 64, 64))

@@ -135,6 +135,8 @@ def test_iebn_layout():
 @pytest.mark.parametrize('wrong, match', [
     (dict(depth=18), r'depth: got 18, expected 9n\+2'),
     (dict(depth=29, block='basic'), r'depth: got 29, expected 6n\+2'),
+    (dict(depth=20, downsample_norm_cfg=dict(type='BNN')),
+     'downsample_norm_cfg: got.*BNN'),
     (dict(depth=20, block='wide'), 'block: got')])
 def test_wrong_cifar_arguments(wrong, match):
     with pytest.raises(ValueError, match=match):

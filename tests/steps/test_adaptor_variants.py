@@ -76,10 +76,16 @@ def test_parameter_count(cls, count):
 @pytest.mark.parametrize('name', VARIANTS)
 @pytest.mark.parametrize('inputs', ['current', 'next', 'difference'])
 def test_other_inputs(name, inputs):
-    step = build_step(dict(type=name, inputs=inputs), CHANNELS)
+    """Which state a lone input is: the gate depends on it alone."""
+    step = build_step(dict(type=name, inputs=inputs), CHANNELS).eval()
     nn.init.normal_(step.ie.weight)
     x, f = states()
-    assert step(x, f).shape == f.shape
+    y, g = states()
+    same = dict(current=(x, g), next=(y, x + f - y), difference=(y, f))
+    gate = step.step_size(x, f)
+    for key, other in same.items():
+        equal = torch.allclose(gate, step.step_size(*other), atol=1e-5)
+        assert equal == (key == inputs), key
 
 
 def test_one_without_a_norm_takes_none():

@@ -45,6 +45,16 @@ def test_another_size_is_pooled():
     torch.testing.assert_close(step.spectrum(f), step.spectrum(pooled))
 
 
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_the_spectrum_is_exact_under_autocast(dtype):
+    step = FCAAttention(32, dct_size=56)
+    f = (torch.randn(2, 32, 56, 56) + 3).to(dtype)
+    with torch.autocast('cpu', torch.bfloat16):
+        low = step.spectrum(f)
+    torch.testing.assert_close(
+        low, step.spectrum(f.float()), atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize('bias, count', [(True, 64 * 8 + 4 + 64),
                                          (False, 64 * 8)])
 def test_parameter_count(bias, count):
@@ -55,7 +65,7 @@ def test_parameter_count(bias, count):
 @pytest.mark.parametrize('wrong, match', [
     (dict(dct_size=6), 'dct_size: got 6.*at least 7'),
     (dict(dct_size=(56, 28, 14, 7)), r'dct_size: got \(56.*a list gives'),
-    (dict(in_channels=40), 'frequencies: got 16.*40 channels'),
+    (dict(in_channels=40), 'got 40 channels, expected a multiple of 16'),
     (dict(reduction=7), 'reduction: got 7'),
 ])
 def test_wrong_arguments(wrong, match):

@@ -46,8 +46,8 @@ def elsewhere(make_configs, monkeypatch, tmp_path):
     return tmp_path / 'configs'
 
 
-def test_a_change_and_a_stranger_are_found(make_configs, monkeypatch, capsys,
-                                           elsewhere):
+def test_a_change_is_found_and_a_users_config_kept(make_configs, monkeypatch,
+                                                   capsys, elsewhere):
     with open(elsewhere / 'vit/vit_plain_cifar10.py', 'a') as file:
         file.write('# edited\n')
     (elsewhere / 'vit/mine.py').write_text('')
@@ -55,8 +55,11 @@ def test_a_change_and_a_stranger_are_found(make_configs, monkeypatch, capsys,
     with pytest.raises(SystemExit) as end:
         run(make_configs, monkeypatch, '--check')
     out = capsys.readouterr().out
-    assert end.value.code == 1 and len(out.splitlines()) == 2
-    assert 'vit_plain_cifar10.py' in out and 'mine.py' in out
+    assert end.value.code == 1 and len(out.splitlines()) == 1
+    assert 'vit_plain_cifar10.py' in out
+    run(make_configs, monkeypatch)
+    assert (elsewhere / 'vit/mine.py').exists()
+    assert 'edited' not in (elsewhere / 'vit/vit_plain_cifar10.py').read_text()
 
 
 def test_known_models_are_not_measured_again(make_configs, monkeypatch,
