@@ -1,4 +1,5 @@
 """Run a tool as a user does, but in this process."""
+import importlib.util
 import runpy
 import sys
 
@@ -17,6 +18,20 @@ def tool(monkeypatch, request):
             str(root / 'tools' / f'{name}.py'), run_name='__main__')
 
     return run
+
+
+@pytest.fixture
+def load_tool(request):
+    """load_tool('benchmarks/overfit_coco'): the tool as a module."""
+
+    def load(name):
+        path = request.config.rootpath / 'tools' / f'{name}.py'
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture

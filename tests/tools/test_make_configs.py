@@ -1,17 +1,11 @@
-import importlib.util
-
 import pytest
 
 pytestmark = pytest.mark.core
 
 
 @pytest.fixture
-def make_configs(request):
-    path = request.config.rootpath / 'tools/make_configs.py'
-    spec = importlib.util.spec_from_file_location('make_configs', path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def make_configs(load_tool):
+    return load_tool('make_configs')
 
 
 def run(module, monkeypatch, *arguments):

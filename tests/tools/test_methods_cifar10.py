@@ -1,4 +1,3 @@
-import importlib.util
 import json
 
 import pytest
@@ -7,12 +6,8 @@ pytestmark = pytest.mark.core
 
 
 @pytest.fixture
-def methods(request):
-    path = request.config.rootpath / 'tools/benchmarks/methods_cifar10.py'
-    spec = importlib.util.spec_from_file_location('methods_cifar10', path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def methods(load_tool):
+    return load_tool('benchmarks/methods_cifar10')
 
 
 def test_the_subset_is_spread_over_all_classes(methods):
