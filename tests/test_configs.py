@@ -7,6 +7,7 @@ import torch
 import yaml
 from equality import count
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
 
 pytestmark = pytest.mark.core
@@ -153,3 +154,16 @@ def test_the_metafiles_list_every_config_but_the_demo():
 def test_the_readme_lists_every_config():
     text = (CONFIGS / 'README.md').read_text()
     assert all(f'`{path}`' in text for path in PATHS)
+
+
+def test_weight_decay_of_the_vit():
+    """Matrices decay; norms, biases, positions and steps do not."""
+    cfg = load('vit/vit_stepnet_cifar10.py')
+    model = build(cfg)
+    optimizer = build_optim_wrapper(model, cfg.optim_wrapper).optimizer
+    decay = {id(group['params'][0]): group['weight_decay']
+             for group in optimizer.param_groups}
+    for name, parameter in model.named_parameters():
+        matrix = parameter.dim() > 1 and '.step.' not in name and (
+            'pos_embed' not in name)
+        assert decay[id(parameter)] == (.06 if matrix else 0), name

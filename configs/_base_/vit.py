@@ -11,6 +11,7 @@ model = dict(
         img_size=32,
         patch_size=4,
         with_cls_token=False,
+        final_norm=False,  # the mean over the tokens is normalised
         out_type='avg_featmap'),
     head=dict(
         type='LinearClsHead',

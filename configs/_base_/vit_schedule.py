@@ -1,6 +1,13 @@
 # The paper names none for its ViT (docs/deviations.md).
 optim_wrapper = dict(
     optimizer=dict(type='AdamW', lr=5e-4, weight_decay=0.06),
+    paramwise_cfg=dict(
+        norm_decay_mult=0,
+        bias_decay_mult=0,
+        custom_keys={
+            'pos_embed': dict(decay_mult=0),
+            '.step.': dict(decay_mult=0),
+        }),
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(

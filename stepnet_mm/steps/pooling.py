@@ -43,7 +43,7 @@ def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
     """
     try:
         return build_norm_layer(cfg, channels)[1]
-    except KeyError as error:
+    except (KeyError, TypeError) as error:
         raise ValueError(f'{key}: got {cfg}, expected a norm layer of mmcv: '
                          f'{error}') from None
 
