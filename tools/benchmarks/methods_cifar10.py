@@ -1,11 +1,12 @@
 #!/usr/bin/env python
-"""Train the nine methods of Table 1 in a small network on some of CIFAR-10.
+"""Train the methods of Table 1 in a small network on some of CIFAR-10.
 
 python tools/benchmarks/methods_cifar10.py cifar10 work_dirs/methods
 
-Every method gets the same seed, images and order, through tools/train.py; a
-finished one is not run again. Prints a table: loss of the first and the last
-epoch, top-1 accuracy on all test images after the last and the best epoch.
+Every method gets the same seeds, images and order, through tools/train.py; a
+finished run is not run again. Prints a table: loss of the first and the last
+epoch, top-1 accuracy on all test images after the last and the best tested
+epoch.
 """
 import argparse
 import json
@@ -14,6 +15,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from statistics import mean
 
@@ -33,13 +35,17 @@ def parse_args():
     parser.add_argument(
         '--every', type=int, default=5, help='train on one image in EVERY')
     parser.add_argument('--jobs', type=int, default=1, help='side by side')
-    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument(
+        '--val-interval', type=int, default=2, help='epochs between tests')
+    parser.add_argument('--seeds', type=int, nargs='+', default=[0])
+    parser.add_argument(
+        '--methods', nargs='+', choices=METHODS, default=METHODS)
     return parser.parse_args()
 
 
-def train(method: str, args) -> Path:
+def train(seed: int, method: str, args) -> Path:
     """Run one method where it is not there yet; returns its folder."""
-    folder = args.work_dir / method
+    folder = args.work_dir / f'{method}_seed{seed}'
     last = args.epochs
     if not (folder / f'epoch_{last}.pth').exists():
         command = [
@@ -50,10 +56,11 @@ def train(method: str, args) -> Path:
             'model.backbone.block=basic', 'model.head.in_channels=64',
             f'train_dataloader.dataset.indices={spread(args.every)}',
             'train_dataloader.num_workers=1', 'val_dataloader.num_workers=1',
-            f'train_cfg.max_epochs={last}', 'train_cfg.val_interval=2',
+            f'train_cfg.max_epochs={last}',
+            f'train_cfg.val_interval={args.val_interval}',
             f'param_scheduler.milestones=[{last - 2},{last - 1}]',
             'default_hooks.logger.interval=10',
-            f'randomness.seed={args.seed}'
+            f'randomness.seed={seed}'
         ]
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / 'train.log', 'a') as log:
@@ -91,12 +98,14 @@ def summary(folder: Path) -> dict:
 def main():
     args = parse_args()
     with ThreadPoolExecutor(args.jobs) as pool:
-        folders = list(pool.map(lambda m: train(m, args), METHODS))
-    print('| method | loss, first epoch | loss, last epoch | top-1 last | '
+        folders = list(
+            pool.map(lambda run: train(*run, args),
+                     product(args.seeds, args.methods)))
+    print('| run | loss, first epoch | loss, last epoch | top-1 last | '
           'top-1 best | finite |\n|---|---|---|---|---|---|')
-    for method, folder in zip(METHODS, folders):
+    for folder in folders:
         s = summary(folder)
-        print(f'| {method} | {s["first"]:.3f} | {s["last"]:.3f} | '
+        print(f'| {folder.name} | {s["first"]:.3f} | {s["last"]:.3f} | '
               f'{s["top1"]:.2f} | {s["best"]:.2f} | '
               f'{"all" if s["finite"] else "NOT ALL"} |')
 
