@@ -1,10 +1,35 @@
 """Finds residual blocks, and where each shows its x_t, f and Δt."""
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 from typing import Optional
 
+import torch
+from mmengine.model import BaseAveragedModel, is_model_wrapper
 from torch import nn
 
 from ..steps import StepSize
+
+#: Attributes of blocks that have no activation after their last sum, so that
+#: f is what they add to their input.
+PLAIN_SUMS = (
+    {'ln1', 'attn', 'ln2', 'ffn'},  # mmpretrain's ViT
+    {'norm1', 'attn', 'norm2', 'ffn'},  # Swin of mmdet and mmpretrain
+    {'norm1', 'attn', 'norm2', 'mlp'},  # ViT and Swin of timm, torchvision
+    {'ln_1', 'self_attention', 'ln_2', 'mlp'},  # torchvision's ViT
+    {'depthwise_conv', 'norm', 'pointwise_conv1', 'pointwise_conv2'},
+    {'conv_dw', 'norm', 'mlp'},  # timm's ConvNeXt, above mmpretrain's
+    {'block', 'layer_scale', 'stochastic_depth'},  # torchvision's
+)
+CONTAINERS = (nn.Sequential, nn.ModuleList)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A known gate at the end of a residual: f goes in, f ⊗ Δt comes out."""
+    module: nn.Module  # its last input is f
+    delta: nn.Module  # its output is Δt
 
 
 @dataclass(frozen=True)
@@ -16,75 +41,286 @@ class ResidualBlock:
         stage (int): which stage it belongs to, from 1.
         position (int): its position in the stage, from 0.
         module (nn.Module): the block.
+        definition (str): the best one that it allows: ``'residual'`` where f
+            can be seen, otherwise ``'output'``.
         identity (nn.Module | None): the module whose output is x_t; None
             where x_t is the block's input.
-        residual (nn.Module): the last module before the sum. Its output is
-            f, unless it is ``step``: then its last input is.
-        step (StepSize | None): the known gate at the end of the residual,
-            which counts as Δt.
+        residual (nn.Module | None): the module whose output is f; None where
+            f is taken as the block's output minus its input.
+        step (Gate | None): the known gate at the end of the residual, which
+            counts as Δt; f is its input.
+        other_gates (tuple[str]): gates in it that do not count as Δt.
     """
     name: str
     stage: int
     position: int
     module: nn.Module
-    identity: Optional[nn.Module]
-    residual: nn.Module
-    step: Optional[StepSize]
+    definition: str = 'output'
+    identity: Optional[nn.Module] = None
+    residual: Optional[nn.Module] = None
+    step: Optional[Gate] = None
+    other_gates: tuple = ()
 
 
-def find_residual_blocks(model: nn.Module) -> list:
+def find_residual_blocks(model: nn.Module,
+                         pattern: str = None,
+                         inputs=None) -> list:
     """The residual blocks of a model, in the order of its modules.
 
-    Found are the blocks of the ResNet families of mmdet and mmpretrain, ours
-    among them: by their parts ``conv{i}``, ``norm{i}`` and ``downsample``.
-    The children of one container are one stage.
+    Known by their parts are the blocks of the ResNet families of mmdet,
+    mmpretrain, torchvision and timm, ViT, Swin and ConvNeXt. In a model with
+    none of them a block is what a container repeats: consecutive children of
+    one class with two or more layers that have weights. The children of one
+    container are one stage. Where the model has one module named
+    ``backbone``, only that is looked into.
 
     Args:
-        model (nn.Module): any model.
+        model (nn.Module): any model; of DDP and averaged models the one
+            inside.
+        pattern (str, optional): a regular expression that full names of
+            blocks match, instead of the search; of nested matches the outer
+            one counts.
+        inputs (Tensor | tuple, optional): arguments of a forward pass, run
+            in eval mode without gradients. Then a stage is a run of
+            consecutive blocks with the same shape in and out, whatever
+            container they share.
 
     Returns:
         list[ResidualBlock]: all blocks, each stage's first one included.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if there is none, the pattern matches nothing or is no
+            regular expression, or the model has several backbones.
     """
-    blocks, stages = [], {}
-    for name, module in model.named_modules():
-        if not _is_residual_block(module):
-            continue
-        parent = name.rpartition('.')[0]
-        position = stages.setdefault(parent, [len(stages) + 1, -1])
-        position[1] += 1
-        step = _step(module)
-        blocks.append(
-            ResidualBlock(name, *position, module, module.downsample, step
-                          or _last_of_residual(module), step))
-    if not blocks:
+    model = unwrap(model)
+    names = _matching(model, pattern) if pattern else _search(model)
+    modules = dict(model.named_modules())
+    places = _places(modules, names)
+    blocks = [_describe(name, *places[name], modules[name]) for name in names]
+    return blocks if inputs is None else _split_by_shape(model, blocks, inputs)
+
+
+def list_blocks(blocks: list) -> str:
+    """A table of blocks for a terminal: what will be measured, and how."""
+    rows = [('stage', 'block', 'class', 'definition', 'measured', 'step size',
+             'gates that do not count')]
+    for b in blocks:
+        rows.append((str(b.stage), b.name, type(b.module).__name__,
+                     b.definition, 'yes' if b.position else 'no (first)',
+                     type(b.step.module).__name__ if b.step else '-',
+                     ', '.join(b.other_gates) or '-'))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return '\n'.join('  '.join(map(str.ljust, row, widths)).rstrip()
+                     for row in rows)
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The model inside DDP and averaged (EMA) models."""
+    while is_model_wrapper(model) or isinstance(model, BaseAveragedModel):
+        model = model.module
+    return model
+
+
+def _matching(model, pattern: str) -> list:
+    try:
+        found = [name for name, _ in model.named_modules()
+                 if name and re.fullmatch(pattern, name)]
+    except (re.error, TypeError) as error:
+        raise ValueError(f'blocks: {pattern!r} is no regular expression: '
+                         f'{error}') from None
+    outer = [name for name in found
+             if not any(name.startswith(f'{other}.') for other in found)]
+    if not outer:
+        raise ValueError(
+            f'blocks: the pattern {pattern!r} matches no module of '
+            f'{type(model).__name__}; expected a regular expression for '
+            'whole names of its residual blocks, such as '
+            r"r'.*layer\d\.\d+'; its children: "
+            f'{[name for name, _ in model.named_children()]}')
+    return outer
+
+
+def _search(model) -> list:
+    modules = dict(model.named_modules())
+    prefix = _backbone(model, modules)
+    modules = {k: m for k, m in modules.items() if k.startswith(prefix)}
+    known = [name for name, module in modules.items()
+             if _is_resnet_block(module) or _is_plain_sum(module)]
+    names = known or _repeated(modules)
+    if not names:
         raise ValueError(
             f'{type(model).__name__} has no residual block that is known '
-            "here: expected a ResNet of mmdet's or mmpretrain's family")
-    return blocks
+            'here or can be told by its structure: expected a ResNet, ViT, '
+            'Swin or ConvNeXt, or a container that repeats one block; '
+            "otherwise name the blocks' modules by the regular expression "
+            'blocks=...')
+    return names
 
 
-def _is_residual_block(module: nn.Module) -> bool:
-    return hasattr(module, 'downsample') and hasattr(
-        module, 'conv1') and _last_norm(module) is not None
+def _backbone(model, modules: dict) -> str:
+    """The prefix of the names to look into."""
+    found = [name for name in modules if name.split('.')[-1] == 'backbone']
+    if len(found) > 1:
+        raise ValueError(
+            f'{type(model).__name__} has several backbones, {found}; say '
+            f"which one is measured: blocks=r'{found[0]}\\.layer\\d\\.\\d+', "
+            'a regular expression for the names of its blocks')
+    return f'{found[0]}.' if found else ''
 
 
-def _last_norm(module: nn.Module) -> Optional[nn.Module]:
+def _repeated(modules: dict) -> list:
+    """Children that their container repeats, the innermost ones."""
+    found = []
+    for name, container in modules.items():
+        if not isinstance(container, CONTAINERS):
+            continue
+        for kind, group in groupby(
+                container.named_children(), lambda item: type(item[1])):
+            group = list(group)
+            if len(group) > 1 and not issubclass(kind, CONTAINERS) and all(
+                    _weights(child) > 1 for _, child in group):
+                found += [f'{name}.{key}'.lstrip('.') for key, _ in group]
+    return [name for name in found
+            if not any(other.startswith(f'{name}.') for other in found)]
+
+
+def _weights(module) -> int:
+    return sum(p.ndim > 1 for p in module.parameters())
+
+
+def _places(modules: dict, names: list) -> dict:
+    """Stage and position of each name, by the container that it is in."""
+    stages, places = {}, {}
+    for name in names:
+        parent, _, key = name.rpartition('.')
+        stage = stages.setdefault(parent, len(stages) + 1)
+        kind = type(modules[name])
+        siblings = [k for k, child in modules[parent].named_children()
+                    if isinstance(child, kind) or name == f'{parent}.{k}']
+        places[name] = stage, siblings.index(key)
+    return places
+
+
+def _describe(name, stage, position, module) -> ResidualBlock:
+    block = ResidualBlock(name, stage, position, module)
+    if _is_resnet_block(module):
+        tail = _tail(module)
+        step = _gate(getattr(module, 'step', None)) or _gate(tail[-1])
+        block = replace(
+            block,
+            definition='residual',
+            identity=module.downsample,
+            residual=None if step else tail[-1],
+            step=step)
+    elif _is_plain_sum(module):
+        block = replace(block, definition='residual')
+    return replace(block, other_gates=_other_gates(module, block.step))
+
+
+def _is_plain_sum(module) -> bool:
+    if any(all(hasattr(module, part) for part in parts)
+           for parts in PLAIN_SUMS):
+        return True
+    order = list(module._modules)
+    return {'norm1', 'conv1', 'norm2', 'conv2'} <= set(order) and (
+        order.index('norm1') < order.index('conv1'))  # pre-activation
+
+
+def _is_resnet_block(module) -> bool:
+    """Whether it is conv, norm, ..., conv, norm, sum, activation."""
+    if not (hasattr(module, 'downsample') and hasattr(module, 'conv1')):
+        return False
+    last, norm = _last_conv(module), _last_norm(module)
+    order = list(map(id, module._modules.values()))
+    return norm is not None and order.index(id(last)) < order.index(id(norm))
+
+
+def _last_conv(module):
+    return getattr(module, 'conv3', None) or getattr(module, 'conv2', None)
+
+
+def _last_norm(module) -> Optional[nn.Module]:
     last = 3 if hasattr(module, 'conv3') else 2
-    return getattr(module, f'norm{last}', None)
+    return getattr(module, f'norm{last}', None) or getattr(
+        module, f'bn{last}', None)
 
 
-def _end_plugins(module: nn.Module) -> list:
+def _tail(module) -> list:
+    """The last norm and what follows it up to the sum."""
     names = getattr(module, 'after_conv3_plugin_names', ())
-    return [getattr(module, name) for name in names]
+    ends = [getattr(module, name, None) for name in ('se_layer', 'se', *names)]
+    return [_last_norm(module)] + [m for m in ends if m is not None]
 
 
-def _last_of_residual(module: nn.Module) -> nn.Module:
-    return ([_last_norm(module)] + _end_plugins(module))[-1]
+def _gate(module) -> Optional[Gate]:
+    if isinstance(module, StepSize):
+        return Gate(module, module.delta)
+    if _is_se_layer(module) and not getattr(module, 'return_weight', False):
+        return Gate(module, module.conv2)
+    return None
 
 
-def _step(module: nn.Module) -> Optional[StepSize]:
-    step = getattr(module, 'step', None) or _last_of_residual(module)
-    return step if isinstance(step, StepSize) else None
+def _is_se_layer(module) -> bool:
+    return type(module).__name__ == 'SELayer' and hasattr(
+        module, 'global_avgpool') and hasattr(module, 'conv2')
+
+
+def _other_gates(module, step: Optional[Gate]) -> tuple:
+    plugins = [name for i in (1, 2, 3)
+               for name in getattr(module, f'after_conv{i}_plugin_names', ())]
+    return tuple(
+        name for name, child in module.named_modules()
+        if (isinstance(child, StepSize) or _is_se_layer(child)
+            or name in plugins or name == 'se') and not (
+                step and child is step.module))
+
+
+def _split_by_shape(model, blocks: list, inputs) -> list:
+    """Count stages and positions by the shapes of a forward pass."""
+    shapes = _observe_shapes(model, blocks, inputs)
+    stage, position, before, found = 0, 0, None, []
+    for block in blocks:
+        taken, given = shapes.get(block.name, (None, None))
+        goes_on = before == (_parent(block), given) and taken == given
+        stage, position = (stage, position + 1) if goes_on else (stage + 1, 0)
+        before = _parent(block), given
+        found.append(replace(block, stage=stage, position=position))
+    return found
+
+
+def _parent(block) -> str:
+    return block.name.rpartition('.')[0]
+
+
+@torch.no_grad()
+def _observe_shapes(model, blocks: list, inputs) -> dict:
+    """Names -> shapes of a sample that goes in and that comes out."""
+    shapes, modes = {}, {m: m.training for m in model.modules()}
+
+    def note(name, module, args, output):
+        shapes[name] = tuple(
+            first_tensor(v).shape[1:] for v in (args, output))
+
+    handles = [b.module.register_forward_hook(partial(note, b.name))
+               for b in blocks]
+    try:
+        model.eval()
+        model(*inputs if isinstance(inputs, tuple) else (inputs, ))
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return shapes
+
+
+def first_tensor(values) -> Optional[torch.Tensor]:
+    """The first tensor of a module's inputs or outputs, if any."""
+    if isinstance(values, torch.Tensor):
+        return values
+    if isinstance(values, dict):
+        values = tuple(values.values())
+    for value in values if isinstance(values, (tuple, list)) else ():
+        if isinstance(value, torch.Tensor):
+            return value
+    return None

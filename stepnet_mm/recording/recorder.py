@@ -2,18 +2,29 @@
 import torch
 from torch import Tensor, nn
 
-from ..stiffness import norm_ratio, sample_norm
-from .blocks import ResidualBlock, find_residual_blocks
+from ..stiffness import neural_stiffness_index, norm_ratio, sample_norm
+from .blocks import ResidualBlock, find_residual_blocks, first_tensor, unwrap
+
+DEFINITIONS = ('residual', 'output')
 
 
 class TrajectoryRecorder:
-    r"""Reads :math:`\|f\|_2 / \|x_t\|_2` of every sample while a model runs.
+    r"""Reads the NSI (Eq. 4) of every sample while a model runs.
 
-    That is Eq. 4 with x_{t+1} as in Eq. 7, the sum before the activation:
-    (x_{t+1} - x_t) / Δt is f, so nothing is divided by the step size. A
-    stage's first block is left out by position (§2.2). Only one number a
-    sample and block is kept, no feature map. Nothing that the model computes
-    changes, and the hooks are gone when the context ends, on an error too.
+    Two definitions, never mixed:
+
+    1. ``'residual'``: :math:`\|f\|_2 / \|x_t\|_2`. With x_{t+1} as in Eq. 7,
+       the sum before the activation, (x_{t+1} - x_t) / Δt is f, so nothing is
+       divided by the step size.
+    2. ``'output'``: :math:`\|x_{t+1} - x_t\|_2 / \|x_t\|_2` of the block's
+       output and input: Δt = 1, activation included. It is what is left for
+       blocks whose inside is not known; without an activation after the sum,
+       and without a gate, both are the same.
+
+    A stage's first block is left out by position (§2.2). Only one number a
+    sample and block is kept, no feature map, and nothing waits for the
+    device. Nothing that the model computes changes, and the hooks are gone
+    when the context ends, on an error too.
 
     Example:
         >>> with TrajectoryRecorder(model) as recorder:
@@ -23,33 +34,45 @@ class TrajectoryRecorder:
     Several forwards in one context add their samples as further rows.
 
     Args:
-        model (nn.Module): a model with residual blocks.
+        model (nn.Module): a model with residual blocks; of DDP and averaged
+            (EMA) models the one inside.
+        blocks (str | list[ResidualBlock], optional): which blocks, where
+            the search should not decide: a regular expression for their
+            names, or a list as :func:`find_residual_blocks` gives it.
+        definition (str, optional): left out, ``'residual'`` if every block
+            allows it.
 
     Attributes:
         blocks (list[str]): names of the L measured blocks.
         stage (Tensor): (L,), the stage of each, from 1.
-        definition (str): ``'residual'``, the definition of NSI above.
+        position (Tensor): (L,), the place of each in its stage, from 0.
+        found (list[ResidualBlock]): all blocks, each stage's first one too.
+        definition (str): which definition of NSI is used.
 
     Raises:
-        ValueError: if the model has no residual block, only first ones, or
-            is compiled.
+        ValueError: if the model has no residual block, only first ones, does
+            not allow the definition, or is compiled.
     """
-    definition = 'residual'
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module, blocks=None, definition: str = None):
+        model = unwrap(model)
         _refuse_compiled(model)
-        self._blocks = [
-            block for block in find_residual_blocks(model) if block.position
-        ]
-        if not self._blocks:
+        self.found = blocks if isinstance(
+            blocks, list) else find_residual_blocks(model, blocks)
+        measured = [block for block in self.found if block.position]
+        if not measured:
             raise ValueError(
                 f'{type(model).__name__}: every stage has one block only, '
                 'and first blocks are left out, so nothing can be measured: '
                 'set a greater backbone.depth, or take TNSHook out of '
                 'custom_hooks')
-        self.blocks = [block.name for block in self._blocks]
-        self.stage = torch.tensor([block.stage for block in self._blocks])
-        self._traces = [_BlockTrace(block) for block in self._blocks]
+        self.definition = _choose(definition, measured)
+        self.blocks = [block.name for block in measured]
+        self.stage = torch.tensor([block.stage for block in measured])
+        self.position = torch.tensor([block.position for block in measured])
+        trace = _PartTrace if self.definition == 'residual' else _OutputTrace
+        self._traces = [trace(block) for block in measured]
+        _join_stages(self._traces)
 
     def __enter__(self):
         for trace in self._traces:
@@ -70,6 +93,11 @@ class TrajectoryRecorder:
         """Mean Δt over channels and space, (N, L); NaN where none is."""
         return self._table('step')
 
+    def clear(self) -> None:
+        """Forget the samples so far."""
+        for trace in self._traces:
+            trace.nsi, trace.step = [], []
+
     def _table(self, name: str) -> Tensor:
         columns = [torch.cat(getattr(t, name)) for t in self._traces
                    if getattr(t, name)]
@@ -77,12 +105,20 @@ class TrajectoryRecorder:
             return torch.zeros(0, len(self._traces))
         if len({len(c) for c in columns}) > 1 or len(columns) < len(
                 self._traces):
-            raise ValueError('the measured blocks saw different numbers of '
-                             'samples: not every forward ran all of them')
+            raise ValueError(
+                'the measured blocks saw different numbers of samples, '
+                f'{self._counts()}: not every forward ran all of them; '
+                'choose some by a regular expression, blocks=...')
         return torch.stack(columns, 1).cpu()
 
+    def _counts(self) -> str:
+        counts = {}
+        for trace in self._traces:
+            counts.setdefault(sum(map(len, trace.nsi)), trace.block.name)
+        return ', '.join(f'{name}: {n}' for n, name in counts.items())
 
-class _BlockTrace:
+
+class _Trace:
     """The hooks of one block, and its numbers.
 
     Inner hooks count only between the block's own start and end, and nothing
@@ -95,73 +131,176 @@ class _BlockTrace:
         self.block = block
         self.nsi, self.step = [], []
         self.handles = []
-        self.current = None
+        self.current = self.shape = self.peer = None
 
     def attach(self):
         if self.handles:
             raise RuntimeError('this TrajectoryRecorder is entered already; '
                                'make a second one for a nested context')
-        block = self.block
-        hooks = [
-            block.module.register_forward_pre_hook(self._start),
-            block.module.register_forward_hook(self._end)
+        module = self.block.module
+        self.handles = [
+            module.register_forward_pre_hook(
+                self._start, with_kwargs=True),
+            *self.attach_parts(),
+            module.register_forward_hook(self._end)
         ]
-        if block.identity is not None:
-            hooks.append(block.identity.register_forward_hook(self._identity))
-        if block.step is None:
-            hooks.append(block.residual.register_forward_hook(self._residual))
-        else:
-            hooks += [
-                block.step.register_forward_pre_hook(self._step_input),
-                block.step.delta.register_forward_hook(self._delta)
-            ]
-        self.handles = hooks
+
+    def attach_parts(self) -> list:
+        """Hooks inside the block."""
+        return []
 
     def detach(self):
         for handle in self.handles:
             handle.remove()
         self.handles, self.current = [], None
 
-    def _start(self, module, args):
+    def _start(self, module, args, kwargs):
         if _in_backward():
             return
-        if not isinstance(args[0], Tensor):
-            raise ValueError(
-                f'{self.block.name}: expected a block that takes one tensor, '
-                f'got {type(args[0]).__name__}; it cannot be measured')
-        self.current = {}
-        if self.block.identity is None:
-            self._note('x', lambda: sample_norm(args[0].detach()))
-
-    def _identity(self, module, args, output):
-        self._note('x', lambda: sample_norm(output.detach()))
-
-    def _residual(self, module, args, output):
-        self._note('f', lambda: sample_norm(output.detach()))
-
-    def _step_input(self, module, args):
-        self._note('f', lambda: sample_norm(args[-1].detach()))
-
-    def _delta(self, module, args, output):
-        self._note('step', lambda: output.detach().flatten(1).float().mean(1))
-
-    def _note(self, key, value):
-        if self.current is not None:
-            self.current[key] = value()
+        x = first_tensor(args)
+        x = first_tensor(kwargs) if x is None else x
+        if x is None:
+            raise ValueError(f'{self.block.name}: expected a block that takes '
+                             'a tensor, got none; it cannot be measured')
+        self.current = self.start(x.detach())
 
     def _end(self, module, args, output):
         if self.current is None:
             return
         found, self.current = self.current, None
-        x, f = found['x'], found['f']
-        self.nsi.append(norm_ratio(f, x))
+        output = first_tensor(output).detach()
+        self.shape = tuple(output.shape[1:])
+        if self.shape != self.peer.shape:
+            raise ValueError(
+                f'{self.block.name}: expected the shape of '
+                f'{self.peer.block.name} in the same stage, '
+                f'{self.peer.shape}, got {self.shape}. Stages that share a '
+                'container are told apart by blocks=find_residual_blocks('
+                'model, inputs=...), or choose blocks by a regular '
+                'expression')
+        nsi, step = self.end(found, output)
+        self.nsi.append(nsi)
         self.step.append(
-            found['step'].expand_as(f) if 'step' in
-            found else torch.full_like(f, torch.nan))
+            torch.full_like(nsi, torch.nan) if step is None else
+            step.expand_as(nsi))
+
+
+class _PartTrace(_Trace):
+    """Definition ``'residual'``: hooks on the parts that show x_t, f, Δt."""
+
+    def attach_parts(self) -> list:
+        block, hooks = self.block, []
+        if block.identity is not None:
+            hooks.append(block.identity.register_forward_hook(
+                self._identity))
+        if block.step is not None:
+            hooks += [
+                block.step.module.register_forward_pre_hook(
+                    self._step_input),
+                block.step.delta.register_forward_hook(self._delta)
+            ]
+        elif block.residual is not None:
+            hooks.append(block.residual.register_forward_hook(
+                self._residual))
+        return hooks
+
+    def start(self, x: Tensor) -> dict:
+        if self.block.step is None and self.block.residual is None:
+            return dict(state=_Unchanged(x, self.block.name))
+        return dict(x=sample_norm(x)) if self.block.identity is None else {}
+
+    def end(self, found: dict, output: Tensor) -> tuple:
+        if 'state' in found:
+            return _output_nsi(found['state'], output)
+        if 'x' not in found or 'f' not in found:
+            raise ValueError(
+                f'{self.block.name}: was called, but a hook inside it was '
+                'not: torch.compile had a part of it from before the '
+                'recorder, or its forward leaves that part out; measure '
+                'the model without torch.compile')
+        return norm_ratio(found['f'], found['x']), found.get('step')
+
+    def _identity(self, module, args, output):
+        self._note('x', sample_norm, output)
+
+    def _residual(self, module, args, output):
+        self._note('f', sample_norm, output)
+
+    def _step_input(self, module, args):
+        self._note('f', sample_norm, args[-1])
+
+    def _delta(self, module, args, output):
+        self._note('step', _mean_step, output)
+
+    def _note(self, key, function, value):
+        if self.current is not None:
+            self.current[key] = function(value.detach())
+
+
+class _OutputTrace(_Trace):
+    """Definition ``'output'``: the block's own input and output."""
+
+    def start(self, x: Tensor) -> dict:
+        return dict(state=_Unchanged(x, self.block.name))
+
+    def end(self, found: dict, output: Tensor) -> tuple:
+        return _output_nsi(found['state'], output)
+
+
+class _Unchanged:
+    """x_t, which must still be there when the block ends."""
+
+    def __init__(self, x: Tensor, name: str):
+        self.x, self.name = x, name
+        self.version = None if x.is_inference() else x._version
+
+    def take(self) -> Tensor:
+        if self.version is not None and self.x._version != self.version:
+            raise ValueError(
+                f'{self.name} changes its input in place, so x_t is gone when '
+                'it ends and its NSI cannot be taken; leave it out by a '
+                'regular expression, blocks=...')
+        return self.x
+
+
+def _output_nsi(state: _Unchanged, output: Tensor) -> tuple:
+    x = state.take()
+    if x.shape != output.shape:
+        raise ValueError(
+            f'{state.name}: expected a block whose output has the shape of '
+            f'its input, {tuple(x.shape)}, got {tuple(output.shape)}; choose '
+            'blocks by a regular expression, blocks=..., or tell stages '
+            'apart by blocks=find_residual_blocks(model, inputs=...)')
+    return neural_stiffness_index(x, output), None
+
+
+def _mean_step(step: Tensor) -> Tensor:
+    return step.flatten(1).float().mean(1)
+
+
+def _join_stages(traces: list) -> None:
+    first = {}
+    for trace in traces:
+        trace.peer = first.setdefault(trace.block.stage, trace)
+
+
+def _choose(definition, measured: list) -> str:
+    hidden = [b.name for b in measured if b.definition != 'residual']
+    if definition is None:
+        return 'output' if hidden else 'residual'
+    if definition not in DEFINITIONS:
+        raise ValueError(f'definition: got {definition!r}, expected one of '
+                         f'{DEFINITIONS}')
+    if definition == 'residual' and hidden:
+        raise ValueError(
+            "definition: got 'residual', but f cannot be seen in these "
+            f"blocks, expected 'output': {hidden}")
+    return definition
 
 
 def _in_backward() -> bool:
-    return torch._C._current_graph_task_id() != -1
+    return not torch.compiler.is_compiling() and (
+        torch._C._current_graph_task_id() != -1)
 
 
 def _refuse_compiled(model: nn.Module) -> None:

@@ -5,25 +5,11 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from stepnet_mm.recording import find_residual_blocks
-from stepnet_mm.steps import StepSize
 
 pytestmark = pytest.mark.core
 
 LIBRARIES = ['mmdet', 'mmpretrain']
 LAYOUTS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
-
-
-@MODELS.register_module(force=True)
-class BlocksTestStep(StepSize):
-
-    def __init__(self, in_channels):
-        super().__init__()
-
-    def step_size(self, identity, residual):
-        return residual.mean((2, 3), keepdim=True).sigmoid()
-
-    def init_weights(self):
-        pass
 
 
 @MODELS.register_module(force=True)
@@ -94,7 +80,7 @@ def test_steps_of_a_step_backbone(library):
     blocks = find_residual_blocks(build(library, 'StepResNet'))
     for block in blocks:
         expected = None if block.identity is not None else block.module.step
-        assert block.step is expected
+        assert (block.step and block.step.module) is expected
     assert sum(block.step is not None for block in blocks) == 5
 
 
@@ -106,10 +92,11 @@ def test_step_blocks_none_is_like_the_stock_network(library):
 
 
 def test_a_step_plugin_at_the_end_is_the_step():
-    blocks = plugged('BlocksTestStep')
+    blocks = plugged('ToyStep')
     block = blocks['layer2.1']
-    assert isinstance(block.step, BlocksTestStep)
-    assert block.residual is block.step
+    assert type(block.step.module).__name__ == 'ToyStep'
+    assert block.step.delta is block.step.module.delta
+    assert block.residual is None and block.other_gates == ()
     assert blocks['layer1.1'].step is None
 
 
@@ -117,16 +104,17 @@ def test_another_plugin_at_the_end_belongs_to_the_residual():
     block = plugged('BlocksTestGate')['layer2.1']
     assert isinstance(block.residual, BlocksTestGate)
     assert block.step is None
+    assert len(block.other_gates) == 1
 
 
 def test_the_last_plugin_counts():
-    block = plugged('BlocksTestStep', 'BlocksTestGate')['layer2.1']
+    block = plugged('ToyStep', 'BlocksTestGate')['layer2.1']
     assert isinstance(block.residual, BlocksTestGate)
     assert block.step is None
 
 
 def test_a_plugin_inside_the_residual_does_not_count():
-    plugin = dict(cfg=dict(type='BlocksTestStep'), position='after_conv2')
+    plugin = dict(cfg=dict(type='ToyStep'), position='after_conv2')
     for block in find_residual_blocks(
             build('mmdet', depth=50, plugins=[plugin])):
         assert block.step is None

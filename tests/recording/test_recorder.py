@@ -4,11 +4,10 @@ from collections import OrderedDict
 
 import pytest
 import torch
-from mmengine.registry import MODELS
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from stepnet_mm.recording import TrajectoryRecorder
-from stepnet_mm.steps import StepSize
 
 pytestmark = pytest.mark.core
 
@@ -24,19 +23,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@MODELS.register_module(force=True)
-class RecorderTestStep(StepSize):
-
-    def __init__(self, in_channels):
-        super().__init__()
-
-    def step_size(self, identity, residual):
-        return residual.mean((2, 3), keepdim=True).sigmoid()
-
-    def init_weights(self):
-        pass
 
 
 def build(library, name='ResNet', depth=18, **kwargs):
@@ -161,7 +147,7 @@ def test_a_projected_identity_is_the_state_where_the_last_block_projects():
 
 def test_a_step_plugin_after_conv3_is_a_step():
     plugin = dict(
-        cfg=dict(type='RecorderTestStep'),
+        cfg=dict(type='ToyStep'),
         position='after_conv3',
         stages=(False, True, False, False))
     model = build('mmdet', depth=50, plugins=[plugin])
@@ -428,5 +414,105 @@ def test_a_block_that_takes_no_tensor_is_named():
              trident_dilations=(1, 2, 3), num_stages=3, strides=(1, 2, 2),
              dilations=(1, 1, 1), out_indices=(2, )))
     with TrajectoryRecorder(net):
-        with pytest.raises(ValueError, match='layer3.* takes one tensor'):
+        with pytest.raises(ValueError, match='layer3.* takes a tensor'):
             net(torch.randn(1, 3, 32, 32))
+
+
+@pytest.mark.parametrize('backend', ['eager', 'aot_eager'])
+@pytest.mark.parametrize('name', BACKBONES)
+def test_hooks_that_come_before_compilation_record(backend, name):
+    model = build('mmpretrain', name)
+    exact = record(model, images())
+    torch._dynamo.reset()
+    with TrajectoryRecorder(model) as recorder, torch.no_grad():
+        compiled = torch.compile(model, backend=backend)
+        compiled(images())
+        compiled(images())
+    torch.testing.assert_close(
+        recorder.nsi, exact.nsi.repeat(2, 1), rtol=1e-4, atol=0)
+    compiled(images())
+    assert len(recorder.nsi) == 6
+    with pytest.raises(ValueError, match='is compiled'):
+        TrajectoryRecorder(compiled)
+
+
+def test_a_part_that_is_left_out_is_said(monkeypatch):
+    model = build('mmpretrain', 'ResNet')
+    block = model.layer2[1]
+    monkeypatch.setattr(block, 'forward', lambda x: x + block.conv1(x))
+    with pytest.raises(ValueError, match=r'layer2.1: was called, but a hook'):
+        record(model, images(1))
+
+
+class NoTransfers(TorchDispatchMode):
+    """Counts what makes the host wait for a device."""
+    waits = ('_local_scalar_dense', 'nonzero', 'masked_select', 'item',
+             'equal', '_to_copy', 'is_nonzero')
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = function.overloadpacket.__name__
+        if name in self.waits and (name != '_to_copy' or 'device' in kwargs):
+            self.found.append(name)
+        return function(*args, **kwargs)
+
+
+@pytest.mark.parametrize('definition', ['residual', 'output'])
+@pytest.mark.parametrize('name', BACKBONES)
+def test_a_forward_never_waits_for_the_device(name, definition):
+    model = build('mmpretrain', name)
+    with TrajectoryRecorder(model, definition=definition) as recorder:
+        with NoTransfers() as transfers, torch.no_grad():
+            model(images())
+    assert not transfers.found
+    assert len(recorder.nsi) == 3
+    with NoTransfers() as transfers:
+        torch.ones(1).item()
+    assert transfers.found
+
+
+class Wrapper(nn.Module):
+    """What mmengine knows as a model wrapper."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x)
+
+
+def test_averaged_and_wrapped_models_are_looked_into(monkeypatch):
+    from mmengine.model import ExponentialMovingAverage
+    from mmengine.registry import MODEL_WRAPPERS
+    monkeypatch.setitem(MODEL_WRAPPERS._module_dict, 'Wrapper', Wrapper)
+    model = build('mmdet', 'StepResNet')
+    exact = record(model, images())
+    for outer in (ExponentialMovingAverage(model), Wrapper(model)):
+        recorder = record(outer, images())
+        assert recorder.blocks == exact.blocks
+        assert torch.equal(recorder.nsi, exact.nsi)
+
+
+def test_clear_forgets_the_samples():
+    model = build('mmdet')
+    recorder = record(model, images(2))
+    recorder.clear()
+    assert len(recorder.nsi) == 0
+    with recorder, torch.no_grad():
+        model(images(1))
+    assert len(recorder.nsi) == 1
+
+
+def test_memory_does_not_grow_with_the_number_of_blocks():
+    """Kept after a forward: one number a sample, block and table."""
+    model = build('mmdet', depth=50)
+    with TrajectoryRecorder(model) as recorder:
+        model(images())
+        kept = [t for trace in recorder._traces for t in trace.nsi + trace.step]
+    assert {t.shape for t in kept} == {(3, )}
+    assert all(trace.current is None for trace in recorder._traces)
