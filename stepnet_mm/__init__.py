@@ -9,6 +9,7 @@ from .optional import import_binding
 from .version import __version__
 
 if import_binding(f'{__name__}.steps', 'mmcv'):
-    from . import datasets, engine, models, recording, steps  # noqa: F401
+    from . import (datasets, engine, evaluation, models,  # noqa: F401
+                   recording, steps)
 
 __all__ = ['__version__', 'config_path']

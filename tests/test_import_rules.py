@@ -22,8 +22,8 @@ ALLOWED = dict(
     datasets=set(),
     models={'steps'},
     recording={'stiffness', 'steps'},
-    engine={'stiffness', 'recording', 'steps', 'datasets'},
-    evaluation={'stiffness', 'recording', 'steps'},
+    engine={'stiffness', 'recording', 'steps', 'datasets', 'visualization'},
+    evaluation={'stiffness', 'recording'},
     visualization={'stiffness'})
 FILES = sorted((ROOT / PACKAGE).rglob('*.py'))
 

@@ -8,6 +8,7 @@ from ..datasets.checks import check_datasets, type_name
 
 TRAIN = ('train_dataloader', )
 EVALUATION = ('val_dataloader', 'test_dataloader')
+EVALUATORS = ('val_evaluator', 'test_evaluator')
 
 
 def load_config(path: str,
@@ -24,7 +25,8 @@ def load_config(path: str,
         launcher (str): none, pytorch or slurm.
 
     Returns:
-        Config: with broken images handled in training.
+        Config: with broken images handled in training, and the hook that
+        TNSMetric needs.
     """
     cfg = Config.fromfile(path)
     cfg.launcher = launcher
@@ -39,6 +41,7 @@ def load_config(path: str,
         if cfg[name].get('num_workers') == 0:
             cfg[name].persistent_workers = False  # torch refuses it
     use_intact_images(cfg)
+    use_tns_metric(cfg)
     return cfg
 
 
@@ -51,10 +54,20 @@ def use_intact_images(cfg: Config) -> None:
     for name in TRAIN:
         for transform in _typed(cfg.get(name), 'LoadImageFromFile'):
             transform['type'] = 'LoadIntactImageFromFile'
-    hooks = list(cfg.get('custom_hooks') or [])
-    if not _typed(hooks, 'BrokenImageHook'):
-        cfg.custom_hooks = [*hooks, dict(type='BrokenImageHook')]
+    _add_hook(cfg, 'BrokenImageHook')
     _import_in_dump(cfg)
+
+
+def use_tns_metric(cfg: Config) -> None:
+    """Bring TNSMetric, where an evaluator has one, the model."""
+    if any(_typed(cfg.get(name), 'TNSMetric') for name in EVALUATORS):
+        _add_hook(cfg, 'TNSMetricHook')
+
+
+def _add_hook(cfg: Config, name: str) -> None:
+    hooks = list(cfg.get('custom_hooks') or [])
+    if not _typed(hooks, name):
+        cfg.custom_hooks = [*hooks, dict(type=name)]
 
 
 def _import_in_dump(cfg: Config) -> None:
@@ -83,7 +96,7 @@ def set_data_root(cfg: Config, root: str) -> None:
     old = datasets[0]['data_root']
     for node in datasets:
         node['data_root'] = root
-    for name in ('val_evaluator', 'test_evaluator'):
+    for name in EVALUATORS:
         for node in _dicts(cfg.get(name)):
             path = node.get('ann_file')
             if path and path.startswith(old):

@@ -1,16 +1,20 @@
-"""What ``tools/train.py`` and ``tools/test.py`` have in common."""
+"""What the tools that take a config have in common."""
 import argparse
+import copy
 import os
 
 from mmengine.config import Config, DictAction
-from mmengine.registry import RUNNERS
-from mmengine.runner import Runner
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import MODELS, RUNNERS
+from mmengine.runner import Runner, load_checkpoint, set_random_seed
+from torch import nn
+from torch.utils.data import DataLoader
 
-from .config import load_config, set_data_root, set_image_scale
+from .config import check_data, load_config, set_data_root, set_image_scale
 
 
-def make_parser(description: str) -> argparse.ArgumentParser:
-    """A parser with the options that both entry points take."""
+def make_config_parser(description: str) -> argparse.ArgumentParser:
+    """A parser with the options that change a config."""
     parser = argparse.ArgumentParser(
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -33,6 +37,12 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         nargs='+',
         action=DictAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
+    return parser
+
+
+def make_parser(description: str) -> argparse.ArgumentParser:
+    """A parser with the options that both entry points take."""
+    parser = make_config_parser(description)
     parser.add_argument(
         '--launcher', choices=['none', 'pytorch', 'slurm'], default='none')
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
@@ -41,9 +51,9 @@ def make_parser(description: str) -> argparse.ArgumentParser:
 
 def config_from(args: argparse.Namespace) -> Config:
     """The config with the common options applied."""
-    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
-    cfg = load_config(args.config, args.work_dir, args.cfg_options,
-                      args.launcher)
+    launcher = getattr(args, 'launcher', 'none')
+    os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
+    cfg = load_config(args.config, args.work_dir, args.cfg_options, launcher)
     if args.data_root:
         set_data_root(cfg, args.data_root)
     if args.image_scale:
@@ -54,3 +64,53 @@ def config_from(args: argparse.Namespace) -> Config:
 def build_runner(cfg: Config) -> Runner:
     """mmengine's Runner, or the one that ``runner_type`` names."""
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+
+
+def build_model(cfg: Config, checkpoint: str, device: str) -> nn.Module:
+    """A config's network in eval mode, without a Runner.
+
+    Args:
+        cfg (Config): the config; its seed is that of the start.
+        checkpoint (str, optional): weights; left out, the network is as
+            training would begin.
+        device (str): where it goes.
+
+    Raises:
+        RuntimeError: if the weights are those of another network.
+    """
+    set_random_seed((cfg.get('randomness') or {}).get('seed') or 0)
+    model_cfg = copy.deepcopy(cfg.model)
+    if cfg.get('data_preprocessor') is not None:
+        model_cfg.setdefault('data_preprocessor', cfg.data_preprocessor)
+    model = revert_sync_batchnorm(MODELS.build(model_cfg))
+    if checkpoint:
+        load_checkpoint(model, checkpoint, map_location='cpu', strict=True)
+    else:
+        model.init_weights()
+    model.to(device).eval()
+    return model
+
+
+def build_loader(cfg: Config, split: str, check: bool = True,
+                 batch_size: int = None) -> DataLoader:
+    """The loader of a split, its files checked beforehand.
+
+    Args:
+        cfg (Config): the config.
+        split (str): val or test.
+        check (bool): whether to check annotation files and images.
+        batch_size (int, optional): in place of the config's.
+
+    Raises:
+        ValueError: if the config has no such loader.
+    """
+    key = f'{split}_dataloader'
+    if not cfg.get(key):
+        raise ValueError(f'{cfg.filename}: expected a {key} to measure on; '
+                         'set one, or choose another --split')
+    loader_cfg = copy.deepcopy(cfg[key])
+    if batch_size:
+        loader_cfg.batch_size = batch_size
+    if check:
+        check_data(cfg, (key, ))
+    return Runner.build_dataloader(loader_cfg)

@@ -1,53 +1,98 @@
 """Logs neural stiffness while a model trains."""
 import torch
 from mmengine import dist
+from mmengine.dist import master_only
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
 
-from ..recording import TrajectoryRecorder
-from ..stiffness import stage_summary, total_neural_stiffness
+from ..recording import TrajectoryRecorder, unwrap
+from ..stiffness import (DEGREES, RecordHeader, StiffnessRecord,
+                         check_degrees, summarize_stiffness)
+from .probe import Probe
 
 
 @HOOKS.register_module()
 class TNSHook(Hook):
-    """Log TNS and NSI of the current training batch every ``interval``.
+    """Log TNS and NSI every ``interval``, and change no bit of the training.
 
-    The training forward that runs anyway is read, nothing of it changes. TNS
-    (Eq. 5), mean and maximum NSI (Eq. 4) of each stage, and the number of
-    samples with an inf or NaN, which are left out of the others, go to the
-    log and to every visualizer back end under ``stiffness/...``, at the
-    iteration where they were measured.
+    By default the training forward that runs anyway is read: the current
+    batch, with its augmentation and its batch statistics. With ``probe`` a
+    fixed set of samples is run in eval mode instead, at the cost of their
+    forward pass, and the curve shows the network alone.
 
-    They do not pass through mmengine's message hub: what is there is repeated
-    at every log step until it is measured again.
+    TNS (Eq. 5), mean and maximum NSI (Eq. 4) of each stage, the stiffness
+    proportion (§3.1) and the number of samples with an inf or NaN, which are
+    left out of the others, go to the log; these and the mean NSI of each
+    block to every visualizer back end under ``stiffness/...``, at the
+    iteration where they were measured. All ranks' samples count once.
+
+    They do not pass through mmengine's logged message hub: what is there is
+    repeated at every log step until it is measured again. What was measured
+    is kept in its runtime information, so it is in every checkpoint and goes
+    on after a resume.
 
     Args:
-        interval (int): iterations between measurements; the first comes at
-            iteration ``interval``. Defaults to 50.
+        interval (int): iterations (epochs) between measurements; the first
+            comes at iteration (epoch) ``interval``. Defaults to 50.
+        by_epoch (bool): whether ``interval`` counts epochs; the last
+            iteration of one is measured. Defaults to False.
+        probe (dict, optional): ``num_samples`` (512), spread over the
+            dataset, and ``dataloader``, left out the config's
+            ``val_dataloader``. ``probe=dict()`` takes these defaults.
+        blocks (str, optional): a regular expression for the names of the
+            blocks, where the search should not decide.
+        definition (str, optional): of NSI, ``'residual'`` or ``'output'``;
+            left out, the first where every block allows it.
+        degrees (sequence[tuple]): pairs (M1, M2) at which the stiffness
+            proportion is logged.
+        figure_interval (int): every how many measurements NSI along depth
+            and the curve so far are drawn for the visualizer; 0 for never.
+            Defaults to 10.
+        name (str): what the scalars' names start with. Several TNSHooks need
+            different ones.
 
     Raises:
-        ValueError: if ``interval`` is not positive, or the model has no
-            residual block that can be measured.
+        ValueError: on a wrong argument, or a model that cannot be measured.
     """
     priority = 'NORMAL'
 
-    def __init__(self, interval: int = 50):
-        if not isinstance(interval, int) or interval < 1:
-            raise ValueError('TNSHook.interval: expected a positive number '
-                             f'of iterations, got {interval!r}')
+    def __init__(self,
+                 interval: int = 50,
+                 by_epoch: bool = False,
+                 probe: dict = None,
+                 blocks: str = None,
+                 definition: str = None,
+                 degrees=DEGREES,
+                 figure_interval: int = 10,
+                 name: str = 'stiffness'):
+        _check_count('interval', interval, 1)
+        _check_count('figure_interval', figure_interval, 0)
+        if probe is not None and not {'num_samples', 'dataloader'} >= set(
+                probe):
+            raise ValueError('TNSHook.probe: expected a dict with some of '
+                             f'num_samples and dataloader, got {probe!r}')
         self.interval = interval
-        self._recorder = None
+        self.by_epoch = by_epoch
+        self.probe_cfg = probe
+        self.choice = dict(blocks=blocks, definition=definition)
+        self.degrees = check_degrees(degrees, 'TNSHook.degrees')
+        self.figure_interval = figure_interval
+        self.name = name
+        self._probe = self._recorder = None
 
     def before_train(self, runner) -> None:
         """Fail before training, not at the first measurement."""
         self._stop()
-        if runner.cfg.get('compile'):
+        self._check_names(runner)
+        if runner.cfg.get('compile') and self.probe_cfg is None:
             raise ValueError(
                 'TNSHook: a compiled train_step does not see hooks that come '
-                'later: set compile=False or take TNSHook out of '
-                'custom_hooks')
-        stage = TrajectoryRecorder(_model(runner)).stage
+                'later: set compile=False, or probe=dict() to measure a '
+                'fixed set of samples')
+        if self.probe_cfg is not None:
+            self._probe = _build_probe(runner, **self.probe_cfg)
+            self._check_probe(runner)
+        stage = self._new_recorder(runner).stage
         if len(stage.unique()) == len(stage):
             runner.logger.warning(
                 "TNSHook: every stage has one measured block (a stage's "
@@ -59,8 +104,8 @@ class TNSHook(Hook):
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         self._stop()
-        if self.every_n_train_iters(runner, self.interval):
-            self._recorder = TrajectoryRecorder(_model(runner)).__enter__()
+        if self._probe is None and self._is_due(runner, batch_idx):
+            self._recorder = self._new_recorder(runner).__enter__()
 
     def after_train_iter(self,
                          runner,
@@ -68,22 +113,86 @@ class TNSHook(Hook):
                          data_batch=None,
                          outputs=None) -> None:
         recorder = self._stop()
-        if recorder is None:
-            return
-        # Every rank takes part, or the others would wait for it.
-        scalars = measure(recorder.nsi, recorder.stage)
-        if scalars == {'nonfinite': 0}:
+        if self._probe is not None and self._is_due(runner, batch_idx):
+            recorder = self._new_recorder(runner)
+            self._probe.measure(unwrap(runner.model), recorder)
+        if recorder is not None:
+            self._log(runner, recorder, _gather(recorder.nsi))
+
+    def history(self, runner) -> list:
+        """What was measured so far, resumed runs included.
+
+        Returns:
+            list[dict]: ``step``, the iteration, and the scalars of each
+            measurement, those by block left out.
+        """
+        return runner.message_hub.get_info(f'{self.name}_history', [])
+
+    def _is_due(self, runner, batch_idx) -> bool:
+        if not self.by_epoch:
+            return self.every_n_train_iters(runner, self.interval)
+        return self.every_n_epochs(runner, self.interval) and (
+            self.end_of_epoch(runner.train_dataloader, batch_idx))
+
+    def _new_recorder(self, runner) -> TrajectoryRecorder:
+        return TrajectoryRecorder(runner.model, **self.choice)
+
+    def _log(self, runner, recorder, nsi) -> None:
+        scalars = summarize_stiffness(nsi, recorder.stage, recorder.blocks,
+                                      self.degrees)
+        if not len(nsi):
             runner.logger.warning(
                 'TNSHook: the backbone was not called in this iteration, so '
                 'nothing was measured')
             return
-        numbers = '  '.join(f'{k}: {v:.4g}' for k, v in scalars.items())
-        runner.logger.info(f'Iter(train) [{runner.iter + 1}/'
-                           f'{runner.max_iters}]  {numbers}')
+        short = {k: v for k, v in scalars.items() if '/' not in k}
+        step = runner.iter + 1
+        numbers = '  '.join(f'{k}: {v:.4g}' for k, v in short.items())
+        runner.logger.info(
+            f'Iter(train) [{step}/{runner.max_iters}]  {numbers}')
         runner.visualizer.add_scalars(
-            {f'stiffness/{k}': v
-             for k, v in scalars.items()},
-            step=runner.iter + 1)
+            {f'{self.name}/{k}': v for k, v in scalars.items()}, step=step)
+        history = [*self.history(runner), dict(step=step, **short)]
+        runner.message_hub.update_info(f'{self.name}_history', history)
+        if self.figure_interval and not len(history) % self.figure_interval:
+            self._draw(runner, recorder, nsi, history)
+
+    @master_only
+    def _draw(self, runner, recorder, nsi, history) -> None:
+        if not nsi.isfinite().all(1).any():
+            return
+        from ..visualization import as_image, curve_figure, depth_figure
+        step = history[-1]['step']
+        record = StiffnessRecord(
+            RecordHeader(
+                definition=recorder.definition,
+                blocks=recorder.blocks,
+                stage=recorder.stage.tolist(),
+                position=recorder.position.tolist(),
+                samples=len(nsi),
+                meta=dict(name=f'iteration {step}')), nsi.double(),
+            torch.full_like(nsi, torch.nan).double())
+        for name, figure in (('nsi', depth_figure([record])),
+                             ('curve', curve_figure(history))):
+            runner.visualizer.add_image(
+                f'{self.name}/{name}', as_image(figure), step=step)
+
+    def _check_names(self, runner) -> None:
+        names = [hook.name for hook in runner.hooks if type(hook) is type(self)]
+        if len(names) != len(set(names)):
+            raise ValueError(
+                f'TNSHook.name: expected a different one for each TNSHook in '
+                f'custom_hooks, got {names}')
+
+    def _check_probe(self, runner) -> None:
+        key = f'{self.name}_probe'
+        before = runner.message_hub.get_info(key, self._probe.identity)
+        if before != self._probe.identity:
+            runner.logger.warning(
+                f'TNSHook: the probe was {before} up to the checkpoint and is '
+                f'{self._probe.identity} from now on, so the curves of '
+                f'{self.name} do not compare')
+        runner.message_hub.update_info(key, self._probe.identity)
 
     def _stop(self):
         """Detach the recorder, also one that an exception left behind."""
@@ -93,40 +202,27 @@ class TNSHook(Hook):
         return recorder
 
 
-def measure(nsi: torch.Tensor, stage: torch.Tensor) -> dict:
-    """TNS and NSI of all ranks' samples.
+def _check_count(key, value, least) -> None:
+    if not isinstance(value, int) or value < least:
+        raise ValueError(
+            f'TNSHook.{key}: expected an integer from {least} on, got '
+            f'{value!r}')
 
-    Args:
-        nsi (Tensor): (N, L), this rank's samples.
-        stage (Tensor): (L,), the stage label of every column.
 
-    Returns:
-        dict[str, float]: ``tns``, ``nsi_stage{s}_mean``,
-        ``nsi_stage{s}_max`` and ``nonfinite`` (a count of samples); the last
-        alone if no sample is finite.
+def _build_probe(runner, num_samples: int = 512, dataloader=None) -> Probe:
+    if dataloader is not None:
+        return Probe(runner.build_dataloader(dataloader), num_samples)
+    if runner.val_loop is None:
+        raise ValueError(
+            'TNSHook.probe: the config has no val_dataloader to take samples '
+            'from; set probe=dict(dataloader=...)')
+    return Probe(runner.val_dataloader, num_samples)
+
+
+def _gather(nsi: torch.Tensor) -> torch.Tensor:
+    """All ranks' samples. Every rank takes part, or the others would wait.
+
+    One number a sample and block is little to send, and from the same rows
+    any number of processes gives the same result.
     """
-    stages, mean, maximum, finite = stage_summary(nsi, stage)
-    tns = total_neural_stiffness(nsi, stage)
-    columns = torch.cat([tns[:, None], mean], 1)[finite]
-    sums = torch.cat([
-        columns.sum(0),
-        torch.stack([finite.sum(), (~finite).sum()]).double()
-    ])
-    highest = maximum[finite].amax(0) if finite.any() else torch.full(
-        (len(stages), ), -torch.inf, dtype=sums.dtype)
-    dist.all_reduce(sums)
-    dist.all_reduce(highest, op='max')
-    count, lost = sums[-2:].tolist()
-    if not count:
-        return {'nonfinite': lost}
-    scalars = {'tns': sums[0].item() / count}
-    for s, total, top in zip(stages.tolist(), sums[1:-2], highest):
-        scalars[f'nsi_stage{s}_mean'] = total.item() / count
-        scalars[f'nsi_stage{s}_max'] = top.item()
-    return {**scalars, 'nonfinite': lost}
-
-
-def _model(runner) -> torch.nn.Module:
-    model = runner.model
-    model = model.module if is_model_wrapper(model) else model
-    return getattr(model, 'backbone', model)
+    return torch.cat(dist.all_gather_object(nsi))

@@ -1,11 +1,17 @@
 """Neural stiffness as pure functions on tensors (needs torch only)."""
 from .nsi import neural_stiffness_index, norm_ratio, sample_norm
 from .ode import stiffness_aware_index, stiffness_index
-from .tns import (stage_summary, stiffness_proportion, stiffness_survival,
-                  total_neural_stiffness)
+from .record import (RecordHeader, StiffnessRecord, append_rows, begin_record,
+                     read_record)
+from .summary import DEGREES, check_degrees, summarize_stiffness
+from .tns import (block_stiffness, stage_summary, stiffness_proportion,
+                  stiffness_survival, total_neural_stiffness)
 
 __all__ = [
-    'neural_stiffness_index', 'norm_ratio', 'sample_norm',
+    'DEGREES', 'RecordHeader', 'StiffnessRecord', 'append_rows',
+    'begin_record', 'block_stiffness', 'check_degrees',
+    'neural_stiffness_index', 'norm_ratio', 'read_record', 'sample_norm',
     'stage_summary', 'stiffness_aware_index', 'stiffness_index',
-    'stiffness_proportion', 'stiffness_survival', 'total_neural_stiffness'
+    'stiffness_proportion', 'stiffness_survival', 'summarize_stiffness',
+    'total_neural_stiffness'
 ]

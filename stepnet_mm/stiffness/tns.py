@@ -66,6 +66,32 @@ def total_neural_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
     return area.masked_fill(~finite, torch.inf)
 
 
+def block_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
+    """The area of each block's own rectangle of thresholds.
+
+    Alone, block t gives its sample stiffness of degree (M1, M2) for all M in
+    [0, NSI_t / mu_s - 1] x [0, NSI_t]: the double integral of
+    1[NSI_t >= max(mu_s (1 + M1), M2)] over M is (NSI_t / mu_s - 1)+ NSI_t.
+    A sample's TNS is the area of the union of these rectangles, so it lies
+    between their maximum and their sum.
+
+    Args:
+        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
+        stage (Tensor): shape (L,), the stage label of every column.
+
+    Returns:
+        Tensor: shape (N, L), float64, no unit; inf in the whole row of a
+        sample with an inf or NaN.
+
+    Raises:
+        ValueError: on wrong shapes, no column, or a negative NSI.
+    """
+    nsi, stage = _checked(nsi, stage)
+    stages, mean, _, finite = stage_summary(nsi, stage)
+    excess = _excess(nsi, mean[:, torch.searchsorted(stages, stage)])
+    return (excess * nsi).masked_fill(~finite[:, None], torch.inf)
+
+
 def stiffness_survival(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
     """δ(M1, M2) of Eq. 5, the share of samples that are stiff to a degree.
 

@@ -31,21 +31,21 @@ def read_stiffness_record(work_dir) -> list:
         'LocalVisBackend')
 
 
-def plot_stiffness_curve(record: list, path, title: str = None) -> None:
+def curve_figure(record: list, title: str = None):
     """Draw TNS, and below it the NSI of each stage, over the iterations.
 
     The band of a stage reaches from its mean to its maximum.
 
     Args:
         record (list[dict]): as :func:`read_stiffness_record` returns it.
-        path (str | Path): the picture to write.
         title (str, optional): heading.
+
+    Returns:
+        matplotlib.figure.Figure: two panels.
     """
-    import matplotlib
-    matplotlib.use('Agg')
-    import matplotlib.pyplot as plt
-    figure, (upper, lower) = plt.subplots(
-        2, 1, sharex=True, figsize=(7, 6), layout='constrained')
+    from matplotlib.figure import Figure
+    figure = Figure(figsize=(7, 6), layout='constrained')
+    upper, lower = figure.subplots(2, 1, sharex=True)
     steps, tns = _series(record, 'tns')
     upper.plot(steps, tns, marker='o', markersize=3, color='black')
     upper.set_ylabel('TNS (Eq. 5)')
@@ -64,8 +64,12 @@ def plot_stiffness_curve(record: list, path, title: str = None) -> None:
         lower.legend(loc='lower left', ncols=4)
     for axes in (upper, lower):
         axes.grid(alpha=.3)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    return figure
+
+
+def plot_stiffness_curve(record: list, path, title: str = None) -> None:
+    """Write the picture of :func:`curve_figure` to a file."""
+    curve_figure(record, title).savefig(path, dpi=120)
 
 
 def _strip(line: dict) -> dict:

@@ -1,3 +1,4 @@
+import copy
 import json
 import math
 
@@ -6,8 +7,8 @@ import torch
 from toy_run import toy_runner
 
 from stepnet_mm.engine import TNSHook
-from stepnet_mm.engine.tns_hook import measure
-from stepnet_mm.stiffness import total_neural_stiffness
+from stepnet_mm.engine.tns_hook import _gather
+from stepnet_mm.stiffness import summarize_stiffness
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
@@ -20,38 +21,14 @@ def scalars(work_dir):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_measure_is_the_mean_over_samples():
-    nsi = torch.rand(5, 3, dtype=torch.float64)
-    out = measure(nsi, STAGE)
-    assert math.isclose(out['tns'],
-                        total_neural_stiffness(nsi, STAGE).mean().item())
-    assert math.isclose(out['nsi_stage1_mean'], nsi[:, :2].mean().item())
-    assert out['nsi_stage1_max'] == nsi[:, :2].max().item()
-    assert math.isclose(out['nsi_stage2_mean'], nsi[:, 2].mean().item())
-    assert out['nonfinite'] == 0
-
-
-def test_measure_leaves_out_and_counts_what_is_not_finite():
-    nsi = torch.rand(5, 3)
-    broken = torch.cat([nsi, nsi[:2].clone()])
-    broken[5, 0], broken[6, 2] = math.inf, math.nan
-    expected, out = measure(nsi, STAGE), measure(broken, STAGE)
-    assert out.pop('nonfinite') == 2 and expected.pop('nonfinite') == 0
-    assert out == pytest.approx(expected)
-
-
-def test_a_batch_of_nothing_finite_gives_the_count_alone():
-    assert measure(torch.full((3, 3), math.inf), STAGE) == {'nonfinite': 3}
-
-
 def _measure_on_a_rank(rank, rendezvous, parts, results):
     torch.distributed.init_process_group(
         'gloo', init_method=f'file://{rendezvous}', rank=rank,
         world_size=len(parts))
-    results[rank] = measure(parts[rank], STAGE)
+    results[rank] = summarize_stiffness(_gather(parts[rank]), STAGE)
 
 
-@pytest.mark.parametrize('sizes', [(3, 2), (5, 0)])
+@pytest.mark.parametrize('sizes', [(3, 2), (5, 0), (2, 1, 1, 1)])
 def test_ranks_give_the_numbers_of_one_process(tmp_path, sizes):
     nsi = torch.rand(5, 3, dtype=torch.float64)
     nsi[1, 1] = math.inf
@@ -59,10 +36,10 @@ def test_ranks_give_the_numbers_of_one_process(tmp_path, sizes):
     results = manager.dict()
     torch.multiprocessing.start_processes(
         _measure_on_a_rank, (tmp_path / 'meet', nsi.split(sizes), results),
-        nprocs=2,
+        nprocs=len(sizes),
         start_method='fork')
-    expected = measure(nsi, STAGE)
-    for rank in range(2):
+    expected = summarize_stiffness(nsi, STAGE)
+    for rank in range(len(sizes)):
         assert results[rank] == pytest.approx(expected, rel=1e-12)
 
 
@@ -176,3 +153,172 @@ def test_one_measured_block_a_stage_is_warned_of(tmp_path, monkeypatch):
     monkeypatch.setattr(runner.logger, 'warning', said.append)
     runner.train()
     assert any('TNS is 0 by definition' in line for line in said)
+
+
+HOOKS = dict(
+    batch=dict(type='TNSHook', interval=5, figure_interval=2),
+    probe=dict(type='TNSHook', interval=5, probe=dict(num_samples=6),
+               name='probe'))  # yapf: disable
+VALIDATION = dict(
+    val_dataloader=dict(
+        dataset=dict(type='ToyDataset'),
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        batch_size=4,
+        num_workers=0),
+    val_cfg=dict(),
+    val_evaluator=dict(type='ToyMetric'))
+
+
+@pytest.mark.parametrize('names', [['batch'], ['probe'], ['batch', 'probe']])
+def test_training_is_bit_identical_with_any_hook(tmp_path, names):
+    plain = toy_runner(tmp_path / 'plain', **copy.deepcopy(VALIDATION))
+    expected = plain.train().state_dict()
+    hooks = [copy.deepcopy(HOOKS[name]) for name in names]
+    runner = toy_runner(
+        tmp_path / 'watched', [*hooks, dict(type='TNSMetricHook')],
+        **dict(copy.deepcopy(VALIDATION),
+               val_evaluator=dict(type='TNSMetric')))
+    found = runner.train().state_dict()
+    assert all(torch.equal(found[key], expected[key]) for key in expected)
+
+
+def hook_of(runner, name):
+    return [h for h in runner.hooks
+            if isinstance(h, TNSHook) and h.name == name][0]
+
+
+def test_the_history_is_in_the_checkpoint_and_goes_on(tmp_path):
+    whole = toy_runner(tmp_path / 'whole', [dict(HOOKS['batch'])])
+    whole.train()
+    expected = hook_of(whole, 'stiffness').history(whole)
+    assert [row['step'] for row in expected] == [5, 10, 15, 20]
+    toy_runner(tmp_path / 'cut', [dict(HOOKS['batch'])], 10).train()
+    runner = toy_runner(tmp_path / 'cut', [dict(HOOKS['batch'])], resume=True)
+    runner.train()
+    found = hook_of(runner, 'stiffness').history(runner)
+    assert [row['step'] for row in found] == [5, 10, 15, 20]
+    assert found[:2] == expected[:2]
+
+
+def test_loading_weights_does_not_bring_a_history(tmp_path):
+    toy_runner(tmp_path / 'first', [dict(HOOKS['batch'])], 10).train()
+    runner = toy_runner(
+        tmp_path / 'second', [dict(HOOKS['batch'])], 5,
+        load_from=str(tmp_path / 'first' / 'iter_10.pth'))
+    runner.train()
+    history = hook_of(runner, 'stiffness').history(runner)
+    assert [row['step'] for row in history] == [5]
+
+
+def test_the_probe_shows_the_network_alone(tmp_path):
+    """Two measurements of unchanged weights are the same."""
+    settings = copy.deepcopy(VALIDATION)
+    runner = toy_runner(
+        tmp_path, [dict(HOOKS['probe'], interval=1)], 2,
+        dict(type='mmpretrain.StepResNet', depth=34, base_channels=8,
+             stem_channels=8, zero_init_residual=False), **settings,
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)))
+    for module in runner.model.modules():  # or they would learn statistics
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = 0.
+    runner.train()
+    first, second = hook_of(runner, 'probe').history(runner)
+    assert first.pop('step') == 1 and second.pop('step') == 2
+    assert first == second and first['tns'] > 0
+
+
+def test_a_changed_probe_is_said_after_a_resume(tmp_path, monkeypatch):
+    toy_runner(tmp_path, [dict(HOOKS['probe'])], 10,
+               **copy.deepcopy(VALIDATION)).train()
+    runner = toy_runner(
+        tmp_path, [dict(HOOKS['probe'], probe=dict(num_samples=5))],
+        resume=True, **copy.deepcopy(VALIDATION))
+    said = []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    runner.train()
+    assert any("'samples': 6" in line and "'samples': 5" in line
+               for line in said)
+
+
+def test_a_probe_without_data_to_take_is_refused(tmp_path):
+    with pytest.raises(ValueError, match='no val_dataloader'):
+        toy_runner(tmp_path, [dict(HOOKS['probe'])]).train()
+
+
+def test_a_probe_with_a_dataloader_of_its_own(tmp_path):
+    probe = dict(dataloader=VALIDATION['val_dataloader'], num_samples=3)
+    runner = toy_runner(
+        tmp_path, [dict(HOOKS['probe'], probe=copy.deepcopy(probe))])
+    runner.train()
+    assert len(hook_of(runner, 'probe').history(runner)) == 4
+
+
+def test_a_compiled_train_step_may_have_a_probe(tmp_path):
+    runner = toy_runner(tmp_path, [dict(HOOKS['probe'])],
+                        **copy.deepcopy(VALIDATION))
+    runner.cfg.compile = True
+    hook_of(runner, 'probe').before_train(runner)
+
+
+@pytest.mark.parametrize('name, due', [('batch', [8, 16]), ('probe', [8, 16])])
+def test_by_epoch(tmp_path, name, due):
+    settings = dict(
+        copy.deepcopy(VALIDATION),
+        train_cfg=dict(by_epoch=True, max_epochs=5),
+        log_processor=dict(by_epoch=True))
+    settings['train_dataloader'] = dict(
+        dataset=dict(type='ToyDataset'),
+        sampler=dict(type='DefaultSampler', shuffle=True),
+        batch_size=4,
+        num_workers=0)
+    hook = dict(HOOKS[name], interval=2, by_epoch=True)
+    runner = toy_runner(tmp_path, [hook], **settings)
+    runner.train()
+    history = hook_of(runner, hook.get('name', 'stiffness')).history(runner)
+    assert [row['step'] for row in history] == due
+
+
+def test_figures_go_to_the_visualizer(tmp_path):
+    import cv2
+    from tensorboard.backend.event_processing.event_accumulator import \
+        EventAccumulator
+    toy_runner(tmp_path, [dict(HOOKS['batch'])]).train()
+    pictures = sorted(tmp_path.glob('*/vis_data/vis_image/**/*.png'))
+    assert len(pictures) == 4  # two measurements of two pictures
+    assert all(cv2.imread(str(path)).std() > 5 for path in pictures)
+    folder, = tmp_path.glob('*/vis_data')
+    events = EventAccumulator(str(folder)).Reload()
+    assert set(events.Tags()['images']) == {
+        'stiffness/nsi', 'stiffness/curve'}
+
+
+def test_no_figure_at_interval_zero(tmp_path):
+    toy_runner(
+        tmp_path, [dict(HOOKS['batch'], figure_interval=0)]).train()
+    assert not list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))
+
+
+def test_blocks_degrees_and_names(tmp_path):
+    hook = dict(
+        type='TNSHook', interval=10, name='late', degrees=[(.1, .2)],
+        blocks=r'backbone\.layer3\.\d', definition='output')
+    toy_runner(tmp_path, [hook]).train()
+    row = [row for row in scalars(tmp_path) if 'late/tns' in row][0]
+    assert {key for key in row if key.startswith('late/nsi/')} == {
+        f'late/nsi/backbone.layer3.{i}' for i in range(1, 6)}
+    assert 0 <= row['late/proportion_0.1_0.2'] <= 1
+
+
+def test_two_hooks_of_one_name_are_refused(tmp_path):
+    hooks = [dict(type='TNSHook'), dict(type='TNSHook', interval=3)]
+    with pytest.raises(ValueError, match='TNSHook.name'):
+        toy_runner(tmp_path, hooks).train()
+
+
+@pytest.mark.parametrize('wrong, message', [
+    (dict(figure_interval=-1), 'figure_interval'),
+    (dict(probe=dict(samples=3)), 'TNSHook.probe'),
+    (dict(degrees=[1]), 'TNSHook.degrees')])  # yapf: disable
+def test_wrong_arguments(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        TNSHook(**wrong)

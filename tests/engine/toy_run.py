@@ -1,8 +1,10 @@
 """A detector-free training run of seconds, for the hooks' tests."""
 import torch
+from mmengine.evaluator import BaseMetric
 from mmengine.model import BaseModel
-from mmengine.registry import DATASETS, MODELS
+from mmengine.registry import DATASETS, METRICS, MODELS
 from mmengine.runner import Runner
+from mmengine.structures import BaseDataElement
 from torch.utils.data import Dataset
 
 
@@ -28,7 +30,20 @@ class ToyModel(BaseModel):
 
     def forward(self, inputs, mode='loss'):
         last = self.backbone(torch.stack(list(inputs)))[-1]
+        if mode == 'predict':
+            return [BaseDataElement() for _ in inputs]
         return dict(loss=(last.mean((2, 3)) - 1).square().mean())
+
+
+@METRICS.register_module()
+class ToyMetric(BaseMetric):
+    """Counts the samples."""
+
+    def process(self, data_batch, data_samples):
+        self.results += data_samples
+
+    def compute_metrics(self, results):
+        return dict(count=len(results))
 
 
 def toy_runner(work_dir, hooks=(), iterations=20, backbone=None, **kwargs):

@@ -1,0 +1,108 @@
+"""A fixed set of samples, measured in eval mode; nothing else changes."""
+import random
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from mmengine import dist
+from torch.utils.data import DataLoader, Subset
+
+from ..recording import TrajectoryRecorder
+
+
+class Probe:
+    """The same samples at every measurement, spread over a dataset.
+
+    The parameters and the running statistics stay as they are, and so do the
+    training flag of every module and the state of every random generator.
+
+    Args:
+        loader (DataLoader): names the dataset, the batch size and the
+            collate function; its sampler is not used.
+        num_samples (int): how many samples, of all ranks together; all of a
+            smaller dataset.
+
+    Raises:
+        ValueError: as :func:`spread` does.
+    """
+
+    def __init__(self, loader: DataLoader, num_samples: int = 512):
+        size = len(loader.dataset)
+        self.indices = spread(size, num_samples)
+        self.identity = dict(
+            dataset=type(loader.dataset).__name__,
+            size=size,
+            samples=len(self.indices))
+        rank, world = dist.get_rank(), dist.get_world_size()
+        self.loader = subset_loader(loader, self.indices[rank::world])
+
+    @torch.no_grad()
+    def measure(self, model, recorder: TrajectoryRecorder) -> None:
+        """Run this rank's samples through a model, under a recorder."""
+        with kept_state(model), recorder:
+            for batch in self.loader:
+                run_features(model, batch)
+
+
+def spread(size: int, number: int = None) -> list:
+    """Indices of ``number`` samples, evenly over a dataset, in order.
+
+    Datasets often come sorted by class, so the first ones would not do.
+
+    Args:
+        size (int): length of the dataset.
+        number (int, optional): left out, or more than there are: all.
+
+    Raises:
+        ValueError: if the number is not positive or the dataset is empty.
+    """
+    number = size if number is None else number
+    if not isinstance(number, int) or number < 1 or not size:
+        raise ValueError(
+            'num_samples: expected a positive number of samples of a dataset '
+            f'that is not empty, got {number!r} of {size}')
+    number = min(size, number)
+    return [i * size // number for i in range(number)]
+
+
+def subset_loader(loader: DataLoader, indices: list) -> DataLoader:
+    """A loader of some samples of another's dataset, in the given order."""
+    batch_size = loader.batch_size or getattr(loader.batch_sampler,
+                                              'batch_size', 1)
+    return DataLoader(
+        Subset(loader.dataset, indices),
+        batch_size=batch_size,
+        num_workers=loader.num_workers,
+        collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory,
+        generator=torch.Generator())
+
+
+def run_features(model, batch) -> None:
+    """Run what a model computes its features with, heads left out."""
+    inputs = model.data_preprocessor(batch, False)['inputs']
+    if isinstance(inputs, (list, tuple)):
+        inputs = torch.stack(list(inputs))
+    if hasattr(model, 'backbone'):
+        model.backbone(inputs)
+    elif hasattr(model, 'extract_feat'):
+        model.extract_feat(inputs)
+    else:
+        model(inputs, mode='tensor')
+
+
+@contextmanager
+def kept_state(model):
+    """Eval mode; training flags and random states as before afterwards."""
+    flags = {module: module.training for module in model.modules()}
+    states = random.getstate(), np.random.get_state()
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    try:
+        with torch.random.fork_rng(devices):
+            model.eval()
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        for module, flag in flags.items():
+            module.training = flag

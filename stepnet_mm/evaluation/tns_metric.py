@@ -1,0 +1,112 @@
+"""Neural stiffness beside accuracy or AP."""
+import torch
+from mmengine.evaluator import BaseMetric
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS, METRICS
+
+from ..recording import TrajectoryRecorder
+from ..stiffness import DEGREES, check_degrees, summarize_stiffness
+
+
+@METRICS.register_module()
+class TNSMetric(BaseMetric):
+    """TNS and NSI of the evaluated samples, from the forward that runs anyway.
+
+    Goes into ``val_evaluator`` or ``test_evaluator`` beside other metrics,
+    and needs ``dict(type='TNSMetricHook')`` in ``custom_hooks``, which brings
+    it the model; this package's tools add it. Samples that a distributed
+    sampler repeats count once.
+
+    Args:
+        blocks (str, optional): a regular expression for the names of the
+            blocks, where the search should not decide.
+        definition (str, optional): of NSI, ``'residual'`` or ``'output'``.
+        degrees (sequence[tuple]): pairs (M1, M2) for the stiffness
+            proportion (§3.1).
+        by_block (bool): whether the mean NSI of each block is told too.
+        collect_device (str): as in every metric.
+        prefix (str, optional): as in every metric; ``'stiffness'``.
+
+    Raises:
+        ValueError: on wrong degrees; when it is used without its hook; if
+            the model does not run each sample once.
+    """
+    default_prefix = 'stiffness'
+
+    def __init__(self,
+                 blocks: str = None,
+                 definition: str = None,
+                 degrees=DEGREES,
+                 by_block: bool = False,
+                 collect_device: str = 'cpu',
+                 prefix: str = None):
+        super().__init__(collect_device=collect_device, prefix=prefix)
+        self.choice = dict(blocks=blocks, definition=definition)
+        self.degrees = check_degrees(degrees, 'TNSMetric.degrees')
+        self.by_block = by_block
+        self.recorder = None
+
+    def attach(self, model) -> None:
+        """Watch a model until :meth:`detach`."""
+        self.detach()
+        self.recorder = TrajectoryRecorder(model, **self.choice).__enter__()
+
+    def detach(self) -> None:
+        """Remove the hooks, if any."""
+        if self.recorder is not None:
+            self.recorder.__exit__()
+        self.recorder = None
+
+    def process(self, data_batch, data_samples) -> None:
+        """Take the NSI of the batch that the model has just run."""
+        if self.recorder is None:
+            raise ValueError(
+                'TNSMetric: it has not seen the model; add '
+                "dict(type='TNSMetricHook') to custom_hooks")
+        nsi = self.recorder.nsi
+        self.recorder.clear()
+        if len(nsi) != len(data_samples):
+            raise ValueError(
+                f'TNSMetric: expected one forward pass for each of the '
+                f'{len(data_samples)} samples, got {len(nsi)}; test-time '
+                'augmentation, a compiled model and several backbones cannot '
+                'be measured here: take TNSMetric out of the evaluator')
+        self.results.extend(nsi.double().numpy())
+
+    def compute_metrics(self, results: list) -> dict:
+        """Rows of all samples -> scalars, as `summarize_stiffness` has them."""
+        blocks = self.recorder.blocks if self.by_block else ()
+        nsi = torch.stack([torch.from_numpy(row) for row in results])
+        return summarize_stiffness(nsi, self.recorder.stage, blocks,
+                                   self.degrees)
+
+
+@HOOKS.register_module()
+class TNSMetricHook(Hook):
+    """Shows the model to every :class:`TNSMetric` that evaluates it."""
+
+    def before_val(self, runner) -> None:
+        _attach(runner.val_evaluator, runner.model)
+
+    def before_test(self, runner) -> None:
+        _attach(runner.test_evaluator, runner.model)
+
+    def after_val(self, runner) -> None:
+        _detach(runner.val_evaluator)
+
+    def after_test(self, runner) -> None:
+        _detach(runner.test_evaluator)
+
+
+def _metrics(evaluator) -> list:
+    return [m for m in evaluator.metrics if isinstance(m, TNSMetric)]
+
+
+def _attach(evaluator, model) -> None:
+    for metric in _metrics(evaluator):
+        metric.attach(model)
+
+
+def _detach(evaluator) -> None:
+    for metric in _metrics(evaluator):
+        metric.detach()

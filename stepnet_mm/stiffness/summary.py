@@ -1,0 +1,63 @@
+"""NSI of some samples -> the numbers that are logged."""
+import torch
+from torch import Tensor
+
+from .tns import stage_summary, stiffness_proportion, total_neural_stiffness
+
+#: A degree (M1, M2) at which the stiffness proportion is told by default:
+#: half as much again as the stage's mean, whatever the absolute value.
+DEGREES = ((0.5, 0.), )
+
+
+def summarize_stiffness(nsi: Tensor,
+                        stage: Tensor,
+                        blocks=(),
+                        degrees=DEGREES) -> dict:
+    """TNS, NSI and the stiffness proportion of some samples.
+
+    Args:
+        nsi (Tensor): (N, L), NSI of every measured block (Eq. 4).
+        stage (Tensor): (L,), the stage label of every column.
+        blocks (sequence[str]): names of the L blocks; left out, the means
+            by block are not told.
+        degrees (sequence[tuple]): pairs (M1, M2) for p̂ of §3.1.
+
+    Returns:
+        dict[str, float]: ``tns`` (Eq. 5); ``nsi_stage{s}_mean`` and
+        ``nsi_stage{s}_max``; ``proportion_{M1}_{M2}``; ``nsi/{block}``, the
+        block's mean; ``nonfinite``, the number of samples with an inf or NaN,
+        which are left out of all others. That number alone if no sample is
+        finite.
+    """
+    stages, mean, maximum, finite = stage_summary(nsi, stage)
+    lost = dict(nonfinite=int((~finite).sum()))
+    if not finite.any():
+        return lost
+    nsi = torch.as_tensor(nsi, dtype=torch.float64)[finite]
+    scalars = dict(tns=total_neural_stiffness(nsi, stage).mean().item())
+    for s, column, top in zip(stages.tolist(), mean[finite].T,
+                              maximum[finite].T):
+        scalars[f'nsi_stage{s}_mean'] = column.mean().item()
+        scalars[f'nsi_stage{s}_max'] = top.max().item()
+    for m1, m2 in degrees:
+        scalars[f'proportion_{m1:g}_{m2:g}'] = stiffness_proportion(
+            nsi, stage, [m1], [m2]).item()
+    for name, column in zip(blocks, nsi.T):
+        scalars[f'nsi/{name}'] = column.mean().item()
+    return {**scalars, **lost}
+
+
+def check_degrees(degrees, key: str) -> tuple:
+    """Pairs (M1, M2) of a config, as floats.
+
+    Raises:
+        ValueError: if it is no list of pairs of numbers >= 0.
+    """
+    try:
+        pairs = tuple((float(m1), float(m2)) for m1, m2 in degrees)
+    except (TypeError, ValueError):
+        pairs = ((-1., -1.), )
+    if any(min(pair) < 0 for pair in pairs):
+        raise ValueError(f'{key}: expected pairs (M1, M2) of numbers >= 0, '
+                         f'such as [(0.5, 0.)], got {degrees!r}')
+    return pairs

@@ -1,0 +1,214 @@
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from stepnet_mm.stiffness import (RecordHeader, append_rows, begin_record,
+                                  read_record)
+
+pytestmark = pytest.mark.core
+
+INF, NAN = math.inf, math.nan
+
+
+def header(samples=4, **changes):
+    fields = dict(
+        definition='residual',
+        blocks=['layer1.1', 'layer3.1', 'layer3.2'],
+        stage=[1, 3, 3],
+        position=[1, 1, 2],
+        samples=samples,
+        meta=dict(name='plain', seed=0, shape=(3, 32), date='Monday'),
+        stages=4)
+    return RecordHeader(**{**fields, **changes})
+
+
+def table(rows, start=0.):
+    return start + torch.rand(rows, 3)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / 'new' / 'plain.jsonl'
+
+
+@pytest.fixture
+def half(path):
+    """A record with the first two of four samples."""
+    begin_record(path, header())
+    append_rows(path, 0, table(1), table(1))
+    append_rows(path, 1, table(1), table(1))
+    return path
+
+
+def refused(path, match, wanted=None):
+    """Reading and going on both refuse, and the file stays as it is."""
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=match):
+        begin_record(path, wanted or header())
+    if wanted is None:
+        with pytest.raises(ValueError, match=match):
+            read_record(path, partial=True)
+    assert path.read_bytes() == before
+
+
+def test_float32_comes_back_bit_for_bit(path):
+    bits = torch.randint(0, 0x7f800000, (2000, 3), dtype=torch.int32)
+    nsi = bits.view(torch.float32)
+    nsi[:3, 0] = torch.tensor([0., 1e-45, torch.finfo(torch.float32).max])
+    assert begin_record(path, header(2000)) == 0
+    append_rows(path, 0, nsi[:7], -nsi[:7])
+    append_rows(path, 7, nsi[7:], -nsi[7:])
+    record = read_record(path)
+    assert record.nsi.dtype == record.step.dtype == torch.float64
+    assert torch.equal(record.nsi.float(), nsi)
+    assert torch.equal(record.step.float(), -nsi)
+
+
+def test_header_comes_back(path):
+    begin_record(path, header(0))
+    record = read_record(path)
+    assert record.header == header(
+        0, meta=dict(header().meta, shape=[3, 32]))
+    assert record.nsi.shape == record.step.shape == (0, 3)
+    assert record.stage.tolist() == [1, 3, 3]
+    assert record.name == 'plain'
+    assert replace(header(), stages=None).stages == 3
+
+
+def test_what_is_not_finite_is_null(path):
+    begin_record(path, header(1))
+    append_rows(path, 0, torch.tensor([[INF, NAN, 1.]]),
+                torch.tensor([[NAN, INF, .5]]))
+    line = path.read_text().splitlines()[1]
+    assert json.loads(line) == dict(
+        first=0, nsi=[[None, None, 1.]], step=[[None, None, .5]])
+    record = read_record(path)
+    assert record.nsi.tolist() == [[INF, INF, 1.]]
+    assert record.step.isnan().tolist() == [[True, True, False]]
+
+
+def test_no_rows_leave_the_file_as_it_is(half):
+    before = half.read_bytes()
+    append_rows(half, 2, table(0), table(0))
+    assert half.read_bytes() == before
+
+
+def test_an_unfinished_record(half):
+    with pytest.raises(ValueError, match='holds 2 of 4 samples.*again'):
+        read_record(half)
+    assert read_record(half, partial=True).nsi.shape == (2, 3)
+    assert begin_record(half, header()) == 2
+    append_rows(half, 2, table(2), table(2))
+    assert read_record(half).nsi.shape == (4, 3)
+    assert begin_record(half, header()) == 4
+
+
+@pytest.mark.parametrize('cut', [1, 20])
+def test_a_cut_last_line_is_dropped_and_measured_again(half, cut):
+    whole = half.read_bytes()
+    kept = read_record(half, partial=True).nsi[:1]
+    half.write_bytes(whole[:-cut])
+    assert torch.equal(read_record(half, partial=True).nsi, kept)
+    assert begin_record(half, header()) == 1
+    append_rows(half, 1, table(3, 5.), table(3))
+    record = read_record(half)
+    assert torch.equal(record.nsi[:1], kept)
+    assert (record.nsi[1:] >= 5).all()
+
+
+@pytest.mark.parametrize('length', [0, 1, 40, -1])
+def test_a_cut_header_is_written_again(path, length):
+    begin_record(path, header())
+    whole = path.read_bytes()
+    path.write_bytes(whole[:length])
+    with pytest.raises(ValueError, match='a stiffness record|0 of 4'):
+        read_record(path)
+    later = header(meta=dict(header().meta, date='Tuesday'))
+    assert begin_record(path, later) == 0
+    assert read_record(path, partial=True).header.meta['date'] == 'Tuesday'
+
+
+ROWS = [[1., 2., 3.]]
+
+
+@pytest.mark.parametrize('line', [
+    b'{"first": 0, "nsi": [[1.0, ',
+    b'\x93NUMPY\x01\x00\xff\xfe',
+    b'',
+    b'[]',
+    dict(first=0, nsi=ROWS),
+    dict(first=1, nsi=ROWS, step=ROWS),
+    dict(first=0, nsi=ROWS, step=2 * ROWS),
+    dict(first=0, nsi=[], step=[]),
+    dict(first=0, nsi=[[1., 2.]], step=[[1., 2.]]),
+    dict(first=0, nsi=[[1., 2., -.5]], step=ROWS),
+    dict(first=0, nsi=[[1., 2., NAN]], step=ROWS),
+    dict(first=0, nsi=[[1., 2., 'three']], step=ROWS),
+    dict(first=0, nsi=[[1., 2., [3.]]], step=ROWS),
+    dict(first=0, nsi=[[1, 2, 10**400]], step=ROWS),
+    dict(first=0, nsi=5 * ROWS, step=5 * ROWS),
+], ids=[
+    'cut', 'binary', 'empty', 'a list', 'no step', 'gap', 'unequal',
+    'no rows', 'width', 'negative', 'nan', 'word', 'nested', 'huge',
+    'too many'
+])  # yapf: disable
+def test_a_broken_line_is_named_and_nothing_is_overwritten(half, line):
+    lines = half.read_bytes().split(b'\n')
+    lines[1] = line if isinstance(line, bytes) else json.dumps(line).encode()
+    half.write_bytes(b'\n'.join(lines))
+    refused(half, 'plain.jsonl: line 2 is broken.* NSI >= 0 .*3 blocks')
+
+
+@pytest.mark.parametrize('text', [
+    b'hello\n', b'hello', b'\n', b'\x89PNG\r\n\x1a\n\x00\xff', b'{}\n',
+    b'[1]\n', b'"x"\n', b'{"format": "stepnet_mm stiffness record 0"}\n',
+    b'{"format": "stepnet_mm stiffness record 1"}\n'
+])
+def test_what_is_no_record_stays_as_it_is(tmp_path, text):
+    path = tmp_path / 'other.jsonl'
+    path.write_bytes(text)
+    refused(path, 'other.jsonl: expected a stiffness record')
+
+
+@pytest.mark.parametrize('changes', [
+    dict(samples=-1), dict(samples=1.5), dict(blocks='layer1'),
+    dict(stage=[0, 3, 3]), dict(stage=[1, 3]), dict(position=[1, 1, None]),
+    dict(stages=2), dict(blocks=[], stage=[], position=[])
+])  # yapf: disable
+def test_a_header_that_does_not_fit_itself(path, changes):
+    with pytest.raises(ValueError, match='expected a name, a stage'):
+        header(**changes)
+    begin_record(path, header())
+    fields = json.loads(path.read_text())
+    path.write_text(json.dumps({**fields, **changes}) + '\n')
+    refused(path, 'expected a stiffness record')
+
+
+@pytest.mark.parametrize('changes, match', [
+    (dict(samples=5), 'its samples is 4, expected 5'),
+    (dict(definition='output'), "its definition is 'residual', expected 'o"),
+    (dict(blocks=['a', 'b', 'c']), r"its blocks is \['layer1.1', .*--out"),
+    (dict(stages=3), 'its stages is 4, expected 3'),
+    (dict(meta=dict(name='plain', seed=1, shape=[3, 32])),
+     'its meta.seed is 0, expected 1'),
+    (dict(meta=dict(name='plain', seed=0)),
+     r'its meta.shape is \[3, 32\], expected None'),
+    (dict(meta=dict(header().meta, checkpoint='a.pth')),
+     "its meta.checkpoint is None, expected 'a.pth'"),
+])
+def test_the_record_of_another_measurement(half, changes, match):
+    refused(half, f'another measurement, {match}', header(**changes))
+
+
+def test_circumstances_may_change(half):
+    meta = dict(header().meta, date='Tuesday', versions=dict(torch='3'))
+    assert begin_record(half, header(meta=meta)) == 2
+    assert read_record(half, partial=True).header.meta['date'] == 'Monday'
+
+
+def test_no_file(path):
+    with pytest.raises(FileNotFoundError, match='plain.jsonl: .*measure_st'):
+        read_record(path)

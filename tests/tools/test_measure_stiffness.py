@@ -1,0 +1,127 @@
+import json
+
+import pytest
+import torch
+
+from stepnet_mm.stiffness import read_record
+
+pytestmark = pytest.mark.core
+pytest.importorskip('mmpretrain')
+TOOL = 'analysis/measure_stiffness'
+
+
+@pytest.fixture
+def deep(classifier):
+    """Two measured blocks in stages 2 and 3: TNS is not 0."""
+    text = classifier.read_text()
+    classifier.write_text(text.replace(
+        "type='StepResNet'", "type='StepResNet', depth=34, "
+        'zero_init_residual=False'))
+    return classifier
+
+
+def measure(tool, config, out, *arguments):
+    tool(TOOL, config, '--out', out, '--batch-size', 3, '--device', 'cpu',
+         *arguments)
+    return read_record(out)
+
+
+def test_the_start_of_a_network(tool, deep, tmp_path, capsys):
+    record = measure(tool, deep, tmp_path / 'a.jsonl', '--name', 'start')
+    assert record.nsi.shape == (8, 12) and record.nsi.isfinite().all()
+    # The published start of the adaptor is sigma(-1).
+    torch.testing.assert_close(
+        record.step[:, 0], torch.full((8, ), .2689).double(), atol=1e-4,
+        rtol=0)
+    header = record.header
+    assert record.name == 'start' and header.samples == 8
+    assert header.stages == 4 and header.definition == 'residual'
+    assert header.blocks[0] == 'backbone.layer1.1'
+    assert header.meta['checkpoint'] == 'none'
+    assert '8 of 8 samples' in header.meta['dataset']
+    said = capsys.readouterr().out
+    assert 'no (first)' in said and 'tns  ' in said
+
+
+def test_a_checkpoint_is_measured_and_named(tool, deep, tmp_path):
+    work_dir = tmp_path / 'work'
+    tool('train', deep, '--work-dir', work_dir)
+    checkpoint = work_dir / 'epoch_2.pth'
+    tool(TOOL, deep, checkpoint, '--device', 'cpu')
+    record = read_record(work_dir / 'epoch_2_stiffness.jsonl')
+    start = measure(tool, deep, tmp_path / 'start.jsonl')
+    assert not torch.equal(record.nsi, start.nsi)
+    assert record.header.meta['checkpoint'] == str(checkpoint)
+    assert len(record.header.meta['sha256']) == 12
+
+
+def test_a_cut_measurement_goes_on_bit_for_bit(tool, deep, tmp_path, capsys):
+    whole = measure(tool, deep, tmp_path / 'whole.jsonl')
+    text = (tmp_path / 'whole.jsonl').read_bytes()
+    cut = tmp_path / 'cut.jsonl'
+    cut.write_bytes(text[:text.index(b'\n', text.index(b'\n') + 1) + 40])
+    record = measure(tool, deep, cut)
+    assert torch.equal(record.nsi, whole.nsi)
+    assert cut.read_bytes() == text
+    done = measure(tool, deep, cut)
+    assert torch.equal(done.nsi, whole.nsi)
+
+
+def test_another_model_or_data_is_refused_and_nothing_overwritten(
+        tool, deep, tmp_path):
+    out = tmp_path / 'a.jsonl'
+    measure(tool, deep, out)
+    before = out.read_bytes()
+    for arguments, key in ((['--num-samples', 5], 'samples'),
+                           (['--blocks', r'backbone\.layer3\.\d'], 'blocks'),
+                           (['--definition', 'output'], 'definition')):
+        with pytest.raises(ValueError, match=f'another.*{key}'):
+            measure(tool, deep, out, *arguments)
+        assert out.read_bytes() == before
+
+
+def test_samples_are_spread(tool, deep, tmp_path):
+    whole = measure(tool, deep, tmp_path / 'whole.jsonl')
+    some = measure(tool, deep, tmp_path / 'some.jsonl', '--num-samples', 4)
+    torch.testing.assert_close(some.nsi, whole.nsi[::2], rtol=1e-5, atol=0)
+
+
+def test_list_measures_nothing(tool, deep, tmp_path, capsys):
+    tool(TOOL, deep, '--list', '--work-dir', tmp_path / 'work')
+    assert 'backbone.layer4.2' in capsys.readouterr().out
+    assert not list(tmp_path.rglob('*.jsonl'))
+
+
+def test_a_detector(tool, detector, tmp_path):
+    config, data = detector
+    record = measure(tool, config, tmp_path / 'a.jsonl', '--data-root', data,
+                     '--num-samples', 2)
+    assert record.nsi.shape == (2, 4)
+    assert record.header.blocks[0] == 'backbone.layer1.1'
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (['--split', 'test', '--cfg-options', 'test_dataloader=None'],
+     'expected a test_dataloader'),
+    (['--num-samples', 0], 'num_samples'),
+    (['--blocks', 'head.*'], 'first blocks|no residual|nothing'),
+    (['--blocks', 'body.*'], 'matches no module')])  # yapf: disable
+def test_bad_input(tool, deep, tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        measure(tool, deep, tmp_path / 'a.jsonl', *arguments)
+    assert not (tmp_path / 'a.jsonl').exists()
+
+
+def test_weights_of_another_network_are_refused(tool, deep, tmp_path):
+    path = tmp_path / 'other.pth'
+    torch.save(dict(state_dict={'backbone.x': torch.zeros(1)}), path)
+    with pytest.raises(RuntimeError, match='backbone.x'):
+        tool(TOOL, deep, path, '--device', 'cpu')
+    assert not list(tmp_path.glob('*.jsonl'))
+
+
+def test_a_record_is_lines_of_json(tool, deep, tmp_path):
+    measure(tool, deep, tmp_path / 'a.jsonl')
+    lines = (tmp_path / 'a.jsonl').read_text().splitlines()
+    assert [json.loads(line).get('first') for line in lines] == [
+        None, 0, 3, 6]

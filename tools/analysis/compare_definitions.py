@@ -1,0 +1,132 @@
+#!/usr/bin/env python
+"""TNS by this package's definition, and by others that are possible.
+
+python tools/analysis/compare_definitions.py CONFIG CHECKPOINT
+
+Runs some images of the config's own data through a ResNet of the libraries'
+families, keeps what its blocks show, and changes one choice at a time. What
+each means, and why this package takes the first: docs/stiffness.md.
+"""
+import torch
+from mmengine.registry import init_default_scope
+
+from stepnet_mm.engine.entry import (build_loader, build_model, config_from,
+                                     make_config_parser)
+from stepnet_mm.engine.probe import run_features, spread, subset_loader
+from stepnet_mm.recording import find_residual_blocks
+from stepnet_mm.stiffness import (neural_stiffness_index, norm_ratio,
+                                  sample_norm, total_neural_stiffness)
+
+
+def parse_args():
+    parser = make_config_parser(__doc__)
+    parser.add_argument('checkpoint', nargs='?', help='weights')
+    parser.add_argument('--num-samples', type=int, default=128)
+    return parser.parse_args()
+
+
+class Shown:
+    """x_t, f, f ⊗ Δt and the output of a block, of all samples."""
+
+    def __init__(self, block):
+        self.block = block
+        self.kept = {key: [] for key in ('x', 'f', 'scaled', 'out')}
+        block.module.register_forward_hook(self._block)
+        if block.identity is not None:
+            block.identity.register_forward_hook(self._keep_output('x'))
+        if block.step is None:
+            block.residual.register_forward_hook(self._keep_output('f'))
+            self.kept['scaled'] = self.kept['f']
+        else:
+            block.step.module.register_forward_hook(self._gate)
+
+    def _block(self, module, args, output):
+        self.kept['out'].append(output.clone())
+        if self.block.identity is None:
+            self.kept['x'].append(args[0].clone())
+
+    def _gate(self, module, args, output):
+        self.kept['f'].append(args[-1].clone())
+        self.kept['scaled'].append(output.clone())
+
+    def _keep_output(self, key):
+        return lambda module, args, output: self.kept[key].append(
+            output.clone())
+
+    def __getattr__(self, key):
+        return torch.cat(self.kept[key])
+
+
+def residual_nsi(s):
+    return norm_ratio(sample_norm(s.f), sample_norm(s.x))
+
+
+def mean_norm(x):
+    """Root mean square of each sample."""
+    return sample_norm(x) / x[0].numel()**.5
+
+
+#: One choice changed -> NSI of a block, (N,).
+CHOICES = {
+    'f over x_t (this package)':
+    residual_nsi,
+    'x_{t+1} is the block output, after the activation':
+    lambda s: neural_stiffness_index(s.x, s.out),
+    'not divided by Δt: f ⊗ Δt over x_t':
+    lambda s: norm_ratio(sample_norm(s.scaled), sample_norm(s.x)),
+    'norms as means over the elements, not sums':
+    lambda s: norm_ratio(mean_norm(s.f), mean_norm(s.x)),
+    'one norm for the whole batch':
+    lambda s: norm_ratio(s.f.norm(), s.x.norm()).expand(len(s.f)),
+}
+
+
+def tns(shown, nsi, stage=None):
+    """Mean TNS of blocks, by their stages or one label for all."""
+    table = torch.stack([nsi(s) for s in shown], 1)
+    labels = torch.tensor([s.block.stage for s in shown])
+    labels = labels if stage is None else torch.full_like(labels, stage)
+    return total_neural_stiffness(table, labels).mean().item()
+
+
+def compare(blocks, run):
+    """Description -> TNS.
+
+    Raises:
+        ValueError: if f of a block cannot be seen.
+    """
+    hidden = [b.name for b in blocks if b.residual is None and b.step is None]
+    if hidden:
+        raise ValueError('expected blocks of the ResNet families, whose f '
+                         f'can be seen beside their output, got {hidden}')
+    everything = [Shown(block) for block in blocks]
+    run()
+    shown = [s for s in everything if s.block.position]
+    found = {text: tns(shown, nsi) for text, nsi in CHOICES.items()}
+    found['μ over all blocks, not by stage'] = tns(shown, residual_nsi, 1)
+    found["each stage's first block counts too"] = tns(everything,
+                                                       residual_nsi)
+    return found
+
+
+@torch.no_grad()
+def main():
+    args = parse_args()
+    cfg = config_from(args)
+    init_default_scope(cfg.get('default_scope', 'mmengine'))
+    model = build_model(cfg, args.checkpoint, 'cpu')
+    loader = build_loader(cfg, 'val', not args.skip_data_check)
+    indices = spread(len(loader.dataset), args.num_samples)
+
+    def run():
+        for batch in subset_loader(loader, indices):
+            run_features(model, batch)
+
+    found = compare(find_residual_blocks(model), run)
+    print(f'| definition | TNS, {len(indices)} samples |\n|---|---|')
+    for text, value in found.items():
+        print(f'| {text} | {value:.4f} |')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,143 @@
+#!/usr/bin/env python
+"""Measure NSI and TNS of a network on the data of its own config.
+
+python tools/analysis/measure_stiffness.py CONFIG CHECKPOINT --num-samples 512
+
+Without a checkpoint the network is measured at its start, as training would
+begin. NSI of every sample and block goes into a record, one JSON line a
+batch; a measurement that was cut goes on from there when the same command is
+run again. Records are read by plot_stiffness.py, select_blocks.py,
+correlate.py and make_report.py.
+"""
+import hashlib
+import platform
+from datetime import date
+from pathlib import Path
+
+import torch
+from mmengine.registry import init_default_scope
+from mmengine.utils import ProgressBar
+
+import stepnet_mm
+from stepnet_mm.engine import config as C
+from stepnet_mm.engine.entry import (build_loader, build_model, config_from,
+                                     make_config_parser)
+from stepnet_mm.engine.probe import (kept_state, run_features, spread,
+                                     subset_loader)
+from stepnet_mm.recording import TrajectoryRecorder, list_blocks
+from stepnet_mm.stiffness import (RecordHeader, append_rows, begin_record,
+                                  read_record, summarize_stiffness)
+
+
+def parse_args():
+    parser = make_config_parser(__doc__)
+    parser.add_argument('checkpoint', nargs='?', help='weights')
+    parser.add_argument(
+        '--out', type=Path, help='the record (default: beside the checkpoint, '
+        '<checkpoint>_stiffness.jsonl; without one in the work dir)')
+    parser.add_argument('--name', help="in figures (default: the config's)")
+    parser.add_argument(
+        '--split', choices=['val', 'test'], default='val', help='of the data')
+    parser.add_argument(
+        '--num-samples',
+        type=int,
+        help='spread over the dataset (default: all)')
+    parser.add_argument('--batch-size', type=int, help="default: the config's")
+    parser.add_argument(
+        '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
+    parser.add_argument('--blocks', help='regular expression for their names')
+    parser.add_argument('--definition', choices=['residual', 'output'])
+    parser.add_argument(
+        '--list', action='store_true', help='list the blocks, and stop')
+    return parser.parse_args()
+
+
+def digest(path):
+    """The first 12 digits of a file's SHA-256."""
+    sha = hashlib.sha256()
+    with open(path, 'rb') as file:
+        while block := file.read(2**20):
+            sha.update(block)
+    return sha.hexdigest()[:12]
+
+
+def make_header(cfg, args, recorder, loader, indices):
+    """What is measured, on what."""
+    dataset = loader.dataset
+    checkpoint = args.checkpoint or 'none'
+    meta = dict(
+        name=args.name or Path(args.config).stem,
+        config=args.config,
+        options=dict(args.cfg_options or {}),
+        checkpoint=checkpoint,
+        sha256=digest(checkpoint) if Path(checkpoint).is_file() else None,
+        dataset=f'{type(dataset).__name__}, {args.split} split, '
+        f'{len(indices)} of {len(dataset)} samples',
+        image_scale=args.image_scale,
+        batch_size=loader.batch_size,
+        date=date.today().isoformat(),
+        versions=f'stepnet_mm {stepnet_mm.__version__}, torch '
+        f'{torch.__version__}, Python {platform.python_version()}',
+        machine=torch.cuda.get_device_name() if args.device.startswith('cuda')
+        else f'CPU, {torch.get_num_threads()} threads')
+    return RecordHeader(
+        definition=recorder.definition,
+        blocks=recorder.blocks,
+        stage=recorder.stage.tolist(),
+        position=recorder.position.tolist(),
+        samples=len(indices),
+        stages=max(block.stage for block in recorder.found),
+        meta=meta)
+
+
+def record_path(cfg, args):
+    if args.out:
+        return args.out
+    if args.checkpoint and Path(args.checkpoint).exists():
+        path = Path(args.checkpoint)
+        return path.with_name(f'{path.stem}_stiffness.jsonl')
+    return Path(cfg.work_dir) / 'start_stiffness.jsonl'
+
+
+@torch.no_grad()
+def measure(model, recorder, loader, indices, path, done):
+    """Add the samples that a record still lacks, batch by batch."""
+    bar = ProgressBar(len(indices), start=False)
+    bar.completed = done
+    bar.start()
+    with kept_state(model), recorder:
+        for batch in subset_loader(loader, indices[done:]):
+            run_features(model, batch)
+            nsi, step = recorder.nsi, recorder.step
+            recorder.clear()
+            append_rows(path, done, nsi, step)
+            done += len(nsi)
+            bar.update(len(nsi))
+    print()
+
+
+def main():
+    args = parse_args()
+    cfg = config_from(args)
+    C.check_weights(cfg)
+    init_default_scope(cfg.get('default_scope', 'mmengine'))
+    model = build_model(cfg, args.checkpoint, args.device)
+    recorder = TrajectoryRecorder(model, args.blocks, args.definition)
+    print(list_blocks(recorder.found))
+    if args.list:
+        return
+    loader = build_loader(cfg, args.split, not args.skip_data_check,
+                          args.batch_size)
+    indices = spread(len(loader.dataset), args.num_samples)
+    path = record_path(cfg, args)
+    done = begin_record(path,
+                        make_header(cfg, args, recorder, loader, indices))
+    measure(model, recorder, loader, indices, path, done)
+    record = read_record(path)
+    for key, value in summarize_stiffness(record.nsi, record.stage).items():
+        print(f'{key:24} {value:.6g}')
+    print(f'record: {path}')
+
+
+if __name__ == '__main__':
+    main()
