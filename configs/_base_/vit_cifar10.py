@@ -1,4 +1,4 @@
 _base_ = [
     './vit.py', './cifar10.py', './vit_schedule.py',
-    './classification_runtime.py'
+    './classification_runtime.py', './tns.py'
 ]

@@ -8,6 +8,7 @@ from mmengine.registry import HOOKS
 from ..recording import TrajectoryRecorder, unwrap
 from ..stiffness import (DEGREES, RecordHeader, StiffnessRecord,
                          check_degrees, summarize_stiffness)
+from ..visualization import as_image, curve_figure, depth_figure
 from .probe import Probe
 
 
@@ -161,7 +162,6 @@ class TNSHook(Hook):
     def _draw(self, runner, recorder, nsi, history) -> None:
         if not nsi.isfinite().all(1).any():
             return
-        from ..visualization import as_image, curve_figure, depth_figure
         step = history[-1]['step']
         record = StiffnessRecord(
             RecordHeader(
@@ -174,8 +174,10 @@ class TNSHook(Hook):
             torch.full_like(nsi, torch.nan).double())
         for name, figure in (('nsi', depth_figure([record])),
                              ('curve', curve_figure(history))):
+            # The local back end writes no file into a folder that is not
+            # there, so no slash in the name.
             runner.visualizer.add_image(
-                f'{self.name}/{name}', as_image(figure), step=step)
+                f'{self.name}_{name}', as_image(figure), step=step)
 
     def _check_names(self, runner) -> None:
         names = [hook.name for hook in runner.hooks if type(hook) is type(self)]

@@ -25,13 +25,14 @@ class TNSMetric(BaseMetric):
             proportion (§3.1).
         by_block (bool): whether the mean NSI of each block is told too.
         collect_device (str): as in every metric.
-        prefix (str, optional): as in every metric; ``'stiffness'``.
+        prefix (str, optional): as in every metric; ``'stiffness_eval'``.
 
     Raises:
         ValueError: on wrong degrees; when it is used without its hook; if
             the model does not run each sample once.
     """
-    default_prefix = 'stiffness'
+    # Not TNSHook's own: its curve is over iterations, this one over epochs.
+    default_prefix = 'stiffness_eval'
 
     def __init__(self,
                  blocks: str = None,

@@ -3,15 +3,17 @@ from .nsi import neural_stiffness_index, norm_ratio, sample_norm
 from .ode import stiffness_aware_index, stiffness_index
 from .record import (RecordHeader, StiffnessRecord, append_rows, begin_record,
                      read_record)
-from .summary import DEGREES, check_degrees, summarize_stiffness
-from .tns import (block_stiffness, stage_summary, stiffness_proportion,
-                  stiffness_survival, total_neural_stiffness)
+from .summary import (DEGREES, check_degrees, summarize_blocks,
+                      summarize_stiffness)
+from .tns import (block_stiffness, stage_summary, stiff_blocks,
+                  stiffness_proportion, stiffness_survival,
+                  total_neural_stiffness)
 
 __all__ = [
     'DEGREES', 'RecordHeader', 'StiffnessRecord', 'append_rows',
     'begin_record', 'block_stiffness', 'check_degrees',
     'neural_stiffness_index', 'norm_ratio', 'read_record', 'sample_norm',
-    'stage_summary', 'stiffness_aware_index', 'stiffness_index',
-    'stiffness_proportion', 'stiffness_survival', 'summarize_stiffness',
-    'total_neural_stiffness'
+    'stage_summary', 'stiff_blocks', 'stiffness_aware_index',
+    'stiffness_index', 'stiffness_proportion', 'stiffness_survival',
+    'summarize_blocks', 'summarize_stiffness', 'total_neural_stiffness'
 ]

@@ -2,7 +2,9 @@
 import torch
 from torch import Tensor
 
-from .tns import stage_summary, stiffness_proportion, total_neural_stiffness
+from .record import StiffnessRecord
+from .tns import (block_stiffness, stage_summary, stiff_blocks,
+                  stiffness_proportion, total_neural_stiffness)
 
 #: A degree (M1, M2) at which the stiffness proportion is told by default:
 #: half as much again as the stage's mean, whatever the absolute value.
@@ -45,6 +47,32 @@ def summarize_stiffness(nsi: Tensor,
     for name, column in zip(blocks, nsi.T):
         scalars[f'nsi/{name}'] = column.mean().item()
     return {**scalars, **lost}
+
+
+def summarize_blocks(record: StiffnessRecord,
+                     degree: tuple = DEGREES[0]) -> list:
+    """What each measured block does, over the samples that are finite.
+
+    Args:
+        record (StiffnessRecord): at least one sample is finite.
+        degree (tuple[float, float]): (M1, M2) of ``stiff``.
+
+    Returns:
+        list[dict]: ``block``, ``stage`` and ``position``; ``mean``, the mean
+        NSI; ``area``, the mean of ``block_stiffness``; ``stiff``, the share
+        of samples in which NSI >= max(mu_s (1 + M1), M2); ``step``, the mean
+        Δt, NaN without a known gate.
+    """
+    header, stage = record.header, record.stage
+    finite = torch.isfinite(record.nsi).all(1)
+    nsi, step = record.nsi[finite], record.step[finite]
+    columns = zip(header.blocks, header.stage, header.position,
+                  nsi.mean(0).tolist(),
+                  block_stiffness(nsi, stage).mean(0).tolist(),
+                  stiff_blocks(nsi, stage, *degree).double().mean(0).tolist(),
+                  step.nanmean(0).tolist())
+    keys = ('block', 'stage', 'position', 'mean', 'area', 'stiff', 'step')
+    return [dict(zip(keys, row)) for row in columns]
 
 
 def check_degrees(degrees, key: str) -> tuple:

@@ -7,8 +7,8 @@ One sample has stiffness of degree (M1, M2) when some block t of some stage s
 has NSI_t >= max(mu_s (1 + M1), M2), i.e. when (M1, M2) lies in the union of
 the rectangles [0, a_s] x [0, b_s] with b_s = max_t NSI_t and
 a_s = b_s / mu_s - 1. The double integral of Eq. 5 is the mean area of that
-union, a sum of S terms; a grid of thresholds (200 x 200 costs a hundred times
-more and is off by its spacing) was rejected.
+union, a sum of S terms; a grid of thresholds, which costs more and is off by
+its spacing, was rejected.
 """
 from typing import NamedTuple
 
@@ -138,13 +138,39 @@ def stiffness_proportion(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
     stages, mean, _, finite = stage_summary(nsi, stage)
     nsi = _some(nsi[finite])
     block_mean = mean[finite][:, torch.searchsorted(stages, stage)]
-    rows = []
-    for m in _thresholds('m1', m1, nsi):
-        reached = torch.where(nsi >= block_mean * (1 + m), nsi, -1.)
-        rows.append(
-            torch.stack([(reached >= b).double().mean()
-                         for b in _thresholds('m2', m2, nsi)]))
+    rows = [
+        torch.stack([
+            _is_stiff(nsi, block_mean, a, b).double().mean()
+            for b in _thresholds('m2', m2, nsi)
+        ]) for a in _thresholds('m1', m1, nsi)
+    ]
     return torch.stack(rows)
+
+
+def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
+    """Which blocks are stiff to a degree: NSI_t >= max(mu_s (1 + M1), M2).
+
+    Args:
+        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
+        stage (Tensor): shape (L,), the stage label of every column.
+        m1 (float): relative threshold >= 0.
+        m2 (float): absolute threshold >= 0.
+
+    Returns:
+        Tensor: shape (N, L), bool; False in the whole row of a sample with
+        an inf or NaN.
+
+    Raises:
+        ValueError: on wrong shapes, no column, or a negative NSI.
+    """
+    nsi, stage = _checked(nsi, stage)
+    stages, mean, _, finite = stage_summary(nsi, stage)
+    block_mean = mean[:, torch.searchsorted(stages, stage)]
+    return _is_stiff(nsi, block_mean, m1, m2) & finite[:, None]
+
+
+def _is_stiff(nsi: Tensor, block_mean: Tensor, m1, m2) -> Tensor:
+    return (nsi >= block_mean * (1 + m1)) & (nsi >= m2)
 
 
 def _excess(maximum: Tensor, mean: Tensor) -> Tensor:

@@ -289,7 +289,7 @@ def test_figures_go_to_the_visualizer(tmp_path):
     folder, = tmp_path.glob('*/vis_data')
     events = EventAccumulator(str(folder)).Reload()
     assert set(events.Tags()['images']) == {
-        'stiffness/nsi', 'stiffness/curve'}
+        'stiffness_nsi', 'stiffness_curve'}
 
 
 def test_no_figure_at_interval_zero(tmp_path):

@@ -51,8 +51,8 @@ def test_it_measures_the_evaluated_samples(tmp_path, loop):
     expected = summarize_stiffness(
         recorder.nsi, recorder.stage,
         recorder.blocks if loop == 'val' else ())
-    assert metrics == {f'stiffness/{k}': v for k, v in expected.items()}
-    assert metrics['stiffness/tns'] > 0
+    assert metrics == {f'stiffness_eval/{k}': v for k, v in expected.items()}
+    assert metrics['stiffness_eval/tns'] > 0
     assert hook_count(runner.model) == 0
 
 
@@ -63,8 +63,8 @@ def test_it_is_logged_beside_the_other_metrics(tmp_path):
         train_cfg=dict(by_epoch=False, max_iters=5, val_interval=5)).train()
     path, = tmp_path.glob('*/vis_data/scalars.json')
     row = json.loads(path.read_text().splitlines()[-1])
-    assert row['here/tns'] > 0 and row['stiffness/tns'] > 0
-    assert row['here/tns'] != row['stiffness/tns']
+    assert row['here/tns'] > 0 and row['stiffness_eval/tns'] > 0
+    assert row['here/tns'] != row['stiffness_eval/tns']
 
 
 def test_without_its_hook_it_says_which_one(tmp_path):

@@ -3,7 +3,9 @@ import math
 import pytest
 import torch
 
-from stepnet_mm.stiffness import (check_degrees, stiffness_proportion,
+from stepnet_mm.stiffness import (RecordHeader, StiffnessRecord,
+                                  check_degrees, stiff_blocks,
+                                  stiffness_proportion, summarize_blocks,
                                   summarize_stiffness,
                                   total_neural_stiffness)
 
@@ -57,3 +59,35 @@ def test_check_degrees_gives_floats():
 def test_wrong_degrees(wrong):
     with pytest.raises(ValueError, match='key: expected pairs'):
         check_degrees(wrong, 'key')
+
+
+def gated_record():
+    """Six samples, the first not finite; the last block has no gate."""
+    nsi, step = torch.rand(6, 3, dtype=torch.float64), torch.rand(6, 3)
+    nsi[0, 1], step[:, 2] = math.inf, math.nan
+    header = RecordHeader('residual', ['a', 'b', 'c'], STAGE.tolist(),
+                          [1, 2, 1], 6)
+    return StiffnessRecord(header, nsi, step.double())
+
+
+def test_summarize_blocks():
+    record = gated_record()
+    rows = summarize_blocks(record, (.5, .6))
+    nsi = record.nsi[1:]
+    means = torch.stack([nsi[:, STAGE == s].mean(1) for s in STAGE], 1)
+    for i, row in enumerate(rows):
+        bar = torch.maximum(means[:, i] * 1.5, torch.tensor(.6))
+        assert row['stiff'] == (nsi[:, i] >= bar).double().mean()
+        area = (nsi[:, i] / means[:, i] - 1).clamp(min=0) * nsi[:, i]
+        assert row['area'] == pytest.approx(area.mean().item())
+        assert row['mean'] == pytest.approx(nsi[:, i].mean().item())
+    assert rows[0]['step'] == pytest.approx(record.step[1:, 0].mean().item())
+    assert math.isnan(rows[2]['step'])
+    assert (rows[1]['block'], rows[1]['stage'], rows[1]['position']) == (
+        'b', 1, 2)
+
+
+def test_stiff_blocks_leaves_out_what_is_not_finite():
+    stiff = stiff_blocks(gated_record().nsi, STAGE, 0., 0.)
+    assert stiff.shape == (6, 3) and not stiff[0].any()
+    assert stiff[1:].any(1).all()

@@ -234,53 +234,6 @@ def test_shape_of_the_tables():
         assert table.shape == (5, 2)
 
 
-def trajectory(blocks, samples):
-    """States of one stage, their NSI and steps, all of them random."""
-    spread = torch.rand(samples, 1, dtype=torch.float64) * 3
-    states = [torch.randn(samples, 6, dtype=torch.float64).exp()]
-    nsi, steps = [], []
-    for _ in range(blocks):
-        step = .1 + torch.rand(samples, dtype=torch.float64)
-        jump = torch.randn(samples, 6, dtype=torch.float64)
-        f = jump * (spread * torch.randn_like(spread)).exp()
-        states.append(states[-1] + step[:, None] * f)
-        nsi.append(neural_stiffness_index(*states[-2:], step))
-        steps.append(step)
-    norms = torch.stack([x.norm(dim=1) for x in states], 1)
-    return torch.stack(nsi, 1), norms, torch.stack(steps, 1)
-
-
-def corrected_bound(longest_stage, step, k1, k2):
-    return (longest_stage - 1) * (1 + k2 / k1) / step
-
-
-@pytest.mark.parametrize('seed', range(5))
-def test_corrected_bound_of_theorem_1(seed):
-    torch.manual_seed(seed)
-    sizes = torch.randint(1, 12, (4, )).tolist()
-    nsi, norms, steps = (
-        torch.cat(parts, 1)
-        for parts in zip(*(trajectory(size, 200) for size in sizes)))
-    stage = torch.arange(4).repeat_interleave(torch.tensor(sizes))
-    bound = corrected_bound(
-        max(sizes), steps.amin(1), norms.amin(1), norms.amax(1))
-    tns = total_neural_stiffness(nsi, stage)
-    assert (tns > 0).all()
-    assert (tns <= bound).all()
-
-
-def test_printed_bound_of_theorem_1_does_not_hold():
-    still, jump = torch.ones(17, 1).double(), -(1 + math.sqrt(2))
-    states = torch.cat([still, still[:1] * jump])
-    nsi = neural_stiffness_index(states[:-1], states[1:])[None]
-    k1, k2, step = 1., 1 + math.sqrt(2), 1.
-    eq_21 = max(k2 * (k1 + k2) / (k1 * abs(k1 - k2)) - 1, 1 + k2 / k1)
-    tns = total_neural_stiffness(nsi, [1] * 17).item()
-    assert tns == pytest.approx(54.6, abs=.05)
-    assert eq_21**2 == pytest.approx(23.3, abs=.05)
-    assert tns == pytest.approx(corrected_bound(17, step, k1, k2))
-
-
 EVERY = [
     total_neural_stiffness, stage_summary,
     lambda nsi, stage: stiffness_survival(nsi, stage, [0.], [0.]),

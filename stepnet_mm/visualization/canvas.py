@@ -1,0 +1,140 @@
+"""What the figures of stiffness records share.
+
+matplotlib is imported inside functions, so that this package stays cheap to
+import, and pyplot nowhere, so that no figure stays open.
+"""
+import math
+from collections import Counter
+from pathlib import Path
+from textwrap import fill
+
+import numpy as np
+import torch
+
+from ..stiffness import StiffnessRecord, total_neural_stiffness
+
+#: Okabe and Ito's colours, which colour-blind readers tell apart; their
+#: yellow is too pale for lines on white.
+COLORS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9',
+          '#000000')
+STYLES = ('-', '--', ':', '-.')
+
+
+def check_records(records: list) -> None:
+    """Refuse records that one figure or report cannot show.
+
+    Args:
+        records (list[StiffnessRecord]): what is to be shown together.
+
+    Raises:
+        ValueError: without records, with records of different definitions,
+            or with one that has no finite sample.
+    """
+    if not records:
+        raise ValueError('expected at least one stiffness record, got none')
+    definitions = {r.header.definition: r.name for r in records}
+    if len(definitions) > 1:
+        raise ValueError('expected records of one definition of NSI, got '
+                         f'(with a record of each): {definitions}; measure '
+                         'all with one --definition')
+    for record in records:
+        if not len(finite_nsi(record)):
+            raise ValueError(
+                f'{record.name}: none of its {len(record.nsi)} samples has a '
+                'finite NSI everywhere, so there is nothing to show')
+
+
+def finite_nsi(record: StiffnessRecord) -> np.ndarray:
+    """NSI of the n samples without inf or NaN, (n, L)."""
+    return record.nsi[torch.isfinite(record.nsi).all(1)].numpy()
+
+
+def finite_tns(record: StiffnessRecord) -> np.ndarray:
+    """TNS of the n samples without inf or NaN, (n,)."""
+    tns = total_neural_stiffness(record.nsi, record.stage)
+    return tns[tns.isfinite()].numpy()
+
+
+def labels(records: list) -> list:
+    """The records' names; those that several have get a number too."""
+    names = [record.name for record in records]
+    total, sofar, found = Counter(names), Counter(), []
+    for name in names:
+        sofar[name] += 1
+        several = total[name] > 1
+        found.append(f'{name} ({sofar[name]})' if several else name)
+    return found
+
+
+def lost_note(records: list) -> str:
+    """A line about the samples that are left out; empty if none is."""
+    parts = []
+    for label, record in zip(labels(records), records):
+        lost = len(record.nsi) - len(finite_nsi(record))
+        if lost:
+            name = f'{label}: ' if len(records) > 1 else ''
+            parts.append(f'{name}{lost} of {len(record.nsi)}')
+    text = fill(f'not finite, left out: {", ".join(parts)}', 60)
+    return f'\n{text}' if parts else ''
+
+
+def look(index: int) -> dict:
+    """Colour and line style of the model with this index."""
+    round_, color = divmod(index, len(COLORS))
+    return dict(color=COLORS[color], linestyle=STYLES[round_ % len(STYLES)])
+
+
+def new_figure(width: float, height: float):
+    """An empty matplotlib Figure; sizes in inches."""
+    from matplotlib.figure import Figure
+    return Figure(figsize=(width, height), layout='constrained')
+
+
+def panel_grid(count: int, width: float, height: float, **options) -> tuple:
+    """A figure of equal panels, at most four side by side.
+
+    Args:
+        count (int): how many panels.
+        width, height (float): of each, in inches.
+        options (dict): of ``Figure.add_subplot``.
+
+    Returns:
+        tuple: the Figure and the list of its axes.
+    """
+    rows = math.ceil(count / 4)
+    columns = math.ceil(count / rows)
+    figure = new_figure(columns * width, rows * height)
+    return figure, [
+        figure.add_subplot(rows, columns, i, **options)
+        for i in range(1, count + 1)
+    ]
+
+
+def name_lines(figure, names: list) -> None:
+    """A legend below all panels: the look of each model."""
+    from matplotlib.lines import Line2D
+    lines = [Line2D([], [], label=n, **look(i)) for i, n in enumerate(names)]
+    room = figure.get_figwidth() / (.09 * max(map(len, names)) + .6)
+    figure.legend(
+        handles=lines,
+        loc='outside lower center',
+        ncols=max(1, min(len(names), int(room))),
+        frameon=False)
+
+
+def as_image(figure) -> np.ndarray:
+    """A figure as (H, W, 3) RGB, uint8."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def save_figure(figure, path, dpi: int = 150) -> None:
+    """Write a figure, in the format of the suffix; folders are made.
+
+    Raises:
+        ValueError: if matplotlib does not know the format.
+    """
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=dpi)

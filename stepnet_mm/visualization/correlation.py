@@ -1,0 +1,37 @@
+"""TNS against the performance of many runs (Fig. 7)."""
+import re
+
+
+def method_of(name: str) -> str:
+    """The name of a run without its ``_seedN``."""
+    return re.sub(r'_seed\d+$', '', name)
+
+
+def plot_correlation(runs: list, metric: str, title: str = None):
+    """Scatter of the metric over TNS, one colour a method.
+
+    Args:
+        runs (list[dict]): ``name``, ``tns`` and ``metric`` of each run.
+        metric (str): what the metric is called.
+        title (str, optional): heading.
+
+    Returns:
+        matplotlib.figure.Figure: to save or to show.
+    """
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+    figure = Figure(figsize=(7, 5), layout='constrained')
+    axes = figure.subplots()
+    colors = colormaps['tab20'].colors
+    methods = list(dict.fromkeys(method_of(run['name']) for run in runs))
+    for i, method in enumerate(methods):
+        own = [run for run in runs if method_of(run['name']) == method]
+        axes.scatter([run['tns'] for run in own],
+                     [run['metric'] for run in own],
+                     color=colors[2 * i % 20 + i // 10 % 2],
+                     marker='os^D'[i // 20 % 4],
+                     label=method)
+    axes.set(xlabel='TNS (Eq. 5)', ylabel=metric, title=title)
+    axes.grid(alpha=.3)
+    axes.legend(fontsize='small', ncols=1 + len(methods) // 16)
+    return figure

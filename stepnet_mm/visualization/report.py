@@ -1,0 +1,231 @@
+"""One self-contained HTML page about the stiffness of a run."""
+import base64
+import io
+from html import escape
+from string import Template
+
+from ..stiffness import (StiffnessRecord, stage_summary,
+                         stiffness_proportion, stiffness_survival,
+                         summarize_blocks)
+from .canvas import check_records, finite_tns
+from .step_figures import has_steps, step_figure
+from .stiffness_figures import (depth_figure, proportion_figure,
+                                survival_figure)
+from .training_curve import curve_figure
+
+PAGE = Template('''<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c2430;
+  background: #fff; max-width: 1040px; margin: 0 auto; padding: 1rem; }
+h1 { font-size: 1.6rem; line-height: 1.2; overflow-wrap: anywhere; }
+h2 { font-size: 1.2rem; margin-top: 2.2rem; padding-bottom: .2rem;
+  border-bottom: 1px solid #cfd6df; }
+p, figcaption { max-width: 72ch; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .85rem; }
+th, td { padding: .25rem .7rem; border-bottom: 1px solid #e3e7ed;
+  text-align: left; vertical-align: top; }
+thead th { background: #f2f5f8; }
+.numbers th { white-space: nowrap; }
+.numbers th + th { text-align: right; }
+td.number { text-align: right; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }
+.about td { overflow-wrap: anywhere; min-width: 8rem; }
+figure { margin: 1rem 0; }
+img { max-width: 100%; height: auto; }
+figcaption { font-size: .85rem; color: #4b5766; }
+@media print { body { max-width: none; padding: 0; font-size: 11px; }
+  .table { overflow: visible; } figure, tr { break-inside: avoid; } }
+</style>
+</head>
+<body>
+<h1>$title</h1>
+$sections
+</body>
+</html>
+''')
+NUMBERS = (
+    'TNS (Eq. 5) is the mean over samples of the area of all thresholds '
+    '(M1, M2) to which a sample is stiff. δ is the share of samples that are '
+    'stiff to the degree in brackets, p̂ the mean share of blocks that make '
+    'them so. Samples with an inf or NaN are left out of every number.')
+STAGES = (
+    'NSI (Eq. 4) of a block is the size of its step beside the size of its '
+    "state. A stage's first block is not measured. The mean, and the largest "
+    'of a stage, are taken in each sample and then averaged over samples.')
+CURVE = ('Measured by TNSHook while the network trained. Above: TNS. Below: '
+         'NSI of each stage, from its mean to its largest value.')
+SURVIVAL = ('δ(M1, M2) of Eq. 5: the share of samples in which some block has '
+            'NSI >= max(mean of its stage · (1 + M1), M2). TNS is the volume '
+            'under the surface.')
+DEPTH = ('NSI of the measured blocks from the first stage to the last, over '
+         'samples.')
+PROPORTION = ('p̂(M1, M2) of §3.1: the mean share of the measured blocks that '
+              'are stiff to a degree.')
+STEPS = ('Mean step size Δt of a block over channels and space against its '
+         'NSI, over samples.')
+BLOCKS = (
+    "The area is a block's own part in TNS: the mean over samples of "
+    '(NSI / mean of its stage − 1)₊ · NSI. Stiff is the share of samples in '
+    'which its NSI is at least max(mean of its stage · (1 + M1), M2), with '
+    'M1 and M2 in brackets. Δt is the mean step size (attention value) of a '
+    'known gate.')
+
+
+def render_report(title: str,
+                  records: list,
+                  curve: list = None,
+                  m1: float = .5,
+                  m2: float = 0.) -> str:
+    """The page: where the numbers come from, tables, figures.
+
+    Args:
+        title (str): heading.
+        records (list[StiffnessRecord]): of one run or of models to compare,
+            all of one definition of NSI.
+        curve (list[dict], optional): as ``read_stiffness_record`` gives it.
+        m1, m2 (float): thresholds of the tables, M1 and M2 of Eq. 5.
+
+    Returns:
+        str: HTML5 that needs no other file.
+
+    Raises:
+        ValueError: on records that do not go together, one without a finite
+            sample, or a negative threshold.
+    """
+    check_records(records)
+    sections = [
+        section('What was measured', about_table(records)),
+        section('Numbers', note(NUMBERS), totals_table(records, m1, m2),
+                note(STAGES), stages_table(records)), *figures(records, curve),
+        section('Blocks', note(BLOCKS),
+                *(blocks_table(record, m1, m2) for record in records))
+    ]
+    return PAGE.substitute(title=escape(title), sections='\n'.join(sections))
+
+
+def figures(records: list, curve: list = None) -> list:
+    """The sections with pictures."""
+    gated = [record for record in records if has_steps(record)]
+    steps = (picture(step_figure(record), f'{record.name}. {STEPS}')
+             for record in gated)
+    return [
+        *([section('While training', picture(curve_figure(curve), CURVE))]
+          if curve else []),
+        section('Degrees of stiffness',
+                picture(survival_figure(records), SURVIVAL)),
+        section('NSI along depth', picture(depth_figure(records), DEPTH)),
+        section('How many blocks are stiff',
+                picture(proportion_figure(records), PROPORTION)),
+        *([section('Step size against NSI', *steps)] if gated else [])
+    ]
+
+
+def section(heading: str, *parts: str) -> str:
+    return '\n'.join([f'<h2>{escape(heading)}</h2>', *parts])
+
+
+def note(text: str) -> str:
+    return f'<p>{escape(text)}</p>'
+
+
+def about_table(records: list) -> str:
+    """Where the numbers come from: a line a key, a column a record."""
+    abouts = [_about(record.header) for record in records]
+    keys = dict.fromkeys(key for about in abouts for key in about)
+    rows = [[key, *(about.get(key, '') for about in abouts)] for key in keys]
+    return table(['', *(r.name for r in records)], rows, 'about')
+
+
+def _about(header) -> dict:
+    """What a header says, as text."""
+    stages = [header.stage.count(s) for s in range(1, header.stages + 1)]
+    meta = {key: _text(value) for key, value in header.meta.items()}
+    return {
+        **{key: text for key, text in meta.items() if text and key != 'name'},
+        'samples': str(header.samples),
+        'definition of NSI': header.definition,
+        'measured blocks, by stage': ', '.join(map(str, stages))
+    }
+
+
+def _text(value) -> str:
+    if isinstance(value, dict):
+        return ', '.join(f'{k} {_text(v)}' for k, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return ', '.join(map(_text, value))
+    return '' if value is None else str(value)
+
+
+def totals_table(records: list, m1: float, m2: float) -> str:
+    """TNS and what goes with it, a line a record."""
+    rows = []
+    for record in records:
+        nsi, stage = record.nsi, record.stage
+        tns = finite_tns(record)
+        rows.append([
+            record.name,
+            tns.mean().item(),
+            tns.std().item(),
+            len(tns),
+            len(nsi) - len(tns),
+            stiffness_survival(nsi, stage, [m1], [m2]).item(),
+            stiffness_proportion(nsi, stage, [m1], [m2]).item()
+        ])
+    return table([
+        'model', 'TNS', 'std over samples', 'samples', 'not finite, left out',
+        f'δ({m1:g}, {m2:g})', f'p̂({m1:g}, {m2:g})'
+    ], rows)
+
+
+def stages_table(records: list) -> str:
+    """Mean and mean maximum of NSI, a line a record and stage."""
+    rows = []
+    for record in records:
+        found = stage_summary(record.nsi, record.stage)
+        columns = (found.stages, found.mean[found.finite].mean(0),
+                   found.maximum[found.finite].mean(0))
+        rows += [[record.name, *row]
+                 for row in zip(*(column.tolist() for column in columns))]
+    return table(['model', 'stage', 'mean NSI', 'mean of the largest'], rows)
+
+
+def blocks_table(record: StiffnessRecord, m1: float, m2: float) -> str:
+    """The numbers of each block, a line a block."""
+    rows = [list(row.values()) for row in summarize_blocks(record, (m1, m2))]
+    return f'<h3>{escape(record.name)}</h3>' + table([
+        'block', 'stage', 'index in stage', 'mean NSI', 'area',
+        f'stiff at ({m1:g}, {m2:g})', 'mean Δt'
+    ], rows)
+
+
+def table(heads: list, rows: list, kind: str = 'numbers') -> str:
+    """An HTML table; text is escaped, numbers are aligned."""
+    head = ''.join(f'<th>{escape(name)}</th>' for name in heads)
+    body = ''.join(f'<tr>{"".join(map(_cell, row))}</tr>\n' for row in rows)
+    return (f'<div class="table"><table class="{kind}"><thead><tr>{head}</tr>'
+            f'</thead><tbody>\n{body}</tbody></table></div>')
+
+
+def _cell(value) -> str:
+    if isinstance(value, str):
+        return f'<td>{escape(value)}</td>'
+    text = str(value) if isinstance(value, int) else f'{value:#.4g}'
+    text = text.replace('nan', '–')
+    return f'<td class="number">{text}</td>'
+
+
+def picture(figure, caption: str) -> str:
+    """A matplotlib figure as an image inside the page."""
+    buffer = io.BytesIO()
+    # Tight, since titles of 3-D axes reach beyond the figure.
+    figure.savefig(buffer, format='png', dpi=120, bbox_inches='tight')
+    data = base64.b64encode(buffer.getvalue()).decode()
+    caption = escape(caption)
+    return (f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'
+            f'<figcaption>{caption}</figcaption></figure>')

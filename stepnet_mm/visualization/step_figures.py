@@ -1,0 +1,177 @@
+"""Step size against stiffness: Fig. 9 of the paper."""
+import numpy as np
+
+from ..stiffness import StiffnessRecord
+from .canvas import COLORS, check_records, new_figure
+
+#: With fewer blocks a correlation along depth says nothing.
+LEAST = 3
+#: Relative spread up to which numbers count as equal: a float32 mean of equal
+#: numbers is off by about 1e-7.
+EQUAL = 1e-6
+
+
+def has_steps(record: StiffnessRecord) -> bool:
+    """Whether a record has step sizes for :func:`step_figure`."""
+    return bool(record.step.isfinite().any())
+
+
+def step_figure(record: StiffnessRecord,
+                blocks: list = None,
+                stage: int = None):
+    """Mean step size Δt against NSI (Fig. 9).
+
+    a: a point a sample, a panel a block. b: of each sample, Pearson's r of
+    NSI and Δt over the blocks of one stage.
+
+    Args:
+        record (StiffnessRecord): of a model with known gates.
+        blocks (list[str], optional): names for a; left out, the first, the
+            middle and the last of b's stage.
+        stage (int, optional): for b; left out, the first that has three
+            blocks with a gate, or else the first that has any.
+
+    Returns:
+        matplotlib.figure.Figure: a above b.
+
+    Raises:
+        ValueError: if no block, one of ``blocks``, or fewer than three of
+            ``stage`` have a gate, or no sample is finite.
+    """
+    check_records([record])
+    nsi, step, gated = _with_gates(record)
+    along = _blocks_of_stage(record, gated, stage)
+    chosen = _chosen(record, gated, along, blocks)
+    rows = -(-len(chosen) // 3)
+    figure = new_figure(9.5, 3.1 * rows + 3)
+    upper, lower = figure.subfigures(2, 1, height_ratios=[3.1 * rows, 3])
+    upper.suptitle(_heading(record, len(nsi)))
+    for i, column in enumerate(chosen, 1):
+        axes = upper.add_subplot(rows, min(3, len(chosen)), i)
+        _scatter(axes, record.header.blocks[column], nsi[:, column],
+                 step[:, column])
+    name = f'stage {record.header.stage[along[0]]}'
+    _histogram(lower.subplots(), name, nsi[:, along], step[:, along])
+    return figure
+
+
+def pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Pearson's r along the last axis.
+
+    Args:
+        x, y (ndarray): (..., n).
+
+    Returns:
+        ndarray: (...), NaN where x or y is constant up to rounding.
+    """
+    constant = _is_constant(x) | _is_constant(y)
+    x, y = (v - v.mean(-1, keepdims=True) for v in (x, y))
+    norm = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
+    return np.where(constant, np.nan,
+                    (x * y).sum(-1) / np.where(constant, 1., norm))
+
+
+def spearman(x: np.ndarray, y: np.ndarray) -> float:
+    """Spearman's rho of two (n,) arrays, NaN if one is constant."""
+    if _is_constant(x) or _is_constant(y):
+        return np.nan
+    return float(pearson(_ranks(x), _ranks(y)))
+
+
+def _is_constant(x: np.ndarray) -> np.ndarray:
+    return np.ptp(x, axis=-1) <= EQUAL * np.abs(x).max(-1)
+
+
+def _ranks(x: np.ndarray) -> np.ndarray:
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, index, count = np.unique(x, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[index]
+
+
+def _with_gates(record: StiffnessRecord) -> tuple:
+    """NSI and Δt of the finite samples; the columns that have a gate."""
+    if not has_steps(record):
+        raise ValueError(
+            f'{record.name}: no block has a known gate, expected the record '
+            'of a model with step sizes, such as StepNet or SE')
+    nsi, step = record.nsi.numpy(), record.step.numpy()
+    gated = np.flatnonzero(np.isfinite(step).any(0))
+    finite = np.isfinite(nsi).all(1) & np.isfinite(step[:, gated]).all(1)
+    if not finite.any():
+        raise ValueError(f'{record.name}: none of its {len(nsi)} samples has '
+                         'a finite NSI and step size everywhere')
+    return nsi[finite], step[finite], gated
+
+
+def _blocks_of_stage(record: StiffnessRecord, gated, stage) -> np.ndarray:
+    """The columns of b."""
+    stages = np.array(record.header.stage)[gated]
+    count = {int(s): int((stages == s).sum()) for s in np.unique(stages)}
+    if stage is not None and count.get(stage, 0) < LEAST:
+        raise ValueError(
+            f'stage: got {stage}, expected one with at least {LEAST} blocks '
+            f'that have a gate; of {record.name} these have (count by '
+            f'stage): {count}')
+    if stage is None:
+        stage = next((s for s in count if count[s] >= LEAST), min(count))
+    return gated[stages == stage]
+
+
+def _chosen(record: StiffnessRecord, gated, along, blocks) -> list:
+    """The columns of a."""
+    if blocks is None:
+        return along[np.unique([0, len(along) // 2, len(along) - 1])]
+    names = [record.header.blocks[column] for column in gated]
+    absent = [name for name in blocks if name not in names]
+    if absent or not len(blocks):
+        raise ValueError(f'blocks: got {blocks}, expected blocks of '
+                         f'{record.name} with a known gate: {names}')
+    return [gated[names.index(name)] for name in blocks]
+
+
+def _heading(record: StiffnessRecord, left: int) -> str:
+    lost = len(record.nsi) - left
+    note = f'; not finite, left out: {lost} of {len(record.nsi)}'
+    return (f'{record.name}: mean step size Δt against NSI, {left} samples'
+            f'{note if lost else ""}')
+
+
+def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
+    # As one picture: a vector file of 10,000 points is slow to show.
+    axes.scatter(nsi, step, s=10, alpha=.4, linewidth=0, color=COLORS[0],
+                 rasterized=True)  # yapf: disable
+    r, rho = pearson(nsi, step), spearman(nsi, step)
+    found = (f'Pearson {_signed(r)}, Spearman {_signed(rho)}'
+             if np.isfinite(r) else 'no correlation: constant values')
+    axes.set_title(f'{name}\n{found}', fontsize='medium')
+    axes.set(xlabel='NSI (Eq. 4)', ylabel='mean step size Δt')
+    axes.grid(alpha=.3)
+
+
+def _histogram(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
+    """The distribution of r over samples, or a note why there is none."""
+    r = pearson(nsi, step)
+    found = r[np.isfinite(r)]
+    blocks = nsi.shape[1]
+    if blocks < LEAST or not len(found):
+        axes.set_axis_off()
+        axes.text(.5, .9, f'{name}: no correlation along depth, ' + (
+            'NSI or Δt is constant in every sample' if blocks >= LEAST else
+            f'only {blocks} of its blocks has a gate' if blocks == 1 else
+            f'only {blocks} of its blocks have a gate'),
+                  ha='center', va='center')  # yapf: disable
+        return
+    axes.hist(found, bins=np.linspace(-1, 1, 41), color=COLORS[0])
+    middle, lost = np.median(found), len(r) - len(found)
+    axes.axvline(middle, color=COLORS[1], linestyle='--')
+    note = f' ({lost} with constant values left out)' if lost else ''
+    axes.set_title(
+        f'{name}, {blocks} blocks: {len(found)} samples{note}, median (dashed)'
+        f' {_signed(middle)}', fontsize='medium')  # yapf: disable
+    axes.set(xlabel="Pearson's r of NSI and Δt along depth, by sample",
+             ylabel='samples', xlim=(-1, 1))  # yapf: disable
+    axes.grid(alpha=.3)
+
+
+def _signed(r: float) -> str:
+    return f'{r:+.2f}'.replace('-', '−')

@@ -1,0 +1,262 @@
+"""Figures of NSI and TNS: Fig. 2, 3, 6 and 10 of the paper.
+
+All take stiffness records, leave out the samples with an inf or NaN, say how
+many these are, and return a matplotlib Figure.
+"""
+from textwrap import fill
+
+import numpy as np
+
+from ..stiffness import (StiffnessRecord, stage_summary, stiffness_proportion,
+                         stiffness_survival)
+from .canvas import (check_records, finite_nsi, finite_tns, labels, look,
+                     lost_note, name_lines, new_figure, panel_grid)
+
+#: Median, and the edges of the outer and of the inner band.
+QUANTILES = (.5, .1, .9, .25, .75)
+#: A wider range than this, of NSI in one figure, is drawn on a log scale.
+LINEAR = 30
+
+
+def survival_figure(records: list, m1=None, m2=None):
+    """δ(M1, M2) of Eq. 5 as surfaces, TNS above each (Fig. 2).
+
+    Args:
+        records (list[StiffnessRecord]): a panel each, on the same axes.
+        m1, m2 (sequence[float], optional): at least two thresholds >= 0
+            each; left out, from 0 to where δ is at most 1 % in all records.
+
+    Returns:
+        matplotlib.figure.Figure: the panels, side by side.
+
+    Raises:
+        ValueError: on records that do not go together, or wrong thresholds.
+    """
+    check_records(records)
+    m1, m2 = _thresholds(records, m1, m2, 41, .99)
+    if min(len(m1), len(m2)) < 2:
+        raise ValueError('m1, m2: expected at least two different thresholds '
+                         f'each, got {m1.tolist()} and {m2.tolist()}')
+    figure, panels = panel_grid(len(records), 3.5, 3.7, projection='3d')
+    for axes, label, record in zip(panels, labels(records), records):
+        share = stiffness_survival(record.nsi, record.stage, m1, m2)
+        _surface(axes, m1, m2, share.numpy())
+        axes.set_title(_totals(label, record), y=.95)
+    figure.suptitle('δ(M1, M2): share of stiff samples')
+    return figure
+
+
+def proportion_figure(records: list, m1=None, m2=None):
+    """p̂(M1, M2) of §3.1 as heat maps with one colour scale (Fig. 6).
+
+    Args:
+        records (list[StiffnessRecord]): a panel each.
+        m1, m2 (sequence[float], optional): thresholds >= 0; left out, six
+            each, from 0 to where δ is at most 10 % in all records.
+
+    Returns:
+        matplotlib.figure.Figure: the panels, side by side.
+
+    Raises:
+        ValueError: on records that do not go together, or wrong thresholds.
+    """
+    from matplotlib.colors import PowerNorm
+    check_records(records)
+    m1, m2 = _thresholds(records, m1, m2, 6, .9)
+    tables = [
+        100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
+        for r in records
+    ]
+    figure, panels = panel_grid(len(records), 3.4, 3.2)
+    # Most of p̂ is small; a linear scale would show it as one colour.
+    norm = PowerNorm(.5, 0, max(table.max() for table in tables) or 1.)
+    for axes, label, record, table in zip(panels, labels(records), records,
+                                          tables):
+        image = _heat_map(axes, m1, m2, table, norm)
+        axes.set_title(_totals(label, record), fontsize='medium')
+    figure.colorbar(
+        image, ax=panels, label='p̂(M1, M2), % of the blocks', pad=.02)
+    return figure
+
+
+def depth_figure(records: list):
+    """NSI along depth, its median and bands over samples (Fig. 3).
+
+    Args:
+        records (list[StiffnessRecord]): a colour each; their blocks may
+            differ.
+
+    Returns:
+        matplotlib.figure.Figure: a panel a stage.
+
+    Raises:
+        ValueError: on records that do not go together.
+    """
+    return _along_depth(
+        records, QUANTILES,
+        'NSI along depth: median, 25–75 % and 10–90 % of samples')
+
+
+def seeds_figure(records: list):
+    """NSI along depth of several seeds of one model, medians (Fig. 10).
+
+    Args:
+        records (list[StiffnessRecord]): a line each, of the same blocks.
+
+    Returns:
+        matplotlib.figure.Figure: a panel a stage.
+
+    Raises:
+        ValueError: on records that do not go together, or of other blocks.
+    """
+    _check_same_blocks(records)
+    return _along_depth(
+        records, QUANTILES[:1],
+        f'NSI along depth of {len(records)} seeds: median of samples')
+
+
+def _thresholds(records: list, m1, m2, count: int, quantile: float) -> tuple:
+    """Ascending M1 and M2, to just past a quantile of what samples reach."""
+    tops = []
+    for record in records:
+        _, mean, maximum, finite = stage_summary(record.nsi, record.stage)
+        mean, maximum = mean[finite], maximum[finite]
+        excess = (maximum / mean - 1).nan_to_num(0.)  # a stage of zeros
+        tops.append([
+            1.05 * np.quantile(v.amax(1), quantile, method='higher')
+            for v in (excess, maximum)
+        ])
+    found = []
+    for given, top in zip((m1, m2), np.max(tops, 0)):
+        # Stages of one block each reach M1 = 0 alone.
+        chosen = np.linspace(0, top or 1., count)
+        found.append(np.unique(chosen if given is None else given))
+    return tuple(found)
+
+
+def _totals(label: str, record: StiffnessRecord) -> str:
+    return (f'{fill(label, 32)}\nTNS {finite_tns(record).mean():.4g}'
+            f'{lost_note([record])}')
+
+
+def _surface(axes, m1, m2, share: np.ndarray) -> None:
+    """Draw (len(m1), len(m2)) shares over the thresholds."""
+    axes.plot_surface(
+        *np.meshgrid(m1, m2, indexing='ij'), share, rcount=len(m1),
+        ccount=len(m2), cmap='cividis', vmin=0, vmax=1,
+        edgecolor='#00000030', linewidth=.2)  # yapf: disable
+    axes.set(xlabel='M1', ylabel='M2', xlim=(m1[0], m1[-1]),
+             ylim=(m2[0], m2[-1]), zlim=(0, 1), zticks=(0, .5, 1))
+    for axis in 'xy':  # their last ticks would meet in the corner
+        axes.locator_params(axis, nbins=4, prune='upper')
+    axes.tick_params(pad=-1)
+    # From where both thresholds are high: the surface falls to the viewer.
+    axes.view_init(elev=25, azim=40)
+    axes.set_box_aspect((4, 4, 3), zoom=.9)
+
+
+def _heat_map(axes, m1, m2, table: np.ndarray, norm):
+    """Draw (len(m1), len(m2)) percents, each with its value."""
+    image = axes.imshow(
+        table.T, origin='lower', aspect='auto', cmap='Blues', norm=norm)
+    for place, value in np.ndenumerate(table):
+        axes.text(*place, _percent(value), ha='center', va='center',
+                  fontsize='small', color='white' if norm(value) > .6
+                  else 'black')  # yapf: disable
+    axes.set_xticks(range(len(m1)), [f'{m:.2g}' for m in m1])
+    axes.set_yticks(range(len(m2)), [f'{m:.2g}' for m in m2])
+    axes.set(xlabel='M1', ylabel='M2')
+    return image
+
+
+def _percent(value: float) -> str:
+    if 0 < value < .1:
+        return '<0.1'
+    return f'{value:.0f}' if value == 0 or value >= 10 else f'{value:.1f}'
+
+
+def _along_depth(records: list, quantiles: tuple, heading: str):
+    """A line a record, the first quantile; each further pair is a band."""
+    check_records(records)
+    tables = [np.quantile(finite_nsi(r), quantiles, axis=0) for r in records]
+    figure, panels = _stage_panels(records, tables)
+    for i, (record, table) in enumerate(zip(records, tables)):
+        for axes, places, (middle, *edges) in _by_stage(panels, record, table):
+            axes.plot(places, middle, marker='o', markersize=3, **look(i))
+            for low, high, alpha in zip(edges[::2], edges[1::2], (.12, .2)):
+                _band(axes, places, low, high, color=look(i)['color'],
+                      alpha=alpha, linewidth=0)  # yapf: disable
+    name_lines(figure, labels(records))
+    figure.suptitle(heading + lost_note(records))
+    return figure
+
+
+def _stage_panels(records: list, tables: list) -> tuple:
+    """A figure and its axes by stage, as wide as the stages are deep.
+
+    A block's index is its position in the stage, from 0, as in step_blocks;
+    0 itself is never measured.
+    """
+    places = {}
+    for record in records:
+        for stage, place in zip(record.header.stage, record.header.position):
+            places.setdefault(stage, set()).add(place)
+    stages = sorted(places)
+    # A stage of one block needs room for its heading too.
+    widths = [max(places[s]) - min(places[s]) + 4 for s in stages]
+    figure = new_figure(min(max(.22 * sum(widths), 6.5), 13.), 4.2)
+    row = figure.subplots(
+        1, len(stages), sharey=True, squeeze=False, width_ratios=widths)[0]
+    for axes, stage in zip(row, stages):
+        axes.set_title(f'stage {stage}', fontsize='medium')
+        _mark_places(axes, min(places[stage]), max(places[stage]))
+    row[0].set_ylabel('NSI (Eq. 4)')
+    _set_scale(row[0], tables)
+    return figure, dict(zip(stages, row))
+
+
+def _mark_places(axes, first: int, last: int) -> None:
+    """An x axis of block indices, at most nine of them written."""
+    step = (last - first) // 9 + 1
+    axes.set(xlabel='block index', xlim=(first - .7, last + .7),
+             xticks=range(first, last + 1, step))  # yapf: disable
+    axes.grid(alpha=.3)
+
+
+def _set_scale(axes, tables: list) -> None:
+    low = min(table.min() for table in tables)
+    high = max(table.max() for table in tables)
+    if 0 < low < high / LINEAR:
+        axes.set_yscale('log', subs=[])
+        axes.yaxis.get_major_locator().set_params(subs=[1, 2, 5])
+        axes.yaxis.set_major_formatter('{x:g}')
+    else:
+        axes.set_ylim(0, 1.05 * high or 1.)
+
+
+def _by_stage(panels: dict, record: StiffnessRecord, table: np.ndarray):
+    """Axes, block indices and columns of a (Q, L) table, stage by stage."""
+    stage = np.array(record.header.stage)
+    for s in np.unique(stage):
+        yield (panels[s], np.array(record.header.position)[stage == s],
+               table[:, stage == s])
+
+
+def _band(axes, places, low, high, **options) -> None:
+    """Fill between two lines; a single block gets some width."""
+    if len(places) == 1:
+        places = places + np.array([-.25, .25])
+        low, high = np.repeat(low, 2), np.repeat(high, 2)
+    axes.fill_between(places, low, high, **options)
+
+
+def _check_same_blocks(records: list) -> None:
+    for record in records[1:]:
+        first = records[0]
+        for key in ('blocks', 'stage', 'position'):
+            found, wanted = (getattr(r.header, key) for r in (record, first))
+            if found != wanted:
+                raise ValueError(
+                    f'{record.name}: expected the {key} of {first.name}, '
+                    f'{wanted!r:.200}, got {found!r:.200}; only records of '
+                    'one network are seeds of each other')

@@ -1,0 +1,301 @@
+"""Theorems 1 and 2 of the paper, as they hold and as they are printed.
+
+Theorem 1: k1 and k2 bound the norms of the states, a and b the step sizes.
+Theorem 2: u = sum c_i v_i and du/dt = J u + h with h = sum a_i v_i, where
+J v_i = λ_i v_i, |λ_1| = SI; the proof's g has g'(0) = h. c = c_1² / |u|².
+"""
+import math
+from typing import NamedTuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from stepnet_mm.stiffness import (neural_stiffness_index,
+                                  stiffness_aware_index, stiffness_index,
+                                  total_neural_stiffness)
+
+pytestmark = pytest.mark.core
+
+quick = settings(
+    database=None, deadline=None, max_examples=100, derandomize=True)
+
+
+def normal(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def uniform(low, high, *shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    unit = torch.rand(*shape, generator=generator, dtype=torch.float64)
+    return low + (high - low) * unit
+
+
+# Theorem 1
+
+
+class Trajectories(NamedTuple):
+    nsi: Tensor  # (N, L)
+    stage: Tensor  # (L,)
+    k1: float
+    k2: float
+    a: float
+    b: float
+
+
+def stage_nsi(blocks, k1, k2, a, b, seed, samples=20):
+    """NSI (N, blocks) of random states, some of which stand or turn back."""
+    directions = normal(blocks + 1, samples, 4, seed=seed)
+    norms = uniform(
+        math.log(k1), math.log(k2), blocks + 1, samples, 1, seed=seed).exp()
+    states = norms * torch.nn.functional.normalize(directions, dim=2)
+    kept = uniform(0, 1, blocks, samples, seed=seed + 1) < .5
+    for t in range(blocks):
+        along = states[t] * norms[t + 1] / norms[t]
+        turned = -along if t == blocks // 2 else along
+        states[t + 1] = torch.where(kept[t, :, None], turned, states[t + 1])
+    steps = uniform(a, b, blocks, samples, seed=seed + 2)
+    return torch.stack([
+        neural_stiffness_index(states[t], states[t + 1], steps[t])
+        for t in range(blocks)
+    ], 1)
+
+
+@st.composite
+def trajectories(draw):
+    sizes = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
+    k1, a = draw(st.floats(1e-3, 10)), draw(st.floats(1e-2, 1))
+    k2, b = k1 * draw(st.floats(1, 100)), a * draw(st.floats(1, 10))
+    seed = draw(st.integers(0, 10**6))
+    nsi = [
+        stage_nsi(size, k1, k2, a, b, seed + 10 * i)
+        for i, size in enumerate(sizes)
+    ]
+    stage = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    return Trajectories(torch.cat(nsi, 1), stage, k1, k2, a, b)
+
+
+def eq_13(k1, k2, a):
+    """The upper bound of NSI."""
+    return (1 + k2 / k1) / a
+
+
+def corrected_bound(stage, k1, k2, a):
+    return (stage.bincount().max().item() - 1) * eq_13(k1, k2, a)
+
+
+def eq_21(k1, k2, a, b):
+    """The printed M̃; its square is the printed bound of TNS."""
+    return max(b * k2 * (k1 + k2) / (a * k1 * abs(k1 - k2)) - 1,
+               eq_13(k1, k2, a))
+
+
+@quick
+@given(trajectories())
+def test_every_tns_of_bounded_trajectories_is_finite(drawn):
+    assert total_neural_stiffness(drawn.nsi, drawn.stage).isfinite().all()
+
+
+@quick
+@given(trajectories())
+def test_eq_13_bounds_every_nsi(drawn):
+    bound = eq_13(drawn.k1, drawn.k2, drawn.a)
+    assert (drawn.nsi <= bound * (1 + 1e-9)).all()
+
+
+@quick
+@given(trajectories())
+def test_corrected_bound_of_theorem_1(drawn):
+    tns = total_neural_stiffness(drawn.nsi, drawn.stage)
+    bound = corrected_bound(drawn.stage, drawn.k1, drawn.k2, drawn.a)
+    assert (tns <= bound * (1 + 1e-9) + 1e-9).all()
+
+
+def still_but_one_jump(blocks, factor, step=1.):
+    """NSI (1, blocks): norm 1 all along, at last a jump to -factor · x."""
+    states = torch.ones(blocks + 1, 1, dtype=torch.float64)
+    states[-1] = -factor
+    return neural_stiffness_index(states[:-1], states[1:], step)[None]
+
+
+@pytest.mark.parametrize('blocks', [2, 3, 17, 100])
+@pytest.mark.parametrize('factor, step', [(1., 1.), (2.5, .1), (30., 3.)])
+def test_one_jump_reaches_the_corrected_bound(blocks, factor, step):
+    stage = torch.zeros(blocks, dtype=torch.long)
+    tns = total_neural_stiffness(
+        still_but_one_jump(blocks, factor, step), stage).item()
+    assert tns == pytest.approx(corrected_bound(stage, 1., factor, step))
+
+
+def test_printed_bound_does_not_hold():
+    factor, blocks = 1 + math.sqrt(2), 17
+    tns = total_neural_stiffness(
+        still_but_one_jump(blocks, factor), [1] * blocks).item()
+    assert tns == pytest.approx(16 * (2 + math.sqrt(2)))
+    assert round(tns, 1) == 54.6
+    printed = eq_21(1., factor, 1., 1.)**2
+    assert printed == pytest.approx(12 + 8 * math.sqrt(2))
+    assert round(printed, 1) == 23.3
+
+
+def test_printed_bound_fails_from_eight_blocks_on():
+    factor = 1 + math.sqrt(2)
+    printed = eq_21(1., factor, 1., 1.)**2
+    fails = [
+        total_neural_stiffness(
+            still_but_one_jump(blocks, factor), [1] * blocks).item() > printed
+        for blocks in range(2, 30)
+    ]
+    assert fails == [blocks >= 8 for blocks in range(2, 30)]
+
+
+def test_eq_14_is_no_lower_bound_of_nsi():
+    factor, b = 1 + math.sqrt(2), 1.
+    printed = (factor - 1) / (b * factor)
+    nsi = still_but_one_jump(5, factor)
+    assert (nsi[0, :-1] == 0).all() and printed > .5
+
+
+# Theorem 2
+
+
+class LinearSystem(NamedTuple):
+    eigenvalues: Tensor  # (n,), λ, by falling modulus
+    basis: Tensor  # (n, n), columns v_i, orthonormal
+    c: Tensor  # (n,), of u
+    a: Tensor  # (n,), of h
+
+    @property
+    def jacobian(self):
+        return self.basis @ torch.diag(self.eigenvalues) @ self.basis.T
+
+    def states(self, times):
+        """Exact solution, (T, n)."""
+        decay = torch.expm1(times[:, None] * self.eigenvalues)
+        modes = self.c + (self.c + self.a / self.eigenvalues) * decay
+        return modes @ self.basis.T
+
+    def sai(self, dt):
+        times = torch.tensor([0., dt], dtype=torch.float64)
+        return stiffness_aware_index(self.states(times), times).item()
+
+    def limit(self):
+        """SAI as Δt tends to 0, from the right-hand side."""
+        u, h = self.basis @ self.c, self.basis @ self.a
+        return ((self.jacobian @ u + h).norm() / u.norm()).item()
+
+
+def linear_system(seed, si=50., n=5, forced=True):
+    """A symmetric system with distinct negative eigenvalues, |λ_1| = SI."""
+    slow = -torch.arange(n - 1, 0., -1, dtype=torch.float64)
+    slow -= uniform(0, .5, n - 1, seed=seed)
+    basis = torch.linalg.qr(normal(n, n, seed=seed)).Q
+    c, a = normal(2, n, seed=seed + 1)
+    return LinearSystem(
+        torch.cat([slow.new_tensor([-si]), slow]), basis, c, a * forced)
+
+
+def share(system):
+    """c of Theorem 2."""
+    return (system.c[0]**2 / system.c.square().sum()).item()
+
+
+def eq_24(system, cross_term):
+    """SI² (c + Q), the square of Theorem 2's right-hand side."""
+    eigenvalues, c, a = system.eigenvalues, system.c, system.a
+    si, total = eigenvalues.abs().max(), c.square().sum()
+    q = ((c[1:] * eigenvalues[1:]).square().sum() +
+         (cross_term + a.square()).sum()) / (si**2 * total)
+    return (si**2 * (share(system) + q)).item()
+
+
+def cross_term(system):
+    return 2 * system.a * system.c * system.eigenvalues
+
+
+def printed_cross_term(system):
+    return 2 * system.a * system.eigenvalues
+
+
+seeds = pytest.mark.parametrize('seed', range(10))
+
+
+@seeds
+@pytest.mark.parametrize('forced', [True, False])
+def test_the_drawn_systems_meet_the_assumptions(seed, forced):
+    system = linear_system(seed, forced=forced)
+    eigenvalues = torch.linalg.eigvalsh(system.jacobian)
+    assert (eigenvalues < 0).all() and (eigenvalues.diff() > 1e-3).all()
+    torch.testing.assert_close(system.jacobian, system.jacobian.T)
+    assert stiffness_index(system.jacobian).item() == pytest.approx(50)
+    assert bool(system.a.any()) == forced
+
+
+@seeds
+@pytest.mark.parametrize('forced', [True, False])  # False: U of the proof
+def test_theorem_2_is_exact_in_the_limit(seed, forced):
+    system = linear_system(seed, forced=forced)
+    si = stiffness_index(system.jacobian).item()
+    q = eq_24(system, cross_term(system)) / si**2 - share(system)
+    sai = si * math.sqrt(share(system) + q)
+    assert system.limit() == pytest.approx(sai, rel=1e-9)
+    assert system.sai(1e-7) == pytest.approx(sai, rel=1e-4)
+
+
+@seeds
+def test_sai_comes_to_its_limit_with_order_one(seed):
+    system = linear_system(seed)
+    errors = [abs(system.sai(dt) - system.limit()) for dt in (1e-4, 5e-5)]
+    assert math.log2(errors[0] / errors[1]) == pytest.approx(1, abs=.05)
+
+
+@seeds
+def test_printed_cross_term_is_wrong(seed):
+    system = linear_system(seed)
+    right = eq_24(system, cross_term(system))
+    printed = eq_24(system, printed_cross_term(system))
+    assert right == pytest.approx(system.limit()**2, rel=1e-9)
+    assert abs(printed / right - 1) > .005
+
+
+@seeds
+def test_printed_line_of_u_without_the_square_is_no_length(seed):
+    system = linear_system(seed, forced=False)
+    weights = system.c.square() / system.c.square().sum()
+    assert (weights * system.eigenvalues).sum() < 0
+    square = (weights * system.eigenvalues.square()).sum().item()
+    assert math.sqrt(square) == pytest.approx(system.limit(), rel=1e-9)
+
+
+@seeds
+def test_sai_over_si_tends_to_sqrt_c_as_one_over_si(seed):
+    system = linear_system(seed)
+    leading = -(share(system)**.5 * system.a[0] / system.c[0]).item()
+    for si, within in ((1e5, 1e-2), (1e6, 1e-3)):
+        system = linear_system(seed, si)
+        gap = system.limit() / si - share(system)**.5
+        assert gap * si == pytest.approx(leading, rel=within, abs=10 * within)
+
+
+@seeds
+def test_without_forcing_it_tends_as_one_over_si_squared(seed):
+    gaps = []
+    for si in (1e3, 1e4):
+        system = linear_system(seed, si, forced=False)
+        gaps.append(system.limit() / si - share(system)**.5)
+    assert gaps[0] > 0
+    assert gaps[0] / gaps[1] == pytest.approx(100, rel=.02)
+
+
+@pytest.mark.parametrize('si', [1e2, 1e4, 1e6])
+def test_on_the_slow_manifold_sai_does_not_grow_with_si(si):
+    """Q tends to 0 only while h is bounded: here h_1 = -λ_1 c_1."""
+    system = linear_system(0, si)
+    system.a[0] = si * system.c[0]
+    others = (system.c * system.eigenvalues + system.a)[1:].norm()
+    expected = (others / system.c.norm()).item()
+    assert system.limit() == pytest.approx(expected, rel=1e-6)
+    assert system.limit() / si < .2 * share(system)**.5

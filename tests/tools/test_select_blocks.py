@@ -1,0 +1,149 @@
+import math
+import re
+from ast import literal_eval
+
+import pytest
+import torch
+
+from stepnet_mm.stiffness import (RecordHeader, append_rows, begin_record,
+                                  block_stiffness)
+
+pytestmark = pytest.mark.core
+
+TOOL = 'analysis/select_blocks'
+BLOCKS = ['a.1', 'a.2', 'c.1', 'c.2', 'c.3']
+STAGE, POSITION = [1, 1, 3, 3, 3], [1, 2, 1, 2, 3]
+# Areas of the first sample: 0, .5 * 3; 0, 0, 1 * 2. Of the second: .5 * 6,
+# 0; 0, 0, 0.
+NSI = torch.tensor([[1., 3., .5, .5, 2.], [6., 2., 1., 1., 1.]])
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write('seed0', nsi) -> the path of a record of these samples"""
+
+    def write(name, nsi=NSI, **changes):
+        path = tmp_path / f'{name}.jsonl'
+        fields = dict(
+            definition='residual', blocks=BLOCKS, stage=STAGE,
+            position=POSITION, samples=len(nsi), stages=4,
+            meta=dict(name=name))
+        begin_record(path, RecordHeader(**{**fields, **changes}))
+        append_rows(path, 0, nsi, torch.full_like(nsi, math.nan))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run(tool, capsys):
+    """run(record, '-k', 2) -> its table by block, and all it printed"""
+
+    def run(*arguments):
+        capsys.readouterr()
+        tool(TOOL, *arguments)
+        out = capsys.readouterr().out
+        rows = re.findall(r'^ +\d+  (\S+) +(.*)$', out, re.MULTILINE)
+        return {name: rest.split() for name, rest in rows}, out
+
+    return run
+
+
+def chosen(out):
+    return literal_eval(
+        re.search(r'^step_blocks=(.*)$', out, re.MULTILINE).group(1))
+
+
+def test_table_by_hand(run, write):
+    table, out = run(write('seed0'), '-k', 2)
+    assert list(table) == ['a.1', 'c.3', 'a.2', 'c.1', 'c.2']
+    total = (3 + 1.5 + 2) / 2
+    assert table['a.1'] == [
+        '1', '1', '3.5', '1.5', f'{1.5 / total:.1%}', f'{1.5 / total:.1%}',
+        '50.0%'
+    ]
+    assert table['c.3'][2:] == [
+        '1.5', '1', f'{1 / total:.1%}', f'{2.5 / total:.1%}', '50.0%'
+    ]
+    assert table['c.2'][2:] == ['0.75', '0', '0.0%', '100.0%', '0.0%']
+    assert chosen(out) == [[1], [], [3], []]
+    assert f'first 2 of 5 measured blocks have {2.5 / total:.1%}' in out
+    assert '2 samples of 1 records, 0 more are not finite' in out
+
+
+def test_the_other_order_and_thresholds(run, write):
+    table, out = run(
+        write('seed0'), '-k', 3, '--by', 'mean', '--m1', 0, '--m2', 2.5)
+    assert list(table) == ['a.1', 'a.2', 'c.3', 'c.1', 'c.2']
+    assert chosen(out) == [[1, 2], [], [3], []]
+    assert [row[-1] for row in table.values()] == [
+        '50.0%', '50.0%', '0.0%', '0.0%', '0.0%'
+    ]
+
+
+def test_seeds_are_pooled_and_what_is_not_finite_is_left_out(run, write):
+    torch.manual_seed(0)
+    nsi = torch.rand(7, 5)
+    bad = torch.cat([nsi[:3], torch.full((1, 5), math.inf)])
+    table, out = run(write('a', bad), write('b', nsi[3:]), '-k', 1)
+    areas = block_stiffness(nsi, STAGE).mean(0)
+    assert [float(table[name][3]) for name in BLOCKS] == pytest.approx(
+        areas.tolist(), rel=1e-3)
+    best = int(areas.argmax())
+    assert chosen(out)[STAGE[best] - 1] == [POSITION[best]]
+    assert '7 samples of 2 records, 1 more are not finite' in out
+
+
+def test_equal_blocks_have_no_area(run, write):
+    _, out = run(write('flat', torch.ones(2, 5)), '-k', 5)
+    assert 'all areas are 0' in out
+    assert chosen(out) == [[1, 2], [], [1, 2, 3], []]
+
+
+def test_a_backbone_takes_what_is_printed(run, write):
+    blocks = ['layer1.1', 'layer2.1', 'layer3.1', 'layer3.2', 'layer3.3']
+    path = write('r34', blocks=blocks, stage=[1, 2, 3, 3, 3],
+                 position=[1, 1, 1, 2, 3])
+    _, out = run(path, '-k', 2)
+    library = pytest.importorskip('mmdet.registry')
+    model = library.MODELS.build(
+        dict(type='StepResNet', depth=34, stem_channels=8, base_channels=8,
+             step_blocks=chosen(out)))
+    having = [
+        f'layer{i}.{j}' for i, stage in enumerate(model._stages(), 1)
+        for j, block in enumerate(stage) if block.step is not None
+    ]
+    assert len(having) == 2 and set(having) <= set(blocks)
+
+
+@pytest.mark.parametrize('arguments, match', [
+    (('-k', 6), '-k: got 6, expected 1 to 5'),
+    (('-k', 0), '-k: got 0, expected 1 to 5'),
+    (('-k', 1, '--m1', -1), '--m1: got -1.0, expected a threshold'),
+    (('-k', 1, '--m2', 'nan'), '--m2: got nan, expected a threshold'),
+])
+def test_wrong_numbers(run, write, arguments, match):
+    with pytest.raises(ValueError, match=match):
+        run(write('seed0'), *arguments)
+
+
+@pytest.mark.parametrize('changes', [
+    dict(definition='output'), dict(blocks=[f'x{i}' for i in range(5)]),
+    dict(stage=[1, 1, 2, 3, 3]), dict(position=[2, 1, 1, 2, 3]),
+    dict(stages=3)
+])  # yapf: disable
+def test_records_of_other_blocks(run, write, changes):
+    key, = changes
+    with pytest.raises(ValueError,
+                       match=f'b.jsonl: expected the {key} of .*a.jsonl'):
+        run(write('a'), write('b', **changes), '-k', 1)
+
+
+def test_no_finite_sample(run, write):
+    with pytest.raises(ValueError, match='bad.jsonl: none of the 2 samples'):
+        run(write('bad', torch.full((2, 5), math.inf)), '-k', 1)
+
+
+def test_an_unfinished_record(run, write):
+    with pytest.raises(ValueError, match='holds 2 of 3 samples'):
+        run(write('half', samples=3), '-k', 1)

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+import torch
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def theory(load_tool):
+    return load_tool('theory/stiffness_indices')
+
+
+def test_jacobians_by_hand(theory):
+    vdp, robertson = theory.systems(10.)
+    x, v = 2., -.5
+    states = torch.tensor([[x, v], [0., 0.]]).double()
+    expected = torch.tensor([[[0., 1.], [-20 * x * v - 1, 10 * (1 - x * x)]],
+                             [[0., 1.], [-1., 10.]]]).double()
+    torch.testing.assert_close(theory.jacobians(vdp.field, states), expected)
+    a, b, c = .7, 1e-5, .3
+    found = theory.jacobians(robertson.field,
+                             torch.tensor([[a, b, c]]).double())[0]
+    torch.testing.assert_close(found, torch.tensor([
+        [-.04, 1e4 * c, 1e4 * b],
+        [.04, -1e4 * c - 6e7 * b, -1e4 * b],
+        [0., 6e7 * b, 0.],
+    ]).double())
+
+
+def test_indices_of_a_decay(theory):
+    times = torch.linspace(0, 1e-4, 5).double()
+    rates = torch.tensor([-3., -40.]).double()
+    states = torch.exp(rates * times[:, None])
+    found = theory.indices(lambda x, y: (-3 * x, -40 * y), states, times)
+    torch.testing.assert_close(found.si, torch.full((4, ), 40.).double())
+    torch.testing.assert_close(
+        found.sai,
+        torch.full((4, ), (1609 / 2)**.5).double(),
+        rtol=5e-3,
+        atol=0)
+    assert not found.asymmetry.any() and not found.growing.any()
+
+
+def test_van_der_pol_is_stiff_while_it_rests(theory):
+    found = theory.follow(theory.systems(100.)[0], 1e-6)
+    resting = (found.times > 10) & (found.times < 60)
+    assert resting.any() and (found.si[resting] > 100).all()
+    assert (found.sai[resting] < .1).all()
+    assert found.sai.max() > 100
+    assert found.growing.any() and found.asymmetry.median() > .5
+
+
+def test_robertson_gets_stiffer_while_it_slows_down(theory):
+    found = theory.follow(theory.systems(1.)[1], 1e-6)
+    assert found.si[0] == pytest.approx(.04)
+    assert found.si[-1] == found.si.max() and found.si[-1] > 5e3
+    assert found.sai[-1] < 1e-4 < found.sai[0]
+    assert not found.growing.any()
+
+
+def test_a_solver_that_gives_up_is_named(theory):
+    blow_up = theory.System('blow-up', lambda x: (x * x, ), (1., ), (0., 2.),
+                            False)
+    with np.errstate(all='ignore'), pytest.raises(
+            RuntimeError, match='blow-up'):
+        theory.follow(blow_up, 1e-6)
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_linear_cases(theory, seed):
+    sizes = [1e3, 1e5]
+    found, root = theory.linear_ratios(sizes, seed)
+    gaps = {case: abs(values - root) for case, values in found.items()}
+    assert gaps['free'][0] / gaps['free'][1] == pytest.approx(1e4, rel=.05)
+    assert gaps['forced'][1] < .02 * gaps['forced'][0]
+    assert found['slow'][0] / found['slow'][1] == pytest.approx(100)
+
+
+def test_the_tool_draws_and_says_where_the_theorem_ends(
+        tool, tmp_path, capsys):
+    picture = tmp_path / 'indices.png'
+    tool('theory/stiffness_indices', '--mu', 50, '--rtol', 1e-5, '--out',
+         picture)
+    printed = capsys.readouterr().out
+    assert printed.count('Theorem 2 does not apply') == 2
+    assert picture.read_bytes().startswith(b'\x89PNG')
+
+
+def test_a_wrong_mu_is_named(tool, capsys):
+    with pytest.raises(SystemExit):
+        tool('theory/stiffness_indices', '--mu', -1)
+    assert 'expected more than 0, got -1' in capsys.readouterr().err

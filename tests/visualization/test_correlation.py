@@ -1,0 +1,59 @@
+import io
+
+import cv2
+import numpy as np
+import pytest
+
+from stepnet_mm.visualization.correlation import method_of, plot_correlation
+
+pytest.importorskip('matplotlib')
+pytestmark = pytest.mark.core
+
+
+def runs(methods, seeds):
+    return [
+        dict(name=f'm{i}_seed{s}', tns=i + .1 * s, metric=90. - i)
+        for i in range(methods) for s in range(seeds)
+    ]
+
+
+def test_method_is_the_name_without_its_seed():
+    assert method_of('se_seed12') == 'se'
+    assert method_of('se_seed') == 'se_seed'
+    assert method_of('a_seed1_b') == 'a_seed1_b'
+
+
+def test_what_is_drawn():
+    figure = plot_correlation(runs(3, 2), 'top-1', 'a title')
+    axes, = figure.axes
+    assert [points.get_label() for points in axes.collections] == [
+        'm0', 'm1', 'm2'
+    ]
+    assert axes.collections[1].get_offsets().tolist() == [[1, 89], [1.1, 89]]
+    assert axes.get_title() == 'a title'
+    assert axes.get_ylabel() == 'top-1'
+    assert [text.get_text() for text in axes.get_legend().get_texts()
+            ] == ['m0', 'm1', 'm2']
+
+
+@pytest.mark.parametrize('methods', [3, 30, 50])
+def test_methods_look_different(methods):
+    figure = plot_correlation(runs(methods, 1), 'top-1')
+    looks = {(points.get_facecolor().tobytes(),
+              points.get_paths()[0].vertices.tobytes())
+             for points in figure.axes[0].collections}
+    assert len(looks) == methods
+
+
+def test_picture():
+    buffer = io.BytesIO()
+    plot_correlation(runs(3, 1), 'top-1').savefig(buffer, format='png')
+    pixels = cv2.imdecode(np.frombuffer(buffer.getvalue(), np.uint8), 1)
+    assert min(pixels.shape[:2]) > 200 and pixels.std() > 5
+
+
+def test_no_figure_stays_open():
+    import matplotlib.pyplot as plt
+    before = plt.get_fignums()
+    plot_correlation(runs(3, 1), 'top-1')
+    assert plt.get_fignums() == before

@@ -1,0 +1,175 @@
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+import torch
+
+from stepnet_mm.stiffness import (RecordHeader, StiffnessRecord,
+                                  stiffness_proportion,
+                                  total_neural_stiffness)
+from stepnet_mm.visualization.report import (render_report,
+                                             table)
+
+pytest.importorskip('matplotlib')
+pytestmark = pytest.mark.core
+
+CURVE = [
+    dict(step=step, tns=2. - step / 99, nsi_stage1_mean=.5,
+         nsi_stage1_max=.8, nonfinite=0.) for step in (50, 100, 150)
+]
+VOID = {'meta', 'img', 'br'}
+
+
+def record(name='plain', gates=False, samples=40, **changes):
+    """Seven measured blocks in three of four stages."""
+    torch.manual_seed(len(name))
+    stage = [1, 1, 2, 2, 2, 4, 4]
+    fields = dict(
+        definition='residual',
+        blocks=[f'backbone.layer{s}.{i}' for i, s in enumerate(stage)],
+        stage=stage, position=[1, 2, 1, 2, 3, 1, 2], samples=samples,
+        meta=dict(
+            name=name, config='configs/resnet164/resnet164_plain_cifar10.py',
+            checkpoint='work_dirs/resnet164_plain_cifar10/epoch_164.pth',
+            dataset='CIFAR-10 test, first 40', image_scale=None, options={},
+            date='2026-11-21',
+            versions=dict(torch='2.11', mmengine='0.10.12')),
+        stages=4)
+    header = RecordHeader(**{**fields, **changes})
+    nsi = torch.rand(samples, 7).double() + .1
+    nsi[0, 3] = math.inf
+    step = torch.full_like(nsi, math.nan)
+    if gates:
+        step[:, :6] = .2 + .3 * torch.rand(samples, 6).double()
+    return StiffnessRecord(header, nsi, step)
+
+
+class Page(HTMLParser):
+    """Every tag is closed, in order; keeps what the tests look at."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.texts, self.sources = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.sources += [v for k, v in attributes if k in ('src', 'href')]
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == 'img':
+            assert dict(attributes)['alt']
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if 'style' not in self.open:
+            self.texts += [data.strip()] if data.strip() else []
+
+
+@pytest.fixture(scope='module')
+def page():
+    return render_report('Stiffness of a run',
+                         [record('plain'), record('stepnet', gates=True)],
+                         CURVE)
+
+
+def test_the_page_is_whole_and_asks_for_nothing(page):
+    found = Page(page)
+    assert page.startswith('<!DOCTYPE html>')
+    assert found.tags.count('h1') == found.tags.count('title') == 1
+    assert not {'script', 'link', 'iframe', 'object'} & set(found.tags)
+    assert found.sources
+    assert all(s.startswith('data:image/png;base64,') for s in found.sources)
+    assert not re.search(r'https?://|url\(|@import', page)
+
+
+def test_where_it_comes_from(page):
+    texts = Page(page).texts
+    for part in ('configs/resnet164/resnet164_plain_cifar10.py',
+                 'work_dirs/resnet164_plain_cifar10/epoch_164.pth',
+                 'CIFAR-10 test, first 40', '2026-11-21',
+                 'torch 2.11, mmengine 0.10.12', 'residual', '2, 3, 0, 2'):
+        assert texts.count(part) == 2, part
+    # What is not set is left out.
+    assert not {'image_scale', 'options', 'None'} & set(texts)
+
+
+def test_the_numbers_are_those_of_the_pure_functions(page):
+    texts = Page(page).texts
+    for name, gates in (('plain', False), ('stepnet', True)):
+        own = record(name, gates)
+        tns = total_neural_stiffness(own.nsi, own.stage)[1:]
+        share = stiffness_proportion(own.nsi, own.stage, [.5], [0.]).item()
+        row = texts.index(f'{tns.mean().item():#.4g}')
+        assert texts[row - 1] == name
+        assert texts[row + 1:row + 4] == [
+            f'{tns.std(correction=0).item():#.4g}', '39', '1'
+        ]
+        assert texts[row + 5] == f'{share:#.4g}'
+    assert texts.count('backbone.layer4.6') == 2
+
+
+def test_the_curve_is_there_where_the_run_has_one(page):
+    alone = render_report('One', [record()])
+    assert 'While training' in page and 'While training' not in alone
+
+
+def test_step_sizes_are_drawn_where_there_are_gates(page):
+    alone = render_report('One', [record()])
+    assert 'Step size' in page and 'Step size' not in alone
+
+
+def test_text_is_escaped():
+    bad = '<script>alert("1")</script> & $title'
+    own = record(bad, meta=dict(name=bad, config=bad), blocks=[bad] * 7)
+    text = render_report(bad, [own])
+    found = Page(text)
+    assert '<script' not in text
+    assert found.texts.count(bad) >= 4
+    assert Page(table([bad], [[bad]])).texts == [bad, bad]
+
+
+def test_cells():
+    cells = Page(table([], [['1', 123456, .9, math.nan]])).texts
+    assert cells == ['1', '123456', '0.9000', '–']
+
+
+@pytest.mark.parametrize('records, match', [
+    ([], 'record'),
+    ([record(), record('b', definition='output')],
+     'residual.*output'),
+    ([record(), record('empty', samples=1)], 'empty'),
+], ids=['none', 'definitions', 'nothing finite'])  # yapf: disable
+def test_records_that_make_no_report(records, match):
+    with pytest.raises(ValueError, match=match):
+        render_report('title', records)
+
+
+def test_no_figure_stays_open():
+    import matplotlib.pyplot as plt
+    before = plt.get_fignums()
+    render_report('title', [record()], CURVE)
+    assert plt.get_fignums() == before
+
+
+@pytest.mark.parametrize('width', [1280, 400])
+def test_a_browser_shows_all_of_it(page, width, look):
+    found = look(page, width)
+    assert width - 20 < found['width'] == found['needed'] <= width
+    assert len(found['images']) == page.count('<img') >= 5
+    assert min(found['images']) > 300
+    assert found['outer'] == []
+    for part in ('Stiffness of a run', 'backbone.layer4.6', 'TNS (Eq. 5)'):
+        assert part in found['text']
+
+
+def test_a_browser_draws_it(page, screenshot):
+    pixels = screenshot(page, 1280, 1600)
+    assert pixels.shape == (1600, 1280, 3)
+    # Something stands in nearly every band of 100 px.
+    assert (pixels.reshape(16, -1).std(1) > 5).sum() >= 12

@@ -1,0 +1,130 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from made_records import make_record
+from scipy import stats
+
+from stepnet_mm.visualization import as_image, has_steps, step_figure
+from stepnet_mm.visualization.step_figures import pearson, spearman
+
+pytest.importorskip('matplotlib')
+pytestmark = pytest.mark.core
+
+
+def signed(r):
+    return f'{r:+.2f}'.replace('-', '−')
+
+
+def titles(figure):
+    return [axes.get_title() for axes in figure.axes]
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_correlations_are_scipys(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(2, 4, 30)).round(1)  # ties
+    found = pearson(x, y)
+    for i in range(4):
+        assert found[i] == pytest.approx(stats.pearsonr(x[i], y[i])[0])
+        assert spearman(x[i], y[i]) == pytest.approx(
+            stats.spearmanr(x[i], y[i])[0])
+
+
+def test_a_constant_has_no_correlation():
+    x = np.arange(5.)
+    rounding = np.float32(.2689414) * (1 + 1e-7 * np.arange(5) % 2e-7)
+    for constant in (np.ones(5), np.zeros(5), rounding):
+        assert np.isnan(pearson(x, constant)) and np.isnan(
+            spearman(constant, x))
+
+
+def test_points_and_their_correlation():
+    record = make_record((3, 5), bad=2)
+    figure = step_figure(record, ['layer2.4', 'layer1.1'])
+    for axes, name, i in zip(figure.axes, ('layer2.4', 'layer1.1'), (6, 0)):
+        nsi, step = record.nsi[2:, i], record.step[2:, i]
+        assert axes.collections[0].get_offsets().tolist() == torch.stack(
+            [nsi, step], 1).tolist()
+        r, rho = stats.pearsonr(nsi, step)[0], stats.spearmanr(nsi, step)[0]
+        assert axes.get_title() == (
+            f'{name}\nPearson {signed(r)}, Spearman {signed(rho)}')
+    upper = figure.subfigs[0].get_suptitle()
+    assert '38 samples' in upper and 'left out: 2 of 40' in upper
+
+
+def test_distribution_over_trajectories():
+    record = make_record((3, 5), bad=2)
+    for stage, columns in ((None, slice(3)), (2, slice(3, 8))):
+        axes = step_figure(record, stage=stage).axes[-1]
+        r = [stats.pearsonr(x, y)[0] for x, y in zip(
+            record.nsi[2:, columns], record.step[2:, columns])]
+        heights = [bar.get_height() for bar in axes.patches]
+        assert heights == np.histogram(r, 40, (-1, 1))[0].tolist()
+        assert sum(heights) == 38
+        count = columns.stop - (columns.start or 0)
+        assert axes.get_title().startswith(
+            f'stage {stage or 1}, {count} blocks: 38 samples')
+        assert axes.get_title().endswith(signed(np.median(r)))
+
+
+def test_three_blocks_of_the_first_stage_with_enough_gates():
+    gates = [False] * 3 + [True] * 2 + [False] + [True] * 5
+    record = make_record((3, 3, 5), gates=gates)
+    names = [title.split('\n')[0] for title in titles(step_figure(record))]
+    assert names[:3] == ['layer3.1', 'layer3.3', 'layer3.5']
+    assert names[3].startswith('stage 3, 5 blocks')
+
+
+def test_few_gates_give_a_note():
+    figure = step_figure(make_record((1, 2)))
+    assert titles(figure)[0].startswith('layer1.1\nPearson')
+    text, = figure.axes[-1].texts
+    assert 'only 1 of its blocks has a gate' in text.get_text()
+    assert not figure.axes[-1].patches
+
+
+def test_constant_steps_give_a_note():
+    record = make_record((3, ))
+    record.step[:] = .2689
+    figure = step_figure(record)
+    assert all('no correlation' in title for title in titles(figure)[:3])
+    assert 'constant' in figure.axes[-1].texts[0].get_text()
+    record.step[5:] = make_record((3, )).step[5:]
+    title = titles(step_figure(record))[-1]
+    assert '35 samples (5 with constant values left out)' in title
+
+
+def test_a_sample_without_a_step_size_is_left_out():
+    record = make_record((3, ))
+    record.step[4, 1] = math.nan
+    axes = step_figure(record).axes[0]
+    assert len(axes.collections[0].get_offsets()) == 39
+
+
+@pytest.mark.parametrize('counts', [(1, ), (17, 17, 17), (2, 3, 5, 2)])
+def test_it_is_drawn_and_none_stays_open(counts):
+    import matplotlib.pyplot as plt
+    before = plt.get_fignums()
+    assert as_image(step_figure(make_record(counts))).std() > 5
+    assert plt.get_fignums() == before
+
+
+def test_whether_there_is_something_to_draw():
+    assert has_steps(make_record(gates=[False] * 4 + [True]))
+    assert not has_steps(make_record(gates=False))
+
+
+@pytest.mark.parametrize('changes, options, match', [
+    (dict(gates=False), {}, 'SE: no block has a known gate, expected the rec'),
+    (dict(gates=[True] * 4 + [False]), dict(blocks=['layer2.3']),
+     r"got \['layer2.3'\], expected .* gate: \['layer1.1'.*'layer2.2'\]"),
+    ({}, dict(blocks=[]), r'blocks: got \[\]'),
+    ({}, dict(stage=1), r'stage: got 1, expected .* 3 blocks.*\{1: 2, 2: 3\}'),
+    ({}, dict(stage=7), 'stage: got 7'),
+    (dict(bad=40), {}, 'SE: none of its 40 samples'),
+])  # yapf: disable
+def test_errors(changes, options, match):
+    with pytest.raises(ValueError, match=match):
+        step_figure(make_record(**changes), **options)

@@ -1,0 +1,215 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from made_records import make_record, named
+
+from stepnet_mm.stiffness import (stiffness_proportion, stiffness_survival,
+                                  total_neural_stiffness)
+from stepnet_mm.visualization import (as_image, depth_figure,
+                                      proportion_figure, seeds_figure,
+                                      survival_figure)
+
+pytest.importorskip('matplotlib')
+pytestmark = pytest.mark.core
+
+FIGURES = [survival_figure, proportion_figure, depth_figure, seeds_figure]
+DEEP = (17, 17, 17)
+SINGLE = (1, 1, 1)
+
+
+def surface_z(axes):
+    """Corners of the faces of a surface as {(m1, m2): z}."""
+    surface, = axes.collections
+    corners = np.asarray(surface._vec[:3]).T
+    return {(m1, m2): z for m1, m2, z in corners}
+
+
+@pytest.mark.parametrize('figure', FIGURES)
+@pytest.mark.parametrize('records', [
+    [make_record(DEEP)], [make_record(SINGLE)], [make_record(samples=1)],
+    [make_record(gates=False), make_record(bad=5)],
+    [make_record(DEEP, seed=i) for i in range(9)]
+], ids=['deep', 'single', 'a sample', 'two', 'nine'])  # yapf: disable
+def test_they_are_drawn_and_none_stays_open(figure, records):
+    import matplotlib.pyplot as plt
+    before = plt.get_fignums()
+    image = as_image(figure(records))
+    assert min(image.shape[:2]) > 200 and image.std() > 5
+    assert plt.get_fignums() == before
+
+
+@pytest.mark.parametrize('figure', FIGURES)
+@pytest.mark.parametrize('records, match', [
+    ([make_record(), make_record(definition='output')], 'residual.*output'),
+    ([make_record(bad=40)], 'SE: none of its 40 samples'), ([], 'at least one')
+], ids=['definitions', 'nothing finite', 'none'])  # yapf: disable
+def test_records_that_do_not_go_together(figure, records, match):
+    with pytest.raises(ValueError, match=match):
+        figure(records)
+
+
+@pytest.mark.parametrize('figure', FIGURES)
+def test_a_stage_of_zeros(figure):
+    record = make_record()
+    record.nsi.zero_()
+    assert as_image(figure([record])).std() > 5
+
+
+def test_surfaces_are_those_of_the_pure_function():
+    records = [named('plain', bad=2), named('SE', DEEP, seed=1)]
+    m1, m2 = [0., .5, 2.], [0., 1., 3., 4.]
+    figure = survival_figure(records, m1, m2)
+    for axes, record in zip(figure.axes, records, strict=True):
+        share = stiffness_survival(record.nsi, record.stage, m1, m2)
+        assert surface_z(axes) == {
+            (a, b): share[i, j].item()
+            for i, a in enumerate(m1) for j, b in enumerate(m2)
+        }
+        assert axes.get_xlim() == (0, 2) and axes.get_ylim() == (0, 4)
+
+
+@pytest.mark.parametrize('samples', [3, 1000])
+def test_surfaces_fall_to_zero_on_common_axes(samples):
+    records = [named('plain', samples=samples), named('SE', DEEP, samples)]
+    records[1].nsi.mul_(7)
+    for axes in survival_figure(records).axes:
+        z = surface_z(axes)
+        m1, m2 = axes.get_xlim()[1], axes.get_ylim()[1]
+        assert z[0., 0.] == 1 and z[m1, 0.] <= .01 and z[0., m2] <= .01
+        assert (m1, m2) == (
+            max(key[0] for key in z), max(key[1] for key in z))
+
+
+@pytest.mark.parametrize('figure', [survival_figure, proportion_figure])
+def test_titles_hold_the_tns(figure):
+    records = [named('plain', bad=2), named('SE', DEEP, seed=1)]
+    tns = [
+        total_neural_stiffness(r.nsi[2 * (r is records[0]):], r.stage).mean()
+        for r in records
+    ]
+    assert [axes.get_title() for axes in figure(records).axes[:2]] == [
+        f'plain\nTNS {tns[0]:.4g}\nnot finite, left out: 2 of 40',
+        f'SE\nTNS {tns[1]:.4g}'
+    ]
+
+
+@pytest.mark.parametrize('m1, m2, match', [
+    ([0.], [0., 1.], 'at least two'), ([0., 1.], [2., 2.], 'at least two'),
+    ([-1., 1.], [0., 1.], 'm1: expected .* >= 0'),
+    ([0., 1.], [0., math.nan], 'm2: expected .* >= 0')
+])  # yapf: disable
+def test_wrong_thresholds(m1, m2, match):
+    with pytest.raises(ValueError, match=match):
+        survival_figure([make_record()], m1, m2)
+
+
+def test_heat_maps_are_those_of_the_pure_function():
+    records = [named('plain', bad=2), named('SE', DEEP, seed=1)]
+    m1, m2 = [0., .5, 20.], [0., 3.]
+    *panels, bar = proportion_figure(records, m1, m2).axes
+    scale = {axes.images[0].get_clim() for axes in panels}
+    share = [
+        100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
+        for r in records
+    ]
+    assert scale == {(0, max(table.max() for table in share))}
+    assert '%' in bar.get_ylabel()
+    for axes, table in zip(panels, share, strict=True):
+        assert axes.images[0].get_array().tolist() == table.T.tolist()
+        texts = {t.get_position(): t.get_text() for t in axes.texts}
+        assert texts[0, 0] == f'{table[0, 0]:.0f}'
+        assert texts[2, 1] == '0'
+        assert [t.get_text() for t in axes.get_xticklabels()
+                ] == ['0', '0.5', '20']
+
+
+def test_small_percents():
+    record = make_record((500, 501), samples=2)
+    record.nsi[:] = 1
+    record.nsi[0, 0] = 100
+    axes = proportion_figure([record], [0., 5.], [50.]).axes[0]
+    # One of 2 x 1001 blocks.
+    assert [t.get_text() for t in axes.texts] == ['<0.1'] * 2
+
+
+def lines_of(axes):
+    return [[xy.tolist() for xy in line.get_data()] for line in axes.lines]
+
+
+def test_depth_is_the_median_with_bands_by_stage():
+    records = [named('plain', (2, 1, 4), bad=2), named('SE', (3, 1), seed=1)]
+    figure = depth_figure(records)
+    assert [axes.get_title() for axes in figure.axes] == [
+        'stage 1', 'stage 2', 'stage 3'
+    ]
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2, 1]
+    nsi = records[0].nsi[2:].sort(0).values.numpy()
+    assert lines_of(figure.axes[2])[0] == [
+        [1, 2, 3, 4], ((nsi[18] + nsi[19]) / 2)[3:].tolist()
+    ]
+    for band, low, high in zip(figure.axes[0].collections, (.1, .25),
+                               (.9, .75)):
+        own = np.sort(records[0].nsi[2:, :2].numpy(), 0)
+        drawn = band.get_paths()[0].vertices
+        for column, x in enumerate((1, 2)):
+            y = drawn[drawn[:, 0] == x, 1]
+            assert [y.min(), y.max()] == pytest.approx(
+                np.interp([low * 37, high * 37], range(38),
+                          own[:, column]).tolist())
+    assert figure.get_suptitle().endswith('left out: plain: 2 of 40')
+
+
+def test_depth_has_a_colour_a_model_and_a_legend():
+    figure = depth_figure([named('plain'), named('SE'), named('SE')])
+    colors = [line.get_color() for line in figure.axes[0].lines]
+    legend, = figure.legends
+    assert len(set(colors)) == 3
+    assert [line.get_color() for line in legend.get_lines()] == colors
+    assert [text.get_text() for text in legend.get_texts()] == [
+        'plain', 'SE (1)', 'SE (2)'
+    ]
+
+
+@pytest.mark.parametrize('counts', [(2, 3, 5), DEEP, (51, ), (2, 3, 35, 2)])
+def test_block_indices_can_be_read(counts):
+    figure = depth_figure([make_record(counts)])
+    as_image(figure)
+    for axes, count in zip(figure.axes, counts, strict=True):
+        ticks = axes.get_xticklabels()
+        boxes = [tick.get_window_extent() for tick in ticks]
+        assert ticks[0].get_text() == '1' and len(ticks) >= min(count, 6)
+        assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:]))
+
+
+def test_a_wide_range_is_logarithmic():
+    record = make_record()
+    record.nsi = 1 + torch.rand_like(record.nsi)
+    assert depth_figure([record]).axes[0].get_yscale() == 'linear'
+    record.nsi[:, 0] *= 100
+    axes = depth_figure([record]).axes[0]
+    assert axes.get_yscale() == 'log'
+    assert {2., 5., 10., 20.} <= set(axes.get_yticks().round(6))
+    record.nsi[:, 1] = 0
+    assert depth_figure([record]).axes[0].get_yscale() == 'linear'
+
+
+def test_seeds_are_lines_without_bands():
+    records = [named(f'SE_seed{i}', seed=i) for i in range(3)]
+    figure = seeds_figure(records)
+    assert not any(axes.collections for axes in figure.axes)
+    for axes, columns in zip(figure.axes, (slice(2), slice(2, 5))):
+        assert [y for _, y in lines_of(axes)] == [
+            np.median(r.nsi.numpy()[:, columns], 0).tolist() for r in records
+        ]
+    assert '3 seeds' in figure.get_suptitle()
+
+
+@pytest.mark.parametrize('other, key', [
+    (named('b', (3, 2)), 'blocks'), (named('b', position=[0] * 5), 'position'),
+    (named('b', stage=[1, 1, 1, 2, 2]), 'stage')
+])  # yapf: disable
+def test_seeds_have_the_same_blocks(other, key):
+    with pytest.raises(ValueError, match=f'b: expected the {key} of SE'):
+        seeds_figure([make_record(), other])

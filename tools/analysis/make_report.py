@@ -1,0 +1,83 @@
+#!/usr/bin/env python
+"""One self-contained report.html about the stiffness of a run.
+
+python tools/analysis/make_report.py work_dirs/resnet164_stepnet_cifar10
+
+Shows the stiffness records of the work dir (*.jsonl of measure_stiffness.py)
+and, where TNSHook ran, the curve over training. The page asks for nothing
+from outside, so that it can be mailed or printed as it is.
+"""
+import argparse
+from pathlib import Path
+
+from stepnet_mm.stiffness import read_record
+from stepnet_mm.visualization import read_stiffness_record
+from stepnet_mm.visualization.report import render_report
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('work_dir', type=Path, help='of a training run')
+    parser.add_argument(
+        '--records',
+        nargs='+',
+        type=Path,
+        help='stiffness records; default: WORK_DIR/*.jsonl')
+    parser.add_argument(
+        '--out', type=Path, help='default: WORK_DIR/report.html')
+    parser.add_argument('--title', help='default: the name of the work dir')
+    parser.add_argument(
+        '--m1', type=float, default=.5, help='M1 of the tables; default 0.5')
+    parser.add_argument(
+        '--m2', type=float, default=0., help='M2 of the tables; default 0')
+    return parser.parse_args()
+
+
+def find_records(work_dir: Path) -> list:
+    """The stiffness records of a work dir.
+
+    Raises:
+        FileNotFoundError: if it has none.
+    """
+    found = sorted(work_dir.glob('*.jsonl'))
+    if not found:
+        raise FileNotFoundError(
+            f'{work_dir}: has no stiffness record *.jsonl; make one with '
+            'tools/analysis/measure_stiffness.py, or name some with '
+            '--records')
+    return found
+
+
+def read_records(paths: list) -> list:
+    """The records; those of one name are told apart by their files."""
+    records = [read_record(path) for path in paths]
+    names = [record.name for record in records]
+    for path, record in zip(paths, records):
+        if names.count(record.name) > 1:
+            record.header.meta['name'] = f'{record.name}, {path.name}'
+    return records
+
+
+def read_curve(work_dir: Path):
+    """What TNSHook logged; None where it did not run."""
+    try:
+        return read_stiffness_record(work_dir)
+    except FileNotFoundError:
+        return None
+
+
+def main():
+    args = parse_args()
+    paths = args.records or find_records(args.work_dir)
+    page = render_report(
+        args.title or f'Neural stiffness of {args.work_dir.resolve().name}',
+        read_records(paths), read_curve(args.work_dir), args.m1, args.m2)
+    out = args.out or args.work_dir / 'report.html'
+    out.write_text(page, encoding='utf-8')
+    print(f'Report: {out}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,146 @@
+#!/usr/bin/env python
+"""Figures of stiffness records, and a table of their TNS.
+
+python tools/analysis/plot_stiffness.py work_dirs/*/stiffness.jsonl --out figs
+
+survival    δ(M1, M2) as surfaces, with TNS (Fig. 2)
+depth       NSI along depth, with bands over samples (Fig. 3)
+proportion  stiffness proportion p̂(M1, M2) (Fig. 6)
+step        step size against NSI, a file a record with gates (Fig. 9)
+seeds       NSI along depth of several seeds of one model (Fig. 10)
+
+Records are made by tools/analysis/measure_stiffness.py. Those to compare
+need one definition of NSI. Samples with an inf or NaN are left out and
+counted. Without --figures, what does not apply is skipped: step without
+known gates, seeds unless all are named alike but for _seedN.
+"""
+import argparse
+import math
+import re
+from pathlib import Path
+
+from stepnet_mm.stiffness import read_record
+from stepnet_mm.visualization import (check_records, depth_figure, has_steps,
+                                      labels, proportion_figure, save_figure,
+                                      seeds_figure, step_figure,
+                                      survival_figure)
+from stepnet_mm.visualization.canvas import finite_tns
+from stepnet_mm.visualization.correlation import method_of
+
+FIGURES = ('survival', 'depth', 'proportion', 'step', 'seeds')
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('records', nargs='+', type=Path, metavar='RECORD')
+    parser.add_argument(
+        '--figures',
+        nargs='+',
+        choices=FIGURES,
+        help='default: all that apply to the records')
+    parser.add_argument(
+        '--out', type=Path, help='folder; default: figures beside RECORD')
+    parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
+                        default='png')  # yapf: disable
+    parser.add_argument(
+        '--names', nargs='+', help='what to call the records, one each')
+    parser.add_argument(
+        '--m1', nargs='+', type=float,
+        help='thresholds of survival and proportion; default: by the data')
+    parser.add_argument('--m2', nargs='+', type=float, help='the same for M2')
+    parser.add_argument(
+        '--blocks', nargs='+', help='of step: blocks to show, by name')
+    parser.add_argument(
+        '--stage', type=int, help='of step: stage of the distribution')
+    return parser.parse_args()
+
+
+def read_records(paths: list, names: list = None) -> list:
+    """The records, under new names if there are some."""
+    if names and len(names) != len(paths):
+        raise ValueError(f'--names: got {len(names)} for {len(paths)} records,'
+                         ' expected one each')
+    records = [read_record(path) for path in paths]
+    for record, name in zip(records, names or ()):
+        record.header.meta['name'] = name
+    check_records(records)
+    return records
+
+
+def why_not(figure: str, records: list):
+    """Why a figure does not apply to the records; None if it does."""
+    if figure == 'step' and not any(map(has_steps, records)):
+        return 'no record has step sizes, the models have no known gate'
+    methods = {method_of(record.name) for record in records}
+    if figure == 'seeds' and (len(records) < 2 or len(methods) > 1):
+        return ('these are no records of seeds, which are several and named '
+                'alike but for _seedN')
+    return None
+
+
+def draw(figure: str, records: list, args) -> dict:
+    """One kind of figure: file names without suffix -> Figures."""
+    if figure == 'step':
+        return draw_steps(records, args)
+    functions = dict(
+        survival=survival_figure,
+        proportion=proportion_figure,
+        depth=depth_figure,
+        seeds=seeds_figure)
+    thresholds = dict(m1=args.m1, m2=args.m2)
+    options = thresholds if figure in ('survival', 'proportion') else {}
+    return {figure: functions[figure](records, **options)}
+
+
+def draw_steps(records: list, args) -> dict:
+    """A figure of each record that has gates; of all, if none has."""
+    named = list(zip(labels(records), records))
+    shown = [(label, record) for label, record in named if has_steps(record)]
+    for label, record in named if shown else ():
+        if not has_steps(record):
+            print(f'step: {label} skipped, it has no known gate')
+    return {
+        f'step_{file_name(label)}': step_figure(record, args.blocks,
+                                                args.stage)
+        for label, record in shown or named
+    }
+
+
+def file_name(label: str) -> str:
+    return re.sub(r'[^\w.-]+', '_', label).strip('_')
+
+
+def print_table(records: list) -> None:
+    """TNS of each record, with the standard error of its mean."""
+    names = labels(records)
+    width = max(map(len, [*names, 'model']))
+    print(f'{"model":<{width}}  samples  not finite  definition  '
+          'TNS (mean ± standard error)')
+    for name, record in zip(names, records):
+        tns, total = finite_tns(record), len(record.nsi)
+        error = (f'{tns.std(ddof=1) / math.sqrt(len(tns)):.2g}'
+                 if len(tns) > 1 else 'unknown')
+        print(f'{name:<{width}}  {total:7d}  {total - len(tns):10d}  '
+              f'{record.header.definition:<10}  {tns.mean():.4g} ± {error}')
+
+
+def main():
+    args = parse_args()
+    records = read_records(args.records, args.names)
+    print_table(records)
+    out = args.out or args.records[0].parent / 'figures'
+    for figure in args.figures or FIGURES:
+        reason = None if args.figures else why_not(figure, records)
+        if reason:
+            print(f'{figure}: skipped, {reason}')
+            continue
+        for name, drawn in draw(figure, records, args).items():
+            path = out / f'{name}.{args.format}'
+            save_figure(drawn, path)
+            print(f'{figure}: {path}')
+
+
+if __name__ == '__main__':
+    main()

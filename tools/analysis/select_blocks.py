@@ -1,0 +1,135 @@
+#!/usr/bin/env python
+"""Which few blocks are stiff: the lottery-ticket reading of §3.1.
+
+python tools/analysis/select_blocks.py RECORD... -k 4
+
+Ranks the measured blocks and prints the step_blocks of the k first ones, to
+paste into model.backbone of a config. Several records (seeds) of one network
+are taken together. A stage's first block is never measured, so it is never
+chosen.
+
+area: mean over samples of a block's own area of thresholds,
+(NSI / mean of its stage - 1)+ x NSI, its part in TNS (Eq. 5).
+stiff: share of the samples in which NSI >= max(mean of its stage (1 + M1),
+M2). By default M1 is 0.5, half above its stage, and M2 is 0, no absolute
+threshold, since the scale of NSI is the network's own.
+"""
+import argparse
+
+import torch
+
+from stepnet_mm.stiffness import (StiffnessRecord, read_record,
+                                  summarize_blocks, total_neural_stiffness)
+
+SAME = ('definition', 'blocks', 'stage', 'position', 'stages')
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        'records', nargs='+', help='files of measure_stiffness.py')
+    parser.add_argument(
+        '-k', type=int, required=True, help='how many blocks to choose')
+    parser.add_argument(
+        '--by',
+        choices=['area', 'mean'],
+        default='area',
+        help='rank by the mean area or by the mean NSI; default: area')
+    parser.add_argument('--m1', type=float, default=.5)
+    parser.add_argument('--m2', type=float, default=0.)
+    return parser.parse_args()
+
+
+def pool(paths: list) -> StiffnessRecord:
+    """All samples as one record, under the header of the first.
+
+    Raises:
+        ValueError: if they are not records of the same blocks.
+    """
+    records = [read_record(path) for path in paths]
+    first = records[0].header
+    for path, record in zip(paths, records):
+        for key in SAME:
+            found, wanted = getattr(record.header, key), getattr(first, key)
+            if found != wanted:
+                raise ValueError(
+                    f'{path}: expected the {key} of {paths[0]}, '
+                    f'{wanted!r:.200}, got {found!r:.200}; only records of '
+                    'one network can be taken together')
+    return StiffnessRecord(
+        header=first,
+        nsi=torch.cat([record.nsi for record in records]),
+        step=torch.cat([record.step for record in records]))
+
+
+def step_blocks(chosen: list, stages: int) -> list:
+    """Indices within the stage, from 0, one list a stage."""
+    return [
+        sorted(row['position'] for row in chosen if row['stage'] == stage)
+        for stage in range(1, stages + 1)
+    ]
+
+
+def check(args, record: StiffnessRecord) -> None:
+    """Refuse numbers that choose nothing."""
+    blocks = len(record.header.blocks)
+    if not 1 <= args.k <= blocks:
+        raise ValueError(f'-k: got {args.k}, expected 1 to {blocks}, the '
+                         'measured blocks')
+    for name in ('m1', 'm2'):
+        if not getattr(args, name) >= 0:
+            raise ValueError(f'--{name}: got {getattr(args, name)}, expected '
+                             'a threshold >= 0')
+    if not torch.isfinite(record.nsi).all(1).any():
+        raise ValueError(
+            f'{", ".join(args.records)}: none of the {len(record.nsi)} '
+            'samples has a finite NSI everywhere, so no block can be ranked')
+
+
+def print_table(rows: list, k: int) -> None:
+    total, sofar = sum(row['area'] for row in rows), 0.
+    width = max(len(row['block']) for row in rows)
+    print(f'rank  {"block":<{width}}  stage  index  mean NSI      area  '
+          'share  sum    stiff')
+    for rank, row in enumerate(rows, 1):
+        share = row['area'] / total if total else 0.
+        sofar += share
+        print(f'{rank:4d}  {row["block"]:<{width}}  {row["stage"]:5d}  '
+              f'{row["position"]:5d}  {row["mean"]:8.4g}  {row["area"]:8.4g}  '
+              f'{share:5.1%}  {sofar:6.1%} {row["stiff"]:6.1%}')
+        if rank == k < len(rows):
+            print('-' * (width + 58))
+
+
+def print_choice(rows: list, k: int, stages: int) -> None:
+    total = sum(row['area'] for row in rows)
+    top = sum(row['area'] for row in rows[:k])
+    if total:
+        print(f'The first {k} of {len(rows)} measured blocks have '
+              f'{top / total:.1%} of the total area.')
+    else:
+        print('No block is above the mean of its stage: all areas are 0.')
+    print(f'step_blocks={step_blocks(rows[:k], stages)}')
+
+
+def main():
+    args = parse_args()
+    record = pool(args.records)
+    check(args, record)
+    tns = total_neural_stiffness(record.nsi, record.stage)
+    finite = tns.isfinite()
+    print(f'{finite.sum()} samples of {len(args.records)} records, '
+          f'{(~finite).sum()} more are not finite and left out; definition '
+          f'{record.header.definition}; TNS {tns[finite].mean():.4g}; stiff: '
+          f'M1 {args.m1:g}, M2 {args.m2:g}')
+    rows = sorted(
+        summarize_blocks(record, (args.m1, args.m2)),
+        key=lambda row: -row[args.by])
+    print_table(rows, args.k)
+    print_choice(rows, args.k, record.header.stages)
+
+
+if __name__ == '__main__':
+    main()
