@@ -5,12 +5,11 @@ from .report import render_report
 from .step_figures import has_steps, step_figure
 from .stiffness_figures import (depth_figure, proportion_figure, seeds_figure,
                                 survival_figure)
-from .training_curve import (curve_figure, plot_stiffness_curve,
-                             read_stiffness_record)
+from .training_curve import curve_figure, read_stiffness_record
 
 __all__ = [
     'as_image', 'check_records', 'curve_figure', 'depth_figure', 'has_steps',
-    'labels', 'plot_correlation', 'plot_stiffness_curve', 'proportion_figure',
+    'labels', 'plot_correlation', 'proportion_figure',
     'read_stiffness_record', 'render_report', 'save_figure', 'seeds_figure',
     'step_figure', 'survival_figure'
 ]

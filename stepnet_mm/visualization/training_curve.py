@@ -3,6 +3,8 @@ import json
 import re
 from pathlib import Path
 
+from .canvas import new_figure
+
 GROUP = 'stiffness/'
 
 
@@ -43,8 +45,7 @@ def curve_figure(record: list, title: str = None):
     Returns:
         matplotlib.figure.Figure: two panels.
     """
-    from matplotlib.figure import Figure
-    figure = Figure(figsize=(7, 6), layout='constrained')
+    figure = new_figure(7, 6)
     upper, lower = figure.subplots(2, 1, sharex=True)
     steps, tns = _series(record, 'tns')
     upper.plot(steps, tns, marker='o', markersize=3, color='black')
@@ -65,11 +66,6 @@ def curve_figure(record: list, title: str = None):
     for axes in (upper, lower):
         axes.grid(alpha=.3)
     return figure
-
-
-def plot_stiffness_curve(record: list, path, title: str = None) -> None:
-    """Write the picture of :func:`curve_figure` to a file."""
-    curve_figure(record, title).savefig(path, dpi=120)
 
 
 def _strip(line: dict) -> dict:

@@ -3,8 +3,8 @@ import json
 import cv2
 import pytest
 
-from stepnet_mm.visualization import (plot_stiffness_curve,
-                                      read_stiffness_record)
+from stepnet_mm.visualization import (curve_figure, read_stiffness_record,
+                                      save_figure)
 
 pytest.importorskip('matplotlib')
 
@@ -78,33 +78,21 @@ def test_a_missing_record_names_the_work_dir(tmp_path):
 ], ids=['gap', 'one', 'no finite sample'])  # yapf: disable
 def test_picture(tmp_path, record):
     path = tmp_path / 'curve.png'
-    plot_stiffness_curve(record, path)
+    save_figure(curve_figure(record), path)
     assert_picture(path)
 
 
 def test_title_changes_the_picture(tmp_path):
     for name, title in (('plain', None), ('titled', 'Another title')):
-        plot_stiffness_curve(RECORD, tmp_path / f'{name}.png', title)
+        save_figure(curve_figure(RECORD, title), tmp_path / f'{name}.png')
     plain, titled = (
         cv2.imread(str(tmp_path / f'{name}.png'))
         for name in ('plain', 'titled'))
     assert (plain != titled).any()
 
 
-def test_no_figure_stays_open(tmp_path):
-    import matplotlib.pyplot as plt
-    before = plt.get_fignums()
-    plot_stiffness_curve(RECORD, tmp_path / 'curve.png')
-    assert plt.get_fignums() == before
-
-
-def test_what_is_drawn(tmp_path, monkeypatch):
-    import matplotlib.pyplot as plt
-    monkeypatch.setattr(plt, 'close', lambda figure: None)
-    plot_stiffness_curve(RECORD, tmp_path / 'curve.png')
-    upper, lower = plt.gcf().axes
-    monkeypatch.undo()
-    plt.close(upper.figure)
+def test_what_is_drawn():
+    upper, lower = curve_figure(RECORD).axes
     line, = upper.lines
     assert line.get_xydata().tolist() == [[50, 2.5], [100, 1.25], [200, 5.]]
     labels = [line.get_label() for line in lower.lines]

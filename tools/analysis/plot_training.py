@@ -6,8 +6,8 @@ python tools/analysis/plot_training.py work_dirs/faster_rcnn_r50_stepnet
 import argparse
 from pathlib import Path
 
-from stepnet_mm.visualization import (plot_stiffness_curve,
-                                      read_stiffness_record)
+from stepnet_mm.visualization import (curve_figure, read_stiffness_record,
+                                      save_figure)
 
 
 def parse_args():
@@ -33,7 +33,7 @@ def main():
     record = read_stiffness_record(args.work_dir)
     print_table(record)
     out = args.out or Path(args.work_dir) / 'tns.png'
-    plot_stiffness_curve(record, out, args.title)
+    save_figure(curve_figure(record, args.title), out)
     print(f'TNS curve: {out}')
 
 
