@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Draws a mini-COCO, trains Faster R-CNN with a StepNet backbone on it,
-# evaluates, and ends with the AP table, the TNS trend and two pictures.
+# evaluates, and ends with the AP table, the TNS trend, two pictures and a
+# report of the trained network's stiffness.
 #   bash tools/demo.sh      (STACK=openmmlab for the other stack)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -31,8 +32,13 @@ echo
 echo 'TNS trend:'
 "$python" tools/analysis/plot_training.py "$out" >"$out/tns.txt"
 grep -v 'TNS curve' "$out/tns.txt"
+"$python" tools/analysis/measure_stiffness.py "$config" "$out/iter_360.pth" \
+  --data-root "$out/mini_coco" --name 'R-34 + StepNet' >"$out/measure.log" 2>&1 ||
+  { tail -n 20 "$out/measure.log" >&2; exit 1; }
+"$python" tools/analysis/make_report.py "$out" >/dev/null
 "$python" tools/analysis/contact_sheet.py "$out/drawn" "$out/detections.png" >/dev/null
 echo
 echo "detections (left: annotation, right: prediction): $out/detections.png"
 echo "TNS curve:                                        $out/tns.png"
+echo "stiffness report (HTML):                          $out/report.html"
 echo "demo: $((SECONDS - start)) s after set-up"

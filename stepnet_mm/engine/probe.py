@@ -39,9 +39,10 @@ class Probe:
     @torch.no_grad()
     def measure(self, model, recorder: TrajectoryRecorder) -> None:
         """Run this rank's samples through a model, under a recorder."""
+        self.loader.generator.manual_seed(0)
         with kept_state(model), recorder:
             for batch in self.loader:
-                run_features(model, batch)
+                run_features(model, batch, recorder.blocks)
 
 
 def spread(size: int, number: int = None) -> list:
@@ -78,13 +79,21 @@ def subset_loader(loader: DataLoader, indices: list) -> DataLoader:
         generator=torch.Generator())
 
 
-def run_features(model, batch) -> None:
-    """Run what a model computes its features with, heads left out."""
+def run_features(model, batch, blocks: list) -> None:
+    """Run what a model computes its features with, heads left out.
+
+    Args:
+        model (BaseModel): a model of the mm libraries.
+        batch (dict): of its data loader.
+        blocks (list[str]): names of the blocks that must run; of several
+            backbones theirs does.
+    """
     inputs = model.data_preprocessor(batch, False)['inputs']
     if isinstance(inputs, (list, tuple)):
         inputs = torch.stack(list(inputs))
-    if hasattr(model, 'backbone'):
-        model.backbone(inputs)
+    before, backbone, _ = blocks[0].partition('backbone.')
+    if backbone:
+        model.get_submodule(f'{before}backbone')(inputs)
     elif hasattr(model, 'extract_feat'):
         model.extract_feat(inputs)
     else:
@@ -93,12 +102,18 @@ def run_features(model, batch) -> None:
 
 @contextmanager
 def kept_state(model):
-    """Eval mode; training flags and random states as before afterwards."""
+    """Eval mode and seeded generators; flags and states back afterwards.
+
+    The seed makes a pipeline that draws at random draw the same every time.
+    """
     flags = {module: module.training for module in model.modules()}
     states = random.getstate(), np.random.get_state()
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     try:
         with torch.random.fork_rng(devices):
+            random.seed(0)
+            np.random.seed(0)
+            torch.manual_seed(0)
             model.eval()
             yield
     finally:

@@ -76,6 +76,9 @@ class TNSMetric(BaseMetric):
 
     def compute_metrics(self, results: list) -> dict:
         """Rows of all samples -> scalars, as `summarize_stiffness` has them."""
+        if not results:
+            raise ValueError('TNSMetric: expected at least one sample to '
+                             'evaluate, got none; the dataset is empty')
         blocks = self.recorder.blocks if self.by_block else ()
         nsi = torch.stack([torch.from_numpy(row) for row in results])
         return summarize_stiffness(nsi, self.recorder.stage, blocks,

@@ -23,6 +23,8 @@ PLAIN_SUMS = (
     {'block', 'layer_scale', 'stochastic_depth'},  # torchvision's
 )
 CONTAINERS = (nn.Sequential, nn.ModuleList)
+#: Attributes by which blocks of the libraries say whether they have one.
+SHORTCUTS = ('add_identity', 'with_res_shortcut', 'use_res_connect')
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,15 @@ class ResidualBlock:
 
 def find_residual_blocks(model: nn.Module,
                          pattern: str = None,
-                         inputs=None) -> list:
+                         run=None) -> list:
     """The residual blocks of a model, in the order of its modules.
 
     Known by their parts are the blocks of the ResNet families of mmdet,
     mmpretrain, torchvision and timm, ViT, Swin and ConvNeXt. In a model with
     none of them a block is what a container repeats: consecutive children of
-    one class with two or more layers that have weights. The children of one
-    container are one stage. Where the model has one module named
+    one class with two or more layers that have weights. That they have a
+    shortcut is then a guess, so look at :func:`list_blocks`. The children of
+    one container are one stage. Where the model has one module named
     ``backbone``, only that is looked into.
 
     Args:
@@ -80,10 +83,10 @@ def find_residual_blocks(model: nn.Module,
         pattern (str, optional): a regular expression that full names of
             blocks match, instead of the search; of nested matches the outer
             one counts.
-        inputs (Tensor | tuple, optional): arguments of a forward pass, run
-            in eval mode without gradients. Then a stage is a run of
-            consecutive blocks with the same shape in and out, whatever
-            container they share.
+        run (callable, optional): runs a forward pass of the model, such as
+            ``lambda: model(images)``; it is called in eval mode without
+            gradients. Then a stage is a row of consecutive blocks with the
+            same shape in and out, whatever container they share.
 
     Returns:
         list[ResidualBlock]: all blocks, each stage's first one included.
@@ -97,7 +100,7 @@ def find_residual_blocks(model: nn.Module,
     modules = dict(model.named_modules())
     places = _places(modules, names)
     blocks = [_describe(name, *places[name], modules[name]) for name in names]
-    return blocks if inputs is None else _split_by_shape(model, blocks, inputs)
+    return blocks if run is None else _split_by_shape(model, blocks, run)
 
 
 def list_blocks(blocks: list) -> str:
@@ -179,9 +182,14 @@ def _repeated(modules: dict) -> list:
             group = list(group)
             if len(group) > 1 and not issubclass(kind, CONTAINERS) and all(
                     _weights(child) > 1 for _, child in group):
-                found += [f'{name}.{key}'.lstrip('.') for key, _ in group]
+                found += [f'{name}.{key}'.lstrip('.') for key, child in group
+                          if not _says_no_shortcut(child)]
     return [name for name in found
             if not any(other.startswith(f'{name}.') for other in found)]
+
+
+def _says_no_shortcut(module) -> bool:
+    return any(getattr(module, flag, None) is False for flag in SHORTCUTS)
 
 
 def _weights(module) -> int:
@@ -192,12 +200,14 @@ def _places(modules: dict, names: list) -> dict:
     """Stage and position of each name, by the container that it is in."""
     stages, places = {}, {}
     for name in names:
-        parent, _, key = name.rpartition('.')
-        stage = stages.setdefault(parent, len(stages) + 1)
-        kind = type(modules[name])
-        siblings = [k for k, child in modules[parent].named_children()
-                    if isinstance(child, kind) or name == f'{parent}.{k}']
-        places[name] = stage, siblings.index(key)
+        stages.setdefault(name.rpartition('.')[0], []).append(name)
+    for stage, (parent, own) in enumerate(stages.items(), 1):
+        kinds = tuple({type(modules[name]) for name in own})
+        # A pattern may leave blocks out; their places are still taken.
+        siblings = [key for key, child in modules[parent].named_children()
+                    if isinstance(child, kinds)]
+        for name in own:
+            places[name] = stage, siblings.index(name.rpartition('.')[2])
     return places
 
 
@@ -275,9 +285,9 @@ def _other_gates(module, step: Optional[Gate]) -> tuple:
                 step and child is step.module))
 
 
-def _split_by_shape(model, blocks: list, inputs) -> list:
+def _split_by_shape(model, blocks: list, run) -> list:
     """Count stages and positions by the shapes of a forward pass."""
-    shapes = _observe_shapes(model, blocks, inputs)
+    shapes = _observe_shapes(model, blocks, run)
     stage, position, before, found = 0, 0, None, []
     for block in blocks:
         taken, given = shapes.get(block.name, (None, None))
@@ -293,7 +303,7 @@ def _parent(block) -> str:
 
 
 @torch.no_grad()
-def _observe_shapes(model, blocks: list, inputs) -> dict:
+def _observe_shapes(model, blocks: list, run) -> dict:
     """Names -> shapes of a sample that goes in and that comes out."""
     shapes, modes = {}, {m: m.training for m in model.modules()}
 
@@ -305,7 +315,7 @@ def _observe_shapes(model, blocks: list, inputs) -> dict:
                for b in blocks]
     try:
         model.eval()
-        model(*inputs if isinstance(inputs, tuple) else (inputs, ))
+        run()
     finally:
         for handle in handles:
             handle.remove()

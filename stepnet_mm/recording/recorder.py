@@ -1,4 +1,6 @@
 """Records the NSI of every sample at every measured block."""
+from itertools import takewhile
+
 import torch
 from torch import Tensor, nn
 
@@ -71,17 +73,18 @@ class TrajectoryRecorder:
         self.stage = torch.tensor([block.stage for block in measured])
         self.position = torch.tensor([block.position for block in measured])
         trace = _PartTrace if self.definition == 'residual' else _OutputTrace
-        self._traces = [trace(block) for block in measured]
-        _join_stages(self._traces)
+        shapes = {}
+        self._traces = [trace(block, shapes) for block in measured]
+        self._counter = _SampleCounter(_owner(model, self.blocks))
 
     def __enter__(self):
-        for trace in self._traces:
-            trace.attach()
+        for hooks in (self._counter, *self._traces):
+            hooks.attach()
         return self
 
     def __exit__(self, *error):
-        for trace in self._traces:
-            trace.detach()
+        for hooks in (self._counter, *self._traces):
+            hooks.detach()
 
     @property
     def nsi(self) -> Tensor:
@@ -95,8 +98,10 @@ class TrajectoryRecorder:
 
     def clear(self) -> None:
         """Forget the samples so far."""
+        self._counter.samples = 0
         for trace in self._traces:
             trace.nsi, trace.step = [], []
+            trace.shapes.clear()
 
     def _table(self, name: str) -> Tensor:
         columns = [torch.cat(getattr(t, name)) for t in self._traces
@@ -109,6 +114,13 @@ class TrajectoryRecorder:
                 'the measured blocks saw different numbers of samples, '
                 f'{self._counts()}: not every forward ran all of them; '
                 'choose some by a regular expression, blocks=...')
+        samples = self._counter.samples
+        if samples not in (0, len(columns[0])):
+            raise ValueError(
+                f'{self.blocks[0]}: saw {len(columns[0])} maps of {samples} '
+                'images, so its first axis is not that of the samples (it '
+                'may fold patches into it) and it cannot be measured; choose '
+                'other blocks by a regular expression, blocks=...')
         return torch.stack(columns, 1).cpu()
 
     def _counts(self) -> str:
@@ -118,7 +130,51 @@ class TrajectoryRecorder:
         return ', '.join(f'{name}: {n}' for n, name in counts.items())
 
 
-class _Trace:
+class _Hooks:
+    """Hooks that come and go together."""
+
+    def __init__(self):
+        # The flag beside the handles is what torch.compile can trace.
+        self.handles, self.on = [], False
+
+    def attach(self) -> None:
+        if self.handles:
+            raise RuntimeError('this TrajectoryRecorder is entered already; '
+                               'make a second one for a nested context')
+        self.handles, self.on = self.register(), True
+
+    def detach(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+        self.handles, self.on = [], False
+
+    def __getstate__(self) -> dict:
+        # A copy of the model takes its hooks along, and nobody could remove
+        # them there: they stay off.
+        return dict(handles=[], on=False, current=None)
+
+
+class _SampleCounter(_Hooks):
+    """How many samples the module around all blocks is given."""
+
+    def __init__(self, owner: nn.Module):
+        super().__init__()
+        self.owner, self.samples = owner, 0
+
+    def register(self) -> list:
+        return [
+            self.owner.register_forward_pre_hook(
+                self._count, with_kwargs=True)
+        ]
+
+    def _count(self, module, args, kwargs):
+        x = first_tensor(args)
+        x = first_tensor(kwargs) if x is None else x
+        if self.on and x is not None and not _in_backward():
+            self.samples += len(x)
+
+
+class _Trace(_Hooks):
     """The hooks of one block, and its numbers.
 
     Inner hooks count only between the block's own start and end, and nothing
@@ -127,35 +183,31 @@ class _Trace:
     once.
     """
 
-    def __init__(self, block: ResidualBlock):
+    def __init__(self, block: ResidualBlock, shapes: dict):
+        super().__init__()
         self.block = block
+        self.shapes = shapes  # (stage, forward) -> (block, shape)
         self.nsi, self.step = [], []
-        self.handles = []
-        self.current = self.shape = self.peer = None
+        self.current = None
 
-    def attach(self):
-        if self.handles:
-            raise RuntimeError('this TrajectoryRecorder is entered already; '
-                               'make a second one for a nested context')
+    def register(self) -> list:
         module = self.block.module
-        self.handles = [
-            module.register_forward_pre_hook(
-                self._start, with_kwargs=True),
-            *self.attach_parts(),
+        return [
+            module.register_forward_pre_hook(self._start, with_kwargs=True),
+            *self.register_parts(),
             module.register_forward_hook(self._end)
         ]
 
-    def attach_parts(self) -> list:
+    def register_parts(self) -> list:
         """Hooks inside the block."""
         return []
 
-    def detach(self):
-        for handle in self.handles:
-            handle.remove()
-        self.handles, self.current = [], None
+    def detach(self) -> None:
+        super().detach()
+        self.current = None
 
     def _start(self, module, args, kwargs):
-        if _in_backward():
+        if _in_backward() or not self.on:
             return
         x = first_tensor(args)
         x = first_tensor(kwargs) if x is None else x
@@ -169,15 +221,7 @@ class _Trace:
             return
         found, self.current = self.current, None
         output = first_tensor(output).detach()
-        self.shape = tuple(output.shape[1:])
-        if self.shape != self.peer.shape:
-            raise ValueError(
-                f'{self.block.name}: expected the shape of '
-                f'{self.peer.block.name} in the same stage, '
-                f'{self.peer.shape}, got {self.shape}. Stages that share a '
-                'container are told apart by blocks=find_residual_blocks('
-                'model, inputs=...), or choose blocks by a regular '
-                'expression')
+        self._check_shape(tuple(output.shape[1:]))
         nsi, step = self.end(found, output)
         self.nsi.append(nsi)
         self.step.append(
@@ -185,10 +229,21 @@ class _Trace:
             step.expand_as(nsi))
 
 
+    def _check_shape(self, shape: tuple) -> None:
+        key = self.block.stage, len(self.nsi)
+        name, expected = self.shapes.setdefault(key, (self.block.name, shape))
+        if shape != expected:
+            raise ValueError(
+                f'{self.block.name}: expected the shape of {name} in the same '
+                f'stage, {expected}, got {shape}. Stages that share a '
+                'container are told apart by blocks=find_residual_blocks('
+                'model, run=...), or choose blocks by a regular expression')
+
+
 class _PartTrace(_Trace):
     """Definition ``'residual'``: hooks on the parts that show x_t, f, Δt."""
 
-    def attach_parts(self) -> list:
+    def register_parts(self) -> list:
         block, hooks = self.block, []
         if block.identity is not None:
             hooks.append(block.identity.register_forward_hook(
@@ -270,7 +325,7 @@ def _output_nsi(state: _Unchanged, output: Tensor) -> tuple:
             f'{state.name}: expected a block whose output has the shape of '
             f'its input, {tuple(x.shape)}, got {tuple(output.shape)}; choose '
             'blocks by a regular expression, blocks=..., or tell stages '
-            'apart by blocks=find_residual_blocks(model, inputs=...)')
+            'apart by blocks=find_residual_blocks(model, run=...)')
     return neural_stiffness_index(x, output), None
 
 
@@ -278,10 +333,11 @@ def _mean_step(step: Tensor) -> Tensor:
     return step.flatten(1).float().mean(1)
 
 
-def _join_stages(traces: list) -> None:
-    first = {}
-    for trace in traces:
-        trace.peer = first.setdefault(trace.block.stage, trace)
+def _owner(model: nn.Module, blocks: list) -> nn.Module:
+    """The smallest module that holds all blocks."""
+    parts = zip(*(name.split('.')[:-1] for name in blocks))
+    common = takewhile(lambda keys: len(set(keys)) == 1, parts)
+    return model.get_submodule('.'.join(keys[0] for keys in common))
 
 
 def _choose(definition, measured: list) -> str:

@@ -1,4 +1,6 @@
 """NSI of some samples -> the numbers that are logged."""
+import math
+
 import torch
 from torch import Tensor
 
@@ -85,7 +87,7 @@ def check_degrees(degrees, key: str) -> tuple:
         pairs = tuple((float(m1), float(m2)) for m1, m2 in degrees)
     except (TypeError, ValueError):
         pairs = ((-1., -1.), )
-    if any(min(pair) < 0 for pair in pairs):
+    if any(not 0 <= value < math.inf for pair in pairs for value in pair):
         raise ValueError(f'{key}: expected pairs (M1, M2) of numbers >= 0, '
                          f'such as [(0.5, 0.)], got {degrees!r}')
     return pairs

@@ -263,12 +263,12 @@ def flat():
 
 
 def test_stages_that_share_a_container_are_told_apart_by_shape():
-    found = find_residual_blocks(flat(), inputs=torch.randn(1, 3, 4, 4))
+    model = flat()
+    found = find_residual_blocks(
+        model, run=lambda: model(torch.randn(1, 3, 4, 4)))
     assert [(b.stage, b.position) for b in found] == [
         (1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
-    model = flat()
-    recorder = measure(model, blocks=find_residual_blocks(
-        model, inputs=torch.randn(1, 3, 4, 4)))
+    recorder = measure(model, blocks=found)
     assert recorder.blocks == ['1', '2', '4', '5']
 
 
@@ -281,7 +281,8 @@ def test_blocks_of_unequal_shape_in_one_stage_are_refused():
 
 def test_splitting_by_shape_keeps_what_the_containers_say():
     model = build('mmpretrain', dict(type='ResNet', depth=50, **SMALL))
-    split = find_residual_blocks(model, inputs=torch.randn(1, 3, 64, 64))
+    split = find_residual_blocks(
+        model, run=lambda: model(torch.randn(1, 3, 64, 64)))
     assert split == find_residual_blocks(model)
     assert not model.training
 
@@ -369,3 +370,58 @@ def test_blocks_that_take_keywords_and_give_tuples():
             return x
 
     assert measure(Chain()).nsi.shape == (2, 2)
+
+
+def test_maps_that_are_no_samples_are_refused():
+
+    class Folded(nn.Module):
+
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.Sequential(Mixer(3), Mixer(3))
+
+        def forward(self, x):
+            return self.blocks(x.reshape(4 * len(x), 3, 32, 32))
+
+    model = nn.Sequential(Folded(), nn.Sequential(Mixer(3), Mixer(3)))
+    recorder = measure(model)
+    with pytest.raises(ValueError, match='saw 8 maps of 2 images'):
+        recorder.nsi
+
+
+def test_blocks_that_say_they_have_no_shortcut_are_left_out():
+    model = unknown()
+    for block in model[0]:
+        block.add_identity = False
+    assert TrajectoryRecorder(model).blocks == ['2.1']
+
+
+def test_a_block_of_another_class_keeps_its_place():
+
+    class Special(Mixer):
+        pass
+
+    model = nn.Sequential(Mixer(3), Mixer(3), Special(3), Mixer(3))
+    found = find_residual_blocks(model, r'\d')
+    assert [(b.stage, b.position) for b in found] == [
+        (1, 0), (1, 1), (1, 2), (1, 3)]
+
+
+def test_blocks_may_run_in_any_order():
+
+    class Backwards(nn.Module):
+
+        def __init__(self):
+            super().__init__()
+            self.up = nn.ModuleList(Mixer(3) for _ in range(3))
+
+        def forward(self, x):
+            for block in self.up[::-1]:
+                x = block(x)
+            return x
+
+    model = Backwards()
+    with TrajectoryRecorder(model) as recorder, torch.no_grad():
+        for edge in (8, 4):
+            model(torch.randn(1, 3, edge, edge))
+    assert recorder.nsi.shape == (2, 2)

@@ -516,3 +516,17 @@ def test_memory_does_not_grow_with_the_number_of_blocks():
         kept = [t for trace in recorder._traces for t in trace.nsi + trace.step]
     assert {t.shape for t in kept} == {(3, )}
     assert all(trace.current is None for trace in recorder._traces)
+
+
+@pytest.mark.parametrize('definition', ['residual', 'output'])
+def test_a_copy_of_a_watched_model_records_nothing(definition):
+    import io
+    model = build('mmdet')
+    with TrajectoryRecorder(model, definition=definition) as recorder:
+        twin = copy.deepcopy(model)
+        torch.save(model, io.BytesIO())
+    twin(images(1))
+    assert len(recorder.nsi) == 0
+    with TrajectoryRecorder(twin) as other, torch.no_grad():
+        twin(images(2))
+    assert len(other.nsi) == 2

@@ -88,7 +88,8 @@ def test_by_hand(run, four):
     assert [row['tns'] for row in found['runs']] == pytest.approx(
         TNS, rel=1e-6)
     assert [row['metric'] for row in found['runs']] == ACCURACY
-    assert {row['definition'] for row in found['runs']} == {'residual'}
+    assert {row['definition'] for row in found['runs']} == {
+        'residual, trained network, unknown data'}
     assert 'kendall: +0.667  p 0.333  95% interval' in out
     assert 'Only 4: p-values and intervals are rough' in out
     assert 'methods' not in found['correlation']
@@ -198,7 +199,7 @@ def test_no_tns(run, four, work_dir):
     dict(tns=.5, definition='output'), dict(logged={'stiffness_eval/tns': .5})
 ])
 def test_definitions_are_not_mixed(run, four, work_dir, other):
-    match = "definition of NSI.*'residual': 'run3', '(output|unknown)': 'ot"
+    match = "definition of NSI.*'residual,.*': 'run3', '(output|unknown).*'oth"
     with pytest.raises(ValueError, match=match):
         run(*four, work_dir('other', [1.], **other))
 

@@ -118,11 +118,13 @@ def main():
     loader = build_loader(cfg, 'val', not args.skip_data_check)
     indices = spread(len(loader.dataset), args.num_samples)
 
+    blocks = find_residual_blocks(model)
+
     def run():
         for batch in subset_loader(loader, indices):
-            run_features(model, batch)
+            run_features(model, batch, [block.name for block in blocks])
 
-    found = compare(find_residual_blocks(model), run)
+    found = compare(blocks, run)
     print(f'| definition | TNS, {len(indices)} samples |\n|---|---|')
     for text, value in found.items():
         print(f'| {text} | {value:.4f} |')

@@ -113,13 +113,20 @@ def record_tns(folder: Path, pattern: str, line: dict) -> dict:
         return dict(
             tns=finite.mean().item() if len(finite) else math.inf,
             source=found[-1].name,
-            definition=record.header.definition)
+            definition=conditions(record.header))
     if TNS in line:
         return dict(tns=line[TNS], source='scalars.json', definition=None)
     raise ValueError(
         f'{folder}: has no record {pattern} and no {TNS} beside the metric; '
         'make one with tools/analysis/measure_stiffness.py or train with '
         'TNSMetric in val_evaluator')
+
+
+def conditions(header) -> str:
+    """What must be alike in all records."""
+    kind = 'start' if header.meta.get('checkpoint') == 'none' else 'trained'
+    return (f'{header.definition}, {kind} network, '
+            f'{header.meta.get("dataset", "unknown data")}')
 
 
 def check_runs(runs: list) -> None:
@@ -130,9 +137,10 @@ def check_runs(runs: list) -> None:
     if len(definitions) > 1:
         some = {run['definition'] or 'unknown': run['name'] for run in runs}
         raise ValueError(
-            'expected TNS of one definition of NSI, got (with a run of '
-            f'each): {some}; measure all runs with one --definition (logged '
-            'scalars do not say theirs)')
+            'expected TNS of one definition of NSI, on the same data, got '
+            f'(with a run of each): {some}; measure all runs alike, or name '
+            'the right records with --record (logged scalars do not say '
+            'theirs)')
     for key in ('tns', 'metric'):
         for run in runs:
             if not math.isfinite(run[key]):

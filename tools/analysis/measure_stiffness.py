@@ -24,7 +24,8 @@ from stepnet_mm.engine.entry import (build_loader, build_model, config_from,
                                      make_config_parser)
 from stepnet_mm.engine.probe import (kept_state, run_features, spread,
                                      subset_loader)
-from stepnet_mm.recording import TrajectoryRecorder, list_blocks
+from stepnet_mm.recording import (TrajectoryRecorder, find_residual_blocks,
+                                  list_blocks)
 from stepnet_mm.stiffness import (RecordHeader, append_rows, begin_record,
                                   read_record, summarize_stiffness)
 
@@ -61,6 +62,16 @@ def digest(path):
     return sha.hexdigest()[:12]
 
 
+def settings_digest(cfg, split):
+    """The same of everything in a config that a measurement depends on.
+
+    The path alone would not tell a config that has changed since.
+    """
+    keys = ('model', 'data_preprocessor', 'randomness', f'{split}_dataloader')
+    parts = [cfg[key] for key in keys if cfg.get(key) is not None]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
 def make_header(cfg, args, recorder, loader, indices):
     """What is measured, on what."""
     dataset = loader.dataset
@@ -68,12 +79,11 @@ def make_header(cfg, args, recorder, loader, indices):
     meta = dict(
         name=args.name or Path(args.config).stem,
         config=args.config,
-        options=dict(args.cfg_options or {}),
+        settings=settings_digest(cfg, args.split),
         checkpoint=checkpoint,
         sha256=digest(checkpoint) if Path(checkpoint).is_file() else None,
         dataset=f'{type(dataset).__name__}, {args.split} split, '
         f'{len(indices)} of {len(dataset)} samples',
-        image_scale=args.image_scale,
         batch_size=loader.batch_size,
         date=date.today().isoformat(),
         versions=f'stepnet_mm {stepnet_mm.__version__}, torch '
@@ -99,6 +109,14 @@ def record_path(cfg, args):
     return Path(cfg.work_dir) / 'start_stiffness.jsonl'
 
 
+def split_stages(model, pattern, found, loader, indices):
+    """The blocks, with stages that share a container told apart by shape."""
+    batch = next(iter(subset_loader(loader, indices[:1])))
+    names = [block.name for block in found]
+    return find_residual_blocks(
+        model, pattern, run=lambda: run_features(model, batch, names))
+
+
 @torch.no_grad()
 def measure(model, recorder, loader, indices, path, done):
     """Add the samples that a record still lacks, batch by batch."""
@@ -107,7 +125,7 @@ def measure(model, recorder, loader, indices, path, done):
     bar.start()
     with kept_state(model), recorder:
         for batch in subset_loader(loader, indices[done:]):
-            run_features(model, batch)
+            run_features(model, batch, recorder.blocks)
             nsi, step = recorder.nsi, recorder.step
             recorder.clear()
             append_rows(path, done, nsi, step)
@@ -122,13 +140,15 @@ def main():
     C.check_weights(cfg)
     init_default_scope(cfg.get('default_scope', 'mmengine'))
     model = build_model(cfg, args.checkpoint, args.device)
-    recorder = TrajectoryRecorder(model, args.blocks, args.definition)
-    print(list_blocks(recorder.found))
+    found = find_residual_blocks(model, args.blocks)
     if args.list:
-        return
+        return print(list_blocks(found))
     loader = build_loader(cfg, args.split, not args.skip_data_check,
                           args.batch_size)
     indices = spread(len(loader.dataset), args.num_samples)
+    found = split_stages(model, args.blocks, found, loader, indices)
+    print(list_blocks(found))
+    recorder = TrajectoryRecorder(model, found, args.definition)
     path = record_path(cfg, args)
     done = begin_record(path,
                         make_header(cfg, args, recorder, loader, indices))
