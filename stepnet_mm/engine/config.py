@@ -87,7 +87,7 @@ def set_data_root(cfg: Config, root: str) -> None:
         ValueError: if the config names no ``data_root``.
     """
     datasets = [
-        node for name in TRAIN + EVALUATION for node in _dicts(cfg.get(name))
+        node for loader in _loaders(cfg).values() for node in _dicts(loader)
         if 'data_root' in node
     ]
     if not datasets:
@@ -112,8 +112,8 @@ def set_image_scale(cfg: Config, scale: tuple) -> None:
     Raises:
         ValueError: if a data loader has none.
     """
-    for name in filter(cfg.get, TRAIN + EVALUATION):
-        found = _typed(cfg[name], 'Resize', 'RandomResize',
+    for name, loader in _loaders(cfg).items():
+        found = _typed(loader, 'Resize', 'RandomResize',
                        'RandomChoiceResize')
         if not found:
             raise ValueError(f'--image-scale: {name} has no Resize, '
@@ -184,6 +184,16 @@ def _set_classification_loaders(cfg: Config) -> None:
         if cfg.get(name):
             cfg[name].setdefault('pin_memory', True)
             cfg[name].setdefault('collate_fn', dict(type='default_collate'))
+
+
+def _loaders(cfg: Config) -> dict:
+    """All data loaders of a config by name, those of probes too."""
+    loaders = {name: cfg[name] for name in filter(cfg.get, TRAIN + EVALUATION)}
+    for i, hook in enumerate(cfg.get('custom_hooks') or []):
+        probe = hook.get('probe') if isinstance(hook, dict) else None
+        if isinstance(probe, dict) and probe.get('dataloader'):
+            loaders[f'custom_hooks.{i}.probe.dataloader'] = probe['dataloader']
+    return loaders
 
 
 def _typed(node, *names: str) -> list:

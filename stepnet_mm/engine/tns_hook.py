@@ -4,8 +4,9 @@ from mmengine import dist
 from mmengine.dist import master_only
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
+from mmengine.runner import EpochBasedTrainLoop
 
-from ..recording import TrajectoryRecorder, unwrap
+from ..recording import RecordedCalls, TrajectoryRecorder, unwrap
 from ..stiffness import (DEGREES, RecordHeader, StiffnessRecord,
                          check_degrees, summarize_stiffness)
 from ..visualization import as_image, curve_figure, depth_figure
@@ -68,8 +69,9 @@ class TNSHook(Hook):
                  name: str = 'stiffness'):
         _check_count('interval', interval, 1)
         _check_count('figure_interval', figure_interval, 0)
-        if probe is not None and not {'num_samples', 'dataloader'} >= set(
-                probe):
+        if probe is not None and not (isinstance(probe, dict) and
+                                      {'num_samples', 'dataloader'} >= set(
+                                          probe)):
             raise ValueError('TNSHook.probe: expected a dict with some of '
                              f'num_samples and dataloader, got {probe!r}')
         self.interval = interval
@@ -79,7 +81,7 @@ class TNSHook(Hook):
         self.degrees = check_degrees(degrees, 'TNSHook.degrees')
         self.figure_interval = figure_interval
         self.name = name
-        self._probe = self._recorder = None
+        self._probe = self._calls = None
 
     def before_train(self, runner) -> None:
         """Fail before training, not at the first measurement."""
@@ -90,10 +92,16 @@ class TNSHook(Hook):
                 'TNSHook: a compiled train_step does not see hooks that come '
                 'later: set compile=False, or probe=dict() to measure a '
                 'fixed set of samples')
+        if self.by_epoch and not isinstance(runner.train_loop,
+                                            EpochBasedTrainLoop):
+            raise ValueError(
+                'TNSHook.by_epoch: got True in a training by iterations, '
+                'which has no epochs; give interval in iterations')
         if self.probe_cfg is not None:
             self._probe = _build_probe(runner, **self.probe_cfg)
-            self._check_probe(runner)
-        stage = self._new_recorder(runner).stage
+        recorder = self._new_recorder(runner)
+        self._check_history(runner, recorder)
+        stage = recorder.stage
         if len(stage.unique()) == len(stage):
             runner.logger.warning(
                 "TNSHook: every stage has one measured block (a stage's "
@@ -106,7 +114,8 @@ class TNSHook(Hook):
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         self._stop()
         if self._probe is None and self._is_due(runner, batch_idx):
-            self._recorder = self._new_recorder(runner).__enter__()
+            self._calls = RecordedCalls(runner.model, 'train_step',
+                                        self._new_recorder(runner))
 
     def after_train_iter(self,
                          runner,
@@ -186,22 +195,31 @@ class TNSHook(Hook):
                 f'TNSHook.name: expected a different one for each TNSHook in '
                 f'custom_hooks, got {names}')
 
-    def _check_probe(self, runner) -> None:
-        key = f'{self.name}_probe'
-        before = runner.message_hub.get_info(key, self._probe.identity)
-        if before != self._probe.identity:
+    def _check_history(self, runner, recorder) -> None:
+        """Begin anew where a resumed run measures something else."""
+        key = f'{self.name}_identity'
+        now = dict(
+            definition=recorder.definition,
+            blocks=recorder.blocks,
+            probe=self._probe and self._probe.identity)
+        before = runner.message_hub.get_info(key, now)
+        changed = [k for k in now if before.get(k) != now[k]]
+        if changed:
             runner.logger.warning(
-                f'TNSHook: the probe was {before} up to the checkpoint and is '
-                f'{self._probe.identity} from now on, so the curves of '
-                f'{self.name} do not compare')
-        runner.message_hub.update_info(key, self._probe.identity)
+                f'TNSHook: {self.name} was measured with '
+                f'{[before.get(k) for k in changed]} as {changed} up to the '
+                f'checkpoint, with {[now[k] for k in changed]} from now on; '
+                'the two do not compare, so its history begins anew')
+            runner.message_hub.update_info(f'{self.name}_history', [])
+        runner.message_hub.update_info(key, now)
 
     def _stop(self):
-        """Detach the recorder, also one that an exception left behind."""
-        recorder, self._recorder = self._recorder, None
-        if recorder is not None:
-            recorder.__exit__()
-        return recorder
+        """The recorder of the last training step, if it was measured."""
+        calls, self._calls = self._calls, None
+        if calls is None:
+            return None
+        calls.undo()
+        return calls.recorder
 
 
 def _check_count(key, value, least) -> None:

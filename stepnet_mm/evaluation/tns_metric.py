@@ -4,7 +4,7 @@ from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS, METRICS
 
-from ..recording import TrajectoryRecorder
+from ..recording import RecordedCalls, TrajectoryRecorder
 from ..stiffness import DEGREES, check_degrees, summarize_stiffness
 
 
@@ -45,18 +45,19 @@ class TNSMetric(BaseMetric):
         self.choice = dict(blocks=blocks, definition=definition)
         self.degrees = check_degrees(degrees, 'TNSMetric.degrees')
         self.by_block = by_block
-        self.recorder = None
+        self.calls = self.recorder = None
 
-    def attach(self, model) -> None:
-        """Watch a model until :meth:`detach`."""
+    def attach(self, model, method: str) -> None:
+        """Watch the calls of a model's method until :meth:`detach`."""
         self.detach()
-        self.recorder = TrajectoryRecorder(model, **self.choice).__enter__()
+        self.recorder = TrajectoryRecorder(model, **self.choice)
+        self.calls = RecordedCalls(model, method, self.recorder)
 
     def detach(self) -> None:
-        """Remove the hooks, if any."""
-        if self.recorder is not None:
-            self.recorder.__exit__()
-        self.recorder = None
+        """Watch no longer, if it did."""
+        if self.calls is not None:
+            self.calls.undo()
+        self.calls = self.recorder = None
 
     def process(self, data_batch, data_samples) -> None:
         """Take the NSI of the batch that the model has just run."""
@@ -90,10 +91,10 @@ class TNSMetricHook(Hook):
     """Shows the model to every :class:`TNSMetric` that evaluates it."""
 
     def before_val(self, runner) -> None:
-        _attach(runner.val_evaluator, runner.model)
+        _attach(runner.val_evaluator, runner.model, 'val_step')
 
     def before_test(self, runner) -> None:
-        _attach(runner.test_evaluator, runner.model)
+        _attach(runner.test_evaluator, runner.model, 'test_step')
 
     def after_val(self, runner) -> None:
         _detach(runner.val_evaluator)
@@ -106,11 +107,13 @@ def _metrics(evaluator) -> list:
     return [m for m in evaluator.metrics if isinstance(m, TNSMetric)]
 
 
-def _attach(evaluator, model) -> None:
+def _attach(evaluator, model, method: str) -> None:
+    _detach(evaluator)
     for metric in _metrics(evaluator):
-        metric.attach(model)
+        metric.attach(model, method)
 
 
 def _detach(evaluator) -> None:
-    for metric in _metrics(evaluator):
+    # The last one that wrapped the method gives it back first.
+    for metric in _metrics(evaluator)[::-1]:
         metric.detach()

@@ -1,8 +1,9 @@
 """Hooks onto a model's residual blocks that read NSI sample by sample."""
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks, unwrap
+from .calls import RecordedCalls
 from .recorder import TrajectoryRecorder
 
 __all__ = [
-    'ResidualBlock', 'TrajectoryRecorder', 'find_residual_blocks',
-    'list_blocks', 'unwrap'
+    'RecordedCalls', 'ResidualBlock', 'TrajectoryRecorder',
+    'find_residual_blocks', 'list_blocks', 'unwrap'
 ]

@@ -5,11 +5,12 @@ from .report import render_report
 from .step_figures import has_steps, step_figure
 from .stiffness_figures import (depth_figure, proportion_figure, seeds_figure,
                                 survival_figure)
-from .training_curve import curve_figure, read_stiffness_record
+from .training_curve import (curve_figure, read_stiffness_record,
+                             read_stiffness_records)
 
 __all__ = [
     'as_image', 'check_records', 'curve_figure', 'depth_figure', 'has_steps',
     'labels', 'plot_correlation', 'proportion_figure',
-    'read_stiffness_record', 'render_report', 'save_figure', 'seeds_figure',
-    'step_figure', 'survival_figure'
+    'read_stiffness_record', 'read_stiffness_records', 'render_report',
+    'save_figure', 'seeds_figure', 'step_figure', 'survival_figure'
 ]

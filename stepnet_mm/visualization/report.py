@@ -79,7 +79,7 @@ BLOCKS = (
 
 def render_report(title: str,
                   records: list,
-                  curve: list = None,
+                  curves: dict = None,
                   m1: float = .5,
                   m2: float = 0.) -> str:
     """The page: where the numbers come from, tables, figures.
@@ -88,7 +88,7 @@ def render_report(title: str,
         title (str): heading.
         records (list[StiffnessRecord]): of one run or of models to compare,
             all of one definition of NSI.
-        curve (list[dict], optional): as ``read_stiffness_record`` gives it.
+        curves (dict, optional): as ``read_stiffness_records`` gives them.
         m1, m2 (float): thresholds of the tables, M1 and M2 of Eq. 5.
 
     Returns:
@@ -102,21 +102,22 @@ def render_report(title: str,
     sections = [
         section('What was measured', about_table(records)),
         section('Numbers', note(NUMBERS), totals_table(records, m1, m2),
-                note(STAGES), stages_table(records)), *figures(records, curve),
+                note(STAGES), stages_table(records)), *figures(records, curves),
         section('Blocks', note(BLOCKS),
                 *(blocks_table(record, m1, m2) for record in records))
     ]
     return PAGE.substitute(title=escape(title), sections='\n'.join(sections))
 
 
-def figures(records: list, curve: list = None) -> list:
+def figures(records: list, curves: dict = None) -> list:
     """The sections with pictures."""
     gated = [record for record in records if has_steps(record)]
     steps = (picture(step_figure(record), f'{record.name}. {STEPS}')
              for record in gated)
     return [
-        *([section('While training', picture(curve_figure(curve), CURVE))]
-          if curve else []),
+        *(section(f'While training: {name}',
+                  picture(curve_figure(rows), CURVE))
+          for name, rows in (curves or {}).items()),
         section('Degrees of stiffness',
                 picture(survival_figure(records), SURVIVAL)),
         section('NSI along depth', picture(depth_figure(records), DEPTH)),

@@ -5,15 +5,19 @@ from pathlib import Path
 
 from .canvas import new_figure
 
-GROUP = 'stiffness/'
+#: Every measurement of TNSHook has it.
+MARK = '/nonfinite'
 
 
-def read_stiffness_record(work_dir) -> list:
-    """Read what ``TNSHook`` wrote into a work dir's ``scalars.json``.
+def read_stiffness_record(work_dir, name: str = 'stiffness') -> list:
+    """Read what a ``TNSHook`` wrote into a work dir's ``scalars.json``.
+
+    A resumed run goes on where the one before it stood: of measurements at
+    or after its first one, those of earlier runs are dropped.
 
     Args:
-        work_dir (str | Path): a work dir; of several runs in it the last
-            one that has a record is taken.
+        work_dir (str | Path): a work dir.
+        name (str): the hook's ``name``.
 
     Returns:
         list[dict]: one dict a measurement, in order: ``step``, the
@@ -22,15 +26,45 @@ def read_stiffness_record(work_dir) -> list:
     Raises:
         FileNotFoundError: if no run in it has such a record.
     """
-    for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json'))[::-1]:
-        lines = (json.loads(line) for line in path.read_text().splitlines())
-        rows = [_strip(line) for line in lines if f'{GROUP}nonfinite' in line]
-        if rows:
-            return rows
-    raise FileNotFoundError(
-        f'{work_dir}: no run in it has a stiffness record; expected '
-        '<run>/vis_data/scalars.json written with TNSHook and '
-        'LocalVisBackend')
+    curves = read_stiffness_records(work_dir)
+    if name not in curves:
+        raise FileNotFoundError(
+            f'{work_dir}: no run in it has a stiffness record {name!r}, got '
+            f'{sorted(curves)}; expected <run>/vis_data/scalars.json written '
+            'with TNSHook and LocalVisBackend')
+    return curves[name]
+
+
+def read_stiffness_records(work_dir) -> dict:
+    """The same of every ``TNSHook``: its name -> its measurements."""
+    curves = {}
+    for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json')):
+        for name, rows in _read_run(path).items():
+            before = [row for row in curves.get(name, [])
+                      if row['step'] < rows[0]['step']]
+            curves[name] = before + rows
+    return curves
+
+
+def _read_run(path) -> dict:
+    curves = {}
+    for line in map(_parse, path.read_text().splitlines()):
+        names = {key.partition('/')[0] for key in line if key != 'step'}
+        # Lines of TNSMetric have the evaluation's other numbers too.
+        if len(names) == 1 and f'{min(names)}{MARK}' in line:
+            name = names.pop()
+            curves.setdefault(name, []).append({
+                key.partition('/')[2] or key: value
+                for key, value in line.items()
+            })
+    return curves
+
+
+def _parse(line: str) -> dict:
+    try:
+        return json.loads(line)
+    except ValueError:  # a kill cut it
+        return {}
 
 
 def curve_figure(record: list, title: str = None):
@@ -66,14 +100,6 @@ def curve_figure(record: list, title: str = None):
     for axes in (upper, lower):
         axes.grid(alpha=.3)
     return figure
-
-
-def _strip(line: dict) -> dict:
-    return {
-        key[len(GROUP):] if key.startswith(GROUP) else key: value
-        for key, value in line.items() if key.startswith(GROUP)
-        or key == 'step'
-    }
 
 
 def _series(record: list, key: str) -> tuple:

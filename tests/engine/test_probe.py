@@ -61,6 +61,21 @@ class NoisyDataset(ToyDataset):
         return super().__getitem__(i)
 
 
+class RandomDataset(ToyDataset):
+    """A pipeline that draws, as that of a training set does."""
+
+    def __getitem__(self, i):
+        return dict(inputs=torch.rand(3, 32, 32) * random.random())
+
+
+@pytest.mark.parametrize('workers', [0, 1])
+def test_a_random_pipeline_draws_the_same_every_time(workers):
+    model = ToyModel(BACKBONE)
+    probe = Probe(
+        DataLoader(RandomDataset(), batch_size=4, num_workers=workers), 8)
+    assert torch.equal(measure(model, probe), measure(model, probe))
+
+
 def draws():
     return random.random(), np.random.rand(), torch.rand(1).item()
 
@@ -105,7 +120,8 @@ def test_a_model_without_a_backbone_runs_its_features():
         def extract_feat(self, inputs):
             calls.append(inputs.shape)
 
-    run_features(Features(), dict(inputs=torch.zeros(2, 3, 32, 32)))
+    run_features(
+        Features(), dict(inputs=torch.zeros(2, 3, 32, 32)), ['body.layer1.1'])
     assert calls == [(2, 3, 32, 32)]
 
 

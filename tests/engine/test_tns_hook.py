@@ -122,7 +122,36 @@ def test_hooks_left_by_an_exception_go_at_the_next_iteration(tmp_path):
     hook.before_train_iter(runner, 0)
     hook.interval = 1000
     hook.before_train_iter(runner, 1)
-    assert not any(m._forward_hooks for m in runner.model.modules())
+    assert 'train_step' not in vars(runner.model)
+
+
+def hook_count(model):
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks)
+               for m in model.modules())
+
+
+@pytest.mark.parametrize('name', ['batch', 'probe'])
+def test_no_hook_is_left_when_the_forward_raises(tmp_path, name, monkeypatch):
+    runner = toy_runner(tmp_path, [dict(HOOKS[name], interval=1)],
+                        **copy.deepcopy(VALIDATION))
+    seen = []
+
+    def stop(*args):
+        seen.append(hook_count(runner.model))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner.model.backbone.layer3[1].conv2, 'forward',
+                        stop)
+    before = hook_count(runner.model)
+    with pytest.raises(KeyboardInterrupt):
+        if name == 'batch':
+            runner.train()
+        else:
+            hook = hook_of(runner, 'probe')
+            hook.before_train(runner)
+            hook.after_train_iter(runner, 0)
+    assert name == 'probe' or seen[0] > before
+    assert hook_count(runner.model) == before
 
 
 def test_hooks_are_gone_after_a_measurement(tmp_path):
@@ -238,6 +267,25 @@ def test_a_changed_probe_is_said_after_a_resume(tmp_path, monkeypatch):
     runner.train()
     assert any("'samples': 6" in line and "'samples': 5" in line
                for line in said)
+    history = hook_of(runner, 'probe').history(runner)
+    assert [row['step'] for row in history] == [15, 20]
+
+
+def test_another_definition_begins_a_new_history(tmp_path, monkeypatch):
+    toy_runner(tmp_path, [dict(HOOKS['batch'])], 10).train()
+    runner = toy_runner(
+        tmp_path, [dict(HOOKS['batch'], definition='output')], resume=True)
+    said = []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    runner.train()
+    assert any("['residual'] as ['definition']" in line for line in said)
+    history = hook_of(runner, 'stiffness').history(runner)
+    assert [row['step'] for row in history] == [15, 20]
+
+
+def test_by_epoch_needs_epochs(tmp_path):
+    with pytest.raises(ValueError, match='TNSHook.by_epoch'):
+        toy_runner(tmp_path, [dict(HOOKS['batch'], by_epoch=True)]).train()
 
 
 def test_a_probe_without_data_to_take_is_refused(tmp_path):
@@ -318,6 +366,7 @@ def test_two_hooks_of_one_name_are_refused(tmp_path):
 @pytest.mark.parametrize('wrong, message', [
     (dict(figure_interval=-1), 'figure_interval'),
     (dict(probe=dict(samples=3)), 'TNSHook.probe'),
+    (dict(probe=5), 'TNSHook.probe'),
     (dict(degrees=[1]), 'TNSHook.degrees')])  # yapf: disable
 def test_wrong_arguments(wrong, message):
     with pytest.raises(ValueError, match=message):

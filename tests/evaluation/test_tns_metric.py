@@ -75,7 +75,7 @@ def test_without_its_hook_it_says_which_one(tmp_path):
 def test_more_forwards_than_samples_are_refused(tmp_path):
     metric = TNSMetric()
     runner = runner_of(tmp_path)
-    metric.attach(runner.model)
+    metric.attach(runner.model.backbone, 'forward')
     runner.model.eval()
     for _ in range(2):
         runner.model.backbone(torch.zeros(1, 3, 32, 32))
@@ -83,16 +83,28 @@ def test_more_forwards_than_samples_are_refused(tmp_path):
         metric.process(None, [dict()])
 
 
-def test_hooks_that_an_error_left_go_at_the_next_attach(tmp_path):
-    runner = runner_of(tmp_path)
-    metric = TNSMetric()
-    metric.attach(runner.model)
-    one = hook_count(runner.model)
-    metric.attach(runner.model)
-    assert hook_count(runner.model) == one > 0
-    metric.detach()
-    metric.detach()
+def test_no_hook_is_left_when_the_evaluation_raises(tmp_path):
+    runner = runner_of(tmp_path, val_evaluator=[
+        dict(type='TNSMetric'), dict(type='TNSMetric', prefix='other')])
+
+    def stop(*args):
+        assert hook_count(runner.model) > 0
+        raise KeyboardInterrupt
+
+    layer = runner.model.backbone.layer3[1].conv2
+    layer.forward = stop
+    with pytest.raises(KeyboardInterrupt):
+        runner.val()
     assert hook_count(runner.model) == 0
+    del layer.forward
+    metrics = runner.val()
+    assert metrics['stiffness_eval/tns'] == metrics['other/tns']
+    assert 'val_step' not in vars(runner.model)
+
+
+def test_nothing_to_evaluate():
+    with pytest.raises(ValueError, match='the dataset is empty'):
+        TNSMetric().compute_metrics([])
 
 
 def test_wrong_degrees():

@@ -55,7 +55,8 @@ def test_check_degrees_gives_floats():
     assert check_degrees([(1, 0)], 'key') == ((1., 0.), )
 
 
-@pytest.mark.parametrize('wrong', [.5, [.5], [(1, -1)], [(1, 2, 3)], 'ab'])
+@pytest.mark.parametrize('wrong', [.5, [.5], [(1, -1)], [(1, 2, 3)], 'ab',
+                                   [(math.nan, 0)], [(math.inf, 0)]])
 def test_wrong_degrees(wrong):
     with pytest.raises(ValueError, match='key: expected pairs'):
         check_degrees(wrong, 'key')

@@ -75,7 +75,7 @@ class Page(HTMLParser):
 def page():
     return render_report('Stiffness of a run',
                          [record('plain'), record('stepnet', gates=True)],
-                         CURVE)
+                         dict(stiffness=CURVE))
 
 
 def test_the_page_is_whole_and_asks_for_nothing(page):
@@ -153,7 +153,7 @@ def test_records_that_make_no_report(records, match):
 def test_no_figure_stays_open():
     import matplotlib.pyplot as plt
     before = plt.get_fignums()
-    render_report('title', [record()], CURVE)
+    render_report('title', [record()], dict(stiffness=CURVE))
     assert plt.get_fignums() == before
 
 

@@ -4,7 +4,7 @@ import cv2
 import pytest
 
 from stepnet_mm.visualization import (curve_figure, read_stiffness_record,
-                                      save_figure)
+                                      read_stiffness_records, save_figure)
 
 pytest.importorskip('matplotlib')
 
@@ -50,17 +50,31 @@ def test_record_holds_the_stiffness_lines_without_their_prefix(tmp_path):
     assert read_stiffness_record(str(tmp_path)) == RECORD
 
 
-def test_the_last_run_with_a_record_counts(tmp_path):
-    write(tmp_path, '20250101_000000', scalars([row(1)]))
-    write(tmp_path, '20250102_000000', scalars([row(2)]))
+def test_a_resumed_run_goes_on(tmp_path):
+    write(tmp_path, '20250101_000000', scalars([row(1), row(2), row(3)]))
+    write(tmp_path, '20250102_000000', scalars([row(3, 2.), row(4)]))
     write(tmp_path, '20250103_000000', scalars([]))
-    assert read_stiffness_record(tmp_path) == [row(2)]
+    assert read_stiffness_record(tmp_path) == [
+        row(1), row(2), row(3, 2.), row(4)]
 
 
-def test_other_keys_on_the_line_are_dropped(tmp_path):
-    line = dict(loss=.3, step=7, **{'stiffness/nonfinite': 0})
-    write(tmp_path, 'run', [line])
-    assert read_stiffness_record(tmp_path) == [dict(step=7, nonfinite=0)]
+def test_each_hook_has_its_own_curve(tmp_path):
+    probe = {'probe/nonfinite': 0, 'probe/tns': 1., 'step': 5}
+    metric = {'stiffness_eval/nonfinite': 0, 'accuracy/top1': 1., 'step': 1}
+    write(tmp_path, 'run', [*scalars([row(1)]), probe, metric])
+    curves = read_stiffness_records(tmp_path)
+    assert curves == dict(
+        stiffness=[row(1)], probe=[dict(step=5, tns=1., nonfinite=0)])
+    assert read_stiffness_record(tmp_path, 'probe') == curves['probe']
+
+
+def test_a_line_that_a_kill_cut_is_left_out(tmp_path):
+    write(tmp_path, 'run', scalars([row(1), row(2)]))
+    path = tmp_path / 'run' / 'vis_data' / 'scalars.json'
+    text = path.read_text()
+    cut = text[:text.rindex('stiffness/tns')]
+    path.write_text(cut)
+    assert read_stiffness_record(tmp_path) == [row(1)]
 
 
 def test_a_missing_record_names_the_work_dir(tmp_path):

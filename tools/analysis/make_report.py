@@ -4,14 +4,14 @@
 python tools/analysis/make_report.py work_dirs/resnet164_stepnet_cifar10
 
 Shows the stiffness records of the work dir (*.jsonl of measure_stiffness.py)
-and, where TNSHook ran, the curve over training. The page asks for nothing
+and the curve of each TNSHook over training. The page asks for nothing
 from outside, so that it can be mailed or printed as it is.
 """
 import argparse
 from pathlib import Path
 
 from stepnet_mm.stiffness import read_record
-from stepnet_mm.visualization import read_stiffness_record
+from stepnet_mm.visualization import read_stiffness_records
 from stepnet_mm.visualization.report import render_report
 
 
@@ -60,20 +60,13 @@ def read_records(paths: list) -> list:
     return records
 
 
-def read_curve(work_dir: Path):
-    """What TNSHook logged; None where it did not run."""
-    try:
-        return read_stiffness_record(work_dir)
-    except FileNotFoundError:
-        return None
-
-
 def main():
     args = parse_args()
     paths = args.records or find_records(args.work_dir)
     page = render_report(
         args.title or f'Neural stiffness of {args.work_dir.resolve().name}',
-        read_records(paths), read_curve(args.work_dir), args.m1, args.m2)
+        read_records(paths), read_stiffness_records(args.work_dir), args.m1,
+        args.m2)
     out = args.out or args.work_dir / 'report.html'
     out.write_text(page, encoding='utf-8')
     print(f'Report: {out}')
