@@ -84,7 +84,7 @@ def curve_figure(record: list, title: str = None):
     steps, tns = _series(record, 'tns')
     upper.plot(steps, tns, marker='o', markersize=3, color='black')
     upper.set_ylabel('TNS (Eq. 5)')
-    upper.set_ylim(bottom=0)
+    upper.set_ylim(0, 1.08 * max(tns, default=0.) or 1.)
     upper.set_title(title or 'Neural stiffness while training')
     for stage in _stages(record):
         steps, mean = _series(record, f'nsi_stage{stage}_mean')
