@@ -1,9 +1,11 @@
 import copy
 import json
 import math
+import os
 
 import pytest
 import torch
+from mmengine.config import Config
 from toy_run import toy_runner
 
 from stepnet_mm.engine import TNSHook
@@ -371,3 +373,40 @@ def test_two_hooks_of_one_name_are_refused(tmp_path):
 def test_wrong_arguments(wrong, message):
     with pytest.raises(ValueError, match=message):
         TNSHook(**wrong)
+
+
+def _train_rank(rank, rendezvous, folder, results):
+    torch.set_num_threads(1)
+    os.environ['LOCAL_RANK'] = str(rank)  # of the forked process alone
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{rendezvous}', rank=rank, world_size=2)
+    hooks = [dict(HOOKS['batch']), dict(HOOKS['probe']),
+             dict(type='TNSMetricHook')]
+    runner = toy_runner(
+        folder, hooks, 10, launcher='pytorch',
+        cfg=Config(dict(model_wrapper_cfg=dict(
+            type='MMDistributedDataParallel', device_ids=None))),
+        **dict(copy.deepcopy(VALIDATION),
+               val_evaluator=dict(type='TNSMetric')))
+    runner.train()
+    results[rank] = dict(
+        wrapper=type(runner.model).__name__,
+        hooks=hook_count(runner.model.module),
+        rows=[hook_of(runner, name).history(runner)
+              for name in ('stiffness', 'probe')],
+        metrics=runner.val())
+
+
+def test_two_processes_under_ddp(tmp_path):
+    results = torch.multiprocessing.get_context('fork').Manager().dict()
+    torch.multiprocessing.start_processes(
+        _train_rank, (tmp_path / 'meet', tmp_path, results), nprocs=2,
+        start_method='fork')
+    first, second = results[0], results[1]
+    assert first['wrapper'] == 'MMDistributedDataParallel'
+    assert first['hooks'] == 0
+    for batch in (0, 1):
+        assert first['rows'][batch] == second['rows'][batch]
+        assert [row['step'] for row in first['rows'][batch]] == [5, 10]
+    assert first['metrics'] == second['metrics']
+    assert first['metrics']['stiffness_eval/tns'] > 0
