@@ -25,8 +25,9 @@ def load_config(path: str,
         launcher (str): none, pytorch or slurm.
 
     Returns:
-        Config: with broken images handled in training, and the hook that
-        TNSMetric needs.
+        Config: with broken images handled in training, the hook that
+        TNSMetric needs and, without ``exact_resume=False``, all that a bit
+        for bit resume takes.
     """
     cfg = Config.fromfile(path)
     cfg.launcher = launcher
@@ -42,6 +43,8 @@ def load_config(path: str,
             cfg[name].persistent_workers = False  # torch refuses it
     use_intact_images(cfg)
     use_tns_metric(cfg)
+    if cfg.get('exact_resume', True) and cfg.get('train_cfg'):
+        use_exact_resume(cfg)
     return cfg
 
 
@@ -62,6 +65,42 @@ def use_tns_metric(cfg: Config) -> None:
     """Bring TNSMetric, where an evaluator has one, the model."""
     if any(_typed(cfg.get(name), 'TNSMetric') for name in EVALUATORS):
         _add_hook(cfg, 'TNSMetricHook')
+
+
+def use_exact_resume(cfg: Config) -> None:
+    """Put this package's parts in the place of mmengine's.
+
+    Own loops, checkpoint hooks and runners of a config stay as they are, and
+    what depends on the replaced ones is left out then.
+    """
+    loop = _resumable_loop(cfg.train_cfg)
+    hooks = cfg.setdefault('default_hooks', {})
+    checkpoint = hooks.get('checkpoint', dict(type='CheckpointHook'))
+    if loop is None or 'runner_type' in cfg or not checkpoint:
+        return
+    if type_name(checkpoint) == 'CheckpointHook':
+        checkpoint = dict(checkpoint, type='AtomicCheckpointHook')
+        # mmengine's own default where a config has none at all.
+        checkpoint.setdefault('interval', 1)
+    if type_name(checkpoint) != 'AtomicCheckpointHook':
+        return
+    hooks['checkpoint'] = checkpoint
+    cfg.train_cfg = loop
+    _add_hook(cfg, 'PreemptionHook')
+    _add_hook(cfg, 'NonFiniteLossHook')
+
+
+def _resumable_loop(train_cfg: dict) -> dict:
+    """The same loop, resumable; None where it is another one."""
+    settings = dict(train_cfg)
+    if 'by_epoch' in settings:
+        by_epoch = settings.pop('by_epoch')
+        settings['type'] = ('EpochBasedTrainLoop'
+                            if by_epoch else 'IterBasedTrainLoop')
+    name = type_name(settings).removeprefix('Resumable')
+    if name not in ('EpochBasedTrainLoop', 'IterBasedTrainLoop'):
+        return None
+    return dict(settings, type=f'Resumable{name}')
 
 
 def _add_hook(cfg: Config, name: str) -> None:

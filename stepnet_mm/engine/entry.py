@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from .config import check_data, load_config, set_data_root, set_image_scale
+from .launch import init_distributed
 
 
 def make_config_parser(description: str) -> argparse.ArgumentParser:
@@ -63,6 +64,7 @@ def config_from(args: argparse.Namespace) -> Config:
 
 def build_runner(cfg: Config) -> Runner:
     """mmengine's Runner, or the one that ``runner_type`` names."""
+    init_distributed(cfg)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
 
 

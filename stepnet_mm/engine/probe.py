@@ -1,12 +1,12 @@
 """A fixed set of samples, measured in eval mode; nothing else changes."""
-import random
 from contextlib import contextmanager
 
-import numpy as np
 import torch
 from mmengine import dist
 from torch.utils.data import DataLoader, Subset
 
+from ..datasets.random_state import (get_random_state, seeded,
+                                     set_random_state)
 from ..recording import TrajectoryRecorder
 
 
@@ -107,17 +107,14 @@ def kept_state(model):
     The seed makes a pipeline that draws at random draw the same every time.
     """
     flags = {module: module.training for module in model.modules()}
-    states = random.getstate(), np.random.get_state()
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    before = get_random_state()
     try:
-        with torch.random.fork_rng(devices):
-            random.seed(0)
-            np.random.seed(0)
-            torch.manual_seed(0)
+        with seeded(0):
+            if torch.cuda.is_available():
+                torch.cuda.manual_seed(0)
             model.eval()
             yield
     finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
+        set_random_state(before)
         for module, flag in flags.items():
             module.training = flag

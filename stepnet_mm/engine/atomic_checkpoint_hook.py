@@ -1,0 +1,271 @@
+"""Checkpoints that are never half there, and hold all that a resume needs."""
+import glob
+import hashlib
+import io
+import os
+import os.path as osp
+import re
+
+import torch
+from mmengine import dist
+from mmengine.dist import is_main_process, master_only
+from mmengine.fileio import LocalBackend, get_file_backend
+from mmengine.hooks import CheckpointHook
+from mmengine.registry import HOOKS
+from mmengine.runner.checkpoint import _load_checkpoint
+
+from .atomic_backend import UNFINISHED, AtomicLocalBackend, damage
+from .loops import ResumableLoop
+from .training_state import training_state
+
+#: Name of a checkpoint that was saved out of turn.
+PREEMPTED = 'preempted_iter_{}.pth'
+
+
+@HOOKS.register_module()
+class AtomicCheckpointHook(CheckpointHook):
+    """``CheckpointHook`` whose files are whole or not there.
+
+    A checkpoint is written beside, flushed and renamed; the oldest, or the
+    best so far, is deleted only when the new one is complete, so the disk
+    needs room for one more than ``max_keep_ckpts``. ``last_checkpoint`` is
+    written the same way. Storage that is not local keeps its own way of
+    writing.
+
+    On a resume without a path every file is checked from the last one
+    backwards, a damaged one is named, and the first whole one is taken.
+
+    With one of the resumable loops each checkpoint holds a
+    :func:`.training_state`, so the resumed run is the same bit for bit.
+
+    Args:
+        **kwargs: those of ``CheckpointHook``.
+
+    Raises:
+        OSError: if a checkpoint cannot be written.
+        ValueError: on a resume, if there are checkpoints and none is whole.
+    """
+    # After whatever changes a state in the same iteration, the schedulers too.
+    priority = 'VERY_LOW'
+    _state = None
+
+    def before_run(self, runner) -> None:
+        """Choose what an automatic resume loads."""
+        if (runner._resume and runner._load_from is None
+                and runner._train_loop is not None):
+            chosen = [None]
+            if is_main_process():
+                chosen = [self._try(self._choose, runner)]
+            dist.broadcast_object_list(chosen)
+            if isinstance(chosen[0], Exception):
+                raise chosen[0]
+            runner._load_from = chosen[0]
+
+    @staticmethod
+    def _try(function, *args):
+        """An error of the first rank has to reach them all."""
+        try:
+            return function(*args)
+        except Exception as error:
+            return error
+
+    def _choose(self, runner) -> str:
+        path, damaged = latest_checkpoint(
+            runner.work_dir, self._folder(runner), self.filename_tmpl)
+        for name, what in damaged.items():
+            runner.logger.warning(f'checkpoint {name} is damaged: {what}')
+        if damaged and path is None:
+            raise ValueError(
+                f'--resume: no checkpoint in {runner.work_dir} is whole: '
+                f'{damaged}. Start anew in another work_dir, or resume from '
+                'a copy with --resume PATH')
+        if path is None:
+            runner.logger.info(
+                f'nothing to resume in {runner.work_dir}: training begins')
+        return path
+
+    def _folder(self, runner) -> str:
+        if self.out_dir is None:
+            return runner.work_dir
+        return osp.join(self.out_dir, osp.basename(runner.work_dir))
+
+    def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Hand the state over to the loop, when this is a resume."""
+        loop = runner._train_loop
+        if runner._resume and isinstance(loop, ResumableLoop):
+            loop.resume_from(checkpoint.get('training_state', {}))
+
+    def before_train(self, runner) -> None:
+        backend = get_file_backend(
+            self.out_dir or runner.work_dir, backend_args=self.backend_args)
+        if self.file_client_args is None and type(backend) is LocalBackend:
+            self.backend_args = dict(backend='atomic_local')
+        super().before_train(runner)
+        if (isinstance(self.file_backend, AtomicLocalBackend)
+                and is_main_process()):
+            for path in glob.glob(osp.join(self.out_dir, f'*{UNFINISHED}')):
+                os.remove(path)  # of a run that was killed
+
+    def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
+        if self._state is not None:
+            checkpoint['training_state'] = self._state
+
+    def after_val_epoch(self, runner, metrics) -> None:
+        """What is saved from here on has the validation behind it."""
+        loop = runner._train_loop
+        if isinstance(loop, ResumableLoop):
+            loop.validation_due = False
+        super().after_val_epoch(runner, metrics)
+
+    def save(self, runner, filename: str, meta: dict, **state) -> str:
+        """Save everything under a name. Every rank has to call it.
+
+        Args:
+            runner (Runner): the runner.
+            filename (str): name of the file in the folder of checkpoints.
+            meta (dict): ``epoch`` and ``iter``, how many are done.
+            **state: for :func:`.training_state`.
+
+        Returns:
+            str: path of the file.
+        """
+        path = self.file_backend.join_path(self.out_dir, filename)
+        if isinstance(runner.train_loop, ResumableLoop):
+            self._state = training_state(runner, **state)
+        runner.save_checkpoint(
+            self.out_dir,
+            filename,
+            self.file_client_args,
+            save_optimizer=self.save_optimizer,
+            save_param_scheduler=self.save_param_scheduler,
+            meta=meta,
+            by_epoch=self.by_epoch,
+            backend_args=self.backend_args,
+            **self.args)
+        self._state = None
+        return path
+
+    def save_out_of_turn(self, runner, epoch: int, iteration: int) -> str:
+        """Save for a resume; the file goes when the next one is complete."""
+        filename = PREEMPTED.format(iteration)
+        meta = dict(epoch=epoch, iter=iteration)
+        return self._save_as_last(runner, filename, meta, filename)
+
+    def _save_as_last(self, runner, filename, meta, temporary=None) -> str:
+        hub = runner.message_hub
+        before = hub.get_info('temporary_ckpt')
+        hub.update_info('temporary_ckpt', temporary)
+        self.last_ckpt = self.file_backend.join_path(self.out_dir, filename)
+        hub.update_info('last_ckpt', self.last_ckpt)
+        self.save(runner, filename, meta)
+        if is_main_process():
+            AtomicLocalBackend().put_text(
+                self.last_ckpt, osp.join(runner.work_dir, 'last_checkpoint'))
+        if before and before != temporary:
+            self._delete(before)
+        return self.last_ckpt
+
+    def _save_checkpoint_with_step(self, runner, step, meta) -> None:
+        filename = self.filename_tmpl.format(step)
+        if self.max_keep_ckpts <= 0 or step in self.keep_ckpt_ids:
+            self._save_as_last(runner, filename, meta)
+            return
+        ids = [*self.keep_ckpt_ids, step]
+        # All of them are in the file: whoever resumes from it, after a kill
+        # before the deletion below, makes up for it.
+        runner.message_hub.update_info('keep_ckpt_ids', ids)
+        self._save_as_last(runner, filename, meta)
+        for old in ids[:-self.max_keep_ckpts]:
+            self._delete(self.filename_tmpl.format(old))
+        self.keep_ckpt_ids.append(step)  # a deque of that length
+        runner.message_hub.update_info('keep_ckpt_ids',
+                                       list(self.keep_ckpt_ids))
+
+    def _save_best_checkpoint(self, runner, metrics) -> None:
+        """The best so far is deleted when the better one is complete."""
+        kept, delete = [], self.file_backend.remove
+        self.file_backend.remove = kept.append
+        try:
+            super()._save_best_checkpoint(runner, metrics)
+        finally:
+            self.file_backend.remove = delete
+        best = self._best_paths()
+        for path in kept:
+            if path not in best:
+                delete(path)
+
+    def _best_paths(self) -> list:
+        if hasattr(self, 'best_ckpt_path_dict'):
+            return list(self.best_ckpt_path_dict.values())
+        return [getattr(self, 'best_ckpt_path', None)]
+
+    @master_only
+    def _delete(self, filename: str) -> None:
+        path = self.file_backend.join_path(self.out_dir, filename)
+        if self.file_backend.isfile(path):
+            self.file_backend.remove(path)
+
+    @master_only
+    def _publish_model(self, runner, ckpt_path: str) -> None:
+        checkpoint = {
+            key: value
+            for key, value in _load_checkpoint(ckpt_path, 'cpu').items()
+            if key in self.published_keys
+        }
+        with io.BytesIO() as buffer:
+            torch.save(checkpoint, buffer)
+            content = buffer.getvalue()
+        digest = hashlib.sha256(content).hexdigest()[:8]
+        final = f'{osp.splitext(ckpt_path)[0]}-{digest}.pth'
+        self.file_backend.put(content, final)
+        runner.logger.info(f'{ckpt_path} is published as {final}, with '
+                           f'{list(checkpoint)}')
+
+
+def latest_checkpoint(work_dir: str,
+                      folder: str = None,
+                      template: str = 'epoch_{}.pth') -> tuple:
+    """The last whole checkpoint of a run.
+
+    Args:
+        work_dir (str): has the file ``last_checkpoint``.
+        folder (str, optional): has the checkpoints; left out, the work dir.
+        template (str): their names, ``{}`` for a number.
+
+    Returns:
+        tuple: its path, None where there is none; and what is wrong with
+        those that came after it, by path.
+    """
+    damaged = {}
+    for path in _candidates(work_dir, folder or work_dir, template):
+        wrong = _damage(path)
+        if not wrong:
+            return path, damaged
+        damaged[path] = wrong
+    return None, damaged
+
+
+def _candidates(work_dir: str, folder: str, template: str) -> list:
+    """The last one, then those beside it, newest first."""
+    paths = []
+    pointer = osp.join(work_dir, 'last_checkpoint')
+    if osp.isfile(pointer):
+        with open(pointer) as file:
+            paths.append(file.read().strip())
+    # Best ones and published ones have no optimizer.
+    names = '|'.join(
+        re.escape(name).replace(re.escape('{}'), r'\d+')
+        for name in (template, PREEMPTED))
+    beside = [
+        path for path in glob.glob(osp.join(folder, '*'))
+        if re.fullmatch(names, osp.basename(path)) and path not in paths
+    ]
+    return paths + sorted(beside, key=osp.getmtime, reverse=True)
+
+
+def _damage(path: str) -> str:
+    backend = get_file_backend(path)
+    if not backend.exists(path):
+        return 'there is no such file'
+    with backend.get_local_path(path) as local:
+        return damage(str(local))

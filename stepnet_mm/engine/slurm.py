@@ -1,0 +1,78 @@
+"""The few things that are asked of Slurm."""
+import os
+import re
+import socket
+import subprocess
+
+#: A job in one of these states would not come back by itself.
+_REQUEUED_FROM = ('RUNNING', 'PREEMPTED', 'SUSPENDED', 'TIMEOUT')
+
+
+def scontrol(*arguments: str) -> str:
+    """What ``scontrol`` prints.
+
+    Raises:
+        RuntimeError: if it is not there or fails.
+    """
+    try:
+        done = subprocess.run(['scontrol', *arguments],
+                              capture_output=True,
+                              text=True,
+                              timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RuntimeError(f'scontrol {" ".join(arguments)}: {error}'
+                           ) from None
+    if done.returncode:
+        raise RuntimeError(f'scontrol {" ".join(arguments)}: '
+                           f'{done.stderr.strip()}')
+    return done.stdout
+
+
+def requeue(max_requeues: int) -> str:
+    """Put this job back into the queue, where there is a job to put back.
+
+    A job that was cancelled stays so, and one that Slurm has already put
+    back is left alone.
+
+    Args:
+        max_requeues (int): how often a job may come back in all.
+
+    Returns:
+        str: what was done and why, for the log.
+    """
+    job = os.environ.get('SLURM_JOB_ID')
+    if job is None:
+        return 'no Slurm job to requeue'
+    before = int(os.environ.get('SLURM_RESTART_COUNT', 0))
+    if before >= max_requeues:
+        return (f'Slurm job {job} came back {before} times, the most that '
+                'PreemptionHook.max_requeues allows: not requeued')
+    try:
+        state = _field(scontrol('show', 'job', '-o', job), 'JobState')
+        if state not in _REQUEUED_FROM:
+            return f'Slurm job {job} is {state}: not requeued'
+        scontrol('requeue', job)
+    except RuntimeError as error:
+        return f'Slurm job {job} could not be requeued: {error}'
+    return f'Slurm job {job} is requeued, {before + 1} of {max_requeues}'
+
+
+def first_host(node_list: str) -> str:
+    """The address of the first node of a list, as the other nodes reach it.
+
+    Args:
+        node_list (str): Slurm's form, such as ``node[3-5,7]``.
+    """
+    host = scontrol('show', 'hostnames', node_list).split()[0]
+    try:
+        socket.getaddrinfo(host, None)
+        return host
+    except OSError:  # the node has a name for Slurm only
+        return _field(scontrol('show', 'node', '-o', host), 'NodeAddr')
+
+
+def _field(line: str, name: str) -> str:
+    found = re.search(rf'\b{name}=(\S+)', line)
+    if found is None:
+        raise RuntimeError(f'scontrol printed no {name}: {line.strip()}')
+    return found.group(1)

@@ -1,0 +1,228 @@
+"""A tiny training in which everything draws at random, for resume tests."""
+import os
+import random
+import tempfile
+
+import numpy as np
+import torch
+import torch.multiprocessing as mp
+from mmengine.config import Config
+from mmengine.evaluator import BaseMetric
+from mmengine.hooks import Hook
+from mmengine.model import BaseModel
+from mmengine.registry import DATASETS, HOOKS, METRICS, MODELS
+from mmengine.structures import BaseDataElement
+from toy_run import toy_runner
+from torch import distributed, nn
+from torch.utils.data import Dataset
+
+#: Samples of the dataset; 11 batches of 3, the last one with 2.
+SIZE = 32
+
+
+@DATASETS.register_module()
+class AugmentedDataset(Dataset):
+    """Numbers with noise from each of the three generators."""
+
+    def __init__(self, size=SIZE):
+        self.size, self.loaded = size, []
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, i):
+        self.loaded.append(i)
+        noise = random.random() + np.random.rand() + torch.rand(1).item()
+        return dict(inputs=torch.full((4, ), i / self.size) + noise)
+
+
+@MODELS.register_module()
+class DropoutModel(BaseModel):
+    """BatchNorm, dropout, and a draw from numpy, as Mixup makes one."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.5),
+            nn.Linear(8, 1))
+
+    def forward(self, inputs, mode='loss'):
+        x = torch.stack(list(inputs))
+        if mode == 'predict':
+            return [BaseDataElement(score=s) for s in self.layers(x)]
+        if len(x) == 1:  # BatchNorm needs two
+            x = x.repeat(2, 1)
+        mix = np.random.beta(1, 1)
+        return dict(loss=(self.layers(mix * x + (1 - mix) * x.flip(0))
+                          - x.sum(1, keepdim=True)).square().mean())
+
+
+@METRICS.register_module()
+class RandomMetric(BaseMetric):
+    """The mean score; draws too, and would shift the training's draws."""
+
+    def process(self, data_batch, data_samples):
+        torch.rand(3), np.random.rand(), random.random()
+        self.results += [s['score'].item() for s in data_samples]
+
+    def compute_metrics(self, results):
+        return dict(loss=sum(results) / len(results))
+
+
+class Stopped(Exception):
+    """A kill."""
+
+
+@HOOKS.register_module()
+class StopHook(Hook):
+    """Ends the process' training at some place."""
+    priority = 'LOWEST'
+
+    def __init__(self, where='after_train_iter', at=7):
+        self.where, self.at, self.count = where, at, 0
+
+    def _maybe(self, where):
+        if where == self.where:
+            self.count += 1
+            if self.count == self.at:
+                raise Stopped
+
+    def after_train_iter(self, runner, *args, **kwargs):
+        self._maybe('after_train_iter')
+
+    def before_val(self, runner):
+        self._maybe('before_val')
+
+    def after_val_iter(self, runner, *args, **kwargs):
+        self._maybe('after_val_iter')
+
+    def after_val(self, runner):
+        self._maybe('after_val')
+
+    def after_train_epoch(self, runner, metrics=None):
+        self._maybe('after_train_epoch')
+
+
+def resume_runner(work_dir,
+                  by_epoch=True,
+                  workers=0,
+                  interval=1,
+                  hooks=(),
+                  checkpoint=None,
+                  sampler=None,
+                  **kwargs):
+    """Three epochs, or 33 iterations, with validations in between."""
+    if by_epoch:
+        train_cfg = dict(
+            type='ResumableEpochBasedTrainLoop', max_epochs=3)
+        sampler = sampler or dict(type='DefaultSampler', shuffle=True)
+    else:
+        train_cfg = dict(
+            type='ResumableIterBasedTrainLoop', max_iters=33, val_interval=8)
+        sampler = sampler or dict(type='InfiniteSampler', shuffle=True)
+    loader = dict(
+        dataset=dict(type='AugmentedDataset'),
+        sampler=sampler,
+        batch_size=3,
+        num_workers=workers,
+        persistent_workers=workers > 0)
+    settings = dict(
+        model=dict(type='DropoutModel'),
+        train_dataloader=loader,
+        train_cfg=train_cfg,
+        val_dataloader=dict(
+            dataset=dict(type='AugmentedDataset', size=6),
+            sampler=dict(type='DefaultSampler', shuffle=False),
+            batch_size=2),
+        val_cfg=dict(),
+        val_evaluator=dict(type='RandomMetric'),
+        optim_wrapper=dict(optimizer=dict(type='Adam', lr=.01)),
+        param_scheduler=[
+            dict(type='LinearLR', start_factor=.1, end=20, by_epoch=False),
+            dict(type='StepLR', step_size=1, gamma=.7, by_epoch=True)
+        ][:None if by_epoch else 1],
+        default_hooks=dict(
+            logger=dict(type='LoggerHook', interval=5),
+            checkpoint=dict(
+                dict(
+                    type='AtomicCheckpointHook',
+                    interval=interval,
+                    by_epoch=False,
+                    max_keep_ckpts=2), **(checkpoint or {}))),
+        log_processor=dict(by_epoch=by_epoch),
+        visualizer=None,
+        custom_hooks=[dict(type='EMAHook', momentum=.1), *hooks])
+    settings.update(kwargs)
+    return toy_runner(work_dir, **settings)
+
+
+def final_state(runner):
+    """All that a training leaves behind: weights, optimizer, EMA."""
+    ema = next(h for h in runner.hooks if type(h).__name__ == 'EMAHook')
+    return dict(
+        model=runner.model.state_dict(),
+        ema=ema.ema_model.state_dict(),
+        optimizer=runner.optim_wrapper.state_dict(),
+        schedulers=[s.state_dict() for s in runner.param_schedulers],
+        iteration=runner.iter,
+        scalars={
+            name: buffer.data
+            for name, buffer in runner.message_hub.log_scalars.items()
+            if 'time' not in name
+        })
+
+
+def assert_same(a, b, path=''):
+    """Equal to the last bit, through all containers."""
+    assert type(a) is type(b), path
+    if isinstance(a, dict):
+        assert list(a) == list(b), path
+        for key in a:
+            assert_same(a[key], b[key], f'{path}/{key}')
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b), path
+        for i, pair in enumerate(zip(a, b)):
+            assert_same(*pair, f'{path}/{i}')
+    elif isinstance(a, (torch.Tensor, np.ndarray)):
+        assert np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True), (
+            path, a, b)
+    else:
+        assert a == b or a != a, path
+
+
+def train_on_ranks(ranks, work_dir, **kwargs):
+    """Train in processes of their own; the state of each at the end.
+
+    A rank that was stopped has None.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        mp.start_processes(
+            _train, (ranks, folder, str(work_dir), kwargs), ranks,
+            start_method='fork')
+        return [torch.load(f'{folder}/{rank}.pth', weights_only=False)
+                for rank in range(ranks)]
+
+
+def _train(rank, ranks, folder, work_dir, kwargs):
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank),
+                      WORLD_SIZE=str(ranks))
+    torch.set_num_threads(1)
+    distributed.init_process_group(
+        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank,
+        world_size=ranks)
+    state = None
+    try:
+        runner = resume_runner(
+            work_dir,
+            launcher='pytorch',
+            cfg=Config(dict(model_wrapper_cfg=dict(
+                type='MMDistributedDataParallel',
+                device_ids=None,
+                broadcast_buffers=False))),
+            **kwargs)
+        runner.train()
+        state = final_state(runner)
+    except Stopped:
+        pass
+    torch.save(state, f'{folder}/{rank}.pth')
+    distributed.destroy_process_group()
