@@ -16,7 +16,7 @@ from mmengine.runner.checkpoint import _load_checkpoint
 
 from .atomic_backend import UNFINISHED, AtomicLocalBackend, damage
 from .loops import ResumableLoop
-from .training_state import training_state
+from .training_state import accumulating, training_state
 
 #: Name of a checkpoint that was saved out of turn.
 PREEMPTED = 'preempted_iter_{}.pth'
@@ -50,24 +50,17 @@ class AtomicCheckpointHook(CheckpointHook):
     _state = None
 
     def before_run(self, runner) -> None:
-        """Choose what an automatic resume loads."""
-        if (runner._resume and runner._load_from is None
-                and runner._train_loop is not None):
-            chosen = [None]
-            if is_main_process():
-                chosen = [self._try(self._choose, runner)]
-            dist.broadcast_object_list(chosen)
-            if isinstance(chosen[0], Exception):
-                raise chosen[0]
-            runner._load_from = chosen[0]
-
-    @staticmethod
-    def _try(function, *args):
-        """An error of the first rank has to reach them all."""
-        try:
-            return function(*args)
-        except Exception as error:
-            return error
+        """Choose what a resume loads, and look whether it is whole."""
+        if not runner._resume or runner._train_loop is None:
+            return
+        chosen = [None]
+        if is_main_process():
+            choose = self._choose if runner._load_from is None else _check
+            chosen = [_result_or_error(choose, runner)]
+        dist.broadcast_object_list(chosen)
+        if isinstance(chosen[0], Exception):
+            raise chosen[0]
+        runner._load_from = chosen[0]
 
     def _choose(self, runner) -> str:
         path, damaged = latest_checkpoint(
@@ -129,6 +122,12 @@ class AtomicCheckpointHook(CheckpointHook):
         Returns:
             str: path of the file.
         """
+        if accumulating(runner.optim_wrapper):
+            runner.logger.warning(
+                f'{filename} is saved between two steps of the optimizer '
+                '(accumulative_counts); the gradients so far are not in it, '
+                'so a resume from it is not bit for bit. Make '
+                'default_hooks.checkpoint.interval a multiple')
         path = self.file_backend.join_path(self.out_dir, filename)
         if isinstance(runner.train_loop, ResumableLoop):
             self._state = training_state(runner, **state)
@@ -220,6 +219,24 @@ class AtomicCheckpointHook(CheckpointHook):
         self.file_backend.put(content, final)
         runner.logger.info(f'{ckpt_path} is published as {final}, with '
                            f'{list(checkpoint)}')
+
+
+def _result_or_error(function, runner):
+    """An error of the first rank has to reach them all."""
+    try:
+        return function(runner)
+    except Exception as error:
+        return error
+
+
+def _check(runner) -> str:
+    path = runner._load_from
+    wrong = osp.isfile(path) and damage(path)
+    if wrong:
+        raise ValueError(
+            f'checkpoint {path} is damaged: {wrong}. Give another one, or '
+            '--resume alone for the last whole one of the work_dir')
+    return path
 
 
 def latest_checkpoint(work_dir: str,

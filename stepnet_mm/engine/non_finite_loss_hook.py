@@ -94,7 +94,7 @@ class NonFiniteLossHook(Hook):
         self._save(runner)
         self.skipped += 1
         self._in_a_row += 1
-        self._stop_or_skip(runner, float(loss))
+        self._stop_or_skip(runner, loss.item())
 
     def _stop_or_skip(self, runner, loss: float) -> None:
         what = (f'the loss of iteration {runner.iter + 1} is not finite '

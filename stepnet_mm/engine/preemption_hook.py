@@ -14,6 +14,7 @@ from ..datasets.random_state import get_random_state, set_random_state
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .loops import ResumableLoop
 from .slurm import requeue
+from .training_state import accumulating
 
 #: The exit code of a run that stopped to go on later (sysexits.h: TEMPFAIL).
 EXIT_PREEMPTED = 75
@@ -75,7 +76,7 @@ class PreemptionHook(Hook):
             }
 
     def after_train_iter(self, runner, *_, **__) -> None:
-        if self._agreed() and not _accumulating(runner.optim_wrapper):
+        if self._agreed() and not accumulating(runner.optim_wrapper):
             self._leave(runner, runner.epoch, runner.iter + 1)
 
     def before_val(self, runner) -> None:
@@ -168,8 +169,3 @@ def _checkpoint_hook(runner) -> AtomicCheckpointHook:
     raise ValueError('PreemptionHook: expected default_hooks.checkpoint='
                      "dict(type='AtomicCheckpointHook', ...) to save with")
 
-
-def _accumulating(optim_wrapper) -> bool:
-    """Whether gradients wait for an update: no checkpoint holds them."""
-    update = getattr(optim_wrapper, 'should_update', None)
-    return update is not None and not update()

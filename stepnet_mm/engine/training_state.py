@@ -43,3 +43,9 @@ def load_buffers(model, buffers: dict) -> None:
         for name, value in buffers.items():
             if name in own:
                 own[name].copy_(value)
+
+
+def accumulating(optim_wrapper) -> bool:
+    """Whether gradients wait for an update; no checkpoint holds them."""
+    update = getattr(optim_wrapper, 'should_update', None)
+    return update is not None and not update()

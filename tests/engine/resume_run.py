@@ -69,6 +69,15 @@ class RandomMetric(BaseMetric):
         return dict(loss=sum(results) / len(results))
 
 
+@METRICS.register_module()
+class FallingMetric(RandomMetric):
+    """A loss that is lower each time, and an accuracy that is higher."""
+
+    def compute_metrics(self, results):
+        self.times = getattr(self, 'times', 0) + 1
+        return dict(loss=1 / self.times, acc=self.times)
+
+
 class Stopped(Exception):
     """A kill."""
 
@@ -193,7 +202,7 @@ def assert_same(a, b, path=''):
 def train_on_ranks(ranks, work_dir, **kwargs):
     """Train in processes of their own; the state of each at the end.
 
-    A rank that was stopped has None.
+    A rank that left has its exit code, one that failed its error's text.
     """
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(
@@ -222,7 +231,9 @@ def _train(rank, ranks, folder, work_dir, kwargs):
             **kwargs)
         runner.train()
         state = final_state(runner)
-    except Stopped:
-        pass
+    except SystemExit as left:
+        state = left.code
+    except (Stopped, FloatingPointError) as error:
+        state = str(error)
     torch.save(state, f'{folder}/{rank}.pth')
     distributed.destroy_process_group()

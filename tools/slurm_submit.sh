@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# A Slurm job that saves when it is preempted or its time runs out, goes back
+# into the queue and goes on bit for bit.
+#
+#   sbatch --partition=P --ntasks=16 --ntasks-per-node=8 --gres=gpu:8 \
+#     --cpus-per-task=5 tools/slurm_submit.sh CONFIG [arguments of train.py]
+#
+# Submit from the root of this repository, or set STEPNET_MM to it. One task is
+# one rank. 120 s before the time limit USR1 reaches the ranks, which is when
+# they save; give a longer --signal=USR1@SECONDS where an iteration and a save
+# take longer. PYTHON is the interpreter (default python).
+#SBATCH --job-name=stepnet_mm
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output=slurm-%j.log
+#SBATCH --signal=USR1@120
+set -euo pipefail
+
+die() { printf 'slurm_submit: error: %s\n' "$*" >&2; exit 2; }
+
+[ -n "${SLURM_JOB_ID:-}" ] ||
+  die "expected to be submitted: sbatch tools/slurm_submit.sh CONFIG ..."
+# Slurm runs a copy of this file from elsewhere.
+root=${STEPNET_MM:-$SLURM_SUBMIT_DIR}
+[ $# -ge 1 ] || die "expected CONFIG [arguments of train.py]"
+[ -f "$root/tools/train.py" ] ||
+  die "no tools/train.py in $root: submit from the repository, or set STEPNET_MM"
+[ -f "$1" ] || die "no config file $1 in $PWD"
+PYTHON=${PYTHON:-python}
+command -v "$PYTHON" >/dev/null || die "no interpreter $PYTHON; set PYTHON"
+
+# This is the first node, where the first rank will listen.
+MASTER_PORT=${MASTER_PORT:-$("$PYTHON" -c '
+import socket
+s = socket.socket()
+s.bind(("", 0))
+print(s.getsockname()[1])')}
+export MASTER_PORT
+echo "slurm_submit: job $SLURM_JOB_ID, start $((${SLURM_RESTART_COUNT:-0} + 1)), $SLURM_NTASKS ranks"
+exec srun --kill-on-bad-exit=1 "$PYTHON" -u "$root/tools/train.py" "$@" \
+  --launcher slurm --resume
