@@ -1,0 +1,135 @@
+"""The launchers and the preemption hook on a real Slurm."""
+import subprocess
+
+import pytest
+from jobs import (CONFIG, ENVIRONMENT, ROOT, iteration, log_of, options,
+                  saved, submit, tns_steps)
+from resume_run import assert_same
+
+pytestmark = [pytest.mark.core, pytest.mark.slow]
+
+LAST = 52  # iterations of 4 epochs of 100 images, 2 ranks, batches of 4
+
+#: A training that one can stop in its midst.
+SLOW = {'default_hooks.slow.type': 'SlowHook',
+        'default_hooks.slow.seconds': .2}
+
+
+@pytest.fixture(scope='session')
+def whole(lab, tmp_path_factory):
+    """The end of a run with torchrun that nothing disturbed."""
+    folder = tmp_path_factory.mktemp('whole')
+    done = subprocess.run(
+        ['bash', str(ROOT / 'tools/dist_train.sh'), str(CONFIG), '2',
+         '--work-dir', str(folder)], cwd=ROOT, capture_output=True, text=True,
+        env=dict(lab.environment, **ENVIRONMENT))
+    assert done.returncode == 0, done.stderr
+    assert iteration(folder) == LAST
+    return saved(folder)
+
+
+def finished(lab, job, seconds=120):
+    lab.wait(lambda: lab.field(job, 'JobState') not in (
+        'RUNNING', 'PENDING', 'COMPLETING', 'CONFIGURING'), seconds)
+    return lab.field(job, 'JobState')
+
+
+def assert_as_if_nothing_had_been(whole, folder):
+    end = saved(folder)
+    for key in ('state_dict', 'ema_state_dict', 'optimizer',
+                'param_schedulers'):
+        assert_same(whole[key], end[key], key)
+    history = 'stiffness_history'
+    assert_same(whole['message_hub']['runtime_info'][history],
+                end['message_hub']['runtime_info'][history])
+
+
+def test_two_nodes_preempted_requeued_finished(lab, tmp_path, whole):
+    job = submit(lab, tmp_path, *options(**SLOW))
+    lab.wait(lambda: iteration(tmp_path) >= 15, 90)
+    lab.run('scancel', '--signal=USR1', job)
+    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 30)
+    assert finished(lab, job) == 'COMPLETED'
+    log = log_of(tmp_path)
+    assert f'Slurm job {job} is requeued, 1 of 20' in log
+    assert 'start 2, 2 ranks' in log
+    assert tns_steps(tmp_path) == [10, 20, 30, 40, 50]
+    assert_as_if_nothing_had_been(whole, tmp_path)
+
+
+def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
+    job = submit(lab, tmp_path, *options(**SLOW))
+    lab.wait(lambda: iteration(tmp_path) >= 10, 90)
+    lab.run('scancel', job)
+    assert finished(lab, job) == 'CANCELLED'
+    assert f'Slurm job {job} is CANCELLED: not requeued' in log_of(tmp_path)
+    assert list(tmp_path.glob('preempted_iter_*.pth'))
+
+
+def test_requeued_by_an_operator(lab, tmp_path, whole):
+    job = submit(lab, tmp_path, *options(**SLOW))
+    lab.wait(lambda: iteration(tmp_path) >= 10, 90)
+    lab.run('scontrol', 'requeue', job)
+    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 30)
+    assert finished(lab, job) == 'COMPLETED'
+    assert_as_if_nothing_had_been(whole, tmp_path)
+
+
+def test_the_time_limit(lab, tmp_path, whole):
+    """The signal of slurm_submit.sh, nearer to the end of one minute."""
+    slower = {**SLOW, 'default_hooks.slow.seconds': .7}
+    job = submit(lab, tmp_path, *options(**slower),
+                 sbatch=['--time=1', '--signal=USR1@15'])
+    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 90)
+    assert finished(lab, job, 180) == 'COMPLETED'
+    assert_as_if_nothing_had_been(whole, tmp_path)
+
+
+def launch(lab, script, *arguments, **environment):
+    return subprocess.run(
+        ['bash', str(ROOT / 'tools' / script), *map(str, arguments)],
+        cwd=ROOT, capture_output=True, text=True,
+        env=dict(lab.environment, **ENVIRONMENT, **environment))
+
+
+CPU = dict(GRES='', GPUS='2', GPUS_PER_NODE='1', CPUS_PER_TASK='1')
+
+
+def test_slurm_train(lab, tmp_path, whole):
+    done = launch(lab, 'slurm_train.sh', 'main', 'toy', CONFIG, tmp_path,
+                  **CPU)
+    assert done.returncode == 0, done.stderr
+    assert_as_if_nothing_had_been(whole, tmp_path)
+
+
+def test_a_rank_that_dies_is_named_first_and_the_others_stop(lab, tmp_path):
+    done = launch(
+        lab, 'slurm_train.sh', 'main', 'toy', CONFIG, tmp_path,
+        *options(**{'default_hooks.fail.type': 'FailingHook',
+                    'default_hooks.fail.rank': 1,
+                    'default_hooks.fail.at': 7}), **CPU)
+    assert done.returncode != 0
+    text = done.stderr
+    own = text.index('rank 1 of 2 on')
+    assert 'the disk of this rank is gone' in text[own:]
+    if 'rank 0 of 2 on' in text:
+        assert own < text.index('rank 0 of 2 on')
+    assert iteration(tmp_path) == 5
+
+
+def test_a_rank_that_is_killed(lab, tmp_path):
+    done = launch(
+        lab, 'slurm_train.sh', 'main', 'toy', CONFIG, tmp_path,
+        *options(**{'default_hooks.fail.type': 'FailingHook',
+                    'default_hooks.fail.rank': 1,
+                    'default_hooks.fail.kill': True,
+                    'default_hooks.fail.at': 7}), **CPU)
+    assert done.returncode == 137
+    assert 'Killed' in done.stderr
+    assert iteration(tmp_path) == 5
+
+
+def test_a_partition_that_is_not_there(lab):
+    done = launch(lab, 'slurm_train.sh', 'gold', 'toy', CONFIG, **CPU)
+    assert done.returncode == 2
+    assert 'no partition gold; there are: main' in done.stderr

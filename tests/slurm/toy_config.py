@@ -1,0 +1,36 @@
+"""A training of a minute with all that is hard to resume, for tests.
+
+PYTHONPATH=tests/slurm python tools/train.py tests/slurm/toy_config.py
+"""
+default_scope = 'mmengine'
+custom_imports = dict(
+    imports=['stepnet_mm', 'toy_parts'], allow_failed_imports=False)
+model = dict(
+    type='DroppedOut',
+    backbone=dict(
+        type='mmpretrain.StepResNet',
+        depth=34,
+        base_channels=8,
+        stem_channels=8))
+train_dataloader = dict(
+    dataset=dict(type='NoisyImages'),
+    sampler=dict(type='DefaultSampler', shuffle=True),
+    batch_size=4,
+    num_workers=1,
+    persistent_workers=True)
+optim_wrapper = dict(optimizer=dict(type='SGD', lr=.01, momentum=.9))
+param_scheduler = [
+    dict(type='LinearLR', start_factor=.1, end=50, by_epoch=False),
+    dict(type='StepLR', step_size=2, gamma=.9, by_epoch=True)
+]
+train_cfg = dict(by_epoch=True, max_epochs=4)
+default_hooks = dict(
+    logger=dict(type='LoggerHook', interval=5),
+    checkpoint=dict(
+        type='CheckpointHook', interval=5, by_epoch=False, max_keep_ckpts=2))
+custom_hooks = [
+    dict(type='EMAHook', momentum=.01),
+    dict(type='TNSHook', interval=10)
+]
+randomness = dict(seed=3)
+env_cfg = dict(dist_cfg=dict(timeout=60))

@@ -1,0 +1,69 @@
+"""What toy_config.py builds; everything in it draws at random."""
+import os
+import random
+
+import numpy as np
+import torch
+from mmengine.hooks import Hook
+from mmengine.model import BaseModel
+from mmengine.registry import DATASETS, HOOKS, MODELS
+from torch import nn
+from torch.utils.data import Dataset
+
+
+@DATASETS.register_module()
+class NoisyImages(Dataset):
+    """100 images of noise, and a draw from each generator on top."""
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, i):
+        own = torch.Generator().manual_seed(i)
+        noise = random.random() + np.random.rand() + torch.rand(3, 1, 1)
+        return dict(inputs=torch.randn(3, 32, 32, generator=own) + noise)
+
+
+@MODELS.register_module()
+class DroppedOut(BaseModel):
+    """A backbone and dropout; the weights beside make saves take a while.
+
+    Args:
+        backbone (dict): its config.
+        ballast (int): MiB of weights that nothing uses.
+    """
+
+    def __init__(self, backbone, ballast=0):
+        super().__init__()
+        self.backbone = MODELS.build(backbone)
+        self.dropout = nn.Dropout(.3)
+        self.register_buffer('ballast', torch.zeros(ballast, 2**18))
+
+    def forward(self, inputs, mode='loss'):
+        last = self.dropout(self.backbone(torch.stack(list(inputs)))[-1])
+        return dict(loss=(last.mean((2, 3)) - 1).square().mean())
+
+
+@HOOKS.register_module()
+class SlowHook(Hook):
+    """Gives those who want to stop the training time to do so."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def after_train_iter(self, runner, *args, **kwargs):
+        __import__('time').sleep(self.seconds)
+
+
+@HOOKS.register_module()
+class FailingHook(Hook):
+    """An error on one rank."""
+
+    def __init__(self, rank, at, kill=False):
+        self.rank, self.at, self.kill = rank, at, kill
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        if runner.rank == self.rank and runner.iter == self.at:
+            if self.kill:
+                os.kill(os.getpid(), 9)
+            raise RuntimeError('the disk of this rank is gone')
