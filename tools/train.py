@@ -3,9 +3,15 @@
 
 python tools/train.py configs/faster_rcnn_r50_stepnet.py
 """
-import stepnet_mm  # noqa: F401  registers modules and the safe loader
-from stepnet_mm.engine import config as C
-from stepnet_mm.engine.entry import build_runner, config_from, make_parser
+import signal
+
+# What comes during the start waits until PreemptionHook listens.
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGUSR2])
+
+import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
+from stepnet_mm.engine import config as C  # noqa: E402
+from stepnet_mm.engine.entry import (  # noqa: E402
+    build_runner, config_from, make_parser)
 
 
 def parse_args():
@@ -39,6 +45,9 @@ def build_config(args):
 def main():
     args = parse_args()
     cfg = build_config(args)
+    if not C.has_hook(cfg, 'PreemptionHook'):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK,
+                               [signal.SIGUSR1, signal.SIGUSR2])
     C.check_weights(cfg)
     C.check_sync_bn(cfg)
     if not args.skip_data_check:

@@ -103,10 +103,15 @@ def _resumable_loop(train_cfg: dict) -> dict:
     return dict(settings, type=f'Resumable{name}')
 
 
+def has_hook(cfg: Config, name: str) -> bool:
+    """Whether a config's hooks have one of that type."""
+    return bool(_typed([cfg.get('custom_hooks'), cfg.get('default_hooks')],
+                       name))
+
+
 def _add_hook(cfg: Config, name: str) -> None:
-    hooks = list(cfg.get('custom_hooks') or [])
-    if not _typed(hooks, name):
-        cfg.custom_hooks = [*hooks, dict(type=name)]
+    if not has_hook(cfg, name):
+        cfg.custom_hooks = [*(cfg.get('custom_hooks') or []), dict(type=name)]
 
 
 def _import_in_dump(cfg: Config) -> None:

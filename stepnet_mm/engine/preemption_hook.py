@@ -9,7 +9,9 @@ import torch
 from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
+from mmengine.runner import BaseLoop
 
+from ..datasets.deaf_workers import deafen
 from ..datasets.random_state import get_random_state, set_random_state
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .loops import ResumableLoop
@@ -63,6 +65,11 @@ class PreemptionHook(Hook):
         self._group = None
         self._before = {}
 
+    def before_run(self, runner) -> None:
+        for loop in (runner._train_loop, runner._val_loop):
+            if isinstance(loop, BaseLoop):
+                deafen(loop.dataloader, self.signals)
+
     def before_train(self, runner) -> None:
         self._checkpoints = _checkpoint_hook(runner)
         self._received = None
@@ -74,6 +81,8 @@ class PreemptionHook(Hook):
                 number: signal.signal(number, self._receive)
                 for number in self.signals
             }
+            # tools/train.py has those held back that came before.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
 
     def after_train_iter(self, runner, *_, **__) -> None:
         if self._agreed() and not accumulating(runner.optim_wrapper):

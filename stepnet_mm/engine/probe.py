@@ -5,6 +5,7 @@ import torch
 from mmengine import dist
 from torch.utils.data import DataLoader, Subset
 
+from ..datasets.deaf_workers import deafen
 from ..datasets.random_state import (get_random_state, seeded,
                                      set_random_state)
 from ..recording import TrajectoryRecorder
@@ -35,6 +36,7 @@ class Probe:
             samples=len(self.indices))
         rank, world = dist.get_rank(), dist.get_world_size()
         self.loader = subset_loader(loader, self.indices[rank::world])
+        deafen(self.loader)
 
     @torch.no_grad()
     def measure(self, model, recorder: TrajectoryRecorder) -> None:

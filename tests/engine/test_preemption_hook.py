@@ -178,16 +178,16 @@ def slow_save(tmp_path, **arguments):
                             text=True)
 
 
-def until_it_saves(process):
+def until_it_prints(process, text):
     for line in process.stdout:
-        if line.strip() == 'saving':
+        if line.strip() == text:
             return
     raise AssertionError(process.stderr.read())
 
 
 def test_a_second_signal_ends_it_with_the_last_one_in_place(tmp_path):
     with slow_save(tmp_path) as process:
-        until_it_saves(process)
+        until_it_prints(process, 'saving')
         process.send_signal(signal.SIGTERM)  # within the same second: one
         time.sleep(1.5)
         assert process.poll() is None
@@ -198,10 +198,44 @@ def test_a_second_signal_ends_it_with_the_last_one_in_place(tmp_path):
 
 def test_a_save_that_does_not_finish(tmp_path):
     with slow_save(tmp_path, save_timeout=1) as process:
-        until_it_saves(process)
+        until_it_prints(process, 'saving')
         assert process.wait(20) == 1
         assert 'took longer than 1 s (save_timeout)' in process.stderr.read()
     assert (tmp_path / 'w/last_checkpoint').read_text().endswith('iter_6.pth')
+
+
+@pytest.mark.parametrize('number', ['SIGTERM', 'SIGUSR1'])
+def test_workers_of_the_loader_get_the_signal_too(tmp_path, number):
+    """As under Slurm, which signals every process of a job."""
+    here = os.path.dirname(__file__)
+    script = tmp_path / 'script.py'
+    script.write_text(WORKERS.format(
+        paths=[here, os.getcwd()], folder=str(tmp_path / 'w')))
+    with subprocess.Popen([sys.executable, str(script)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, start_new_session=True) as process:
+        until_it_prints(process, 'iteration 5')
+        os.killpg(process.pid, signal.Signals[number])
+        assert process.wait(30) == EXIT_PREEMPTED, process.stderr.read()
+    assert list((tmp_path / 'w').glob('preempted_iter_*.pth'))
+
+
+WORKERS = '''
+import sys, time
+sys.path[:0] = {paths!r}
+import stepnet_mm
+from mmengine.hooks import Hook
+from resume_run import resume_runner
+from stepnet_mm.engine import PreemptionHook
+
+class Telling(Hook):
+    def after_train_iter(self, runner, *args, **kwargs):
+        print('iteration', runner.iter, flush=True)
+        time.sleep(.3)
+
+resume_runner({folder!r}, workers=2, interval=1000,
+              hooks=[PreemptionHook(), Telling()]).train()
+'''
 
 
 @pytest.mark.parametrize('wrong', ['SIGUSR1', ['SIGKILL'], ['USR1']])

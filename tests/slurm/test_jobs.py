@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 from jobs import (CONFIG, ENVIRONMENT, ROOT, iteration, log_of, options,
-                  saved, submit, tns_steps)
+                  ranks_of, saved, submit, tns_steps)
 from resume_run import assert_same
 
 pytestmark = [pytest.mark.core, pytest.mark.slow]
@@ -76,13 +76,23 @@ def test_requeued_by_an_operator(lab, tmp_path, whole):
 
 
 def test_the_time_limit(lab, tmp_path, whole):
-    """The signal of slurm_submit.sh, nearer to the end of one minute."""
-    slower = {**SLOW, 'default_hooks.slow.seconds': .7}
+    """The signal of slurm_submit.sh, which Slurm may send a minute early."""
+    slower = {**SLOW, 'default_hooks.slow.seconds': 1.5}
     job = submit(lab, tmp_path, *options(**slower),
-                 sbatch=['--time=1', '--signal=USR1@15'])
-    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 90)
-    assert finished(lab, job, 180) == 'COMPLETED'
+                 sbatch=['--time=2', '--signal=USR1@30'])
+    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 130)
+    assert finished(lab, job, 240) == 'COMPLETED'
     assert_as_if_nothing_had_been(whole, tmp_path)
+
+
+def test_a_signal_during_the_start_is_not_lost(lab, tmp_path):
+    job = submit(lab, tmp_path, *options(**SLOW))
+    lab.wait(lambda: ranks_of(tmp_path), 30)
+    lab.run('scancel', '--signal=USR1', job)
+    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 90)
+    assert (tmp_path / 'preempted_iter_1.pth').exists()
+    lab.run('scancel', job)
+    finished(lab, job)
 
 
 def launch(lab, script, *arguments, **environment):

@@ -1,0 +1,42 @@
+"""Loader workers that leave a job's signals to the process that trains."""
+import os
+import signal
+import threading
+
+from torch.utils.data import DataLoader
+
+
+class DeafWorker:
+    """A ``worker_init_fn`` that ignores some signals, then calls another.
+
+    Slurm signals every process of a job. A worker that dies of it takes the
+    training down before it can save. TERM from the training process itself,
+    with which Python ends workers, is obeyed.
+
+    Args:
+        worker_init_fn (callable, optional): called with the worker's number.
+        signals (sequence[Signals]): those to ignore.
+    """
+
+    def __init__(self, worker_init_fn, signals):
+        self.worker_init_fn = worker_init_fn
+        self.signals = signals
+
+    def __call__(self, worker: int) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.signals)
+        if signal.SIGTERM in self.signals:
+            threading.Thread(target=_obey_the_parent, daemon=True).start()
+        if self.worker_init_fn is not None:
+            self.worker_init_fn(worker)
+
+
+def _obey_the_parent() -> None:
+    while signal.sigwaitinfo([signal.SIGTERM]).si_pid != os.getppid():
+        pass
+    os._exit(0)
+
+
+def deafen(loader: DataLoader,
+           signals=(signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)) -> None:
+    """Have a loader's workers, not yet started, ignore signals."""
+    loader.worker_init_fn = DeafWorker(loader.worker_init_fn, signals)

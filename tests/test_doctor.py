@@ -1,0 +1,175 @@
+"""The doctor names what is wrong, and ends with a code."""
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from stepnet_mm import doctor
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def report():
+    return doctor.Report()
+
+
+@pytest.fixture
+def versions(monkeypatch):
+    """Pretend that these distributions are installed, and no others."""
+
+    def pretend(**found):
+        names = {k.replace('_', '-'): v for k, v in found.items()}
+        monkeypatch.setattr(
+            doctor, 'distributions', lambda wanted:
+            {name: names[name] for name in wanted if name in names})
+
+    return pretend
+
+
+GOOD = dict(torch='2.11.0+cu130', numpy='2.4', onedl_mmengine='0.10.12',
+            onedl_mmcv='2.3.6', onedl_mmdetection='3.5.1',
+            onedl_mmpretrain='1.3.6', torchvision='0.26', pycocotools='2')
+
+
+def out(capsys):
+    return capsys.readouterr().out
+
+
+def test_a_stack_that_goes_together(report, versions, capsys):
+    versions(**GOOD)
+    found = doctor.check_versions(report)
+    assert report.counts == dict(ok=8, warning=0, error=0)
+    assert found['mmdet'] == '3.5.1'
+
+
+@pytest.mark.parametrize('change, level, text', [
+    (dict(torch='1.13.1'), 'error', 'torch 1.13.1: install >= 2.0'),
+    (dict(torch='2.3'), 'warning', 'torch below 2.5 has no allow-list'),
+    (dict(mmcv='2.1.0'), 'error', 'mmcv is installed from onedl-mmcv and mmc'),
+    (dict(onedl_mmengine='0.10.7'), 'warning', 'cannot load its own'),
+    (dict(onedl_mmcv='2.1.0'), 'warning', 'numpy 2 with mmcv 2.1'),
+    (dict(onedl_mmdetection='3.3.0'), 'warning', 'with mmdet 3.3, which'),
+])
+def test_known_conflicts(report, versions, capsys, change, level, text):
+    versions(**{**GOOD, **change})
+    doctor.check_versions(report)
+    line, = [x for x in out(capsys).splitlines() if x.startswith(level)
+             and text in x]
+    assert report.counts[level] >= 1
+    assert ': ' in line  # what to do
+
+
+def test_nothing_installed(report, versions, capsys):
+    versions()
+    doctor.check_versions(report)
+    text = out(capsys)
+    for name in ('torch', 'mmengine', 'mmcv'):
+        assert f'error    {name} is not installed' in text
+    assert 'neither mmdet nor mmpretrain' in text
+
+
+def test_operators_that_are_not_compiled(report, monkeypatch, capsys):
+    import_module = doctor.importlib.import_module
+
+    def without(name):
+        if name == 'mmcv.ops':
+            raise ModuleNotFoundError('No module named mmcv._ext')
+        return import_module(name)
+
+    monkeypatch.setattr(doctor.importlib, 'import_module', without)
+    doctor.check_imports(report)
+    assert 'error    mmcv has no compiled operators' in out(capsys)
+
+
+def test_devices(report, monkeypatch, capsys):
+    import torch
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
+    monkeypatch.setattr(torch.cuda, 'device_count', lambda: 1)
+    monkeypatch.setattr(torch.cuda, 'get_arch_list', lambda: ['sm_80'])
+    monkeypatch.setattr(
+        torch.cuda, 'get_device_properties', lambda _: SimpleNamespace(
+            major=9, minor=0, name='H200', total_memory=139 * 2**30))
+    doctor.check_devices(report)
+    text = out(capsys)
+    assert 'ok       GPU 0: H200, 139 GiB, sm_90' in text
+    assert 'error    torch was not built for sm_90' in text
+
+
+def sinfo(folder, monkeypatch, script):
+    for name in ('srun', 'sinfo'):
+        (folder / name).write_text(f'#!/bin/sh\n{script}\n')
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv('PATH', str(folder), prepend=':')
+
+
+def test_slurm(report, tmp_path, monkeypatch, capsys):
+    sinfo(tmp_path, monkeypatch, 'echo "main idle 2"')
+    doctor.check_slurm(report)
+    assert 'ok       Slurm, partitions with' in out(capsys)
+    sinfo(tmp_path, monkeypatch, 'echo "no controller" >&2; exit 1')
+    doctor.check_slurm(report)
+    assert 'sinfo fails (no controller)' in out(capsys)
+    monkeypatch.setenv('PATH', '')
+    doctor.check_slurm(report)
+    assert 'no Slurm here' in out(capsys)
+
+
+def test_disk(report, tmp_path, monkeypatch, capsys):
+    doctor.check_disk(report, str(tmp_path / 'not' / 'yet'))
+    assert f'GiB free in {tmp_path}' in out(capsys)
+    monkeypatch.setattr(doctor.shutil, 'disk_usage',
+                        lambda _: SimpleNamespace(free=2**30))
+    doctor.check_disk(report, str(tmp_path))
+    assert 'warning  1.0 GiB free' in out(capsys)
+    monkeypatch.setattr(os, 'access', lambda *_: False)
+    doctor.check_disk(report, str(tmp_path))
+    assert 'cannot be written: choose another' in out(capsys)
+
+
+def test_weights_and_data(report, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv('TORCH_HOME', str(tmp_path))
+    doctor.check_weights(report)
+    (tmp_path / 'hub/checkpoints').mkdir(parents=True)
+    (tmp_path / 'hub/checkpoints/resnet50.pth').touch()
+    doctor.check_weights(report)
+    doctor.check_data(report, str(tmp_path / 'data'))
+    doctor.check_data(report, str(tmp_path))
+    lines = out(capsys).splitlines()
+    assert [line.split()[0] for line in lines] == [
+        'warning', 'ok', 'warning', 'ok'
+    ]
+    assert 'resnet50.pth' in lines[1] and 'hub' in lines[3]
+
+
+def test_a_config_whose_data_are_missing(report, capsys):
+    doctor.check_config(report, 'configs/faster_rcnn_r50_stepnet.py')
+    assert 'data_root: data/coco/ does not exist' in out(capsys)
+    assert report.counts['error'] == 1
+
+
+def doctor_process(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, '-m', 'stepnet_mm.doctor', *arguments],
+        capture_output=True, text=True, env=dict(os.environ, **environment))
+
+
+def test_as_a_user_runs_it(tmp_path):
+    done = doctor_process('--work-dir', str(tmp_path))
+    levels = {line.split()[0] for line in done.stdout.splitlines()[:-1]}
+    assert levels <= {'ok', 'warning', 'error'}
+    assert done.returncode == ('error' in levels)
+    assert 'scope mmpretrain: StepResNet' in done.stdout
+
+
+def test_it_speaks_where_a_library_does_not_import(tmp_path):
+    (tmp_path / 'mmcv').mkdir()
+    (tmp_path / 'mmcv/__init__.py').write_text('raise RuntimeError("boom")')
+    done = doctor_process(PYTHONPATH=os.pathsep.join(
+        [str(tmp_path), os.getcwd()]))
+    assert done.returncode == 1
+    assert 'mmcv does not import (RuntimeError: boom)' in done.stdout
+    assert json.dumps('Traceback')[1:-1] not in done.stderr
