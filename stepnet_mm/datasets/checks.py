@@ -2,6 +2,7 @@
 import json
 import os
 import os.path as osp
+import warnings
 
 from mmengine.registry import DefaultScope
 
@@ -89,6 +90,7 @@ def _check_coco(key: str, path: str, folder: str, classes) -> None:
     content = _coco_content(key, path)
     _check_classes(key, path, classes, content['categories'])
     _check_images(key, path, folder, content['images'])
+    _report_boxes(key, path, content)
 
 
 def _coco_content(key: str, path: str) -> dict:
@@ -135,3 +137,38 @@ def _check_images(key: str, path: str, folder: str, images: list) -> None:
         raise ValueError(
             f'{key}: {path} names {len(absent)} of {len(images)} images that '
             f'are not in {folder}: {shown}; check data_prefix.img')
+
+
+def _report_boxes(key: str, path: str, content: dict) -> None:
+    """Warn of boxes that training does not see and that AP counts as missed.
+
+    mmdet leaves them out of the training without a word; COCO itself has a
+    few, so they are no error.
+    """
+    sizes = {i['id']: (i['width'], i['height']) for i in content['images']}
+    bad = []
+    for annotation in content.get('annotations') or ():
+        box, image = annotation['bbox'], annotation['image_id']
+        if not (isinstance(box, list) and len(box) == 4 and all(
+                isinstance(value, (int, float)) for value in box)):
+            raise ValueError(
+                f'{key}.ann_file: {path}: annotation {annotation.get("id")} '
+                f'has the bbox {box!r}, expected [x, y, width, height] in px')
+        if image in sizes and not _inside(box, *sizes[image]):
+            bad.append((annotation.get('id'), image, box))
+    if bad:
+        shown = ', '.join(f'{number} (image {image}, box {box})'
+                          for number, image, box in bad[:5])
+        warnings.warn(
+            f'{key}.ann_file: {path} has {len(bad)} boxes without area or '
+            'outside their image (expected [x, y, width, height] in px): '
+            f'annotations {shown}{", ..." if len(bad) > 5 else ""}. Training '
+            'leaves them out, and AP counts them as missed; correct or '
+            'remove them', stacklevel=2)
+
+
+def _inside(box: list, width: float, height: float) -> bool:
+    """Whether some of a box lies in the image, False for NaN."""
+    x, y, w, h = box
+    return w > 0 and h > 0 and (min(x + w, width) > max(x, 0)
+                                and min(y + h, height) > max(y, 0))

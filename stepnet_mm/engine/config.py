@@ -74,7 +74,7 @@ def use_exact_resume(cfg: Config) -> None:
     what depends on the replaced ones is left out then.
     """
     loop = _resumable_loop(cfg.train_cfg)
-    hooks = cfg.setdefault('default_hooks', {})
+    hooks = dict(cfg.get('default_hooks') or {})
     checkpoint = hooks.get('checkpoint', dict(type='CheckpointHook'))
     if loop is None or 'runner_type' in cfg or not checkpoint:
         return
@@ -84,7 +84,7 @@ def use_exact_resume(cfg: Config) -> None:
         checkpoint.setdefault('interval', 1)
     if type_name(checkpoint) != 'AtomicCheckpointHook':
         return
-    hooks['checkpoint'] = checkpoint
+    cfg.default_hooks = dict(hooks, checkpoint=checkpoint)
     cfg.train_cfg = loop
     _add_hook(cfg, 'PreemptionHook')
     _add_hook(cfg, 'NonFiniteLossHook')

@@ -340,3 +340,35 @@ def test_the_class_counts_of_a_detector(intact):
         model=model)
     heads['bbox_head']['num_classes'] = 3
     check(coco(intact), model=model)
+
+
+@pytest.mark.parametrize('box', [
+    [5, 5, 0, 9], [5, 5, 9, 0], [5, 5, -3, 9], [64, 5, 9, 9], [5, -9, 9, 9],
+    [float('nan'), 5, 9, 9], [5, 5, float('nan'), 9]])  # yapf: disable
+def test_boxes_without_area_or_outside_are_told_of(root, box):
+
+    def change(content):
+        content['annotations'][2].update(bbox=box, id=77)
+
+    with pytest.warns(UserWarning, match=r'ann_file: .* has 1 boxes without '
+                      r'area or outside .*: annotations 77 \(image'):
+        check(edit(root, change))
+
+
+def test_boxes_that_reach_over_the_border_are_fine(root, recwarn):
+
+    def change(content):
+        content['annotations'][2].update(bbox=[-3, 5, 9, 90])
+
+    check(edit(root, change))
+    assert not recwarn
+
+
+@pytest.mark.parametrize('box', [[1, 2, 3], 'text', [1, 2, 3, None], None])
+def test_boxes_that_are_none(root, box):
+
+    def change(content):
+        content['annotations'][2].update(bbox=box, id=77)
+
+    expect(ValueError, KEY + '.ann_file', 'annotation 77', 'expected [x, y,',
+           dataset=edit(root, change))

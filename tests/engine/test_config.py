@@ -64,7 +64,7 @@ def test_broken_images_are_skipped_in_training_only(saved):
     assert [t.type for t in loading] == [
         'LoadIntactImageFromFile', 'LoadImageFromFile', 'LoadImageFromFile'
     ]
-    assert [hook.type for hook in cfg.custom_hooks] == ['BrokenImageHook']
+    assert C.has_hook(cfg, 'BrokenImageHook')
 
 
 def test_a_dumped_config_reads_the_same_again(saved, tmp_path):
@@ -191,3 +191,83 @@ def test_mmcvs_sync_bn_and_iebn(cfg):
         C.check_sync_bn(cfg)
     cfg.model.backbone.norm_cfg.type = 'BN'
     C.check_sync_bn(cfg)
+
+
+def exact(cfg, **changes):
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2, val_interval=2)
+    cfg.merge_from_dict(changes)
+    C.use_exact_resume(cfg)
+    return cfg
+
+
+def added(cfg):
+    return [hook['type'] for hook in cfg.get('custom_hooks') or []]
+
+
+OURS = ['PreemptionHook', 'NonFiniteLossHook']
+
+
+@pytest.mark.parametrize('given, kind', [
+    (dict(by_epoch=True, max_epochs=2), 'ResumableEpochBasedTrainLoop'),
+    (dict(by_epoch=False, max_iters=2), 'ResumableIterBasedTrainLoop'),
+    (dict(type='EpochBasedTrainLoop'), 'ResumableEpochBasedTrainLoop'),
+    (dict(type='mmengine.IterBasedTrainLoop'), 'ResumableIterBasedTrainLoop'),
+    (dict(type='ResumableIterBasedTrainLoop'), 'ResumableIterBasedTrainLoop'),
+])
+def test_loops_become_resumable(cfg, given, kind):
+    cfg.train_cfg = given
+    C.use_exact_resume(cfg)
+    expected = {**given, 'type': kind}
+    expected.pop('by_epoch', None)
+    assert cfg.train_cfg == expected
+    assert added(cfg) == OURS
+
+
+def test_the_checkpoint_hook_keeps_its_arguments(cfg):
+    given = dict(type='CheckpointHook', interval=3, save_best='auto')
+    exact(cfg, default_hooks=dict(checkpoint=given))
+    assert cfg.default_hooks.checkpoint == {
+        **given, 'type': 'AtomicCheckpointHook'}
+
+
+def test_mmengines_default_checkpoint_hook(cfg):
+    assert exact(cfg).default_hooks.checkpoint == dict(
+        type='AtomicCheckpointHook', interval=1)
+
+
+def test_own_settings_of_the_hooks_stay(cfg):
+    hook = dict(type='PreemptionHook', max_requeues=3)
+    exact(cfg, custom_hooks=[hook])
+    assert cfg.custom_hooks == [hook, dict(type='NonFiniteLossHook')]
+
+
+@pytest.mark.parametrize('changes', [
+    {'train_cfg.type': 'MyLoop', 'train_cfg.by_epoch': None},
+    {'default_hooks.checkpoint': dict(type='MyCheckpointHook')},
+    {'runner_type': 'FlexibleRunner'},
+])
+def test_what_is_the_users_own_stays(cfg, changes):
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    cfg.merge_from_dict(changes)
+    if 'train_cfg.type' in changes:
+        cfg.train_cfg.pop('by_epoch')
+    before = cfg.to_dict()
+    C.use_exact_resume(cfg)
+    assert cfg.train_cfg == before['train_cfg']
+    assert added(cfg) == []
+
+
+def test_checkpoints_that_are_switched_off_stay_off(cfg):
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    cfg.default_hooks = dict(checkpoint=None)
+    C.use_exact_resume(cfg)
+    assert cfg.default_hooks.checkpoint is None and added(cfg) == []
+
+
+def test_it_can_be_switched_off(cfg, tmp_path):
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    cfg.exact_resume = False
+    cfg.dump(tmp_path / 'a.py')
+    loaded = C.load_config(str(tmp_path / 'a.py'))
+    assert loaded.train_cfg == dict(by_epoch=True, max_epochs=2)
+    assert added(loaded) == ['BrokenImageHook']

@@ -8,7 +8,9 @@ from torch.utils.data import DataLoader
 from toy_run import ToyDataset, ToyModel
 
 from stepnet_mm.engine.probe import Probe, kept_state, run_features, spread
+from stepnet_mm.engine.tns_hook import _gather
 from stepnet_mm.recording import TrajectoryRecorder
+from stepnet_mm.stiffness import summarize_stiffness
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
@@ -125,36 +127,42 @@ def test_a_model_without_a_backbone_runs_its_features():
     assert calls == [(2, 3, 32, 32)]
 
 
-def _measure_rank(rank, rendezvous, world, results):
+class DoubleImages(ToyDataset):
+    """In double precision the size of a batch does not matter."""
+
+    def __getitem__(self, i):
+        return dict(inputs=super().__getitem__(i)['inputs'].double())
+
+
+def probed(number, **kwargs):
+    """The rows and numbers of a probe, in however many processes."""
+    torch.manual_seed(0)
+    model = ToyModel(BACKBONE).double()
+    recorder = TrajectoryRecorder(model)
+    data = DataLoader(DoubleImages(), **{'batch_size': 2, **kwargs})
+    Probe(data, number).measure(model, recorder)
+    nsi = _gather(recorder.nsi)
+    return len(nsi), summarize_stiffness(nsi, recorder.stage)
+
+
+def _measure_rank(rank, rendezvous, world, number, results):
     torch.set_num_threads(1)
     torch.distributed.init_process_group(
         'gloo', init_method=f'file://{rendezvous}', rank=rank,
         world_size=world)
-    from stepnet_mm.engine.tns_hook import _gather
-    from stepnet_mm.stiffness import summarize_stiffness
-    torch.manual_seed(0)
-    model = ToyModel(BACKBONE)
-    recorder = TrajectoryRecorder(model)
-    Probe(loader(), 7).measure(model, recorder)
-    nsi = _gather(recorder.nsi)
-    results[rank] = len(nsi), summarize_stiffness(nsi, recorder.stage)
+    results[rank] = probed(number)
 
 
-@pytest.mark.parametrize('world', [1, 4])
-def test_any_number_of_processes_gives_the_same_numbers(tmp_path, world):
-    from stepnet_mm.stiffness import summarize_stiffness
+@pytest.mark.parametrize('world, number', [(1, 7), (2, 7), (4, 7), (4, 3)])
+def test_any_number_of_processes_gives_the_same_numbers(
+        tmp_path, world, number):
+    """Uneven last batches, and a rank without samples, too."""
     results = torch.multiprocessing.get_context('fork').Manager().dict()
     torch.multiprocessing.start_processes(
-        _measure_rank, (tmp_path / 'meet', world, results),
+        _measure_rank, (tmp_path / 'meet', world, number, results),
         nprocs=world, start_method='fork')
-    torch.manual_seed(0)
-    model = ToyModel(BACKBONE)
-    recorder = TrajectoryRecorder(model)
-    Probe(loader(batch_size=2), 7).measure(model, recorder)
-    expected = summarize_stiffness(recorder.nsi, recorder.stage)
+    count, expected = probed(number, batch_size=7)
+    assert count == number
     for rank in range(world):
-        count, found = results[rank]
-        assert count == 7
-        # Batches of another size may round the convolutions differently.
-        assert found == pytest.approx(expected, rel=1e-5)
-    assert len({str(results[rank]) for rank in range(world)}) == 1
+        assert results[rank][0] == number
+        assert results[rank][1] == pytest.approx(expected, rel=1e-12)

@@ -3,6 +3,7 @@ import json
 
 import pytest
 import torch
+from mmengine.registry import DATASETS
 from toy_run import ToyDataset, toy_runner
 
 from stepnet_mm.evaluation import TNSMetric
@@ -112,19 +113,52 @@ def test_wrong_degrees():
         TNSMetric(degrees=[(-1, 0)])
 
 
-def _rank(rank, rendezvous, world, folder, results):
+@DATASETS.register_module()
+class DoubleImages(ToyDataset):
+    """Images in double precision, where a batch's size does not matter."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, i):
+        return dict(inputs=super().__getitem__(i)['inputs'].double())
+
+
+def shared(folder, size, round_up):
+    """A test of some samples, by as many ranks as there are."""
+    loader = dict(
+        dataset=dict(type='DoubleImages', size=size),
+        sampler=dict(type='DefaultSampler', shuffle=False, round_up=round_up),
+        batch_size=2)
+    runner = runner_of(
+        folder, test_dataloader=loader,
+        test_evaluator=[dict(type='TNSMetric', by_block=True),
+                        dict(type='ToyMetric')])
+    runner.model.double()
+    return runner.test()
+
+
+def _rank(rank, rendezvous, world, folder, results, *settings):
     torch.set_num_threads(1)
     torch.distributed.init_process_group(
         'gloo', init_method=f'file://{rendezvous}', rank=rank,
         world_size=world)
-    results[rank] = runner_of(folder / str(rank)).test()
+    results[rank] = shared(folder / str(rank), *settings)
 
 
-def test_four_processes_give_the_numbers_of_one(tmp_path):
-    expected = runner_of(tmp_path / 'one').test()
+@pytest.mark.parametrize('round_up', [True, False])
+@pytest.mark.parametrize('world, size', [(2, 8), (2, 7), (3, 7), (4, 3)])
+def test_processes_give_the_numbers_of_one(tmp_path, world, size, round_up):
+    """Uneven last batches, and a rank without samples, too."""
+    expected = shared(tmp_path / 'one', size, round_up)
+    assert expected['count'] == size
+    assert expected['stiffness_eval/tns'] > 0
     results = torch.multiprocessing.get_context('fork').Manager().dict()
     torch.multiprocessing.start_processes(
-        _rank, (tmp_path / 'meet', 4, tmp_path, results), nprocs=4,
-        start_method='fork')
-    for rank in range(4):
-        assert results[rank] == pytest.approx(expected, rel=1e-12)
+        _rank, (tmp_path / 'meet', world, tmp_path, results, size, round_up),
+        nprocs=world, start_method='fork')
+    for rank in range(world):
+        assert results[rank] == pytest.approx(expected, rel=1e-12, abs=1e-14)
