@@ -4,8 +4,10 @@
 torchrun itself always ends with 1, so a run that was preempted (75) cannot be
 told from one that failed. Its arguments are passed on.
 """
+import re
 import sys
 
+from torch.distributed import DistNetworkError
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import main
@@ -25,3 +27,9 @@ if __name__ == '__main__':
         sys.exit(exit_code(error))
     except SignalException as error:
         sys.exit(128 + error.sigval)
+    except DistNetworkError as error:
+        port = re.search(r'port: (\d+)', str(error))
+        if port is None or 'EADDRINUSE' not in str(error):
+            raise
+        sys.exit(f'torchrun: error: port {port.group(1)} is taken by another '
+                 'process: set PORT to a free one')

@@ -35,7 +35,7 @@ def parse_args():
     parser.add_argument('work_dir', type=Path)
     parser.add_argument('--kills', type=int, default=20)
     parser.add_argument('--requeues', type=int, default=5)
-    parser.add_argument('--epochs', type=int, default=40)
+    parser.add_argument('--epochs', type=int, default=30)
     parser.add_argument('--seed', type=int, default=0)
     return parser.parse_args()
 
@@ -53,8 +53,8 @@ class Soak:
         self.lab, self.folder = lab, folder
         self.settings = options(**{
             'train_cfg.max_epochs': epochs,
-            'model.ballast': 40,
-            'default_hooks.checkpoint.interval': 3,
+            'model.ballast': 10,
+            'default_hooks.checkpoint.interval': 4,
             # The pauses in which a run that was killed shows it.
             'custom_hooks.1.interval': 25})
         self.found = dict(kills=0, kills_in_a_save=0, requeues=0, damaged=0,
