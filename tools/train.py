@@ -6,7 +6,9 @@ python tools/train.py configs/faster_rcnn_r50_stepnet.py
 import signal
 
 # What comes during the start waits until PreemptionHook listens.
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGUSR2])
+HELD = [getattr(signal, n) for n in ('SIGUSR1', 'SIGUSR2') if hasattr(signal, n)]
+if HELD:
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
 
 import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
 from stepnet_mm.engine import config as C  # noqa: E402
@@ -45,9 +47,8 @@ def build_config(args):
 def main():
     args = parse_args()
     cfg = build_config(args)
-    if not C.has_hook(cfg, 'PreemptionHook'):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK,
-                               [signal.SIGUSR1, signal.SIGUSR2])
+    if HELD and not C.has_hook(cfg, 'PreemptionHook'):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
     C.check_weights(cfg)
     C.check_sync_bn(cfg)
     if not args.skip_data_check:

@@ -5,6 +5,12 @@ import threading
 
 from torch.utils.data import DataLoader
 
+#: What tells a job to stop, where the system has it.
+JOB_SIGNALS = [
+    signal.Signals[name] for name in ('SIGUSR1', 'SIGUSR2', 'SIGTERM')
+    if name in signal.Signals.__members__
+]
+
 
 class DeafWorker:
     """A ``worker_init_fn`` that ignores some signals, then calls another.
@@ -36,7 +42,10 @@ def _obey_the_parent() -> None:
     os._exit(0)
 
 
-def deafen(loader: DataLoader,
-           signals=(signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)) -> None:
-    """Have a loader's workers, not yet started, ignore signals."""
-    loader.worker_init_fn = DeafWorker(loader.worker_init_fn, signals)
+def deafen(loader: DataLoader, signals=tuple(JOB_SIGNALS)) -> None:
+    """Have a loader's workers, not yet started, ignore signals.
+
+    Not on macOS and Windows, where a sender cannot be told.
+    """
+    if hasattr(signal, 'sigwaitinfo'):
+        loader.worker_init_fn = DeafWorker(loader.worker_init_fn, signals)

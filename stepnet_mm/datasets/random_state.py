@@ -6,22 +6,19 @@ import numpy as np
 import torch
 
 
-def get_random_state(cuda: bool = True) -> dict:
+def get_random_state() -> dict:
     """The states of Python's, numpy's and torch's global generators.
 
-    Args:
-        cuda (bool): whether the current GPU's generator is read too.
-
     Returns:
-        dict: of ints, lists and CPU tensors only, so that a weights-only
-        load takes it.
+        dict: the current GPU's among them where there is one; of ints, lists
+        and CPU tensors only, so that a weights-only load takes it.
     """
     kind, keys, *rest = np.random.get_state()
     state = dict(
         python=random.getstate(),
         numpy=[kind, keys.tolist(), *rest],
         torch=torch.get_rng_state())
-    if cuda and torch.cuda.is_available():
+    if torch.cuda.is_available():
         state['cuda'] = torch.cuda.get_rng_state()
     return state
 
@@ -37,9 +34,8 @@ def set_random_state(state: dict) -> None:
         torch.cuda.set_rng_state(state['cuda'].cpu())
 
 
-@contextmanager
-def seeded(*entropy: int):
-    """Seed the CPU's generators; they go on as before afterwards.
+def seed_generators(*entropy: int) -> None:
+    """Seed the CPU's generators.
 
     ``torch.manual_seed`` would seed the GPU's as well, which a sample that
     is loaded in the training process must not touch.
@@ -47,12 +43,20 @@ def seeded(*entropy: int):
     Args:
         *entropy (int): any number of non-negative integers.
     """
-    before = get_random_state(cuda=False)
     words = np.random.SeedSequence(entropy).generate_state(4)
+    random.seed(words.tobytes())
+    np.random.seed(words)
+    torch.default_generator.manual_seed(int(words.view(np.uint64)[0]))
+
+
+@contextmanager
+def seeded(*entropy: int):
+    """:func:`seed_generators`; afterwards they go on as before."""
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
-        random.seed(words.tobytes())
-        np.random.seed(words)
-        torch.default_generator.manual_seed(int(words.view(np.uint64)[0]))
+        seed_generators(*entropy)
         yield
     finally:
-        set_random_state(before)
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        torch.set_rng_state(before[2])

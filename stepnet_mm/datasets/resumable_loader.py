@@ -3,9 +3,10 @@ from itertools import count, islice
 
 import torch
 from mmengine.dist import get_rank
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import (DataLoader, Dataset, IterableDataset,
+                              get_worker_info)
 
-from .random_state import seeded
+from .random_state import seed_generators, seeded
 
 
 def resumable_loader(loader: DataLoader,
@@ -121,8 +122,12 @@ class SeededDataset(Dataset):
 
     def __getitem__(self, key: tuple):
         index, place = key
-        with seeded(self._seed, *place):
-            return self._dataset[index]
+        if get_worker_info() is None:
+            with seeded(self._seed, *place):
+                return self._dataset[index]
+        # The generators of a worker serve nothing else.
+        seed_generators(self._seed, *place)
+        return self._dataset[index]
 
     def __getitems__(self, keys: list) -> list:
         return [self[key] for key in keys]

@@ -1,6 +1,7 @@
 """Local files that are whole or not there, and how to tell a damaged one."""
 import os
 import os.path as osp
+import shutil
 import zipfile
 
 from mmengine.fileio import LocalBackend, register_backend
@@ -67,11 +68,12 @@ def damage(path: str) -> str:
 
 def _sync(folder: str) -> None:
     """The rename itself reaches the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if os.name == 'posix':
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _remove(path: str) -> None:
@@ -80,5 +82,4 @@ def _remove(path: str) -> None:
 
 
 def _free(folder: str) -> str:
-    found = os.statvfs(folder)
-    return f'{found.f_bavail * found.f_frsize / 2**20:.1f} MiB'
+    return f'{shutil.disk_usage(folder).free / 2**20:.1f} MiB'

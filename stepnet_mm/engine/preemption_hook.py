@@ -11,7 +11,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import BaseLoop
 
-from ..datasets.deaf_workers import deafen
+from ..datasets.deaf_workers import JOB_SIGNALS, deafen
 from ..datasets.random_state import get_random_state, set_random_state
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .loops import ResumableLoop
@@ -50,7 +50,7 @@ class PreemptionHook(Hook):
     priority = 'LOWEST'
 
     def __init__(self,
-                 signals=('SIGUSR1', 'SIGUSR2', 'SIGTERM'),
+                 signals=tuple(s.name for s in JOB_SIGNALS),
                  max_requeues: int = 20,
                  save_timeout: float = 300):
         known = {s.name for s in signal.Signals} - {'SIGKILL', 'SIGSTOP'}
@@ -74,15 +74,15 @@ class PreemptionHook(Hook):
         self._checkpoints = _checkpoint_hook(runner)
         self._received = None
         if dist.is_distributed() and self._group is None:
-            # Over gloo the answer needs no wait for the GPU.
-            self._group = torch.distributed.new_group(backend='gloo')
+            self._group = _cpu_group()
         if threading.current_thread() is threading.main_thread():
             self._before = {
                 number: signal.signal(number, self._receive)
                 for number in self.signals
             }
             # tools/train.py has those held back that came before.
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+            if hasattr(signal, 'pthread_sigmask'):
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
 
     def after_train_iter(self, runner, *_, **__) -> None:
         if self._agreed() and not accumulating(runner.optim_wrapper):
@@ -157,6 +157,17 @@ class PreemptionHook(Hook):
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
+
+
+def _cpu_group():
+    """Over gloo the ranks agree without a wait for the GPU."""
+    try:
+        return torch.distributed.new_group(backend='gloo')
+    except RuntimeError as error:
+        raise ConnectionError(
+            f'PreemptionHook: the ranks do not reach one another over gloo '
+            f'({error}); set GLOO_SOCKET_IFNAME to the network interface '
+            'between the nodes, as NCCL_SOCKET_IFNAME is set') from error
 
 
 def _give_up(seconds: float) -> None:

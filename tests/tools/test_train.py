@@ -3,6 +3,7 @@ import os
 
 import pytest
 import torch
+from resume_run import assert_same
 
 from stepnet_mm.engine.safe_loading import UnsafeCheckpointError
 
@@ -31,6 +32,20 @@ def measured(work_dir):
     return [row['step'] for row in rows(work_dir) if 'stiffness/tns' in row]
 
 
+def go_back(work, last, earlier):
+    """As after a kill between two checkpoints; gives the last one's state."""
+    state = torch.load(work / last, weights_only=False)
+    (work / last).unlink()
+    (work / 'last_checkpoint').write_text(str(work / earlier))
+    return state
+
+
+def assert_same_end(whole, path):
+    end = torch.load(path, weights_only=False)
+    for key in ('state_dict', 'optimizer', 'param_schedulers'):
+        assert_same(whole[key], end[key], key)
+
+
 def test_a_detector_trains_resumes_and_is_tested(tool, detector, tmp_path):
     config, data = detector
     work = tmp_path / 'work'
@@ -39,10 +54,10 @@ def test_a_detector_trains_resumes_and_is_tested(tool, detector, tmp_path):
     assert 'coco/bbox_mAP_50' in metrics(work)
     assert measured(work) == [2, 4]
 
-    (work / 'iter_4.pth').unlink()
-    (work / 'last_checkpoint').write_text(str(work / 'iter_2.pth'))
+    whole = go_back(work, 'iter_4.pth', 'iter_2.pth')
     tool('train', *common, '--resume')
     assert measured(work) == [2, 4, 4]
+    assert_same_end(whole, work / 'iter_4.pth')
 
     tool('test', config, work / 'iter_4.pth', '--work-dir', tmp_path / 'test',
          '--data-root', data, '--show-dir', tmp_path / 'drawn', '--out',
@@ -59,6 +74,43 @@ def test_a_classifier_trains_and_is_tested(tool, classifier, tmp_path):
     tool('test', classifier, work / 'epoch_2.pth', '--work-dir',
          tmp_path / 'test', '--show-dir', tmp_path / 'drawn')
     assert list((tmp_path / 'drawn').rglob('*.png'))
+
+
+MIXED = """
+_base_ = '{base}'
+model = dict(train_cfg=dict(augments=[
+    dict(type='Mixup', alpha=0.8), dict(type='CutMix', alpha=1.0)]))
+train_dataloader = dict(
+    num_workers=2, persistent_workers=True,
+    sampler=dict(type='RepeatAugSampler', shuffle=True),
+    dataset=dict(pipeline=[
+        dict(type='LoadImageFromFile'),
+        dict(type='RandomResizedCrop', scale=32),
+        dict(type='RandAugment', policies='timm_increasing', num_policies=2,
+             total_level=10, magnitude_level=9, magnitude_std=0.5),
+        dict(type='RandomErasing', erase_prob=0.5),
+        dict(type='PackInputs')]))
+default_hooks = dict(checkpoint=dict(
+    by_epoch=False, interval=1, max_keep_ckpts=-1))
+"""
+
+
+def test_mixed_and_augmented_images_come_again(tool, classifier, tmp_path):
+    """Mid-epoch, with workers, mmpretrain's Mixup, CutMix, RandAugment."""
+    path = tmp_path / 'mixed.py'
+    path.write_text(MIXED.format(base=classifier))
+    work = tmp_path / 'work'
+    tool('train', path, '--work-dir', work)
+    whole = go_back(work, 'iter_4.pth', 'iter_3.pth')
+    tool('train', path, '--work-dir', work, '--resume',
+         '--cfg-options', 'train_dataloader.num_workers=1')
+    assert_same_end(whole, work / 'iter_4.pth')
+    assert_other(whole, work / 'iter_3.pth')
+
+
+def assert_other(whole, path):
+    with pytest.raises(AssertionError):
+        assert_same_end(whole, path)
 
 
 def test_a_missing_data_folder_is_named_before_anything_is_built(
