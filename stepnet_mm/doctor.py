@@ -147,6 +147,13 @@ def check_imports(report: Report) -> None:
             f'mmcv has no compiled operators ({error})',
             'detectors need them: bash tools/setup_env.sh compiles them; '
             'classification does without')
+        return
+    ops = importlib.import_module('mmcv.ops')
+    torch = importlib.import_module('torch')
+    if (torch.cuda.is_available()
+            and ops.get_compiling_cuda_version() == 'not available'):
+        report.error('mmcv.ops: compiled for the CPU only, on a machine with '
+                     'GPUs', 'compile mmcv there: bash tools/setup_env.sh')
     else:
         report.ok('mmcv.ops: compiled operators')
 

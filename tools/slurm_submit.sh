@@ -26,6 +26,12 @@ root=${STEPNET_MM:-$SLURM_SUBMIT_DIR}
 [ -f "$root/tools/train.py" ] ||
   die "no tools/train.py in $root: submit from the repository, or set STEPNET_MM"
 [ -f "$1" ] || die "no config file $1 in $PWD"
+[ -n "${SLURM_NTASKS:-}" ] || die "the job has no --ntasks: one task is one rank"
+for argument in "$@"; do
+  case $argument in --resume*)
+    die "every start resumes from the work dir by itself; to begin with weights, --cfg-options load_from=FILE" ;;
+  esac
+done
 PYTHON=${PYTHON:-python}
 command -v "$PYTHON" >/dev/null || die "no interpreter $PYTHON; set PYTHON"
 
@@ -37,5 +43,7 @@ s.bind(("", 0))
 print(s.getsockname()[1])')}
 export MASTER_PORT
 echo "slurm_submit: job $SLURM_JOB_ID, start $((${SLURM_RESTART_COUNT:-0} + 1)), $SLURM_NTASKS ranks"
-exec srun --kill-on-bad-exit=1 "$PYTHON" -u "$root/tools/train.py" "$@" \
+# srun no longer takes --cpus-per-task from sbatch by itself.
+exec srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} \
+  --kill-on-bad-exit=1 "$PYTHON" -u "$root/tools/train.py" "$@" \
   --launcher slurm --resume

@@ -39,9 +39,19 @@ def build_config(args):
     if args.auto_scale_lr:
         C.use_auto_scale_lr(cfg)
     if args.resume:
-        cfg.resume = True
-        cfg.load_from = None if args.resume == 'auto' else args.resume
+        use_resume(cfg, args.resume)
     return cfg
+
+
+def use_resume(cfg, path):
+    """Go on from a checkpoint; the first start of all has its load_from."""
+    cfg.resume = True
+    if path != 'auto':
+        cfg.load_from = path
+    elif C.has_hook(cfg, 'AtomicCheckpointHook'):
+        cfg.auto_resume = True
+    else:
+        cfg.load_from = None
 
 
 def main():

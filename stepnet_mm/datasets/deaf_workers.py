@@ -27,19 +27,19 @@ class DeafWorker:
     def __init__(self, worker_init_fn, signals):
         self.worker_init_fn = worker_init_fn
         self.signals = signals
+        self.trainer = os.getpid()
 
     def __call__(self, worker: int) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, self.signals)
         if signal.SIGTERM in self.signals:
-            threading.Thread(target=_obey_the_parent, daemon=True).start()
+            threading.Thread(target=self._obey, daemon=True).start()
         if self.worker_init_fn is not None:
             self.worker_init_fn(worker)
 
-
-def _obey_the_parent() -> None:
-    while signal.sigwaitinfo([signal.SIGTERM]).si_pid != os.getppid():
-        pass
-    os._exit(0)
+    def _obey(self) -> None:
+        while signal.sigwaitinfo([signal.SIGTERM]).si_pid != self.trainer:
+            pass
+        os._exit(0)
 
 
 def deafen(loader: DataLoader, signals=tuple(JOB_SIGNALS)) -> None:

@@ -37,9 +37,10 @@ def resumable_loader(loader: DataLoader,
             'train_dataloader: got a dataset without indices or '
             'batch_size=None, expected batches of indexed samples, whose '
             'place can be found again; set exact_resume=False')
-    return DataLoader(
+    numbered = NumberedBatches(loader.batch_sampler, endless)
+    resumable = DataLoader(
         SeededDataset(loader.dataset, seed),
-        batch_sampler=NumberedBatches(loader.batch_sampler, endless),
+        batch_sampler=numbered,
         num_workers=loader.num_workers,
         collate_fn=loader.collate_fn,
         pin_memory=loader.pin_memory,
@@ -50,6 +51,10 @@ def resumable_loader(loader: DataLoader,
         persistent_workers=loader.persistent_workers,
         # A loader without one draws from the training's generator.
         generator=torch.Generator())
+    # torch leaves them out beside a batch sampler; hooks ask for them.
+    vars(resumable).update(
+        batch_size=numbered.batch_size, sampler=numbered.sampler)
+    return resumable
 
 
 class NumberedBatches:
@@ -69,11 +74,11 @@ class NumberedBatches:
 
     @property
     def sampler(self):
-        return self.batch_sampler.sampler
+        return getattr(self.batch_sampler, 'sampler', None)
 
     @property
     def batch_size(self) -> int:
-        return self.batch_sampler.batch_size
+        return getattr(self.batch_sampler, 'batch_size', None)
 
     @property
     def drop_last(self) -> bool:

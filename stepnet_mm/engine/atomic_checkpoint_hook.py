@@ -53,18 +53,24 @@ class AtomicCheckpointHook(CheckpointHook):
         """Choose what a resume loads, and look whether it is whole."""
         if not runner._resume or runner._train_loop is None:
             return
+        automatic = (runner._load_from is None
+                     or runner.cfg.get('auto_resume', False))
         chosen = [None]
         if is_main_process():
-            choose = self._choose if runner._load_from is None else _check
-            chosen = [_result_or_error(choose, runner)]
+            chosen = [_result_or_error(
+                self._choose if automatic else _check, runner)]
         dist.broadcast_object_list(chosen)
         if isinstance(chosen[0], Exception):
             raise chosen[0]
-        runner._load_from = chosen[0]
+        if chosen[0] is None:  # the first start: load_from are its weights
+            runner._resume = False
+        else:
+            runner._load_from = chosen[0]
 
     def _choose(self, runner) -> str:
         path, damaged = latest_checkpoint(
-            runner.work_dir, self._folder(runner), self.filename_tmpl)
+            runner.work_dir, self._folder(runner), self.filename_tmpl,
+            self.backend_args)
         for name, what in damaged.items():
             runner.logger.warning(f'checkpoint {name} is damaged: {what}')
         if damaged and path is None:
@@ -94,6 +100,11 @@ class AtomicCheckpointHook(CheckpointHook):
         if self.file_client_args is None and type(backend) is LocalBackend:
             self.backend_args = dict(backend='atomic_local')
         super().before_train(runner)
+        if not (self.save_optimizer and self.save_param_scheduler):
+            runner.logger.warning(
+                'default_hooks.checkpoint: with save_optimizer=False or '
+                'save_param_scheduler=False a resume after a kill begins with '
+                'new ones; after a preemption it has them')
         if (isinstance(self.file_backend, AtomicLocalBackend)
                 and is_main_process()):
             for path in glob.glob(osp.join(self.out_dir, f'*{UNFINISHED}')):
@@ -110,13 +121,20 @@ class AtomicCheckpointHook(CheckpointHook):
             loop.validation_due = False
         super().after_val_epoch(runner, metrics)
 
-    def save(self, runner, filename: str, meta: dict, **state) -> str:
-        """Save everything under a name. Every rank has to call it.
+    def save(self,
+             runner,
+             filename: str,
+             meta: dict,
+             whole: bool = True,
+             **state) -> str:
+        """Save under a name. Every rank has to call it.
 
         Args:
             runner (Runner): the runner.
             filename (str): name of the file in the folder of checkpoints.
             meta (dict): ``epoch`` and ``iter``, how many are done.
+            whole (bool): whether optimizer and schedulers are in it, whatever
+                the hook's arguments say.
             **state: for :func:`.training_state`.
 
         Returns:
@@ -135,8 +153,8 @@ class AtomicCheckpointHook(CheckpointHook):
             self.out_dir,
             filename,
             self.file_client_args,
-            save_optimizer=self.save_optimizer,
-            save_param_scheduler=self.save_param_scheduler,
+            save_optimizer=whole or self.save_optimizer,
+            save_param_scheduler=whole or self.save_param_scheduler,
             meta=meta,
             by_epoch=self.by_epoch,
             backend_args=self.backend_args,
@@ -156,7 +174,7 @@ class AtomicCheckpointHook(CheckpointHook):
         hub.update_info('temporary_ckpt', temporary)
         self.last_ckpt = self.file_backend.join_path(self.out_dir, filename)
         hub.update_info('last_ckpt', self.last_ckpt)
-        self.save(runner, filename, meta)
+        self.save(runner, filename, meta, whole=temporary is not None)
         if is_main_process():
             AtomicLocalBackend().put_text(
                 self.last_ckpt, osp.join(runner.work_dir, 'last_checkpoint'))
@@ -241,13 +259,15 @@ def _check(runner) -> str:
 
 def latest_checkpoint(work_dir: str,
                       folder: str = None,
-                      template: str = 'epoch_{}.pth') -> tuple:
+                      template: str = 'epoch_{}.pth',
+                      backend_args: dict = None) -> tuple:
     """The last whole checkpoint of a run.
 
     Args:
         work_dir (str): has the file ``last_checkpoint``.
         folder (str, optional): has the checkpoints; left out, the work dir.
         template (str): their names, ``{}`` for a number.
+        backend_args (dict, optional): of storage that is not local.
 
     Returns:
         tuple: its path, None where there is none; and what is wrong with
@@ -255,7 +275,7 @@ def latest_checkpoint(work_dir: str,
     """
     damaged = {}
     for path in _candidates(work_dir, folder or work_dir, template):
-        wrong = _damage(path)
+        wrong = _damage(path, backend_args)
         if not wrong:
             return path, damaged
         damaged[path] = wrong
@@ -280,8 +300,8 @@ def _candidates(work_dir: str, folder: str, template: str) -> list:
     return paths + sorted(beside, key=osp.getmtime, reverse=True)
 
 
-def _damage(path: str) -> str:
-    backend = get_file_backend(path)
+def _damage(path: str, backend_args: dict) -> str:
+    backend = get_file_backend(path, backend_args=backend_args)
     if not backend.exists(path):
         return 'there is no such file'
     with backend.get_local_path(path) as local:

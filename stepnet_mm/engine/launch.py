@@ -109,8 +109,8 @@ def _require_environment(launcher: str) -> None:
 def _local_gpu() -> int:
     """The GPU of this rank; DDP reads it from LOCAL_RANK too."""
     rank, count = int(os.environ['LOCAL_RANK']), torch.cuda.device_count()
-    if count == 1:  # Slurm shows each task its own
-        rank = 0
+    if count == 1 and 'LOCAL_WORLD_SIZE' not in os.environ:
+        rank = 0  # Slurm shows each task its own; torchrun shows all
     if rank >= count:
         raise ValueError(
             f'{socket.gethostname()} shows {count} GPUs, but has a rank '

@@ -45,7 +45,7 @@ class ResumableLoop:
             validation_due=self.validation_due,
             seed=self.seed,
             sampler_seed=getattr(numbered.sampler, 'seed', None),
-            batch_size=numbered.batch_size,
+            batch_size=_total(numbered.batch_size),
             samples=len(self.dataloader.dataset))
 
     def resume_from(self, state: dict) -> None:
@@ -58,7 +58,7 @@ class ResumableLoop:
 
     def _resume(self) -> None:
         """Take the place in the data, and this rank's own state."""
-        state = self._resumed
+        state, self._resumed = self._resumed, None
         if state is None:
             return
         if not state:
@@ -66,8 +66,8 @@ class ResumableLoop:
             self._begin_at(self.batches)
             self.runner.logger.warning(
                 'the checkpoint has no training state (AtomicCheckpointHook '
-                'did not write it): the data go on from iteration '
-                f'{self._iter}, with other random numbers than before')
+                'did not write it): the data go on '
+                f'{self._beginning()}, with other random numbers than before')
             return
         self.seed = state['seed']
         self.dataloader.dataset.reseed(self.seed)
@@ -77,7 +77,7 @@ class ResumableLoop:
         self.batches = state['batches']
         if state['world_size'] == dist.get_world_size():
             own = state['ranks'][dist.get_rank()]
-            load_buffers(self.runner.model, own.get('buffers', {}))
+            load_buffers(self.runner, own['buffers'])
             self._random = own['random']
         self._compare(state)
         self._begin_at(self.batches)
@@ -93,7 +93,8 @@ class ResumableLoop:
         ]
         if not changed:
             return
-        old, new = (s['world_size'] * s['batch_size'] for s in (state, now))
+        old, new = (s['world_size'] * (s['batch_size'] or 1)
+                    for s in (state, now))
         self.batches = state['batches'] * old // new
         self._recount()
         self.runner.logger.warning(
@@ -174,7 +175,11 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
         self._epoch += 1
 
     def _batches_by_count(self) -> int:
-        return self._iter - self._epoch * len(self.dataloader)
+        # As mmengine: how long the epoch was then is not known.
+        return 0
+
+    def _beginning(self) -> str:
+        return f'at the beginning of epoch {self._epoch + 1}'
 
     def _recount(self) -> None:
         self._iter = self._epoch * len(self.dataloader) + self.batches
@@ -233,6 +238,9 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
     def _batches_by_count(self) -> int:
         return self._iter
 
+    def _beginning(self) -> str:
+        return f'from iteration {self._iter}'
+
     def _recount(self) -> None:
         """The schedule counts iterations; it stays where it was."""
 
@@ -245,6 +253,12 @@ class _Unopened:
 
     def __iter__(self):
         return iter(())
+
+
+def _total(batch_size) -> int:
+    """Of samplers that mix sources, mmdet's, it is a list."""
+    return sum(batch_size) if isinstance(batch_size,
+                                         (list, tuple)) else batch_size
 
 
 def _check_size(dataset) -> None:

@@ -4,7 +4,7 @@ import functools
 import torch
 from mmengine import dist
 from mmengine.hooks import Hook
-from mmengine.optim import OptimWrapper
+from mmengine.optim import AmpOptimWrapper, OptimWrapperDict
 from mmengine.registry import HOOKS
 
 from ..datasets.random_state import get_random_state
@@ -28,8 +28,10 @@ class NonFiniteLossHook(Hook):
     With ``'skip'`` neither weights, optimizer nor BatchNorm averages see the
     batch; schedulers and averaged models go on. Each skip is logged.
 
-    Under automatic mixed precision a loss that is finite and overflows in the
-    backward pass stays the loss scaler's business.
+    Under automatic mixed precision such a batch is skipped in any case, up to
+    ``max_skips`` in a row, since half precision overflows now and then; a
+    loss that is finite and overflows in the backward pass stays the loss
+    scaler's business.
 
     Args:
         action (str): ``'stop'`` or ``'skip'``. Defaults to ``'stop'``.
@@ -56,11 +58,13 @@ class NonFiniteLossHook(Hook):
     def before_train(self, runner) -> None:
         self.after_train(runner)
         wrapper = runner.optim_wrapper
-        if not isinstance(wrapper, OptimWrapper):
+        if isinstance(wrapper, OptimWrapperDict):
             runner.logger.warning(
                 'NonFiniteLossHook: several optimizers are stepped by the '
                 'model itself, so losses are not looked at')
             return
+        self._skips = self.action == 'skip' or isinstance(
+            wrapper, AmpOptimWrapper)
         if self.action == 'skip' and wrapper._accumulative_counts > 1:
             raise ValueError(
                 "NonFiniteLossHook.action: 'skip' cannot be had with "
@@ -100,7 +104,7 @@ class NonFiniteLossHook(Hook):
         what = (f'the loss of iteration {runner.iter + 1} is not finite '
                 f'({loss} on rank {dist.get_rank()}); the state before it is '
                 f'{self._saved}')
-        if self.action == 'stop':
+        if not self._skips or self._wrapper._accumulative_counts > 1:
             raise FloatingPointError(
                 f"{what}. NonFiniteLossHook(action='skip') leaves such "
                 'batches out; a lower learning rate, warm-up or clip_grad '

@@ -1,13 +1,15 @@
 """Leaves training when it is told to, with all of it saved."""
 import os
 import signal
+import socket
 import sys
 import threading
 import time
+from datetime import timedelta
 
 import torch
 from mmengine import dist
-from mmengine.hooks import Hook
+from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import BaseLoop
 
@@ -61,9 +63,9 @@ class PreemptionHook(Hook):
         self.signals = [signal.Signals[name] for name in signals]
         self.max_requeues = max_requeues
         self.save_timeout = save_timeout
-        self._received = None
-        self._group = None
-        self._before = {}
+        self._received = False
+        self._group = self._watch = None
+        self._before, self._averages = {}, []
 
     def before_run(self, runner) -> None:
         for loop in (runner._train_loop, runner._val_loop):
@@ -72,17 +74,24 @@ class PreemptionHook(Hook):
 
     def before_train(self, runner) -> None:
         self._checkpoints = _checkpoint_hook(runner)
-        self._received = None
+        self._received = False
+        self._averages = [
+            _Swaps(hook) for hook in runner.hooks if isinstance(hook, EMAHook)
+        ]
         if dist.is_distributed() and self._group is None:
-            self._group = _cpu_group()
+            self._group = _cpu_group(runner.cfg)
         if threading.current_thread() is threading.main_thread():
-            self._before = {
-                number: signal.signal(number, self._receive)
-                for number in self.signals
-            }
+            self._listen()
+
+    def _listen(self) -> None:
+        self._before = {
+            number: signal.signal(number, self._receive)
+            for number in self.signals
+        }
+        self._watch = _Watch(self.signals)
+        if hasattr(signal, 'pthread_sigmask'):
             # tools/train.py has those held back that came before.
-            if hasattr(signal, 'pthread_sigmask'):
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
 
     def after_train_iter(self, runner, *_, **__) -> None:
         if self._agreed() and not accumulating(runner.optim_wrapper):
@@ -97,23 +106,25 @@ class PreemptionHook(Hook):
             self._agreements = length.item()
 
     def after_val_iter(self, runner, batch_idx, *_, **__) -> None:
-        if (self._before and batch_idx < self._agreements
-                and self._agreed()):
+        if (self._before and batch_idx < self._agreements and self._agreed()
+                and not accumulating(runner.optim_wrapper)):
             self._close_validation(runner)
             self._leave(runner, runner.epoch, runner.iter)
 
     def after_train(self, runner) -> None:
-        self._give_signals_back()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+        if self._watch is not None:
+            self._watch.stop()
+        for swaps in self._averages:
+            swaps.stop()
 
     def _receive(self, number, frame) -> None:
-        now = time.monotonic()
-        if self._received is None:
-            self._received = now
-        elif now - self._received > _SAME:
-            os._exit(128 + number)
+        self._received = True
 
     def _agreed(self) -> bool:
-        flag = torch.tensor(int(self._received is not None))
+        flag = torch.tensor(int(self._received))
         self._reduce(flag, 'MAX')
         return bool(flag)
 
@@ -125,14 +136,9 @@ class PreemptionHook(Hook):
                 group=self._group)
 
     def _close_validation(self, runner) -> None:
-        """As if it had not begun; it runs again after the resume.
-
-        Hooks that changed something at its begin (EMAHook: the weights) are
-        asked to undo it; the others would log half a validation.
-        """
-        for hook in runner.hooks:
-            if type(hook).before_val_epoch is not Hook.before_val_epoch:
-                hook.after_val_epoch(runner, metrics=None)
+        """As if it had not begun; it runs again after the resume."""
+        for swaps in self._averages:
+            swaps.undo()
         set_random_state(self._random)
 
     def _leave(self, runner, epoch: int, iteration: int) -> None:
@@ -143,26 +149,73 @@ class PreemptionHook(Hook):
         watch.daemon = True
         watch.start()
         path = self._checkpoints.save_out_of_turn(runner, epoch, iteration)
-        if self._group is not None:  # nobody leaves before it is written
-            torch.distributed.barrier(self._group)
-        watch.cancel()
         if dist.is_main_process():
+            # Before the others leave: srun ends the job at the first that does.
             runner.logger.warning(
                 f'PreemptionHook: saved {path}; {requeue(self.max_requeues)}. '
                 f'Leaving with exit code {EXIT_PREEMPTED}; --resume goes on')
+        if self._group is not None:
+            torch.distributed.barrier(self._group)
+        watch.cancel()
         runner.visualizer.close()
         sys.exit(EXIT_PREEMPTED)
 
-    def _give_signals_back(self) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        self._before = {}
+
+class _Swaps:
+    """Knows whether an EMAHook has its weights in the model."""
+
+    def __init__(self, hook):
+        self.hook, self.swapped = hook, False
+        self._swap = hook._swap_ema_parameters
+        hook._swap_ema_parameters = self._count
+
+    def _count(self) -> None:
+        self._swap()
+        self.swapped = not self.swapped
+
+    def undo(self) -> None:
+        if self.swapped:
+            self._count()
+
+    def stop(self) -> None:
+        vars(self.hook).pop('_swap_ema_parameters', None)
 
 
-def _cpu_group():
+class _Watch(threading.Thread):
+    """Ends the process at a second signal, whatever it waits in.
+
+    A handler in Python runs only when the interpreter does, which it does not
+    in a wait for a GPU, a disk or a rank that is gone.
+    """
+
+    def __init__(self, signals):
+        super().__init__(daemon=True)
+        self.signals = signals
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        self.start()
+
+    def run(self) -> None:
+        first = None
+        while numbers := self._reader.recv(64):
+            for number in set(numbers) & set(self.signals):
+                now = time.monotonic()
+                first = first or now
+                if now - first > _SAME:
+                    os._exit(128 + number)
+
+    def stop(self) -> None:
+        signal.set_wakeup_fd(-1)
+        self._writer.close()
+
+
+def _cpu_group(cfg):
     """Over gloo the ranks agree without a wait for the GPU."""
+    seconds = (cfg.get('env_cfg') or {}).get('dist_cfg', {}).get('timeout')
     try:
-        return torch.distributed.new_group(backend='gloo')
+        return torch.distributed.new_group(
+            backend='gloo', timeout=timedelta(seconds=seconds or 1800))
     except RuntimeError as error:
         raise ConnectionError(
             f'PreemptionHook: the ranks do not reach one another over gloo '

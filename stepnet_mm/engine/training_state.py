@@ -4,8 +4,11 @@ mmengine's checkpoints hold model, optimizer, schedulers, loss scale and
 message hub. This is the rest: where it is in the data, whether a validation
 is due, and the random generators and buffers of every rank.
 """
+import hashlib
+
 import torch
 from mmengine import dist
+from mmengine.optim import OptimWrapperDict
 
 from ..datasets.random_state import get_random_state
 from ..recording import unwrap
@@ -23,29 +26,50 @@ def training_state(runner, random: dict = None, **position) -> dict:
     Returns:
         dict: the same on all ranks; of numbers, strings and CPU tensors.
     """
-    own = dict(random=random or get_random_state())
-    if dist.get_rank():
-        # The file has rank 0's; BatchNorm's averages differ between ranks.
-        own['buffers'] = {
-            name: buffer.cpu()
-            for name, buffer in unwrap(runner.model).named_buffers()
-        }
+    own = dict(
+        random=random or get_random_state(), buffers=_own_buffers(runner))
     return dict(
         **{**runner.train_loop.position(), **position},
         world_size=dist.get_world_size(),
         ranks=dist.all_gather_object(own))
 
 
-def load_buffers(model, buffers: dict) -> None:
-    """Copy a rank's buffers into the model."""
-    own = dict(unwrap(model).named_buffers())
+def load_buffers(runner, buffers: dict) -> None:
+    """Copy what a rank had otherwise than the first into its models."""
+    own = _buffers(runner)
     with torch.no_grad():
-        for name, value in buffers.items():
-            if name in own:
-                own[name].copy_(value)
+        for name in set(buffers) & set(own):
+            own[name].copy_(buffers[name])
 
 
 def accumulating(optim_wrapper) -> bool:
     """Whether gradients wait for an update; no checkpoint holds them."""
-    update = getattr(optim_wrapper, 'should_update', None)
-    return update is not None and not update()
+    if isinstance(optim_wrapper, OptimWrapperDict):
+        return any(map(accumulating, optim_wrapper.values()))
+    return not optim_wrapper.should_update()
+
+
+def _buffers(runner) -> dict:
+    """Buffers of the model and of averaged models, such as EMAHook's."""
+    models = [unwrap(runner.model)]
+    models += [hook.ema_model for hook in runner.hooks
+               if isinstance(getattr(hook, 'ema_model', None), torch.nn.Module)]
+    return {f'{i}.{name}': buffer for i, model in enumerate(models)
+            for name, buffer in model.named_buffers()}
+
+
+def _own_buffers(runner) -> dict:
+    """Those that are not the first rank's, whose are in the file anyway."""
+    if dist.get_world_size() == 1:
+        return {}
+    buffers = {name: b.detach().cpu() for name, b in _buffers(runner).items()}
+    digests = {name: _digest(b) for name, b in buffers.items()}
+    first = [digests]
+    dist.broadcast_object_list(first)
+    return {name: b for name, b in buffers.items()
+            if first[0].get(name) != digests[name]}
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    content = tensor.contiguous().view(-1).view(torch.uint8)
+    return hashlib.sha1(content.numpy().tobytes()).hexdigest()
