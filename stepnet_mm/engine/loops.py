@@ -59,7 +59,7 @@ class ResumableLoop:
     def _resume(self) -> None:
         """Take the place in the data, and this rank's own state."""
         state, self._resumed = self._resumed, None
-        if state is None:
+        if state is None and self._iter == 0:
             return
         if not state:
             self.batches = self._batches_by_count()

@@ -8,7 +8,7 @@ import torch
 import torch.multiprocessing as mp
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
-from mmengine.hooks import Hook
+from mmengine.hooks import EMAHook, Hook
 from mmengine.model import BaseModel
 from mmengine.registry import DATASETS, HOOKS, METRICS, MODELS
 from mmengine.structures import BaseDataElement
@@ -99,6 +99,9 @@ class StopHook(Hook):
     def after_train_iter(self, runner, *args, **kwargs):
         self._maybe('after_train_iter')
 
+    def before_train(self, runner):
+        self._maybe('before_train')
+
     def before_val(self, runner):
         self._maybe('before_val')
 
@@ -119,6 +122,7 @@ def resume_runner(work_dir,
                   hooks=(),
                   checkpoint=None,
                   sampler=None,
+                  ema=None,
                   **kwargs):
     """Three epochs, or 33 iterations, with validations in between."""
     if by_epoch:
@@ -160,14 +164,16 @@ def resume_runner(work_dir,
                     max_keep_ckpts=2), **(checkpoint or {}))),
         log_processor=dict(by_epoch=by_epoch),
         visualizer=None,
-        custom_hooks=[dict(type='EMAHook', momentum=.1), *hooks])
+        custom_hooks=[
+            dict(dict(type='EMAHook', momentum=.1), **(ema or {})), *hooks
+        ])
     settings.update(kwargs)
     return toy_runner(work_dir, **settings)
 
 
 def final_state(runner):
     """All that a training leaves behind: weights, optimizer, EMA."""
-    ema = next(h for h in runner.hooks if type(h).__name__ == 'EMAHook')
+    ema = next(h for h in runner.hooks if isinstance(h, EMAHook))
     return dict(
         model=runner.model.state_dict(),
         ema=ema.ema_model.state_dict(),

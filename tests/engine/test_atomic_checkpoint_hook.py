@@ -3,11 +3,14 @@ import re
 
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.fileio import BaseStorageBackend, FileClient, register_backend
+from mmengine.optim import OptimWrapper, OptimWrapperDict
 from resume_run import Stopped, assert_same, final_state, resume_runner
 
 from stepnet_mm.engine import AtomicCheckpointHook, AtomicLocalBackend
 from stepnet_mm.engine.atomic_checkpoint_hook import latest_checkpoint
+from stepnet_mm.engine.training_state import accumulating
 
 pytestmark = pytest.mark.core
 
@@ -165,6 +168,39 @@ def test_weights_to_start_from_are_no_resume(tmp_path):
     train(tmp_path / 'a', stop=12, interval=5)
     runner = train(tmp_path / 'b', load_from=str(tmp_path / 'a/iter_10.pth'))
     assert len(runner.train_dataloader.dataset.loaded) == 96
+
+
+def test_the_first_start_of_a_job_that_resumes_has_its_weights(tmp_path):
+    """load_from is for the first start, the work dir for all others."""
+    train(tmp_path / 'a', stop=12, interval=5)
+    weights = str(tmp_path / 'a/iter_10.pth')
+    settings = dict(resume=True, load_from=weights, interval=5, cfg=Config(
+        dict(auto_resume=True)))
+    first = resume_runner(tmp_path / 'b', hooks=[
+        dict(type='StopHook', where='before_train', at=1)], **settings)
+    with pytest.raises(Stopped):
+        first.train()
+    loaded = torch.load(weights, weights_only=False)['state_dict']
+    assert all(torch.equal(loaded[k], v)
+               for k, v in first.model.state_dict().items())
+    assert first.iter == 0
+    train(tmp_path / 'b', stop=12, **settings)
+    again = train(tmp_path / 'b', **settings)
+    assert len(again.train_dataloader.dataset.loaded) == 96 - 30
+
+
+def test_several_optimizers(tmp_path):
+    """GANs step each of theirs themselves."""
+    parts = {name: build_optim(name) for name in ('a', 'b')}
+    wrapper = OptimWrapperDict(**parts)
+    assert not accumulating(wrapper)
+    parts['b']._accumulative_counts, parts['b']._inner_count = 3, 2
+    assert accumulating(wrapper)
+
+
+def build_optim(name):
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    return OptimWrapper(torch.optim.SGD([parameter], lr=.1))
 
 
 def test_the_best_one_goes_when_the_better_one_is_complete(

@@ -23,8 +23,8 @@ def environment(monkeypatch):
     before = dict(os.environ)
     for name in list(os.environ):
         if name.startswith('SLURM') or name in (
-                'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR',
-                'MASTER_PORT'):
+                'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE',
+                'MASTER_ADDR', 'MASTER_PORT'):
             del os.environ[name]
     hook = sys.excepthook
     yield
@@ -128,6 +128,13 @@ def test_the_gpu_of_a_rank(monkeypatch, count, local, expected):
     os.environ['LOCAL_RANK'] = str(local)
     assert launch._local_gpu() == expected
     assert os.environ['LOCAL_RANK'] == str(expected)
+
+
+def test_two_ranks_of_torchrun_with_one_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, 'device_count', lambda: 1)
+    os.environ.update(LOCAL_RANK='1', LOCAL_WORLD_SIZE='2')
+    with pytest.raises(ValueError, match='shows 1 GPUs, but has a rank 1'):
+        launch._local_gpu()
 
 
 def test_more_ranks_than_gpus(monkeypatch):

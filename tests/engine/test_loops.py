@@ -212,14 +212,19 @@ def test_the_dataset_stays_within_reach(tmp_path):
     assert not hasattr(dataset, 'metainfo')
 
 
-def test_a_checkpoint_of_mmengine_is_taken_with_a_warning(tmp_path, caplog):
-    settings = dict(interval=5, checkpoint=dict(type='CheckpointHook'))
+@pytest.mark.parametrize('by_epoch, left', [
+    (True, 3 * SIZE),  # the epoch begins anew, as under mmengine
+    (False, (33 - 5) * 3),
+])
+def test_a_checkpoint_of_mmengine_is_taken_with_a_warning(
+        tmp_path, by_epoch, left):
+    settings = dict(by_epoch=by_epoch, interval=5,
+                    checkpoint=dict(type='CheckpointHook'))
     stop(tmp_path, 'after_train_iter', 7, **settings)
-    runner = resume_runner(tmp_path, resume=True, log_level='WARNING')
+    runner = resume_runner(tmp_path, resume=True, **settings)
     logged = capture(runner)
     runner.train()
-    assert runner.iter == 33
-    assert len(runner.train_dataloader.dataset.loaded) == 3 * SIZE - 15
+    assert len(runner.train_dataloader.dataset.loaded) == left
     assert any('no training state' in line for line in logged)
 
 
@@ -264,6 +269,20 @@ def test_samples_without_an_index(tmp_path):
         ResumableIterBasedTrainLoop(runner, DataLoader(Stream()), max_iters=1)
 
 
+def test_hooks_find_batch_size_and_sampler_at_the_loader(tmp_path):
+    loader = resume_runner(tmp_path).train_dataloader
+    assert loader.batch_size == 3
+    assert type(loader.sampler).__name__ == 'DefaultSampler'
+
+
+def test_batch_sizes_by_source(tmp_path):
+    """mmdet's samplers of several sources have a list."""
+    runner = resume_runner(tmp_path)
+    loop = runner.train_loop
+    loop.dataloader.batch_sampler.batch_sampler.batch_size = [1, 4]
+    assert loop.position()['batch_size'] == 5
+
+
 def test_a_batch_sampler_without_batches(tmp_path):
     runner = resume_runner(
         tmp_path,
@@ -288,6 +307,17 @@ def test_two_ranks(tmp_path, by_epoch):
     name = 'layers.1.running_mean'
     means = [state['model'][f'module.{name}'] for state in resumed]
     assert not torch.equal(*means)
+
+
+def test_averaged_buffers_of_each_rank_come_back(tmp_path):
+    """Validation uses them, and the best checkpoint depends on it."""
+    settings = dict(ema=dict(update_buffers=True), interval=4)
+    whole = train_on_ranks(2, tmp_path / 'whole', **settings)
+    train_on_ranks(2, tmp_path / 'b', hooks=[dict(type='StopHook', at=14)],
+                   **settings)
+    resumed = train_on_ranks(2, tmp_path / 'b', resume=True, **settings)
+    assert_same(whole[0], resumed[0])
+    assert_same(whole[1]['ema'], resumed[1]['ema'])
 
 
 def test_two_ranks_go_on_as_one(tmp_path):

@@ -3,6 +3,7 @@ import os
 import pytest
 import torch
 from mmengine.hooks import Hook
+from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.registry import HOOKS
 from resume_run import resume_runner, train_on_ranks
 
@@ -116,6 +117,24 @@ def test_too_many_in_a_row(tmp_path):
     with pytest.raises(FloatingPointError, match='4 times in a row'):
         runner.train()
     assert runner.iter == 7
+
+
+def test_half_precision_overflows_now_and_then(tmp_path, monkeypatch):
+    monkeypatch.setattr('stepnet_mm.engine.non_finite_loss_hook.'
+                        'AmpOptimWrapper', OptimWrapper)
+    runner = runner_with(tmp_path, 4, 14, action='stop')
+    runner.train()
+    assert hook_of(runner, 'NonFiniteLossHook').skipped == 2
+
+
+def test_several_optimizers_are_left_to_the_model(tmp_path):
+    runner = resume_runner(tmp_path, hooks=[dict(type='NonFiniteLossHook')])
+    lines = []
+    runner.logger.warning = lines.append
+    runner.optim_wrapper = OptimWrapperDict()
+    hook = hook_of(runner, 'NonFiniteLossHook')
+    hook.before_train(runner)
+    assert 'several optimizers' in lines[0] and hook._wrapper is None
 
 
 def test_it_changes_no_bit_of_a_finite_training(tmp_path):

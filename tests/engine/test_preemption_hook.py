@@ -100,6 +100,22 @@ def test_in_validation(tmp_path, whole, by_epoch, at):
     assert_same(whole[by_epoch], final_state(resumed))
 
 
+@pytest.mark.parametrize('at', [2, 4, 5])
+def test_in_a_validation_with_and_without_averaged_weights(tmp_path, at):
+    """mmpretrain's EMAHook validates twice, the second time in a hook."""
+    pytest.importorskip('mmpretrain')
+    settings = dict(ema=dict(type='mmpretrain.EMAHook',
+                             evaluate_on_origin=True))
+    whole = finish(tmp_path / 'whole', **settings)
+    leave(tmp_path / 'b', hooks=hooks(where='before_val_iter', at=at),
+          **settings)
+    resumed = finish(tmp_path / 'b', resume=True, **settings)
+    whole, resumed = final_state(whole), final_state(resumed)
+    # The first of the two passes was logged and is run again.
+    del whole['scalars'], resumed['scalars']
+    assert_same(whole, resumed)
+
+
 def test_its_checkpoint_goes_when_the_next_one_is_complete(tmp_path):
     leave(tmp_path, hooks=hooks(at=3))
     leave(tmp_path, resume=True, hooks=hooks(at=3))
@@ -139,10 +155,26 @@ def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path):
     assert (tmp_path / 'preempted_iter_8.pth').exists()
 
 
+def test_nor_in_validation(tmp_path):
+    optim = dict(optimizer=dict(type='SGD', lr=.01), accumulative_counts=4)
+    leave(tmp_path, hooks=hooks(where='before_val_iter', at=2),
+          optim_wrapper=optim)
+    assert (tmp_path / 'preempted_iter_12.pth').exists()
+
+
+def test_optimizer_and_schedulers_are_saved_in_any_case(tmp_path, whole):
+    settings = dict(checkpoint=dict(save_optimizer=False,
+                                    save_param_scheduler=False))
+    leave(tmp_path, hooks=hooks(), **settings)
+    assert_same(whole[True], final_state(
+        finish(tmp_path, resume=True, **settings)))
+
+
 def test_handlers_are_given_back(tmp_path):
     before = signal.getsignal(signal.SIGUSR1)
     finish(tmp_path, hooks=[dict(type='PreemptionHook')])
     assert signal.getsignal(signal.SIGUSR1) == before
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 SCRIPT = '''
@@ -194,6 +226,41 @@ def test_a_second_signal_ends_it_with_the_last_one_in_place(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 128 + signal.SIGTERM
     assert (tmp_path / 'w/last_checkpoint').read_text().endswith('iter_6.pth')
+
+
+STUCK = '''
+import sys
+sys.path[:0] = {paths!r}
+import stepnet_mm, torch
+from mmengine.hooks import Hook
+from resume_run import resume_runner
+from stepnet_mm.engine import PreemptionHook
+
+class Waiting(Hook):
+    def after_train_iter(self, runner, *args, **kwargs):
+        if runner.iter == 5:
+            print('waiting', flush=True)
+            torch.futures.Future().wait()
+
+resume_runner({folder!r}, interval=2,
+              hooks=[PreemptionHook(), Waiting()]).train()
+'''
+
+
+def test_a_second_signal_ends_a_wait_in_which_no_python_runs(tmp_path):
+    script = tmp_path / 'script.py'
+    script.write_text(STUCK.format(
+        paths=[os.path.dirname(__file__), os.getcwd()],
+        folder=str(tmp_path / 'w')))
+    with subprocess.Popen([sys.executable, str(script)], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                          ) as process:
+        until_it_prints(process, 'waiting')
+        process.send_signal(signal.SIGTERM)
+        time.sleep(1.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 128 + signal.SIGTERM
 
 
 def test_a_save_that_does_not_finish(tmp_path):

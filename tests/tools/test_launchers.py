@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from jobs import ranks_of
 
 pytestmark = [pytest.mark.core, pytest.mark.slow]
 
@@ -71,7 +70,7 @@ def test_a_preempted_run_leaves_with_75_and_goes_on(tmp_path):
                     *SHORT, *slow), cwd=ROOT, text=True, env=environment(),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         wait_for(tmp_path / 'iter_5.pth', process)
-        os.kill(ranks_of(tmp_path)[-1], signal.SIGUSR1)
+        process.send_signal(signal.SIGUSR1)
         assert process.wait(60) == 75, process.stderr.read()
     assert list(tmp_path.glob('preempted_iter_*.pth'))
     done = launch('dist_train.sh', CONFIG, 2, '--work-dir', tmp_path,
