@@ -182,6 +182,7 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
         return f'at the beginning of epoch {self._epoch + 1}'
 
     def _recount(self) -> None:
+        self.batches = min(self.batches, len(self.dataloader))
         self._iter = self._epoch * len(self.dataloader) + self.batches
 
 

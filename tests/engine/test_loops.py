@@ -246,6 +246,17 @@ def test_other_batch_sizes_go_on_after_as_many_samples(tmp_path, by_epoch):
     assert len(seen) == (3 * SIZE - 24 if by_epoch else (33 - 8) * 6)
 
 
+def test_a_smaller_dataset_ends_the_epoch(tmp_path):
+    stop(tmp_path, 'after_train_iter', 8)
+    runner = resume_runner(tmp_path, resume=True)
+    runner._train_dataloader['dataset']['size'] = 9
+    logged = capture(runner)
+    runner.train()
+    assert any('samples was 32 and is 9' in line for line in logged)
+    assert len(runner.train_dataloader.dataset.loaded) == 2 * 9
+    assert runner.iter == 3 * 3
+
+
 def test_fewer_samples_than_ranks(monkeypatch, tmp_path):
     runner = resume_runner(tmp_path)
     monkeypatch.setattr('mmengine.dist.get_world_size', lambda: SIZE + 1)
