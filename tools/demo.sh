@@ -31,7 +31,7 @@ grep -E '^ Average Precision' "$out/test.log" | tail -n 6
 echo
 echo 'TNS trend:'
 "$python" tools/analysis/plot_training.py "$out" >"$out/tns.txt"
-grep -v 'TNS curve' "$out/tns.txt"
+grep -vE 'TNS curve|Could not import' "$out/tns.txt"
 "$python" tools/analysis/measure_stiffness.py "$config" "$out/iter_360.pth" \
   --data-root "$out/mini_coco" --name 'R-34 + StepNet' >"$out/measure.log" 2>&1 ||
   { tail -n 20 "$out/measure.log" >&2; exit 1; }

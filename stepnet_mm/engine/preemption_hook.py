@@ -149,6 +149,7 @@ class PreemptionHook(Hook):
         watch.daemon = True
         watch.start()
         path = self._checkpoints.save_out_of_turn(runner, epoch, iteration)
+        runner.visualizer.close()  # a requeue ends this process at any moment
         if dist.is_main_process():
             # Before the others leave: srun ends the job at the first that does.
             runner.logger.warning(
@@ -157,7 +158,6 @@ class PreemptionHook(Hook):
         if self._group is not None:
             torch.distributed.barrier(self._group)
         watch.cancel()
-        runner.visualizer.close()
         sys.exit(EXIT_PREEMPTED)
 
 

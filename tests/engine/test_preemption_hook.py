@@ -155,6 +155,23 @@ def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path):
     assert (tmp_path / 'preempted_iter_8.pth').exists()
 
 
+def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
+    """Slurm ends the ranks as soon as it is."""
+    done = []
+    monkeypatch.setattr(
+        'stepnet_mm.engine.preemption_hook.requeue', lambda most: done.append(
+            (most, os.listdir(tmp_path), list(done))) or '')
+    runner = resume_runner(tmp_path, interval=1000, hooks=hooks())
+    close = runner.visualizer.close
+    monkeypatch.setattr(runner.visualizer, 'close',
+                        lambda: (done.append('closed'), close()))
+    with pytest.raises(SystemExit):
+        runner.train()
+    most, files, before = done[-1]
+    assert most == 20 and before == ['closed']
+    assert {'preempted_iter_7.pth', 'last_checkpoint'} <= set(files)
+
+
 def test_nor_in_validation(tmp_path):
     optim = dict(optimizer=dict(type='SGD', lr=.01), accumulative_counts=4)
     leave(tmp_path, hooks=hooks(where='before_val_iter', at=2),
