@@ -79,6 +79,7 @@ class ResumableLoop:
             own = state['ranks'][dist.get_rank()]
             load_buffers(self.runner, own['buffers'])
             self._random = own['random']
+            _warn_of_order(self.runner)
         self._compare(state)
         self._begin_at(self.batches)
         self._restore_random()
@@ -254,6 +255,16 @@ class _Unopened:
 
     def __iter__(self):
         return iter(())
+
+
+def _warn_of_order(runner) -> None:
+    """DDP sorts gradients anew after its first step; two ranks' sum is one."""
+    if dist.get_world_size() > 2 and not getattr(
+            runner.model, 'find_unused_parameters', True):
+        runner.logger.warning(
+            'with more than two ranks DDP sums the first step after a start '
+            'in another order, so this resume is exact up to rounding; '
+            'find_unused_parameters=True makes it bit for bit')
 
 
 def _total(batch_size) -> int:

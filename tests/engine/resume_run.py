@@ -219,6 +219,7 @@ def train_on_ranks(ranks, work_dir, **kwargs):
 
 
 def _train(rank, ranks, folder, work_dir, kwargs):
+    find_unused = kwargs.pop('find_unused', False)
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank),
                       WORLD_SIZE=str(ranks))
     torch.set_num_threads(1)
@@ -233,7 +234,8 @@ def _train(rank, ranks, folder, work_dir, kwargs):
             cfg=Config(dict(model_wrapper_cfg=dict(
                 type='MMDistributedDataParallel',
                 device_ids=None,
-                broadcast_buffers=False))),
+                broadcast_buffers=False,
+                find_unused_parameters=find_unused))),
             **kwargs)
         runner.train()
         state = final_state(runner)

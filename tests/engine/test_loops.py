@@ -320,6 +320,15 @@ def test_two_ranks(tmp_path, by_epoch):
     assert not torch.equal(*means)
 
 
+def test_more_ranks_than_two(tmp_path):
+    """DDP sorts its gradients anew unless it looks for unused ones."""
+    run = functools.partial(train_on_ranks, 4, find_unused=True)
+    whole = run(tmp_path / 'whole')
+    run(tmp_path / 'b', hooks=[dict(type='StopHook', at=6)])
+    resumed = run(tmp_path / 'b', resume=True)
+    assert_same(whole[0], resumed[0])
+
+
 def test_averaged_buffers_of_each_rank_come_back(tmp_path):
     """Validation uses them, and the best checkpoint depends on it."""
     settings = dict(ema=dict(update_buffers=True), interval=4)
