@@ -11,7 +11,6 @@ import re
 import signal
 import sys
 
-from torch.distributed import DistNetworkError
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import main
@@ -45,7 +44,7 @@ if __name__ == '__main__':
         sys.exit(exit_code(error))
     except SignalException as error:
         sys.exit(128 + error.sigval)
-    except DistNetworkError as error:
+    except RuntimeError as error:
         port = re.search(r'port: (\d+)', str(error))
         if port is None or 'EADDRINUSE' not in str(error):
             raise

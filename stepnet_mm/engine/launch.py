@@ -57,9 +57,9 @@ def _init(cfg: Config, device: str) -> None:
     try:
         distributed.init_process_group(
             backend,
-            timeout=datetime.timedelta(seconds=settings.get('timeout', 1800)))
-    except (distributed.DistNetworkError, distributed.DistStoreError,
-            RuntimeError) as error:
+            timeout=datetime.timedelta(
+                seconds=settings.get('timeout') or 1800))
+    except RuntimeError as error:
         raise ConnectionError(_why(error, address)) from error
 
 

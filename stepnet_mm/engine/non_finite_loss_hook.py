@@ -103,7 +103,7 @@ class NonFiniteLossHook(Hook):
     def _stop_or_skip(self, runner, loss: float) -> None:
         what = (f'the loss of iteration {runner.iter + 1} is not finite '
                 f'({loss} on rank {dist.get_rank()}); the state before it is '
-                f'{self._saved}')
+                f'{self._saved or "not saved, without AtomicCheckpointHook"}')
         if not self._skips or self._wrapper._accumulative_counts > 1:
             raise FloatingPointError(
                 f"{what}. NonFiniteLossHook(action='skip') leaves such "
