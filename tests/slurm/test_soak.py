@@ -11,7 +11,7 @@ from lab import missing
 pytestmark = [pytest.mark.slow]
 
 
-@pytest.mark.skipif(missing(), reason=f'no Slurm: {missing()}')
+@pytest.mark.skipif(bool(missing()), reason=f'no Slurm: {missing()}')
 def test_soak(tmp_path):
     paths = [str(HERE), str(HERE.parent / 'engine')]
     done = subprocess.run(

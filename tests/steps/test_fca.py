@@ -32,10 +32,11 @@ def test_frequency_zero_is_the_mean_times_the_root_of_the_area():
 
 
 def test_the_basis_is_orthonormal():
-    basis = dct_basis(14).flatten(1)
+    # In double precision, since a float32 product depends on the processor.
+    basis = dct_basis(14).flatten(1).double()
     assert len({pair for pair in TOP16}) == 16
     torch.testing.assert_close(
-        basis @ basis.T, torch.eye(16), atol=1e-6, rtol=0)
+        basis @ basis.T, torch.eye(16).double(), atol=2e-7, rtol=0)
 
 
 def test_another_size_is_pooled():
