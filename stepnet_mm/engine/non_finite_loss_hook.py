@@ -75,8 +75,8 @@ class NonFiniteLossHook(Hook):
             self._checked, runner, wrapper.update_params)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        self._random = get_random_state()
         if self._wrapper is not None:
+            self._random = get_random_state()
             self._buffers = {
                 name: buffer.clone()
                 for name, buffer in unwrap(runner.model).named_buffers()

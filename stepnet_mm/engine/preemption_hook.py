@@ -108,7 +108,7 @@ class PreemptionHook(Hook):
     def after_val_iter(self, runner, batch_idx, *_, **__) -> None:
         if (self._before and batch_idx < self._agreements and self._agreed()
                 and not accumulating(runner.optim_wrapper)):
-            self._close_validation(runner)
+            self._close_validation()
             self._leave(runner, runner.epoch, runner.iter)
 
     def after_train(self, runner) -> None:
@@ -135,7 +135,7 @@ class PreemptionHook(Hook):
                 getattr(torch.distributed.ReduceOp, operation),
                 group=self._group)
 
-    def _close_validation(self, runner) -> None:
+    def _close_validation(self) -> None:
         """As if it had not begun; it runs again after the resume."""
         for swaps in self._averages:
             swaps.undo()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import torch
+from resume_run import assert_same
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -49,6 +50,26 @@ def saved(work_dir):
     """The last checkpoint."""
     path = (Path(work_dir) / 'last_checkpoint').read_text()
     return torch.load(path, weights_only=False)
+
+
+def differing(whole, end):
+    """The parts of two checkpoints that are not the same bit for bit."""
+    parts = []
+    for key, a, b in [
+            *((key, whole[key], end[key])
+              for key in ('state_dict', 'ema_state_dict', 'optimizer',
+                          'param_schedulers')),
+            ('stiffness_history', tns_history(whole), tns_history(end))]:
+        try:
+            assert_same(a, b, key)
+        except AssertionError:
+            parts.append(key)
+    return parts
+
+
+def tns_history(checkpoint):
+    """What TNSHook has measured up to a checkpoint."""
+    return checkpoint['message_hub']['runtime_info']['stiffness_history']
 
 
 def tns_steps(work_dir):

@@ -16,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from jobs import (ROOT, iteration, log_of, options, ranks_of, saved, submit)
+from jobs import (ROOT, differing, iteration, log_of, options, ranks_of, saved,
+                  submit)
 from lab import Lab, missing
-from resume_run import assert_same
 
 sys.path.insert(0, str(ROOT))
 from stepnet_mm.engine.atomic_backend import UNFINISHED  # noqa: E402
@@ -27,7 +27,6 @@ from stepnet_mm.engine.atomic_checkpoint_hook import (  # noqa: E402
 
 #: Every how many kills one waits for a save.
 IN_A_SAVE = 3
-STATE = ('state_dict', 'ema_state_dict', 'optimizer', 'param_schedulers')
 
 
 def parse_args():
@@ -55,7 +54,6 @@ class Soak:
             'train_cfg.max_epochs': epochs,
             'model.ballast': 10,
             'default_hooks.checkpoint.interval': 4,
-            # The pauses in which a run that was killed shows it.
             'custom_hooks.1.interval': 25})
         self.found = dict(kills=0, kills_in_a_save=0, requeues=0, damaged=0,
                           lost=0, went_back=0)
@@ -129,19 +127,6 @@ class Soak:
         state = self.lab.field(self.job, 'JobState')
         if state != 'COMPLETED':
             raise RuntimeError(f'{state}\n{log_of(self.folder)[-3000:]}')
-
-
-def differing(whole, end):
-    """The parts of two checkpoints that are not the same bit for bit."""
-    parts = []
-    for key in STATE:
-        try:
-            assert_same(whole[key], end[key], key)
-        except AssertionError:
-            parts.append(key)
-    history = [state['message_hub']['runtime_info']['stiffness_history']
-               for state in (whole, end)]
-    return parts + ['stiffness_history'] * (history[0] != history[1])
 
 
 def main():

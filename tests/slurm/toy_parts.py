@@ -1,6 +1,7 @@
 """What toy_config.py builds; everything in it draws at random."""
 import os
 import random
+import time
 
 import numpy as np
 import torch
@@ -52,7 +53,7 @@ class SlowHook(Hook):
         self.seconds = seconds
 
     def after_train_iter(self, runner, *args, **kwargs):
-        __import__('time').sleep(self.seconds)
+        time.sleep(self.seconds)
 
 
 @HOOKS.register_module()
