@@ -43,7 +43,11 @@ s.bind(("", 0))
 print(s.getsockname()[1])')}
 export MASTER_PORT
 echo "slurm_submit: job $SLURM_JOB_ID, start $((${SLURM_RESTART_COUNT:-0} + 1)), $SLURM_NTASKS ranks"
+# A signal that comes before Python runs would end the rank for good; env holds
+# it back (coreutils from 8.31 on), and tools/train.py goes on from there.
+hold=(env --block-signal=USR1 --block-signal=USR2)
+"${hold[@]}" true 2>/dev/null || hold=()
 # srun no longer takes --cpus-per-task from sbatch by itself.
 exec srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} \
-  --kill-on-bad-exit=1 "$PYTHON" -u "$root/tools/train.py" "$@" \
+  --kill-on-bad-exit=1 "${hold[@]}" "$PYTHON" -u "$root/tools/train.py" "$@" \
   --launcher slurm --resume

@@ -82,7 +82,7 @@ def test_the_time_limit(lab, tmp_path, whole):
 
 def test_a_signal_during_the_start_is_not_lost(lab, tmp_path):
     job = submit(lab, tmp_path, *options(**SLOW))
-    lab.wait(lambda: ranks_of(tmp_path), 30)
+    lab.wait(lambda: len(ranks_of(tmp_path)) == 2, 30)
     lab.run('scancel', '--signal=USR1', job)
     lab.wait(lambda: lab.field(job, 'Restarts') == '1', 90)
     assert (tmp_path / 'preempted_iter_1.pth').exists()
