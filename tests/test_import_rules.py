@@ -18,9 +18,10 @@ LIBRARIES = ('mmdet', 'mmpretrain')
 #: What each folder may import of the others; all may import `optional`.
 ALLOWED = dict(
     stiffness=set(),
+    ops=set(),
     steps=set(),
     datasets=set(),
-    models={'steps'},
+    models={'ops', 'steps'},
     recording={'stiffness', 'steps'},
     engine={'stiffness', 'recording', 'steps', 'datasets', 'visualization'},
     evaluation={'stiffness', 'recording'},

@@ -60,6 +60,9 @@ class StepBackbone(StepOwner):
             or the block indices of each stage, from 0. Defaults to what the
             step module names, ``'identity'`` for StepAdaptor, ``'all'`` for
             those that see f alone.
+        fused (bool): whether the end of a block with a step runs in one
+            piece where that computes the same (:mod:`.fusion`): faster, equal
+            up to rounding. Defaults to True.
 
     Raises:
         TypeError: if the backbone's blocks are not plain.
@@ -68,11 +71,17 @@ class StepBackbone(StepOwner):
     """
     plain_blocks = ()
 
-    def __init__(self, *args, step='StepAdaptor', step_blocks=None, **kwargs):
+    def __init__(self,
+                 *args,
+                 step='StepAdaptor',
+                 step_blocks=None,
+                 fused: bool = True,
+                 **kwargs):
         self.step = step
         super().__init__(*args, **kwargs)
         if step is not None:
             self._add_steps(step, step_blocks)
+            self._fuse(fused)
             self._freeze_stages()
 
     def make_res_layer(self, **kwargs):
@@ -83,6 +92,11 @@ class StepBackbone(StepOwner):
 
     def _stages(self) -> list:
         return [getattr(self, name) for name in self.res_layers]
+
+    def _fuse(self, fused: bool) -> None:
+        for stage in self._stages():
+            for block in stage:
+                block.fused = fused
 
     def _add_steps(self, step, step_blocks) -> None:
         stages = self._stages()

@@ -8,7 +8,9 @@ this mixin brings a forward of its own.
 import functools
 
 import torch.utils.checkpoint as cp
-from torch import Tensor
+from torch import Tensor, nn
+
+from .fusion import can_fuse, finish
 
 
 class StepBlock:
@@ -16,7 +18,10 @@ class StepBlock:
 
     Attributes:
         step (StepSize | None): the step-size module; None leaves Eq. 1.
+        fused (bool): whether the block's end may run in one piece
+            (:mod:`.fusion`).
     """
+    fused = True
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -29,30 +34,55 @@ class StepBlock:
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, C', H', W'), activation included."""
         if self.with_cp and x.requires_grad:
-            out = cp.checkpoint(self._advance, x, use_reentrant=False)
-        else:
-            out = self._advance(x)
-        return self.relu(out)
+            return cp.checkpoint(self._advance, x, use_reentrant=False)
+        return self._advance(x)
 
     def _advance(self, x: Tensor) -> Tensor:
-        residual = self.residual(x)
-        identity = x if self.downsample is None else self.downsample(x)
+        z = self._convolve(x)
+        if self.downsample is not None:
+            x = self.downsample(x)
+        if can_fuse(self, z, x):
+            return finish(self, z, x)
+        residual = self._complete(z)
         if self.step is not None:
-            residual = self.step(identity, residual)
+            residual = self.step(x, residual)
         if hasattr(self, 'drop_path'):
             residual = self.drop_path(residual)
-        return identity + residual
+        return self.relu(x + residual)
 
     def residual(self, x: Tensor) -> Tensor:
         """f(x_t), before any step size: (N, C, H, W) -> (N, C', H', W')."""
-        for i in range(1, self.num_convs + 1):
+        return self._complete(self._convolve(x))
+
+    def _convolve(self, x: Tensor) -> Tensor:
+        """Up to the last convolution's output."""
+        for i in range(1, self.num_convs):
             x = getattr(self, f'norm{i}')(getattr(self, f'conv{i}')(x))
-            if i < self.num_convs:
-                x = self.relu(x)
-            if getattr(self, 'with_plugins', False):
-                x = self.forward_plugin(
-                    x, getattr(self, f'after_conv{i}_plugin_names'))
-        return x
+            x = self._plug_in(i, self.relu(x))
+        return getattr(self, f'conv{self.num_convs}')(x)
+
+    def _complete(self, z: Tensor) -> Tensor:
+        """From the last convolution's output to f."""
+        return self._plug_in(self.num_convs, self.last_norm(z))
+
+    def _plug_in(self, i: int, x: Tensor) -> Tensor:
+        names = self._plugins(i)
+        return self.forward_plugin(x, names) if names else x
+
+    def _plugins(self, i: int) -> list:
+        if not getattr(self, 'with_plugins', False):
+            return []
+        return getattr(self, f'after_conv{i}_plugin_names')
+
+    @property
+    def plugins_at_end(self) -> list:
+        """Names of the plugins behind the last norm."""
+        return self._plugins(self.num_convs)
+
+    @property
+    def last_norm(self) -> nn.Module:
+        """The norm layer behind the last convolution."""
+        return getattr(self, f'norm{self.num_convs}')
 
     @property
     def num_convs(self) -> int:

@@ -4,6 +4,7 @@ from itertools import takewhile
 import torch
 from torch import Tensor, nn
 
+from ..steps.pooled import AffineMap
 from ..stiffness import neural_stiffness_index, norm_ratio, sample_norm
 from .blocks import ResidualBlock, find_residual_blocks, first_tensor, unwrap
 
@@ -276,20 +277,27 @@ class _PartTrace(_Trace):
         return norm_ratio(found['f'], found['x']), found.get('step')
 
     def _identity(self, module, args, output):
-        self._note('x', sample_norm, output)
+        self._note('x', sample_norm, output.detach())
 
     def _residual(self, module, args, output):
-        self._note('f', sample_norm, output)
+        self._note('f', sample_norm, output.detach())
 
     def _step_input(self, module, args):
-        self._note('f', sample_norm, args[-1])
+        f = args[-1]
+        if isinstance(f, AffineMap):
+            self._note('f', AffineMap.norm, f)
+        else:
+            self._note('f', sample_norm, f.detach())
+
+    # A fused block stays fused, so that recording changes nothing.
+    _step_input.reads_pooled = True
 
     def _delta(self, module, args, output):
-        self._note('step', _mean_step, output)
+        self._note('step', _mean_step, output.detach())
 
     def _note(self, key, function, value):
         if self.current is not None:
-            self.current[key] = function(value.detach())
+            self.current[key] = function(value)
 
 
 class _OutputTrace(_Trace):

@@ -48,6 +48,7 @@ class StepAdaptor(StepSize):
             where x_t is not seen.
     """
     default_blocks = 'identity'
+    pools_only = True
 
     def __init__(self,
                  channels: int = None,

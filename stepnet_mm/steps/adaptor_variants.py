@@ -36,6 +36,7 @@ class SumStepAdaptor(StepAdaptor):
 
     Arguments as in :class:`StepAdaptor`.
     """
+    pools_only = True
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -54,6 +55,7 @@ class UnnormalizedStepAdaptor(StepAdaptor):
 
     Arguments as in :class:`StepAdaptor`, without ``norm_cfg``.
     """
+    pools_only = True
 
     def __init__(self,
                  channels: int = None,
@@ -72,6 +74,7 @@ class SoftmaxStepAdaptor(StepAdaptor):
     Δt = C · ``init_step`` · softmax(IE): the channels share a fixed sum, so
     their mean stays at ``init_step``. Arguments as in :class:`StepAdaptor`.
     """
+    pools_only = True
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)

@@ -9,6 +9,8 @@ import inspect
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
+from .pooled import AffineMap
+
 
 class StepSize(nn.Module):
     """Base of the step-size modules.
@@ -24,12 +26,21 @@ class StepSize(nn.Module):
             its config names none, ``'identity'`` or ``'all'``.
         init_step (float | None): the step size at the start, where it is the
             same for every input.
+        pools_only (bool): whether Δt is (N, C, 1, 1) and reads x_t and f by
+            ``global_mean`` and ``global_std`` alone. Such a module may be
+            given a f that is never built (:class:`~.pooled.AffineMap`).
+            A subclass does not inherit it, for it may read more.
         loaded (bool): whether a checkpoint has set all parameters.
     """
     needs_identity = False
     default_blocks = 'all'
     init_step = None
+    pools_only = False
     loaded = False
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.pools_only = vars(cls).get('pools_only', False)
 
     def __init__(self):
         super().__init__()
@@ -53,6 +64,8 @@ class StepSize(nn.Module):
                 f'{type(self).__name__} needs x_t beside the residual: call '
                 'it as step(identity, residual), or set it as backbone.step')
         step = self.delta(self.step_size(identity, residual))
+        if isinstance(residual, AffineMap):
+            return residual.times(step)
         return residual * step.to(residual.dtype)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ class ECAAttention(StepSize):
     Raises:
         ValueError: if k is not odd and positive.
     """
+    pools_only = True
 
     def __init__(self, in_channels: int, kernel_size: int = 3):
         super().__init__()

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .base import StepSize
 from .excitation import Excitation
+from .pooled import AffineMap
 
 #: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
 #: published networks ("top16").
@@ -41,6 +42,7 @@ class FCAAttention(StepSize):
         ValueError: if ``dct_size`` is below 7, 16 does not divide C, or r is
             not a positive divisor of C.
     """
+    pools_only = True
 
     def __init__(self,
                  in_channels: int,
@@ -65,7 +67,16 @@ class FCAAttention(StepSize):
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, 1)."""
-        return self.excitation(self.spectrum(residual)).sigmoid()
+        if isinstance(residual, AffineMap):
+            z = residual.transform(self.spectrum, self._spectrum_of_ones())
+        else:
+            z = self.spectrum(residual)
+        return self.excitation(z).sigmoid()
+
+    def _spectrum_of_ones(self) -> Tensor:
+        sums = self.basis.sum((1, 2))
+        share = self.excitation[0].in_features // len(sums)
+        return sums.repeat_interleave(share)[:, None, None]
 
     def spectrum(self, f: Tensor) -> Tensor:
         """Each channel's DCT component: (N, C, H, W) -> (N, C, 1, 1)."""

@@ -9,9 +9,13 @@ from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from .pooled import AffineMap, PooledMap
+
 
 def global_mean(x: Tensor) -> Tensor:
     """GAP in float32 or wider: (N, C, H, W) -> (N, C, 1, 1)."""
+    if isinstance(x, (PooledMap, AffineMap)):
+        return x.mean
     dtype = torch.promote_types(x.dtype, torch.float32)
     return x.mean((2, 3), keepdim=True, dtype=dtype)
 
@@ -26,12 +30,17 @@ def global_std(x: Tensor, eps: float = 0.) -> Tensor:
         x (Tensor): (N, C, H, W).
         eps (float): added to the variance. Defaults to 0.
     """
-    centred = x - global_mean(x)
-    norm = torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
-    freedom = x[0, 0].numel() - 1
-    if not freedom:
+    if isinstance(x, PooledMap):
+        x = x.values
+    if isinstance(x, AffineMap):
+        norm, size = x.deviation_norm, x.size
+    else:
+        centred = x - global_mean(x)
+        norm = torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
+        size = x[0, 0].numel()
+    if size == 1:
         return norm
-    std = norm / freedom**.5
+    std = norm / (size - 1)**.5
     return (std.square() + eps).sqrt() if eps else std
 
 

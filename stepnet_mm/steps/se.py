@@ -24,6 +24,7 @@ class SEAttention(StepSize):
     Raises:
         ValueError: if r is not a positive divisor of C.
     """
+    pools_only = True
 
     def __init__(self,
                  in_channels: int,

@@ -28,6 +28,7 @@ class SEMAttention(StepSize):
     Raises:
         ValueError: if r is not a positive divisor of C.
     """
+    pools_only = True
 
     def __init__(self, in_channels: int, reduction: int = 16):
         super().__init__()

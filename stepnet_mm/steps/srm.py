@@ -20,6 +20,7 @@ class SRMAttention(StepSize):
         in_channels (int): C.
         eps (float): added to the variance. Defaults to 1e-5.
     """
+    pools_only = True
 
     def __init__(self, in_channels: int, eps: float = 1e-5):
         super().__init__()

@@ -1,0 +1,98 @@
+"""The fused tail of a step block: last BatchNorm, step size, sum and ReLU.
+
+Where it does not fit, the block runs the plain modules one by one; the
+results are the same up to rounding.
+"""
+import torch
+from torch import Tensor, nn
+
+from ..ops import ResidualTail, can_finish
+from ..steps.pooled import AffineMap, PooledMap
+
+
+def can_fuse(block, z: Tensor, identity: Tensor) -> bool:
+    """Whether the fused tail computes what the block's modules would.
+
+    It stands for a BatchNorm, a step that pools only and a ReLU, with nothing
+    between them and no hooks on them but those that read an
+    :class:`AffineMap` (attribute ``reads_pooled``).
+    """
+    # An exported graph shows the modules; engines fold BatchNorms themselves.
+    if not block.fused or _is_exporting():
+        return False
+    norm, step = block.last_norm, block.step
+    return (getattr(step, 'pools_only', False) and type(norm) is nn.BatchNorm2d
+            and type(block.relu) is nn.ReLU
+            and _is_identity(getattr(block, 'drop_path', None))
+            and not block.plugins_at_end and can_finish(z, identity)
+            and not (_uses_batch(norm) and z.numel() == z.size(1))
+            and not any(map(_is_hooked, (norm, step, block.relu))))
+
+
+def finish(block, z: Tensor, identity: Tensor) -> Tensor:
+    """relu(x_t + BN(z) ⊗ Δt), (N, C, H, W)."""
+    norm, step = block.last_norm, block.step
+    tail = ResidualTail(
+        z,
+        identity,
+        variance=_uses_batch(norm),
+        pool_identity=step.needs_identity)
+    residual = step(
+        PooledMap(identity, tail.identity_mean), _normalize(norm, tail))
+    return tail.finish(residual.scale, residual.shift)
+
+
+def _is_exporting() -> bool:
+    return getattr(torch.compiler, 'is_exporting', lambda: False)()
+
+
+def _is_identity(module) -> bool:
+    return module is None or isinstance(module, nn.Identity)
+
+
+def _is_hooked(module: nn.Module) -> bool:
+    hooks = [*module._forward_pre_hooks.values(),
+             *module._forward_hooks.values()]
+    return bool(module._backward_hooks or module._backward_pre_hooks) or any(
+        not getattr(hook, 'reads_pooled', False) for hook in hooks)
+
+
+def _uses_batch(norm: nn.BatchNorm2d) -> bool:
+    return norm.training or norm.running_mean is None
+
+
+def _normalize(norm: nn.BatchNorm2d, tail: ResidualTail) -> AffineMap:
+    """BN(z) from the moments of each sample."""
+    if _uses_batch(norm):
+        mean = tail.mean.mean(0, keepdim=True)
+        var = (tail.variance + (tail.mean - mean).square()).mean(
+            0, keepdim=True)
+        _track(norm, mean, var, len(tail.mean) * tail.map[0, 0].numel())
+    else:
+        mean, var = [_table(v, tail)
+                     for v in (norm.running_mean, norm.running_var)]
+    scale = 1 / (var + norm.eps).sqrt()
+    if norm.weight is None:
+        return AffineMap(tail, scale, -mean * scale)
+    scale = scale * _table(norm.weight, tail)
+    return AffineMap(tail, scale, _table(norm.bias, tail) - mean * scale)
+
+
+def _table(values: Tensor, tail: ResidualTail) -> Tensor:
+    return values.to(tail.mean.dtype)[:, None, None]
+
+
+@torch.no_grad()
+def _track(norm: nn.BatchNorm2d, mean: Tensor, var: Tensor, count: int):
+    """What nn.BatchNorm2d does to its running statistics."""
+    if norm.running_mean is None or not norm.training:
+        return
+    momentum = norm.momentum
+    if norm.num_batches_tracked is not None:
+        norm.num_batches_tracked.add_(1)
+        if momentum is None:
+            momentum = 1 / float(norm.num_batches_tracked)
+    for running, new in ((norm.running_mean, mean),
+                         (norm.running_var, var * (count / (count - 1)))):
+        running.mul_(1 - momentum).add_(
+            new.flatten().to(running.dtype), alpha=momentum)

@@ -1,0 +1,157 @@
+r"""The end of a residual block in few passes: y = relu(x + scale · z + shift).
+
+z is the last convolution's output and x the identity; scale and shift are
+tables (N, C, 1, 1) that may depend on the moments of both over space, as a
+BatchNorm's and a channel gate's do. No map but y is written in the forward
+pass and none but z and y is kept, both of which a plain block keeps too.
+
+With g the gradient masked by the ReLU, everything between the moments and the
+tables has Σ g and Σ g·z alone from the maps, and what it gives back to the
+maps is b · z + c and d, one value a sample and channel each. So the backward
+pass has two parts,
+
+1. g, Σ g, Σ g·z  (:class:`_Finish`),
+2. dz = scale · g + b · z + c,  dx = g + d  (:class:`_Pool`),
+
+and ordinary autograd between them.
+"""
+import importlib.util
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from . import tail_cpu, tail_reference
+
+HAS_TRITON = importlib.util.find_spec('triton') is not None
+
+
+class ResidualTail:
+    """The moments of z and x first, then y from what follows of them.
+
+    Args:
+        z (Tensor): the last convolution's output, (N, C, H, W).
+        x (Tensor): the identity, the same shape, dtype and layout.
+        variance (bool): whether the variance of z is needed.
+        pool_identity (bool): whether the mean of x is needed.
+
+    Attributes:
+        map (Tensor): z.
+        mean (Tensor): of z over space, (N, C, 1, 1), float32 or wider.
+        variance (Tensor | None): likewise, biased.
+        identity_mean (Tensor | None): mean of x over space, likewise.
+    """
+
+    def __init__(self, z: Tensor, x: Tensor, variance: bool,
+                 pool_identity: bool):
+        self.map = z
+        pool = _pool if torch.compiler.is_compiling() else _Pool.apply
+        (self._z, self._x, self._scale, self.mean, self.variance,
+         self.identity_mean) = pool(z, x, variance, pool_identity)
+
+    def finish(self, scale: Tensor, shift: Tensor) -> Tensor:
+        """relu(x + scale · z + shift), (N, C, H, W); to be called once.
+
+        Args:
+            scale (Tensor): (N, C, 1, 1), the dtype of :attr:`mean`.
+            shift (Tensor): likewise.
+        """
+        if torch.compiler.is_compiling():
+            return tail_reference.finish(self._z, self._x, scale, shift)
+        return _Finish.apply(self._z, self._x, self._scale, scale, shift)
+
+
+def can_finish(z: Tensor, x: Tensor) -> bool:
+    """Whether there are kernels for these maps.
+
+    Not while ``torch.jit`` traces, whose graph should show plain operators,
+    nor under ``torch.func``.
+    """
+    if z.shape != x.shape or z.dtype != x.dtype or z.numel() == 0:
+        return False
+    if torch.compiler.is_compiling():
+        return True
+    return (z.device == x.device and z.stride() == x.stride()
+            and not torch.jit.is_tracing()
+            and not torch._C._are_functorch_transforms_active()
+            and kernels_for(z) is not None)
+
+
+def kernels_for(z: Tensor):
+    """The module of the fastest kernels for a map; None if there are none."""
+    if z.device.type == 'cpu':
+        return tail_cpu if z.is_contiguous() else None
+    if z.device.type == 'cuda' and HAS_TRITON and (
+            z.dtype != torch.float64) and _is_dense(z):
+        from . import tail_triton
+        return tail_triton
+    return None
+
+
+def _is_dense(z: Tensor) -> bool:
+    return z.is_contiguous() or z.is_contiguous(
+        memory_format=torch.channels_last)
+
+
+def _kernels(z: Tensor):
+    # A second derivative needs operators that have a derivative.
+    return tail_reference if torch.is_grad_enabled() else kernels_for(z)
+
+
+def _pool(z, x, variance, pool_identity):
+    """As `_Pool`, but with the derivatives that torch knows.
+
+    A compiler makes two passes of it by itself; through the functions below
+    it lost (1.09 of the plain network against 0.89).
+    """
+    mean, var = tail_reference.moments(z, variance)
+    identity = tail_reference.moments(x, False)[0] if pool_identity else None
+    return z, x, None, mean, var, identity
+
+
+class _Pool(Function):
+    """z, x -> the same, and their moments.
+
+    The gradient that comes back for z is g, not scale · g, so that no map is
+    written for the product; the scale itself comes back beside it, as the
+    "gradient" of an output that has no other use.
+    """
+
+    @staticmethod
+    def forward(ctx, z, x, variance, pool_identity):
+        kernels = kernels_for(z)
+        mean, var = kernels.moments(z, variance)
+        identity_mean = kernels.moments(x, False)[0] if pool_identity else None
+        ctx.save_for_backward(z, mean)
+        ctx.set_materialize_grads(False)
+        scale = torch.empty_like(mean)
+        return z.view_as(z), x.view_as(x), scale, mean, var, identity_mean
+
+    @staticmethod
+    def backward(ctx, masked, _, scale, d_mean, d_var, d_identity):
+        z, mean = ctx.saved_tensors
+        size = z[0, 0].numel()
+        if masked is None:  # y has no part in the loss
+            masked, scale = torch.zeros_like(z), torch.zeros_like(mean)
+        b = None if d_var is None else d_var * (2 / size)
+        c = torch.zeros_like(mean) if d_mean is None else d_mean / size
+        c = c if b is None else c - b * mean
+        d = None if d_identity is None else d_identity / size
+        dz, dx = _kernels(z).spread(masked, z, scale, b, c, d)
+        return dz, dx, None, None
+
+
+class _Finish(Function):
+    """z, x, scale, shift -> y; the gradient of z is that of `_Pool`."""
+
+    @staticmethod
+    def forward(ctx, z, x, _, scale, shift):
+        y = kernels_for(z).finish(z, x, scale, shift)
+        ctx.save_for_backward(z, y, scale)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        z, y, scale = ctx.saved_tensors
+        masked, total, moment = _kernels(z).mask_and_sum(grad, y, z)
+        return masked, masked, scale, moment, total

@@ -1,0 +1,43 @@
+"""What the kernels of the fused tail compute, in plain differentiable torch.
+
+A map is (N, C, H, W), a table (N, C, 1, 1) in float32 or wider. This is the
+oracle of the other kernels, what a second derivative is taken of, and what
+``torch.compile`` makes its own kernels from.
+"""
+import torch
+from torch import Tensor
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The dtype of the tables beside maps of a dtype."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def moments(z: Tensor, variance: bool) -> tuple:
+    """Mean and (or None) biased variance over space, two tables."""
+    values = z.to(wide(z.dtype))
+    if not variance:
+        return values.mean((2, 3), keepdim=True), None
+    var, mean = torch.var_mean(values, (2, 3), correction=0, keepdim=True)
+    return mean, var
+
+
+def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """The map relu(x + scale · z + shift)."""
+    return (z * scale + shift + x).relu().to(z.dtype)
+
+
+def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor) -> tuple:
+    """The ReLU's gradient g, and the tables Σ g and Σ g·z over space."""
+    masked = torch.where(y <= 0, 0, grad)
+    total = masked.to(wide(z.dtype))
+    return (masked, total.sum((2, 3), keepdim=True),
+            (total * z).sum((2, 3), keepdim=True))
+
+
+def spread(masked: Tensor, z: Tensor, a: Tensor, b, c: Tensor, d) -> tuple:
+    """The maps a · g + b · z + c and g + d; None for b or d is 0."""
+    dz = masked * a + c
+    dz = dz if b is None else dz + b * z
+    dx = masked if d is None else masked + d
+    return dz.to(z.dtype), dx.to(z.dtype)

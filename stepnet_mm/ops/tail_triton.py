@@ -1,0 +1,203 @@
+"""The kernels of the fused tail for CUDA, in Triton.
+
+One program takes a tile of positions x channels of one sample, in either
+memory format; sums over space are written per program and added up by torch,
+so they come out the same every time. Signatures and results are those of
+:mod:`tail_reference`; ``spread`` writes over ``masked``.
+"""
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .tail_reference import wide
+
+#: Elements of a tile, and the programs from which on a sum is not split.
+TILE, PROGRAMS = 2048, 2048
+
+
+def moments(z: Tensor, variance: bool) -> tuple:
+    grid = _Grid(z, sums=True)
+    # About the first value of each map, which keeps Σz² from cancelling.
+    first = z[:, :, :1, :1].to(wide(z.dtype)).contiguous()
+    total, square = grid.sums(), grid.sums()
+    grid.run(_moments_kernel, z, first, total, square)
+    size = z[0, 0].numel()
+    total = total.sum(0) / size
+    if not variance:
+        return first + total, None
+    square = square.sum(0) / size - total.square()
+    return first + total, square.clamp_min_(0)
+
+
+def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    grid, y = _Grid(z), torch.empty_like(z)
+    grid.run(_finish_kernel, z, x, _full(scale, z), _full(shift, z), y)
+    return y
+
+
+def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor) -> tuple:
+    grid, masked = _Grid(z, sums=True), torch.empty_like(z)
+    total, moment = grid.sums(), grid.sums()
+    grid.run(_mask_and_sum_kernel, _like(grad, z), y, z, masked, total, moment)
+    return masked, total.sum(0), moment.sum(0)
+
+
+def spread(masked: Tensor, z: Tensor, a: Tensor, b, c: Tensor, d) -> tuple:
+    grid, dz = _Grid(z), torch.empty_like(z)
+    # A table that is not there is not read.
+    a, b_, c, d_ = [_full(a if t is None else t, z) for t in (a, b, c, d)]
+    grid.run(_spread_kernel, masked, z, a, b_, c, d_, dz,
+             HAS_B=b is not None, HAS_D=d is not None)
+    return dz, masked
+
+
+class _Grid:
+    """How the programs share out a map."""
+
+    def __init__(self, z: Tensor, sums: bool = False):
+        n, c, h, w = z.shape
+        size, last = h * w, not z.is_contiguous()
+        channels = min(64, triton.next_power_of_2(c)) if last else 1
+        positions = min(TILE // channels, triton.next_power_of_2(size))
+        tiles = triton.cdiv(size, positions)
+        groups = triton.cdiv(c, channels)
+        # A sum runs over many tiles, unless the programs are then too few;
+        # a power of two, and no size of the image is a constant: a new one
+        # compiles next to nothing.
+        share = triton.cdiv(tiles * n * groups, PROGRAMS) if sums else 1
+        share = min(triton.next_power_of_2(share),
+                    triton.next_power_of_2(tiles))
+        splits = triton.cdiv(tiles, share)
+        self.table = (splits, n, c, 1, 1), wide(z.dtype), z.device
+        self.programs = (n * groups, splits)
+        self.layout = dict(
+            C=c,
+            L=size,
+            STRIDE_C=1 if last else size,
+            STRIDE_L=c if last else 1,
+            BLOCK_C=channels,
+            BLOCK_L=positions,
+            TILES=share)
+
+    def run(self, kernel, z: Tensor, *args, **flags) -> None:
+        with torch.cuda.device_of(z):
+            kernel[self.programs](z, *args, **self.layout, **flags)
+
+    def sums(self) -> Tensor:
+        """(programs along space, N, C, 1, 1)."""
+        shape, dtype, device = self.table
+        return torch.empty(shape, dtype=dtype, device=device)
+
+
+def _full(table: Tensor, z: Tensor) -> Tensor:
+    return table.expand(*z.shape[:2], 1, 1).contiguous()
+
+
+def _like(x: Tensor, z: Tensor) -> Tensor:
+    """x in the memory format of z."""
+    if x.stride() == z.stride():
+        return x
+    return torch.empty_like(z).copy_(x)
+
+
+@triton.jit
+def _place(C: tl.constexpr, BLOCK_C: tl.constexpr):
+    """This program's sample, its channels, and which of them exist."""
+    groups = tl.cdiv(C, BLOCK_C)
+    n = tl.program_id(0) // groups
+    channel = (tl.program_id(0) % groups) * BLOCK_C + tl.arange(0, BLOCK_C)
+    return n, channel, channel < C
+
+
+@triton.jit
+def _tile(n, channel, inside, i, C: tl.constexpr, L, STRIDE_C, STRIDE_L,
+          BLOCK_L: tl.constexpr):
+    """Offsets and mask of a tile's elements, (BLOCK_L, BLOCK_C)."""
+    position = i * BLOCK_L + tl.arange(0, BLOCK_L)
+    start = n.to(tl.int64) * C * L
+    offset = start + position[:, None] * STRIDE_L + channel[None] * STRIDE_C
+    return offset, (position < L)[:, None] & inside[None]
+
+
+@triton.jit
+def _moments_kernel(z, first, total, square,
+                    C: tl.constexpr, L, STRIDE_C, STRIDE_L,
+                    BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
+                    TILES: tl.constexpr):
+    n, channel, inside = _place(C, BLOCK_C)
+    row = n * C + channel
+    about = tl.load(first + row, inside, 0.)
+    one = tl.zeros([BLOCK_C], about.dtype)
+    two = tl.zeros([BLOCK_C], about.dtype)
+    for i in range(TILES):
+        offset, mask = _tile(n, channel, inside, tl.program_id(1) * TILES + i,
+                             C, L, STRIDE_C, STRIDE_L, BLOCK_L)
+        v = tl.load(z + offset, mask, 0.).to(about.dtype) - about[None]
+        v = tl.where(mask, v, 0.)
+        one += tl.sum(v, 0)
+        two += tl.sum(v * v, 0)
+    row += tl.program_id(1) * (tl.num_programs(0) // tl.cdiv(C, BLOCK_C)) * C
+    tl.store(total + row, one, inside)
+    tl.store(square + row, two, inside)
+
+
+@triton.jit
+def _finish_kernel(z, x, scale, shift, y,
+                   C: tl.constexpr, L, STRIDE_C, STRIDE_L,
+                   BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
+                   TILES: tl.constexpr):
+    n, channel, inside = _place(C, BLOCK_C)
+    a = tl.load(scale + n * C + channel, inside, 0.)[None]
+    b = tl.load(shift + n * C + channel, inside, 0.)[None]
+    offset, mask = _tile(n, channel, inside, tl.program_id(1), C, L, STRIDE_C,
+                         STRIDE_L, BLOCK_L)
+    f = tl.load(z + offset, mask, 0.).to(a.dtype) * a + b
+    out = f + tl.load(x + offset, mask, 0.).to(a.dtype)
+    # Not tl.maximum, which makes 0 of a NaN.
+    tl.store(y + offset, tl.where(out <= 0, 0., out), mask)
+
+
+@triton.jit
+def _mask_and_sum_kernel(grad, y, z, masked, total, moment,
+                         C: tl.constexpr, L, STRIDE_C, STRIDE_L,
+                         BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
+                    TILES: tl.constexpr):
+    n, channel, inside = _place(C, BLOCK_C)
+    one = tl.zeros([BLOCK_C], total.dtype.element_ty)
+    two = tl.zeros([BLOCK_C], total.dtype.element_ty)
+    for i in range(TILES):
+        offset, mask = _tile(n, channel, inside, tl.program_id(1) * TILES + i,
+                             C, L, STRIDE_C, STRIDE_L, BLOCK_L)
+        g = tl.load(grad + offset, mask, 0.)
+        g = tl.where(tl.load(y + offset, mask, 0.) <= 0, 0., g)
+        tl.store(masked + offset, g, mask)
+        g = g.to(one.dtype)
+        one += tl.sum(g, 0)
+        two += tl.sum(g * tl.load(z + offset, mask, 0.).to(one.dtype), 0)
+    row = n * C + channel
+    row += tl.program_id(1) * (tl.num_programs(0) // tl.cdiv(C, BLOCK_C)) * C
+    tl.store(total + row, one, inside)
+    tl.store(moment + row, two, inside)
+
+
+@triton.jit
+def _spread_kernel(masked, z, a, b, c, d, dz,
+                   C: tl.constexpr, L, STRIDE_C, STRIDE_L,
+                   BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
+                   TILES: tl.constexpr,
+                   HAS_B: tl.constexpr, HAS_D: tl.constexpr):
+    n, channel, inside = _place(C, BLOCK_C)
+    row = n * C + channel
+    offset, mask = _tile(n, channel, inside, tl.program_id(1), C, L, STRIDE_C,
+                         STRIDE_L, BLOCK_L)
+    scale = tl.load(a + row, inside, 0.)[None]
+    g = tl.load(masked + offset, mask, 0.).to(scale.dtype)
+    out = g * scale + tl.load(c + row, inside, 0.)[None]
+    if HAS_B:
+        value = tl.load(z + offset, mask, 0.).to(scale.dtype)
+        out += value * tl.load(b + row, inside, 0.)[None]
+    tl.store(dz + offset, out, mask)
+    if HAS_D:
+        tl.store(masked + offset, g + tl.load(d + row, inside, 0.)[None],
+                 mask)
