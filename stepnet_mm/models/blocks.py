@@ -10,7 +10,7 @@ import functools
 import torch.utils.checkpoint as cp
 from torch import Tensor, nn
 
-from .fusion import can_fuse, finish
+from .fusion import can_fuse, finish, fits
 
 
 class StepBlock:
@@ -33,15 +33,17 @@ class StepBlock:
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, C', H', W'), activation included."""
+        # Once, so that a checkpointed block runs again as it ran before.
+        fused = can_fuse(self)
         if self.with_cp and x.requires_grad:
-            return cp.checkpoint(self._advance, x, use_reentrant=False)
-        return self._advance(x)
+            return cp.checkpoint(self._advance, x, fused, use_reentrant=False)
+        return self._advance(x, fused)
 
-    def _advance(self, x: Tensor) -> Tensor:
+    def _advance(self, x: Tensor, fused: bool) -> Tensor:
         z = self._convolve(x)
         if self.downsample is not None:
             x = self.downsample(x)
-        if can_fuse(self, z, x):
+        if fused and fits(self, z, x):
             return finish(self, z, x)
         residual = self._complete(z)
         if self.step is not None:

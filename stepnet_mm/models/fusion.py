@@ -5,28 +5,37 @@ results are the same up to rounding.
 """
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from ..ops import ResidualTail, can_finish
 from ..steps.pooled import AffineMap, PooledMap
 
 
-def can_fuse(block, z: Tensor, identity: Tensor) -> bool:
+def can_fuse(block) -> bool:
     """Whether the fused tail computes what the block's modules would.
 
     It stands for a BatchNorm, a step that pools only and a ReLU, with nothing
-    between them and no hooks on them but those that read an
+    between them, and without hooks on them but those that read an
     :class:`AffineMap` (attribute ``reads_pooled``).
     """
     # An exported graph shows the modules; engines fold BatchNorms themselves.
     if not block.fused or _is_exporting():
         return False
     norm, step = block.last_norm, block.step
+    drop_path = getattr(block, 'drop_path', None)
+    replaced = [norm, step, block.relu, *filter(None, [drop_path])]
     return (getattr(step, 'pools_only', False) and type(norm) is nn.BatchNorm2d
             and type(block.relu) is nn.ReLU
-            and _is_identity(getattr(block, 'drop_path', None))
-            and not block.plugins_at_end and can_finish(z, identity)
-            and not (_uses_batch(norm) and z.numel() == z.size(1))
-            and not any(map(_is_hooked, (norm, step, block.relu))))
+            and isinstance(drop_path, (nn.Identity, type(None)))
+            and not block.plugins_at_end and not _has_any_global_hook()
+            and not any(map(_is_hooked, replaced)))
+
+
+def fits(block, z: Tensor, identity: Tensor) -> bool:
+    """Whether the fused tail can take these maps, and has a variance."""
+    alone = z.numel() == z.size(1)
+    return can_finish(z, identity) and not (
+        alone and _uses_batch(block.last_norm))
 
 
 def finish(block, z: Tensor, identity: Tensor) -> Tensor:
@@ -43,17 +52,16 @@ def finish(block, z: Tensor, identity: Tensor) -> Tensor:
 
 
 def _is_exporting() -> bool:
-    return getattr(torch.compiler, 'is_exporting', lambda: False)()
-
-
-def _is_identity(module) -> bool:
-    return module is None or isinstance(module, nn.Identity)
+    # Dynamo takes torch.compiler.is_exporting() for True (torch 2.11).
+    return torch.compiler.is_compiling() and (
+        not torch.compiler.is_dynamo_compiling())
 
 
 def _is_hooked(module: nn.Module) -> bool:
     hooks = [*module._forward_pre_hooks.values(),
              *module._forward_hooks.values()]
-    return bool(module._backward_hooks or module._backward_pre_hooks) or any(
+    return bool(module._backward_hooks or module._backward_pre_hooks
+                or 'forward' in vars(module)) or any(
         not getattr(hook, 'reads_pooled', False) for hook in hooks)
 
 
@@ -72,10 +80,12 @@ def _normalize(norm: nn.BatchNorm2d, tail: ResidualTail) -> AffineMap:
         mean, var = [_table(v, tail)
                      for v in (norm.running_mean, norm.running_var)]
     scale = 1 / (var + norm.eps).sqrt()
-    if norm.weight is None:
-        return AffineMap(tail, scale, -mean * scale)
-    scale = scale * _table(norm.weight, tail)
-    return AffineMap(tail, scale, _table(norm.bias, tail) - mean * scale)
+    if norm.weight is not None:
+        scale = scale * _table(norm.weight, tail)
+    shift = -mean * scale
+    if norm.bias is not None:
+        shift = _table(norm.bias, tail) + shift
+    return AffineMap(tail, scale, shift)
 
 
 def _table(values: Tensor, tail: ResidualTail) -> Tensor:
@@ -85,14 +95,16 @@ def _table(values: Tensor, tail: ResidualTail) -> Tensor:
 @torch.no_grad()
 def _track(norm: nn.BatchNorm2d, mean: Tensor, var: Tensor, count: int):
     """What nn.BatchNorm2d does to its running statistics."""
-    if norm.running_mean is None or not norm.training:
+    if not norm.training or not norm.track_running_stats or (
+            norm.running_mean is None):
         return
-    momentum = norm.momentum
+    momentum = norm.momentum or 0.
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
-        if momentum is None:
+        if norm.momentum is None:
             momentum = 1 / float(norm.num_batches_tracked)
     for running, new in ((norm.running_mean, mean),
                          (norm.running_var, var * (count / (count - 1)))):
-        running.mul_(1 - momentum).add_(
-            new.flatten().to(running.dtype), alpha=momentum)
+        # In the wider dtype: a variance may be more than a half can hold.
+        new = new.flatten() * momentum
+        running.copy_(new.add_(running, alpha=1 - momentum))

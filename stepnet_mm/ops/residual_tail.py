@@ -1,4 +1,4 @@
-r"""The end of a residual block in few passes: y = relu(x + scale · z + shift).
+r"""A residual block's end in few passes: y = relu(x + scale · z + shift).
 
 z is the last convolution's output and x the identity; scale and shift are
 tables (N, C, 1, 1) that may depend on the moments of both over space, as a
@@ -10,16 +10,18 @@ tables has Σ g and Σ g·z alone from the maps, and what it gives back to the
 maps is b · z + c and d, one value a sample and channel each. So the backward
 pass has two parts,
 
-1. g, Σ g, Σ g·z  (:class:`_Finish`),
+1. g, Σ g, Σ g·(z - mean)  (:class:`_Finish`),
 2. dz = scale · g + b · z + c,  dx = g + d  (:class:`_Pool`),
 
 and ordinary autograd between them.
 """
+import functools
 import importlib.util
+import warnings
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 
 from . import tail_cpu, tail_reference
 
@@ -44,6 +46,7 @@ class ResidualTail:
 
     def __init__(self, z: Tensor, x: Tensor, variance: bool,
                  pool_identity: bool):
+        # In the graph self.map is z itself; the gradient of self._z is g.
         self.map = z
         pool = _pool if torch.compiler.is_compiling() else _Pool.apply
         (self._z, self._x, self._scale, self.mean, self.variance,
@@ -56,23 +59,27 @@ class ResidualTail:
             scale (Tensor): (N, C, 1, 1), the dtype of :attr:`mean`.
             shift (Tensor): likewise.
         """
+        scale, shift = scale.expand_as(self.mean), shift.expand_as(self.mean)
         if torch.compiler.is_compiling():
             return tail_reference.finish(self._z, self._x, scale, shift)
-        return _Finish.apply(self._z, self._x, self._scale, scale, shift)
+        return _Finish.apply(self._z, self._x, self._scale, scale, shift,
+                             self.map, self.mean)
 
 
 def can_finish(z: Tensor, x: Tensor) -> bool:
     """Whether there are kernels for these maps.
 
     Not while ``torch.jit`` traces, whose graph should show plain operators,
-    nor under ``torch.func``.
+    nor under ``torch.func`` and forward-mode differentiation, nor for
+    subclasses of tensors.
     """
     if z.shape != x.shape or z.dtype != x.dtype or z.numel() == 0:
         return False
     if torch.compiler.is_compiling():
         return True
-    return (z.device == x.device and z.stride() == x.stride()
-            and not torch.jit.is_tracing()
+    return (type(z) is type(x) is Tensor and z.device == x.device
+            and z.stride() == x.stride() and not torch.jit.is_tracing()
+            and forward_ad._current_level < 0
             and not torch._C._are_functorch_transforms_active()
             and kernels_for(z) is not None)
 
@@ -81,21 +88,36 @@ def kernels_for(z: Tensor):
     """The module of the fastest kernels for a map; None if there are none."""
     if z.device.type == 'cpu':
         return tail_cpu if z.is_contiguous() else None
-    if z.device.type == 'cuda' and HAS_TRITON and (
-            z.dtype != torch.float64) and _is_dense(z):
-        from . import tail_triton
-        return tail_triton
+    dense = z.is_contiguous() or z.is_contiguous(
+        memory_format=torch.channels_last)
+    if z.device.type == 'cuda' and dense:
+        return _triton_kernels(z.device, z.dtype)
     return None
 
 
-def _is_dense(z: Tensor) -> bool:
-    return z.is_contiguous() or z.is_contiguous(
-        memory_format=torch.channels_last)
+@functools.lru_cache(None)
+def _triton_kernels(device: torch.device, dtype: torch.dtype):
+    """The Triton kernels, if Triton is there and compiles for the device."""
+    if not HAS_TRITON or dtype == torch.float64:
+        return None
+    try:
+        from . import tail_triton
+        z = torch.ones(1, 1, 2, 2, device=device, dtype=dtype)
+        tail_triton.moments(z, True)
+        return tail_triton
+    except Exception as error:  # no compiler, an old GPU, another Triton, ...
+        warnings.warn(
+            f'stepnet_mm: Triton does not work for {dtype} on {device}, so '
+            'StepNet runs there without its fused tail, somewhat slower '
+            f'(backbone.fused=False says so for good): {error!r}')
+        return None
 
 
 def _kernels(z: Tensor):
     # A second derivative needs operators that have a derivative.
-    return tail_reference if torch.is_grad_enabled() else kernels_for(z)
+    if torch.is_grad_enabled():
+        return tail_reference
+    return kernels_for(z) or tail_reference
 
 
 def _pool(z, x, variance, pool_identity):
@@ -142,16 +164,21 @@ class _Pool(Function):
 
 
 class _Finish(Function):
-    """z, x, scale, shift -> y; the gradient of z is that of `_Pool`."""
+    """z, x, scale, shift -> y; the gradient of z is that of `_Pool`.
+
+    The last arguments are z as it came to `_Pool`, for what a second
+    derivative gives to it is a true gradient, and its mean.
+    """
 
     @staticmethod
-    def forward(ctx, z, x, _, scale, shift):
+    def forward(ctx, z, x, _, scale, shift, z_before, mean):
         y = kernels_for(z).finish(z, x, scale, shift)
-        ctx.save_for_backward(z, y, scale)
+        ctx.save_for_backward(z_before, y, scale, mean)
         return y
 
     @staticmethod
     def backward(ctx, grad):
-        z, y, scale = ctx.saved_tensors
-        masked, total, moment = _kernels(z).mask_and_sum(grad, y, z)
-        return masked, masked, scale, moment, total
+        z, y, scale, mean = ctx.saved_tensors
+        masked, total, moment = _kernels(z).mask_and_sum(grad, y, z, mean)
+        moment = moment + mean * total
+        return masked, masked, scale, moment, total, None, None

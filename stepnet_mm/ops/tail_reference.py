@@ -27,12 +27,12 @@ def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     return (z * scale + shift + x).relu().to(z.dtype)
 
 
-def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor) -> tuple:
-    """The ReLU's gradient g, and the tables Σ g and Σ g·z over space."""
+def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
+    """The ReLU's gradient g, the tables Σ g and Σ g·(z - mean) over space."""
     masked = torch.where(y <= 0, 0, grad)
     total = masked.to(wide(z.dtype))
     return (masked, total.sum((2, 3), keepdim=True),
-            (total * z).sum((2, 3), keepdim=True))
+            (total * (z - mean)).sum((2, 3), keepdim=True))
 
 
 def spread(masked: Tensor, z: Tensor, a: Tensor, b, c: Tensor, d) -> tuple:

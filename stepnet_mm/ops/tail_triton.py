@@ -18,35 +18,38 @@ TILE, PROGRAMS = 2048, 2048
 
 def moments(z: Tensor, variance: bool) -> tuple:
     grid = _Grid(z, sums=True)
-    # About the first value of each map, which keeps Σz² from cancelling.
-    first = z[:, :, :1, :1].to(wide(z.dtype)).contiguous()
+    # About a value from the middle, which keeps Σz² from cancelling.
+    h, w = z.shape[2] // 2, z.shape[3] // 2
+    about = z[:, :, h:h + 1, w:w + 1].to(wide(z.dtype)).contiguous()
     total, square = grid.sums(), grid.sums()
-    grid.run(_moments_kernel, z, first, total, square)
+    grid.run(_moments_kernel, z, about, total, square)
     size = z[0, 0].numel()
     total = total.sum(0) / size
     if not variance:
-        return first + total, None
+        return about + total, None
     square = square.sum(0) / size - total.square()
-    return first + total, square.clamp_min_(0)
+    return about + total, square.clamp_min_(0)
 
 
 def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     grid, y = _Grid(z), torch.empty_like(z)
-    grid.run(_finish_kernel, z, x, _full(scale, z), _full(shift, z), y)
+    grid.run(_finish_kernel, z, x, scale.contiguous(), shift.contiguous(), y)
     return y
 
 
-def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor) -> tuple:
+def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
     grid, masked = _Grid(z, sums=True), torch.empty_like(z)
     total, moment = grid.sums(), grid.sums()
-    grid.run(_mask_and_sum_kernel, _like(grad, z), y, z, masked, total, moment)
+    grid.run(_mask_and_sum_kernel, _like(grad, z), _like(y, z), z,
+             mean.contiguous(), masked, total, moment)
     return masked, total.sum(0), moment.sum(0)
 
 
 def spread(masked: Tensor, z: Tensor, a: Tensor, b, c: Tensor, d) -> tuple:
     grid, dz = _Grid(z), torch.empty_like(z)
     # A table that is not there is not read.
-    a, b_, c, d_ = [_full(a if t is None else t, z) for t in (a, b, c, d)]
+    a, b_, c, d_ = [(a if t is None else t).contiguous()
+                    for t in (a, b, c, d)]
     grid.run(_spread_kernel, masked, z, a, b_, c, d_, dz,
              HAS_B=b is not None, HAS_D=d is not None)
     return dz, masked
@@ -58,8 +61,14 @@ class _Grid:
     def __init__(self, z: Tensor, sums: bool = False):
         n, c, h, w = z.shape
         size, last = h * w, not z.is_contiguous()
-        channels = min(64, triton.next_power_of_2(c)) if last else 1
-        positions = min(TILE // channels, triton.next_power_of_2(size))
+        # Long along the axis that is dense in memory.
+        wide_c, wide_l = map(triton.next_power_of_2, (c, size))
+        if last:
+            channels = min(64, wide_c)
+            positions = min(TILE // channels, wide_l)
+        else:
+            positions = min(TILE, wide_l)
+            channels = min(TILE // positions, wide_c)
         tiles = triton.cdiv(size, positions)
         groups = triton.cdiv(c, channels)
         # A sum runs over many tiles, unless the programs are then too few;
@@ -70,12 +79,14 @@ class _Grid:
                     triton.next_power_of_2(tiles))
         splits = triton.cdiv(tiles, share)
         self.table = (splits, n, c, 1, 1), wide(z.dtype), z.device
-        self.programs = (n * groups, splits)
+        self.programs = (n * groups * splits, )
         self.layout = dict(
             C=c,
             L=size,
             STRIDE_C=1 if last else size,
             STRIDE_L=c if last else 1,
+            ROWS=n * c,
+            SPLITS=splits,
             BLOCK_C=channels,
             BLOCK_L=positions,
             TILES=share)
@@ -90,10 +101,6 @@ class _Grid:
         return torch.empty(shape, dtype=dtype, device=device)
 
 
-def _full(table: Tensor, z: Tensor) -> Tensor:
-    return table.expand(*z.shape[:2], 1, 1).contiguous()
-
-
 def _like(x: Tensor, z: Tensor) -> Tensor:
     """x in the memory format of z."""
     if x.stride() == z.stride():
@@ -102,12 +109,12 @@ def _like(x: Tensor, z: Tensor) -> Tensor:
 
 
 @triton.jit
-def _place(C: tl.constexpr, BLOCK_C: tl.constexpr):
-    """This program's sample, its channels, and which of them exist."""
+def _place(C: tl.constexpr, SPLITS, BLOCK_C: tl.constexpr):
+    """This program's sample, its channels, which of them exist, its split."""
     groups = tl.cdiv(C, BLOCK_C)
-    n = tl.program_id(0) // groups
-    channel = (tl.program_id(0) % groups) * BLOCK_C + tl.arange(0, BLOCK_C)
-    return n, channel, channel < C
+    i = tl.program_id(0) // SPLITS
+    channel = (i % groups) * BLOCK_C + tl.arange(0, BLOCK_C)
+    return i // groups, channel, channel < C, tl.program_id(0) % SPLITS
 
 
 @triton.jit
@@ -121,36 +128,36 @@ def _tile(n, channel, inside, i, C: tl.constexpr, L, STRIDE_C, STRIDE_L,
 
 
 @triton.jit
-def _moments_kernel(z, first, total, square,
-                    C: tl.constexpr, L, STRIDE_C, STRIDE_L,
+def _moments_kernel(z, about, total, square, C: tl.constexpr,
+                    L, STRIDE_C, STRIDE_L, ROWS, SPLITS,
                     BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
                     TILES: tl.constexpr):
-    n, channel, inside = _place(C, BLOCK_C)
+    n, channel, inside, split = _place(C, SPLITS, BLOCK_C)
     row = n * C + channel
-    about = tl.load(first + row, inside, 0.)
-    one = tl.zeros([BLOCK_C], about.dtype)
-    two = tl.zeros([BLOCK_C], about.dtype)
+    centre = tl.load(about + row, inside, 0.)
+    one = tl.zeros([BLOCK_C], centre.dtype)
+    two = tl.zeros([BLOCK_C], centre.dtype)
     for i in range(TILES):
-        offset, mask = _tile(n, channel, inside, tl.program_id(1) * TILES + i,
+        offset, mask = _tile(n, channel, inside, split * TILES + i,
                              C, L, STRIDE_C, STRIDE_L, BLOCK_L)
-        v = tl.load(z + offset, mask, 0.).to(about.dtype) - about[None]
+        v = tl.load(z + offset, mask, 0.).to(centre.dtype) - centre[None]
         v = tl.where(mask, v, 0.)
         one += tl.sum(v, 0)
         two += tl.sum(v * v, 0)
-    row += tl.program_id(1) * (tl.num_programs(0) // tl.cdiv(C, BLOCK_C)) * C
+    row += split * ROWS
     tl.store(total + row, one, inside)
     tl.store(square + row, two, inside)
 
 
 @triton.jit
-def _finish_kernel(z, x, scale, shift, y,
-                   C: tl.constexpr, L, STRIDE_C, STRIDE_L,
+def _finish_kernel(z, x, scale, shift, y, C: tl.constexpr,
+                   L, STRIDE_C, STRIDE_L, ROWS, SPLITS,
                    BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
                    TILES: tl.constexpr):
-    n, channel, inside = _place(C, BLOCK_C)
+    n, channel, inside, split = _place(C, SPLITS, BLOCK_C)
     a = tl.load(scale + n * C + channel, inside, 0.)[None]
     b = tl.load(shift + n * C + channel, inside, 0.)[None]
-    offset, mask = _tile(n, channel, inside, tl.program_id(1), C, L, STRIDE_C,
+    offset, mask = _tile(n, channel, inside, split, C, L, STRIDE_C,
                          STRIDE_L, BLOCK_L)
     f = tl.load(z + offset, mask, 0.).to(a.dtype) * a + b
     out = f + tl.load(x + offset, mask, 0.).to(a.dtype)
@@ -159,37 +166,40 @@ def _finish_kernel(z, x, scale, shift, y,
 
 
 @triton.jit
-def _mask_and_sum_kernel(grad, y, z, masked, total, moment,
-                         C: tl.constexpr, L, STRIDE_C, STRIDE_L,
+def _mask_and_sum_kernel(grad, y, z, mean, masked, total, moment,
+                         C: tl.constexpr,
+                         L, STRIDE_C, STRIDE_L, ROWS, SPLITS,
                          BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
-                    TILES: tl.constexpr):
-    n, channel, inside = _place(C, BLOCK_C)
-    one = tl.zeros([BLOCK_C], total.dtype.element_ty)
-    two = tl.zeros([BLOCK_C], total.dtype.element_ty)
+                         TILES: tl.constexpr):
+    n, channel, inside, split = _place(C, SPLITS, BLOCK_C)
+    row = n * C + channel
+    centre = tl.load(mean + row, inside, 0.)
+    one = tl.zeros([BLOCK_C], centre.dtype)
+    two = tl.zeros([BLOCK_C], centre.dtype)
     for i in range(TILES):
-        offset, mask = _tile(n, channel, inside, tl.program_id(1) * TILES + i,
+        offset, mask = _tile(n, channel, inside, split * TILES + i,
                              C, L, STRIDE_C, STRIDE_L, BLOCK_L)
         g = tl.load(grad + offset, mask, 0.)
         g = tl.where(tl.load(y + offset, mask, 0.) <= 0, 0., g)
         tl.store(masked + offset, g, mask)
         g = g.to(one.dtype)
         one += tl.sum(g, 0)
-        two += tl.sum(g * tl.load(z + offset, mask, 0.).to(one.dtype), 0)
-    row = n * C + channel
-    row += tl.program_id(1) * (tl.num_programs(0) // tl.cdiv(C, BLOCK_C)) * C
+        v = tl.load(z + offset, mask, 0.).to(one.dtype) - centre[None]
+        two += tl.sum(tl.where(mask, g * v, 0.), 0)
+    row += split * ROWS
     tl.store(total + row, one, inside)
     tl.store(moment + row, two, inside)
 
 
 @triton.jit
-def _spread_kernel(masked, z, a, b, c, d, dz,
-                   C: tl.constexpr, L, STRIDE_C, STRIDE_L,
+def _spread_kernel(masked, z, a, b, c, d, dz, C: tl.constexpr,
+                   L, STRIDE_C, STRIDE_L, ROWS, SPLITS,
                    BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
                    TILES: tl.constexpr,
                    HAS_B: tl.constexpr, HAS_D: tl.constexpr):
-    n, channel, inside = _place(C, BLOCK_C)
+    n, channel, inside, split = _place(C, SPLITS, BLOCK_C)
     row = n * C + channel
-    offset, mask = _tile(n, channel, inside, tl.program_id(1), C, L, STRIDE_C,
+    offset, mask = _tile(n, channel, inside, split, C, L, STRIDE_C,
                          STRIDE_L, BLOCK_L)
     scale = tl.load(a + row, inside, 0.)[None]
     g = tl.load(masked + offset, mask, 0.).to(scale.dtype)

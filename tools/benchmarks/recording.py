@@ -10,7 +10,6 @@ OMP_NUM_THREADS sets the threads.
 """
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from statistics import median
 
 import torch
 from mmengine.registry import MODELS
+from step_cost import peak_resident
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.recording import TrajectoryRecorder
@@ -83,18 +83,17 @@ def time_overhead(args):
 
 
 def run_child(args):
-    """Print this process's peak resident set in MiB, before and after."""
+    """Print this process's peak resident set in MB."""
     model = build(RESNET)
     images = torch.randn(args.batch_size, 3, args.edge, args.edge)
     for _ in range(2):
         train_once(model, images,
                    None if args.child == 'plain' else args.child)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(peak))
+    print(json.dumps(peak_resident()))
 
 
 def peak_memory(args, variant):
-    """Peak resident set in MiB of a process that trains two iterations."""
+    """Peak resident set in MB of a process that trains two iterations."""
     command = [
         sys.executable, __file__, '--child', variant, '--batch-size',
         str(args.batch_size), '--edge', str(args.edge)
@@ -133,7 +132,7 @@ def main():
               f'{more / args.interval:+.2%} at interval {args.interval}')
     for variant in ('plain', 'residual', 'output'):
         print(f'peak resident set, {variant}: '
-              f'{peak_memory(args, variant):,.0f} MiB')
+              f'{peak_memory(args, variant):,.0f} MB')
     taken, shape = time_probe(args)
     print(f'probe: ResNet-164, {args.images} images of 32 px, table {shape}: '
           f'{taken:.1f} s')

@@ -1,0 +1,490 @@
+import copy
+import io
+
+import pytest
+import torch
+from torch import nn
+
+from stepnet_mm.models import fusion, step_block_class
+from stepnet_mm.recording import TrajectoryRecorder
+from stepnet_mm.steps import SEAttention, StepSize, build_step
+from stepnet_mm.steps.base import step_types
+
+pytestmark = pytest.mark.core
+library = pytest.importorskip('mmdet.models.backbones.resnet')
+FUSED = ('StepAdaptor', 'SEAttention', 'ECAAttention', 'SRMAttention',
+         'FCAAttention', 'SEMAttention', 'SumStepAdaptor',
+         'UnnormalizedStepAdaptor', 'SoftmaxStepAdaptor')
+UNFUSED = ('CBAMAttention', 'SGEAttention', 'MaxPoolStepAdaptor')
+
+
+def block(step='StepAdaptor', kind=library.Bottleneck, dtype=torch.float64,
+          **kwargs):
+    """A step block of 16 channels, all parameters away from their starts."""
+    torch.manual_seed(0)
+    plain = library.BasicBlock, library.Bottleneck
+    width = 16 // kind.expansion
+    made = step_block_class(kind, plain)(16, width, **kwargs)
+    if step is not None:
+        extra = {'SEAttention': dict(reduction=4), 'FCAAttention': dict(
+            reduction=4), 'SEMAttention': dict(reduction=4),
+            'CBAMAttention': dict(reduction=4), 'SGEAttention': dict(
+                groups=4)}.get(step, {})
+        made.step = build_step(dict(type=step, **extra), 16)
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=.3)
+    for module in made.modules():
+        if isinstance(module, nn.BatchNorm2d) and module.affine:
+            nn.init.uniform_(module.weight, .5, 1.5)
+            nn.init.normal_(module.running_mean, std=.3)
+            nn.init.uniform_(module.running_var, .5, 1.5)
+    return made.to(dtype)
+
+
+def image(shape=(3, 16, 6, 5), dtype=torch.float64):
+    torch.manual_seed(1)
+    return torch.randn(shape, dtype=dtype).relu()
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often a block's end ran fused."""
+    seen, finish = [], fusion.finish
+
+    def spy(*args):
+        seen.append(args[0])
+        return finish(*args)
+
+    monkeypatch.setattr('stepnet_mm.models.blocks.finish', spy)
+    return seen
+
+
+def run(made, x, fused):
+    """Output, all gradients and all buffers of a copy."""
+    made = copy.deepcopy(made)
+    made.fused = fused
+    return run_as_it_is(made, x)
+
+
+def run_as_it_is(made, x):
+    x = x.clone().requires_grad_()
+    out = made(x)
+    torch.manual_seed(2)
+    out.backward(torch.randn(out.shape).to(out.dtype))
+    grads = {n: p.grad for n, p in made.named_parameters()
+             if p.requires_grad}
+    return dict(out=out, x=x.grad, **grads, **dict(made.named_buffers()))
+
+
+def assert_as_unfused(made, x, calls, **bounds):
+    fused = run(made, x, True)
+    assert len(calls) == 1
+    plain = run(made, x, False)
+    assert len(calls) == 1
+    assert fused.keys() == plain.keys()
+    for key, value in plain.items():
+        if value is not None:
+            torch.testing.assert_close(
+                fused[key], value, msg=lambda m: f'{key}: {m}', **bounds)
+
+
+def assert_not_fused(made, x, calls):
+    fused, plain = run(made, x, True), run(made, x, False)
+    assert not calls
+    for key, value in plain.items():
+        assert torch.equal(fused[key], value), key
+
+
+def test_every_step_is_one_or_the_other():
+    assert {*FUSED, *UNFUSED} == set(step_types()) - {'ToyStep'}
+
+
+@pytest.mark.parametrize('training', [True, False])
+@pytest.mark.parametrize('kind', [library.BasicBlock, library.Bottleneck])
+@pytest.mark.parametrize('step', FUSED)
+def test_as_the_modules_one_by_one(step, kind, training, calls):
+    made = block(step, kind).train(training)
+    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+
+
+@pytest.mark.parametrize('step', FUSED)
+def test_in_float32(step, calls):
+    made = block(step, dtype=torch.float32)
+    assert_as_unfused(made, image(dtype=torch.float32), calls, atol=3e-4,
+                      rtol=3e-4)
+
+
+@pytest.mark.parametrize('step', UNFUSED)
+def test_steps_that_see_the_map_are_not_fused(step, calls):
+    assert_not_fused(block(step), image(), calls)
+
+
+def test_a_subclass_may_see_the_map(calls):
+
+    class Mine(SEAttention):
+
+        def step_size(self, identity, residual):
+            return super().step_size(identity, residual) * residual.sigmoid()
+
+    made = block()
+    made.step = Mine(16, reduction=4).double()
+    assert_not_fused(made, image(), calls)
+
+
+def test_a_step_of_ones_own(calls):
+
+    class Mine(StepSize):
+        pools_only = True
+
+        def __init__(self, channels):
+            super().__init__()
+            self.weight = nn.Parameter(torch.rand(channels, 1, 1))
+
+        def step_size(self, identity, residual):
+            from stepnet_mm.steps.pooling import global_mean, global_std
+            return (self.weight * global_mean(residual) +
+                    global_std(residual, 1e-5) + global_std(identity)).sigmoid()
+
+    made = block()
+    made.step = Mine(16).double()
+    made.step.needs_identity = True
+    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+
+
+NORMS = dict(
+    no_affine=nn.BatchNorm2d(16, affine=False),
+    cumulative=nn.BatchNorm2d(16, momentum=None),
+    momentum=nn.BatchNorm2d(16, momentum=.3, eps=.1),
+    untracked=nn.BatchNorm2d(16, track_running_stats=False))
+
+
+@pytest.mark.parametrize('training', [True, False])
+@pytest.mark.parametrize('norm', NORMS)
+def test_every_batch_norm(norm, training, calls):
+    made = block()
+    made.bn3 = copy.deepcopy(NORMS[norm]).double()
+    made.train(training)
+    made(image())  # a first update of the running statistics
+    calls.clear()
+    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+
+
+def test_frozen_parts(calls):
+    made = block()
+    made.bn3.requires_grad_(False)
+    made.bn3.eval()
+    made.conv3.requires_grad_(False)
+    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+
+
+def test_a_trained_step_on_a_frozen_block(calls):
+    made = block()
+    made.requires_grad_(False)
+    made.step.requires_grad_(True)
+    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+
+
+def sync_bn():
+    made = block()
+    made.bn3 = nn.SyncBatchNorm(16).double().eval()
+    return made
+
+
+def iebn():
+    return block(norm_cfg=dict(type='IEBN'))
+
+
+def plugin():
+    return block(plugins=[dict(cfg=dict(type='ECAAttention'),
+                               position='after_conv3')])
+
+
+def drop_path():
+    made = block()
+    made.drop_path = nn.Dropout(1e-9)
+    return made
+
+
+def other_activation():
+    made = block()
+    made.relu = nn.ReLU6()
+    return made
+
+
+def hooked(name, method):
+
+    def make():
+        made = block()
+
+        def look(*args):
+            return None
+
+        getattr(getattr(made, name), method)(look)
+        return made
+
+    return make
+
+
+HOOKS = ('register_forward_hook', 'register_forward_pre_hook',
+         'register_full_backward_hook')
+
+
+def patched():
+    made = block()
+    made.bn3.forward = made.bn3.forward
+    return made
+
+
+@pytest.mark.parametrize('make', [
+    sync_bn, iebn, plugin, drop_path, other_activation, patched,
+    *(hooked(name, method) for name in ('bn3', 'step') for method in HOOKS),
+    hooked('relu', HOOKS[0])
+])
+def test_what_does_not_fit_runs_the_modules(make, calls):
+    made = make()
+    results = []
+    for fused in (True, False):
+        made.fused = fused
+        torch.manual_seed(0)
+        results.append(made.eval()(image()))
+    assert torch.equal(*results)
+    assert not calls
+
+
+def test_a_plugin_further_in_does_not_matter(calls):
+    made = block(plugins=[dict(cfg=dict(type='ECAAttention'),
+                               position='after_conv2')])
+    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+
+
+def test_one_value_a_channel(calls):
+    """The library's own error, not a division by 0."""
+    with pytest.raises(ValueError, match='more than 1 value per channel'):
+        block()(image((1, 16, 1, 1)))
+
+
+@pytest.mark.parametrize('shape', [(1, 16, 2, 2), (2, 16, 1, 1)])
+def test_small_maps(shape, calls):
+    # Two values have almost no variance to speak of: no tight bounds.
+    made = block(kind=library.BasicBlock).eval()
+    assert_as_unfused(made, image(shape), calls, atol=1e-9, rtol=1e-7)
+
+
+def test_channels_last_on_a_cpu(calls):
+    x = image(dtype=torch.float32).to(memory_format=torch.channels_last)
+    made = block(dtype=torch.float32).to(memory_format=torch.channels_last)
+    results = [run(made, x, fused)['out'] for fused in (True, False)]
+    torch.testing.assert_close(*results)
+    assert not calls
+
+
+def test_checkpointing_gives_the_same(calls):
+    made = block()
+    twin = copy.deepcopy(made)
+    twin.with_cp = True
+    one, two = run(made, image(), True), run(twin, image(), True)
+    assert len(calls) == 3  # the second block ran again in its backward
+    for key, value in one.items():
+        if 'running' not in key and 'num_batches' not in key:
+            assert torch.equal(value, two[key]), key
+
+
+@pytest.mark.parametrize('step', ['StepAdaptor', 'SRMAttention'])
+def test_autocast_to_bfloat16(step, calls):
+    """No further from float32 than the modules one by one, by the norm."""
+    made, x = block(step, dtype=torch.float32), image(dtype=torch.float32)
+    exact = run(made, x, False)
+    with torch.autocast('cpu', torch.bfloat16):
+        fused, plain = run(made, x.bfloat16(), True), run(
+            made, x.bfloat16(), False)
+    assert len(calls) == 1
+    for key in ('out', 'x', 'conv3.weight', 'bn3.weight'):
+        errors = [(r[key].float() - exact[key]).norm() / exact[key].norm()
+                  for r in (fused, plain)]
+        assert errors[0] < max(1.5 * errors[1], 1e-2), (key, errors)
+
+
+def test_a_model_in_bfloat16(calls):
+    made = block(dtype=torch.bfloat16)
+    out = run(made, image(dtype=torch.bfloat16), True)
+    assert len(calls) == 1
+    assert all(v.isfinite().all() and v.dtype == torch.bfloat16
+               for k, v in out.items() if 'num_batches' not in k)
+
+
+def test_a_hook_that_is_gone_when_a_checkpointed_block_runs_again():
+    made = block(with_cp=True)
+    hook = made.bn3.register_forward_hook(lambda *args: None)
+    x = image().requires_grad_()
+    out = made(x)
+    hook.remove()
+    out.sum().backward()
+    assert x.grad.isfinite().all()
+
+
+def test_statistics_that_were_switched_off_stay():
+    made = block()
+    made.bn3.track_running_stats = False
+    before = made.bn3.running_mean.clone()
+    made(image())
+    assert torch.equal(made.bn3.running_mean, before)
+
+
+def test_a_variance_too_large_for_a_half():
+    made = block(dtype=torch.float16)
+    made.conv3.weight.data.mul_(3e3)
+    made.fused = False
+    plain = copy.deepcopy(made)
+    made.fused = True
+    for one in (made, plain):
+        one(image(dtype=torch.float16))
+    torch.testing.assert_close(made.bn3.running_var, plain.bn3.running_var,
+                               rtol=1e-2, atol=0)
+
+
+def test_one_step_for_all_samples(calls):
+
+    class Scale(StepSize):
+        pools_only = True
+
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.rand(1, 16, 1, 1))
+
+        def step_size(self, identity, residual):
+            return self.weight
+
+    made = block()
+    made.step = Scale().double()
+    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+
+
+def test_fake_tensors_and_forward_mode_run_the_modules(calls):
+    from torch._subclasses import FakeTensorMode
+    made = block()
+    x = image()
+    with torch.autograd.forward_ad.dual_level():
+        made(torch.autograd.forward_ad.make_dual(x, x))
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        made(mode.from_tensor(x))
+    assert not calls
+
+
+@pytest.mark.parametrize('training', [True, False])
+def test_second_derivatives(training, calls):
+    made = block().train(training)
+    assert torch.autograd.gradgradcheck(
+        made, image((2, 16, 2, 2)).add_(.1).requires_grad_(), fast_mode=True)
+    assert calls
+
+
+def test_recording_leaves_it_fused_and_changes_no_bit(models, calls):
+    net = models.build(dict(type='StepResNet', depth=50))
+    net.train()
+    x = torch.randn(2, 3, 64, 64)
+    results = []
+    for recorded in (False, True):
+        twin = copy.deepcopy(net)
+        calls.clear()
+        if recorded:
+            with TrajectoryRecorder(twin) as recorder:
+                out = twin(x)[-1]
+        else:
+            out = twin(x)[-1]
+        assert len(calls) == 12
+        out.sum().backward()
+        results.append([out, *(p.grad for p in twin.parameters()),
+                        *twin.buffers()])
+    assert all(map(torch.equal, *results))
+    assert recorder.nsi.shape == (2, 12)
+
+
+@pytest.mark.parametrize('training', [True, False])
+@pytest.mark.parametrize('step', ['StepAdaptor', 'FCAAttention'])
+def test_the_same_stiffness(models, step, training, calls):
+    net = models.build(dict(type='StepResNet', depth=50, step=step)).double()
+    net.train(training)
+    x, found = torch.randn(3, 3, 64, 64, dtype=torch.float64), []
+    for fused in (True, False):
+        twin = copy.deepcopy(net)
+        twin._fuse(fused)
+        twin.train(training)
+        with TrajectoryRecorder(twin) as recorder:
+            twin(x)
+        found.append((recorder.nsi, recorder.step))
+    assert calls
+    torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
+
+
+def test_the_key_switches_it_off(models, calls):
+    cfg = dict(type='StepResNet', depth=18)
+    x = torch.randn(2, 3, 32, 32)
+    models.build(dict(cfg, fused=False))(x)
+    assert not calls
+    models.build(cfg)(x)
+    assert len(calls) == 5
+
+
+@pytest.mark.parametrize('training', [True, False])
+@pytest.mark.parametrize('step', [*FUSED, *UNFUSED])
+def test_compiled_without_a_graph_break(step, training):
+    """The tail is fused there as well: no BatchNorm is called at its end."""
+    torch._dynamo.reset()
+    made = block(step).train(training)
+    twin, x = copy.deepcopy(made), image()
+    made.forward = torch.compile(
+        made.forward, backend='aot_eager', fullgraph=True)
+    got, want = run_as_it_is(made, x), run_as_it_is(twin, x)
+    for key, value in want.items():
+        if value is not None:
+            torch.testing.assert_close(got[key], value, atol=1e-11, rtol=1e-10)
+    graphs = []
+
+    def look(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    torch._dynamo.reset()
+    torch.compile(twin, backend=look, fullgraph=True)(x)
+    norms = sum(node.target is nn.functional.batch_norm
+                for node in graphs[0].graph.nodes)
+    of_step = sum(isinstance(m, nn.BatchNorm2d) for m in twin.step.modules())
+    assert norms == 2 + of_step + (step in UNFUSED)
+
+
+def test_one_graph_for_the_whole_backbone(models):
+    torch._dynamo.reset()
+    net = models.build(dict(type='StepResNet', depth=50))
+    net.train()
+    found = torch._dynamo.explain(net)(torch.randn(2, 3, 64, 64))
+    assert (found.graph_count, found.graph_break_count) == (1, 0)
+
+
+def exported(net, x):
+    return torch.export.export(net, (x, )).module()
+
+
+def traced(net, x):
+    return torch.jit.trace(net, x, check_trace=False)
+
+
+@pytest.mark.parametrize('make', [exported, traced])
+def test_exports(models, make, calls):
+    net = models.build(dict(type='StepResNet', depth=50))
+    net.eval()
+    x = torch.randn(2, 3, 64, 64)
+    made = make(net, x)
+    assert not calls
+    with torch.no_grad():
+        for got, want in zip(made(x), net(x)):
+            torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
+
+
+def test_copies_and_pickles_keep_the_choice():
+    made = block()
+    made.fused = False
+    assert not copy.deepcopy(made).fused
+    file = io.BytesIO()
+    torch.save(made, file)
+    file.seek(0)
+    assert not torch.load(file, weights_only=False).fused

@@ -1,0 +1,182 @@
+import itertools
+
+import pytest
+import torch
+
+from stepnet_mm.ops import ResidualTail, can_finish, tail_reference
+
+pytestmark = pytest.mark.core
+CHOICES = list(itertools.product([True, False], repeat=2))
+
+
+def inputs(dtype=torch.float64, shape=(2, 3, 3, 4)):
+    torch.manual_seed(0)
+    z, x = torch.randn(2, *shape, dtype=dtype)
+    weight = torch.randn(shape[1], 1, 1, dtype=tail_reference.wide(dtype))
+    return [t.requires_grad_() for t in (z, x, weight)]
+
+
+def tables(tail, weight):
+    """A scale and a shift that depend on all moments there are."""
+    pooled = tail.mean * weight
+    if tail.variance is not None:
+        pooled = pooled / (tail.variance + .1).sqrt()
+    if tail.identity_mean is not None:
+        pooled = pooled + tail.identity_mean.square()
+    return pooled.sigmoid() * weight, pooled.tanh() + weight
+
+
+def fused(z, x, weight, variance=True, pool_identity=True):
+    tail = ResidualTail(z, x, variance, pool_identity)
+    return tail.finish(*tables(tail, weight))
+
+
+class Plain:
+    """What ResidualTail computes, with torch's own derivatives."""
+
+    def __init__(self, z, x, variance, pool_identity):
+        self.z, self.x = z, x
+        wide = z.to(tail_reference.wide(z.dtype))
+        self.mean = wide.mean((2, 3), keepdim=True)
+        self.variance = wide.var(
+            (2, 3), correction=0, keepdim=True) if variance else None
+        self.identity_mean = x.to(wide.dtype).mean(
+            (2, 3), keepdim=True) if pool_identity else None
+
+    def finish(self, scale, shift):
+        return (self.x + scale * self.z + shift).relu().to(self.z.dtype)
+
+
+def plain(z, x, weight, variance=True, pool_identity=True):
+    tail = Plain(z, x, variance, pool_identity)
+    return tail.finish(*tables(tail, weight))
+
+
+def gradients(function, given, *choice):
+    out = function(*given, *choice)
+    torch.manual_seed(1)
+    return (out, *torch.autograd.grad(
+        out, [t for t in given if t.requires_grad],
+        torch.randn(out.shape).to(out.dtype)))
+
+
+@pytest.mark.parametrize('choice', CHOICES)
+def test_derivatives(choice):
+    assert torch.autograd.gradcheck(
+        lambda *given: fused(*given, *choice), inputs())
+
+
+@pytest.mark.parametrize('choice', CHOICES)
+def test_second_derivatives(choice):
+    assert torch.autograd.gradgradcheck(
+        lambda *given: fused(*given, *choice), inputs(shape=(2, 2, 2, 2)))
+
+
+@pytest.mark.parametrize('choice', CHOICES)
+@pytest.mark.parametrize('dtype, bound', [(torch.float64, 1e-14),
+                                          (torch.float32, 2e-6),
+                                          (torch.bfloat16, 4e-2)])
+def test_as_plain_torch(dtype, bound, choice):
+    """Error relative to the norm: rounding moves the ReLU's edge too."""
+    given = inputs(dtype, (4, 6, 17, 15))
+    for got, want in zip(gradients(fused, given, *choice),
+                         gradients(plain, given, *choice)):
+        assert got.dtype == want.dtype
+        error = (got.double() - want.double()).norm() / want.double().norm()
+        assert error < bound
+
+
+@pytest.mark.parametrize('needed', [(1, 0, 0), (0, 1, 0), (0, 0, 1),
+                                    (1, 1, 0), (0, 1, 1)])
+def test_gradients_of_some_inputs_alone(needed):
+    given = inputs()
+    for tensor, need in zip(given, needed):
+        tensor.requires_grad_(bool(need))
+    for got, want in zip(gradients(fused, given), gradients(plain, given)):
+        torch.testing.assert_close(got, want)
+
+
+def test_a_loss_on_the_tables_alone():
+    results = []
+    for kind in (ResidualTail, Plain):
+        given = inputs()
+        tail = kind(*given[:2], True, True)
+        scale, shift = tables(tail, given[2])
+        results.append(torch.autograd.grad(
+            scale.square().sum() + shift.sum(), given))
+    for got, want in zip(*results):
+        torch.testing.assert_close(got, want)
+
+
+def test_backward_twice():
+    given = inputs()
+    out = fused(*given)
+    first = torch.autograd.grad(out.sum(), given, retain_graph=True)
+    second = torch.autograd.grad(out.sum(), given)
+    assert all(map(torch.equal, first, second))
+
+
+def test_inputs_and_outer_gradients_are_left_alone():
+    given = inputs()
+    copies = [t.detach().clone() for t in given]
+    out = fused(*given)
+    grad = torch.randn_like(out)
+    before = grad.clone()
+    out.backward(grad)
+    assert torch.equal(grad, before)
+    assert all(map(torch.equal, given, copies))
+
+
+def test_no_map_is_kept_but_z_and_y():
+    z, x, weight = inputs(torch.float32, (4, 8, 20, 20))
+    kept = {}
+
+    def pack(t):
+        if t.numel() >= z.numel():
+            kept[t.untyped_storage().data_ptr()] = t
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        y = fused(z, x, weight)
+    assert set(kept) == {z.data_ptr(), y.data_ptr()}
+
+
+def test_without_gradients():
+    given = inputs()
+    with torch.no_grad():
+        torch.testing.assert_close(fused(*given), plain(*given))
+    with torch.inference_mode():
+        torch.testing.assert_close(fused(*given), plain(*given))
+
+
+def test_a_gradient_without_strides():
+    """As a mean over space gives it to the last block."""
+    results = [gradients(lambda *g: f(*g).mean((2, 3)), inputs())
+               for f in (fused, plain)]
+    for got, want in zip(*results):
+        torch.testing.assert_close(got, want)
+
+
+def test_maps_that_do_not_fit():
+    z, x, _ = inputs(torch.float32, (2, 4, 3, 3))
+    z, x = z.detach(), x.detach()
+    last = torch.channels_last
+    assert can_finish(z, x)
+    assert not can_finish(z, x[:, :, :1])
+    assert not can_finish(z, x.double())
+    assert not can_finish(z, x.to(memory_format=last))
+    assert not can_finish(z.to(memory_format=last), x.to(memory_format=last))
+    assert not can_finish(z[:0], x[:0])
+
+
+def test_not_under_torch_func_or_a_trace():
+    seen = []
+
+    def look(z):
+        seen.append(can_finish(z, z))
+        return z * 2
+
+    z = torch.randn(2, 4, 3, 3)
+    torch.func.vmap(look)(z[None])
+    torch.jit.trace(look, z, check_trace=False)
+    assert seen == [False, False]

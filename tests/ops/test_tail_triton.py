@@ -1,0 +1,91 @@
+"""The Triton kernels without a GPU: interpreted, and compiled for two.
+
+Triton decides at import whether to interpret, so that runs in a process of
+its own.
+"""
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from kernels import SHAPES, assert_kernels
+
+pytestmark = [
+    pytest.mark.core,
+    pytest.mark.skipif(
+        importlib.util.find_spec('triton') is None, reason='no Triton')
+]
+
+INTERPRETED = '''
+import torch
+from kernels import SHAPES, assert_kernels
+from stepnet_mm.ops import tail_triton
+
+layouts = torch.contiguous_format, torch.channels_last
+tail_triton.PROGRAMS = {programs}
+for shape in SHAPES:
+    for layout in layouts:
+        assert_kernels(tail_triton, shape, {dtype}, layout)
+print('equal')
+'''
+
+
+@pytest.mark.parametrize('programs', [1, 2048])
+@pytest.mark.parametrize(
+    'dtype', [torch.float32, torch.bfloat16, torch.float16])
+def test_as_the_reference_in_the_interpreter(dtype, programs):
+    here = Path(__file__).resolve().parent
+    done = subprocess.run(
+        [sys.executable, '-c',
+         INTERPRETED.format(dtype=dtype, programs=programs)],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, TRITON_INTERPRET='1', OMP_NUM_THREADS='1',
+                 PYTHONPATH=os.pathsep.join([str(here),
+                                             str(here.parents[1])])))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == 'equal'
+
+
+MAPS = ('z', 'x', 'y', 'grad', 'masked', 'dz')
+SIZES = ('L', 'STRIDE_C', 'STRIDE_L')
+
+
+@pytest.mark.parametrize('capability', [80, 90])
+@pytest.mark.parametrize('dtype', ['bf16', 'fp16', 'fp32'])
+@pytest.mark.parametrize(
+    'name', ['moments', 'finish', 'mask_and_sum', 'spread'])
+def test_compiles_for_a_gpu(name, dtype, capability):
+    triton = pytest.importorskip('triton', '3.3')
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from stepnet_mm.ops import tail_triton
+    kernel = getattr(tail_triton, f'_{name}_kernel')
+    flags = dict(C=256, BLOCK_C=64, BLOCK_L=32, TILES=4, HAS_B=True,
+                 HAS_D=True)
+    constants = {(i, ): flags[arg] for i, arg in enumerate(kernel.arg_names)
+                 if arg in flags}
+    kinds = {
+        arg: 'constexpr' if arg in flags else 'i32' if arg in SIZES else
+        f'*{dtype}' if arg in MAPS else '*fp32' for arg in kernel.arg_names
+    }
+    source = ASTSource(fn=kernel, signature=kinds, constexprs=constants)
+    made = triton.compile(source, target=GPUTarget('cuda', capability, 32))
+    assert f'sm_{capability}' in made.asm['ptx']
+    assert made.asm['cubin']
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
+@pytest.mark.parametrize('shape', SHAPES)
+@pytest.mark.parametrize(
+    'layout', [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    'dtype', [torch.float32, torch.bfloat16, torch.float16])
+def test_as_the_reference_on_a_gpu(dtype, layout, shape):
+    from stepnet_mm.ops import tail_triton
+    with torch.device('cuda'):
+        assert_kernels(tail_triton, shape, dtype, layout)

@@ -1,0 +1,380 @@
+#!/usr/bin/env python
+"""What a step size costs: time and memory of networks side by side.
+
+python tools/benchmarks/step_cost.py                     # 224 px, batch 8
+python tools/benchmarks/step_cost.py --modes eager compiled
+python tools/benchmarks/step_cost.py --device cuda --precision bf16 \
+  --layout channels_last --batch-size 256
+python tools/benchmarks/step_cost.py --detector --edge 512 --batch-size 2
+
+Every round runs all variants in turn, so that a drift of the machine hits all
+alike; the first rounds are not counted. Training is forward and backward, the
+loss a sum (with --detector, the detector's losses); inference runs in eval
+mode. The CSV has one row for each network, mode and phase; its name carries
+device, torch, precision and layout. Saved bytes are the storages that autograd
+keeps for the backward pass, parameters and buffers left out.
+"""
+import argparse
+import csv
+import json
+import platform
+import re
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from statistics import median, quantiles
+
+import matplotlib
+import torch
+from mmengine.registry import MODELS
+
+import stepnet_mm  # noqa: F401  registers modules
+
+matplotlib.use('Agg')
+STEP = 'mmpretrain.StepResNet'
+#: name -> (config of the backbone, or a timm model; what the figure calls it)
+NETWORKS = {
+    'plain': dict(type='mmpretrain.ResNet'),
+    'se_mmpretrain': dict(type='mmpretrain.SEResNet'),
+    'se_timm': 'seresnet',
+    'se': dict(type=STEP, step='SEAttention'),
+    'se_unfused': dict(type=STEP, step='SEAttention', fused=False),
+    'eca': dict(type=STEP, step='ECAAttention'),
+    'cbam': dict(type=STEP, step='CBAMAttention'),
+    'stepnet': dict(type=STEP),
+    'stepnet_unfused': dict(type=STEP, fused=False),
+}
+DTYPES = dict(fp32=None, bf16=torch.bfloat16, fp16=torch.float16)
+FIELDS = ('network', 'mode', 'phase', 'median_s', 'q1_s', 'q3_s',
+          'of_plain_eager', 'of_plain_same_mode', 'saved_mb', 'peak_mb',
+          'rounds', 'depth', 'batch_size', 'edge', 'threads')
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_arguments(parser)
+    parser.add_argument('--networks', nargs='+', default=list(NETWORKS),
+                        choices=list(NETWORKS), metavar='NAME',
+                        help=f'some of {", ".join(NETWORKS)}')
+    parser.add_argument('--modes', nargs='+', default=['eager'],
+                        choices=['eager', 'compiled'])
+    parser.add_argument('--phases', nargs='+', default=['train', 'infer'],
+                        choices=['train', 'infer'])
+    parser.add_argument('--depth', type=int, default=50)
+    parser.add_argument('--batch-size', type=int, default=8)
+    parser.add_argument('--edge', type=int, default=224, help='px')
+    parser.add_argument('--detector', action='store_true',
+                        help='Faster R-CNN around each network (mmdet)')
+    parser.add_argument('--child', help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    check_arguments(parser, args)
+    if 'plain' not in args.networks:
+        parser.error('--networks: expected plain among them, which the '
+                     'others are compared with')
+    if args.detector:
+        args.networks = [n for n in args.networks if n != 'se_timm']
+        args.phases = ['train']
+    return args
+
+
+def add_arguments(parser):
+    """The arguments that both benchmarks of this folder share."""
+    parser.add_argument('--device', default='cpu')
+    parser.add_argument('--precision', default='fp32', choices=list(DTYPES),
+                        help='other than fp32: autocast')
+    parser.add_argument('--layout', default='contiguous',
+                        choices=['contiguous', 'channels_last'])
+    parser.add_argument('--rounds', type=int, default=9)
+    parser.add_argument('--warm-up', type=int, default=2, help='rounds')
+    parser.add_argument('--out', type=Path, default=Path('work_dirs/step_cost'),
+                        help='folder of the CSV and the figure')
+
+
+def check_arguments(parser, args):
+    if args.rounds < 2:
+        parser.error(f'--rounds: expected at least 2, got {args.rounds}')
+    try:
+        torch.zeros(1, device=args.device)
+    except (RuntimeError, AssertionError) as error:
+        parser.error(f'--device {args.device}: {str(error).splitlines()[0]}')
+
+
+class Variant:
+    """A network in one mode, with the input that it is run on."""
+
+    def __init__(self, name, mode, args):
+        self.name, self.mode, self.args = name, mode, args
+        self.model = build(name, args).to(args.device)
+        layout = getattr(torch, 'contiguous_format' if args.layout ==
+                         'contiguous' else 'channels_last')
+        self.model = self.model.to(memory_format=layout)
+        self.call = self.model
+        if mode == 'compiled':
+            self.call = torch.compile(self.model)
+        torch.manual_seed(0)
+        self.images = torch.randn(
+            args.batch_size, 3, args.edge, args.edge, device=args.device)
+        self.images = self.images.to(memory_format=layout)
+
+    def forward(self):
+        dtype = DTYPES[self.args.precision]
+        kind = torch.device(self.args.device).type
+        with torch.autocast(kind, dtype) if dtype else nullcontext():
+            if self.args.detector:
+                return detector_loss(self.model, self.images)
+            out = self.call(self.images)
+            return (out[-1] if isinstance(out, tuple) else out).sum()
+
+    def train(self):
+        self.model.train()
+        self.model.zero_grad(set_to_none=True)
+        self.forward().backward()
+
+    @torch.no_grad()
+    def infer(self):
+        self.model.eval()
+        self.forward()
+
+    def seconds(self, phase) -> float:
+        run = getattr(self, phase)
+        synchronize(self.args.device)
+        start = time.perf_counter()
+        run()
+        synchronize(self.args.device)
+        return time.perf_counter() - start
+
+
+def build(name, args):
+    torch.manual_seed(0)
+    cfg = NETWORKS[name]
+    if isinstance(cfg, str):
+        import timm
+        return timm.create_model(
+            f'{cfg}{args.depth}', num_classes=0, global_pool='')
+    cfg = dict(cfg, depth=args.depth)
+    if args.detector:
+        return build_detector(cfg)
+    return MODELS.build(cfg)
+
+
+def build_detector(backbone):
+    """Faster R-CNN with FPN; nothing frozen, BatchNorm in training mode."""
+    from mmengine.config import Config
+    root = Path(__file__).resolve().parents[2]
+    cfg = Config.fromfile(root / 'configs/faster_rcnn_r50_stepnet.py')
+    kind = backbone.pop('type').replace('mmpretrain', 'mmdet')
+    if kind == 'mmdet.SEResNet':
+        raise SystemExit('step_cost: mmdet has no SEResNet; leave '
+                         'se_mmpretrain out of --networks')
+    model = cfg.model
+    model.backbone = dict(
+        type=kind, norm_eval=False, out_indices=(0, 1, 2, 3), **backbone)
+    return MODELS.build(dict(model, type=f'mmdet.{model.type}'))
+
+
+def detector_loss(model, images):
+    """The sum of a detector's losses, with eight boxes in each image."""
+    from mmdet.structures import DetDataSample
+    from mmengine.structures import InstanceData
+    edge, samples = images.shape[-1], []
+    torch.manual_seed(0)
+    for _ in images:
+        corner = torch.rand(8, 2) * edge * .6
+        boxes = torch.cat([corner, corner + edge * .3], 1)
+        sample = DetDataSample(metainfo=dict(
+            img_shape=(edge, edge), pad_shape=(edge, edge),
+            batch_input_shape=(edge, edge), scale_factor=(1., 1.)))
+        sample.gt_instances = InstanceData(
+            bboxes=boxes.to(images.device),
+            labels=torch.randint(80, (8, ), device=images.device))
+        samples.append(sample)
+    losses, _ = model.parse_losses(model.loss(images, samples))
+    return losses
+
+
+def synchronize(device):
+    if torch.device(device).type == 'cuda':
+        torch.cuda.synchronize(device)
+
+
+def measure(variants, phase, args) -> dict:
+    """Seconds of every counted round, by variant."""
+    times = {variant: [] for variant in variants}
+    for i in range(args.warm_up + args.rounds):
+        for variant, taken in times.items():
+            seconds = variant.seconds(phase)
+            if i >= args.warm_up:
+                taken.append(seconds)
+    return times
+
+
+@contextmanager
+def count_saved(model):
+    """Bytes that autograd saves inside, each storage once."""
+    own = {t.untyped_storage().data_ptr()
+           for t in (*model.parameters(), *model.buffers())}
+    saved = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    found = {}
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        yield found
+    found['bytes'] = sum(saved.values())
+
+
+def saved_megabytes(variant) -> float:
+    variant.model.train()
+    with count_saved(variant.model) as found:
+        loss = variant.forward()
+    loss.backward()
+    return found['bytes'] / 1e6
+
+
+def peak_megabytes(variant) -> float:
+    """Peak of the device's allocator, or of a fresh process's resident set.
+
+    Eager training, twice; a compiler's own memory would hide the network's.
+    """
+    if torch.device(variant.args.device).type == 'cuda':
+        torch.cuda.reset_peak_memory_stats(variant.args.device)
+        variant.train()
+        return torch.cuda.max_memory_allocated(variant.args.device) / 1e6
+    command = [sys.executable, *sys.argv, '--child', variant.name]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise SystemExit(result.stderr)
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def run_child(args):
+    variant = Variant(args.child, 'eager', args)
+    for _ in range(2):
+        variant.train()
+    print(json.dumps(peak_resident()))
+
+
+def peak_resident() -> float:
+    """Peak resident set of this process in MB.
+
+    Not getrusage's, which a process takes over from the one that started it.
+    """
+    status = Path('/proc/self/status').read_text()
+    return int(re.search(r'VmHWM:\s*(\d+) kB', status).group(1)) * 1024 / 1e6
+
+
+def rows_of(phase, times, args) -> list:
+    """A row for each variant, ratios by round and then their median."""
+    reference = {v.mode: taken for v, taken in times.items()
+                 if v.name == 'plain'}
+    rows = []
+    for variant, taken in times.items():
+        q1, _, q3 = quantiles(taken, n=4)
+        ratio, same = [
+            median(a / b for a, b in zip(taken, reference[mode]))
+            if mode in reference else float('nan')
+            for mode in ('eager', variant.mode)]
+        rows.append(dict(
+            network=variant.name, mode=variant.mode, phase=phase,
+            median_s=f'{median(taken):.5f}', q1_s=f'{q1:.5f}',
+            q3_s=f'{q3:.5f}', of_plain_eager=f'{ratio:.4f}',
+            of_plain_same_mode=f'{same:.4f}', rounds=args.rounds,
+            depth=args.depth, batch_size=args.batch_size, edge=args.edge,
+            threads=torch.get_num_threads()))
+    return rows
+
+
+def add_memory(rows, variants):
+    for row in rows:
+        variant, = [v for v in variants if (v.name, v.mode) == (
+            row['network'], row['mode'])]
+        if row['phase'] == 'train' and row['mode'] == 'eager':
+            row['saved_mb'] = f'{saved_megabytes(variant):.1f}'
+            row['peak_mb'] = f'{peak_megabytes(variant):.0f}'
+
+
+def stem_of(benchmark, args) -> str:
+    """Benchmark, device, torch, precision and layout, for file names."""
+    if torch.device(args.device).type == 'cuda':
+        device = torch.cuda.get_device_name(args.device)
+    else:
+        device = f'{platform.machine()}-{torch.get_num_threads()}threads'
+    version = torch.__version__.partition('+')[0]
+    return '-'.join([benchmark, device.replace(' ', '_'), f'torch{version}',
+                     args.precision, args.layout])
+
+
+def write_csv(path, fields, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open('w', newline='') as file:
+        writer = csv.DictWriter(file, fields, restval='')
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def print_rows(fields, rows):
+    table = [fields, *([str(row.get(f, '')) for f in fields] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for line in table:
+        print('  '.join(map(str.ljust, line, widths)).rstrip())
+
+
+def plot(rows, path):
+    """Bars of time over eager plain, with the quartiles."""
+    from matplotlib import pyplot
+    groups = list(dict.fromkeys((r['phase'], r['mode']) for r in rows))
+    names = list(dict.fromkeys(r['network'] for r in rows))
+    figure, axes = pyplot.subplots(
+        1, len(groups), figsize=(1.2 + 3.4 * len(groups), .9 + .4 * len(names)),
+        sharey=True, squeeze=False, layout='constrained')
+    for axis, group in zip(axes[0], groups):
+        own = {r['network']: r for r in rows
+               if (r['phase'], r['mode']) == group}
+        ratios = [float(own[n]['of_plain_eager']) for n in names]
+        seconds = [[float(own[n][k]) for n in names]
+                   for k in ('median_s', 'q1_s', 'q3_s')]
+        errors = [[abs(q - m) / m * r for m, q, r in zip(
+            seconds[0], quartile, ratios)] for quartile in seconds[1:]]
+        colors = ['#b0b0b0' if n == 'plain' else '#d1495b'
+                  if n == 'stepnet' else '#3d7ea6' for n in names]
+        bars = axis.barh(names, ratios, xerr=errors, color=colors,
+                         ecolor='#303030', capsize=2)
+        axis.bar_label(bars, [f'{r:.3f}' for r in ratios], padding=4)
+        axis.axvline(1, color='#303030', linewidth=.8, linestyle=':')
+        axis.set_xlim(0, max(ratios) * 1.25)
+        axis.set_title({'train': 'training', 'infer': 'inference'}[group[0]]
+                       + f', {group[1]}')
+        axis.set_xlabel('time / plain, eager')
+        axis.spines[['top', 'right']].set_visible(False)
+    axes[0][0].invert_yaxis()
+    figure.savefig(path, dpi=130)
+
+
+def main():
+    args = parse_args()
+    if args.child:
+        return run_child(args)
+    variants = [Variant(name, mode, args) for mode in args.modes
+                for name in args.networks]
+    rows = []
+    for phase in args.phases:
+        rows += rows_of(phase, measure(variants, phase, args), args)
+    add_memory(rows, variants)
+    name = 'step_cost_detector' if args.detector else 'step_cost'
+    path = args.out / f'{stem_of(name, args)}.csv'
+    write_csv(path, FIELDS, rows)
+    plot(rows, path.with_suffix('.png'))
+    print_rows(FIELDS[:10], rows)
+    print(path)
+
+
+if __name__ == '__main__':
+    main()
