@@ -5,7 +5,7 @@ results are the same up to rounding.
 """
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import _has_any_global_hook
+from torch.nn.modules import module as torch_module
 
 from ..ops import ResidualTail, can_finish
 from ..steps.pooled import AffineMap, PooledMap
@@ -23,11 +23,12 @@ def can_fuse(block) -> bool:
         return False
     norm, step = block.last_norm, block.step
     drop_path = getattr(block, 'drop_path', None)
-    replaced = [norm, step, block.relu, *filter(None, [drop_path])]
+    replaced = [module for module in (norm, step, block.relu, drop_path)
+                if module is not None]
     return (getattr(step, 'pools_only', False) and type(norm) is nn.BatchNorm2d
             and type(block.relu) is nn.ReLU
             and isinstance(drop_path, (nn.Identity, type(None)))
-            and not block.plugins_at_end and not _has_any_global_hook()
+            and not block.plugins_at_end and not _has_global_hooks()
             and not any(map(_is_hooked, replaced)))
 
 
@@ -57,11 +58,18 @@ def _is_exporting() -> bool:
         not torch.compiler.is_dynamo_compiling())
 
 
+def _has_global_hooks() -> bool:
+    return bool(torch_module._global_forward_hooks
+                or torch_module._global_forward_pre_hooks
+                or torch_module._global_backward_hooks
+                or torch_module._global_backward_pre_hooks)
+
+
 def _is_hooked(module: nn.Module) -> bool:
     hooks = [*module._forward_pre_hooks.values(),
              *module._forward_hooks.values()]
     return bool(module._backward_hooks or module._backward_pre_hooks
-                or 'forward' in vars(module)) or any(
+                or 'forward' in module.__dict__) or any(
         not getattr(hook, 'reads_pooled', False) for hook in hooks)
 
 

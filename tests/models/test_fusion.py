@@ -251,6 +251,17 @@ def test_what_does_not_fit_runs_the_modules(make, calls):
     assert not calls
 
 
+def test_global_hooks_see_every_module(calls):
+    made, seen = block(), []
+    handle = nn.modules.module.register_module_forward_hook(
+        lambda module, *args: seen.append(module))
+    try:
+        made(image())
+    finally:
+        handle.remove()
+    assert not calls and made.bn3 in seen and made.step in seen
+
+
 def test_a_plugin_further_in_does_not_matter(calls):
     made = block(plugins=[dict(cfg=dict(type='ECAAttention'),
                                position='after_conv2')])
@@ -332,14 +343,12 @@ def test_statistics_that_were_switched_off_stay():
 
 def test_a_variance_too_large_for_a_half():
     made = block(dtype=torch.float16)
-    made.conv3.weight.data.mul_(3e3)
-    made.fused = False
-    plain = copy.deepcopy(made)
-    made.fused = True
-    for one in (made, plain):
-        one(image(dtype=torch.float16))
-    torch.testing.assert_close(made.bn3.running_var, plain.bn3.running_var,
-                               rtol=1e-2, atol=0)
+    made.conv3.weight.data.mul_(5e2)
+    exact = copy.deepcopy(made).double()
+    made(image(dtype=torch.float16))
+    exact(image(dtype=torch.float16).double())
+    torch.testing.assert_close(made.bn3.running_var.double(),
+                               exact.bn3.running_var, rtol=2e-2, atol=0)
 
 
 def test_one_step_for_all_samples(calls):
@@ -461,7 +470,7 @@ def test_one_graph_for_the_whole_backbone(models):
 
 
 def exported(net, x):
-    return torch.export.export(net, (x, )).module()
+    return torch.export.export(net, (x, ), strict=False).module()
 
 
 def traced(net, x):
