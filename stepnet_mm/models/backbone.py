@@ -61,8 +61,9 @@ class StepBackbone(StepOwner):
             step module names, ``'identity'`` for StepAdaptor, ``'all'`` for
             those that see f alone.
         fused (bool): whether the end of a block with a step runs in one
-            piece where that computes the same (:mod:`.fusion`): faster, equal
-            up to rounding. Defaults to True.
+            piece where that computes the same (:mod:`.fusion`): faster, less
+            memory, equal up to rounding (docs/performance.md says where).
+            Defaults to True.
 
     Raises:
         TypeError: if the backbone's blocks are not plain.

@@ -46,11 +46,13 @@ class StepBlock:
         if fused and fits(self, z, x):
             return finish(self, z, x)
         residual = self._complete(z)
-        if self.step is not None:
+        stepped = self.step is not None
+        if stepped:
             residual = self.step(x, residual)
         if hasattr(self, 'drop_path'):
             residual = self.drop_path(residual)
-        return self.relu(x + residual)
+        # In place, as the libraries have it, where no step can have kept it.
+        return self.relu(residual + x if stepped else residual.add_(x))
 
     def residual(self, x: Tensor) -> Tensor:
         """f(x_t), before any step size: (N, C, H, W) -> (N, C', H', W')."""
@@ -61,7 +63,7 @@ class StepBlock:
         for i in range(1, self.num_convs):
             x = getattr(self, f'norm{i}')(getattr(self, f'conv{i}')(x))
             x = self._plug_in(i, self.relu(x))
-        return getattr(self, f'conv{self.num_convs}')(x)
+        return self.last_conv(x)
 
     def _complete(self, z: Tensor) -> Tensor:
         """From the last convolution's output to f."""
@@ -82,6 +84,11 @@ class StepBlock:
         return self._plugins(self.num_convs)
 
     @property
+    def last_conv(self) -> nn.Module:
+        """The last convolution, whose output is z."""
+        return getattr(self, f'conv{self.num_convs}')
+
+    @property
     def last_norm(self) -> nn.Module:
         """The norm layer behind the last convolution."""
         return getattr(self, f'norm{self.num_convs}')
@@ -94,7 +101,7 @@ class StepBlock:
     @property
     def step_channels(self) -> int:
         """Channels of f."""
-        return self._modules[f'conv{self.num_convs}'].out_channels
+        return self.last_conv.out_channels
 
 
 @functools.lru_cache(None)

@@ -46,7 +46,8 @@ def finish(block, z: Tensor, identity: Tensor) -> Tensor:
         z,
         identity,
         variance=_uses_batch(norm),
-        pool_identity=step.needs_identity)
+        pool_identity=step.needs_identity,
+        owned=not _is_hooked(block.last_conv))
     residual = step(
         PooledMap(identity, tail.identity_mean), _normalize(norm, tail))
     return tail.finish(residual.scale, residual.shift)

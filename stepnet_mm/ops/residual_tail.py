@@ -36,6 +36,8 @@ class ResidualTail:
         x (Tensor): the identity, the same shape, dtype and layout.
         variance (bool): whether the variance of z is needed.
         pool_identity (bool): whether the mean of x is needed.
+        owned (bool): whether nobody else has z, so that y may be written
+            over it where no derivative is wanted. Defaults to False.
 
     Attributes:
         map (Tensor): z.
@@ -45,10 +47,16 @@ class ResidualTail:
     """
 
     def __init__(self, z: Tensor, x: Tensor, variance: bool,
-                 pool_identity: bool):
+                 pool_identity: bool, owned: bool = False):
+        self.owned = owned
         # In the graph self.map is z itself; the gradient of self._z is g.
         self.map = z
-        pool = _pool if torch.compiler.is_compiling() else _Pool.apply
+        if torch.compiler.is_compiling():
+            pool = _pool
+        elif torch.is_grad_enabled():
+            pool = _Pool.apply
+        else:
+            pool = _measure
         (self._z, self._x, self._scale, self.mean, self.variance,
          self.identity_mean) = pool(z, x, variance, pool_identity)
 
@@ -62,6 +70,10 @@ class ResidualTail:
         scale, shift = scale.expand_as(self.mean), shift.expand_as(self.mean)
         if torch.compiler.is_compiling():
             return tail_reference.finish(self._z, self._x, scale, shift)
+        if not torch.is_grad_enabled():
+            return kernels_for(self._z).finish(
+                self._z, self._x, scale, shift,
+                self._z if self.owned else None)
         return _Finish.apply(self._z, self._x, self._scale, scale, shift,
                              self.map, self.mean)
 
@@ -131,6 +143,13 @@ def _pool(z, x, variance, pool_identity):
     return z, x, None, mean, var, identity
 
 
+def _measure(z, x, variance, pool_identity):
+    """As `_Pool`, where no derivative is wanted."""
+    kernels = kernels_for(z)
+    identity = kernels.moments(x, False)[0] if pool_identity else None
+    return (z, x, None, *kernels.moments(z, variance), identity)
+
+
 class _Pool(Function):
     """z, x -> the same, and their moments.
 
@@ -141,13 +160,11 @@ class _Pool(Function):
 
     @staticmethod
     def forward(ctx, z, x, variance, pool_identity):
-        kernels = kernels_for(z)
-        mean, var = kernels.moments(z, variance)
-        identity_mean = kernels.moments(x, False)[0] if pool_identity else None
+        *_, mean, var, identity = _measure(z, x, variance, pool_identity)
         ctx.save_for_backward(z, mean)
         ctx.set_materialize_grads(False)
         scale = torch.empty_like(mean)
-        return z.view_as(z), x.view_as(x), scale, mean, var, identity_mean
+        return z.view_as(z), x.view_as(x), scale, mean, var, identity
 
     @staticmethod
     def backward(ctx, masked, _, scale, d_mean, d_var, d_identity):

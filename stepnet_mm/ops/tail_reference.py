@@ -18,12 +18,18 @@ def moments(z: Tensor, variance: bool) -> tuple:
     values = z.to(wide(z.dtype))
     if not variance:
         return values.mean((2, 3), keepdim=True), None
-    var, mean = torch.var_mean(values, (2, 3), correction=0, keepdim=True)
-    return mean, var
+    # About a value from the middle, which keeps Σz² from cancelling.
+    h, w = z.shape[2] // 2, z.shape[3] // 2
+    about = values[:, :, h:h + 1, w:w + 1].detach()
+    values = values - about
+    mean = values.mean((2, 3), keepdim=True)
+    var = values.square().mean((2, 3), keepdim=True) - mean.square()
+    return about + mean, var.clamp_min(0)
 
 
-def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """The map relu(x + scale · z + shift)."""
+def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor,
+           out: Tensor = None) -> Tensor:
+    """The map relu(x + scale · z + shift); kernels write it to ``out``."""
     return (z * scale + shift + x).relu().to(z.dtype)
 
 

@@ -26,10 +26,12 @@ class StepSize(nn.Module):
             its config names none, ``'identity'`` or ``'all'``.
         init_step (float | None): the step size at the start, where it is the
             same for every input.
-        pools_only (bool): whether Δt is (N, C, 1, 1) and reads x_t and f by
-            ``global_mean`` and ``global_std`` alone. Such a module may be
-            given a f that is never built (:class:`~.pooled.AffineMap`).
-            A subclass does not inherit it, for it may read more.
+        pools_only (bool): whether Δt is (N, C, 1, 1) or (1, C, 1, 1) and
+            reads x_t and f by ``global_mean`` and ``global_std`` alone, not
+            even their shapes, in :meth:`step_size`; :meth:`forward` is this
+            class's. Such a module may be given a f that is never built
+            (:class:`~.pooled.AffineMap`). A subclass does not inherit it,
+            for it may read more.
         loaded (bool): whether a checkpoint has set all parameters.
     """
     needs_identity = False

@@ -425,6 +425,15 @@ def test_the_same_stiffness(models, step, training, calls):
     torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
 
 
+def test_a_hook_on_the_last_convolution_keeps_what_it_saw(calls):
+    made, seen = block().eval(), []
+    made.conv3.register_forward_hook(
+        lambda module, args, out: seen.extend([out, out.clone()]))
+    with torch.no_grad():
+        made(image())
+    assert calls and torch.equal(*seen)
+
+
 def test_the_key_switches_it_off(models, calls):
     cfg = dict(type='StepResNet', depth=18)
     x = torch.randn(2, 3, 32, 32)
@@ -487,6 +496,25 @@ def test_exports(models, make, calls):
     with torch.no_grad():
         for got, want in zip(made(x), net(x)):
             torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
+
+
+def test_the_onnx_exporter_of_torch_2_9(models, tmp_path):
+    """tools/export_onnx.py takes the older one, which needs less."""
+    onnxruntime = pytest.importorskip('onnxruntime')
+    pytest.importorskip('onnxscript')
+    if not hasattr(torch.onnx, 'ONNXProgram') or torch.__version__ < '2.9':
+        pytest.skip('torch below 2.9')
+    net = models.build(dict(type='StepResNet', depth=50))
+    net.eval()
+    x, path = torch.randn(2, 3, 64, 64), str(tmp_path / 'net.onnx')
+    torch.onnx.export(net, (x, ), path, dynamo=True)
+    session = onnxruntime.InferenceSession(
+        path, providers=['CPUExecutionProvider'])
+    got = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+    with torch.no_grad():
+        for a, b in zip(got, net(x)):
+            torch.testing.assert_close(
+                torch.from_numpy(a), b, atol=1e-4, rtol=1e-4)
 
 
 def test_copies_and_pickles_keep_the_choice():

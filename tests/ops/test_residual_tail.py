@@ -149,6 +149,17 @@ def test_without_gradients():
         torch.testing.assert_close(fused(*given), plain(*given))
 
 
+def test_y_over_z_where_nobody_else_has_it():
+    z, x, weight = inputs()
+    before = z.detach().clone()
+    with torch.no_grad():
+        want = fused(z, x, weight)
+        assert torch.equal(z, before)
+        tail = ResidualTail(z, x, True, True, owned=True)
+        y = tail.finish(*tables(tail, weight))
+    assert torch.equal(y, want) and y.data_ptr() == z.data_ptr()
+
+
 def test_a_gradient_without_strides():
     """As a mean over space gives it to the last block."""
     results = [gradients(lambda *g: f(*g).mean((2, 3)), inputs())

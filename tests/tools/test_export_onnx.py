@@ -1,0 +1,64 @@
+import pytest
+import torch
+
+pytestmark = pytest.mark.core
+pytest.importorskip('onnxruntime')
+
+CLASSIFIER = '''
+_base_ = 'mmpretrain::resnet/resnet50_8xb32_in1k.py'
+custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
+model = dict(
+    backbone=dict(type='StepResNet', base_channels=16, step='{step}'),
+    head=dict(in_channels=512, topk=(1, )))
+'''
+DETECTOR = '''
+_base_ = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'
+custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
+model = dict(
+    backbone=dict(type='StepResNet', step=dict(type='StepAdaptor',
+                                               init_step=1), init_cfg=None))
+'''
+
+
+@pytest.fixture
+def export(tool, tmp_path, capsys):
+
+    def run(config, *arguments):
+        path = tmp_path / 'config.py'
+        path.write_text(config)
+        with pytest.raises(SystemExit) as ended:
+            tool('export_onnx', path, '--out', tmp_path / 'model.onnx',
+                 *arguments)
+        return ended.value.code, capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    'step', ['StepAdaptor', 'SEAttention', 'ECAAttention', 'CBAMAttention'])
+def test_a_whole_classifier(export, step):
+    pytest.importorskip('mmpretrain')
+    code, printed = export(
+        CLASSIFIER.format(step=step), '--size', 64, 96, '--dynamic')
+    assert code == 0
+    assert 'of the largest value in onnxruntime' in printed.out
+
+
+def test_a_detectors_backbone(export):
+    pytest.importorskip('mmdet')
+    code, _ = export(DETECTOR, '--part', 'backbone', '--size', 64, 96)
+    assert code == 0
+
+
+def test_a_whole_detector_is_refused(export):
+    pytest.importorskip('mmdet')
+    code, _ = export(DETECTOR)
+    assert 'take --part backbone' in code
+
+
+def test_a_difference_is_an_error(export, monkeypatch):
+    pytest.importorskip('mmpretrain')
+    real = torch.from_numpy
+    monkeypatch.setattr(torch, 'from_numpy', lambda a: real(a) + 1)
+    code, _ = export(CLASSIFIER.format(step='StepAdaptor'), '--size', 32, 32)
+    assert code == 1

@@ -1,0 +1,77 @@
+import csv
+import math
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.core
+SMALL = ('--edge', 32, '--batch-size', 2, '--rounds', 2, '--warm-up', 1)
+
+
+@pytest.fixture
+def benchmark(tool, monkeypatch, request, tmp_path):
+    monkeypatch.syspath_prepend(
+        str(request.config.rootpath / 'tools/benchmarks'))
+
+    def run(name, *arguments):
+        tool(f'benchmarks/{name}', *arguments, '--out', tmp_path)
+        path, = tmp_path.glob('*.csv')
+        assert path.with_suffix('.png').stat().st_size > 5000
+        with path.open() as file:
+            return path.stem, list(csv.DictReader(file))
+
+    return run
+
+
+@pytest.mark.slow
+def test_rows_of_every_network(benchmark):
+    name, rows = benchmark('step_cost', '--networks', 'plain', 'se_timm',
+                           'stepnet', *SMALL)
+    version = torch.__version__.partition('+')[0]
+    assert name.startswith('step_cost-') and name.endswith(
+        f'-torch{version}-fp32-contiguous')
+    assert [(r['network'], r['phase']) for r in rows] == [
+        (n, p) for p in ('train', 'infer')
+        for n in ('plain', 'se_timm', 'stepnet')]
+    for row in rows:
+        assert float(row['q1_s']) <= float(row['median_s']) <= float(
+            row['q3_s'])
+    assert float(rows[0]['of_plain_eager']) == 1
+    assert all(float(r['saved_mb']) > 1 for r in rows[:3])
+    assert all(float(r['peak_mb']) > 100 for r in rows[:3])
+
+
+@pytest.mark.parametrize('wrong, message', [
+    (('--networks', 'stepnet'), 'expected plain'),
+    (('--detector', '--networks', 'plain', 'se_timm'), 'mmdet has no se_timm'),
+    (('--detector', '--networks', 'plain', '--compiled', 'plain'),
+     'leave --compiled out'),
+    (('--device', 'nowhere'), '--device nowhere'),
+    (('--rounds', 1), 'at least 2'),
+])
+def test_bad_arguments(benchmark, capsys, wrong, message):
+    with pytest.raises(SystemExit):
+        benchmark('step_cost', *wrong)
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_growth(benchmark):
+    name, rows = benchmark('step_growth', '--depths', '--edges', 32, 64,
+                           '--batches', 2, '--at', 50, 2, 32, '--rounds', 2,
+                           '--warm-up', 1)
+    assert name.startswith('step_growth-')
+    assert [(r['changes'], r['batch_size'], r['edge']) for r in rows] == [
+        ('batch_size', '2', '32'), ('edge', '2', '32'), ('edge', '2', '64')]
+    assert all(float(r[k]) > 0 and math.isfinite(float(r[k])) for r in rows
+               for k in ('plain_s', 'stepnet', 'stepnet_recorded'))
+
+
+def test_saved_bytes_by_hand(load_tool):
+    count_saved = load_tool('benchmarks/step_cost').count_saved
+    layer = torch.nn.Linear(8, 4)
+    x = torch.randn(16, 8)
+    with count_saved(layer) as found:
+        layer(x).exp()
+    # The input, and the exponential's result; the weight is a parameter.
+    assert found['bytes'] == 4 * (16 * 8 + 16 * 4)

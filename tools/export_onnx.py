@@ -1,0 +1,107 @@
+#!/usr/bin/env python
+"""Export a classifier, or any model's backbone, to ONNX and compare.
+
+python tools/export_onnx.py CONFIG CHECKPOINT --out model.onnx
+python tools/export_onnx.py configs/faster_rcnn_r50_stepnet.py CHECKPOINT \
+  --part backbone --size 800 1344
+
+Input of the exported network: images as the model's data preprocessor leaves
+them (normalised, (N, 3, H, W)); --dynamic leaves N, H and W open. Output of a
+classifier: its scores before the softmax; of a backbone: one map a level. The
+file is run by onnxruntime on random images and compared; the exit code is 1
+where a value differs by more than --tolerance times the largest one. For
+whole detectors, with their post-processing, see MMDeploy.
+"""
+import inspect
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import stepnet_mm  # noqa: F401  registers modules and the safe loader
+from stepnet_mm.engine.entry import (build_model, config_from,
+                                     make_config_parser)
+
+
+def parse_args():
+    parser = make_config_parser(__doc__)
+    parser.add_argument('checkpoint', nargs='?', help='weights')
+    parser.add_argument('--out', type=Path, default=Path('model.onnx'))
+    parser.add_argument('--part', choices=['model', 'backbone'],
+                        default='model')
+    parser.add_argument('--size', type=int, nargs=2, default=[224, 224],
+                        metavar=('HEIGHT', 'WIDTH'), help='px')
+    parser.add_argument('--batch-size', type=int, default=1)
+    parser.add_argument('--dynamic', action='store_true')
+    parser.add_argument('--opset', type=int, default=17)
+    parser.add_argument('--tolerance', type=float, default=1e-4)
+    args = parser.parse_args()
+    if importable('onnx', 'onnxruntime'):
+        return args
+    parser.error('expected onnx and onnxruntime: pip install onnx onnxruntime')
+
+
+def importable(*names) -> bool:
+    try:
+        return all(__import__(name) for name in names)
+    except ImportError:
+        return False
+
+
+def part_of(model, part) -> nn.Module:
+    """What is exported: (N, 3, H, W) -> scores, or one map a level."""
+    if part == 'backbone':
+        return model.backbone
+    if hasattr(model, 'bbox_head') or hasattr(model, 'rpn_head'):
+        raise SystemExit(
+            f'export_onnx: {type(model).__name__} is a detector: its results '
+            'are no tensors; take --part backbone here, or MMDeploy')
+    return model
+
+
+def export(net, images, args):
+    """Write ``args.out``, by the exporter that needs no onnxscript."""
+    axes = {0: 'n', 2: 'height', 3: 'width'} if args.dynamic else {}
+    known = inspect.signature(torch.onnx.export).parameters
+    kwargs = dict(dynamo=False) if 'dynamo' in known else {}
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    torch.onnx.export(
+        net, (images, ), str(args.out), input_names=['images'],
+        dynamic_axes={'images': axes}, opset_version=args.opset, **kwargs)
+
+
+@torch.no_grad()
+def largest_difference(net, path, images) -> float:
+    """Over all outputs, relative to each one's largest value."""
+    import onnxruntime
+    session = onnxruntime.InferenceSession(
+        str(path), providers=['CPUExecutionProvider'])
+    got = session.run(None, {'images': images.numpy()})
+    want = net(images)
+    want = want if isinstance(want, (tuple, list)) else [want]
+    return max(((torch.from_numpy(a) - b).abs().max() / b.abs().max()).item()
+               for a, b in zip(got, want))
+
+
+def main():
+    args = parse_args()
+    cfg = config_from(args)
+    model = build_model(cfg, args.checkpoint, 'cpu')
+    net = part_of(model, args.part).eval()
+    torch.manual_seed(0)
+    images = torch.randn(args.batch_size, 3, *args.size)
+    with torch.no_grad():
+        export(net, images, args)
+    shapes = [images]
+    if args.dynamic:
+        height, width = [edge + 32 for edge in args.size]
+        shapes.append(torch.randn(args.batch_size + 1, 3, height, width))
+    worst = max(largest_difference(net, args.out, x) for x in shapes)
+    print(f'{args.out}: differs from torch by {worst:.2e} of the largest '
+          f'value in onnxruntime')
+    sys.exit(worst > args.tolerance)
+
+
+if __name__ == '__main__':
+    main()
