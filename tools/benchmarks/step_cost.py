@@ -174,17 +174,28 @@ def build(name, args):
 
 
 def build_detector(backbone):
-    """Faster R-CNN with FPN; nothing frozen, BatchNorm in training mode."""
+    """Faster R-CNN with FPN as in its config, nothing frozen.
+
+    All start with the plain detector's weights, and StepAdaptor at 1, so that
+    they have the same proposals: their number is a good part of the time.
+    """
+    if backbone['type'] == STEP:
+        backbone.setdefault('step', dict(type='StepAdaptor', init_step=1))
+    model = detector_of(backbone)
+    torch.manual_seed(0)
+    plain = detector_of(dict(NETWORKS['plain'], depth=backbone['depth']))
+    model.load_state_dict(plain.state_dict(), strict=False)
+    return model
+
+
+def detector_of(backbone):
     from mmengine.config import Config
     root = Path(__file__).resolve().parents[2]
-    cfg = Config.fromfile(root / 'configs/faster_rcnn_r50_stepnet.py')
-    kind = backbone.pop('type').replace('mmpretrain', 'mmdet')
-    if kind == 'mmdet.SEResNet':
-        raise SystemExit('step_cost: mmdet has no SEResNet; leave '
-                         'se_mmpretrain out of --networks')
-    model = cfg.model
-    model.backbone = dict(
-        type=kind, norm_eval=False, out_indices=(0, 1, 2, 3), **backbone)
+    model = Config.fromfile(root / 'configs/faster_rcnn_r50_stepnet.py').model
+    own = {key: model.backbone[key] for key in (
+        'num_stages', 'out_indices', 'norm_cfg', 'norm_eval', 'style')}
+    model.backbone = dict(own, **{
+        **backbone, 'type': backbone['type'].replace('mmpretrain', 'mmdet')})
     return MODELS.build(dict(model, type=f'mmdet.{model.type}'))
 
 
@@ -345,9 +356,9 @@ def plot(rows, path):
     """Bars of time over eager plain, with the quartiles."""
     from matplotlib import pyplot
     groups = list(dict.fromkeys((r['phase'], r['mode']) for r in rows))
+    most = max(sum((r['phase'], r['mode']) == g for r in rows) for g in groups)
     figure, axes = pyplot.subplots(
-        1, len(groups), figsize=(4 * len(groups), .9 + .4 * max(
-            sum((r['phase'], r['mode']) == g for r in rows) for g in groups)),
+        1, len(groups), figsize=(4 * len(groups), .9 + .4 * most),
         squeeze=False, layout='constrained')
     for axis, group in zip(axes[0], groups):
         own = {r['network']: r for r in rows
@@ -369,7 +380,7 @@ def plot(rows, path):
                        + f', {group[1]}')
         axis.set_xlabel('time / plain, eager')
         axis.spines[['top', 'right']].set_visible(False)
-        axis.invert_yaxis()
+        axis.set_ylim(most - .4, -.6)  # bars of one width in all panels
     figure.savefig(path, dpi=130)
 
 
