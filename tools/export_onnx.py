@@ -88,7 +88,7 @@ def main():
     args = parse_args()
     cfg = config_from(args)
     model = build_model(cfg, args.checkpoint, 'cpu')
-    net = part_of(model, args.part).eval()
+    net = part_of(model, args.part)
     torch.manual_seed(0)
     images = torch.randn(args.batch_size, 3, *args.size)
     with torch.no_grad():
