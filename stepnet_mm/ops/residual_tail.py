@@ -50,15 +50,15 @@ class ResidualTail:
                  pool_identity: bool, owned: bool = False):
         self.owned = owned
         # In the graph self.map is z itself; the gradient of self._z is g.
-        self.map = z
-        if torch.compiler.is_compiling():
-            pool = _pool
-        elif torch.is_grad_enabled():
-            pool = _Pool.apply
+        self.map = self._z = z
+        self._x = x
+        self._kernels = _direct_kernels(z)
+        if self._kernels is None:
+            self._z, self._x, self._scale, *moments = _Pool.apply(
+                z, x, variance, pool_identity)
         else:
-            pool = _measure
-        (self._z, self._x, self._scale, self.mean, self.variance,
-         self.identity_mean) = pool(z, x, variance, pool_identity)
+            moments = _measure(self._kernels, z, x, variance, pool_identity)
+        self.mean, self.variance, self.identity_mean = moments
 
     def finish(self, scale: Tensor, shift: Tensor) -> Tensor:
         """relu(x + scale · z + shift), (N, C, H, W); to be called once.
@@ -68,12 +68,9 @@ class ResidualTail:
             shift (Tensor): likewise.
         """
         scale, shift = scale.expand_as(self.mean), shift.expand_as(self.mean)
-        if torch.compiler.is_compiling():
-            return tail_reference.finish(self._z, self._x, scale, shift)
-        if not torch.is_grad_enabled():
-            return kernels_for(self._z).finish(
-                self._z, self._x, scale, shift,
-                self._z if self.owned else None)
+        if self._kernels is not None:
+            return self._kernels.finish(self._z, self._x, scale, shift,
+                                        self._z if self.owned else None)
         return _Finish.apply(self._z, self._x, self._scale, scale, shift,
                              self.map, self.mean)
 
@@ -125,29 +122,29 @@ def _triton_kernels(device: torch.device, dtype: torch.dtype):
         return None
 
 
-def _kernels(z: Tensor):
+def _direct_kernels(z: Tensor):
+    """Kernels for a tail without the functions below; None if it needs them.
+
+    Where no derivative is wanted, and for a compiler, which makes two passes
+    of the plain formulas by itself; through the functions it lost (1.09 of
+    the plain network against 0.89).
+    """
+    if torch.compiler.is_compiling():
+        return tail_reference
+    return None if torch.is_grad_enabled() else kernels_for(z)
+
+
+def _backward_kernels(z: Tensor):
     # A second derivative needs operators that have a derivative.
     if torch.is_grad_enabled():
         return tail_reference
     return kernels_for(z) or tail_reference
 
 
-def _pool(z, x, variance, pool_identity):
-    """As `_Pool`, but with the derivatives that torch knows.
-
-    A compiler makes two passes of it by itself; through the functions below
-    it lost (1.09 of the plain network against 0.89).
-    """
-    mean, var = tail_reference.moments(z, variance)
-    identity = tail_reference.moments(x, False)[0] if pool_identity else None
-    return z, x, None, mean, var, identity
-
-
-def _measure(z, x, variance, pool_identity):
-    """As `_Pool`, where no derivative is wanted."""
-    kernels = kernels_for(z)
-    identity = kernels.moments(x, False)[0] if pool_identity else None
-    return (z, x, None, *kernels.moments(z, variance), identity)
+def _measure(kernels, z, x, variance, pool_identity) -> tuple:
+    """Mean and variance of z, mean of x; None for what is not wanted."""
+    identity_mean = kernels.moments(x, False)[0] if pool_identity else None
+    return (*kernels.moments(z, variance), identity_mean)
 
 
 class _Pool(Function):
@@ -160,11 +157,11 @@ class _Pool(Function):
 
     @staticmethod
     def forward(ctx, z, x, variance, pool_identity):
-        *_, mean, var, identity = _measure(z, x, variance, pool_identity)
-        ctx.save_for_backward(z, mean)
+        moments = _measure(kernels_for(z), z, x, variance, pool_identity)
+        ctx.save_for_backward(z, moments[0])
         ctx.set_materialize_grads(False)
-        scale = torch.empty_like(mean)
-        return z.view_as(z), x.view_as(x), scale, mean, var, identity
+        scale = torch.empty_like(moments[0])
+        return z.view_as(z), x.view_as(x), scale, *moments
 
     @staticmethod
     def backward(ctx, masked, _, scale, d_mean, d_var, d_identity):
@@ -176,7 +173,7 @@ class _Pool(Function):
         c = torch.zeros_like(mean) if d_mean is None else d_mean / size
         c = c if b is None else c - b * mean
         d = None if d_identity is None else d_identity / size
-        dz, dx = _kernels(z).spread(masked, z, scale, b, c, d)
+        dz, dx = _backward_kernels(z).spread(masked, z, scale, b, c, d)
         return dz, dx, None, None
 
 
@@ -196,6 +193,7 @@ class _Finish(Function):
     @staticmethod
     def backward(ctx, grad):
         z, y, scale, mean = ctx.saved_tensors
-        masked, total, moment = _kernels(z).mask_and_sum(grad, y, z, mean)
+        masked, total, moment = _backward_kernels(z).mask_and_sum(
+            grad, y, z, mean)
         moment = moment + mean * total
         return masked, masked, scale, moment, total, None, None

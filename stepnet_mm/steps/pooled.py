@@ -7,6 +7,13 @@ import torch
 from torch import Tensor
 
 
+def deviation_norm(x: Tensor) -> Tensor:
+    """2-norm over space of x - mean(x): (N, C, H, W) -> (N, C, 1, 1)."""
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    centred = x - x.mean((2, 3), keepdim=True)
+    return torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
+
+
 class PooledMap:
     """A map (N, C, H, W) whose mean over space has been taken.
 
@@ -46,9 +53,7 @@ class AffineMap:
     def deviation_norm(self) -> Tensor:
         """2-norm over space of f - mean(f), (N, C, 1, 1)."""
         if self.tail.variance is None:
-            z = self.tail.map.to(self.dtype)
-            centred = z - z.mean((2, 3), keepdim=True)
-            norm = torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
+            norm = deviation_norm(self.tail.map)
         else:
             square = self.tail.variance * self.size
             # A constant map has a gradient too, 0.

@@ -9,7 +9,7 @@ from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .pooled import AffineMap, PooledMap
+from .pooled import AffineMap, PooledMap, deviation_norm
 
 
 def global_mean(x: Tensor) -> Tensor:
@@ -35,9 +35,7 @@ def global_std(x: Tensor, eps: float = 0.) -> Tensor:
     if isinstance(x, AffineMap):
         norm, size = x.deviation_norm, x.size
     else:
-        centred = x - global_mean(x)
-        norm = torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
-        size = x[0, 0].numel()
+        norm, size = deviation_norm(x), x[0, 0].numel()
     if size == 1:
         return norm
     std = norm / (size - 1)**.5

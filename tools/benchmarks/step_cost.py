@@ -36,7 +36,7 @@ import stepnet_mm  # noqa: F401  registers modules
 
 matplotlib.use('Agg')
 STEP = 'mmpretrain.StepResNet'
-#: name -> (config of the backbone, or a timm model; what the figure calls it)
+#: name -> config of a backbone, or a timm model's name without its depth
 NETWORKS = {
     'plain': dict(type='mmpretrain.ResNet'),
     'se_mmpretrain': dict(type='mmpretrain.SEResNet'),
