@@ -96,8 +96,10 @@ class StepBackbone(StepOwner):
 
     def _fuse(self, fused: bool) -> None:
         for stage in self._stages():
-            for block in stage:
+            for block, following in zip(stage, [*list(stage)[1:], None]):
                 block.fused = fused
+                step = getattr(following, 'step', None)
+                block.keeps_mean = getattr(step, 'needs_identity', False)
 
     def _add_steps(self, step, step_blocks) -> None:
         stages = self._stages()

@@ -10,6 +10,7 @@ import functools
 import torch.utils.checkpoint as cp
 from torch import Tensor, nn
 
+from ..ops import keep_mean
 from .fusion import can_fuse, finish, fits
 
 
@@ -20,8 +21,11 @@ class StepBlock:
         step (StepSize | None): the step-size module; None leaves Eq. 1.
         fused (bool): whether the block's end may run in one piece
             (:mod:`.fusion`).
+        keeps_mean (bool): whether the next block's end needs the mean over
+            space of this block's output.
     """
     fused = True
+    keeps_mean = False
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -43,9 +47,15 @@ class StepBlock:
         z = self._convolve(x)
         if self.downsample is not None:
             x = self.downsample(x)
-        if fused and fits(self, z, x):
-            return finish(self, z, x)
-        residual = self._complete(z)
+        if fused and self.step is not None and fits(self, z, x):
+            y = finish(self, z, x)
+        else:
+            y = self._add(x, self._complete(z))
+        if fused and self.keeps_mean:
+            keep_mean(y)
+        return y
+
+    def _add(self, x: Tensor, residual: Tensor) -> Tensor:
         stepped = self.step is not None
         if stepped:
             residual = self.step(x, residual)

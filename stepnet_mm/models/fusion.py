@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from ..ops import ResidualTail, can_finish
-from ..steps.pooled import AffineMap, PooledMap
+from ..ops import ResidualTail, can_finish, kept_mean
+from ..steps.pooled import AffineMap, BuiltMap
 
 
 def can_fuse(block) -> bool:
@@ -16,7 +16,8 @@ def can_fuse(block) -> bool:
 
     It stands for a BatchNorm, a step that pools only and a ReLU, with nothing
     between them, and without hooks on them but those that read an
-    :class:`AffineMap` (attribute ``reads_pooled``).
+    :class:`PooledMap` (attribute ``reads_pooled``). True too where there is
+    no step.
     """
     # An exported graph shows the modules; engines fold BatchNorms themselves.
     if not block.fused or _is_exporting():
@@ -25,7 +26,8 @@ def can_fuse(block) -> bool:
     drop_path = getattr(block, 'drop_path', None)
     replaced = [module for module in (norm, step, block.relu, drop_path)
                 if module is not None]
-    return (getattr(step, 'pools_only', False) and type(norm) is nn.BatchNorm2d
+    return (getattr(step, 'pools_only', step is None)
+            and type(norm) is nn.BatchNorm2d
             and type(block.relu) is nn.ReLU
             and isinstance(drop_path, (nn.Identity, type(None)))
             and not block.plugins_at_end and not _has_global_hooks()
@@ -41,15 +43,26 @@ def fits(block, z: Tensor, identity: Tensor) -> bool:
 
 def finish(block, z: Tensor, identity: Tensor) -> Tensor:
     """relu(x_t + BN(z) ⊗ Δt), (N, C, H, W)."""
+    # Without a gradient torch's own operators are as fast on a CPU, and fewer
+    # small ones are left around them.
+    built = z.device.type == 'cpu' and not (
+        torch.is_grad_enabled() or torch.compiler.is_compiling())
+    return (_finish_built if built else _finish_affine)(block, z, identity)
+
+
+def _finish_built(block, z: Tensor, identity: Tensor) -> Tensor:
+    residual = BuiltMap(block.last_norm(z))
+    f, step = residual.values, block.step(
+        BuiltMap(identity, kept_mean(identity)), residual).step
+    return torch.addcmul(identity, f, step.to(f.dtype), out=f).relu_()
+
+
+def _finish_affine(block, z: Tensor, identity: Tensor) -> Tensor:
     norm, step = block.last_norm, block.step
-    tail = ResidualTail(
-        z,
-        identity,
-        variance=_uses_batch(norm),
-        pool_identity=step.needs_identity,
-        owned=not _is_hooked(block.last_conv))
+    tail = ResidualTail(z, identity, variance=_uses_batch(norm),
+                        pool_identity=step.needs_identity)
     residual = step(
-        PooledMap(identity, tail.identity_mean), _normalize(norm, tail))
+        BuiltMap(identity, tail.identity_mean), _normalize(norm, tail))
     return tail.finish(residual.scale, residual.shift)
 
 
@@ -67,11 +80,14 @@ def _has_global_hooks() -> bool:
 
 
 def _is_hooked(module: nn.Module) -> bool:
-    hooks = [*module._forward_pre_hooks.values(),
-             *module._forward_hooks.values()]
-    return bool(module._backward_hooks or module._backward_pre_hooks
-                or 'forward' in module.__dict__) or any(
-        not getattr(hook, 'reads_pooled', False) for hook in hooks)
+    if module._backward_hooks or module._backward_pre_hooks or (
+            'forward' in module.__dict__):
+        return True
+    for hooks in (module._forward_pre_hooks, module._forward_hooks):
+        for hook in hooks.values():
+            if not getattr(hook, 'reads_pooled', False):
+                return True
+    return False
 
 
 def _uses_batch(norm: nn.BatchNorm2d) -> bool:
@@ -88,17 +104,17 @@ def _normalize(norm: nn.BatchNorm2d, tail: ResidualTail) -> AffineMap:
     else:
         mean, var = [_table(v, tail)
                      for v in (norm.running_mean, norm.running_var)]
-    scale = 1 / (var + norm.eps).sqrt()
+    scale = (var + norm.eps).rsqrt()
     if norm.weight is not None:
         scale = scale * _table(norm.weight, tail)
-    shift = -mean * scale
-    if norm.bias is not None:
-        shift = _table(norm.bias, tail) + shift
+    if norm.bias is None:
+        return AffineMap(tail, scale, -mean * scale)
+    shift = torch.addcmul(_table(norm.bias, tail), mean, scale, value=-1)
     return AffineMap(tail, scale, shift)
 
 
 def _table(values: Tensor, tail: ResidualTail) -> Tensor:
-    return values.to(tail.mean.dtype)[:, None, None]
+    return values.to(tail.mean.dtype).view(-1, 1, 1)
 
 
 @torch.no_grad()

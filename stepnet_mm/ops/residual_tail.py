@@ -36,8 +36,6 @@ class ResidualTail:
         x (Tensor): the identity, the same shape, dtype and layout.
         variance (bool): whether the variance of z is needed.
         pool_identity (bool): whether the mean of x is needed.
-        owned (bool): whether nobody else has z, so that y may be written
-            over it where no derivative is wanted. Defaults to False.
 
     Attributes:
         map (Tensor): z.
@@ -47,17 +45,16 @@ class ResidualTail:
     """
 
     def __init__(self, z: Tensor, x: Tensor, variance: bool,
-                 pool_identity: bool, owned: bool = False):
-        self.owned = owned
+                 pool_identity: bool):
         # In the graph self.map is z itself; the gradient of self._z is g.
         self.map = self._z = z
         self._x = x
         self._kernels = _direct_kernels(z)
+        arguments = z, x, variance, pool_identity, kept_mean(x)
         if self._kernels is None:
-            self._z, self._x, self._scale, *moments = _Pool.apply(
-                z, x, variance, pool_identity)
+            self._z, self._x, self._scale, *moments = _Pool.apply(*arguments)
         else:
-            moments = _measure(self._kernels, z, x, variance, pool_identity)
+            moments = _measure(self._kernels, *arguments)
         self.mean, self.variance, self.identity_mean = moments
 
     def finish(self, scale: Tensor, shift: Tensor) -> Tensor:
@@ -69,8 +66,7 @@ class ResidualTail:
         """
         scale, shift = scale.expand_as(self.mean), shift.expand_as(self.mean)
         if self._kernels is not None:
-            return self._kernels.finish(self._z, self._x, scale, shift,
-                                        self._z if self.owned else None)
+            return self._kernels.finish(self._z, self._x, scale, shift)
         return _Finish.apply(self._z, self._x, self._scale, scale, shift,
                              self.map, self.mean)
 
@@ -141,10 +137,35 @@ def _backward_kernels(z: Tensor):
     return kernels_for(z) or tail_reference
 
 
-def _measure(kernels, z, x, variance, pool_identity) -> tuple:
+def keep_mean(y: Tensor) -> None:
+    """Take the mean of a map over space while it is still in the caches.
+
+    For a :class:`ResidualTail` that will have this very tensor as its x. A
+    compiler sees to that by itself, and what has no version, as in inference
+    mode, might change in between.
+    """
+    if torch.compiler.is_compiling() or y.is_inference():
+        return
+    kernels = kernels_for(y)
+    if kernels is not None:
+        y.kept_mean = y._version, kernels.moments(y.detach(), False)[0]
+
+
+def kept_mean(x: Tensor):
+    """The mean that :func:`keep_mean` took, unless x has changed since; once."""
+    if torch.compiler.is_compiling():
+        return None
+    version, mean = x.__dict__.pop('kept_mean', (None, None))
+    return mean if version is not None and version == x._version else None
+
+
+def _measure(kernels, z, x, variance, pool_identity, kept) -> tuple:
     """Mean and variance of z, mean of x; None for what is not wanted."""
-    identity_mean = kernels.moments(x, False)[0] if pool_identity else None
-    return (*kernels.moments(z, variance), identity_mean)
+    if not pool_identity:
+        kept = None
+    elif kept is None:
+        kept, _ = kernels.moments(x, False)
+    return (*kernels.moments(z, variance), kept)
 
 
 class _Pool(Function):
@@ -156,8 +177,9 @@ class _Pool(Function):
     """
 
     @staticmethod
-    def forward(ctx, z, x, variance, pool_identity):
-        moments = _measure(kernels_for(z), z, x, variance, pool_identity)
+    def forward(ctx, z, x, variance, pool_identity, kept):
+        moments = _measure(
+            kernels_for(z), z, x, variance, pool_identity, kept)
         ctx.save_for_backward(z, moments[0])
         ctx.set_materialize_grads(False)
         scale = torch.empty_like(moments[0])
@@ -174,7 +196,7 @@ class _Pool(Function):
         c = c if b is None else c - b * mean
         d = None if d_identity is None else d_identity / size
         dz, dx = _backward_kernels(z).spread(masked, z, scale, b, c, d)
-        return dz, dx, None, None
+        return dz, dx, None, None, None
 
 
 class _Finish(Function):

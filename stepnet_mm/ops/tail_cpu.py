@@ -36,9 +36,8 @@ def moments(z: Tensor, variance: bool) -> tuple:
     return mean, var.clamp_min_(0)
 
 
-def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor,
-           out: Tensor = None) -> Tensor:
-    return _affine(z, scale, shift, out).add_(x).relu_()
+def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    return _affine(z, scale, shift).add_(x).relu_()
 
 
 def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
@@ -59,15 +58,12 @@ def spread(masked: Tensor, z: Tensor, a: Tensor, b, c: Tensor, d) -> tuple:
     return dz, masked if d is None else masked.add_(d)
 
 
-def _affine(z: Tensor, scale: Tensor, shift: Tensor,
-            out: Tensor = None) -> Tensor:
-    out = torch.empty_like(z) if out is None else out
+def _affine(z: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     scale, shift = scale.reshape(-1), shift.reshape(-1)
     zero, one = torch.zeros_like(scale), torch.ones_like(scale)
-    torch.ops.aten.native_batch_norm.out(
-        _rows(z), scale, shift, zero, one, False, 0., 0., out=_rows(out),
-        save_mean=zero.new_empty(0), save_invstd=zero.new_empty(0))
-    return out
+    out, *_ = torch.native_batch_norm(
+        _rows(z), scale, shift, zero, one, False, 0., 0.)
+    return out.view_as(z)
 
 
 def _rows(z: Tensor) -> Tensor:

@@ -27,9 +27,8 @@ def moments(z: Tensor, variance: bool) -> tuple:
     return about + mean, var.clamp_min(0)
 
 
-def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor,
-           out: Tensor = None) -> Tensor:
-    """The map relu(x + scale · z + shift); kernels write it to ``out``."""
+def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """The map relu(x + scale · z + shift)."""
     return (z * scale + shift + x).relu().to(z.dtype)
 
 

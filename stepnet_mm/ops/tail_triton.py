@@ -31,9 +31,8 @@ def moments(z: Tensor, variance: bool) -> tuple:
     return about + total, square.clamp_min_(0)
 
 
-def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor,
-           out: Tensor = None) -> Tensor:
-    grid, y = _Grid(z), torch.empty_like(z) if out is None else out
+def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    grid, y = _Grid(z), torch.empty_like(z)
     grid.run(_finish_kernel, z, x, scale.contiguous(), shift.contiguous(), y)
     return y
 

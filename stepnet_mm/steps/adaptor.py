@@ -111,8 +111,10 @@ class StepAdaptor(StepSize):
 
     def _mix(self, pooled: list) -> Tensor:
         """The group convolution: 1 or 2 x (N, C, 1, 1) -> (N, C, 1, 1)."""
-        weights = self.conv_weight[:, :, None, None].unbind(1)
-        return sum(weight * state for weight, state in zip(weights, pooled))
+        first, *second = [
+            weight.view(-1, 1, 1) for weight in self.conv_weight.unbind(1)]
+        mixed = first * pooled[0]
+        return torch.addcmul(mixed, *second, pooled[1]) if second else mixed
 
     def _gate(self, logits: Tensor) -> Tensor:
         """(N, C, 1, 1) -> the same, in (0, max_step)."""

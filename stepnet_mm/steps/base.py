@@ -9,7 +9,7 @@ import inspect
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .pooled import AffineMap
+from .pooled import PooledMap
 
 
 class StepSize(nn.Module):
@@ -30,7 +30,7 @@ class StepSize(nn.Module):
             reads x_t and f by ``global_mean`` and ``global_std`` alone, not
             even their shapes, in :meth:`step_size`; :meth:`forward` is this
             class's. Such a module may be given a f that is never built
-            (:class:`~.pooled.AffineMap`). A subclass does not inherit it,
+            (:class:`~.pooled.PooledMap`). A subclass does not inherit it,
             for it may read more.
         loaded (bool): whether a checkpoint has set all parameters.
     """
@@ -66,7 +66,7 @@ class StepSize(nn.Module):
                 f'{type(self).__name__} needs x_t beside the residual: call '
                 'it as step(identity, residual), or set it as backbone.step')
         step = self.delta(self.step_size(identity, residual))
-        if isinstance(residual, AffineMap):
+        if isinstance(residual, PooledMap):
             return residual.times(step)
         return residual * step.to(residual.dtype)
 

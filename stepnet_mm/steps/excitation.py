@@ -77,7 +77,8 @@ class InstanceEnhancement(nn.Module):
         nn.init.constant_(self.bias, -1)
 
     def forward(self, z: Tensor) -> Tensor:
-        return self.weight[:, None, None] * z + self.bias[:, None, None]
+        return torch.addcmul(
+            self.bias.view(-1, 1, 1), self.weight.view(-1, 1, 1), z)
 
 
 def adaptive_kernel_size(channels: int) -> int:

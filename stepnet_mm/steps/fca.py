@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .base import StepSize
 from .excitation import Excitation
-from .pooled import AffineMap
+from .pooled import PooledMap
 
 #: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
 #: published networks ("top16").
@@ -67,8 +67,8 @@ class FCAAttention(StepSize):
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, 1)."""
-        if isinstance(residual, AffineMap):
-            z = residual.transform(self.spectrum, self._spectrum_of_ones())
+        if isinstance(residual, PooledMap):
+            z = residual.transform(self.spectrum, self._spectrum_of_ones)
         else:
             z = self.spectrum(residual)
         return self.excitation(z).sigmoid()

@@ -1,7 +1,8 @@
-"""Maps that are known by their moments, in the place of the maps themselves.
+"""Maps that a step size reads by their moments over space alone.
 
-Where a step size depends on means and deviations over space alone, f = scale
-· z + shift of the last convolution's output z need not be built for it.
+In the place of the maps themselves, so that a mean that is known is not taken
+again, and f = scale · z + shift of the last convolution's output z need not
+be built.
 """
 import torch
 from torch import Tensor
@@ -15,18 +16,77 @@ def deviation_norm(x: Tensor) -> Tensor:
 
 
 class PooledMap:
-    """A map (N, C, H, W) whose mean over space has been taken.
+    """A map (N, C, H, W), times a step size, known by its moments.
 
-    Args:
-        values (Tensor): the map.
-        mean (Tensor): (N, C, 1, 1), float32 or wider.
+    Attributes:
+        mean (Tensor): over space, (N, C, 1, 1), float32 or wider.
+        deviation_norm (Tensor): 2-norm over space of the map less its mean,
+            likewise.
+        size (int): H·W.
     """
 
-    def __init__(self, values: Tensor, mean: Tensor):
-        self.values, self.mean = values, mean
+    def times(self, step: Tensor) -> 'PooledMap':
+        """The map ⊗ Δt, for Δt of shape (N, C, 1, 1)."""
+        raise NotImplementedError
+
+    def transform(self, linear, of_ones) -> Tensor:
+        """A linear function of each channel's map.
+
+        Args:
+            linear (callable): (N, C, H, W) -> (N, C, 1, 1).
+            of_ones (callable): gives what it gives for ones, (1, C, 1, 1).
+        """
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def norm(self) -> Tensor:
+        """2-norm of each sample, (N, ); without a gradient."""
+        square = self.deviation_norm.square() + self.size * self.mean.square()
+        return square.sum((1, 2, 3)).sqrt()
 
 
-class AffineMap:
+class BuiltMap(PooledMap):
+    """A map that is there.
+
+    Args:
+        values (Tensor): the map, (N, C, H, W).
+        mean (Tensor, optional): its mean, where it is known.
+        step (Tensor, optional): Δt, not yet multiplied.
+    """
+
+    def __init__(self, values: Tensor, mean: Tensor = None,
+                 step: Tensor = None):
+        self.values, self.step, self._mean = values, step, mean
+
+    def times(self, step: Tensor) -> 'BuiltMap':
+        return BuiltMap(self.values, step=step)
+
+    @property
+    def mean(self) -> Tensor:
+        if self._mean is None:
+            dtype = torch.promote_types(self.values.dtype, torch.float32)
+            self._mean = self.values.mean((2, 3), keepdim=True, dtype=dtype)
+        return self._mean
+
+    @property
+    def deviation_norm(self) -> Tensor:
+        return deviation_norm(self.values)
+
+    @property
+    def size(self) -> int:
+        return self.values.shape[2:].numel()
+
+    def transform(self, linear, of_ones) -> Tensor:
+        return linear(self.values)
+
+    @torch.no_grad()
+    def norm(self) -> Tensor:
+        dtype = torch.promote_types(self.values.dtype, torch.float32)
+        return torch.linalg.vector_norm(
+            self.values, dim=(1, 2, 3), dtype=dtype)
+
+
+class AffineMap(PooledMap):
     """f = scale · z + shift a sample and channel, which is never built.
 
     Args:
@@ -37,40 +97,27 @@ class AffineMap:
 
     def __init__(self, tail, scale: Tensor, shift: Tensor):
         self.tail, self.scale, self.shift = tail, scale, shift
-        self.dtype = scale.dtype
-        self.size = tail.map[0, 0].numel()
 
     def times(self, step: Tensor) -> 'AffineMap':
-        """f ⊗ Δt, for Δt of shape (N, C, 1, 1)."""
         return AffineMap(self.tail, self.scale * step, self.shift * step)
 
     @property
     def mean(self) -> Tensor:
-        """Mean over space, (N, C, 1, 1)."""
-        return self.scale * self.tail.mean + self.shift
+        return torch.addcmul(self.shift, self.scale, self.tail.mean)
 
     @property
     def deviation_norm(self) -> Tensor:
-        """2-norm over space of f - mean(f), (N, C, 1, 1)."""
         if self.tail.variance is None:
             norm = deviation_norm(self.tail.map)
         else:
             square = self.tail.variance * self.size
             # A constant map has a gradient too, 0.
-            norm = square.clamp_min(torch.finfo(self.dtype).tiny).sqrt()
+            norm = square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
         return self.scale.abs() * norm
 
-    def transform(self, linear, of_ones: Tensor) -> Tensor:
-        """A linear function of each channel's map.
+    @property
+    def size(self) -> int:
+        return self.tail.map.shape[2:].numel()
 
-        Args:
-            linear (callable): (N, C, H, W) -> (N, C, 1, 1).
-            of_ones (Tensor): what it gives for ones, (1, C, 1, 1).
-        """
-        return self.scale * linear(self.tail.map) + self.shift * of_ones
-
-    @torch.no_grad()
-    def norm(self) -> Tensor:
-        """2-norm of each sample, (N, ); without a gradient."""
-        square = self.deviation_norm.square() + self.size * self.mean.square()
-        return square.sum((1, 2, 3)).sqrt()
+    def transform(self, linear, of_ones) -> Tensor:
+        return self.scale * linear(self.tail.map) + self.shift * of_ones()

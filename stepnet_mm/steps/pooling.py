@@ -9,15 +9,12 @@ from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .pooled import AffineMap, PooledMap, deviation_norm
+from .pooled import BuiltMap, PooledMap
 
 
 def global_mean(x: Tensor) -> Tensor:
     """GAP in float32 or wider: (N, C, H, W) -> (N, C, 1, 1)."""
-    if isinstance(x, (PooledMap, AffineMap)):
-        return x.mean
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    return x.mean((2, 3), keepdim=True, dtype=dtype)
+    return _pooled(x).mean
 
 
 def global_std(x: Tensor, eps: float = 0.) -> Tensor:
@@ -30,16 +27,15 @@ def global_std(x: Tensor, eps: float = 0.) -> Tensor:
         x (Tensor): (N, C, H, W).
         eps (float): added to the variance. Defaults to 0.
     """
-    if isinstance(x, PooledMap):
-        x = x.values
-    if isinstance(x, AffineMap):
-        norm, size = x.deviation_norm, x.size
-    else:
-        norm, size = deviation_norm(x), x[0, 0].numel()
-    if size == 1:
-        return norm
-    std = norm / (size - 1)**.5
+    x = _pooled(x)
+    if x.size == 1:
+        return x.deviation_norm
+    std = x.deviation_norm / (x.size - 1)**.5
     return (std.square() + eps).sqrt() if eps else std
+
+
+def _pooled(x) -> PooledMap:
+    return x if isinstance(x, PooledMap) else BuiltMap(x)
 
 
 def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
@@ -62,10 +58,10 @@ def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
     normalise over and torch raises. Its running statistics are used then, and
     one warning says so.
     """
-    dtypes = [parameter.dtype for parameter in norm.parameters()]
-    x = x.to(dtypes[0] if dtypes else x.dtype)
-    alone = x.numel() == x.size(1) and not _is_synchronised(norm)
-    if not (alone and isinstance(norm, _BatchNorm) and norm.training):
+    weight = getattr(norm, 'weight', None)
+    x = x if weight is None else x.to(weight.dtype)
+    alone = norm.training and x.numel() == x.size(1)
+    if not alone or not isinstance(norm, _BatchNorm) or _is_synchronised(norm):
         return norm(x)
     _warn_alone()
     return F.batch_norm(x, norm.running_mean, norm.running_var,

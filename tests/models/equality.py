@@ -41,8 +41,10 @@ def assert_kept(stock, net):
     net.load_state_dict(stock.state_dict(), strict=False)
     stock.eval(), net.eval()
     x = torch.randn(2, 3, 64, 64)
-    for a, b in zip(stock(x), net(x)):
-        torch.testing.assert_close(a, b, atol=0, rtol=0)
+    for grad in (True, False):
+        with torch.set_grad_enabled(grad):
+            for a, b in zip(stock(x), net(x)):
+                torch.testing.assert_close(a, b, atol=0, rtol=0)
 
 
 def count(module):

@@ -114,6 +114,71 @@ def test_in_float32(step, calls):
                       rtol=3e-4)
 
 
+@pytest.mark.parametrize('training', [True, False])
+@pytest.mark.parametrize('step', FUSED)
+@torch.no_grad()
+def test_without_a_gradient(step, training, calls):
+    made, x = block(step).train(training), image()
+    results = []
+    for fused in (True, False):
+        twin = copy.deepcopy(made)
+        twin.fused = fused
+        results.append([twin(x), *twin.buffers()])
+    assert len(calls) == 1
+    for got, want in zip(*results):
+        torch.testing.assert_close(got, want, atol=1e-12, rtol=1e-11)
+    assert torch.equal(x, image())
+
+
+@torch.no_grad()
+def test_the_stiffness_without_a_gradient(models, calls):
+    net = models.build(dict(type='StepResNet', depth=50)).double()
+    net.eval()
+    x, found = torch.randn(3, 3, 64, 64, dtype=torch.float64), []
+    for fused in (True, False):
+        net._fuse(fused)
+        with TrajectoryRecorder(net) as recorder:
+            out = net(x)[-1]
+        found.append((recorder.nsi, recorder.step, out))
+    assert len(calls) == 12
+    torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
+
+
+def test_a_block_keeps_the_mean_that_the_next_one_needs(models):
+    def keeping(**kwargs):
+        net = models.build(dict(type='StepResNet', depth=50, **kwargs))
+        return [[block.keeps_mean for block in stage]
+                for stage in net._stages()]
+
+    all_but_last = [[True] * (n - 1) + [False] for n in (3, 4, 6, 3)]
+    assert keeping() == keeping(step_blocks='all') == all_but_last
+    assert not sum(sum(keeping(step='SEAttention'), []))
+    assert not sum(sum(keeping(
+        step=dict(type='StepAdaptor', inputs='difference')), []))
+    assert sum(sum(keeping(step_blocks=[[2], [], [], []]), [])) == 1
+
+
+@pytest.mark.parametrize('grad', [True, False])
+def test_a_hook_that_changes_the_state_between_blocks(models, grad, calls):
+    net = models.build(dict(type='StepResNet', depth=50)).double()
+    net.eval()
+    net.layer1[0].register_forward_hook(lambda module, x, y: y.mul_(2))
+    net.layer2[1].register_forward_hook(lambda module, x, y: y * 2)
+    x, results = image((2, 3, 64, 64)), []
+    for fused in (True, False):
+        net._fuse(fused)
+        with torch.set_grad_enabled(grad):
+            results.append(net(x)[-1])
+    assert len(calls) == 12
+    torch.testing.assert_close(*results, atol=1e-12, rtol=1e-11)
+
+
+def test_nothing_is_left_on_the_features(models):
+    net = models.build(dict(type='StepResNet', depth=50, out_indices=range(4)))
+    for y in net(image((2, 3, 64, 64), torch.float32)):
+        assert not vars(y)
+
+
 @pytest.mark.parametrize('step', UNFUSED)
 def test_steps_that_see_the_map_are_not_fused(step, calls):
     assert_not_fused(block(step), image(), calls)

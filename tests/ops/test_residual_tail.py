@@ -3,7 +3,8 @@ import itertools
 import pytest
 import torch
 
-from stepnet_mm.ops import ResidualTail, can_finish, tail_reference
+from stepnet_mm.ops import (ResidualTail, can_finish, keep_mean, kept_mean,
+                            tail_reference)
 
 pytestmark = pytest.mark.core
 CHOICES = list(itertools.product([True, False], repeat=2))
@@ -149,15 +150,42 @@ def test_without_gradients():
         torch.testing.assert_close(fused(*given), plain(*given))
 
 
-def test_y_over_z_where_nobody_else_has_it():
-    z, x, weight = inputs()
-    before = z.detach().clone()
-    with torch.no_grad():
-        want = fused(z, x, weight)
-        assert torch.equal(z, before)
-        tail = ResidualTail(z, x, True, True, owned=True)
-        y = tail.finish(*tables(tail, weight))
-    assert torch.equal(y, want) and y.data_ptr() == z.data_ptr()
+def test_a_mean_that_was_kept_is_not_taken_again():
+    z, x, _ = inputs()
+    keep_mean(x)
+    torch.testing.assert_close(
+        x.kept_mean[1], x.mean((2, 3), keepdim=True).detach())
+    x.kept_mean = x._version, torch.full_like(x.kept_mean[1], 7)
+    assert (ResidualTail(z, x, True, True).identity_mean == 7).all()
+    # Once: nothing is left on a tensor that others may keep.
+    assert not vars(x) and kept_mean(x) is None
+
+
+def test_the_gradient_of_a_mean_that_was_kept():
+    results = []
+    for keep in (True, False):
+        given = inputs()
+        if keep:
+            keep_mean(given[1])
+        results.append(gradients(fused, given))
+    assert all(map(torch.equal, *results))
+
+
+def test_a_map_that_has_changed_lost_its_mean():
+    x = torch.rand(2, 3, 4, 4)
+    keep_mean(x)
+    x.add_(1)
+    assert kept_mean(x) is None
+
+
+def test_no_mean_is_kept_where_nobody_could_tell_or_compute():
+    with torch.inference_mode():
+        x = torch.rand(2, 3, 4, 4)
+        keep_mean(x)
+        assert kept_mean(x) is None
+    x = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    keep_mean(x)
+    assert kept_mean(x) is None
 
 
 def test_a_gradient_without_strides():
