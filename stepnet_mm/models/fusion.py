@@ -51,10 +51,20 @@ def finish(block, z: Tensor, identity: Tensor) -> Tensor:
 
 
 def _finish_built(block, z: Tensor, identity: Tensor) -> Tensor:
-    residual = BuiltMap(block.last_norm(z))
-    f, step = residual.values, block.step(
-        BuiltMap(identity, kept_mean(identity)), residual).step
+    norm, conv = block.last_norm, block.last_conv
+    owned = type(conv) is nn.Conv2d and not _is_hooked(conv)
+    f = _normalize_over(norm, z) if owned and not _uses_batch(norm) else norm(z)
+    step = block.step(
+        BuiltMap(identity, kept_mean(identity)), BuiltMap(f)).step
     return torch.addcmul(identity, f, step.to(f.dtype), out=f).relu_()
+
+
+def _normalize_over(norm: nn.BatchNorm2d, z: Tensor) -> Tensor:
+    """norm(z), written over z: large maps are dear to allocate."""
+    unused = z.new_empty(0)
+    return torch.ops.aten.native_batch_norm.out(
+        z, norm.weight, norm.bias, norm.running_mean, norm.running_var, False,
+        0., norm.eps, out=z, save_mean=unused, save_invstd=unused)[0]
 
 
 def _finish_affine(block, z: Tensor, identity: Tensor) -> Tensor:
