@@ -9,7 +9,7 @@ from .optional import import_binding
 from .version import __version__
 
 if import_binding(f'{__name__}.steps', 'mmcv'):
-    from . import (datasets, engine, evaluation, models,  # noqa: F401
-                   recording, steps)
+    from . import (attention, datasets, engine,  # noqa: F401
+                   evaluation, models, recording, steps)
 
 __all__ = ['__version__', 'config_path']

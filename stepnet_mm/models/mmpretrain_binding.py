@@ -1,15 +1,19 @@
 """The step backbones in mmpretrain's registry, with its arguments."""
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.models.backbones.resnet import BasicBlock, Bottleneck, ResNet
 from mmpretrain.models.backbones.resnet_cifar import ResNet_CIFAR
 from mmpretrain.models.backbones.resnext import ResNeXt
 from mmpretrain.models.backbones.vision_transformer import (
     TransformerEncoderLayer, VisionTransformer)
+from mmpretrain.models.utils import LayerNorm2d
 from mmpretrain.registry import MODELS
+from torch import nn
 
 from ..steps.pooling import build_norm
 from .backbone import StepBackbone, StepOwner, one_a_stage
 from .cifar import cifar_stage_blocks
 from .encoder import StepEncoderLayer, check_mode
+from .self_attention import SelfAttentionLayer, check_divides, check_indices
 
 
 class _StepBackbone(StepBackbone):
@@ -146,3 +150,72 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
 
     def _stages(self) -> list:
         return [[layer] for layer in self.layers]
+
+
+@MODELS.register_module()
+class SelfAttentionNet(BaseBackbone):
+    """Self-attention alone, in the place of convolutions.
+
+    The 6-layer, 9-head network of Cordonnier et al. 2020: pixels of 2 x 2
+    folded into channels, a projection, self-attention layers by relative
+    position, all at one resolution.
+
+    Args:
+        in_channels (int): of the image. Defaults to 3.
+        embed_dims (int): width of the network. Defaults to 400.
+        num_layers (int): Defaults to 6.
+        num_heads (int): Defaults to 9, each of the network's full width.
+        feedforward_channels (int): Defaults to 512.
+        downsample (int): edge of the squares that are folded. Defaults to 2.
+        drop_rate (float): Defaults to 0.1.
+        attention (dict, optional): further arguments of
+            :class:`RelativeSelfAttention2d`. Defaults to learned encodings
+            for maps of 16 x 16 px.
+        step (dict | str | list | None): the step-size module that gates every
+            attention, or a list with one of these a layer. Defaults to None.
+        out_indices (tuple[int]): layers whose outputs, normalised, are
+            returned. Defaults to the last.
+        init_cfg (dict, optional): of mmengine's BaseModule.
+
+    Raises:
+        ValueError: on a wrong argument, and in forward where ``downsample``
+            does not divide the image, or the image is larger than the
+            encoding.
+    """
+
+    def __init__(self,
+                 in_channels: int = 3,
+                 embed_dims: int = 400,
+                 num_layers: int = 6,
+                 num_heads: int = 9,
+                 feedforward_channels: int = 512,
+                 downsample: int = 2,
+                 drop_rate: float = 0.1,
+                 attention: dict = None,
+                 step=None,
+                 out_indices: tuple = None,
+                 init_cfg=None):
+        super().__init__(init_cfg)
+        attention = attention or dict(encoding='learned', max_size=16)
+        self.downsample = downsample
+        self.out_indices = check_indices(out_indices, num_layers)
+        self.stem = nn.Sequential(
+            nn.PixelUnshuffle(downsample),
+            nn.Conv2d(in_channels * downsample**2, embed_dims, 1))
+        self.layers = nn.ModuleList(
+            SelfAttentionLayer(
+                embed_dims, feedforward_channels, LayerNorm2d, drop_rate, cfg,
+                num_heads=num_heads, **attention)
+            for cfg in one_a_stage(step, num_layers))
+        self.norms = nn.ModuleDict(
+            {str(i): LayerNorm2d(embed_dims) for i in self.out_indices})
+
+    def forward(self, x):
+        """(N, C, H, W) -> tuple of (N, embed_dims, H', W')."""
+        check_divides(self.downsample, x)
+        x, out = self.stem(x), []
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if i in self.out_indices:
+                out.append(self.norms[str(i)](x))
+        return tuple(out)

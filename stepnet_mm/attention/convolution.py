@@ -1,0 +1,87 @@
+"""A convolution written as self-attention (Cordonnier et al. 2020, Thm. 1)."""
+import torch
+from torch import nn
+
+from .relative import RelativeSelfAttention2d
+
+#: α of Thm. 1's heads. The nearest other pixel weighs e⁻⁶⁴ = 2e-28.
+PRECISION = 64
+
+
+@torch.no_grad()
+def conv_to_attention(conv: nn.Conv2d) -> RelativeSelfAttention2d:
+    """A self-attention layer that computes a convolution.
+
+    A head for each of the kernel's K² positions looks at that shift alone,
+    with values of full width, and the output's projection holds the kernel's
+    weights: the same output up to rounding, at the border too. Any padding
+    and its mode, dilation, groups and bias; sides of the kernel may differ.
+
+    Args:
+        conv (nn.Conv2d): odd kernel, stride 1.
+
+    Returns:
+        RelativeSelfAttention2d: on the device and in the dtype of ``conv``,
+        with parameters of its own.
+
+    Raises:
+        TypeError: if ``conv`` is no plain nn.Conv2d.
+        ValueError: if its kernel is even or its stride is not 1.
+    """
+    _check(conv)
+    kernel, dilation = conv.kernel_size, conv.dilation
+    reach = [d * (k // 2) for k, d in zip(kernel, dilation)]
+    layer = RelativeSelfAttention2d(
+        conv.in_channels,
+        num_heads=kernel[0] * kernel[1],
+        out_channels=conv.out_channels,
+        padding=_padding(conv, reach),
+        padding_mode=conv.padding_mode,
+        crop=tuple(reach),
+        bias=conv.bias is not None).to(conv.weight)
+    layer.positions.centers.copy_(_shifts(kernel, dilation))
+    layer.positions.widths.fill_((2 * PRECISION)**-.5)
+    weight = _dense(conv).flatten(2).transpose(1, 2)  # (C', K², C)
+    layer.output.weight.copy_(weight.flatten(1)[..., None, None])
+    if conv.bias is not None:
+        layer.output.bias.copy_(conv.bias)
+    return layer
+
+
+def _check(conv) -> None:
+    if not isinstance(conv, nn.Conv2d) or (
+            type(conv).forward is not nn.Conv2d.forward):
+        raise TypeError('conv_to_attention: got '
+                        f'{type(conv).__name__}, expected a plain nn.Conv2d')
+    if any(k % 2 == 0 for k in conv.kernel_size):
+        raise ValueError(f'conv_to_attention: got kernel_size='
+                         f'{conv.kernel_size}, expected odd sides, which have '
+                         'a centre for the query')
+    if tuple(conv.stride) != (1, 1):
+        raise ValueError(f'conv_to_attention: got stride={conv.stride}, '
+                         'expected 1: a layer of self-attention has a query '
+                         'at every pixel')
+
+
+def _padding(conv: nn.Conv2d, reach: list) -> tuple:
+    named = dict(same=tuple(reach), valid=(0, 0))
+    return named.get(conv.padding, conv.padding)
+
+
+def _shifts(kernel, dilation) -> torch.Tensor:
+    """Δ of each position of the kernel, (K², 2)."""
+    rows, columns = [
+        d * (torch.arange(k) - k // 2) for k, d in zip(kernel, dilation)]
+    return torch.cartesian_prod(rows, columns)
+
+
+def _dense(conv: nn.Conv2d) -> torch.Tensor:
+    """The weight without groups, (C', C, K, K)."""
+    group = conv.out_channels // conv.groups
+    blocks = conv.weight.split(group)
+    width = conv.in_channels // conv.groups
+    dense = conv.weight.new_zeros(
+        conv.out_channels, conv.in_channels, *conv.kernel_size)
+    for i, block in enumerate(blocks):
+        dense[i * group:(i + 1) * group, i * width:(i + 1) * width] = block
+    return dense

@@ -1,0 +1,132 @@
+"""Relative positional encodings whose scores are a sum over the two axes.
+
+For a shift δ = k - q from query to key the encoding is r_δ = r₁(δ₁) + r₂(δ₂)
+in R^D, so a score c · r_δ is a row's plus a column's, and a softmax over both
+is the product of one over rows and one over columns.
+"""
+import torch
+from torch import Tensor, nn
+
+
+class QuadraticEncoding(nn.Module):
+    """r_δ = (‖δ‖², δ₁, δ₂), D = 3: a centre and a width a head.
+
+    With c = -1/(2σ²) · (1, -2Δ₁, -2Δ₂) the score is, up to a constant,
+    -‖δ - Δ‖² / (2σ²): the head looks at the shift Δ, the more sharply the
+    narrower σ. (The document's form, with α = 1/(2σ²).)
+
+    Args:
+        num_heads (int): heads.
+
+    Attributes:
+        centers (nn.Parameter): Δ, (heads, 2) in pixels, rows first. From
+            N(0, 2²) at the start.
+        widths (nn.Parameter): σ, (heads, ) in pixels. 1 at the start.
+    """
+    dim = 3
+
+    def __init__(self, num_heads: int):
+        super().__init__()
+        self.centers = nn.Parameter(torch.empty(num_heads, 2))
+        self.widths = nn.Parameter(torch.empty(num_heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.centers, std=2)
+        nn.init.ones_(self.widths)
+
+    def coefficients(self) -> Tensor:
+        """c of each head, (heads, 3), float32 or wider."""
+        dtype = torch.promote_types(self.widths.dtype, torch.float32)
+        precision = .5 / self.widths.to(dtype).square()[:, None]
+        return torch.cat([-precision, 2 * precision * self.centers], 1)
+
+    def forward(self, shifts: Tensor, axis: int) -> Tensor:
+        """r of one axis: whole numbers of any shape (...) -> (..., 3)."""
+        shifts = shifts.to(self.coefficients().dtype)
+        zero = torch.zeros_like(shifts)
+        linear = (shifts, zero) if axis == 0 else (zero, shifts)
+        return torch.stack([shifts.square(), *linear], -1)
+
+    def check(self, size) -> None:
+        """Any size will do."""
+
+
+class LearnedEncoding(nn.Module):
+    """r_δ = (rows[δ₁], columns[δ₂]): learned vectors, one a shift and axis.
+
+    Args:
+        num_heads (int): heads.
+        max_size (int): the largest side of a map, padding included, px.
+        dim (int): D, an even number. Defaults to 64.
+
+    Attributes:
+        rows, columns (nn.Parameter): (2 · max_size - 1, D / 2).
+        vectors (nn.Parameter): c of each head, (heads, D).
+
+    Raises:
+        ValueError: without a ``max_size``, or for an odd ``dim``.
+    """
+
+    def __init__(self, num_heads: int, max_size: int, dim: int = 64):
+        super().__init__()
+        if type(max_size) is not int or max_size < 1:
+            raise ValueError(
+                f'max_size: got {max_size!r}, expected the largest side of a '
+                "map in pixels, which encoding='learned' has a vector for "
+                'each shift of')
+        if type(dim) is not int or dim < 2 or dim % 2:
+            raise ValueError(f'encoding_dim: got {dim!r}, expected an even '
+                             'positive number, half for rows')
+        self.max_size, self.dim = max_size, dim
+        self.rows = nn.Parameter(torch.empty(2 * max_size - 1, dim // 2))
+        self.columns = nn.Parameter(torch.empty(2 * max_size - 1, dim // 2))
+        self.vectors = nn.Parameter(torch.empty(num_heads, dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            nn.init.normal_(parameter)
+
+    def coefficients(self) -> Tensor:
+        """c of each head, (heads, D), float32 or wider."""
+        return self.vectors.to(
+            torch.promote_types(self.vectors.dtype, torch.float32))
+
+    def forward(self, shifts: Tensor, axis: int) -> Tensor:
+        """r of one axis: whole numbers of any shape (...) -> (..., D)."""
+        table = (self.rows, self.columns)[axis]
+        found = table[shifts + self.max_size - 1]
+        zero = torch.zeros_like(found)
+        return torch.cat([found, zero] if axis == 0 else [zero, found], -1)
+
+    def check(self, size) -> None:
+        """Raise ValueError if a map, (H, W), is larger than the encoding."""
+        if max(size) > self.max_size:
+            raise ValueError(
+                f'RelativeSelfAttention2d: got a map of {tuple(size)} px, '
+                'padding included, expected sides of at most max_size='
+                f'{self.max_size}: raise max_size, or downsample before')
+
+
+ENCODINGS = dict(quadratic=QuadraticEncoding, learned=LearnedEncoding)
+
+
+def build_encoding(name, num_heads: int, max_size, dim):
+    """An encoding by its name; None for none.
+
+    Raises:
+        ValueError: on an unknown name, or arguments that it does not take.
+    """
+    if name is None:
+        return None
+    if name not in ENCODINGS:
+        raise ValueError(f'encoding: got {name!r}, expected one of '
+                         f'{[*ENCODINGS, None]}')
+    if name == 'learned':
+        return LearnedEncoding(num_heads, max_size, dim or 64)
+    if max_size is not None or dim is not None:
+        raise ValueError(
+            'max_size, encoding_dim: got them with encoding='
+            f'{name!r}, which has none; leave them out')
+    return QuadraticEncoding(num_heads)

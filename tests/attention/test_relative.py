@@ -1,0 +1,240 @@
+import math
+
+import pytest
+import torch
+from mmengine.registry import MODELS
+from torch import nn
+
+from stepnet_mm.attention import RelativeSelfAttention2d
+
+pytestmark = pytest.mark.core
+FORMS = [dict(encoding=encoding, content=content)
+         for encoding in ('quadratic', 'learned', None)
+         for content in (True, False) if encoding or content]
+POSITIONED = [form for form in FORMS if form['encoding']]
+
+
+def build(in_channels=4, **kwargs):
+    torch.manual_seed(0)
+    kwargs = dict(dict(num_heads=3), **kwargs)
+    if kwargs.get('encoding') == 'learned':
+        kwargs.setdefault('max_size', 12)
+    layer = RelativeSelfAttention2d(in_channels, **kwargs).double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=.5)
+    return layer
+
+
+def image(*shape):
+    torch.manual_seed(1)
+    return torch.randn(*(shape or (2, 4, 5, 6)), dtype=torch.float64)
+
+
+def by_definition(layer, x):
+    """The relative score's four terms, a T x T table for each head."""
+    n, _, height, width = x.shape
+    heads, d = layer.num_heads, layer.head_dim
+    pixels = [(i, j) for i in range(height) for j in range(width)]
+    scores = torch.zeros(n, heads, len(pixels), len(pixels), dtype=x.dtype)
+    if layer.content:
+        q, k = [m(x).view(n, heads, d, -1) for m in (layer.query, layer.key)]
+        scores += torch.einsum('nhdq,nhdk->nhqk', q, k) / math.sqrt(d)
+        u = torch.einsum('hd,nhdk->nhk', layer.key_bias, k) / math.sqrt(d)
+        scores += u[:, :, None]
+    if layer.positions is not None:
+        r = torch.stack([torch.stack([encode(layer.positions, a, b)
+                                      for b in pixels]) for a in pixels])
+        scores += torch.einsum(
+            'hp,qkp->hqk', layer.positions.coefficients(), r)
+        if layer.content:
+            scores += torch.einsum('nhdq,hdp,qkp->nhqk', q / math.sqrt(d),
+                                   layer.position_key, r)
+    values = x[:, None] if layer.value is None else layer.value(x)
+    values = values.reshape(n, -1, d, len(pixels)).expand(-1, heads, -1, -1)
+    mixed = torch.einsum('nhqk,nhdk->nhdq', scores.softmax(-1), values)
+    return layer.output(mixed.reshape(n, -1, height, width)), scores
+
+
+def encode(positions, query, key):
+    """r_δ from its definition."""
+    rows, columns = [b - a for a, b in zip(query, key)]
+    if hasattr(positions, 'centers'):
+        return torch.tensor([rows**2 + columns**2, rows, columns]).double()
+    middle = positions.max_size - 1
+    return torch.cat([positions.rows[middle + rows],
+                      positions.columns[middle + columns]])
+
+
+@pytest.mark.parametrize('head_dim', [None, 2, 7])
+@pytest.mark.parametrize('form', FORMS)
+def test_the_scores_as_they_are_defined(form, head_dim):
+    layer = build(head_dim=head_dim, out_channels=5, **form)
+    want, scores = by_definition(layer, image())
+    torch.testing.assert_close(layer(image()), want)
+    attention = layer.attention(image(), (3, 1))
+    torch.testing.assert_close(
+        attention, scores.softmax(-1)[:, :, 3 * 6 + 1].view(2, 3, 5, 6))
+
+
+def test_the_quadratic_score_is_a_distance_to_the_centre():
+    layer = build()
+    centers, widths = layer.positions.centers, layer.positions.widths
+    found = layer.attention(image(), (2, 2))[0]
+    for h in range(3):
+        distance = torch.stack([
+            ((torch.tensor([i - 2., j - 2.]) - centers[h])**2).sum()
+            for i in range(5) for j in range(6)])
+        want = (-distance / (2 * widths[h]**2)).softmax(0).view(5, 6)
+        torch.testing.assert_close(found[h], want)
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_derivatives(form):
+    layer = build(2, num_heads=2, head_dim=2, **form)
+    assert torch.autograd.gradcheck(
+        lambda x, *_: layer(x),
+        (image(1, 2, 3, 3).requires_grad_(), *layer.parameters()))
+
+
+def test_permutation_equivariance_without_positions():
+    layer, x = build(encoding=None, content=True), image()
+    order = torch.randperm(30)
+
+    def shuffle(t):
+        return t.flatten(2)[..., order].view_as(t)
+
+    torch.testing.assert_close(layer(shuffle(x)), shuffle(layer(x)))
+
+
+@pytest.mark.parametrize('form', POSITIONED)
+def test_positions_tell_pixels_apart(form):
+    layer, x = build(**form), image()
+    order = torch.randperm(30)
+    shuffled = x.flatten(2)[..., order].view_as(x)
+    difference = layer(shuffled) - layer(x).flatten(2)[..., order].view_as(x)
+    assert difference.abs().max() > 1e-3
+
+
+@pytest.mark.parametrize('form', POSITIONED)
+def test_translation_equivariance(form):
+    """A shift of the pattern shifts what every query sees of it."""
+    layer = build(max_size=40, **form) if (
+        form['encoding'] == 'learned') else build(**form)
+    pattern, x, y = image(1, 4, 3, 3), *torch.zeros(2, 1, 4, 9, 9).double()
+    x[..., 1:4, 1:4] = y[..., 4:7, 3:6] = pattern
+
+    def odds(image, query):
+        """Of two pixels of the pattern; the map's edge has no part in it."""
+        row, column = query
+        found = layer.attention(image, query)[0]
+        return (found[:, row, column] / found[:, row + 1, column - 1]).log()
+
+    torch.testing.assert_close(odds(x, (2, 2)), odds(y, (5, 4)))
+
+
+def test_translation_of_the_output_far_from_the_edge():
+    layer = build(padding=0)
+    with torch.no_grad():
+        layer.positions.widths.fill_(.15)
+        layer.positions.centers.clamp_(-2, 2)
+    x = image(1, 4, 16, 16)
+    moved = x.roll((3, 2), (2, 3))
+    torch.testing.assert_close(
+        layer(moved)[..., 6:13, 6:13], layer(x)[..., 3:10, 4:11],
+        atol=1e-8, rtol=1e-8)
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_padding_and_crop(form):
+    layer = build(padding=(2, 1), crop=(1, 0), **form)
+    x = image()
+    out = layer(x)
+    assert out.shape == (2, 4, 5 + 4 - 2, 6 + 2)
+    padded = nn.functional.pad(x, (1, 1, 2, 2))
+    torch.testing.assert_close(out, by_definition(layer, padded)[0][..., 1:-1,
+                                                                    :])
+    found = layer.attention(x, (0, 0))
+    assert found.shape == (2, 3, 9, 8)
+    torch.testing.assert_close(found.sum((2, 3)), torch.ones(2, 3).double())
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_float32_autocast_and_half(form):
+    layer, x = build(head_dim=8, **form), image(2, 4, 8, 8)
+    want = layer(x)
+    torch.testing.assert_close(
+        layer.float()(x.float()).double(), want, atol=1e-4, rtol=1e-4)
+    with torch.autocast('cpu', torch.bfloat16):
+        got = layer(x.float())
+    assert got.dtype == torch.bfloat16
+    assert (got.double() - want).norm() < .05 * want.norm()
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_no_square_of_the_pixels_in_memory(form):
+    """Nothing of T x T elements is made, T = 1600 pixels."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    sizes = []
+
+    class Watch(TorchDispatchMode):
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            out = function(*args, **kwargs or {})
+            sizes.extend(t.numel() for t in (
+                out if isinstance(out, (tuple, list)) else (out, ))
+                if isinstance(t, torch.Tensor))
+            return out
+
+    layer = RelativeSelfAttention2d(
+        4, num_heads=2, head_dim=8,
+        **dict(form, max_size=40 if form['encoding'] == 'learned' else None))
+    with Watch(), torch.no_grad():
+        layer(torch.randn(1, 4, 40, 40))
+    assert sizes and max(sizes) < 1600 * 1600 / 4
+
+
+def test_heads_are_free_of_the_channels():
+    assert RelativeSelfAttention2d(16)(torch.zeros(1, 16, 4, 4)).shape == (
+        1, 16, 4, 4)
+    assert RelativeSelfAttention2d(16).num_heads == 9
+
+
+def test_from_the_registry_and_as_a_plugin_is_built():
+    layer = MODELS.build(dict(
+        type='RelativeSelfAttention2d', in_channels=8, num_heads=4,
+        head_dim=2))
+    assert layer(torch.randn(1, 8, 5, 5)).shape == (1, 8, 5, 5)
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(encoding='sine'), "encoding: got 'sine'.*quadratic"),
+    (dict(encoding=None), 'encoding=None and content=False'),
+    (dict(encoding='learned'), 'max_size: got None'),
+    (dict(encoding='learned', max_size=8, encoding_dim=5), 'encoding_dim'),
+    (dict(max_size=8), 'max_size, encoding_dim'),
+    (dict(num_heads=0), 'num_heads: got 0'),
+    (dict(head_dim=1.5), 'head_dim: got 1.5'),
+])
+def test_bad_arguments(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        RelativeSelfAttention2d(4, **kwargs)
+
+
+def test_a_map_larger_than_the_encoding():
+    layer = RelativeSelfAttention2d(
+        2, num_heads=2, encoding='learned', max_size=6, padding=1)
+    assert layer(torch.zeros(1, 2, 4, 4)).shape == (1, 2, 6, 6)
+    with pytest.raises(ValueError, match=r'\(6, 7\).*max_size=6'):
+        layer(torch.zeros(1, 2, 4, 5))
+
+
+def test_a_map_too_small_for_the_crop():
+    layer = RelativeSelfAttention2d(2, crop=2)
+    with pytest.raises(ValueError, match=r'\(4, 9\).*crop'):
+        layer(torch.zeros(1, 2, 4, 9))
+
+
+@pytest.mark.parametrize('query', [(5, 0), (0, -1), (1, )])
+def test_a_query_that_is_not_there(query):
+    with pytest.raises(ValueError, match='query: got'):
+        RelativeSelfAttention2d(2).attention(torch.zeros(1, 2, 5, 5), query)
