@@ -71,7 +71,7 @@ setup(
     python_requires='>=3.10',
     # No mm library: the official wheels and onedl's carry the same import
     # names, and pip would overwrite the one that is there.
-    install_requires=['torch>=2.0', 'numpy'],
+    install_requires=['torch>=2.1', 'numpy'],
     extras_require={
         name: requirements(name)
         for name in ('onedl', 'openmmlab', 'tests')

@@ -4,31 +4,34 @@ from torch import nn
 
 from .relative import RelativeSelfAttention2d
 
-#: α of Thm. 1's heads. The nearest other pixel weighs e⁻⁶⁴ = 2e-28.
-PRECISION = 64
-
 
 @torch.no_grad()
-def conv_to_attention(conv: nn.Conv2d) -> RelativeSelfAttention2d:
+def conv_to_attention(conv: nn.Conv2d,
+                      precision: float = 64.) -> RelativeSelfAttention2d:
     """A self-attention layer that computes a convolution.
 
     A head for each of the kernel's K² positions looks at that shift alone,
     with values of full width, and the output's projection holds the kernel's
-    weights: the same output up to rounding, at the border too. Any padding
-    and its mode, dilation, groups and bias; sides of the kernel may differ.
+    weights: for finite maps the same output up to rounding, at the border
+    too. Any padding and its mode, dilation, groups and bias; sides of the
+    kernel may differ.
 
     Args:
         conv (nn.Conv2d): odd kernel, stride 1.
+        precision (float): α of the heads: the nearest other pixel weighs
+            e^-α of the one looked at. Defaults to 64, 2e-28; there centres
+            and widths have no gradient to speak of, with 4 or less they have.
 
     Returns:
         RelativeSelfAttention2d: on the device and in the dtype of ``conv``,
-        with parameters of its own.
+        centres and widths in float32 or wider, with parameters of its own.
 
     Raises:
         TypeError: if ``conv`` is no plain nn.Conv2d.
-        ValueError: if its kernel is even or its stride is not 1.
+        ValueError: if its kernel is even, its stride is not 1, or
+            ``precision`` is not positive.
     """
-    _check(conv)
+    _check(conv, precision)
     kernel, dilation = conv.kernel_size, conv.dilation
     reach = [d * (k // 2) for k, d in zip(kernel, dilation)]
     layer = RelativeSelfAttention2d(
@@ -39,8 +42,9 @@ def conv_to_attention(conv: nn.Conv2d) -> RelativeSelfAttention2d:
         padding_mode=conv.padding_mode,
         crop=tuple(reach),
         bias=conv.bias is not None).to(conv.weight)
+    layer.positions.to(torch.promote_types(conv.weight.dtype, torch.float32))
     layer.positions.centers.copy_(_shifts(kernel, dilation))
-    layer.positions.widths.fill_((2 * PRECISION)**-.5)
+    layer.positions.widths.fill_((2 * precision)**-.5)
     weight = _dense(conv).flatten(2).transpose(1, 2)  # (C', K², C)
     layer.output.weight.copy_(weight.flatten(1)[..., None, None])
     if conv.bias is not None:
@@ -48,11 +52,18 @@ def conv_to_attention(conv: nn.Conv2d) -> RelativeSelfAttention2d:
     return layer
 
 
-def _check(conv) -> None:
-    if not isinstance(conv, nn.Conv2d) or (
-            type(conv).forward is not nn.Conv2d.forward):
-        raise TypeError('conv_to_attention: got '
-                        f'{type(conv).__name__}, expected a plain nn.Conv2d')
+def _check(conv, precision) -> None:
+    kind = type(conv)
+    if not isinstance(conv, nn.Conv2d) or not all(
+            getattr(kind, name) is getattr(nn.Conv2d, name)
+            for name in ('forward', '_conv_forward')):
+        raise TypeError(
+            f'conv_to_attention: got {kind.__module__}.{kind.__name__}, '
+            'expected a torch.nn.Conv2d without a forward of its own; copy '
+            'the weights into one, if they mean the same')
+    if not precision > 0:
+        raise ValueError(f'conv_to_attention: precision: got {precision!r}, '
+                         'expected a positive number')
     if any(k % 2 == 0 for k in conv.kernel_size):
         raise ValueError(f'conv_to_attention: got kernel_size='
                          f'{conv.kernel_size}, expected odd sides, which have '

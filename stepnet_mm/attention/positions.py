@@ -21,9 +21,11 @@ class QuadraticEncoding(nn.Module):
     Attributes:
         centers (nn.Parameter): Δ, (heads, 2) in pixels, rows first. From
             N(0, 2²) at the start.
-        widths (nn.Parameter): σ, (heads, ) in pixels. 1 at the start.
+        widths (nn.Parameter): σ, (heads, ) in pixels, at least 1e-3. 1 at the
+            start.
     """
     dim = 3
+    max_size = None
 
     def __init__(self, num_heads: int):
         super().__init__()
@@ -38,18 +40,16 @@ class QuadraticEncoding(nn.Module):
     def coefficients(self) -> Tensor:
         """c of each head, (heads, 3), float32 or wider."""
         dtype = torch.promote_types(self.widths.dtype, torch.float32)
-        precision = .5 / self.widths.to(dtype).square()[:, None]
+        # A head of no width at all would divide by 0.
+        precision = .5 / self.widths.to(dtype).square().clamp_min(1e-6)
+        precision = precision[:, None]
         return torch.cat([-precision, 2 * precision * self.centers], 1)
 
     def forward(self, shifts: Tensor, axis: int) -> Tensor:
         """r of one axis: whole numbers of any shape (...) -> (..., 3)."""
-        shifts = shifts.to(self.coefficients().dtype)
         zero = torch.zeros_like(shifts)
         linear = (shifts, zero) if axis == 0 else (zero, shifts)
         return torch.stack([shifts.square(), *linear], -1)
-
-    def check(self, size) -> None:
-        """Any size will do."""
 
 
 class LearnedEncoding(nn.Module):
@@ -61,8 +61,10 @@ class LearnedEncoding(nn.Module):
         dim (int): D, an even number. Defaults to 64.
 
     Attributes:
-        rows, columns (nn.Parameter): (2 · max_size - 1, D / 2).
-        vectors (nn.Parameter): c of each head, (heads, D).
+        rows, columns (nn.Parameter): (2 · max_size - 1, D / 2). From N(0, 1)
+            at the start.
+        vectors (nn.Parameter): c of each head, (heads, D). From N(0, 1 / D)
+            at the start, so that a score's variance is 1.
 
     Raises:
         ValueError: without a ``max_size``, or for an odd ``dim``.
@@ -85,8 +87,9 @@ class LearnedEncoding(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        for parameter in self.parameters():
-            nn.init.normal_(parameter)
+        nn.init.normal_(self.rows)
+        nn.init.normal_(self.columns)
+        nn.init.normal_(self.vectors, std=self.dim**-.5)
 
     def coefficients(self) -> Tensor:
         """c of each head, (heads, D), float32 or wider."""
@@ -100,14 +103,6 @@ class LearnedEncoding(nn.Module):
         zero = torch.zeros_like(found)
         return torch.cat([found, zero] if axis == 0 else [zero, found], -1)
 
-    def check(self, size) -> None:
-        """Raise ValueError if a map, (H, W), is larger than the encoding."""
-        if max(size) > self.max_size:
-            raise ValueError(
-                f'RelativeSelfAttention2d: got a map of {tuple(size)} px, '
-                'padding included, expected sides of at most max_size='
-                f'{self.max_size}: raise max_size, or downsample before')
-
 
 ENCODINGS = dict(quadratic=QuadraticEncoding, learned=LearnedEncoding)
 
@@ -118,15 +113,14 @@ def build_encoding(name, num_heads: int, max_size, dim):
     Raises:
         ValueError: on an unknown name, or arguments that it does not take.
     """
-    if name is None:
-        return None
-    if name not in ENCODINGS:
+    if name not in (*ENCODINGS, None):
         raise ValueError(f'encoding: got {name!r}, expected one of '
                          f'{[*ENCODINGS, None]}')
     if name == 'learned':
-        return LearnedEncoding(num_heads, max_size, dim or 64)
+        return LearnedEncoding(
+            num_heads, max_size, **({} if dim is None else dict(dim=dim)))
     if max_size is not None or dim is not None:
         raise ValueError(
             'max_size, encoding_dim: got them with encoding='
             f'{name!r}, which has none; leave them out')
-    return QuadraticEncoding(num_heads)
+    return None if name is None else ENCODINGS[name](num_heads)

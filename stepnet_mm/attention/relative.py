@@ -3,9 +3,12 @@ import torch
 import torch.nn.functional as F
 from mmengine.registry import MODELS
 from torch import Tensor, nn
-from torch.nn.modules.utils import _pair
 
 from .positions import build_encoding
+
+#: nn.Conv2d's padding modes -> those of torch.nn.functional.pad.
+PADDING_MODES = dict(zeros='constant', reflect='reflect',
+                     replicate='replicate', circular='circular')
 
 
 @MODELS.register_module()
@@ -22,8 +25,8 @@ class RelativeSelfAttention2d(nn.Module):
     .. math:: A_{q,k} = X_q W_q W_k^T X_k^T
         + X_q W_q \hat W_k r_\delta + u^T W_k X_k^T + v^T \hat W_k r_\delta.
 
-    Here q, k, u stand for a head's vectors, the content terms are divided by
-    :math:`\sqrt{d}`, and c for :math:`\hat W_k^T v`. By position alone
+    for each head; the terms with X are divided by :math:`\sqrt{d}`, and the
+    head's vector c is :math:`\hat W_k^T v`. By position alone
     (``content=False``) the last term is left, which depends on the shift
     alone; a layer with enough such heads expresses any convolution
     (:func:`~.convolution.conv_to_attention`).
@@ -32,8 +35,8 @@ class RelativeSelfAttention2d(nn.Module):
     softmax is one over rows times one over columns, n·d·T·(H + W)
     multiplications and n·d·T values, no T x T tensor. With content the
     positions are written as H + W further dimensions of queries and keys, so
-    that ``scaled_dot_product_attention`` can run without a T x T tensor too;
-    n·T²·(d + H + W) multiplications.
+    that ``scaled_dot_product_attention`` can run without a T x T tensor too,
+    where torch has such a kernel; 2·n·T²·(d + H + W) multiplications.
 
     Args:
         in_channels (int): C.
@@ -78,18 +81,21 @@ class RelativeSelfAttention2d(nn.Module):
                  crop=0,
                  bias: bool = True):
         super().__init__()
-        _check(in_channels, num_heads, head_dim, encoding, content)
-        self.num_heads = num_heads
-        self.head_dim = head_dim or in_channels
-        self.padding, self.padding_mode = _pair(padding), padding_mode
-        self.crop = _pair(crop)
+        out_channels = in_channels if out_channels is None else out_channels
+        width = in_channels if head_dim is None else head_dim
+        _check_counts(in_channels=in_channels, num_heads=num_heads,
+                      head_dim=width, out_channels=out_channels)
+        _check_choices(encoding, content, padding_mode)
+        self.num_heads, self.head_dim = num_heads, width
+        self.padding, self.padding_mode = (
+            _two_counts('padding', padding), padding_mode)
+        self.crop = _two_counts('crop', crop)
         self.positions = build_encoding(
             encoding, num_heads, max_size, encoding_dim)
-        width = num_heads * self.head_dim
+        width *= num_heads
         self.value = None if head_dim is None else nn.Conv2d(
             in_channels, width, 1, bias=False)
-        self.output = nn.Conv2d(width, out_channels or in_channels, 1,
-                                bias=bias)
+        self.output = nn.Conv2d(width, out_channels, 1, bias=bias)
         self.query = self.key = self.key_bias = self.position_key = None
         if content:
             self._add_content(in_channels)
@@ -135,33 +141,36 @@ class RelativeSelfAttention2d(nn.Module):
             ValueError: if the output has no such pixel.
         """
         x = self._pad(x)
-        sizes = self._query_sizes(x)
+        sizes = [len(queries) for queries in self._queries(x)]
         if len(query) != 2 or not all(
                 0 <= i < size for i, size in zip(query, sizes)):
             raise ValueError(f'query: got {query}, expected row and column '
                              f'of a pixel in an output of {tuple(sizes)}')
-        at = [torch.tensor([i + margin], device=x.device)
+        at = [range(i + margin, i + margin + 1)
               for i, margin in zip(query, self.crop)]
-        scores = self._all_scores(x, *at).flatten(2)
+        scores = self._scores_of_one(x, *at).flatten(2)
         scores = scores.softmax(-1).unflatten(-1, x.shape[2:])
         return scores.expand(len(x), -1, -1, -1)
 
-    def _all_scores(self, x, row, column) -> Tensor:
-        """Of one query pixel: (N or 1, heads, H, W), float32 or wider."""
-        query = scores = None
+    def extra_repr(self) -> str:
+        return (f'num_heads={self.num_heads}, head_dim={self.head_dim}, '
+                f'content={self.content}, padding={self.padding}, '
+                f'padding_mode={self.padding_mode!r}, crop={self.crop}')
+
+    def _scores_of_one(self, x, row: range, column: range) -> Tensor:
+        """Of one query pixel, (N or 1, heads, H, W)."""
+        query, scores = None, 0
         if self.content:
-            pixel = x[:, :, row][..., column]
-            query, keys = self._query(pixel), self._heads(self.key(x))
+            query, keys = self._query(x, row, column), self._heads(self.key(x))
             scores = torch.einsum(
-                'nhd,nhdkl->nhkl', (query + self._key_bias)[:, :, 0, 0], keys)
+                'nhd,nhdkl->nhkl', self._biased(query)[:, :, 0, 0], keys)
         if self.positions is None:
             return scores
         c = self._coefficients(query)
         rows, columns = [
             self._axis_scores(c, axis, at, x.shape[2 + axis])[:, :, 0, 0]
             for axis, at in enumerate((row, column))]
-        position = rows[..., None] + columns[..., None, :]
-        return position if scores is None else scores + position
+        return scores + rows[..., None] + columns[..., None, :]
 
     def _mix_by_position(self, x: Tensor) -> Tensor:
         """Padded map -> each head's, (N, heads, d, H', W')."""
@@ -176,53 +185,64 @@ class RelativeSelfAttention2d(nn.Module):
 
     def _mix_by_content(self, x: Tensor) -> Tensor:
         """Padded map -> each head's, (N, heads, d, H', W')."""
-        rows, columns = self._queries(x)
-        query = self._query(x[:, :, rows][..., columns])
-        keys = self._heads(self.key(x)).flatten(3).transpose(2, 3)
-        queries = [query + self._key_bias]
-        keys = [keys]
+        at = self._queries(x)
+        query = self._query(x, *at)
+        queries, keys = [self._biased(query)], [_tokens(
+            self._heads(self.key(x)))]
         if self.positions is not None:
             c = self._coefficients(query)
-            queries += [self._axis_scores(c, axis, at, x.shape[2 + axis])
-                        for axis, at in enumerate((rows, columns))]
+            queries += [self._axis_scores(c, axis, own, x.shape[2 + axis])
+                        for axis, own in enumerate(at)]
             keys += [t.expand(*keys[0].shape[:2], -1, -1)
                      for t in _one_hot_positions(x)]
-        queries = torch.cat(queries, -1).flatten(2, 3)
-        keys = torch.cat([t.to(queries.dtype) for t in keys], -1)
-        values = self._values(x).flatten(3).transpose(2, 3).to(queries.dtype)
+        queries = torch.cat(
+            [t.to(query.dtype) for t in queries], -1).flatten(2, 3)
+        keys = torch.cat([t.to(query.dtype) for t in keys], -1)
+        values = _tokens(self._values(x)).to(query.dtype)
         values = values.expand(-1, self.num_heads, -1, -1)
-        # Dense and of one width, as kernels without a T x T tensor want it.
-        short = keys.size(-1) - values.size(-1)
+        # One width for all and a multiple of 8, and dense: what torch's
+        # kernels without a T x T tensor want.
+        width = -(-max(keys.size(-1), values.size(-1)) // 8) * 8
         mixed = F.scaled_dot_product_attention(
-            queries, keys, F.pad(values, (0, short)).contiguous(), scale=1.)
-        mixed = mixed[..., :values.size(-1)].transpose(2, 3).to(x.dtype)
-        return mixed.unflatten(-1, (len(rows), len(columns)))
+            *[F.pad(t, (0, width - t.size(-1))).contiguous()
+              for t in (queries, keys, values)], scale=1.)
+        mixed = mixed[..., :self.head_dim].transpose(2, 3)
+        return mixed.unflatten(-1, tuple(map(len, at))).to(x.dtype)
 
-    def _query(self, x: Tensor) -> Tensor:
-        """X W_q / √d: (N, C, H, W) -> (N, heads, H, W, d)."""
+    def _query(self, x: Tensor, rows: range, columns: range) -> Tensor:
+        """X W_q / √d: (N, C, H, W) -> (N, heads, H', W', d)."""
+        x = x[:, :, rows.start:rows.stop, columns.start:columns.stop]
         query = self._heads(self.query(x)) * self.head_dim**-.5
         return query.permute(0, 1, 3, 4, 2)
 
-    @property
-    def _key_bias(self) -> Tensor:
-        """u / √d, (heads, 1, 1, d)."""
-        return self.key_bias[:, None, None] * self.head_dim**-.5
+    def _biased(self, query: Tensor) -> Tensor:
+        """Queries plus u / √d, what meets the keys."""
+        bias = self.key_bias[:, None, None] * self.head_dim**-.5
+        return query + bias.to(query.dtype)
 
     def _coefficients(self, query) -> Tensor:
         """c, with content c + Ŵ_kᵀ q: (N or 1, heads, H' or 1, W' or 1, D)."""
         c = self.positions.coefficients()[None, :, None, None]
         if query is None:
             return c
-        return c + torch.einsum('nhqpe,hed->nhqpd', query, self.position_key)
+        return c + torch.einsum(
+            'nhqpe,hed->nhqpd', query, self.position_key.to(query.dtype))
 
-    def _axis_scores(self, c, axis: int, queries, size: int) -> Tensor:
-        """c · r along one axis, (N or 1, heads, H' or 1, W' or 1, keys)."""
-        shifts = torch.arange(size, device=c.device) - queries[:, None]
+    def _axis_scores(self, c, axis: int, queries: range, size: int) -> Tensor:
+        """c · r along one axis, (N or 1, heads, H' or 1, W' or 1, keys).
+
+        Less their maximum, which a softmax does not see, so that half
+        precision has its digits where the weight is; nor does it see what
+        the clamp does.
+        """
+        own = torch.arange(queries.start, queries.stop, device=c.device)
+        shifts = torch.arange(size, device=c.device) - own[:, None]
         which = 'nhqpd,qkd->nhqpk' if axis == 0 else 'nhqpd,pkd->nhqpk'
-        # In half precision large shifts would be rounded.
         with torch.autocast(c.device.type, enabled=False):
-            encoding = self.positions(shifts, axis).to(c.dtype)
-            return torch.einsum(which, c, encoding)
+            scores = torch.einsum(
+                which, c, self.positions(shifts, axis).to(c.dtype))
+        largest = scores.detach().amax(-1, keepdim=True)
+        return (scores - largest).clamp_min(-1e4)
 
     def _values(self, x: Tensor) -> Tensor:
         """(N, heads, d, H, W), or (N, 1, C, H, W) where it is the map."""
@@ -233,30 +253,36 @@ class RelativeSelfAttention2d(nn.Module):
         return x.unflatten(1, (self.num_heads, self.head_dim))
 
     def _pad(self, x: Tensor) -> Tensor:
+        if x.ndim != 4:
+            raise ValueError('RelativeSelfAttention2d: got a tensor of '
+                             f'{tuple(x.shape)}, expected (N, C, H, W)')
         if any(self.padding):
             rows, columns = self.padding
-            mode = 'constant' if self.padding_mode == 'zeros' else (
-                self.padding_mode)
-            x = F.pad(x, (columns, columns, rows, rows), mode)
-        if self.positions is not None:
-            self.positions.check(x.shape[2:])
+            x = F.pad(x, (columns, columns, rows, rows),
+                      PADDING_MODES[self.padding_mode])
+        limit = None if self.positions is None else self.positions.max_size
+        if limit is not None and max(x.shape[2:]) > limit:
+            raise ValueError(
+                f'RelativeSelfAttention2d: got a map of {tuple(x.shape[2:])} '
+                f'px, padding included, expected sides of at most max_size='
+                f'{limit}: raise max_size, or downsample before')
         return x
 
     def _queries(self, x: Tensor) -> list:
         """Rows and columns of the padded map that are queries."""
-        sizes = self._query_sizes(x)
-        return [margin + torch.arange(size, device=x.device)
-                for margin, size in zip(self.crop, sizes)]
-
-    def _query_sizes(self, x: Tensor) -> list:
-        sizes = [size - 2 * margin
+        found = [range(margin, size - margin)
                  for size, margin in zip(x.shape[2:], self.crop)]
-        if min(sizes) < 1:
+        if not all(map(len, found)):
             raise ValueError(
                 f'RelativeSelfAttention2d: got a map of {tuple(x.shape[2:])} '
-                f'px, padding included, expected more than twice the crop of '
+                'px, padding included, expected more than twice the crop of '
                 f'{self.crop}')
-        return sizes
+        return found
+
+
+def _tokens(x: Tensor) -> Tensor:
+    """(N, heads, d, H, W) -> (N, heads, T, d)."""
+    return x.flatten(3).transpose(2, 3)
 
 
 def _one_hot_positions(x: Tensor):
@@ -266,15 +292,29 @@ def _one_hot_positions(x: Tensor):
     return rows, torch.eye(width, device=x.device).repeat(height, 1)
 
 
-def _check(in_channels, num_heads, head_dim, encoding, content) -> None:
-    counts = dict(in_channels=in_channels, num_heads=num_heads)
-    if head_dim is not None:
-        counts['head_dim'] = head_dim
+def _check_counts(**counts) -> None:
     for key, value in counts.items():
         if type(value) is not int or value < 1:
             raise ValueError(f'RelativeSelfAttention2d: {key}: got {value!r}, '
                              'expected a positive whole number')
+
+
+def _check_choices(encoding, content, padding_mode) -> None:
     if encoding is None and not content:
         raise ValueError(
             'RelativeSelfAttention2d: got encoding=None and content=False, '
             'which is a mean over the map; expected one of them at least')
+    if padding_mode not in PADDING_MODES:
+        raise ValueError(
+            f'RelativeSelfAttention2d: padding_mode: got {padding_mode!r}, '
+            f'expected one of {[*PADDING_MODES]}')
+
+
+def _two_counts(key: str, value) -> tuple:
+    pair = (value, value) if type(value) is int else value
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(
+            type(v) is int and v >= 0 for v in pair):
+        raise ValueError(
+            f'RelativeSelfAttention2d: {key}: got {value!r}, expected pixels, '
+            'a whole number from 0 or two of them, rows first')
+    return tuple(pair)

@@ -99,7 +99,8 @@ class StepBackbone(StepOwner):
             for block, following in zip(stage, [*list(stage)[1:], None]):
                 block.fused = fused
                 step = getattr(following, 'step', None)
-                block.keeps_mean = getattr(step, 'needs_identity', False)
+                block.keeps_mean = step is not None and (
+                    step.needs_identity and step.pools_only)
 
     def _add_steps(self, step, step_blocks) -> None:
         stages = self._stages()

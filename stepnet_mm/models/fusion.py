@@ -61,7 +61,7 @@ def _finish_built(block, z: Tensor, identity: Tensor) -> Tensor:
 
 def _normalize_over(norm: nn.BatchNorm2d, z: Tensor) -> Tensor:
     """norm(z), written over z: large maps are dear to allocate."""
-    unused = z.new_empty(0)
+    unused = norm.running_mean.new_empty(0)
     return torch.ops.aten.native_batch_norm.out(
         z, norm.weight, norm.bias, norm.running_mean, norm.running_var, False,
         0., norm.eps, out=z, save_mean=unused, save_invstd=unused)[0]

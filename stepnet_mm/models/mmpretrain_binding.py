@@ -13,7 +13,8 @@ from ..steps.pooling import build_norm
 from .backbone import StepBackbone, StepOwner, one_a_stage
 from .cifar import cifar_stage_blocks
 from .encoder import StepEncoderLayer, check_mode
-from .self_attention import SelfAttentionLayer, check_divides, check_indices
+from .self_attention import (SelfAttentionLayer, check_divides, check_indices,
+                             check_network)
 
 
 class _StepBackbone(StepBackbone):
@@ -196,7 +197,9 @@ class SelfAttentionNet(BaseBackbone):
                  out_indices: tuple = None,
                  init_cfg=None):
         super().__init__(init_cfg)
-        attention = attention or dict(encoding='learned', max_size=16)
+        if attention is None:
+            attention = dict(encoding='learned', max_size=16)
+        check_network(num_layers, downsample, attention)
         self.downsample = downsample
         self.out_indices = check_indices(out_indices, num_layers)
         self.stem = nn.Sequential(

@@ -47,12 +47,26 @@ def check_indices(out_indices, num_layers: int) -> tuple:
         ValueError: if there is no such layer.
     """
     if out_indices is None:
-        return (num_layers - 1, )
-    if not out_indices or not all(
+        out_indices = (num_layers - 1, )
+    if not isinstance(out_indices, (tuple, list)) or not out_indices or (
+            len(set(out_indices)) < len(out_indices)) or not all(
             type(i) is int and 0 <= i < num_layers for i in out_indices):
         raise ValueError(f'backbone.out_indices: got {out_indices!r}, '
-                         f'expected some of 0 to {num_layers - 1}')
+                         f'expected a tuple of some of 0 to {num_layers - 1}')
     return tuple(sorted(out_indices))
+
+
+def check_network(num_layers, downsample, attention: dict) -> None:
+    """Raise ValueError on arguments that leave no network."""
+    for key, value in (('num_layers', num_layers), ('downsample', downsample)):
+        if type(value) is not int or value < 1:
+            raise ValueError(f'backbone.{key}: got {value!r}, expected a '
+                             'positive whole number')
+    taken = {'in_channels', 'out_channels', 'num_heads', 'padding', 'crop'}
+    if taken & set(attention):
+        raise ValueError(
+            f'backbone.attention: got {sorted(taken & set(attention))}, which '
+            'the network sets itself (num_heads: backbone.num_heads)')
 
 
 def check_divides(downsample: int, x: Tensor) -> None:

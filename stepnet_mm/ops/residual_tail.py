@@ -142,21 +142,21 @@ def keep_mean(y: Tensor) -> None:
 
     For a :class:`ResidualTail` that will have this very tensor as its x. A
     compiler sees to that by itself, and what has no version, as in inference
-    mode, might change in between.
+    mode, might change in between. (A change through ``.data`` is not seen.)
     """
-    if torch.compiler.is_compiling() or y.is_inference():
+    if torch.compiler.is_compiling() or y.is_inference() or (
+            not can_finish(y, y)):
         return
-    kernels = kernels_for(y)
-    if kernels is not None:
-        y.kept_mean = y._version, kernels.moments(y.detach(), False)[0]
+    mean, _ = kernels_for(y).moments(y.detach(), False)
+    y.kept_mean = (id(y), y._version), mean
 
 
 def kept_mean(x: Tensor):
     """The mean that :func:`keep_mean` took, unless x has changed since; once."""
     if torch.compiler.is_compiling():
         return None
-    version, mean = x.__dict__.pop('kept_mean', (None, None))
-    return mean if version is not None and version == x._version else None
+    state, mean = x.__dict__.pop('kept_mean', (None, None))
+    return mean if state and state == (id(x), x._version) else None
 
 
 def _measure(kernels, z, x, variance, pool_identity, kept) -> tuple:

@@ -59,11 +59,15 @@ def spread(masked: Tensor, z: Tensor, a: Tensor, b, c: Tensor, d) -> tuple:
 
 
 def _affine(z: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    # Written to, for a view could not be changed in place behind a Function.
+    out = torch.empty_like(z)
     scale, shift = scale.reshape(-1), shift.reshape(-1)
     zero, one = torch.zeros_like(scale), torch.ones_like(scale)
-    out, *_ = torch.native_batch_norm(
-        _rows(z), scale, shift, zero, one, False, 0., 0.)
-    return out.view_as(z)
+    unused = scale.new_empty(0)
+    torch.ops.aten.native_batch_norm.out(
+        _rows(z), scale, shift, zero, one, False, 0., 0.,
+        out=_rows(out), save_mean=unused, save_invstd=unused)
+    return out
 
 
 def _rows(z: Tensor) -> Tensor:

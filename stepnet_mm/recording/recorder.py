@@ -285,7 +285,7 @@ class _PartTrace(_Trace):
     def _step_input(self, module, args):
         f = args[-1]
         if isinstance(f, PooledMap):
-            self._note('f', PooledMap.norm, f)
+            self._note('f', type(f).norm, f)
         else:
             self._note('f', sample_norm, f.detach())
 

@@ -4,6 +4,8 @@ In the place of the maps themselves, so that a mean that is known is not taken
 again, and f = scale · z + shift of the last convolution's output z need not
 be built.
 """
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -15,8 +17,14 @@ def deviation_norm(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
 
 
+class Product(NamedTuple):
+    """A map ⊗ Δt, not yet multiplied."""
+    values: Tensor
+    step: Tensor
+
+
 class PooledMap:
-    """A map (N, C, H, W), times a step size, known by its moments.
+    """A map (N, C, H, W) that is known by its moments.
 
     Attributes:
         mean (Tensor): over space, (N, C, 1, 1), float32 or wider.
@@ -25,8 +33,8 @@ class PooledMap:
         size (int): H·W.
     """
 
-    def times(self, step: Tensor) -> 'PooledMap':
-        """The map ⊗ Δt, for Δt of shape (N, C, 1, 1)."""
+    def times(self, step: Tensor):
+        """The map ⊗ Δt, for Δt of shape (N, C, 1, 1), yet to be built."""
         raise NotImplementedError
 
     def transform(self, linear, of_ones) -> Tensor:
@@ -51,15 +59,13 @@ class BuiltMap(PooledMap):
     Args:
         values (Tensor): the map, (N, C, H, W).
         mean (Tensor, optional): its mean, where it is known.
-        step (Tensor, optional): Δt, not yet multiplied.
     """
 
-    def __init__(self, values: Tensor, mean: Tensor = None,
-                 step: Tensor = None):
-        self.values, self.step, self._mean = values, step, mean
+    def __init__(self, values: Tensor, mean: Tensor = None):
+        self.values, self._mean = values, mean
 
-    def times(self, step: Tensor) -> 'BuiltMap':
-        return BuiltMap(self.values, step=step)
+    def times(self, step: Tensor) -> 'Product':
+        return Product(self.values, step)
 
     @property
     def mean(self) -> Tensor:

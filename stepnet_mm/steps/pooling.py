@@ -58,8 +58,9 @@ def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
     normalise over and torch raises. Its running statistics are used then, and
     one warning says so.
     """
-    weight = getattr(norm, 'weight', None)
-    x = x if weight is None else x.to(weight.dtype)
+    weight = getattr(norm, 'weight', None)  # at hand in nearly all
+    parameters = [*norm.parameters()] if weight is None else [weight]
+    x = x.to(parameters[0].dtype) if parameters else x
     alone = norm.training and x.numel() == x.size(1)
     if not alone or not isinstance(norm, _BatchNorm) or _is_synchronised(norm):
         return norm(x)

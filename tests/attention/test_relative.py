@@ -159,15 +159,57 @@ def test_padding_and_crop(form):
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_float32_autocast_and_half(form):
+def test_lower_precisions(form):
     layer, x = build(head_dim=8, **form), image(2, 4, 8, 8)
     want = layer(x)
     torch.testing.assert_close(
         layer.float()(x.float()).double(), want, atol=1e-4, rtol=1e-4)
-    with torch.autocast('cpu', torch.bfloat16):
-        got = layer(x.float())
+    for dtype in (torch.bfloat16, torch.float16):
+        with torch.autocast('cpu', dtype):
+            got = layer(x.float())
+        assert got.dtype == dtype
+        assert (got.double() - want).norm() < .05 * want.norm()
+    got = layer.bfloat16()(x.bfloat16())
     assert got.dtype == torch.bfloat16
-    assert (got.double() - want).norm() < .05 * want.norm()
+    assert (got.double() - want).norm() < .1 * want.norm()
+
+
+@pytest.mark.parametrize('content', [True, False])
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_large_scores_in_half_precision(dtype, content):
+    """Narrow heads and far shifts: scores of a million before the softmax."""
+    layer = build(head_dim=4, content=content).float()
+    with torch.no_grad():
+        layer.positions.widths.fill_(.1)
+        layer.positions.centers.copy_(
+            torch.tensor([[10., -9.], [0., 0.], [-3., 6.]]))
+        if content:
+            layer.position_key.mul_(.1)
+    x = image(1, 4, 48, 48).float()
+    want = layer(x)
+    with torch.autocast('cpu', dtype):
+        got = layer(x).float()
+    assert (got - want).norm() < .02 * want.norm()
+
+
+@pytest.mark.parametrize('width', [0., 1e-20, -1e-11])
+def test_a_head_of_no_width(width):
+    layer = build()
+    with torch.no_grad():
+        layer.positions.widths.fill_(width)
+    layer(image()).sum().backward()
+    assert all(p.grad.isfinite().all() for p in layer.parameters())
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_tracing_and_exporting(form):
+    layer, x = build(**form), image()
+    want = layer(x)
+    torch.testing.assert_close(
+        torch.jit.trace(layer, x, check_trace=False)(x), want)
+    torch.testing.assert_close(torch.export.export(
+        layer, (x, ), strict=False).module()(x), want)
+    assert 'num_heads=3' in repr(layer)
 
 
 @pytest.mark.parametrize('form', FORMS)
@@ -188,15 +230,17 @@ def test_no_square_of_the_pixels_in_memory(form):
     layer = RelativeSelfAttention2d(
         4, num_heads=2, head_dim=8,
         **dict(form, max_size=40 if form['encoding'] == 'learned' else None))
-    with Watch(), torch.no_grad():
-        layer(torch.randn(1, 4, 40, 40))
+    with Watch():
+        layer(torch.randn(1, 4, 40, 40)).sum().backward()
     assert sizes and max(sizes) < 1600 * 1600 / 4
 
 
 def test_heads_are_free_of_the_channels():
     assert RelativeSelfAttention2d(16)(torch.zeros(1, 16, 4, 4)).shape == (
         1, 16, 4, 4)
-    assert RelativeSelfAttention2d(16).num_heads == 9
+    layer = RelativeSelfAttention2d(16, num_heads=9, head_dim=5)
+    assert layer.value.weight.shape == (45, 16, 1, 1)
+    assert layer(torch.zeros(1, 16, 4, 4)).shape == (1, 16, 4, 4)
 
 
 def test_from_the_registry_and_as_a_plugin_is_built():
@@ -214,6 +258,16 @@ def test_from_the_registry_and_as_a_plugin_is_built():
     (dict(max_size=8), 'max_size, encoding_dim'),
     (dict(num_heads=0), 'num_heads: got 0'),
     (dict(head_dim=1.5), 'head_dim: got 1.5'),
+    (dict(head_dim=0), 'head_dim: got 0'),
+    (dict(out_channels=0), 'out_channels: got 0'),
+    (dict(encoding=['quadratic']), 'encoding: got'),
+    (dict(encoding=None, content=True, max_size=8), 'max_size, encoding_dim'),
+    (dict(encoding='learned', max_size=8, encoding_dim=0), 'encoding_dim'),
+    (dict(padding=-1), 'padding: got -1'),
+    (dict(padding='same'), "padding: got 'same'"),
+    (dict(padding=(1, 2, 3)), 'padding: got'),
+    (dict(crop=.5), 'crop: got 0.5'),
+    (dict(padding=1, padding_mode='zero'), "padding_mode: got 'zero'"),
 ])
 def test_bad_arguments(kwargs, message):
     with pytest.raises(ValueError, match=message):
@@ -226,6 +280,18 @@ def test_a_map_larger_than_the_encoding():
     assert layer(torch.zeros(1, 2, 4, 4)).shape == (1, 2, 6, 6)
     with pytest.raises(ValueError, match=r'\(6, 7\).*max_size=6'):
         layer(torch.zeros(1, 2, 4, 5))
+
+
+def test_what_is_no_batch_of_maps():
+    with pytest.raises(ValueError, match=r'\(2, 5, 5\).*N, C, H, W'):
+        RelativeSelfAttention2d(2)(torch.zeros(2, 5, 5))
+
+
+def test_the_learned_encoding_starts_soft():
+    torch.manual_seed(0)
+    layer = RelativeSelfAttention2d(2, encoding='learned', max_size=16)
+    found = layer.attention(torch.zeros(1, 2, 16, 16), (8, 8))
+    assert found.amax((2, 3)).mean() < .2
 
 
 def test_a_map_too_small_for_the_crop():

@@ -153,6 +153,7 @@ def test_a_block_keeps_the_mean_that_the_next_one_needs(models):
     all_but_last = [[True] * (n - 1) + [False] for n in (3, 4, 6, 3)]
     assert keeping() == keeping(step_blocks='all') == all_but_last
     assert not sum(sum(keeping(step='SEAttention'), []))
+    assert not sum(sum(keeping(step='MaxPoolStepAdaptor'), []))
     assert not sum(sum(keeping(
         step=dict(type='StepAdaptor', inputs='difference')), []))
     assert sum(sum(keeping(step_blocks=[[2], [], [], []]), [])) == 1
@@ -164,6 +165,9 @@ def test_a_hook_that_changes_the_state_between_blocks(models, grad, calls):
     net.eval()
     net.layer1[0].register_forward_hook(lambda module, x, y: y.mul_(2))
     net.layer2[1].register_forward_hook(lambda module, x, y: y * 2)
+    net.layer3[1].register_forward_hook(
+        lambda module, x, y: None if y.data.mul_(2) is None else y)
+    net.layer3[3].register_forward_pre_hook(lambda module, x: x[0].mul_(2))
     x, results = image((2, 3, 64, 64)), []
     for fused in (True, False):
         net._fuse(fused)

@@ -92,6 +92,14 @@ def test_the_recorder_measures_it(step):
 def test_bad_arguments_and_images():
     with pytest.raises(ValueError, match='out_indices.*0 to 5'):
         build(out_indices=(6, ))
+    for wrong in (-1, (1, 1), ()):
+        with pytest.raises(ValueError, match='out_indices'):
+            build(out_indices=wrong)
+    for key in ('num_layers', 'downsample'):
+        with pytest.raises(ValueError, match=f'backbone.{key}: got 0'):
+            build(**{key: 0})
+    with pytest.raises(ValueError, match="attention: got .'num_heads'"):
+        build(attention=dict(num_heads=3))
     with pytest.raises(ValueError, match='max_size'):
         build(attention=dict(encoding='learned'))
     with pytest.raises(ValueError, match=r'\(31, 32\).*downsample=2'):

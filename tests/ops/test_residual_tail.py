@@ -1,3 +1,4 @@
+import copy
 import itertools
 
 import pytest
@@ -117,6 +118,13 @@ def test_backward_twice():
     assert all(map(torch.equal, first, second))
 
 
+def test_the_output_is_no_view():
+    """Of a Function, which nobody could change in place."""
+    out = fused(*inputs())
+    assert not out._is_view()
+    out.mul_(2)
+
+
 def test_inputs_and_outer_gradients_are_left_alone():
     given = inputs()
     copies = [t.detach().clone() for t in given]
@@ -155,7 +163,7 @@ def test_a_mean_that_was_kept_is_not_taken_again():
     keep_mean(x)
     torch.testing.assert_close(
         x.kept_mean[1], x.mean((2, 3), keepdim=True).detach())
-    x.kept_mean = x._version, torch.full_like(x.kept_mean[1], 7)
+    x.kept_mean = x.kept_mean[0], torch.full_like(x.kept_mean[1], 7)
     assert (ResidualTail(z, x, True, True).identity_mean == 7).all()
     # Once: nothing is left on a tensor that others may keep.
     assert not vars(x) and kept_mean(x) is None
@@ -176,6 +184,10 @@ def test_a_map_that_has_changed_lost_its_mean():
     keep_mean(x)
     x.add_(1)
     assert kept_mean(x) is None
+    keep_mean(x)
+    copied = copy.deepcopy(x)  # its version starts again
+    copied.add_(1)
+    assert kept_mean(copied) is None and kept_mean(x) is not None
 
 
 def test_no_mean_is_kept_where_nobody_could_tell_or_compute():
@@ -213,6 +225,8 @@ def test_not_under_torch_func_or_a_trace():
 
     def look(z):
         seen.append(can_finish(z, z))
+        keep_mean(z)
+        assert kept_mean(z) is None
         return z * 2
 
     z = torch.randn(2, 4, 3, 3)
