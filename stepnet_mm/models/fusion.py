@@ -53,7 +53,8 @@ def finish(block, z: Tensor, identity: Tensor) -> Tensor:
 def _finish_built(block, z: Tensor, identity: Tensor) -> Tensor:
     norm, conv = block.last_norm, block.last_conv
     owned = type(conv) is nn.Conv2d and not _is_hooked(conv)
-    f = _normalize_over(norm, z) if owned and not _uses_batch(norm) else norm(z)
+    over = owned and not _uses_batch(norm)
+    f = _normalize_over(norm, z) if over else norm(z)
     step = block.step(
         BuiltMap(identity, kept_mean(identity)), BuiltMap(f)).step
     return torch.addcmul(identity, f, step.to(f.dtype), out=f).relu_()

@@ -152,7 +152,7 @@ def keep_mean(y: Tensor) -> None:
 
 
 def kept_mean(x: Tensor):
-    """The mean that :func:`keep_mean` took, unless x has changed since; once."""
+    """The mean that :func:`keep_mean` took, once; None if x has changed."""
     if torch.compiler.is_compiling():
         return None
     state, mean = x.__dict__.pop('kept_mean', (None, None))
