@@ -23,7 +23,7 @@ class RelativeSelfAttention2d(nn.Module):
     and in its relative form, with the shift :math:`\delta = k - q`,
 
     .. math:: A_{q,k} = X_q W_q W_k^T X_k^T
-        + X_q W_q \hat W_k r_\delta + u^T W_k X_k^T + v^T \hat W_k r_\delta.
+        + X_q W_q \hat W_k r_\delta + u^T W_k X_k^T + v^T \hat W_k r_\delta
 
     for each head; the terms with X are divided by :math:`\sqrt{d}`, and the
     head's vector c is :math:`\hat W_k^T v`. By position alone
@@ -83,8 +83,9 @@ class RelativeSelfAttention2d(nn.Module):
         super().__init__()
         out_channels = in_channels if out_channels is None else out_channels
         width = in_channels if head_dim is None else head_dim
-        _check_counts(in_channels=in_channels, num_heads=num_heads,
-                      head_dim=width, out_channels=out_channels)
+        check_counts('RelativeSelfAttention2d: ', in_channels=in_channels,
+                     num_heads=num_heads, head_dim=width,
+                     out_channels=out_channels)
         _check_choices(encoding, content, padding_mode)
         self.num_heads, self.head_dim = num_heads, width
         self.padding, self.padding_mode = (
@@ -292,11 +293,12 @@ def _one_hot_positions(x: Tensor):
     return rows, torch.eye(width, device=x.device).repeat(height, 1)
 
 
-def _check_counts(**counts) -> None:
+def check_counts(owner: str, **counts) -> None:
+    """Raise ValueError, which names owner and key, for what counts nothing."""
     for key, value in counts.items():
         if type(value) is not int or value < 1:
-            raise ValueError(f'RelativeSelfAttention2d: {key}: got {value!r}, '
-                             'expected a positive whole number')
+            raise ValueError(f'{owner}{key}: got {value!r}, expected a '
+                             'positive whole number')
 
 
 def _check_choices(encoding, content, padding_mode) -> None:

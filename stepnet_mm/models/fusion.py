@@ -55,8 +55,8 @@ def _finish_built(block, z: Tensor, identity: Tensor) -> Tensor:
     owned = type(conv) is nn.Conv2d and not _is_hooked(conv)
     over = owned and not _uses_batch(norm)
     f = _normalize_over(norm, z) if over else norm(z)
-    step = block.step(
-        BuiltMap(identity, kept_mean(identity)), BuiltMap(f)).step
+    f, step = block.step(
+        BuiltMap(identity, kept_mean(identity)), BuiltMap(f))
     return torch.addcmul(identity, f, step.to(f.dtype), out=f).relu_()
 
 

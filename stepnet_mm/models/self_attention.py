@@ -2,6 +2,7 @@
 from torch import Tensor, nn
 
 from ..attention import RelativeSelfAttention2d
+from ..attention.relative import check_counts
 from ..steps.base import build_step
 
 
@@ -58,10 +59,7 @@ def check_indices(out_indices, num_layers: int) -> tuple:
 
 def check_network(num_layers, downsample, attention: dict) -> None:
     """Raise ValueError on arguments that leave no network."""
-    for key, value in (('num_layers', num_layers), ('downsample', downsample)):
-        if type(value) is not int or value < 1:
-            raise ValueError(f'backbone.{key}: got {value!r}, expected a '
-                             'positive whole number')
+    check_counts('backbone.', num_layers=num_layers, downsample=downsample)
     taken = {'in_channels', 'out_channels', 'num_heads', 'padding', 'crop'}
     if taken & set(attention):
         raise ValueError(

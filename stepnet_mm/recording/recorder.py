@@ -4,7 +4,7 @@ from itertools import takewhile
 import torch
 from torch import Tensor, nn
 
-from ..steps.pooled import PooledMap
+from ..steps.pooled import AffineMap, BuiltMap
 from ..stiffness import neural_stiffness_index, norm_ratio, sample_norm
 from .blocks import ResidualBlock, find_residual_blocks, first_tensor, unwrap
 
@@ -284,9 +284,10 @@ class _PartTrace(_Trace):
 
     def _step_input(self, module, args):
         f = args[-1]
-        if isinstance(f, PooledMap):
-            self._note('f', type(f).norm, f)
+        if isinstance(f, AffineMap):
+            self._note('f', AffineMap.norm, f)
         else:
+            f = f.values if isinstance(f, BuiltMap) else f
             self._note('f', sample_norm, f.detach())
 
     # A fused block stays fused, so that recording changes nothing.

@@ -46,12 +46,6 @@ class PooledMap:
         """
         raise NotImplementedError
 
-    @torch.no_grad()
-    def norm(self) -> Tensor:
-        """2-norm of each sample, (N, ); without a gradient."""
-        square = self.deviation_norm.square() + self.size * self.mean.square()
-        return square.sum((1, 2, 3)).sqrt()
-
 
 class BuiltMap(PooledMap):
     """A map that is there.
@@ -84,12 +78,6 @@ class BuiltMap(PooledMap):
 
     def transform(self, linear, of_ones) -> Tensor:
         return linear(self.values)
-
-    @torch.no_grad()
-    def norm(self) -> Tensor:
-        dtype = torch.promote_types(self.values.dtype, torch.float32)
-        return torch.linalg.vector_norm(
-            self.values, dim=(1, 2, 3), dtype=dtype)
 
 
 class AffineMap(PooledMap):
@@ -127,3 +115,9 @@ class AffineMap(PooledMap):
 
     def transform(self, linear, of_ones) -> Tensor:
         return self.scale * linear(self.tail.map) + self.shift * of_ones()
+
+    @torch.no_grad()
+    def norm(self) -> Tensor:
+        """2-norm of each sample, (N, ); without a gradient."""
+        square = self.deviation_norm.square() + self.size * self.mean.square()
+        return square.sum((1, 2, 3)).sqrt()
