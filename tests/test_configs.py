@@ -102,16 +102,16 @@ STEPS = dict(
     stepnet_adaptor_a='MaxPoolStepAdaptor',
     stepnet_adaptor_b='SumStepAdaptor',
     stepnet_adaptor_c='UnnormalizedStepAdaptor',
-    stepnet_adaptor_d='SoftmaxStepAdaptor')
+    stepnet_adaptor_d='SoftmaxStepAdaptor', quadratic=None, content=None)
 
 
 @pytest.mark.parametrize('path', sorted(MODELS_LISTED))
 def test_the_name_says_which_method_it_is(path):
-    name = re.sub('^(faster_rcnn_r[0-9]+|resnet[0-9]+|vit)_', '',
-                  Path(path).stem)
+    name = re.sub('^(faster_rcnn_r[0-9]+|resnet[0-9]+|vit|self_attention)_',
+                  '', Path(path).stem)
     method = re.sub('_(cifar10|cifar100|stl10|imagenet)$', '', name)
     backbone = load(path).model.backbone
-    step = backbone.step
+    step = backbone.get('step')
     for each in step if isinstance(step, list) else [step]:
         assert (each and each.type) == STEPS[method]
     for inputs in ('current', 'next', 'difference'):
@@ -129,6 +129,22 @@ def test_recipe_of_the_vit():
                 cfg.model.backbone.patch_size) == (edge, patch)
         assert cfg.train_cfg.max_epochs == cfg.param_scheduler[1].end == 200
         assert cfg.param_scheduler[0].end == cfg.param_scheduler[1].begin
+
+
+def test_recipe_of_self_attention():
+    for network in ('self_attention', 'resnet18'):
+        cfg = load(f'self_attention/{network}_plain_cifar10.py')
+        assert cfg.train_dataloader.batch_size == 100
+        assert cfg.optim_wrapper.optimizer == dict(
+            type='SGD', lr=.1, momentum=.9, weight_decay=1e-4)
+        warmup, cosine = cfg.param_scheduler
+        assert warmup.end == cosine.begin == 15
+        assert cosine.end == cfg.train_cfg.max_epochs == 300
+    attention = build(load('self_attention/self_attention_plain_cifar10.py'))
+    layers = [layer.attn for layer in attention.backbone.layers]
+    assert [layer.num_heads for layer in layers] == [9] * 6
+    assert not any(layer.content for layer in layers)
+    assert all(layer.positions.max_size == 16 for layer in layers)
 
 
 def test_fca_transforms_each_stage_at_its_own_size():

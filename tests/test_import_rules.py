@@ -23,10 +23,11 @@ ALLOWED = dict(
     steps=set(),
     datasets=set(),
     models={'attention', 'ops', 'steps'},
-    recording={'stiffness', 'steps'},
-    engine={'stiffness', 'recording', 'steps', 'datasets', 'visualization'},
+    recording={'attention', 'stiffness', 'steps'},
+    engine={'attention', 'stiffness', 'recording', 'steps', 'datasets',
+            'visualization'},
     evaluation={'stiffness', 'recording'},
-    visualization={'stiffness'})
+    visualization={'attention', 'stiffness'})
 FILES = sorted((ROOT / PACKAGE).rglob('*.py'))
 
 

@@ -22,6 +22,17 @@ PAPER = dict(
     Title='Understanding Self-attention Mechanism via Dynamical System '
     'Perspective',
     URL='https://arxiv.org/abs/2308.09939')
+PAPER_OF_ATTENTION = dict(
+    Title='On the Relationship between Self-Attention and Convolutional '
+    'Layers',
+    URL='https://arxiv.org/abs/1911.03584')
+#: Title, architecture and paper of a folder's collection, where they differ.
+COLLECTIONS = {
+    '': ('StepNet detection', ['ResNet', 'StepNet'], PAPER),
+    'vit': ('StepNet vit', ['ViT', 'StepNet'], PAPER),
+    'self_attention': ('Self-attention', ['Self-Attention', 'ResNet'],
+                       PAPER_OF_ATTENTION),
+}
 TASKS = {
     'COCO': ('Object Detection', 'box AP'),
     'ImageNet-1k': ('Image Classification', 'Top 1 Accuracy'),
@@ -45,7 +56,9 @@ LABEL = dict(
     stepnet_adaptor_b='+ StepNet, adaptor b (sum, no convolution)',
     stepnet_adaptor_c='+ StepNet, adaptor c (no BatchNorm)',
     stepnet_adaptor_d='+ StepNet, adaptor d (softmax)',
-    stepnet_gate='+ StepNet behind the attention')
+    stepnet_gate='+ StepNet behind the attention',
+    quadratic='by quadratic positions',
+    content='by content and learned positions')
 
 #: The backbone arguments that make each method.
 BACKBONE = dict(
@@ -53,6 +66,8 @@ BACKBONE = dict(
     iebn="step=None,\n        norm_cfg=dict(type='IEBN'),\n"
     "        downsample_norm_cfg=dict(type='BN')",
     stepnet_gate="step=dict(type='StepAdaptor'), step_mode='gate'",
+    quadratic="attention=dict(encoding='quadratic')",
+    content="attention=dict(encoding='learned', max_size=16, content=True)",
     **{
         f'stepnet_{inputs}': f"step=dict(type='StepAdaptor', "
         f"inputs='{inputs}')"
@@ -117,6 +132,11 @@ TABLE_3 = dict(
              (41.9, 62.6, 44.4, 25.4, 46.8, 53.2)))
 AP_NAMES = ('AP', 'AP50', 'AP75', 'APS', 'APM', 'APL')
 
+#: Rows that are of another paper.
+SOURCES = dict(attention='Cordonnier et al. 2020')
+#: Top-1 accuracy in % on CIFAR-10, the document's.
+SELF_ATTENTION = dict(plain='94', quadratic=None, content=None, stepnet=None)
+
 OF_THE_WEIGHTS = '''
 The backbone starts from weights trained with the module: those that
 `tools/train.py configs/imagenet/{source}.py` leaves, or
@@ -147,7 +167,7 @@ class Row:
     method: str
     network: str
     dataset: str
-    table: int  # of the paper; 0 where it has no such row
+    table: int | str  # of the paper, 0: no row of it; or in SOURCES
     paper: str  # its figure, None where it has none
     metric: float  # the number of it
     backbone: str  # arguments of model.backbone
@@ -172,6 +192,7 @@ def rows() -> list:
         *_detection(),
         *_small_images(4, 'resnet164', 'ResNet-164', TABLE_4),
         *_small_images(7, 'vit', 'ViT', TABLE_7),
+        *_self_attention(),
     ]
 
 
@@ -201,6 +222,25 @@ def _small_backbone(method: str, dataset: str) -> str:
 def _fca(sizes: tuple, more: str = '') -> str:
     return ("step=[\n            dict(type='FCAAttention', dct_size=size"
             f'{more})\n            for size in {sizes}\n        ]')
+
+
+def _self_attention():
+    """The second document's network, and the stock one to compare with."""
+    networks = [('self_attention', 'SelfAttentionNet', method, value,
+                 BACKBONE[method]) for method, value in SELF_ATTENTION.items()]
+    networks.append(('resnet18', 'ResNet-18', 'plain', None, ''))
+    for network, name, method, value, backbone in networks:
+        yield Row(
+            folder='self_attention',
+            base=f'{network}_cifar10',
+            suffix='cifar10',
+            method=method,
+            network=name,
+            dataset='CIFAR-10',
+            table='attention',
+            paper=value and f'top-1 {value} %',
+            metric=value and float(value),
+            backbone=backbone)
 
 
 def _imagenet():
@@ -259,7 +299,8 @@ def _detector(depth: int, method: str, values: tuple) -> Row:
 
 def config_text(row: Row) -> str:
     """The thin config file of a row."""
-    source = f'Table {row.table}' if row.table else 'no row of the paper'
+    source = SOURCES.get(row.table) or (
+        f'Table {row.table}' if row.table else 'no row of the paper')
     up = '../' if row.folder else './'
     paper = row.paper or 'no figure'
     return f'''"""{row.title} on {row.dataset} ({source}).
@@ -269,9 +310,7 @@ Command: {_command(row)}
 Result here: {_result(row)}.
 {row.notes}"""
 _base_ = '{up}_base_/{row.base}.py'
-
-{_model_text(row.backbone)}
-'''
+{_model_text(row.backbone)}'''
 
 
 def _command(row: Row) -> str:
@@ -283,10 +322,12 @@ def _command(row: Row) -> str:
 
 
 def _model_text(backbone: str) -> str:
+    if not backbone:
+        return ''
     short = f'model = dict(backbone=dict({backbone}))'
     if len(short) < 80 and '\n' not in short:
-        return short
-    return f'model = dict(\n    backbone=dict(\n        {backbone}))'
+        return f'\n{short}\n'
+    return f'\nmodel = dict(\n    backbone=dict(\n        {backbone}))\n'
 
 
 def _result(row: Row) -> str:
@@ -324,6 +365,10 @@ TITLES = {
     "paper's\nadaptors a to d are, only a figure says; these are ours "
     '([docs/deviations.md](../docs/deviations.md)).',
     7: '## Table 7: ViT',
+    'attention': '## Self-attention and convolution: SelfAttentionNet on '
+    'CIFAR-10\n\nAfter Cordonnier et al. 2020 '
+    '([docs/self_attention.md](../docs/self_attention.md)). The learning '
+    'rate\nis for a batch of 100.',
     0: '## Beside the paper',
 }
 
@@ -346,12 +391,12 @@ def readme_text(all_rows: list) -> str:
 
 def metafile_text(folder: str, some: list, complexity: dict) -> str:
     """A folder's metafile, in OpenMMLab's format."""
-    name = f'StepNet {folder or "detection"}'
+    name, architecture, paper = COLLECTIONS.get(
+        folder, (f'StepNet {folder}', ['ResNet', 'StepNet'], PAPER))
     collection = dict(
         Name=name,
-        Metadata=dict(
-            Architecture=['ViT' if folder == 'vit' else 'ResNet', 'StepNet']),
-        Paper=PAPER,
+        Metadata=dict(Architecture=architecture),
+        Paper=paper,
         README='configs/README.md')
     models = [_model_entry(row, name, complexity.get(row.path, {}))
               for row in some]

@@ -1,5 +1,14 @@
 """Self-attention over maps, and what it has to do with convolution."""
 from .convolution import conv_to_attention
+from .maps import (AttentionRecord, LayerAttention, attention_path,
+                   mean_attention_distance, read_attention,
+                   read_attention_run, save_attention,
+                   uniform_attention_distance)
 from .relative import RelativeSelfAttention2d
 
-__all__ = ['RelativeSelfAttention2d', 'conv_to_attention']
+__all__ = [
+    'AttentionRecord', 'LayerAttention', 'RelativeSelfAttention2d',
+    'attention_path', 'conv_to_attention', 'mean_attention_distance',
+    'read_attention', 'read_attention_run', 'save_attention',
+    'uniform_attention_distance'
+]

@@ -149,29 +149,48 @@ class RelativeSelfAttention2d(nn.Module):
                              f'of a pixel in an output of {tuple(sizes)}')
         at = [range(i + margin, i + margin + 1)
               for i, margin in zip(query, self.crop)]
-        scores = self._scores_of_one(x, *at).flatten(2)
-        scores = scores.softmax(-1).unflatten(-1, x.shape[2:])
-        return scores.expand(len(x), -1, -1, -1)
+        return self._attention(x, self._keys(x), *at)[:, :, 0, 0]
+
+    @torch.no_grad()
+    def attention_by_row(self, x: Tensor):
+        """Where the heads look from every pixel, a row of them at a time.
+
+        Args:
+            x (Tensor): (N, C, H, W).
+
+        Yields:
+            Tensor: of each of the output's H' rows, (N, heads, W', H, W),
+            padding included.
+        """
+        x = self._pad(x)
+        keys, (rows, columns) = self._keys(x), self._queries(x)
+        for row in rows:
+            yield self._attention(x, keys, range(row, row + 1), columns)[:, :,
+                                                                         0]
 
     def extra_repr(self) -> str:
         return (f'num_heads={self.num_heads}, head_dim={self.head_dim}, '
                 f'content={self.content}, padding={self.padding}, '
                 f'padding_mode={self.padding_mode!r}, crop={self.crop}')
 
-    def _scores_of_one(self, x, row: range, column: range) -> Tensor:
-        """Of one query pixel, (N or 1, heads, H, W)."""
+    def _keys(self, x):
+        """(N, heads, d, H, W) of a padded map; None by position alone."""
+        return self._heads(self.key(x)) if self.content else None
+
+    def _attention(self, x, keys, rows: range, columns: range) -> Tensor:
+        """Of these query pixels, (N, heads, rows, columns, H, W)."""
         query, scores = None, 0
         if self.content:
-            query, keys = self._query(x, row, column), self._heads(self.key(x))
+            query = self._query(x, rows, columns)
             scores = torch.einsum(
-                'nhd,nhdkl->nhkl', self._biased(query)[:, :, 0, 0], keys)
-        if self.positions is None:
-            return scores
-        c = self._coefficients(query)
-        rows, columns = [
-            self._axis_scores(c, axis, at, x.shape[2 + axis])[:, :, 0, 0]
-            for axis, at in enumerate((row, column))]
-        return scores + rows[..., None] + columns[..., None, :]
+                'nhqpd,nhdkl->nhqpkl', self._biased(query), keys)
+        if self.positions is not None:
+            c = self._coefficients(query)
+            along = [self._axis_scores(c, axis, at, x.shape[2 + axis])
+                     for axis, at in enumerate((rows, columns))]
+            scores = scores + along[0][..., None] + along[1][..., None, :]
+        attention = scores.flatten(4).softmax(-1).unflatten(-1, x.shape[2:])
+        return attention.expand(len(x), *[-1] * 5)
 
     def _mix_by_position(self, x: Tensor) -> Tensor:
         """Padded map -> each head's, (N, heads, d, H', W')."""
@@ -188,8 +207,7 @@ class RelativeSelfAttention2d(nn.Module):
         """Padded map -> each head's, (N, heads, d, H', W')."""
         at = self._queries(x)
         query = self._query(x, *at)
-        queries, keys = [self._biased(query)], [_tokens(
-            self._heads(self.key(x)))]
+        queries, keys = [self._biased(query)], [_tokens(self._keys(x))]
         if self.positions is not None:
             c = self._coefficients(query)
             queries += [self._axis_scores(c, axis, own, x.shape[2 + axis])

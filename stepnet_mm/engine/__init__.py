@@ -1,6 +1,7 @@
 """mmengine hooks and loops, and the loader of checkpoints."""
 from .atomic_backend import AtomicLocalBackend
 from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .attention_map_hook import AttentionMapHook
 from .broken_image_hook import BrokenImageHook
 from .load_report_hook import LoadReportHook
 from .loops import ResumableEpochBasedTrainLoop, ResumableIterBasedTrainLoop
@@ -12,8 +13,8 @@ from .tns_hook import TNSHook
 register_safe_loaders()
 
 __all__ = [
-    'AtomicCheckpointHook', 'AtomicLocalBackend', 'BrokenImageHook',
-    'LoadReportHook', 'NonFiniteLossHook', 'PreemptionHook',
+    'AtomicCheckpointHook', 'AtomicLocalBackend', 'AttentionMapHook',
+    'BrokenImageHook', 'LoadReportHook', 'NonFiniteLossHook', 'PreemptionHook',
     'ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop', 'TNSHook',
     'register_safe_loaders'
 ]

@@ -68,6 +68,27 @@ def spread(size: int, number: int = None) -> list:
     return [i * size // number for i in range(number)]
 
 
+def sample_batch(loader: DataLoader, number: int, first: int = None):
+    """One batch of samples spread over a loader's dataset.
+
+    Args:
+        loader (DataLoader): names the dataset and the collate function.
+        number (int): how many.
+        first (int, optional): index of a sample that comes first.
+
+    Raises:
+        ValueError: as :func:`spread` does, or if there is no such sample.
+    """
+    size = len(loader.dataset)
+    indices = spread(size, number)
+    if first is not None:
+        if not 0 <= first < size:
+            raise ValueError(f'image: got {first}, expected the number of one '
+                             f'of {size} samples, from 0')
+        indices = [first, *[i for i in indices if i != first]][:len(indices)]
+    return loader.collate_fn([loader.dataset[i] for i in indices])
+
+
 def subset_loader(loader: DataLoader, indices: list) -> DataLoader:
     """A loader of some samples of another's dataset, in the given order."""
     batch_size = loader.batch_size or getattr(loader.batch_sampler,
@@ -90,9 +111,19 @@ def run_features(model, batch, blocks: list) -> None:
         blocks (list[str]): names of the blocks that must run; of several
             backbones theirs does.
     """
+    run_backbone(model, network_inputs(model, batch), blocks)
+
+
+def network_inputs(model, batch) -> torch.Tensor:
+    """A batch of a model's data loader as its network takes it, (N, ...)."""
     inputs = model.data_preprocessor(batch, False)['inputs']
     if isinstance(inputs, (list, tuple)):
         inputs = torch.stack(list(inputs))
+    return inputs
+
+
+def run_backbone(model, inputs, blocks: list) -> None:
+    """Run the backbone that ``blocks`` are in, or what gives features."""
     before, backbone, _ = blocks[0].partition('backbone.')
     if backbone:
         model.get_submodule(f'{before}backbone')(inputs)

@@ -2,19 +2,18 @@
 import torch
 from mmengine import dist
 from mmengine.dist import master_only
-from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
-from mmengine.runner import EpochBasedTrainLoop
 
 from ..recording import RecordedCalls, TrajectoryRecorder, unwrap
 from ..stiffness import (DEGREES, RecordHeader, StiffnessRecord,
                          check_degrees, summarize_stiffness)
 from ..visualization import as_image, curve_figure, depth_figure
+from .measuring_hook import MeasuringHook
 from .probe import Probe
 
 
 @HOOKS.register_module()
-class TNSHook(Hook):
+class TNSHook(MeasuringHook):
     """Log TNS and NSI every ``interval``, and change no bit of the training.
 
     By default the training forward that runs anyway is read: the current
@@ -56,7 +55,6 @@ class TNSHook(Hook):
     Raises:
         ValueError: on a wrong argument, or a model that cannot be measured.
     """
-    priority = 'NORMAL'
 
     def __init__(self,
                  interval: int = 50,
@@ -67,38 +65,22 @@ class TNSHook(Hook):
                  degrees=DEGREES,
                  figure_interval: int = 10,
                  name: str = 'stiffness'):
-        _check_count('interval', interval, 1)
-        _check_count('figure_interval', figure_interval, 0)
-        if probe is not None and not (isinstance(probe, dict) and
-                                      {'num_samples', 'dataloader'} >= set(
-                                          probe)):
-            raise ValueError('TNSHook.probe: expected a dict with some of '
-                             f'num_samples and dataloader, got {probe!r}')
-        self.interval = interval
-        self.by_epoch = by_epoch
-        self.probe_cfg = probe
+        super().__init__(interval, by_epoch, probe, figure_interval, name)
         self.choice = dict(blocks=blocks, definition=definition)
         self.degrees = check_degrees(degrees, 'TNSHook.degrees')
-        self.figure_interval = figure_interval
-        self.name = name
         self._probe = self._calls = None
 
     def before_train(self, runner) -> None:
-        """Fail before training, not at the first measurement."""
         self._stop()
-        self._check_names(runner)
+        super().before_train(runner)
         if runner.cfg.get('compile') and self.probe_cfg is None:
             raise ValueError(
                 'TNSHook: a compiled train_step does not see hooks that come '
                 'later: set compile=False, or probe=dict() to measure a '
                 'fixed set of samples')
-        if self.by_epoch and not isinstance(runner.train_loop,
-                                            EpochBasedTrainLoop):
-            raise ValueError(
-                'TNSHook.by_epoch: got True in a training by iterations, '
-                'which has no epochs; give interval in iterations')
         if self.probe_cfg is not None:
-            self._probe = _build_probe(runner, **self.probe_cfg)
+            self._probe = Probe(self._build_loader(runner),
+                                self.probe_cfg.get('num_samples', 512))
         recorder = self._new_recorder(runner)
         self._check_history(runner, recorder)
         stage = recorder.stage
@@ -137,12 +119,6 @@ class TNSHook(Hook):
             measurement, those by block left out.
         """
         return runner.message_hub.get_info(f'{self.name}_history', [])
-
-    def _is_due(self, runner, batch_idx) -> bool:
-        if not self.by_epoch:
-            return self.every_n_train_iters(runner, self.interval)
-        return self.every_n_epochs(runner, self.interval) and (
-            self.end_of_epoch(runner.train_dataloader, batch_idx))
 
     def _new_recorder(self, runner) -> TrajectoryRecorder:
         return TrajectoryRecorder(runner.model, **self.choice)
@@ -188,13 +164,6 @@ class TNSHook(Hook):
             runner.visualizer.add_image(
                 f'{self.name}_{name}', as_image(figure), step=step)
 
-    def _check_names(self, runner) -> None:
-        names = [hook.name for hook in runner.hooks if type(hook) is type(self)]
-        if len(names) != len(set(names)):
-            raise ValueError(
-                f'TNSHook.name: expected a different one for each TNSHook in '
-                f'custom_hooks, got {names}')
-
     def _check_history(self, runner, recorder) -> None:
         """Begin anew where a resumed run measures something else."""
         key = f'{self.name}_identity'
@@ -220,23 +189,6 @@ class TNSHook(Hook):
             return None
         calls.undo()
         return calls.recorder
-
-
-def _check_count(key, value, least) -> None:
-    if not isinstance(value, int) or value < least:
-        raise ValueError(
-            f'TNSHook.{key}: expected an integer from {least} on, got '
-            f'{value!r}')
-
-
-def _build_probe(runner, num_samples: int = 512, dataloader=None) -> Probe:
-    if dataloader is not None:
-        return Probe(runner.build_dataloader(dataloader), num_samples)
-    if runner.val_loop is None:
-        raise ValueError(
-            'TNSHook.probe: the config has no val_dataloader to take samples '
-            'from; set probe=dict(dataloader=...)')
-    return Probe(runner.val_dataloader, num_samples)
 
 
 def _gather(nsi: torch.Tensor) -> torch.Tensor:

@@ -1,9 +1,11 @@
-"""Hooks onto a model's residual blocks that read NSI sample by sample."""
+"""Hooks onto a model that read its residual blocks and attention layers."""
+from .attention import find_attention_layers, record_attention
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks, unwrap
 from .calls import RecordedCalls
 from .recorder import TrajectoryRecorder
 
 __all__ = [
     'RecordedCalls', 'ResidualBlock', 'TrajectoryRecorder',
-    'find_residual_blocks', 'list_blocks', 'unwrap'
+    'find_attention_layers', 'find_residual_blocks', 'list_blocks',
+    'record_attention', 'unwrap'
 ]

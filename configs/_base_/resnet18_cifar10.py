@@ -1,0 +1,5 @@
+_base_ = [
+    './resnet18.py', './cifar10.py', './self_attention_schedule.py',
+    './classification_runtime.py'
+]
+train_dataloader = dict(batch_size=100)

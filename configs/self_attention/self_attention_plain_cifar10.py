@@ -1,0 +1,9 @@
+"""SelfAttentionNet on CIFAR-10 (Cordonnier et al. 2020).
+
+Paper: top-1 94 %.
+Command: python tools/train.py configs/self_attention/self_attention_plain_cifar10.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/self_attention_cifar10.py'
+
+model = dict(backbone=dict(step=None))

@@ -1,0 +1,129 @@
+"""Draws where the heads of self-attention layers look while they train."""
+from mmengine.dist import master_only
+from mmengine.registry import HOOKS
+
+from ..attention import attention_path, read_attention_run, save_attention
+from ..recording import find_attention_layers, record_attention, unwrap
+from ..visualization import (as_image, attention_map_figure,
+                             attention_path_figure, attention_range_figure)
+from .measuring_hook import MeasuringHook
+from .probe import kept_state, network_inputs, run_backbone, sample_batch
+
+
+@HOOKS.register_module()
+class AttentionMapHook(MeasuringHook):
+    """Record the heads' attention, and change no bit of the training.
+
+    At the start and every ``interval`` the same images are run in eval mode
+    through a network with :class:`RelativeSelfAttention2d` layers, by the
+    first process alone. Each head's attention of one query pixel of the
+    first image, and each head's mean attention distance over all pixels and
+    images, go to ``<work_dir>/<run>/attention/<name>_<iteration>.npz``, a
+    file each time (:func:`read_attention_run` reads them,
+    ``tools/analysis/plot_attention.py`` draws them). The distances go to the
+    log and every visualizer back end too, and figures to the latter.
+
+    Args:
+        interval (int): epochs (iterations) between measurements. Defaults
+            to 1.
+        by_epoch (bool): whether ``interval`` counts epochs. Defaults to True.
+        query (tuple[int, int], optional): row and column of the query pixel,
+            in pixels of the image as the network takes it. Left out, its
+            middle.
+        probe (dict, optional): ``num_samples`` (8), spread over the dataset,
+            and ``dataloader``, left out the config's ``val_dataloader``.
+        layers (str, optional): a regular expression for the names of the
+            layers; left out, all.
+        figure_interval (int): every how many measurements figures are drawn
+            for the visualizer, and once at the end; 0 for never. Defaults
+            to 10.
+        name (str): what the files and scalars are called. Several of these
+            hooks need different ones.
+
+    Raises:
+        ValueError: on a wrong argument, or a model without such layers.
+    """
+
+    def __init__(self,
+                 interval: int = 1,
+                 by_epoch: bool = True,
+                 query: tuple = None,
+                 probe: dict = None,
+                 layers: str = None,
+                 figure_interval: int = 10,
+                 name: str = 'attention'):
+        super().__init__(interval, by_epoch, probe or dict(), figure_interval,
+                         name)
+        self.query = query
+        self.layers = layers
+        self._inputs = None
+        self._count = 0
+
+    def before_train(self, runner) -> None:
+        super().before_train(runner)
+        find_attention_layers(runner.model, self.layers)
+        loader = self._build_loader(runner)  # may wait for the other processes
+        self._count = 0
+        self._take_images(runner, loader)
+        if runner.iter == 0:
+            self._measure(runner, 0)
+
+    def after_train_iter(self,
+                         runner,
+                         batch_idx,
+                         data_batch=None,
+                         outputs=None) -> None:
+        if self._is_due(runner, batch_idx):
+            self._measure(runner, runner.iter + 1)
+
+    def after_train(self, runner) -> None:
+        if self._count and self.figure_interval:
+            self._draw(runner, runner.iter)
+
+    @master_only
+    def _take_images(self, runner, loader) -> None:
+        model = unwrap(runner.model)
+        with kept_state(model):
+            batch = sample_batch(loader, self.probe_cfg.get('num_samples', 8))
+            self._inputs = network_inputs(model, batch).cpu()
+
+    @master_only
+    def _measure(self, runner, step: int) -> None:
+        model = unwrap(runner.model)
+        inputs = self._inputs.to(next(model.parameters()).device)
+        names = [*find_attention_layers(model, self.layers)]
+        with kept_state(model):
+            record = record_attention(
+                model, inputs, lambda: run_backbone(model, inputs, names),
+                self.query, self.layers, step=step,
+                name=runner.experiment_name)
+        save_attention(
+            record, attention_path(runner.log_dir, self.name, step))
+        self._log(runner, record)
+        self._count += 1
+        if self.figure_interval and not self._count % self.figure_interval:
+            self._draw(runner, step)
+
+    def _log(self, runner, record) -> None:
+        means = {layer.name: sum(layer.distance) / len(layer.distance)
+                 for layer in record.layers}
+        numbers = '  '.join(f'{k}: {v:.4g}' for k, v in means.items())
+        runner.logger.info(f'Iter(train) [{record.step}/{runner.max_iters}]  '
+                           f'mean attention distance (px)  {numbers}')
+        scalars = {f'{layer.name}/head{i}': value for layer in record.layers
+                   for i, value in enumerate(layer.distance)}
+        runner.visualizer.add_scalars(
+            {f'{self.name}/{key}': value
+             for key, value in {**means, **scalars}.items()},
+            step=record.step)
+
+    @master_only
+    def _draw(self, runner, step: int) -> None:
+        records = read_attention_run(runner.work_dir, self.name)
+        for name, figure in (('maps', attention_map_figure(records[-1])),
+                             ('paths', attention_path_figure(records)),
+                             ('range', attention_range_figure(records))):
+            # The local back end writes no file into a folder that is not
+            # there, so no slash in the name.
+            runner.visualizer.add_image(
+                f'{self.name}_{name}', as_image(figure), step=step)

@@ -1,0 +1,137 @@
+"""Reads where a network's self-attention layers look."""
+import re
+
+import numpy as np
+import torch
+
+from ..attention import (AttentionRecord, LayerAttention,
+                         RelativeSelfAttention2d, mean_attention_distance,
+                         uniform_attention_distance)
+from .blocks import unwrap
+
+#: Larger pictures are kept at a fraction of their size.
+EDGE = 256
+
+
+def find_attention_layers(model, pattern: str = None) -> dict:
+    """The relative self-attention layers of a model.
+
+    Args:
+        model (nn.Module): possibly inside a wrapper.
+        pattern (str, optional): a regular expression for their names.
+
+    Returns:
+        dict[str, RelativeSelfAttention2d]: by name.
+
+    Raises:
+        ValueError: if there is none, or none of that name.
+    """
+    layers = {name: module for name, module in unwrap(model).named_modules()
+              if isinstance(module, RelativeSelfAttention2d)}
+    found = {name: layer for name, layer in layers.items()
+             if pattern is None or re.fullmatch(pattern, name)}
+    if not found:
+        what = ('no RelativeSelfAttention2d' if not layers else
+                f'none that {pattern!r} matches of {[*layers]}')
+        raise ValueError(
+            f'layers: got {type(unwrap(model)).__name__} with {what}, '
+            'expected a network of them, such as SelfAttentionNet')
+    return found
+
+
+@torch.no_grad()
+def record_attention(model, images, run, query=None, pattern: str = None,
+                     **more) -> AttentionRecord:
+    """Run a model, and read its layers' attention on the way.
+
+    Args:
+        model (nn.Module): in eval mode.
+        images (Tensor): (N, 3, H, W), as the network takes them. The maps are
+            those of the first, the distances the mean over all.
+        run (callable): no arguments; runs the network on them.
+        query (tuple[int, int], optional): row and column of a pixel of the
+            image. Left out, its middle.
+        pattern (str, optional): as in :func:`find_attention_layers`.
+        more: fields of the record: ``step``, ``name``.
+
+    Raises:
+        ValueError: without such layers, or if one was not run, the image has
+            no such pixel or a layer has no output there.
+    """
+    layers = find_attention_layers(model, pattern)
+    size = tuple(images.shape[2:])
+    query = check_query(query, size)
+    found = {}
+
+    def read(name, layer, x):
+        # Of a layer that runs several times the first counts.
+        if name not in found:
+            found[name] = _of_layer(name, layer, x, query, size)
+
+    handles = [
+        layer.register_forward_pre_hook(
+            lambda layer, args, name=name: read(name, layer, args[0]))
+        for name, layer in layers.items()]
+    try:
+        run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    absent = set(layers) - set(found)
+    if absent:
+        raise ValueError(f'layers: {sorted(absent)} did not run')
+    return AttentionRecord([*found.values()], as_picture(model, images[0]),
+                           size, len(images), **more)
+
+
+def check_query(query, size: tuple) -> tuple:
+    """Row and column of a pixel of an image; its middle for None.
+
+    Raises:
+        ValueError: if the image has none there.
+    """
+    if query is None:
+        return tuple(edge // 2 for edge in size)
+    if not isinstance(query, (tuple, list)) or len(query) != 2 or not all(
+            type(i) is int and 0 <= i < edge for i, edge in zip(query, size)):
+        raise ValueError(f'query: got {query!r}, expected row and column of a '
+                         f'pixel of the image of {size} px')
+    return tuple(query)
+
+
+def _of_layer(name: str, layer, x, query: tuple, size: tuple):
+    shape = x.shape[2:]
+    pixel = tuple(edge / own for edge, own in zip(size, shape))
+    inside = [q * own // edge for q, edge, own in zip(query, size, shape)]
+    maps = layer.attention(x[:1], [
+        i + padding - crop
+        for i, padding, crop in zip(inside, layer.padding, layer.crop)])
+    distance = mean_attention_distance(layer, x, pixel)
+    return LayerAttention(
+        name=name,
+        maps=maps[0].float().cpu().numpy(),
+        query=tuple(i + p for i, p in zip(inside, layer.padding)),
+        distance=distance.tolist(),
+        uniform=uniform_attention_distance(layer, x, pixel),
+        pixel=pixel,
+        padding=layer.padding)
+
+
+def as_picture(model, image) -> np.ndarray:
+    """(3, H, W), normalised -> (H, W, 3), uint8, at most 256 px a side.
+
+    Undoes the model's own data preprocessor; without one, the range of
+    values becomes that of a picture.
+    """
+    own = getattr(unwrap(model), 'data_preprocessor', None)
+    image = image.detach().float()
+    if torch.is_tensor(getattr(own, 'mean', None)):
+        image = image * own.std.to(image) + own.mean.to(image)
+    else:
+        low, high = image.aminmax()
+        image = (image - low) * (255 / (high - low).clamp_min(1e-12))
+    stride = -(-max(image.shape[1:]) // EDGE)
+    image = image[:, ::stride, ::stride].clamp(0, 255).round()
+    if len(image) != 3:
+        image = image.mean(0, keepdim=True).expand(3, -1, -1)
+    return image.byte().permute(1, 2, 0).cpu().numpy()

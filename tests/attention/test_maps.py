@@ -1,0 +1,129 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from stepnet_mm.attention import (AttentionRecord, LayerAttention,
+                                  RelativeSelfAttention2d, attention_path,
+                                  conv_to_attention, mean_attention_distance,
+                                  read_attention, read_attention_run,
+                                  save_attention, uniform_attention_distance)
+
+pytestmark = pytest.mark.core
+
+
+def build(**kwargs):
+    torch.manual_seed(0)
+    layer = RelativeSelfAttention2d(4, num_heads=3, **kwargs).double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=.5)
+    return layer
+
+
+@pytest.mark.parametrize('kwargs', [
+    dict(), dict(content=True), dict(padding=(1, 0), crop=(0, 1)),
+    dict(encoding=None, content=True, head_dim=2)])
+def test_distance_is_that_of_a_loop_over_all_pairs(kwargs):
+    layer, pixel = build(**kwargs), (2., 3.)
+    x = torch.randn(2, 4, 4, 5, dtype=torch.float64)
+    height, width = layer(x).shape[2:]
+    want, count, uniform = torch.zeros(3, dtype=torch.float64), 0, 0
+    for i, j in itertools.product(range(height), range(width)):
+        maps = layer.attention(x, (i, j)).mean(0)
+        for k, m in itertools.product(*map(range, maps.shape[1:])):
+            distance = math.hypot((k - i - layer.crop[0]) * pixel[0],
+                                  (m - j - layer.crop[1]) * pixel[1])
+            want += maps[:, k, m] * distance
+            uniform += distance / maps[0].numel()
+        count += 1
+    torch.testing.assert_close(
+        mean_attention_distance(layer, x, pixel), want / count)
+    assert uniform_attention_distance(layer, x, pixel) == pytest.approx(
+        uniform / count)
+
+
+def test_the_heads_of_a_convolution_look_at_their_place_in_the_kernel():
+    layer = conv_to_attention(nn.Conv2d(2, 2, 3, padding=1, dilation=1))
+    found = mean_attention_distance(layer, torch.randn(1, 2, 6, 6))
+    want = [math.hypot(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+    torch.testing.assert_close(
+        found.sort().values, torch.tensor(sorted(want)).double(),
+        rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('kwargs', [dict(), dict(content=True),
+                                    dict(padding=1, crop=1)])
+def test_rows_are_the_attention_of_their_pixels(kwargs):
+    layer = build(**kwargs)
+    x = torch.randn(2, 4, 4, 5, dtype=torch.float64)
+    rows = [*layer.attention_by_row(x)]
+    height, width = layer(x).shape[2:]
+    assert len(rows) == height
+    for i, j in itertools.product(range(height), range(width)):
+        torch.testing.assert_close(
+            rows[i][:, :, j], layer.attention(x, (i, j)))
+
+
+def make_record(step=0, name='net', size=(8, 10), **changes):
+    maps = np.random.default_rng(step).random((3, 4, 5)).astype('float32')
+    maps /= maps.sum((1, 2), keepdims=True)
+    layer = LayerAttention(**dict(dict(
+        name='layers.0.attn', maps=maps, query=(2, 2),
+        distance=[1., 2., 3.], uniform=4., pixel=(2., 2.), padding=(0, 0)),
+        **changes))
+    return AttentionRecord([layer], np.full((8, 10, 3), 7, 'uint8'), size,
+                           samples=2, step=step, name=name)
+
+
+def test_centres_and_place_in_pixels_of_the_image():
+    maps = np.zeros((2, 4, 5), 'float32')
+    maps[0, 1, 3] = 1
+    maps[1, 1, 0] = maps[1, 3, 4] = .5
+    layer = make_record(maps=maps, padding=(1, 0), pixel=(2., 3.)).layers[0]
+    np.testing.assert_allclose(layer.centers, [[1, 10.5], [3, 7.5]])
+    assert layer.place == (3, 7.5)
+
+
+def test_a_record_comes_back(tmp_path):
+    record = make_record(step=7)
+    save_attention(record, tmp_path / 'sub' / 'a.npz')
+    found = read_attention(tmp_path / 'sub' / 'a.npz')
+    assert (found.step, found.name, found.samples) == (7, 'net', 2)
+    assert tuple(found.size) == (8, 10)
+    np.testing.assert_array_equal(found.image, record.image)
+    np.testing.assert_array_equal(found.layers[0].maps, record.layers[0].maps)
+    assert found.layers[0].distance == [1., 2., 3.]
+    assert [*tmp_path.rglob('*')] == [
+        tmp_path / 'sub', tmp_path / 'sub' / 'a.npz']
+
+
+def test_files_that_are_no_record(tmp_path):
+    with pytest.raises(FileNotFoundError, match='measure_attention'):
+        read_attention(tmp_path / 'none.npz')
+    save_attention(make_record(), tmp_path / 'a.npz')
+    whole = (tmp_path / 'a.npz').read_bytes()
+    np.savez(tmp_path / 'other.npz', x=np.ones(2))
+    (tmp_path / 'cut.npz').write_bytes(whole[:len(whole) // 2])
+    (tmp_path / 'text.npz').write_text('hello')
+    for name in ('other', 'cut', 'text'):
+        with pytest.raises(ValueError, match=f'{name}.npz: expected an att'):
+            read_attention(tmp_path / f'{name}.npz')
+
+
+def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
+    for run, steps in dict(a=(0, 5, 10, 15), b=(10, 20), c=()).items():
+        (tmp_path / run / 'attention').mkdir(parents=True)
+        for step in steps:
+            save_attention(
+                make_record(step, run),
+                attention_path(tmp_path / run, 'attention', step))
+    save_attention(make_record(3), attention_path(tmp_path / 'b', 'my', 3))
+    found = read_attention_run(tmp_path)
+    assert [(r.step, r.name) for r in found] == [
+        (0, 'a'), (5, 'a'), (10, 'b'), (20, 'b')]
+    assert [r.step for r in read_attention_run(tmp_path, 'my')] == [3]
+    with pytest.raises(FileNotFoundError, match='AttentionMapHook'):
+        read_attention_run(tmp_path, 'other')

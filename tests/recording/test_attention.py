@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+import torch
+from mmengine.model import ImgDataPreprocessor
+from torch import nn
+
+from stepnet_mm.attention import (RelativeSelfAttention2d,
+                                  mean_attention_distance)
+from stepnet_mm.recording import find_attention_layers, record_attention
+
+pytestmark = pytest.mark.core
+
+
+class Net(nn.Module):
+    """A layer on the image, then one on maps of half its size."""
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = RelativeSelfAttention2d(3, num_heads=2, **kwargs)
+        self.pool = nn.AvgPool2d(2)
+        self.second = RelativeSelfAttention2d(
+            3, num_heads=4, content=True, padding=1, crop=1)
+
+    def forward(self, x):
+        return self.second(self.pool(self.first(x)))
+
+
+def record(net, images, **kwargs):
+    return record_attention(net, images, lambda: net(images), **kwargs)
+
+
+def test_maps_and_distances_are_those_of_the_layers():
+    net, images = Net(), torch.randn(3, 3, 6, 8)
+    found = record(net, images, query=(5, 2), step=4, name='net')
+    first, second = found.layers
+    assert (found.size, found.samples, found.step) == ((6, 8), 3, 4)
+    assert [first.name, second.name] == ['first', 'second']
+    x = net.pool(net.first(images))
+    np.testing.assert_allclose(
+        first.maps, net.first.attention(images, (5, 2))[0])
+    # Row 5 of 6 is row 2 of 3, and row 3 of the padded map.
+    np.testing.assert_allclose(
+        second.maps, net.second.attention(x, (2, 1))[0], rtol=1e-5)
+    assert (first.query, second.query) == ((5, 2), (3, 2))
+    assert (first.pixel, second.pixel) == ((1, 1), (2, 2))
+    assert second.maps.shape == (4, 5, 6) and second.padding == (1, 1)
+    torch.testing.assert_close(
+        torch.tensor(second.distance).double(),
+        mean_attention_distance(net.second, x, (2., 2.)))
+
+
+def test_the_middle_is_the_default_and_no_hook_is_left():
+    net = Net()
+    found = record(net, torch.randn(1, 3, 6, 8), pattern='first')
+    assert [layer.query for layer in found.layers] == [(3, 4)]
+    assert not any(m._forward_pre_hooks for m in net.modules())
+
+
+def test_the_picture_is_that_before_the_preprocessor():
+    net = Net()
+    net.data_preprocessor = ImgDataPreprocessor(
+        mean=[100., 110., 120.], std=[50., 60., 70.])
+    picture = torch.randint(0, 256, (3, 6, 8), dtype=torch.uint8)
+    inputs = net.data_preprocessor(dict(inputs=[picture]))['inputs']
+    found = record(net, torch.stack([*inputs]))
+    np.testing.assert_array_equal(found.image, picture.permute(1, 2, 0))
+
+
+def test_a_large_picture_is_kept_small():
+    layer = RelativeSelfAttention2d(3, num_heads=1)
+    net = nn.Sequential(nn.AvgPool2d(100), layer)
+    found = record(net, torch.randn(1, 3, 600, 300))
+    assert found.size == (600, 300) and found.image.shape == (200, 100, 3)
+
+
+@pytest.mark.parametrize('query', [(6, 0), (0, -1), (1, ), 3, (1., 2)])
+def test_wrong_query(query):
+    with pytest.raises(ValueError, match=r'query: got .*\(6, 8\)'):
+        record(Net(), torch.randn(1, 3, 6, 8), query=query)
+
+
+def test_networks_without_such_layers():
+    with pytest.raises(ValueError, match='Sequential with no Relative'):
+        find_attention_layers(nn.Sequential(nn.Conv2d(3, 3, 1)))
+    with pytest.raises(ValueError, match="none that 'x.*' matches of .'fir"):
+        find_attention_layers(Net(), 'x.*')
+    net = Net()
+    with pytest.raises(ValueError, match="'second'. did not run"):
+        record_attention(net, torch.randn(1, 3, 6, 8),
+                         lambda: net.first(torch.randn(1, 3, 6, 8)))

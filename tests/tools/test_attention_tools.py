@@ -1,0 +1,84 @@
+import cv2
+import pytest
+
+from stepnet_mm.attention import read_attention
+
+pytest.importorskip('mmpretrain')
+pytest.importorskip('matplotlib')
+pytestmark = pytest.mark.core
+MEASURE, PLOT = 'analysis/measure_attention', 'analysis/plot_attention'
+
+
+@pytest.fixture
+def config(classifier):
+    """A small SelfAttentionNet on the images of the toy classifier."""
+    text = classifier.read_text()
+    text = text.replace(
+        "backbone=dict(type='StepResNet', stem_channels=8, base_channels=8)",
+        "backbone=dict(_delete_=True, type='SelfAttentionNet', embed_dims=12,"
+        'num_layers=2, num_heads=3, feedforward_channels=8)')
+    text = text.replace('in_channels=64', 'in_channels=12')
+    text = text.replace('scale=32', 'scale=(32, 32)')
+    text = text.replace("dict(type='TNSHook', interval=1)",
+                        "dict(type='AttentionMapHook', figure_interval=0)")
+    classifier.write_text(text)
+    return classifier
+
+
+def test_the_start_and_a_checkpoint(tool, config, tmp_path, capsys):
+    work = tmp_path / 'work'
+    tool('train', config, '--work-dir', work)
+    tool(MEASURE, config, work / 'epoch_2.pth', '--device', 'cpu',
+         '--query', 3, 31, '--num-samples', 2)
+    record = read_attention(work / 'epoch_2_attention.npz')
+    assert (record.name, record.samples) == ('classifier', 2)
+    assert [tuple(layer.query) for layer in record.layers] == [(1, 15)] * 2
+    assert record.image.mean() < 127  # the first one is dark
+    for name in ('maps', 'range'):
+        picture = cv2.imread(str(work / f'epoch_2_attention_{name}.png'))
+        assert picture.std() > 5
+    assert 'backbone.layers.1.attn' in capsys.readouterr().out
+    # A change of the weights is a change of the maps.
+    tool(MEASURE, config, '--device', 'cpu', '--image', 7, '--out',
+         tmp_path / 'start', '--query', 3, 31)
+    start = read_attention(tmp_path / 'start.npz')
+    assert start.image.mean() > 127
+    assert (start.layers[0].maps != record.layers[0].maps).any()
+
+
+def test_pictures_of_a_training(tool, config, tmp_path, capsys):
+    work = tmp_path / 'work'
+    tool('train', config, '--work-dir', work)
+    capsys.readouterr()
+    tool(PLOT, work)
+    table = capsys.readouterr().out.splitlines()[2:5]
+    assert [row.split()[0] for row in table] == ['0', '2', '4']
+    for name in ('maps', 'paths', 'range'):
+        assert cv2.imread(str(work / f'attention_{name}.png')).std() > 5
+    records = sorted(work.glob('*/attention/*.npz'))
+    tool(PLOT, *records[::-1], '--out', tmp_path / 'figures', '--format',
+         'svg', '--iteration', 2)
+    out = capsys.readouterr().out
+    assert len(list((tmp_path / 'figures').glob('*.svg'))) == 3
+    assert '\n             4' not in out
+    with pytest.raises(ValueError, match='--iteration: got 3.*0, 2, 4'):
+        tool(PLOT, work, '--iteration', 3)
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (['--query', 40, 0], r'query: got .*\(32, 32\)'),
+    (['--image', 8], 'image: got 8'),
+    (['--num-samples', 0], 'num_samples'),
+    (['--layers', 'head.*'], 'none that')])
+def test_bad_input(tool, config, tmp_path, arguments, message):
+    out = tmp_path / 'a.npz'
+    with pytest.raises(ValueError, match=message):
+        tool(MEASURE, config, '--device', 'cpu', '--out', out, *arguments)
+    assert not out.exists()
+
+
+def test_a_network_without_such_layers(tool, classifier, tmp_path):
+    with pytest.raises(ValueError, match='no RelativeSelfAttention2d'):
+        tool(MEASURE, classifier, '--device', 'cpu')
+    with pytest.raises(FileNotFoundError, match='AttentionMapHook'):
+        tool(PLOT, tmp_path)

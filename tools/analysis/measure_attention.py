@@ -1,0 +1,104 @@
+#!/usr/bin/env python
+"""Where the attention heads of a network look, on the data of its own config.
+
+python tools/analysis/measure_attention.py CONFIG CHECKPOINT --query 16 16
+
+For networks of RelativeSelfAttention2d, such as SelfAttentionNet. Writes a
+record and draws each head's attention of one query pixel by layer, and the
+mean attention distance of every head. Without a checkpoint the network is
+measured at its start, as training would begin. AttentionMapHook writes the
+same records while a network trains; plot_attention.py draws those.
+"""
+from pathlib import Path
+
+import torch
+from mmengine.registry import init_default_scope
+
+from stepnet_mm.attention import save_attention
+from stepnet_mm.engine import config as C
+from stepnet_mm.engine.entry import (build_loader, build_model, config_from,
+                                     make_config_parser)
+from stepnet_mm.engine.probe import (kept_state, network_inputs, run_backbone,
+                                     sample_batch)
+from stepnet_mm.recording import find_attention_layers, record_attention
+from stepnet_mm.visualization import (attention_map_figure,
+                                      attention_range_figure, save_figure)
+
+
+def parse_args():
+    parser = make_config_parser(__doc__)
+    parser.add_argument('checkpoint', nargs='?', help='weights')
+    parser.add_argument(
+        '--query', nargs=2, type=int, metavar=('ROW', 'COLUMN'),
+        help='pixel of the image as the network takes it; default: its middle')
+    parser.add_argument(
+        '--image', type=int,
+        help='number of the image in the dataset whose attention is drawn; '
+        'default: the first of the samples')
+    parser.add_argument(
+        '--num-samples', type=int, default=8,
+        help='images of the distances, spread over the dataset')
+    parser.add_argument(
+        '--split', choices=['val', 'test'], default='val', help='of the data')
+    parser.add_argument(
+        '--layers', help='regular expression for the names of the layers')
+    parser.add_argument('--name', help="in figures (default: the config's)")
+    parser.add_argument(
+        '--out', type=Path, help='the record (default: beside the checkpoint, '
+        '<checkpoint>_attention.npz; without one in the work dir)')
+    parser.add_argument(
+        '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
+    return parser.parse_args()
+
+
+def record_path(cfg, args):
+    if args.out:
+        return args.out.with_suffix('.npz')
+    if args.checkpoint and Path(args.checkpoint).exists():
+        path = Path(args.checkpoint)
+        return path.with_name(f'{path.stem}_attention.npz')
+    return Path(cfg.work_dir) / 'start_attention.npz'
+
+
+def print_table(record):
+    """Mean attention distance by layer, the heads' in order."""
+    print(f'mean attention distance, px of the image of {record.size}, '
+          f'{record.samples} images')
+    for layer in record.layers:
+        heads = ' '.join(f'{d:6.2f}' for d in sorted(layer.distance))
+        mean = sum(layer.distance) / len(layer.distance)
+        print(f'{layer.name:24} mean {mean:6.2f}  heads {heads}')
+
+
+def save_all(record, path):
+    """The record and, beside it, its figures."""
+    save_attention(record, path)
+    print(f'record: {path}')
+    for name, figure in (('maps', attention_map_figure(record)),
+                         ('range', attention_range_figure([record]))):
+        picture = path.with_name(f'{path.stem}_{name}.png')
+        save_figure(figure, picture)
+        print(f'{name}: {picture}')
+
+
+def main():
+    args = parse_args()
+    cfg = config_from(args)
+    C.check_weights(cfg)
+    init_default_scope(cfg.get('default_scope', 'mmengine'))
+    model = build_model(cfg, args.checkpoint, args.device)
+    names = [*find_attention_layers(model, args.layers)]
+    loader = build_loader(cfg, args.split, not args.skip_data_check)
+    with kept_state(model):
+        inputs = network_inputs(
+            model, sample_batch(loader, args.num_samples, args.image))
+        record = record_attention(
+            model, inputs, lambda: run_backbone(model, inputs, names),
+            args.query, args.layers,
+            name=args.name or Path(args.config).stem)
+    print_table(record)
+    save_all(record, record_path(cfg, args))
+
+
+if __name__ == '__main__':
+    main()

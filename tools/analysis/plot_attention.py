@@ -1,0 +1,85 @@
+#!/usr/bin/env python
+"""Draw where attention heads looked while a network trained.
+
+python tools/analysis/plot_attention.py work_dirs/self_attention_plain_cifar10
+
+maps   each head's attention of the query pixel by layer, at the end (Fig. 4)
+paths  the centre of each head's attention, moving over the image
+range  mean attention distance by layer and head, and over the iterations
+
+From what AttentionMapHook left in a work dir, or from records by name
+(measure_attention.py), by iteration.
+"""
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from stepnet_mm.attention import read_attention, read_attention_run
+from stepnet_mm.visualization import (attention_map_figure,
+                                      attention_path_figure,
+                                      attention_range_figure, save_figure)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        'source', nargs='+', type=Path, help='work dir, or records (.npz)')
+    parser.add_argument(
+        '--hook', default='attention', help="the AttentionMapHook's name")
+    parser.add_argument(
+        '--iteration', type=int, help='the last one to draw; default: all')
+    parser.add_argument(
+        '--out', type=Path, help='folder; default: beside the first source')
+    parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
+                        default='png')  # yapf: disable
+    parser.add_argument('--title', help='heading of every figure')
+    return parser.parse_args()
+
+
+def read(args):
+    """The records, by iteration."""
+    if args.source[0].is_dir() and len(args.source) == 1:
+        records = read_attention_run(args.source[0], args.hook)
+    else:
+        records = sorted(map(read_attention, args.source),
+                         key=lambda record: record.step)
+    steps = [record.step for record in records]
+    if args.iteration is not None:
+        if args.iteration not in steps:
+            raise ValueError(f'--iteration: got {args.iteration}, expected '
+                             f'one that was recorded: {steps}')
+        records = records[:steps.index(args.iteration) + 1]
+    return records
+
+
+def print_table(records):
+    """Mean attention distance by layer, its mean over heads."""
+    names = [layer.name for layer in records[-1].layers]
+    print('mean attention distance, px of the image, mean over heads')
+    print('  '.join(f'{key:>14}' for key in ('iteration', *names)))
+    for record in records:
+        means = [np.mean(layer.distance) for layer in record.layers]
+        print('  '.join([f'{record.step:>14}',
+                         *(f'{mean:>14.2f}' for mean in means)]))
+
+
+def main():
+    args = parse_args()
+    records = read(args)
+    print_table(records)
+    source = args.source[0]
+    out = args.out or (source if source.is_dir() else source.parent)
+    for name, figure in (
+            ('maps', attention_map_figure(records[-1], args.title)),
+            ('paths', attention_path_figure(records, args.title)),
+            ('range', attention_range_figure(records, args.title))):
+        path = out / f'attention_{name}.{args.format}'
+        save_figure(figure, path)
+        print(f'{name}: {path}')
+
+
+if __name__ == '__main__':
+    main()
