@@ -365,10 +365,10 @@ TITLES = {
     "paper's\nadaptors a to d are, only a figure says; these are ours "
     '([docs/deviations.md](../docs/deviations.md)).',
     7: '## Table 7: ViT',
-    'attention': '## Self-attention and convolution: SelfAttentionNet on '
-    'CIFAR-10\n\nAfter Cordonnier et al. 2020 '
-    '([docs/self_attention.md](../docs/self_attention.md)). The learning '
-    'rate\nis for a batch of 100.',
+    'attention': '## Self-attention and convolution\n\n'
+    'Cordonnier et al. 2020 ([docs/self_attention.md]'
+    '(../docs/self_attention.md)), at a batch of\n100. The figure is that of '
+    'the document.',
     0: '## Beside the paper',
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
-from toy_run import toy_runner
+from toy_run import VALIDATION, toy_runner
 
 from stepnet_mm.attention import read_attention_run
 from stepnet_mm.engine import AttentionMapHook
@@ -15,14 +15,6 @@ pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
 BACKBONE = dict(type='mmpretrain.SelfAttentionNet', embed_dims=12,
                 num_layers=2, num_heads=3, feedforward_channels=8)
-VALIDATION = dict(
-    val_dataloader=dict(
-        dataset=dict(type='ToyDataset'),
-        sampler=dict(type='DefaultSampler', shuffle=False),
-        batch_size=4,
-        num_workers=0),
-    val_cfg=dict(),
-    val_evaluator=dict(type='ToyMetric'))
 HOOK = dict(type='AttentionMapHook', interval=5, by_epoch=False,
             figure_interval=0, probe=dict(num_samples=3))
 

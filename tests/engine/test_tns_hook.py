@@ -6,7 +6,7 @@ import os
 import pytest
 import torch
 from mmengine.config import Config
-from toy_run import toy_runner
+from toy_run import VALIDATION, toy_runner
 
 from stepnet_mm.engine import TNSHook
 from stepnet_mm.engine.tns_hook import _gather
@@ -190,14 +190,6 @@ HOOKS = dict(
     batch=dict(type='TNSHook', interval=5, figure_interval=2),
     probe=dict(type='TNSHook', interval=5, probe=dict(num_samples=6),
                name='probe'))  # yapf: disable
-VALIDATION = dict(
-    val_dataloader=dict(
-        dataset=dict(type='ToyDataset'),
-        sampler=dict(type='DefaultSampler', shuffle=False),
-        batch_size=4,
-        num_workers=0),
-    val_cfg=dict(),
-    val_evaluator=dict(type='ToyMetric'))
 
 
 @pytest.mark.parametrize('names', [['batch'], ['probe'], ['batch', 'probe']])

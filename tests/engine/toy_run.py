@@ -46,6 +46,17 @@ class ToyMetric(BaseMetric):
         return dict(count=len(results))
 
 
+#: Settings of :func:`toy_runner` for a training that validates.
+VALIDATION = dict(
+    val_dataloader=dict(
+        dataset=dict(type='ToyDataset'),
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        batch_size=4,
+        num_workers=0),
+    val_cfg=dict(),
+    val_evaluator=dict(type='ToyMetric'))
+
+
 def toy_runner(work_dir, hooks=(), iterations=20, backbone=None, **kwargs):
     """A Runner over :class:`ToyModel` with the given hooks."""
     backbone = backbone or dict(type='mmpretrain.StepResNet', depth=34,
