@@ -132,9 +132,9 @@ TABLE_3 = dict(
              (41.9, 62.6, 44.4, 25.4, 46.8, 53.2)))
 AP_NAMES = ('AP', 'AP50', 'AP75', 'APS', 'APM', 'APL')
 
-#: Rows that are of another paper.
+#: Rows that are of another source, and what it is called.
 SOURCES = dict(attention='Cordonnier et al. 2020')
-#: Top-1 accuracy in % on CIFAR-10, the document's.
+#: Top-1 accuracy in % on CIFAR-10, the article's.
 SELF_ATTENTION = dict(plain='94', quadratic=None, content=None, stepnet=None)
 
 OF_THE_WEIGHTS = '''
@@ -238,7 +238,7 @@ def _self_attention():
             network=name,
             dataset='CIFAR-10',
             table='attention',
-            paper=value and f'top-1 {value} %',
+            paper=value and f'top-1 {value} % in an article on it',
             metric=value and float(value),
             backbone=backbone)
 
@@ -365,10 +365,9 @@ TITLES = {
     "paper's\nadaptors a to d are, only a figure says; these are ours "
     '([docs/deviations.md](../docs/deviations.md)).',
     7: '## Table 7: ViT',
-    'attention': '## Self-attention and convolution\n\n'
-    'Cordonnier et al. 2020 ([docs/self_attention.md]'
-    '(../docs/self_attention.md)), at a batch of\n100. The figure is that of '
-    'the document.',
+    'attention': '## Self-attention and convolution\n\nCordonnier et al. '
+    '2020: [docs/self_attention.md](../docs/self_attention.md). The learning'
+    '\nrates are for a batch of 100.',
     0: '## Beside the paper',
 }
 
@@ -416,11 +415,12 @@ def _model_entry(row: Row, collection: str, complexity: dict) -> dict:
     }
     if row.metric:
         # mim expects figures under Results; no run of ours is behind them.
+        source = 'article' if row.table in SOURCES else 'paper'
         entry['Results'] = [
             dict(
                 Task=task,
                 Dataset=row.dataset,
-                Metrics={f'{metric} (paper)': row.metric})
+                Metrics={f'{metric} ({source})': row.metric})
         ]
     return entry
 

@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,46 +14,82 @@ from torch import Tensor
 FORMAT = 'stepnet_mm attention 1'
 
 
-def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.)) -> Tensor:
+def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
+                            max_queries: int = 1024) -> Tensor:
     r"""How far each head looks.
 
     :math:`\sum_k a_{q,k} \|k - q\|_2`, the distance between query and key
-    weighted by the attention, in the mean over all query pixels and images
+    weighted by the attention, in the mean over query pixels and images
     (Dosovitskiy et al. 2021, appendix D.7).
+
+    One row of queries of one image is in memory at a time. For n heads of
+    width d, Q <= ``max_queries`` queries and T keys it costs n·Q·T·d
+    multiplications an image with content, n·Q·T in all by position alone.
 
     Args:
         layer (RelativeSelfAttention2d): the layer.
         x (Tensor): its input, (N, C, H, W).
         pixel (tuple[float, float]): height and width of one of its pixels.
             Defaults to 1.
+        max_queries (int): of larger maps, so many query pixels at most,
+            evenly spread. Defaults to 1024.
 
     Returns:
-        Tensor: (heads, ), float64, in the unit of ``pixel``.
+        Tensor: (heads, ), float64 on the CPU, in the unit of ``pixel``.
     """
-    if not layer.content:  # every image has the same
-        x = x[:1]
-    rows = zip(layer.attention_by_row(x), _distances(layer, x, pixel))
-    means = [torch.einsum('nhqkl,qkl->h', a.double(), d) / len(x) / len(d)
-             for a, d in rows]
-    return torch.stack(means).mean(0)
+    stride = _stride(layer, x, max_queries)
+    measure = _by_content if layer.content else _by_position
+    rows = [row for image in (x.split(1) if layer.content else (x[:1], ))
+            for row in measure(layer, image, pixel, stride)]
+    return torch.stack(rows).cpu().double().mean(0)
 
 
-def uniform_attention_distance(layer, x: Tensor, pixel=(1., 1.)) -> float:
+def uniform_attention_distance(layer, x: Tensor, pixel=(1., 1.),
+                               max_queries: int = 1024) -> float:
     """The same of a head that looks everywhere alike."""
-    rows = [distances.mean() for distances in _distances(layer, x, pixel)]
+    stride = _stride(layer, x, max_queries)
+    rows = [d.mean() for d in _distances(layer, x, pixel, stride)]
     return float(torch.stack(rows).mean())
 
 
-def _distances(layer, x: Tensor, pixel):
-    """Of each row of query pixels to all keys: (W', H, W)."""
-    sizes = [size + 2 * p for size, p in zip(x.shape[2:], layer.padding)]
-    rows, columns = [
-        torch.arange(size, dtype=torch.float64, device=x.device) * p
-        for size, p in zip(sizes, pixel)]
-    crop = layer.crop
-    across = columns - columns[crop[1]:sizes[1] - crop[1], None]
-    for row in rows[crop[0]:sizes[0] - crop[0]]:
-        yield torch.hypot((rows - row)[:, None], across[:, None])
+def _by_content(layer, image: Tensor, pixel, stride: int):
+    """Of each row of queries, (heads, )."""
+    for attention, distances in zip(
+            layer.attention_by_row(image, stride),
+            _distances(layer, image, pixel, stride)):
+        yield torch.einsum('hpkl,pkl->h', attention[0].to(distances.dtype),
+                           distances) / len(distances)
+
+
+def _by_position(layer, image: Tensor, pixel, stride: int):
+    """The same, without a T x T tensor of each head."""
+    rows, columns = [t[:, ::stride] for t in layer.attention_by_axis(image)]
+    for row, distances in zip(rows.unbind(1),
+                              _distances(layer, image, pixel, stride)):
+        along = torch.einsum('hk,pkl->hpl', row.to(distances.dtype), distances)
+        yield (along * columns).sum((1, 2)) / len(distances)
+
+
+def _stride(layer, x: Tensor, max_queries: int) -> int:
+    """Between the query pixels, in both directions."""
+    height, width = [
+        size + 2 * (padding - crop) for size, padding, crop in zip(
+            x.shape[2:], layer.padding, layer.crop)]
+    return max(1, math.ceil(math.sqrt(height * width / max_queries)))
+
+
+def _distances(layer, x: Tensor, pixel, stride: int):
+    """Of each row of query pixels to all keys: (queries, H, W)."""
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    places = [torch.arange(size + 2 * padding, dtype=dtype, device=x.device)
+              for size, padding in zip(x.shape[2:], layer.padding)]
+    rows, columns = [place * edge for place, edge in zip(places, pixel)]
+    own_rows, own_columns = [
+        t[crop:len(t) - crop][::stride]
+        for t, crop in zip((rows, columns), layer.crop)]
+    across = columns - own_columns[:, None]
+    for own in own_rows:
+        yield torch.hypot((rows - own)[:, None], across[:, None])
 
 
 @dataclass
@@ -105,9 +142,11 @@ class AttentionRecord:
 
     Attributes:
         layers (list[LayerAttention]): at least one.
-        image (ndarray): (H, W, 3) RGB, uint8, whose attention is in the maps;
-            a large one at a fraction of its size.
+        image (ndarray): (H, W, 3), uint8, whose attention is in the maps,
+            its channels as the network takes them; a large one at a fraction
+            of its size.
         size (tuple[int, int]): the image's height and width, px.
+        query (tuple[int, int]): row and column of the query pixel in it.
         samples (int): images that the distances are a mean over.
         step (int): iterations trained.
         name (str): what figures call it.
@@ -115,9 +154,20 @@ class AttentionRecord:
     layers: list
     image: np.ndarray
     size: tuple
+    query: tuple
     samples: int
     step: int = 0
     name: str = 'model'
+
+    @property
+    def view(self) -> dict:
+        """What must be the same in records that one figure compares."""
+        return dict(
+            layers=[(layer.name, *layer.maps.shape) for layer in self.layers],
+            query=tuple(self.query),
+            size=tuple(self.size),
+            samples=self.samples,
+            image=zlib.crc32(self.image.tobytes()))
 
 
 def save_attention(record: AttentionRecord, path) -> None:
@@ -147,9 +197,10 @@ def read_attention(path) -> AttentionRecord:
     """
     path = Path(path)
     if not path.is_file():
+        what = 'this is a folder' if path.is_dir() else 'there is no such file'
         raise FileNotFoundError(
-            f'{path}: there is no such file; expected an attention record, '
-            'as tools/analysis/measure_attention.py writes it')
+            f'{path}: {what}; expected an attention record (.npz), as '
+            'tools/analysis/measure_attention.py writes it')
     try:
         with np.load(path, allow_pickle=False) as arrays:
             header = json.loads(str(arrays['header']))
@@ -162,9 +213,9 @@ def read_attention(path) -> AttentionRecord:
     # What numpy and zipfile raise on broken files has no common class.
     except Exception as error:
         raise ValueError(
-            f'{path}: expected an attention record, as '
-            'tools/analysis/measure_attention.py and AttentionMapHook write '
-            f'it, got a file that is none or is broken ({error})') from error
+            f'{path}: got a file that is no attention record or is broken, '
+            'expected one that tools/analysis/measure_attention.py or '
+            'AttentionMapHook wrote') from error
 
 
 def attention_path(run, name: str, step: int) -> Path:

@@ -152,21 +152,43 @@ class RelativeSelfAttention2d(nn.Module):
         return self._attention(x, self._keys(x), *at)[:, :, 0, 0]
 
     @torch.no_grad()
-    def attention_by_row(self, x: Tensor):
+    def attention_by_row(self, x: Tensor, stride: int = 1):
         """Where the heads look from every pixel, a row of them at a time.
 
         Args:
             x (Tensor): (N, C, H, W).
+            stride (int): only every so manieth row and column of the output
+                is a query. Defaults to 1.
 
         Yields:
-            Tensor: of each of the output's H' rows, (N, heads, W', H, W),
-            padding included.
+            Tensor: of each row of queries, (N, heads, queries, H, W), padding
+            included.
         """
         x = self._pad(x)
-        keys, (rows, columns) = self._keys(x), self._queries(x)
+        keys = self._keys(x)
+        rows, columns = [queries[::stride] for queries in self._queries(x)]
         for row in rows:
-            yield self._attention(x, keys, range(row, row + 1), columns)[:, :,
-                                                                         0]
+            of_row = self._attention(x, keys, range(row, row + 1), columns)
+            yield of_row[:, :, 0]
+
+    @torch.no_grad()
+    def attention_by_axis(self, x: Tensor) -> tuple:
+        """By position alone the attention is that of rows times of columns.
+
+        Args:
+            x (Tensor): (N, C, H, W); its size counts alone.
+
+        Returns:
+            tuple[Tensor, Tensor]: (heads, H', H) and (heads, W', W), padding
+            included.
+
+        Raises:
+            ValueError: if the scores depend on the content.
+        """
+        if self.content:
+            raise ValueError('attention_by_axis: got a layer with content='
+                             'True, expected one by position alone')
+        return self._axis_softmax(self._pad(x))
 
     def extra_repr(self) -> str:
         return (f'num_heads={self.num_heads}, head_dim={self.head_dim}, '
@@ -194,14 +216,17 @@ class RelativeSelfAttention2d(nn.Module):
 
     def _mix_by_position(self, x: Tensor) -> Tensor:
         """Padded map -> each head's, (N, heads, d, H', W')."""
+        rows, columns = [t.to(x.dtype) for t in self._axis_softmax(x)]
+        mixed = torch.einsum('hpl,nhdkl->nhdkp', columns, self._values(x))
+        return torch.einsum('hqk,nhdkp->nhdqp', rows, mixed)
+
+    def _axis_softmax(self, x: Tensor) -> tuple:
+        """By position, of a padded map: (heads, H', H), (heads, W', W)."""
         c = self._coefficients(None)
         rows, columns = [
-            self._axis_scores(c, axis, at, x.shape[2 + axis])[0]
-            .softmax(-1).to(x.dtype)
+            self._axis_scores(c, axis, at, x.shape[2 + axis])[0].softmax(-1)
             for axis, at in enumerate(self._queries(x))]
-        mixed = torch.einsum(
-            'hpl,nhdkl->nhdkp', columns[:, 0], self._values(x))
-        return torch.einsum('hqk,nhdkp->nhdqp', rows[:, :, 0], mixed)
+        return rows[:, :, 0], columns[:, 0]
 
     def _mix_by_content(self, x: Tensor) -> Tensor:
         """Padded map -> each head's, (N, heads, d, H', W')."""
@@ -230,7 +255,8 @@ class RelativeSelfAttention2d(nn.Module):
 
     def _query(self, x: Tensor, rows: range, columns: range) -> Tensor:
         """X W_q / √d: (N, C, H, W) -> (N, heads, H', W', d)."""
-        x = x[:, :, rows.start:rows.stop, columns.start:columns.stop]
+        x = x[:, :, rows.start:rows.stop:rows.step,
+              columns.start:columns.stop:columns.step]
         query = self._heads(self.query(x)) * self.head_dim**-.5
         return query.permute(0, 1, 3, 4, 2)
 
@@ -254,7 +280,8 @@ class RelativeSelfAttention2d(nn.Module):
         precision has its digits where the weight is; nor does it see what
         the clamp does.
         """
-        own = torch.arange(queries.start, queries.stop, device=c.device)
+        own = torch.arange(
+            queries.start, queries.stop, queries.step, device=c.device)
         shifts = torch.arange(size, device=c.device) - own[:, None]
         which = 'nhqpd,qkd->nhqpk' if axis == 0 else 'nhqpd,pkd->nhqpk'
         with torch.autocast(c.device.type, enabled=False):

@@ -15,13 +15,18 @@ class AttentionMapHook(MeasuringHook):
     """Record the heads' attention, and change no bit of the training.
 
     At the start and every ``interval`` the same images are run in eval mode
-    through a network with :class:`RelativeSelfAttention2d` layers, by the
-    first process alone. Each head's attention of one query pixel of the
-    first image, and each head's mean attention distance over all pixels and
-    images, go to ``<work_dir>/<run>/attention/<name>_<iteration>.npz``, a
-    file each time (:func:`read_attention_run` reads them,
+    through a network with :class:`RelativeSelfAttention2d` layers. Each
+    head's attention of one query pixel of the first image, and each head's
+    mean attention distance over query pixels and images, go to
+    ``<work_dir>/<run>/attention/<name>_<iteration>.npz``, a file each time
+    (:func:`read_attention_run` reads them,
     ``tools/analysis/plot_attention.py`` draws them). The distances go to the
-    log and every visualizer back end too, and figures to the latter.
+    log and every visualizer back end too, figures to the latter; heads count
+    from 1 there.
+
+    A measurement costs a forward pass of the images and
+    :func:`mean_attention_distance`. Every process does it, so that none waits
+    and all see the same errors; the first one writes.
 
     Args:
         interval (int): epochs (iterations) between measurements. Defaults
@@ -41,7 +46,8 @@ class AttentionMapHook(MeasuringHook):
             hooks need different ones.
 
     Raises:
-        ValueError: on a wrong argument, or a model without such layers.
+        ValueError: on a wrong argument, or before training if the model has
+            no such layers, or the image no such pixel.
     """
 
     def __init__(self,
@@ -52,21 +58,21 @@ class AttentionMapHook(MeasuringHook):
                  layers: str = None,
                  figure_interval: int = 10,
                  name: str = 'attention'):
-        super().__init__(interval, by_epoch, probe or dict(), figure_interval,
-                         name)
+        super().__init__(interval, by_epoch, dict() if probe is None else
+                         probe, figure_interval, name)
         self.query = query
         self.layers = layers
-        self._inputs = None
+        self._inputs = self._newest = None
         self._count = 0
 
     def before_train(self, runner) -> None:
         super().before_train(runner)
         find_attention_layers(runner.model, self.layers)
-        loader = self._build_loader(runner)  # may wait for the other processes
+        self._take_images(runner)
         self._count = 0
-        self._take_images(runner, loader)
+        record = self._record(runner, runner.iter)  # a resumed run's: a check
         if runner.iter == 0:
-            self._measure(runner, 0)
+            self._keep(runner, record)
 
     def after_train_iter(self,
                          runner,
@@ -74,35 +80,37 @@ class AttentionMapHook(MeasuringHook):
                          data_batch=None,
                          outputs=None) -> None:
         if self._is_due(runner, batch_idx):
-            self._measure(runner, runner.iter + 1)
+            self._keep(runner, self._record(runner, runner.iter + 1))
 
     def after_train(self, runner) -> None:
-        if self._count and self.figure_interval:
-            self._draw(runner, runner.iter)
+        if self.figure_interval and self._count % self.figure_interval:
+            self._draw(runner)
 
-    @master_only
-    def _take_images(self, runner, loader) -> None:
-        model = unwrap(runner.model)
+    def _take_images(self, runner) -> None:
+        loader, model = self._build_loader(runner), unwrap(runner.model)
         with kept_state(model):
             batch = sample_batch(loader, self.probe_cfg.get('num_samples', 8))
             self._inputs = network_inputs(model, batch).cpu()
 
-    @master_only
-    def _measure(self, runner, step: int) -> None:
+    def _record(self, runner, step: int):
         model = unwrap(runner.model)
         inputs = self._inputs.to(next(model.parameters()).device)
         names = [*find_attention_layers(model, self.layers)]
         with kept_state(model):
-            record = record_attention(
+            return record_attention(
                 model, inputs, lambda: run_backbone(model, inputs, names),
                 self.query, self.layers, step=step,
                 name=runner.experiment_name)
+
+    @master_only
+    def _keep(self, runner, record) -> None:
         save_attention(
-            record, attention_path(runner.log_dir, self.name, step))
+            record, attention_path(runner.log_dir, self.name, record.step))
         self._log(runner, record)
+        self._newest = record
         self._count += 1
         if self.figure_interval and not self._count % self.figure_interval:
-            self._draw(runner, step)
+            self._draw(runner)
 
     def _log(self, runner, record) -> None:
         means = {layer.name: sum(layer.distance) / len(layer.distance)
@@ -111,19 +119,35 @@ class AttentionMapHook(MeasuringHook):
         runner.logger.info(f'Iter(train) [{record.step}/{runner.max_iters}]  '
                            f'mean attention distance (px)  {numbers}')
         scalars = {f'{layer.name}/head{i}': value for layer in record.layers
-                   for i, value in enumerate(layer.distance)}
+                   for i, value in enumerate(layer.distance, 1)}
         runner.visualizer.add_scalars(
             {f'{self.name}/{key}': value
              for key, value in {**means, **scalars}.items()},
             step=record.step)
 
-    @master_only
-    def _draw(self, runner, step: int) -> None:
-        records = read_attention_run(runner.work_dir, self.name)
+    def _draw(self, runner) -> None:
+        records = self._history(runner)
         for name, figure in (('maps', attention_map_figure(records[-1])),
                              ('paths', attention_path_figure(records)),
                              ('range', attention_range_figure(records))):
             # The local back end writes no file into a folder that is not
             # there, so no slash in the name.
-            runner.visualizer.add_image(
-                f'{self.name}_{name}', as_image(figure), step=step)
+            runner.visualizer.add_image(f'{self.name}_{name}',
+                                        as_image(figure),
+                                        step=records[-1].step)
+
+    def _history(self, runner) -> list:
+        """The records of this training that compare with the newest one."""
+        try:
+            records = read_attention_run(runner.work_dir, self.name)
+        except ValueError as error:
+            runner.logger.warning(
+                f'AttentionMapHook: only the newest record is drawn: {error}')
+            records = [self._newest]
+        alike = [r for r in records if r.view == self._newest.view]
+        if len(alike) < len(records):
+            runner.logger.warning(
+                f'AttentionMapHook: {len(records) - len(alike)} earlier '
+                f'records {self.name!r} in {runner.work_dir} are of other '
+                'layers, images or another query, so they are not drawn')
+        return alike

@@ -2,6 +2,7 @@
 import argparse
 import copy
 import os
+from pathlib import Path
 
 from mmengine.config import Config, DictAction
 from mmengine.model import revert_sync_batchnorm
@@ -91,6 +92,21 @@ def build_model(cfg: Config, checkpoint: str, device: str) -> nn.Module:
         model.init_weights()
     model.to(device).eval()
     return model
+
+
+def beside_checkpoint(cfg: Config, checkpoint: str, ending: str) -> Path:
+    """Where what was measured of a checkpoint goes, unless the user says.
+
+    Args:
+        cfg (Config): the config.
+        checkpoint (str, optional): weights; left out, it goes to ``start`` +
+            ``ending`` in the work dir, as that of a URL does under its name.
+        ending (str): of the file, such as ``'_stiffness.jsonl'``.
+    """
+    stem = Path(checkpoint).stem if checkpoint else 'start'
+    local = checkpoint and Path(checkpoint).exists()
+    folder = Path(checkpoint).parent if local else Path(cfg.work_dir)
+    return folder / f'{stem}{ending}'
 
 
 def build_loader(cfg: Config, split: str, check: bool = True,

@@ -1,6 +1,10 @@
 """What the hooks that measure while a model trains share."""
+import re
+
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop
+
+from ..datasets.random_state import seeded
 
 
 class MeasuringHook(Hook):
@@ -15,7 +19,8 @@ class MeasuringHook(Hook):
             optional.
         figure_interval (int): every how many measurements figures are drawn
             for the visualizer; 0 for never.
-        name (str): what the scalars' names start with.
+        name (str): what the scalars' names start with; letters, digits and
+            ``_.-``, for files are called so too.
 
     Raises:
         ValueError: on a wrong argument, and before training if two hooks
@@ -27,6 +32,9 @@ class MeasuringHook(Hook):
                  figure_interval: int, name: str):
         self._check_count('interval', interval, 1)
         self._check_count('figure_interval', figure_interval, 0)
+        if not isinstance(name, str) or not re.fullmatch(r'[\w.-]+', name):
+            raise ValueError(f'{self._owner}.name: expected letters, digits '
+                             f'and _.-, got {name!r}')
         if probe is not None and not (isinstance(probe, dict) and
                                       {'num_samples', 'dataloader'} >= set(
                                           probe)):
@@ -62,7 +70,8 @@ class MeasuringHook(Hook):
         """The loader whose samples are measured."""
         dataloader = self.probe_cfg.get('dataloader')
         if dataloader is not None:
-            return runner.build_dataloader(dataloader)
+            with seeded(0):  # a sampler without a seed draws one
+                return runner.build_dataloader(dataloader)
         if runner.val_loop is None:
             raise ValueError(
                 f'{self._owner}.probe: the config has no val_dataloader to '

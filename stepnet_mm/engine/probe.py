@@ -86,13 +86,17 @@ def sample_batch(loader: DataLoader, number: int, first: int = None):
             raise ValueError(f'image: got {first}, expected the number of one '
                              f'of {size} samples, from 0')
         indices = [first, *[i for i in indices if i != first]][:len(indices)]
-    return loader.collate_fn([loader.dataset[i] for i in indices])
+    samples = subset_loader(loader, indices, len(indices))
+    deafen(samples)
+    samples.generator.manual_seed(0)
+    return next(iter(samples))
 
 
-def subset_loader(loader: DataLoader, indices: list) -> DataLoader:
+def subset_loader(loader: DataLoader, indices: list,
+                  batch_size: int = None) -> DataLoader:
     """A loader of some samples of another's dataset, in the given order."""
-    batch_size = loader.batch_size or getattr(loader.batch_sampler,
-                                              'batch_size', 1)
+    batch_size = batch_size or loader.batch_size or getattr(
+        loader.batch_sampler, 'batch_size', 1)
     return DataLoader(
         Subset(loader.dataset, indices),
         batch_size=batch_size,
@@ -118,6 +122,12 @@ def network_inputs(model, batch) -> torch.Tensor:
     """A batch of a model's data loader as its network takes it, (N, ...)."""
     inputs = model.data_preprocessor(batch, False)['inputs']
     if isinstance(inputs, (list, tuple)):
+        sizes = {tuple(image.shape) for image in inputs}
+        if len(sizes) > 1:
+            raise ValueError(
+                f'model.data_preprocessor: got images of {sorted(sizes)}, '
+                'expected one size to measure them together: set one that '
+                'pads them, or a pipeline that resizes')
         inputs = torch.stack(list(inputs))
     return inputs
 

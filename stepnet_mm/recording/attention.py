@@ -1,13 +1,11 @@
 """Reads where a network's self-attention layers look."""
-import re
-
 import numpy as np
 import torch
 
 from ..attention import (AttentionRecord, LayerAttention,
                          RelativeSelfAttention2d, mean_attention_distance,
                          uniform_attention_distance)
-from .blocks import unwrap
+from .blocks import match_names, unwrap
 
 #: Larger pictures are kept at a fraction of their size.
 EDGE = 256
@@ -24,12 +22,13 @@ def find_attention_layers(model, pattern: str = None) -> dict:
         dict[str, RelativeSelfAttention2d]: by name.
 
     Raises:
-        ValueError: if there is none, or none of that name.
+        ValueError: if there is none, or none of that name, or the pattern is
+            no regular expression.
     """
     layers = {name: module for name, module in unwrap(model).named_modules()
               if isinstance(module, RelativeSelfAttention2d)}
-    found = {name: layer for name, layer in layers.items()
-             if pattern is None or re.fullmatch(pattern, name)}
+    found = layers if pattern is None else {
+        name: layers[name] for name in match_names(layers, pattern, 'layers')}
     if not found:
         what = ('no RelativeSelfAttention2d' if not layers else
                 f'none that {pattern!r} matches of {[*layers]}')
@@ -70,7 +69,8 @@ def record_attention(model, images, run, query=None, pattern: str = None,
 
     handles = [
         layer.register_forward_pre_hook(
-            lambda layer, args, name=name: read(name, layer, args[0]))
+            lambda layer, args, kwargs, name=name: read(
+                name, layer, *args, **kwargs), with_kwargs=True)
         for name, layer in layers.items()]
     try:
         run()
@@ -79,9 +79,12 @@ def record_attention(model, images, run, query=None, pattern: str = None,
             handle.remove()
     absent = set(layers) - set(found)
     if absent:
-        raise ValueError(f'layers: {sorted(absent)} did not run')
+        raise ValueError(
+            f'layers: got {sorted(absent)}, which did not run; expected '
+            'layers of one backbone that is not compiled: choose them by a '
+            'regular expression, layers=... or --layers')
     return AttentionRecord([*found.values()], as_picture(model, images[0]),
-                           size, len(images), **more)
+                           size, query, len(images), **more)
 
 
 def check_query(query, size: tuple) -> tuple:
@@ -103,13 +106,11 @@ def _of_layer(name: str, layer, x, query: tuple, size: tuple):
     shape = x.shape[2:]
     pixel = tuple(edge / own for edge, own in zip(size, shape))
     inside = [q * own // edge for q, edge, own in zip(query, size, shape)]
-    maps = layer.attention(x[:1], [
-        i + padding - crop
-        for i, padding, crop in zip(inside, layer.padding, layer.crop)])
     distance = mean_attention_distance(layer, x, pixel)
     return LayerAttention(
         name=name,
-        maps=maps[0].float().cpu().numpy(),
+        maps=layer.attention(x[:1], _output_pixel(name, layer, inside, shape))
+        [0].float().cpu().numpy(),
         query=tuple(i + p for i, p in zip(inside, layer.padding)),
         distance=distance.tolist(),
         uniform=uniform_attention_distance(layer, x, pixel),
@@ -117,8 +118,19 @@ def _of_layer(name: str, layer, x, query: tuple, size: tuple):
         padding=layer.padding)
 
 
+def _output_pixel(name: str, layer, inside: list, shape) -> list:
+    """A pixel of a layer's input, in its output."""
+    lost = [c - p for c, p in zip(layer.crop, layer.padding)]
+    if not all(n <= i < edge - n for i, n, edge in zip(inside, lost, shape)):
+        raise ValueError(
+            f'query: got pixel {tuple(inside)} of the {tuple(shape)} px map '
+            f'in {name}, which has no output there; expected one at least '
+            f'{tuple(lost)} px from its edges')
+    return [i - n for i, n in zip(inside, lost)]
+
+
 def as_picture(model, image) -> np.ndarray:
-    """(3, H, W), normalised -> (H, W, 3), uint8, at most 256 px a side.
+    """(C, H, W), normalised -> (H, W, 3), uint8, at most 256 px a side.
 
     Undoes the model's own data preprocessor; without one, the range of
     values becomes that of a picture.

@@ -124,13 +124,22 @@ def unwrap(model: nn.Module) -> nn.Module:
     return model
 
 
-def _matching(model, pattern: str) -> list:
+def match_names(names, pattern: str, key: str) -> list:
+    """The names that a regular expression matches as a whole.
+
+    Raises:
+        ValueError: if it is none; names the key that it comes from.
+    """
     try:
-        found = [name for name, _ in model.named_modules()
-                 if name and re.fullmatch(pattern, name)]
+        return [name for name in names if re.fullmatch(pattern, name)]
     except (re.error, TypeError) as error:
-        raise ValueError(f'blocks: {pattern!r} is no regular expression: '
+        raise ValueError(f'{key}: {pattern!r} is no regular expression: '
                          f'{error}') from None
+
+
+def _matching(model, pattern: str) -> list:
+    found = match_names([name for name, _ in model.named_modules() if name],
+                        pattern, 'blocks')
     outer = [name for name in found
              if not any(name.startswith(f'{other}.') for other in found)]
     if not outer:

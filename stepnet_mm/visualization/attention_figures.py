@@ -1,4 +1,6 @@
 """Where attention heads look: Fig. 1 and 4 of Cordonnier et al. 2020."""
+from textwrap import fill
+
 import numpy as np
 
 from ..attention import AttentionRecord
@@ -22,24 +24,27 @@ def attention_map_figure(record: AttentionRecord, title: str = None):
         matplotlib.figure.Figure: a row a layer.
     """
     heads = max(len(layer.maps) for layer in record.layers)
-    ratio = max(_mosaic_shape(layer, heads) for layer in record.layers)
-    width = max(4., 1.15 * heads + .6)
-    figure = new_figure(width, (width * ratio + .35) * len(record.layers) + .7)
-    rows = figure.subplots(len(record.layers), 1, squeeze=False)[:, 0]
-    for axes, layer in zip(rows, record.layers):
-        _draw_heads(axes, layer, heads)
-    figure.suptitle(title or f'{_name(record)}: attention of a pixel by head '
-                    '(columns) and layer (rows),\n'
-                    f'mean attention distance in px of the image '
-                    f'{record.size[0]} × {record.size[1]}', fontsize=10)
+    width = max(6., 1.15 * heads + .4)
+    heights = [width * _height_of_row(layer, heads) + .55
+               for layer in record.layers]
+    figure = new_figure(width, sum(heights) + .8)
+    rows = figure.subplots(len(record.layers), 1, squeeze=False,
+                           height_ratios=heights)[:, 0]
+    for number, (axes, layer) in enumerate(zip(rows, record.layers), 1):
+        _draw_heads(axes, layer, heads, 72 * width)
+        axes.set_title(f'layer {number}: {layer.name}', loc='left',
+                       fontsize=8, pad=14)
+    _head(figure, title or f'{record.name}, iteration {record.step}: '
+          f'attention of pixel {_query(record)} by layer '
+          '(rows) and head (columns, with its mean attention distance in px)')
     return figure
 
 
 def attention_path_figure(records: list, title: str = None):
     """Where each head's attention of the query pixel is centred, in training.
 
-    A line a head, from its first record (dot) to its last (number), over the
-    image; the query pixel is the white square.
+    A line a head, from its first record (dot) to its last (cross, with its
+    number), over the image; the query pixel is the white square.
 
     Args:
         records (list[AttentionRecord]): of one network, by iteration.
@@ -49,15 +54,20 @@ def attention_path_figure(records: list, title: str = None):
         matplotlib.figure.Figure: a panel a layer.
 
     Raises:
-        ValueError: if the records do not show the same layers and image.
+        ValueError: if the records are not of the same layers, query and
+            images.
     """
     _check_alike(records)
     last = records[-1]
-    figure, panels = panel_grid(len(last.layers), 3., 3.2)
+    height, width = last.size
+    figure, panels = panel_grid(
+        len(last.layers), 3., 3. * min(2., height / width) + .3)
     for i, axes in enumerate(panels):
         _draw_paths(axes, last, [record.layers[i] for record in records])
-    figure.suptitle(title or f'{_name(last)}: centre of the attention of a '
-                    f'pixel, iteration {records[0].step} to {last.step}')
+        axes.set_title(f'layer {i + 1}: {last.layers[i].name}', fontsize=9)
+    _head(figure, title or f'{last.name}: centre of the attention of pixel '
+          f'{_query(last)} by head, iteration '
+          f'{records[0].step} (dot) to {last.step} (cross)')
     return figure
 
 
@@ -73,7 +83,8 @@ def attention_range_figure(records: list, title: str = None):
         matplotlib.figure.Figure: one panel, or two.
 
     Raises:
-        ValueError: if the records do not show the same layers and image.
+        ValueError: if the records are not of the same layers, query and
+            images.
     """
     _check_alike(records)
     last, several = records[-1], len(records) > 1
@@ -85,25 +96,33 @@ def attention_range_figure(records: list, title: str = None):
     for axes in panels:
         axes.set_ylim(bottom=0)
         axes.grid(alpha=.3)
-    figure.suptitle(title or f'{_name(last)}: mean attention distance, '
-                    f'{last.samples} images, iteration {last.step}')
+    _head(figure, title or f'{last.name}, iteration {last.step}: mean '
+          f'attention distance, {last.samples} images')
     return figure
 
 
-def _name(record: AttentionRecord) -> str:
-    return record.name if len(record.name) < 40 else f'{record.name[:37]}...'
+def _head(figure, title: str) -> None:
+    """A heading, broken at the figure's width and at any place."""
+    figure.suptitle(fill(title, int(11 * figure.get_figwidth())), fontsize=10)
 
 
-def _mosaic_shape(layer, heads: int) -> float:
-    """Height over width of a row of this layer's maps."""
+def _query(record: AttentionRecord) -> str:
+    (row, column), (height, width) = record.query, record.size
+    return f'({row}, {column}) of {height} × {width}'
+
+
+def _height_of_row(layer, heads: int) -> float:
+    """Of this layer's maps side by side: height over width."""
     height, width = layer.maps.shape[1:]
     return height / (width * (heads + GAP * (heads - 1)))
 
 
-def _draw_heads(axes, layer, heads: int) -> None:
+def _draw_heads(axes, layer, heads: int, points: float) -> None:
+    """One layer's maps; ``points`` is the figure's width."""
     from matplotlib.patches import Rectangle
     height, width = layer.maps.shape[1:]
     along = width * (1 + GAP)
+    mark = max(4., points / (heads * along))
     for column, head in enumerate(np.argsort(layer.distance, kind='stable')):
         left = column * along
         maps = layer.maps[head]
@@ -112,15 +131,14 @@ def _draw_heads(axes, layer, heads: int) -> None:
         axes.add_patch(Rectangle((left, 0), width, height, fill=False,
                                  color='grey', linewidth=.6))
         row, place = layer.query
-        axes.add_patch(Rectangle((left + place, row), 1, 1, fill=False,
-                                 color='black', linewidth=1.2))
+        axes.plot([left + place + .5], [row + .5], 's', color='black',
+                  fillstyle='none', markersize=mark)
         axes.text(left + width / 2, -.04 * height,
                   f'{head + 1}: {layer.distance[head]:.1f} px',
                   ha='center', va='bottom', fontsize=7)
     axes.set(xlim=(-.02 * width, heads * along), ylim=(height * 1.02, 0),
              xticks=[], yticks=[], aspect='equal')
     axes.spines[:].set_visible(False)
-    axes.set_ylabel(layer.name, fontsize=8)
 
 
 def _draw_paths(axes, last: AttentionRecord, layers: list) -> None:
@@ -134,14 +152,21 @@ def _draw_paths(axes, last: AttentionRecord, layers: list) -> None:
         style = look(head)
         axes.plot(columns, rows, linewidth=1.3, **style)
         axes.plot(columns[:1], rows[:1], '.', color=style['color'])
+        axes.plot(columns[-1:], rows[-1:], 'X', color=style['color'],
+                  markeredgecolor='white', markeredgewidth=.4, markersize=6)
         axes.annotate(
-            str(head + 1), (columns[-1], rows[-1]), fontsize=8, ha='center',
-            va='center', bbox=dict(boxstyle='circle,pad=.15', fc='white',
-                                   ec=style['color']))
+            str(head + 1), (columns[-1], rows[-1]), (4, 3), fontsize=7,
+            textcoords='offset points', path_effects=_halo())
     row, column = layers[-1].place
-    axes.plot([column], [row], 's', color='white', markeredgecolor='black')
+    axes.plot([column], [row], 's', color='white', markeredgecolor='black',
+              markersize=5)
     axes.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[])
-    axes.set_title(layers[-1].name, fontsize=9)
+
+
+def _halo() -> list:
+    """A white edge, which makes text legible over anything."""
+    from matplotlib.patheffects import withStroke
+    return [withStroke(linewidth=2, foreground='white')]
 
 
 def _draw_ranges(axes, records: list) -> None:
@@ -167,7 +192,8 @@ def _draw_history(axes, records: list) -> None:
     steps = [record.step for record in records]
     for i, layer in enumerate(records[-1].layers):
         axes.plot(steps, [np.mean(record.layers[i].distance)
-                          for record in records], label=layer.name, **look(i))
+                          for record in records],
+                  label=f'layer {i + 1}', **look(i))
     axes.set(xlabel='iteration', ylabel='px of the image, mean over heads')
     axes.legend(fontsize=8)
 
@@ -175,17 +201,14 @@ def _draw_history(axes, records: list) -> None:
 def _check_alike(records: list) -> None:
     if not records:
         raise ValueError('expected at least one attention record, got none')
-    first = _identity(records[0])
+    first = records[0].view
     for record in records[1:]:
-        if _identity(record) != first:
+        other = [key for key, value in record.view.items()
+                 if value != first[key]]
+        if other:
             raise ValueError(
-                'expected records of one network, query and image size, got '
-                f'{first} at iteration {records[0].step} and '
-                f'{_identity(record)} at iteration {record.step}; draw them '
+                'expected records of the same layers, query and images, got '
+                f'others at iteration {records[0].step} and {record.step}: '
+                f'{[first[key] for key in other]} and '
+                f'{[record.view[key] for key in other]} as {other}; draw them '
                 'apart')
-
-
-def _identity(record: AttentionRecord) -> tuple:
-    return tuple(record.size), [
-        (layer.name, layer.maps.shape, tuple(layer.query))
-        for layer in record.layers]

@@ -54,6 +54,41 @@ def test_the_heads_of_a_convolution_look_at_their_place_in_the_kernel():
         rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize('kwargs', [
+    dict(), dict(content=True), dict(padding=(1, 0), crop=(0, 1))])
+def test_of_larger_maps_so_many_queries_at_most(kwargs):
+    layer = build(**kwargs)
+    x = torch.randn(1, 4, 9, 10, dtype=torch.float64)
+    height, width = layer(x).shape[2:]
+    queries = [*itertools.product(range(0, height, 3), range(0, width, 3))]
+    want = torch.zeros(3, dtype=torch.float64)
+    for i, j in queries:
+        maps = layer.attention(x, (i, j))[0]
+        for k, m in itertools.product(*map(range, maps.shape[1:])):
+            want += maps[:, k, m] * math.hypot(
+                k - i - layer.crop[0], m - j - layer.crop[1]) / len(queries)
+    torch.testing.assert_close(
+        mean_attention_distance(layer, x, max_queries=12), want)
+
+
+def test_distances_in_half_precision_and_the_order_of_memory():
+    layer = build(content=True).to(torch.bfloat16)
+    x = torch.randn(2, 4, 5, 6).to(memory_format=torch.channels_last)
+    torch.testing.assert_close(
+        mean_attention_distance(layer, x.bfloat16()),
+        mean_attention_distance(layer.float(), x), atol=.05, rtol=0)
+
+
+def test_attention_by_axis_is_for_positions_alone():
+    layer, x = build(padding=(1, 0)), torch.randn(1, 4, 4, 5).double()
+    rows, columns = layer.attention_by_axis(x)
+    torch.testing.assert_close(
+        layer.attention(x, (2, 3))[0],
+        rows[:, 2, :, None] * columns[:, 3, None])
+    with pytest.raises(ValueError, match='got a layer with content=True'):
+        build(content=True).attention_by_axis(x)
+
+
 @pytest.mark.parametrize('kwargs', [dict(), dict(content=True),
                                     dict(padding=1, crop=1)])
 def test_rows_are_the_attention_of_their_pixels(kwargs):
@@ -75,7 +110,7 @@ def make_record(step=0, name='net', size=(8, 10), **changes):
         distance=[1., 2., 3.], uniform=4., pixel=(2., 2.), padding=(0, 0)),
         **changes))
     return AttentionRecord([layer], np.full((8, 10, 3), 7, 'uint8'), size,
-                           samples=2, step=step, name=name)
+                           query=(4, 5), samples=2, step=step, name=name)
 
 
 def test_centres_and_place_in_pixels_of_the_image():
@@ -109,8 +144,10 @@ def test_files_that_are_no_record(tmp_path):
     (tmp_path / 'cut.npz').write_bytes(whole[:len(whole) // 2])
     (tmp_path / 'text.npz').write_text('hello')
     for name in ('other', 'cut', 'text'):
-        with pytest.raises(ValueError, match=f'{name}.npz: expected an att'):
+        with pytest.raises(ValueError, match=f'{name}.npz: got a file that'):
             read_attention(tmp_path / f'{name}.npz')
+    with pytest.raises(FileNotFoundError, match='this is a folder'):
+        read_attention(tmp_path)
 
 
 def test_a_resumed_run_goes_on_where_it_stood(tmp_path):

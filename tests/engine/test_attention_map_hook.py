@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
-from toy_run import VALIDATION, toy_runner
+from mmengine.registry import DATASETS
+from toy_run import VALIDATION, ToyDataset, toy_runner
 
 from stepnet_mm.attention import read_attention_run
 from stepnet_mm.engine import AttentionMapHook
@@ -65,7 +66,7 @@ def test_distances_go_to_log_and_back_ends(tmp_path):
     assert [row['step'] for row in rows] == [0, 5, 10]
     record = read_attention_run(tmp_path)[1]
     name = 'attention/backbone.layers.1.attn'
-    assert [rows[1][f'{name}/head{i}'] for i in range(3)] == pytest.approx(
+    assert [rows[1][f'{name}/head{i}'] for i in (1, 2, 3)] == pytest.approx(
         record.layers[1].distance)
     assert rows[1][name] == pytest.approx(np.mean(record.layers[1].distance))
     log, = tmp_path.glob('*/*.log')
@@ -77,20 +78,87 @@ def test_a_resumed_run_goes_on(tmp_path):
     train(tmp_path / 'whole', [HOOK], 20)
     train(tmp_path / 'cut', [HOOK], 10)
     train(tmp_path / 'cut', [HOOK], 20, resume=True)
-    for found, want in zip(read_attention_run(tmp_path / 'cut'),
-                           read_attention_run(tmp_path / 'whole'),
-                           strict=True):
-        assert found.step == want.step
-        if found.step <= 10:
-            for one, other in zip(found.layers, want.layers):
-                np.testing.assert_array_equal(one.maps, other.maps)
+    found, want = [read_attention_run(tmp_path / name)
+                   for name in ('cut', 'whole')]
+    assert [r.step for r in found] == [r.step for r in want] == [
+        0, 5, 10, 15, 20]
+    for i, (one, other) in enumerate(zip(found, want)):
+        assert one.view == other.view
+        # mmengine's own loop draws other data after a resume.
+        for layer, same in zip(one.layers, other.layers) if i < 3 else ():
+            np.testing.assert_array_equal(layer.maps, same.maps)
+
+
+@pytest.mark.parametrize('changes', [dict(query=(1, 2)), dict(layers='.*0.*'),
+                                     dict(probe=dict(num_samples=2))])
+def test_records_that_do_not_compare_are_left_out(tmp_path, monkeypatch,
+                                                  changes):
+    train(tmp_path, [HOOK], 10)
+    runner = toy_runner(
+        tmp_path, [dict(HOOK, figure_interval=1, **changes)], 20,
+        dict(BACKBONE), resume=True, **copy.deepcopy(VALIDATION))
+    said = []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    runner.train()
+    # Of 0, 5 and 10.
+    assert any('3 earlier records' in line for line in said)
+    assert runner.iter == 20
+    assert len(list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))) == 6
+
+
+def test_a_broken_record_of_an_earlier_run_ends_nothing(tmp_path,
+                                                        monkeypatch):
+    train(tmp_path, [HOOK], 10)
+    next(tmp_path.rglob('attention_00000005.npz')).write_bytes(b'cut')
+    runner = toy_runner(
+        tmp_path, [dict(HOOK, figure_interval=2)], 20, dict(BACKBONE),
+        resume=True, **copy.deepcopy(VALIDATION))
+    said = []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    runner.train()
+    assert any('only the newest' in line and '00000005' in line
+               for line in said)
+
+
+def test_a_wrong_query_is_found_when_a_run_resumes(tmp_path):
+    train(tmp_path, [HOOK], 10)
+    with pytest.raises(ValueError, match=r'query: got \(99, 0\)'):
+        train(tmp_path, [dict(HOOK, query=(99, 0))], 20, resume=True)
+    assert not list(tmp_path.glob('iter_20.pth'))
+
+
+@DATASETS.register_module()
+class NumpyDataset(ToyDataset):
+    """Its images depend on numpy's generator."""
+
+    def __getitem__(self, i):
+        return dict(inputs=torch.from_numpy(
+            np.random.standard_normal((3, 32, 32)).astype('float32')))
+
+
+@pytest.mark.parametrize('hook', [
+    HOOK, dict(type='TNSHook', interval=5, probe=dict(num_samples=3))])
+def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path, hook):
+    loader = copy.deepcopy(VALIDATION['val_dataloader'])
+    loader['sampler'] = dict(type='InfiniteSampler')  # draws its seed
+    loader['dataset'] = dict(type='NumpyDataset')
+    hook = dict(hook, probe=dict(num_samples=3, dataloader=loader))
+    data = dict(
+        dataset=dict(type='NumpyDataset'),
+        sampler=dict(type='InfiniteSampler', seed=0),
+        batch_size=4,
+        num_workers=0)
+    plain, watched = [
+        train(tmp_path / name, some, train_dataloader=data).model.state_dict()
+        for name, some in dict(plain=[], watched=[hook]).items()]
+    assert all(torch.equal(plain[key], watched[key]) for key in plain)
 
 
 def test_figures(tmp_path):
     import cv2
     train(tmp_path, [dict(HOOK, figure_interval=2)])
     pictures = sorted(tmp_path.glob('*/vis_data/vis_image/**/*.png'))
-    # Of three measurements the second, and the end.
+    # Of three measurements the second, and the last.
     assert [path.stem for path in pictures] == [
         f'attention_{name}_{step}' for name in ('maps', 'paths', 'range')
         for step in (10, 5)]
@@ -133,25 +201,47 @@ def test_what_cannot_be_recorded_fails_before_training(tmp_path, hooks,
 
 def test_wrong_arguments():
     for wrong, match in ((dict(interval=0), 'AttentionMapHook.interval'),
+                         (dict(name='a/b'), "Hook.name: .*got 'a/b'"),
+                         (dict(name=3), 'Hook.name'),
+                         (dict(probe=0), 'AttentionMapHook.probe'),
                          (dict(probe=dict(size=3)), 'AttentionMapHook.probe'),
                          (dict(figure_interval=-1), 'figure_interval')):
         with pytest.raises(ValueError, match=match):
             AttentionMapHook(**wrong)
 
 
-def _train_rank(rank, rendezvous, folder):
+def _train_rank(rank, rendezvous, folder, hooks, results):
     torch.set_num_threads(1)
     os.environ['LOCAL_RANK'] = str(rank)  # of the forked process alone
     torch.distributed.init_process_group(
         'gloo', init_method=f'file://{rendezvous}', rank=rank, world_size=2)
-    train(folder, [HOOK], launcher='pytorch',
-          cfg=Config(dict(model_wrapper_cfg=dict(
-              type='MMDistributedDataParallel', device_ids=None))))
+    try:
+        runner = train(folder, hooks, launcher='pytorch',
+                       cfg=Config(dict(model_wrapper_cfg=dict(
+                           type='MMDistributedDataParallel',
+                           device_ids=None))))
+        results[rank] = runner.model.module.state_dict()
+    except ValueError as error:
+        results[rank] = str(error)
+
+
+def train_two(folder, hooks):
+    results = torch.multiprocessing.get_context('fork').Manager().dict()
+    torch.multiprocessing.start_processes(
+        _train_rank, (folder / 'meet', folder / 'run', hooks, results),
+        nprocs=2, start_method='fork')
+    return [results[0], results[1]]
 
 
 def test_two_processes_leave_one_set_of_records(tmp_path):
-    torch.multiprocessing.start_processes(
-        _train_rank, (tmp_path / 'meet', tmp_path / 'run'), nprocs=2,
-        start_method='fork')
+    (tmp_path / 'plain').mkdir()
+    want = train_two(tmp_path / 'plain', [])[0]
+    for found in train_two(tmp_path, [HOOK]):
+        assert all(torch.equal(found[key], want[key]) for key in want)
     assert [r.step for r in read_attention_run(tmp_path / 'run')] == [0, 5, 10]
     assert len(list((tmp_path / 'run').rglob('*.npz'))) == 3
+
+
+def test_both_processes_see_an_error(tmp_path):
+    for said in train_two(tmp_path, [dict(HOOK, query=(99, 0))]):
+        assert 'query: got (99, 0)' in said

@@ -4,7 +4,7 @@ import torch
 from mmengine.model import ImgDataPreprocessor
 from torch import nn
 
-from stepnet_mm.attention import (RelativeSelfAttention2d,
+from stepnet_mm.attention import (RelativeSelfAttention2d, conv_to_attention,
                                   mean_attention_distance)
 from stepnet_mm.recording import find_attention_layers, record_attention
 
@@ -35,6 +35,7 @@ def test_maps_and_distances_are_those_of_the_layers():
     found = record(net, images, query=(5, 2), step=4, name='net')
     first, second = found.layers
     assert (found.size, found.samples, found.step) == ((6, 8), 3, 4)
+    assert found.query == (5, 2)
     assert [first.name, second.name] == ['first', 'second']
     x = net.pool(net.first(images))
     np.testing.assert_allclose(
@@ -67,6 +68,29 @@ def test_the_picture_is_that_before_the_preprocessor():
     np.testing.assert_array_equal(found.image, picture.permute(1, 2, 0))
 
 
+def test_a_layer_that_is_called_by_keyword():
+    class Caller(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = RelativeSelfAttention2d(3, num_heads=2)
+
+        def forward(self, images):
+            return self.layer(x=images)
+
+    found = record(Caller(), torch.randn(1, 3, 6, 8))
+    assert found.layers[0].maps.shape == (2, 6, 8)
+
+
+def test_a_query_that_a_layer_has_no_output_for():
+    net = nn.Sequential(nn.AvgPool2d(2),
+                        conv_to_attention(nn.Conv2d(3, 3, 3)))
+    images = torch.randn(1, 3, 12, 12)
+    assert record(net, images, query=(2, 9)).layers[0].query == (1, 4)
+    for query in ((1, 5), (5, 10)):
+        with pytest.raises(ValueError, match=r'\(6, 6\) px map in 1, which'):
+            record(net, images, query=query)
+
+
 def test_a_large_picture_is_kept_small():
     layer = RelativeSelfAttention2d(3, num_heads=1)
     net = nn.Sequential(nn.AvgPool2d(100), layer)
@@ -86,6 +110,9 @@ def test_networks_without_such_layers():
     with pytest.raises(ValueError, match="none that 'x.*' matches of .'fir"):
         find_attention_layers(Net(), 'x.*')
     net = Net()
-    with pytest.raises(ValueError, match="'second'. did not run"):
+    for wrong in ('(', 5):
+        with pytest.raises(ValueError, match='layers: .*no regular expr'):
+            find_attention_layers(Net(), wrong)
+    with pytest.raises(ValueError, match="'second'., which did not run"):
         record_attention(net, torch.randn(1, 3, 6, 8),
                          lambda: net.first(torch.randn(1, 3, 6, 8)))

@@ -17,7 +17,7 @@ def point(place, shape):
     return maps
 
 
-def make_record(step=0, layers=2, size=(12, 16), place=(1, 2)):
+def make_record(step=0, layers=2, size=(12, 16), place=(1, 2), color=90):
     """Every head looks at one pixel; the second layer has fewer heads."""
     return AttentionRecord([
         LayerAttention(
@@ -26,25 +26,26 @@ def make_record(step=0, layers=2, size=(12, 16), place=(1, 2)):
             query=(3, 4), distance=[3., 1., 2.][:3 - i], uniform=5.,
             pixel=(2., 2.), padding=(0, 0))
         for i in range(layers)
-    ], np.full((*size, 3), 90, 'uint8'), size, 2, step, 'net')
+    ], np.full((*size, 3), color, 'uint8'), size, (7, 9), 2, step, 'net')
 
 
 def test_maps_by_layer_and_head_nearest_first():
     figure = attention_map_figure(make_record())
     rows = figure.axes
-    assert [axes.get_ylabel() for axes in rows] == [
-        'layers.0.attn', 'layers.1.attn']
+    assert [axes.get_title('left') for axes in rows] == [
+        'layer 1: layers.0.attn', 'layer 2: layers.1.attn']
+    title = ' '.join(figure.get_suptitle().split())
+    assert 'net, iteration 0: attention of pixel (7, 9) of 12 × 16' in title
     assert [text.get_text() for text in rows[0].texts] == [
         '2: 1.0 px', '3: 2.0 px', '1: 3.0 px']
     assert [len(axes.images) for axes in rows] == [3, 2]
     for image in rows[0].images:
         assert image.get_array().max() == image.get_array()[1, 2] == 1
-    # Each map's frame, and its query.
-    marks = [patch for patch in rows[0].patches if patch.get_width() == 1]
+    marks = [line.get_xydata()[0] for line in rows[0].lines]
     lefts = [image.get_extent()[0] for image in rows[0].images]
     np.testing.assert_allclose(
-        [(mark.get_x() - left, mark.get_y())
-         for mark, left in zip(marks, lefts)], [(4, 3)] * 3)
+        [(x - left, y) for (x, y), left in zip(marks, lefts)],
+        [(4.5, 3.5)] * 3, atol=1e-6)
     assert as_image(figure).std() > 5
 
 
@@ -60,7 +61,7 @@ def test_paths_in_pixels_of_the_image():
         np.testing.assert_allclose(path.get_ydata(), [3, 11])
     query = axes.lines[-1]
     assert (query.get_xdata()[0], query.get_ydata()[0]) == (9, 7)
-    assert 'iteration 0 to 50' in figure.get_suptitle()
+    assert 'iteration 0 (dot) to 50 (cross)' in figure.get_suptitle()
     assert as_image(figure).std() > 5
 
 
@@ -79,6 +80,28 @@ def test_ranges_by_layer_and_over_the_iterations():
 def test_records_of_other_networks_are_told_apart(draw):
     with pytest.raises(ValueError, match='at least one'):
         draw([])
-    for other in (make_record(9, layers=1), make_record(9, size=(24, 16))):
-        with pytest.raises(ValueError, match='iteration 0 and .*iteration 9'):
-            draw([make_record(), other])
+    for changes, key in ((dict(layers=1), 'layers'), (dict(color=8), 'image'),
+                         (dict(size=(24, 16)), "size', 'image")):
+        with pytest.raises(ValueError, match=f"iteration 0 and 9: .*'{key}'"):
+            draw([make_record(), make_record(9, **changes)])
+
+
+def wide(name, heads, shape, pixel):
+    maps = np.full((heads, *shape), 1 / np.prod(shape), 'float32')
+    return LayerAttention(name, maps, (1, 1), [2.] * heads, 5., pixel, (0, 0))
+
+
+@pytest.mark.parametrize('heads, layers, shape', [
+    (1, 1, (8, 8)), (16, 12, (8, 8)), (4, 2, (25, 42)), (2, 1, (40, 6))])
+def test_headings_stay_inside(heads, layers, shape):
+    size = tuple(8 * edge for edge in shape)
+    records = [AttentionRecord(
+        [wide(f'backbone.layers.{i}.attn', heads, shape, (8, 8))
+         for i in range(layers)], np.zeros((*size, 3), 'uint8'), size, (9, 9),
+        2, step, 'a_long_name_of_an_experiment_' * 3) for step in (0, 1)]
+    for figure in (attention_map_figure(records[0]),
+                   attention_path_figure(records),
+                   attention_range_figure(records)):
+        as_image(figure)
+        box = figure._suptitle.get_window_extent()
+        assert 0 <= box.x0 and box.x1 <= figure.bbox.width

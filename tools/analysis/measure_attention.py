@@ -13,10 +13,12 @@ from pathlib import Path
 
 import torch
 from mmengine.registry import init_default_scope
+from mmengine.runner import CheckpointLoader
 
 from stepnet_mm.attention import save_attention
 from stepnet_mm.engine import config as C
-from stepnet_mm.engine.entry import (build_loader, build_model, config_from,
+from stepnet_mm.engine.entry import (beside_checkpoint, build_loader,
+                                     build_model, config_from,
                                      make_config_parser)
 from stepnet_mm.engine.probe import (kept_state, network_inputs, run_backbone,
                                      sample_batch)
@@ -52,12 +54,20 @@ def parse_args():
 
 
 def record_path(cfg, args):
-    if args.out:
-        return args.out.with_suffix('.npz')
-    if args.checkpoint and Path(args.checkpoint).exists():
-        path = Path(args.checkpoint)
-        return path.with_name(f'{path.stem}_attention.npz')
-    return Path(cfg.work_dir) / 'start_attention.npz'
+    """``--out``, with an ending that says what it is."""
+    if args.out is None:
+        return beside_checkpoint(cfg, args.checkpoint, '_attention.npz')
+    if args.out.suffix == '.npz':
+        return args.out
+    return args.out.with_name(f'{args.out.name}.npz')
+
+
+def trained_iterations(checkpoint):
+    """What a checkpoint says of itself; 0 for none and for bare weights."""
+    if checkpoint is None:
+        return 0
+    content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu')
+    return (content.get('meta') or {}).get('iter', 0)
 
 
 def print_table(record):
@@ -94,7 +104,7 @@ def main():
             model, sample_batch(loader, args.num_samples, args.image))
         record = record_attention(
             model, inputs, lambda: run_backbone(model, inputs, names),
-            args.query, args.layers,
+            args.query, args.layers, step=trained_iterations(args.checkpoint),
             name=args.name or Path(args.config).stem)
     print_table(record)
     save_all(record, record_path(cfg, args))

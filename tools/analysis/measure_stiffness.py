@@ -20,7 +20,8 @@ from mmengine.utils import ProgressBar
 
 import stepnet_mm
 from stepnet_mm.engine import config as C
-from stepnet_mm.engine.entry import (build_loader, build_model, config_from,
+from stepnet_mm.engine.entry import (beside_checkpoint, build_loader,
+                                     build_model, config_from,
                                      make_config_parser)
 from stepnet_mm.engine.probe import (kept_state, run_features, spread,
                                      subset_loader)
@@ -100,15 +101,6 @@ def make_header(cfg, args, recorder, loader, indices):
         meta=meta)
 
 
-def record_path(cfg, args):
-    if args.out:
-        return args.out
-    if args.checkpoint and Path(args.checkpoint).exists():
-        path = Path(args.checkpoint)
-        return path.with_name(f'{path.stem}_stiffness.jsonl')
-    return Path(cfg.work_dir) / 'start_stiffness.jsonl'
-
-
 def split_stages(model, pattern, found, loader, indices):
     """The blocks, with stages that share a container told apart by shape."""
     batch = next(iter(subset_loader(loader, indices[:1])))
@@ -149,7 +141,8 @@ def main():
     found = split_stages(model, args.blocks, found, loader, indices)
     print(list_blocks(found))
     recorder = TrajectoryRecorder(model, found, args.definition)
-    path = record_path(cfg, args)
+    path = args.out or beside_checkpoint(cfg, args.checkpoint,
+                                         '_stiffness.jsonl')
     done = begin_record(path,
                         make_header(cfg, args, recorder, loader, indices))
     measure(model, recorder, loader, indices, path, done)

@@ -26,7 +26,7 @@ def parse_args():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        'source', nargs='+', type=Path, help='work dir, or records (.npz)')
+        'source', nargs='+', type=Path, help='one work dir, or records (.npz)')
     parser.add_argument(
         '--hook', default='attention', help="the AttentionMapHook's name")
     parser.add_argument(
@@ -41,7 +41,7 @@ def parse_args():
 
 def read(args):
     """The records, by iteration."""
-    if args.source[0].is_dir() and len(args.source) == 1:
+    if len(args.source) == 1 and args.source[0].is_dir():
         records = read_attention_run(args.source[0], args.hook)
     else:
         records = sorted(map(read_attention, args.source),
@@ -57,25 +57,26 @@ def read(args):
 
 def print_table(records):
     """Mean attention distance by layer, its mean over heads."""
-    names = [layer.name for layer in records[-1].layers]
     print('mean attention distance, px of the image, mean over heads')
-    print('  '.join(f'{key:>14}' for key in ('iteration', *names)))
+    layers = range(1, len(records[-1].layers) + 1)
+    print('  '.join(['iteration', *(f'{f"layer {i}":>9}' for i in layers)]))
     for record in records:
         means = [np.mean(layer.distance) for layer in record.layers]
-        print('  '.join([f'{record.step:>14}',
-                         *(f'{mean:>14.2f}' for mean in means)]))
+        print('  '.join([f'{record.step:>9}',
+                         *(f'{mean:>9.2f}' for mean in means)]))
 
 
 def main():
     args = parse_args()
     records = read(args)
+    figures = dict(
+        maps=attention_map_figure(records[-1], args.title),
+        paths=attention_path_figure(records, args.title),
+        range=attention_range_figure(records, args.title))
     print_table(records)
     source = args.source[0]
     out = args.out or (source if source.is_dir() else source.parent)
-    for name, figure in (
-            ('maps', attention_map_figure(records[-1], args.title)),
-            ('paths', attention_path_figure(records, args.title)),
-            ('range', attention_range_figure(records, args.title))):
+    for name, figure in figures.items():
         path = out / f'attention_{name}.{args.format}'
         save_figure(figure, path)
         print(f'{name}: {path}')
