@@ -79,7 +79,8 @@ class MeasuringHook(Hook):
         return runner.val_dataloader
 
     def _check_names(self, runner) -> None:
-        names = [hook.name for hook in runner.hooks if type(hook) is type(self)]
+        names = [
+            hook.name for hook in runner.hooks if type(hook) is type(self)]
         if len(names) != len(set(names)):
             raise ValueError(
                 f'{self._owner}.name: expected a different one for each '

@@ -1,4 +1,5 @@
 import pytest
+from mmengine.config import Config
 from mmengine.registry import RUNNERS
 
 from stepnet_mm.engine import entry
@@ -41,3 +42,14 @@ def test_runner_type_is_used(config, monkeypatch):
     args = entry.make_parser('about').parse_args(
         [config, '--cfg-options', 'runner_type=Own'])
     assert entry.build_runner(entry.config_from(args)) == 'Own'
+
+
+def test_where_a_measurement_goes(tmp_path):
+    cfg = Config(dict(work_dir=str(tmp_path / 'work')))
+    weights = tmp_path / 'epoch_2.pth'
+    weights.touch()
+    for checkpoint, where in (
+            (str(weights), tmp_path / 'epoch_2_a.npz'),
+            ('https://host/models/net.pth', tmp_path / 'work' / 'net_a.npz'),
+            (None, tmp_path / 'work' / 'start_a.npz')):
+        assert entry.beside_checkpoint(cfg, checkpoint, '_a.npz') == where

@@ -31,7 +31,7 @@ def test_the_start_and_a_checkpoint(tool, config, tmp_path, capsys):
     tool(MEASURE, config, work / 'epoch_2.pth', '--device', 'cpu',
          '--query', 3, 31, '--num-samples', 2)
     record = read_attention(work / 'epoch_2_attention.npz')
-    assert (record.name, record.samples) == ('classifier', 2)
+    assert (record.name, record.samples, record.step) == ('classifier', 2, 4)
     assert [tuple(layer.query) for layer in record.layers] == [(1, 15)] * 2
     assert record.image.mean() < 127  # the first one is dark
     for name in ('maps', 'range'):
@@ -63,6 +63,20 @@ def test_pictures_of_a_training(tool, config, tmp_path, capsys):
     assert '\n             4' not in out
     with pytest.raises(ValueError, match='--iteration: got 3.*0, 2, 4'):
         tool(PLOT, work, '--iteration', 3)
+
+
+def test_checkpoints_by_iteration(tool, config, tmp_path, capsys):
+    work = tmp_path / 'work'
+    tool('train', config, '--work-dir', work)
+    for epoch in (2, 1):
+        tool(MEASURE, config, work / f'epoch_{epoch}.pth', '--device', 'cpu',
+             '--out', tmp_path / f'net_v1.{epoch}')
+    capsys.readouterr()
+    tool(PLOT, *(tmp_path / f'net_v1.{epoch}.npz' for epoch in (2, 1)))
+    table = capsys.readouterr().out.splitlines()[2:4]
+    assert [row.split()[0] for row in table] == ['2', '4']
+    assert (tmp_path / 'net_v1.1_maps.png').exists()
+    assert (tmp_path / 'net_v1.2_maps.png').exists()
 
 
 @pytest.mark.parametrize('arguments, message', [
