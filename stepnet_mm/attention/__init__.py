@@ -2,13 +2,13 @@
 from .convolution import conv_to_attention
 from .maps import (AttentionRecord, LayerAttention, attention_path,
                    mean_attention_distance, read_attention,
-                   read_attention_run, save_attention,
+                   read_attention_run, read_attention_runs, save_attention,
                    uniform_attention_distance)
 from .relative import RelativeSelfAttention2d
 
 __all__ = [
     'AttentionRecord', 'LayerAttention', 'RelativeSelfAttention2d',
     'attention_path', 'conv_to_attention', 'mean_attention_distance',
-    'read_attention', 'read_attention_run', 'save_attention',
-    'uniform_attention_distance'
+    'read_attention', 'read_attention_run', 'read_attention_runs',
+    'save_attention', 'uniform_attention_distance'
 ]

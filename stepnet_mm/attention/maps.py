@@ -239,16 +239,33 @@ def read_attention_run(work_dir, name: str = 'attention') -> list:
     Raises:
         FileNotFoundError: if no run in it has such records.
     """
-    found = {}
-    for run in sorted(Path(work_dir).glob('*/attention')):
-        new = {int(path.stem.rpartition('_')[2]): path
-               for path in run.glob(f'{name}_{"[0-9]" * 8}.npz')}
-        first = min(new, default=math.inf)
-        found = {step: path for step, path in found.items() if step < first}
-        found.update(new)
-    if not found:
+    runs = _files_of_runs(work_dir)
+    if name not in runs:
         raise FileNotFoundError(
-            f'{work_dir}: no run in it has attention records {name!r}, '
-            f'expected <run>/attention/{name}_*.npz written with '
-            'AttentionMapHook')
-    return [read_attention(found[step]) for step in sorted(found)]
+            f'{work_dir}: no run in it has attention records {name!r}, got '
+            f'{sorted(runs)}; expected <run>/attention/{name}_*.npz written '
+            'with AttentionMapHook')
+    return [*map(read_attention, runs[name])]
+
+
+def read_attention_runs(work_dir) -> dict:
+    """The same of every ``AttentionMapHook``: its name -> its records."""
+    return {name: [*map(read_attention, paths)]
+            for name, paths in _files_of_runs(work_dir).items()}
+
+
+def _files_of_runs(work_dir) -> dict:
+    """Hook's name -> its files, by iteration."""
+    files = {}
+    for run in sorted(Path(work_dir).glob('*/attention')):
+        new = {}
+        for path in run.glob('*_*.npz'):
+            name, _, step = path.stem.rpartition('_')
+            if step.isdecimal():
+                new.setdefault(name, {})[int(step)] = path
+        for name, paths in new.items():
+            before = {step: path for step, path in files.get(
+                name, {}).items() if step < min(paths)}
+            files[name] = {**before, **paths}
+    return {name: [paths[step] for step in sorted(paths)]
+            for name, paths in sorted(files.items())}

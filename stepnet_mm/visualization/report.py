@@ -7,6 +7,8 @@ from string import Template
 from ..stiffness import (StiffnessRecord, stage_summary,
                          stiffness_proportion, stiffness_survival,
                          summarize_blocks)
+from .attention_figures import (attention_map_figure, attention_path_figure,
+                                attention_range_figure)
 from .canvas import check_records, finite_tns
 from .step_figures import has_steps, step_figure
 from .stiffness_figures import (depth_figure, proportion_figure,
@@ -69,6 +71,12 @@ PROPORTION = ('p̂(M1, M2) of §3.1: the mean share of the measured blocks that 
               'are stiff to a degree.')
 STEPS = ('Mean step size Δt of a block over channels and space against its '
          'NSI, over samples.')
+MAPS = ("Each head's attention of one query pixel, framed in black, at the "
+        'last record of AttentionMapHook; the nearest-looking head first.')
+PATHS = ("The mean place under each head's attention of the query pixel, over "
+         'the image, from the first record to the last.')
+RANGE = ("Mean attention distance: the distance of query and key, weighted by "
+         'the attention, over query pixels and images.')
 BLOCKS = (
     "The area is a block's own part in TNS: the mean over samples of "
     '(NSI / mean of its stage − 1)₊ · NSI. Stiff is the share of samples in '
@@ -81,7 +89,8 @@ def render_report(title: str,
                   records: list,
                   curves: dict = None,
                   m1: float = .5,
-                  m2: float = 0.) -> str:
+                  m2: float = 0.,
+                  attention: dict = None) -> str:
     """The page: where the numbers come from, tables, figures.
 
     Args:
@@ -90,6 +99,7 @@ def render_report(title: str,
             all of one definition of NSI.
         curves (dict, optional): as ``read_stiffness_records`` gives them.
         m1, m2 (float): thresholds of the tables, M1 and M2 of Eq. 5.
+        attention (dict, optional): as ``read_attention_runs`` gives it.
 
     Returns:
         str: HTML5 that needs no other file.
@@ -103,6 +113,8 @@ def render_report(title: str,
         section('What was measured', about_table(records)),
         section('Numbers', note(NUMBERS), totals_table(records, m1, m2),
                 note(STAGES), stages_table(records)), *figures(records, curves),
+        *(section(f'Where the heads look: {name}', *attention_pictures(some))
+          for name, some in (attention or {}).items()),
         section('Blocks', note(BLOCKS),
                 *(blocks_table(record, m1, m2) for record in records))
     ]
@@ -125,6 +137,14 @@ def figures(records: list, curves: dict = None) -> list:
                 picture(proportion_figure(records), PROPORTION)),
         *([section('Step size against NSI', *steps)] if gated else [])
     ]
+
+
+def attention_pictures(records: list) -> list:
+    """Of one AttentionMapHook; of records that compare with the last."""
+    alike = [r for r in records if r.view == records[-1].view]
+    return [picture(attention_map_figure(alike[-1]), MAPS),
+            picture(attention_path_figure(alike), PATHS),
+            picture(attention_range_figure(alike), RANGE)]
 
 
 def section(heading: str, *parts: str) -> str:

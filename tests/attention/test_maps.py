@@ -10,7 +10,8 @@ from stepnet_mm.attention import (AttentionRecord, LayerAttention,
                                   RelativeSelfAttention2d, attention_path,
                                   conv_to_attention, mean_attention_distance,
                                   read_attention, read_attention_run,
-                                  save_attention, uniform_attention_distance)
+                                  read_attention_runs, save_attention,
+                                  uniform_attention_distance)
 
 pytestmark = pytest.mark.core
 
@@ -162,5 +163,9 @@ def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
     assert [(r.step, r.name) for r in found] == [
         (0, 'a'), (5, 'a'), (10, 'b'), (20, 'b')]
     assert [r.step for r in read_attention_run(tmp_path, 'my')] == [3]
-    with pytest.raises(FileNotFoundError, match='AttentionMapHook'):
+    runs = read_attention_runs(tmp_path)
+    assert {name: [r.step for r in some] for name, some in runs.items()} == {
+        'attention': [0, 5, 10, 20], 'my': [3]}
+    assert read_attention_runs(tmp_path / 'c') == {}
+    with pytest.raises(FileNotFoundError, match="got .'attention', 'my'.; exp"):
         read_attention_run(tmp_path, 'other')

@@ -1,8 +1,10 @@
-"""Stiffness records of networks that nobody trained."""
+"""Records of networks that nobody trained."""
 import math
 
+import numpy as np
 import torch
 
+from stepnet_mm.attention import AttentionRecord, LayerAttention
 from stepnet_mm.stiffness import RecordHeader, StiffnessRecord
 
 
@@ -33,3 +35,22 @@ def make_record(counts=(2, 3), samples=40, seed=0, bad=0, gates=True,
 
 def named(name, *args, **kwargs):
     return make_record(*args, meta=dict(name=name), **kwargs)
+
+
+def _point(place, shape):
+    maps = np.zeros(shape, 'float32')
+    maps[place] = 1
+    return maps
+
+
+def make_attention_record(step=0, layers=2, size=(12, 16), place=(1, 2),
+                          color=90):
+    """Every head looks at one pixel; the second layer has fewer heads."""
+    return AttentionRecord([
+        LayerAttention(
+            name=f'layers.{i}.attn',
+            maps=np.stack([_point(place, (6, 8))] * (3 - i)),
+            query=(3, 4), distance=[3., 1., 2.][:3 - i], uniform=5.,
+            pixel=(2., 2.), padding=(0, 0))
+        for i in range(layers)
+    ], np.full((*size, 3), color, 'uint8'), size, (7, 9), 2, step, 'net')

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from made_records import make_attention_record as make_record
 
 pytest.importorskip('matplotlib')
 from stepnet_mm.attention import AttentionRecord, LayerAttention  # noqa: E402
@@ -9,24 +10,6 @@ from stepnet_mm.visualization import (as_image,  # noqa: E402
                                       attention_range_figure)
 
 pytestmark = pytest.mark.core
-
-
-def point(place, shape):
-    maps = np.zeros(shape, 'float32')
-    maps[place] = 1
-    return maps
-
-
-def make_record(step=0, layers=2, size=(12, 16), place=(1, 2), color=90):
-    """Every head looks at one pixel; the second layer has fewer heads."""
-    return AttentionRecord([
-        LayerAttention(
-            name=f'layers.{i}.attn',
-            maps=np.stack([point(place, (6, 8))] * (3 - i)),
-            query=(3, 4), distance=[3., 1., 2.][:3 - i], uniform=5.,
-            pixel=(2., 2.), padding=(0, 0))
-        for i in range(layers)
-    ], np.full((*size, 3), color, 'uint8'), size, (7, 9), 2, step, 'net')
 
 
 def test_maps_by_layer_and_head_nearest_first():

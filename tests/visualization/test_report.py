@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 import torch
+from made_records import make_attention_record
 
 from stepnet_mm.stiffness import (RecordHeader, StiffnessRecord,
                                   stiffness_proportion,
@@ -117,6 +118,16 @@ def test_the_numbers_are_those_of_the_pure_functions(page):
 def test_the_curve_is_there_where_the_run_has_one(page):
     alone = render_report('One', [record()])
     assert 'While training' in page and 'While training' not in alone
+
+
+def test_where_heads_look_is_there_where_the_run_has_it():
+    runs = dict(attention=[make_attention_record(0, color=3),
+                           *map(make_attention_record, (5, 10))])
+    text = render_report('One', [record()], attention=runs)
+    assert 'Where the heads look: attention' in Page(text).texts
+    alone = render_report('One', [record()], attention={})
+    assert text.count('<img') == alone.count('<img') + 3
+    assert 'Where the heads look' not in alone
 
 
 def test_step_sizes_are_drawn_where_there_are_gates(page):

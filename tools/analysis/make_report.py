@@ -3,13 +3,15 @@
 
 python tools/analysis/make_report.py work_dirs/resnet164_stepnet_cifar10
 
-Shows the stiffness records of the work dir (*.jsonl of measure_stiffness.py)
-and the curve of each TNSHook over training. The page asks for nothing
-from outside, so that it can be mailed or printed as it is.
+Shows the stiffness records of the work dir (*.jsonl of measure_stiffness.py),
+the curve of each TNSHook over training and the pictures of each
+AttentionMapHook. The page asks for nothing from outside, so that it can be
+mailed or printed as it is.
 """
 import argparse
 from pathlib import Path
 
+from stepnet_mm.attention import read_attention_runs
 from stepnet_mm.stiffness import read_record
 from stepnet_mm.visualization import read_stiffness_records
 from stepnet_mm.visualization.report import render_report
@@ -66,7 +68,7 @@ def main():
     page = render_report(
         args.title or f'Neural stiffness of {args.work_dir.resolve().name}',
         read_records(paths), read_stiffness_records(args.work_dir), args.m1,
-        args.m2)
+        args.m2, read_attention_runs(args.work_dir))
     out = args.out or args.work_dir / 'report.html'
     out.write_text(page, encoding='utf-8')
     print(f'Report: {out}')
