@@ -132,19 +132,29 @@ def test_recipe_of_the_vit():
 
 
 def test_recipe_of_self_attention():
-    for network in ('self_attention', 'resnet18'):
-        cfg = load(f'self_attention/{network}_plain_cifar10.py')
-        assert cfg.train_dataloader.batch_size == 100
-        assert cfg.optim_wrapper.optimizer == dict(
-            type='SGD', lr=.1, momentum=.9, weight_decay=1e-4)
-        warmup, cosine = cfg.param_scheduler
-        assert warmup.end == cosine.begin == 15
-        assert cosine.end == cfg.train_cfg.max_epochs == 300
-    attention = build(load('self_attention/self_attention_plain_cifar10.py'))
-    layers = [layer.attn for layer in attention.backbone.layers]
+    stock = load('self_attention/resnet18_plain_cifar10.py')
+    assert stock.optim_wrapper.optimizer.type == 'SGD'
+    cfg = load('self_attention/self_attention_plain_cifar10.py')
+    assert cfg.optim_wrapper.optimizer.type == 'AdamW'
+    model = build(cfg)
+    layers = [layer.attn for layer in model.backbone.layers]
     assert [layer.num_heads for layer in layers] == [9] * 6
     assert not any(layer.content for layer in layers)
     assert all(layer.positions.max_size == 16 for layer in layers)
+
+
+@pytest.mark.parametrize('name', ['plain', 'quadratic', 'content', 'stepnet'])
+def test_weight_decay_leaves_positions_alone(name):
+    cfg = load(f'self_attention/self_attention_{name}_cifar10.py')
+    model = build(cfg)
+    optimizer = build_optim_wrapper(model, cfg.optim_wrapper).optimizer
+    decay = {id(group['params'][0]): group['weight_decay']
+             for group in optimizer.param_groups}
+    positions = [parameter for key, parameter in model.named_parameters()
+                 if '.positions.' in key]
+    assert len(positions) == 6 * (2 if name == 'quadratic' else 3)
+    assert {decay[id(parameter)] for parameter in positions} == {0}
+    assert decay[id(model.backbone.layers[0].attn.output.weight)] == .06
 
 
 def test_fca_transforms_each_stage_at_its_own_size():

@@ -366,8 +366,7 @@ TITLES = {
     '([docs/deviations.md](../docs/deviations.md)).',
     7: '## Table 7: ViT',
     'attention': '## Self-attention and convolution\n\nCordonnier et al. '
-    '2020: [docs/self_attention.md](../docs/self_attention.md). The learning'
-    '\nrates are for a batch of 100.',
+    '2020: [docs/self_attention.md](../docs/self_attention.md).',
     0: '## Beside the paper',
 }
 

@@ -1,5 +1,4 @@
 _base_ = [
-    './resnet18.py', './cifar10.py', './self_attention_schedule.py',
+    './resnet18.py', './cifar10.py', './cifar_schedule.py',
     './classification_runtime.py'
 ]
-train_dataloader = dict(batch_size=100)

@@ -1,4 +1,4 @@
-# The paper names none for its ViT (docs/deviations.md).
+# No source names one for its transformers (docs/deviations.md).
 optim_wrapper = dict(
     optimizer=dict(type='AdamW', lr=5e-4, weight_decay=0.06),
     paramwise_cfg=dict(
