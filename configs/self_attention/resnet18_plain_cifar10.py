@@ -2,6 +2,6 @@
 
 Paper: no figure.
 Command: python tools/train.py configs/self_attention/resnet18_plain_cifar10.py
-Result here: not yet run.
+Result here: not yet run in full.
 """
 _base_ = '../_base_/resnet18_cifar10.py'

@@ -112,7 +112,8 @@ def render_report(title: str,
     sections = [
         section('What was measured', about_table(records)),
         section('Numbers', note(NUMBERS), totals_table(records, m1, m2),
-                note(STAGES), stages_table(records)), *figures(records, curves),
+                note(STAGES), stages_table(records)),
+        *figures(records, curves),
         *(section(f'Where the heads look: {name}', *attention_pictures(some))
           for name, some in (attention or {}).items()),
         section('Blocks', note(BLOCKS),

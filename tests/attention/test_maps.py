@@ -167,5 +167,5 @@ def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
     assert {name: [r.step for r in some] for name, some in runs.items()} == {
         'attention': [0, 5, 10, 20], 'my': [3]}
     assert read_attention_runs(tmp_path / 'c') == {}
-    with pytest.raises(FileNotFoundError, match="got .'attention', 'my'.; exp"):
+    with pytest.raises(FileNotFoundError, match="got .'attention', 'my'.;"):
         read_attention_run(tmp_path, 'other')
