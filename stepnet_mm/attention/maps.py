@@ -117,6 +117,11 @@ class LayerAttention:
     padding: tuple
 
     @property
+    def mean_distance(self) -> float:
+        """The mean of ``distance`` over the heads."""
+        return float(np.mean(self.distance))
+
+    @property
     def centers(self) -> np.ndarray:
         """(heads, 2): the mean place that the query looks at, image px.
 
@@ -174,18 +179,19 @@ def save_attention(record: AttentionRecord, path) -> None:
     """Write a record, whole or not at all; folders are made."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    layers = []
-    for layer in record.layers:
-        layers.append(dict(vars(layer)))
-        del layers[-1]['maps']
-    header = {**vars(record), 'layers': layers, 'format': FORMAT}
-    del header['image']
+    layers = [_without(layer, 'maps') for layer in record.layers]
+    header = dict(_without(record, 'image'), layers=layers, format=FORMAT)
     arrays = {f'maps{i}': layer.maps for i, layer in enumerate(record.layers)}
     beside = path.with_name(f'{path.name}.unfinished')
     with open(beside, 'wb') as file:
         np.savez_compressed(
             file, header=json.dumps(header), image=record.image, **arrays)
     os.replace(beside, path)
+
+
+def _without(content, array: str) -> dict:
+    """The fields of a dataclass but one."""
+    return {key: v for key, v in vars(content).items() if key != array}
 
 
 def read_attention(path) -> AttentionRecord:

@@ -3,11 +3,10 @@ from mmengine.dist import master_only
 from mmengine.registry import HOOKS
 
 from ..attention import attention_path, read_attention_run, save_attention
-from ..recording import find_attention_layers, record_attention, unwrap
-from ..visualization import (as_image, attention_map_figure,
-                             attention_path_figure, attention_range_figure)
+from ..recording import find_attention_layers, unwrap
+from ..visualization import as_image, attention_figures
 from .measuring_hook import MeasuringHook
-from .probe import kept_state, network_inputs, run_backbone, sample_batch
+from .probe import measure_attention, sample_inputs
 
 
 @HOOKS.register_module()
@@ -87,20 +86,15 @@ class AttentionMapHook(MeasuringHook):
             self._draw(runner)
 
     def _take_images(self, runner) -> None:
-        loader, model = self._build_loader(runner), unwrap(runner.model)
-        with kept_state(model):
-            batch = sample_batch(loader, self.probe_cfg.get('num_samples', 8))
-            self._inputs = network_inputs(model, batch).cpu()
+        self._inputs = sample_inputs(
+            unwrap(runner.model), self._build_loader(runner),
+            self.probe_cfg.get('num_samples', 8)).cpu()
 
     def _record(self, runner, step: int):
         model = unwrap(runner.model)
         inputs = self._inputs.to(next(model.parameters()).device)
-        names = [*find_attention_layers(model, self.layers)]
-        with kept_state(model):
-            return record_attention(
-                model, inputs, lambda: run_backbone(model, inputs, names),
-                self.query, self.layers, step=step,
-                name=runner.experiment_name)
+        return measure_attention(model, inputs, self.query, self.layers,
+                                 step=step, name=runner.experiment_name)
 
     @master_only
     def _keep(self, runner, record) -> None:
@@ -113,8 +107,7 @@ class AttentionMapHook(MeasuringHook):
             self._draw(runner)
 
     def _log(self, runner, record) -> None:
-        means = {layer.name: sum(layer.distance) / len(layer.distance)
-                 for layer in record.layers}
+        means = {layer.name: layer.mean_distance for layer in record.layers}
         numbers = '  '.join(f'{k}: {v:.4g}' for k, v in means.items())
         runner.logger.info(f'Iter(train) [{record.step}/{runner.max_iters}]  '
                            f'mean attention distance (px)  {numbers}')
@@ -127,9 +120,7 @@ class AttentionMapHook(MeasuringHook):
 
     def _draw(self, runner) -> None:
         records = self._history(runner)
-        for name, figure in (('maps', attention_map_figure(records[-1])),
-                             ('paths', attention_path_figure(records)),
-                             ('range', attention_range_figure(records))):
+        for name, figure in attention_figures(records).items():
             # The local back end writes no file into a folder that is not
             # there, so no slash in the name.
             runner.visualizer.add_image(f'{self.name}_{name}',

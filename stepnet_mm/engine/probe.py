@@ -8,7 +8,8 @@ from torch.utils.data import DataLoader, Subset
 from ..datasets.deaf_workers import deafen
 from ..datasets.random_state import (get_random_state, seeded,
                                      set_random_state)
-from ..recording import TrajectoryRecorder
+from ..recording import (TrajectoryRecorder, find_attention_layers,
+                         record_attention)
 
 
 class Probe:
@@ -68,16 +69,19 @@ def spread(size: int, number: int = None) -> list:
     return [i * size // number for i in range(number)]
 
 
-def sample_batch(loader: DataLoader, number: int, first: int = None):
-    """One batch of samples spread over a loader's dataset.
+def sample_inputs(model, loader: DataLoader, number: int,
+                  first: int = None) -> torch.Tensor:
+    """Samples spread over a loader's dataset, as a model's network takes them.
 
     Args:
+        model (BaseModel): a model of the mm libraries.
         loader (DataLoader): names the dataset and the collate function.
         number (int): how many.
         first (int, optional): index of a sample that comes first.
 
     Raises:
-        ValueError: as :func:`spread` does, or if there is no such sample.
+        ValueError: as :func:`spread` does, if there is no such sample, or if
+            they are of several sizes.
     """
     size = len(loader.dataset)
     indices = spread(size, number)
@@ -89,7 +93,23 @@ def sample_batch(loader: DataLoader, number: int, first: int = None):
     samples = subset_loader(loader, indices, len(indices))
     deafen(samples)
     samples.generator.manual_seed(0)
-    return next(iter(samples))
+    with kept_state(model):
+        return network_inputs(model, next(iter(samples)))
+
+
+def measure_attention(model, inputs, query=None, pattern: str = None, **more):
+    """:func:`record_attention` of a model of the mm libraries.
+
+    Args:
+        model (BaseModel): the model; it is as before afterwards.
+        inputs (Tensor): as :func:`sample_inputs` gives them.
+        query, pattern, more: as in :func:`record_attention`.
+    """
+    names = [*find_attention_layers(model, pattern)]
+    with kept_state(model):
+        return record_attention(
+            model, inputs, lambda: run_backbone(model, inputs, names), query,
+            pattern, **more)
 
 
 def subset_loader(loader: DataLoader, indices: list,

@@ -1,6 +1,6 @@
 """Saved records -> figures; a model is never seen here."""
-from .attention_figures import (attention_map_figure, attention_path_figure,
-                                attention_range_figure)
+from .attention_figures import (attention_figures, attention_map_figure,
+                                attention_path_figure, attention_range_figure)
 from .canvas import as_image, check_records, labels, save_figure
 from .correlation import plot_correlation
 from .report import render_report
@@ -11,9 +11,10 @@ from .training_curve import (curve_figure, read_stiffness_record,
                              read_stiffness_records)
 
 __all__ = [
-    'as_image', 'attention_map_figure', 'attention_path_figure',
-    'attention_range_figure', 'check_records', 'curve_figure', 'depth_figure',
-    'has_steps', 'labels', 'plot_correlation', 'proportion_figure',
-    'read_stiffness_record', 'read_stiffness_records', 'render_report',
-    'save_figure', 'seeds_figure', 'step_figure', 'survival_figure'
+    'as_image', 'attention_figures', 'attention_map_figure',
+    'attention_path_figure', 'attention_range_figure', 'check_records',
+    'curve_figure', 'depth_figure', 'has_steps', 'labels', 'plot_correlation',
+    'proportion_figure', 'read_stiffness_record', 'read_stiffness_records',
+    'render_report', 'save_figure', 'seeds_figure', 'step_figure',
+    'survival_figure'
 ]

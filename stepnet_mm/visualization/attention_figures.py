@@ -10,6 +10,24 @@ from .canvas import look, new_figure, panel_grid
 GAP = .12
 
 
+def attention_figures(records: list, title: str = None) -> dict:
+    """All figures of a training, ``maps``, ``paths`` and ``range``.
+
+    Args:
+        records (list[AttentionRecord]): of one network, by iteration.
+        title (str, optional): heading of each.
+
+    Raises:
+        ValueError: if the records are not of the same layers, query and
+            images.
+    """
+    _check_alike(records)
+    return dict(
+        maps=attention_map_figure(records[-1], title),
+        paths=attention_path_figure(records, title),
+        range=attention_range_figure(records, title))
+
+
 def attention_map_figure(record: AttentionRecord, title: str = None):
     """Each head's attention of one query pixel (Fig. 4).
 
@@ -176,10 +194,10 @@ def _draw_ranges(axes, records: list) -> None:
         axes.plot(np.full(len(layer.distance), i), layer.distance, 'o',
                   color=look(0)['color'], alpha=.5,
                   label='head' if i == 1 else None)
-    axes.plot(at, [np.mean(layer.distance) for layer in layers], 'k-',
+    axes.plot(at, [layer.mean_distance for layer in layers], 'k-',
               label='mean')
     if len(records) > 1:
-        axes.plot(at, [np.mean(layer.distance)
+        axes.plot(at, [layer.mean_distance
                        for layer in records[0].layers], 'k--',
                   label=f'mean, iteration {records[0].step}')
     axes.plot(at, [layer.uniform for layer in layers], ':', color='grey',
@@ -191,7 +209,7 @@ def _draw_ranges(axes, records: list) -> None:
 def _draw_history(axes, records: list) -> None:
     steps = [record.step for record in records]
     for i, layer in enumerate(records[-1].layers):
-        axes.plot(steps, [np.mean(record.layers[i].distance)
+        axes.plot(steps, [record.layers[i].mean_distance
                           for record in records],
                   label=f'layer {i + 1}', **look(i))
     axes.set(xlabel='iteration', ylabel='px of the image, mean over heads')

@@ -7,8 +7,7 @@ from string import Template
 from ..stiffness import (StiffnessRecord, stage_summary,
                          stiffness_proportion, stiffness_survival,
                          summarize_blocks)
-from .attention_figures import (attention_map_figure, attention_path_figure,
-                                attention_range_figure)
+from .attention_figures import attention_figures
 from .canvas import check_records, finite_tns
 from .step_figures import has_steps, step_figure
 from .stiffness_figures import (depth_figure, proportion_figure,
@@ -143,9 +142,9 @@ def figures(records: list, curves: dict = None) -> list:
 def attention_pictures(records: list) -> list:
     """Of one AttentionMapHook; of records that compare with the last."""
     alike = [r for r in records if r.view == records[-1].view]
-    return [picture(attention_map_figure(alike[-1]), MAPS),
-            picture(attention_path_figure(alike), PATHS),
-            picture(attention_range_figure(alike), RANGE)]
+    captions = dict(maps=MAPS, paths=PATHS, range=RANGE)
+    return [picture(figure, captions[name])
+            for name, figure in attention_figures(alike).items()]
 
 
 def section(heading: str, *parts: str) -> str:

@@ -20,9 +20,8 @@ from stepnet_mm.engine import config as C
 from stepnet_mm.engine.entry import (beside_checkpoint, build_loader,
                                      build_model, config_from,
                                      make_config_parser)
-from stepnet_mm.engine.probe import (kept_state, network_inputs, run_backbone,
-                                     sample_batch)
-from stepnet_mm.recording import find_attention_layers, record_attention
+from stepnet_mm.engine.probe import measure_attention, sample_inputs
+from stepnet_mm.recording import find_attention_layers
 from stepnet_mm.visualization import (attention_map_figure,
                                       attention_range_figure, save_figure)
 
@@ -76,8 +75,8 @@ def print_table(record):
           f'{record.samples} images')
     for layer in record.layers:
         heads = ' '.join(f'{d:6.2f}' for d in sorted(layer.distance))
-        mean = sum(layer.distance) / len(layer.distance)
-        print(f'{layer.name:24} mean {mean:6.2f}  heads {heads}')
+        print(f'{layer.name:24} mean {layer.mean_distance:6.2f}  '
+              f'heads {heads}')
 
 
 def save_all(record, path):
@@ -97,15 +96,12 @@ def main():
     C.check_weights(cfg)
     init_default_scope(cfg.get('default_scope', 'mmengine'))
     model = build_model(cfg, args.checkpoint, args.device)
-    names = [*find_attention_layers(model, args.layers)]
+    find_attention_layers(model, args.layers)  # before the data is looked at
     loader = build_loader(cfg, args.split, not args.skip_data_check)
-    with kept_state(model):
-        inputs = network_inputs(
-            model, sample_batch(loader, args.num_samples, args.image))
-        record = record_attention(
-            model, inputs, lambda: run_backbone(model, inputs, names),
-            args.query, args.layers, step=trained_iterations(args.checkpoint),
-            name=args.name or Path(args.config).stem)
+    record = measure_attention(
+        model, sample_inputs(model, loader, args.num_samples, args.image),
+        args.query, args.layers, step=trained_iterations(args.checkpoint),
+        name=args.name or Path(args.config).stem)
     print_table(record)
     save_all(record, record_path(cfg, args))
 

@@ -13,12 +13,8 @@ From what AttentionMapHook left in a work dir, or from records by name
 import argparse
 from pathlib import Path
 
-import numpy as np
-
 from stepnet_mm.attention import read_attention, read_attention_run
-from stepnet_mm.visualization import (attention_map_figure,
-                                      attention_path_figure,
-                                      attention_range_figure, save_figure)
+from stepnet_mm.visualization import attention_figures, save_figure
 
 
 def parse_args():
@@ -61,18 +57,14 @@ def print_table(records):
     layers = range(1, len(records[-1].layers) + 1)
     print('  '.join(['iteration', *(f'{f"layer {i}":>9}' for i in layers)]))
     for record in records:
-        means = [np.mean(layer.distance) for layer in record.layers]
-        print('  '.join([f'{record.step:>9}',
-                         *(f'{mean:>9.2f}' for mean in means)]))
+        means = [f'{layer.mean_distance:>9.2f}' for layer in record.layers]
+        print('  '.join([f'{record.step:>9}', *means]))
 
 
 def main():
     args = parse_args()
     records = read(args)
-    figures = dict(
-        maps=attention_map_figure(records[-1], args.title),
-        paths=attention_path_figure(records, args.title),
-        range=attention_range_figure(records, args.title))
+    figures = attention_figures(records, args.title)
     print_table(records)
     source = args.source[0]
     out = args.out or (source if source.is_dir() else source.parent)
