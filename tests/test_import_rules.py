@@ -15,7 +15,7 @@ pytestmark = pytest.mark.core
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = 'stepnet_mm'
 LIBRARIES = ('mmdet', 'mmpretrain')
-#: What each folder may import of the others; all may import `optional`.
+#: What each folder may import of the others; all may import `lazy_exports`.
 ALLOWED = dict(
     stiffness=set(),
     ops=set(),
@@ -82,7 +82,7 @@ def test_data_flows_one_way():
         folder = folder_of(path)
         for name in imports_of(path) if folder else ():
             parts = name.split('.')
-            if parts[0] == PACKAGE and parts[1] not in ({folder, 'optional'}
+            if parts[0] == PACKAGE and parts[1] not in ({folder, 'lazy_exports'}
                                                         | ALLOWED[folder]):
                 violations.append((path, name))
     assert not lines(violations)
@@ -134,12 +134,13 @@ def test_nothing_imports_tools_configs_or_tests():
     assert not lines(violations)
 
 
-#: Imports a module as if some libraries were not installed: every finder
-#: answers "not here" for them, as it does for a library that is absent.
+#: Imports modules in turn as if some libraries were not installed (every
+#: finder answers "not here" for them, as it does for one that is absent), then
+#: asks each registry for what is ours.
 PROBE = '''
-import json, sys, warnings
+import importlib, json, sys, time, warnings
 
-module, hidden = sys.argv[1], set(sys.argv[2].split(','))
+modules, hidden = sys.argv[1].split(','), set(sys.argv[2].split(','))
 
 class Without:
     def __init__(self, finder):
@@ -153,31 +154,36 @@ class Without:
             return self.finder.find_spec(name, path, target)
 
 sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+LIBRARIES = ('mmdet', 'mmpretrain')
+built, errors = {}, {}
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter('always')
-    __import__(module)
+    for module in modules:
+        importlib.import_module(module)
+    loaded = [name for name in ('torch', 'mmengine', 'mmcv', *LIBRARIES,
+              'mmdet.models', 'mmpretrain.models') if name in sys.modules]
+    for library in LIBRARIES if 'ask' in sys.argv else ():
+        try:
+            registry = importlib.import_module(f'{library}.registry').MODELS
+            built[library] = registry.get('StepResNet').__module__
+        except Exception as error:
+            errors[library] = f'{type(error).__name__}: {error}'
 own = [str(w.message) for w in caught if 'stepnet_mm' in str(w.message)]
-bound = [library for library in ('mmdet', 'mmpretrain')
-         if f'stepnet_mm.models.{library}_binding' in sys.modules]
-loaded = [library for library in ('mmengine', 'mmcv', 'mmdet', 'mmpretrain')
-          if library in sys.modules]
-built = {}
-for library in bound:
-    models = sys.modules[f'{library}.registry'].MODELS
-    built[library] = models.get('StepResNet').__module__
 print()
-print(json.dumps(dict(warnings=own, loaded=loaded, built=built)))
+print(json.dumps(dict(warnings=own, loaded=loaded, built=built,
+                      errors=errors)))
 '''
 
 
-def probe(module, hidden=(), path=()):
-    """Import a module in a process of its own."""
+def probe(*modules, hidden=(), path=(), ask=False):
+    """Import modules in a process of its own, and ask for StepResNet."""
     env = dict(
         os.environ,
         PYTHONPATH=os.pathsep.join(map(str, [*path, ROOT])),
         OMP_NUM_THREADS='1')
     result = subprocess.run(
-        [sys.executable, '-c', PROBE, module, ','.join(hidden)],
+        [sys.executable, '-c', PROBE, ','.join(modules), ','.join(hidden),
+         *(['ask'] if ask else [])],
         env=env,
         cwd=path[0] if path else ROOT,
         capture_output=True,
@@ -202,31 +208,45 @@ def fake(folder, library, error):
     return [folder]
 
 
+def test_the_package_imports_nothing_before_it_is_asked():
+    assert probe(PACKAGE)['loaded'] == []
+
+
 def test_stiffness_needs_no_mm_library():
     found = probe(f'{PACKAGE}.stiffness',
-                  ['mmengine', 'mmcv', 'mmdet', 'mmpretrain'])
-    assert found == dict(warnings=[], loaded=[], built={})
+                  hidden=['mmengine', 'mmcv', 'mmdet', 'mmpretrain'])
+    assert found == dict(warnings=[], loaded=['torch'], built={}, errors={})
 
 
 @pytest.mark.parametrize('absent, present', [LIBRARIES, LIBRARIES[::-1]])
 def test_an_absent_library_is_skipped_silently(absent, present):
     need(present)
-    found = probe(PACKAGE, [absent])
-    assert found == dict(
-        warnings=[],
-        loaded=['mmengine', 'mmcv', present],
-        built=binding(present))
+    found = probe(PACKAGE, hidden=[absent], ask=True)
+    assert found['built'] == binding(present)
+    assert found['warnings'] == []
+    assert absent not in found['loaded']
+
+
+@pytest.mark.parametrize('first', ['before', 'after'])
+def test_both_orders_of_import(first):
+    """The package comes before the libraries, or when they are all there."""
+    need(*LIBRARIES)
+    libraries = ['mmengine.runner', 'mmdet.models', 'mmpretrain.models']
+    found = probe(*([PACKAGE, *libraries] if first == 'before' else
+                    [*libraries, PACKAGE]), ask=True)
+    assert found['built'] == {**binding('mmdet'), **binding('mmpretrain')}
+    assert found['errors'] == {}
 
 
 @pytest.mark.parametrize('error', ['RuntimeError', 'ImportError'])
-def test_a_library_that_fails_is_skipped_with_one_warning(tmp_path, error):
+def test_a_library_that_fails_is_named_in_one_warning(tmp_path, error):
     # mmdet imports mmpretrain where it can, and survives an ImportError only.
     present = ['mmdet'] if error == 'ImportError' else []
     need(*present)
-    hidden = [] if present else ['mmdet']
-    found = probe(PACKAGE, hidden,
-                  fake(tmp_path, 'mmpretrain', f"{error}('boom')"))
+    found = probe(PACKAGE, hidden=[] if present else ['mmdet'], ask=True,
+                  path=fake(tmp_path, 'mmpretrain', f"{error}('boom')"))
     assert found['built'] == (binding('mmdet') if present else {})
+    assert found['errors']['mmpretrain'] == f'{error}: boom'
     warning, = found['warnings']
-    assert f'{PACKAGE}.datasets.mmpretrain_binding' in warning
+    assert 'mmpretrain is installed but does not import' in warning
     assert f'{error}: boom' in warning

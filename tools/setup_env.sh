@@ -24,6 +24,16 @@ log=$VENV/setup.log
 die() { printf 'setup_env: error: %s\n' "$*" >&2; exit 1; }
 say() { printf 'setup_env: %s\n' "$*"; }
 
+# Two set-ups at once take turns, at an environment and at a wheel.
+lock() {  # FILE
+  mkdir -p "$(dirname "$1")"
+  command -v flock >/dev/null || return 0
+  exec {lock_fd}>"$1"
+  flock -n "$lock_fd" && return 0
+  say "another set-up is at work on ${1%.lock}; waiting for it"
+  flock "$lock_fd"
+}
+
 check_stack() {
   [ -f "requirements/$STACK.txt" ] && [ "$STACK" != tests ] ||
     die "STACK=$STACK: expected onedl or openmmlab"
@@ -83,8 +93,23 @@ install() {
 
 pin() { sed -nE "s/^$1==([^; ]+).*/\1/p" "requirements/$STACK.txt" | head -n 1; }
 
+# Into the log, with a sign of life every 15 s.
 quietly() {
-  "$@" >>"$log" 2>&1 || { tail -n 15 "$log" >&2; die "the last step failed; whole log: $log"; }
+  local tick=$SECONDS
+  "$@" >>"$log" 2>&1 &
+  while kill -0 $! 2>/dev/null; do
+    sleep .2
+    [ $((SECONDS - tick)) -lt 15 ] || { tick=$SECONDS; say "... $SECONDS s"; }
+  done
+  wait $! || give_up "the last step failed"
+}
+
+give_up() {  # WHAT
+  tail -n 15 "$log" >&2
+  if tail -n 200 "$log" | grep -qiE 'no space left|os error 28'; then
+    die "$1: the disk is full. $VENV takes about 8 GB, uv's or pip's cache and $CACHE as much again; free some and run this again, it goes on. Whole log: $log"
+  fi
+  die "$1; whole log: $log. Run this again to go on, or remove $VENV to begin anew"
 }
 
 install_torch() {
@@ -98,7 +123,11 @@ find_mmcv() {
   local requirement
   requirement=$(grep -E '^(onedl-)?mmcv==' "requirements/$STACK.txt")
   wheels=$CACHE/$requirement-$(build_tag)
-  [ -n "$(find "$wheels" -name '*.whl' 2>/dev/null)" ] || compile_mmcv "$requirement"
+  lock "$wheels.lock"
+  if ! "$VENV/bin/python" -m zipfile -t "$wheels"/*.whl >/dev/null 2>&1; then
+    [ ! -d "$wheels" ] || say "the wheel in $wheels is damaged; compiling it again"
+    compile_mmcv "$requirement"
+  fi
 }
 
 # pip's and uv's caches do not know which torch, Python and device a wheel was
@@ -112,25 +141,33 @@ print(f'torch{torch.__version__}-cp{sys.version_info[0]}{sys.version_info[1]}-'
 }
 
 compile_mmcv() {
-  local requirement=$1 building=$wheels.$$
+  local requirement=$1
   check_compiler
-  say "compiling $requirement with its operators (about 10 minutes on 2 cores, once)"
-  PATH=$VENV/bin:$PATH MMCV_WITH_OPS=1 "$VENV/bin/python" -m pip wheel -v \
-    --no-build-isolation --no-deps --no-cache-dir -w "$building" "$requirement" 2>&1 |
-    tee -a "$log" | (grep --line-buffered -oE "\[[0-9]+/[0-9]+\]" || true) | show_progress || {
-    tail -n 5 "$log" >&2
-    die "mmcv did not compile; whole log: $log"
-  }
+  rm -rf "$wheels".building*  # of a set-up that was killed
+  building=$(mktemp -d "$wheels.building.XXXXXX")
+  trap 'rm -rf "$building"' EXIT
+  say "compiling $requirement with its operators (about 4 minutes on 2 cores, once); torch's headers first"
+  mkdir "$building/pch" "$building/wheels"
+  PATH=$VENV/bin:$PATH MMCV_WITH_OPS=1 CXX=$(printf %q "$PWD/tools/pch_cxx.sh") PCH_DIR=$building/pch \
+    PCH_CXX=${CXX:-c++} "$VENV/bin/python" -m pip wheel -v \
+    --no-build-isolation --no-deps --no-cache-dir -w "$building/wheels" "$requirement" 2>&1 |
+    tee -a "$log" | (grep --line-buffered -oE "^ *\[[0-9]+/[0-9]+\]|pch_cxx: .*" || true) | show_progress ||
+    give_up "mmcv did not compile"
   rm -rf "$wheels"
-  mv "$building" "$wheels"  # whole or not at all
+  mv "$building/wheels" "$wheels"  # whole or not at all
+  rm -rf "$building"
 }
 
 # One line that counts on a terminal, every tenth step in a log file.
 show_progress() {
-  local step count=0
-  while read -r step; do
-    if [ -t 1 ]; then printf '\r  compiling mmcv %s ' "$step"
-    elif [ $((count++ % 10)) = 0 ]; then printf '  compiling mmcv %s\n' "$step"; fi
+  local line step count=0
+  while read -r line; do
+    step=${line//[[:space:]]/}
+    case $line in
+      pch_cxx:*) printf 'setup_env: %s\n' "${line#pch_cxx: }" ;;
+      *) if [ -t 1 ]; then printf '\r  compiling mmcv %s ' "$step"
+         elif [ $((count++ % 10)) = 0 ]; then printf '  compiling mmcv %s, %s s\n' "$step" "$SECONDS"; fi ;;
+    esac
   done
   if [ -t 1 ]; then printf '\r'; fi
 }
@@ -145,6 +182,7 @@ install_rest() {
 check_stack
 check_python
 check_broken
+lock "$VENV.lock"
 if [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ]; then
   say "$VENV is ready"
   exit 0
@@ -155,9 +193,9 @@ say "installing STACK=$STACK into $VENV with ${UV:-pip} (log: $log)"
 install_torch
 find_mmcv
 install_rest
-"$VENV/bin/python" -c 'import stepnet_mm, mmcv.ops, mmdet, mmpretrain' 2>>"$log" || {
+"$VENV/bin/python" -c 'import stepnet_mm, mmcv.ops, mmdet, mmpretrain' >>"$log" 2>&1 || {
   tail -n 3 "$log" >&2
   die "the environment does not import (if it is mmcv's operators: remove $wheels and run this again); whole log: $log"
 }
 fingerprint >"$stamp"
-say "$VENV is ready"
+say "$VENV is ready, after $SECONDS s"

@@ -5,8 +5,6 @@ python tools/test.py CONFIG CHECKPOINT --show-dir drawn
 """
 import os
 
-from mmengine.evaluator import DumpResults
-
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm.engine import config as C
 from stepnet_mm.engine.entry import build_runner, config_from, make_parser
@@ -48,6 +46,7 @@ def main():
         C.check_data(cfg, ('test_dataloader', ))
     runner = build_runner(cfg)
     if args.out:
+        from mmengine.evaluator import DumpResults
         runner.test_evaluator.metrics.append(
             DumpResults(out_file_path=args.out))
     runner.test()

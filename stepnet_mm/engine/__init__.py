@@ -1,20 +1,16 @@
 """mmengine hooks and loops, and the loader of checkpoints."""
-from .atomic_backend import AtomicLocalBackend
-from .atomic_checkpoint_hook import AtomicCheckpointHook
-from .attention_map_hook import AttentionMapHook
-from .broken_image_hook import BrokenImageHook
-from .load_report_hook import LoadReportHook
-from .loops import ResumableEpochBasedTrainLoop, ResumableIterBasedTrainLoop
-from .non_finite_loss_hook import NonFiniteLossHook
-from .preemption_hook import PreemptionHook
-from .safe_loading import register_safe_loaders
-from .tns_hook import TNSHook
+from ..lazy_exports import lazy_exports
 
-register_safe_loaders()
-
-__all__ = [
-    'AtomicCheckpointHook', 'AtomicLocalBackend', 'AttentionMapHook',
-    'BrokenImageHook', 'LoadReportHook', 'NonFiniteLossHook', 'PreemptionHook',
-    'ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop', 'TNSHook',
-    'register_safe_loaders'
-]
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    dict(
+        atomic_backend=['AtomicLocalBackend'],
+        atomic_checkpoint_hook=['AtomicCheckpointHook'],
+        attention_map_hook=['AttentionMapHook'],
+        broken_image_hook=['BrokenImageHook'],
+        load_report_hook=['LoadReportHook'],
+        loops=['ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop'],
+        non_finite_loss_hook=['NonFiniteLossHook'],
+        preemption_hook=['PreemptionHook'],
+        safe_loading=['register_safe_loaders'],
+        tns_hook=['TNSHook']))

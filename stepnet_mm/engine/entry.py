@@ -1,13 +1,15 @@
-"""What the tools that take a config have in common."""
+"""What the tools that take a config have in common.
+
+mmengine's runner and models take seconds to import: a tool that only prints
+its help or an error does without them.
+"""
 import argparse
 import copy
 import os
 from pathlib import Path
 
 from mmengine.config import Config, DictAction
-from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, RUNNERS
-from mmengine.runner import Runner, load_checkpoint, set_random_seed
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -63,8 +65,9 @@ def config_from(args: argparse.Namespace) -> Config:
     return cfg
 
 
-def build_runner(cfg: Config) -> Runner:
+def build_runner(cfg: Config):
     """mmengine's Runner, or the one that ``runner_type`` names."""
+    from mmengine.runner import Runner
     init_distributed(cfg)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
 
@@ -81,6 +84,8 @@ def build_model(cfg: Config, checkpoint: str, device: str) -> nn.Module:
     Raises:
         RuntimeError: if the weights are those of another network.
     """
+    from mmengine.model import revert_sync_batchnorm
+    from mmengine.runner import load_checkpoint, set_random_seed
     set_random_seed((cfg.get('randomness') or {}).get('seed') or 0)
     model_cfg = copy.deepcopy(cfg.model)
     if cfg.get('data_preprocessor') is not None:
@@ -122,6 +127,7 @@ def build_loader(cfg: Config, split: str, check: bool = True,
     Raises:
         ValueError: if the config has no such loader.
     """
+    from mmengine.runner import Runner
     key = f'{split}_dataloader'
     if not cfg.get(key):
         raise ValueError(f'{cfg.filename}: expected a {key} to measure on; '

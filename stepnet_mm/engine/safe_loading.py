@@ -13,19 +13,10 @@ import re
 
 import numpy as np
 import torch
-from mmengine.logging import HistoryBuffer
-from mmengine.optim import OneCycleParamScheduler
 from mmengine.runner.checkpoint import CheckpointLoader
 
 _FORCE = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD'
 _FORBID = 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
-
-#: The methods that mmengine's training states refer to.
-_METHODS = {
-    HistoryBuffer: ('min', 'max', 'mean', 'current'),
-    OneCycleParamScheduler: ('_annealing_cos', '_annealing_linear')
-}
-
 
 class UnsafeCheckpointError(RuntimeError):
     """A checkpoint refers to an object that is not on the allow-list."""
@@ -130,6 +121,17 @@ def _allowed():
     return safe_globals(_allow_list())
 
 
+def _methods() -> dict:
+    """The classes in mmengine's training states, and the methods they name."""
+    # This module is imported amid mmengine's own imports.
+    from mmengine.logging import HistoryBuffer
+    from mmengine.optim import OneCycleParamScheduler
+    return {
+        HistoryBuffer: ('min', 'max', 'mean', 'current'),
+        OneCycleParamScheduler: ('_annealing_cos', '_annealing_linear')
+    }
+
+
 @functools.lru_cache(None)
 def _allow_list() -> list:
     """What mmengine's own checkpoints hold beside tensors."""
@@ -142,8 +144,7 @@ def _allow_list() -> list:
         for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
     ]
     return [
-        np.ndarray, np.dtype, *dtypes, *rebuild, HistoryBuffer,
-        OneCycleParamScheduler,
+        np.ndarray, np.dtype, *dtypes, *rebuild, *_methods(),
         _named(_known_method, 'builtins', 'getattr')
     ]
 
@@ -155,7 +156,7 @@ def _known_method(owner, name: str):
     ``__globals__`` of an allowed class, and from there eval.
     """
     known = any(owner is cls and name in names
-                for cls, names in _METHODS.items())
+                for cls, names in _methods().items())
     if not known:
         raise pickle.UnpicklingError(f'GLOBAL builtins.getattr of {name!r}')
     return getattr(owner, name)

@@ -6,7 +6,6 @@ from itertools import groupby
 from typing import Optional
 
 import torch
-from mmengine.model import BaseAveragedModel, is_model_wrapper
 from torch import nn
 
 from ..steps import StepSize
@@ -119,6 +118,8 @@ def list_blocks(blocks: list) -> str:
 
 def unwrap(model: nn.Module) -> nn.Module:
     """The model inside DDP and averaged (EMA) models."""
+    # Seconds to import, which those who only look for blocks need not wait.
+    from mmengine.model import BaseAveragedModel, is_model_wrapper
     while is_model_wrapper(model) or isinstance(model, BaseAveragedModel):
         model = model.module
     return model

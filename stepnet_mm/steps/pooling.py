@@ -5,7 +5,6 @@ import warnings
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -44,6 +43,7 @@ def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
     Raises:
         ValueError: if there is no such layer; names the config ``key``.
     """
+    from mmcv.cnn import build_norm_layer  # takes seconds to import
     try:
         return build_norm_layer(cfg, channels)[1]
     except (KeyError, TypeError) as error:

@@ -1,5 +1,8 @@
 """The set-up's errors; the set-up itself is what runs these tests."""
+import os
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -62,13 +65,137 @@ def test_uv_that_does_not_exist(request, tmp_path):
 
 def test_missing_compiler(request, tmp_path):
     (tmp_path / 'venv' / 'bin').mkdir(parents=True)
-    fake(tmp_path / 'venv' / 'bin', 'python', 'exit 0')
+    fake(tmp_path / 'venv' / 'bin', 'python',
+         'case "$*" in *zipfile*) exit 1;; esac')
     fake(tmp_path / 'venv' / 'bin', 'uv', 'exit 0')
     line = only_line(
         setup(
             request,
             VENV=str(tmp_path / 'venv'),
             UV=str(tmp_path / 'venv' / 'bin' / 'uv'),
+            CACHE=str(tmp_path / 'cache'),
             CXX='no-such-compiler'))
     assert "no C++ compiler 'no-such-compiler'" in line
     assert 'apt-get install g++' in line
+
+
+#: An interpreter whose pip wheel takes a while; it writes down when it runs.
+PYTHON = r'''
+case "$*" in
+  *"-m zipfile"*) grep -q whole "$4" ;;
+  *"-m pip wheel"*)
+    echo wheel >>"$CALLS"
+    while [ "$1" != -w ]; do shift; done
+    echo "  [1/2] c++ a.cpp"
+    sleep "${SLOW:-0}"
+    [ -z "$FAIL" ] || { echo "$FAIL"; exit 1; }
+    echo whole >"$2/mmcv.whl" ;;
+  *"import os, sys, torch"*) echo torch9-cp311-cpu ;;
+esac
+'''
+
+
+class SetUp:
+    """A set-up whose pip, uv and compiler only pretend."""
+
+    def __init__(self, root, folder):
+        self.root, self.folder = root, folder
+        (folder / 'venv/bin').mkdir(parents=True)
+        fake(folder / 'venv/bin', 'python', PYTHON)
+        self.uv = fake(folder, 'uv', 'exit 0')
+        self.wheels = (folder / 'cache/onedl-mmcv==2.3.6-torch9-cp311-cpu')
+
+    def start(self, **environment):
+        return subprocess.Popen(
+            ['bash', str(self.root / 'tools/setup_env.sh')],
+            env=dict(os.environ, VENV=str(self.folder / 'venv'), UV=self.uv,
+                     CACHE=str(self.folder / 'cache'), STACK='onedl',
+                     CALLS=str(self.folder / 'calls'), **environment),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True)
+
+    def run(self, code=0, **environment):
+        process = self.start(**environment)
+        text = process.communicate()[0]
+        assert process.returncode == code, text
+        return text
+
+    def compilations(self):
+        return (self.folder / 'calls').read_text().count('wheel')
+
+    def wait_for_a_compilation(self):
+        end = time.monotonic() + 60
+        while not (self.folder / 'calls').exists():
+            assert time.monotonic() < end
+            time.sleep(.02)
+
+    def left_over(self):
+        return list((self.folder / 'cache').glob('*building*'))
+
+
+@pytest.fixture
+def set_up(request, tmp_path):
+    return SetUp(request.config.rootpath, tmp_path)
+
+
+def test_the_second_set_up_has_nothing_to_do(set_up):
+    text = set_up.run()
+    assert 'compiling mmcv [1/2]' in text
+    assert 'is ready, after' in text
+    assert set_up.run() == f'setup_env: {set_up.folder}/venv is ready\n'
+    assert set_up.compilations() == 1
+    assert set_up.left_over() == []
+
+
+def test_another_set_up_at_the_same_time_waits(set_up):
+    first = set_up.start(SLOW='1')
+    set_up.wait_for_a_compilation()
+    text = set_up.run()
+    assert 'another set-up is at work on' in text
+    assert text.endswith('venv is ready\n')
+    assert first.wait() == 0
+    assert set_up.compilations() == 1
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM,
+                                    signal.SIGKILL])
+def test_an_interrupted_set_up_goes_on(set_up, number):
+    process = set_up.start(SLOW='30')
+    set_up.wait_for_a_compilation()
+    os.killpg(process.pid, number)
+    assert process.wait() != 0
+    assert not set_up.wheels.exists()
+    text = set_up.run()
+    assert 'going on with the unfinished environment' in text
+    assert 'is ready, after' in text
+    assert set_up.left_over() == []
+
+
+def test_a_full_disk_is_named_and_the_set_up_goes_on(set_up):
+    text = set_up.run(1, FAIL='OSError: [Errno 28] No space left on device')
+    assert 'mmcv did not compile: the disk is full' in text
+    assert 'free some and run this again' in text
+    assert set_up.left_over() == []
+    assert 'is ready, after' in set_up.run()
+
+
+def test_a_failed_step_says_what_to_do(set_up):
+    fake(set_up.folder, 'uv', 'echo no such version; exit 1')
+    text = set_up.run(1)
+    assert 'no such version' in text
+    assert 'the last step failed; whole log:' in text
+    assert 'remove' in text
+
+
+def test_a_damaged_wheel_is_compiled_again(set_up):
+    set_up.wheels.mkdir(parents=True)
+    (set_up.wheels / 'mmcv.whl').write_text('half')
+    assert 'is damaged; compiling it again' in set_up.run()
+    assert (set_up.wheels / 'mmcv.whl').read_text() == 'whole\n'
+
+
+def test_a_wheel_that_is_there_is_not_compiled(set_up):
+    set_up.wheels.mkdir(parents=True)
+    (set_up.wheels / 'mmcv.whl').write_text('whole')
+    assert 'compiling' not in set_up.run()
+    assert not (set_up.folder / 'calls').exists()

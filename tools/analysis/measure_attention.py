@@ -13,7 +13,6 @@ from pathlib import Path
 
 import torch
 from mmengine.registry import init_default_scope
-from mmengine.runner import CheckpointLoader
 
 from stepnet_mm.attention import save_attention
 from stepnet_mm.engine import config as C
@@ -65,6 +64,7 @@ def trained_iterations(checkpoint):
     """What a checkpoint says of itself; 0 for none and for bare weights."""
     if checkpoint is None:
         return 0
+    from mmengine.runner import CheckpointLoader
     content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu')
     return (content.get('meta') or {}).get('iter', 0)
 

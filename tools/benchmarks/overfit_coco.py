@@ -12,8 +12,6 @@ import json
 import time
 from pathlib import Path
 
-from mmengine.runner import Runner
-
 import stepnet_mm  # noqa: F401
 from stepnet_mm.engine import config as C
 
@@ -91,6 +89,7 @@ def main():
     cfg = build_config(args, str(annotations))
     C.check_data(cfg, C.TRAIN)
     start = time.time()
+    from mmengine.runner import Runner
     runner = Runner.from_cfg(cfg)
     runner.train()
     score = runner.message_hub.get_scalar('val/coco/bbox_mAP_50').current()

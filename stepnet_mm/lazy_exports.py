@@ -1,0 +1,26 @@
+"""Names of a package that are imported when they are asked for."""
+import importlib
+from typing import Callable
+
+
+def lazy_exports(package: str, modules: dict) -> tuple[Callable, list]:
+    """A package's ``__getattr__`` and ``__all__`` (PEP 562).
+
+    Args:
+        package (str): its ``__name__``.
+        modules (dict): submodule -> the names that it gives the package.
+
+    Returns:
+        tuple: the function and the sorted names.
+    """
+    homes = {name: module for module, names in modules.items()
+             for name in names}
+
+    def __getattr__(name: str):
+        if name not in homes:
+            raise AttributeError(
+                f'module {package!r} has no attribute {name!r}')
+        module = importlib.import_module(f'{package}.{homes[name]}')
+        return getattr(module, name)
+
+    return __getattr__, sorted(homes)

@@ -1,0 +1,122 @@
+"""Registers what the package has with mmengine, mmdet and mmpretrain.
+
+Nothing of theirs is imported for it: a name says where its object is, and the
+object is imported when the name is asked for. So ``import stepnet_mm`` takes
+no time, in whatever order the libraries come.
+"""
+import importlib
+import sys
+import warnings
+
+from .after_import import after_import
+
+#: mmengine's root registries, seen from every scope -> module -> its names.
+NAMES = dict(
+    MODELS={
+        'stepnet_mm.steps': (
+            'CBAMAttention', 'ECAAttention', 'FCAAttention', 'IEBN',
+            'MaxPoolStepAdaptor', 'SEAttention', 'SEMAttention',
+            'SGEAttention', 'SRMAttention', 'SoftmaxStepAdaptor',
+            'StepAdaptor', 'SumStepAdaptor', 'UnnormalizedStepAdaptor'),
+        'stepnet_mm.attention.relative': ('RelativeSelfAttention2d', ),
+    },
+    HOOKS={
+        'stepnet_mm.engine.atomic_checkpoint_hook': (
+            'AtomicCheckpointHook', ),
+        'stepnet_mm.engine.attention_map_hook': ('AttentionMapHook', ),
+        'stepnet_mm.engine.broken_image_hook': ('BrokenImageHook', ),
+        'stepnet_mm.engine.load_report_hook': ('LoadReportHook', ),
+        'stepnet_mm.engine.non_finite_loss_hook': ('NonFiniteLossHook', ),
+        'stepnet_mm.engine.preemption_hook': ('PreemptionHook', ),
+        'stepnet_mm.engine.tns_hook': ('TNSHook', ),
+        'stepnet_mm.evaluation.tns_metric': ('TNSMetricHook', ),
+    },
+    LOOPS={
+        'stepnet_mm.engine.loops': (
+            'ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop'),
+    },
+    METRICS={'stepnet_mm.evaluation.tns_metric': ('TNSMetric', )},
+    TRANSFORMS={'stepnet_mm.datasets.loading': ('LoadIntactImageFromFile', )})
+
+#: Library -> its registries -> the module that binds to it.
+BINDINGS = dict(
+    mmdet=dict(MODELS='stepnet_mm.models.mmdet_binding'),
+    mmpretrain=dict(
+        MODELS='stepnet_mm.models.mmpretrain_binding',
+        DATASETS='stepnet_mm.datasets.mmpretrain_binding'))
+
+
+def register() -> None:
+    """Have all that is registered known as soon as a library is there.
+
+    An absent library is skipped silently: either one alone is enough. One
+    that is there but fails to import is named in one warning.
+    """
+    after_import('mmengine.registry', _add_names)
+    after_import('mmengine.runner.checkpoint', _make_loading_safe)
+    for library in BINDINGS:
+        after_import(library, _add_bindings, _warn_of_failure)
+
+
+class _Names(dict):
+    """A registry's entries, those of ours imported when they are asked for.
+
+    The registries of other scopes look into their parent's entries and do
+    not read its import locations, so that the entries must know it.
+
+    Args:
+        entries (dict): what is registered so far.
+        homes (dict): the modules that register further names, by name.
+    """
+
+    def __init__(self, entries: dict, homes: dict):
+        super().__init__(entries)
+        self.homes = homes
+
+    def __contains__(self, name) -> bool:
+        return super().__contains__(name) or self._is_waiting(name)
+
+    def __missing__(self, name):
+        if not self._is_waiting(name):
+            raise KeyError(name)
+        importlib.import_module(self.homes[name])
+        return self[name]
+
+    def _is_waiting(self, name) -> bool:
+        # A module that is being imported finds its own names free.
+        return self.homes.get(name, __name__) not in sys.modules
+
+
+def _add_names(registry_module) -> None:
+    for registry, modules in NAMES.items():
+        registry = getattr(registry_module, registry)
+        homes = {name: module
+                 for module, names in modules.items() for name in names}
+        registry._module_dict = _Names(registry._module_dict, homes)
+
+
+def _add_bindings(library_module) -> None:
+    library = library_module.__name__
+    registries = importlib.import_module(f'{library}.registry')
+    for registry, binding in BINDINGS[library].items():
+        _add_location(getattr(registries, registry), binding)
+
+
+def _add_location(registry, binding: str) -> None:
+    """Have a registry import a module when it is first asked."""
+    if registry._imported:  # its locations are read once
+        importlib.import_module(binding)
+    else:
+        # Registries may share one default list, which += would change.
+        registry._locations = [*registry._locations, binding]
+
+
+def _warn_of_failure(library: str, error: Exception) -> None:
+    warnings.warn(
+        f'{library} is installed but does not import, so what binds '
+        f'stepnet_mm to it is left out: {type(error).__name__}: {error}')
+
+
+def _make_loading_safe(checkpoint_module) -> None:
+    from .engine.safe_loading import register_safe_loaders
+    register_safe_loaders()

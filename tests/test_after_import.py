@@ -1,0 +1,78 @@
+import importlib
+import importlib.util
+import sys
+
+import pytest
+
+from stepnet_mm.after_import import after_import
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """The file of a module that nobody has imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, 'meta_path', list(sys.meta_path))
+    path = tmp_path / 'some_module.py'
+    path.write_text('value = 1')
+    yield path
+    sys.modules.pop('some_module', None)
+
+
+def values():
+    """A list, and an action that appends what it sees of the module."""
+    seen = []
+    return seen, lambda module: seen.append(module.value)
+
+
+def test_the_action_runs_once_after_the_import(module):
+    seen, action = values()
+    before = list(sys.meta_path)
+    after_import('some_module', action)
+    assert importlib.util.find_spec('some_module') is not None  # no import
+    assert seen == []
+    found = importlib.import_module('some_module')
+    assert seen == [1]
+    assert sys.meta_path == before
+    assert type(found.__loader__).__module__ != 'stepnet_mm.after_import'
+    assert found.__spec__.loader is found.__loader__
+
+
+def test_what_is_there_is_not_waited_for(module):
+    importlib.import_module('some_module')
+    seen, action = values()
+    after_import('some_module', action)
+    assert seen == [1]
+
+
+def test_two_actions_on_one_module(module):
+    seen, action = values()
+    after_import('some_module', action)
+    after_import('some_module', action)
+    importlib.import_module('some_module')
+    assert seen == [1, 1]
+
+
+def test_a_failure_is_reported_once_and_goes_on(module):
+    seen, action = values()
+    failures = []
+    after_import('some_module', action,
+                 lambda name, error: failures.append((name, str(error))))
+    module.write_text('raise RuntimeError("boom")')
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match='boom'):
+            importlib.import_module('some_module')
+    assert failures == [('some_module', 'boom')]
+    module.write_text('value = 22  # another length than before')
+    importlib.invalidate_caches()
+    importlib.import_module('some_module')
+    assert seen == [22]
+
+
+def test_an_absent_module_stays_absent(module):
+    seen, action = values()
+    after_import('no_such_module_at_all', action)
+    with pytest.raises(ModuleNotFoundError, match='no_such_module_at_all'):
+        importlib.import_module('no_such_module_at_all')
+    assert seen == []

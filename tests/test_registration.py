@@ -1,0 +1,147 @@
+"""What the package registers is known at once and imported when asked for."""
+import importlib
+import pkgutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import mmengine.registry
+import pytest
+from mmengine.registry import Registry
+
+import stepnet_mm
+from stepnet_mm.registration import (BINDINGS, NAMES, _add_location, _Names,
+                                     _add_names)
+
+pytestmark = pytest.mark.core
+
+ROOTS = {kind: getattr(mmengine.registry, kind) for kind in NAMES}
+
+
+def own_modules():
+    for module in pkgutil.walk_packages(stepnet_mm.__path__, 'stepnet_mm.'):
+        if 'triton' not in module.name:  # for GPUs
+            yield importlib.import_module(module.name)
+
+
+def test_the_names_are_those_that_the_modules_register():
+    for library in BINDINGS:
+        pytest.importorskip(library)
+    list(own_modules())
+    for kind, modules in NAMES.items():
+        registered = {
+            name for name, cls in ROOTS[kind].module_dict.items()
+            if cls.__module__.startswith('stepnet_mm.')}
+        assert registered == {
+            name for names in modules.values() for name in names}, kind
+
+
+@pytest.mark.parametrize('kind', NAMES)
+def test_every_name_is_found_from_every_scope(kind):
+    scopes = [ROOTS[kind]]
+    for library in BINDINGS:
+        module = pytest.importorskip(f'{library}.registry')
+        scopes.append(getattr(module, kind))
+    scopes.append(Registry('new', parent=ROOTS[kind], scope=f'a_{kind}'))
+    for module, names in NAMES[kind].items():
+        for name in names:
+            for scope in scopes:
+                found = scope.get(name)
+                assert found.__name__ == name
+                assert found.__module__.startswith(module)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A root registry, and a module that registers Lazy and Other in it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    root = Registry('root', scope='root')
+    monkeypatch.setattr(mmengine.registry, 'LAZY', root, raising=False)
+    monkeypatch.setitem(NAMES, 'LAZY', {'lazy_home': ('Lazy', 'Other')})
+    for kind in set(NAMES) - {'LAZY'}:
+        monkeypatch.delitem(NAMES, kind)
+    (tmp_path / 'lazy_home.py').write_text(
+        'from mmengine.registry import LAZY\n'
+        '@LAZY.register_module()\nclass Lazy: pass\n'
+        '@LAZY.register_module()\nclass Other: pass\n')
+    _add_names(mmengine.registry)
+    yield SimpleNamespace(root=root, path=tmp_path / 'lazy_home.py')
+    sys.modules.pop('lazy_home', None)
+
+
+def test_nothing_is_imported_before_a_name_is_asked_for(home):
+    child = Registry('child', parent=home.root, scope='child')
+    assert child.get('Unknown') is None
+    assert 'lazy_home' not in sys.modules
+    assert child.get('Lazy').__name__ == 'Lazy'
+    assert home.root.get('Other') is sys.modules['lazy_home'].Other
+
+
+def test_the_module_may_be_imported_before_its_names_are_asked_for(home):
+    module = importlib.import_module('lazy_home')
+    assert home.root.get('Lazy') is module.Lazy
+
+
+def test_a_name_that_somebody_else_takes_is_an_error(home):
+    with pytest.raises(KeyError, match='Lazy is already registered'):
+        home.root.register_module('Lazy', module=object)
+
+
+def test_a_module_of_ours_that_fails_is_an_error_that_names_it(home):
+    home.path.write_text('import not_there')
+    for _ in range(2):  # not only at the first time
+        with pytest.raises(ImportError, match='not_there') as caught:
+            home.root.get('Lazy')
+    assert any('lazy_home' in str(entry.path) for entry in caught.traceback)
+
+
+def test_a_module_that_does_not_register_its_name(home):
+    home.path.write_text('')
+    with pytest.raises(KeyError, match='Lazy'):
+        home.root.get('Lazy')
+
+
+def test_registries_still_have_what_is_replaced():
+    """Private to mmengine; says so when it changes."""
+    registry = Registry('some', scope='some', locations=['json'])
+    assert type(registry._module_dict) is dict
+    assert registry._locations == ['json']
+    assert registry._imported is False
+    registry.get('Nothing')
+    assert registry._imported is True
+    for kind in NAMES:
+        assert isinstance(ROOTS[kind]._module_dict, _Names)
+
+
+def test_a_location_is_read_when_the_registry_is_first_asked(home):
+    registry = Registry('some', parent=home.root, scope='some')
+    others = registry._locations
+    _add_location(registry, 'lazy_home')
+    assert others == [] and Registry('third', scope='third')._locations == []
+    assert 'lazy_home' not in sys.modules
+    registry.get('Nothing')
+    assert 'lazy_home' in sys.modules
+
+
+def test_a_registry_that_was_asked_before_imports_at_once(home):
+    registry = Registry('some', parent=home.root, scope='some')
+    registry.get('Nothing')
+    _add_location(registry, 'lazy_home')
+    assert 'lazy_home' in sys.modules
+
+
+def test_loading_is_safe_whatever_is_imported_first():
+    """In a process of its own: here all is imported already."""
+    for order in ('stepnet_mm, mmengine.runner', 'mmengine.runner, stepnet_mm'):
+        code = (f'import {order}\nfrom mmengine.runner import CheckpointLoader'
+                '\nassert all(loader.weights_only for loader in '
+                'CheckpointLoader._schemes.values())')
+        done = subprocess.run([sys.executable, '-c', code],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_folders_are_attributes_of_the_package():
+    assert stepnet_mm.steps.StepAdaptor.__name__ == 'StepAdaptor'
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        stepnet_mm.nothing

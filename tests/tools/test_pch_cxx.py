@@ -1,0 +1,149 @@
+"""mmcv's compiler: headers once, and the plain way wherever that fails."""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+WRAPPER = Path(__file__).resolve().parents[2] / 'tools/pch_cxx.sh'
+pytestmark = pytest.mark.skipif(
+    not shutil.which('g++') or not shutil.which('flock'),
+    reason='no g++ or no flock')
+
+#: A compiler that writes down its calls and can be told to fail.
+COMPILER = '''#!/usr/bin/env bash
+echo "$*" >>{folder}/calls
+case " $* " in *" c++-header "*) {on_header} ;; esac
+case " $* " in *" -dM "*) {on_macros} ;; esac
+exec g++ "$@"
+'''
+
+
+class Build:
+    """A source that includes a torch of three lines, and its compiler."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.include = folder / 'include'
+        (self.include / 'torch').mkdir(parents=True)
+        (self.include / 'torch/all.h').write_text(
+            '#if __cplusplus < 201703L\n'
+            '#error C++17 or later compatible compiler is required\n#endif\n')
+        (self.include / 'torch/types.h').write_text(
+            '#pragma once\ninline int seven() { return 7; }\n')
+        (folder / 'a.cpp').write_text(
+            '#include <torch/types.h>\n'
+            'extern "C" long standard() { return __cplusplus + 0 * seven(); }')
+        (folder / 'pch').mkdir()
+        self.compiler()
+
+    def compiler(self, on_header=':', on_macros=':'):
+        path = self.folder / 'compiler'
+        path.write_text(COMPILER.format(
+            folder=self.folder, on_header=on_header, on_macros=on_macros))
+        path.chmod(0o755)
+
+    def start(self, *flags, output='a.o'):
+        arguments = ['-MMD', '-MF', 'a.d', f'-I{self.include}', *flags, '-c',
+                     'a.cpp', '-o', output, '-std=c++17']
+        return subprocess.Popen(
+            [WRAPPER, *arguments], cwd=self.folder, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
+            env=dict(os.environ, PCH_DIR=str(self.folder / 'pch'),
+                     PCH_CXX=str(self.folder / 'compiler')))
+
+    def run(self, *flags, output='a.o'):
+        process = self.start(*flags, output=output)
+        text = process.communicate()[0]
+        assert process.returncode == 0, text
+        assert (self.folder / output).exists()
+        return text
+
+    def calls(self, word):
+        lines = (self.folder / 'calls').read_text().splitlines()
+        return [line for line in lines if word in f' {line} ']
+
+    def headers(self):
+        return list((self.folder / 'pch').glob('*.gch'))
+
+
+@pytest.fixture
+def build(tmp_path):
+    return Build(tmp_path)
+
+
+def test_the_header_is_made_once_and_used(build):
+    assert build.run() == ''
+    assert build.run(output='b.o') == ''
+    assert len(build.headers()) == 1
+    assert len(build.calls(' c++-header ')) == 1
+    assert len(build.calls(' -include ')) == 2
+    assert (build.folder / 'a.d').exists()
+
+
+def test_parallel_calls_make_one_header(build):
+    build.compiler(on_header='sleep .5')
+    processes = [build.start(output=f'{i}.o') for i in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    assert len(build.calls(' c++-header ')) == 1
+    assert len(build.calls(' -include ')) == 4
+
+
+def test_the_standard_is_the_one_that_torch_needs(build):
+    path = build.include / 'torch/all.h'
+    path.write_text(path.read_text().replace('17', '20'))
+    build.run()
+    assert all(line.endswith('-std=c++20') or '-x c++-header' in line
+               for line in build.calls(' a.cpp '))
+    assert '-std=c++20' in build.calls(' c++-header ')[0]
+    library = build.folder / 'a.so'
+    subprocess.run(['g++', '-shared', build.folder / 'a.o', '-o', library],
+                   check=True)
+    import ctypes
+    assert ctypes.CDLL(library).standard() == 202002
+
+
+@pytest.mark.parametrize('settings, reason', [
+    (dict(on_macros='echo "#define __GNUC__ 4"; echo "#define __clang__ 1"; '
+          'exit'), 'is not g++'),
+    (dict(on_macros='exit 1'), 'is not g++'),
+    (dict(on_header='echo "fatal error: No space left on device" >&2; exit 1'),
+     'No space left on device'),
+])
+def test_without_a_header_the_build_goes_on_and_says_so_once(
+        build, settings, reason):
+    build.compiler(**settings)
+    line, = build.run().splitlines()
+    assert line.startswith('pch_cxx: no precompiled header')
+    assert reason in line
+    assert build.run(output='b.o') == ''
+    assert build.headers() == []
+    assert build.calls(' -include ') == []
+    assert build.calls(' a.cpp ')[-1].endswith('-std=c++17')
+
+
+def test_a_header_that_does_not_fit_is_given_up(build):
+    build.run('-O2')
+    line, = build.run('-O0', '-fno-exceptions', output='b.o').splitlines()
+    assert 'torch_types.hpp.gch' in line
+    assert build.run('-O0', output='c.o') == ''
+    assert len(build.calls(' -include ')) == 2
+
+
+def test_an_error_of_the_source_is_shown(build):
+    (build.folder / 'a.cpp').write_text('this is no C++')
+    process = build.start()
+    text = process.communicate()[0]
+    assert process.returncode == 1
+    assert 'a.cpp:1' in text
+
+
+def test_linking_is_left_to_the_compiler(build):
+    build.run()
+    subprocess.run(
+        [WRAPPER, '-shared', 'a.o', '-o', 'a.so'], cwd=build.folder,
+        check=True, env=dict(os.environ, PCH_DIR=str(build.folder / 'pch'),
+                             PCH_CXX=str(build.folder / 'compiler')))
+    assert (build.folder / 'a.so').exists()
+    assert build.calls(' a.so ') == ['-shared a.o -o a.so']
