@@ -47,7 +47,7 @@ check_python() {
 }
 
 check_compiler() {
-  command -v "${CXX:-c++}" >/dev/null ||
+  command -v ${CXX:-c++} >/dev/null ||
     die "no C++ compiler '${CXX:-c++}' (mmcv is compiled here); install one (Debian: apt-get install g++) or set CXX"
   local header
   header=$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
@@ -141,7 +141,7 @@ print(f'torch{torch.__version__}-cp{sys.version_info[0]}{sys.version_info[1]}-'
 }
 
 compile_mmcv() {
-  local requirement=$1
+  local requirement=$1 compiler=${CXX:-c++}
   check_compiler
   rm -rf "$wheels".building*  # of a set-up that was killed
   building=$(mktemp -d "$wheels.building.XXXXXX")
@@ -149,7 +149,7 @@ compile_mmcv() {
   say "compiling $requirement with its operators (about 4 minutes on 2 cores, once); torch's headers first"
   mkdir "$building/pch" "$building/wheels"
   PATH=$VENV/bin:$PATH MMCV_WITH_OPS=1 CXX=$(printf %q "$PWD/tools/pch_cxx.sh") PCH_DIR=$building/pch \
-    PCH_CXX=${CXX:-c++} "$VENV/bin/python" -m pip wheel -v \
+    PCH_CXX=$compiler "$VENV/bin/python" -m pip wheel -v \
     --no-build-isolation --no-deps --no-cache-dir -w "$building/wheels" "$requirement" 2>&1 |
     tee -a "$log" | (grep --line-buffered -oE "^ *\[[0-9]+/[0-9]+\]|pch_cxx: .*" || true) | show_progress ||
     give_up "mmcv did not compile"

@@ -84,7 +84,7 @@ PYTHON = r'''
 case "$*" in
   *"-m zipfile"*) grep -q whole "$4" ;;
   *"-m pip wheel"*)
-    echo wheel >>"$CALLS"
+    echo "wheel $PCH_CXX $CXX" >>"$CALLS"
     while [ "$1" != -w ]; do shift; done
     echo "  [1/2] c++ a.cpp"
     sleep "${SLOW:-0}"
@@ -121,7 +121,7 @@ class SetUp:
         return text
 
     def compilations(self):
-        return (self.folder / 'calls').read_text().count('wheel')
+        return len((self.folder / 'calls').read_text().splitlines())
 
     def wait_for_a_compilation(self):
         end = time.monotonic() + 60
@@ -145,6 +145,13 @@ def test_the_second_set_up_has_nothing_to_do(set_up):
     assert set_up.run() == f'setup_env: {set_up.folder}/venv is ready\n'
     assert set_up.compilations() == 1
     assert set_up.left_over() == []
+
+
+@pytest.mark.parametrize('compiler', ['c++', 'g++ -pipe'])
+def test_the_compiler_goes_behind_the_one_with_the_header(set_up, compiler):
+    set_up.run(CXX=compiler)
+    assert (set_up.folder / 'calls').read_text() == (
+        f'wheel {compiler} {set_up.root}/tools/pch_cxx.sh\n')
 
 
 def test_another_set_up_at_the_same_time_waits(set_up):
