@@ -127,6 +127,8 @@ def test_recipe_of_the_vit():
         cfg = load(f'vit/vit_stepnet_{dataset}.py')
         assert (cfg.model.backbone.img_size,
                 cfg.model.backbone.patch_size) == (edge, patch)
+        assert cfg.optim_wrapper.optimizer == dict(
+            type='AdamW', lr=5e-4, weight_decay=.06)
         assert cfg.train_cfg.max_epochs == cfg.param_scheduler[1].end == 200
         assert cfg.param_scheduler[0].end == cfg.param_scheduler[1].begin
 

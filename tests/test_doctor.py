@@ -46,6 +46,12 @@ def test_a_stack_that_goes_together(report, versions, capsys):
     assert found['mmdet'] == '3.5.1'
 
 
+def test_versions_are_numbers(report, versions):
+    versions(**{**GOOD, 'onedl_mmdetection': '10.0'})
+    doctor.check_versions(report)
+    assert report.counts == dict(ok=8, warning=0, error=0)
+
+
 @pytest.mark.parametrize('change, level, text', [
     (dict(torch='1.13.1'), 'error', 'torch 1.13.1: install >= 2.0'),
     (dict(torch='2.3'), 'warning', 'torch below 2.5 has no allow-list'),

@@ -80,6 +80,14 @@ def test_less_precise_heads_can_be_trained():
     assert gradients[0] < 1e-15 and gradients[1] > .01
 
 
+def test_the_nearest_other_pixel_weighs_as_the_precision_says():
+    layer = conv_to_attention(nn.Conv2d(3, 2, 3, padding=1), precision=4)
+    maps = layer.attention(torch.randn(1, 3, 5, 5), (2, 2))[0]
+    # The middle head, at the same pixel of the padded map.
+    torch.testing.assert_close(maps[4, 3, 4] / maps[4, 3, 3],
+                               torch.tensor(-4.).exp())
+
+
 def test_far_centres_in_half_precision():
     conv = nn.Conv2d(2, 2, 3, padding=301, dilation=301)
     x = torch.randn(1, 2, 4, 4)

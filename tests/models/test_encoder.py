@@ -87,6 +87,11 @@ def test_the_attention_is_gone_with_replace():
     assert count(net) - count(stock) == 3 * change
 
 
+def test_the_value_projection_has_no_bias_where_the_attention_has_none():
+    change = count(build()) - count(build(qkv_bias=False))
+    assert change == 3 * 32
+
+
 @pytest.mark.parametrize('step', ['SEAttention', 'ECAAttention',
                                   'SRMAttention', 'SEMAttention'])
 def test_other_steps(step):

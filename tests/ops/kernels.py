@@ -34,7 +34,11 @@ def assert_kernels(kernels, shape, dtype, layout=torch.contiguous_format):
         want = getattr(tail_reference, name)(*args)
         copies = [v.clone() if name == 'spread' and i == 0 else v
                   for i, v in enumerate(args)]
+        before = [v.clone() if torch.is_tensor(v) else v for v in copies]
         got = getattr(kernels, name)(*copies)
+        # spread alone writes, over its first argument.
+        for v, old in list(zip(copies, before))[name == 'spread':]:
+            assert v is old or torch.equal(v, old), name
         pairs = [(got, want)] if name == 'finish' else zip(got, want)
         for one, other in pairs:
             if other is None:

@@ -112,3 +112,6 @@ def test_what_is_drawn():
     labels = [line.get_label() for line in lower.lines]
     assert labels == ['stage 1', 'stage 10']
     assert lower.lines[1].get_ydata().tolist() == [.2, .1, .4]
+    bands = [set(band.get_paths()[0].vertices[:, 1].tolist())
+             for band in lower.collections]
+    assert bands == [{.5, .25, 1., .9, .45, 1.8}, {.2, .1, .4, .8}]
