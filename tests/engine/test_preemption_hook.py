@@ -1,16 +1,15 @@
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 
 import pytest
+import torch
+from forked import Forked
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from resume_run import assert_same, final_state, resume_runner, train_on_ranks
 
-from stepnet_mm.engine import PreemptionHook
+from stepnet_mm.engine import AtomicLocalBackend, PreemptionHook
 from stepnet_mm.engine.preemption_hook import EXIT_PREEMPTED
 
 pytestmark = pytest.mark.core
@@ -197,132 +196,83 @@ def test_handlers_are_given_back(tmp_path):
     assert signal.set_wakeup_fd(-1) == -1
 
 
-SCRIPT = '''
-import os, signal, sys, time
-sys.path[:0] = {paths!r}
-import stepnet_mm
-from resume_run import resume_runner
-from stepnet_mm.engine import AtomicLocalBackend
-from stepnet_mm.engine.preemption_hook import PreemptionHook
-from test_preemption_hook import SignalHook, hooks
+def save_slowly(folder, **arguments):
+    """A signal, and then a save that takes a minute."""
+    put = AtomicLocalBackend.put
 
-put = AtomicLocalBackend.put
-def slow(self, obj, path):
-    if 'preempted' in str(path):
-        print('saving', flush=True)
-        time.sleep(60)
-    put(self, obj, path)
-AtomicLocalBackend.put = slow
-hooks = hooks()
-hooks[0].update({arguments!r})
-resume_runner({folder!r}, interval=2, hooks=hooks).train()
-'''
+    def slow(self, obj, path):
+        if 'preempted' in str(path):
+            print('saving')
+            time.sleep(60)
+        put(self, obj, path)
+
+    AtomicLocalBackend.put = slow
+    resume_runner(folder, interval=2, hooks=[
+        dict(type='PreemptionHook', **arguments), dict(type='SignalHook')
+    ]).train()
 
 
-def slow_save(tmp_path, **arguments):
-    here = os.path.dirname(__file__)
-    script = tmp_path / 'script.py'
-    script.write_text(textwrap.dedent(SCRIPT).format(
-        paths=[here, os.getcwd()], arguments=arguments,
-        folder=str(tmp_path / 'w')))
-    return subprocess.Popen([sys.executable, str(script)],
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True)
-
-
-def until_it_prints(process, text):
-    for line in process.stdout:
-        if line.strip() == text:
-            return
-    raise AssertionError(process.stderr.read())
+def end_it_by_a_second_signal(process):
+    process.signal(signal.SIGTERM)  # within the same second: one
+    time.sleep(1.5)
+    assert process.poll() is None
+    process.signal(signal.SIGTERM)
+    assert process.wait(10) == 128 + signal.SIGTERM
 
 
 def test_a_second_signal_ends_it_with_the_last_one_in_place(tmp_path):
-    with slow_save(tmp_path) as process:
-        until_it_prints(process, 'saving')
-        process.send_signal(signal.SIGTERM)  # within the same second: one
-        time.sleep(1.5)
-        assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 128 + signal.SIGTERM
+    with Forked(tmp_path, save_slowly, tmp_path / 'w') as process:
+        process.until_it_prints('saving')
+        end_it_by_a_second_signal(process)
     assert (tmp_path / 'w/last_checkpoint').read_text().endswith('iter_6.pth')
 
 
-STUCK = '''
-import sys
-sys.path[:0] = {paths!r}
-import stepnet_mm, torch
-from mmengine.hooks import Hook
-from resume_run import resume_runner
-from stepnet_mm.engine import PreemptionHook
-
 class Waiting(Hook):
+    """Waits outside of Python."""
+
     def after_train_iter(self, runner, *args, **kwargs):
         if runner.iter == 5:
-            print('waiting', flush=True)
+            print('waiting')
             torch.futures.Future().wait()
 
-resume_runner({folder!r}, interval=2,
-              hooks=[PreemptionHook(), Waiting()]).train()
-'''
+
+def train_with(hook, folder, **kwargs):
+    resume_runner(folder, hooks=[PreemptionHook(), hook], **kwargs).train()
 
 
 def test_a_second_signal_ends_a_wait_in_which_no_python_runs(tmp_path):
-    script = tmp_path / 'script.py'
-    script.write_text(STUCK.format(
-        paths=[os.path.dirname(__file__), os.getcwd()],
-        folder=str(tmp_path / 'w')))
-    with subprocess.Popen([sys.executable, str(script)], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE
-                          ) as process:
-        until_it_prints(process, 'waiting')
-        process.send_signal(signal.SIGTERM)
-        time.sleep(1.5)
-        assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 128 + signal.SIGTERM
+    with Forked(tmp_path, train_with, Waiting(), tmp_path / 'w') as process:
+        process.until_it_prints('waiting')
+        end_it_by_a_second_signal(process)
 
 
 def test_a_save_that_does_not_finish(tmp_path):
-    with slow_save(tmp_path, save_timeout=1) as process:
-        until_it_prints(process, 'saving')
+    with Forked(tmp_path, save_slowly, tmp_path / 'w',
+                save_timeout=1) as process:
+        process.until_it_prints('saving')
         assert process.wait(20) == 1
-        assert 'took longer than 1 s (save_timeout)' in process.stderr.read()
+        assert 'took longer than 1 s (save_timeout)' in process.printed(
+            'stderr')
     assert (tmp_path / 'w/last_checkpoint').read_text().endswith('iter_6.pth')
+
+
+class Telling(Hook):
+    """Says where it is, slowly enough for a signal."""
+
+    def after_train_iter(self, runner, *args, **kwargs):
+        print('iteration', runner.iter)
+        time.sleep(.3)
 
 
 @pytest.mark.parametrize('number', ['SIGTERM', 'SIGUSR1'])
 def test_workers_of_the_loader_get_the_signal_too(tmp_path, number):
     """As under Slurm, which signals every process of a job."""
-    here = os.path.dirname(__file__)
-    script = tmp_path / 'script.py'
-    script.write_text(WORKERS.format(
-        paths=[here, os.getcwd()], folder=str(tmp_path / 'w')))
-    with subprocess.Popen([sys.executable, str(script)],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, start_new_session=True) as process:
-        until_it_prints(process, 'iteration 5')
-        os.killpg(process.pid, signal.Signals[number])
-        assert process.wait(30) == EXIT_PREEMPTED, process.stderr.read()
+    with Forked(tmp_path, train_with, Telling(), tmp_path / 'w', workers=2,
+                interval=1000) as process:
+        process.until_it_prints('iteration 5')
+        process.signal(signal.Signals[number], group=True)
+        assert process.wait(30) == EXIT_PREEMPTED, process.printed('stderr')
     assert list((tmp_path / 'w').glob('preempted_iter_*.pth'))
-
-
-WORKERS = '''
-import sys, time
-sys.path[:0] = {paths!r}
-import stepnet_mm
-from mmengine.hooks import Hook
-from resume_run import resume_runner
-from stepnet_mm.engine import PreemptionHook
-
-class Telling(Hook):
-    def after_train_iter(self, runner, *args, **kwargs):
-        print('iteration', runner.iter, flush=True)
-        time.sleep(.3)
-
-resume_runner({folder!r}, workers=2, interval=1000,
-              hooks=[PreemptionHook(), Telling()]).train()
-'''
 
 
 @pytest.mark.parametrize('wrong', ['SIGUSR1', ['SIGKILL'], ['USR1']])
