@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+# One worker of pytest-xdist: the tests share their builds.
+pytestmark = pytest.mark.xdist_group('packaging')
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ('stepnet_mm', 'configs', 'tools', 'requirements', 'tests')
 FILES = ('setup.py', 'README.md', 'LICENSE', '.gitignore')
@@ -43,10 +44,10 @@ def inside(archive):
         }
 
 
-@pytest.fixture
-def tree(tmp_path):
+@pytest.fixture(scope='module')
+def tree(tmp_path_factory):
     """A copy of the checkout as git has it, and what it ignores beside."""
-    path = tmp_path / 'tree'
+    path = tmp_path_factory.mktemp('checkout') / 'tree'
     for name in FOLDERS:
         shutil.copytree(
             ROOT / name,
@@ -62,6 +63,14 @@ def tree(tmp_path):
     return path
 
 
+@pytest.fixture(scope='module')
+def built(tree, tmp_path_factory):
+    """What each hook makes of the tree; no test changes either."""
+    out = tmp_path_factory.mktemp('built')
+    return {hook: build(f'build_{hook}', tree, out)
+            for hook in ('editable', 'wheel', 'sdist')}
+
+
 def travelling(tree):
     """What must be in stepnet_mm/.mim: all that git has there."""
     files = run('git', 'ls-files', 'configs', 'tools', cwd=tree).splitlines()
@@ -73,14 +82,13 @@ def mim_files(archive):
     return {name for name in inside(archive) if '.mim/' in name}
 
 
-def test_wheel_and_sdist_carry_the_same(tree, tmp_path):
-    wheel = build('build_wheel', tree, tmp_path)
+def test_wheel_and_sdist_carry_the_same(tree, built, tmp_path):
+    wheel, sdist = built['wheel'], built['sdist']
     assert mim_files(wheel) == travelling(tree)
     assert {name.partition('/')[0].partition('-')[0]
             for name in inside(wheel)} == {'stepnet_mm'}
     assert not any('__pycache__' in name for name in inside(wheel))
 
-    sdist = build('build_sdist', tree, tmp_path)
     assert mim_files(sdist) == travelling(tree)
     assert not any('.venv' in name for name in inside(sdist))
     shutil.unpack_archive(sdist, tmp_path / 'unpacked')
@@ -89,11 +97,11 @@ def test_wheel_and_sdist_carry_the_same(tree, tmp_path):
     assert inside(second) == inside(wheel)
 
 
-def test_an_installed_wheel_finds_its_configs(tree, tmp_path):
-    wheel = build('build_wheel', tree, tmp_path)
+def test_an_installed_wheel_finds_its_configs(tree, built, tmp_path):
     target = tmp_path / 'site'
-    install = '-m pip install --no-deps --no-index --target'.split()
-    run(sys.executable, *install, target, wheel, cwd=tmp_path)
+    install = '-m pip install --no-deps --no-index --no-compile --target'
+    run(sys.executable, *install.split(), target, built['wheel'],
+        cwd=tmp_path)
     # -S: this package alone, without site-packages.
     code = f'import stepnet_mm; print(stepnet_mm.config_path({CONFIG!r}))'
     found = run(
@@ -104,8 +112,7 @@ def test_an_installed_wheel_finds_its_configs(tree, tmp_path):
     assert Path(found).read_text() == source.read_text()
 
 
-def test_an_editable_install_has_links(tree, tmp_path):
-    build('build_editable', tree, tmp_path)
+def test_an_editable_install_has_links(tree, built):
     links = (tree / 'stepnet_mm' / '.mim').iterdir()
     assert {link.name: link.resolve() for link in links} == {
         'configs': tree / 'configs',
@@ -114,18 +121,20 @@ def test_an_editable_install_has_links(tree, tmp_path):
     }
 
 
-def test_builds_leave_only_what_git_ignores(tree, tmp_path):
-    for hook in ('build_editable', 'build_wheel', 'build_sdist'):
-        build(hook, tree, tmp_path)
+def test_builds_leave_only_what_git_ignores(tree, built):
+    assert built['editable'].exists()
     left = run('git', 'ls-files', '-mo', '--exclude-standard', cwd=tree)
     assert left == ''
 
 
-def test_a_config_that_moved_travels_once(tree, tmp_path):
-    build('build_wheel', tree, tmp_path)
-    source, = (tree / 'configs').rglob(CONFIG)
-    (tree / 'configs' / 'moved').mkdir()
-    source.rename(tree / 'configs' / 'moved' / CONFIG)
-    wheel = build('build_wheel', tree, tmp_path)
+def test_a_config_that_moved_travels_once(tree, built, tmp_path):
+    """With what the last build has left behind."""
+    moved = tmp_path / 'tree'
+    shutil.copytree(tree, moved, symlinks=True)
+    source, = (moved / 'configs').rglob(CONFIG)
+    assert list((moved / 'build').rglob(CONFIG))
+    (moved / 'configs' / 'moved').mkdir()
+    source.rename(moved / 'configs' / 'moved' / CONFIG)
+    wheel = build('build_wheel', moved, tmp_path)
     assert [name for name in inside(wheel) if name.endswith(f'/{CONFIG}')
             ] == [f'stepnet_mm/.mim/configs/moved/{CONFIG}']
