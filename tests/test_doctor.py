@@ -157,30 +157,28 @@ def test_a_config_whose_data_are_missing(report, capsys):
     assert report.counts['error'] == 1
 
 
-def doctor_process(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, '-m', 'stepnet_mm.doctor', *arguments],
-        capture_output=True, text=True, env=dict(os.environ, **environment))
-
-
-def test_as_a_user_runs_it(tmp_path):
-    done = doctor_process('--work-dir', str(tmp_path))
+def test_what_a_user_reads(tmp_path, capsys):
+    code = doctor.main(['--work-dir', str(tmp_path)])
+    text = out(capsys)
     # mmpretrain prints that an optional package is not there.
-    lines = [line for line in done.stdout.splitlines()
+    lines = [line for line in text.splitlines()
              if not line.startswith('Could not import')]
     levels = {line.split()[0] for line in lines[:-1]}
     assert levels <= {'ok', 'warning', 'error'}
     assert lines[-1].split()[0] == str(
         sum(line.startswith('ok') for line in lines))
-    assert done.returncode == ('error' in levels)
-    assert 'scope mmpretrain: StepResNet' in done.stdout
+    assert code == ('error' in levels)
+    assert 'scope mmpretrain: StepResNet' in text
 
 
 def test_it_speaks_where_a_library_does_not_import(tmp_path):
+    """In a process of its own, as a user runs it."""
     (tmp_path / 'mmcv').mkdir()
     (tmp_path / 'mmcv/__init__.py').write_text('raise RuntimeError("boom")')
-    done = doctor_process(PYTHONPATH=os.pathsep.join(
-        [str(tmp_path), os.getcwd()]))
+    path = os.pathsep.join([str(tmp_path), os.getcwd()])
+    done = subprocess.run(
+        [sys.executable, '-m', 'stepnet_mm.doctor'], capture_output=True,
+        text=True, env=dict(os.environ, PYTHONPATH=path))
     assert done.returncode == 1
     assert 'mmcv does not import (RuntimeError: boom)' in done.stdout
     assert json.dumps('Traceback')[1:-1] not in done.stderr

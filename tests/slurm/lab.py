@@ -32,7 +32,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
 KillWait={kill_wait}
-SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port={n0} CPUs=2 State=UNKNOWN
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={n1} CPUs=2 State=UNKNOWN
 PartitionName=main Nodes=n0,n1 Default=YES MaxTime=INFINITE State=UP

@@ -46,14 +46,18 @@ class Soak:
         lab (Lab): a running Slurm.
         folder (Path): work dir of the training.
         epochs (int): 13 iterations each.
+        pause (float): seconds after each; the disturbances must find it
+            training to the last.
     """
 
-    def __init__(self, lab, folder, epochs):
+    def __init__(self, lab, folder, epochs, pause=0):
         self.lab, self.folder = lab, folder
         self.settings = options(**{
             'train_cfg.max_epochs': epochs,
             'model.ballast': 10,
             'default_hooks.checkpoint.interval': 4,
+            'default_hooks.slow.type': 'SlowHook',
+            'default_hooks.slow.seconds': pause,
             'custom_hooks.1.interval': 25})
         self.found = dict(kills=0, kills_in_a_save=0, requeues=0, damaged=0,
                           lost=0, went_back=0)
@@ -77,7 +81,7 @@ class Soak:
         if in_a_save:
             end = time.monotonic() + 30
             while not self.unfinished() and time.monotonic() < end:
-                pass
+                time.sleep(.001)  # the ranks want the core
         for number in ranks_of(self.folder):
             os.kill(number, signal.SIGKILL)
         self.found['kills'] += 1
@@ -109,7 +113,7 @@ class Soak:
         self.start()
         for event in events:
             self.wait_for_progress()
-            time.sleep(draw.random() * 1.5)
+            time.sleep(draw.random() * .5)
             before = iteration(self.folder)
             if event == 'kill':
                 self.kill(self.found['kills'] % IN_A_SAVE == 0)
@@ -136,7 +140,7 @@ def main():
         whole = Soak(lab, args.work_dir / 'whole', args.epochs)
         whole.start()
         whole.finish()
-        soak = Soak(lab, args.work_dir / 'soak', args.epochs)
+        soak = Soak(lab, args.work_dir / 'soak', args.epochs, pause=.05)
         soak.run(args.kills, args.requeues, random.Random(args.seed))
     ends = [saved(one.folder) for one in (whole, soak)]
     found = dict(soak.found, iterations=ends[0]['meta']['iter'],

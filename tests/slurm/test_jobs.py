@@ -6,7 +6,8 @@ import pytest
 from jobs import (CONFIG, ENVIRONMENT, ROOT, differing, iteration, log_of,
                   options, ranks_of, saved, submit, tns_steps)
 
-pytestmark = [pytest.mark.core, pytest.mark.slow]
+# One lab, and so one worker of pytest-xdist.
+pytestmark = [pytest.mark.core, pytest.mark.xdist_group('slurm')]
 
 LAST = 52  # iterations of 4 epochs of 100 images, 2 ranks, batches of 4
 
@@ -51,6 +52,7 @@ def test_two_nodes_preempted_requeued_finished(lab, tmp_path, whole):
     assert_as_if_nothing_had_been(whole, tmp_path)
 
 
+@pytest.mark.long
 def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
     job = submit(lab, tmp_path, *options(**SLOW))
     lab.wait(lambda: iteration(tmp_path) >= 10, 90)
@@ -61,6 +63,7 @@ def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
     assert list(tmp_path.glob('preempted_iter_*.pth'))
 
 
+@pytest.mark.long
 def test_requeued_by_an_operator(lab, tmp_path, whole):
     job = submit(lab, tmp_path, *options(**SLOW))
     lab.wait(lambda: iteration(tmp_path) >= 10, 90)
@@ -70,6 +73,7 @@ def test_requeued_by_an_operator(lab, tmp_path, whole):
     assert_as_if_nothing_had_been(whole, tmp_path)
 
 
+@pytest.mark.long
 def test_the_time_limit(lab, tmp_path, whole):
     """The signal of slurm_submit.sh, which Slurm may send a minute early."""
     slower = {**SLOW, 'default_hooks.slow.seconds': 1.5}
@@ -80,6 +84,7 @@ def test_the_time_limit(lab, tmp_path, whole):
     assert_as_if_nothing_had_been(whole, tmp_path)
 
 
+@pytest.mark.long
 def test_a_signal_during_the_start_is_not_lost(lab, tmp_path):
     job = submit(lab, tmp_path, *options(**SLOW))
     lab.wait(lambda: len(ranks_of(tmp_path)) == 2, 30)
@@ -100,6 +105,7 @@ def launch(lab, script, *arguments, **environment):
 CPU = dict(GRES='', GPUS='2', GPUS_PER_NODE='1', CPUS_PER_TASK='1')
 
 
+@pytest.mark.long
 def test_slurm_train(lab, tmp_path, whole):
     done = launch(lab, 'slurm_train.sh', 'main', 'toy', CONFIG, tmp_path,
                   **CPU)
@@ -107,6 +113,7 @@ def test_slurm_train(lab, tmp_path, whole):
     assert_as_if_nothing_had_been(whole, tmp_path)
 
 
+@pytest.mark.long
 def test_a_rank_that_dies_is_named_first_and_the_others_stop(lab, tmp_path):
     done = launch(
         lab, 'slurm_train.sh', 'main', 'toy', CONFIG, tmp_path,
@@ -122,6 +129,7 @@ def test_a_rank_that_dies_is_named_first_and_the_others_stop(lab, tmp_path):
     assert iteration(tmp_path) == 5
 
 
+@pytest.mark.long
 def test_a_rank_that_is_killed(lab, tmp_path):
     done = launch(
         lab, 'slurm_train.sh', 'main', 'toy', CONFIG, tmp_path,

@@ -8,7 +8,7 @@ import pytest
 from jobs import ENVIRONMENT, HERE
 from lab import missing
 
-pytestmark = [pytest.mark.slow]
+pytestmark = pytest.mark.soak
 
 
 @pytest.mark.skipif(bool(missing()), reason=f'no Slurm: {missing()}')

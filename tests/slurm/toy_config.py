@@ -5,13 +5,7 @@ PYTHONPATH=tests/slurm python tools/train.py tests/slurm/toy_config.py
 default_scope = 'mmengine'
 custom_imports = dict(
     imports=['stepnet_mm', 'toy_parts'], allow_failed_imports=False)
-model = dict(
-    type='DroppedOut',
-    backbone=dict(
-        type='mmpretrain.StepResNet',
-        depth=34,
-        base_channels=8,
-        stem_channels=8))
+model = dict(type='DroppedOut', backbone=dict(type='SmallStepNet'))
 train_dataloader = dict(
     dataset=dict(type='NoisyImages'),
     sampler=dict(type='DefaultSampler', shuffle=True),

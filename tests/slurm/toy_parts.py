@@ -11,6 +11,8 @@ from mmengine.registry import DATASETS, HOOKS, MODELS
 from torch import nn
 from torch.utils.data import Dataset
 
+from stepnet_mm.steps import StepAdaptor
+
 
 @DATASETS.register_module()
 class NoisyImages(Dataset):
@@ -23,6 +25,47 @@ class NoisyImages(Dataset):
         own = torch.Generator().manual_seed(i)
         noise = random.random() + np.random.rand() + torch.rand(3, 1, 1)
         return dict(inputs=torch.randn(3, 32, 32, generator=own) + noise)
+
+
+class StepBlock(nn.Module):
+    """A basic block with an adaptor, as those of StepResNet."""
+    downsample = None
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+        self.step = StepAdaptor(channels)
+
+    def forward(self, x):
+        f = self.norm2(self.conv2(self.norm1(self.conv1(x)).relu()))
+        return (x + self.step(x, f)).relu()
+
+
+@MODELS.register_module()
+class SmallStepNet(nn.Module):
+    """Two stages of three blocks, without the seconds that mmpretrain takes.
+
+    A rank of a job that is killed again and again mostly starts.
+    """
+
+    def __init__(self):
+        super().__init__()
+        stages = [self._stage(3, 8), self._stage(8, 16)]
+        self.stages = nn.ModuleList(stages)
+
+    @staticmethod
+    def _stage(inputs, channels):
+        return nn.Sequential(
+            nn.Conv2d(inputs, channels, 3, stride=2, padding=1),
+            *[StepBlock(channels) for _ in range(3)])
+
+    def forward(self, x):
+        for stage in self.stages:
+            x = stage(x)
+        return (x, )
 
 
 @MODELS.register_module()

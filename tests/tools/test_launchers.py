@@ -1,5 +1,6 @@
 """The shell launchers, without Slurm; with it in tests/slurm."""
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.core, pytest.mark.slow]
+pytestmark = pytest.mark.core
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / 'tests/slurm/toy_config.py'
@@ -23,15 +24,98 @@ def environment(**changes):
             'PYTHONPATH': str(ROOT / 'tests/slurm'), **changes}
 
 
-def command(script, *arguments):
-    return ['bash', str(ROOT / 'tools' / script), *map(str, arguments)]
+def command(script, *arguments, tools=ROOT / 'tools'):
+    return ['bash', str(tools / script), *map(str, arguments)]
 
 
-def launch(script, *arguments, **changes):
-    return subprocess.run(command(script, *arguments), cwd=ROOT, text=True,
-                          capture_output=True, env=environment(**changes))
+def launch(script, *arguments, tools=ROOT / 'tools', **changes):
+    return subprocess.run(
+        command(script, *arguments, tools=tools), cwd=ROOT, text=True,
+        capture_output=True, env=environment(**changes))
 
 
+#: In the place of train.py. torch alone takes seconds to import.
+RANK = '''
+import os, signal, sys, time
+from pathlib import Path
+rank, what = int(os.environ['RANK']), sys.argv[3]
+signals = [signal.SIGUSR1, signal.SIGUSR2]
+if what == 'wait':
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+folder = Path(sys.argv[2])
+(folder / f'{rank}.args').write_text(
+    ' '.join([os.environ['WORLD_SIZE'], *sys.argv[1:]]))
+while len(list(folder.glob('*.args'))) < 2:
+    time.sleep(.05)
+if what == 'wait':
+    (folder / f'{rank}.got').write_text(signal.sigwait(signals).name)
+    sys.exit(75)
+if what != 'end' and rank == 0:
+    time.sleep(60)
+if what == 'kill':
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(3 if what == 'fail' else 0)
+'''
+
+
+@pytest.fixture
+def tools(tmp_path):
+    """A folder with the launchers, and ranks that train nothing."""
+    folder = tmp_path / 'tools'
+    folder.mkdir()
+    for name in ('dist_train.sh', 'launch_common.sh', 'torchrun.py'):
+        shutil.copy(ROOT / 'tools' / name, folder)
+    (folder / 'train.py').write_text(RANK)
+    return folder
+
+
+@pytest.mark.parametrize('what, code', [
+    ('end', 0), ('fail', 3), ('kill', 128 + signal.SIGKILL)])
+def test_the_code_of_the_rank_that_failed_first(tmp_path, tools, what, code):
+    done = launch('dist_train.sh', CONFIG, 2, tmp_path, what, tools=tools)
+    assert done.returncode == code, done.stderr
+    for rank in (0, 1):
+        assert (tmp_path / f'{rank}.args').read_text() == (
+            f'2 {CONFIG} {tmp_path} {what} --launcher pytorch')
+
+
+@pytest.mark.parametrize('name', ['SIGUSR1', 'SIGUSR2'])
+def test_signals_reach_every_rank(tmp_path, tools, name):
+    with subprocess.Popen(
+            command('dist_train.sh', CONFIG, 2, tmp_path, 'wait',
+                    tools=tools), env=environment()) as process:
+        for rank in (0, 1):
+            wait_for(tmp_path / f'{rank}.args', process)
+        process.send_signal(signal.Signals[name])
+        assert process.wait(60) == 75
+    assert [(tmp_path / f'{rank}.got').read_text()
+            for rank in (0, 1)] == [name, name]
+
+
+def test_the_command_for_torchrun(tmp_path):
+    """A stand-in for Python prints how it was called."""
+    (tmp_path / 'python').write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / 'python').chmod(0o755)
+    python = dict(PYTHON=str(tmp_path / 'python'))
+    done = launch('dist_test.sh', CONFIG, 'c.pth', 2, '--out', 'o o.pkl',
+                  **python)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        str(ROOT / 'tools/torchrun.py'), '--nnodes=1', '--nproc-per-node=2',
+        '--rdzv-backend=c10d', '--rdzv-endpoint=127.0.0.1:0',
+        str(ROOT / 'tools/test.py'), str(CONFIG), 'c.pth', '--out', 'o o.pkl',
+        '--launcher', 'pytorch'
+    ]
+    several = dict(NNODES='2', NODE_RANK='1', MASTER_ADDR='n0', PORT='4711')
+    done = launch('dist_train.sh', CONFIG, 8, **several, **python)
+    assert done.stdout.splitlines()[1:] == [
+        '--nnodes=2', '--nproc-per-node=8', '--node-rank=1',
+        '--master-addr=n0', '--master-port=4711',
+        str(ROOT / 'tools/train.py'), str(CONFIG), '--launcher', 'pytorch'
+    ]
+
+
+@pytest.mark.long
 def test_two_ranks_on_cpu(tmp_path):
     done = launch('dist_train.sh', CONFIG, 2, '--work-dir', tmp_path, *SHORT)
     assert done.returncode == 0, done.stderr
@@ -42,6 +126,7 @@ def test_two_ranks_on_cpu(tmp_path):
     assert 'test_dataloader' in test.stderr  # the toy config has none
 
 
+@pytest.mark.long
 def test_a_rank_that_fails_is_named_first(tmp_path):
     done = launch(
         'dist_train.sh', CONFIG, 2, '--work-dir', tmp_path, *SHORT,
@@ -54,6 +139,7 @@ def test_a_rank_that_fails_is_named_first(tmp_path):
         assert first < done.stderr.index('rank 0 of 2 on ')
 
 
+@pytest.mark.long
 def test_a_rank_that_is_killed_gives_its_code(tmp_path):
     done = launch(
         'dist_train.sh', CONFIG, 2, '--work-dir', tmp_path, *SHORT,
@@ -76,7 +162,8 @@ def test_a_preempted_run_leaves_with_75_and_goes_on(tmp_path):
     done = launch('dist_train.sh', CONFIG, 2, '--work-dir', tmp_path,
                   '--resume', *SHORT)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / 'iter_13.pth').exists()
+    # 100 images, 2 ranks, batches of 4
+    assert (tmp_path / 'last_checkpoint').read_text().endswith('iter_13.pth')
 
 
 def wait_for(path, process, seconds=120):
