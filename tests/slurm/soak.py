@@ -66,7 +66,7 @@ class Soak:
     def start(self):
         self.job = submit(self.lab, self.folder, *self.settings)
 
-    def wait_for_progress(self, least=3, seconds=120):
+    def wait_for_progress(self, least=3, seconds=300):
         """Until this life of the run has saved something of its own."""
         before = iteration(self.folder)
         self.lab.wait(
@@ -78,14 +78,15 @@ class Soak:
 
     def kill(self, in_a_save):
         """KILL to all ranks at once, somewhere or amid a save."""
+        ranks = ranks_of(self.folder)  # a look that outlasts a save
         if in_a_save:
             end = time.monotonic() + 30
             while not self.unfinished() and time.monotonic() < end:
                 time.sleep(.001)  # the ranks want the core
-        for number in ranks_of(self.folder):
+        for number in ranks:
             os.kill(number, signal.SIGKILL)
         self.found['kills'] += 1
-        self.lab.wait(self.over, 60)
+        self.lab.wait(self.over, 240)
         self.found['kills_in_a_save'] += bool(self.unfinished())
 
     def unfinished(self):
@@ -96,7 +97,7 @@ class Soak:
         restarts = int(self.lab.field(self.job, 'Restarts'))
         self.lab.run('scancel', '--signal=USR1', self.job)
         self.lab.wait(lambda: int(self.lab.field(
-            self.job, 'Restarts')) == restarts + 1, 60)
+            self.job, 'Restarts')) == restarts + 1, 240)
         self.found['requeues'] += 1
 
     def look(self, before):
@@ -127,7 +128,7 @@ class Soak:
         self.finish()
 
     def finish(self):
-        self.lab.wait(lambda: self.over(), 300)
+        self.lab.wait(lambda: self.over(), 600)
         state = self.lab.field(self.job, 'JobState')
         if state != 'COMPLETED':
             raise RuntimeError(f'{state}\n{log_of(self.folder)[-3000:]}')
