@@ -3,10 +3,14 @@ import glob
 import json
 import os
 import re
+import runpy
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
+from forked import Forked
+from lab import free_ports
 from resume_run import assert_same
 
 HERE = Path(__file__).resolve().parent
@@ -30,6 +34,28 @@ def submit(lab, work_dir, *options, sbatch=(), ranks=2):
 def options(**settings):
     """Changes to the toy config."""
     return ['--cfg-options', *(f'{k}={v}' for k, v in settings.items())]
+
+
+def train_in_forks(work_dir, *arguments):
+    """The toy training on two ranks, without a launcher and its start-ups."""
+    port, = free_ports(1)
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = [Path(folder) / str(rank) for rank in (0, 1)]
+        for path in outputs:
+            path.mkdir()
+        ranks = [Forked(path, _train, path.name, port,
+                        [CONFIG, '--work-dir', work_dir, *arguments])
+                 for path in outputs]
+        codes = [rank.wait(400) for rank in ranks]
+        assert codes == [0, 0], [rank.printed('stderr') for rank in ranks]
+
+
+def _train(rank, port, arguments):
+    os.environ.update(
+        RANK=rank, LOCAL_RANK=rank, WORLD_SIZE='2', MASTER_ADDR='127.0.0.1',
+        MASTER_PORT=str(port))
+    sys.argv = ['train.py', *map(str, arguments), '--launcher', 'pytorch']
+    runpy.run_path(str(ROOT / 'tools/train.py'), run_name='__main__')
 
 
 def log_of(work_dir):

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from jobs import (CONFIG, ENVIRONMENT, ROOT, differing, iteration, log_of,
-                  options, ranks_of, saved, submit, tns_steps)
+                  options, ranks_of, saved, submit, tns_steps, train_in_forks)
 
 # One lab, and so one worker of pytest-xdist.
 pytestmark = [pytest.mark.core, pytest.mark.xdist_group('slurm')]
@@ -18,13 +18,9 @@ SLOW = {'default_hooks.slow.type': 'SlowHook',
 
 @pytest.fixture(scope='session')
 def whole(lab, tmp_path_factory):
-    """The end of a run with torchrun that nothing disturbed."""
+    """The end of a run without Slurm that nothing disturbed."""
     folder = tmp_path_factory.mktemp('whole')
-    done = subprocess.run(
-        ['bash', str(ROOT / 'tools/dist_train.sh'), str(CONFIG), '2',
-         '--work-dir', str(folder)], cwd=ROOT, capture_output=True, text=True,
-        env=dict(lab.environment, **ENVIRONMENT))
-    assert done.returncode == 0, done.stderr
+    train_in_forks(folder)
     assert iteration(folder) == LAST
     return saved(folder)
 

@@ -6,14 +6,12 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from jobs import CONFIG, ROOT, train_in_forks
 
 pytestmark = pytest.mark.core
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIG = ROOT / 'tests/slurm/toy_config.py'
 SHORT = ['--cfg-options', 'train_cfg.max_epochs=1']
 
 
@@ -159,9 +157,7 @@ def test_a_preempted_run_leaves_with_75_and_goes_on(tmp_path):
         process.send_signal(signal.SIGUSR1)
         assert process.wait(60) == 75, process.stderr.read()
     assert list(tmp_path.glob('preempted_iter_*.pth'))
-    done = launch('dist_train.sh', CONFIG, 2, '--work-dir', tmp_path,
-                  '--resume', *SHORT)
-    assert done.returncode == 0, done.stderr
+    train_in_forks(tmp_path, '--resume', *SHORT)
     # 100 images, 2 ranks, batches of 4
     assert (tmp_path / 'last_checkpoint').read_text().endswith('iter_13.pth')
 
