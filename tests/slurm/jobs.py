@@ -54,7 +54,12 @@ def _train(rank, port, arguments):
     os.environ.update(
         RANK=rank, LOCAL_RANK=rank, WORLD_SIZE='2', MASTER_ADDR='127.0.0.1',
         MASTER_PORT=str(port))
-    sys.argv = ['train.py', *map(str, arguments), '--launcher', 'pytorch']
+    run_train(*arguments, '--launcher', 'pytorch')
+
+
+def run_train(*arguments):
+    """tools/train.py in this process, which should be a fork."""
+    sys.argv = ['train.py', *map(str, arguments)]
     runpy.run_path(str(ROOT / 'tools/train.py'), run_name='__main__')
 
 

@@ -8,7 +8,8 @@ import sys
 import time
 
 import pytest
-from jobs import CONFIG, ROOT, train_in_forks
+from forked import Forked
+from jobs import CONFIG, ROOT, run_train, train_in_forks
 
 pytestmark = pytest.mark.core
 
@@ -162,6 +163,17 @@ def test_a_preempted_run_leaves_with_75_and_goes_on(tmp_path):
     assert (tmp_path / 'last_checkpoint').read_text().endswith('iter_13.pth')
 
 
+def test_a_signal_during_the_start_waits(tmp_path):
+    """It comes while train.py reads the config."""
+    config = tmp_path / 'config.py'
+    config.write_text(f"_base_ = '{CONFIG}'\nimport os, signal\n"
+                      'os.kill(os.getpid(), signal.SIGUSR1)\n')
+    with Forked(tmp_path, run_train, config, '--work-dir',
+                tmp_path / 'work') as process:
+        assert process.wait(120) == 75, process.printed('stderr')
+    assert (tmp_path / 'work/preempted_iter_1.pth').exists()
+
+
 def wait_for(path, process, seconds=120):
     end = time.monotonic() + seconds
     while not path.exists() and process.poll() is None:
@@ -230,6 +242,22 @@ def test_the_command_for_slurm(slurm):
         '-u', str(ROOT / 'tools/train.py'), str(CONFIG), '--work-dir',
         'work dir', '--cfg-options', 'a="[1, 2]"', '--launcher', 'slurm'
     ]
+
+
+def test_the_command_of_a_submitted_job(slurm):
+    """env holds back signals that come before Python runs."""
+    job = dict(SLURM_JOB_ID='7', SLURM_NTASKS='2', SLURM_RESTART_COUNT='1',
+               SLURM_SUBMIT_DIR=str(ROOT), PATH=slurm)
+    done = launch('slurm_submit.sh', CONFIG, '--work-dir', 'work dir', **job)
+    assert done.stdout.splitlines() == [
+        'slurm_submit: job 7, start 2, 2 ranks', '--kill-on-bad-exit=1',
+        'env', '--block-signal=USR1', '--block-signal=USR2', sys.executable,
+        '-u', str(ROOT / 'tools/train.py'), str(CONFIG), '--work-dir',
+        'work dir', '--launcher', 'slurm', '--resume'
+    ]
+    wrong = launch('slurm_submit.sh', CONFIG, '--resume', **job)
+    assert wrong.returncode == 2
+    assert 'every start resumes from the work dir' in wrong.stderr
 
 
 def test_a_small_job_on_cpus(slurm):
