@@ -250,7 +250,7 @@ def test_a_save_that_does_not_finish(tmp_path):
     with Forked(tmp_path, save_slowly, tmp_path / 'w',
                 save_timeout=1) as process:
         process.until_it_prints('saving')
-        assert process.wait(20) == 1
+        assert process.wait(60) == 1
         assert 'took longer than 1 s (save_timeout)' in process.printed(
             'stderr')
     assert (tmp_path / 'w/last_checkpoint').read_text().endswith('iter_6.pth')
@@ -271,7 +271,7 @@ def test_workers_of_the_loader_get_the_signal_too(tmp_path, number):
                 interval=1000) as process:
         process.until_it_prints('iteration 5')
         process.signal(signal.Signals[number], group=True)
-        assert process.wait(30) == EXIT_PREEMPTED, process.printed('stderr')
+        assert process.wait(120) == EXIT_PREEMPTED, process.printed('stderr')
     assert list((tmp_path / 'w').glob('preempted_iter_*.pth'))
 
 
