@@ -18,7 +18,7 @@ from pathlib import Path
 
 from jobs import (ROOT, differing, iteration, log_of, options, ranks_of, saved,
                   submit)
-from lab import Lab, missing
+from lab import Lab
 
 sys.path.insert(0, str(ROOT))
 from stepnet_mm.engine.atomic_backend import UNFINISHED  # noqa: E402
