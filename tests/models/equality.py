@@ -1,4 +1,7 @@
 """Helpers that compare a step backbone with its stock network."""
+from contextlib import contextmanager
+from unittest import mock
+
 import torch
 
 
@@ -45,6 +48,20 @@ def assert_kept(stock, net):
         with torch.set_grad_enabled(grad):
             for a, b in zip(stock(x), net(x)):
                 torch.testing.assert_close(a, b, atol=0, rtol=0)
+
+
+@contextmanager
+def undrawn():
+    """Builds without drawing weights, most of a large network's time.
+
+    The device 'meta' would do, but mmpretrain reads numbers off tensors.
+    """
+
+    def keep(tensor, *args, **kwargs):
+        return tensor
+
+    with mock.patch.multiple(torch.Tensor, normal_=keep, uniform_=keep):
+        yield
 
 
 def count(module):

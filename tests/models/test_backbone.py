@@ -7,9 +7,10 @@ pytestmark = pytest.mark.core
 
 
 def build(models, depth=18, **kwargs):
-    kwargs.setdefault('type', 'StepResNet')
-    kwargs.setdefault('out_indices', (0, 1, 2, 3))
-    return models.build(dict(depth=depth, **kwargs))
+    small = dict(base_channels=16, stem_channels=16)
+    return models.build(dict(
+        type='StepResNet', depth=depth, out_indices=(0, 1, 2, 3), **small,
+        **kwargs))
 
 
 def placed(net):

@@ -12,10 +12,15 @@ from stepnet_mm.steps.base import step_types
 
 pytestmark = pytest.mark.core
 library = pytest.importorskip('mmdet.models.backbones.resnet')
+#: A backbone of 16 blocks, 12 of them with a step; and its first half.
+NET = dict(type='StepResNet', depth=50, base_channels=8, stem_channels=8)
+HALF = dict(NET, num_stages=2, strides=(1, 2), dilations=(1, 1),
+            out_indices=(0, 1))
 FUSED = ('StepAdaptor', 'SEAttention', 'ECAAttention', 'SRMAttention',
          'FCAAttention', 'SEMAttention', 'SumStepAdaptor',
          'UnnormalizedStepAdaptor', 'SoftmaxStepAdaptor')
 UNFUSED = ('CBAMAttention', 'SGEAttention', 'MaxPoolStepAdaptor')
+EVERY = (*FUSED, *UNFUSED)
 
 
 def block(step='StepAdaptor', kind=library.Bottleneck, dtype=torch.float64,
@@ -96,7 +101,7 @@ def assert_not_fused(made, x, calls):
 
 
 def test_every_step_is_one_or_the_other():
-    assert {*FUSED, *UNFUSED} == set(step_types()) - {'ToyStep'}
+    assert {*EVERY} == set(step_types()) - {'ToyStep'}
 
 
 @pytest.mark.parametrize('training', [True, False])
@@ -132,7 +137,7 @@ def test_without_a_gradient(step, training, calls):
 
 @torch.no_grad()
 def test_the_stiffness_without_a_gradient(models, calls):
-    net = models.build(dict(type='StepResNet', depth=50)).double()
+    net = models.build(NET).double()
     net.eval()
     x, found = torch.randn(3, 3, 64, 64, dtype=torch.float64), []
     for fused in (True, False):
@@ -146,7 +151,7 @@ def test_the_stiffness_without_a_gradient(models, calls):
 
 def test_a_block_keeps_the_mean_that_the_next_one_needs(models):
     def keeping(**kwargs):
-        net = models.build(dict(type='StepResNet', depth=50, **kwargs))
+        net = models.build(dict(NET, **kwargs))
         return [[block.keeps_mean for block in stage]
                 for stage in net._stages()]
 
@@ -165,7 +170,7 @@ def double_in_secret(module, x, y):
 
 @pytest.mark.parametrize('grad', [True, False])
 def test_a_hook_that_changes_the_state_between_blocks(models, grad, calls):
-    net = models.build(dict(type='StepResNet', depth=50)).double()
+    net = models.build(NET).double()
     net.eval()
     net.layer1[0].register_forward_hook(lambda module, x, y: y.mul_(2))
     net.layer2[1].register_forward_hook(lambda module, x, y: y * 2)
@@ -181,7 +186,7 @@ def test_a_hook_that_changes_the_state_between_blocks(models, grad, calls):
 
 
 def test_nothing_is_left_on_the_features(models):
-    net = models.build(dict(type='StepResNet', depth=50, out_indices=range(4)))
+    net = models.build(dict(NET, out_indices=range(4)))
     for y in net(image((2, 3, 64, 64), torch.float32)):
         assert not vars(y)
 
@@ -460,7 +465,7 @@ def test_second_derivatives(training, calls):
 
 
 def test_recording_leaves_it_fused_and_changes_no_bit(models, calls):
-    net = models.build(dict(type='StepResNet', depth=50))
+    net = models.build(NET)
     net.train()
     x = torch.randn(2, 3, 64, 64)
     results = []
@@ -483,7 +488,7 @@ def test_recording_leaves_it_fused_and_changes_no_bit(models, calls):
 @pytest.mark.parametrize('training', [True, False])
 @pytest.mark.parametrize('step', ['StepAdaptor', 'FCAAttention'])
 def test_the_same_stiffness(models, step, training, calls):
-    net = models.build(dict(type='StepResNet', depth=50, step=step)).double()
+    net = models.build(dict(NET, step=step)).double()
     net.train(training)
     x, found = torch.randn(3, 3, 64, 64, dtype=torch.float64), []
     for fused in (True, False):
@@ -507,7 +512,7 @@ def test_a_hook_on_the_last_convolution_keeps_what_it_saw(calls):
 
 
 def test_the_key_switches_it_off(models, calls):
-    cfg = dict(type='StepResNet', depth=18)
+    cfg = dict(NET, depth=18)
     x = torch.randn(2, 3, 32, 32)
     models.build(dict(cfg, fused=False))(x)
     assert not calls
@@ -515,27 +520,30 @@ def test_the_key_switches_it_off(models, calls):
     assert len(calls) == 5
 
 
-@pytest.mark.parametrize('training', [True, False])
-@pytest.mark.parametrize('step', [*FUSED, *UNFUSED])
+COMPILED = [
+    *((step, True) for step in EVERY),
+    ('StepAdaptor', False),
+    *(pytest.param(step, False, marks=pytest.mark.long) for step in EVERY[1:])
+]
+
+
+@pytest.mark.parametrize('step, training', COMPILED)
 def test_compiled_without_a_graph_break(step, training):
     """The tail is fused there as well: no BatchNorm is called at its end."""
     torch._dynamo.reset()
     made = block(step).train(training)
-    twin, x = copy.deepcopy(made), image()
+    twin, x, graphs = copy.deepcopy(made), image(), []
+
+    def keep_graph(graph, inputs):
+        graphs.append(graph)
+        return torch._dynamo.lookup_backend('aot_eager')(graph, inputs)
+
     made.forward = torch.compile(
-        made.forward, backend='aot_eager', fullgraph=True)
+        made.forward, backend=keep_graph, fullgraph=True)
     got, want = run_as_it_is(made, x), run_as_it_is(twin, x)
     for key, value in want.items():
         if value is not None:
             torch.testing.assert_close(got[key], value, atol=1e-11, rtol=1e-10)
-    graphs = []
-
-    def look(graph, inputs):
-        graphs.append(graph)
-        return graph
-
-    torch._dynamo.reset()
-    torch.compile(twin, backend=look, fullgraph=True)(x)
     norms = sum(node.target is nn.functional.batch_norm
                 for node in graphs[0].graph.nodes)
     of_step = sum(isinstance(m, nn.BatchNorm2d) for m in twin.step.modules())
@@ -544,9 +552,9 @@ def test_compiled_without_a_graph_break(step, training):
 
 def test_one_graph_for_the_whole_backbone(models):
     torch._dynamo.reset()
-    net = models.build(dict(type='StepResNet', depth=50))
+    net = models.build(HALF)
     net.train()
-    found = torch._dynamo.explain(net)(torch.randn(2, 3, 64, 64))
+    found = torch._dynamo.explain(net)(torch.randn(2, 3, 32, 32))
     assert (found.graph_count, found.graph_break_count) == (1, 0)
 
 
@@ -560,9 +568,9 @@ def traced(net, x):
 
 @pytest.mark.parametrize('make', [exported, traced])
 def test_exports(models, make, calls):
-    net = models.build(dict(type='StepResNet', depth=50))
+    net = models.build(HALF)
     net.eval()
-    x = torch.randn(2, 3, 64, 64)
+    x = torch.randn(2, 3, 32, 32)
     made = make(net, x)
     assert not calls
     with torch.no_grad():
@@ -570,15 +578,16 @@ def test_exports(models, make, calls):
             torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.long
 def test_the_onnx_exporter_of_torch_2_9(models, tmp_path):
     """tools/export_onnx.py takes the older one, which needs less."""
     onnxruntime = pytest.importorskip('onnxruntime')
     pytest.importorskip('onnxscript')
     if not hasattr(torch.onnx, 'ONNXProgram') or torch.__version__ < '2.9':
         pytest.skip('torch below 2.9')
-    net = models.build(dict(type='StepResNet', depth=50))
+    net = models.build(HALF)
     net.eval()
-    x, path = torch.randn(2, 3, 64, 64), str(tmp_path / 'net.onnx')
+    x, path = torch.randn(2, 3, 32, 32), str(tmp_path / 'net.onnx')
     torch.onnx.export(net, (x, ), path, dynamo=True)
     session = onnxruntime.InferenceSession(
         path, providers=['CPUExecutionProvider'])

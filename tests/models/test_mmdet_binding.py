@@ -1,12 +1,14 @@
 """Bindings to mmdet; the twin file does the same for mmpretrain."""
 import pytest
 import torch
-from equality import assert_kept, assert_stock, count, stock_and_step
+from equality import (assert_kept, assert_stock, count, stock_and_step,
+                      undrawn)
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmdet')
 from mmdet.registry import MODELS  # noqa: E402
 
+SMALL = dict(base_channels=8, stem_channels=8)
 VARIANTS = dict(
     r18=dict(depth=18),
     r34=dict(depth=34, frozen_stages=1),
@@ -27,26 +29,29 @@ VARIANTS = dict(
                 stages=(False, True, True, False),
                 position='after_conv3')
         ]),
-    x50=dict(type='ResNeXt', depth=50, groups=32, base_width=4),
+    x50=dict(type='ResNeXt', depth=50, groups=4, base_width=4),
 )
 
 
 @pytest.mark.parametrize('name', VARIANTS)
 def test_without_step_it_is_the_stock_network(name):
-    assert_stock(*stock_and_step(MODELS, step=None, **VARIANTS[name]))
+    assert_stock(*stock_and_step(
+        MODELS, step=None, **SMALL, **VARIANTS[name]))
 
 
 @pytest.mark.parametrize('name', VARIANTS)
 def test_a_step_of_one_keeps_every_output(name):
     assert_kept(*stock_and_step(
-        MODELS, step=dict(type='StepAdaptor', init_step=1), **VARIANTS[name]))
+        MODELS, step=dict(type='StepAdaptor', init_step=1), **SMALL,
+        **VARIANTS[name]))
 
 
 @pytest.mark.parametrize('depth, plain, extra', [
     (34, 21.285, .017), (50, 23.508, .068), (101, 42.500, .172),
     (152, 58.144, None)])
 def test_parameter_count(depth, plain, extra):
-    stock, net = stock_and_step(MODELS, depth=depth)
+    with undrawn():
+        stock, net = stock_and_step(MODELS, depth=depth)
     assert round(count(stock) / 1e6, 3) == plain
     if extra:
         assert round((count(net) - count(stock)) / 1e6, 3) == extra
@@ -61,9 +66,10 @@ def test_faster_rcnn_parameter_count(depth, plain, extra):
     cfg = get_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py')
     cfg.model.backbone.update(depth=depth, init_cfg=None)
     cfg.model['_scope_'] = 'mmdet'
-    stock = MODELS.build(cfg.model)
-    cfg.model.backbone.type = 'StepResNet'
-    net = MODELS.build(cfg.model)
+    with undrawn():
+        stock = MODELS.build(cfg.model)
+        cfg.model.backbone.type = 'StepResNet'
+        net = MODELS.build(cfg.model)
     assert round(count(stock) / 1e6, 3) == plain
     assert round((count(net) - count(stock)) / 1e6, 3) == extra
 
@@ -93,7 +99,7 @@ def test_adaptor_as_a_plugin_is_refused():
 
 def test_step_and_plugin_together():
     net = MODELS.build(
-        dict(type='StepResNet', depth=50, num_stages=1, strides=(1, ),
+        dict(type='StepResNet', depth=50, **SMALL, num_stages=1, strides=(1, ),
              dilations=(1, ), out_indices=(0, ),
              plugins=[
                  dict(cfg=dict(type='ToyStep'), position='after_conv3')
