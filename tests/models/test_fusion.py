@@ -532,22 +532,22 @@ def test_compiled_without_a_graph_break(step, training):
     """The tail is fused there as well: no BatchNorm is called at its end."""
     torch._dynamo.reset()
     made = block(step).train(training)
-    twin, x, graphs = copy.deepcopy(made), image(), []
+    twin, x, norms = copy.deepcopy(made), image(), []
 
-    def keep_graph(graph, inputs):
-        graphs.append(graph)
+    def count_norms(graph, inputs):
+        norms.append(sum(node.target is nn.functional.batch_norm
+                         for node in graph.graph.nodes))
         return torch._dynamo.lookup_backend('aot_eager')(graph, inputs)
 
     made.forward = torch.compile(
-        made.forward, backend=keep_graph, fullgraph=True)
+        made.forward, backend=count_norms, fullgraph=True)
     got, want = run_as_it_is(made, x), run_as_it_is(twin, x)
     for key, value in want.items():
         if value is not None:
             torch.testing.assert_close(got[key], value, atol=1e-11, rtol=1e-10)
-    norms = sum(node.target is nn.functional.batch_norm
-                for node in graphs[0].graph.nodes)
     of_step = sum(isinstance(m, nn.BatchNorm2d) for m in twin.step.modules())
-    assert norms == 2 + of_step + (step in UNFUSED)
+    # Dynamo may take a block twice before it is done.
+    assert {*norms} == {2 + of_step + (step in UNFUSED)}
 
 
 def test_one_graph_for_the_whole_backbone(models):

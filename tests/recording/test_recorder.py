@@ -418,10 +418,12 @@ def test_a_block_that_takes_no_tensor_is_named():
             net(torch.randn(1, 3, 32, 32))
 
 
-@pytest.mark.parametrize('backend', ['eager', 'aot_eager'])
+@pytest.mark.parametrize(
+    'backend', ['eager', pytest.param('aot_eager', marks=pytest.mark.long)])
 @pytest.mark.parametrize('name', BACKBONES)
 def test_hooks_that_come_before_compilation_record(backend, name):
-    model = build('mmpretrain', name)
+    model = build('mmpretrain', name, num_stages=2, strides=(1, 2),
+                  dilations=(1, 1), out_indices=(1, ))
     exact = record(model, images())
     torch._dynamo.reset()
     with TrajectoryRecorder(model) as recorder, torch.no_grad():
