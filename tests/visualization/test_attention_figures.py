@@ -75,7 +75,8 @@ def wide(name, heads, shape, pixel):
 
 
 @pytest.mark.parametrize('heads, layers, shape', [
-    (1, 1, (8, 8)), (16, 12, (8, 8)), (4, 2, (25, 42)), (2, 1, (40, 6))])
+    (1, 1, (8, 8)), (16, 3, (8, 8)), (4, 2, (25, 42)), (2, 1, (40, 6)),
+    pytest.param(16, 12, (8, 8), marks=pytest.mark.long)])
 def test_headings_stay_inside(heads, layers, shape):
     size = tuple(8 * edge for edge in shape)
     records = [AttentionRecord(

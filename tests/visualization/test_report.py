@@ -79,6 +79,12 @@ def page():
                          dict(stiffness=CURVE))
 
 
+@pytest.fixture(scope='module')
+def alone():
+    """One model without gates, a curve or heads."""
+    return render_report('One', [record()], attention={})
+
+
 def test_the_page_is_whole_and_asks_for_nothing(page):
     found = Page(page)
     assert page.startswith('<!DOCTYPE html>')
@@ -115,23 +121,20 @@ def test_the_numbers_are_those_of_the_pure_functions(page):
     assert texts.count('backbone.layer4.6') == 2
 
 
-def test_the_curve_is_there_where_the_run_has_one(page):
-    alone = render_report('One', [record()])
+def test_the_curve_is_there_where_the_run_has_one(page, alone):
     assert 'While training' in page and 'While training' not in alone
 
 
-def test_where_heads_look_is_there_where_the_run_has_it():
+def test_where_heads_look_is_there_where_the_run_has_it(alone):
     runs = dict(attention=[make_attention_record(0, color=3),
                            *map(make_attention_record, (5, 10))])
     text = render_report('One', [record()], attention=runs)
     assert 'Where the heads look: attention' in Page(text).texts
-    alone = render_report('One', [record()], attention={})
     assert text.count('<img') == alone.count('<img') + 3
     assert 'Where the heads look' not in alone
 
 
-def test_step_sizes_are_drawn_where_there_are_gates(page):
-    alone = render_report('One', [record()])
+def test_step_sizes_are_drawn_where_there_are_gates(page, alone):
     assert 'Step size' in page and 'Step size' not in alone
 
 
