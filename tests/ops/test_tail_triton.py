@@ -19,10 +19,7 @@ pytestmark = [
         importlib.util.find_spec('triton') is None, reason='no Triton')
 ]
 
-#: The kernels need no mm library, whose import would take longer than they.
 INTERPRETED = '''
-import sys
-sys.modules['mmcv'] = None
 import torch
 from kernels import assert_kernels
 from stepnet_mm.ops import tail_triton
