@@ -13,7 +13,8 @@ from stepnet_mm.visualization.report import (render_report,
                                              table)
 
 pytest.importorskip('matplotlib')
-pytestmark = pytest.mark.core
+# One worker: the pages are drawn once.
+pytestmark = [pytest.mark.core, pytest.mark.xdist_group('report')]
 
 CURVE = [
     dict(step=step, tns=2. - step / 99, nsi_stage1_mean=.5,
