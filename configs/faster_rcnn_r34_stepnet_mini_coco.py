@@ -60,7 +60,7 @@ test_pipeline = [
                    'scale_factor')),
 ]
 train_dataloader = dict(
-    batch_size=8,
+    batch_size=4,
     num_workers=1,
     sampler=dict(_delete_=True, type='InfiniteSampler', shuffle=True),
     dataset=dict(
@@ -78,7 +78,7 @@ val_evaluator = dict(
     ann_file=data_root + 'annotations/instances_val2017.json')
 test_evaluator = val_evaluator
 
-max_iters = 360
+max_iters = 480
 train_cfg = dict(
     _delete_=True,
     type='IterBasedTrainLoop',
