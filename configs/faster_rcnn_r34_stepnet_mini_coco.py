@@ -32,24 +32,27 @@ model = dict(
         bbox_roi_extractor=dict(out_channels=64),
         bbox_head=dict(in_channels=64, fc_out_channels=256, num_classes=3)),
     train_cfg=dict(
-        rpn_proposal=dict(nms_pre=500, max_per_img=200),
-        rcnn=dict(sampler=dict(num=128))),
-    test_cfg=dict(rpn=dict(nms_pre=300, max_per_img=100)))
+        rpn_proposal=dict(nms_pre=200, max_per_img=100),
+        rcnn=dict(sampler=dict(num=64))),
+    test_cfg=dict(rpn=dict(nms_pre=100, max_per_img=50)))
 
 data_root = 'data/mini_coco/'
+# Two thirds of the drawn size: less than half the cost, and AP is still taken
+# in the pixels of the drawn images.
+scale = (128, 128)
 metainfo = dict(
     classes=('circle', 'square', 'triangle'),
     palette=[(255, 255, 255), (255, 200, 0), (0, 220, 255)])
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations', with_bbox=True),
-    dict(type='Resize', scale=(192, 192), keep_ratio=True),
+    dict(type='Resize', scale=scale, keep_ratio=True),
     dict(type='RandomFlip', prob=0.5),
     dict(type='PackDetInputs'),
 ]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
-    dict(type='Resize', scale=(192, 192), keep_ratio=True),
+    dict(type='Resize', scale=scale, keep_ratio=True),
     dict(type='LoadAnnotations', with_bbox=True),
     dict(
         type='PackDetInputs',
@@ -57,7 +60,7 @@ test_pipeline = [
                    'scale_factor')),
 ]
 train_dataloader = dict(
-    batch_size=8,
+    batch_size=4,
     num_workers=1,
     sampler=dict(_delete_=True, type='InfiniteSampler', shuffle=True),
     dataset=dict(
@@ -75,7 +78,7 @@ val_evaluator = dict(
     ann_file=data_root + 'annotations/instances_val2017.json')
 test_evaluator = val_evaluator
 
-max_iters = 360
+max_iters = 480
 train_cfg = dict(
     _delete_=True,
     type='IterBasedTrainLoop',
@@ -96,10 +99,10 @@ param_scheduler = [
         eta_min=1e-5),
 ]
 default_hooks = dict(
-    logger=dict(interval=20),
+    logger=dict(interval=10),
     checkpoint=dict(by_epoch=False, interval=max_iters, max_keep_ckpts=1),
     visualization=dict(score_thr=0.5))
-log_processor = dict(by_epoch=False, window_size=20)
+log_processor = dict(by_epoch=False, window_size=10)
 custom_hooks = [dict(type='TNSHook', interval=20)]
 vis_backends = [
     dict(type='LocalVisBackend'),

@@ -10,35 +10,56 @@ bash tools/setup_env.sh
 python=$VENV/bin/python
 out=work_dirs/demo
 config=configs/faster_rcnn_r34_stepnet_mini_coco.py
+data=$out/mini_coco
 start=$SECONDS
 
+say() { echo "demo: $* ($((SECONDS - start)) s)"; }
+
+# What the libraries say goes into a log, $1; the user sees what matters.
+quietly() { "${@:2}" >"$1" 2>&1 || failed "$1"; }
+
+failed() {
+  printf 'demo: error: %s; whole log: %s\n' "$(tail -n 1 "$1")" "$1" >&2
+  exit 1
+}
+
+# The evaluation at its end draws the first image of every second batch.
+train() {
+  "$python" tools/train.py "$config" --data-root "$data" --work-dir "$out" \
+    --cfg-options default_hooks.visualization.draw=True \
+    default_hooks.visualization.interval=2 2>&1 |
+    tee "$out/train.log" | sed -nuE '
+      s/.*Iter\(train\) \[ *([0-9]+)\/([0-9]+)\].* eta: ([0-9:]+) .* loss: ([0-9.]+).*/  iteration \1 of \2  loss \4  \3 left/p
+      s/.*Iter\(val\) \[ *([0-9]+)\/([0-9]+)\].*/  evaluation: batch \1 of \2/p'
+}
+
 rm -rf "$out"
-mkdir -p "$out"
-"$python" tools/make_mini_coco.py "$out/mini_coco"
-echo "demo: training, 360 iterations (log: $out/train.log)"
-"$python" tools/train.py "$config" --data-root "$out/mini_coco" \
-  --work-dir "$out" 2>&1 | tee "$out/train.log" |
-  grep --line-buffered -E 'Iter\(train\) .*loss:|Error' |
-  sed -uE 's/.*(Iter\(train\) \[ *[0-9]+\/[0-9]+\]).*eta: ([0-9:]+).* loss: ([0-9.]+).*/  \1  loss \3  eta \2/' ||
-  { tail -n 20 "$out/train.log" >&2; exit 1; }
-"$python" tools/test.py "$config" "$out/iter_360.pth" \
-  --data-root "$out/mini_coco" --work-dir "$out/test" --show-dir "$out/drawn" \
-  >"$out/test.log" 2>&1 || { tail -n 20 "$out/test.log" >&2; exit 1; }
+mkdir -p "$out/drawn"
+say 'drawing the dataset'
+quietly "$out/data.log" "$python" tools/make_mini_coco.py "$data"
+say "starting the training; log: $out/train.log"
+train || failed "$out/train.log"
+# They lie beside the figures of TNSHook.
+mv "$out"/*/vis_data/vis_image/val_img_*.png "$out/drawn"
+
+say 'measuring the stiffness of the trained network'
+quietly "$out/measure.log" "$python" tools/analysis/measure_stiffness.py \
+  "$config" "$(cat "$out/last_checkpoint")" --data-root "$data" --name 'R-34 + StepNet'
+say 'drawing the figures'
+quietly "$out/tns.log" "$python" tools/analysis/plot_training.py "$out"
+say 'writing the report'
+quietly "$out/report.log" "$python" tools/analysis/make_report.py "$out" \
+  --title 'Neural stiffness of the demo'
+quietly "$out/sheet.log" "$python" tools/analysis/contact_sheet.py "$out/drawn" "$out/detections.png"
 
 echo
 echo 'AP on the validation images (pycocotools):'
-grep -E '^ Average Precision' "$out/test.log" | tail -n 6
+grep -E '^ Average Precision' "$out/train.log"
 echo
 echo 'TNS trend:'
-"$python" tools/analysis/plot_training.py "$out" >"$out/tns.txt"
-grep -vE 'TNS curve|Could not import' "$out/tns.txt"
-"$python" tools/analysis/measure_stiffness.py "$config" "$out/iter_360.pth" \
-  --data-root "$out/mini_coco" --name 'R-34 + StepNet' >"$out/measure.log" 2>&1 ||
-  { tail -n 20 "$out/measure.log" >&2; exit 1; }
-"$python" tools/analysis/make_report.py "$out" >/dev/null
-"$python" tools/analysis/contact_sheet.py "$out/drawn" "$out/detections.png" >/dev/null
+grep -E '^ +(step|[0-9])' "$out/tns.log"
 echo
 echo "detections (left: annotation, right: prediction): $out/detections.png"
 echo "TNS curve:                                        $out/tns.png"
 echo "stiffness report (HTML):                          $out/report.html"
-echo "demo: $((SECONDS - start)) s after set-up"
+say 'done; seconds are those after set-up'

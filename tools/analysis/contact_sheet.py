@@ -10,10 +10,18 @@ import cv2
 import numpy as np
 
 
+GAP = 4
+WHITE = (255, 255, 255)
+
+
 def tile(images, columns):
-    """Pictures of any size -> one, each scaled to the first one's."""
+    """Pictures of any size -> one, each scaled to the first one's, framed."""
     height, width = images[0].shape[:2]
-    images = [cv2.resize(image, (width, height)) for image in images]
+    images = [
+        cv2.copyMakeBorder(
+            cv2.resize(image, (width, height)), *[GAP] * 4,
+            cv2.BORDER_CONSTANT, value=WHITE) for image in images
+    ]
     images += [np.full_like(images[0], 255)] * (-len(images) % columns)
     rows = [
         np.hstack(images[i:i + columns])

@@ -1,0 +1,76 @@
+"""tools/demo.sh, with a Python that only says what the tools would say."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.core
+TOOLS = ('make_mini_coco', 'train', 'measure_stiffness', 'plot_training',
+         'make_report', 'contact_sheet')
+PYTHON = '''#!/usr/bin/env bash
+echo "$@" >>calls
+echo "Could not import OneDL. Skipping OneDL datasets."
+case $1 in
+*"$BROKEN".py) echo "ValueError: $BROKEN broke"; exit 1 ;;
+*train.py)
+  run=work_dirs/demo/20250101/vis_data/vis_image
+  mkdir -p $run
+  touch $run/val_img_40.png $run/stiffness_nsi_40.png
+  echo work_dirs/demo/iter_40.pth >work_dirs/demo/last_checkpoint
+  echo "11/22 - mmengine - INFO - Iter(train) [20/40]  lr: 1.0e-03  eta: 0:00:09  time: 0.4  loss: 1.5000  loss_bbox: 0.1"
+  echo "11/22 - mmengine - INFO - Iter(val) [10/15]    eta: 0:00:01"
+  echo " Average Precision  (AP) @[ IoU=0.50 ] = 0.900" ;;
+*plot_training.py) printf '           step             tns\\n             20             0.1\\n' ;;
+esac
+'''
+
+
+@pytest.fixture
+def demo(tmp_path, request):
+    """A checkout with the demo alone; demo('train') breaks that tool."""
+    tools, binaries = tmp_path / 'tools', tmp_path / '.venv/onedl/bin'
+    tools.mkdir()
+    binaries.mkdir(parents=True)
+    shutil.copy(request.config.rootpath / 'tools/demo.sh', tools)
+    (tools / 'setup_env.sh').touch()
+    (binaries / 'python').write_text(PYTHON)
+    (binaries / 'python').chmod(0o755)
+    env = {k: v for k, v in os.environ.items() if k not in ('STACK', 'VENV')}
+
+    def run(broken='none'):
+        return subprocess.run(['bash', tools / 'demo.sh'],
+                              env=dict(env, BROKEN=broken),
+                              capture_output=True,
+                              text=True)
+
+    return run
+
+
+def test_it_says_what_the_user_needs_and_nothing_else(demo, tmp_path):
+    done = demo()
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    lines = done.stdout.splitlines()
+    assert '  iteration 20 of 40  loss 1.5000  0:00:09 left' in lines
+    assert '  evaluation: batch 10 of 15' in lines
+    assert ' Average Precision  (AP) @[ IoU=0.50 ] = 0.900' in lines
+    assert '             20             0.1' in lines
+    assert 'OneDL' not in done.stdout and 'mmengine' not in done.stdout
+    drawn = tmp_path / 'work_dirs/demo/drawn'
+    assert [path.name for path in drawn.iterdir()] == ['val_img_40.png']
+    measured, = [line for line in (tmp_path / 'calls').read_text().splitlines()
+                 if 'measure_stiffness' in line]
+    assert ' work_dirs/demo/iter_40.pth ' in measured
+
+
+@pytest.mark.parametrize('tool', TOOLS)
+def test_an_error_is_one_line_that_names_the_log(demo, tmp_path, tool):
+    done = demo(tool)
+    assert done.returncode == 1
+    line, = done.stderr.splitlines()
+    said, _, log = line.partition('; whole log: ')
+    assert said == f'demo: error: ValueError: {tool} broke'
+    assert 'OneDL' in (tmp_path / log).read_text()
+    assert (tmp_path / 'calls').read_text().splitlines()[-1].startswith(
+        f'tools/{"" if tool in TOOLS[:2] else "analysis/"}{tool}.py')
