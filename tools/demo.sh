@@ -62,4 +62,4 @@ echo
 echo "detections (left: annotation, right: prediction): $out/detections.png"
 echo "TNS curve:                                        $out/tns.png"
 echo "stiffness report (HTML):                          $out/report.html"
-say 'done; seconds are those after set-up'
+echo "demo: done $((SECONDS - start)) s after set-up"
