@@ -42,11 +42,13 @@ train || failed "$out/train.log"
 # They lie beside the figures of TNSHook.
 mv "$out"/*/vis_data/vis_image/val_img_*.png "$out/drawn"
 
-say 'measuring the stiffness of the trained network'
+say 'drawing the TNS curve, measuring the stiffness of the trained network'
+# Both mostly start up, on one core each.
+quietly "$out/tns.log" "$python" tools/analysis/plot_training.py "$out" &
+curve=$!
 quietly "$out/measure.log" "$python" tools/analysis/measure_stiffness.py \
   "$config" "$(cat "$out/last_checkpoint")" --data-root "$data" --name 'R-34 + StepNet'
-say 'drawing the figures'
-quietly "$out/tns.log" "$python" tools/analysis/plot_training.py "$out"
+wait "$curve"
 say 'writing the report'
 quietly "$out/report.log" "$python" tools/analysis/make_report.py "$out" \
   --title 'Neural stiffness of the demo'
