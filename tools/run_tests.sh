@@ -10,13 +10,13 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export STACK=${STACK:-onedl} VENV=${VENV:-$PWD/.venv/${STACK:-onedl}}
-export OMP_NUM_THREADS=1
 which='not long and not soak'
 if [ "${1:-}" = --all ]; then
   which='not soak'
   shift
 fi
-cores=$(nproc)
+cores=$(env -u OMP_NUM_THREADS nproc)
+export OMP_NUM_THREADS=1
 bash tools/setup_env.sh
 # A -m among the arguments takes the place of this one.
 exec "$VENV/bin/python" -m pytest -n "${WORKERS:-$((cores < 8 ? cores : 8))}" \
