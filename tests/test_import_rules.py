@@ -218,6 +218,7 @@ def test_stiffness_needs_no_mm_library():
     assert found == dict(warnings=[], loaded=['torch'], built={}, errors={})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('absent, present', [LIBRARIES, LIBRARIES[::-1]])
 def test_an_absent_library_is_skipped_silently(absent, present):
     need(present)
@@ -227,6 +228,7 @@ def test_an_absent_library_is_skipped_silently(absent, present):
     assert absent not in found['loaded']
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('first', ['before', 'after'])
 def test_both_orders_of_import(first):
     """The package comes before the libraries, or when they are all there."""

@@ -203,7 +203,9 @@ def test_a_head_of_no_width(width):
     assert all(p.grad.isfinite().all() for p in layer.parameters())
 
 
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.parametrize('form', [
+    FORMS[0],
+    *(pytest.param(form, marks=pytest.mark.long) for form in FORMS[1:])])
 def test_tracing_and_exporting(form):
     layer, x = build(**form), image()
     want = layer(x)

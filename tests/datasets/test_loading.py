@@ -116,7 +116,8 @@ def dataset_of(paths, tmp_path):
         pipeline=[dict(type='LoadIntactImageFromFile')])
 
 
-@pytest.mark.parametrize('context', ['fork', 'spawn'])
+@pytest.mark.parametrize('context', [
+    'fork', pytest.param('spawn', marks=pytest.mark.long)])
 def test_counts_come_back_from_worker_processes(intact, tmp_path, context):
     broken = cut(intact, .5)
     dataset = dataset_of([intact, intact, broken, intact], tmp_path)

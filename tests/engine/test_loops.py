@@ -106,7 +106,8 @@ def test_stopped_again_and_again(tmp_path, whole):
     assert_same(whole(), final_state(resumed))
 
 
-@pytest.mark.parametrize('by_epoch', [True, False])
+@pytest.mark.parametrize('by_epoch', [
+    True, pytest.param(False, marks=pytest.mark.long)])
 def test_workers_do_not_matter(tmp_path, whole, by_epoch):
     resumed = stop_and_resume(
         tmp_path, 'after_train_iter', 14, by_epoch=by_epoch, workers=2)
@@ -125,6 +126,7 @@ def test_a_seed_that_was_drawn_is_kept(tmp_path):
     assert_same(final_state(first), final_state(resumed))
 
 
+@pytest.mark.long
 def test_a_finite_sampler_goes_round_and_on(tmp_path, whole):
     settings = dict(
         by_epoch=False, sampler=dict(type='DefaultSampler', shuffle=True))
@@ -304,7 +306,8 @@ def test_a_batch_sampler_without_batches(tmp_path):
         runner.train()
 
 
-@pytest.mark.parametrize('by_epoch', [True, False])
+@pytest.mark.parametrize('by_epoch', [
+    True, pytest.param(False, marks=pytest.mark.long)])
 def test_two_ranks(tmp_path, by_epoch):
     settings = dict(by_epoch=by_epoch, workers=2)
     run = functools.partial(train_on_ranks, 2)

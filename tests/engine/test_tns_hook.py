@@ -192,7 +192,9 @@ HOOKS = dict(
                name='probe'))  # yapf: disable
 
 
-@pytest.mark.parametrize('names', [['batch'], ['probe'], ['batch', 'probe']])
+@pytest.mark.parametrize('names', [
+    pytest.param(['batch'], marks=pytest.mark.long),
+    pytest.param(['probe'], marks=pytest.mark.long), ['batch', 'probe']])
 def test_training_is_bit_identical_with_any_hook(tmp_path, names):
     plain = toy_runner(tmp_path / 'plain', **copy.deepcopy(VALIDATION))
     expected = plain.train().state_dict()

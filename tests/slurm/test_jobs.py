@@ -35,6 +35,7 @@ def assert_as_if_nothing_had_been(whole, folder):
     assert differing(whole, saved(folder)) == []
 
 
+@pytest.mark.long
 def test_two_nodes_preempted_requeued_finished(lab, tmp_path, whole):
     job = submit(lab, tmp_path, *options(**SLOW))
     lab.wait(lambda: iteration(tmp_path) >= 15, 240)

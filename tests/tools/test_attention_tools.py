@@ -65,6 +65,7 @@ def test_pictures_of_a_training(tool, config, tmp_path, capsys):
         tool(PLOT, work, '--iteration', 3)
 
 
+@pytest.mark.long
 def test_checkpoints_by_iteration(tool, config, tmp_path, capsys):
     work = tmp_path / 'work'
     tool('train', config, '--work-dir', work)

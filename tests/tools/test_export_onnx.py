@@ -34,8 +34,9 @@ def export(tool, tmp_path, capsys):
     return run
 
 
-@pytest.mark.parametrize(
-    'step', ['StepAdaptor', 'SEAttention', 'ECAAttention', 'CBAMAttention'])
+@pytest.mark.parametrize('step', [
+    'StepAdaptor', *(pytest.param(f'{name}Attention', marks=pytest.mark.long)
+                     for name in ('SE', 'ECA', 'CBAM'))])
 def test_a_whole_classifier(export, step):
     pytest.importorskip('mmpretrain')
     code, printed = export(

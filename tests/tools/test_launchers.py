@@ -69,7 +69,8 @@ def tools(tmp_path):
 
 
 @pytest.mark.parametrize('what, code', [
-    ('end', 0), ('fail', 3), ('kill', 128 + signal.SIGKILL)])
+    pytest.param('end', 0, marks=pytest.mark.long), ('fail', 3),
+    pytest.param('kill', 128 + signal.SIGKILL, marks=pytest.mark.long)])
 def test_the_code_of_the_rank_that_failed_first(tmp_path, tools, what, code):
     done = launch('dist_train.sh', CONFIG, 2, tmp_path, what, tools=tools)
     assert done.returncode == code, done.stderr
@@ -78,7 +79,8 @@ def test_the_code_of_the_rank_that_failed_first(tmp_path, tools, what, code):
             f'2 {CONFIG} {tmp_path} {what} --launcher pytorch')
 
 
-@pytest.mark.parametrize('name', ['SIGUSR1', 'SIGUSR2'])
+@pytest.mark.parametrize('name', [
+    'SIGUSR1', pytest.param('SIGUSR2', marks=pytest.mark.long)])
 def test_signals_reach_every_rank(tmp_path, tools, name):
     with subprocess.Popen(
             command('dist_train.sh', CONFIG, 2, tmp_path, 'wait',
@@ -147,6 +149,7 @@ def test_a_rank_that_is_killed_gives_its_code(tmp_path):
     assert done.returncode == 128 + signal.SIGKILL
 
 
+@pytest.mark.long
 def test_a_preempted_run_leaves_with_75_and_goes_on(tmp_path):
     slow = ['default_hooks.slow.type=SlowHook',
             'default_hooks.slow.seconds=.5']

@@ -46,6 +46,7 @@ def assert_same_end(whole, path):
         assert_same(whole[key], end[key], key)
 
 
+@pytest.mark.long
 def test_a_detector_trains_resumes_and_is_tested(tool, detector, tmp_path):
     config, data = detector
     work = tmp_path / 'work'
@@ -95,6 +96,7 @@ default_hooks = dict(checkpoint=dict(
 """
 
 
+@pytest.mark.long
 def test_mixed_and_augmented_images_come_again(tool, classifier, tmp_path):
     """Mid-epoch, with workers, mmpretrain's Mixup, CutMix, RandAugment."""
     path = tmp_path / 'mixed.py'
@@ -122,7 +124,9 @@ def test_a_missing_data_folder_is_named_before_anything_is_built(
     assert not (tmp_path / 'work').exists()
 
 
-@pytest.mark.parametrize('way', ['--resume', 'load_from', 'Pretrained'])
+@pytest.mark.parametrize('way', [
+    '--resume', pytest.param('load_from', marks=pytest.mark.long),
+    pytest.param('Pretrained', marks=pytest.mark.long)])
 def test_a_malicious_checkpoint_does_not_run(tool, detector, tmp_path, way,
                                              monkeypatch):
     config, data = detector
@@ -141,6 +145,7 @@ def test_a_malicious_checkpoint_does_not_run(tool, detector, tmp_path, way,
     assert not os.path.exists('it_ran')
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_another_model_is_refused(tool, detector, tmp_path):
     config, data = detector
     torch.save(
