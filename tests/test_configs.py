@@ -12,7 +12,8 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
 
-pytestmark = pytest.mark.core
+# One worker, which reads each config once.
+pytestmark = [pytest.mark.core, pytest.mark.xdist_group('configs')]
 
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
 PATHS = sorted(

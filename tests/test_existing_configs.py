@@ -85,7 +85,9 @@ def classification_batch():
         data_samples=[DataSample().set_gt_label(i) for i in range(2)])
 
 
-@pytest.mark.parametrize('name', DETECTION)
+@pytest.mark.parametrize('name', [
+    *(pytest.param(name, marks=pytest.mark.long) for name in DETECTION[:-1]),
+    DETECTION[-1]])
 def test_detection(name):
     model = build('mmdet', name, 'StepResNet')
     assert_all_reached(step_three_times(model, detection_batch))

@@ -240,7 +240,8 @@ def test_both_orders_of_import(first):
     assert found['errors'] == {}
 
 
-@pytest.mark.parametrize('error', ['RuntimeError', 'ImportError'])
+@pytest.mark.parametrize('error', [
+    'RuntimeError', pytest.param('ImportError', marks=pytest.mark.long)])
 def test_a_library_that_fails_is_named_in_one_warning(tmp_path, error):
     # mmdet imports mmpretrain where it can, and survives an ImportError only.
     present = ['mmdet'] if error == 'ImportError' else []

@@ -184,6 +184,7 @@ def wait_for(path, process, seconds=240):
         time.sleep(.1)
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken(tmp_path):
     with socket.socket() as other:
         other.bind(('0.0.0.0', 0))
