@@ -13,6 +13,9 @@ from stepnet_mm.steps import StepSize
 # Two threads for tiny layers cost far more than they gain where another
 # process wants the cores.
 torch.set_num_threads(1)
+# The first backward pass of a process decides whether its forks may have one:
+# not after it has seen a device, which compilers and exporters pretend to have.
+torch.ones(1, requires_grad=True).backward()
 
 
 @MODELS.register_module()
