@@ -53,6 +53,9 @@ class _Loader(importlib.abc.Loader):
     def __init__(self, loader, watch):
         self.loader, self.watch = loader, watch
 
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
     def create_module(self, spec):
         return self.loader.create_module(spec)
 
@@ -64,8 +67,9 @@ class _Loader(importlib.abc.Loader):
         except Exception as error:
             self._report(error)
             raise
-        self.watch.end()
+        # An action that fails is due again when the import is tried again.
         self.watch.action(module)
+        self.watch.end()
 
     def _report(self, error):
         failure, self.watch.failure = self.watch.failure, None

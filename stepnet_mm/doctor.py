@@ -169,21 +169,27 @@ def _import_error(name: str) -> str:
 
 def check_registries(report: Report) -> None:
     """What the package registers is found from each library's scope."""
-    registries = importlib.import_module('mmengine.registry')
     for name in ('AtomicCheckpointHook', 'PreemptionHook', 'TNSHook'):
-        if registries.HOOKS.get(name) is None:
-            report.error(f'{name} is not registered',
-                         'does "import stepnet_mm" warn of something?')
+        _check_registered(report, 'mmengine', 'HOOKS', name)
     for library in ('mmdet', 'mmpretrain'):
-        if importlib.util.find_spec(library) is None:
-            continue
-        models = importlib.import_module(f'{library}.registry').MODELS
-        found = models.get('StepResNet')
-        if found is None or not found.__module__.startswith('stepnet_mm'):
-            report.error(f'scope {library}: no StepResNet of stepnet_mm',
-                         'does "import stepnet_mm" warn of something?')
-        else:
+        if importlib.util.find_spec(library) is not None and (
+                _check_registered(report, library, 'MODELS', 'StepResNet')):
             report.ok(f'scope {library}: StepResNet, StepAdaptor, hooks')
+
+
+def _check_registered(report, library: str, kind: str, name: str) -> bool:
+    """Whether a registry of a library gives what is ours."""
+    try:
+        registries = importlib.import_module(f'{library}.registry')
+        found = getattr(registries, kind).get(name)
+        if found is not None and found.__module__.startswith('stepnet_mm'):
+            return True
+        why = f'got {found}'
+    except Exception as error:
+        why = f'{type(error).__name__}: {error}'.replace('\n', ' ')
+    report.error(f'scope {library}: no {name} of stepnet_mm ({why})',
+                 f'try: python -c "import stepnet_mm, {library}.registry"')
+    return False
 
 
 def check_devices(report: Report) -> None:

@@ -17,6 +17,8 @@ def lazy_exports(package: str, modules: dict) -> tuple[Callable, list]:
              for name in names}
 
     def __getattr__(name: str):
+        if name in modules:
+            return importlib.import_module(f'{package}.{name}')
         if name not in homes:
             raise AttributeError(
                 f'module {package!r} has no attribute {name!r}')

@@ -76,6 +76,15 @@ class _Names(dict):
     def __contains__(self, name) -> bool:
         return super().__contains__(name) or self._is_waiting(name)
 
+    def __setitem__(self, name, value):
+        # Ours comes first, so that a user's can replace it (force=True).
+        if self._is_waiting(name):
+            self[name]
+        super().__setitem__(name, value)
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
     def __missing__(self, name):
         if not self._is_waiting(name):
             raise KeyError(name)
@@ -97,9 +106,14 @@ def _add_names(registry_module) -> None:
 
 def _add_bindings(library_module) -> None:
     library = library_module.__name__
-    registries = importlib.import_module(f'{library}.registry')
-    for registry, binding in BINDINGS[library].items():
-        _add_location(getattr(registries, registry), binding)
+    try:
+        registries = importlib.import_module(f'{library}.registry')
+        found = [getattr(registries, name) for name in BINDINGS[library]]
+    except Exception as error:  # an old or broken one; it goes on without us
+        _warn_of_failure(library, error)
+        return
+    for registry, binding in zip(found, BINDINGS[library].values()):
+        _add_location(registry, binding)
 
 
 def _add_location(registry, binding: str) -> None:
@@ -113,8 +127,8 @@ def _add_location(registry, binding: str) -> None:
 
 def _warn_of_failure(library: str, error: Exception) -> None:
     warnings.warn(
-        f'{library} is installed but does not import, so what binds '
-        f'stepnet_mm to it is left out: {type(error).__name__}: {error}')
+        f'{library} is installed but does not import as expected, so what '
+        f'binds stepnet_mm to it is left out: {type(error).__name__}: {error}')
 
 
 def _make_loading_safe(checkpoint_module) -> None:

@@ -70,6 +70,28 @@ def test_a_failure_is_reported_once_and_goes_on(module):
     assert seen == [22]
 
 
+def test_an_action_that_fails_is_tried_again(module):
+    seen, action = values()
+
+    def fails_once(found):
+        if not seen:
+            seen.append('failed')
+            raise ImportError('of the action')
+        action(found)
+
+    after_import('some_module', fails_once)
+    with pytest.raises(ImportError, match='of the action'):
+        importlib.import_module('some_module')
+    importlib.import_module('some_module')
+    assert seen == ['failed', 1]
+
+
+def test_the_finder_still_says_what_it_found(module):
+    after_import('some_module', print)
+    spec = importlib.util.find_spec('some_module')
+    assert spec.loader.get_filename('some_module') == str(module)
+
+
 def test_an_absent_module_stays_absent(module):
     seen, action = values()
     after_import('no_such_module_at_all', action)

@@ -168,10 +168,20 @@ with warnings.catch_warnings(record=True) as caught:
             built[library] = registry.get('StepResNet').__module__
         except Exception as error:
             errors[library] = f'{type(error).__name__}: {error}'
+def where(library, kind, key):
+    registries = importlib.import_module(f'{library}.registry')
+    return getattr(registries, kind).get(key).__module__
+across = [where(*words) for words in (
+    ('mmengine', 'MODELS', 'mmdet.StepResNet'),
+    ('mmengine', 'DATASETS', 'mmpretrain.STL10'),
+    ('mmpretrain', 'MODELS', 'mmdet.StepResNeXt'),
+    ('mmpretrain', 'DATASETS', 'FolderCIFAR10'),
+    ('mmdet', 'MODELS', 'mmpretrain.StepVisionTransformer'),
+    ('mmdet', 'HOOKS', 'TNSHook'))] if len(built) == 2 else []
 own = [str(w.message) for w in caught if 'stepnet_mm' in str(w.message)]
 print()
 print(json.dumps(dict(warnings=own, loaded=loaded, built=built,
-                      errors=errors)))
+                      errors=errors, across=across)))
 '''
 
 
@@ -210,12 +220,15 @@ def fake(folder, library, error):
 
 def test_the_package_imports_nothing_before_it_is_asked():
     assert probe(PACKAGE)['loaded'] == []
+    loaded = probe(PACKAGE, 'mmengine.runner')['loaded']
+    assert not {'mmdet.models', 'mmpretrain.models'} & set(loaded)
 
 
 def test_stiffness_needs_no_mm_library():
     found = probe(f'{PACKAGE}.stiffness',
                   hidden=['mmengine', 'mmcv', 'mmdet', 'mmpretrain'])
-    assert found == dict(warnings=[], loaded=['torch'], built={}, errors={})
+    assert found == dict(warnings=[], loaded=['torch'], built={}, errors={},
+                         across=[])
 
 
 @pytest.mark.long
@@ -238,6 +251,11 @@ def test_both_orders_of_import(first):
                     [*libraries, PACKAGE]), ask=True)
     assert found['built'] == {**binding('mmdet'), **binding('mmpretrain')}
     assert found['errors'] == {}
+    assert found['across'] == [
+        f'{PACKAGE}.{module}' for module in (
+            'models.mmdet_binding', 'datasets.mmpretrain_binding',
+            'models.mmdet_binding', 'datasets.mmpretrain_binding',
+            'models.mmpretrain_binding', 'engine.tns_hook')]
 
 
 @pytest.mark.parametrize('error', [
@@ -251,5 +269,5 @@ def test_a_library_that_fails_is_named_in_one_warning(tmp_path, error):
     assert found['built'] == (binding('mmdet') if present else {})
     assert found['errors']['mmpretrain'] == f'{error}: boom'
     warning, = found['warnings']
-    assert 'mmpretrain is installed but does not import' in warning
+    assert 'mmpretrain is installed but does not import as' in warning
     assert f'{error}: boom' in warning

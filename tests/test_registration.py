@@ -10,8 +10,8 @@ import pytest
 from mmengine.registry import Registry
 
 import stepnet_mm
-from stepnet_mm.registration import (BINDINGS, NAMES, _add_location, _Names,
-                                     _add_names)
+from stepnet_mm.registration import (BINDINGS, NAMES, _add_bindings,
+                                     _add_location, _add_names, _Names)
 
 pytestmark = pytest.mark.core
 
@@ -87,6 +87,18 @@ def test_a_name_that_somebody_else_takes_is_an_error(home):
         home.root.register_module('Lazy', module=object)
 
 
+def test_somebody_else_may_take_the_place_of_one(home):
+    child = Registry('child', parent=home.root, scope='child')
+    home.root.register_module('Lazy', force=True, module=dict)
+    assert child.get('Lazy') is dict
+    assert child.get('Other') is sys.modules['lazy_home'].Other
+
+
+def test_the_entries_may_be_asked_directly(home):
+    assert home.root.module_dict.get('Unknown') is None
+    assert home.root.module_dict.get('Lazy').__name__ == 'Lazy'
+
+
 def test_a_module_of_ours_that_fails_is_an_error_that_names_it(home):
     home.path.write_text('import not_there')
     for _ in range(2):  # not only at the first time
@@ -132,12 +144,23 @@ def test_a_registry_that_was_asked_before_imports_at_once(home):
 
 def test_loading_is_safe_where_the_package_comes_first():
     """In a process of its own: in this one mmengine came first."""
-    code = ('import stepnet_mm\nfrom mmengine.runner import CheckpointLoader\n'
+    code = ('import stepnet_mm.engine.safe_loading\n'
+            'from mmengine.runner import CheckpointLoader\n'
             'assert all(loader.weights_only for loader in '
             'CheckpointLoader._schemes.values())')
     done = subprocess.run([sys.executable, '-c', code],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_old_library_is_named_in_a_warning(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(BINDINGS, 'old_library', dict(MODELS='nowhere'))
+    (tmp_path / 'old_library.py').write_text('')
+    library = importlib.import_module('old_library')
+    with pytest.warns(UserWarning, match='old_library is installed but does '
+                      'not import as expected.*old_library.registry'):
+        _add_bindings(library)
 
 
 def test_loading_is_safe_where_the_package_comes_last():

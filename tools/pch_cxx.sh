@@ -52,7 +52,7 @@ is_gcc() {
 give_up() {  # REASON
   [ ! -f "$given_up" ] || return 0
   touch "$given_up" 2>/dev/null || true
-  rm -f "$header.gch" "$header.part"
+  rm -f "$header.gch" "$header.part."*
   echo "pch_cxx: no precompiled header (${1:-unknown reason}); compiling without it, about four times slower"
 }
 
@@ -61,8 +61,8 @@ first_error() { grep -m 1 -iE 'error|no space' "$1" || head -n 1 "$1"; }
 make_header() {
   is_gcc || { give_up "'${cxx[*]}' is not g++"; return; }
   echo '#include <torch/types.h>' >"$header"
-  if "${cxx[@]}" "${flags[@]}" "${last[@]}" -x c++-header "$header" -o "$header.part" 2>"$header.errors"; then
-    mv "$header.part" "$header.gch"
+  if "${cxx[@]}" "${flags[@]}" "${last[@]}" -x c++-header "$header" -o "$header.part.$$" 2>"$header.errors"; then
+    mv "$header.part.$$" "$header.gch"
   else
     give_up "$(first_error "$header.errors")"
   fi
@@ -70,8 +70,9 @@ make_header() {
 
 # The first of the parallel calls makes the header, the others wait for it.
 ready() {
+  [ -w "$PCH_DIR" ] || { give_up "cannot write to $PCH_DIR"; return 1; }
   (
-    flock 9
+    flock 9 2>/dev/null || true
     [ -f "$header.gch" ] || [ -f "$given_up" ] || make_header
   ) 9>"$PCH_DIR/lock"
   [ ! -f "$given_up" ] && [ -f "$header.gch" ]
@@ -81,7 +82,7 @@ read_arguments "$@"
 [ -n "$source" ] || exec "${cxx[@]}" "$@"
 last=(-g0 -std=c++"$(needed_standard)")
 if ready; then
-  errors=$(mktemp "$PCH_DIR/XXXXXX.errors")
+  errors=$PCH_DIR/$$.errors
   "${cxx[@]}" -include "$header" -Werror=invalid-pch "$@" "${last[@]}" 2>"$errors" && exit
   give_up "$(first_error "$errors")"
 fi

@@ -18,6 +18,8 @@ PYTHON=${PYTHON:-python3}
 VENV=${VENV:-$PWD/.venv/$STACK}
 UV=${UV:-}
 CACHE=${CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stepnet_mm}
+VENV=${VENV%/}
+case $CACHE in /*) ;; *) CACHE=$PWD/$CACHE ;; esac  # compilers run elsewhere
 stamp=$VENV/.stepnet_mm_complete
 log=$VENV/setup.log
 
@@ -26,10 +28,13 @@ say() { printf 'setup_env: %s\n' "$*"; }
 
 # Two set-ups at once take turns, at an environment and at a wheel.
 lock() {  # FILE
-  mkdir -p "$(dirname "$1")"
-  command -v flock >/dev/null || return 0
+  local code=0
+  mkdir -p "$(dirname "$1")" 2>/dev/null || true
+  # A read-only folder or a file system without locks is no obstacle.
+  { command -v flock && touch "$1"; } >/dev/null 2>&1 || return 0
   exec {lock_fd}>"$1"
-  flock -n "$lock_fd" && return 0
+  flock -n -E 9 "$lock_fd" 2>/dev/null || code=$?
+  [ "$code" = 9 ] || return 0
   say "another set-up is at work on ${1%.lock}; waiting for it"
   flock "$lock_fd"
 }
@@ -106,7 +111,8 @@ quietly() {
 
 give_up() {  # WHAT
   tail -n 15 "$log" >&2
-  if tail -n 200 "$log" | grep -qiE 'no space left|os error 28'; then
+  if tail -n 200 "$log" | grep -qiE 'no space left|os error 28' ||
+    [ "$(df --output=avail "$VENV" "$CACHE" 2>/dev/null | sort -n | sed -n 2p)" = 0 ]; then
     die "$1: the disk is full. $VENV takes about 8 GB, uv's or pip's cache and $CACHE as much again; free some and run this again, it goes on. Whole log: $log"
   fi
   die "$1; whole log: $log. Run this again to go on, or remove $VENV to begin anew"
@@ -118,13 +124,16 @@ install_torch() {
   quietly install -r "$VENV/torch.txt" wheel ninja psutil
 }
 
+# Fails where a checksum in the wheel is wrong.
+WHOLE='import sys, zipfile; sys.exit(any(zipfile.ZipFile(p).testzip() for p in sys.argv[1:]))'
+
 # Sets `wheels`, the folder with mmcv's compiled wheel.
 find_mmcv() {
   local requirement
   requirement=$(grep -E '^(onedl-)?mmcv==' "requirements/$STACK.txt")
   wheels=$CACHE/$requirement-$(build_tag)
   lock "$wheels.lock"
-  if ! "$VENV/bin/python" -m zipfile -t "$wheels"/*.whl >/dev/null 2>&1; then
+  if ! "$VENV/bin/python" -c "$WHOLE" "$wheels"/*.whl >/dev/null 2>&1; then
     [ ! -d "$wheels" ] || say "the wheel in $wheels is damaged; compiling it again"
     compile_mmcv "$requirement"
   fi
@@ -181,8 +190,8 @@ install_rest() {
 
 check_stack
 check_python
-check_broken
 lock "$VENV.lock"
+check_broken
 if [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ]; then
   say "$VENV is ready"
   exit 0

@@ -13,7 +13,6 @@ import re
 
 import numpy as np
 import torch
-from mmengine.runner.checkpoint import CheckpointLoader
 
 _FORCE = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD'
 _FORBID = 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
@@ -24,6 +23,8 @@ class UnsafeCheckpointError(RuntimeError):
 
 def register_safe_loaders() -> None:
     """Take the place of all of mmengine's checkpoint loaders."""
+    # At the top it would import what imports this module (registration.py).
+    from mmengine.runner.checkpoint import CheckpointLoader
     for prefix, loader in list(CheckpointLoader._schemes.items()):
         if getattr(loader, 'weights_only', False):
             continue

@@ -2,7 +2,9 @@
 import os
 import signal
 import subprocess
+import sys
 import time
+import zipfile
 
 import pytest
 
@@ -66,7 +68,7 @@ def test_uv_that_does_not_exist(request, tmp_path):
 def test_missing_compiler(request, tmp_path):
     (tmp_path / 'venv' / 'bin').mkdir(parents=True)
     fake(tmp_path / 'venv' / 'bin', 'python',
-         'case "$*" in *zipfile*) exit 1;; esac')
+         'case "$*" in *ZipFile*) exit 1;; esac')
     fake(tmp_path / 'venv' / 'bin', 'uv', 'exit 0')
     line = only_line(
         setup(
@@ -82,14 +84,14 @@ def test_missing_compiler(request, tmp_path):
 #: An interpreter whose pip wheel takes a while; it writes down when it runs.
 PYTHON = r'''
 case "$*" in
-  *"-m zipfile"*) grep -q whole "$4" ;;
+  *ZipFile*) exec "$REAL" "$@" ;;
   *"-m pip wheel"*)
     echo "wheel $PCH_CXX $CXX" >>"$CALLS"
     while [ "$1" != -w ]; do shift; done
     echo "  [1/2] c++ a.cpp"
     sleep "${SLOW:-0}"
     [ -z "$FAIL" ] || { echo "$FAIL"; exit 1; }
-    echo whole >"$2/mmcv.whl" ;;
+    cp "$WHEEL" "$2/mmcv.whl" ;;
   *"import os, sys, torch"*) echo torch9-cp311-cpu ;;
 esac
 '''
@@ -103,14 +105,19 @@ class SetUp:
         (folder / 'venv/bin').mkdir(parents=True)
         fake(folder / 'venv/bin', 'python', PYTHON)
         self.uv = fake(folder, 'uv', 'exit 0')
-        self.wheels = (folder / 'cache/onedl-mmcv==2.3.6-torch9-cp311-cpu')
+        self.wheels = folder / 'cache/onedl-mmcv==2.3.6-torch9-cp311-cpu'
+        self.wheel = folder / 'made.whl'
+        with zipfile.ZipFile(self.wheel, 'w') as file:
+            file.writestr('mmcv.py', 'operators = 1')
 
     def start(self, **environment):
         return subprocess.Popen(
             ['bash', str(self.root / 'tools/setup_env.sh')],
-            env=dict(os.environ, VENV=str(self.folder / 'venv'), UV=self.uv,
-                     CACHE=str(self.folder / 'cache'), STACK='onedl',
-                     CALLS=str(self.folder / 'calls'), **environment),
+            env={**os.environ, 'VENV': str(self.folder / 'venv'),
+                 'UV': self.uv, 'CACHE': str(self.folder / 'cache'),
+                 'STACK': 'onedl', 'CALLS': str(self.folder / 'calls'),
+                 'REAL': sys.executable, 'WHEEL': str(self.wheel),
+                 **environment},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True)
 
@@ -194,15 +201,30 @@ def test_a_failed_step_says_what_to_do(set_up):
     assert 'remove' in text
 
 
-def test_a_damaged_wheel_is_compiled_again(set_up):
+@pytest.mark.parametrize('damage', [
+    lambda whole: whole[:-10], lambda whole: whole.replace(b'= 1', b'= 2')])
+def test_a_damaged_wheel_is_compiled_again(set_up, damage):
     set_up.wheels.mkdir(parents=True)
-    (set_up.wheels / 'mmcv.whl').write_text('half')
+    path = set_up.wheels / 'mmcv.whl'
+    path.write_bytes(damage(set_up.wheel.read_bytes()))
     assert 'is damaged; compiling it again' in set_up.run()
-    assert (set_up.wheels / 'mmcv.whl').read_text() == 'whole\n'
+    assert path.read_bytes() == set_up.wheel.read_bytes()
 
 
 def test_a_wheel_that_is_there_is_not_compiled(set_up):
     set_up.wheels.mkdir(parents=True)
-    (set_up.wheels / 'mmcv.whl').write_text('whole')
+    (set_up.wheels / 'mmcv.whl').write_bytes(set_up.wheel.read_bytes())
     assert 'compiling' not in set_up.run()
     assert not (set_up.folder / 'calls').exists()
+
+
+def test_where_nothing_can_be_locked_it_goes_on(set_up, tmp_path):
+    fake(tmp_path, 'flock', 'exit 71')
+    text = set_up.run(PATH=f'{tmp_path}:{os.environ["PATH"]}')
+    assert 'another set-up' not in text
+    assert 'is ready, after' in text
+
+
+def test_a_slash_behind_the_environment(set_up):
+    assert 'is ready, after' in set_up.run(VENV=f'{set_up.folder}/venv/')
+    assert (set_up.folder / 'venv.lock').exists()
