@@ -19,12 +19,12 @@ import math
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
 
 from stepnet_mm.stiffness import read_record, total_neural_stiffness
 from stepnet_mm.visualization.correlation import method_of, plot_correlation
 
-STATISTICS = dict(kendall=stats.kendalltau, spearman=stats.spearmanr)
+#: Names of ours -> functions of scipy.stats.
+STATISTICS = dict(kendall='kendalltau', spearman='spearmanr')
 TNS = 'stiffness_eval/tns'
 #: Fewer runs than this give rough p-values and intervals.
 FEW = 10
@@ -154,9 +154,11 @@ def check_runs(runs: list) -> None:
 
 def correlate(runs: list, args) -> dict:
     """Both correlations with p-value and bootstrap interval, by name."""
+    from scipy import stats  # takes longer to import than all else here
     x, y = (np.array([run[key] for run in runs]) for key in ('tns', 'metric'))
     found = {}
     for name, function in STATISTICS.items():
+        function = getattr(stats, function)
         value, p = function(x, y)
         found[name] = dict(
             statistic=float(value),
