@@ -5,21 +5,14 @@ registers, so ``custom_imports = dict(imports='stepnet_mm')`` is enough in a
 config. Nothing is imported before it is asked for: ``import
 stepnet_mm.stiffness`` needs torch and no mm library.
 """
-import importlib
-
 from .config_path import config_path
+from .lazy_exports import lazy_exports
 from .registration import register
 from .version import __version__
 
 __all__ = ['__version__', 'config_path']
-_FOLDERS = ('attention', 'datasets', 'engine', 'evaluation', 'models', 'ops',
-            'recording', 'steps', 'stiffness', 'visualization')
-
-
-def __getattr__(name: str):
-    if name not in _FOLDERS:
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    return importlib.import_module(f'{__name__}.{name}')
-
+__getattr__, _ = lazy_exports(__name__, dict.fromkeys(
+    ('attention', 'datasets', 'engine', 'evaluation', 'models', 'ops',
+     'recording', 'steps', 'stiffness', 'visualization'), ()))
 
 register()

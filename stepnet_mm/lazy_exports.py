@@ -13,8 +13,7 @@ def lazy_exports(package: str, modules: dict) -> tuple[Callable, list]:
     Returns:
         tuple: the function and the sorted names.
     """
-    homes = {name: module for module, names in modules.items()
-             for name in names}
+    homes = homes_of(modules)
 
     def __getattr__(name: str):
         if name in modules:
@@ -26,3 +25,9 @@ def lazy_exports(package: str, modules: dict) -> tuple[Callable, list]:
         return getattr(module, name)
 
     return __getattr__, sorted(homes)
+
+
+def homes_of(modules: dict) -> dict:
+    """Module -> its names, turned round: name -> its module."""
+    return {name: module for module, names in modules.items()
+            for name in names}

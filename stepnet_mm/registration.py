@@ -9,6 +9,7 @@ import sys
 import warnings
 
 from .after_import import after_import
+from .lazy_exports import homes_of
 
 #: mmengine's root registries, seen from every scope -> module -> its names.
 NAMES = dict(
@@ -93,15 +94,14 @@ class _Names(dict):
 
     def _is_waiting(self, name) -> bool:
         # A module that is being imported finds its own names free.
-        return self.homes.get(name, __name__) not in sys.modules
+        return name in self.homes and self.homes[name] not in sys.modules
 
 
 def _add_names(registry_module) -> None:
     for registry, modules in NAMES.items():
         registry = getattr(registry_module, registry)
-        homes = {name: module
-                 for module, names in modules.items() for name in names}
-        registry._module_dict = _Names(registry._module_dict, homes)
+        registry._module_dict = _Names(
+            registry._module_dict, homes_of(modules))
 
 
 def _add_bindings(library_module) -> None:

@@ -155,7 +155,7 @@ compile_mmcv() {
   rm -rf "$wheels".building*  # of a set-up that was killed
   building=$(mktemp -d "$wheels.building.XXXXXX")
   trap 'rm -rf "$building"' EXIT
-  say "compiling $requirement with its operators (about 4 minutes on 2 cores, once); torch's headers first"
+  say "compiling $requirement with its operators (about 3 minutes on 2 cores, once); torch's headers first"
   mkdir "$building/pch" "$building/wheels"
   PATH=$VENV/bin:$PATH MMCV_WITH_OPS=1 CXX=$(printf %q "$PWD/tools/pch_cxx.sh") PCH_DIR=$building/pch \
     PCH_CXX=$compiler "$VENV/bin/python" -m pip wheel -v \

@@ -17,6 +17,7 @@ import torch
 _FORCE = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD'
 _FORBID = 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
 
+
 class UnsafeCheckpointError(RuntimeError):
     """A checkpoint refers to an object that is not on the allow-list."""
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-
 GAP = 4
 WHITE = (255, 255, 255)
 

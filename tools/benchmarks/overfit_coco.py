@@ -88,8 +88,8 @@ def main():
     annotations.write_text(json.dumps(content))
     cfg = build_config(args, str(annotations))
     C.check_data(cfg, C.TRAIN)
-    start = time.time()
     from mmengine.runner import Runner
+    start = time.time()
     runner = Runner.from_cfg(cfg)
     runner.train()
     score = runner.message_hub.get_scalar('val/coco/bbox_mAP_50').current()

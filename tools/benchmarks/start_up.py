@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ('torch', 'mmengine.runner')
-IMPORTS = (*BASE, 'stepnet_mm', 'stepnet_mm.stiffness',
-           'stepnet_mm.visualization', 'stepnet_mm.models')
+IMPORTS = ('stepnet_mm', 'stepnet_mm.stiffness', 'stepnet_mm.visualization',
+           'stepnet_mm.models')
 
 
 def parse_args():
@@ -54,7 +54,7 @@ def _seconds(command: list) -> float:
 def main():
     args = parse_args()
     commands = {name: ['-c', f'import {name}']
-                for name in dict.fromkeys([*BASE, *args.imports])}
+                for name in (*BASE, *args.imports)}
     for tool in args.tools:
         commands[f'{tool.resolve().relative_to(ROOT)} --help'] = [
             tool, '--help']
