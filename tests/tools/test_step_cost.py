@@ -1,12 +1,11 @@
 import csv
 import math
-import os
 import sys
-from multiprocessing import get_context
 from types import SimpleNamespace
 
 import pytest
 import torch
+from forked import Forked
 
 pytestmark = pytest.mark.core
 SMALL = ('--edge', 32, '--batch-size', 2, '--rounds', 2, '--warm-up', 1)
@@ -28,32 +27,21 @@ def benchmark(tool, monkeypatch, request, tmp_path):
 
 
 @pytest.fixture
-def children(tool, monkeypatch):
+def children(tool, monkeypatch, tmp_path):
     """The networks whose peak was asked for; measured in a fork."""
     asked = []
 
     def run(command, **kwargs):
         assert command[0] == sys.executable and kwargs['capture_output']
         asked.append(command[-1])
-        reader, writer = os.pipe()
-        process = get_context('fork').Process(
-            target=printing_to, args=(writer, tool,
-                                      'benchmarks/step_cost', *command[2:]))
-        process.start()
-        os.close(writer)
-        with open(reader) as file:
-            out = file.read()
-        process.join()
+        with Forked(tmp_path, tool, 'benchmarks/step_cost',
+                    *command[2:]) as process:
+            code = process.wait(240)
         return SimpleNamespace(
-            returncode=process.exitcode, stdout=out, stderr='')
+            returncode=code, stdout=process.printed(), stderr='')
 
     monkeypatch.setattr('subprocess.run', run)
     return asked
-
-
-def printing_to(writer, function, *args):
-    with open(writer, 'w') as sys.stdout:
-        function(*args)
 
 
 def test_rows_of_every_network(benchmark, children):
