@@ -140,8 +140,7 @@ def to_stepnet(name: str, out: str = None, step: dict = None,
                if b.counterpart}
     if not changes:
         raise ValueError(f'{name}: {_refusal(found)}')
-    frozen = any('frozen_stages' in new for new in changes.values())
-    lines = [f'# StepNet of {name}: {_why(frozen)}',
+    lines = [f'# StepNet of {name}: {_why(changes.values())}',
              *(f'# {b.key} stays: {b.reason}' for b in found
                if not (b.counterpart or b.is_step)),
              *inherit(path, Path(out or path).absolute().parent, changes,
@@ -211,6 +210,7 @@ def _search(node, path: tuple, scope):
     kind, scope = node.get('type'), node.get('_scope_', scope)
     if kind and _is_backbone(str(path[-1]), kind):
         yield Backbone(path, node, scope)
+        return
     # Without a scope, the one of what is built is that of its parts.
     if scope is None and isinstance(kind, str) and '.' in kind:
         scope = kind.partition('.')[0]
@@ -250,18 +250,23 @@ def _refusal(found: list) -> str:
         return ('no backbone in model; expected one of the type '
                 f'{types}')
     if all(b.is_step for b in found):
-        steps = ', '.join(f'{b.key} is {b.name}' for b in found)
-        return f'is a StepNet already: {steps}'
+        own = ', '.join(f'{b.key} is {b.name} with step='
+                        f'{b.node.get("step", "StepAdaptor")!r}'
+                        for b in found)
+        return f'is a StepNet already: {own}'
     reasons = '; '.join(f'{b.key}: {b.reason}' for b in found
                         if not b.is_step)
     return f'{reasons}. Expected one of {types} of {" or ".join(LIBRARIES)}'
 
 
-def _why(frozen: bool) -> str:
-    if frozen:
+def _why(changes) -> str:
+    if any('frozen_stages' in new for new in changes):
         return ('frozen_stages=0, for these steps cannot start at 1, and '
-                'frozen ones would never learn')
-    return 'its steps start at 1 where weights come without steps'
+                'frozen ones would never learn.')
+    start = 'its steps start at 1 where weights come without steps.'
+    if any('step_mode' in new for new in changes):
+        return f"step_mode='gate' keeps the attention, and {start}"
+    return start
 
 
 def _starts_at_one(step: dict) -> bool:

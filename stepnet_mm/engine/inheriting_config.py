@@ -35,11 +35,11 @@ def inherit(path: Path, folder: Path, changes: dict, **variables) -> list:
         ValueError: if the pure-Python style has no name for the path.
     """
     write = _pythonic if is_pythonic(path) else _with_base
-    return write(path, folder, changes) + [
-        f'{key} = {_source(value)}' for key, value in variables.items()]
+    base, lines = write(path, folder, changes)
+    return [*base, *_assignments(variables), *lines]
 
 
-def _with_base(path: Path, folder: Path, changes: dict) -> list:
+def _with_base(path: Path, folder: Path, changes: dict) -> tuple:
     tree, inside = {}, []
     for keys, settings in changes.items():
         if any(isinstance(key, int) for key in keys):
@@ -48,19 +48,19 @@ def _with_base(path: Path, folder: Path, changes: dict) -> list:
                           f'{_source(settings)})')
         else:
             _set(tree, keys, settings)
-    return [f'_base_ = {_base_name(path, folder)!r}',
-            *(f'{key} = {_source(value)}' for key, value in tree.items()),
-            *inside]
+    base = [f'_base_ = {_base_name(path, folder)!r}']
+    return base, [*_assignments(tree), *inside]
 
 
-def _pythonic(path: Path, folder: Path, changes: dict) -> list:
-    lines = ['from mmengine.config import read_base', '', 'with read_base():',
-             f'    from {_base_module(path, folder)} import *', '']
+def _pythonic(path: Path, folder: Path, changes: dict) -> tuple:
+    base = ['from mmengine.config import read_base', '', 'with read_base():',
+            f'    from {_base_module(path, folder)} import *', '']
+    lines = []
     for keys, settings in changes.items():
         classes = [v for v in settings.values() if isinstance(v, type)]
         lines += [f'from {c.__module__} import {c.__name__}' for c in classes]
         lines.append(f'{_reference(keys)}.update({_source(settings)})')
-    return lines
+    return base, lines
 
 
 def _base_name(path: Path, folder: Path) -> str:
@@ -117,6 +117,10 @@ def _set(tree: dict, keys: tuple, settings: dict) -> None:
     for key in keys:
         tree = tree.setdefault(key, {})
     tree.update(settings)
+
+
+def _assignments(variables: dict) -> list:
+    return [f'{key} = {_source(value)}' for key, value in variables.items()]
 
 
 def _source(value) -> str:
