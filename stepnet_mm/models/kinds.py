@@ -70,8 +70,8 @@ def check_arguments(cls: type, arguments) -> None:
     for name, owner in OWNERS.items():
         if name in arguments and name not in accepted:
             raise TypeError(
-                f'backbone.{name}: {cls.__name__} has no such argument, it is '
-                f'one of {owner}: {WAYS.get(owner, NO_WAY)}')
+                f'backbone.{name}: {cls.__name__} has no such argument, it '
+                f'belongs to {owner}: {WAYS.get(owner, NO_WAY)}')
 
 
 def check_weights(name: str, own: dict, given: dict) -> None:

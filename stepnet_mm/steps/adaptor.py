@@ -112,9 +112,9 @@ class StepAdaptor(StepSize):
     def _largest_step(self) -> float:
         return max(1., 2. * self.init_step)
 
-    def start(self) -> str:
+    def describe_start(self) -> str:
         if self.loaded:
-            return super().start()
+            return super().describe_start()
         if self.given_step is not None:
             why = 'init_step'
         elif self.init_step == 1:

@@ -87,7 +87,7 @@ class StepSize(nn.Module):
         config or a checkpoint has set where it starts.
         """
 
-    def start(self) -> str:
+    def describe_start(self) -> str:
         """Where it starts and why, for the log."""
         if self.loaded:
             return 'as a checkpoint has them'
