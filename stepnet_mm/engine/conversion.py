@@ -13,16 +13,12 @@ from .config import import_package
 from .inheriting_config import (INSTALLED, LIBRARIES, PYTHONIC, inherit,
                                 is_pythonic, package_folder)
 
-#: A library's backbone -> ours, in the same library.
-COUNTERPARTS = dict(
-    ResNet='StepResNet',
-    ResNeXt='StepResNeXt',
-    ResNetV1c='StepResNetV1c',
-    ResNetV1d='StepResNetV1d',
-    VisionTransformer='StepVisionTransformer')
+#: The libraries' backbones that have a counterpart, Step and the same name.
+SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',
+           'VisionTransformer')
 #: What else a counterpart is given.
 SETTINGS = dict(VisionTransformer=dict(step_mode='gate'))
-#: What a StepResNet in the place of these would lose.
+#: What a StepNet in the place of these would lose.
 LOST = dict(
     DetectoRS_ResNet='what its feature pyramid feeds back into the stages',
     DetectoRS_ResNeXt='what its feature pyramid feeds back into the stages',
@@ -30,7 +26,6 @@ LOST = dict(
     RegNet='the widths and groups of its stages, and a stem without pooling',
     Res2Net='the scales into which its blocks split a convolution',
     ResNeSt='the split attention in its blocks',
-    ResNet_CIFAR='its stem of one 3 x 3 convolution without pooling',
     SEResNet='the SE layer in its blocks (take a config of ResNet with '
     '--step SEAttention)',
     SEResNeXt='the SE layer in its blocks (take a config of ResNeXt with '
@@ -63,8 +58,8 @@ class Backbone:
     @property
     def counterpart(self) -> Optional[type]:
         """Our class for it; None if there is none."""
-        if self.library in LIBRARIES and self.name in COUNTERPARTS:
-            return MODELS.get(f'{self.library}.{COUNTERPARTS[self.name]}')
+        if self.library in LIBRARIES and self.name in SOURCES:
+            return MODELS.get(f'{self.library}.Step{self.name}')
 
     @property
     def is_step(self) -> bool:
@@ -80,7 +75,7 @@ class Backbone:
         if self.library in LIBRARIES and self.name in LOST:
             return f'{self.name}: a StepNet would lose {LOST[self.name]}'
         base = next((base for base in self.cls.__mro__
-                     if base.__name__ in COUNTERPARTS), None)
+                     if base.__name__ in SOURCES), None)
         if base is None:
             return f'{self.name} has no residual block that takes a step'
         text = (f'{self.cls.__module__}.{self.name} derives from '
@@ -140,7 +135,7 @@ def to_stepnet(name: str, out: str = None, step: dict = None,
                if b.counterpart}
     if not changes:
         raise ValueError(f'{name}: {_refusal(found)}')
-    lines = [f'# StepNet of {name}: {_why(changes.values())}',
+    lines = [f'# StepNet of {name}{_why(step, changes.values())}',
              *(f'# {b.key} stays: {b.reason}' for b in found
                if not (b.counterpart or b.is_step)),
              *inherit(path, Path(out or path).absolute().parent, changes,
@@ -220,8 +215,7 @@ def _search(node, path: tuple, scope):
 
 def _is_backbone(key: str, kind) -> bool:
     name = str(getattr(kind, '__name__', kind)).rpartition('.')[2]
-    return key.endswith('backbone') or name.removeprefix('Step') in (
-        COUNTERPARTS)
+    return key.endswith('backbone') or name.removeprefix('Step') in SOURCES
 
 
 def _class_of(kind, scope) -> Optional[type]:
@@ -245,7 +239,7 @@ def _choose(name: str, found: list, only: list) -> list:
 
 
 def _refusal(found: list) -> str:
-    types = ', '.join(COUNTERPARTS)
+    types = ', '.join(SOURCES)
     if not found:
         return ('no backbone in model; expected one of the type '
                 f'{types}')
@@ -259,19 +253,24 @@ def _refusal(found: list) -> str:
     return f'{reasons}. Expected one of {types} of {" or ".join(LIBRARIES)}'
 
 
-def _why(changes) -> str:
-    if any('frozen_stages' in new for new in changes):
-        return ('frozen_stages=0, for these steps cannot start at 1, and '
-                'frozen ones would never learn.')
-    start = 'its steps start at 1 where weights come without steps.'
+def _why(step: dict, changes) -> str:
+    """The end of the comment: what is set, and why."""
+    reasons = []
     if any('step_mode' in new for new in changes):
-        return f"step_mode='gate' keeps the attention, and {start}"
-    return start
+        reasons.append("step_mode='gate' keeps the attention")
+    if any('frozen_stages' in new for new in changes):
+        reasons.append('frozen_stages=0, for these steps do not start at 1 '
+                       'and would never learn')
+    if step is None or _starts_at_one(step):
+        reasons.append('steps start at 1 where weights come without steps')
+    return ': ' * bool(reasons) + '; '.join(reasons)
 
 
 def _starts_at_one(step: dict) -> bool:
-    return hasattr(build_step(step, 64), 'max_step') and (
-        step.get('init_step', 1) == 1)
+    """Whether it does in a block of plain weights."""
+    built = build_step(step, 64)
+    built.start_pretrained()
+    return built.init_step == 1
 
 
 def _new_imports(cfg: Config) -> dict:

@@ -14,7 +14,7 @@ IMPORTS = ("custom_imports = dict(imports=['stepnet_mm'], "
            'allow_failed_imports=False)')
 DETECTION = {
     'mmdet::atss/atss_r50_fpn_1x_coco.py': 'StepResNet',
-    'mmdet::gn+ws/retinanet/../mask-rcnn_x50-32x4d_fpn_gn-ws-all_2x_coco.py':
+    'mmdet::gn+ws/mask-rcnn_x50-32x4d_fpn_gn-ws-all_2x_coco.py':
     'StepResNeXt',
     'mmdet::resnet_strikes_back/retinanet_r50-rsb-pre_fpn_1x_coco.py':
     'StepResNet',
@@ -22,11 +22,11 @@ DETECTION = {
 CLASSIFICATION = {
     'mmpretrain::resnet/resnet50_8xb32_in1k.py': 'StepResNet',
     'mmpretrain::resnext/resnext50-32x4d_8xb32_in1k.py': 'StepResNeXt',
-    'mmpretrain::moco/../mocov2/mocov2_resnet50_8xb32-coslr-200e_in1k.py':
+    'mmpretrain::mocov2/mocov2_resnet50_8xb32-coslr-200e_in1k.py':
     'StepResNet',
 }
 LOST = {
-    'mmdet::res2net/faster-rcnn_res2net-101_fpn_2x_coco.py': 'into scales',
+    'mmdet::res2net/faster-rcnn_res2net-101_fpn_2x_coco.py': 'scales into',
     'mmdet::resnest/faster-rcnn_s50_fpn_syncbn-backbone+head_ms-range-1x_'
     'coco.py': 'split attention',
     'mmdet::regnet/retinanet_regnetx-800MF_fpn_1x_coco.py': 'widths',
@@ -49,6 +49,7 @@ model = dict(
     head=dict(type='LinearClsHead', num_classes=3, in_channels=64))
 '''
 PYTHONIC = '''
+default_scope = 'mmpretrain'
 from mmpretrain.models import (GlobalAveragePooling, ImageClassifier,
                                LinearClsHead, ResNet)
 
@@ -132,15 +133,16 @@ def test_all_but_the_type_stays(convert):
     for key in stock:
         if key != 'model':
             assert cfg[key] == stock[key], key
-    assert {**cfg.model, '_scope_': 0} == {**stock.model, '_scope_': 0}
+    assert cfg.model.pop('_scope_') == 'mmdet'
+    assert cfg.model == stock.model
 
 
 def test_a_short_config():
     need('mmdet::')
     name = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'
     assert to_stepnet(name).splitlines() == [
-        f'# StepNet of {name}: its steps start at 1 where weights come '
-        'without steps.',
+        f'# StepNet of {name}: steps start at 1 where weights come without '
+        'steps',
         f"_base_ = '{name}'",
         IMPORTS,
         "model = dict(backbone=dict(type='StepResNet'))",
@@ -259,11 +261,12 @@ def test_steps_that_cannot_start_at_1_are_not_frozen(write):
     need('mmpretrain::')
     path = str(write('plain.py', PLAIN))
     for step, stays in ((None, True), (dict(type='StepAdaptor'), True),
-                        (dict(type='StepAdaptor', init_step=1), True),
+                        (dict(type='SoftmaxStepAdaptor'), True),
                         (dict(type='StepAdaptor', init_step=.5), False),
                         (dict(type='SEAttention', reduction=8), False)):
         text = to_stepnet(path, step=step)
         assert ('frozen_stages=0' in text) != stays
+        assert ('steps start at 1' in text) == stays
         if step:
             assert f"step=dict(type='{step['type']}'" in text
 
