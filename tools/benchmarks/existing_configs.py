@@ -16,6 +16,7 @@ import math
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -39,7 +40,7 @@ mmdet::retinanet/retinanet_r50_fpn_1x_coco.py
 mmdet::fcos/fcos_r50-caffe_fpn_gn-head_1x_coco.py
 mmdet::atss/atss_r50_fpn_1x_coco.py
 mmdet::gfl/gfl_r50_fpn_1x_coco.py
-mmdet::paa/paa_r50_fpn_1x_coco.py
+mmdet::tood/tood_r50_fpn_1x_coco.py
 mmdet::detr/detr_r50_8xb2-150e_coco.py
 mmdet::deformable_detr/deformable-detr_r50_16xb2-50e_coco.py
 mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py
@@ -232,7 +233,11 @@ def main():
     for name in args.configs:
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(
                 sys.stderr):  # for mmengine's log
-            row = trial(name, Path(folder))
+            try:
+                row = trial(name, Path(folder))
+            except Exception as error:
+                traceback.print_exc()
+                row = name, f'FAILED: {type(error).__name__}: {error}'
         print('|', ' | '.join(row), '|', flush=True)
 
 
