@@ -40,7 +40,7 @@ mmdet::retinanet/retinanet_r50_fpn_1x_coco.py
 mmdet::fcos/fcos_r50-caffe_fpn_gn-head_1x_coco.py
 mmdet::atss/atss_r50_fpn_1x_coco.py
 mmdet::gfl/gfl_r50_fpn_1x_coco.py
-mmdet::tood/tood_r50_fpn_1x_coco.py
+mmdet::vfnet/vfnet_r50_fpn_1x_coco.py
 mmdet::detr/detr_r50_8xb2-150e_coco.py
 mmdet::deformable_detr/deformable-detr_r50_16xb2-50e_coco.py
 mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py
@@ -65,11 +65,10 @@ mmpretrain::resnet/resnet50_8xb16_cifar100.py
 mmpretrain::resnet/resnet50_8xb8_cub.py
 mmpretrain::mocov2/mocov2_resnet50_8xb32-coslr-200e_in1k.py
 mmpretrain::simclr/simclr_resnet50_16xb256-coslr-200e_in1k.py
-mmpretrain::barlowtwins/barlowtwins_resnet50_8xb256-coslr-1000e_in1k.py
 mmpretrain::arcface/resnet50-arcface_8xb32_inshop.py
 mmpretrain::vision_transformer/vit-base-p16_64xb64_in1k-384px.py
 '''.split()
-EDGE = 96  # px
+EDGE = 224  # px; DINO has more queries than a smaller image has tokens
 ITERATIONS = 3
 
 
@@ -78,7 +77,7 @@ def parse_args():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        'configs', nargs='*', default=CONFIGS, help='default: a choice of 36')
+        'configs', nargs='*', default=CONFIGS, help='default: a choice of 35')
     return parser.parse_args()
 
 
@@ -121,6 +120,8 @@ def build(cfg):
     model = copy.deepcopy(cfg.model)
     if cfg.get('data_preprocessor'):
         model.setdefault('data_preprocessor', cfg.data_preprocessor)
+    for pad in model.get('data_preprocessor', {}).get('batch_augments') or ():
+        pad.size = (EDGE, EDGE)
     model = revert_sync_batchnorm(MODELS.build(model))
     model.init_weights()
     return model
