@@ -46,6 +46,22 @@ def test_wrong_step_blocks(models, wrong):
         build(models, step_blocks=wrong)
 
 
+def test_step_blocks_that_choose_none(models):
+    with pytest.raises(ValueError, match='chooses no block.*step=None'):
+        build(models, step_blocks=[[], [], [], []])
+    assert not build(models, step=[None] * 4).steps()
+
+
+@pytest.mark.parametrize('wrong, match', [
+    (dict(depth=20), r'depth: got 20, expected one of \[18, 34'),
+    (dict(fused='no'), "fused: got 'no'.*True, False"),
+    (dict(step=dict(type='StepAdaptor', norm_cfg=dict(type='BNN'))),
+     r"norm_cfg: got \{'type': 'BNN'\}, expected a norm layer.*'SyncBN'")])
+def test_wrong_arguments(models, wrong, match):
+    with pytest.raises(ValueError, match=match):
+        build(models, **wrong)
+
+
 def test_a_step_for_each_stage(models):
     sizes = (16, 8, 7)
     net = build(
