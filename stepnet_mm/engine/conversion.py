@@ -11,7 +11,7 @@ from mmengine.registry import MODELS
 from ..steps.base import build_step
 from .config import import_package
 from .inheriting_config import (INSTALLED, LIBRARIES, PYTHONIC, inherit,
-                                is_pythonic, package_folder)
+                                is_pythonic, library_of, package_folder)
 
 #: The libraries' backbones that have a counterpart, Step and the same name.
 SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',
@@ -31,7 +31,7 @@ LOST = dict(
     SEResNeXt='the SE layer in its blocks (take a config of ResNeXt with '
     '--step SEAttention)',
     SparseResNet='its sparse convolutions',
-    TIMMBackbone="a network of timm's, built of timm's own blocks",
+    TIMMBackbone='what timm builds, of blocks of its own',
     TridentResNet='the three branches of its blocks')
 
 
@@ -70,8 +70,9 @@ class Backbone:
     def reason(self) -> str:
         """Why it has no counterpart."""
         if self.cls is None:
-            return (f'the type {self.type!r} is not registered; does '
-                    'custom_imports name what registers it?')
+            return (f'no {self.type!r} is registered in the scope '
+                    f'{self.scope!r}; set default_scope, or custom_imports '
+                    'if it is your own')
         if self.library in LIBRARIES and self.name in LOST:
             return f'{self.name}: a StepNet would lose {LOST[self.name]}'
         base = next((base for base in self.cls.__mro__
@@ -129,7 +130,7 @@ def to_stepnet(name: str, out: str = None, step: dict = None,
         build_step(step, 64)
     path = find_config(name)
     cfg = _read(name, path)
-    found = _choose(name, find_backbones(cfg), only)
+    found = _choose(name, find_backbones(cfg, library_of(path)), only)
     pythonic = is_pythonic(path)
     changes = {b.path: b.changes(step, pythonic) for b in found
                if b.counterpart}
@@ -137,7 +138,7 @@ def to_stepnet(name: str, out: str = None, step: dict = None,
         raise ValueError(f'{name}: {_refusal(found)}')
     lines = [f'# StepNet of {name}{_why(step, changes.values())}',
              *(f'# {b.key} stays: {b.reason}' for b in found
-               if not (b.counterpart or b.is_step)),
+               if b.cls and not (b.counterpart or b.is_step)),
              *inherit(path, Path(out or path).absolute().parent, changes,
                       **_new_imports(cfg))]
     return '\n'.join(lines) + '\n'
@@ -164,10 +165,16 @@ def find_config(name: str) -> Path:
     return Path(name)
 
 
-def find_backbones(cfg: Config) -> list:
-    """All backbones in a config's model, however deep."""
+def find_backbones(cfg: Config, scope: str = None) -> list:
+    """All backbones in a config's model, however deep.
+
+    Args:
+        cfg (Config): the config.
+        scope (str, optional): in which types are looked up if the config
+            has no ``default_scope``.
+    """
     return list(_search(cfg.get('model'), ('model', ),
-                        cfg.get('default_scope')))
+                        cfg.get('default_scope') or scope))
 
 
 def _find_installed(package: str, inner: str) -> Path:

@@ -89,6 +89,11 @@ def _base_module(path: Path, folder: Path) -> str:
     return start + '.'.join(names)
 
 
+def library_of(path: Path):
+    """The library that a config came with, None for any other config."""
+    return _split(path, INSTALLED)[0] or _split(path, PYTHONIC)[0] or None
+
+
 def _split(path: Path, inner: Path) -> tuple:
     """The library whose folder ``inner`` holds a file, and where in it."""
     for library in LIBRARIES:

@@ -33,7 +33,8 @@ LOST = {
     'mmdet::hrnet/fcos_hrnetv2p-w18-gn-head_4xb4-1x_coco.py': 'branches',
     'mmdet::detectors/cascade-rcnn_r50-rfp_1x_coco.py': 'feeds back',
     'mmdet::tridentnet/tridentnet_r50-caffe_1x_coco.py': 'three branches',
-    'mmdet::timm_example/retinanet_timm-tv-resnet50_fpn_1x_coco.py': "timm's",
+    'mmdet::timm_example/retinanet_timm-tv-resnet50_fpn_1x_coco.py':
+    'timm builds',
     'mmdet::yolox/yolox_s_8xb8-300e_coco.py': 'no residual block',
     'mmdet::swin/mask-rcnn_swin-t-p4-w7_fpn_1x_coco.py': 'no residual block',
     'mmpretrain::seresnet/seresnet50_8xb32_in1k.py': '--step SEAttention',
@@ -172,6 +173,14 @@ def test_vision_transformers_keep_their_attention(convert):
     assert cfg.model.backbone.type == 'StepVisionTransformer'
     assert cfg.model.backbone.step_mode == 'gate'
     assert cfg.model.backbone.init_cfg
+
+
+def test_an_installed_config_without_a_scope(convert):
+    name = 'mmpretrain::dinov2/vit-base-p14_dinov2-pre_headless.py'
+    need(name)
+    cfg = convert(name)
+    assert cfg.model.backbone.type == 'StepVisionTransformer'
+    assert cfg.model._scope_ == 'mmpretrain'
 
 
 def test_two_backbones_of_two_libraries(convert):
@@ -354,7 +363,8 @@ def test_backbones_of_ones_own_are_refused_by_name(write):
                        'StepBackbone'):
         to_stepnet(str(path))
     path = write('mine.py', PLAIN.replace("'ResNet'", "'NoSuchNet'"))
-    with pytest.raises(ValueError, match="'NoSuchNet' is not registered"):
+    with pytest.raises(ValueError, match="no 'NoSuchNet' is registered in "
+                       "the scope 'mmpretrain'; set default_scope, or"):
         to_stepnet(str(path))
 
 

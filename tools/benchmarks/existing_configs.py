@@ -210,7 +210,8 @@ def trial(name, folder):
     (folder / 'step.py').write_text(to_stepnet(name, str(folder / 'step.py')))
     cfgs = [Config.fromfile(find_config(name)),
             Config.fromfile(folder / 'step.py')]
-    init_default_scope(cfgs[0].default_scope or 'mmengine')
+    if cfgs[0].get('default_scope'):
+        init_default_scope(cfgs[0].default_scope)
     set_random_seed(0)
     stock, net = build_pair(cfgs, folder)
     detection = find_backbones(cfgs[0])[0].library == 'mmdet'
