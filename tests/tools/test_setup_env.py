@@ -84,7 +84,7 @@ def test_missing_compiler(request, tmp_path):
 #: An interpreter whose pip wheel takes a while; it writes down when it runs.
 PYTHON = r'''
 case "$*" in
-  *ZipFile*) exec "$REAL" "$@" ;;
+  *ZipFile* | *compileall*) exec "$REAL" "$@" ;;
   *"-m pip wheel"*)
     echo "wheel $PCH_CXX $CXX" >>"$CALLS"
     while [ "$1" != -w ]; do shift; done
@@ -228,3 +228,11 @@ def test_where_nothing_can_be_locked_it_goes_on(set_up, tmp_path):
 def test_a_slash_behind_the_environment(set_up):
     assert 'is ready, after' in set_up.run(VENV=f'{set_up.folder}/venv/')
     assert (set_up.folder / 'venv.lock').exists()
+
+
+def test_libraries_are_bytecode_wherever_imports_may_not_write(set_up):
+    library = set_up.folder / 'venv/lib/library.py'
+    library.parent.mkdir()
+    library.write_text('answer = 42')
+    set_up.run(PYTHONDONTWRITEBYTECODE='1')
+    assert list(library.parent.glob('__pycache__/library.*.pyc'))
