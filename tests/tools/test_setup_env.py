@@ -14,7 +14,8 @@ pytestmark = pytest.mark.core
 def setup(request, **environment):
     return subprocess.run(
         ['bash', str(request.config.rootpath / 'tools/setup_env.sh')],
-        env=dict(PATH='/usr/bin:/bin', HOME='/nonexistent', **environment),
+        env=dict(dict(PATH='/usr/bin:/bin', HOME='/nonexistent'),
+                 **environment),
         capture_output=True,
         text=True)
 
@@ -28,12 +29,13 @@ def only_line(result):
 
 def test_unknown_stack(request):
     line = only_line(setup(request, STACK='conda'))
-    assert 'STACK=conda: expected onedl or openmmlab' in line
+    assert 'STACK=conda: expected onedl, openmmlab or classic' in line
 
 
 def test_no_interpreter(request):
     line = only_line(setup(request, PYTHON='python0'))
-    assert "no interpreter 'python0'; set PYTHON" in line
+    assert ("no interpreter 'python0': expected 3.10 or later, before 3.13; "
+            'set PYTHON') in line
 
 
 def fake(folder, name, script):
@@ -48,7 +50,20 @@ def test_unsupported_python(request, tmp_path):
         tmp_path, 'python',
         '[ "$1" = -V ] && echo Python 3.8.1 && exit 0; exit 1')
     line = only_line(setup(request, PYTHON=python))
-    assert 'Python 3.8.1' in line and 'expected 3.10, 3.11 or 3.12' in line
+    assert f"Python 3.8.1 at '{python}': expected 3.10 or later" in line
+    line = only_line(setup(request, PYTHON=python, STACK='classic'))
+    assert 'expected 3.10 or later, before 3.12' in line
+
+
+def test_the_classic_stack_looks_for_its_python(request, tmp_path):
+    for name in ('python3.10', 'python3'):
+        fake(tmp_path, name, f'[ "$1" = -V ] && echo {name}; [ -z "$2" ]')
+    path = f'{tmp_path}:/usr/bin:/bin'
+    assert "python3.10 at 'python3.10': " in only_line(
+        setup(request, STACK='classic', PATH=path))
+    fake(tmp_path, 'python3.10', 'exit 1')
+    assert "python3 at 'python3': " in only_line(
+        setup(request, STACK='classic', PATH=path))
 
 
 def test_broken_environment(request, tmp_path):
@@ -159,6 +174,17 @@ def test_the_compiler_goes_behind_the_one_with_the_header(set_up, compiler):
     set_up.run(CXX=compiler)
     assert (set_up.folder / 'calls').read_text() == (
         f'wheel {compiler} {set_up.root}/tools/pch_cxx.sh\n')
+
+
+def test_another_torch_takes_the_place_of_the_stacks(set_up):
+    assert 'setup_env: torch==2.15.0 and build tools' in set_up.run(
+        TORCH='2.15.0')
+    asked = (set_up.folder / 'venv/requirements.txt').read_text().split()
+    assert asked[:2] == ['torch==2.15.0', 'torchvision']
+    assert len([line for line in asked if line.startswith('torch')]) == 2
+    assert 'onedl-mmcv==2.3.6' in asked
+    # Without it the environment is made anew.
+    assert 'is ready, after' in set_up.run()
 
 
 def test_another_set_up_at_the_same_time_waits(set_up):
