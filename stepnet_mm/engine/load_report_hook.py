@@ -28,7 +28,8 @@ class LoadReportHook(Hook):
             the source that may stay unused.
 
     Raises:
-        ValueError: while loading, with the keys' names.
+        ValueError: while loading, with the keys' names; or, for a step
+            backbone, with the type that the weights are of.
     """
     # After EMAHook, which copies the model and must not copy these hooks.
     priority = 'LOW'
@@ -70,6 +71,9 @@ class LoadReportHook(Hook):
     def _on_load(self, logger, name, module, state_dict, prefix, *_) -> None:
         if prefix:  # a part of a load that was reported at its root
             return
+        for child, backbone in module.named_modules():
+            if hasattr(backbone, 'check_weights'):  # names the right type
+                backbone.check_weights(state_dict, child and f'{child}.')
         report = load_report(module, state_dict)
         self._reports.append(report)
         self._check(name or type(module).__name__, report)

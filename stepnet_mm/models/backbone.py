@@ -1,12 +1,22 @@
 """Backbones whose residual blocks take a step size."""
+from collections import Counter
+
+from mmengine.logging import print_log
 from torch import Tensor
 
 from ..steps.base import build_step, default_blocks
 from .blocks import step_block_class
+from .kinds import check_arguments, check_weights
 
 
 class StepOwner:
-    """Mixin for a backbone that holds step-size modules in its blocks."""
+    """Mixin for a backbone that holds step-size modules in its blocks.
+
+    Where they start is decided while weights are loaded
+    (:class:`~.pretrained_start.PretrainedStart`), and told once in the log
+    when training begins.
+    """
+    _told_starts = ''
 
     def init_weights(self) -> None:
         """The library's start, then the steps' own, unless loaded."""
@@ -15,6 +25,12 @@ class StepOwner:
         for step in self.steps():
             if not (again or step.loaded):
                 step.init_weights()
+
+    def train(self, mode: bool = True):
+        super().train(mode)
+        if mode:  # by now all weights are loaded
+            self._tell_starts()
+        return self
 
     def forward(self, x: Tensor) -> tuple:
         if self.training:
@@ -33,6 +49,15 @@ class StepOwner:
         """The blocks of each stage."""
         raise NotImplementedError
 
+    def _tell_starts(self) -> None:
+        starts = Counter(
+            (type(step).__name__, step.describe_start()) for step in self.steps())
+        text = '; '.join(f'{count} {name} start {start}'
+                         for (name, start), count in starts.items())
+        if text not in ('', self._told_starts):
+            print_log(f'{type(self).__name__}: {text}', logger='current')
+        self._told_starts = text
+
     def _check_frozen_steps(self) -> None:
         for step in self.steps(max(self.frozen_stages, 0)):
             if not step.loaded and step.init_step != 1:
@@ -42,19 +67,29 @@ class StepOwner:
                     'set, so they would scale every residual of those stages '
                     'by their untrained start for good: set frozen_stages=0, '
                     'load a checkpoint that holds them, or start them at 1 '
-                    '(StepAdaptor: init_step=1)')
+                    '(StepAdaptor: init_step=1, or left out with the weights '
+                    'of a plain network)')
 
 
 class StepBackbone(StepOwner):
     """Mixin for the ResNet backbones of mmdet and mmpretrain.
 
     A binding names its library's plain blocks in ``plain_blocks``; all other
-    arguments are the library's own.
+    arguments are the library's own. With mmdet's ``plugins`` both apply:
+    a plugin is part of f, and the step scales what comes of it.
+
+    ``frozen_stages`` freezes the steps of those stages with them: in frozen
+    stages nothing trains, and steps that start at 1 stay there, so these
+    stages remain a plain network's. ``frozen_stages=0`` (the stem alone) lets
+    every step learn. Steps that no checkpoint has set and that do not start
+    at 1 are an error in frozen stages when training begins.
 
     Args:
         step (dict | str | list | None): the step-size module of every chosen
             block, or a list with one of these a stage. Defaults to
-            StepAdaptor. None leaves the stock network, or the stock stage.
+            StepAdaptor, which starts at 1 with the weights of a plain
+            network and as published from scratch. None leaves the stock
+            network, or the stock stage.
         step_blocks (str | list[list[int]], optional): which blocks take one:
             ``'identity'``, those with an identity shortcut; ``'all'``;
             or the block indices of each stage, from 0. Defaults to what the
@@ -66,9 +101,11 @@ class StepBackbone(StepOwner):
             Defaults to True.
 
     Raises:
-        TypeError: if the backbone's blocks are not plain.
+        TypeError: if the backbone's blocks are not plain, or an argument is
+            another backbone's.
         ValueError: on an unknown step type, a list of steps of another length
-            than the stages, or a wrong ``step_blocks``.
+            than the stages, or a wrong ``step_blocks``, ``fused`` or
+            ``depth``; while loading, on weights of another kind of ResNet.
     """
     plain_blocks = ()
 
@@ -78,6 +115,10 @@ class StepBackbone(StepOwner):
                  step_blocks=None,
                  fused: bool = True,
                  **kwargs):
+        check_arguments(type(self), kwargs)
+        if 'depth' in kwargs:
+            _check_one_of('depth', kwargs['depth'], [*self.arch_settings])
+        _check_one_of('fused', fused, [True, False])
         self.step = step
         super().__init__(*args, **kwargs)
         if step is not None:
@@ -85,11 +126,28 @@ class StepBackbone(StepOwner):
             self._fuse(fused)
             self._freeze_stages()
 
-    def make_res_layer(self, **kwargs):
-        if self.step is not None:
-            kwargs['block'] = step_block_class(kwargs['block'],
-                                               self.plain_blocks)
-        return super().make_res_layer(**kwargs)
+    def make_res_layer(self, block, **kwargs):
+        if self.step is None:
+            return super().make_res_layer(block=block, **kwargs)
+        stage = super().make_res_layer(
+            block=step_block_class(block, self.plain_blocks), **kwargs)
+        # The library keeps the class, and pickle finds none of ours by name.
+        stage.block = block
+        return stage
+
+    def check_weights(self, state_dict: dict, prefix: str) -> None:
+        """Check a state dict before it is loaded.
+
+        Raises:
+            ValueError: if it is of another kind of ResNet.
+        """
+        given = {key[len(prefix):]: value for key, value in state_dict.items()
+                 if key.startswith(prefix)}
+        check_weights(type(self).__name__, self.state_dict(), given)
+
+    def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
+        self.check_weights(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _stages(self) -> list:
         return [getattr(self, name) for name in self.res_layers]
@@ -113,6 +171,12 @@ class StepBackbone(StepOwner):
                 chosen = chosen[i]
             for block in _choose(stage, chosen) if cfg is not None else ():
                 block.step = build_step(cfg, block.step_channels)
+        if not self.steps() and any(cfg is not None for cfg in cfgs):
+            raise ValueError(
+                f'backbone.step_blocks: got {step_blocks!r}, which chooses no '
+                f'block in stages of {[len(stage) for stage in stages]} '
+                "blocks ('identity' leaves the first of most stages out); "
+                "choose some, or 'all'; for the stock network set step=None")
 
 
 def one_a_stage(step, num_stages: int) -> list:
@@ -124,6 +188,12 @@ def one_a_stage(step, num_stages: int) -> list:
                          f'one entry for each of the {num_stages} stages (in a '
                          'ViT, layers)')
     return step
+
+
+def _check_one_of(key: str, value, choices: list) -> None:
+    if value not in choices:
+        raise ValueError(
+            f'backbone.{key}: got {value!r}, expected one of {choices}')
 
 
 def _choose(stage, chosen) -> list:

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from ..ops import keep_mean
 from .fusion import can_fuse, finish, fits
+from .pretrained_start import PretrainedStart
 
 
-class StepBlock:
+class StepBlock(PretrainedStart):
     """Mixin for BasicBlock and Bottleneck: Eq. 12 where ``step`` is set.
 
     Attributes:

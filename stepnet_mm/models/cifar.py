@@ -25,5 +25,6 @@ def cifar_stage_blocks(depth: int, block: str) -> tuple:
         raise ValueError(
             f'backbone.depth: got {depth!r}, expected {step}n+2 with '
             f"block='{block}', as {2 * step + 2}, {3 * step + 2} or "
-            f'{18 * step + 2}')
+            f"{18 * step + 2}; mmpretrain's own depths, 18 to 152, are those "
+            "of type='StepResNet_CIFAR'")
     return ((depth - 2) // step, ) * 3

@@ -2,6 +2,7 @@
 from torch import Tensor, nn
 
 from ..steps.base import build_step
+from .pretrained_start import PretrainedStart
 
 MODES = ('replace', 'gate')
 
@@ -22,12 +23,14 @@ class ValueProjection(nn.Sequential):
             nn.Linear(channels, channels, bias), attn.proj_drop, attn.gamma1)
 
 
-class StepEncoderLayer:
+class StepEncoderLayer(PretrainedStart):
     """Mixin for a pre-norm encoder layer: x_t + f ⊗ Δt, then its FFN.
 
     Expects ``ln1``, ``attn``, ``ln2`` and ``ffn``, as mmpretrain's layers
     have them.
     """
+    # Gone with 'replace': no checkpoint of a plain ViT has that f.
+    residual_weight = 'attn.qkv.weight'
 
     def add_step(self, cfg, mode: str) -> None:
         """Give the layer a step-size module.

@@ -1,5 +1,6 @@
 """The step backbones in mmdet's registry, with mmdet's arguments."""
-from mmdet.models.backbones.resnet import BasicBlock, Bottleneck, ResNet
+from mmdet.models.backbones.resnet import (BasicBlock, Bottleneck, ResNet,
+                                           ResNetV1d)
 from mmdet.models.backbones.resnext import ResNeXt
 from mmdet.registry import MODELS
 
@@ -33,7 +34,16 @@ class StepResNet(_StepBackbone, ResNet):
     """ResNet of mmdet with step sizes, R-18/34/50/101/152.
 
     Takes the arguments of :class:`mmdet.models.ResNet` and, beside them,
-    ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+    """
+
+
+@MODELS.register_module()
+class StepResNetV1d(_StepBackbone, ResNetV1d):
+    """ResNetV1d of mmdet with step sizes: a deep stem, averaged shortcuts.
+
+    Takes the arguments of :class:`mmdet.models.ResNetV1d` and, beside them,
+    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
     """
 
 
@@ -42,5 +52,5 @@ class StepResNeXt(_StepBackbone, ResNeXt):
     """ResNeXt of mmdet with step sizes, R-50/101/152.
 
     Takes the arguments of :class:`mmdet.models.ResNeXt` and, beside them,
-    ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
     """

@@ -1,6 +1,7 @@
 """The step backbones in mmpretrain's registry, with its arguments."""
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
-from mmpretrain.models.backbones.resnet import BasicBlock, Bottleneck, ResNet
+from mmpretrain.models.backbones.resnet import (BasicBlock, Bottleneck,
+                                                ResNet, ResNetV1c, ResNetV1d)
 from mmpretrain.models.backbones.resnet_cifar import ResNet_CIFAR
 from mmpretrain.models.backbones.resnext import ResNeXt
 from mmpretrain.models.backbones.vision_transformer import (
@@ -26,7 +27,25 @@ class StepResNet(_StepBackbone, ResNet):
     """ResNet of mmpretrain with step sizes, R-18/34/50/101/152.
 
     Takes the arguments of :class:`mmpretrain.models.ResNet` and, beside
-    them, ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+    """
+
+
+@MODELS.register_module()
+class StepResNetV1c(_StepBackbone, ResNetV1c):
+    """ResNetV1c of mmpretrain with step sizes: a deep stem.
+
+    Takes the arguments of :class:`mmpretrain.models.ResNetV1c` and, beside
+    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+    """
+
+
+@MODELS.register_module()
+class StepResNetV1d(_StepBackbone, ResNetV1d):
+    """ResNetV1d of mmpretrain with step sizes: V1c with averaged shortcuts.
+
+    Takes the arguments of :class:`mmpretrain.models.ResNetV1d` and, beside
+    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
     """
 
 
@@ -35,7 +54,19 @@ class StepResNeXt(_StepBackbone, ResNeXt):
     """ResNeXt of mmpretrain with step sizes, R-50/101/152.
 
     Takes the arguments of :class:`mmpretrain.models.ResNeXt` and, beside
-    them, ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+    """
+
+
+@MODELS.register_module()
+class StepResNet_CIFAR(_StepBackbone, ResNet_CIFAR):
+    """ResNet_CIFAR of mmpretrain with step sizes: 64 channels, 4 stages.
+
+    R-18/34/50/101/152 behind a 3 x 3 stem. The narrow ResNet of the paper's
+    Table 1 is :class:`StepResNetCIFAR`.
+
+    Takes the arguments of :class:`mmpretrain.models.ResNet_CIFAR` and, beside
+    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
     """
 
 
@@ -49,7 +80,7 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
     blocks. A residual's last norm starts at 1, as published.
 
     Takes the other arguments of :class:`mmpretrain.models.ResNet_CIFAR`, and
-    ``step`` and ``step_blocks`` (:class:`StepBackbone`).
+    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
 
     Args:
         depth (int): 9n+2 with bottlenecks, 6n+2 with basic blocks.
@@ -116,8 +147,9 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
 
     Args:
         step (dict | str | list | None): the step-size module of every layer,
-            or a list with one of these a layer. Defaults to StepAdaptor.
-            None leaves the stock network, or the stock layer.
+            or a list with one of these a layer. Defaults to StepAdaptor; with
+            the weights of a plain ViT and ``'gate'`` it starts at 1. None
+            leaves the stock network, or the stock layer.
         step_mode (str): ``'replace'`` or ``'gate'``. Defaults to
             ``'replace'``.
 

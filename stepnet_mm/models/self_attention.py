@@ -4,9 +4,10 @@ from torch import Tensor, nn
 from ..attention import RelativeSelfAttention2d
 from ..attention.relative import check_counts
 from ..steps.base import build_step
+from .pretrained_start import PretrainedStart
 
 
-class SelfAttentionLayer(nn.Module):
+class SelfAttentionLayer(PretrainedStart, nn.Module):
     """Pre-norm layer on maps: x + f(x) ⊗ Δt, then its FFN.
 
     Args:
@@ -18,6 +19,7 @@ class SelfAttentionLayer(nn.Module):
             attention (Appendix G); None leaves Δt = 1.
         **attention: arguments of :class:`RelativeSelfAttention2d`.
     """
+    residual_weight = 'attn.output.weight'
 
     def __init__(self, channels: int, feedforward_channels: int, norm,
                  drop_rate: float = 0., step=None, **attention):

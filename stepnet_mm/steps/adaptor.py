@@ -32,14 +32,19 @@ class StepAdaptor(StepSize):
     its slope is largest. At ``init_step=1`` it is ``2 * sigmoid(0)``, exactly
     1 in every precision. ``max_step`` is a buffer, so a checkpoint keeps it.
 
+    Left out, ``init_step`` is σ(-1) = 0.2689, as published, for training from
+    scratch. Where a checkpoint without steps sets the block's weights, the
+    adaptor starts at 1 instead, and the block is the pretrained one; a
+    checkpoint that has the adaptor brings its own values.
+
     Args:
         channels (int): C.
         inputs (str): what the adaptor sees (Table 4): ``'both'``,
             ``'current'`` (x_t), ``'next'`` (x_{t+1}) or ``'difference'``
             (f). Defaults to ``'both'``.
-        init_step (float): the step size at the start, in (0, 1]. Defaults to
-            σ(-1) = 0.2689, as published. With 1 a pretrained network keeps
-            its features.
+        init_step (float, optional): the step size at the start, in (0, 1],
+            whatever the block's weights. Defaults to 0.2689 from scratch, 1
+            in a pretrained block.
         norm_cfg (dict, optional): norm layer. Defaults to BatchNorm.
 
     Raises:
@@ -53,7 +58,7 @@ class StepAdaptor(StepSize):
     def __init__(self,
                  channels: int = None,
                  inputs: str = 'both',
-                 init_step: float = PUBLISHED_STEP,
+                 init_step: float = None,
                  norm_cfg: dict = None,
                  in_channels: int = None):
         super().__init__()
@@ -66,15 +71,14 @@ class StepAdaptor(StepSize):
         if inputs not in INPUTS:
             raise ValueError(f'backbone.step.inputs: got {inputs!r}, '
                              f'expected one of {INPUTS}')
-        if not isinstance(init_step, (int, float)) or not 0 < init_step <= 1:
-            raise ValueError(f'backbone.step.init_step: got {init_step!r}, '
-                             'expected a number in (0, 1]')
+        if init_step is not None:
+            check_init_step(init_step)
         self.channels = channels
         self.inputs = inputs
-        self.init_step = init_step
+        self.given_step = init_step
+        self.init_step = init_step or PUBLISHED_STEP
         self.needs_identity = inputs != 'difference'
-        max_step = max(1., 2. * init_step)
-        self.register_buffer('max_step', torch.tensor(max_step))
+        self.register_buffer('max_step', torch.tensor(1.))
         # A bare parameter: as elementwise arithmetic the group convolution
         # costs a fraction of a Conv2d call on (N, 2C, 1, 1).
         columns = 2 if inputs == 'both' else 1
@@ -90,8 +94,34 @@ class StepAdaptor(StepSize):
         # nn.Conv2d's own start for a fan-in of `columns`.
         bound = self.conv_weight.size(1)**-0.5
         nn.init.uniform_(self.conv_weight, -bound, bound)
+        self._set_start()
+
+    def start_pretrained(self) -> None:
+        """Start at 1, unless ``init_step`` or a checkpoint has said where."""
+        if self.given_step is None and not self.loaded:
+            self.init_step = 1
+            self._set_start()
+
+    def _set_start(self) -> None:
+        # Constants alone: each rank that loads a checkpoint does this itself.
         share = self.init_step / max(1., 2. * self.init_step)
+        nn.init.zeros_(self.ie.weight)
         nn.init.constant_(self.ie.bias, math.log(share / (1 - share)))
+        self.max_step.fill_(self._largest_step())
+
+    def _largest_step(self) -> float:
+        return max(1., 2. * self.init_step)
+
+    def describe_start(self) -> str:
+        if self.loaded:
+            return super().describe_start()
+        if self.given_step is not None:
+            why = 'init_step'
+        elif self.init_step == 1:
+            why = 'a checkpoint without steps has set their blocks'
+        else:
+            why = 'as published; no checkpoint has set their blocks'
+        return f'at {self.init_step:.4g} ({why})'
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, max_step)."""
@@ -121,5 +151,15 @@ class StepAdaptor(StepSize):
         return self.max_step * logits.sigmoid()
 
     def extra_repr(self) -> str:
-        return (f'{self.channels}, inputs={self.inputs!r}, '
-                f'init_step={self.init_step:.4g}')
+        given = '' if self.given_step is None else (
+            f'init_step={self.given_step:.4g}, ')
+        return (f'{self.channels}, inputs={self.inputs!r}, {given}'
+                f'max_step={self.max_step}')
+
+
+def check_init_step(value) -> None:
+    """Raise ValueError if no gate can start there."""
+    number = isinstance(value, (int, float)) and type(value) is not bool
+    if not number or not 0 < value <= 1:
+        raise ValueError(f'backbone.step.init_step: got {value!r}, '
+                         'expected a number in (0, 1]')

@@ -9,7 +9,7 @@ import torch
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .adaptor import PUBLISHED_STEP, StepAdaptor
+from .adaptor import StepAdaptor
 
 
 @MODELS.register_module()
@@ -60,7 +60,7 @@ class UnnormalizedStepAdaptor(StepAdaptor):
     def __init__(self,
                  channels: int = None,
                  inputs: str = 'both',
-                 init_step: float = PUBLISHED_STEP,
+                 init_step: float = None,
                  in_channels: int = None):
         super().__init__(
             channels, inputs, init_step, in_channels=in_channels)
@@ -76,9 +76,8 @@ class SoftmaxStepAdaptor(StepAdaptor):
     """
     pools_only = True
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.max_step.fill_(self.channels * self.init_step)
+    def _largest_step(self) -> float:
+        return self.channels * self.init_step
 
     def _gate(self, logits: Tensor) -> Tensor:
         return self.max_step * logits.softmax(1)

@@ -25,7 +25,7 @@ class StepSize(nn.Module):
         default_blocks (str): the ``step_blocks`` that a backbone uses when
             its config names none, ``'identity'`` or ``'all'``.
         init_step (float | None): the step size at the start, where it is the
-            same for every input.
+            same for every input. At 1 the block is a plain one.
         pools_only (bool): whether Δt is (N, C, 1, 1) or (1, C, 1, 1) and
             reads x_t and f by ``global_mean`` and ``global_std`` alone, not
             even their shapes, in :meth:`step_size`; :meth:`forward` is this
@@ -79,6 +79,19 @@ class StepSize(nn.Module):
         for module in self.modules():
             if hasattr(module, 'reset_parameters'):
                 module.reset_parameters()
+
+    def start_pretrained(self) -> None:
+        """Start at 1, for f comes from a network without steps.
+
+        Here nothing: most modules cannot. One that can does, unless its
+        config or a checkpoint has set where it starts.
+        """
+
+    def describe_start(self) -> str:
+        """Where it starts and why, for the log."""
+        if self.loaded:
+            return 'as a checkpoint has them'
+        return 'where their own layers start'
 
     def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args)

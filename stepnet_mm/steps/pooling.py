@@ -41,14 +41,18 @@ def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
     """A norm layer of mmcv's registry.
 
     Raises:
-        ValueError: if there is no such layer; names the config ``key``.
+        ValueError: if there is no such layer, or not for that many channels;
+            names the config ``key``.
     """
     from mmcv.cnn import build_norm_layer  # takes seconds to import
     try:
         return build_norm_layer(cfg, channels)[1]
-    except (KeyError, TypeError) as error:
-        raise ValueError(f'{key}: got {cfg}, expected a norm layer of mmcv: '
-                         f'{error}') from None
+    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f'{key}: got {cfg}, expected a norm layer of mmcv for {channels} '
+            "channels, as dict(type='BN'), dict(type='SyncBN') or "
+            "dict(type='GN', num_groups=32): "
+            f'{type(error).__name__}: {error}') from None
 
 
 def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:

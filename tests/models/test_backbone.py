@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from stepnet_mm.models.fusion import can_fuse
 from stepnet_mm.steps import StepAdaptor
 
 pytestmark = pytest.mark.core
@@ -44,6 +45,22 @@ def test_by_index(models):
 def test_wrong_step_blocks(models, wrong):
     with pytest.raises(ValueError, match="step_blocks: expected 'identity'"):
         build(models, step_blocks=wrong)
+
+
+def test_step_blocks_that_choose_none(models):
+    with pytest.raises(ValueError, match='chooses no block.*step=None'):
+        build(models, step_blocks=[[], [], [], []])
+    assert not build(models, step=[None] * 4).steps()
+
+
+@pytest.mark.parametrize('wrong, match', [
+    (dict(depth=20), r'depth: got 20, expected one of \[18, 34'),
+    (dict(fused='no'), "fused: got 'no'.*True, False"),
+    (dict(step=dict(type='StepAdaptor', norm_cfg=dict(type='BNN'))),
+     r"norm_cfg: got \{'type': 'BNN'\}, expected a norm layer.*'SyncBN'")])
+def test_wrong_arguments(models, wrong, match):
+    with pytest.raises(ValueError, match=match):
+        build(models, **wrong)
 
 
 def test_a_step_for_each_stage(models):
@@ -155,6 +172,41 @@ def test_a_backbone_whose_blocks_are_not_plain_is_refused():
 
     with pytest.raises(TypeError, match='SEBottleneck.*forward of its own'):
         StepSEResNet(50)
+
+
+GN = dict(type='GN', num_groups=8)
+SYNC = dict(type='SyncBN')
+
+
+@pytest.mark.parametrize('backbone, step_norm, fused', [
+    (dict(), 'BatchNorm2d', True),
+    (dict(conv_cfg=dict(type='ConvWS')), 'BatchNorm2d', True),
+    (dict(norm_cfg=GN), 'BatchNorm2d', False),
+    (dict(norm_cfg=GN, conv_cfg=dict(type='ConvWS')), 'BatchNorm2d', False),
+    (dict(norm_cfg=GN, conv_cfg=dict(type='ConvAWS')), 'BatchNorm2d', False),
+    (dict(norm_cfg=SYNC), 'BatchNorm2d', False),
+    (dict(step=dict(type='StepAdaptor', norm_cfg=SYNC)), 'SyncBatchNorm',
+     True)])
+def test_the_table_of_norms(models, backbone, step_norm, fused, monkeypatch):
+    """docs/performance.md, Backbones with other norms."""
+    from stepnet_mm.models import blocks
+    finished, finish = [], blocks.finish
+    monkeypatch.setattr(
+        blocks, 'finish', lambda *a: finished.append(1) or finish(*a))
+    net = build(models, **backbone)
+    assert {type(step.norm).__name__ for step in net.steps()} == {step_norm}
+    net.train()
+    sum(out.mean() for out in net(torch.randn(2, 3, 32, 32))).backward()
+    assert len(finished) == (5 if fused else 0)
+    assert all(step.ie.bias.grad is not None for step in net.steps())
+
+
+def test_sync_bn_covers_the_steps(models):
+    from mmengine.model import convert_sync_batchnorm
+    net = convert_sync_batchnorm(build(models))
+    assert {type(step.norm).__name__
+            for step in net.steps()} == {'SyncBatchNorm'}
+    assert not can_fuse(net.layer1[0])
 
 
 def test_one_image_trains(models):

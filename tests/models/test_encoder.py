@@ -78,6 +78,32 @@ def test_a_gate_of_one_keeps_the_network():
     torch.testing.assert_close(net(x)[0], stock(x)[0], atol=0, rtol=0)
 
 
+def test_weights_of_a_plain_vit_start_gates_at_one():
+    stock, net = [MODELS.build(dict(type=kind, **COMMON, **more))
+                  for kind, more in (
+                      ('VisionTransformer', {}),
+                      ('StepVisionTransformer', dict(step_mode='gate',
+                                                     frozen_stages=1)))]
+    net.load_state_dict(stock.state_dict(), strict=False)
+    stock.eval(), net.eval()
+    x = torch.randn(2, 3, 64, 64)
+    assert torch.equal(net(x)[0], stock(x)[0])
+    net.train()
+    net(x)  # no error: the frozen layer is the plain one
+
+
+def test_weights_of_a_plain_vit_have_no_residual_for_replace():
+    """f is new there, and so is Δt: both start as from scratch."""
+    net = build(frozen_stages=1)
+    net.load_state_dict(
+        MODELS.build(dict(type='VisionTransformer', **COMMON)).state_dict(),
+        strict=False)
+    assert all(step.max_step == 1 for step in net.steps())
+    net.train()
+    with pytest.raises(ValueError, match='frozen_stages=1'):
+        net(torch.randn(2, 3, 64, 64))
+
+
 def test_the_attention_is_gone_with_replace():
     net = build()
     assert not any('qkv' in name for name in net.state_dict())

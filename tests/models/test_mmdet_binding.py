@@ -29,6 +29,7 @@ VARIANTS = dict(
                 stages=(False, True, True, False),
                 position='after_conv3')
         ]),
+    v1d=dict(type='ResNetV1d', depth=50, frozen_stages=1),
     x50=dict(type='ResNeXt', depth=50, groups=4, base_width=4),
 )
 
@@ -108,6 +109,18 @@ def test_step_and_plugin_together():
     out.sum().backward()
     assert net.layer1[1].toy_step.a.weight.grad is not None
     assert net.layer1[1].step.ie.bias.grad is not None
+
+
+def test_the_step_scales_what_a_plugin_gives():
+    net = MODELS.build(
+        dict(type='StepResNet', depth=50, **SMALL, step=dict(
+            type='StepAdaptor', init_step=.5), plugins=[
+                dict(cfg=dict(type='ToyStep'), position='after_conv3')]))
+    net.eval()
+    block, x = net.layer1[1], torch.randn(2, 32, 8, 8)
+    f = block.toy_step(block.norm3(block._convolve(x)))
+    assert torch.equal(block.residual(x), f)
+    torch.testing.assert_close(block(x), torch.relu(x + .5 * f))
 
 
 def test_torchvision_weights_are_kept_by_a_step_of_one(tmp_path):

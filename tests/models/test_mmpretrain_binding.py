@@ -17,6 +17,9 @@ VARIANTS = dict(
     r50_v1d=dict(
         depth=50, out_indices=ALL, deep_stem=True, avg_down=True,
         with_cp=True),
+    v1c=dict(type='ResNetV1c', depth=18, out_indices=ALL),
+    v1d=dict(type='ResNetV1d', depth=50, out_indices=ALL, frozen_stages=1),
+    cifar=dict(type='ResNet_CIFAR', depth=18, out_indices=ALL),
     x50=dict(type='ResNeXt', depth=50, groups=4, width_per_group=4,
              out_indices=ALL, drop_path_rate=.2),
 )
@@ -134,6 +137,19 @@ def test_resnet_cifar_without_step_is_the_stock_network():
     assert_stock(Stock(29, **common), cifar(depth=29))
 
 
+@pytest.mark.parametrize('kind', ['ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR'])
+def test_the_same_seed_gives_the_same_start(kind):
+    states = []
+    for name in (kind, f'Step{kind}'):
+        torch.manual_seed(3)
+        step = {} if name == kind else dict(step=None)
+        net = MODELS.build(dict(type=name, depth=18, **SMALL, **step))
+        net.init_weights()
+        states.append(net.state_dict())
+    assert list(states[0]) == list(states[1])
+    assert all(map(torch.equal, states[0].values(), states[1].values()))
+
+
 def test_iebn_layout():
     net = cifar('iebn', depth=11)
     assert type(net.bn1).__name__ == 'IEBN'
@@ -146,6 +162,7 @@ def test_iebn_layout():
     (dict(depth=29, block='basic'), r'depth: got 29, expected 6n\+2'),
     (dict(depth=20, downsample_norm_cfg=dict(type='BNN')),
      'downsample_norm_cfg: got.*BNN'),
+    (dict(depth=50), 'depth: got 50.*StepResNet_CIFAR'),
     (dict(depth=20, block='wide'), 'block: got')])
 def test_wrong_cifar_arguments(wrong, match):
     with pytest.raises(ValueError, match=match):

@@ -67,6 +67,13 @@ def test_a_step_of_one_keeps_the_network():
         net(images())[0], plain(images())[0], atol=0, rtol=0)
 
 
+def test_weights_of_a_plain_network_start_steps_at_one():
+    plain, net = build(), build(step='StepAdaptor')
+    net.load_state_dict(plain.state_dict(), strict=False)
+    plain.eval(), net.eval()
+    assert torch.equal(net(images())[0], plain(images())[0])
+
+
 @pytest.mark.parametrize('step', [None, 'StepAdaptor'])
 def test_the_recorder_measures_it(step):
     net = build(step=step)

@@ -68,6 +68,38 @@ def test_starts_at_init_step_for_every_input(init_step):
         step.step_size(x, f), torch.full((3, 5, 1, 1), init_step))
 
 
+def test_its_state_is_what_it_was():
+    """Checkpoints of before load: names, order and shapes."""
+    norm = ['weight', 'bias', 'running_mean', 'running_var',
+            'num_batches_tracked']
+    assert list(StepAdaptor(5).state_dict()) == [
+        'conv_weight', 'max_step', *(f'norm.{name}' for name in norm),
+        'ie.weight', 'ie.bias']
+
+
+def test_a_pretrained_block_starts_it_at_one():
+    step = StepAdaptor(5)
+    nn.init.normal_(step.ie.weight)
+    step.start_pretrained()
+    x, f = torch.randn(2, 3, 5, 4, 4)
+    assert torch.equal(step(x, f), f)
+    assert repr(step).startswith("StepAdaptor(\n  5, inputs='both', "
+                                 'max_step=2.0')
+    step.init_weights()
+    assert torch.equal(step(x, f), f)
+
+
+def test_a_number_or_a_checkpoint_says_where_it_starts():
+    chosen = StepAdaptor(5, init_step=.4)
+    loaded = StepAdaptor(5)
+    loaded.load_state_dict(StepAdaptor(5).state_dict())
+    for step in (chosen, loaded):
+        bias = step.ie.bias.clone()
+        step.start_pretrained()
+        assert torch.equal(step.ie.bias, bias) and step.max_step == 1
+    assert 'init_step=0.4, max_step=1.0' in repr(chosen)
+
+
 @pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16])
 def test_a_start_of_one_is_exactly_one(dtype):
     step = StepAdaptor(5, init_step=1)
@@ -119,6 +151,9 @@ def test_norm_cfg_is_used():
     (dict(init_step=0), 'backbone.step.init_step.*0'),
     (dict(init_step=1.5), 'backbone.step.init_step.*1.5'),
     (dict(init_step='1'), "backbone.step.init_step.*'1'"),
+    (dict(init_step=True), 'backbone.step.init_step: got True'),
+    (dict(norm_cfg=dict(type='GN')), 'norm_cfg.*num_groups=32'),
+    (dict(norm_cfg=dict(type='GN', num_groups=2)), 'for 5 channels.*divis'),
 ])
 def test_wrong_arguments(wrong, match):
     with pytest.raises(ValueError, match=match):

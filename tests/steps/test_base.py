@@ -88,6 +88,14 @@ def test_loaded_is_known_for_each_step():
     assert net[0].loaded
 
 
+def test_most_steps_cannot_start_at_one():
+    step = build_step('ToyStep', 4)
+    before = {k: v.clone() for k, v in step.state_dict().items()}
+    step.start_pretrained()
+    assert all(torch.equal(v, before[k])
+               for k, v in step.state_dict().items())
+
+
 def test_weights_of_another_shape_do_not_count_as_loaded():
     step = build_step(dict(type='StepAdaptor', inputs='next'), 4)
     with pytest.raises(RuntimeError, match='size mismatch'):

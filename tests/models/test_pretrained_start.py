@@ -1,0 +1,264 @@
+"""Where steps start: as published, at 1 in pretrained blocks, as loaded."""
+import copy
+
+import pytest
+import torch
+from mmengine.model import BaseModule
+from mmengine.registry import MODELS
+from mmengine.runner import load_checkpoint
+from toy_run import toy_runner
+
+from stepnet_mm.models import backbone as backbone_module
+
+pytestmark = pytest.mark.core
+SMALL = dict(depth=18, base_channels=8, stem_channels=8,
+             out_indices=(0, 1, 2, 3))
+
+
+class Detector(BaseModule):
+    """As much of one as loading sees."""
+
+    def __init__(self, backbone, init_cfg=None):
+        super().__init__(init_cfg)
+        self.backbone = backbone
+
+
+def build(models, kind='StepResNet', **kwargs):
+    return models.build(dict(type=kind, **SMALL, **kwargs))
+
+
+def plain(models, kind='ResNet'):
+    """A plain network whose norms are not at their start."""
+    net = build(models, kind)
+    for value in net.state_dict().values():
+        if value.dim() == 1:
+            torch.nn.init.uniform_(value, .5, 1.5)
+    net.eval()
+    return net
+
+
+def saved(path, state, prefix=''):
+    state = {prefix + key: value for key, value in state.items()}
+    torch.save(dict(state_dict=state), path)
+    return str(path)
+
+
+def through_backbone(models, state, path, **kwargs):
+    load = dict(type='Pretrained', checkpoint=saved(path, state))
+    net = Detector(build(models, init_cfg=load, **kwargs))
+    net.init_weights()
+    return net
+
+
+def through_detector(models, state, path, **kwargs):
+    load = dict(
+        type='Pretrained', checkpoint=saved(path, state, 'backbone.'))
+    net = Detector(build(models, **kwargs), init_cfg=load)
+    net.init_weights()
+    return net
+
+
+def through_load_from(models, state, path, **kwargs):
+    net = Detector(build(models, **kwargs))
+    net.init_weights()
+    load_checkpoint(net, saved(path, state, 'backbone.'))
+    return net
+
+
+def through_torch(models, state, path, **kwargs):
+    net = Detector(build(models, **kwargs))
+    net.backbone.load_state_dict(state, strict=False)
+    return net
+
+
+WAYS = [through_backbone, through_detector, through_load_from, through_torch]
+
+
+def assert_equal(ours, theirs):
+    ours.eval(), theirs.eval()
+    x = torch.randn(2, 3, 64, 64)
+    for a, b in zip(ours(x), theirs(x)):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize('way', WAYS)
+def test_weights_of_a_plain_network_start_the_steps_at_one(
+        models, way, tmp_path):
+    source = plain(models)
+    net = way(models, source.state_dict(), tmp_path / 'a.pth',
+              frozen_stages=1).backbone
+    for step in net.steps():
+        assert (step.ie.bias == 0).all() and step.max_step == 2
+    assert_equal(net, source)
+    net.train()
+    assert len(net(torch.randn(2, 3, 32, 32))) == 4  # no error in stage 1
+
+
+@pytest.mark.parametrize('way', WAYS)
+def test_a_step_net_brings_its_own_back(models, way, tmp_path):
+    source = build(models)
+    for step in source.steps():
+        torch.nn.init.normal_(step.ie.weight)
+    net = way(models, plain(models).state_dict(), tmp_path / 'a.pth').backbone
+    net.load_state_dict(source.state_dict())
+    assert all((step.ie.bias == -1).all() and step.max_step == 1
+               for step in net.steps())
+    assert_equal(net, source)
+    # And keeps them, should a plain network's weights come after it.
+    net.load_state_dict(plain(models).state_dict(), strict=False)
+    assert all(step.max_step == 1 for step in net.steps())
+
+
+def test_from_scratch_they_start_as_published(models):
+    net = build(models)
+    net.init_weights()
+    assert all((step.ie.bias == -1).all() and step.max_step == 1
+               for step in net.steps())
+
+
+def test_a_number_stays_what_it_is(models):
+    net = build(models, frozen_stages=1, step=dict(
+        type='StepAdaptor', init_step=.5))
+    net.load_state_dict(plain(models).state_dict(), strict=False)
+    assert all(step.max_step == 1 and (step.ie.bias == 0).all()
+               for step in net.steps())
+    with pytest.raises(ValueError, match='frozen_stages=1 freezes'):
+        net.train()(torch.randn(2, 3, 32, 32))
+
+
+def test_what_cannot_start_at_one_is_still_an_error_in_frozen_stages(models):
+    net = build(models, frozen_stages=1, step=dict(
+        type='SEAttention', reduction=8))
+    net.load_state_dict(plain(models).state_dict(), strict=False)
+    with pytest.raises(ValueError, match='freezes SEAttention'):
+        net.train()(torch.randn(2, 3, 32, 32))
+
+
+def test_it_is_decided_block_by_block(models):
+    state = plain(models).state_dict()
+    state = {key: value for key, value in state.items()
+             if not key.startswith('layer2')}
+    state['layer3.1.conv1.weight'] = torch.ones(1)
+    state['layer4.1.step.fc.weight'] = torch.ones(1)  # another kind of step
+    net = build(models)
+    with pytest.raises(RuntimeError, match='size mismatch'):
+        net.load_state_dict(state, strict=False)
+    assert [step.init_step == 1 for step in net.steps()] == [
+        True, True, False, False, False]
+
+
+def test_a_block_that_a_step_net_had_plain_stays_plain(models):
+    source = build(models)
+    net = build(models, step_blocks='all')
+    net.load_state_dict(source.state_dict(), strict=False)
+    assert_equal(net, source)
+
+
+@pytest.mark.parametrize('name', [
+    'MaxPoolStepAdaptor', 'SumStepAdaptor', 'UnnormalizedStepAdaptor',
+    'SoftmaxStepAdaptor'])
+def test_the_variants_follow_the_rule(models, name):
+    source = plain(models)
+    net = build(models, step=name)
+    net.load_state_dict(source.state_dict(), strict=False)
+    assert_equal(net, source)
+    start = build(models, step=dict(type=name, init_step=1))
+    assert [step.max_step for step in net.steps()] == [
+        step.max_step for step in start.steps()]
+
+
+def test_the_start_draws_no_number(models):
+    """A rank that loads does as all others."""
+    net, state = build(models), plain(models).state_dict()
+    before = torch.get_rng_state()
+    net.load_state_dict(state, strict=False)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_init_weights_again_changes_nothing(models, tmp_path):
+    source = plain(models)
+    net = through_backbone(models, source.state_dict(), tmp_path / 'a.pth')
+    net.init_weights()
+    net.backbone.init_weights()
+    assert_equal(net.backbone, source)
+
+
+def test_copies_have_it(models):
+    source = plain(models)
+    net = build(models, frozen_stages=1)
+    net.load_state_dict(source.state_dict(), strict=False)
+    twin = copy.deepcopy(net)
+    assert_equal(twin, source)
+    twin.train()(torch.randn(2, 3, 32, 32))
+    assert 'max_step=2' in repr(twin) and 'init_step' not in repr(twin)
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    """What backbones log."""
+    lines = []
+    monkeypatch.setattr(backbone_module, 'print_log',
+                        lambda text, logger: lines.append(text))
+    return lines
+
+
+def test_the_start_is_told_once(models, lines):
+    net = build(models)
+    for _ in range(2):
+        net.train()
+        net.eval()
+    line, = lines
+    assert line == ('StepResNet: 5 StepAdaptor start at 0.2689 (as published; '
+                    'no checkpoint has set their blocks)')
+    net.load_state_dict(plain(models).state_dict(), strict=False)
+    net.train()
+    assert 'start at 1 (a checkpoint without steps has set' in lines[1]
+    net.load_state_dict(net.state_dict())
+    net.train()
+    assert lines[2] == 'StepResNet: 5 StepAdaptor start as a checkpoint has them'
+
+
+def test_other_starts_are_told(models, lines):
+    steps = [dict(type='StepAdaptor', init_step=.5), 'ToyStep', None, None]
+    build(models, step=steps).train()
+    line, = lines
+    assert '2 StepAdaptor start at 0.5 (init_step); 2 ToyStep start where' in (
+        line)
+    build(models, step=None).train()
+    assert len(lines) == 1
+
+
+def run(folder, iterations, **kwargs):
+    """A training at a rate of 0, its network and EMAHook's copy of it."""
+    runner = toy_runner(
+        folder, [dict(type='EMAHook')], iterations,
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)), **kwargs)
+    net = runner.train()
+    hook, = [hook for hook in runner.hooks if hasattr(hook, 'ema_model')]
+    return net.backbone, hook.ema_model.module.backbone
+
+
+@pytest.mark.parametrize('loaded_by', ['init_cfg', 'load_from'])
+def test_a_run(tmp_path, lines, loaded_by):
+    """With EMA, whose copy is made before anything is loaded; resumed too."""
+    pytest.importorskip('mmpretrain')
+    source = plain(MODELS, 'mmpretrain.ResNet')
+    at_once = loaded_by == 'init_cfg'
+    file = saved(tmp_path / 'a.pth', source.state_dict(),
+                 '' if at_once else 'backbone.')
+    backbone = dict(type='mmpretrain.StepResNet', frozen_stages=1,
+                    norm_eval=True, **SMALL)
+    if at_once:
+        backbone['init_cfg'] = dict(type='Pretrained', checkpoint=file)
+    nets = run(tmp_path / 'work', 1, backbone=backbone,
+               load_from=None if at_once else file)
+    assert [line for line in lines if 'start at 1 (a checkpoint' in line
+            ] == lines and len(lines) == 1
+    for net in nets:
+        assert_equal(net, source)
+        assert 'max_step=2' in repr(net)
+    lines.clear()
+    for net in run(tmp_path / 'work', 2, backbone=backbone, resume=True):
+        assert_equal(net, source)
+    line, = lines
+    assert 'start as a checkpoint has them' in line
