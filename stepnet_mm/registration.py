@@ -18,7 +18,8 @@ NAMES = dict(
             'CBAMAttention', 'ECAAttention', 'FCAAttention', 'IEBN',
             'MaxPoolStepAdaptor', 'SEAttention', 'SEMAttention',
             'SGEAttention', 'SRMAttention', 'SoftmaxStepAdaptor',
-            'StepAdaptor', 'SumStepAdaptor', 'UnnormalizedStepAdaptor'),
+            'StepAdaptor', 'SumStepAdaptor', 'TimmAttention',
+            'UnnormalizedStepAdaptor'),
         'stepnet_mm.attention.relative': ('RelativeSelfAttention2d', ),
     },
     HOOKS={

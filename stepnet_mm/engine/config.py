@@ -58,7 +58,7 @@ def use_intact_images(cfg: Config) -> None:
         for transform in _typed(cfg.get(name), 'LoadImageFromFile'):
             transform['type'] = 'LoadIntactImageFromFile'
     _add_hook(cfg, 'BrokenImageHook')
-    _import_in_dump(cfg)
+    import_package(cfg)
 
 
 def use_tns_metric(cfg: Config) -> None:
@@ -114,7 +114,7 @@ def _add_hook(cfg: Config, name: str) -> None:
         cfg.custom_hooks = [*(cfg.get('custom_hooks') or []), dict(type=name)]
 
 
-def _import_in_dump(cfg: Config) -> None:
+def import_package(cfg: Config) -> None:
     """A dumped config must import what it names when it is read again."""
     wanted = cfg.get('custom_imports') or dict(
         imports=[], allow_failed_imports=False)

@@ -11,10 +11,11 @@ from .se import SEAttention
 from .sem import SEMAttention
 from .sge import SGEAttention
 from .srm import SRMAttention
+from .timm_attention import TimmAttention
 
 __all__ = [
     'CBAMAttention', 'ECAAttention', 'FCAAttention', 'IEBN',
     'MaxPoolStepAdaptor', 'SEAttention', 'SEMAttention', 'SGEAttention',
     'SRMAttention', 'SoftmaxStepAdaptor', 'StepAdaptor', 'StepSize',
-    'SumStepAdaptor', 'UnnormalizedStepAdaptor', 'build_step'
+    'SumStepAdaptor', 'TimmAttention', 'UnnormalizedStepAdaptor', 'build_step'
 ]

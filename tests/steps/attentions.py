@@ -1,4 +1,6 @@
 """The modules that see f alone, at a size that all of them can take."""
+from importlib.util import find_spec
+
 import torch
 
 from stepnet_mm.steps import build_step
@@ -12,14 +14,20 @@ ATTENTIONS = dict(
     FCAAttention=dict(reduction=8),
     SGEAttention=dict(groups=4),
     SEMAttention=dict(reduction=8))
+if find_spec('timm'):
+    ATTENTIONS['TimmAttention'] = dict(name='ese')
 ALL = {**ATTENTIONS, 'StepAdaptor': dict()}
 VARIANTS = ('MaxPoolStepAdaptor', 'SumStepAdaptor', 'UnnormalizedStepAdaptor',
             'SoftmaxStepAdaptor')
 
 
+def cfg_of(name, **kwargs):
+    return dict(type=name, **ALL.get(name, {}), **kwargs)
+
+
 def randomised(name, **kwargs):
     """A module whose parameters are all away from their starts."""
-    step = build_step(dict(type=name, **ALL.get(name, {}), **kwargs), CHANNELS)
+    step = build_step(cfg_of(name, **kwargs), CHANNELS)
     for parameter in step.parameters():
         torch.nn.init.normal_(parameter)
     return step

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 import torch
-from attentions import (ALL, ATTENTIONS, CHANNELS, VARIANTS, call, randomised,
-                        states)
+from attentions import (ALL, ATTENTIONS, CHANNELS, VARIANTS, call, cfg_of,
+                        randomised, states)
 
 from stepnet_mm.steps import StepSize, build_step
 
@@ -90,7 +90,7 @@ def test_the_step_size_scales_the_residual(name):
 
 @pytest.mark.parametrize('name', EVERY)
 def test_init_weights_sets_the_starts_again(name):
-    step = build_step(dict(type=name, **ALL.get(name, {})), CHANNELS)
+    step = build_step(cfg_of(name), CHANNELS)
     fresh = copy.deepcopy(step.state_dict())
     for parameter in step.parameters():
         torch.nn.init.constant_(parameter, 7)
@@ -118,7 +118,7 @@ def blocks_of(net):
 @pytest.mark.parametrize('name', EVERY)
 def test_as_step_of_a_backbone(models, name, depth):
     net = models.build(
-        dict(type='StepResNet', depth=depth, step=name, num_stages=2,
+        dict(type='StepResNet', depth=depth, step=cfg_of(name), num_stages=2,
              strides=(1, 2), dilations=(1, 1), out_indices=(0, 1)))
     net.init_weights()
     net.train()
@@ -138,7 +138,7 @@ POSITIONS = ('after_conv1', 'after_conv2', 'after_conv3')
 @pytest.mark.parametrize('name', ATTENTIONS)
 def test_as_a_plugin_of_a_stock_backbone_by_stage(name, position):
     plugin = dict(
-        cfg=dict(type=name), stages=(False, True), position=position)
+        cfg=cfg_of(name), stages=(False, True), position=position)
     registry = pytest.importorskip('mmdet.registry')
     net = registry.MODELS.build(
         dict(type='ResNet', depth=50, num_stages=2, strides=(1, 2),

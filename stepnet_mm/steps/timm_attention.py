@@ -1,0 +1,116 @@
+"""The gates of timm as step-size modules."""
+import functools
+import operator
+
+import torch
+from mmengine.registry import MODELS
+from torch import Tensor
+
+from .base import StepSize
+
+#: timm's names -> the layers of its modules whose outputs are the gates. All
+#: end in their non-linearity, but lcbam's first, which gives logits.
+GATES = {
+    **dict.fromkeys(('se', 'ese', 'eca', 'ecam', 'ceca', 'gc', 'coord',
+                     'scoord', 'ela', 'strip'), ('gate', )),
+    'cbam': ('channel.gate', 'spatial.gate'),
+    'lcbam': ('channel.fc2', 'spatial.gate'),
+}
+#: Arguments of theirs that add something to f ⊗ Δt.
+ADDING = ('fuse_add', 'fuse_scale', 'has_skip')
+
+
+@MODELS.register_module()
+class TimmAttention(StepSize):
+    r"""Any gate that ``timm.layers.create_attn`` makes.
+
+    .. math:: f \otimes \Delta t, \quad \Delta t = \prod_i g_i(f)
+
+    The output is that of timm's module, bit for bit. f is what goes in and Δt
+    the product of its gates g_i: one a channel (se, ese, eca, ecam, ceca, gc),
+    one a channel and one a pixel (cbam, lcbam), one a channel and row or
+    column (coord, ela), or of the whole map (scoord, strip). NSI is that of
+    f, as for every step.
+
+    Args:
+        in_channels (int): C.
+        name (str): timm's name of it.
+        **kwargs: timm's arguments, such as ``rd_ratio``.
+
+    Raises:
+        ImportError: if timm is not installed.
+        ValueError: if ``name`` is no gate here, or timm does not make it of
+            these arguments.
+    """
+
+    def __init__(self, in_channels: int, name: str = None, **kwargs):
+        super().__init__()
+        if name not in GATES:
+            raise ValueError(
+                f'backbone.step.name: got {name!r}, expected one of '
+                f'{sorted(GATES)}; what else timm.layers.create_attn makes '
+                'is no gate, or not made by its name alone')
+        self.name = name
+        self.attention = _create(name, in_channels, kwargs)
+
+    def init_weights(self) -> None:
+        """timm's starts: those of a module after those of its parts."""
+        for module in reversed([*self.attention.modules()]):
+            if hasattr(module, 'reset_parameters'):
+                module.reset_parameters()
+
+    def forward(self, *states: Tensor) -> Tensor:
+        """(x_t, f) or (f, ), each (N, C, H, W) -> f ⊗ Δt."""
+        residual = states[-1]
+        if self.delta._forward_hooks:
+            scaled, step = self._run(residual)
+            self.delta(step)
+        else:
+            scaled = self.attention(residual)
+        return scaled.to(residual.dtype)
+
+    def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
+        """Δt, broadcastable to (N, C, H, W)."""
+        return self._run(residual)[1]
+
+    def _run(self, residual: Tensor) -> tuple:
+        """f ⊗ Δt and Δt."""
+        gates = []
+        handles = [
+            self.attention.get_submodule(layer).register_forward_hook(
+                lambda module, args, output: gates.append(output))
+            for layer in GATES[self.name]]
+        try:
+            scaled = self.attention(residual)
+        finally:
+            for handle in handles:
+                handle.remove()
+        if self.name == 'lcbam':
+            gates[0] = gates[0].sigmoid()
+        return scaled, functools.reduce(operator.mul, map(_as_map, gates))
+
+    def extra_repr(self) -> str:
+        return repr(self.name)
+
+
+def _create(name: str, channels: int, kwargs: dict) -> torch.nn.Module:
+    try:
+        from timm.layers import create_attn  # seconds, and no need of ours
+    except ImportError as error:
+        raise ImportError('backbone.step: TimmAttention needs timm: '
+                          f'pip install timm ({error})') from None
+    adding = sorted({*ADDING} & {*kwargs})
+    if adding:
+        raise ValueError(f'backbone.step.{adding[0]}: with it {name} is no '
+                         'gate; expected timm\'s default')
+    try:
+        return create_attn(name, channels, **kwargs)
+    except Exception as error:
+        raise ValueError(
+            f'backbone.step: timm makes no {name!r} of {channels} channels '
+            f'and {kwargs}: {type(error).__name__}: {error}') from error
+
+
+def _as_map(gate: Tensor) -> Tensor:
+    """ECA's gates are (N, 1, C)."""
+    return gate if gate.dim() == 4 else gate.flatten(1)[:, :, None, None]

@@ -1,0 +1,124 @@
+"""The libraries' own tools, inferencers and functions, with our backbones."""
+import importlib.util
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+
+from stepnet_mm.steps import StepAdaptor
+
+pytestmark = pytest.mark.core
+
+
+def path_of(library, name):
+    """A tool that came with a library."""
+    pytest.importorskip(library)
+    root = Path(importlib.util.find_spec(library).origin).parent
+    path = root / '.mim' / 'tools' / f'{name}.py'
+    if not path.exists():
+        pytest.skip(f'this installation of {library} has no tools/{name}.py')
+    return path
+
+
+@pytest.fixture
+def their(monkeypatch):
+    """their('mmdet', 'train', 'config.py', '--work-dir', folder)"""
+
+    def run(library, name, *arguments):
+        path = path_of(library, name)
+        monkeypatch.setattr(sys, 'argv', [path.name, *map(str, arguments)])
+        runpy.run_path(str(path), run_name='__main__')
+
+    return run
+
+
+@pytest.fixture
+def small_detector(detector, tmp_path):
+    """The config of two iterations, with its dataset's folder in it."""
+    base, data = detector
+    path = tmp_path / 'with_data.py'
+    path.write_text(f'''
+_base_ = '{base}'
+dataset = dict(data_root='{data}')
+train_dataloader = dict(dataset=dataset)
+val_dataloader = dict(dataset=dataset)
+test_dataloader = dict(dataset=dataset)
+val_evaluator = dict(ann_file='{data}/annotations/instances_val2017.json')
+test_evaluator = val_evaluator
+train_cfg = dict(max_iters=2, val_interval=2)
+''')
+    assert Config.fromfile(path).custom_imports.imports
+    return path
+
+
+def check_steps(model, checkpoint):
+    """The model has the step sizes of the checkpoint."""
+    steps = model.backbone.steps()
+    assert steps and all(isinstance(step, StepAdaptor) for step in steps)
+    saved = torch.load(checkpoint, weights_only=False)['state_dict']
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, saved[key]), key
+
+
+def test_mmdet(their, small_detector, tmp_path):
+    work = tmp_path / 'work'
+    their('mmdet', 'train', small_detector, '--work-dir', work)
+    checkpoint = work / 'iter_2.pth'
+    their('mmdet', 'test', small_detector, checkpoint, '--work-dir',
+          tmp_path / 'test', '--out', tmp_path / 'all.pkl')
+    assert (tmp_path / 'all.pkl').stat().st_size > 0
+
+    from mmdet.apis import DetInferencer, inference_detector, init_detector
+    image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    model = init_detector(str(small_detector), str(checkpoint), device='cpu')
+    check_steps(model, checkpoint)
+    found = inference_detector(model, image).pred_instances
+    # The checkpoint alone is enough: its config is in it.
+    inferencer = DetInferencer(weights=str(checkpoint), device='cpu')
+    check_steps(inferencer.model, checkpoint)
+    given = inferencer(image, no_save_vis=True)['predictions'][0]
+    assert len(found) and given['scores'] == pytest.approx(
+        found.scores.tolist())
+
+
+def test_mmpretrain(their, classifier, tmp_path):
+    work = tmp_path / 'work'
+    their('mmpretrain', 'train', classifier, '--work-dir', work)
+    checkpoint = work / 'epoch_2.pth'
+    their('mmpretrain', 'test', classifier, checkpoint, '--work-dir',
+          tmp_path / 'test', '--out', tmp_path / 'all.pkl')
+    assert (tmp_path / 'all.pkl').stat().st_size > 0
+
+    from mmpretrain import ImageClassificationInferencer, get_model
+    image = np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)
+    check_steps(get_model(str(classifier), pretrained=str(checkpoint)),
+                checkpoint)
+    inferencer = ImageClassificationInferencer(
+        str(classifier), pretrained=str(checkpoint), device='cpu',
+        classes=['dark', 'light'])
+    check_steps(inferencer.model, checkpoint)
+    found = inferencer(image)[0]
+    assert found['pred_class'] in ('dark', 'light')
+    assert found['pred_scores'].sum() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize('library', ['mmdet', 'mmpretrain'])
+def test_custom_imports_alone_in_a_process_of_its_own(
+        library, request, tmp_path):
+    config = request.getfixturevalue(
+        'small_detector' if library == 'mmdet' else 'classifier')
+    done = subprocess.run(
+        [sys.executable, path_of(library, 'train'), config, '--work-dir',
+         tmp_path / 'work'],
+        env=dict(os.environ, OMP_NUM_THREADS='1',
+                 PYTHONPATH=str(request.config.rootpath)),
+        capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / 'work').glob('*.pth'))

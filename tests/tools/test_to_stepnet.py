@@ -1,0 +1,413 @@
+import sys
+
+import pytest
+import torch
+from equality import undrawn
+from mmengine.config import Config
+from mmengine.registry import MODELS, DefaultScope
+
+from stepnet_mm.engine.conversion import find_backbones, to_stepnet
+
+pytestmark = pytest.mark.core
+
+IMPORTS = ("custom_imports = dict(imports=['stepnet_mm'], "
+           'allow_failed_imports=False)')
+DETECTION = {
+    'mmdet::atss/atss_r50_fpn_1x_coco.py': 'StepResNet',
+    'mmdet::gn+ws/mask-rcnn_x50-32x4d_fpn_gn-ws-all_2x_coco.py':
+    'StepResNeXt',
+    'mmdet::resnet_strikes_back/retinanet_r50-rsb-pre_fpn_1x_coco.py':
+    'StepResNet',
+}
+CLASSIFICATION = {
+    'mmpretrain::resnet/resnet50_8xb32_in1k.py': 'StepResNet',
+    'mmpretrain::resnext/resnext50-32x4d_8xb32_in1k.py': 'StepResNeXt',
+    'mmpretrain::mocov2/mocov2_resnet50_8xb32-coslr-200e_in1k.py':
+    'StepResNet',
+}
+LOST = {
+    'mmdet::res2net/faster-rcnn_res2net-101_fpn_2x_coco.py': 'scales into',
+    'mmdet::resnest/faster-rcnn_s50_fpn_syncbn-backbone+head_ms-range-1x_'
+    'coco.py': 'split attention',
+    'mmdet::regnet/retinanet_regnetx-800MF_fpn_1x_coco.py': 'widths',
+    'mmdet::hrnet/fcos_hrnetv2p-w18-gn-head_4xb4-1x_coco.py': 'branches',
+    'mmdet::detectors/cascade-rcnn_r50-rfp_1x_coco.py': 'feeds back',
+    'mmdet::tridentnet/tridentnet_r50-caffe_1x_coco.py': 'three branches',
+    'mmdet::timm_example/retinanet_timm-tv-resnet50_fpn_1x_coco.py': "timm's",
+    'mmdet::yolox/yolox_s_8xb8-300e_coco.py': 'no residual block',
+    'mmdet::swin/mask-rcnn_swin-t-p4-w7_fpn_1x_coco.py': 'no residual block',
+    'mmpretrain::seresnet/seresnet50_8xb32_in1k.py': '--step SEAttention',
+    'mmpretrain::mae/mae_vit-base-p16_8xb512-amp-coslr-300e_in1k.py':
+    'derives from VisionTransformer',
+}
+PLAIN = '''
+default_scope = 'mmpretrain'
+model = dict(
+    type='ImageClassifier',
+    backbone=dict(type='ResNet', depth=18, base_channels=8, stem_channels=8,
+                  frozen_stages=1),
+    head=dict(type='LinearClsHead', num_classes=3, in_channels=64))
+'''
+PYTHONIC = '''
+default_scope = 'mmpretrain'
+from mmpretrain.models import (GlobalAveragePooling, ImageClassifier,
+                               LinearClsHead, ResNet)
+
+model = dict(
+    type=ImageClassifier,
+    backbone=dict(type=ResNet, depth=18, base_channels=8, stem_channels=8),
+    neck=dict(type=GlobalAveragePooling),
+    head=dict(type=LinearClsHead, num_classes=3, in_channels=64))
+'''
+
+
+def need(name):
+    pytest.importorskip(name.partition('::')[0])
+
+
+def code(text):
+    """The lines without comments."""
+    return [line for line in text.splitlines() if not line.startswith('#')]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write('a/b.py', text) -> its path"""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def convert(tmp_path):
+    """convert(name) -> the written config, read by mmengine"""
+
+    def convert(name, **kwargs):
+        out = tmp_path / 'stepnet.py'
+        out.write_text(to_stepnet(str(name), str(out), **kwargs))
+        return Config.fromfile(out)
+
+    return convert
+
+
+def build(cfg):
+    with undrawn(), DefaultScope.overwrite_default_scope(
+            cfg.get('default_scope') or 'mmengine'):
+        return MODELS.build(cfg.model).eval()
+
+
+@pytest.mark.parametrize('name, backbone', DETECTION.items())
+def test_detection(name, backbone, convert):
+    need(name)
+    cfg = convert(name)
+    model = build(cfg)
+    assert type(model.backbone).__name__ == backbone
+    assert len(model.backbone.steps()) == 12
+    with torch.no_grad():
+        maps = model.extract_feat(torch.zeros(1, 3, 64, 64))
+    assert maps[0].shape[1] == 256
+
+
+@pytest.mark.parametrize('name, backbone', CLASSIFICATION.items())
+def test_classification(name, backbone, convert):
+    need(name)
+    model = build(convert(name))
+    assert type(model.backbone).__name__ == backbone
+    with torch.no_grad():
+        maps = model.backbone(torch.zeros(1, 3, 32, 32))
+    assert maps[-1].shape[1] == 2048
+
+
+def without_scopes(node):
+    """mmengine says of an inherited part whose it is."""
+    if isinstance(node, (list, tuple)):
+        return type(node)(map(without_scopes, node))
+    if not isinstance(node, dict):
+        return node
+    return {key: without_scopes(value) for key, value in node.items()
+            if key != '_scope_'}
+
+
+def test_all_but_the_type_stays(convert):
+    name = 'mmdet::dcn/cascade-rcnn_r50-dconv-c3-c5_fpn_1x_coco.py'
+    need(name)
+    from mmengine.hub import get_config
+    stock, cfg = get_config(name), convert(name)
+    assert cfg.model.backbone.pop('type') == 'StepResNet'
+    assert stock.model.backbone.pop('type') == 'ResNet'
+    found = without_scopes(cfg.to_dict())
+    assert found.pop('custom_imports')['imports'] == ['stepnet_mm']
+    assert found == stock.to_dict()
+
+
+def test_a_short_config():
+    need('mmdet::')
+    name = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'
+    assert to_stepnet(name).splitlines() == [
+        f'# StepNet of {name}: steps start at 1 where weights come without '
+        'steps',
+        f"_base_ = '{name}'",
+        IMPORTS,
+        "model = dict(backbone=dict(type='StepResNet'))",
+    ]
+
+
+def test_the_path_of_an_installed_config_is_written_with_its_library():
+    mmdet = pytest.importorskip('mmdet')
+    path = f'{mmdet.__path__[0]}/.mim/configs/gn+ws/'
+    text = to_stepnet(f'{path}faster-rcnn_r50_fpn_gn-ws-all_1x_coco.py')
+    assert code(text)[0] == ("_base_ = 'mmdet::_base_/../gn+ws/"
+                             "faster-rcnn_r50_fpn_gn-ws-all_1x_coco.py'")
+
+
+def test_vision_transformers_keep_their_attention(convert):
+    name = 'mmpretrain::vision_transformer/vit-base-p16_64xb64_in1k-384px.py'
+    need(name)
+    cfg = convert(name)
+    assert cfg.model.backbone.type == 'StepVisionTransformer'
+    assert cfg.model.backbone.step_mode == 'gate'
+    assert cfg.model.backbone.init_cfg
+
+
+def test_two_backbones_of_two_libraries(convert):
+    name = ('mmdet::deepsort/deepsort_faster-rcnn_r50_fpn_8xb2-4e_mot17half'
+            'train_test-mot17halfval.py')
+    need(name), need('mmpretrain::')
+    cfg = convert(name)
+    assert cfg.model.detector.backbone.type == 'StepResNet'
+    assert cfg.model.reid.backbone.type == 'mmpretrain.StepResNet'
+    cfg = convert(name, only=['model.reid.backbone'])
+    assert cfg.model.detector.backbone.type == 'ResNet'
+    with pytest.raises(ValueError, match='--only: .* no backbone model.x; '
+                       r"expected some of \['model.detector.backbone'"):
+        to_stepnet(name, only=['model.x'])
+
+
+def test_a_teacher_is_found(convert):
+    name = 'mmdet::lad/lad_r101-paa-r50_fpn_2xb8_coco_1x.py'
+    need(name)
+    cfg = convert(name)
+    assert cfg.model.backbone.type == 'StepResNet'
+    assert cfg.model.teacher_backbone.type == 'StepResNet'
+
+
+def test_a_backbone_in_a_list(convert):
+    name = 'mmpretrain::arcface/resnet50-arcface_8xb32_inshop.py'
+    need(name)
+    encoder = convert(name).model.image_encoder
+    assert [part.type for part in encoder] == [
+        'StepResNet', 'GlobalAveragePooling']
+    assert encoder[0].depth == 50 and encoder[0].init_cfg
+
+
+def test_one_stays_and_the_text_says_why(write):
+    need('mmpretrain::')
+    path = write('two.py', '''
+default_scope = 'mmpretrain'
+model = dict(student=dict(backbone=dict(type='ResNet', depth=18)),
+             teacher=dict(backbone=dict(type='Res2Net', depth=50)))
+''')
+    text = to_stepnet(str(path))
+    assert "model = dict(student=dict(backbone=dict(type='StepResNet')))" in (
+        text)
+    assert '# model.teacher.backbone stays: Res2Net' in text
+
+
+@pytest.mark.parametrize('folder', ['.', 'deep/er', 'a+b'])
+def test_own_configs_from_another_folder(write, tmp_path, folder):
+    need('mmpretrain::')
+    path = write('own+these/plain.py', PLAIN)
+    out = write(f'{folder}/stepnet.py', '')
+    out.write_text(to_stepnet(str(path), str(out)))
+    assert str(tmp_path) not in code(out.read_text())[0]
+    assert type(build(Config.fromfile(out)).backbone).__name__ == 'StepResNet'
+    beside = write('own+these/beside.py', to_stepnet(str(path)))
+    assert Config.fromfile(beside).model.backbone.type == 'StepResNet'
+
+
+def test_the_scope_is_spelled_where_the_config_has_another(write):
+    need('mmpretrain::')
+    for given, scope, wanted in (
+            ('ResNet', 'mmpretrain', 'StepResNet'),
+            ('mmpretrain.ResNet', 'mmengine', 'mmpretrain.StepResNet'),
+            ('mmpretrain.models.backbones.resnet.ResNet', 'mmpretrain',
+             'mmpretrain.StepResNet')):
+        path = write('plain.py', PLAIN.replace(
+            "'ResNet'", f"'{given}'").replace("'mmpretrain'", f"'{scope}'"))
+        assert f"type='{wanted}'" in to_stepnet(str(path))
+
+
+def test_the_part_of_a_model_whose_type_has_a_scope(write):
+    need('mmpretrain::')
+    path = write('plain.py', PLAIN.replace("'mmpretrain'", 'None').replace(
+        "'ImageClassifier'", "'mmpretrain.ImageClassifier'"))
+    assert "type='StepResNet'" in to_stepnet(str(path))
+
+
+def test_imports_are_added_to_those_that_are_there(write, monkeypatch):
+    need('mmpretrain::')
+    monkeypatch.syspath_prepend(write('mine_imported.py', '').parent)
+    path = write('plain.py', PLAIN + "custom_imports = dict(imports="
+                 "'mine_imported', allow_failed_imports=True)")
+    text = to_stepnet(str(path))
+    assert ("custom_imports = dict(imports=['mine_imported', 'stepnet_mm'], "
+            'allow_failed_imports=True)') in text
+    both = write('both.py', text)
+    Config.fromfile(both)
+    assert 'mine_imported' in sys.modules
+    path = write('plain.py', PLAIN + 'custom_imports = dict('
+                 "imports=['stepnet_mm'], allow_failed_imports=False)")
+    assert 'custom_imports' not in to_stepnet(str(path))
+
+
+def test_steps_that_cannot_start_at_1_are_not_frozen(write):
+    need('mmpretrain::')
+    path = str(write('plain.py', PLAIN))
+    for step, stays in ((None, True), (dict(type='StepAdaptor'), True),
+                        (dict(type='SoftmaxStepAdaptor'), True),
+                        (dict(type='StepAdaptor', init_step=.5), False),
+                        (dict(type='SEAttention', reduction=8), False)):
+        text = to_stepnet(path, step=step)
+        assert ('frozen_stages=0' in text) != stays
+        assert ('steps start at 1' in text) == stays
+        if step:
+            assert f"step=dict(type='{step['type']}'" in text
+
+
+def test_pure_python_configs(write, tmp_path):
+    need('mmpretrain::')
+    path = write('pythonic.py', PYTHONIC)
+    text = to_stepnet(str(path), step=dict(type='ECAAttention'))
+    assert 'from .pythonic import *' in text
+    cfg = Config.fromfile(write('stepnet.py', text))
+    model = build(cfg)
+    assert len(model.backbone.steps()) == 8
+    assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 3)
+    # What a checkpoint keeps of it is read again as text.
+    again = Config.fromstring(cfg.pretty_text, '.py')
+    assert again.custom_imports.imports == ['stepnet_mm']
+    assert type(build(again)) is type(model)
+    backbone, = find_backbones(again)
+    assert backbone.is_step
+
+
+@pytest.mark.parametrize('out, module', [
+    ('two/three/new.py', '...pythonic'), ('new.py', '.pythonic'),
+    ('../new.py', '.inner.pythonic')])
+def test_pure_python_configs_from_another_folder(write, tmp_path, out,
+                                                 module):
+    need('mmpretrain::')
+    path = write('inner/pythonic.py', PYTHONIC)
+    out = path.parent / out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(to_stepnet(str(path), str(out)))
+    assert f'from {module} import *' in out.read_text()
+    assert Config.fromfile(out).model.backbone.type.__name__ == 'StepResNet'
+
+
+def test_pure_python_configs_of_a_library(write, monkeypatch, tmp_path):
+    need('mmpretrain::')
+    from stepnet_mm.engine import conversion, inheriting_config
+    for module in (conversion, inheriting_config):
+        monkeypatch.setattr(module, 'package_folder', lambda name: tmp_path)
+    write('configs/resnet/resnet18.py', PYTHONIC)
+    text = to_stepnet('mmpretrain::resnet/resnet18.py')
+    assert 'from mmpretrain.configs.resnet.resnet18 import *' in text or (
+        'from mmdet.configs.resnet.resnet18 import *' in text)
+
+
+def test_a_pure_python_config_without_a_module_name(write):
+    need('mmpretrain::')
+    path = write('my-config.py', PYTHONIC)
+    with pytest.raises(ValueError, match="'my-config.py' has read_base.*"
+                       'rename it'):
+        to_stepnet(str(path))
+
+
+@pytest.mark.parametrize('name, reason', LOST.items())
+def test_what_has_no_counterpart_is_refused(name, reason):
+    need(name)
+    with pytest.raises(ValueError) as error:
+        to_stepnet(name)
+    text = str(error.value)
+    assert f'{name}: model.backbone: ' in text and reason in text
+    assert 'Expected one of ResNet, ResNeXt' in text
+
+
+def test_backbones_of_ones_own_are_refused_by_name(write):
+    registry = pytest.importorskip('mmpretrain.registry')
+    from mmpretrain.models import ResNet
+
+    @registry.MODELS.register_module(force=True)
+    class MyResNet(ResNet):
+        pass
+
+    path = write('mine.py', PLAIN.replace("'ResNet'", "'MyResNet'"))
+    with pytest.raises(ValueError, match=r'MyResNet derives from ResNet.*'
+                       'StepBackbone'):
+        to_stepnet(str(path))
+    path = write('mine.py', PLAIN.replace("'ResNet'", "'NoSuchNet'"))
+    with pytest.raises(ValueError, match="'NoSuchNet' is not registered"):
+        to_stepnet(str(path))
+
+
+def test_a_stepnet_says_that_it_is_one(request):
+    need('mmdet::')
+    folder = request.config.rootpath / 'configs'
+    for name, step in (('stepnet', 'StepAdaptor'), ('plain', 'None')):
+        with pytest.raises(ValueError, match='is a StepNet already: '
+                           f'model.backbone is StepResNet with .*{step}'):
+            to_stepnet(str(folder / f'faster_rcnn_r50_{name}.py'))
+
+
+@pytest.mark.parametrize('name, text', [
+    ('mmdet::atss/atss_r50_fpn_1x_coc.py', 'atss/atss_r50_fpn_1x_coco.py'),
+    ('mmdet::atss/zzz.py', 'expected FOLDER/FILE.py'),
+    ('mmnothing::atss/atss.py', "no package 'mmnothing' is installed"),
+    ('atss/atss_r50_fpn_1x_coco.py', 'is no file; expected a path, or mmdet'),
+    ('mmdet::centernet/centernet_tta.py', 'no backbone in model'),
+])
+def test_names_that_lead_nowhere(name, text):
+    need('mmdet::')
+    with pytest.raises(ValueError, match=text):
+        to_stepnet(name)
+
+
+@pytest.mark.parametrize('text, error', [
+    ('model = dict(', 'SyntaxError'),
+    ("_base_ = 'nowhere.py'", 'FileNotFoundError'),
+    ("custom_imports = dict(imports='mm_nothing')", 'ImportError'),
+    ('1 / 0', 'ZeroDivisionError')])
+def test_configs_that_cannot_be_read(write, text, error):
+    with pytest.raises(ValueError, match=f'cannot be read: {error}'):
+        to_stepnet(str(write('broken.py', text)))
+
+
+def test_the_tool(tool, write, tmp_path, capsys):
+    need('mmpretrain::')
+    path = write('plain.py', PLAIN)
+    tool('to_stepnet', path)
+    assert capsys.readouterr().out == to_stepnet(str(path))
+    out = tmp_path / 'new' / 'se.py'
+    tool('to_stepnet', path, '--step', 'SEAttention', '--step-options',
+         'reduction=8', '--out', out)
+    backbone = build(Config.fromfile(out)).backbone
+    assert backbone.steps()[0].excitation[0].out_features == 1
+
+
+@pytest.mark.parametrize('arguments, text', [
+    (['--step', 'NoAttention'], "backbone.step.type: got 'NoAttention'"),
+    (['--step', 'SEAttention', '--step-options', 'ratio=8'], "'ratio'"),
+    (['--step-options', 'reduction=8'], 'expected a --step beside it'),
+    (['--out', 'new.yaml'], 'expected a .py file, got new.yaml'),
+    (['--only', 'model.neck'], '--only')])
+def test_the_tool_ends_in_one_line(tool, write, capsys, arguments, text):
+    need('mmpretrain::')
+    with pytest.raises(SystemExit):
+        tool('to_stepnet', write('plain.py', PLAIN), *arguments)
+    assert text in capsys.readouterr().err.splitlines()[-1]

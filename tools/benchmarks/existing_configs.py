@@ -1,0 +1,246 @@
+#!/usr/bin/env python
+"""Configs of mmdet and mmpretrain as StepNets: built, compared, trained.
+
+python tools/benchmarks/existing_configs.py > table.md
+
+Each config goes through to_stepnet; nothing else of it is changed but where
+weights come from: a file with random values in the place of what would be
+downloaded, for the stock model and its StepNet alike. A model without such
+weights gets all of the stock model's, as by load_from. Then both see the same
+small images in eval mode, and the StepNet trains three iterations with its
+own optimizer.
+"""
+import argparse
+import copy
+import math
+import sys
+import tempfile
+import time
+import traceback
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.model import revert_sync_batchnorm
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import MODELS, init_default_scope
+from mmengine.runner import load_checkpoint, set_random_seed
+
+import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm.engine.conversion import (find_backbones, find_config,
+                                          to_stepnet)
+
+CONFIGS = '''
+mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py
+mmdet::mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py
+mmdet::dcn/cascade-rcnn_r50-dconv-c3-c5_fpn_1x_coco.py
+mmdet::gn+ws/mask-rcnn_x50-32x4d_fpn_gn-ws-all_2x_coco.py
+mmdet::retinanet/retinanet_r50_fpn_1x_coco.py
+mmdet::fcos/fcos_r50-caffe_fpn_gn-head_1x_coco.py
+mmdet::atss/atss_r50_fpn_1x_coco.py
+mmdet::gfl/gfl_r50_fpn_1x_coco.py
+mmdet::vfnet/vfnet_r50_fpn_1x_coco.py
+mmdet::detr/detr_r50_8xb2-150e_coco.py
+mmdet::deformable_detr/deformable-detr_r50_16xb2-50e_coco.py
+mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py
+mmdet::solov2/solov2_r50_fpn_1x_coco.py
+mmdet::yolof/yolof_r50-c5_8xb8-1x_coco.py
+mmdet::queryinst/queryinst_r50_fpn_1x_coco.py
+mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py
+mmdet::panoptic_fpn/panoptic-fpn_r50_fpn_1x_coco.py
+mmdet::htc/htc_r50_fpn_1x_coco.py
+mmdet::grid_rcnn/grid-rcnn_r50_fpn_gn-head_2x_coco.py
+mmdet::double_heads/dh-faster-rcnn_r50_fpn_1x_coco.py
+mmdet::libra_rcnn/libra-faster-rcnn_r50_fpn_1x_coco.py
+mmdet::centernet/centernet_r18-dcnv2_8xb16-crop512-140e_coco.py
+mmpretrain::resnet/resnet18_8xb32_in1k.py
+mmpretrain::resnet/resnet50_8xb256-rsb-a1-600e_in1k.py
+mmpretrain::resnet/resnetv1d50_8xb32_in1k.py
+mmpretrain::resnet/resnetv1c50_8xb32_in1k.py
+mmpretrain::resnext/resnext50-32x4d_8xb32_in1k.py
+mmpretrain::wrn/wide-resnet50_8xb32_in1k.py
+mmpretrain::resnet/resnet18_8xb16_cifar10.py
+mmpretrain::resnet/resnet50_8xb16_cifar100.py
+mmpretrain::resnet/resnet50_8xb8_cub.py
+mmpretrain::mocov2/mocov2_resnet50_8xb32-coslr-200e_in1k.py
+mmpretrain::simclr/simclr_resnet50_16xb256-coslr-200e_in1k.py
+mmpretrain::arcface/resnet50-arcface_8xb32_inshop.py
+mmpretrain::vision_transformer/vit-base-p16_64xb64_in1k-384px.py
+'''.split()
+EDGE = 224  # px; DINO has more queries than a smaller image has tokens
+ITERATIONS = 3
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        'configs', nargs='*', default=CONFIGS, help='default: a choice of 35')
+    return parser.parse_args()
+
+
+def pretrained(cfg):
+    """The backbones whose config names weights."""
+    return [b for b in find_backbones(cfg)
+            if (b.node.get('init_cfg') or {}).get('type') == 'Pretrained']
+
+
+def use_local_weights(cfgs, folder):
+    """Random weights of the stock backbones, in the place of downloads.
+
+    Returns:
+        bool: whether the configs load any.
+    """
+    found = list(zip(*map(pretrained, cfgs)))
+    for i, (stock, new) in enumerate(found):
+        prefix = stock.node.init_cfg.get('prefix', '')
+        prefix = prefix and prefix.rstrip('.') + '.'
+        net = MODELS.build(dict(stock.node, init_cfg=None))
+        randomise(net)
+        path = str(folder / f'{i}.pth')
+        torch.save({prefix + k: v for k, v in net.state_dict().items()}, path)
+        for node in (stock.node, new.node):
+            node.init_cfg.checkpoint = path
+    return bool(found)
+
+
+def randomise(net):
+    """Weights as drawn, statistics and shifts away from their starts."""
+    for name, value in net.state_dict().items():
+        if name.endswith('running_var'):
+            value.uniform_(.5, 2)
+        elif name.endswith(('running_mean', 'bias')):
+            value.normal_(0, .1)
+
+
+def build(cfg):
+    """A config's model, initialised, as one process trains it."""
+    model = copy.deepcopy(cfg.model)
+    if cfg.get('data_preprocessor'):
+        model.setdefault('data_preprocessor', cfg.data_preprocessor)
+    for pad in model.get('data_preprocessor', {}).get('batch_augments') or ():
+        pad.size = (EDGE, EDGE)
+    model = revert_sync_batchnorm(MODELS.build(model))
+    model.init_weights()
+    return model
+
+
+def build_pair(cfgs, folder):
+    """The stock model and its StepNet, of the same weights."""
+    loads = use_local_weights(cfgs, folder)
+    stock, net = map(build, cfgs)
+    if not loads:
+        randomise(stock)
+    weights = stock.state_dict()
+    if loads:  # then the backbones have theirs
+        names = tuple(f'{b.key.removeprefix("model.")}.'
+                      for b in pretrained(cfgs[0]))
+        weights = {k: v for k, v in weights.items() if not k.startswith(names)}
+        net.load_state_dict(weights, strict=False)
+    else:
+        torch.save(weights, folder / 'all.pth')
+        load_checkpoint(net, str(folder / 'all.pth'))
+    return stock, net
+
+
+def detection_batch(cfg):
+    from mmdet.testing import demo_mm_inputs
+    return demo_mm_inputs(
+        2, [[3, EDGE, EDGE]] * 2, num_classes=3, with_mask=True,
+        with_semantic=True, use_box_type=True)
+
+
+def classification_batch(cfg):
+    from mmpretrain.structures import DataSample
+    samples = [DataSample().set_gt_label(i) for i in range(2)]
+    images = torch.randint(0, 256, (2, 2, 3, EDGE, EDGE))
+    views = 'SelfSup' in cfg.model.get('data_preprocessor', {}).get(
+        'type', '') or 'SelfSup' in cfg.get('data_preprocessor', {}).get(
+            'type', '')
+    return dict(inputs=list(images) if views else images[0],
+                data_samples=samples)
+
+
+def tensors(value):
+    """All tensors in what a model gives."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif hasattr(value, 'to_dict'):
+        yield from tensors(value.to_dict())
+    elif hasattr(value, 'all_items'):
+        yield from tensors(dict(value.all_items()))
+    elif isinstance(value, dict):
+        yield from tensors(list(value.values()))
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from tensors(part)
+
+
+@torch.no_grad()
+def outputs(model, batch):
+    """The features, and the predictions of a model that makes any."""
+    set_random_seed(0)
+    model.eval()
+    data = model.data_preprocessor(copy.deepcopy(batch), False)
+    images = data['inputs']
+    found = [model.extract_feat(
+        images[0] if isinstance(images, list) else images)]
+    try:
+        found.append(model(**data, mode='predict'))
+    except (NotImplementedError, RuntimeError) as error:
+        print('#', type(error).__name__, error)
+    return list(tensors(found))
+
+
+def train(model, cfg, batch):
+    """The losses of some iterations."""
+    model.train()
+    settings = copy.deepcopy(cfg.optim_wrapper)
+    settings.type = 'OptimWrapper'
+    wrapper = build_optim_wrapper(model, settings)
+    return [float(model.train_step(copy.deepcopy(batch), wrapper)['loss'])
+            for _ in range(ITERATIONS)]
+
+
+def trial(name, folder):
+    """A row of the table."""
+    begun = time.perf_counter()
+    (folder / 'step.py').write_text(to_stepnet(name, str(folder / 'step.py')))
+    cfgs = [Config.fromfile(find_config(name)),
+            Config.fromfile(folder / 'step.py')]
+    init_default_scope(cfgs[0].default_scope)
+    set_random_seed(0)
+    stock, net = build_pair(cfgs, folder)
+    detection = name.startswith('mmdet')
+    batch = (detection_batch if detection else classification_batch)(cfgs[0])
+    pair = [outputs(model, batch) for model in (stock, net)]
+    same = len(pair[0]) == len(pair[1]) and all(
+        map(torch.equal, *pair))
+    losses = train(net, cfgs[1], batch)
+    finite = all(map(math.isfinite, losses))
+    types = ', '.join(b.name for b in find_backbones(cfgs[1]))
+    return (name, types, f'{len(pair[0])}' if same else 'NO',
+            ' '.join(f'{loss:.4g}' for loss in losses)
+            if finite else f'NOT FINITE {losses}',
+            f'{time.perf_counter() - begun:.0f}')
+
+
+def main():
+    args = parse_args()
+    print('| config | backbone | equal tensors in eval | loss | s |')
+    print('|---|---|---|---|---|')
+    for name in args.configs:
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(
+                sys.stderr):  # for mmengine's log
+            try:
+                row = trial(name, Path(folder))
+            except Exception as error:
+                traceback.print_exc()
+                row = name, f'FAILED: {type(error).__name__}: {error}'
+        print('|', ' | '.join(row), '|', flush=True)
+
+
+if __name__ == '__main__':
+    main()

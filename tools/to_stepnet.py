@@ -1,0 +1,65 @@
+#!/usr/bin/env python
+"""Turn a config of mmdet or mmpretrain into that of its StepNet.
+
+python tools/to_stepnet.py mmdet::atss/atss_r50_fpn_1x_coco.py --out atss.py
+python tools/to_stepnet.py my_config.py          # prints it
+
+What is written inherits CONFIG and changes its backbones' types; without
+--out it is for a file beside CONFIG. What has no counterpart is refused with
+the reason.
+"""
+import argparse
+from pathlib import Path
+
+from mmengine.config import DictAction
+
+import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm.engine.conversion import to_stepnet
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        'config', help='a path, or mmdet::FOLDER/FILE.py as in _base_')
+    parser.add_argument('--out', help='file to write; default: print')
+    parser.add_argument(
+        '--step', help='type of the steps; default: StepAdaptor')
+    parser.add_argument(
+        '--step-options',
+        nargs='+',
+        default={},
+        action=DictAction,
+        help='arguments of --step, key=value')
+    parser.add_argument(
+        '--only',
+        nargs='+',
+        default=[],
+        metavar='KEY',
+        help='which of several backbones, such as model.detector.backbone')
+    args = parser.parse_args()
+    if args.step_options and not args.step:
+        parser.error('--step-options: expected a --step beside it')
+    if args.out and not args.out.endswith('.py'):
+        parser.error(f'--out: expected a .py file, got {args.out}')
+    return parser, args
+
+
+def main():
+    parser, args = parse_args()
+    step = args.step and dict(type=args.step, **args.step_options)
+    try:
+        text = to_stepnet(args.config, args.out, step, args.only)
+    except ValueError as error:
+        parser.error(str(error))
+    if args.out:
+        out = Path(args.out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text)
+    else:
+        print(text, end='')
+
+
+if __name__ == '__main__':
+    main()
