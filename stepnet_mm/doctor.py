@@ -220,7 +220,7 @@ def check_training(report: Report, library: str) -> None:
     try:
         with contextlib.redirect_stdout(io.StringIO()), (
                 tempfile.TemporaryDirectory()) as folder:
-            trial = importlib.import_module('stepnet_mm.trial')
+            trial = importlib.import_module('stepnet_mm.engine.trial')
             trial.try_training(library, folder)
         report.ok(f'{library}: a tiny StepResNet trains, is saved, loaded and '
                   'resumed bit for bit')

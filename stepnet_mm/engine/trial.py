@@ -8,7 +8,7 @@ from mmengine.registry import MODELS
 from mmengine.runner import Runner
 from torch.utils.data import Dataset
 
-from .engine.safe_loading import load_from_local
+from .safe_loading import load_from_local
 
 
 class _Noise(Dataset):
