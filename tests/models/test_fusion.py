@@ -418,6 +418,7 @@ def test_statistics_that_were_switched_off_stay():
     assert torch.equal(made.bn3.running_mean, before)
 
 
+@pytest.mark.since_torch('2.5', 'networks in float16 on a CPU')
 def test_a_variance_too_large_for_a_half():
     made = block(dtype=torch.float16)
     made.conv3.weight.data.mul_(5e2)
@@ -529,6 +530,7 @@ COMPILED = [
 ]
 
 
+@pytest.mark.since_torch('2.5', 'one graph')
 @pytest.mark.parametrize('step, training', COMPILED)
 def test_compiled_without_a_graph_break(step, training):
     """The tail is fused there as well: no BatchNorm is called at its end."""
@@ -552,6 +554,7 @@ def test_compiled_without_a_graph_break(step, training):
     assert {*norms} == {2 + of_step + (step in UNFUSED)}
 
 
+@pytest.mark.since_torch('2.5', 'one graph')
 def test_one_graph_for_the_whole_backbone(models):
     torch._dynamo.reset()
     net = models.build(HALF)
@@ -568,7 +571,9 @@ def traced(net, x):
     return torch.jit.trace(net, x, check_trace=False)
 
 
-@pytest.mark.parametrize('make', [exported, traced])
+@pytest.mark.parametrize('make', [
+    pytest.param(exported, marks=pytest.mark.since_torch(
+        '2.5', 'torch.export without Dynamo')), traced])
 def test_exports(models, make, calls):
     net = models.build(HALF)
     net.eval()
