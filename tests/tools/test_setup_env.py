@@ -134,7 +134,9 @@ class SetUp:
                  'REAL': sys.executable, 'WHEEL': str(self.wheel),
                  **environment},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True)
+            start_new_session=True,
+            # What a shell runs in the background ignores it, children too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def run(self, code=0, **environment):
         process = self.start(**environment)
