@@ -74,6 +74,6 @@ setup(
     install_requires=['torch>=2.1', 'numpy'],
     extras_require={
         name: requirements(name)
-        for name in ('onedl', 'openmmlab', 'tests')
+        for name in ('onedl', 'openmmlab', 'classic', 'tests')
     },
 )

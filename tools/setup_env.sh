@@ -3,10 +3,12 @@
 #
 #   bash tools/setup_env.sh                    # STACK=onedl, the default
 #   STACK=openmmlab bash tools/setup_env.sh    # the last official OpenMMLab releases
+#   STACK=classic bash tools/setup_env.sh      # the same, with torch 2.1
 #
 # Environment variables
-#   STACK    onedl | openmmlab: requirements/$STACK.txt is installed
-#   PYTHON   the interpreter to start from (default python3; 3.10 to 3.12)
+#   STACK    onedl | openmmlab | classic: requirements/$STACK.txt is installed
+#   PYTHON   the interpreter to start from, 3.10 to 3.12 (default python3);
+#            for classic 3.10 or 3.11 (default python3.10, else python3)
 #   VENV     where the environment goes (default .venv/$STACK)
 #   UV       path of uv, or "no" to use pip (default: uv from PATH, else from PyPI)
 #   CACHE    where the compiled mmcv is kept (default ~/.cache/stepnet_mm)
@@ -14,7 +16,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 STACK=${STACK:-onedl}
-PYTHON=${PYTHON:-python3}
 VENV=${VENV:-$PWD/.venv/$STACK}
 UV=${UV:-}
 CACHE=${CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stepnet_mm}
@@ -41,14 +42,23 @@ lock() {  # FILE
 
 check_stack() {
   [ -f "requirements/$STACK.txt" ] && [ "$STACK" != tests ] ||
-    die "STACK=$STACK: expected onedl or openmmlab"
+    die "STACK=$STACK: expected onedl, openmmlab or classic"
+}
+
+# pyenv's python3.10 runs where it is asked for only.
+default_python() {
+  [ "$STACK" = classic ] &&
+    PYENV_VERSION=3.10 python3.10 -c 'import sys; print(sys.executable)' 2>/dev/null ||
+    echo python3
 }
 
 check_python() {
+  local newest=12 expected='3.10, 3.11 or 3.12'
+  [ "$STACK" != classic ] || newest=11 expected='3.10 or 3.11'
   command -v "$PYTHON" >/dev/null ||
-    die "no interpreter '$PYTHON'; set PYTHON to a Python 3.10, 3.11 or 3.12"
-  "$PYTHON" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' ||
-    die "$("$PYTHON" -V 2>&1 | head -n 1) at '$PYTHON': expected 3.10, 3.11 or 3.12; set PYTHON"
+    die "no interpreter '$PYTHON'; set PYTHON to a Python $expected"
+  "$PYTHON" -c "import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, $newest))" ||
+    die "$("$PYTHON" -V 2>&1 | head -n 1) at '$PYTHON': expected $expected for STACK=$STACK; set PYTHON"
 }
 
 check_compiler() {
@@ -189,6 +199,7 @@ install_rest() {
 }
 
 check_stack
+PYTHON=${PYTHON:-$(default_python)}
 check_python
 lock "$VENV.lock"
 check_broken

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.core
 def setup(request, **environment):
     return subprocess.run(
         ['bash', str(request.config.rootpath / 'tools/setup_env.sh')],
-        env=dict(PATH='/usr/bin:/bin', HOME='/nonexistent', **environment),
+        env={'PATH': '/usr/bin:/bin', 'HOME': '/nonexistent', **environment},
         capture_output=True,
         text=True)
 
@@ -28,7 +28,7 @@ def only_line(result):
 
 def test_unknown_stack(request):
     line = only_line(setup(request, STACK='conda'))
-    assert 'STACK=conda: expected onedl or openmmlab' in line
+    assert 'STACK=conda: expected onedl, openmmlab or classic' in line
 
 
 def test_no_interpreter(request):
@@ -49,6 +49,46 @@ def test_unsupported_python(request, tmp_path):
         '[ "$1" = -V ] && echo Python 3.8.1 && exit 0; exit 1')
     line = only_line(setup(request, PYTHON=python))
     assert 'Python 3.8.1' in line and 'expected 3.10, 3.11 or 3.12' in line
+
+
+def python_of(folder, name, version):
+    """An interpreter of this version that makes no environment."""
+    info = tuple(map(int, version.split('.')))
+    return fake(folder, name, f'''
+case "$*" in
+  -V) echo Python {version} ;;
+  *executable*) echo "$0" ;;
+  *version_info*) exec {sys.executable} -c "
+import sys
+sys.version_info = {info}
+$2" ;;
+  *) exit 1 ;;
+esac''')
+
+
+@pytest.mark.parametrize('stack, version', [
+    ('classic', '3.9'), ('classic', '3.12'), ('onedl', '3.13')])
+def test_a_python_that_a_stack_does_not_take(request, tmp_path, stack,
+                                             version):
+    python = python_of(tmp_path, 'python', version)
+    line = only_line(setup(request, STACK=stack, PYTHON=python))
+    expected = '3.10 or 3.11' if stack == 'classic' else '3.10, 3.11 or 3.12'
+    assert f"Python {version} at '{python}': expected {expected}" in line
+
+
+@pytest.mark.parametrize('stack, runs, chosen', [
+    ('onedl', True, 'python3'), ('classic', True, 'python3.10'),
+    ('classic', False, 'python3')])
+def test_which_python_a_stack_takes(request, tmp_path, stack, runs, chosen):
+    python_of(tmp_path, 'python3', '3.11')
+    if runs:
+        python_of(tmp_path, 'python3.10', '3.10')
+    else:  # as pyenv's
+        fake(tmp_path, 'python3.10', 'echo command not found >&2; exit 127')
+    line = only_line(setup(
+        request, STACK=stack, VENV=str(tmp_path / 'venv'),
+        PATH=f'{tmp_path}:/usr/bin:/bin'))
+    assert f"{chosen} -m venv' failed" in line
 
 
 def test_broken_environment(request, tmp_path):
