@@ -18,7 +18,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 STACK=${STACK:-onedl}
 TORCH=${TORCH:-}
-PYTHON=${PYTHON:-}
 VENV=${VENV:-$PWD/.venv/$STACK${TORCH:+-torch$TORCH}}
 UV=${UV:-}
 CACHE=${CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stepnet_mm}
@@ -48,16 +47,11 @@ check_stack() {
     die "STACK=$STACK: expected onedl, openmmlab or classic"
 }
 
-find_python() {
-  local version
-  [ -z "$PYTHON" ] || return 0
-  PYTHON=python3
-  [ "$STACK" = classic ] || return 0
-  if python3.10 -c '' 2>/dev/null; then
-    PYTHON=python3.10
-  elif version=$(pyenv latest 3.10 2>/dev/null); then
-    PYTHON=$(pyenv prefix "$version")/bin/python
-  fi
+# pyenv's python3.10 runs where it is asked for only.
+default_python() {
+  [ "$STACK" = classic ] &&
+    PYENV_VERSION=3.10 python3.10 -c 'import sys; print(sys.executable)' 2>/dev/null ||
+    echo python3
 }
 
 check_python() {
@@ -222,7 +216,7 @@ install_rest() {
 }
 
 check_stack
-find_python
+PYTHON=${PYTHON:-$(default_python)}
 check_python
 lock "$VENV.lock"
 check_broken

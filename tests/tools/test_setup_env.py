@@ -51,19 +51,47 @@ def test_unsupported_python(request, tmp_path):
         '[ "$1" = -V ] && echo Python 3.8.1 && exit 0; exit 1')
     line = only_line(setup(request, PYTHON=python))
     assert f"Python 3.8.1 at '{python}': expected 3.10 or later" in line
-    line = only_line(setup(request, PYTHON=python, STACK='classic'))
-    assert 'expected 3.10 or later, before 3.12' in line
 
 
-def test_the_classic_stack_looks_for_its_python(request, tmp_path):
-    for name in ('python3.10', 'python3'):
-        fake(tmp_path, name, f'[ "$1" = -V ] && echo {name}; [ -z "$2" ]')
-    path = f'{tmp_path}:/usr/bin:/bin'
-    assert "python3.10 at 'python3.10': " in only_line(
-        setup(request, STACK='classic', PATH=path))
-    fake(tmp_path, 'python3.10', 'exit 1')
-    assert "python3 at 'python3': " in only_line(
-        setup(request, STACK='classic', PATH=path))
+def python_of(folder, name, version):
+    """An interpreter of this version that makes no environment."""
+    info = tuple(map(int, version.split('.')))
+    return fake(folder, name, f'''
+case "$*" in
+  -V) echo Python {version} ;;
+  *executable*) echo "$0" ;;
+  *version_info*) exec {sys.executable} -c "
+import sys
+sys.version_info = {info}
+$2" ;;
+  *) exit 1 ;;
+esac''')
+
+
+@pytest.mark.parametrize('stack, version', [
+    ('classic', '3.9'), ('classic', '3.12'), ('onedl', '3.13')])
+def test_a_python_that_a_stack_does_not_take(request, tmp_path, stack,
+                                             version):
+    python = python_of(tmp_path, 'python', version)
+    line = only_line(setup(request, STACK=stack, PYTHON=python))
+    limit = '3.12' if stack == 'classic' else '3.13'
+    assert (f"Python {version} at '{python}': expected 3.10 or later, "
+            f'before {limit}; set PYTHON') in line
+
+
+@pytest.mark.parametrize('stack, runs, chosen', [
+    ('onedl', True, 'python3'), ('classic', True, 'python3.10'),
+    ('classic', False, 'python3')])
+def test_which_python_a_stack_takes(request, tmp_path, stack, runs, chosen):
+    python_of(tmp_path, 'python3', '3.11')
+    if runs:
+        python_of(tmp_path, 'python3.10', '3.10')
+    else:  # as pyenv's
+        fake(tmp_path, 'python3.10', 'echo command not found >&2; exit 127')
+    line = only_line(setup(
+        request, STACK=stack, VENV=str(tmp_path / 'venv'),
+        PATH=f'{tmp_path}:/usr/bin:/bin'))
+    assert f"{chosen} -m venv' failed" in line
 
 
 def test_broken_environment(request, tmp_path):
