@@ -19,7 +19,8 @@ HALF = dict(NET, num_stages=2, strides=(1, 2), dilations=(1, 1),
 FUSED = ('StepAdaptor', 'SEAttention', 'ECAAttention', 'SRMAttention',
          'FCAAttention', 'SEMAttention', 'SumStepAdaptor',
          'UnnormalizedStepAdaptor', 'SoftmaxStepAdaptor')
-UNFUSED = ('CBAMAttention', 'SGEAttention', 'MaxPoolStepAdaptor')
+UNFUSED = ('CBAMAttention', 'SGEAttention', 'MaxPoolStepAdaptor',
+           'TimmAttention')
 EVERY = (*FUSED, *UNFUSED)
 
 
@@ -34,7 +35,7 @@ def block(step='StepAdaptor', kind=library.Bottleneck, dtype=torch.float64,
         extra = {'SEAttention': dict(reduction=4), 'FCAAttention': dict(
             reduction=4), 'SEMAttention': dict(reduction=4),
             'CBAMAttention': dict(reduction=4), 'SGEAttention': dict(
-                groups=4)}.get(step, {})
+                groups=4), 'TimmAttention': dict(name='ese')}.get(step, {})
         made.step = build_step(dict(type=step, **extra), 16)
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=.3)
