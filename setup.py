@@ -1,6 +1,7 @@
 """Set-up of stepnet_mm; the pinned stacks in requirements/ are its extras."""
 import os.path as osp
 import re
+import runpy
 import shutil
 from glob import glob
 from pathlib import Path
@@ -9,6 +10,7 @@ from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
+SUPPORTED = runpy.run_path(str(ROOT / 'stepnet_mm' / 'supported.py'))
 #: What travels with the package, where mim looks for it, and its source.
 MIM = {
     'configs': 'configs',
@@ -68,12 +70,13 @@ setup(
         [f'.mim/**/*.{end}' for end in ('py', 'yml', 'md', 'sh')]
     },
     cmdclass=dict(build_py=BuildPy),
-    python_requires='>=3.10',
+    # Without the upper limit: pip would look for an older release instead.
+    python_requires=f'>={SUPPORTED["PYTHON"][0]}',
     # No mm library: the official wheels and onedl's carry the same import
     # names, and pip would overwrite the one that is there.
-    install_requires=['torch>=2.1', 'numpy'],
+    install_requires=[f'torch>={SUPPORTED["LEAST"]["torch"]}', 'numpy'],
     extras_require={
         name: requirements(name)
-        for name in ('onedl', 'openmmlab', 'tests')
+        for name in ('onedl', 'openmmlab', 'classic', 'tests')
     },
 )

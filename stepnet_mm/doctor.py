@@ -3,7 +3,8 @@
 python -m stepnet_mm.doctor [--config CONFIG] [--work-dir DIR]
 
 Each line begins with ok, warning or error and ends with what to do. The exit
-code is 1 if there was an error. Nothing is changed and nothing downloaded.
+code is 1 if there was an error. A tiny StepNet of each library trains for a
+few seconds; else nothing is changed and nothing downloaded.
 """
 import argparse
 import contextlib
@@ -15,7 +16,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
+
+from . import supported
 
 #: Import name -> its distributions, the maintained one first.
 LIBRARIES = {
@@ -24,15 +28,9 @@ LIBRARIES = {
     'mmdet': ('onedl-mmdetection', 'mmdet'),
     'mmpretrain': ('onedl-mmpretrain', 'mmpretrain')
 }
-#: At least these versions.
-NEEDED = dict(torch='2.0', mmengine='0.10', mmcv='2.0', mmdet='3.0',
-              mmpretrain='1.0')
 #: Pairs that are known not to go together: what, the condition, what to do.
 #: Each condition gets the versions by import name, as tuples of numbers.
 CONFLICTS = [
-    ("torch below 2.5 has no allow-list for checkpoints of mmengine",
-     lambda v: v['torch'] < (2, 5),
-     'install torch >= 2.5; plain weights load all the same'),
     ('mmengine 0.10.7 alone cannot load its own checkpoints with torch >= 2.6',
      lambda v: v['mmengine'] <= (0, 10, 7) and v['torch'] >= (2, 6),
      "nothing, stepnet_mm's loader does; other tools need onedl-mmengine"),
@@ -81,12 +79,18 @@ def distributions(names: tuple) -> dict:
     return found
 
 
+def python_version() -> str:
+    return '.'.join(map(str, sys.version_info[:3]))
+
+
 def check_python(report: Report) -> None:
-    version = '.'.join(map(str, sys.version_info[:3]))
-    if (3, 10) <= sys.version_info[:2] <= (3, 12):
+    least, limit = supported.PYTHON
+    version = python_version()
+    if numbers(least) <= numbers(version) < numbers(limit):
         report.ok(f'Python {version}')
     else:
-        report.warn(f'Python {version}', 'tried with 3.11 and 3.12 only')
+        report.warn(f'Python {version}', f'{least} or later, before {limit}, '
+                    'is what the libraries and this package go with')
 
 
 def check_versions(report: Report) -> dict:
@@ -123,11 +127,24 @@ def _add_version(report, versions, name, found) -> None:
         return
     distribution, version = next(iter(found.items()))
     versions[name] = version
-    needed = NEEDED.get(name, '0')
+    needed = supported.LEAST.get(name, '0')
     if numbers(version) < numbers(needed):
         report.error(f'{distribution} {version}', f'install >= {needed}')
     else:
         report.ok(f'{distribution} {version}')
+
+
+def check_tried(report: Report, versions: dict) -> None:
+    """Whether the package was tried in this environment."""
+    different = supported.differences(python_version(), versions)
+    nearest = min(different, key=lambda name: len(different[name]))
+    if different[nearest]:
+        report.warn(
+            'not an environment that was tried; nearest is '
+            f'STACK={nearest}, but for {", ".join(different[nearest])}',
+            'nothing, if a StepResNet trains here (below)')
+    else:
+        report.ok(f'an environment that was tried: STACK={nearest}')
 
 
 def check_imports(report: Report) -> None:
@@ -167,14 +184,20 @@ def _import_error(name: str) -> str:
         return f'{type(error).__name__}: {error}'.replace('\n', ' ')
 
 
-def check_registries(report: Report) -> None:
-    """What the package registers is found from each library's scope."""
+def check_registries(report: Report) -> list:
+    """What the package registers is found from each library's scope.
+
+    Returns:
+        list[str]: the libraries that have StepResNet.
+    """
     for name in ('AtomicCheckpointHook', 'PreemptionHook', 'TNSHook'):
         _check_registered(report, 'mmengine', 'HOOKS', name)
-    for library in ('mmdet', 'mmpretrain'):
-        if importlib.util.find_spec(library) is not None and (
-                _check_registered(report, library, 'MODELS', 'StepResNet')):
-            report.ok(f'scope {library}: StepResNet, StepAdaptor, hooks')
+    found = [library for library in ('mmdet', 'mmpretrain')
+             if importlib.util.find_spec(library) is not None
+             and _check_registered(report, library, 'MODELS', 'StepResNet')]
+    for library in found:
+        report.ok(f'scope {library}: StepResNet, StepAdaptor, hooks')
+    return found
 
 
 def _check_registered(report, library: str, kind: str, name: str) -> bool:
@@ -190,6 +213,23 @@ def _check_registered(report, library: str, kind: str, name: str) -> bool:
     report.error(f'scope {library}: no {name} of stepnet_mm ({why})',
                  f'try: python -c "import stepnet_mm, {library}.registry"')
     return False
+
+
+def check_training(report: Report, library: str) -> None:
+    """A tiny StepNet trains, is saved, loaded and resumed."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), (
+                tempfile.TemporaryDirectory()) as folder:
+            trial = importlib.import_module('stepnet_mm.engine.trial')
+            trial.try_training(library, folder)
+        report.ok(f'{library}: a tiny StepResNet trains, is saved, loaded and '
+                  'resumed bit for bit')
+    except Exception as error:
+        why = f'{type(error).__name__}: {error}'.replace('\n', ' ')
+        report.error(
+            f'{library}: no training of a tiny StepResNet ({why})',
+            'README, "Which stack", has environments that work; please '
+            'report this one, with these lines, as an issue')
 
 
 def check_devices(report: Report) -> None:
@@ -303,10 +343,12 @@ def main(arguments=None) -> int:
     args = parser.parse_args(arguments)
     report = Report()
     check_python(report)
-    check_versions(report)
+    versions = check_versions(report)
+    check_tried(report, versions)
     check_imports(report)
     if not report.counts['error']:
-        check_registries(report)
+        for library in check_registries(report):
+            check_training(report, library)
     if not _import_error('torch'):
         check_devices(report)
     check_slurm(report)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from mmengine.logging import MMLogger
 from mmengine.registry import MODELS
-from mmengine.utils import ManagerMixin
+from mmengine.utils import ManagerMixin, digit_version
 
 import stepnet_mm  # noqa: F401
 from stepnet_mm.steps import StepSize
@@ -35,6 +35,13 @@ class ToyStep(StepSize):
 
     def step_size(self, identity, residual):
         return self.a(residual.mean((2, 3), keepdim=True)).sigmoid()
+
+
+def pytest_runtest_setup(item):
+    for mark in item.iter_markers('since_torch'):
+        version, what = mark.args
+        if digit_version(torch.__version__) < digit_version(version):
+            pytest.skip(f'{what}: needs torch {version}')
 
 
 def forget_instances(kind):

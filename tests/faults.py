@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -374,9 +375,10 @@ def print_table(faults: list, rows: list) -> None:
           f'short run, {every} in all')
 
 
-def markdown(faults: list, rows: list, seconds: int) -> str:
+def markdown(faults: list, rows: list, seconds: int, command: str) -> str:
     """The page of the docs."""
     own, short, every = counts(rows)
+    listed = len(read_faults())
     commits = ', '.join(sorted({row['commit'] for row in rows}))
     table = [f'| {fault.name} | `{fault.file}` | {fault.what} | '
              f'{row["found_by"] or "**not found**"} | '
@@ -384,16 +386,15 @@ def markdown(faults: list, rows: list, seconds: int) -> str:
              for fault, row in zip(faults, rows)]
     return '\n'.join([
         '# Do the tests notice when the code is wrong?', '',
-        f'`python tests/faults.py` writes {len(rows)} deliberate faults '
+        f'`python tests/faults.py` writes {listed} deliberate faults '
         '(`tests/faults.yml`)', 'into a copy of the checkout, one at a time, '
         "and runs the tests on each: the wrong", "module's own first, then "
         'the rest of the short run, then the long ones.', '',
-        f'- **{own}** of {len(rows)} are found by the own tests of the '
-        'module that is wrong,',
-        f'  **{short}** by the short run, **{every}** in all.',
-        f'- `python tests/faults.py --markdown docs/faults.md`, '
-        f'{datetime.date.today()}, commit {commits}, {seconds // 60} min in '
-        'all.', f'- {machine()}; {stack()}.', '',
+        f'- {len(rows)} of the {listed} were written, **{every}** of them '
+        f'found: {own} by the own tests of', '  the module that is wrong, '
+        f'{short} by the short run.',
+        f'- `{command}`, {datetime.date.today()}, commit {commits}, '
+        f'{seconds // 60} min in all.', f'- {machine()}; {stack()}.', '',
         '| fault | file | what is wrong | found by | first test that fails '
         '| s |', '|---|---|---|---|---|---|', *table, ''])
 
@@ -454,7 +455,8 @@ def main() -> int:
     if args.markdown:
         seconds = sum(row['seconds'] for row in [
             *rows, *[row for row in record.rows if 'passed' in row]])
-        args.markdown.write_text(markdown(faults, rows, seconds))
+        command = shlex.join(['python', 'tests/faults.py', *sys.argv[1:]])
+        args.markdown.write_text(markdown(faults, rows, seconds, command))
     return int(not all(row['test'] for row in rows))
 
 

@@ -6,8 +6,10 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from torch.optim import SGD
 
 from stepnet_mm import doctor
+from stepnet_mm.steps import StepAdaptor
 
 pytestmark = pytest.mark.core
 
@@ -30,7 +32,7 @@ def versions(monkeypatch):
     return pretend
 
 
-GOOD = dict(torch='2.11.0+cu130', numpy='2.4', onedl_mmengine='0.10.12',
+GOOD = dict(torch='2.11.0+cu130', numpy='2.4.0', onedl_mmengine='0.10.12',
             onedl_mmcv='2.3.6', onedl_mmdetection='3.5.1',
             onedl_mmpretrain='1.3.6', torchvision='0.26', pycocotools='2')
 
@@ -53,8 +55,7 @@ def test_versions_are_numbers(report, versions):
 
 
 @pytest.mark.parametrize('change, level, text', [
-    (dict(torch='1.13.1'), 'error', 'torch 1.13.1: install >= 2.0'),
-    (dict(torch='2.3'), 'warning', 'torch below 2.5 has no allow-list'),
+    (dict(torch='2.0.1'), 'error', 'torch 2.0.1: install >= 2.1'),
     (dict(mmcv='2.1.0'), 'error', 'mmcv is installed from onedl-mmcv and mmc'),
     (dict(onedl_mmengine='0.10.7'), 'warning', 'cannot load its own'),
     (dict(onedl_mmcv='2.1.0'), 'warning', 'numpy 2 with mmcv 2.1'),
@@ -76,6 +77,41 @@ def test_nothing_installed(report, versions, capsys):
     for name in ('torch', 'mmengine', 'mmcv'):
         assert f'error    {name} is not installed' in text
     assert 'neither mmdet nor mmpretrain' in text
+
+
+def test_an_environment_that_was_tried(report, versions, capsys, monkeypatch):
+    monkeypatch.setattr(doctor.sys, 'version_info', (3, 11, 7))
+    versions(**GOOD)
+    found = doctor.check_versions(report)
+    out(capsys)
+    doctor.check_tried(report, found)
+    assert out(capsys).startswith('ok       an environment that was tried: ')
+    monkeypatch.setattr(doctor.sys, 'version_info', (3, 12, 1))
+    doctor.check_tried(report, {**found, 'torch': '2.12.0', 'numpy': '2.4.0'})
+    assert ('nearest is STACK=onedl, but for torch 2.12.0 (tried 2.11.0): '
+            in out(capsys))
+
+
+def test_python_is_within_the_range(report, capsys, monkeypatch):
+    for version, level in [((3, 9, 18), 'warning'), ((3, 10, 0), 'ok'),
+                           ((3, 12, 9), 'ok'), ((3, 13, 0), 'warning')]:
+        monkeypatch.setattr(doctor.sys, 'version_info', version)
+        doctor.check_python(report)
+        assert out(capsys).split()[0] == level
+
+
+def test_a_training_that_fails_is_an_error(report, capsys, monkeypatch):
+    monkeypatch.setattr(StepAdaptor, 'step_size', lambda *_: 1 / 0)
+    doctor.check_training(report, 'mmpretrain')
+    assert ('error    mmpretrain: no training of a tiny StepResNet '
+            '(ZeroDivisionError: ') in out(capsys)
+
+
+def test_a_resume_that_forgets_is_an_error(report, capsys, monkeypatch):
+    monkeypatch.setattr(SGD, 'load_state_dict', lambda *_: None)
+    doctor.check_training(report, 'mmpretrain')
+    assert ('error    mmpretrain: no training of a tiny StepResNet '
+            '(RuntimeError: the resumed training ends') in out(capsys)
 
 
 def test_operators_that_are_not_compiled(report, monkeypatch, capsys):
@@ -169,6 +205,7 @@ def test_what_a_user_reads(tmp_path, capsys):
         sum(line.startswith('ok') for line in lines))
     assert code == ('error' in levels)
     assert 'scope mmpretrain: StepResNet' in text
+    assert 'mmpretrain: a tiny StepResNet trains, is saved' in text
 
 
 def test_it_speaks_where_a_library_does_not_import(tmp_path):

@@ -23,7 +23,7 @@ ALLOWED = dict(
     steps=set(),
     datasets=set(),
     models={'attention', 'ops', 'steps'},
-    recording={'attention', 'stiffness', 'steps'},
+    recording={'attention', 'ops', 'stiffness', 'steps'},
     engine={'attention', 'stiffness', 'recording', 'steps', 'datasets',
             'visualization'},
     evaluation={'stiffness', 'recording'},

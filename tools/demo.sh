@@ -5,7 +5,7 @@
 #   bash tools/demo.sh      (STACK=openmmlab for the other stack)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export STACK=${STACK:-onedl} VENV=${VENV:-$PWD/.venv/${STACK:-onedl}}
+export STACK=${STACK:-onedl} VENV=${VENV:-$PWD/.venv/${STACK:-onedl}${TORCH:+-torch$TORCH}}
 bash tools/setup_env.sh
 python=$VENV/bin/python
 out=work_dirs/demo

@@ -9,7 +9,7 @@
 # one thread.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export STACK=${STACK:-onedl} VENV=${VENV:-$PWD/.venv/${STACK:-onedl}}
+export STACK=${STACK:-onedl} VENV=${VENV:-$PWD/.venv/${STACK:-onedl}${TORCH:+-torch$TORCH}}
 which='not long and not soak'
 if [ "${1:-}" = --all ]; then
   which='not soak'

@@ -3,19 +3,22 @@
 #
 #   bash tools/setup_env.sh                    # STACK=onedl, the default
 #   STACK=openmmlab bash tools/setup_env.sh    # the last official OpenMMLab releases
+#   STACK=classic bash tools/setup_env.sh      # the same with torch 2.1.2, Python 3.10
+#   TORCH=2.15.0 bash tools/setup_env.sh       # a stack with another torch, as a trial
 #
 # Environment variables
-#   STACK    onedl | openmmlab: requirements/$STACK.txt is installed
-#   PYTHON   the interpreter to start from (default python3; 3.10 to 3.12)
-#   VENV     where the environment goes (default .venv/$STACK)
+#   STACK    onedl | openmmlab | classic: requirements/$STACK.txt is installed
+#   TORCH    a version of torch in the place of the stack's
+#   PYTHON   the interpreter to start from (default python3, classic: 3.10 if it is found)
+#   VENV     where the environment goes (default .venv/$STACK, with TORCH .venv/$STACK-torch$TORCH)
 #   UV       path of uv, or "no" to use pip (default: uv from PATH, else from PyPI)
 #   CACHE    where the compiled mmcv is kept (default ~/.cache/stepnet_mm)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 STACK=${STACK:-onedl}
-PYTHON=${PYTHON:-python3}
-VENV=${VENV:-$PWD/.venv/$STACK}
+TORCH=${TORCH:-}
+VENV=${VENV:-$PWD/.venv/$STACK${TORCH:+-torch$TORCH}}
 UV=${UV:-}
 CACHE=${CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stepnet_mm}
 VENV=${VENV%/}
@@ -41,14 +44,28 @@ lock() {  # FILE
 
 check_stack() {
   [ -f "requirements/$STACK.txt" ] && [ "$STACK" != tests ] ||
-    die "STACK=$STACK: expected onedl or openmmlab"
+    die "STACK=$STACK: expected onedl, openmmlab or classic"
+}
+
+# pyenv's python3.10 runs where it is asked for only.
+default_python() {
+  [ "$STACK" = classic ] &&
+    PYENV_VERSION=3.10 python3.10 -c 'import sys; print(sys.executable)' 2>/dev/null ||
+    echo python3
 }
 
 check_python() {
-  command -v "$PYTHON" >/dev/null ||
-    die "no interpreter '$PYTHON'; set PYTHON to a Python 3.10, 3.11 or 3.12"
-  "$PYTHON" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' ||
-    die "$("$PYTHON" -V 2>&1 | head -n 1) at '$PYTHON': expected 3.10, 3.11 or 3.12; set PYTHON"
+  local least limit
+  read -r least limit < <(sed -nE "s/^PYTHON = \('(.+)', '(.+)'\)$/\1 \2/p" stepnet_mm/supported.py)
+  [ "$STACK" != classic ] || limit=3.12  # torch 2.1 has no wheels from there on
+  local expected="expected $least or later, before $limit; set PYTHON"
+  command -v "$PYTHON" >/dev/null || die "no interpreter '$PYTHON': $expected"
+  "$PYTHON" -c "
+import sys
+found = '.'.join(map(str, sys.version_info[:2]))
+as_numbers = lambda version: [int(part) for part in version.split('.')]
+sys.exit(not as_numbers('$least') <= as_numbers(found) < as_numbers('$limit'))" ||
+    die "$("$PYTHON" -V 2>&1 | head -n 1) at '$PYTHON': $expected"
 }
 
 check_compiler() {
@@ -60,7 +77,14 @@ check_compiler() {
     die "no $header (mmcv is compiled here); install Python's headers (Debian: apt-get install python3-dev)"
 }
 
-fingerprint() { cat "requirements/$STACK.txt" requirements/tests.txt setup.py tools/setup_env.sh | sha256sum | cut -d' ' -f1; }
+# What the stack pins; with TORCH, that one and the torchvision that goes with it.
+pins() {
+  [ -n "$TORCH" ] || { cat "requirements/$STACK.txt"; return; }
+  printf 'torch==%s\ntorchvision\n' "$TORCH"
+  grep -vE '^torch(vision)?==' "requirements/$STACK.txt"
+}
+
+fingerprint() { { pins; cat requirements/tests.txt setup.py tools/setup_env.sh; } | sha256sum | cut -d' ' -f1; }
 
 check_broken() {
   [ -d "$VENV" ] || return 0
@@ -96,7 +120,6 @@ install() {
   fi
 }
 
-pin() { sed -nE "s/^$1==([^; ]+).*/\1/p" "requirements/$STACK.txt" | head -n 1; }
 
 # Into the log, with a sign of life every 15 s.
 quietly() {
@@ -119,8 +142,9 @@ give_up() {  # WHAT
 }
 
 install_torch() {
-  say "torch $(pin torch) and build tools"
-  grep -E '^(torch|torchvision|numpy|setuptools)==' "requirements/$STACK.txt" >"$VENV/torch.txt"
+  pins >"$VENV/requirements.txt"
+  grep -E '^(torch|torchvision|numpy|setuptools)(==|$)' "$VENV/requirements.txt" >"$VENV/torch.txt"
+  say "$(head -n 1 "$VENV/torch.txt") and build tools"
   quietly install -r "$VENV/torch.txt" wheel ninja psutil
 }
 
@@ -130,7 +154,7 @@ WHOLE='import sys, zipfile; sys.exit(any(zipfile.ZipFile(p).testzip() for p in s
 # Sets `wheels`, the folder with mmcv's compiled wheel.
 find_mmcv() {
   local requirement
-  requirement=$(grep -E '^(onedl-)?mmcv==' "requirements/$STACK.txt")
+  requirement=$(grep -E '^(onedl-)?mmcv==' "$VENV/requirements.txt")
   wheels=$CACHE/$requirement-$(build_tag)
   lock "$wheels.lock"
   if ! "$VENV/bin/python" -c "$WHOLE" "$wheels"/*.whl >/dev/null 2>&1; then
@@ -184,11 +208,15 @@ show_progress() {
 install_rest() {
   say "the other requirements and stepnet_mm itself"
   PATH=$VENV/bin:$PATH quietly install --no-build-isolation "$wheels"/*.whl \
-    -r "requirements/$STACK.txt" -r requirements/tests.txt
+    -r "$VENV/requirements.txt" -r requirements/tests.txt
   quietly install --no-build-isolation --no-deps -e .
+  # uv leaves that to the first import, which may not: PYTHONDONTWRITEBYTECODE
+  # is common in containers, and every start would take twice as long.
+  "$VENV/bin/python" -m compileall -q -j 0 "$VENV/lib" >>"$log" 2>&1 || true
 }
 
 check_stack
+PYTHON=${PYTHON:-$(default_python)}
 check_python
 lock "$VENV.lock"
 check_broken

@@ -1,25 +1,30 @@
-"""One loader for every checkpoint: weights only, with an allow-list.
+"""One loader for every checkpoint, on every torch: nothing in a file is run.
 
 mmengine 0.10.7 unpickles a checkpoint in full where torch lets it, and
 onedl's 0.10.12 falls back to doing so: a malicious file runs its code. This
 loader takes the place of theirs for local paths and for every remote prefix.
+It reads a file with torch's own readers, but unpickles with
+:mod:`safe_pickle`, and does not know ``torch.jit.load``, to which torch.load
+hands TorchScript archives.
 """
 import contextlib
 import functools
-import os
 import os.path as osp
-import pickle
-import re
+import tarfile
+import threading
 
-import numpy as np
 import torch
+from torch import serialization
 
-_FORCE = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD'
-_FORBID = 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
+from . import safe_pickle
 
 
 class UnsafeCheckpointError(RuntimeError):
-    """A checkpoint refers to an object that is not on the allow-list."""
+    """A checkpoint holds what is no part of weights or a training state."""
+
+
+class _UnreadableError(Exception):
+    """The text gives the reason."""
 
 
 def register_safe_loaders() -> None:
@@ -34,7 +39,7 @@ def register_safe_loaders() -> None:
 
 
 def load_from_local(filename: str, map_location=None) -> dict:
-    """Load a local checkpoint with ``weights_only=True`` and the allow-list.
+    """Load a local checkpoint of weights, or of a training by mmengine.
 
     Args:
         filename (str): its path.
@@ -45,8 +50,8 @@ def load_from_local(filename: str, map_location=None) -> dict:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        UnsafeCheckpointError: if it names an object not on the allow-list;
-            the object is neither imported nor called.
+        UnsafeCheckpointError: if it holds anything else; that is neither
+            imported nor called.
         ValueError: if it cannot be read as a checkpoint.
     """
     path = osp.expanduser(filename)
@@ -54,122 +59,108 @@ def load_from_local(filename: str, map_location=None) -> dict:
         raise FileNotFoundError(
             f'checkpoint {filename} does not exist; check load_from, '
             'init_cfg.checkpoint or --resume')
-    return _read(lambda: torch.load(
-        path, map_location=map_location, weights_only=True), filename)
+    with _errors_name(filename):
+        return _load(path, map_location)
 
 
 load_from_local.weights_only = True
 
 
 def _safe_remote(loader):
-    """A remote loader under which every torch.load is weights-only."""
+    """A remote loader under which every torch.load is :func:`_load`."""
 
     @functools.wraps(loader)  # mmengine logs the name
     def load(filename, map_location=None):
-        return _read(lambda: loader(filename, map_location=map_location),
-                     filename)
+        with _errors_name(filename), _instead_of_torch_load:
+            return loader(filename, map_location=map_location)
 
     load.weights_only = True
     return load
 
 
-def _read(read, filename: str) -> dict:
-    with _forced_weights_only(), _allowed():
-        try:
-            return read()
-        except Exception as error:
-            _explain(error, filename)
-            raise
-
-
-def _explain(error: Exception, filename: str) -> None:
-    found = re.search(r'(?:GLOBAL|reduce for unrecognized function|'
-                      r'Unsupported class) ([\w.]+)', str(error))
-    if found:
-        raise UnsafeCheckpointError(
-            f'checkpoint {filename} was refused: it refers to '
-            f'{found.group(1)}, which is no part of weights or of a training '
-            'state; nothing of it was run. If you trust its source, '
-            're-save its state_dict alone') from None
-    unreadable = (EOFError, RuntimeError, ValueError, KeyError,
-                  pickle.UnpicklingError)
-    if osp.isfile(osp.expanduser(filename)) and (
-            isinstance(error, unreadable)):
-        # Torch's own text advises to load without weights_only.
-        inner = re.search(r'WeightsUnpickler error: *(.*)', str(error))
-        reason = inner.group(1) if inner else str(error).partition('\n')[0]
-        raise ValueError(
-            f'checkpoint {filename} cannot be read (it is cut off, or not a '
-            f'torch checkpoint): {type(error).__name__} {reason}'.rstrip()
-        ) from None
-
-
 @contextlib.contextmanager
-def _forced_weights_only():
-    """Have torch force weights_only, whatever a caller inside asks for."""
-    before = {name: os.environ.pop(name, None) for name in (_FORCE, _FORBID)}
-    os.environ[_FORCE] = '1'
+def _errors_name(filename: str):
     try:
         yield
-    finally:
-        del os.environ[_FORCE]
-        os.environ.update({k: v for k, v in before.items() if v is not None})
+    except safe_pickle.Refused as error:
+        raise UnsafeCheckpointError(
+            f'checkpoint {filename} was refused: it asks for {error}, which '
+            'is no part of weights or of a training state; nothing of it was '
+            'run. If you trust its source, re-save its state_dict alone'
+        ) from None
+    except _UnreadableError as error:
+        raise ValueError(
+            f'checkpoint {filename} cannot be read (it is cut off, or not a '
+            f'torch checkpoint): {error}') from None
 
 
-def _allowed():
-    safe_globals = getattr(torch.serialization, 'safe_globals', None)
-    if safe_globals is None:  # torch < 2.5: plain weights only
-        return contextlib.nullcontext()
-    return safe_globals(_allow_list())
+def _load(source, map_location=None, *_, **__):
+    """What torch.load returns for a path or a file object.
 
-
-def _methods() -> dict:
-    """The classes in mmengine's training states, and the methods they name."""
-    # This module is imported amid mmengine's own imports.
-    from mmengine.logging import HistoryBuffer
-    from mmengine.optim import OneCycleParamScheduler
-    return {
-        HistoryBuffer: ('min', 'max', 'mean', 'current'),
-        OneCycleParamScheduler: ('_annealing_cos', '_annealing_linear')
-    }
-
-
-@functools.lru_cache(None)
-def _allow_list() -> list:
-    """What mmengine's own checkpoints hold beside tensors."""
-    dtypes = [type(np.dtype(t)) for t in ('f8', 'i8', 'u4')]
-    # A file written under numpy 1 names these two otherwise than numpy 2.
-    rebuild = [
-        _named(function, module, name)
-        for function, name in ((np.zeros(0).__reduce__()[0], '_reconstruct'),
-                               (np.float64().__reduce__()[0], 'scalar'))
-        for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
-    ]
-    return [
-        np.ndarray, np.dtype, *dtypes, *rebuild, *_methods(),
-        _named(_known_method, 'builtins', 'getattr')
-    ]
-
-
-def _known_method(owner, name: str):
-    """getattr for the references to methods that mmengine pickles.
-
-    The real getattr on the allow-list would open every door: it reaches
-    ``__globals__`` of an allowed class, and from there eval.
+    Its other arguments, ``weights_only`` among them, make no difference.
     """
-    known = any(owner is cls and name in names
-                for cls, names in _methods().items())
-    if not known:
-        raise pickle.UnpicklingError(f'GLOBAL builtins.getattr of {name!r}')
-    return getattr(owner, name)
+    opened = contextlib.nullcontext(source) if hasattr(
+        source, 'read') else open(source, 'rb')
+    with opened as file:
+        try:
+            return _read(file, map_location)
+        except (safe_pickle.Refused, OSError, MemoryError):
+            raise
+        except Exception as error:  # a broken file may break any reader
+            reason = str(error).partition('\n')[0]
+            raise _UnreadableError(
+                f'{type(error).__name__} {reason}'.rstrip()) from error
 
 
-def _named(function, module: str, name: str):
-    """A stand-in that the unpickler finds under the given name."""
+def _read(file, map_location):
+    start = file.tell()
+    zipped = file.read(4) == b'PK\x03\x04'
+    file.seek(start)
+    if zipped:
+        archive = _Archive(file)
+        if 'constants.pkl' in archive.get_all_records():
+            raise safe_pickle.Refused('a TorchScript program')
+        return serialization._load(
+            archive, map_location, safe_pickle, encoding='utf-8')
+    if tarfile.is_tarfile(file):  # torch would unpack it
+        raise safe_pickle.Refused("a tar archive's files")
+    file.seek(start)
+    return serialization._legacy_load(
+        file, map_location, safe_pickle, encoding='utf-8')
 
-    def stand_in(*args):
-        return function(*args)
 
-    stand_in.__module__ = module
-    stand_in.__name__ = stand_in.__qualname__ = name
-    return stand_in
+class _Archive(torch._C.PyTorchFileReader):
+
+    def get_storage_from_record(self, name: str, size: int, dtype):
+        """As torch's, which reads beyond a record's end if it is told to."""
+        found = len(self.get_record(name))
+        if size > found:
+            raise ValueError(f'{name}: got {found} bytes, expected {size}')
+        return super().get_storage_from_record(name, size, dtype)
+
+
+class _InsteadOfTorchLoad:
+    """While it is entered, torch.load is :func:`_load` in all threads.
+
+    A remote loader may be at work in several threads, and use others.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._entered = 0
+
+    def __enter__(self):
+        with self._lock:
+            if not self._entered:
+                self._theirs = torch.load
+                torch.load = serialization.load = _load
+            self._entered += 1
+
+    def __exit__(self, *_):
+        with self._lock:
+            self._entered -= 1
+            if not self._entered:
+                torch.load = serialization.load = self._theirs
+
+
+_instead_of_torch_load = _InsteadOfTorchLoad()

@@ -51,7 +51,8 @@ class StepOwner:
 
     def _tell_starts(self) -> None:
         starts = Counter(
-            (type(step).__name__, step.describe_start()) for step in self.steps())
+            (type(step).__name__, step.describe_start())
+            for step in self.steps())
         text = '; '.join(f'{count} {name} start {start}'
                          for (name, start), count in starts.items())
         if text not in ('', self._told_starts):

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from ..ops import ResidualTail, can_finish, kept_mean
+from ..ops import (ResidualTail, can_finish, is_compiling, is_exporting,
+                   kept_mean)
 from ..steps.pooled import AffineMap, BuiltMap
 
 
@@ -20,7 +21,7 @@ def can_fuse(block) -> bool:
     no step.
     """
     # An exported graph shows the modules; engines fold BatchNorms themselves.
-    if not block.fused or _is_exporting():
+    if not block.fused or is_exporting():
         return False
     norm, step = block.last_norm, block.step
     drop_path = getattr(block, 'drop_path', None)
@@ -46,7 +47,7 @@ def finish(block, z: Tensor, identity: Tensor) -> Tensor:
     # Without a gradient torch's own operators are as fast on a CPU, and fewer
     # small ones are left around them.
     built = z.device.type == 'cpu' and not (
-        torch.is_grad_enabled() or torch.compiler.is_compiling())
+        torch.is_grad_enabled() or is_compiling())
     return (_finish_built if built else _finish_affine)(block, z, identity)
 
 
@@ -75,12 +76,6 @@ def _finish_affine(block, z: Tensor, identity: Tensor) -> Tensor:
     residual = step(
         BuiltMap(identity, tail.identity_mean), _normalize(norm, tail))
     return tail.finish(residual.scale, residual.shift)
-
-
-def _is_exporting() -> bool:
-    # Dynamo takes torch.compiler.is_exporting() for True (torch 2.11).
-    return torch.compiler.is_compiling() and (
-        not torch.compiler.is_dynamo_compiling())
 
 
 def _has_global_hooks() -> bool:

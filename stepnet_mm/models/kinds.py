@@ -111,8 +111,9 @@ def _check_parts(name: str, unused: list) -> None:
 def _kind(weights: dict) -> tuple:
     """Stem and averaging; None where the weights do not show it."""
     stem = averaged = None
-    if 'conv1.weight' in weights:
-        stem = '{} x {}'.format(*weights['conv1.weight'].shape[-2:])
+    shape = getattr(weights.get('conv1.weight'), 'shape', ())
+    if len(shape) == 4:
+        stem = '{} x {}'.format(*shape[2:])
     elif any(key.startswith('stem.') for key in weights):
         stem = 'deep'
     first, second = [f'layer2.0.downsample.{i}.weight' in weights

@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.autograd import Function, forward_ad
 
 from . import tail_cpu, tail_reference
+from .compilation import is_compiling
 
 HAS_TRITON = importlib.util.find_spec('triton') is not None
 
@@ -80,7 +81,7 @@ def can_finish(z: Tensor, x: Tensor) -> bool:
     """
     if z.shape != x.shape or z.dtype != x.dtype or z.numel() == 0:
         return False
-    if torch.compiler.is_compiling():
+    if is_compiling():
         return True
     return (type(z) is type(x) is Tensor and z.device == x.device
             and z.stride() == x.stride() and not torch.jit.is_tracing()
@@ -125,7 +126,7 @@ def _direct_kernels(z: Tensor):
     of the plain formulas by itself; through the functions it lost (1.09 of
     the plain network against 0.89).
     """
-    if torch.compiler.is_compiling():
+    if is_compiling():
         return tail_reference
     return None if torch.is_grad_enabled() else kernels_for(z)
 
@@ -144,7 +145,7 @@ def keep_mean(y: Tensor) -> None:
     compiler sees to that by itself, and what has no version, as in inference
     mode, might change in between. (A change through ``.data`` is not seen.)
     """
-    if torch.compiler.is_compiling() or y.is_inference() or (
+    if is_compiling() or y.is_inference() or (
             not can_finish(y, y)):
         return
     mean, _ = kernels_for(y).moments(y.detach(), False)
@@ -153,7 +154,7 @@ def keep_mean(y: Tensor) -> None:
 
 def kept_mean(x: Tensor):
     """The mean that :func:`keep_mean` took, once; None if x has changed."""
-    if torch.compiler.is_compiling():
+    if is_compiling():
         return None
     state, mean = x.__dict__.pop('kept_mean', (None, None))
     return mean if state and state == (id(x), x._version) else None

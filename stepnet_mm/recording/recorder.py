@@ -4,6 +4,7 @@ from itertools import takewhile
 import torch
 from torch import Tensor, nn
 
+from ..ops import is_compiling
 from ..steps.pooled import AffineMap, BuiltMap
 from ..stiffness import neural_stiffness_index, norm_ratio, sample_norm
 from .blocks import ResidualBlock, find_residual_blocks, first_tensor, unwrap
@@ -364,8 +365,7 @@ def _choose(definition, measured: list) -> str:
 
 
 def _in_backward() -> bool:
-    return not torch.compiler.is_compiling() and (
-        torch._C._current_graph_task_id() != -1)
+    return not is_compiling() and torch._C._current_graph_task_id() != -1
 
 
 def _refuse_compiled(model: nn.Module) -> None:

@@ -1,5 +1,7 @@
 import os
+import threading
 import zipfile
+from collections import Counter, OrderedDict
 
 import numpy as np
 import pytest
@@ -137,25 +139,90 @@ def test_every_scheme_is_safe_and_registering_twice_changes_nothing():
     assert all(loader.weights_only for loader in before.values())
 
 
-def test_the_environment_is_as_before(tmp_path):
-    name = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD'
-    assert name not in os.environ
-    torch.save({}, tmp_path / 'a.pth')
-    CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
-    assert name not in os.environ
+def test_torch_load_is_as_before(monkeypatch):
+    theirs, during = torch.load, []
+
+    def load_from_another_thread(filename, map_location=None):
+        during.append(torch.load)
+        thread = threading.Thread(
+            target=CheckpointLoader.load_checkpoint, args=('inner://a', ))
+        if filename == 'outer://a':
+            thread.start()
+            thread.join()
+            during.append(torch.load)
+        return {}
+
+    monkeypatch.setattr(CheckpointLoader, '_schemes',
+                        dict(CheckpointLoader._schemes))
+    CheckpointLoader.register_scheme(
+        ['outer://', 'inner://'], load_from_another_thread)
+    register_safe_loaders()
+    CheckpointLoader.load_checkpoint('outer://a')
+    assert len(during) == 3 and theirs not in during
+    assert torch.load is torch.serialization.load is theirs
 
 
-def test_a_training_state_loads(tmp_path):
+@pytest.mark.parametrize('zipped', [True, False])
+@pytest.mark.parametrize('name', ['WEIGHTS_ONLY', 'NO_WEIGHTS_ONLY'])
+def test_a_training_state_loads(tmp_path, zipped, name, monkeypatch):
+    monkeypatch.setenv(f'TORCH_FORCE_{name}_LOAD', '1')
     buffer = HistoryBuffer([1., 2.], [1, 1])
     state = dict(
         message_hub=dict(log_scalars=dict(loss=buffer)),
         meta=dict(seed=np.int64(3), best=np.float64(.5)),
         sizes=np.arange(3, dtype=np.uint32))
-    torch.save(state, tmp_path / 'a.pth')
+    torch.save(state, tmp_path / 'a.pth',
+               _use_new_zipfile_serialization=zipped)
     loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
     assert loaded['message_hub']['log_scalars']['loss'].mean() == 1.5
     assert loaded['meta'] == dict(seed=3, best=.5)
     assert loaded['sizes'].tolist() == [0, 1, 2]
+
+
+def tagged(tensor):
+    tensor.tag = 'tag'
+    return tensor
+
+
+#: What torch itself loads as weights.
+WEIGHTS = (
+    torch.nn.Parameter(torch.ones(2)), tagged(torch.nn.Parameter(
+        torch.ones(2))), tagged(torch.ones(2)), torch.zeros(0),
+    torch.ones(4)[1:3], torch.ones(2, dtype=torch.bfloat16),
+    torch.ones(2, dtype=torch.complex64), torch.ones(2, dtype=torch.bool),
+    torch.eye(2).to_sparse(), torch.eye(2).to_sparse_csr(),
+    torch.quantize_per_tensor(torch.ones(2), .1, 0, torch.qint8),
+    torch.zeros(2, device='meta'), torch.Size([2]), torch.device('cpu'),
+    torch.float16, torch.strided, torch.per_tensor_affine, b'', b'\xff',
+    {1, 2}, 1j, slice(2), 2**70, -1.5, None, 'ü' * 300, (), [(1, [2])],
+    OrderedDict(a=1), Counter('aab'), np.float32(.5), np.bool_(True),
+    np.zeros((2, 0)), np.asfortranarray(np.eye(2, dtype=np.int16)))
+
+
+@pytest.mark.parametrize('protocol', [2, 4])
+@pytest.mark.parametrize('value', WEIGHTS, ids=lambda value: '')
+def test_all_kinds_of_weights_load(tmp_path, value, protocol):
+    torch.save([value, value], tmp_path / 'a.pth', pickle_protocol=protocol)
+    first, second = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert type(first) is type(value)
+    assert repr(first) == repr(second) == repr(value)
+    assert getattr(first, 'tag', None) == getattr(value, 'tag', None)
+
+
+def test_the_metadata_of_a_state_dict_load(tmp_path):
+    state = torch.nn.BatchNorm2d(3).state_dict()
+    torch.save(state, tmp_path / 'a.pth')
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded._metadata == state._metadata != {}
+
+
+def test_map_location_is_asked(tmp_path):
+    asked = []
+    torch.save(dict(a=torch.zeros(1)), tmp_path / 'a.pth')
+    CheckpointLoader.load_checkpoint(
+        str(tmp_path / 'a.pth'),
+        lambda storage, place: asked.append(place) or storage)
+    assert asked == ['cpu']
 
 
 def test_a_one_cycle_scheduler_loads(tmp_path):

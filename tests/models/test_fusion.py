@@ -19,7 +19,8 @@ HALF = dict(NET, num_stages=2, strides=(1, 2), dilations=(1, 1),
 FUSED = ('StepAdaptor', 'SEAttention', 'ECAAttention', 'SRMAttention',
          'FCAAttention', 'SEMAttention', 'SumStepAdaptor',
          'UnnormalizedStepAdaptor', 'SoftmaxStepAdaptor')
-UNFUSED = ('CBAMAttention', 'SGEAttention', 'MaxPoolStepAdaptor')
+UNFUSED = ('CBAMAttention', 'SGEAttention', 'MaxPoolStepAdaptor',
+           'TimmAttention')
 EVERY = (*FUSED, *UNFUSED)
 
 
@@ -34,7 +35,7 @@ def block(step='StepAdaptor', kind=library.Bottleneck, dtype=torch.float64,
         extra = {'SEAttention': dict(reduction=4), 'FCAAttention': dict(
             reduction=4), 'SEMAttention': dict(reduction=4),
             'CBAMAttention': dict(reduction=4), 'SGEAttention': dict(
-                groups=4)}.get(step, {})
+                groups=4), 'TimmAttention': dict(name='ese')}.get(step, {})
         made.step = build_step(dict(type=step, **extra), 16)
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=.3)
@@ -418,6 +419,7 @@ def test_statistics_that_were_switched_off_stay():
     assert torch.equal(made.bn3.running_mean, before)
 
 
+@pytest.mark.since_torch('2.5', 'networks in float16 on a CPU')
 def test_a_variance_too_large_for_a_half():
     made = block(dtype=torch.float16)
     made.conv3.weight.data.mul_(5e2)
@@ -529,6 +531,7 @@ COMPILED = [
 ]
 
 
+@pytest.mark.since_torch('2.5', 'one graph')
 @pytest.mark.parametrize('step, training', COMPILED)
 def test_compiled_without_a_graph_break(step, training):
     """The tail is fused there as well: no BatchNorm is called at its end."""
@@ -552,6 +555,7 @@ def test_compiled_without_a_graph_break(step, training):
     assert {*norms} == {2 + of_step + (step in UNFUSED)}
 
 
+@pytest.mark.since_torch('2.5', 'one graph')
 def test_one_graph_for_the_whole_backbone(models):
     torch._dynamo.reset()
     net = models.build(HALF)
@@ -568,7 +572,9 @@ def traced(net, x):
     return torch.jit.trace(net, x, check_trace=False)
 
 
-@pytest.mark.parametrize('make', [exported, traced])
+@pytest.mark.parametrize('make', [
+    pytest.param(exported, marks=pytest.mark.since_torch(
+        '2.5', 'torch.export without Dynamo')), traced])
 def test_exports(models, make, calls):
     net = models.build(HALF)
     net.eval()

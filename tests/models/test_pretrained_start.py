@@ -215,7 +215,8 @@ def test_the_start_is_told_once(models, lines):
     assert 'start at 1 (a checkpoint without steps has set' in lines[1]
     net.load_state_dict(net.state_dict())
     net.train()
-    assert lines[2] == 'StepResNet: 5 StepAdaptor start as a checkpoint has them'
+    assert lines[2] == (
+        'StepResNet: 5 StepAdaptor start as a checkpoint has them')
 
 
 def test_other_starts_are_told(models, lines):

@@ -160,6 +160,7 @@ def test_as_a_plugin_of_a_stock_backbone_by_stage(name, position):
         assert all(p.grad is not None for p in step.parameters())
 
 
+@pytest.mark.since_torch('2.5', 'one graph')
 @pytest.mark.parametrize('name', EVERY)
 def test_traces_without_a_graph_break(name):
     torch._dynamo.reset()

@@ -69,8 +69,9 @@ def tools(tmp_path):
 
 
 @pytest.mark.parametrize('what, code', [
-    pytest.param('end', 0, marks=pytest.mark.long), ('fail', 3),
-    pytest.param('kill', 128 + signal.SIGKILL, marks=pytest.mark.long)])
+    pytest.param('end', 0, marks=pytest.mark.long),
+    pytest.param('fail', 3, marks=pytest.mark.long),
+    ('kill', 128 + signal.SIGKILL)])
 def test_the_code_of_the_rank_that_failed_first(tmp_path, tools, what, code):
     done = launch('dist_train.sh', CONFIG, 2, tmp_path, what, tools=tools)
     assert done.returncode == code, done.stderr

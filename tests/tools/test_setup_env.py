@@ -14,7 +14,8 @@ pytestmark = pytest.mark.core
 def setup(request, **environment):
     return subprocess.run(
         ['bash', str(request.config.rootpath / 'tools/setup_env.sh')],
-        env=dict(PATH='/usr/bin:/bin', HOME='/nonexistent', **environment),
+        env=dict(dict(PATH='/usr/bin:/bin', HOME='/nonexistent'),
+                 **environment),
         capture_output=True,
         text=True)
 
@@ -28,12 +29,13 @@ def only_line(result):
 
 def test_unknown_stack(request):
     line = only_line(setup(request, STACK='conda'))
-    assert 'STACK=conda: expected onedl or openmmlab' in line
+    assert 'STACK=conda: expected onedl, openmmlab or classic' in line
 
 
 def test_no_interpreter(request):
     line = only_line(setup(request, PYTHON='python0'))
-    assert "no interpreter 'python0'; set PYTHON" in line
+    assert ("no interpreter 'python0': expected 3.10 or later, before 3.13; "
+            'set PYTHON') in line
 
 
 def fake(folder, name, script):
@@ -48,7 +50,48 @@ def test_unsupported_python(request, tmp_path):
         tmp_path, 'python',
         '[ "$1" = -V ] && echo Python 3.8.1 && exit 0; exit 1')
     line = only_line(setup(request, PYTHON=python))
-    assert 'Python 3.8.1' in line and 'expected 3.10, 3.11 or 3.12' in line
+    assert f"Python 3.8.1 at '{python}': expected 3.10 or later" in line
+
+
+def python_of(folder, name, version):
+    """An interpreter of this version that makes no environment."""
+    info = tuple(map(int, version.split('.')))
+    return fake(folder, name, f'''
+case "$*" in
+  -V) echo Python {version} ;;
+  *executable*) echo "$0" ;;
+  *version_info*) exec {sys.executable} -c "
+import sys
+sys.version_info = {info}
+$2" ;;
+  *) exit 1 ;;
+esac''')
+
+
+@pytest.mark.parametrize('stack, version', [
+    ('classic', '3.9'), ('classic', '3.12'), ('onedl', '3.13')])
+def test_a_python_that_a_stack_does_not_take(request, tmp_path, stack,
+                                             version):
+    python = python_of(tmp_path, 'python', version)
+    line = only_line(setup(request, STACK=stack, PYTHON=python))
+    limit = '3.12' if stack == 'classic' else '3.13'
+    assert (f"Python {version} at '{python}': expected 3.10 or later, "
+            f'before {limit}; set PYTHON') in line
+
+
+@pytest.mark.parametrize('stack, runs, chosen', [
+    ('onedl', True, 'python3'), ('classic', True, 'python3.10'),
+    ('classic', False, 'python3')])
+def test_which_python_a_stack_takes(request, tmp_path, stack, runs, chosen):
+    python_of(tmp_path, 'python3', '3.11')
+    if runs:
+        python_of(tmp_path, 'python3.10', '3.10')
+    else:  # as pyenv's
+        fake(tmp_path, 'python3.10', 'echo command not found >&2; exit 127')
+    line = only_line(setup(
+        request, STACK=stack, VENV=str(tmp_path / 'venv'),
+        PATH=f'{tmp_path}:/usr/bin:/bin'))
+    assert f"{chosen} -m venv' failed" in line
 
 
 def test_broken_environment(request, tmp_path):
@@ -84,7 +127,7 @@ def test_missing_compiler(request, tmp_path):
 #: An interpreter whose pip wheel takes a while; it writes down when it runs.
 PYTHON = r'''
 case "$*" in
-  *ZipFile*) exec "$REAL" "$@" ;;
+  *ZipFile* | *compileall*) exec "$REAL" "$@" ;;
   *"-m pip wheel"*)
     echo "wheel $PCH_CXX $CXX" >>"$CALLS"
     while [ "$1" != -w ]; do shift; done
@@ -119,7 +162,9 @@ class SetUp:
                  'REAL': sys.executable, 'WHEEL': str(self.wheel),
                  **environment},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True)
+            start_new_session=True,
+            # What a shell runs in the background ignores it, children too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def run(self, code=0, **environment):
         process = self.start(**environment)
@@ -159,6 +204,17 @@ def test_the_compiler_goes_behind_the_one_with_the_header(set_up, compiler):
     set_up.run(CXX=compiler)
     assert (set_up.folder / 'calls').read_text() == (
         f'wheel {compiler} {set_up.root}/tools/pch_cxx.sh\n')
+
+
+def test_another_torch_takes_the_place_of_the_stacks(set_up):
+    assert 'setup_env: torch==2.15.0 and build tools' in set_up.run(
+        TORCH='2.15.0')
+    asked = (set_up.folder / 'venv/requirements.txt').read_text().split()
+    assert asked[:2] == ['torch==2.15.0', 'torchvision']
+    assert len([line for line in asked if line.startswith('torch')]) == 2
+    assert 'onedl-mmcv==2.3.6' in asked
+    # Without it the environment is made anew.
+    assert 'is ready, after' in set_up.run()
 
 
 def test_another_set_up_at_the_same_time_waits(set_up):
@@ -228,3 +284,11 @@ def test_where_nothing_can_be_locked_it_goes_on(set_up, tmp_path):
 def test_a_slash_behind_the_environment(set_up):
     assert 'is ready, after' in set_up.run(VENV=f'{set_up.folder}/venv/')
     assert (set_up.folder / 'venv.lock').exists()
+
+
+def test_libraries_are_bytecode_wherever_imports_may_not_write(set_up):
+    library = set_up.folder / 'venv/lib/library.py'
+    library.parent.mkdir()
+    library.write_text('answer = 42')
+    set_up.run(PYTHONDONTWRITEBYTECODE='1')
+    assert list(library.parent.glob('__pycache__/library.*.pyc'))

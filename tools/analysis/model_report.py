@@ -8,13 +8,14 @@ python tools/analysis/model_report.py configs/faster_rcnn_r50_stepnet.py
 """
 import argparse
 import copy
+import functools
 import json
 import resource
 import sys
 import textwrap
 import time
 from collections import Counter
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 
 import numpy as np
 import torch
@@ -22,12 +23,20 @@ from mmengine.analysis import FlopAnalyzer, parameter_count
 from mmengine.config import DictAction
 from mmengine.registry import MODELS, init_default_scope
 from torch import nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.engine import config as C
 from stepnet_mm.steps import StepSize
+
+# The CPU's fused attention is the one that the counter does not know.
+try:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    plain_attention = functools.partial(sdpa_kernel, SDPBackend.MATH)
+except ImportError:  # torch below 2.3
+    plain_attention = functools.partial(
+        torch.backends.cuda.sdp_kernel, enable_flash=False,
+        enable_mem_efficient=False)
 
 #: Runs before the timed ones: caches, thread pools, cuDNN's choices.
 WARM_RUNS = 2
@@ -205,6 +214,25 @@ def find_steps(model):
     return found
 
 
+@contextmanager
+def _flops_before_and_after(model, counter, called):
+    """Fill ``called`` by module; the counter of torch 2.1 does it wrongly."""
+    starts = []
+
+    def begin(module, args):
+        starts.append(counter.get_total_flops())
+
+    def end(name, module, args, output):
+        called[name] += counter.get_total_flops() - starts.pop()
+
+    with ExitStack() as hooks:
+        for name, module in model.named_modules():
+            hooks.enter_context(module.register_forward_pre_hook(begin))
+            hooks.enter_context(module.register_forward_hook(
+                functools.partial(end, name)))
+        yield
+
+
 @torch.no_grad()
 def torch_flops(forward, images):
     """Module names -> FLOPs of torch's counter.
@@ -212,22 +240,16 @@ def torch_flops(forward, images):
     It knows only modules that are called; a container (and mmdet's RoI head)
     costs what its children do.
     """
-    # The CPU's fused attention is the one that the counter does not know.
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(
-            display=False) as counter:
+    counter, called, flops = FlopCounterMode(display=False), Counter(), {}
+    with plain_attention(), counter, _flops_before_and_after(
+            forward.model, counter, called):
         forward(images)
-    called = {
-        name: sum(flops.values())
-        for name, flops in counter.get_flop_counts().items()
-    }
-    root, flops = f'{type(forward).__name__}.model', {}
 
     def visit(name, module):
         children = sum(
             visit(f'{name}.{key}'.lstrip('.'), child)
             for key, child in module.named_children())
-        own = called.get(f'{root}.{name}'.rstrip('.'), 0)
-        flops[name] = max(own, children)
+        flops[name] = max(called[name], children)
         return flops[name]
 
     visit('', forward.model)

@@ -18,7 +18,7 @@ IMPORTS = ('stepnet_mm', 'stepnet_mm.stiffness', 'stepnet_mm.visualization',
            'stepnet_mm.models')
 
 
-def parse_args():
+def parse_args(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -27,7 +27,7 @@ def parse_args():
                         help='modules beside torch and mmengine.runner')
     parser.add_argument('--tools', nargs='*', type=Path, default=all_tools(),
                         help='tools of which --help is asked')
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 def all_tools() -> list:
@@ -51,8 +51,8 @@ def _seconds(command: list) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def main():
-    args = parse_args()
+def main(arguments=None):
+    args = parse_args(arguments)
     commands = {name: ['-c', f'import {name}']
                 for name in (*BASE, *args.imports)}
     for tool in args.tools:

@@ -1,0 +1,272 @@
+"""A pickle module for torch that makes what is on its lists and no more.
+
+Python's own unpickler, the one that is written in Python, with three rules: a
+name is looked up in a table, never imported; a call, a new object and a state
+are for what is listed for each; an opcode that is not listed is refused.
+
+torch's weights-only unpickler is not used where there is one. That of torch
+2.1 takes no additions, and the later ones share theirs with the whole
+process: onedl's mmengine adds the true ``getattr`` while it loads.
+"""
+import functools
+import pickle
+import pickletools
+from collections import Counter, OrderedDict
+
+import numpy as np
+import torch
+from torch.serialization import StorageType
+
+#: Opcodes that build plain values or look up a name. What protocols 0 and 1
+#: alone have is left out: torch writes protocol 2.
+_PLAIN = '''
+    PROTO FRAME STOP MARK POP POP_MARK MEMOIZE GLOBAL STACK_GLOBAL
+    BINPUT LONG_BINPUT BINGET LONG_BINGET NONE NEWTRUE NEWFALSE
+    BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINSTRING SHORT_BINSTRING
+    BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8
+    EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST EMPTY_DICT EMPTY_SET
+'''.split()
+#: Those of torch._utils that make nothing but tensors of what they are given.
+_REBUILD = '''
+    _rebuild_tensor _rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_qtensor
+    _rebuild_sparse_tensor _rebuild_meta_tensor_no_storage
+    _rebuild_parameter _rebuild_parameter_with_state
+'''.split()
+_THEIRS = pickle._Unpickler.dispatch
+
+
+class Refused(Exception):
+    """A pickle asks for what is not on the lists; the text names it."""
+
+
+class _Dispatch(dict):
+    """Opcode -> method; those that are not there are refused."""
+
+    def __missing__(self, code: int):
+        opcode = pickletools.code2op.get(chr(code))
+        if opcode is None:
+            raise pickle.UnpicklingError(f'{code} is no opcode')
+        raise Refused(f'the pickle opcode {opcode.name}')
+
+
+class Unpickler(pickle._Unpickler):
+    """Unpickles weights and mmengine's training states.
+
+    Raises:
+        Refused: at what the lists do not have, before it is done.
+    """
+    dispatch = _Dispatch((getattr(pickle, name)[0],
+                          _THEIRS[getattr(pickle, name)[0]])
+                         for name in _PLAIN)
+
+    def find_class(self, module: str, name: str):
+        module = 'builtins' if module == '__builtin__' else module
+        try:
+            return _names()[f'{module}.{name}']
+        except KeyError:
+            raise Refused(f'{module}.{name}') from None
+
+    def load_reduce(self):
+        args = self.stack.pop()
+        function = self.stack[-1]
+        if not any(function is known for known in _calls().values()):
+            raise Refused(f'a call of {torch.typename(function)}')
+        self.stack[-1] = function(*args)
+
+    def load_newobj(self):
+        args = self.stack.pop()
+        cls = self.stack[-1]
+        if cls is not _history_buffer() or args != ():
+            raise Refused(f'a new object of {torch.typename(cls)}')
+        self.stack[-1] = cls.__new__(cls)
+
+    def load_build(self):
+        state = self.stack.pop()
+        made = self.stack[-1]
+        if type(made) not in _states():
+            raise Refused(f'a state for {torch.typename(made)}')
+        _states()[type(made)](made, state)
+
+    def load_binpersid(self):
+        pid = self.stack[-1]
+        if not (type(pid) is tuple and len(pid) > 1
+                and type(pid[0]) is str and pid[0] == 'storage'
+                and (isinstance(pid[1], StorageType)
+                     or pid[1] is torch.UntypedStorage)):
+            raise Refused('a persistent id that is no storage')
+        super().load_binpersid()
+
+    def load_append(self):
+        self._check_filled(self.stack[-2], list)
+        super().load_append()
+
+    def load_appends(self):
+        self._check_filled(self.metastack[-1][-1], list)
+        super().load_appends()
+
+    def load_setitem(self):
+        self._check_filled(self.stack[-3], dict, OrderedDict, Counter)
+        super().load_setitem()
+
+    def load_setitems(self):
+        self._check_filled(self.metastack[-1][-1], dict, OrderedDict, Counter)
+        super().load_setitems()
+
+    def load_additems(self):
+        self._check_filled(self.metastack[-1][-1], set)
+        super().load_additems()
+
+    def _check_filled(self, collection, *types):
+        if type(collection) not in types:
+            raise Refused(f'items for {torch.typename(collection)}')
+
+    dispatch.update({
+        pickle.REDUCE[0]: load_reduce,
+        pickle.NEWOBJ[0]: load_newobj,
+        pickle.BUILD[0]: load_build,
+        pickle.BINPERSID[0]: load_binpersid,
+        pickle.APPEND[0]: load_append,
+        pickle.APPENDS[0]: load_appends,
+        pickle.SETITEM[0]: load_setitem,
+        pickle.SETITEMS[0]: load_setitems,
+        pickle.ADDITEMS[0]: load_additems,
+    })
+
+
+def load(file, **kwargs):
+    """As :func:`pickle.load`; raises :class:`Refused`."""
+    return Unpickler(file, **kwargs).load()
+
+
+@functools.lru_cache(None)
+def _names() -> dict:
+    """All that a pickle may name."""
+    values = [
+        value for value in vars(torch).values()
+        if isinstance(value, (torch.dtype, torch.qscheme))
+    ]
+    classes = [
+        torch.Tensor, torch.nn.Parameter, torch.UntypedStorage, np.ndarray,
+        *_methods()
+    ]
+    return {
+        **{str(value): value for value in values},
+        **{f'{cls.__module__}.{cls.__qualname__}': cls for cls in classes},
+        **_calls()
+    }
+
+
+def _rebuild_functions() -> list:
+    return [
+        getattr(torch._utils, name) for name in _REBUILD
+        if hasattr(torch._utils, name)  # _rebuild_tensor_v3 is newer than 2.1
+    ]
+
+
+@functools.lru_cache(None)
+def _calls() -> dict:
+    """What a pickle may call, by its name there."""
+    return {
+        **{f'torch._utils.{f.__name__}': f for f in _rebuild_functions()},
+        'torch._tensor._rebuild_from_type_v2': _rebuild_from_type,
+        'torch.serialization._get_layout': torch.serialization._get_layout,
+        'torch.Size': torch.Size,
+        'torch.device': torch.device,
+        'collections.OrderedDict': OrderedDict,
+        'collections.Counter': Counter,
+        'builtins.set': set,
+        'builtins.complex': complex,
+        'builtins.slice': slice,
+        'builtins.bytes': _no_bytes,
+        'builtins.getattr': _known_method,
+        '_codecs.encode': _encode,
+        'numpy.dtype': _number_type,
+        # numpy 1 calls its module numpy.core, numpy 2 numpy._core.
+        **{f'numpy.{core}.multiarray.{function.__name__}': function
+           for core in ('core', '_core')
+           for function in (np.zeros(0).__reduce__()[0],
+                            np.float64().__reduce__()[0])}
+    }
+
+
+@functools.lru_cache(None)
+def _states() -> dict:
+    """Type -> what gives a state to an object of it."""
+    return {
+        OrderedDict: lambda made, state: vars(made).update(state),
+        np.ndarray: np.ndarray.__setstate__,
+        _history_buffer(): _set_history,
+        **{type(np.dtype(code)): _check_number_type
+           for code in np.typecodes['All'] if _is_number(np.dtype(code))}
+    }
+
+
+def _history_buffer() -> type:
+    # This module is imported amid mmengine's own imports.
+    from mmengine.logging import HistoryBuffer
+    return HistoryBuffer
+
+
+@functools.lru_cache(None)
+def _methods() -> dict:
+    """The classes in mmengine's training states, and the methods they name."""
+    from mmengine.optim import OneCycleParamScheduler
+    return {
+        _history_buffer(): ('min', 'max', 'mean', 'current'),
+        OneCycleParamScheduler: ('_annealing_cos', '_annealing_linear')
+    }
+
+
+def _known_method(owner, name: str):
+    """getattr for the references to methods that mmengine pickles.
+
+    The true one would open every door: it reaches ``__globals__`` of a
+    method, and from there eval.
+    """
+    if not any(owner is cls and name in names
+               for cls, names in _methods().items()):
+        raise Refused(f'builtins.getattr of {name!r}')
+    return getattr(owner, name)
+
+
+def _rebuild_from_type(function, cls, args, state):
+    """A tensor that has attributes, or a parameter."""
+    if function not in _rebuild_functions() or cls not in (
+            torch.Tensor, torch.nn.Parameter):
+        raise Refused(f'{torch.typename(cls)} by {torch.typename(function)}')
+    return torch._tensor._rebuild_from_type_v2(function, cls, args, state)
+
+
+def _no_bytes() -> bytes:
+    """How protocol 2 writes b''."""
+    return b''
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    """How protocol 2 writes other bytes; other codecs would be imported."""
+    if encoding != 'latin1':
+        raise Refused(f'_codecs.encode to {encoding!r}')
+    return text.encode('latin1')
+
+
+def _is_number(dtype: np.dtype) -> bool:
+    return dtype.kind in 'biufc'
+
+
+def _number_type(code: str, *_) -> np.dtype:
+    dtype = np.dtype(str(code))
+    if not _is_number(dtype):
+        raise Refused(f'numpy.dtype {code!r}')
+    return dtype
+
+
+def _check_number_type(made: np.dtype, state: tuple) -> None:
+    """numpy would write the state over a type that all arrays share."""
+    if state != made.__reduce__()[2]:
+        raise Refused(f'numpy.dtype with the state {state!r:.60}')
+
+
+def _set_history(buffer, state: dict) -> None:
+    """All but the methods, which it would write over those of the class."""
+    rest = {k: v for k, v in state.items() if k != 'statistics_methods'}
+    buffer.__setstate__(rest)

@@ -1,0 +1,61 @@
+"""setup.py, requirements/, README and the set-up say the same versions."""
+import re
+from pathlib import Path
+
+import pytest
+
+from stepnet_mm import supported
+from stepnet_mm.doctor import LIBRARIES
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def pins(stack):
+    """Distribution -> the versions that a stack pins."""
+    found = re.findall(r'^([\w-]+)==([\d.]+)',
+                       (ROOT / f'requirements/{stack}.txt').read_text(), re.M)
+    return {name: {v for n, v in found if n == name} for name, _ in found}
+
+
+@pytest.mark.parametrize('stack', supported.TRIED)
+def test_what_was_tried_is_what_is_pinned(stack):
+    pinned = pins(stack)
+    for library, version in supported.TRIED[stack][1].items():
+        names = LIBRARIES.get(library, (library, ))
+        name, = [name for name in names if name in pinned]
+        assert version in pinned[name]
+
+
+@pytest.mark.parametrize('stack', supported.TRIED)
+def test_what_was_tried_is_in_the_range(stack):
+    def numbers(version):
+        return [int(part) for part in version.split('.')]
+
+    pythons, versions = supported.TRIED[stack]
+    for library, least in supported.LEAST.items():
+        assert numbers(versions[library]) >= numbers(least)
+    least, limit = map(numbers, supported.PYTHON)
+    assert all(least <= numbers(python) < limit for python in pythons)
+
+
+def test_readme_has_them():
+    text = (ROOT / 'README.md').read_text()
+    for library, least in supported.LEAST.items():
+        assert f'{library} >= {least}' in text
+    for stack, (pythons, versions) in supported.TRIED.items():
+        assert f'`STACK={stack}`' in text
+        assert f'torch {versions["torch"]}' in text
+        assert f'Python {", ".join(pythons)}' in text
+
+
+def test_differences_name_what_is_other():
+    pythons, versions = supported.TRIED['onedl']
+    python = f'{pythons[0]}.4'
+    same = dict(versions, torch=versions['torch'] + '+cu130')
+    assert supported.differences(python, same)['onedl'] == []
+    del same['mmdet']
+    other = supported.differences('3.9.1', dict(same, numpy='1.0'))['onedl']
+    assert other == [f'Python 3.9.1 (tried {", ".join(pythons)})',
+                     f'numpy 1.0 (tried {versions["numpy"]})']
