@@ -45,8 +45,9 @@ if __name__ == '__main__':
     except SignalException as error:
         sys.exit(128 + error.sigval)
     except RuntimeError as error:
-        port = re.search(r'port: (\d+)', str(error))
-        if port is None or 'EADDRINUSE' not in str(error):
+        port = re.search(r'(?:port: |bind to \S+:)(\d+)', str(error))
+        if port is None or not re.search(
+                'EADDRINUSE|Address already in use', str(error)):
             raise
         sys.exit(f'torchrun: error: port {port.group(1)} is taken by another '
                  'process: set PORT to a free one')
