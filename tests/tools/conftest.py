@@ -1,6 +1,7 @@
 """Run a tool as a user does, but in this process."""
 import importlib.util
 import runpy
+import signal
 import sys
 
 import pytest
@@ -14,8 +15,14 @@ def tool(monkeypatch, request):
     def run(name, *arguments):
         monkeypatch.setattr(
             sys, 'argv', [f'{name}.py', *map(str, arguments)])
-        runpy.run_path(
-            str(root / 'tools' / f'{name}.py'), run_name='__main__')
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            runpy.run_path(
+                str(root / 'tools' / f'{name}.py'), run_name='__main__')
+        finally:
+            # A train.py that stops early holds signals back for good, and
+            # so would what later tests start.
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     return run
 
