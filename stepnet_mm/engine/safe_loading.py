@@ -14,9 +14,10 @@ import tarfile
 import threading
 
 import torch
-from torch import serialization
+from torch import hub, serialization
 
 from . import safe_pickle
+from .config_text import without_code
 
 
 class UnsafeCheckpointError(RuntimeError):
@@ -60,7 +61,7 @@ def load_from_local(filename: str, map_location=None) -> dict:
             f'checkpoint {filename} does not exist; check load_from, '
             'init_cfg.checkpoint or --resume')
     with _errors_name(filename):
-        return _load(path, map_location)
+        return without_code(_load(path, map_location), filename)
 
 
 load_from_local.weights_only = True
@@ -72,7 +73,8 @@ def _safe_remote(loader):
     @functools.wraps(loader)  # mmengine logs the name
     def load(filename, map_location=None):
         with _errors_name(filename), _instead_of_torch_load:
-            return loader(filename, map_location=map_location)
+            return without_code(
+                loader(filename, map_location=map_location), filename)
 
     load.weights_only = True
     return load
@@ -122,11 +124,19 @@ def _read(file, map_location):
             raise safe_pickle.Refused('a TorchScript program')
         return serialization._load(
             archive, map_location, safe_pickle, encoding='utf-8')
-    if tarfile.is_tarfile(file):  # torch would unpack it
+    if _is_tar(file):  # torch would unpack it
         raise safe_pickle.Refused("a tar archive's files")
     file.seek(start)
     return serialization._legacy_load(
         file, map_location, safe_pickle, encoding='utf-8')
+
+
+def _is_tar(file) -> bool:
+    # tarfile.is_tarfile decompresses first, whatever comes of it.
+    with contextlib.suppress(tarfile.TarError):
+        tarfile.open(fileobj=file, mode='r:')
+        return True
+    return False
 
 
 class _Archive(torch._C.PyTorchFileReader):
@@ -142,7 +152,9 @@ class _Archive(torch._C.PyTorchFileReader):
 class _InsteadOfTorchLoad:
     """While it is entered, torch.load is :func:`_load` in all threads.
 
-    A remote loader may be at work in several threads, and use others.
+    A remote loader may be at work in several threads, and use others. Nor
+    does torch.hub unpack an archive that it takes for one of before 1.6: its
+    member's name may be that of another file there.
     """
 
     def __init__(self):
@@ -152,15 +164,17 @@ class _InsteadOfTorchLoad:
     def __enter__(self):
         with self._lock:
             if not self._entered:
-                self._theirs = torch.load
+                self._theirs = torch.load, hub._is_legacy_zip_format
                 torch.load = serialization.load = _load
+                hub._is_legacy_zip_format = lambda filename: False
             self._entered += 1
 
     def __exit__(self, *_):
         with self._lock:
             self._entered -= 1
             if not self._entered:
-                torch.load = serialization.load = self._theirs
+                torch.load, hub._is_legacy_zip_format = self._theirs
+                serialization.load = torch.load
 
 
 _instead_of_torch_load = _InsteadOfTorchLoad()

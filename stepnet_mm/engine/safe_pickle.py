@@ -24,14 +24,18 @@ _PLAIN = '''
     BINPUT LONG_BINPUT BINGET LONG_BINGET NONE NEWTRUE NEWFALSE
     BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINSTRING SHORT_BINSTRING
     BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8
-    EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST EMPTY_DICT EMPTY_SET
+    EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET
 '''.split()
-#: Those of torch._utils that make nothing but tensors of what they are given.
+#: Those of torch._utils that make nothing but tensors of what they are given,
+#: and check it. For quantized ones torch checks no offset, for sparse ones no
+#: index; no network of the mm libraries has any.
 _REBUILD = '''
-    _rebuild_tensor _rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_qtensor
-    _rebuild_sparse_tensor _rebuild_meta_tensor_no_storage
-    _rebuild_parameter _rebuild_parameter_with_state
+    _rebuild_tensor _rebuild_tensor_v2 _rebuild_tensor_v3
+    _rebuild_meta_tensor_no_storage _rebuild_parameter
 '''.split()
+#: Tuples in tuples. Python hashes them by recursion, which ends the process
+#: where there are some hundred thousand.
+_DEEPEST = 100
 _THEIRS = pickle._Unpickler.dispatch
 
 
@@ -58,6 +62,10 @@ class Unpickler(pickle._Unpickler):
     dispatch = _Dispatch((getattr(pickle, name)[0],
                           _THEIRS[getattr(pickle, name)[0]])
                          for name in _PLAIN)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._depths = {}
 
     def find_class(self, module: str, name: str):
         module = 'builtins' if module == '__builtin__' else module
@@ -96,6 +104,30 @@ class Unpickler(pickle._Unpickler):
             raise Refused('a persistent id that is no storage')
         super().load_binpersid()
 
+    def load_tuple(self):
+        super().load_tuple()
+        self._check_depth()
+
+    def load_tuple1(self):
+        super().load_tuple1()
+        self._check_depth()
+
+    def load_tuple2(self):
+        super().load_tuple2()
+        self._check_depth()
+
+    def load_tuple3(self):
+        super().load_tuple3()
+        self._check_depth()
+
+    def _check_depth(self):
+        made = self.stack[-1]
+        depth = 1 + max((self._depths.get(id(part), 0) for part in made
+                         if type(part) is tuple), default=0)
+        if depth > _DEEPEST:
+            raise Refused(f'tuples {depth} deep')
+        self._depths[id(made)] = depth
+
     def load_append(self):
         self._check_filled(self.stack[-2], list)
         super().load_append()
@@ -125,6 +157,10 @@ class Unpickler(pickle._Unpickler):
         pickle.NEWOBJ[0]: load_newobj,
         pickle.BUILD[0]: load_build,
         pickle.BINPERSID[0]: load_binpersid,
+        pickle.TUPLE[0]: load_tuple,
+        pickle.TUPLE1[0]: load_tuple1,
+        pickle.TUPLE2[0]: load_tuple2,
+        pickle.TUPLE3[0]: load_tuple3,
         pickle.APPEND[0]: load_append,
         pickle.APPENDS[0]: load_appends,
         pickle.SETITEM[0]: load_setitem,
@@ -143,7 +179,7 @@ def _names() -> dict:
     """All that a pickle may name."""
     values = [
         value for value in vars(torch).values()
-        if isinstance(value, (torch.dtype, torch.qscheme))
+        if isinstance(value, torch.dtype)
     ]
     classes = [
         torch.Tensor, torch.nn.Parameter, torch.UntypedStorage, np.ndarray,
@@ -168,6 +204,8 @@ def _calls() -> dict:
     """What a pickle may call, by its name there."""
     return {
         **{f'torch._utils.{f.__name__}': f for f in _rebuild_functions()},
+        'torch._utils._rebuild_parameter_with_state':
+        _rebuild_parameter_with_state,
         'torch._tensor._rebuild_from_type_v2': _rebuild_from_type,
         'torch.serialization._get_layout': torch.serialization._get_layout,
         'torch.Size': torch.Size,
@@ -182,10 +220,11 @@ def _calls() -> dict:
         '_codecs.encode': _encode,
         'numpy.dtype': _number_type,
         # numpy 1 calls its module numpy.core, numpy 2 numpy._core.
-        **{f'numpy.{core}.multiarray.{function.__name__}': function
+        **{f'numpy.{core}.multiarray.{name}': function
            for core in ('core', '_core')
-           for function in (np.zeros(0).__reduce__()[0],
-                            np.float64().__reduce__()[0])}
+           for name, function in dict(
+               _reconstruct=_empty_array,
+               scalar=np.float64().__reduce__()[0]).items()}
     }
 
 
@@ -234,7 +273,35 @@ def _rebuild_from_type(function, cls, args, state):
     if function not in _rebuild_functions() or cls not in (
             torch.Tensor, torch.nn.Parameter):
         raise Refused(f'{torch.typename(cls)} by {torch.typename(function)}')
-    return torch._tensor._rebuild_from_type_v2(function, cls, args, state)
+    made = function(*args)
+    return _with_attributes(
+        made if type(made) is cls else made.as_subclass(cls), state)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, hooks, state):
+    """A parameter that has attributes."""
+    made = torch._utils._rebuild_parameter(data, requires_grad, hooks)
+    return _with_attributes(made, state)
+
+
+def _with_attributes(tensor, state):
+    """Give a tensor what it had in its __dict__.
+
+    torch sets whatever the file names: to set ``real`` writes to the tensor.
+    """
+    own, slots = state if isinstance(state, tuple) else (state, None)
+    theirs = [name for name in own or () if hasattr(type(tensor), str(name))]
+    if slots or theirs:
+        raise Refused(f'a tensor with the attributes {slots or theirs!r:.60}')
+    vars(tensor).update(own or {})
+    return tensor
+
+
+def _empty_array(cls, shape: tuple, code) -> np.ndarray:
+    """What a state is then given to."""
+    if cls is not np.ndarray or shape != (0, ) or code not in (b'b', 'b'):
+        raise Refused(f'an array of {code!r:.60}, {shape!r:.60}')
+    return np.ndarray(shape, code)
 
 
 def _no_bytes() -> bytes:

@@ -8,11 +8,13 @@ import tarfile
 import threading
 import zipfile
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Tuple
 
 import numpy as np
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader
 
@@ -83,6 +85,11 @@ STRANGE = dict(
     + b'(K\x03' + text('>') + b'NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb',
     a_subclass=b'ctorch._tensor\n_rebuild_from_type_v2\n(' + MEAN
     + b'ctorch\nTensor\n)}tR',
+    sparse=b'ctorch._utils\n_rebuild_sparse_tensor\n',
+    quantized=b'ctorch._utils\n_rebuild_qtensor\n',
+    deep_tuples=b')' + b'\x85' * 300_000,
+    an_array_of_objects=b'cnumpy.core.multiarray\n_reconstruct\n('
+    b'cnumpy\nndarray\nK\x03\x85' + text('O') + b'tR',
     a_module=b'(' + text('module') + b'ctorch.storage\nUntypedStorage\n'
     + text('a') + text('b') + b'tQ',
     an_odd_storage=b'(' + text('storage') + HISTORY + text('0')
@@ -316,3 +323,64 @@ def test_a_storage_beyond_its_record(tmp_path):
     zipped(tmp_path / 'a.pth', pickled.replace(b'K\nt', b'M\xff\xfft'))
     with pytest.raises(ValueError, match='expected 262140'):
         CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+
+
+@pytest.mark.parametrize('name', ['real', 'data', 'grad', 'copy_'])
+@pytest.mark.parametrize('kind', [torch.Tensor, torch.nn.Parameter])
+def test_an_attribute_that_writes_to_the_tensor(tmp_path, kind, name):
+    """torch sets it on the tensor; what it has is set there alone."""
+    tensor = kind(torch.ones(1))
+    tensor.tag = 1
+    torch.save(tensor, tmp_path / 'good.pth')
+    with zipfile.ZipFile(tmp_path / 'good.pth') as file:
+        inside, = [n for n in file.namelist() if n.endswith('data.pkl')]
+        pickled = file.read(inside)
+    assert text('tag') in pickled
+    zipped(tmp_path / 'bad.pth', pickled.replace(text('tag'), text(name)))
+    with pytest.raises(UnsafeCheckpointError, match='attributes'):
+        CheckpointLoader.load_checkpoint(str(tmp_path / 'bad.pth'))
+
+
+CODE = dict(
+    a_call='a = open({!r}, "w")', a_statement='import os\nos.mkdir({!r})',
+    another_function='a = dict(b=__import__("os").mkdir({!r}))',
+    a_method='a = dict.fromkeys(map(__import__("os").mkdir, [{!r}]))',
+    another_file='_base_ = {!r}', an_f_string='a = f"{{open({!r}, chr(119))}}"',
+    to_an_attribute='a = dict()\na.b = {!r}', a_long_one='a = ' + '-' * 10**5)
+
+
+@pytest.mark.parametrize('code', CODE.values(), ids=CODE)
+@pytest.mark.parametrize('prefix', ['', 'path://'])
+def test_the_config_text_of_a_checkpoint_is_data(tmp_path, prefix, code):
+    code = code.format(str(tmp_path / 'it_ran'))
+    torch.save(dict(meta=dict(cfg=code, config=code, epoch=3),
+                    message_hub=dict(runtime_info=dict(cfg=code))),
+               tmp_path / 'a.pth')
+    with pytest.warns(UserWarning, match=r'a.pth.*meta.config is more than'):
+        loaded = CheckpointLoader.load_checkpoint(
+            f'{prefix}{tmp_path}/a.pth')
+    assert loaded == dict(meta=dict(epoch=3),
+                          message_hub=dict(runtime_info={}))
+
+
+def test_config_texts_that_mmengine_writes_stay(tmp_path, recwarn):
+    folder = Path(__file__).resolve().parents[2] / 'configs'
+    texts = [Config.fromfile(path).pretty_text for path in (
+        folder / 'faster_rcnn_r50_stepnet.py',
+        folder / 'resnet164/resnet164_stepnet_cifar10.py')]
+    for text_ in (*texts, '', None):
+        torch.save(dict(meta=dict(cfg=text_)), tmp_path / 'a.pth')
+        loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+        assert loaded['meta'] == dict(cfg=text_)
+
+
+def test_nothing_is_unpacked_into_the_cache(server, tmp_path):
+    """An archive with one member, as torch had them before 1.6."""
+    cache = tmp_path / 'home/hub/checkpoints'
+    cache.mkdir(parents=True)
+    (cache / 'resnet50.pth').write_bytes(b'mine')
+    with zipfile.ZipFile(tmp_path / 'bad.pth', 'w') as file:
+        file.writestr('resnet50.pth', b'theirs')
+    with pytest.raises(ValueError, match='cannot be read'):
+        CheckpointLoader.load_checkpoint(f'{server}/bad.pth')
+    assert (cache / 'resnet50.pth').read_bytes() == b'mine'
