@@ -19,20 +19,20 @@ from torch.serialization import StorageType
 
 #: Opcodes that build plain values or look up a name. What protocols 0 and 1
 #: alone have is left out: torch writes protocol 2.
-_PLAIN = '''
+_PLAIN = [getattr(pickle, name)[0] for name in '''
     PROTO FRAME STOP MARK POP POP_MARK MEMOIZE GLOBAL STACK_GLOBAL
     BINPUT LONG_BINPUT BINGET LONG_BINGET NONE NEWTRUE NEWFALSE
     BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINSTRING SHORT_BINSTRING
     BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8
     EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST EMPTY_DICT EMPTY_SET
-'''.split()
-#: Those of torch._utils that make nothing but tensors of what they are given.
-_REBUILD = '''
+'''.split()]
+#: Those of torch._utils that make nothing but tensors of what they are given;
+#: torch 2.1 has no _rebuild_tensor_v3.
+_REBUILD = [getattr(torch._utils, name) for name in '''
     _rebuild_tensor _rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_qtensor
     _rebuild_sparse_tensor _rebuild_meta_tensor_no_storage
     _rebuild_parameter _rebuild_parameter_with_state
-'''.split()
-_THEIRS = pickle._Unpickler.dispatch
+'''.split() if hasattr(torch._utils, name)]
 
 
 class Refused(Exception):
@@ -55,9 +55,8 @@ class Unpickler(pickle._Unpickler):
     Raises:
         Refused: at what the lists do not have, before it is done.
     """
-    dispatch = _Dispatch((getattr(pickle, name)[0],
-                          _THEIRS[getattr(pickle, name)[0]])
-                         for name in _PLAIN)
+    dispatch = _Dispatch(
+        (code, pickle._Unpickler.dispatch[code]) for code in _PLAIN)
 
     def find_class(self, module: str, name: str):
         module = 'builtins' if module == '__builtin__' else module
@@ -156,18 +155,11 @@ def _names() -> dict:
     }
 
 
-def _rebuild_functions() -> list:
-    return [
-        getattr(torch._utils, name) for name in _REBUILD
-        if hasattr(torch._utils, name)  # _rebuild_tensor_v3 is newer than 2.1
-    ]
-
-
 @functools.lru_cache(None)
 def _calls() -> dict:
     """What a pickle may call, by its name there."""
     return {
-        **{f'torch._utils.{f.__name__}': f for f in _rebuild_functions()},
+        **{f'torch._utils.{f.__name__}': f for f in _REBUILD},
         'torch._tensor._rebuild_from_type_v2': _rebuild_from_type,
         'torch.serialization._get_layout': torch.serialization._get_layout,
         'torch.Size': torch.Size,
@@ -231,7 +223,7 @@ def _known_method(owner, name: str):
 
 def _rebuild_from_type(function, cls, args, state):
     """A tensor that has attributes, or a parameter."""
-    if function not in _rebuild_functions() or cls not in (
+    if function not in _REBUILD or cls not in (
             torch.Tensor, torch.nn.Parameter):
         raise Refused(f'{torch.typename(cls)} by {torch.typename(function)}')
     return torch._tensor._rebuild_from_type_v2(function, cls, args, state)
