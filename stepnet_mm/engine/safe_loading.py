@@ -96,13 +96,12 @@ def _errors_name(filename: str):
             f'torch checkpoint): {error}') from None
 
 
-def _load(source, map_location=None, *_, **__):
+def _load(f, map_location=None, *_, **__):
     """What torch.load returns for a path or a file object.
 
     Its other arguments, ``weights_only`` among them, make no difference.
     """
-    opened = contextlib.nullcontext(source) if hasattr(
-        source, 'read') else open(source, 'rb')
+    opened = contextlib.nullcontext(f) if hasattr(f, 'read') else open(f, 'rb')
     with opened as file:
         try:
             return _read(file, map_location)

@@ -19,24 +19,24 @@ from torch.serialization import StorageType
 
 #: Opcodes that build plain values or look up a name. What protocols 0 and 1
 #: alone have is left out: torch writes protocol 2.
-_PLAIN = '''
+_PLAIN = [getattr(pickle, name)[0] for name in '''
     PROTO FRAME STOP MARK POP POP_MARK MEMOIZE GLOBAL STACK_GLOBAL
     BINPUT LONG_BINPUT BINGET LONG_BINGET NONE NEWTRUE NEWFALSE
     BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINSTRING SHORT_BINSTRING
     BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8
     EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET
-'''.split()
+'''.split()]
 #: Those of torch._utils that make nothing but tensors of what they are given,
-#: and check it. For quantized ones torch checks no offset, for sparse ones no
-#: index; no network of the mm libraries has any.
-_REBUILD = '''
+#: and check it; torch 2.1 has no _rebuild_tensor_v3. For quantized ones torch
+#: checks no offset, for sparse ones no index; no network of the mm libraries
+#: has any.
+_REBUILD = [getattr(torch._utils, name) for name in '''
     _rebuild_tensor _rebuild_tensor_v2 _rebuild_tensor_v3
     _rebuild_meta_tensor_no_storage _rebuild_parameter
-'''.split()
+'''.split() if hasattr(torch._utils, name)]
 #: Tuples in tuples. Python hashes them by recursion, which ends the process
 #: where there are some hundred thousand.
 _DEEPEST = 100
-_THEIRS = pickle._Unpickler.dispatch
 
 
 class Refused(Exception):
@@ -59,9 +59,8 @@ class Unpickler(pickle._Unpickler):
     Raises:
         Refused: at what the lists do not have, before it is done.
     """
-    dispatch = _Dispatch((getattr(pickle, name)[0],
-                          _THEIRS[getattr(pickle, name)[0]])
-                         for name in _PLAIN)
+    dispatch = _Dispatch(
+        (code, pickle._Unpickler.dispatch[code]) for code in _PLAIN)
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -192,18 +191,11 @@ def _names() -> dict:
     }
 
 
-def _rebuild_functions() -> list:
-    return [
-        getattr(torch._utils, name) for name in _REBUILD
-        if hasattr(torch._utils, name)  # _rebuild_tensor_v3 is newer than 2.1
-    ]
-
-
 @functools.lru_cache(None)
 def _calls() -> dict:
     """What a pickle may call, by its name there."""
     return {
-        **{f'torch._utils.{f.__name__}': f for f in _rebuild_functions()},
+        **{f'torch._utils.{f.__name__}': f for f in _REBUILD},
         'torch._utils._rebuild_parameter_with_state':
         _rebuild_parameter_with_state,
         'torch._tensor._rebuild_from_type_v2': _rebuild_from_type,
@@ -270,7 +262,7 @@ def _known_method(owner, name: str):
 
 def _rebuild_from_type(function, cls, args, state):
     """A tensor that has attributes, or a parameter."""
-    if function not in _rebuild_functions() or cls not in (
+    if function not in _REBUILD or cls not in (
             torch.Tensor, torch.nn.Parameter):
         raise Refused(f'{torch.typename(cls)} by {torch.typename(function)}')
     made = function(*args)
