@@ -47,7 +47,12 @@ folder = Path(sys.argv[2])
 while len(list(folder.glob('*.args'))) < 2:
     time.sleep(.05)
 if what == 'wait':
-    (folder / f'{rank}.got').write_text(signal.sigwait(signals).name)
+    got = folder / f'{rank}.unfinished'
+    got.write_text(signal.sigwait(signals).name)
+    got.rename(folder / f'{rank}.got')
+    # torchrun ends the other rank where one has ended.
+    while len(list(folder.glob('*.got'))) < 2:
+        time.sleep(.05)
     sys.exit(75)
 if what != 'end' and rank == 0:
     time.sleep(60)
