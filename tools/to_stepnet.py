@@ -23,7 +23,7 @@ def parse_args():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         'config', help='a path, or mmdet::FOLDER/FILE.py as in _base_')
-    parser.add_argument('--out', help='file to write; default: print')
+    parser.add_argument('--out', help='new file to write; default: print')
     parser.add_argument(
         '--step', help='type of the steps; default: StepAdaptor')
     parser.add_argument(
@@ -46,6 +46,13 @@ def parse_args():
     return parser, args
 
 
+def write_new(path, text):
+    """Never over another file: it may be CONFIG, or one of its bases."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open('x') as file:
+        file.write(text)
+
+
 def main():
     parser, args = parse_args()
     step = args.step and dict(type=args.step, **args.step_options)
@@ -54,9 +61,11 @@ def main():
     except ValueError as error:
         parser.error(str(error))
     if args.out:
-        out = Path(args.out)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text)
+        try:
+            write_new(Path(args.out), text)
+        except OSError as error:
+            parser.error(f'--out: {error.strerror}: {args.out}; expected a '
+                         'new file (what is there stays)')
     else:
         print(text, end='')
 

@@ -19,11 +19,17 @@ class StepOwner:
     _told_starts = ''
 
     def init_weights(self) -> None:
-        """The library's start, then the steps' own, unless loaded."""
-        again = self.is_init  # then the library changes nothing, nor do we
+        """The library's start, then the steps' own, unless it loads them.
+
+        Weights loaded before are drawn anew, as mmengine has it.
+        """
+        if self.is_init:  # then the library changes nothing, nor do we
+            return super().init_weights()
+        for step in self.steps():
+            step.forget_weights()
         super().init_weights()
         for step in self.steps():
-            if not (again or step.loaded):
+            if not step.loaded:
                 step.init_weights()
 
     def train(self, mode: bool = True):

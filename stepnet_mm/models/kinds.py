@@ -1,5 +1,6 @@
 """Which kind of ResNet arguments and weights belong to."""
 import inspect
+import itertools
 import re
 
 #: Arguments of other backbones -> whose; the most telling ones first.
@@ -48,13 +49,20 @@ WAYS = {
 }
 NO_WAY = 'its blocks are not plain residual ones, so keep its own type'
 
+#: The first convolution of a deep stem -> whose.
+DEEP_STEMS = {
+    'stem.0.weight': "mmdet's",
+    'stem.0.conv.weight': "mmpretrain's",
+}
+
 #: (stem, whether shortcuts are averaged before their convolution) -> a type.
 TYPES = {
     ('7 x 7', False): "'StepResNet'",
     ('7 x 7', True): "'StepResNet' with avg_down=True",
-    ('deep', False): "'StepResNetV1c' (mmdet: 'StepResNet' with "
-                     'deep_stem=True)',
-    ('deep', True): "'StepResNetV1d' (or deep_stem=True, avg_down=True)",
+    ("mmdet's", False): "'mmdet.StepResNet' with deep_stem=True",
+    ("mmdet's", True): "'mmdet.StepResNetV1d'",
+    ("mmpretrain's", False): "'mmpretrain.StepResNetV1c'",
+    ("mmpretrain's", True): "'mmpretrain.StepResNetV1d'",
     ('3 x 3', False): "mmpretrain's 'StepResNet_CIFAR'",
 }
 
@@ -84,19 +92,58 @@ def check_weights(name: str, own: dict, given: dict) -> None:
 
     Raises:
         ValueError: if the weights have another stem, other shortcuts or
-            blocks that are not plain; names the type that they are of.
+            blocks that are not plain; names the type that they are of. Also
+            if they are of all stages and lack a part of the stem.
     """
     if not any(key.startswith('layer1.0.') for key in given):
         return
     _check_parts(name, [key for key in given if key not in own])
-    pairs = list(zip(_kind(given), _kind(own)))
+    _check_kind(name, _kind(own), _kind(given))
+    _check_stem(name, own, given)
+
+
+def _check_kind(name: str, own: tuple, given: tuple) -> None:
+    pairs = list(zip(given, own))
     if any(None not in pair and pair[0] != pair[1] for pair in pairs):
         kind = tuple(b if a is None else a for a, b in pairs)
         raise ValueError(
             f'backbone.type: {name} cannot take these weights, which have '
-            f'{_describe(*kind)}: expected '
-            f'{_describe(*_kind(own))}; set the type '
+            f'{_describe(*kind)}: expected {_describe(*own)}; set the type '
             f'{TYPES.get(kind, "that they are of")}, or load other weights')
+
+
+def _check_stem(name: str, own: dict, given: dict) -> None:
+    stem = list(itertools.takewhile(
+        lambda key: not key.startswith('layer'), own))
+    keys = [key for key in given if key.startswith('stem.')]
+    missing = [key for key in _telling(own, stem, given)
+               if key not in given and _stages(own) <= _stages(given)]
+    unused = [key for key in _telling(given, keys, own) if key not in own]
+    if missing or unused:
+        raise ValueError(
+            f'backbone.type: {name} cannot take these weights, which have '
+            f'another stem: missing {missing or "nothing"}, unused '
+            f'{unused or "nothing"}; set the type that they are of, or load '
+            "other weights; to keep the network's own stem, add it to them")
+
+
+def _telling(weights: dict, keys: list, others: dict) -> list:
+    """Keys that others have too: no counters, no norms of another kind."""
+    alike = _norms(weights) & _norms(others)
+    return [key for key in keys if not key.endswith('num_batches_tracked')
+            and (alike or getattr(weights[key], 'ndim', 4) == 4)]
+
+
+def _norms(weights: dict) -> set:
+    """The first block's norms, as bn1 or gn1."""
+    names = {key.split('.')[2] for key in weights
+             if key.startswith('layer1.0.')}
+    return {name for name in names if re.fullmatch('(?!conv).*1', name)}
+
+
+def _stages(weights: dict) -> set:
+    return {key.partition('.')[0] for key in weights
+            if re.match(r'layer\d\.', key)}
 
 
 def _check_parts(name: str, unused: list) -> None:
@@ -114,8 +161,8 @@ def _kind(weights: dict) -> tuple:
     shape = getattr(weights.get('conv1.weight'), 'shape', ())
     if len(shape) == 4:
         stem = '{} x {}'.format(*shape[2:])
-    elif any(key.startswith('stem.') for key in weights):
-        stem = 'deep'
+    for key, owner in DEEP_STEMS.items():
+        stem = owner if key in weights else stem
     first, second = [f'layer2.0.downsample.{i}.weight' in weights
                      for i in range(2)]
     if first or second:
@@ -124,6 +171,7 @@ def _kind(weights: dict) -> tuple:
 
 
 def _describe(stem, averaged) -> str:
-    stem = ('a stem of three convolutions (stem.0)' if stem == 'deep' else
+    stem = (f'{stem} stem of three convolutions (stem.0)'
+            if stem in DEEP_STEMS.values() else
             f'a stem of one convolution, {stem} (conv1)')
     return stem + (', shortcuts with an average pooling' if averaged else '')

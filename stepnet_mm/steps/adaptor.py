@@ -76,7 +76,7 @@ class StepAdaptor(StepSize):
         self.channels = channels
         self.inputs = inputs
         self.given_step = init_step
-        self.init_step = init_step or PUBLISHED_STEP
+        self.forget_weights()
         self.needs_identity = inputs != 'difference'
         self.register_buffer('max_step', torch.tensor(1.))
         # A bare parameter: as elementwise arithmetic the group convolution
@@ -95,6 +95,11 @@ class StepAdaptor(StepSize):
         bound = self.conv_weight.size(1)**-0.5
         nn.init.uniform_(self.conv_weight, -bound, bound)
         self._set_start()
+
+    def forget_weights(self) -> None:
+        """It starts where its config says, or as published."""
+        super().forget_weights()
+        self.init_step = self.given_step or PUBLISHED_STEP
 
     def start_pretrained(self) -> None:
         """Start at 1, unless ``init_step`` or a checkpoint has said where."""

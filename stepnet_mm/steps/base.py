@@ -32,7 +32,8 @@ class StepSize(nn.Module):
             class's. Such a module may be given a f that is never built
             (:class:`~.pooled.PooledMap`). A subclass does not inherit it,
             for it may read more.
-        loaded (bool): whether a checkpoint has set all parameters.
+        loaded (bool): whether a checkpoint has set all parameters, and
+            nothing has drawn them since.
     """
     needs_identity = False
     default_blocks = 'all'
@@ -76,9 +77,14 @@ class StepSize(nn.Module):
 
     def init_weights(self) -> None:
         """Set the parameters to their starts: here, each layer's own."""
+        self.loaded = False
         for module in self.modules():
             if hasattr(module, 'reset_parameters'):
                 module.reset_parameters()
+
+    def forget_weights(self) -> None:
+        """Forget what checkpoints have set, for all is about to be drawn."""
+        self.loaded = False
 
     def start_pretrained(self) -> None:
         """Start at 1, for f comes from a network without steps.

@@ -40,6 +40,7 @@ class SGEAttention(StepSize):
 
     def init_weights(self) -> None:
         """w = 0 and b = 1."""
+        super().init_weights()
         nn.init.zeros_(self.weight)
         nn.init.ones_(self.bias)
 

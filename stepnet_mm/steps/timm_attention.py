@@ -55,6 +55,7 @@ class TimmAttention(StepSize):
 
     def init_weights(self) -> None:
         """timm's starts: those of a module after those of its parts."""
+        self.loaded = False
         for module in reversed([*self.attention.modules()]):
             if hasattr(module, 'reset_parameters'):
                 module.reset_parameters()

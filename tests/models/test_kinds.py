@@ -24,11 +24,14 @@ def build(models, **kwargs):
 
 @pytest.mark.parametrize('source, taker, named', [
     ('ResNet', 'StepResNetV1d', "'StepResNet'"),
-    ('V1c', 'StepResNetV1d', 'StepResNetV1c.*deep_stem=True'),
-    ('V1c', 'StepResNet', 'StepResNetV1c.*deep_stem=True'),
-    ('V1d', 'StepResNet', "'StepResNetV1d'"),
+    ('V1c', 'StepResNetV1d', 'V1C'),
+    ('V1c', 'StepResNet', 'V1C'),
+    ('V1d', 'StepResNet', r"\.StepResNetV1d'"),
     ('averaged', 'StepResNet', 'avg_down=True')])
 def test_another_stem_names_its_type(models, tmp_path, source, taker, named):
+    if named == 'V1C':
+        named = dict(mmdet="'mmdet.StepResNet' with deep_stem=True",
+                     mmpretrain="'mmpretrain.StepResNetV1c'")[models.scope]
     state = build(models, **STEMS[source]).state_dict()
     torch.save(state, tmp_path / 'a.pth')
     net = build(models, type=taker, init_cfg=dict(
@@ -44,7 +47,8 @@ def test_so_does_the_load_report(models, prefix):
         net = torch.nn.ModuleDict(dict(backbone=net))
     state = build(models, type='ResNetV1d').state_dict()
     hook = LoadReportHook()
-    with pytest.raises(ValueError, match="set the type 'StepResNetV1d'"):
+    with pytest.raises(ValueError, match='set the type '
+                       f"'{models.scope}.StepResNetV1d'"):
         hook._on_load(None, '', net, {
             prefix + key: value for key, value in state.items()}, '')
 
@@ -57,6 +61,57 @@ def test_the_right_weights_are_taken(models, name):
     load_state_dict(net, state)
     for key, value in state.items():
         assert torch.equal(net.state_dict()[key], value), key
+
+
+@pytest.mark.parametrize('taker', ['StepResNet', 'StepResNetV1d'])
+def test_a_deep_stem_of_the_other_library(taker):
+    libraries = [pytest.importorskip(f'{name}.registry').MODELS
+                 for name in ('mmdet', 'mmpretrain')]
+    for models, other in (libraries, libraries[::-1]):
+        state = build(other, type='ResNetV1d').state_dict()
+        net = build(models, type=taker)
+        with pytest.raises(ValueError, match=f"have {other.scope}'s stem.*"
+                           f"'{other.scope}.StepResNetV1d'"):
+            net.load_state_dict(state, strict=False)
+
+
+@pytest.mark.parametrize('name', ['ResNet', 'V1d'])
+def test_all_stages_come_with_their_stem(models, name):
+    stem = STEMS[name]
+    state = build(models, **stem).state_dict()
+    net = build(models, **dict(stem, type=f'Step{stem["type"]}'))
+    missing = [key for key in state if not key.startswith('layer')]
+    assert len(missing) in (6, 18)
+    for keys in (missing, *([key] for key in missing)):
+        part = {key: state[key] for key in state if key not in keys}
+        if 'num_batches_tracked' in keys[0]:
+            net.load_state_dict(part, strict=False)
+        else:
+            with pytest.raises(ValueError, match=f'missing .*{keys[0]}'):
+                net.load_state_dict(part, strict=False)
+
+
+def test_a_stem_of_other_parts(models):
+    net = build(models, type='StepResNetV1d')
+    state = {**net.state_dict(), 'stem.9.weight': torch.ones(1)}
+    with pytest.raises(ValueError, match="nothing, unused .'stem.9.weight'"):
+        load_state_dict(net, state)
+
+
+@pytest.mark.parametrize('name', ['ResNet', 'V1d'])
+def test_what_may_lack_a_stem(models, name):
+    """Some stages, a head's; norms of another kind; a bias of Caffe's."""
+    stem = STEMS[name]
+    state = build(models, **stem).state_dict()
+    ours = dict(stem, type=f'Step{stem["type"]}')
+    net = build(models, **ours)
+    load_state_dict(net, {key: state[key] for key in state
+                          if key.startswith(('layer1.', 'layer3.'))})
+    load_state_dict(net, {'fc.weight': torch.ones(1)})
+    load_state_dict(net, {**state, 'conv1.bias': torch.ones(8)})
+    group = dict(norm_cfg=dict(type='GN', num_groups=4))
+    load_state_dict(build(models, **ours, **group), state)
+    load_state_dict(net, build(models, **stem, **group).state_dict())
 
 
 def test_a_single_stage_shows_no_shortcut(models):

@@ -183,6 +183,37 @@ def test_init_weights_again_changes_nothing(models, tmp_path):
     assert_equal(net.backbone, source)
 
 
+@pytest.mark.parametrize('step', [
+    'StepAdaptor', dict(type='SEAttention', reduction=8)])
+def test_the_first_init_weights_draws_what_was_loaded(models, lines, step):
+    """As the library does with its own weights: nothing is loaded then."""
+    torch.manual_seed(0)
+    fresh, net = [build(models, step=step) for _ in range(2)]
+    net.load_state_dict(plain(models).state_dict(), strict=False)
+    net.load_state_dict(build(models, step=step).state_dict())
+    assert all(step.loaded for step in net.steps())
+    for each in (net, fresh):
+        torch.manual_seed(1)
+        each.init_weights()
+    assert [step.init_step for step in net.steps()] == [
+        step.init_step for step in fresh.steps()]
+    assert not any(step.loaded for step in net.steps())
+    for a, b in zip(net.steps(), fresh.steps()):
+        for key, value in a.state_dict().items():
+            assert torch.equal(value, b.state_dict()[key]), key
+    net.train()
+    assert 'checkpoint has them' not in lines[-1]
+
+
+def test_what_init_cfg_loads_stays_loaded(models, tmp_path):
+    source = build(models)
+    for step in source.steps():
+        torch.nn.init.normal_(step.ie.weight)
+    net = through_backbone(models, source.state_dict(), tmp_path / 'a.pth')
+    for mine, its in zip(net.backbone.steps(), source.steps()):
+        assert mine.loaded and torch.equal(mine.ie.weight, its.ie.weight)
+
+
 def test_copies_have_it(models):
     source = plain(models)
     net = build(models, frozen_stages=1)

@@ -88,6 +88,19 @@ def test_loaded_is_known_for_each_step():
     assert net[0].loaded
 
 
+@pytest.mark.parametrize('cfg', [
+    'StepAdaptor', 'SRMAttention', dict(type='SGEAttention', groups=2),
+    dict(type='TimmAttention', name='eca')])
+def test_what_is_drawn_again_is_not_loaded(cfg):
+    if 'name' in cfg:
+        pytest.importorskip('timm')
+    step = build_step(cfg, 4)
+    step.load_state_dict(step.state_dict())
+    assert step.loaded
+    step.init_weights()
+    assert not step.loaded
+
+
 def test_most_steps_cannot_start_at_one():
     step = build_step('ToyStep', 4)
     before = {k: v.clone() for k, v in step.state_dict().items()}

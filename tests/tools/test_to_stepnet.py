@@ -423,3 +423,20 @@ def test_the_tool_ends_in_one_line(tool, write, capsys, arguments, text):
     with pytest.raises(SystemExit):
         tool('to_stepnet', write('plain.py', PLAIN), *arguments)
     assert text in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize('out', [
+    'plain.py', 'inner/base.py', 'notes.py', 'folder.py', 'notes.py/new.py'])
+def test_the_tool_writes_over_nothing(tool, write, tmp_path, capsys, out):
+    need('mmpretrain::')
+    write('inner/base.py', PLAIN)
+    write('notes.py', '1')
+    write('folder.py/kept', '')
+    path = write('plain.py', "_base_ = 'inner/base.py'")
+    before = {f: f.read_text() for f in tmp_path.rglob('*') if f.is_file()}
+    with pytest.raises(SystemExit):
+        tool('to_stepnet', path, '--out', tmp_path / out)
+    assert {f: f.read_text() for f in tmp_path.rglob('*') if f.is_file()
+            } == before
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f'{tmp_path / out}; expected a new file' in last
