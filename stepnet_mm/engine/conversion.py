@@ -75,8 +75,8 @@ class Backbone:
         """Why it has no counterpart."""
         if self.cls is None:
             return (f'no {self.type!r} is registered in the scope '
-                    f'{self.scope!r}; set default_scope, or custom_imports '
-                    'if it is your own')
+                    f'{self.scope!r}; {self._spellings()}set default_scope, '
+                    'or custom_imports if it is your own')
         if self.library in LIBRARIES and self.name in LOST:
             return f'{self.name}: a StepNet would lose {LOST[self.name]}'
         base = next((base for base in self.cls.__mro__
@@ -89,6 +89,13 @@ class Backbone:
             f'{text}; a class of your own may put stepnet_mm.models.'
             'StepBackbone before it, as stepnet_mm/models/mmdet_binding.py '
             'does')
+
+    def _spellings(self) -> str:
+        """How to write the type if it is a library's."""
+        names = [f'{library}.{self.type}' for library in LIBRARIES
+                 if package_folder(library)]
+        known = [repr(name) for name in names if _class_of(name, None)]
+        return f'write {" or ".join(known)}, ' if known else ''
 
     def changes(self, step: dict, pythonic: bool) -> dict:
         """What its StepNet's config sets."""
@@ -204,7 +211,7 @@ def _find_installed(package: str, inner: str) -> Path:
 def _read(name: str, path: Path) -> Config:
     try:
         return Config.fromfile(str(path))
-    except Exception as error:  # a config may run any code
+    except (Exception, SystemExit) as error:  # a config may run any code
         raise ValueError(f'CONFIG: {name!r} cannot be read: '
                          f'{type(error).__name__}: {error}') from error
 

@@ -391,6 +391,14 @@ def test_backbones_of_ones_own_are_refused_by_name(write):
         to_stepnet(str(path))
 
 
+def test_a_type_without_a_scope_may_be_a_librarys(write):
+    need('mmpretrain::')
+    path = write('mine.py', PLAIN.replace("'mmpretrain'", 'None'))
+    with pytest.raises(ValueError, match="no 'ResNet' .* scope None; write .*"
+                       "'mmpretrain.ResNet', set default_scope, or"):
+        to_stepnet(str(path))
+
+
 def test_a_stepnet_says_that_it_is_one(request):
     need('mmdet::')
     folder = request.config.rootpath / 'configs'
@@ -417,7 +425,8 @@ def test_names_that_lead_nowhere(name, text):
     ('model = dict(', 'SyntaxError'),
     ("_base_ = 'nowhere.py'", 'FileNotFoundError'),
     ("custom_imports = dict(imports='mm_nothing')", 'ImportError'),
-    ('1 / 0', 'ZeroDivisionError')])
+    ('1 / 0', 'ZeroDivisionError'),
+    ('import sys\nsys.exit(3)', 'SystemExit: 3')])
 def test_configs_that_cannot_be_read(write, text, error):
     with pytest.raises(ValueError, match=f'cannot be read: {error}'):
         to_stepnet(str(write('broken.py', text)))
