@@ -67,12 +67,16 @@ class Backbone:
         return own in map(_package, getattr(self.cls, '__mro__', ()))
 
     @property
+    def is_teacher(self) -> bool:
+        return any('teacher' in str(key) for key in self.path)
+
+    @property
     def reason(self) -> str:
         """Why it has no counterpart."""
         if self.cls is None:
             return (f'no {self.type!r} is registered in the scope '
-                    f'{self.scope!r}; set default_scope, or custom_imports '
-                    'if it is your own')
+                    f'{self.scope!r}; {self._spellings()}set default_scope, '
+                    'or custom_imports if it is your own')
         if self.library in LIBRARIES and self.name in LOST:
             return f'{self.name}: a StepNet would lose {LOST[self.name]}'
         base = next((base for base in self.cls.__mro__
@@ -85,6 +89,13 @@ class Backbone:
             f'{text}; a class of your own may put stepnet_mm.models.'
             'StepBackbone before it, as stepnet_mm/models/mmdet_binding.py '
             'does')
+
+    def _spellings(self) -> str:
+        """How to write the type if it is a library's."""
+        names = [f'{library}.{self.type}' for library in LIBRARIES
+                 if package_folder(library)]
+        known = [repr(name) for name in names if _class_of(name, None)]
+        return f'write {" or ".join(known)}, ' if known else ''
 
     def changes(self, step: dict, pythonic: bool) -> dict:
         """What its StepNet's config sets."""
@@ -111,7 +122,8 @@ def to_stepnet(name: str, out: str = None, step: dict = None,
     """The text of the config that is the StepNet of another one.
 
     It inherits that config and changes the types of its backbones; norms,
-    frozen stages and weights stay.
+    frozen stages and weights stay. So does a teacher, if the steps would not
+    start at 1, for its weights are those of a plain network.
 
     Args:
         name (str): a path, or ``'mmdet::folder/file.py'``.
@@ -132,13 +144,14 @@ def to_stepnet(name: str, out: str = None, step: dict = None,
     cfg = _read(name, path)
     found = _choose(name, find_backbones(cfg, library_of(path)), only)
     pythonic = is_pythonic(path)
+    stays = {b.key: _why_it_stays(b, step, only) for b in found}
     changes = {b.path: b.changes(step, pythonic) for b in found
-               if b.counterpart}
+               if not stays[b.key]}
     if not changes:
-        raise ValueError(f'{name}: {_refusal(found)}')
+        raise ValueError(f'{name}: {_refusal(found, stays)}')
     lines = [f'# StepNet of {name}{_why(step, changes.values())}',
-             *(f'# {b.key} stays: {b.reason}' for b in found
-               if b.cls and not (b.counterpart or b.is_step)),
+             *(f'# {b.key} stays: {stays[b.key]}' for b in found
+               if b.cls and stays[b.key] and not b.is_step),
              *inherit(path, Path(out or path).absolute().parent, changes,
                       **_new_imports(cfg))]
     return '\n'.join(lines) + '\n'
@@ -198,7 +211,7 @@ def _find_installed(package: str, inner: str) -> Path:
 def _read(name: str, path: Path) -> Config:
     try:
         return Config.fromfile(str(path))
-    except Exception as error:  # a config may run any code
+    except (Exception, SystemExit) as error:  # a config may run any code
         raise ValueError(f'CONFIG: {name!r} cannot be read: '
                          f'{type(error).__name__}: {error}') from error
 
@@ -245,7 +258,17 @@ def _choose(name: str, found: list, only: list) -> list:
     return [b for b in found if not only or b.key in only]
 
 
-def _refusal(found: list) -> str:
+def _why_it_stays(backbone: Backbone, step: dict, only: list) -> str:
+    """Why a backbone is not converted; '' if it is."""
+    if not backbone.counterpart:
+        return backbone.reason
+    if backbone.is_teacher and not (only or _starts_at_one(step)):
+        return ('a teacher, which steps that do not start at 1 would make an '
+                f'untrained network (--only {backbone.key} if you mean it)')
+    return ''
+
+
+def _refusal(found: list, stays: dict) -> str:
     types = ', '.join(SOURCES)
     if not found:
         return ('no backbone in model; expected one of the type '
@@ -255,7 +278,7 @@ def _refusal(found: list) -> str:
                         f'{b.node.get("step", "StepAdaptor")!r}'
                         for b in found)
         return f'is a StepNet already: {own}'
-    reasons = '; '.join(f'{b.key}: {b.reason}' for b in found
+    reasons = '; '.join(f'{b.key}: {stays[b.key]}' for b in found
                         if not b.is_step)
     return f'{reasons}. Expected one of {types} of {" or ".join(LIBRARIES)}'
 
@@ -268,14 +291,14 @@ def _why(step: dict, changes) -> str:
     if any('frozen_stages' in new for new in changes):
         reasons.append('frozen_stages=0, for these steps do not start at 1 '
                        'and would never learn')
-    if step is None or _starts_at_one(step):
+    if _starts_at_one(step):
         reasons.append('steps start at 1 where weights come without steps')
     return ': ' * bool(reasons) + '; '.join(reasons)
 
 
 def _starts_at_one(step: dict) -> bool:
     """Whether it does in a block of plain weights."""
-    built = build_step(step, 64)
+    built = build_step(step or 'StepAdaptor', 64)
     built.start_pretrained()
     return built.init_step == 1
 

@@ -147,7 +147,8 @@ def default_blocks(cfg) -> str:
 
 
 def _step_class(name):
-    if isinstance(name, str):
+    # On '' and 'mmdet.' mmengine fails instead of finding nothing.
+    if isinstance(name, str) and all(name.split('.')):
         with MODELS.switch_scope_and_registry(None) as registry:
             name = registry.get(name)
     ok = inspect.isclass(name) and issubclass(name, StepSize)

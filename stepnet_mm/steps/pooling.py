@@ -47,12 +47,15 @@ def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
     from mmcv.cnn import build_norm_layer  # takes seconds to import
     try:
         return build_norm_layer(cfg, channels)[1]
-    except (AssertionError, KeyError, TypeError, ValueError) as error:
+    except (AssertionError, KeyError, RuntimeError, TypeError,
+            ValueError) as error:
+        reason = f'{type(error).__name__}: {error}'
+        if isinstance(error, KeyError) and 'type' in cfg:  # mmcv says "None"
+            reason = f'no {cfg["type"]!r} is registered'
         raise ValueError(
             f'{key}: got {cfg}, expected a norm layer of mmcv for {channels} '
             "channels, as dict(type='BN'), dict(type='SyncBN') or "
-            "dict(type='GN', num_groups=32): "
-            f'{type(error).__name__}: {error}') from None
+            f"dict(type='GN', num_groups=32): {reason}") from None
 
 
 def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:

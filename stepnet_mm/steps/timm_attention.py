@@ -45,7 +45,7 @@ class TimmAttention(StepSize):
 
     def __init__(self, in_channels: int, name: str = None, **kwargs):
         super().__init__()
-        if name not in GATES:
+        if name not in [*GATES]:  # it may be a list
             raise ValueError(
                 f'backbone.step.name: got {name!r}, expected one of '
                 f'{sorted(GATES)}; what else timm.layers.create_attn makes '

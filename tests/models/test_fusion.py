@@ -1,8 +1,10 @@
 import copy
 import io
+import re
 
 import pytest
 import torch
+from mmengine.utils import digit_version
 from torch import nn
 
 from stepnet_mm.models import fusion, step_block_class
@@ -562,6 +564,22 @@ def test_one_graph_for_the_whole_backbone(models):
     net.train()
     found = torch._dynamo.explain(net)(torch.randn(2, 3, 32, 32))
     assert (found.graph_count, found.graph_break_count) == (1, 0)
+
+
+def test_the_docs_say_what_an_older_torch_does_instead(request):
+    text = request.config.rootpath.joinpath('docs/performance.md').read_text()
+    said = re.search(r'fullgraph=True` fails at the\nfirst call with '
+                     r'`torch._dynamo.exc.Unsupported: ([^`]*)`', text)[1]
+    if digit_version(torch.__version__) >= digit_version('2.2'):
+        return
+    made, x = block().eval(), image()
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported,
+                       match=' '.join(said.split())):
+        torch.compile(made, fullgraph=True, backend='eager')(x)
+    torch._dynamo.reset()
+    got = torch.compile(made, backend='eager')(x)
+    torch.testing.assert_close(got, made(x), atol=1e-11, rtol=1e-10)
 
 
 def exported(net, x):

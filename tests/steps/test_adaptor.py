@@ -145,7 +145,10 @@ def test_norm_cfg_is_used():
 
 @pytest.mark.parametrize('wrong, match', [
     (dict(inputs='previous'), 'backbone.step.inputs.*previous.*both'),
-    (dict(norm_cfg=dict(type='Foo')), 'backbone.step.norm_cfg.*Foo'),
+    (dict(norm_cfg=dict(type='Foo')),
+     "backbone.step.norm_cfg.*: no 'Foo' is registered"),
+    (dict(norm_cfg=dict(type='')), 'backbone.step.norm_cfg'),
+    (dict(norm_cfg=dict(num_groups=2)), 'norm_cfg.*"type"'),
     (dict(norm_cfg='BN'), 'backbone.step.norm_cfg: got BN'),
     (dict(norm_cfg=dict(type='BN', foo=1)), 'backbone.step.norm_cfg.*foo'),
     (dict(init_step=0), 'backbone.step.init_step.*0'),

@@ -39,7 +39,8 @@ def test_delta_can_be_hooked():
     assert seen[0].shape == (2, 4, 1, 1)
 
 
-@pytest.mark.parametrize('cfg', ['Foo', dict(type='Conv2d'), dict(), 3])
+@pytest.mark.parametrize('cfg', [
+    'Foo', dict(type='Conv2d'), dict(), 3, '', '.', dict(type='mmdet.')])
 def test_unknown_step_type(cfg):
     with pytest.raises(ValueError, match='backbone.step.type.*StepAdaptor'):
         build_step(cfg, 4)

@@ -129,7 +129,7 @@ def test_arguments_go_to_timm():
 
 @pytest.mark.parametrize('name', [
     'gca', 'sk', 'splat', 'lambda', 'halo', 'nl', 'ge', 'bat', 'bottleneck',
-    'SE', None])
+    'SE', ['se'], None])
 def test_what_is_no_gate_is_answered_with_the_list(name):
     with pytest.raises(ValueError, match=r"step.name: got .* expected one of "
                        r"\['cbam', 'ceca', 'coord'"):

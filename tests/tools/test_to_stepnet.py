@@ -205,6 +205,29 @@ def test_a_teacher_is_found(convert):
     assert cfg.model.teacher_backbone.type == 'StepResNet'
 
 
+def test_a_teacher_gets_no_untrained_steps(write):
+    need('mmpretrain::')
+    path = write('two.py', """
+default_scope = 'mmpretrain'
+model = dict(backbone=dict(type='ResNet', depth=18),
+             teacher=dict(backbone=dict(type='ResNet', depth=34)))
+""")
+    teacher = 'model.teacher.backbone'
+    for step in (None, dict(type='SumStepAdaptor')):
+        assert 'teacher=dict(backbone' in to_stepnet(str(path), step=step)
+    for step in (dict(type='SEAttention'),
+                 dict(type='StepAdaptor', init_step=.5)):
+        text = to_stepnet(str(path), step=step)
+        assert text.count('Step') > 1 and 'teacher=' not in text
+        assert f'# {teacher} stays: a teacher, which' in text
+        text = to_stepnet(str(path), step=step, only=[teacher])
+        assert 'teacher=dict(backbone' in text and 'stays' not in text
+    write('one.py', path.read_text().replace('backbone=dict(', 'other=dict(',
+                                             1).replace("'ResNet'", '1', 1))
+    with pytest.raises(ValueError, match=f'{teacher}: a teacher.*--only'):
+        to_stepnet(str(path.parent / 'one.py'), step=step)
+
+
 def test_a_backbone_in_a_list(convert):
     name = 'mmpretrain::arcface/resnet50-arcface_8xb32_inshop.py'
     need(name)
@@ -368,6 +391,14 @@ def test_backbones_of_ones_own_are_refused_by_name(write):
         to_stepnet(str(path))
 
 
+def test_a_type_without_a_scope_may_be_a_librarys(write):
+    need('mmpretrain::')
+    path = write('mine.py', PLAIN.replace("'mmpretrain'", 'None'))
+    with pytest.raises(ValueError, match="no 'ResNet' .* scope None; write .*"
+                       "'mmpretrain.ResNet', set default_scope, or"):
+        to_stepnet(str(path))
+
+
 def test_a_stepnet_says_that_it_is_one(request):
     need('mmdet::')
     folder = request.config.rootpath / 'configs'
@@ -394,7 +425,8 @@ def test_names_that_lead_nowhere(name, text):
     ('model = dict(', 'SyntaxError'),
     ("_base_ = 'nowhere.py'", 'FileNotFoundError'),
     ("custom_imports = dict(imports='mm_nothing')", 'ImportError'),
-    ('1 / 0', 'ZeroDivisionError')])
+    ('1 / 0', 'ZeroDivisionError'),
+    ('import sys\nsys.exit(3)', 'SystemExit: 3')])
 def test_configs_that_cannot_be_read(write, text, error):
     with pytest.raises(ValueError, match=f'cannot be read: {error}'):
         to_stepnet(str(write('broken.py', text)))
