@@ -7,12 +7,15 @@ stepnet_mm.stiffness`` needs torch and no mm library.
 """
 from .config_path import config_path
 from .lazy_exports import lazy_exports
+from .moved import keep_old_paths
 from .registration import register
 from .version import __version__
 
 __all__ = ['__version__', 'config_path']
 __getattr__, _ = lazy_exports(__name__, dict.fromkeys(
-    ('attention', 'datasets', 'engine', 'evaluation', 'models', 'ops',
-     'recording', 'steps', 'stiffness', 'visualization'), ()))
+    ('attention', 'config', 'datasets', 'hooks', 'launch', 'models', 'ops',
+     'recording', 'resume', 'safe_loading', 'steps', 'stiffness', 'utils',
+     'visualization'), ()))
 
+keep_old_paths(__name__)
 register()

@@ -220,7 +220,7 @@ def check_training(report: Report, library: str) -> None:
     try:
         with contextlib.redirect_stdout(io.StringIO()), (
                 tempfile.TemporaryDirectory()) as folder:
-            trial = importlib.import_module('stepnet_mm.engine.trial')
+            trial = importlib.import_module('stepnet_mm.launch.trial')
             trial.try_training(library, folder)
         report.ok(f'{library}: a tiny StepResNet trains, is saved, loaded and '
                   'resumed bit for bit')
@@ -323,8 +323,8 @@ def check_data(report: Report, root: str) -> None:
 def check_config(report: Report, path: str) -> None:
     """A config reads, and its files are there."""
     try:
-        config = importlib.import_module('stepnet_mm.engine.config')
-        cfg = config.load_config(path)
+        config = importlib.import_module('stepnet_mm.config')
+        cfg = config.read_config(path)
         config.check_weights(cfg)
         config.check_sync_bn(cfg)
         config.check_data(cfg, config.TRAIN + config.EVALUATION)

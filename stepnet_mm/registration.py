@@ -23,21 +23,21 @@ NAMES = dict(
         'stepnet_mm.attention.relative': ('RelativeSelfAttention2d', ),
     },
     HOOKS={
-        'stepnet_mm.engine.atomic_checkpoint_hook': (
+        'stepnet_mm.resume.atomic_checkpoint_hook': (
             'AtomicCheckpointHook', ),
-        'stepnet_mm.engine.attention_map_hook': ('AttentionMapHook', ),
-        'stepnet_mm.engine.broken_image_hook': ('BrokenImageHook', ),
-        'stepnet_mm.engine.load_report_hook': ('LoadReportHook', ),
-        'stepnet_mm.engine.non_finite_loss_hook': ('NonFiniteLossHook', ),
-        'stepnet_mm.engine.preemption_hook': ('PreemptionHook', ),
-        'stepnet_mm.engine.tns_hook': ('TNSHook', ),
-        'stepnet_mm.evaluation.tns_metric': ('TNSMetricHook', ),
+        'stepnet_mm.hooks.attention_map_hook': ('AttentionMapHook', ),
+        'stepnet_mm.hooks.broken_image_hook': ('BrokenImageHook', ),
+        'stepnet_mm.hooks.load_report_hook': ('LoadReportHook', ),
+        'stepnet_mm.resume.non_finite_loss_hook': ('NonFiniteLossHook', ),
+        'stepnet_mm.resume.preemption_hook': ('PreemptionHook', ),
+        'stepnet_mm.hooks.tns_hook': ('TNSHook', ),
+        'stepnet_mm.hooks.tns_metric': ('TNSMetricHook', ),
     },
     LOOPS={
-        'stepnet_mm.engine.loops': (
+        'stepnet_mm.resume.loops': (
             'ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop'),
     },
-    METRICS={'stepnet_mm.evaluation.tns_metric': ('TNSMetric', )},
+    METRICS={'stepnet_mm.hooks.tns_metric': ('TNSMetric', )},
     TRANSFORMS={'stepnet_mm.datasets.loading': ('LoadIntactImageFromFile', )})
 
 #: Library -> its registries -> the module that binds to it.
@@ -133,5 +133,5 @@ def _warn_of_failure(library: str, error: Exception) -> None:
 
 
 def _make_loading_safe(checkpoint_module) -> None:
-    from .engine.safe_loading import register_safe_loaders
+    from .safe_loading.loaders import register_safe_loaders
     register_safe_loaders()

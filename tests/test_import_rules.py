@@ -3,9 +3,11 @@ import ast
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,19 +17,6 @@ pytestmark = pytest.mark.core
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = 'stepnet_mm'
 LIBRARIES = ('mmdet', 'mmpretrain')
-#: What each folder may import of the others; all may import `lazy_exports`.
-ALLOWED = dict(
-    stiffness=set(),
-    ops=set(),
-    attention=set(),
-    steps=set(),
-    datasets=set(),
-    models={'attention', 'ops', 'steps'},
-    recording={'attention', 'ops', 'stiffness', 'steps'},
-    engine={'attention', 'stiffness', 'recording', 'steps', 'datasets',
-            'visualization'},
-    evaluation={'stiffness', 'recording'},
-    visualization={'attention', 'stiffness'})
 FILES = sorted((ROOT / PACKAGE).rglob('*.py'))
 
 
@@ -54,6 +43,17 @@ def folder_of(path):
     return parts[0] if len(parts) > 1 else ''
 
 
+def allowed():
+    """What each folder may import of the others, as its docstring has it."""
+    rules = {}
+    for path in (ROOT / PACKAGE).glob('*/__init__.py'):
+        text = ast.get_docstring(ast.parse(path.read_text()))
+        named = re.search(r'^May import: ([^.]*)\.$', text, re.M)[1]
+        rules[path.parent.name] = set() if named == 'no other folder' else (
+            set(re.split(r',\s+', named)))
+    return rules
+
+
 def top(name):
     return name.partition('.')[0]
 
@@ -72,20 +72,30 @@ def test_relative_imports_are_resolved():
     }
 
 
-def test_every_folder_has_a_rule():
-    assert {folder_of(path) for path in FILES} - {''} <= set(ALLOWED)
+def test_every_folder_says_what_it_may_import():
+    rules = allowed()
+    assert {folder_of(path) for path in FILES} - {''} == set(rules)
+    assert set().union(*rules.values()) < set(rules)
+
+
+def test_the_rules_have_no_circle():
+    tuple(TopologicalSorter(allowed()).static_order())
 
 
 def test_data_flows_one_way():
-    violations = []
+    rules, used, violations = allowed(), defaultdict(set), []
     for path in FILES:
         folder = folder_of(path)
         for name in imports_of(path) if folder else ():
             parts = name.split('.')
-            if parts[0] == PACKAGE and parts[1] not in ({folder, 'lazy_exports'}
-                                                        | ALLOWED[folder]):
-                violations.append((path, name))
+            if parts[0] == PACKAGE and parts[1] not in (folder,
+                                                        'lazy_exports'):
+                used[folder].add(parts[1])
+                if parts[1] not in rules[folder]:
+                    violations.append((path, name))
     assert not lines(violations)
+    # No rule allows what nobody needs.
+    assert used == {folder: names for folder, names in rules.items() if names}
 
 
 def test_stiffness_imports_torch_and_numpy_only():

@@ -144,7 +144,7 @@ def test_a_registry_that_was_asked_before_imports_at_once(home):
 
 def test_loading_is_safe_where_the_package_comes_first():
     """In a process of its own: in this one mmengine came first."""
-    code = ('import stepnet_mm.engine.safe_loading\n'
+    code = ('import stepnet_mm.safe_loading.loaders\n'
             'from mmengine.runner import CheckpointLoader\n'
             'assert all(loader.weights_only for loader in '
             'CheckpointLoader._schemes.values())')

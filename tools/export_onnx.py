@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
-from stepnet_mm.engine.entry import (build_model, config_from,
+from stepnet_mm.launch.entry import (build_model, config_from,
                                      make_config_parser)
 
 

@@ -446,7 +446,7 @@ def measure(row: Row) -> dict:
     """Parameters and FLOPs of a row's model, as the model report has them."""
     sys.path.insert(0, str(ROOT / 'tools/analysis'))
     import model_report as report
-    cfg = report.C.load_config(str(CONFIGS / row.path))
+    cfg = report.C.read_config(str(CONFIGS / row.path))
     report.init_default_scope(cfg.default_scope)
     size, _ = report.image_size(cfg)
     total = report.count(cfg, size, report.torch.device('cpu'))['parts'][-1]

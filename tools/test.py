@@ -6,8 +6,8 @@ python tools/test.py CONFIG CHECKPOINT --show-dir drawn
 import os
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
-from stepnet_mm.engine import config as C
-from stepnet_mm.engine.entry import build_runner, config_from, make_parser
+from stepnet_mm import config as C
+from stepnet_mm.launch.entry import build_runner, config_from, make_parser
 
 
 def parse_args():
@@ -38,7 +38,7 @@ def draw(cfg, args):
 
 def main():
     args = parse_args()
-    cfg = config_from(args)
+    cfg = C.harden(config_from(args))
     cfg.load_from = args.checkpoint
     if args.show or args.show_dir:
         draw(cfg, args)

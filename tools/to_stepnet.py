@@ -14,7 +14,7 @@ from pathlib import Path
 from mmengine.config import DictAction
 
 import stepnet_mm  # noqa: F401  registers modules
-from stepnet_mm.engine.conversion import to_stepnet
+from stepnet_mm.config.conversion import to_stepnet
 
 
 def parse_args():

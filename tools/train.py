@@ -11,8 +11,8 @@ if HELD:
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
 
 import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
-from stepnet_mm.engine import config as C  # noqa: E402
-from stepnet_mm.engine.entry import (  # noqa: E402
+from stepnet_mm import config as C  # noqa: E402
+from stepnet_mm.launch.entry import (  # noqa: E402
     build_runner, config_from, make_parser)
 
 
@@ -33,25 +33,14 @@ def parse_args():
 
 
 def build_config(args):
-    cfg = config_from(args)
+    cfg = C.harden(config_from(args))
     if args.amp:
         C.use_amp(cfg)
     if args.auto_scale_lr:
         C.use_auto_scale_lr(cfg)
     if args.resume:
-        use_resume(cfg, args.resume)
+        C.use_resume(cfg, args.resume)
     return cfg
-
-
-def use_resume(cfg, path):
-    """Go on from a checkpoint; the first start of all has its load_from."""
-    cfg.resume = True
-    if path != 'auto':
-        cfg.load_from = path
-    elif C.has_hook(cfg, 'AtomicCheckpointHook'):
-        cfg.auto_resume = True
-    else:
-        cfg.load_from = None
 
 
 def main():

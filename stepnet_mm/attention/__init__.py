@@ -1,4 +1,7 @@
-"""Self-attention over maps, and what it has to do with convolution."""
+"""Self-attention over maps, and what it has to do with convolution.
+
+May import: no other folder.
+"""
 from .convolution import conv_to_attention
 from .maps import (AttentionRecord, LayerAttention, attention_path,
                    mean_attention_distance, read_attention,

@@ -1,4 +1,7 @@
-"""Datasets, loading that survives broken images, and the mini-COCO generator.
+"""Datasets, loading that survives broken images, and the mini-COCO
+generator.
+
+May import: no other folder.
 """
 from ..lazy_exports import lazy_exports
 

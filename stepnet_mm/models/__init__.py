@@ -1,4 +1,7 @@
-"""Blocks and backbones, one thin binding module a library."""
+"""Blocks and backbones, one thin binding module a library.
+
+May import: attention, ops, steps.
+"""
 from .backbone import StepBackbone, StepOwner
 from .blocks import StepBlock, step_block_class
 

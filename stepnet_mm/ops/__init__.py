@@ -1,4 +1,7 @@
-"""Operators that torch has no single call for."""
+"""Operators that torch has no single call for.
+
+May import: no other folder.
+"""
 from .compilation import is_compiling, is_exporting
 from .residual_tail import ResidualTail, can_finish, keep_mean, kept_mean
 

@@ -1,4 +1,7 @@
-"""Hooks onto a model that read its residual blocks and attention layers."""
+"""Hooks onto a model that read its residual blocks and attention layers.
+
+May import: attention, ops, steps, stiffness, utils.
+"""
 from .attention import find_attention_layers, record_attention
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks, unwrap
 from .calls import RecordedCalls

@@ -1,4 +1,7 @@
-"""Step-size modules: (identity, residual) -> scaled residual."""
+"""Step-size modules: (identity, residual) -> scaled residual.
+
+May import: no other folder.
+"""
 from .adaptor import StepAdaptor
 from .adaptor_variants import (MaxPoolStepAdaptor, SoftmaxStepAdaptor,
                                SumStepAdaptor, UnnormalizedStepAdaptor)

@@ -1,4 +1,7 @@
-"""Neural stiffness as pure functions on tensors (needs torch only)."""
+"""Neural stiffness as pure functions on tensors (needs torch only).
+
+May import: no other folder.
+"""
 from .nsi import neural_stiffness_index, norm_ratio, sample_norm
 from .ode import stiffness_aware_index, stiffness_index
 from .record import (RecordHeader, StiffnessRecord, append_rows, begin_record,

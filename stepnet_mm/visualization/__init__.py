@@ -1,4 +1,7 @@
-"""Saved records -> figures; a model is never seen here."""
+"""Saved records -> figures; a model is never seen here.
+
+May import: attention, stiffness.
+"""
 from .attention_figures import (attention_figures, attention_map_figure,
                                 attention_path_figure, attention_range_figure)
 from .canvas import as_image, check_records, labels, save_figure

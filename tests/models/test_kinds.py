@@ -6,7 +6,7 @@ import torch
 from equality import undrawn
 from mmengine.runner.checkpoint import load_state_dict
 
-from stepnet_mm.engine import LoadReportHook
+from stepnet_mm.hooks import LoadReportHook
 from stepnet_mm.models.kinds import OWNERS
 
 pytestmark = pytest.mark.core

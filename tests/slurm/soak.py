@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Kill and requeue a training again and again; compare its end bit for bit.
 
-PYTHONPATH=tests/engine:tests/slurm python tests/slurm/soak.py WORK_DIR
+PYTHONPATH=tests/resume:tests/slurm python tests/slurm/soak.py WORK_DIR
 
 Two ranks on two virtual nodes. Some kills wait until a checkpoint is being
 written. Prints what happened as JSON and ends with 1 if anything was lost.
@@ -21,8 +21,8 @@ from jobs import (ROOT, differing, iteration, log_of, options, ranks_of, saved,
 from lab import Lab
 
 sys.path.insert(0, str(ROOT))
-from stepnet_mm.engine.atomic_backend import UNFINISHED  # noqa: E402
-from stepnet_mm.engine.atomic_checkpoint_hook import (  # noqa: E402
+from stepnet_mm.resume.atomic_backend import UNFINISHED  # noqa: E402
+from stepnet_mm.resume.atomic_checkpoint_hook import (  # noqa: E402
     latest_checkpoint)
 
 #: Every how many kills one waits for a save.

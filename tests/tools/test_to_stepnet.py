@@ -6,7 +6,7 @@ from equality import undrawn
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 
-from stepnet_mm.engine.conversion import find_backbones, to_stepnet
+from stepnet_mm.config.conversion import find_backbones, to_stepnet
 
 pytestmark = pytest.mark.core
 
@@ -345,7 +345,7 @@ def test_pure_python_configs_from_another_folder(write, tmp_path, out,
 def test_pure_python_configs_of_a_library(write, monkeypatch, tmp_path):
     """As in a library's repository; its wheels leave them out."""
     need('mmpretrain::')
-    from stepnet_mm.engine import conversion, inheriting_config
+    from stepnet_mm.config import conversion, inheriting_config
     for module in (conversion, inheriting_config):
         monkeypatch.setattr(module, 'package_folder', {
             'mmpretrain': tmp_path}.get)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from resume_run import assert_same
 
-from stepnet_mm.engine.safe_loading import UnsafeCheckpointError
+from stepnet_mm.safe_loading.loaders import UnsafeCheckpointError
 
 pytestmark = pytest.mark.core
 

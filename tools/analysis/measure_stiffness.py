@@ -19,11 +19,11 @@ from mmengine.registry import init_default_scope
 from mmengine.utils import ProgressBar
 
 import stepnet_mm
-from stepnet_mm.engine import config as C
-from stepnet_mm.engine.entry import (beside_checkpoint, build_loader,
+from stepnet_mm import config as C
+from stepnet_mm.launch.entry import (beside_checkpoint, build_loader,
                                      build_model, config_from,
                                      make_config_parser)
-from stepnet_mm.engine.probe import (kept_state, run_features, spread,
+from stepnet_mm.recording.probe import (kept_state, run_features, spread,
                                      subset_loader)
 from stepnet_mm.recording import (TrajectoryRecorder, find_residual_blocks,
                                   list_blocks)

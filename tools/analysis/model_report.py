@@ -26,7 +26,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import stepnet_mm  # noqa: F401  registers modules
-from stepnet_mm.engine import config as C
+from stepnet_mm import config as C
 from stepnet_mm.steps import StepSize
 
 # The CPU's fused attention is the one that the counter does not know.
@@ -421,7 +421,7 @@ def make_report(args):
             model does not take the image size.
     """
     device = check_device(args.device)
-    cfg = C.load_config(args.config, options=args.cfg_options)
+    cfg = C.read_config(args.config, options=args.cfg_options)
     scope = cfg.get('default_scope')
     if scope not in ('mmdet', 'mmpretrain') or not cfg.get('model'):
         raise ValueError(

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import stepnet_mm  # noqa: F401
-from stepnet_mm.engine import config as C
+from stepnet_mm import config as C
 
 ROOT = Path(__file__).resolve().parents[2]
 

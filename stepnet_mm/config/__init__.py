@@ -1,0 +1,18 @@
+"""A config before anything is built: read, hardened, checked, converted.
+
+May import: steps, utils.
+"""
+from ..lazy_exports import lazy_exports
+
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    dict(
+        checks=['check_data', 'check_sync_bn', 'check_weights'],
+        conversion=['to_stepnet'],
+        dataset_checks=['check_datasets'],
+        hardening=['harden', 'use_exact_resume', 'use_intact_images',
+                   'use_tns_metric'],
+        options=['set_data_root', 'set_image_scale', 'use_amp',
+                 'use_auto_scale_lr', 'use_resume'],
+        parts=['EVALUATION', 'TRAIN', 'has_hook', 'import_package'],
+        reading=['load_config', 'read_config']))

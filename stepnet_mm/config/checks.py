@@ -1,0 +1,51 @@
+"""Checks a config before anything is built."""
+import os.path as osp
+
+from mmengine.config import Config
+
+from ..utils.ranks import is_first_rank
+from .dataset_checks import check_datasets
+from .parts import typed
+
+
+def check_data(cfg: Config, loaders: tuple) -> None:
+    """Check the datasets, on the first rank only.
+
+    Args:
+        cfg (Config): the config.
+        loaders (tuple[str]): keys of its data loaders.
+
+    Raises:
+        FileNotFoundError, ValueError: as :func:`check_datasets` does.
+    """
+    if is_first_rank():
+        check_datasets(cfg, loaders)
+
+
+def check_weights(cfg: Config) -> None:
+    """Check that the files of ``init_cfg`` are there, before any building.
+
+    Raises:
+        FileNotFoundError: if one that lies on this machine is not.
+    """
+    for node in typed(cfg.get('model'), 'Pretrained'):
+        path = node.get('checkpoint') or ''
+        if '://' not in path and not osp.isfile(path):
+            raise FileNotFoundError(
+                f'init_cfg.checkpoint: {path!r} does not exist; expected a '
+                'file of weights. Change it in the config (its docstring may '
+                'say what makes them) or with --cfg-options '
+                'model.backbone.init_cfg.checkpoint=FILE; '
+                'model.backbone.init_cfg=None starts from random weights')
+
+
+def check_sync_bn(cfg: Config) -> None:
+    """Check that IEBN meets a SyncBN that keeps its gate.
+
+    Raises:
+        ValueError: if ``sync_bn`` is mmcv's, whose layer needs γ and β.
+    """
+    if cfg.get('sync_bn') == 'mmcv' and typed(cfg.get('model'), 'IEBN'):
+        raise ValueError(
+            "sync_bn: got 'mmcv' with norm_cfg=dict(type='IEBN'), expected "
+            "'torch': it synchronises IEBN's statistics and keeps its gate")

@@ -1,0 +1,311 @@
+"""Turns a config of mmdet or mmpretrain into that of its StepNet."""
+import difflib
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from mmengine.config import Config
+from mmengine.registry import MODELS
+
+from ..steps.base import build_step
+from .parts import import_package
+from .inheriting_config import (INSTALLED, LIBRARIES, PYTHONIC, inherit,
+                                is_pythonic, library_of, package_folder)
+
+#: The libraries' backbones that have a counterpart, Step and the same name.
+SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',
+           'VisionTransformer')
+#: What else a counterpart is given.
+SETTINGS = dict(VisionTransformer=dict(step_mode='gate'))
+#: What a StepNet in the place of these would lose.
+LOST = dict(
+    DetectoRS_ResNet='what its feature pyramid feeds back into the stages',
+    DetectoRS_ResNeXt='what its feature pyramid feeds back into the stages',
+    HRNet='its branches of several resolutions',
+    RegNet='the widths and groups of its stages, and a stem without pooling',
+    Res2Net='the scales into which its blocks split a convolution',
+    ResNeSt='the split attention in its blocks',
+    SEResNet='the SE layer in its blocks (take a config of ResNet with '
+    '--step SEAttention)',
+    SEResNeXt='the SE layer in its blocks (take a config of ResNeXt with '
+    '--step SEAttention)',
+    SparseResNet='its sparse convolutions',
+    TIMMBackbone='what timm builds, of blocks of its own',
+    TridentResNet='the three branches of its blocks')
+
+
+@dataclass
+class Backbone:
+    """A backbone in a config.
+
+    Attributes:
+        path (tuple): its keys and list indices, from ``'model'`` on.
+        node (dict): its config.
+        scope (str | None): the scope in which its ``type`` is looked up.
+    """
+    path: tuple
+    node: dict
+    scope: Optional[str]
+
+    def __post_init__(self):
+        self.key = '.'.join(map(str, self.path))
+        self.type = self.node.get('type')
+        self.cls = _class_of(self.type, self.scope)
+        self.name = getattr(self.cls, '__name__', self.type)
+        self.library = _package(self.cls)
+
+    @property
+    def counterpart(self) -> Optional[type]:
+        """Our class for it; None if there is none."""
+        if self.library in LIBRARIES and self.name in SOURCES:
+            return MODELS.get(f'{self.library}.Step{self.name}')
+
+    @property
+    def is_step(self) -> bool:
+        own = _package(Backbone)
+        return own in map(_package, getattr(self.cls, '__mro__', ()))
+
+    @property
+    def is_teacher(self) -> bool:
+        return any('teacher' in str(key) for key in self.path)
+
+    @property
+    def reason(self) -> str:
+        """Why it has no counterpart."""
+        if self.cls is None:
+            return (f'no {self.type!r} is registered in the scope '
+                    f'{self.scope!r}; {self._spellings()}set default_scope, '
+                    'or custom_imports if it is your own')
+        if self.library in LIBRARIES and self.name in LOST:
+            return f'{self.name}: a StepNet would lose {LOST[self.name]}'
+        base = next((base for base in self.cls.__mro__
+                     if base.__name__ in SOURCES), None)
+        if base is None:
+            return f'{self.name} has no residual block that takes a step'
+        text = (f'{self.cls.__module__}.{self.name} derives from '
+                f'{base.__name__}, and what it changes would be lost')
+        return text if self.library in LIBRARIES else (
+            f'{text}; a class of your own may put stepnet_mm.models.'
+            'StepBackbone before it, as stepnet_mm/models/mmdet_binding.py '
+            'does')
+
+    def _spellings(self) -> str:
+        """How to write the type if it is a library's."""
+        names = [f'{library}.{self.type}' for library in LIBRARIES
+                 if package_folder(library)]
+        known = [repr(name) for name in names if _class_of(name, None)]
+        return f'write {" or ".join(known)}, ' if known else ''
+
+    def changes(self, step: dict, pythonic: bool) -> dict:
+        """What its StepNet's config sets."""
+        found = dict(type=self.counterpart if pythonic else self._new_type(),
+                     **SETTINGS.get(self.name, {}))
+        if step:
+            found['step'] = step
+            if self.node.get('frozen_stages', -1) > 0 and (
+                    not _starts_at_one(step)):
+                found['frozen_stages'] = 0
+        return found
+
+    def _new_type(self) -> str:
+        """With the library, unless it is plain that it is the scope's."""
+        name = self.counterpart.__name__
+        if isinstance(self.type, str) and '.' not in self.type and (
+                self.library == self.scope):
+            return name
+        return f'{self.library}.{name}'
+
+
+def to_stepnet(name: str, out: str = None, step: dict = None,
+               only: list = ()) -> str:
+    """The text of the config that is the StepNet of another one.
+
+    It inherits that config and changes the types of its backbones; norms,
+    frozen stages and weights stay. So does a teacher, if the steps would not
+    start at 1, for its weights are those of a plain network.
+
+    Args:
+        name (str): a path, or ``'mmdet::folder/file.py'``.
+        out (str, optional): where the text will be. Defaults to the folder
+            of the config.
+        step (dict, optional): the backbones' ``step``. Defaults to theirs.
+        only (list[str]): keys of the backbones to convert, such as
+            ``'model.detector.backbone'``. Defaults to all.
+
+    Raises:
+        ValueError: if the config cannot be read, has no backbone that can
+            be converted, or is a StepNet already; or on an unknown ``step``
+            or key.
+    """
+    if step:
+        build_step(step, 64)
+    path = find_config(name)
+    cfg = _read(name, path)
+    found = _choose(name, find_backbones(cfg, library_of(path)), only)
+    pythonic = is_pythonic(path)
+    stays = {b.key: _why_it_stays(b, step, only) for b in found}
+    changes = {b.path: b.changes(step, pythonic) for b in found
+               if not stays[b.key]}
+    if not changes:
+        raise ValueError(f'{name}: {_refusal(found, stays)}')
+    lines = [f'# StepNet of {name}{_why(step, changes.values())}',
+             *(f'# {b.key} stays: {stays[b.key]}' for b in found
+               if b.cls and stays[b.key] and not b.is_step),
+             *inherit(path, Path(out or path).absolute().parent, changes,
+                      **_new_imports(cfg))]
+    return '\n'.join(lines) + '\n'
+
+
+def find_config(name: str) -> Path:
+    """The file of a config that a user names.
+
+    Args:
+        name (str): a path, or ``'mmdet::folder/file.py'`` for one that came
+            with a library.
+
+    Raises:
+        ValueError: if there is none; names those that come close.
+    """
+    package, installed, inner = name.partition('::')
+    if installed:
+        return _find_installed(package, inner)
+    if not Path(name).is_file():
+        raise ValueError(
+            f'CONFIG: {name!r} is no file; expected a path, or '
+            'mmdet::FOLDER/FILE.py or mmpretrain::FOLDER/FILE.py for one '
+            'that came with a library')
+    return Path(name)
+
+
+def find_backbones(cfg: Config, scope: str = None) -> list:
+    """All backbones in a config's model, however deep.
+
+    Args:
+        cfg (Config): the config.
+        scope (str, optional): in which types are looked up if the config
+            has no ``default_scope``.
+    """
+    return list(_search(cfg.get('model'), ('model', ),
+                        cfg.get('default_scope') or scope))
+
+
+def _find_installed(package: str, inner: str) -> Path:
+    root = package_folder(package)
+    if root is None:
+        raise ValueError(f'CONFIG: {package}::{inner}: no package {package!r} '
+                         'is installed; expected '
+                         f'{" or ".join(LIBRARIES)}')
+    folders = [root / INSTALLED, root / PYTHONIC]
+    for folder in folders:
+        if (folder / inner).is_file():
+            return folder / inner
+    known = {path.name: path.relative_to(folder).as_posix()
+             for folder in folders for path in folder.rglob('*.py')}
+    close = difflib.get_close_matches(Path(inner).name, known)
+    raise ValueError(
+        f'CONFIG: {package} has no config {inner!r}; expected '
+        f'{" or ".join(known[name] for name in close) or "FOLDER/FILE.py"}')
+
+
+def _read(name: str, path: Path) -> Config:
+    try:
+        return Config.fromfile(str(path))
+    except (Exception, SystemExit) as error:  # a config may run any code
+        raise ValueError(f'CONFIG: {name!r} cannot be read: '
+                         f'{type(error).__name__}: {error}') from error
+
+
+def _search(node, path: tuple, scope):
+    if isinstance(node, (list, tuple)):
+        for i, child in enumerate(node):
+            yield from _search(child, (*path, i), scope)
+    if not isinstance(node, dict):
+        return
+    kind, scope = node.get('type'), node.get('_scope_', scope)
+    if kind and _is_backbone(str(path[-1]), kind):
+        yield Backbone(path, node, scope)
+        return
+    # Without a scope, the one of what is built is that of its parts.
+    if scope is None and isinstance(kind, str) and '.' in kind:
+        scope = kind.partition('.')[0]
+    for key, child in node.items():
+        yield from _search(child, (*path, key), scope)
+
+
+def _is_backbone(key: str, kind) -> bool:
+    name = str(getattr(kind, '__name__', kind)).rpartition('.')[2]
+    return key.endswith('backbone') or name.removeprefix('Step') in SOURCES
+
+
+def _class_of(kind, scope) -> Optional[type]:
+    if inspect.isclass(kind):
+        return kind
+    with MODELS.switch_scope_and_registry(scope) as registry:
+        return registry.get(kind)
+
+
+def _package(cls) -> str:
+    return getattr(cls, '__module__', '').partition('.')[0]
+
+
+def _choose(name: str, found: list, only: list) -> list:
+    keys = [backbone.key for backbone in found]
+    unknown = sorted(set(only) - set(keys))
+    if unknown:
+        raise ValueError(f'--only: {name} has no backbone '
+                         f'{", ".join(unknown)}; expected some of {keys}')
+    return [b for b in found if not only or b.key in only]
+
+
+def _why_it_stays(backbone: Backbone, step: dict, only: list) -> str:
+    """Why a backbone is not converted; '' if it is."""
+    if not backbone.counterpart:
+        return backbone.reason
+    if backbone.is_teacher and not (only or _starts_at_one(step)):
+        return ('a teacher, which steps that do not start at 1 would make an '
+                f'untrained network (--only {backbone.key} if you mean it)')
+    return ''
+
+
+def _refusal(found: list, stays: dict) -> str:
+    types = ', '.join(SOURCES)
+    if not found:
+        return ('no backbone in model; expected one of the type '
+                f'{types}')
+    if all(b.is_step for b in found):
+        own = ', '.join(f'{b.key} is {b.name} with step='
+                        f'{b.node.get("step", "StepAdaptor")!r}'
+                        for b in found)
+        return f'is a StepNet already: {own}'
+    reasons = '; '.join(f'{b.key}: {stays[b.key]}' for b in found
+                        if not b.is_step)
+    return f'{reasons}. Expected one of {types} of {" or ".join(LIBRARIES)}'
+
+
+def _why(step: dict, changes) -> str:
+    """The end of the comment: what is set, and why."""
+    reasons = []
+    if any('step_mode' in new for new in changes):
+        reasons.append("step_mode='gate' keeps the attention")
+    if any('frozen_stages' in new for new in changes):
+        reasons.append('frozen_stages=0, for these steps do not start at 1 '
+                       'and would never learn')
+    if _starts_at_one(step):
+        reasons.append('steps start at 1 where weights come without steps')
+    return ': ' * bool(reasons) + '; '.join(reasons)
+
+
+def _starts_at_one(step: dict) -> bool:
+    """Whether it does in a block of plain weights."""
+    built = build_step(step or 'StepAdaptor', 64)
+    built.start_pretrained()
+    return built.init_step == 1
+
+
+def _new_imports(cfg: Config) -> dict:
+    """``custom_imports`` with the package, unless it has it."""
+    before = cfg.get('custom_imports')
+    import_package(cfg)
+    same = cfg.custom_imports == before
+    return {} if same else dict(custom_imports=cfg.custom_imports)

@@ -1,0 +1,41 @@
+"""Reads a config as the tools of mmdet and mmpretrain do."""
+import os.path as osp
+
+from mmengine.config import Config
+
+from .hardening import harden
+from .parts import EVALUATION, TRAIN
+
+
+def read_config(path: str,
+                work_dir: str = None,
+                options: dict = None,
+                launcher: str = 'none') -> Config:
+    """Read a config, and add what the libraries' own tools add.
+
+    Args:
+        path (str): the config file.
+        work_dir (str, optional): where records go; before the config's own,
+            and before ``work_dirs/<config name>``.
+        options (dict, optional): changes to single keys, ``a.b=c``.
+        launcher (str): none, pytorch or slurm.
+    """
+    cfg = Config.fromfile(path)
+    cfg.launcher = launcher
+    if options:
+        cfg.merge_from_dict(options)
+    name = osp.splitext(osp.basename(path))[0]
+    cfg.work_dir = work_dir or cfg.get('work_dir') or osp.join(
+        'work_dirs', name)
+    for loader in filter(None, map(cfg.get, TRAIN + EVALUATION)):
+        if cfg.get('default_scope') == 'mmpretrain':
+            loader.setdefault('pin_memory', True)
+            loader.setdefault('collate_fn', dict(type='default_collate'))
+        if loader.get('num_workers') == 0:
+            loader.persistent_workers = False  # torch refuses it
+    return cfg
+
+
+def load_config(path: str, *args, **kwargs) -> Config:
+    """:func:`read_config`, then :func:`~.hardening.harden`, to run it."""
+    return harden(read_config(path, *args, **kwargs))

@@ -1,4 +1,0 @@
-"""mmengine metrics."""
-from .tns_metric import TNSMetric, TNSMetricHook
-
-__all__ = ['TNSMetric', 'TNSMetricHook']

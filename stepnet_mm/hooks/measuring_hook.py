@@ -1,0 +1,93 @@
+"""What the hooks that measure while a model trains share."""
+import re
+
+from mmengine.hooks import Hook
+from mmengine.runner import EpochBasedTrainLoop
+
+from ..utils.random_state import seeded
+
+
+class MeasuringHook(Hook):
+    """Measures every ``interval`` iterations or epochs.
+
+    Args:
+        interval (int): iterations (epochs) between measurements; the first
+            comes at iteration (epoch) ``interval``.
+        by_epoch (bool): whether ``interval`` counts epochs; then the last
+            iteration of one is measured.
+        probe (dict | None): ``num_samples`` and ``dataloader``, both
+            optional.
+        figure_interval (int): every how many measurements figures are drawn
+            for the visualizer; 0 for never.
+        name (str): what the scalars' names start with; letters, digits and
+            ``_.-``, for files are called so too.
+
+    Raises:
+        ValueError: on a wrong argument, and before training if two hooks
+            have one name, or ``by_epoch`` is set in a training by iterations.
+    """
+    priority = 'NORMAL'
+
+    def __init__(self, interval: int, by_epoch: bool, probe,
+                 figure_interval: int, name: str):
+        self._check_count('interval', interval, 1)
+        self._check_count('figure_interval', figure_interval, 0)
+        if not isinstance(name, str) or not re.fullmatch(r'[\w.-]+', name):
+            raise ValueError(f'{self._owner}.name: expected letters, digits '
+                             f'and _.-, got {name!r}')
+        if probe is not None and not (isinstance(probe, dict) and
+                                      {'num_samples', 'dataloader'} >= set(
+                                          probe)):
+            raise ValueError(f'{self._owner}.probe: expected a dict with some '
+                             f'of num_samples and dataloader, got {probe!r}')
+        self.interval = interval
+        self.by_epoch = by_epoch
+        self.probe_cfg = probe
+        self.figure_interval = figure_interval
+        self.name = name
+
+    def before_train(self, runner) -> None:
+        """Fail before training, not at the first measurement."""
+        self._check_names(runner)
+        if self.by_epoch and not isinstance(runner.train_loop,
+                                            EpochBasedTrainLoop):
+            raise ValueError(
+                f'{self._owner}.by_epoch: got True in a training by '
+                'iterations, which has no epochs; set by_epoch=False and give '
+                'interval in iterations')
+
+    @property
+    def _owner(self) -> str:
+        return type(self).__name__
+
+    def _is_due(self, runner, batch_idx) -> bool:
+        if not self.by_epoch:
+            return self.every_n_train_iters(runner, self.interval)
+        return self.every_n_epochs(runner, self.interval) and (
+            self.end_of_epoch(runner.train_dataloader, batch_idx))
+
+    def _build_loader(self, runner):
+        """The loader whose samples are measured."""
+        dataloader = self.probe_cfg.get('dataloader')
+        if dataloader is not None:
+            with seeded(0):  # a sampler without a seed draws one
+                return runner.build_dataloader(dataloader)
+        if runner.val_loop is None:
+            raise ValueError(
+                f'{self._owner}.probe: the config has no val_dataloader to '
+                'take samples from; set probe=dict(dataloader=...)')
+        return runner.val_dataloader
+
+    def _check_names(self, runner) -> None:
+        names = [
+            hook.name for hook in runner.hooks if type(hook) is type(self)]
+        if len(names) != len(set(names)):
+            raise ValueError(
+                f'{self._owner}.name: expected a different one for each '
+                f'{self._owner} in custom_hooks, got {names}')
+
+    def _check_count(self, key, value, least) -> None:
+        if type(value) is not int or value < least:
+            raise ValueError(
+                f'{self._owner}.{key}: expected an integer from {least} on, '
+                f'got {value!r}')

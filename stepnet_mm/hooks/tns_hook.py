@@ -1,0 +1,200 @@
+"""Logs neural stiffness while a model trains."""
+import torch
+from mmengine import dist
+from mmengine.dist import master_only
+from mmengine.registry import HOOKS
+
+from ..recording import RecordedCalls, TrajectoryRecorder, unwrap
+from ..stiffness import (DEGREES, RecordHeader, StiffnessRecord,
+                         check_degrees, summarize_stiffness)
+from ..visualization import as_image, curve_figure, depth_figure
+from .measuring_hook import MeasuringHook
+from ..recording.probe import Probe
+
+
+@HOOKS.register_module()
+class TNSHook(MeasuringHook):
+    """Log TNS and NSI every ``interval``, and change no bit of the training.
+
+    By default the training forward that runs anyway is read: the current
+    batch, with its augmentation and its batch statistics. With ``probe`` a
+    fixed set of samples is run in eval mode instead, at the cost of their
+    forward pass, and the curve shows the network alone.
+
+    TNS (Eq. 5), mean and maximum NSI (Eq. 4) of each stage, the stiffness
+    proportion (§3.1) and the number of samples with an inf or NaN, which are
+    left out of the others, go to the log; these and the mean NSI of each
+    block to every visualizer back end under ``stiffness/...``, at the
+    iteration where they were measured. All ranks' samples count once.
+
+    They do not pass through mmengine's logged message hub: what is there is
+    repeated at every log step until it is measured again. What was measured
+    is kept in its runtime information, so it is in every checkpoint and goes
+    on after a resume.
+
+    Args:
+        interval (int): iterations (epochs) between measurements; the first
+            comes at iteration (epoch) ``interval``. Defaults to 50.
+        by_epoch (bool): whether ``interval`` counts epochs; the last
+            iteration of one is measured. Defaults to False.
+        probe (dict, optional): ``num_samples`` (512), spread over the
+            dataset, and ``dataloader``, left out the config's
+            ``val_dataloader``. ``probe=dict()`` takes these defaults.
+        blocks (str, optional): a regular expression for the names of the
+            blocks, where the search should not decide.
+        definition (str, optional): of NSI, ``'residual'`` or ``'output'``;
+            left out, the first where every block allows it.
+        degrees (sequence[tuple]): pairs (M1, M2) at which the stiffness
+            proportion is logged.
+        figure_interval (int): every how many measurements NSI along depth
+            and the curve so far are drawn for the visualizer; 0 for never.
+            Defaults to 10.
+        name (str): what the scalars' names start with. Several TNSHooks need
+            different ones.
+
+    Raises:
+        ValueError: on a wrong argument, or a model that cannot be measured.
+    """
+
+    def __init__(self,
+                 interval: int = 50,
+                 by_epoch: bool = False,
+                 probe: dict = None,
+                 blocks: str = None,
+                 definition: str = None,
+                 degrees=DEGREES,
+                 figure_interval: int = 10,
+                 name: str = 'stiffness'):
+        super().__init__(interval, by_epoch, probe, figure_interval, name)
+        self.choice = dict(blocks=blocks, definition=definition)
+        self.degrees = check_degrees(degrees, 'TNSHook.degrees')
+        self._probe = self._calls = None
+
+    def before_train(self, runner) -> None:
+        self._stop()
+        super().before_train(runner)
+        if runner.cfg.get('compile') and self.probe_cfg is None:
+            raise ValueError(
+                'TNSHook: a compiled train_step does not see hooks that come '
+                'later: set compile=False, or probe=dict() to measure a '
+                'fixed set of samples')
+        if self.probe_cfg is not None:
+            self._probe = Probe(self._build_loader(runner),
+                                self.probe_cfg.get('num_samples', 512))
+        recorder = self._new_recorder(runner)
+        self._check_history(runner, recorder)
+        stage = recorder.stage
+        if len(stage.unique()) == len(stage):
+            runner.logger.warning(
+                "TNSHook: every stage has one measured block (a stage's "
+                'first block is left out), so no block can exceed its '
+                "stage's mean and TNS is 0 by definition; NSI is logged all "
+                'the same. TNS needs three blocks in a stage: set a greater '
+                'backbone.depth (34 for ImageNet networks, 29 for '
+                'StepResNetCIFAR).')
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        self._stop()
+        if self._probe is None and self._is_due(runner, batch_idx):
+            self._calls = RecordedCalls(runner.model, 'train_step',
+                                        self._new_recorder(runner))
+
+    def after_train_iter(self,
+                         runner,
+                         batch_idx,
+                         data_batch=None,
+                         outputs=None) -> None:
+        recorder = self._stop()
+        if self._probe is not None and self._is_due(runner, batch_idx):
+            recorder = self._new_recorder(runner)
+            self._probe.measure(unwrap(runner.model), recorder)
+        if recorder is not None:
+            self._log(runner, recorder, _gather(recorder.nsi))
+
+    def history(self, runner) -> list:
+        """What was measured so far, resumed runs included.
+
+        Returns:
+            list[dict]: ``step``, the iteration, and the scalars of each
+            measurement, those by block left out.
+        """
+        return runner.message_hub.get_info(f'{self.name}_history', [])
+
+    def _new_recorder(self, runner) -> TrajectoryRecorder:
+        return TrajectoryRecorder(runner.model, **self.choice)
+
+    def _log(self, runner, recorder, nsi) -> None:
+        scalars = summarize_stiffness(nsi, recorder.stage, recorder.blocks,
+                                      self.degrees)
+        if not len(nsi):
+            runner.logger.warning(
+                'TNSHook: the backbone was not called in this iteration, so '
+                'nothing was measured')
+            return
+        short = {k: v for k, v in scalars.items() if '/' not in k}
+        step = runner.iter + 1
+        numbers = '  '.join(f'{k}: {v:.4g}' for k, v in short.items())
+        runner.logger.info(
+            f'Iter(train) [{step}/{runner.max_iters}]  {numbers}')
+        runner.visualizer.add_scalars(
+            {f'{self.name}/{k}': v for k, v in scalars.items()}, step=step)
+        history = [*self.history(runner), dict(step=step, **short)]
+        runner.message_hub.update_info(f'{self.name}_history', history)
+        if self.figure_interval and not len(history) % self.figure_interval:
+            self._draw(runner, recorder, nsi, history)
+
+    @master_only
+    def _draw(self, runner, recorder, nsi, history) -> None:
+        if not nsi.isfinite().all(1).any():
+            return
+        step = history[-1]['step']
+        record = StiffnessRecord(
+            RecordHeader(
+                definition=recorder.definition,
+                blocks=recorder.blocks,
+                stage=recorder.stage.tolist(),
+                position=recorder.position.tolist(),
+                samples=len(nsi),
+                meta=dict(name=f'iteration {step}')), nsi.double(),
+            torch.full_like(nsi, torch.nan).double())
+        for name, figure in (('nsi', depth_figure([record])),
+                             ('curve', curve_figure(history))):
+            # The local back end writes no file into a folder that is not
+            # there, so no slash in the name.
+            runner.visualizer.add_image(
+                f'{self.name}_{name}', as_image(figure), step=step)
+
+    def _check_history(self, runner, recorder) -> None:
+        """Begin anew where a resumed run measures something else."""
+        key = f'{self.name}_identity'
+        now = dict(
+            definition=recorder.definition,
+            blocks=recorder.blocks,
+            probe=self._probe and self._probe.identity)
+        before = runner.message_hub.get_info(key, now)
+        changed = [k for k in now if before.get(k) != now[k]]
+        if changed:
+            runner.logger.warning(
+                f'TNSHook: {self.name} was measured with '
+                f'{[before.get(k) for k in changed]} as {changed} up to the '
+                f'checkpoint, with {[now[k] for k in changed]} from now on; '
+                'the two do not compare, so its history begins anew')
+            runner.message_hub.update_info(f'{self.name}_history', [])
+        runner.message_hub.update_info(key, now)
+
+    def _stop(self):
+        """The recorder of the last training step, if it was measured."""
+        calls, self._calls = self._calls, None
+        if calls is None:
+            return None
+        calls.undo()
+        return calls.recorder
+
+
+def _gather(nsi: torch.Tensor) -> torch.Tensor:
+    """All ranks' samples. Every rank takes part, or the others would wait.
+
+    One number a sample and block is little to send, and from the same rows
+    any number of processes gives the same result.
+    """
+    return torch.cat(dist.all_gather_object(nsi))

@@ -1,0 +1,4 @@
+"""From a config to a running Runner: arguments, process group, trial.
+
+May import: config, resume, safe_loading.
+"""

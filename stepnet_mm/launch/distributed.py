@@ -1,0 +1,138 @@
+"""Sets up the process group, on CPU as well, with a port for each job."""
+import datetime
+import os
+import socket
+import sys
+import traceback
+
+import torch
+from mmengine.config import Config
+from mmengine.device import get_device
+from torch import distributed
+
+from ..resume.slurm import first_host
+
+#: Ports are taken from here; the system gives those from 32768 on to others.
+_PORTS = range(10000, 30000)
+
+
+def init_distributed(cfg: Config) -> None:
+    """Set up the process group that the config's launcher asks for.
+
+    mmengine's Runner leaves one that exists alone; its own set-up needs a GPU
+    and has one port for all Slurm jobs. ``env_cfg.dist_cfg`` holds ``backend``
+    (left out: nccl with GPUs, gloo without) and ``timeout`` in seconds.
+
+    Args:
+        cfg (Config): ``launcher`` is none, pytorch or slurm. On CPU its
+            ``model_wrapper_cfg`` is set to what DDP needs there.
+
+    Raises:
+        ValueError: if it was not started by that launcher, or there are more
+            ranks than GPUs on a node.
+        ConnectionError: if the ranks do not find one another.
+    """
+    launcher = cfg.get('launcher', 'none')
+    if launcher == 'none' or distributed.is_initialized():
+        return
+    if launcher == 'slurm':
+        _set_slurm_environment()
+    _require_environment(launcher)
+    device = get_device()
+    if device not in ('cpu', 'cuda'):
+        return  # mmengine knows how the others begin
+    sys.excepthook = _name_the_rank
+    _init(cfg, device)
+
+
+def _init(cfg: Config, device: str) -> None:
+    settings = dict((cfg.get('env_cfg') or {}).get('dist_cfg') or {})
+    if device == 'cuda':
+        torch.cuda.set_device(_local_gpu())
+        backend = settings.get('backend', 'nccl')
+    else:
+        backend = 'gloo'
+        cfg.model_wrapper_cfg = _cpu_wrapper(cfg)
+    address = f'{os.environ["MASTER_ADDR"]}:{os.environ["MASTER_PORT"]}'
+    try:
+        distributed.init_process_group(
+            backend,
+            timeout=datetime.timedelta(
+                seconds=settings.get('timeout') or 1800))
+    except RuntimeError as error:
+        raise ConnectionError(_why(error, address)) from error
+
+
+def _why(error: Exception, address: str) -> str:
+    reason = str(error).partition('\n')[0]
+    if 'EADDRINUSE' in reason or 'address already in use' in reason.lower():
+        return (f'the port of {address} is taken by another process: set '
+                'MASTER_PORT (PORT for dist_train.sh) to a free one')
+    return (f'rank {os.environ["RANK"]} of {os.environ["WORLD_SIZE"]} did not '
+            f'reach the others through {address} ({reason}): check '
+            'MASTER_ADDR, MASTER_PORT and that all ranks were started')
+
+
+def _set_slurm_environment() -> None:
+    """What torch reads, from what srun gives each task."""
+    given = os.environ
+    if 'SLURM_PROCID' not in given or 'SLURM_NTASKS' not in given:
+        raise ValueError(
+            '--launcher slurm: SLURM_PROCID is not set, so srun did not start '
+            'this; take tools/slurm_train.sh, or --launcher none | pytorch')
+    os.environ.update(
+        RANK=given['SLURM_PROCID'],
+        WORLD_SIZE=given['SLURM_NTASKS'],
+        LOCAL_RANK=given.get('SLURM_LOCALID', '0'))
+    os.environ.setdefault('MASTER_PORT', str(slurm_port(
+        int(given['SLURM_JOB_ID']), int(given.get('SLURM_STEP_ID', 0)))))
+    if 'MASTER_ADDR' not in given:
+        nodes = given.get('SLURM_STEP_NODELIST') or given['SLURM_JOB_NODELIST']
+        os.environ['MASTER_ADDR'] = first_host(nodes)
+
+
+def slurm_port(job: int, step: int) -> int:
+    """A port that jobs beside one another, and their steps, do not share."""
+    return _PORTS[(job * 10 + step) % len(_PORTS)]
+
+
+def _require_environment(launcher: str) -> None:
+    names = ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT')
+    missing = [name for name in names if name not in os.environ]
+    if missing:
+        raise ValueError(
+            f'--launcher {launcher}: {", ".join(missing)} not set, so it was '
+            'not started by torchrun; take tools/dist_train.sh, or '
+            '--launcher none')
+
+
+def _local_gpu() -> int:
+    """The GPU of this rank; DDP reads it from LOCAL_RANK too."""
+    rank, count = int(os.environ['LOCAL_RANK']), torch.cuda.device_count()
+    if count == 1 and 'LOCAL_WORLD_SIZE' not in os.environ:
+        rank = 0  # Slurm shows each task its own; torchrun shows all
+    if rank >= count:
+        raise ValueError(
+            f'{socket.gethostname()} shows {count} GPUs, but has a rank '
+            f'{rank}: expected at most {count} ranks a node, change GPUS or '
+            'GPUS_PER_NODE')
+    os.environ['LOCAL_RANK'] = str(rank)
+    return rank
+
+
+def _cpu_wrapper(cfg: Config) -> dict:
+    return dict(
+        dict(
+            type='MMDistributedDataParallel',
+            broadcast_buffers=False,
+            find_unused_parameters=cfg.get('find_unused_parameters', False)),
+        **{**(cfg.get('model_wrapper_cfg') or {}), 'device_ids': None})
+
+
+def _name_the_rank(kind, error, trace) -> None:
+    """Whose error it is; those of other ranks follow from it."""
+    text = ''.join(traceback.format_exception(kind, error, trace))
+    sys.stderr.write(f'rank {os.environ["RANK"]} of '
+                     f'{os.environ["WORLD_SIZE"]} on {socket.gethostname()} '
+                     f'stops:\n{text}')
+    sys.stderr.flush()

@@ -1,0 +1,141 @@
+"""What the tools that take a config have in common.
+
+mmengine's runner and models take seconds to import: a tool that only prints
+its help or an error does without them.
+"""
+import argparse
+import copy
+import os
+from pathlib import Path
+
+from mmengine.config import Config, DictAction
+from mmengine.registry import MODELS, RUNNERS
+from torch import nn
+from torch.utils.data import DataLoader
+
+from ..config import (check_data, read_config, set_data_root,
+                      set_image_scale)
+from .distributed import init_distributed
+
+
+def make_config_parser(description: str) -> argparse.ArgumentParser:
+    """A parser with the options that change a config."""
+    parser = argparse.ArgumentParser(
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('config', help='config file')
+    parser.add_argument('--work-dir', help='where logs and checkpoints go')
+    parser.add_argument(
+        '--data-root', help='folder of all datasets, in place of data_root')
+    parser.add_argument(
+        '--image-scale',
+        nargs=2,
+        type=int,
+        metavar=('LONG', 'SHORT'),
+        help='scale of every Resize, px')
+    parser.add_argument(
+        '--skip-data-check',
+        action='store_true',
+        help='do not look at annotation files and images beforehand')
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        help='changes to the config, key=value; lists as key="[a,b]"')
+    return parser
+
+
+def make_parser(description: str) -> argparse.ArgumentParser:
+    """A parser with the options that both entry points take."""
+    parser = make_config_parser(description)
+    parser.add_argument(
+        '--launcher', choices=['none', 'pytorch', 'slurm'], default='none')
+    parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
+    return parser
+
+
+def config_from(args: argparse.Namespace) -> Config:
+    """The config with the common options applied."""
+    launcher = getattr(args, 'launcher', 'none')
+    os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
+    cfg = read_config(args.config, args.work_dir, args.cfg_options, launcher)
+    if args.data_root:
+        set_data_root(cfg, args.data_root)
+    if args.image_scale:
+        set_image_scale(cfg, args.image_scale)
+    return cfg
+
+
+def build_runner(cfg: Config):
+    """mmengine's Runner, or the one that ``runner_type`` names."""
+    from mmengine.runner import Runner
+    init_distributed(cfg)
+    return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+
+
+def build_model(cfg: Config, checkpoint: str, device: str) -> nn.Module:
+    """A config's network in eval mode, without a Runner.
+
+    Args:
+        cfg (Config): the config; its seed is that of the start.
+        checkpoint (str, optional): weights; left out, the network is as
+            training would begin.
+        device (str): where it goes.
+
+    Raises:
+        RuntimeError: if the weights are those of another network.
+    """
+    from mmengine.model import revert_sync_batchnorm
+    from mmengine.runner import load_checkpoint, set_random_seed
+    set_random_seed((cfg.get('randomness') or {}).get('seed') or 0)
+    model_cfg = copy.deepcopy(cfg.model)
+    if cfg.get('data_preprocessor') is not None:
+        model_cfg.setdefault('data_preprocessor', cfg.data_preprocessor)
+    model = revert_sync_batchnorm(MODELS.build(model_cfg))
+    if checkpoint:
+        load_checkpoint(model, checkpoint, map_location='cpu', strict=True)
+    else:
+        model.init_weights()
+    model.to(device).eval()
+    return model
+
+
+def beside_checkpoint(cfg: Config, checkpoint: str, ending: str) -> Path:
+    """Where what was measured of a checkpoint goes, unless the user says.
+
+    Args:
+        cfg (Config): the config.
+        checkpoint (str, optional): weights; left out, it goes to ``start`` +
+            ``ending`` in the work dir, as that of a URL does under its name.
+        ending (str): of the file, such as ``'_stiffness.jsonl'``.
+    """
+    stem = Path(checkpoint).stem if checkpoint else 'start'
+    local = checkpoint and Path(checkpoint).exists()
+    folder = Path(checkpoint).parent if local else Path(cfg.work_dir)
+    return folder / f'{stem}{ending}'
+
+
+def build_loader(cfg: Config, split: str, check: bool = True,
+                 batch_size: int = None) -> DataLoader:
+    """The loader of a split, its files checked beforehand.
+
+    Args:
+        cfg (Config): the config.
+        split (str): val or test.
+        check (bool): whether to check annotation files and images.
+        batch_size (int, optional): in place of the config's.
+
+    Raises:
+        ValueError: if the config has no such loader.
+    """
+    from mmengine.runner import Runner
+    key = f'{split}_dataloader'
+    if not cfg.get(key):
+        raise ValueError(f'{cfg.filename}: expected a {key} to measure on; '
+                         'set one, or choose another --split')
+    loader_cfg = copy.deepcopy(cfg[key])
+    if batch_size:
+        loader_cfg.batch_size = batch_size
+    if check:
+        check_data(cfg, (key, ))
+    return Runner.build_dataloader(loader_cfg)

@@ -1,0 +1,93 @@
+"""Import paths of earlier versions: aliases with a deprecation warning."""
+import importlib.abc
+import importlib.util
+import sys
+import warnings
+
+from .lazy_exports import lazy_exports
+
+#: Path under the package in version 0.1 -> today's.
+MOVED = {
+    'datasets.checks': 'config.dataset_checks',
+    'datasets.class_counts': 'config.class_counts',
+    'datasets.dataset_config': 'config.dataset_config',
+    'datasets.deaf_workers': 'utils.deaf_workers',
+    'datasets.random_state': 'utils.random_state',
+    'datasets.resumable_loader': 'resume.resumable_loader',
+    'engine.atomic_backend': 'resume.atomic_backend',
+    'engine.atomic_checkpoint_hook': 'resume.atomic_checkpoint_hook',
+    'engine.attention_map_hook': 'hooks.attention_map_hook',
+    'engine.broken_image_hook': 'hooks.broken_image_hook',
+    'engine.config': 'config',
+    'engine.config_text': 'safe_loading.config_text',
+    'engine.conversion': 'config.conversion',
+    'engine.entry': 'launch.entry',
+    'engine.inheriting_config': 'config.inheriting_config',
+    'engine.launch': 'launch.distributed',
+    'engine.load_report_hook': 'hooks.load_report_hook',
+    'engine.loops': 'resume.loops',
+    'engine.measuring_hook': 'hooks.measuring_hook',
+    'engine.non_finite_loss_hook': 'resume.non_finite_loss_hook',
+    'engine.preemption_hook': 'resume.preemption_hook',
+    'engine.probe': 'recording.probe',
+    'engine.safe_loading': 'safe_loading.loaders',
+    'engine.safe_pickle': 'safe_loading.unpickler',
+    'engine.slurm': 'resume.slurm',
+    'engine.tns_hook': 'hooks.tns_hook',
+    'engine.training_state': 'resume.training_state',
+    'engine.trial': 'launch.trial',
+    'evaluation.tns_metric': 'hooks.tns_metric',
+}
+#: A folder that is gone -> what it gave, by today's folders.
+GONE = {
+    'engine': dict(
+        hooks=['AttentionMapHook', 'BrokenImageHook', 'LoadReportHook',
+               'TNSHook'],
+        resume=['AtomicCheckpointHook', 'AtomicLocalBackend',
+                'NonFiniteLossHook', 'PreemptionHook',
+                'ResumableEpochBasedTrainLoop',
+                'ResumableIterBasedTrainLoop'],
+        safe_loading=['register_safe_loaders']),
+    'evaluation': dict(hooks=['TNSMetric', 'TNSMetricHook']),
+}
+
+
+def keep_old_paths(package: str) -> None:
+    """Have the old paths under a package imported as today's."""
+    sys.meta_path.append(_Finder(package))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Asked last, so only for what is not there."""
+
+    def __init__(self, package: str):
+        self.package = package
+
+    def find_spec(self, name, path=None, target=None):
+        package, _, rest = name.partition('.')
+        if package != self.package or rest not in MOVED.keys() | GONE:
+            return None
+        return importlib.util.spec_from_loader(
+            name, _Alias(package, rest), is_package=rest in GONE)
+
+
+class _Alias(importlib.abc.Loader):
+
+    def __init__(self, package: str, old: str):
+        self.package, self.old = package, old
+
+    def create_module(self, spec):
+        return None  # the usual empty one
+
+    def exec_module(self, module) -> None:
+        places = [f'{self.package}.{new}'
+                  for new in GONE.get(self.old) or [MOVED[self.old]]]
+        warnings.warn(
+            f'{module.__name__} has moved to {", ".join(places)}; the old '
+            'path will go with version 0.3', DeprecationWarning, stacklevel=2)
+        if self.old in GONE:
+            module.__getattr__, module.__all__ = lazy_exports(
+                self.package, GONE[self.old])
+        else:
+            # What stands here when this returns is what the import gives.
+            sys.modules[module.__name__] = importlib.import_module(*places)

@@ -1,0 +1,183 @@
+"""A fixed set of samples, measured in eval mode; nothing else changes."""
+from contextlib import contextmanager
+
+import torch
+from mmengine import dist
+from torch.utils.data import DataLoader, Subset
+
+from ..utils.deaf_workers import deafen
+from ..utils.random_state import (get_random_state, seeded,
+                                     set_random_state)
+from . import (TrajectoryRecorder, find_attention_layers,
+                         record_attention)
+
+
+class Probe:
+    """The same samples at every measurement, spread over a dataset.
+
+    The parameters and the running statistics stay as they are, and so do the
+    training flag of every module and the state of every random generator.
+
+    Args:
+        loader (DataLoader): names the dataset, the batch size and the
+            collate function; its sampler is not used.
+        num_samples (int): how many samples, of all ranks together; all of a
+            smaller dataset.
+
+    Raises:
+        ValueError: as :func:`spread` does.
+    """
+
+    def __init__(self, loader: DataLoader, num_samples: int = 512):
+        size = len(loader.dataset)
+        self.indices = spread(size, num_samples)
+        self.identity = dict(
+            dataset=type(loader.dataset).__name__,
+            size=size,
+            samples=len(self.indices))
+        rank, world = dist.get_rank(), dist.get_world_size()
+        self.loader = subset_loader(loader, self.indices[rank::world])
+        deafen(self.loader)
+
+    @torch.no_grad()
+    def measure(self, model, recorder: TrajectoryRecorder) -> None:
+        """Run this rank's samples through a model, under a recorder."""
+        self.loader.generator.manual_seed(0)
+        with kept_state(model), recorder:
+            for batch in self.loader:
+                run_features(model, batch, recorder.blocks)
+
+
+def spread(size: int, number: int = None) -> list:
+    """Indices of ``number`` samples, evenly over a dataset, in order.
+
+    Datasets often come sorted by class, so the first ones would not do.
+
+    Args:
+        size (int): length of the dataset.
+        number (int, optional): left out, or more than there are: all.
+
+    Raises:
+        ValueError: if the number is not positive or the dataset is empty.
+    """
+    number = size if number is None else number
+    if not isinstance(number, int) or number < 1 or not size:
+        raise ValueError(
+            'num_samples: expected a positive number of samples of a dataset '
+            f'that is not empty, got {number!r} of {size}')
+    number = min(size, number)
+    return [i * size // number for i in range(number)]
+
+
+def sample_inputs(model, loader: DataLoader, number: int,
+                  first: int = None) -> torch.Tensor:
+    """Samples spread over a loader's dataset, as a model's network takes them.
+
+    Args:
+        model (BaseModel): a model of the mm libraries.
+        loader (DataLoader): names the dataset and the collate function.
+        number (int): how many.
+        first (int, optional): index of a sample that comes first.
+
+    Raises:
+        ValueError: as :func:`spread` does, if there is no such sample, or if
+            they are of several sizes.
+    """
+    size = len(loader.dataset)
+    indices = spread(size, number)
+    if first is not None:
+        if not 0 <= first < size:
+            raise ValueError(f'image: got {first}, expected the number of one '
+                             f'of {size} samples, from 0')
+        indices = [first, *[i for i in indices if i != first]][:len(indices)]
+    samples = subset_loader(loader, indices, len(indices))
+    deafen(samples)
+    samples.generator.manual_seed(0)
+    with kept_state(model):
+        return network_inputs(model, next(iter(samples)))
+
+
+def measure_attention(model, inputs, query=None, pattern: str = None, **more):
+    """:func:`record_attention` of a model of the mm libraries.
+
+    Args:
+        model (BaseModel): the model; it is as before afterwards.
+        inputs (Tensor): as :func:`sample_inputs` gives them.
+        query, pattern, more: as in :func:`record_attention`.
+    """
+    names = [*find_attention_layers(model, pattern)]
+    with kept_state(model):
+        return record_attention(
+            model, inputs, lambda: run_backbone(model, inputs, names), query,
+            pattern, **more)
+
+
+def subset_loader(loader: DataLoader, indices: list,
+                  batch_size: int = None) -> DataLoader:
+    """A loader of some samples of another's dataset, in the given order."""
+    batch_size = batch_size or loader.batch_size or getattr(
+        loader.batch_sampler, 'batch_size', 1)
+    return DataLoader(
+        Subset(loader.dataset, indices),
+        batch_size=batch_size,
+        num_workers=loader.num_workers,
+        collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory,
+        generator=torch.Generator())
+
+
+def run_features(model, batch, blocks: list) -> None:
+    """Run what a model computes its features with, heads left out.
+
+    Args:
+        model (BaseModel): a model of the mm libraries.
+        batch (dict): of its data loader.
+        blocks (list[str]): names of the blocks that must run; of several
+            backbones theirs does.
+    """
+    run_backbone(model, network_inputs(model, batch), blocks)
+
+
+def network_inputs(model, batch) -> torch.Tensor:
+    """A batch of a model's data loader as its network takes it, (N, ...)."""
+    inputs = model.data_preprocessor(batch, False)['inputs']
+    if isinstance(inputs, (list, tuple)):
+        sizes = {tuple(image.shape) for image in inputs}
+        if len(sizes) > 1:
+            raise ValueError(
+                f'model.data_preprocessor: got images of {sorted(sizes)}, '
+                'expected one size to measure them together: set one that '
+                'pads them, or a pipeline that resizes')
+        inputs = torch.stack(list(inputs))
+    return inputs
+
+
+def run_backbone(model, inputs, blocks: list) -> None:
+    """Run the backbone that ``blocks`` are in, or what gives features."""
+    before, backbone, _ = blocks[0].partition('backbone.')
+    if backbone:
+        model.get_submodule(f'{before}backbone')(inputs)
+    elif hasattr(model, 'extract_feat'):
+        model.extract_feat(inputs)
+    else:
+        model(inputs, mode='tensor')
+
+
+@contextmanager
+def kept_state(model):
+    """Eval mode and seeded generators; flags and states back afterwards.
+
+    The seed makes a pipeline that draws at random draw the same every time.
+    """
+    flags = {module: module.training for module in model.modules()}
+    before = get_random_state()
+    try:
+        with seeded(0):
+            if torch.cuda.is_available():
+                torch.cuda.manual_seed(0)
+            model.eval()
+            yield
+    finally:
+        set_random_state(before)
+        for module, flag in flags.items():
+            module.training = flag

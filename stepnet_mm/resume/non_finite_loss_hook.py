@@ -1,0 +1,139 @@
+"""Does not let a NaN or infinite loss into the weights."""
+import functools
+
+import torch
+from mmengine import dist
+from mmengine.hooks import Hook
+from mmengine.optim import AmpOptimWrapper, OptimWrapperDict
+from mmengine.registry import HOOKS
+
+from ..utils.random_state import get_random_state
+from ..recording import unwrap
+from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .loops import ResumableLoop
+
+#: Name of the checkpoint taken before the step that would have done it.
+NON_FINITE = 'nonfinite_iter_{}.pth'
+
+
+@HOOKS.register_module()
+class NonFiniteLossHook(Hook):
+    """Stop, or skip the step, where the loss of any rank is not finite.
+
+    The loss is looked at before the backward pass. The first time, the state
+    before that iteration is saved as ``nonfinite_iter_N.pth`` (N iterations
+    done), weights, BatchNorm averages and random generators included: a
+    resume from it meets the same batch and the same loss.
+
+    With ``'skip'`` neither weights, optimizer nor BatchNorm averages see the
+    batch; schedulers and averaged models go on. Each skip is logged.
+
+    Under automatic mixed precision such a batch is skipped in any case, up to
+    ``max_skips`` in a row, since half precision overflows now and then; a
+    loss that is finite and overflows in the backward pass stays the loss
+    scaler's business.
+
+    Args:
+        action (str): ``'stop'`` or ``'skip'``. Defaults to ``'stop'``.
+        max_skips (int): after how many skips in a row training stops all the
+            same. Defaults to 10.
+
+    Raises:
+        ValueError: on a wrong argument; with ``'skip'`` under gradient
+            accumulation.
+        FloatingPointError: in training, naming the checkpoint.
+    """
+    # Its view of the buffers is taken before anything of an iteration runs.
+    priority = 'VERY_HIGH'
+
+    def __init__(self, action: str = 'stop', max_skips: int = 10):
+        if action not in ('stop', 'skip'):
+            raise ValueError("NonFiniteLossHook.action: expected 'stop' or "
+                             f"'skip', got {action!r}")
+        self.action = action
+        self.max_skips = max_skips
+        self.skipped = self._in_a_row = 0
+        self._wrapper = self._saved = None
+
+    def before_train(self, runner) -> None:
+        self.after_train(runner)
+        wrapper = runner.optim_wrapper
+        if isinstance(wrapper, OptimWrapperDict):
+            runner.logger.warning(
+                'NonFiniteLossHook: several optimizers are stepped by the '
+                'model itself, so losses are not looked at')
+            return
+        self._skips = self.action == 'skip' or isinstance(
+            wrapper, AmpOptimWrapper)
+        if self.action == 'skip' and wrapper._accumulative_counts > 1:
+            raise ValueError(
+                "NonFiniteLossHook.action: 'skip' cannot be had with "
+                f'accumulative_counts={wrapper._accumulative_counts}, since a '
+                "part of a step cannot be left out; take 'stop'")
+        self._wrapper = wrapper
+        wrapper.update_params = functools.partial(
+            self._checked, runner, wrapper.update_params)
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        if self._wrapper is not None:
+            self._random = get_random_state()
+            self._buffers = {
+                name: buffer.clone()
+                for name, buffer in unwrap(runner.model).named_buffers()
+            }
+
+    def after_train(self, runner) -> None:
+        if self._wrapper is not None:
+            del self._wrapper.update_params
+            self._wrapper = None
+
+    def _checked(self, runner, update_params, loss, *args, **kwargs) -> None:
+        finite = torch.isfinite(loss.detach()).all().to(torch.uint8)
+        dist.all_reduce(finite, 'min')
+        if finite:
+            self._in_a_row = 0
+            update_params(loss, *args, **kwargs)
+            return
+        self._undo(runner)
+        self._save(runner)
+        self.skipped += 1
+        self._in_a_row += 1
+        self._stop_or_skip(runner, loss.item())
+
+    def _stop_or_skip(self, runner, loss: float) -> None:
+        what = (f'the loss of iteration {runner.iter + 1} is not finite '
+                f'({loss} on rank {dist.get_rank()}); the state before it is '
+                f'{self._saved or "not saved, without AtomicCheckpointHook"}')
+        if not self._skips or self._wrapper._accumulative_counts > 1:
+            raise FloatingPointError(
+                f"{what}. NonFiniteLossHook(action='skip') leaves such "
+                'batches out; a lower learning rate, warm-up or clip_grad '
+                'may prevent them')
+        if self._in_a_row > self.max_skips:
+            raise FloatingPointError(
+                f'{what}. It was so {self._in_a_row} times in a row, more '
+                'than NonFiniteLossHook.max_skips')
+        self._wrapper._inner_count += 1  # an iteration all the same
+        runner.logger.warning(
+            f'NonFiniteLossHook: {what}. Its step is skipped, '
+            f'{self.skipped} so far')
+
+    def _undo(self, runner) -> None:
+        with torch.no_grad():
+            for name, buffer in unwrap(runner.model).named_buffers():
+                buffer.copy_(self._buffers[name])
+
+    def _save(self, runner) -> None:
+        """Once; every rank takes part."""
+        hook = next((hook for hook in runner.hooks
+                     if isinstance(hook, AtomicCheckpointHook)), None)
+        loop = runner.train_loop
+        if self._saved or hook is None or not isinstance(loop, ResumableLoop):
+            return
+        self._saved = hook.save(
+            runner,
+            NON_FINITE.format(runner.iter),
+            dict(epoch=runner.epoch, iter=runner.iter),
+            random=self._random,
+            batches=loop.batches - 1,
+            validation_due=False)

@@ -1,0 +1,244 @@
+"""Leaves training when it is told to, with all of it saved."""
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from datetime import timedelta
+
+import torch
+from mmengine import dist
+from mmengine.hooks import EMAHook, Hook
+from mmengine.registry import HOOKS
+from mmengine.runner import BaseLoop
+
+from ..utils.deaf_workers import JOB_SIGNALS, deafen
+from ..utils.random_state import get_random_state, set_random_state
+from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .loops import ResumableLoop
+from .slurm import requeue
+from .training_state import accumulating
+
+#: The exit code of a run that stopped to go on later (sysexits.h: TEMPFAIL).
+EXIT_PREEMPTED = 75
+#: Signals within so many seconds are one: a launcher may pass on a second.
+_SAME = 1.0
+
+
+@HOOKS.register_module()
+class PreemptionHook(Hook):
+    """Save and leave on a signal, to be resumed bit for bit.
+
+    The signal sets a flag and nothing else. At the end of the next iteration,
+    in training or validation, all ranks agree on it; the first one saves and
+    writes ``last_checkpoint``, puts the Slurm job back into the queue where
+    there is one, and all leave with exit code 75. ``--resume`` goes on.
+
+    A second signal, more than a second after the first, or a save that takes
+    longer than ``save_timeout``, ends the process at once; the last
+    checkpoint is whole in any case.
+
+    Args:
+        signals (sequence[str]): their names. Defaults to USR1, USR2, TERM.
+        max_requeues (int): how often a Slurm job may be put back; 0 for
+            never. Defaults to 20.
+        save_timeout (float): seconds. Defaults to 300.
+
+    Raises:
+        ValueError: on a wrong argument; before training, without
+            AtomicCheckpointHook or one of the resumable loops.
+    """
+    priority = 'LOWEST'
+
+    def __init__(self,
+                 signals=tuple(s.name for s in JOB_SIGNALS),
+                 max_requeues: int = 20,
+                 save_timeout: float = 300):
+        known = {s.name for s in signal.Signals} - {'SIGKILL', 'SIGSTOP'}
+        if isinstance(signals, str) or not set(signals) <= known:
+            raise ValueError('PreemptionHook.signals: expected a list of '
+                             "names such as 'SIGUSR1' (SIGKILL and SIGSTOP "
+                             f'cannot be caught), got {signals!r}')
+        self.signals = [signal.Signals[name] for name in signals]
+        self.max_requeues = max_requeues
+        self.save_timeout = save_timeout
+        self._received = False
+        self._group = self._watch = None
+        self._before, self._averages = {}, []
+
+    def before_run(self, runner) -> None:
+        for loop in (runner._train_loop, runner._val_loop):
+            if isinstance(loop, BaseLoop):
+                deafen(loop.dataloader, self.signals)
+
+    def before_train(self, runner) -> None:
+        self._checkpoints = _checkpoint_hook(runner)
+        self._received = False
+        self._averages = [
+            _Swaps(hook) for hook in runner.hooks if isinstance(hook, EMAHook)
+        ]
+        if dist.is_distributed() and self._group is None:
+            self._group = _cpu_group(runner.cfg)
+        if threading.current_thread() is threading.main_thread():
+            self._listen()
+
+    def _listen(self) -> None:
+        self._before = {
+            number: signal.signal(number, self._receive)
+            for number in self.signals
+        }
+        self._watch = _Watch(self.signals)
+        if hasattr(signal, 'pthread_sigmask'):
+            # tools/train.py has those held back that came before.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+
+    def after_train_iter(self, runner, *_, **__) -> None:
+        if self._agreed() and not accumulating(runner.optim_wrapper):
+            self._leave(runner, runner.epoch, runner.iter + 1)
+
+    def before_val(self, runner) -> None:
+        if self._before:
+            self._random = get_random_state()
+            # Where ranks have unequal shares, they agree while all have some.
+            length = torch.tensor(len(runner.val_dataloader))
+            self._reduce(length, 'MIN')
+            self._agreements = length.item()
+
+    def after_val_iter(self, runner, batch_idx, *_, **__) -> None:
+        if (self._before and batch_idx < self._agreements and self._agreed()
+                and not accumulating(runner.optim_wrapper)):
+            self._close_validation()
+            self._leave(runner, runner.epoch, runner.iter)
+
+    def after_train(self, runner) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+        if self._watch is not None:
+            self._watch.stop()
+        for swaps in self._averages:
+            swaps.stop()
+
+    def _receive(self, number, frame) -> None:
+        self._received = True
+
+    def _agreed(self) -> bool:
+        flag = torch.tensor(int(self._received))
+        self._reduce(flag, 'MAX')
+        return bool(flag)
+
+    def _reduce(self, value: torch.Tensor, operation: str) -> None:
+        if self._group is not None:
+            torch.distributed.all_reduce(
+                value,
+                getattr(torch.distributed.ReduceOp, operation),
+                group=self._group)
+
+    def _close_validation(self) -> None:
+        """As if it had not begun; it runs again after the resume."""
+        for swaps in self._averages:
+            swaps.undo()
+        set_random_state(self._random)
+
+    def _leave(self, runner, epoch: int, iteration: int) -> None:
+        runner.logger.warning(
+            f'PreemptionHook: told to stop; saving at iteration {iteration}')
+        watch = threading.Timer(self.save_timeout, _give_up,
+                                (self.save_timeout, ))
+        watch.daemon = True
+        watch.start()
+        path = self._checkpoints.save_out_of_turn(runner, epoch, iteration)
+        runner.visualizer.close()  # a requeue ends this process at any moment
+        if dist.is_main_process():
+            # Before the others leave: srun ends the job at the first that does.
+            runner.logger.warning(
+                f'PreemptionHook: saved {path}; {requeue(self.max_requeues)}. '
+                f'Leaving with exit code {EXIT_PREEMPTED}; --resume goes on')
+        if self._group is not None:
+            torch.distributed.barrier(self._group)
+        watch.cancel()
+        sys.exit(EXIT_PREEMPTED)
+
+
+class _Swaps:
+    """Knows whether an EMAHook has its weights in the model."""
+
+    def __init__(self, hook):
+        self.hook, self.swapped = hook, False
+        self._swap = hook._swap_ema_parameters
+        hook._swap_ema_parameters = self._count
+
+    def _count(self) -> None:
+        self._swap()
+        self.swapped = not self.swapped
+
+    def undo(self) -> None:
+        if self.swapped:
+            self._count()
+
+    def stop(self) -> None:
+        vars(self.hook).pop('_swap_ema_parameters', None)
+
+
+class _Watch(threading.Thread):
+    """Ends the process at a second signal, whatever it waits in.
+
+    A handler in Python runs only when the interpreter does, which it does not
+    in a wait for a GPU, a disk or a rank that is gone.
+    """
+
+    def __init__(self, signals):
+        super().__init__(daemon=True)
+        self.signals = signals
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        self.start()
+
+    def run(self) -> None:
+        first = None
+        while numbers := self._reader.recv(64):
+            for number in set(numbers) & set(self.signals):
+                now = time.monotonic()
+                first = first or now
+                if now - first > _SAME:
+                    os._exit(128 + number)
+
+    def stop(self) -> None:
+        signal.set_wakeup_fd(-1)
+        self._writer.close()
+
+
+def _cpu_group(cfg):
+    """Over gloo the ranks agree without a wait for the GPU."""
+    seconds = (cfg.get('env_cfg') or {}).get('dist_cfg', {}).get('timeout')
+    try:
+        return torch.distributed.new_group(
+            backend='gloo', timeout=timedelta(seconds=seconds or 1800))
+    except RuntimeError as error:
+        raise ConnectionError(
+            f'PreemptionHook: the ranks do not reach one another over gloo '
+            f'({error}); set GLOO_SOCKET_IFNAME to the network interface '
+            'between the nodes, as NCCL_SOCKET_IFNAME is set') from error
+
+
+def _give_up(seconds: float) -> None:
+    sys.stderr.write(f'PreemptionHook: the save took longer than {seconds} s '
+                     '(save_timeout); the checkpoint before it is whole\n')
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def _checkpoint_hook(runner) -> AtomicCheckpointHook:
+    if not isinstance(runner.train_loop, ResumableLoop):
+        raise ValueError(
+            'PreemptionHook: expected train_cfg.type '
+            'ResumableEpochBasedTrainLoop or ResumableIterBasedTrainLoop, '
+            f'got {type(runner.train_loop).__name__}')
+    for hook in runner.hooks:
+        if isinstance(hook, AtomicCheckpointHook):
+            return hook
+    raise ValueError('PreemptionHook: expected default_hooks.checkpoint='
+                     "dict(type='AtomicCheckpointHook', ...) to save with")
+

@@ -1,0 +1,75 @@
+"""What a training must know to go on as if it had never stopped.
+
+mmengine's checkpoints hold model, optimizer, schedulers, loss scale and
+message hub. This is the rest: where it is in the data, whether a validation
+is due, and the random generators and buffers of every rank.
+"""
+import hashlib
+
+import torch
+from mmengine import dist
+from mmengine.optim import OptimWrapperDict
+
+from ..utils.random_state import get_random_state
+from ..recording import unwrap
+
+
+def training_state(runner, random: dict = None, **position) -> dict:
+    """Gather the state of all ranks. Every rank has to call it.
+
+    Args:
+        runner (Runner): its train loop is one of :mod:`.loops`.
+        random (dict, optional): states of this rank's generators, where those
+            of this moment are not meant.
+        **position: in place of what the loop's ``position()`` says.
+
+    Returns:
+        dict: the same on all ranks; of numbers, strings and CPU tensors.
+    """
+    own = dict(
+        random=random or get_random_state(), buffers=_own_buffers(runner))
+    return dict(
+        **{**runner.train_loop.position(), **position},
+        world_size=dist.get_world_size(),
+        ranks=dist.all_gather_object(own))
+
+
+def load_buffers(runner, buffers: dict) -> None:
+    """Copy what a rank had otherwise than the first into its models."""
+    own = _buffers(runner)
+    with torch.no_grad():
+        for name in set(buffers) & set(own):
+            own[name].copy_(buffers[name])
+
+
+def accumulating(optim_wrapper) -> bool:
+    """Whether gradients wait for an update; no checkpoint holds them."""
+    if isinstance(optim_wrapper, OptimWrapperDict):
+        return any(map(accumulating, optim_wrapper.values()))
+    return not optim_wrapper.should_update()
+
+
+def _buffers(runner) -> dict:
+    """Buffers of the model and of averaged models, such as EMAHook's."""
+    models = [unwrap(runner.model)]
+    models += [hook.ema_model for hook in runner.hooks
+               if isinstance(getattr(hook, 'ema_model', None), torch.nn.Module)]
+    return {f'{i}.{name}': buffer for i, model in enumerate(models)
+            for name, buffer in model.named_buffers()}
+
+
+def _own_buffers(runner) -> dict:
+    """Those that are not the first rank's, whose are in the file anyway."""
+    if dist.get_world_size() == 1:
+        return {}
+    buffers = {name: b.detach().cpu() for name, b in _buffers(runner).items()}
+    digests = {name: _digest(b) for name, b in buffers.items()}
+    first = [digests]
+    dist.broadcast_object_list(first)
+    return {name: b for name, b in buffers.items()
+            if first[0].get(name) != digests[name]}
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    content = tensor.contiguous().view(-1).view(torch.uint8)
+    return hashlib.sha1(content.numpy().tobytes()).hexdigest()

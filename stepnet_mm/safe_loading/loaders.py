@@ -1,0 +1,179 @@
+"""One loader for every checkpoint, on every torch: nothing in a file is run.
+
+mmengine 0.10.7 unpickles a checkpoint in full where torch lets it, and
+onedl's 0.10.12 falls back to doing so: a malicious file runs its code. This
+loader takes the place of theirs for local paths and for every remote prefix.
+It reads a file with torch's own readers, but unpickles with
+:mod:`unpickler`, and does not know ``torch.jit.load``, to which torch.load
+hands TorchScript archives.
+"""
+import contextlib
+import functools
+import os.path as osp
+import tarfile
+import threading
+
+import torch
+from torch import hub, serialization
+
+from . import unpickler
+from .config_text import without_code
+
+
+class UnsafeCheckpointError(RuntimeError):
+    """A checkpoint holds what is no part of weights or a training state."""
+
+
+class _UnreadableError(Exception):
+    """The text gives the reason."""
+
+
+def register_safe_loaders() -> None:
+    """Take the place of all of mmengine's checkpoint loaders."""
+    # At the top it would import what imports this module (registration.py).
+    from mmengine.runner.checkpoint import CheckpointLoader
+    for prefix, loader in list(CheckpointLoader._schemes.items()):
+        if getattr(loader, 'weights_only', False):
+            continue
+        safe = load_from_local if prefix == '' else _safe_remote(loader)
+        CheckpointLoader.register_scheme(prefix, safe, force=True)
+
+
+def load_from_local(filename: str, map_location=None) -> dict:
+    """Load a local checkpoint of weights, or of a training by mmengine.
+
+    Args:
+        filename (str): its path.
+        map_location: as for :func:`torch.load`.
+
+    Returns:
+        dict: the checkpoint.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        UnsafeCheckpointError: if it holds anything else; that is neither
+            imported nor called.
+        ValueError: if it cannot be read as a checkpoint.
+    """
+    path = osp.expanduser(filename)
+    if not osp.isfile(path):
+        raise FileNotFoundError(
+            f'checkpoint {filename} does not exist; check load_from, '
+            'init_cfg.checkpoint or --resume')
+    with _errors_name(filename):
+        return without_code(_load(path, map_location), filename)
+
+
+load_from_local.weights_only = True
+
+
+def _safe_remote(loader):
+    """A remote loader under which every torch.load is :func:`_load`."""
+
+    @functools.wraps(loader)  # mmengine logs the name
+    def load(filename, map_location=None):
+        with _errors_name(filename), _instead_of_torch_load:
+            return without_code(
+                loader(filename, map_location=map_location), filename)
+
+    load.weights_only = True
+    return load
+
+
+@contextlib.contextmanager
+def _errors_name(filename: str):
+    try:
+        yield
+    except unpickler.Refused as error:
+        raise UnsafeCheckpointError(
+            f'checkpoint {filename} was refused: it asks for {error}, which '
+            'is no part of weights or of a training state; nothing of it was '
+            'run. If you trust its source, re-save its state_dict alone'
+        ) from None
+    except _UnreadableError as error:
+        raise ValueError(
+            f'checkpoint {filename} cannot be read (it is cut off, or not a '
+            f'torch checkpoint): {error}') from None
+
+
+def _load(f, map_location=None, *_, **__):
+    """What torch.load returns for a path or a file object.
+
+    Its other arguments, ``weights_only`` among them, make no difference.
+    """
+    opened = contextlib.nullcontext(f) if hasattr(f, 'read') else open(f, 'rb')
+    with opened as file:
+        try:
+            return _read(file, map_location)
+        except (unpickler.Refused, OSError, MemoryError):
+            raise
+        except Exception as error:  # a broken file may break any reader
+            reason = str(error).partition('\n')[0]
+            raise _UnreadableError(
+                f'{type(error).__name__} {reason}'.rstrip()) from error
+
+
+def _read(file, map_location):
+    start = file.tell()
+    zipped = file.read(4) == b'PK\x03\x04'
+    file.seek(start)
+    if zipped:
+        archive = _Archive(file)
+        if 'constants.pkl' in archive.get_all_records():
+            raise unpickler.Refused('a TorchScript program')
+        return serialization._load(
+            archive, map_location, unpickler, encoding='utf-8')
+    if _is_tar(file):  # torch would unpack it
+        raise unpickler.Refused("a tar archive's files")
+    file.seek(start)
+    return serialization._legacy_load(
+        file, map_location, unpickler, encoding='utf-8')
+
+
+def _is_tar(file) -> bool:
+    # tarfile.is_tarfile decompresses first, whatever comes of it.
+    with contextlib.suppress(tarfile.TarError):
+        tarfile.open(fileobj=file, mode='r:')
+        return True
+    return False
+
+
+class _Archive(torch._C.PyTorchFileReader):
+
+    def get_storage_from_record(self, name: str, size: int, dtype):
+        """As torch's, which reads beyond a record's end if it is told to."""
+        found = len(self.get_record(name))
+        if size > found:
+            raise ValueError(f'{name}: got {found} bytes, expected {size}')
+        return super().get_storage_from_record(name, size, dtype)
+
+
+class _InsteadOfTorchLoad:
+    """While it is entered, torch.load is :func:`_load` in all threads.
+
+    A remote loader may be at work in several threads, and use others. Nor
+    does torch.hub unpack an archive that it takes for one of before 1.6: its
+    member's name may be that of another file there.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._entered = 0
+
+    def __enter__(self):
+        with self._lock:
+            if not self._entered:
+                self._theirs = torch.load, hub._is_legacy_zip_format
+                torch.load = serialization.load = _load
+                hub._is_legacy_zip_format = lambda filename: False
+            self._entered += 1
+
+    def __exit__(self, *_):
+        with self._lock:
+            self._entered -= 1
+            if not self._entered:
+                torch.load, hub._is_legacy_zip_format = self._theirs
+                serialization.load = torch.load
+
+
+_instead_of_torch_load = _InsteadOfTorchLoad()

@@ -1,0 +1,273 @@
+import pytest
+from mmengine.config import Config
+
+from stepnet_mm import config as C
+
+pytestmark = pytest.mark.core
+
+
+def dataset(split, root='data/coco/'):
+    return dict(
+        type='CocoDataset',
+        data_root=root,
+        ann_file=f'annotations/{split}.json',
+        pipeline=[
+            dict(type='LoadImageFromFile', backend_args=None),
+            dict(type='Resize', scale=(1333, 800), keep_ratio=True)
+        ])
+
+
+@pytest.fixture
+def cfg():
+    return Config(
+        dict(
+            default_scope='mmdet',
+            train_dataloader=dict(
+                dataset=dict(type='RepeatDataset', dataset=dataset('train'))),
+            val_dataloader=dict(dataset=dataset('val')),
+            test_dataloader=dict(dataset=dataset('val')),
+            val_evaluator=dict(ann_file='data/coco/annotations/val.json'),
+            test_evaluator=[
+                dict(ann_file='data/coco/annotations/val.json')
+            ],
+            optim_wrapper=dict(type='OptimWrapper')))
+
+
+@pytest.fixture
+def saved(cfg, tmp_path):
+    path = tmp_path / 'my_config.py'
+    cfg.dump(path)
+    return str(path)
+
+
+def pipelines(cfg):
+    return [
+        cfg.train_dataloader.dataset.dataset.pipeline,
+        cfg.val_dataloader.dataset.pipeline,
+        cfg.test_dataloader.dataset.pipeline
+    ]
+
+
+def test_the_work_dir_comes_from_the_name(saved):
+    assert C.load_config(saved).work_dir == 'work_dirs/my_config'
+    assert C.load_config(saved, 'there').work_dir == 'there'
+
+
+def test_options_change_single_keys(saved):
+    cfg = C.load_config(saved, options={'optim_wrapper.type': 'Other'})
+    assert cfg.optim_wrapper.type == 'Other'
+
+
+def test_broken_images_are_skipped_in_training_only(saved):
+    cfg = C.load_config(saved)
+    loading = [pipeline[0] for pipeline in pipelines(cfg)]
+    assert [t.type for t in loading] == [
+        'LoadIntactImageFromFile', 'LoadImageFromFile', 'LoadImageFromFile'
+    ]
+    assert C.has_hook(cfg, 'BrokenImageHook')
+
+
+def test_a_dumped_config_reads_the_same_again(saved, tmp_path):
+    cfg = C.load_config(saved)
+    cfg.dump(tmp_path / 'dump.py')
+    again = C.load_config(str(tmp_path / 'dump.py'), cfg.work_dir)
+    assert again.to_dict() == cfg.to_dict()
+    assert cfg.custom_imports.imports == ['stepnet_mm']
+
+
+def test_own_imports_are_kept(cfg, tmp_path):
+    cfg.custom_imports = dict(imports='json', allow_failed_imports=False)
+    cfg.dump(tmp_path / 'a.py')
+    cfg = C.load_config(str(tmp_path / 'a.py'))
+    assert cfg.custom_imports.imports == ['json', 'stepnet_mm']
+
+
+def test_types_may_be_classes(cfg):
+    from mmcv.transforms import LoadImageFromFile
+    from mmengine.optim import OptimWrapper
+    pipeline = cfg.train_dataloader.dataset.dataset.pipeline
+    pipeline[0].type = LoadImageFromFile
+    C.use_intact_images(cfg)
+    assert pipeline[0].type == 'LoadIntactImageFromFile'
+    cfg.optim_wrapper.type = OptimWrapper
+    C.use_amp(cfg)
+    assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
+
+
+def test_classification_gets_its_librarys_collate_fn(cfg, tmp_path):
+    cfg.default_scope = 'mmpretrain'
+    cfg.val_dataloader.collate_fn = dict(type='own')
+    cfg.dump(tmp_path / 'a.py')
+    cfg = C.load_config(str(tmp_path / 'a.py'))
+    assert cfg.train_dataloader.collate_fn.type == 'default_collate'
+    assert cfg.val_dataloader.collate_fn.type == 'own'
+
+
+def test_no_workers_persist_where_there_are_none(cfg, tmp_path):
+    for name in ('train_dataloader', 'val_dataloader'):
+        cfg[name].update(num_workers=2, persistent_workers=True)
+    cfg.dump(tmp_path / 'a.py')
+    cfg = C.load_config(
+        str(tmp_path / 'a.py'), options={'train_dataloader.num_workers': 0})
+    assert not cfg.train_dataloader.persistent_workers
+    assert cfg.val_dataloader.persistent_workers
+
+
+def test_data_root(cfg):
+    C.set_data_root(cfg, '/there')
+    assert cfg.train_dataloader.dataset.dataset.data_root == '/there'
+    assert cfg.test_dataloader.dataset.data_root == '/there'
+    expected = '/there/annotations/val.json'
+    assert cfg.val_evaluator.ann_file == expected
+    assert cfg.test_evaluator[0].ann_file == expected
+
+
+def test_image_scale(cfg):
+    C.set_image_scale(cfg, [320, 200])
+    assert [p[1].scale for p in pipelines(cfg)] == [(320, 200)] * 3
+
+
+def test_image_scale_of_multi_scale_training(cfg):
+    resize = cfg.train_dataloader.dataset.dataset.pipeline[1]
+    resize.update(type='RandomChoiceResize', scales=[(1333, 640), (1333, 800)])
+    del resize['scale']
+    C.set_image_scale(cfg, [320, 200])
+    assert resize.scales == [(320, 200)] and 'scale' not in resize
+
+
+def test_options_without_a_place_are_errors():
+    empty = Config(dict(train_dataloader=dict(dataset=dict(type='A'))))
+    with pytest.raises(ValueError, match='--data-root'):
+        C.set_data_root(empty, '/there')
+    with pytest.raises(ValueError, match='--image-scale: train_dataloader'):
+        C.set_image_scale(empty, (1, 1))
+
+
+def test_amp(cfg):
+    C.use_amp(cfg)
+    assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
+    assert cfg.optim_wrapper.loss_scale == 'dynamic'
+    cfg.optim_wrapper.type = 'Other'
+    with pytest.raises(ValueError, match='--amp.*Other'):
+        C.use_amp(cfg)
+
+
+def test_auto_scale_lr(cfg):
+    with pytest.raises(ValueError, match='auto_scale_lr.base_batch_size'):
+        C.use_auto_scale_lr(cfg)
+    cfg.auto_scale_lr = dict(base_batch_size=16, enable=False)
+    C.use_auto_scale_lr(cfg)
+    assert cfg.auto_scale_lr.enable
+
+
+def test_only_the_first_rank_looks_at_the_data(cfg, monkeypatch):
+    with pytest.raises(FileNotFoundError, match='data_root'):
+        C.check_data(cfg, C.TRAIN)
+    monkeypatch.setenv('RANK', '1')
+    C.check_data(cfg, C.TRAIN)
+
+
+def test_weights_that_are_not_there(cfg, tmp_path):
+    def with_weights(path):
+        cfg.model = dict(
+            backbone=dict(init_cfg=dict(type='Pretrained', checkpoint=path)))
+        C.check_weights(cfg)
+
+    present = tmp_path / 'weights.pth'
+    present.touch()
+    with_weights(str(present))
+    with_weights('torchvision://resnet50')
+    with pytest.raises(FileNotFoundError, match='checkpoint: .*absent.pth'):
+        with_weights(str(tmp_path / 'absent.pth'))
+
+
+def test_mmcvs_sync_bn_and_iebn(cfg):
+    cfg.model = dict(backbone=dict(norm_cfg=dict(type='IEBN')))
+    for kind in (None, 'torch'):
+        cfg.sync_bn = kind
+        C.check_sync_bn(cfg)
+    cfg.sync_bn = 'mmcv'
+    with pytest.raises(ValueError, match="sync_bn: got 'mmcv'.*'torch'"):
+        C.check_sync_bn(cfg)
+    cfg.model.backbone.norm_cfg.type = 'BN'
+    C.check_sync_bn(cfg)
+
+
+def exact(cfg, **changes):
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2, val_interval=2)
+    cfg.merge_from_dict(changes)
+    C.use_exact_resume(cfg)
+    return cfg
+
+
+def added(cfg):
+    return [hook['type'] for hook in cfg.get('custom_hooks') or []]
+
+
+OURS = ['PreemptionHook', 'NonFiniteLossHook']
+
+
+@pytest.mark.parametrize('given, kind', [
+    (dict(by_epoch=True, max_epochs=2), 'ResumableEpochBasedTrainLoop'),
+    (dict(by_epoch=False, max_iters=2), 'ResumableIterBasedTrainLoop'),
+    (dict(type='EpochBasedTrainLoop'), 'ResumableEpochBasedTrainLoop'),
+    (dict(type='mmengine.IterBasedTrainLoop'), 'ResumableIterBasedTrainLoop'),
+    (dict(type='ResumableIterBasedTrainLoop'), 'ResumableIterBasedTrainLoop'),
+])
+def test_loops_become_resumable(cfg, given, kind):
+    cfg.train_cfg = given
+    C.use_exact_resume(cfg)
+    expected = {**given, 'type': kind}
+    expected.pop('by_epoch', None)
+    assert cfg.train_cfg == expected
+    assert added(cfg) == OURS
+
+
+def test_the_checkpoint_hook_keeps_its_arguments(cfg):
+    given = dict(type='CheckpointHook', interval=3, save_best='auto')
+    exact(cfg, default_hooks=dict(checkpoint=given))
+    assert cfg.default_hooks.checkpoint == {
+        **given, 'type': 'AtomicCheckpointHook'}
+
+
+def test_mmengines_default_checkpoint_hook(cfg):
+    assert exact(cfg).default_hooks.checkpoint == dict(
+        type='AtomicCheckpointHook', interval=1)
+
+
+def test_own_settings_of_the_hooks_stay(cfg):
+    hook = dict(type='PreemptionHook', max_requeues=3)
+    exact(cfg, custom_hooks=[hook])
+    assert cfg.custom_hooks == [hook, dict(type='NonFiniteLossHook')]
+
+
+@pytest.mark.parametrize('changes', [
+    {'train_cfg.type': 'MyLoop', 'train_cfg.by_epoch': None},
+    {'default_hooks.checkpoint': dict(type='MyCheckpointHook')},
+    {'runner_type': 'FlexibleRunner'},
+])
+def test_what_is_the_users_own_stays(cfg, changes):
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    cfg.merge_from_dict(changes)
+    if 'train_cfg.type' in changes:
+        cfg.train_cfg.pop('by_epoch')
+    before = cfg.to_dict()
+    C.use_exact_resume(cfg)
+    assert cfg.train_cfg == before['train_cfg']
+    assert added(cfg) == []
+
+
+def test_checkpoints_that_are_switched_off_stay_off(cfg):
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    cfg.default_hooks = dict(checkpoint=None)
+    C.use_exact_resume(cfg)
+    assert cfg.default_hooks.checkpoint is None and added(cfg) == []
+
+
+def test_it_can_be_switched_off(cfg, tmp_path):
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    cfg.exact_resume = False
+    cfg.dump(tmp_path / 'a.py')
+    loaded = C.load_config(str(tmp_path / 'a.py'))
+    assert loaded.train_cfg == dict(by_epoch=True, max_epochs=2)
+    assert added(loaded) == ['BrokenImageHook']

@@ -1,0 +1,375 @@
+import json
+import re
+
+import pytest
+from mmengine.config import Config
+
+from stepnet_mm.config import check_datasets
+from stepnet_mm.datasets import make_mini_coco
+from stepnet_mm.datasets.mini_coco import CLASSES
+
+KEY = 'train_dataloader.dataset'
+
+
+@pytest.fixture(scope='module')
+def intact(tmp_path_factory):
+    root = tmp_path_factory.mktemp('intact')
+    make_mini_coco(root, train=8, val=3, size=64)
+    return root
+
+
+@pytest.fixture
+def root(tmp_path):
+    make_mini_coco(tmp_path, train=8, val=3, size=64)
+    return tmp_path
+
+
+def coco(root, **kwargs):
+    fields = dict(
+        type='CocoDataset',
+        data_root=str(root),
+        ann_file='annotations/instances_train2017.json',
+        data_prefix=dict(img='train2017/'),
+        metainfo=dict(classes=CLASSES))
+    return {**fields, **kwargs}
+
+
+def check(dataset, loader='train_dataloader', **kwargs):
+    cfg = Config({loader: dict(batch_size=2, dataset=dataset), **kwargs})
+    check_datasets(cfg, ('train_dataloader', 'val_dataloader'))
+
+
+def expect(error, *parts, dataset, **kwargs):
+    pattern = '.*'.join(re.escape(str(part)) for part in parts)
+    with pytest.raises(error, match=pattern):
+        check(dataset, **kwargs)
+
+
+def edit(root, change):
+    path = root / 'annotations' / 'instances_train2017.json'
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    return coco(root)
+
+
+def test_an_intact_dataset_passes(intact):
+    check(coco(intact))
+
+
+def test_absolute_paths_pass(intact):
+    check(
+        coco(
+            'unused',
+            data_root='',
+            ann_file=str(intact / 'annotations/instances_train2017.json'),
+            data_prefix=dict(img=str(intact / 'train2017'))))
+
+
+def test_a_missing_folder_is_named_with_its_key(tmp_path):
+    missing = tmp_path / 'nowhere'
+    expect(
+        FileNotFoundError,
+        f'{KEY}.data_root: {missing}',
+        dataset=coco(missing))
+
+
+def test_a_missing_annotation_file_is_named_with_its_key(intact):
+    expect(
+        FileNotFoundError,
+        f'{KEY}.ann_file: {intact}/annotations/no.json',
+        dataset=coco(intact, ann_file='annotations/no.json'))
+
+
+def test_a_missing_image_folder_is_named_with_its_key(intact):
+    expect(
+        FileNotFoundError,
+        f'{KEY}.data_prefix.img: {intact}/no',
+        dataset=coco(intact, data_prefix=dict(img='no')))
+
+
+def test_a_file_that_is_not_json(root):
+    path = root / 'annotations' / 'instances_train2017.json'
+    path.write_text(path.read_text()[:-5])
+    expect(
+        ValueError, f'{KEY}.ann_file: {path} is not JSON', dataset=coco(root))
+
+
+def test_a_binary_file_is_not_json(root):
+    path = root / 'annotations' / 'instances_train2017.json'
+    path.write_bytes(b'\xff\xd8\xff\xe0')
+    expect(
+        ValueError, f'{KEY}.ann_file: {path} is not JSON', dataset=coco(root))
+
+
+@pytest.mark.parametrize('text', ['{}', '[]', '3', '{"images": 1}'])
+def test_json_that_is_not_coco(root, text):
+    path = root / 'annotations' / 'instances_train2017.json'
+    path.write_text(text)
+    expect(
+        ValueError,
+        f'{KEY}.ann_file: {path} is not a COCO file',
+        '"images"',
+        dataset=coco(root))
+
+
+@pytest.mark.parametrize('name, key', [('images', 'file_name'),
+                                       ('annotations', 'bbox'),
+                                       ('categories', 'name')])
+def test_rows_without_their_keys(root, name, key):
+    dataset = edit(root, lambda content: content[name][0].pop(key))
+    expect(ValueError, f'{KEY}.ann_file: ', f'"{name}"', key, dataset=dataset)
+
+
+@pytest.mark.parametrize('name', ['images', 'annotations', 'categories'])
+def test_a_list_that_is_missing(root, name):
+    dataset = edit(root, lambda content: content.pop(name))
+    expect(ValueError, f'{KEY}.ann_file: ', f'"{name}"', dataset=dataset)
+
+
+def test_absent_images_are_named(root):
+    names = [f'{i:012d}.jpg' for i in (2, 5)]
+    for name in names:
+        (root / 'train2017' / name).unlink()
+    expect(
+        ValueError,
+        f'{KEY}: ',
+        'names 2 of 8 images',
+        ', '.join(names),
+        dataset=coco(root))
+
+
+def test_of_many_absent_images_the_first_five_are_named(root):
+    for path in (root / 'train2017').iterdir():
+        path.unlink()
+    with pytest.raises(ValueError, match='names 8 of 8') as error:
+        check(coco(root))
+    message = str(error.value)
+    assert '000000000005.jpg, ...' in message
+    assert '000000000006.jpg' not in message
+
+
+def test_images_in_folders_of_their_own(root):
+    (root / 'train2017' / 'deep').mkdir()
+    source = root / 'train2017' / '000000000001.jpg'
+    source.rename(root / 'train2017' / 'deep' / 'one.jpg')
+    first = dict(file_name='deep/one.jpg')
+    check(edit(root, lambda content: content['images'][0].update(first)))
+
+
+def test_classes_that_the_file_lacks_are_named(intact):
+    classes = (*CLASSES, 'hexagon')
+    expect(
+        ValueError,
+        f'{KEY}.ann_file: ',
+        str(list(CLASSES)),
+        "['hexagon']",
+        f'{KEY}.metainfo',
+        dataset=coco(intact, metainfo=dict(classes=classes)))
+
+
+def test_a_part_of_the_classes_passes(intact):
+    check(coco(intact, metainfo=dict(classes=CLASSES[:1])))
+
+
+def test_classes_of_the_dataset_type_count_where_none_are_given(intact):
+    pytest.importorskip('mmdet.datasets')
+    expect(
+        ValueError,
+        f'{KEY}.ann_file: ',
+        "'person'",
+        dataset=coco(intact, metainfo=None),
+        default_scope='mmdet')
+
+
+@pytest.mark.parametrize('wrap, inner', [
+    (lambda d: dict(type='RepeatDataset', times=2, dataset=d), '.dataset'),
+    (lambda d: dict(type='ConcatDataset', datasets=[d]), '.datasets[0]'),
+    (lambda d: dict(
+        type='RepeatDataset',
+        times=2,
+        dataset=dict(type='ConcatDataset', datasets=[dict(type='Any'), d])),
+     '.dataset.datasets[1]'),
+])
+def test_nested_datasets(intact, tmp_path, wrap, inner):
+    check(wrap(coco(intact)))
+    missing = tmp_path / 'nowhere'
+    expect(
+        FileNotFoundError,
+        f'{KEY}{inner}.data_root: {missing}',
+        dataset=wrap(coco(missing)))
+
+
+def test_every_loader_is_checked_and_named(tmp_path):
+    missing = tmp_path / 'nowhere'
+    expect(
+        FileNotFoundError,
+        'val_dataloader.dataset.data_root',
+        dataset=coco(missing),
+        loader='val_dataloader')
+
+
+def test_loaders_that_are_not_asked_for_are_left_alone(tmp_path):
+    check(coco(tmp_path / 'nowhere'), loader='test_dataloader')
+
+
+def test_loaders_that_are_none_are_left_alone():
+    check_datasets(Config(dict(train_dataloader=None)), ('train_dataloader', ))
+
+
+@pytest.mark.parametrize('remote', [
+    dict(backend_args=dict(backend='petrel')),
+    dict(data_root='s3://bucket/coco'),
+])
+def test_remote_storage_is_skipped(tmp_path, remote):
+    check(coco(tmp_path / 'nowhere', **remote))
+
+
+def test_datasets_that_download_may_lack_their_folder(tmp_path):
+    missing = str(tmp_path / 'nowhere')
+    check(dict(type='CIFAR10', data_root=missing, split='train'))
+
+
+def test_other_datasets_need_their_folder(tmp_path):
+    missing = str(tmp_path / 'nowhere')
+    expect(
+        FileNotFoundError,
+        f'{KEY}.data_root: {missing}',
+        dataset=dict(type='ImageNet', data_root=missing, split='train'))
+
+
+@pytest.mark.parametrize('kind, prefix', [
+    ('ImageNet', 'train2017'),
+    ('mmdet.CocoPanopticDataset', dict(img='train2017', seg='annotations')),
+    ('RefCocoDataset', dict(img_path='train2017/')),
+])
+def test_another_format_is_not_read_but_must_be_there(intact, tmp_path, kind,
+                                                      prefix):
+    (tmp_path / 'some.txt').write_text('no json')
+    dataset = dict(
+        type=kind,
+        data_root=str(intact),
+        ann_file=str(tmp_path / 'some.txt'),
+        data_prefix=prefix)
+    check(dataset)
+    missing = dict(dataset, ann_file='meta/none.txt')
+    expect(FileNotFoundError, f'{KEY}.ann_file', dataset=missing)
+    nowhere = dict(dataset, data_prefix='nowhere')
+    expect(FileNotFoundError, f'{KEY}.data_prefix: ', dataset=nowhere)
+
+
+@pytest.mark.parametrize('name', ['images', 'annotations', 'categories'])
+@pytest.mark.parametrize('row', [1, {}])
+def test_a_wrong_row_anywhere_is_named(root, name, row):
+    edit(root, lambda content: content[name].append(row))
+    expect(
+        ValueError,
+        'train_dataloader.dataset.ann_file',
+        f'a list "{name}"',
+        dataset=coco(root))
+
+
+def test_a_test_set_may_lack_annotations(root):
+    edit(root, lambda content: content.pop('annotations'))
+    cfg = Config(dict(test_dataloader=dict(dataset=coco(root))))
+    check_datasets(cfg, ('test_dataloader', ))
+    expect(ValueError, '"annotations"', dataset=coco(root))
+
+
+@pytest.mark.parametrize('kind', [
+    'CIFAR10', 'CIFAR100', 'FolderCIFAR10', 'mmpretrain.FolderCIFAR100',
+    'STL10', 'MNIST'
+])
+def test_without_a_download_the_folder_must_be_there(tmp_path, kind):
+    missing = tmp_path / 'nowhere'
+    dataset = dict(type=kind, data_root=str(missing))
+    check(dataset)
+    check(dict(dataset, download=True))
+    dataset['download'] = False
+    expect(
+        FileNotFoundError, f'{KEY}.data_root: {missing}', dataset=dataset)
+    check(dict(dataset, data_root=str(tmp_path)))
+
+
+def test_a_folder_cifar_needs_nothing_more(tmp_path):
+    for split in ('train', 'test'):
+        (tmp_path / split).mkdir()
+    check(
+        dict(type='FolderCIFAR10', data_root=str(tmp_path), download=False))
+
+
+def classifier(number):
+    return dict(
+        default_scope='mmpretrain',
+        model=dict(head=dict(type='LinearClsHead', num_classes=number)))
+
+
+@pytest.mark.parametrize('loader', ['train_dataloader', 'val_dataloader'])
+def test_the_class_counts_of_head_and_dataset_differ(loader):
+    pytest.importorskip('mmpretrain')
+    dataset = dict(type='FolderCIFAR100', data_root='data')
+    check(dataset, loader, **classifier(100))
+    expect(
+        ValueError,
+        f'model.head.num_classes=10 but {loader}.dataset (FolderCIFAR100) '
+        'has 100 classes',
+        dataset=dataset,
+        loader=loader,
+        **classifier(10))
+
+
+def test_the_class_counts_of_a_wrapped_dataset():
+    pytest.importorskip('mmpretrain')
+    parts = [dict(type=kind, data_root='') for kind in ('STL10', 'CIFAR100')]
+    expect(
+        ValueError,
+        f'model.head.num_classes=10 but {KEY}.dataset.datasets[1] (CIFAR100)',
+        dataset=dict(
+            type='RepeatDataset',
+            dataset=dict(type='ConcatDataset', datasets=parts)),
+        **classifier(10))
+
+
+def test_the_class_counts_of_a_detector(intact):
+    heads = dict(bbox_head=dict(num_classes=80), mask_head=None)
+    model = dict(rpn_head=dict(num_classes=1), roi_head=heads)
+    expect(
+        ValueError,
+        f'model.roi_head.bbox_head.num_classes=80 but {KEY} (CocoDataset) '
+        'has 3 classes',
+        dataset=coco(intact),
+        model=model)
+    heads['bbox_head']['num_classes'] = 3
+    check(coco(intact), model=model)
+
+
+@pytest.mark.parametrize('box', [
+    [5, 5, 0, 9], [5, 5, 9, 0], [5, 5, -3, 9], [64, 5, 9, 9], [5, -9, 9, 9],
+    [float('nan'), 5, 9, 9], [5, 5, float('nan'), 9]])  # yapf: disable
+def test_boxes_without_area_or_outside_are_told_of(root, box):
+
+    def change(content):
+        content['annotations'][2].update(bbox=box, id=77)
+
+    with pytest.warns(UserWarning, match=r'ann_file: .* has 1 boxes without '
+                      r'area or outside .*: annotations 77 \(image'):
+        check(edit(root, change))
+
+
+def test_boxes_that_reach_over_the_border_are_fine(root, recwarn):
+
+    def change(content):
+        content['annotations'][2].update(bbox=[-3, 5, 9, 90])
+
+    check(edit(root, change))
+    assert not recwarn
+
+
+@pytest.mark.parametrize('box', [[1, 2, 3], 'text', [1, 2, 3, None], None])
+def test_boxes_that_are_none(root, box):
+
+    def change(content):
+        content['annotations'][2].update(bbox=box, id=77)
+
+    expect(ValueError, KEY + '.ann_file', 'annotation 77', 'expected [x, y,',
+           dataset=edit(root, change))

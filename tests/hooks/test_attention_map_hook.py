@@ -1,0 +1,247 @@
+import copy
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DATASETS
+from toy_run import VALIDATION, ToyDataset, toy_runner
+
+from stepnet_mm.attention import read_attention_run
+from stepnet_mm.hooks import AttentionMapHook
+
+pytestmark = pytest.mark.core
+pytest.importorskip('mmpretrain')
+BACKBONE = dict(type='mmpretrain.SelfAttentionNet', embed_dims=12,
+                num_layers=2, num_heads=3, feedforward_channels=8)
+HOOK = dict(type='AttentionMapHook', interval=5, by_epoch=False,
+            figure_interval=0, probe=dict(num_samples=3))
+
+
+def train(folder, hooks, iterations=10, backbone=BACKBONE, **settings):
+    runner = toy_runner(
+        folder, copy.deepcopy(hooks), iterations, copy.deepcopy(backbone),
+        **{**copy.deepcopy(VALIDATION), **settings})
+    runner.train()
+    return runner
+
+
+@pytest.mark.parametrize('attention', [
+    dict(encoding='quadratic'),
+    dict(encoding='learned', max_size=16, content=True)])
+def test_training_is_bit_identical_with_the_hook(tmp_path, attention):
+    backbone = dict(BACKBONE, attention=attention)
+    hooks = [dict(HOOK, interval=3, figure_interval=2)]
+    plain, watched = [
+        train(tmp_path / name, some, backbone=backbone).model.state_dict()
+        for name, some in dict(plain=[], watched=hooks).items()]
+    assert all(torch.equal(plain[key], watched[key]) for key in plain)
+    # Quadratic centres have moved: there is something to record.
+    records = read_attention_run(tmp_path / 'watched')
+    assert [record.step for record in records] == [0, 3, 6, 9]
+    maps = [record.layers[0].maps for record in records]
+    assert not np.array_equal(maps[0], maps[-1])
+
+
+def test_what_is_recorded_is_what_the_network_does(tmp_path):
+    runner = train(tmp_path, [dict(HOOK, query=(4, 30))])
+    last = read_attention_run(tmp_path)[-1]
+    assert (last.step, last.samples, last.size) == (10, 3, [32, 32])
+    assert [layer.name for layer in last.layers] == [
+        f'backbone.layers.{i}.attn' for i in (0, 1)]
+    attn = runner.model.backbone.layers[0].attn
+    # By position alone, so that the input does not count.
+    want = attn.attention(torch.zeros(1, 12, 16, 16), (2, 15))[0]
+    np.testing.assert_allclose(last.layers[0].maps, want, rtol=1e-5)
+    assert not any(m._forward_pre_hooks for m in runner.model.modules())
+
+
+def test_distances_go_to_log_and_back_ends(tmp_path):
+    train(tmp_path, [HOOK], log_level='INFO')
+    path, = tmp_path.glob('*/vis_data/scalars.json')
+    rows = [row for row in map(json.loads, path.read_text().splitlines())
+            if any(key.startswith('attention/') for key in row)]
+    assert [row['step'] for row in rows] == [0, 5, 10]
+    record = read_attention_run(tmp_path)[1]
+    name = 'attention/backbone.layers.1.attn'
+    assert [rows[1][f'{name}/head{i}'] for i in (1, 2, 3)] == pytest.approx(
+        record.layers[1].distance)
+    assert rows[1][name] == pytest.approx(np.mean(record.layers[1].distance))
+    log, = tmp_path.glob('*/*.log')
+    assert 'Iter(train) [5/10]  mean attention distance (px)  backbone.' in (
+        log.read_text())
+
+
+def test_a_resumed_run_goes_on(tmp_path):
+    train(tmp_path / 'whole', [HOOK], 20)
+    train(tmp_path / 'cut', [HOOK], 10)
+    train(tmp_path / 'cut', [HOOK], 20, resume=True)
+    found, want = [read_attention_run(tmp_path / name)
+                   for name in ('cut', 'whole')]
+    assert [r.step for r in found] == [r.step for r in want] == [
+        0, 5, 10, 15, 20]
+    for i, (one, other) in enumerate(zip(found, want)):
+        assert one.view == other.view
+        # mmengine's own loop draws other data after a resume.
+        for layer, same in zip(one.layers, other.layers) if i < 3 else ():
+            np.testing.assert_array_equal(layer.maps, same.maps)
+
+
+@pytest.mark.parametrize('changes', [dict(query=(1, 2)), dict(layers='.*0.*'),
+                                     dict(probe=dict(num_samples=2))])
+def test_records_that_do_not_compare_are_left_out(tmp_path, monkeypatch,
+                                                  changes):
+    train(tmp_path, [HOOK], 10)
+    runner = toy_runner(
+        tmp_path, [dict(HOOK, figure_interval=1, **changes)], 20,
+        dict(BACKBONE), resume=True, **copy.deepcopy(VALIDATION))
+    said = []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    runner.train()
+    # Of 0, 5 and 10.
+    assert any('3 earlier records' in line for line in said)
+    assert runner.iter == 20
+    assert len(list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))) == 6
+
+
+def test_a_broken_record_of_an_earlier_run_ends_nothing(tmp_path,
+                                                        monkeypatch):
+    train(tmp_path, [HOOK], 10)
+    next(tmp_path.rglob('attention_00000005.npz')).write_bytes(b'cut')
+    runner = toy_runner(
+        tmp_path, [dict(HOOK, figure_interval=2)], 20, dict(BACKBONE),
+        resume=True, **copy.deepcopy(VALIDATION))
+    said = []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    runner.train()
+    assert any('only the newest' in line and '00000005' in line
+               for line in said)
+
+
+def test_a_wrong_query_is_found_when_a_run_resumes(tmp_path):
+    train(tmp_path, [HOOK], 10)
+    with pytest.raises(ValueError, match=r'query: got \(99, 0\)'):
+        train(tmp_path, [dict(HOOK, query=(99, 0))], 20, resume=True)
+    assert not list(tmp_path.glob('iter_20.pth'))
+
+
+@DATASETS.register_module()
+class NumpyDataset(ToyDataset):
+    """Its images depend on numpy's generator."""
+
+    def __getitem__(self, i):
+        return dict(inputs=torch.from_numpy(
+            np.random.standard_normal((3, 32, 32)).astype('float32')))
+
+
+@pytest.mark.parametrize('hook', [
+    HOOK, dict(type='TNSHook', interval=5, probe=dict(num_samples=3))])
+def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path, hook):
+    loader = copy.deepcopy(VALIDATION['val_dataloader'])
+    loader['sampler'] = dict(type='InfiniteSampler')  # draws its seed
+    loader['dataset'] = dict(type='NumpyDataset')
+    hook = dict(hook, probe=dict(num_samples=3, dataloader=loader))
+    data = dict(
+        dataset=dict(type='NumpyDataset'),
+        sampler=dict(type='InfiniteSampler', seed=0),
+        batch_size=4,
+        num_workers=0)
+    plain, watched = [
+        train(tmp_path / name, some, train_dataloader=data).model.state_dict()
+        for name, some in dict(plain=[], watched=[hook]).items()]
+    assert all(torch.equal(plain[key], watched[key]) for key in plain)
+
+
+def test_figures(tmp_path):
+    import cv2
+    train(tmp_path, [dict(HOOK, figure_interval=2)])
+    pictures = sorted(tmp_path.glob('*/vis_data/vis_image/**/*.png'))
+    # Of three measurements the second, and the last.
+    assert [path.stem for path in pictures] == [
+        f'attention_{name}_{step}' for name in ('maps', 'paths', 'range')
+        for step in (10, 5)]
+    assert all(cv2.imread(str(path)).std() > 5 for path in pictures)
+
+
+def test_no_figure_at_interval_zero(tmp_path):
+    train(tmp_path, [HOOK])
+    assert not list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))
+
+
+def test_by_epoch(tmp_path):
+    train(tmp_path, [dict(HOOK, by_epoch=True, interval=2)],
+          train_cfg=dict(by_epoch=True, max_epochs=4),
+          log_processor=dict(by_epoch=True),
+          train_dataloader=dict(
+              dataset=dict(type='ToyDataset'),
+              sampler=dict(type='DefaultSampler', shuffle=True),
+              batch_size=4,
+              num_workers=0))
+    assert [r.step for r in read_attention_run(tmp_path)] == [0, 8, 16]
+
+
+@pytest.mark.parametrize('hooks, backbone, match', [
+    ([HOOK], dict(type='mmpretrain.StepResNet', depth=18),
+     'no RelativeSelfAttention2d'),
+    ([dict(HOOK, layers='nothing')], BACKBONE, 'none that .nothing. matches'),
+    ([HOOK, HOOK], BACKBONE, 'AttentionMapHook.name'),
+    ([dict(HOOK, by_epoch=True)], BACKBONE, 'AttentionMapHook.by_epoch'),
+    ([dict(HOOK, query=(40, 0))], BACKBONE, r'query: got .*\(32, 32\)'),
+    ([dict(HOOK, probe=dict(num_samples=0))], BACKBONE, 'num_samples')])
+def test_what_cannot_be_recorded_fails_before_training(tmp_path, hooks,
+                                                       backbone, match):
+    runner = toy_runner(tmp_path, copy.deepcopy(hooks), 10, dict(backbone),
+                        **copy.deepcopy(VALIDATION))
+    with pytest.raises(ValueError, match=match):
+        runner.train()
+    assert runner.iter == 0
+
+
+def test_wrong_arguments():
+    for wrong, match in ((dict(interval=0), 'AttentionMapHook.interval'),
+                         (dict(name='a/b'), "Hook.name: .*got 'a/b'"),
+                         (dict(name=3), 'Hook.name'),
+                         (dict(probe=0), 'AttentionMapHook.probe'),
+                         (dict(probe=dict(size=3)), 'AttentionMapHook.probe'),
+                         (dict(figure_interval=-1), 'figure_interval')):
+        with pytest.raises(ValueError, match=match):
+            AttentionMapHook(**wrong)
+
+
+def _train_rank(rank, rendezvous, folder, hooks, results):
+    torch.set_num_threads(1)
+    os.environ['LOCAL_RANK'] = str(rank)  # of the forked process alone
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{rendezvous}', rank=rank, world_size=2)
+    try:
+        runner = train(folder, hooks, launcher='pytorch',
+                       cfg=Config(dict(model_wrapper_cfg=dict(
+                           type='MMDistributedDataParallel',
+                           device_ids=None))))
+        results[rank] = runner.model.module.state_dict()
+    except ValueError as error:
+        results[rank] = str(error)
+
+
+def train_two(folder, hooks):
+    results = torch.multiprocessing.get_context('fork').Manager().dict()
+    torch.multiprocessing.start_processes(
+        _train_rank, (folder / 'meet', folder / 'run', hooks, results),
+        nprocs=2, start_method='fork')
+    return [results[0], results[1]]
+
+
+def test_two_processes_leave_one_set_of_records(tmp_path):
+    (tmp_path / 'plain').mkdir()
+    want = train_two(tmp_path / 'plain', [])[0]
+    for found in train_two(tmp_path, [HOOK]):
+        assert all(torch.equal(found[key], want[key]) for key in want)
+    assert [r.step for r in read_attention_run(tmp_path / 'run')] == [0, 5, 10]
+    assert len(list((tmp_path / 'run').rglob('*.npz'))) == 3
+
+
+def test_both_processes_see_an_error(tmp_path):
+    for said in train_two(tmp_path, [dict(HOOK, query=(99, 0))]):
+        assert 'query: got (99, 0)' in said

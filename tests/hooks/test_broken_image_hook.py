@@ -1,0 +1,69 @@
+import pytest
+from mmengine.runner import Runner
+
+from stepnet_mm.datasets import make_mini_coco
+from stepnet_mm.datasets.loading import broken_images
+from stepnet_mm.hooks import BrokenImageHook
+from stepnet_mm import config as C
+
+pytest.importorskip('mmdet')
+
+
+@pytest.fixture
+def data_root(tmp_path):
+    """A mini-COCO whose fifth training image is cut off."""
+    root = tmp_path / 'data'
+    make_mini_coco(root, train=8, val=3, size=64)
+    broken = root / 'train2017' / f'{5:012d}.jpg'
+    broken.write_bytes(broken.read_bytes()[:-200])
+    return root
+
+
+def config(data_root, work_dir):
+    cfg = C.load_config('configs/faster_rcnn_r34_stepnet_mini_coco.py',
+                        str(work_dir))
+    C.set_data_root(cfg, str(data_root))
+    C.set_image_scale(cfg, (64, 64))
+    cfg.model.backbone.update(depth=18, base_channels=8, stem_channels=8)
+    cfg.model.neck.in_channels = [8, 16, 32, 64]
+    cfg.train_cfg.update(max_iters=4, val_interval=100)  # each image once
+    cfg.train_dataloader.batch_size = 2
+    cfg.log_level = 'WARNING'
+    return cfg
+
+
+@pytest.fixture(autouse=True)
+def in_the_checkout(monkeypatch, request):
+    monkeypatch.chdir(request.config.rootpath)
+
+
+def test_a_cut_off_image_is_skipped_counted_and_named(data_root, tmp_path,
+                                                      monkeypatch):
+    runner = Runner.from_cfg(config(data_root, tmp_path / 'work'))
+    said = []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    runner.train()
+    assert runner.iter == 4
+    name = str(data_root / 'train2017' / f'{5:012d}.jpg')
+    count = broken_images()[name]
+    assert count >= 1
+    line, = [line for line in said if 'unreadable' in line]
+    assert f'{name} ({count}x)' in line
+    assert line.startswith('1 unreadable images')
+
+    said.clear()
+    later = BrokenImageHook()
+    later.before_train(runner)
+    later.after_train(runner)
+    assert not said
+
+
+def test_in_a_test_it_is_an_error(data_root, tmp_path):
+    broken = data_root / 'val2017' / f'{1:012d}.jpg'
+    broken.write_bytes(broken.read_bytes()[:-200])
+    cfg = config(data_root, tmp_path / 'work')
+    cfg.test_dataloader.update(num_workers=0, persistent_workers=False)
+    runner = Runner.from_cfg(cfg)
+    with pytest.raises(Exception, match=str(broken)):
+        runner.test()
+

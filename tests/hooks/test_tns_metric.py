@@ -1,0 +1,164 @@
+import copy
+import json
+
+import pytest
+import torch
+from mmengine.registry import DATASETS
+from toy_run import ToyDataset, toy_runner
+
+from stepnet_mm.hooks import TNSMetric
+from stepnet_mm.recording import TrajectoryRecorder
+from stepnet_mm.stiffness import summarize_stiffness
+
+pytestmark = pytest.mark.core
+pytest.importorskip('mmpretrain')
+LOADER = dict(
+    dataset=dict(type='ToyDataset'),
+    sampler=dict(type='DefaultSampler', shuffle=False),
+    batch_size=4,
+    num_workers=0)
+SETTINGS = dict(
+    val_dataloader=LOADER, val_cfg=dict(),
+    val_evaluator=dict(type='TNSMetric', by_block=True),
+    test_dataloader=LOADER, test_cfg=dict(),
+    test_evaluator=dict(type='TNSMetric'))  # yapf: disable
+
+
+def runner_of(tmp_path, hooks=('TNSMetricHook', ), **kwargs):
+    settings = {**copy.deepcopy(SETTINGS), **kwargs}
+    return toy_runner(tmp_path, [dict(type=hook) for hook in hooks], 5,
+                      **settings)
+
+
+def by_hand(model):
+    model.eval()
+    images = torch.stack([ToyDataset()[i]['inputs'] for i in range(16)])
+    with TrajectoryRecorder(model) as recorder, torch.no_grad():
+        for batch in images.split(4):
+            model.backbone(batch)
+    return recorder
+
+
+def hook_count(model):
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks)
+               for m in model.modules())
+
+
+@pytest.mark.parametrize('loop', ['val', 'test'])
+def test_it_measures_the_evaluated_samples(tmp_path, loop):
+    runner = runner_of(tmp_path)
+    metrics = getattr(runner, loop)()
+    recorder = by_hand(runner.model)
+    expected = summarize_stiffness(
+        recorder.nsi, recorder.stage,
+        recorder.blocks if loop == 'val' else ())
+    assert metrics == {f'stiffness_eval/{k}': v for k, v in expected.items()}
+    assert metrics['stiffness_eval/tns'] > 0
+    assert hook_count(runner.model) == 0
+
+
+def test_it_is_logged_beside_the_other_metrics(tmp_path):
+    runner_of(tmp_path, val_evaluator=[
+        dict(type='TNSMetric', prefix='here'),
+        dict(type='TNSMetric', definition='output')],
+        train_cfg=dict(by_epoch=False, max_iters=5, val_interval=5)).train()
+    path, = tmp_path.glob('*/vis_data/scalars.json')
+    row = json.loads(path.read_text().splitlines()[-1])
+    assert row['here/tns'] > 0 and row['stiffness_eval/tns'] > 0
+    assert row['here/tns'] != row['stiffness_eval/tns']
+
+
+def test_without_its_hook_it_says_which_one(tmp_path):
+    with pytest.raises(ValueError, match="dict\\(type='TNSMetricHook'\\)"):
+        runner_of(tmp_path, hooks=()).val()
+
+
+def test_more_forwards_than_samples_are_refused(tmp_path):
+    metric = TNSMetric()
+    runner = runner_of(tmp_path)
+    metric.attach(runner.model.backbone, 'forward')
+    runner.model.eval()
+    for _ in range(2):
+        runner.model.backbone(torch.zeros(1, 3, 32, 32))
+    with pytest.raises(ValueError, match='each of the 1 samples, got 2'):
+        metric.process(None, [dict()])
+
+
+def test_no_hook_is_left_when_the_evaluation_raises(tmp_path):
+    runner = runner_of(tmp_path, val_evaluator=[
+        dict(type='TNSMetric'), dict(type='TNSMetric', prefix='other')])
+
+    def stop(*args):
+        assert hook_count(runner.model) > 0
+        raise KeyboardInterrupt
+
+    layer = runner.model.backbone.layer3[1].conv2
+    layer.forward = stop
+    with pytest.raises(KeyboardInterrupt):
+        runner.val()
+    assert hook_count(runner.model) == 0
+    del layer.forward
+    metrics = runner.val()
+    assert metrics['stiffness_eval/tns'] == metrics['other/tns']
+    assert 'val_step' not in vars(runner.model)
+
+
+def test_nothing_to_evaluate():
+    with pytest.raises(ValueError, match='the dataset is empty'):
+        TNSMetric().compute_metrics([])
+
+
+def test_wrong_degrees():
+    with pytest.raises(ValueError, match='TNSMetric.degrees'):
+        TNSMetric(degrees=[(-1, 0)])
+
+
+@DATASETS.register_module()
+class DoubleImages(ToyDataset):
+    """Images in double precision, where a batch's size does not matter."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, i):
+        return dict(inputs=super().__getitem__(i)['inputs'].double())
+
+
+def shared(folder, size, round_up):
+    """A test of some samples, by as many ranks as there are."""
+    loader = dict(
+        dataset=dict(type='DoubleImages', size=size),
+        sampler=dict(type='DefaultSampler', shuffle=False, round_up=round_up),
+        batch_size=2)
+    runner = runner_of(
+        folder, test_dataloader=loader,
+        test_evaluator=[dict(type='TNSMetric', by_block=True),
+                        dict(type='ToyMetric')])
+    runner.model.double()
+    return runner.test()
+
+
+def _rank(rank, rendezvous, world, folder, results, *settings):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{rendezvous}', rank=rank,
+        world_size=world)
+    results[rank] = shared(folder / str(rank), *settings)
+
+
+@pytest.mark.parametrize('round_up', [True, False])
+@pytest.mark.parametrize('world, size', [(2, 8), (2, 7), (3, 7), (4, 3)])
+def test_processes_give_the_numbers_of_one(tmp_path, world, size, round_up):
+    """Uneven last batches, and a rank without samples, too."""
+    expected = shared(tmp_path / 'one', size, round_up)
+    assert expected['count'] == size
+    assert expected['stiffness_eval/tns'] > 0
+    results = torch.multiprocessing.get_context('fork').Manager().dict()
+    torch.multiprocessing.start_processes(
+        _rank, (tmp_path / 'meet', world, tmp_path, results, size, round_up),
+        nprocs=world, start_method='fork')
+    for rank in range(world):
+        assert results[rank] == pytest.approx(expected, rel=1e-12, abs=1e-14)

@@ -1,0 +1,155 @@
+"""The process group, as far as one machine without a GPU can tell.
+
+The launchers themselves are run in tests/tools/test_launchers.py and, on a
+real Slurm, in tests/slurm.
+"""
+import os
+import sys
+
+import pytest
+import torch
+from mmengine.config import Config
+from torch import distributed
+
+from stepnet_mm.launch import distributed as launch
+from stepnet_mm.launch.distributed import init_distributed, slurm_port
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """No launcher's variables, and none stays behind."""
+    before = dict(os.environ)
+    for name in list(os.environ):
+        if name.startswith('SLURM') or name in (
+                'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE',
+                'MASTER_ADDR', 'MASTER_PORT'):
+            del os.environ[name]
+    hook = sys.excepthook
+    yield
+    sys.excepthook = hook
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def torchrun(port):
+    os.environ.update(RANK='0', WORLD_SIZE='1', LOCAL_RANK='0',
+                      MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
+
+
+@pytest.fixture
+def port():
+    import socket
+    with socket.socket() as one:
+        one.bind(('127.0.0.1', 0))
+        number = one.getsockname()[1]
+    return number
+
+
+def test_no_launcher_no_group():
+    init_distributed(Config(dict(launcher='none')))
+    assert not distributed.is_initialized()
+
+
+def test_on_cpu(port):
+    torchrun(port)
+    cfg = Config(dict(launcher='pytorch', find_unused_parameters=True,
+                      env_cfg=dict(dist_cfg=dict(backend='nccl', timeout=7))))
+    init_distributed(cfg)
+    assert distributed.get_backend() == 'gloo'
+    assert cfg.model_wrapper_cfg == dict(
+        type='MMDistributedDataParallel', device_ids=None,
+        broadcast_buffers=False, find_unused_parameters=True)
+
+
+def test_an_own_wrapper_is_kept():
+    cfg = Config(dict(model_wrapper_cfg=dict(type='Mine', static_graph=True)))
+    assert launch._cpu_wrapper(cfg) == dict(
+        type='Mine', static_graph=True, device_ids=None,
+        broadcast_buffers=False, find_unused_parameters=False)
+
+
+def test_slurm_variables(port):
+    os.environ.update(SLURM_PROCID='0', SLURM_NTASKS='1', SLURM_LOCALID='0',
+                      SLURM_JOB_ID='4711', SLURM_STEP_ID='2',
+                      MASTER_ADDR='127.0.0.1')
+    cfg = Config(dict(launcher='slurm'))
+    launch._set_slurm_environment()
+    assert os.environ['MASTER_PORT'] == str(slurm_port(4711, 2))
+    os.environ['MASTER_PORT'] = str(port)  # as given
+    init_distributed(cfg)
+    assert distributed.is_initialized()
+    assert os.environ['MASTER_PORT'] == str(port)
+
+
+def test_ports_of_jobs_and_steps_differ():
+    ports = {slurm_port(job, step) for job in range(300, 400)
+             for step in range(10)}
+    assert len(ports) == 1000
+    assert all(10000 <= port < 30000 for port in ports)
+    assert slurm_port(2**31, 4) in launch._PORTS
+
+
+@pytest.mark.parametrize('launcher, text', [
+    ('slurm', 'SLURM_PROCID is not set'),
+    ('pytorch', 'RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT'),
+])
+def test_without_the_launcher(launcher, text):
+    with pytest.raises(ValueError, match=text):
+        init_distributed(Config(dict(launcher=launcher)))
+
+
+def test_a_port_that_is_taken(port):
+    import socket
+    torchrun(port)
+    with socket.socket() as other:
+        other.bind(('0.0.0.0', port))
+        other.listen()
+        with pytest.raises(ConnectionError, match=f'127.0.0.1:{port} is taken'
+                           ' by another process: set MASTER_PORT'):
+            init_distributed(Config(dict(launcher='pytorch')))
+
+
+def test_ranks_that_do_not_come(port):
+    torchrun(port)
+    os.environ['WORLD_SIZE'] = '2'
+    cfg = Config(dict(launcher='pytorch',
+                      env_cfg=dict(dist_cfg=dict(timeout=1))))
+    with pytest.raises(ConnectionError, match='rank 0 of 2 did not reach'):
+        init_distributed(cfg)
+
+
+@pytest.mark.parametrize('count, local, expected', [(8, 3, 3), (1, 3, 0)])
+def test_the_gpu_of_a_rank(monkeypatch, count, local, expected):
+    monkeypatch.setattr(torch.cuda, 'device_count', lambda: count)
+    os.environ['LOCAL_RANK'] = str(local)
+    assert launch._local_gpu() == expected
+    assert os.environ['LOCAL_RANK'] == str(expected)
+
+
+def test_two_ranks_of_torchrun_with_one_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, 'device_count', lambda: 1)
+    os.environ.update(LOCAL_RANK='1', LOCAL_WORLD_SIZE='2')
+    with pytest.raises(ValueError, match='shows 1 GPUs, but has a rank 1'):
+        launch._local_gpu()
+
+
+def test_more_ranks_than_gpus(monkeypatch):
+    monkeypatch.setattr(torch.cuda, 'device_count', lambda: 2)
+    os.environ['LOCAL_RANK'] = '2'
+    with pytest.raises(ValueError, match='shows 2 GPUs, but has a rank 2'):
+        launch._local_gpu()
+
+
+def test_errors_name_their_rank(capsys):
+    os.environ.update(RANK='3', WORLD_SIZE='8')
+    try:
+        raise RuntimeError('boom')
+    except RuntimeError:
+        launch._name_the_rank(*sys.exc_info())
+    text = capsys.readouterr().err
+    assert text.startswith('rank 3 of 8 on ')
+    assert text.rstrip().endswith('RuntimeError: boom')

@@ -1,0 +1,55 @@
+import pytest
+from mmengine.config import Config
+from mmengine.registry import RUNNERS
+
+from stepnet_mm.launch import entry
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / 'config.py'
+    path.write_text('''
+test_dataloader = dict(dataset=dict(type='A', data_root='old', pipeline=[
+    dict(type='Resize', scale=(2, 1))]))
+''')
+    return str(path)
+
+
+def test_the_common_options_reach_the_config(config, monkeypatch):
+    monkeypatch.delenv('LOCAL_RANK', raising=False)
+    args = entry.make_parser('about').parse_args([
+        config, '--work-dir', 'there', '--data-root', 'new', '--image-scale',
+        '4', '3', '--cfg-options', 'a.b=5', '--launcher', 'pytorch',
+        '--local-rank', '1'
+    ])
+    cfg = entry.config_from(args)
+    dataset = cfg.test_dataloader.dataset
+    assert (cfg.work_dir, cfg.launcher, cfg.a.b) == ('there', 'pytorch', 5)
+    assert dataset.data_root == 'new'
+    assert dataset.pipeline[0].scale == (4, 3)
+
+
+def test_an_unknown_launcher_is_refused(config, capsys):
+    with pytest.raises(SystemExit):
+        entry.make_parser('about').parse_args([config, '--launcher', 'k8s'])
+    assert 'slurm' in capsys.readouterr().err
+
+
+def test_runner_type_is_used(config, monkeypatch):
+    monkeypatch.setattr(RUNNERS, 'build', lambda cfg: cfg.runner_type)
+    args = entry.make_parser('about').parse_args(
+        [config, '--cfg-options', 'runner_type=Own'])
+    assert entry.build_runner(entry.config_from(args)) == 'Own'
+
+
+def test_where_a_measurement_goes(tmp_path):
+    cfg = Config(dict(work_dir=str(tmp_path / 'work')))
+    weights = tmp_path / 'epoch_2.pth'
+    weights.touch()
+    for checkpoint, where in (
+            (str(weights), tmp_path / 'epoch_2_a.npz'),
+            ('https://host/models/net.pth', tmp_path / 'work' / 'net_a.npz'),
+            (None, tmp_path / 'work' / 'start_a.npz')):
+        assert entry.beside_checkpoint(cfg, checkpoint, '_a.npz') == where

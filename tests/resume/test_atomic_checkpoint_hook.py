@@ -1,0 +1,318 @@
+import os
+import re
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.fileio import BaseStorageBackend, FileClient, register_backend
+from mmengine.optim import OptimWrapper, OptimWrapperDict
+from resume_run import Stopped, assert_same, final_state, resume_runner
+
+from stepnet_mm.resume import AtomicCheckpointHook, AtomicLocalBackend
+from stepnet_mm.resume.atomic_checkpoint_hook import latest_checkpoint
+from stepnet_mm.resume.training_state import accumulating
+
+pytestmark = pytest.mark.core
+
+
+def checkpoints(folder):
+    """Their names in order of the iterations."""
+    names = [n for n in os.listdir(folder) if n.endswith('.pth')]
+    return sorted(names, key=lambda n: (not n[0] == 'i', n[0], len(n), n))
+
+
+def last(folder):
+    return os.path.basename((folder / 'last_checkpoint').read_text())
+
+
+def train(folder, stop=None, **kwargs):
+    hooks = kwargs.pop('hooks', [])
+    stops = [dict(type='StopHook', at=stop)] if stop else []
+    runner = resume_runner(folder, hooks=[*hooks, *stops], **kwargs)
+    if stop:
+        with pytest.raises(Stopped):
+            runner.train()
+    else:
+        runner.train()
+    return runner
+
+
+def damaged(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+
+
+def test_as_many_are_kept_as_asked_for(tmp_path):
+    train(tmp_path, interval=5)
+    assert checkpoints(tmp_path) == ['iter_30.pth', 'iter_33.pth']
+    assert last(tmp_path) == 'iter_33.pth'
+
+
+@pytest.mark.parametrize('keep', [1, 3])
+def test_the_old_one_goes_when_the_new_one_is_complete(
+        tmp_path, monkeypatch, keep):
+    there = []
+
+    class Watching(AtomicLocalBackend):
+
+        def put(self, obj, filepath):
+            there.append(checkpoints(tmp_path))
+            super().put(obj, filepath)
+
+    monkeypatch.setitem(
+        __import__('mmengine.fileio.backends.registry_utils',
+                   fromlist=['backends']).backends, 'atomic_local', Watching)
+    train(tmp_path, interval=5, checkpoint=dict(max_keep_ckpts=keep))
+    assert there
+    assert all(len(names) == keep for names in there[keep:])
+
+
+def test_killed_before_the_old_one_is_deleted(tmp_path, monkeypatch):
+    """The resumed run makes up for it."""
+
+    def killed(self, filename):
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AtomicCheckpointHook, '_delete', killed)
+        with pytest.raises(Stopped):
+            resume_runner(tmp_path, interval=5).train()
+    assert checkpoints(tmp_path) == [f'iter_{n}.pth' for n in (5, 10, 15)]
+    train(tmp_path, stop=1, interval=5, resume=True)
+    assert checkpoints(tmp_path) == ['iter_10.pth', 'iter_15.pth']
+
+
+def test_killed_during_a_save(tmp_path, monkeypatch):
+    whole = train(tmp_path / 'whole', interval=5)
+    folder = tmp_path / 'b'
+    replace, saves = os.replace, []
+
+    def killed(source, target):
+        saves.append(target)
+        if 'iter_10' in str(target):
+            raise Stopped
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, 'replace', killed)
+        with pytest.raises(Stopped):
+            resume_runner(folder, interval=5).train()
+    assert 'iter_10.pth.unfinished' in os.listdir(folder)
+    assert last(folder) == 'iter_5.pth'
+    resumed = train(folder, interval=5, resume=True)
+    assert_same(final_state(whole), final_state(resumed))
+    assert not [n for n in os.listdir(folder) if 'unfinished' in n]
+
+
+def warnings_of(runner):
+    lines = []
+    runner.logger.warning = lines.append
+    return lines
+
+
+def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path):
+    whole = train(tmp_path / 'whole', interval=5)
+    folder = tmp_path / 'b'
+    train(folder, stop=12, interval=5)
+    damaged(folder / 'iter_10.pth')
+    runner = resume_runner(folder, interval=5, resume=True)
+    logged = warnings_of(runner)
+    runner.train()
+    assert len([line for line in logged
+                if re.search(r'iter_10\.pth is damaged', line)]) == 1
+    assert_same(final_state(whole), final_state(runner))
+
+
+def test_none_is_whole(tmp_path):
+    train(tmp_path, stop=12, interval=5)
+    for name in checkpoints(tmp_path):
+        damaged(tmp_path / name)
+    with pytest.raises(ValueError, match=r'no checkpoint in .* is whole.*'
+                       r'iter_10.*iter_5'):
+        train(tmp_path, resume=True)
+
+
+def test_nothing_to_resume_begins_anew(tmp_path):
+    assert train(tmp_path, resume=True).iter == 33
+
+
+def test_a_lost_pointer_is_found_again(tmp_path):
+    train(tmp_path, stop=12, interval=5)
+    (tmp_path / 'last_checkpoint').unlink()
+    (tmp_path / 'best_loss_iter_11.pth').write_bytes(b'')
+    (tmp_path / 'iter_10-0123abcd.pth').write_bytes(b'')
+    path, wrong = latest_checkpoint(str(tmp_path), template='iter_{}.pth')
+    assert os.path.basename(path) == 'iter_10.pth'
+    assert not wrong
+
+
+def test_a_path_that_is_given_is_taken_as_it_is(tmp_path):
+    train(tmp_path, stop=12, interval=5)
+    path = str(tmp_path / 'iter_5.pth')
+    runner = resume_runner(tmp_path, interval=5, resume=True, load_from=path)
+    with_it = warnings_of(runner)
+    runner.train()
+    assert not with_it
+    assert len(runner.train_dataloader.dataset.loaded) == 96 - 15
+
+
+def test_a_path_that_is_given_and_damaged(tmp_path):
+    train(tmp_path, stop=12, interval=5)
+    damaged(tmp_path / 'iter_5.pth')
+    with pytest.raises(ValueError, match=r'iter_5\.pth is damaged: .*--resume'):
+        train(tmp_path, resume=True, load_from=str(tmp_path / 'iter_5.pth'))
+
+
+def test_weights_to_start_from_are_no_resume(tmp_path):
+    train(tmp_path / 'a', stop=12, interval=5)
+    runner = train(tmp_path / 'b', load_from=str(tmp_path / 'a/iter_10.pth'))
+    assert len(runner.train_dataloader.dataset.loaded) == 96
+
+
+def test_the_first_start_of_a_job_that_resumes_has_its_weights(tmp_path):
+    """load_from is for the first start, the work dir for all others."""
+    train(tmp_path / 'a', stop=12, interval=5)
+    weights = str(tmp_path / 'a/iter_10.pth')
+    settings = dict(resume=True, load_from=weights, interval=5, cfg=Config(
+        dict(auto_resume=True)))
+    first = resume_runner(tmp_path / 'b', hooks=[
+        dict(type='StopHook', where='before_train', at=1)], **settings)
+    with pytest.raises(Stopped):
+        first.train()
+    loaded = torch.load(weights, weights_only=False)['state_dict']
+    assert all(torch.equal(loaded[k], v)
+               for k, v in first.model.state_dict().items())
+    assert first.iter == 0
+    train(tmp_path / 'b', stop=12, **settings)
+    again = train(tmp_path / 'b', **settings)
+    assert len(again.train_dataloader.dataset.loaded) == 96 - 30
+
+
+def test_several_optimizers(tmp_path):
+    """GANs step each of theirs themselves."""
+    parts = {name: build_optim(name) for name in ('a', 'b')}
+    wrapper = OptimWrapperDict(**parts)
+    assert not accumulating(wrapper)
+    parts['b']._accumulative_counts, parts['b']._inner_count = 3, 2
+    assert accumulating(wrapper)
+
+
+def build_optim(name):
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    return OptimWrapper(torch.optim.SGD([parameter], lr=.1))
+
+
+def test_the_best_one_goes_when_the_better_one_is_complete(
+        tmp_path, monkeypatch):
+    there = []
+    save = AtomicLocalBackend.put
+
+    def put(self, obj, filepath):
+        there.append([n for n in checkpoints(tmp_path) if n[:4] == 'best'])
+        save(self, obj, filepath)
+
+    monkeypatch.setattr(AtomicLocalBackend, 'put', put)
+    runner = train(
+        tmp_path,
+        interval=5,
+        checkpoint=dict(save_best='loss', rule='less'),
+        val_evaluator=dict(type='FallingMetric'))
+    best, = [n for n in checkpoints(tmp_path) if n[:4] == 'best']
+    assert best == 'best_loss_iter_33.pth'
+    first = next(i for i, names in enumerate(there) if names)
+    assert all(names for names in there[first:])
+    hook, = [h for h in runner.hooks if isinstance(h, AtomicCheckpointHook)]
+    assert hook.best_ckpt_path == str(tmp_path / best)
+    saved = torch.load(tmp_path / best, weights_only=False)
+    assert 'optimizer' not in saved and 'training_state' not in saved
+
+
+def test_the_best_so_far_is_known_after_a_resume(tmp_path):
+    settings = dict(
+        interval=5,
+        checkpoint=dict(save_best='loss', rule='less'),
+        val_evaluator=dict(type='FallingMetric'))
+    train(tmp_path, stop=13, **settings)
+    assert 'best_loss_iter_11.pth' in checkpoints(tmp_path)
+    train(tmp_path, resume=True, **settings)
+    assert [n for n in checkpoints(tmp_path) if n[:4] == 'best'] == [
+        'best_loss_iter_33.pth'
+    ]
+
+
+def test_several_best_ones(tmp_path):
+    train(
+        tmp_path,
+        interval=20,
+        checkpoint=dict(save_best=['loss', 'acc'], rule=['less', 'greater']),
+        val_evaluator=dict(type='FallingMetric'))
+    assert [n for n in checkpoints(tmp_path) if n[:4] == 'best'] == [
+        'best_acc_iter_33.pth', 'best_loss_iter_33.pth'
+    ]
+
+
+def test_a_published_one(tmp_path):
+    train(tmp_path, interval=20,
+          checkpoint=dict(published_keys=['meta', 'state_dict']))
+    name, = [n for n in checkpoints(tmp_path) if '-' in n]
+    assert re.fullmatch(r'iter_33-[0-9a-f]{8}\.pth', name)
+    saved = torch.load(tmp_path / name, weights_only=False)
+    assert list(saved) == ['meta', 'state_dict']
+
+
+def test_another_folder(tmp_path):
+    settings = dict(interval=5, checkpoint=dict(out_dir=str(tmp_path / 'o')))
+    train(tmp_path / 'w', stop=12, **settings)
+    assert checkpoints(tmp_path / 'o' / 'w') == ['iter_5.pth', 'iter_10.pth']
+    runner = train(tmp_path / 'w', resume=True, **settings)
+    assert len(runner.train_dataloader.dataset.loaded) == 96 - 30
+
+
+@FileClient.register_backend('dictionary', prefixes='dictionary')
+@register_backend('dictionary', prefixes='dictionary')
+class DictionaryBackend(BaseStorageBackend):
+    """Storage that is not local, as an object store is."""
+    files = {}
+
+    def put(self, obj, filepath):
+        self.files[str(filepath)] = obj
+
+    def get(self, filepath):
+        return self.files[str(filepath)]
+
+    def get_text(self, filepath):
+        return self.get(filepath).decode()
+
+    def join_path(self, *parts):
+        return '/'.join(parts)
+
+    def isfile(self, path):
+        return path in self.files
+
+    def remove(self, path):
+        del self.files[path]
+
+
+def test_storage_that_is_not_local_keeps_its_own_way(tmp_path):
+    train(tmp_path / 'w', interval=20,
+          checkpoint=dict(out_dir='dictionary://x', max_keep_ckpts=1))
+    assert list(DictionaryBackend.files) == ['dictionary://x/w/iter_33.pth']
+
+
+def test_a_full_disk_names_the_file_and_loses_nothing(tmp_path, monkeypatch):
+    put = AtomicLocalBackend.put
+
+    def full(self, obj, filepath):
+        if 'iter_10' in str(filepath):
+            with monkeypatch.context() as patch:
+                patch.setattr(os, 'fsync', lambda _: (_ for _ in ()).throw(
+                    OSError(28, 'No space left on device')))
+                return put(self, obj, filepath)
+        return put(self, obj, filepath)
+
+    monkeypatch.setattr(AtomicLocalBackend, 'put', full)
+    with pytest.raises(OSError, match='iter_10.pth could not be written: No'):
+        train(tmp_path, interval=5, checkpoint=dict(max_keep_ckpts=1))
+    assert checkpoints(tmp_path) == ['iter_5.pth']
+    assert last(tmp_path) == 'iter_5.pth'

@@ -1,0 +1,354 @@
+import functools
+
+import pytest
+import torch
+from mmengine.registry import DATA_SAMPLERS
+from resume_run import (SIZE, Stopped, assert_same, final_state, resume_runner,
+                        train_on_ranks)
+from torch.utils.data import DataLoader, IterableDataset
+
+from stepnet_mm.resume.loops import ResumableIterBasedTrainLoop
+
+pytestmark = pytest.mark.core
+
+ITERATIONS = dict(by_epoch=False)
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp('whole')
+
+
+@pytest.fixture
+def whole(folder):
+    """The end of a run that was not stopped; each is run once."""
+
+    def state(**kwargs):
+        key = repr(kwargs)
+        if key not in _WHOLE:
+            _WHOLE[key] = final_state(finish(folder / str(len(_WHOLE)),
+                                             **kwargs))
+        return _WHOLE[key]
+
+    return state
+
+
+_WHOLE = {}
+
+
+def finish(folder, **kwargs):
+    runner = resume_runner(folder, **kwargs)
+    runner.train()
+    return runner
+
+
+def stop(folder, where, at, **kwargs):
+    with pytest.raises(Stopped):
+        finish(folder,
+               hooks=[*kwargs.pop('hooks', []),
+                      dict(type='StopHook', where=where, at=at)], **kwargs)
+
+
+def stop_and_resume(folder, where, at, **kwargs):
+    stop(folder, where, at, **kwargs)
+    return finish(folder, resume=True, **kwargs)
+
+
+@pytest.mark.parametrize('where, at', [
+    ('after_train_iter', 1),
+    ('after_train_iter', 7),
+    ('after_train_iter', 11),
+    ('after_train_iter', 12),
+    ('after_train_iter', 33),
+    ('after_train_epoch', 1),
+    ('before_val', 1),
+    ('after_val_iter', 2),
+    ('after_val_iter', 9),
+    ('after_val', 1),
+])
+def test_epochs_go_on_bit_for_bit(tmp_path, whole, where, at):
+    resumed = stop_and_resume(tmp_path, where, at)
+    assert_same(whole(), final_state(resumed))
+
+
+@pytest.mark.parametrize('where, at', [
+    ('after_train_iter', 1),
+    ('after_train_iter', 13),
+    ('after_train_iter', 16),
+    ('before_val', 2),
+    ('after_val_iter', 5),
+    ('after_val', 2),
+])
+def test_iterations_go_on_bit_for_bit(tmp_path, whole, where, at):
+    resumed = stop_and_resume(tmp_path, where, at, **ITERATIONS)
+    assert_same(whole(**ITERATIONS), final_state(resumed))
+
+
+@pytest.mark.parametrize('by_epoch', [True, False])
+def test_from_a_checkpoint_some_iterations_back(tmp_path, whole, by_epoch):
+    """A kill, not a clean stop: what came after the last save is redone."""
+    settings = dict(by_epoch=by_epoch, interval=4)
+    resumed = stop_and_resume(tmp_path, 'after_train_iter', 15, **settings)
+    assert_same(whole(**settings), final_state(resumed))
+
+
+def test_from_a_checkpoint_of_whole_epochs(tmp_path, whole):
+    settings = dict(checkpoint=dict(by_epoch=True, interval=1))
+    resumed = stop_and_resume(tmp_path, 'after_train_iter', 25, **settings)
+    assert_same(whole(**settings), final_state(resumed))
+
+
+def test_stopped_again_and_again(tmp_path, whole):
+    stop(tmp_path, 'after_train_iter', 5)
+    for _ in range(3):
+        stop(tmp_path, 'after_train_iter', 8, resume=True)
+    resumed = finish(tmp_path, resume=True)
+    assert_same(whole(), final_state(resumed))
+
+
+@pytest.mark.parametrize('by_epoch', [
+    True, pytest.param(False, marks=pytest.mark.long)])
+def test_workers_do_not_matter(tmp_path, whole, by_epoch):
+    resumed = stop_and_resume(
+        tmp_path, 'after_train_iter', 14, by_epoch=by_epoch, workers=2)
+    assert_same(whole(by_epoch=by_epoch), final_state(resumed))
+
+
+def test_a_seed_that_was_drawn_is_kept(tmp_path):
+    settings = dict(randomness=dict(seed=None))
+    first = finish(tmp_path / 'first', **settings)
+    seed = first.seed
+    stop_at = dict(type='StopHook', at=14)
+    with pytest.raises(Stopped):
+        finish(tmp_path / 'b', hooks=[stop_at], randomness=dict(seed=seed))
+    # The config of the resumed run says None again, and draws another one.
+    resumed = finish(tmp_path / 'b', resume=True, **settings)
+    assert_same(final_state(first), final_state(resumed))
+
+
+@pytest.mark.long
+def test_a_finite_sampler_goes_round_and_on(tmp_path, whole):
+    settings = dict(
+        by_epoch=False, sampler=dict(type='DefaultSampler', shuffle=True))
+    resumed = stop_and_resume(tmp_path, 'after_train_iter', 27, **settings)
+    assert_same(whole(**settings), final_state(resumed))
+
+
+def test_a_finite_sampler_takes_the_order_that_mmengine_does(tmp_path):
+    seen = []
+    for kind in ('IterBasedTrainLoop', 'ResumableIterBasedTrainLoop'):
+        runner = finish(
+            tmp_path / kind,
+            by_epoch=False,
+            sampler=dict(type='DefaultSampler', shuffle=True),
+            train_cfg=dict(type=kind, max_iters=24))
+        seen.append(runner.train_dataloader.dataset.loaded[:24 * 3 - 2])
+    assert seen[0] == seen[1]
+    assert seen[0][:SIZE] != seen[0][SIZE:2 * SIZE]
+
+
+@pytest.mark.parametrize('by_epoch', [True, False])
+def test_nothing_is_loaded_to_be_passed_over(tmp_path, by_epoch):
+    resumed = stop_and_resume(
+        tmp_path, 'after_train_iter', 7, by_epoch=by_epoch)
+    total = 3 * SIZE if by_epoch else 33 * 3
+    assert len(resumed.train_dataloader.dataset.loaded) == total - 7 * 3
+
+
+def test_hooks_get_the_true_batch_index(tmp_path):
+    runner = resume_runner(tmp_path, hooks=[dict(type='StopHook', at=7)])
+    with pytest.raises(Stopped):
+        runner.train()
+    runner = resume_runner(tmp_path, resume=True)
+    seen = []
+    hook = runner.hooks[0]
+    before = hook.after_train_iter
+    hook.after_train_iter = lambda runner, batch_idx, *args, **kwargs: (
+        seen.append(batch_idx), before(runner, batch_idx, *args, **kwargs))
+    runner.train()
+    assert seen == [*range(7, 11), *range(11), *range(11)]
+
+
+def test_batch_samplers_of_others_are_passed_over_by_whole_batches(
+        tmp_path, whole):
+    settings = dict(by_epoch=False)
+    loader = resume_runner(tmp_path / 'x', **settings)._train_dataloader
+    loader = {**loader, 'batch_sampler': dict(type='UnevenBatches')}
+    settings['train_dataloader'] = loader
+    resumed = stop_and_resume(tmp_path / 'y', 'after_train_iter', 13,
+                              **settings)
+    assert_same(whole(**settings), final_state(resumed))
+
+
+@DATA_SAMPLERS.register_module()
+class UnevenBatches:
+    """Batches of 2 and 4 by turns, as mmdet's aspect ratios make them."""
+
+    def __init__(self, sampler, batch_size):
+        self.sampler, self.batch_size = sampler, batch_size
+
+    def __iter__(self):
+        indices, size = iter(self.sampler), 2
+        while True:
+            yield [next(indices) for _ in range(size)]
+            size = 6 - size
+
+    def __len__(self):
+        return len(self.sampler) // 3
+
+
+def test_a_sample_drawn_twice_is_augmented_in_two_ways(tmp_path):
+    runner = resume_runner(tmp_path, workers=2)
+    dataset = runner.train_dataloader.dataset
+    same = dataset[3, (0, 5, 0, 1)]['inputs']
+    assert torch.equal(same, dataset[3, (0, 5, 0, 1)]['inputs'])
+    for place in [(1, 5, 0, 1), (0, 6, 0, 1), (0, 5, 1, 1), (0, 5, 0, 2)]:
+        assert not torch.equal(same, dataset[3, place]['inputs'])
+
+
+def test_the_dataset_stays_within_reach(tmp_path):
+    dataset = resume_runner(tmp_path).train_dataloader.dataset
+    assert dataset.size == len(dataset) == SIZE
+    dataset.pipeline = 'another'
+    assert dataset._dataset.pipeline == 'another'
+    assert not hasattr(dataset, 'metainfo')
+
+
+@pytest.mark.parametrize('by_epoch, left', [
+    (True, 3 * SIZE),  # the epoch begins anew, as under mmengine
+    (False, (33 - 5) * 3),
+])
+def test_a_checkpoint_of_mmengine_is_taken_with_a_warning(
+        tmp_path, by_epoch, left):
+    settings = dict(by_epoch=by_epoch, interval=5,
+                    checkpoint=dict(type='CheckpointHook'))
+    stop(tmp_path, 'after_train_iter', 7, **settings)
+    runner = resume_runner(tmp_path, resume=True, **settings)
+    logged = capture(runner)
+    runner.train()
+    assert len(runner.train_dataloader.dataset.loaded) == left
+    assert any('no training state' in line for line in logged)
+
+
+def capture(runner):
+    lines = []
+    runner.logger.warning = lines.append
+    return lines
+
+
+@pytest.mark.parametrize('by_epoch', [True, False])
+def test_other_batch_sizes_go_on_after_as_many_samples(tmp_path, by_epoch):
+    stop(tmp_path, 'after_train_iter', 8, by_epoch=by_epoch)
+    runner = resume_runner(tmp_path, by_epoch=by_epoch, resume=True)
+    runner._train_dataloader['batch_size'] = 6
+    logged = capture(runner)
+    runner.train()
+    assert any('batch_size was 3 and is 6' in line for line in logged)
+    seen = runner.train_dataloader.dataset.loaded
+    assert len(seen) == (3 * SIZE - 24 if by_epoch else (33 - 8) * 6)
+
+
+def test_a_smaller_dataset_ends_the_epoch(tmp_path):
+    stop(tmp_path, 'after_train_iter', 8)
+    runner = resume_runner(tmp_path, resume=True)
+    runner._train_dataloader['dataset']['size'] = 9
+    logged = capture(runner)
+    runner.train()
+    assert any('samples was 32 and is 9' in line for line in logged)
+    assert len(runner.train_dataloader.dataset.loaded) == 2 * 9
+    assert runner.iter == 3 * 3
+
+
+def test_fewer_samples_than_ranks(monkeypatch, tmp_path):
+    runner = resume_runner(tmp_path)
+    monkeypatch.setattr('mmengine.dist.get_world_size', lambda: SIZE + 1)
+    with pytest.raises(ValueError, match='32 samples for 33 ranks'):
+        runner.train_loop
+
+
+def test_samples_without_an_index(tmp_path):
+
+    class Stream(IterableDataset):
+        metainfo = {}
+
+        def __iter__(self):
+            return iter(())
+
+        def __len__(self):
+            return 9
+
+    runner = resume_runner(tmp_path, by_epoch=False)
+    with pytest.raises(ValueError, match='exact_resume=False'):
+        ResumableIterBasedTrainLoop(runner, DataLoader(Stream()), max_iters=1)
+
+
+def test_hooks_find_batch_size_and_sampler_at_the_loader(tmp_path):
+    loader = resume_runner(tmp_path).train_dataloader
+    assert loader.batch_size == 3
+    assert type(loader.sampler).__name__ == 'DefaultSampler'
+
+
+def test_batch_sizes_by_source(tmp_path):
+    """mmdet's samplers of several sources have a list."""
+    runner = resume_runner(tmp_path)
+    loop = runner.train_loop
+    loop.dataloader.batch_sampler.batch_sampler.batch_size = [1, 4]
+    assert loop.position()['batch_size'] == 5
+
+
+def test_a_batch_sampler_without_batches(tmp_path):
+    runner = resume_runner(
+        tmp_path,
+        by_epoch=False,
+        sampler=dict(type='DefaultSampler', shuffle=True))
+    runner._train_dataloader.update(batch_size=64, drop_last=True)
+    with pytest.raises(ValueError, match='gives no batch'):
+        runner.train()
+
+
+@pytest.mark.parametrize('by_epoch', [
+    True, pytest.param(False, marks=pytest.mark.long)])
+def test_two_ranks(tmp_path, by_epoch):
+    settings = dict(by_epoch=by_epoch, workers=2)
+    run = functools.partial(train_on_ranks, 2)
+    whole = run(tmp_path / 'whole', **settings)
+    run(tmp_path / 'b', hooks=[dict(type='StopHook', at=8)], **settings)
+    resumed = run(tmp_path / 'b', resume=True, **settings)
+    # The message hub is the first rank's, which alone logs.
+    del whole[1]['scalars'], resumed[1]['scalars']
+    assert_same(whole, resumed)
+    # Each rank has averages of its own, and gets them back.
+    name = 'layers.1.running_mean'
+    means = [state['model'][f'module.{name}'] for state in resumed]
+    assert not torch.equal(*means)
+
+
+def test_more_ranks_than_two(tmp_path):
+    """DDP sorts its gradients anew unless it looks for unused ones."""
+    run = functools.partial(train_on_ranks, 4, find_unused=True)
+    whole = run(tmp_path / 'whole')
+    run(tmp_path / 'b', hooks=[dict(type='StopHook', at=6)])
+    resumed = run(tmp_path / 'b', resume=True)
+    assert_same(whole[0], resumed[0])
+
+
+def test_averaged_buffers_of_each_rank_come_back(tmp_path):
+    """Validation uses them, and the best checkpoint depends on it."""
+    settings = dict(ema=dict(update_buffers=True), interval=4)
+    whole = train_on_ranks(2, tmp_path / 'whole', **settings)
+    train_on_ranks(2, tmp_path / 'b', hooks=[dict(type='StopHook', at=14)],
+                   **settings)
+    resumed = train_on_ranks(2, tmp_path / 'b', resume=True, **settings)
+    assert_same(whole[0], resumed[0])
+    assert_same(whole[1]['ema'], resumed[1]['ema'])
+
+
+def test_two_ranks_go_on_as_one(tmp_path):
+    train_on_ranks(2, tmp_path, hooks=[dict(type='StopHook', at=5)])
+    runner = resume_runner(tmp_path, resume=True)
+    logged = capture(runner)
+    runner.train()
+    assert any('world_size was 2 and is 1' in line for line in logged)
+    # 5 batches of 2 x 3 samples are 10 of this one rank's.
+    assert len(runner.train_dataloader.dataset.loaded) == 3 * SIZE - 30
+    assert runner.iter == 33

@@ -1,0 +1,173 @@
+import os
+
+import pytest
+import torch
+from mmengine.hooks import Hook
+from mmengine.optim import OptimWrapper, OptimWrapperDict
+from mmengine.registry import HOOKS
+from resume_run import resume_runner, train_on_ranks
+
+from stepnet_mm.resume import NonFiniteLossHook
+
+pytestmark = pytest.mark.core
+
+
+@HOOKS.register_module()
+class PoisonHook(Hook):
+    """Puts a NaN into the images of some iterations, on one rank."""
+    priority = 'LOWEST'
+
+    def __init__(self, iterations, rank=0, value=float('nan')):
+        self.iterations, self.rank, self.value = iterations, rank, value
+        self.before = {}
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        self.before[runner.iter] = state(runner)
+        if runner.iter in self.iterations and runner.rank == self.rank:
+            data_batch['inputs'][0][0] = self.value
+
+
+def state(runner):
+    return {k: v.clone() for k, v in runner.model.state_dict().items()}
+
+
+def runner_with(folder, *iterations, resume=False, **kwargs):
+    poison = dict(type='PoisonHook', iterations=iterations)
+    poison.update(kwargs.pop('poison', {}))
+    return resume_runner(
+        folder, interval=1000, resume=resume, hooks=[
+            dict(type='NonFiniteLossHook', **kwargs), poison])
+
+
+def hook_of(runner, name):
+    return next(h for h in runner.hooks if type(h).__name__ == name)
+
+
+def equal(a, b):
+    return all(torch.equal(a[k], b[k]) for k in a)
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+def test_training_stops_before_the_step(tmp_path, value):
+    runner = runner_with(tmp_path, 14, poison=dict(value=value))
+    path = tmp_path / 'nonfinite_iter_14.pth'
+    with pytest.raises(FloatingPointError, match=r'iteration 15 is not finite '
+                       rf'\(nan on rank 0\); .* is {path}'):
+        runner.train()
+    before = hook_of(runner, 'PoisonHook').before[14]
+    assert equal(before, state(runner))
+    saved = torch.load(path, weights_only=False)
+    ema = {k[7:]: v for k, v in saved['ema_state_dict'].items()}
+    assert equal({k: ema[k] for k in before}, before)  # EMA has swapped them
+    assert saved['meta']['iter'] == 14
+    assert saved['training_state']['batches'] == 3
+    assert not os.path.exists(tmp_path / 'last_checkpoint')
+
+
+def test_a_resume_meets_the_same_batch(tmp_path):
+    runner = runner_with(tmp_path, 14)
+    batches = spy(runner)
+    with pytest.raises(FloatingPointError):
+        runner.train()
+    again = runner_with(tmp_path, resume=True)
+    again._load_from = str(tmp_path / 'nonfinite_iter_14.pth')
+    seen = spy(again)
+    again.train()
+    first, second = batches[-1]['inputs'], seen[0]['inputs']
+    first[0][0] = second[0][0]  # what was poisoned
+    assert all(torch.equal(a, b) for a, b in zip(first, second))
+    assert equal(hook_of(runner, 'PoisonHook').before[14],
+                 hook_of(again, 'PoisonHook').before[14])
+
+
+def spy(runner):
+    seen = []
+    hook = hook_of(runner, 'PoisonHook')
+    before = hook.before_train_iter
+
+    def spying(runner, batch_idx, data_batch=None):
+        before(runner, batch_idx, data_batch)
+        seen.append(data_batch)
+
+    hook.before_train_iter = spying
+    return seen
+
+
+def test_a_skipped_batch_leaves_no_trace(tmp_path):
+    runner = runner_with(tmp_path, 4, 14, action='skip')
+    lines = []
+    runner.logger.warning = lines.append
+    runner.train()
+    before = hook_of(runner, 'PoisonHook').before
+    assert runner.iter == 33
+    for n in (4, 14):
+        assert equal(before[n], before[n + 1])
+        assert not equal(before[n + 1], before[n + 2])
+    assert all(v.isfinite().all() for v in runner.model.state_dict().values())
+    assert [line for line in lines if 'iteration 5 ' in line]
+    assert [line for line in lines if 'skipped, 2 so far' in line]
+    assert [n for n in os.listdir(tmp_path) if 'nonfinite' in n] == [
+        'nonfinite_iter_4.pth'
+    ]
+
+
+def test_too_many_in_a_row(tmp_path):
+    runner = runner_with(tmp_path, 1, 2, 4, 5, 6, 7, action='skip',
+                         max_skips=3)
+    with pytest.raises(FloatingPointError, match='4 times in a row'):
+        runner.train()
+    assert runner.iter == 7
+
+
+def test_half_precision_overflows_now_and_then(tmp_path, monkeypatch):
+    monkeypatch.setattr('stepnet_mm.resume.non_finite_loss_hook.'
+                        'AmpOptimWrapper', OptimWrapper)
+    runner = runner_with(tmp_path, 4, 14, action='stop')
+    runner.train()
+    assert hook_of(runner, 'NonFiniteLossHook').skipped == 2
+
+
+def test_several_optimizers_are_left_to_the_model(tmp_path):
+    runner = resume_runner(tmp_path, hooks=[dict(type='NonFiniteLossHook')])
+    lines = []
+    runner.logger.warning = lines.append
+    runner.optim_wrapper = OptimWrapperDict()
+    hook = hook_of(runner, 'NonFiniteLossHook')
+    hook.before_train(runner)
+    assert 'several optimizers' in lines[0] and hook._wrapper is None
+
+
+def test_it_changes_no_bit_of_a_finite_training(tmp_path):
+    finals = []
+    for name, hooks in dict(a=[], b=[dict(type='NonFiniteLossHook')]).items():
+        runner = resume_runner(tmp_path / name, hooks=hooks)
+        finals.append(runner.train().state_dict())
+        assert 'update_params' not in vars(runner.optim_wrapper)
+    assert equal(*finals)
+
+
+@pytest.mark.parametrize('action', ['stop', 'skip'])
+def test_one_rank_is_enough(tmp_path, action):
+    settings = dict(hooks=[
+        dict(type='NonFiniteLossHook', action=action),
+        dict(type='PoisonHook', iterations=[3], rank=1)])
+    ends = train_on_ranks(2, tmp_path, **settings)
+    if action == 'stop':
+        assert all('iteration 4 is not finite' in end for end in ends)
+    else:
+        weights = [{k: v for k, v in end['model'].items()
+                    if 'running' not in k} for end in ends]
+        assert equal(*weights)
+        assert all(v.isfinite().all() for v in weights[0].values())
+    assert (tmp_path / 'nonfinite_iter_3.pth').exists()
+
+
+def test_wrong_arguments(tmp_path):
+    with pytest.raises(ValueError, match='NonFiniteLossHook.action'):
+        NonFiniteLossHook('ignore')
+    runner = resume_runner(
+        tmp_path, hooks=[dict(type='NonFiniteLossHook', action='skip')],
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=.1),
+                           accumulative_counts=2))
+    with pytest.raises(ValueError, match='accumulative_counts=2'):
+        runner.train()

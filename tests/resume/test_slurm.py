@@ -1,0 +1,85 @@
+import pytest
+
+from stepnet_mm.resume.slurm import first_host, requeue
+
+pytestmark = pytest.mark.core
+
+FAKE = '''#!/bin/sh
+echo "$@" >> {log}
+case "$1 $2" in
+  "show job") echo "JobId=7 JobState={state} Restarts=0";;
+  "show hostnames") printf 'gpu3\\ngpu4\\n';;
+  "show node") echo "NodeName=gpu3 NodeAddr=127.0.0.1 NodeHostName=x";;
+  "requeue 7") {requeue};;
+esac
+'''
+
+
+@pytest.fixture
+def scontrol(tmp_path, monkeypatch):
+    """A stand-in for Slurm's command; the real one is in tests/slurm."""
+    log = tmp_path / 'log'
+    log.touch()
+
+    def install(state='RUNNING', requeue='true'):
+        path = tmp_path / 'scontrol'
+        path.write_text(FAKE.format(log=log, state=state, requeue=requeue))
+        path.chmod(0o755)
+        monkeypatch.setenv('PATH', str(tmp_path), prepend=':')
+        return lambda: log.read_text().splitlines()
+
+    monkeypatch.setenv('SLURM_JOB_ID', '7')
+    monkeypatch.delenv('SLURM_RESTART_COUNT', raising=False)
+    return install
+
+
+def test_a_running_job_is_requeued(scontrol):
+    calls = scontrol()
+    assert requeue(3) == 'Slurm job 7 is requeued, 1 of 3'
+    assert calls()[-1] == 'requeue 7'
+
+
+@pytest.mark.parametrize('state', ['CANCELLED', 'PENDING', 'COMPLETING'])
+def test_one_that_was_cancelled_or_is_back_already_is_not(scontrol, state):
+    calls = scontrol(state)
+    assert requeue(3) == f'Slurm job 7 is {state}: not requeued'
+    assert not any('requeue' in call for call in calls())
+
+
+def test_not_more_often_than_allowed(scontrol, monkeypatch):
+    calls = scontrol()
+    monkeypatch.setenv('SLURM_RESTART_COUNT', '2')
+    assert requeue(3).endswith('3 of 3')
+    monkeypatch.setenv('SLURM_RESTART_COUNT', '3')
+    assert 'came back 3 times' in requeue(3)
+    assert len([call for call in calls() if 'requeue' in call]) == 1
+
+
+def test_a_requeue_that_fails_is_told(scontrol):
+    scontrol(requeue='echo "Requested operation not allowed" >&2; exit 1')
+    assert requeue(3) == ('Slurm job 7 could not be requeued: scontrol '
+                          'requeue 7: Requested operation not allowed')
+
+
+def test_without_slurm(monkeypatch):
+    monkeypatch.delenv('SLURM_JOB_ID', raising=False)
+    assert requeue(3) == 'no Slurm job to requeue'
+    monkeypatch.setenv('SLURM_JOB_ID', '7')
+    monkeypatch.setenv('PATH', '')
+    assert 'could not be requeued' in requeue(3)
+
+
+def test_the_first_host_by_a_name_that_resolves(scontrol, monkeypatch):
+    scontrol()
+    monkeypatch.setattr('socket.getaddrinfo', lambda *_: [])
+    assert first_host('gpu[3-4]') == 'gpu3'
+
+
+def test_the_first_host_by_its_address_in_slurm(scontrol, monkeypatch):
+    scontrol()
+
+    def unknown(*_):
+        raise OSError
+
+    monkeypatch.setattr('socket.getaddrinfo', unknown)
+    assert first_host('gpu[3-4]') == '127.0.0.1'

@@ -1,0 +1,386 @@
+"""Files that would run something: refused, and nothing of them has run."""
+import copyreg
+import io
+import os
+import pickle
+import struct
+import tarfile
+import threading
+import zipfile
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Tuple
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.logging import HistoryBuffer
+from mmengine.runner.checkpoint import CheckpointLoader
+
+from stepnet_mm.safe_loading.loaders import (UnsafeCheckpointError,
+                                            register_safe_loaders)
+
+pytestmark = pytest.mark.core
+class Made:
+    """A folder."""
+
+    def __new__(cls, path):
+        os.mkdir(path)
+        return super().__new__(cls)
+
+
+MADE = f'c{__name__}\nMade\n'.encode()
+HISTORY = b'cmmengine.logging.history_buffer\nHistoryBuffer\n'
+
+
+def text(string):
+    data = str(string).encode()
+    return b'X' + struct.pack('<I', len(data)) + data
+
+
+def call(name, *args):
+    return name + b'(' + b''.join(map(text, args)) + b'tR'
+
+
+MEAN = call(b'c__builtin__\ngetattr\n(' + HISTORY + text('mean') + b'tR')[:-3]
+EVAL = '__import__("os").mkdir({!r})'
+
+#: Each makes a folder where it is unpickled in full.
+RUNNING = dict(
+    a_call=lambda path: b'\x80\x02' + call(b'cposix\nmkdir\n', path),
+    eval=lambda path: b'\x80\x02' + call(
+        b'c__builtin__\neval\n', EVAL.format(path)),
+    a_dotted_name=lambda path: b'\x80\x04' + call(
+        text('os') + text('path.os.mkdir') + b'\x93', path),
+    protocol_0=lambda path: b"cposix\nmkdir\n(S'%s'\ntR" % path.encode(),
+    inst=lambda path: b'(' + text(path) + b'iposix\nmkdir\n',
+    obj=lambda path: b'(cposix\nmkdir\n' + text(path) + b'o',
+    newobj=lambda path: b'\x80\x02' + MADE + text(path) + b'\x85\x81',
+    newobj_ex=lambda path: b'\x80\x04' + MADE + text(path) + b'\x85}\x92',
+    extension=lambda path: b'\x80\x02' + call(b'\x82\xf0', path),
+    build=lambda path: b'\x80\x02cargparse\nNamespace\n)\x81}' + text(
+        'a') + call(b'cposix\nmkdir\n', path) + b'sb',
+    in_a_persistent_id=lambda path: b'\x80\x02(' + text('storage') + call(
+        b'cposix\nmkdir\n', path) + text('0') + text('cpu') + b'K\x01tQ')
+#: These ask for what is on no list, or not on that one.
+STRANGE = dict(
+    defaults_of_a_function=MEAN + b'N}' + text('__defaults__') + b'K\x01\x85'
+    b's\x86b',
+    attributes_of_a_class=HISTORY + b'N}' + text('mean') + b'Ns\x86b',
+    a_call_of_a_method=MEAN + b')R',
+    a_call_of_a_class=HISTORY + b')R',
+    getattr_of_anything=b'c__builtin__\ngetattr\n(' + HISTORY + text(
+        '__init__') + b'tR',
+    a_new_parameter=b'ctorch.nn.parameter\nParameter\n)\x81',
+    a_buffer_with_arguments=HISTORY + text('a') + b'\x85\x81',
+    items_of_an_object=HISTORY + b')\x81' + text('a') + b'Ns',
+    items_of_a_list=b']' + text('a') + b'Ns',
+    an_element_of_an_object=HISTORY + b')\x81Na',
+    elements_of_an_object=HISTORY + b')\x81(NNe',
+    elements_of_a_set=b']\x8f(NN\x90Na',
+    another_codec=call(b'c_codecs\nencode\n', 'a', 'idna'),
+    a_structure=call(b'cnumpy\ndtype\n', 'f8,O'),
+    a_state_for_a_shared_type=call(b'cnumpy\ndtype\n', 'f8')
+    + b'(K\x03' + text('>') + b'NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb',
+    a_subclass=b'ctorch._tensor\n_rebuild_from_type_v2\n(' + MEAN
+    + b'ctorch\nTensor\n)}tR',
+    sparse=b'ctorch._utils\n_rebuild_sparse_tensor\n',
+    quantized=b'ctorch._utils\n_rebuild_qtensor\n',
+    deep_tuples=b')' + b'\x85' * 300_000,
+    an_array_of_objects=b'cnumpy.core.multiarray\n_reconstruct\n('
+    b'cnumpy\nndarray\nK\x03\x85' + text('O') + b'tR',
+    a_module=b'(' + text('module') + b'ctorch.storage\nUntypedStorage\n'
+    + text('a') + text('b') + b'tQ',
+    an_odd_storage=b'(' + text('storage') + HISTORY + text('0')
+    + text('cpu') + b'K\x01tQ',
+    an_odd_id=b'K\x01Q',
+    a_persistent_id_of_protocol_0=b'Pstorage\n')
+
+
+def zipped(file, pickled):
+    """An archive of torch.save with another pickle."""
+    whole = io.BytesIO()
+    torch.save(dict(a=torch.zeros(1)), whole)
+    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(
+            file, 'w') as target:
+        for name in source.namelist():
+            mine = name.endswith('data.pkl')
+            target.writestr(name, pickled if mine else source.read(name))
+
+
+def legacy(file, pickled):
+    head = (torch.serialization.MAGIC_NUMBER,
+            torch.serialization.PROTOCOL_VERSION, {})
+    file.write_bytes(b''.join(pickle.dumps(value, 2) for value in head)
+                     + pickled + pickle.dumps([], 2))
+
+
+def legacy_head(file, pickled):
+    """torch unpickles the magic number first."""
+    file.write_bytes(pickled)
+
+
+def tar(file, pickled):
+    """What torch 0.1 wrote."""
+    with tarfile.open(file, 'w', format=tarfile.PAX_FORMAT) as archive:
+        for name in ('storages', 'tensors', 'pickle'):
+            data = pickled if name == 'pickle' else pickle.dumps(0, 2) * 3
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+FORMS = (zipped, legacy, legacy_head, tar)
+
+
+def load_path(filename, map_location=None):
+    return torch.load(
+        filename[len('path://'):], map_location, weights_only=False)
+
+
+def load_bytes(filename, map_location=None):
+    with open(filename[len('bytes://'):], 'rb') as file:
+        buffer = io.BytesIO(file.read())
+    return torch.serialization.load(buffer, map_location)
+
+
+@pytest.fixture(autouse=True)
+def remote(monkeypatch):
+    monkeypatch.setattr(CheckpointLoader, '_schemes',
+                        dict(CheckpointLoader._schemes))
+    CheckpointLoader.register_scheme('path://', load_path)
+    CheckpointLoader.register_scheme('bytes://', load_bytes)
+    register_safe_loaders()
+
+
+@pytest.fixture(autouse=True)
+def extension():
+    copyreg.add_extension('posix', 'mkdir', 240)
+    yield
+    copyreg.remove_extension('posix', 'mkdir', 240)
+
+
+def refused(file):
+    for prefix in ('', 'path://', 'bytes://'):
+        with pytest.raises(UnsafeCheckpointError, match=file.name):
+            CheckpointLoader.load_checkpoint(f'{prefix}{file}')
+
+
+@pytest.mark.parametrize('name', RUNNING)
+def test_it_would_run(tmp_path, name):
+    victim = tmp_path / 'it_ran'
+    unpickler = pickle._Unpickler(
+        io.BytesIO(RUNNING[name](str(victim)) + b'.'))
+    unpickler.persistent_load = list
+    try:
+        unpickler.load()
+    except Exception:  # afterwards
+        pass
+    assert victim.exists()
+
+
+@pytest.mark.parametrize('form', FORMS, ids=lambda form: form.__name__)
+@pytest.mark.parametrize('name', RUNNING)
+def test_what_runs_is_refused(tmp_path, name, form):
+    victim = tmp_path / 'it_ran'
+    form(tmp_path / 'bad.pth', RUNNING[name](str(victim)) + b'.')
+    refused(tmp_path / 'bad.pth')
+    assert not victim.exists()
+
+
+def shared_state():
+    """What a file could change in this process."""
+    functions = [f for f in vars(HistoryBuffer).values()
+                 if hasattr(f, '__defaults__')]
+    return (dict(vars(HistoryBuffer)),
+            dict(HistoryBuffer._statistics_methods),
+            [(f.__defaults__, f.__code__) for f in functions],
+            np.dtype('f8').byteorder, torch.load)
+
+
+@pytest.mark.parametrize('form', [zipped, legacy],
+                         ids=lambda form: form.__name__)
+@pytest.mark.parametrize('name', STRANGE)
+def test_what_is_on_no_list_is_refused(tmp_path, name, form):
+    before = shared_state()
+    form(tmp_path / 'bad.pth', b'\x80\x02' + STRANGE[name] + b'.')
+    refused(tmp_path / 'bad.pth')
+    assert shared_state() == before
+
+
+def test_the_methods_of_a_class_stay_as_they_are(tmp_path):
+    buffer = HistoryBuffer([1.], [1])
+    buffer.statistics_methods = None
+    before = shared_state()
+    state = HISTORY + b')\x81}' + text('statistics_methods') + b'}' + text(
+        'mean') + HISTORY + b'ss' + text('max_length') + b'K\x07sb'
+    zipped(tmp_path / 'a.pth', b'\x80\x02' + state + b'.')
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded.max_length == 7
+    assert shared_state() == before
+
+
+class WritesAFile(torch.nn.Module):
+
+    def __init__(self, path: str):
+        super().__init__()
+        self.path = path
+
+    def forward(self, x):
+        return x
+
+    @torch.jit.export
+    def __getstate__(self) -> Tuple[str, bool]:
+        return self.path, self.training
+
+    @torch.jit.export
+    def __setstate__(self, state: Tuple[str, bool]):
+        self.path = state[0]
+        self.training = state[1]
+        torch.save(torch.ones(1), self.path)
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A TorchScript archive, and the file that it writes when loaded."""
+    file, victim = tmp_path / 'program.pth', tmp_path / 'it_ran'
+    torch.jit.script(WritesAFile(str(victim))).save(str(file))
+    torch.jit.load(str(file))
+    assert victim.exists()
+    victim.unlink()
+    return file, victim
+
+
+def test_a_torchscript_program_is_refused(program):
+    file, victim = program
+    refused(file)
+    assert not victim.exists()
+
+
+@pytest.mark.parametrize('keep', ['constants.pkl', 'data.pkl', 'code/'])
+def test_parts_of_a_program_never_reach_torch_jit(program, tmp_path, keep,
+                                                  monkeypatch):
+    """With the weights of a checkpoint beside them."""
+    monkeypatch.setattr(torch.jit, 'load', lambda *a, **k: pytest.fail())
+    whole = io.BytesIO()
+    torch.save(dict(a=torch.ones(1)), whole)
+    with zipfile.ZipFile(whole) as weights, zipfile.ZipFile(
+            program[0]) as code, zipfile.ZipFile(tmp_path / 'a.pth',
+                                                 'w') as mixed:
+        part = [name for name in code.namelist() if f'/{keep}' in name]
+        ends = {name.partition('/')[2] for name in part}
+        assert ends
+        for source in (weights, code):
+            for name in source.namelist():
+                end = name.partition('/')[2]
+                if (source is code) == (end in ends):
+                    mixed.writestr(f'a/{end}', source.read(name))
+    try:
+        loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    except UnsafeCheckpointError:
+        assert keep != 'code/'
+    else:
+        assert keep == 'code/' and loaded['a'] == 1
+    assert not program[1].exists()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('TORCH_HOME', str(tmp_path / 'home'))
+    http = ThreadingHTTPServer(('127.0.0.1', 0), Quiet)
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    yield f'http://127.0.0.1:{http.server_port}'
+    http.shutdown()
+    http.server_close()
+
+
+def test_over_http(server, program, tmp_path):
+    victim = tmp_path / 'it_ran'
+    zipped(tmp_path / 'bad.pth', RUNNING['a_call'](str(victim)) + b'.')
+    torch.save(dict(a=HistoryBuffer([3.], [1])), tmp_path / 'good.pth')
+    for name in ('bad.pth', 'program.pth'):
+        with pytest.raises(UnsafeCheckpointError, match=f'{server}/{name}'):
+            CheckpointLoader.load_checkpoint(f'{server}/{name}')
+    loaded = CheckpointLoader.load_checkpoint(f'{server}/good.pth')
+    assert loaded['a'].mean() == 3
+    assert not victim.exists()
+
+
+def test_a_storage_beyond_its_record(tmp_path):
+    torch.save(dict(a=torch.zeros(10)), tmp_path / 'whole.pth')
+    with zipfile.ZipFile(tmp_path / 'whole.pth') as file:
+        name, = [n for n in file.namelist() if n.endswith('data.pkl')]
+        pickled = file.read(name)
+    assert b'K\nt' in pickled
+    zipped(tmp_path / 'a.pth', pickled.replace(b'K\nt', b'M\xff\xfft'))
+    with pytest.raises(ValueError, match='expected 262140'):
+        CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+
+
+@pytest.mark.parametrize('name', ['real', 'data', 'grad', 'copy_'])
+@pytest.mark.parametrize('kind', [torch.Tensor, torch.nn.Parameter])
+def test_an_attribute_that_writes_to_the_tensor(tmp_path, kind, name):
+    """torch sets it on the tensor; what it has is set there alone."""
+    tensor = kind(torch.ones(1))
+    tensor.tag = 1
+    torch.save(tensor, tmp_path / 'good.pth')
+    with zipfile.ZipFile(tmp_path / 'good.pth') as file:
+        inside, = [n for n in file.namelist() if n.endswith('data.pkl')]
+        pickled = file.read(inside)
+    assert text('tag') in pickled
+    zipped(tmp_path / 'bad.pth', pickled.replace(text('tag'), text(name)))
+    with pytest.raises(UnsafeCheckpointError, match='attributes'):
+        CheckpointLoader.load_checkpoint(str(tmp_path / 'bad.pth'))
+
+
+CODE = dict(
+    a_call='a = open({!r}, "w")', a_statement='import os\nos.mkdir({!r})',
+    another_function='a = dict(b=__import__("os").mkdir({!r}))',
+    a_method='a = dict.fromkeys(map(__import__("os").mkdir, [{!r}]))',
+    another_file='_base_ = {!r}', an_f_string='a = f"{{open({!r}, chr(119))}}"',
+    to_an_attribute='a = dict()\na.b = {!r}', a_long_one='a = ' + '-' * 10**5)
+
+
+@pytest.mark.parametrize('code', CODE.values(), ids=CODE)
+@pytest.mark.parametrize('prefix', ['', 'path://'])
+def test_the_config_text_of_a_checkpoint_is_data(tmp_path, prefix, code):
+    code = code.format(str(tmp_path / 'it_ran'))
+    torch.save(dict(meta=dict(cfg=code, config=code, epoch=3),
+                    message_hub=dict(runtime_info=dict(cfg=code))),
+               tmp_path / 'a.pth')
+    with pytest.warns(UserWarning, match=r'a.pth.*meta.config is more than'):
+        loaded = CheckpointLoader.load_checkpoint(
+            f'{prefix}{tmp_path}/a.pth')
+    assert loaded == dict(meta=dict(epoch=3),
+                          message_hub=dict(runtime_info={}))
+
+
+def test_config_texts_that_mmengine_writes_stay(tmp_path, recwarn):
+    folder = Path(__file__).resolve().parents[2] / 'configs'
+    texts = [Config.fromfile(path).pretty_text for path in (
+        folder / 'faster_rcnn_r50_stepnet.py',
+        folder / 'resnet164/resnet164_stepnet_cifar10.py')]
+    for text_ in (*texts, '', None):
+        torch.save(dict(meta=dict(cfg=text_)), tmp_path / 'a.pth')
+        loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+        assert loaded['meta'] == dict(cfg=text_)
+
+
+def test_nothing_is_unpacked_into_the_cache(server, tmp_path):
+    """An archive with one member, as torch had them before 1.6."""
+    cache = tmp_path / 'home/hub/checkpoints'
+    cache.mkdir(parents=True)
+    (cache / 'resnet50.pth').write_bytes(b'mine')
+    with zipfile.ZipFile(tmp_path / 'bad.pth', 'w') as file:
+        file.writestr('resnet50.pth', b'theirs')
+    with pytest.raises(ValueError, match='cannot be read'):
+        CheckpointLoader.load_checkpoint(f'{server}/bad.pth')
+    assert (cache / 'resnet50.pth').read_bytes() == b'mine'

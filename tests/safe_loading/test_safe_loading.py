@@ -1,0 +1,250 @@
+import os
+import threading
+import zipfile
+from collections import Counter, OrderedDict
+
+import numpy as np
+import pytest
+import torch
+from mmengine.logging import HistoryBuffer
+from mmengine.runner.checkpoint import CheckpointLoader, load_checkpoint
+
+from stepnet_mm.safe_loading.loaders import (UnsafeCheckpointError,
+                                            register_safe_loaders)
+
+pytestmark = pytest.mark.core
+
+
+class Malicious:
+    """Unpickling it creates a file."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path, )
+
+
+@pytest.fixture
+def malicious(tmp_path):
+    """A checkpoint, and the folder that appears if it runs."""
+    file, victim = tmp_path / 'bad.pth', tmp_path / 'it_ran'
+    state = dict(weight=torch.zeros(2, 2), bias=torch.zeros(2))
+    torch.save(dict(state_dict=state, extra=Malicious(victim)), file)
+    return file, victim
+
+
+def test_the_file_is_malicious(malicious):
+    file, victim = malicious
+    torch.load(file, weights_only=False)
+    assert victim.exists()
+
+
+def test_load_from_refuses_and_names_the_object(malicious):
+    file, victim = malicious
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        load_checkpoint(torch.nn.Linear(2, 2), str(file))
+    assert not victim.exists()
+
+
+def test_pretrained_refuses(malicious, models):
+    file, victim = malicious
+    net = models.build(
+        dict(type='StepResNet', depth=18,
+             init_cfg=dict(type='Pretrained', checkpoint=str(file))))
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        net.init_weights()
+    assert not victim.exists()
+
+
+def test_a_remote_loader_refuses(malicious, monkeypatch):
+    file, victim = malicious
+
+    def load_from_somewhere(filename, map_location=None):
+        return torch.load(file, map_location, weights_only=False)
+
+    monkeypatch.setattr(CheckpointLoader, '_schemes',
+                        dict(CheckpointLoader._schemes))
+    CheckpointLoader.register_scheme('some://', load_from_somewhere)
+    register_safe_loaders()
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        CheckpointLoader.load_checkpoint('some://where')
+    assert not victim.exists()
+
+
+class Get:
+    """getattr(owner, name), then items set in what came out."""
+
+    def __init__(self, owner, name, items=None):
+        self.owner, self.name, self.items = owner, name, items
+
+    def __reduce__(self):
+        call = (getattr, (self.owner, self.name))
+        return call if self.items is None else (*call, None, None,
+                                                iter(self.items))
+
+
+class Call:
+
+    def __init__(self, *args):
+        self.args = args
+
+    def __reduce__(self):
+        return HistoryBuffer, self.args
+
+
+def test_getattr_does_not_lead_to_eval(tmp_path):
+    victim = tmp_path / 'it_ran'
+    evil = Get(Get(getattr, '__self__'), 'eval')
+    plant = Get(Get(HistoryBuffer, '__init__'), '__globals__',
+                [('len', evil)])
+    code = f'__import__("os").mkdir({str(victim)!r}) or 0'
+    torch.save(dict(extra=[plant, Call(code, '0')]), tmp_path / 'a.pth')
+    with pytest.raises(UnsafeCheckpointError, match='getattr'):
+        CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert not victim.exists()
+
+
+def test_the_users_way_around_weights_only_is_closed(malicious, monkeypatch):
+    file, victim = malicious
+    monkeypatch.setenv('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD', '1')
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        load_checkpoint(torch.nn.Linear(2, 2), str(file))
+    assert not victim.exists()
+    assert os.environ['TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'] == '1'
+
+
+@pytest.mark.parametrize('module', ['numpy.core', 'numpy._core'])
+def test_numpy_names_of_both_major_versions_load(tmp_path, module):
+    buffer = HistoryBuffer([1., 2.], [1, 1])
+    torch.save(dict(a=buffer), tmp_path / 'a.pth')
+    here = np.zeros(0).__reduce__()[0].__module__.encode()
+    there = f'{module}.multiarray'.encode()
+    with zipfile.ZipFile(tmp_path / 'a.pth') as source, zipfile.ZipFile(
+            tmp_path / 'b.pth', 'w') as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name.endswith('data.pkl'):
+                assert here in data
+                data = data.replace(b'c' + here, b'c' + there)
+            target.writestr(name, data)
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'b.pth'))
+    assert loaded['a'].mean() == 1.5
+
+
+def test_every_scheme_is_safe_and_registering_twice_changes_nothing():
+    before = dict(CheckpointLoader._schemes)
+    register_safe_loaders()
+    assert dict(CheckpointLoader._schemes) == before
+    assert all(loader.weights_only for loader in before.values())
+
+
+def test_torch_load_is_as_before(monkeypatch):
+    theirs, during = torch.load, []
+
+    def load_from_another_thread(filename, map_location=None):
+        during.append(torch.load)
+        thread = threading.Thread(
+            target=CheckpointLoader.load_checkpoint, args=('inner://a', ))
+        if filename == 'outer://a':
+            thread.start()
+            thread.join()
+            during.append(torch.load)
+        return {}
+
+    monkeypatch.setattr(CheckpointLoader, '_schemes',
+                        dict(CheckpointLoader._schemes))
+    CheckpointLoader.register_scheme(
+        ['outer://', 'inner://'], load_from_another_thread)
+    register_safe_loaders()
+    CheckpointLoader.load_checkpoint('outer://a')
+    assert len(during) == 3 and theirs not in during
+    assert torch.load is torch.serialization.load is theirs
+
+
+@pytest.mark.parametrize('zipped', [True, False])
+@pytest.mark.parametrize('name', ['WEIGHTS_ONLY', 'NO_WEIGHTS_ONLY'])
+def test_a_training_state_loads(tmp_path, zipped, name, monkeypatch):
+    monkeypatch.setenv(f'TORCH_FORCE_{name}_LOAD', '1')
+    buffer = HistoryBuffer([1., 2.], [1, 1])
+    state = dict(
+        message_hub=dict(log_scalars=dict(loss=buffer)),
+        meta=dict(seed=np.int64(3), best=np.float64(.5)),
+        sizes=np.arange(3, dtype=np.uint32))
+    torch.save(state, tmp_path / 'a.pth',
+               _use_new_zipfile_serialization=zipped)
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded['message_hub']['log_scalars']['loss'].mean() == 1.5
+    assert loaded['meta'] == dict(seed=3, best=.5)
+    assert loaded['sizes'].tolist() == [0, 1, 2]
+
+
+def tagged(tensor):
+    tensor.tag = 'tag'
+    return tensor
+
+
+#: What torch itself loads as weights.
+WEIGHTS = (
+    torch.nn.Parameter(torch.ones(2)), tagged(torch.nn.Parameter(
+        torch.ones(2))), tagged(torch.ones(2)), torch.zeros(0),
+    torch.ones(4)[1:3], torch.ones(2, dtype=torch.bfloat16),
+    torch.ones(2, dtype=torch.complex64), torch.ones(2, dtype=torch.bool),
+    torch.zeros(2, device='meta'), torch.Size([2]), torch.device('cpu'),
+    torch.float16, torch.strided, b'', b'\xff',
+    {1, 2}, 1j, slice(2), 2**70, -1.5, None, 'ü' * 300, (), [(1, [2])],
+    OrderedDict(a=1), Counter('aab'), np.float32(.5), np.bool_(True),
+    np.zeros((2, 0)), np.asfortranarray(np.eye(2, dtype=np.int16)))
+
+
+@pytest.mark.parametrize('protocol', [2, 4])
+@pytest.mark.parametrize('value', WEIGHTS, ids=lambda value: '')
+def test_all_kinds_of_weights_load(tmp_path, value, protocol):
+    torch.save([value, value], tmp_path / 'a.pth', pickle_protocol=protocol)
+    first, second = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert type(first) is type(value)
+    assert repr(first) == repr(second) == repr(value)
+    assert getattr(first, 'tag', None) == getattr(value, 'tag', None)
+
+
+def test_the_metadata_of_a_state_dict_load(tmp_path):
+    state = torch.nn.BatchNorm2d(3).state_dict()
+    torch.save(state, tmp_path / 'a.pth')
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded._metadata == state._metadata != {}
+
+
+def test_map_location_is_asked(tmp_path):
+    asked = []
+    torch.save(dict(a=torch.zeros(1)), tmp_path / 'a.pth')
+    CheckpointLoader.load_checkpoint(
+        str(tmp_path / 'a.pth'),
+        lambda storage, place: asked.append(place) or storage)
+    assert asked == ['cpu']
+
+
+def test_a_one_cycle_scheduler_loads(tmp_path):
+    from mmengine.optim import OneCycleParamScheduler
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=.1)
+    scheduler = OneCycleParamScheduler(
+        optimizer, 'lr', eta_max=1., total_steps=10)
+    torch.save(scheduler.state_dict(), tmp_path / 'a.pth')
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded['total_steps'] == 10
+
+
+def test_a_missing_file():
+    with pytest.raises(FileNotFoundError, match='load_from'):
+        CheckpointLoader.load_checkpoint('nowhere.pth')
+
+
+@pytest.mark.parametrize('content', [b'', b'no checkpoint', None])
+def test_an_unreadable_file_is_named(tmp_path, content):
+    file = tmp_path / 'broken.pth'
+    if content is None:
+        torch.save(dict(a=torch.zeros(1000)), file)
+        content = file.read_bytes()[:2000]
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match='broken.pth cannot be read') as info:
+        CheckpointLoader.load_checkpoint(str(file))
+    assert 'weights_only' not in str(info.value)

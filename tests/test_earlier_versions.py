@@ -1,0 +1,63 @@
+"""Configs, checkpoints and import paths of earlier versions still do."""
+import importlib
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import stepnet_mm
+from stepnet_mm.moved import GONE, MOVED
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[1]
+#: A config as version 0.1 dumped it, and the second of its four iterations.
+CONFIG, CHECKPOINT = [
+    ROOT / 'tests' / 'data' / f'version_0_1{e}' for e in ('.py', '.pth')
+]
+
+
+@pytest.mark.parametrize('old', sorted(MOVED))
+def test_an_old_path_is_todays_module(old):
+    sys.modules.pop(f'stepnet_mm.{old}', None)
+    with pytest.warns(DeprecationWarning, match=f'{old} has moved to stepnet_mm.{MOVED[old]};'):
+        found = importlib.import_module(f'stepnet_mm.{old}')
+    assert found is importlib.import_module(f'stepnet_mm.{MOVED[old]}')
+
+
+@pytest.mark.parametrize('old', sorted(GONE))
+def test_an_old_folder_gives_todays_names(old):
+    sys.modules.pop(f'stepnet_mm.{old}', None)
+    with pytest.warns(DeprecationWarning, match=f'{old} has moved to stepnet_mm.hooks'):
+        folder = importlib.import_module(f'stepnet_mm.{old}')
+    for new, names in GONE[old].items():
+        for name in names:
+            assert getattr(folder, name) is getattr(
+                getattr(stepnet_mm, new), name)
+
+
+def test_nothing_here_uses_an_old_path():
+    old = re.compile('|'.join(rf'stepnet_mm\.{p}\b' for p in (*MOVED, *GONE)))
+    files = [path for folder in ('stepnet_mm', 'tools', 'tests', 'configs')
+             for path in (ROOT / folder).rglob('*.py')]
+    assert len(files) > 200
+    assert not [path for path in files if old.search(path.read_text())]
+
+
+def test_a_training_of_version_0_1_goes_on(tmp_path, monkeypatch):
+    pytest.importorskip('mmdet')
+    from stepnet_mm.config import harden, read_config
+    from stepnet_mm.datasets import make_mini_coco
+    from stepnet_mm.launch.entry import build_runner
+    make_mini_coco(tmp_path / 'mini_coco', train=4, val=3, size=64)
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(CONFIG, tmp_path)
+    cfg = harden(read_config(CONFIG.name, work_dir='work'))
+    cfg.resume, cfg.load_from = True, str(CHECKPOINT)
+    runner = build_runner(cfg)
+    runner.train()
+    assert runner.iter == 4
+    history = runner.message_hub.get_info('stiffness_history')
+    assert [entry['step'] for entry in history] == [1, 2, 3, 4]
