@@ -1,12 +1,12 @@
 """Calls a function when a module has been imported, by whomever."""
 import importlib.abc
 import sys
-from typing import Callable, Optional
+from collections.abc import Callable
 
 
 def after_import(name: str,
                  action: Callable,
-                 failure: Optional[Callable] = None) -> None:
+                 failure: Callable | None = None) -> None:
     """Call ``action`` once the module is there: now, or when it is imported.
 
     Args:

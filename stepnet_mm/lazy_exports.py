@@ -1,6 +1,6 @@
 """Names of a package that are imported when they are asked for."""
 import importlib
-from typing import Callable
+from collections.abc import Callable
 
 
 def lazy_exports(package: str, modules: dict) -> tuple[Callable, list]:

@@ -10,8 +10,14 @@ import pytest
 from mmengine.registry import Registry
 
 import stepnet_mm
-from stepnet_mm.registration import (BINDINGS, NAMES, _add_bindings,
-                                     _add_location, _add_names, _Names)
+from stepnet_mm.registration import (
+    BINDINGS,
+    NAMES,
+    _add_bindings,
+    _add_location,
+    _add_names,
+    _Names,
+)
 
 pytestmark = pytest.mark.core
 

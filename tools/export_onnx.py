@@ -20,8 +20,11 @@ import torch
 from torch import nn
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
-from stepnet_mm.launch.entry import (build_model, config_from,
-                                     make_config_parser)
+from stepnet_mm.launch.entry import (
+    build_model,
+    config_from,
+    make_config_parser,
+)
 
 
 def parse_args():

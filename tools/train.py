@@ -13,7 +13,10 @@ if HELD:
 import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
 from stepnet_mm import config as C  # noqa: E402
 from stepnet_mm.launch.entry import (  # noqa: E402
-    build_runner, config_from, make_parser)
+    build_runner,
+    config_from,
+    make_parser,
+)
 
 
 def parse_args():

@@ -3,10 +3,17 @@
 May import: no other folder.
 """
 from .convolution import conv_to_attention
-from .maps import (AttentionRecord, LayerAttention, attention_path,
-                   mean_attention_distance, read_attention,
-                   read_attention_run, read_attention_runs, save_attention,
-                   uniform_attention_distance)
+from .maps import (
+                   AttentionRecord,
+                   LayerAttention,
+                   attention_path,
+                   mean_attention_distance,
+                   read_attention,
+                   read_attention_run,
+                   read_attention_runs,
+                   save_attention,
+                   uniform_attention_distance,
+)
 from .relative import RelativeSelfAttention2d
 
 __all__ = [

@@ -3,15 +3,21 @@ import difflib
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
 
 from mmengine.config import Config
 from mmengine.registry import MODELS
 
 from ..steps.base import build_step
+from .inheriting_config import (
+    INSTALLED,
+    LIBRARIES,
+    PYTHONIC,
+    inherit,
+    is_pythonic,
+    library_of,
+    package_folder,
+)
 from .parts import import_package
-from .inheriting_config import (INSTALLED, LIBRARIES, PYTHONIC, inherit,
-                                is_pythonic, library_of, package_folder)
 
 #: The libraries' backbones that have a counterpart, Step and the same name.
 SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',
@@ -46,7 +52,7 @@ class Backbone:
     """
     path: tuple
     node: dict
-    scope: Optional[str]
+    scope: str | None
 
     def __post_init__(self):
         self.key = '.'.join(map(str, self.path))
@@ -56,7 +62,7 @@ class Backbone:
         self.library = _package(self.cls)
 
     @property
-    def counterpart(self) -> Optional[type]:
+    def counterpart(self) -> type | None:
         """Our class for it; None if there is none."""
         if self.library in LIBRARIES and self.name in SOURCES:
             return MODELS.get(f'{self.library}.Step{self.name}')
@@ -117,7 +123,7 @@ class Backbone:
         return f'{self.library}.{name}'
 
 
-def to_stepnet(name: str, out: str = None, step: dict = None,
+def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
                only: list = ()) -> str:
     """The text of the config that is the StepNet of another one.
 
@@ -178,7 +184,7 @@ def find_config(name: str) -> Path:
     return Path(name)
 
 
-def find_backbones(cfg: Config, scope: str = None) -> list:
+def find_backbones(cfg: Config, scope: str | None = None) -> list:
     """All backbones in a config's model, however deep.
 
     Args:
@@ -238,7 +244,7 @@ def _is_backbone(key: str, kind) -> bool:
     return key.endswith('backbone') or name.removeprefix('Step') in SOURCES
 
 
-def _class_of(kind, scope) -> Optional[type]:
+def _class_of(kind, scope) -> type | None:
     if inspect.isclass(kind):
         return kind
     with MODELS.switch_scope_and_registry(scope) as registry:

@@ -8,8 +8,8 @@ from .parts import EVALUATION, TRAIN
 
 
 def read_config(path: str,
-                work_dir: str = None,
-                options: dict = None,
+                work_dir: str | None = None,
+                options: dict | None = None,
                 launcher: str = 'none') -> Config:
     """Read a config, and add what the libraries' own tools add.
 

@@ -3,7 +3,6 @@ import atexit
 import os
 import tempfile
 from collections import Counter
-from typing import Optional
 
 import cv2
 from mmcv.transforms import LoadImageFromFile
@@ -35,7 +34,7 @@ class LoadIntactImageFromFile(LoadImageFromFile):
         # come back; its path survives a fork, a spawn and a deepcopy.
         self.log = _new_log()
 
-    def transform(self, results: dict) -> Optional[dict]:
+    def transform(self, results: dict) -> dict | None:
         try:
             return super().transform(results)
         except DECODE_ERRORS as error:

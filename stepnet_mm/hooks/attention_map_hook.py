@@ -4,9 +4,9 @@ from mmengine.registry import HOOKS
 
 from ..attention import attention_path, read_attention_run, save_attention
 from ..recording import find_attention_layers, unwrap
+from ..recording.probe import measure_attention, sample_inputs
 from ..visualization import as_image, attention_figures
 from .measuring_hook import MeasuringHook
-from ..recording.probe import measure_attention, sample_inputs
 
 
 @HOOKS.register_module()
@@ -52,9 +52,9 @@ class AttentionMapHook(MeasuringHook):
     def __init__(self,
                  interval: int = 1,
                  by_epoch: bool = True,
-                 query: tuple = None,
-                 probe: dict = None,
-                 layers: str = None,
+                 query: tuple | None = None,
+                 probe: dict | None = None,
+                 layers: str | None = None,
                  figure_interval: int = 10,
                  name: str = 'attention'):
         super().__init__(interval, by_epoch, dict() if probe is None else

@@ -1,7 +1,7 @@
 """Says what a checkpoint set, and refuses one that does not fit."""
 import functools
 import re
-from typing import Sequence
+from collections.abc import Sequence
 
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS

@@ -5,11 +5,16 @@ from mmengine.dist import master_only
 from mmengine.registry import HOOKS
 
 from ..recording import RecordedCalls, TrajectoryRecorder, unwrap
-from ..stiffness import (DEGREES, RecordHeader, StiffnessRecord,
-                         check_degrees, summarize_stiffness)
+from ..recording.probe import Probe
+from ..stiffness import (
+    DEGREES,
+    RecordHeader,
+    StiffnessRecord,
+    check_degrees,
+    summarize_stiffness,
+)
 from ..visualization import as_image, curve_figure, depth_figure
 from .measuring_hook import MeasuringHook
-from ..recording.probe import Probe
 
 
 @HOOKS.register_module()
@@ -59,9 +64,9 @@ class TNSHook(MeasuringHook):
     def __init__(self,
                  interval: int = 50,
                  by_epoch: bool = False,
-                 probe: dict = None,
-                 blocks: str = None,
-                 definition: str = None,
+                 probe: dict | None = None,
+                 blocks: str | None = None,
+                 definition: str | None = None,
                  degrees=DEGREES,
                  figure_interval: int = 10,
                  name: str = 'stiffness'):

@@ -35,12 +35,12 @@ class TNSMetric(BaseMetric):
     default_prefix = 'stiffness_eval'
 
     def __init__(self,
-                 blocks: str = None,
-                 definition: str = None,
+                 blocks: str | None = None,
+                 definition: str | None = None,
                  degrees=DEGREES,
                  by_block: bool = False,
                  collect_device: str = 'cpu',
-                 prefix: str = None):
+                 prefix: str | None = None):
         super().__init__(collect_device=collect_device, prefix=prefix)
         self.choice = dict(blocks=blocks, definition=definition)
         self.degrees = check_degrees(degrees, 'TNSMetric.degrees')

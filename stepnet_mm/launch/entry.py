@@ -13,8 +13,7 @@ from mmengine.registry import MODELS, RUNNERS
 from torch import nn
 from torch.utils.data import DataLoader
 
-from ..config import (check_data, read_config, set_data_root,
-                      set_image_scale)
+from ..config import check_data, read_config, set_data_root, set_image_scale
 from .distributed import init_distributed
 
 
@@ -116,7 +115,7 @@ def beside_checkpoint(cfg: Config, checkpoint: str, ending: str) -> Path:
 
 
 def build_loader(cfg: Config, split: str, check: bool = True,
-                 batch_size: int = None) -> DataLoader:
+                 batch_size: int | None = None) -> DataLoader:
     """The loader of a split, its files checked beforehand.
 
     Args:

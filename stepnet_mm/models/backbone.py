@@ -43,7 +43,7 @@ class StepOwner:
             self._check_frozen_steps()
         return super().forward(x)
 
-    def steps(self, num_stages: int = None) -> list:
+    def steps(self, num_stages: int | None = None) -> list:
         """The step-size modules of the first ``num_stages`` stages."""
         return [
             block.step for stage in self._stages()[:num_stages]

@@ -7,8 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from ..ops import (ResidualTail, can_finish, is_compiling, is_exporting,
-                   kept_mean)
+from ..ops import (
+    ResidualTail,
+    can_finish,
+    is_compiling,
+    is_exporting,
+    kept_mean,
+)
 from ..steps.pooled import AffineMap, BuiltMap
 
 

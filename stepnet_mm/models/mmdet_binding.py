@@ -1,6 +1,10 @@
 """The step backbones in mmdet's registry, with mmdet's arguments."""
-from mmdet.models.backbones.resnet import (BasicBlock, Bottleneck, ResNet,
-                                           ResNetV1d)
+from mmdet.models.backbones.resnet import (
+    BasicBlock,
+    Bottleneck,
+    ResNet,
+    ResNetV1d,
+)
 from mmdet.models.backbones.resnext import ResNeXt
 from mmdet.registry import MODELS
 

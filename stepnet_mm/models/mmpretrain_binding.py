@@ -1,11 +1,18 @@
 """The step backbones in mmpretrain's registry, with its arguments."""
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
-from mmpretrain.models.backbones.resnet import (BasicBlock, Bottleneck,
-                                                ResNet, ResNetV1c, ResNetV1d)
+from mmpretrain.models.backbones.resnet import (
+    BasicBlock,
+    Bottleneck,
+    ResNet,
+    ResNetV1c,
+    ResNetV1d,
+)
 from mmpretrain.models.backbones.resnet_cifar import ResNet_CIFAR
 from mmpretrain.models.backbones.resnext import ResNeXt
 from mmpretrain.models.backbones.vision_transformer import (
-    TransformerEncoderLayer, VisionTransformer)
+    TransformerEncoderLayer,
+    VisionTransformer,
+)
 from mmpretrain.models.utils import LayerNorm2d
 from mmpretrain.registry import MODELS
 from torch import nn
@@ -14,8 +21,12 @@ from ..steps.pooling import build_norm
 from .backbone import StepBackbone, StepOwner, one_a_stage
 from .cifar import cifar_stage_blocks
 from .encoder import StepEncoderLayer, check_mode
-from .self_attention import (SelfAttentionLayer, check_divides, check_indices,
-                             check_network)
+from .self_attention import (
+    SelfAttentionLayer,
+    check_divides,
+    check_indices,
+    check_network,
+)
 
 
 class _StepBackbone(StepBackbone):
@@ -102,7 +113,7 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
                  dilations: tuple = (1, 1, 1),
                  out_indices: tuple = (2, ),
                  zero_init_residual: bool = False,
-                 downsample_norm_cfg: dict = None,
+                 downsample_norm_cfg: dict | None = None,
                  **kwargs):
         blocks = cifar_stage_blocks(depth, block)
         kind = Bottleneck if block == 'bottleneck' else BasicBlock
@@ -224,9 +235,9 @@ class SelfAttentionNet(BaseBackbone):
                  feedforward_channels: int = 512,
                  downsample: int = 2,
                  drop_rate: float = 0.1,
-                 attention: dict = None,
+                 attention: dict | None = None,
                  step=None,
-                 out_indices: tuple = None,
+                 out_indices: tuple | None = None,
                  init_cfg=None):
         super().__init__(init_cfg)
         if attention is None:

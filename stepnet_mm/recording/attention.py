@@ -2,16 +2,20 @@
 import numpy as np
 import torch
 
-from ..attention import (AttentionRecord, LayerAttention,
-                         RelativeSelfAttention2d, mean_attention_distance,
-                         uniform_attention_distance)
+from ..attention import (
+    AttentionRecord,
+    LayerAttention,
+    RelativeSelfAttention2d,
+    mean_attention_distance,
+    uniform_attention_distance,
+)
 from .blocks import match_names, unwrap
 
 #: Larger pictures are kept at a fraction of their size.
 EDGE = 256
 
 
-def find_attention_layers(model, pattern: str = None) -> dict:
+def find_attention_layers(model, pattern: str | None = None) -> dict:
     """The relative self-attention layers of a model.
 
     Args:
@@ -39,7 +43,7 @@ def find_attention_layers(model, pattern: str = None) -> dict:
 
 
 @torch.no_grad()
-def record_attention(model, images, run, query=None, pattern: str = None,
+def record_attention(model, images, run, query=None, pattern: str | None = None,
                      **more) -> AttentionRecord:
     """Run a model, and read its layers' attention on the way.
 

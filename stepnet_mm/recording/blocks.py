@@ -3,7 +3,6 @@ import re
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Optional
 
 import torch
 from torch import nn
@@ -57,14 +56,14 @@ class ResidualBlock:
     position: int
     module: nn.Module
     definition: str = 'output'
-    identity: Optional[nn.Module] = None
-    residual: Optional[nn.Module] = None
-    step: Optional[Gate] = None
+    identity: nn.Module | None = None
+    residual: nn.Module | None = None
+    step: Gate | None = None
     other_gates: tuple = ()
 
 
 def find_residual_blocks(model: nn.Module,
-                         pattern: str = None,
+                         pattern: str | None = None,
                          run=None) -> list:
     """The residual blocks of a model, in the order of its modules.
 
@@ -259,7 +258,7 @@ def _last_conv(module):
     return getattr(module, 'conv3', None) or getattr(module, 'conv2', None)
 
 
-def _last_norm(module) -> Optional[nn.Module]:
+def _last_norm(module) -> nn.Module | None:
     last = 3 if hasattr(module, 'conv3') else 2
     return getattr(module, f'norm{last}', None) or getattr(
         module, f'bn{last}', None)
@@ -272,7 +271,7 @@ def _tail(module) -> list:
     return [_last_norm(module)] + [m for m in ends if m is not None]
 
 
-def _gate(module) -> Optional[Gate]:
+def _gate(module) -> Gate | None:
     if isinstance(module, StepSize):
         return Gate(module, module.delta)
     if _is_se_layer(module) and not getattr(module, 'return_weight', False):
@@ -285,7 +284,7 @@ def _is_se_layer(module) -> bool:
         module, 'global_avgpool') and hasattr(module, 'conv2')
 
 
-def _other_gates(module, step: Optional[Gate]) -> tuple:
+def _other_gates(module, step: Gate | None) -> tuple:
     plugins = [name for i in (1, 2, 3)
                for name in getattr(module, f'after_conv{i}_plugin_names', ())]
     return tuple(
@@ -334,7 +333,7 @@ def _observe_shapes(model, blocks: list, run) -> dict:
     return shapes
 
 
-def first_tensor(values) -> Optional[torch.Tensor]:
+def first_tensor(values) -> torch.Tensor | None:
     """The first tensor of a module's inputs or outputs, if any."""
     if isinstance(values, torch.Tensor):
         return values

@@ -6,10 +6,8 @@ from mmengine import dist
 from torch.utils.data import DataLoader, Subset
 
 from ..utils.deaf_workers import deafen
-from ..utils.random_state import (get_random_state, seeded,
-                                     set_random_state)
-from . import (TrajectoryRecorder, find_attention_layers,
-                         record_attention)
+from ..utils.random_state import get_random_state, seeded, set_random_state
+from . import TrajectoryRecorder, find_attention_layers, record_attention
 
 
 class Probe:
@@ -48,7 +46,7 @@ class Probe:
                 run_features(model, batch, recorder.blocks)
 
 
-def spread(size: int, number: int = None) -> list:
+def spread(size: int, number: int | None = None) -> list:
     """Indices of ``number`` samples, evenly over a dataset, in order.
 
     Datasets often come sorted by class, so the first ones would not do.
@@ -70,7 +68,7 @@ def spread(size: int, number: int = None) -> list:
 
 
 def sample_inputs(model, loader: DataLoader, number: int,
-                  first: int = None) -> torch.Tensor:
+                  first: int | None = None) -> torch.Tensor:
     """Samples spread over a loader's dataset, as a model's network takes them.
 
     Args:
@@ -97,7 +95,7 @@ def sample_inputs(model, loader: DataLoader, number: int,
         return network_inputs(model, next(iter(samples)))
 
 
-def measure_attention(model, inputs, query=None, pattern: str = None, **more):
+def measure_attention(model, inputs, query=None, pattern: str | None = None, **more):
     """:func:`record_attention` of a model of the mm libraries.
 
     Args:
@@ -113,7 +111,7 @@ def measure_attention(model, inputs, query=None, pattern: str = None, **more):
 
 
 def subset_loader(loader: DataLoader, indices: list,
-                  batch_size: int = None) -> DataLoader:
+                  batch_size: int | None = None) -> DataLoader:
     """A loader of some samples of another's dataset, in the given order."""
     batch_size = batch_size or loader.batch_size or getattr(
         loader.batch_sampler, 'batch_size', 1)

@@ -58,7 +58,7 @@ class TrajectoryRecorder:
             not allow the definition, or is compiled.
     """
 
-    def __init__(self, model: nn.Module, blocks=None, definition: str = None):
+    def __init__(self, model: nn.Module, blocks=None, definition: str | None = None):
         model = unwrap(model)
         _refuse_compiled(model)
         self.found = blocks if isinstance(

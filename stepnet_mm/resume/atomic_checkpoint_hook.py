@@ -258,9 +258,9 @@ def _check(runner) -> str:
 
 
 def latest_checkpoint(work_dir: str,
-                      folder: str = None,
+                      folder: str | None = None,
                       template: str = 'epoch_{}.pth',
-                      backend_args: dict = None) -> tuple:
+                      backend_args: dict | None = None) -> tuple:
     """The last whole checkpoint of a run.
 
     Args:

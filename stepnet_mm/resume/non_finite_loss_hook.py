@@ -7,8 +7,8 @@ from mmengine.hooks import Hook
 from mmengine.optim import AmpOptimWrapper, OptimWrapperDict
 from mmengine.registry import HOOKS
 
-from ..utils.random_state import get_random_state
 from ..recording import unwrap
+from ..utils.random_state import get_random_state
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .loops import ResumableLoop
 

@@ -3,8 +3,12 @@ from itertools import count, islice
 
 import torch
 from mmengine.dist import get_rank
-from torch.utils.data import (DataLoader, Dataset, IterableDataset,
-                              get_worker_info)
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    get_worker_info,
+)
 
 from ..utils.random_state import seed_generators, seeded
 

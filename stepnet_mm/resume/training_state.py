@@ -10,11 +10,11 @@ import torch
 from mmengine import dist
 from mmengine.optim import OptimWrapperDict
 
-from ..utils.random_state import get_random_state
 from ..recording import unwrap
+from ..utils.random_state import get_random_state
 
 
-def training_state(runner, random: dict = None, **position) -> dict:
+def training_state(runner, random: dict | None = None, **position) -> dict:
     """Gather the state of all ranks. Every rank has to call it.
 
     Args:

@@ -3,8 +3,12 @@
 May import: no other folder.
 """
 from .adaptor import StepAdaptor
-from .adaptor_variants import (MaxPoolStepAdaptor, SoftmaxStepAdaptor,
-                               SumStepAdaptor, UnnormalizedStepAdaptor)
+from .adaptor_variants import (
+                               MaxPoolStepAdaptor,
+                               SoftmaxStepAdaptor,
+                               SumStepAdaptor,
+                               UnnormalizedStepAdaptor,
+)
 from .base import StepSize, build_step
 from .cbam import CBAMAttention
 from .eca import ECAAttention

@@ -56,11 +56,11 @@ class StepAdaptor(StepSize):
     pools_only = True
 
     def __init__(self,
-                 channels: int = None,
+                 channels: int | None = None,
                  inputs: str = 'both',
-                 init_step: float = None,
-                 norm_cfg: dict = None,
-                 in_channels: int = None):
+                 init_step: float | None = None,
+                 norm_cfg: dict | None = None,
+                 in_channels: int | None = None):
         super().__init__()
         if in_channels is not None or channels is None:
             raise ValueError(

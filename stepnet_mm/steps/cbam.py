@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from .base import StepSize
 from .excitation import Excitation
-from .pooling import global_mean, apply_norm
+from .pooling import apply_norm, global_mean
 
 
 @MODELS.register_module()

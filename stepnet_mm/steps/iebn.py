@@ -4,7 +4,7 @@ from mmengine.registry import MODELS
 from torch import Tensor, nn
 
 from .excitation import InstanceEnhancement
-from .pooling import global_mean, apply_norm
+from .pooling import apply_norm, global_mean
 
 
 @MODELS.register_module()

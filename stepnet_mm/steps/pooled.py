@@ -55,7 +55,7 @@ class BuiltMap(PooledMap):
         mean (Tensor, optional): its mean, where it is known.
     """
 
-    def __init__(self, values: Tensor, mean: Tensor = None):
+    def __init__(self, values: Tensor, mean: Tensor | None = None):
         self.values, self._mean = values, mean
 
     def times(self, step: Tensor) -> 'Product':

@@ -2,7 +2,6 @@
 import functools
 import warnings
 
-import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -3,8 +3,12 @@ from mmengine.registry import MODELS
 from torch import Tensor, nn
 
 from .base import StepSize
-from .excitation import (ChannelConv, Excitation, InstanceEnhancement,
-                         adaptive_kernel_size)
+from .excitation import (
+    ChannelConv,
+    Excitation,
+    InstanceEnhancement,
+    adaptive_kernel_size,
+)
 from .pooling import global_mean
 
 

@@ -43,7 +43,7 @@ class TimmAttention(StepSize):
             these arguments.
     """
 
-    def __init__(self, in_channels: int, name: str = None, **kwargs):
+    def __init__(self, in_channels: int, name: str | None = None, **kwargs):
         super().__init__()
         if name not in [*GATES]:  # it may be a list
             raise ValueError(

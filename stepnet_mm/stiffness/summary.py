@@ -5,8 +5,13 @@ import torch
 from torch import Tensor
 
 from .record import StiffnessRecord
-from .tns import (block_stiffness, stage_summary, stiff_blocks,
-                  stiffness_proportion, total_neural_stiffness)
+from .tns import (
+    block_stiffness,
+    stage_summary,
+    stiff_blocks,
+    stiffness_proportion,
+    total_neural_stiffness,
+)
 
 #: A degree (M1, M2) at which the stiffness proportion is told by default:
 #: half as much again as the stage's mean, whatever the absolute value.

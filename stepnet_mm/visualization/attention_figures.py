@@ -10,7 +10,7 @@ from .canvas import look, new_figure, panel_grid
 GAP = .12
 
 
-def attention_figures(records: list, title: str = None) -> dict:
+def attention_figures(records: list, title: str | None = None) -> dict:
     """All figures of a training, ``maps``, ``paths`` and ``range``.
 
     Args:
@@ -28,7 +28,7 @@ def attention_figures(records: list, title: str = None) -> dict:
         range=attention_range_figure(records, title))
 
 
-def attention_map_figure(record: AttentionRecord, title: str = None):
+def attention_map_figure(record: AttentionRecord, title: str | None = None):
     """Each head's attention of one query pixel (Fig. 4).
 
     Layers in rows, heads in columns, the nearest-looking first, the query
@@ -58,7 +58,7 @@ def attention_map_figure(record: AttentionRecord, title: str = None):
     return figure
 
 
-def attention_path_figure(records: list, title: str = None):
+def attention_path_figure(records: list, title: str | None = None):
     """Where each head's attention of the query pixel is centred, in training.
 
     A line a head, from its first record (dot) to its last (cross, with its
@@ -89,7 +89,7 @@ def attention_path_figure(records: list, title: str = None):
     return figure
 
 
-def attention_range_figure(records: list, title: str = None):
+def attention_range_figure(records: list, title: str | None = None):
     """Mean attention distance by layer and head, and over the iterations.
 
     Args:

@@ -7,7 +7,7 @@ def method_of(name: str) -> str:
     return re.sub(r'_seed\d+$', '', name)
 
 
-def plot_correlation(runs: list, metric: str, title: str = None):
+def plot_correlation(runs: list, metric: str, title: str | None = None):
     """Scatter of the metric over TNS, one colour a method.
 
     Args:

@@ -4,14 +4,17 @@ import io
 from html import escape
 from string import Template
 
-from ..stiffness import (StiffnessRecord, stage_summary,
-                         stiffness_proportion, stiffness_survival,
-                         summarize_blocks)
+from ..stiffness import (
+    StiffnessRecord,
+    stage_summary,
+    stiffness_proportion,
+    stiffness_survival,
+    summarize_blocks,
+)
 from .attention_figures import attention_figures
 from .canvas import check_records, finite_tns
 from .step_figures import has_steps, step_figure
-from .stiffness_figures import (depth_figure, proportion_figure,
-                                survival_figure)
+from .stiffness_figures import depth_figure, proportion_figure, survival_figure
 from .training_curve import curve_figure
 
 PAGE = Template('''<!DOCTYPE html>
@@ -86,10 +89,10 @@ BLOCKS = (
 
 def render_report(title: str,
                   records: list,
-                  curves: dict = None,
+                  curves: dict | None = None,
                   m1: float = .5,
                   m2: float = 0.,
-                  attention: dict = None) -> str:
+                  attention: dict | None = None) -> str:
     """The page: where the numbers come from, tables, figures.
 
     Args:
@@ -121,7 +124,7 @@ def render_report(title: str,
     return PAGE.substitute(title=escape(title), sections='\n'.join(sections))
 
 
-def figures(records: list, curves: dict = None) -> list:
+def figures(records: list, curves: dict | None = None) -> list:
     """The sections with pictures."""
     gated = [record for record in records if has_steps(record)]
     steps = (picture(step_figure(record), f'{record.name}. {STEPS}')

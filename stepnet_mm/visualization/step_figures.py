@@ -17,8 +17,8 @@ def has_steps(record: StiffnessRecord) -> bool:
 
 
 def step_figure(record: StiffnessRecord,
-                blocks: list = None,
-                stage: int = None):
+                blocks: list | None = None,
+                stage: int | None = None):
     """Mean step size Δt against NSI (Fig. 9).
 
     a: a point a sample, a panel a block. b: of each sample, Pearson's r of

@@ -7,10 +7,23 @@ from textwrap import fill
 
 import numpy as np
 
-from ..stiffness import (StiffnessRecord, stage_summary, stiffness_proportion,
-                         stiffness_survival)
-from .canvas import (check_records, finite_nsi, finite_tns, labels, look,
-                     lost_note, name_lines, new_figure, panel_grid)
+from ..stiffness import (
+    StiffnessRecord,
+    stage_summary,
+    stiffness_proportion,
+    stiffness_survival,
+)
+from .canvas import (
+    check_records,
+    finite_nsi,
+    finite_tns,
+    labels,
+    look,
+    lost_note,
+    name_lines,
+    new_figure,
+    panel_grid,
+)
 
 #: Median, and the edges of the outer and of the inner band.
 QUANTILES = (.5, .1, .9, .25, .75)

@@ -67,7 +67,7 @@ def _parse(line: str) -> dict:
         return {}
 
 
-def curve_figure(record: list, title: str = None):
+def curve_figure(record: list, title: str | None = None):
     """Draw TNS, and below it the NSI of each stage, over the iterations.
 
     The band of a stage reaches from its mean to its maximum.

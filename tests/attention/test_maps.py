@@ -6,12 +6,19 @@ import pytest
 import torch
 from torch import nn
 
-from stepnet_mm.attention import (AttentionRecord, LayerAttention,
-                                  RelativeSelfAttention2d, attention_path,
-                                  conv_to_attention, mean_attention_distance,
-                                  read_attention, read_attention_run,
-                                  read_attention_runs, save_attention,
-                                  uniform_attention_distance)
+from stepnet_mm.attention import (
+    AttentionRecord,
+    LayerAttention,
+    RelativeSelfAttention2d,
+    attention_path,
+    conv_to_attention,
+    mean_attention_distance,
+    read_attention,
+    read_attention_run,
+    read_attention_runs,
+    save_attention,
+    uniform_attention_distance,
+)
 
 pytestmark = pytest.mark.core
 

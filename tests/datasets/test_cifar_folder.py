@@ -5,8 +5,7 @@ import cv2
 import numpy as np
 import pytest
 
-from stepnet_mm.datasets.cifar_folder import (is_cifar_folder,
-                                              read_cifar_folder)
+from stepnet_mm.datasets.cifar_folder import is_cifar_folder, read_cifar_folder
 
 pytestmark = pytest.mark.core
 

@@ -1,10 +1,10 @@
 import pytest
 from mmengine.runner import Runner
 
+from stepnet_mm import config as C
 from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.datasets.loading import broken_images
 from stepnet_mm.hooks import BrokenImageHook
-from stepnet_mm import config as C
 
 pytest.importorskip('mmdet')
 

@@ -84,8 +84,9 @@ def test_it_goes_to_the_log_line(tmp_path):
 
 
 def test_it_goes_to_tensorboard(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import \
-        EventAccumulator
+    from tensorboard.backend.event_processing.event_accumulator import (
+        EventAccumulator,
+    )
     toy_runner(tmp_path, [dict(type='TNSHook', interval=5)]).train()
     folder, = tmp_path.glob('*/vis_data')
     events = EventAccumulator(str(folder)).Reload()
@@ -324,8 +325,9 @@ def test_by_epoch(tmp_path, name, due):
 
 def test_figures_go_to_the_visualizer(tmp_path):
     import cv2
-    from tensorboard.backend.event_processing.event_accumulator import \
-        EventAccumulator
+    from tensorboard.backend.event_processing.event_accumulator import (
+        EventAccumulator,
+    )
     toy_runner(tmp_path, [dict(HOOKS['batch'])]).train()
     pictures = sorted(tmp_path.glob('*/vis_data/vis_image/**/*.png'))
     assert len(pictures) == 4  # two measurements of two pictures

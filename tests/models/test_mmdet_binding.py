@@ -1,8 +1,7 @@
 """Bindings to mmdet; the twin file does the same for mmpretrain."""
 import pytest
 import torch
-from equality import (assert_kept, assert_stock, count, stock_and_step,
-                      undrawn)
+from equality import assert_kept, assert_stock, count, stock_and_step, undrawn
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmdet')

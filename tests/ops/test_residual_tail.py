@@ -4,8 +4,13 @@ import itertools
 import pytest
 import torch
 
-from stepnet_mm.ops import (ResidualTail, can_finish, keep_mean, kept_mean,
-                            tail_reference)
+from stepnet_mm.ops import (
+    ResidualTail,
+    can_finish,
+    keep_mean,
+    kept_mean,
+    tail_reference,
+)
 
 pytestmark = pytest.mark.core
 CHOICES = list(itertools.product([True, False], repeat=2))

@@ -4,8 +4,11 @@ import torch
 from mmengine.model import ImgDataPreprocessor
 from torch import nn
 
-from stepnet_mm.attention import (RelativeSelfAttention2d, conv_to_attention,
-                                  mean_attention_distance)
+from stepnet_mm.attention import (
+    RelativeSelfAttention2d,
+    conv_to_attention,
+    mean_attention_distance,
+)
 from stepnet_mm.recording import find_attention_layers, record_attention
 
 pytestmark = pytest.mark.core

@@ -7,9 +7,9 @@ import torch
 from torch.utils.data import DataLoader
 from toy_run import ToyDataset, ToyModel
 
-from stepnet_mm.recording.probe import Probe, kept_state, run_features, spread
 from stepnet_mm.hooks.tns_hook import _gather
 from stepnet_mm.recording import TrajectoryRecorder
+from stepnet_mm.recording.probe import Probe, kept_state, run_features, spread
 from stepnet_mm.stiffness import summarize_stiffness
 
 pytestmark = pytest.mark.core

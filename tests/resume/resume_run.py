@@ -12,9 +12,9 @@ from mmengine.hooks import EMAHook, Hook
 from mmengine.model import BaseModel
 from mmengine.registry import DATASETS, HOOKS, METRICS, MODELS
 from mmengine.structures import BaseDataElement
-from toy_run import toy_runner
 from torch import distributed, nn
 from torch.utils.data import Dataset
+from toy_run import toy_runner
 
 #: Samples of the dataset; 11 batches of 3, the last one with 2.
 SIZE = 32

@@ -5,8 +5,11 @@ import pytest
 import torch
 from mmengine.fileio import get_file_backend
 
-from stepnet_mm.resume.atomic_backend import (UNFINISHED, AtomicLocalBackend,
-                                              damage)
+from stepnet_mm.resume.atomic_backend import (
+    UNFINISHED,
+    AtomicLocalBackend,
+    damage,
+)
 
 pytestmark = pytest.mark.core
 

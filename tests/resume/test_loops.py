@@ -3,8 +3,14 @@ import functools
 import pytest
 import torch
 from mmengine.registry import DATA_SAMPLERS
-from resume_run import (SIZE, Stopped, assert_same, final_state, resume_runner,
-                        train_on_ranks)
+from resume_run import (
+    SIZE,
+    Stopped,
+    assert_same,
+    final_state,
+    resume_runner,
+    train_on_ranks,
+)
 from torch.utils.data import DataLoader, IterableDataset
 
 from stepnet_mm.resume.loops import ResumableIterBasedTrainLoop

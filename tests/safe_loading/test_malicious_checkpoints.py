@@ -9,7 +9,6 @@ import threading
 import zipfile
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Tuple
 
 import numpy as np
 import pytest
@@ -18,8 +17,10 @@ from mmengine.config import Config
 from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from stepnet_mm.safe_loading.loaders import (UnsafeCheckpointError,
-                                            register_safe_loaders)
+from stepnet_mm.safe_loading.loaders import (
+    UnsafeCheckpointError,
+    register_safe_loaders,
+)
 
 pytestmark = pytest.mark.core
 class Made:
@@ -231,11 +232,11 @@ class WritesAFile(torch.nn.Module):
         return x
 
     @torch.jit.export
-    def __getstate__(self) -> Tuple[str, bool]:
+    def __getstate__(self) -> tuple[str, bool]:
         return self.path, self.training
 
     @torch.jit.export
-    def __setstate__(self, state: Tuple[str, bool]):
+    def __setstate__(self, state: tuple[str, bool]):
         self.path = state[0]
         self.training = state[1]
         torch.save(torch.ones(1), self.path)

@@ -9,8 +9,10 @@ import torch
 from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader, load_checkpoint
 
-from stepnet_mm.safe_loading.loaders import (UnsafeCheckpointError,
-                                            register_safe_loaders)
+from stepnet_mm.safe_loading.loaders import (
+    UnsafeCheckpointError,
+    register_safe_loaders,
+)
 
 pytestmark = pytest.mark.core
 

@@ -16,14 +16,21 @@ import tempfile
 import time
 from pathlib import Path
 
-from jobs import (ROOT, differing, iteration, log_of, options, ranks_of, saved,
-                  submit)
+from jobs import (
+    ROOT,
+    differing,
+    iteration,
+    log_of,
+    options,
+    ranks_of,
+    saved,
+    submit,
+)
 from lab import Lab
 
 sys.path.insert(0, str(ROOT))
 from stepnet_mm.resume.atomic_backend import UNFINISHED  # noqa: E402
-from stepnet_mm.resume.atomic_checkpoint_hook import (  # noqa: E402
-    latest_checkpoint)
+from stepnet_mm.resume.atomic_checkpoint_hook import latest_checkpoint  # noqa: E402
 
 #: Every how many kills one waits for a save.
 IN_A_SAVE = 3

@@ -3,8 +3,20 @@ import re
 import subprocess
 
 import pytest
-from jobs import (CONFIG, ENVIRONMENT, ROOT, differing, iteration, log_of,
-                  options, ranks_of, saved, submit, tns_steps, train_in_forks)
+from jobs import (
+    CONFIG,
+    ENVIRONMENT,
+    ROOT,
+    differing,
+    iteration,
+    log_of,
+    options,
+    ranks_of,
+    saved,
+    submit,
+    tns_steps,
+    train_in_forks,
+)
 
 # One lab, and so one worker of pytest-xdist.
 pytestmark = [pytest.mark.core, pytest.mark.xdist_group('slurm')]

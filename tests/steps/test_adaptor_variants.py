@@ -3,9 +3,13 @@ import torch
 from attentions import CHANNELS, VARIANTS, randomised, states
 from torch import nn
 
-from stepnet_mm.steps import (MaxPoolStepAdaptor, SoftmaxStepAdaptor,
-                              SumStepAdaptor, UnnormalizedStepAdaptor,
-                              build_step)
+from stepnet_mm.steps import (
+    MaxPoolStepAdaptor,
+    SoftmaxStepAdaptor,
+    SumStepAdaptor,
+    UnnormalizedStepAdaptor,
+    build_step,
+)
 
 pytestmark = pytest.mark.core
 

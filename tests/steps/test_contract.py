@@ -4,8 +4,16 @@ import pickle
 
 import pytest
 import torch
-from attentions import (ALL, ATTENTIONS, CHANNELS, VARIANTS, call, cfg_of,
-                        randomised, states)
+from attentions import (
+    ALL,
+    ATTENTIONS,
+    CHANNELS,
+    VARIANTS,
+    call,
+    cfg_of,
+    randomised,
+    states,
+)
 
 from stepnet_mm.steps import StepSize, build_step
 

@@ -1,8 +1,12 @@
 import pytest
 import torch
 
-from stepnet_mm.steps.excitation import (ChannelConv, Excitation,
-                                         InstanceEnhancement, divide)
+from stepnet_mm.steps.excitation import (
+    ChannelConv,
+    Excitation,
+    InstanceEnhancement,
+    divide,
+)
 
 pytestmark = pytest.mark.core
 

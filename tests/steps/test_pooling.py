@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from stepnet_mm.steps import pooling
-from stepnet_mm.steps.pooling import global_mean, apply_norm
+from stepnet_mm.steps.pooling import apply_norm, global_mean
 
 pytestmark = pytest.mark.core
 

@@ -5,8 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepnet_mm.stiffness import (neural_stiffness_index, norm_ratio,
-                                  sample_norm)
+from stepnet_mm.stiffness import (
+    neural_stiffness_index,
+    norm_ratio,
+    sample_norm,
+)
 
 pytestmark = pytest.mark.core
 

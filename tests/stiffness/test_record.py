@@ -5,8 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from stepnet_mm.stiffness import (RecordHeader, append_rows, begin_record,
-                                  read_record)
+from stepnet_mm.stiffness import (
+    RecordHeader,
+    append_rows,
+    begin_record,
+    read_record,
+)
 
 pytestmark = pytest.mark.core
 

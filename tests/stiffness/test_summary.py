@@ -3,11 +3,16 @@ import math
 import pytest
 import torch
 
-from stepnet_mm.stiffness import (RecordHeader, StiffnessRecord,
-                                  check_degrees, stiff_blocks,
-                                  stiffness_proportion, summarize_blocks,
-                                  summarize_stiffness,
-                                  total_neural_stiffness)
+from stepnet_mm.stiffness import (
+    RecordHeader,
+    StiffnessRecord,
+    check_degrees,
+    stiff_blocks,
+    stiffness_proportion,
+    summarize_blocks,
+    summarize_stiffness,
+    total_neural_stiffness,
+)
 
 pytestmark = pytest.mark.core
 STAGE = torch.tensor([1, 1, 2])

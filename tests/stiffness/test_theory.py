@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from stepnet_mm.stiffness import (neural_stiffness_index,
-                                  stiffness_aware_index, stiffness_index,
-                                  total_neural_stiffness)
+from stepnet_mm.stiffness import (
+    neural_stiffness_index,
+    stiffness_aware_index,
+    stiffness_index,
+    total_neural_stiffness,
+)
 
 pytestmark = pytest.mark.core
 

@@ -5,8 +5,12 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stepnet_mm.stiffness import (stage_summary, stiffness_proportion,
-                                  stiffness_survival, total_neural_stiffness)
+from stepnet_mm.stiffness import (
+    stage_summary,
+    stiffness_proportion,
+    stiffness_survival,
+    total_neural_stiffness,
+)
 
 pytestmark = pytest.mark.core
 

@@ -5,8 +5,12 @@ import cv2
 import pytest
 import torch
 
-from stepnet_mm.stiffness import (RecordHeader, append_rows, begin_record,
-                                  total_neural_stiffness)
+from stepnet_mm.stiffness import (
+    RecordHeader,
+    append_rows,
+    begin_record,
+    total_neural_stiffness,
+)
 
 pytest.importorskip('matplotlib')
 pytestmark = pytest.mark.core

@@ -5,8 +5,12 @@ from ast import literal_eval
 import pytest
 import torch
 
-from stepnet_mm.stiffness import (RecordHeader, append_rows, begin_record,
-                                  block_stiffness)
+from stepnet_mm.stiffness import (
+    RecordHeader,
+    append_rows,
+    begin_record,
+    block_stiffness,
+)
 
 pytestmark = pytest.mark.core
 

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from stepnet_mm.utils.random_state import (get_random_state, seeded,
-                                              set_random_state)
+from stepnet_mm.utils.random_state import (
+    get_random_state,
+    seeded,
+    set_random_state,
+)
 
 pytestmark = pytest.mark.core
 

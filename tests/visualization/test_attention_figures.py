@@ -4,10 +4,12 @@ from made_records import make_attention_record as make_record
 
 pytest.importorskip('matplotlib')
 from stepnet_mm.attention import AttentionRecord, LayerAttention  # noqa: E402
-from stepnet_mm.visualization import (as_image,  # noqa: E402
-                                      attention_map_figure,
-                                      attention_path_figure,
-                                      attention_range_figure)
+from stepnet_mm.visualization import (  # noqa: E402
+    as_image,
+    attention_map_figure,
+    attention_path_figure,
+    attention_range_figure,
+)
 
 pytestmark = pytest.mark.core
 

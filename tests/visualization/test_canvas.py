@@ -10,9 +10,16 @@ from made_records import make_record, named
 from stepnet_mm import visualization
 from stepnet_mm.stiffness import total_neural_stiffness
 from stepnet_mm.visualization import as_image, check_records, save_figure
-from stepnet_mm.visualization.canvas import (finite_nsi, finite_tns, labels,
-                                             look, lost_note, name_lines,
-                                             new_figure, panel_grid)
+from stepnet_mm.visualization.canvas import (
+    finite_nsi,
+    finite_tns,
+    labels,
+    look,
+    lost_note,
+    name_lines,
+    new_figure,
+    panel_grid,
+)
 
 pytest.importorskip('matplotlib')
 pytestmark = pytest.mark.core

@@ -6,11 +6,13 @@ import pytest
 import torch
 from made_records import make_attention_record
 
-from stepnet_mm.stiffness import (RecordHeader, StiffnessRecord,
-                                  stiffness_proportion,
-                                  total_neural_stiffness)
-from stepnet_mm.visualization.report import (render_report,
-                                             table)
+from stepnet_mm.stiffness import (
+    RecordHeader,
+    StiffnessRecord,
+    stiffness_proportion,
+    total_neural_stiffness,
+)
+from stepnet_mm.visualization.report import render_report, table
 
 pytest.importorskip('matplotlib')
 # One worker: the pages are drawn once.

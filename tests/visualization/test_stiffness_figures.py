@@ -5,11 +5,18 @@ import pytest
 import torch
 from made_records import make_record, named
 
-from stepnet_mm.stiffness import (stiffness_proportion, stiffness_survival,
-                                  total_neural_stiffness)
-from stepnet_mm.visualization import (as_image, depth_figure,
-                                      proportion_figure, seeds_figure,
-                                      survival_figure)
+from stepnet_mm.stiffness import (
+    stiffness_proportion,
+    stiffness_survival,
+    total_neural_stiffness,
+)
+from stepnet_mm.visualization import (
+    as_image,
+    depth_figure,
+    proportion_figure,
+    seeds_figure,
+    survival_figure,
+)
 
 pytest.importorskip('matplotlib')
 pytestmark = pytest.mark.core

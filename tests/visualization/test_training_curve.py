@@ -3,8 +3,12 @@ import json
 import cv2
 import pytest
 
-from stepnet_mm.visualization import (curve_figure, read_stiffness_record,
-                                      read_stiffness_records, save_figure)
+from stepnet_mm.visualization import (
+    curve_figure,
+    read_stiffness_record,
+    read_stiffness_records,
+    save_figure,
+)
 
 pytest.importorskip('matplotlib')
 

@@ -10,12 +10,20 @@ each means, and why this package takes the first: docs/stiffness.md.
 import torch
 from mmengine.registry import init_default_scope
 
-from stepnet_mm.launch.entry import (build_loader, build_model, config_from,
-                                     make_config_parser)
-from stepnet_mm.recording.probe import run_features, spread, subset_loader
+from stepnet_mm.launch.entry import (
+    build_loader,
+    build_model,
+    config_from,
+    make_config_parser,
+)
 from stepnet_mm.recording import find_residual_blocks
-from stepnet_mm.stiffness import (neural_stiffness_index, norm_ratio,
-                                  sample_norm, total_neural_stiffness)
+from stepnet_mm.recording.probe import run_features, spread, subset_loader
+from stepnet_mm.stiffness import (
+    neural_stiffness_index,
+    norm_ratio,
+    sample_norm,
+    total_neural_stiffness,
+)
 
 
 def parse_args():

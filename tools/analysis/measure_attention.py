@@ -14,15 +14,22 @@ from pathlib import Path
 import torch
 from mmengine.registry import init_default_scope
 
-from stepnet_mm.attention import save_attention
 from stepnet_mm import config as C
-from stepnet_mm.launch.entry import (beside_checkpoint, build_loader,
-                                     build_model, config_from,
-                                     make_config_parser)
-from stepnet_mm.recording.probe import measure_attention, sample_inputs
+from stepnet_mm.attention import save_attention
+from stepnet_mm.launch.entry import (
+    beside_checkpoint,
+    build_loader,
+    build_model,
+    config_from,
+    make_config_parser,
+)
 from stepnet_mm.recording import find_attention_layers
-from stepnet_mm.visualization import (attention_map_figure,
-                                      attention_range_figure, save_figure)
+from stepnet_mm.recording.probe import measure_attention, sample_inputs
+from stepnet_mm.visualization import (
+    attention_map_figure,
+    attention_range_figure,
+    save_figure,
+)
 
 
 def parse_args():

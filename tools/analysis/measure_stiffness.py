@@ -20,15 +20,31 @@ from mmengine.utils import ProgressBar
 
 import stepnet_mm
 from stepnet_mm import config as C
-from stepnet_mm.launch.entry import (beside_checkpoint, build_loader,
-                                     build_model, config_from,
-                                     make_config_parser)
-from stepnet_mm.recording.probe import (kept_state, run_features, spread,
-                                     subset_loader)
-from stepnet_mm.recording import (TrajectoryRecorder, find_residual_blocks,
-                                  list_blocks)
-from stepnet_mm.stiffness import (RecordHeader, append_rows, begin_record,
-                                  read_record, summarize_stiffness)
+from stepnet_mm.launch.entry import (
+    beside_checkpoint,
+    build_loader,
+    build_model,
+    config_from,
+    make_config_parser,
+)
+from stepnet_mm.recording import (
+    TrajectoryRecorder,
+    find_residual_blocks,
+    list_blocks,
+)
+from stepnet_mm.recording.probe import (
+    kept_state,
+    run_features,
+    spread,
+    subset_loader,
+)
+from stepnet_mm.stiffness import (
+    RecordHeader,
+    append_rows,
+    begin_record,
+    read_record,
+    summarize_stiffness,
+)
 
 
 def parse_args():

@@ -20,10 +20,17 @@ import re
 from pathlib import Path
 
 from stepnet_mm.stiffness import read_record
-from stepnet_mm.visualization import (check_records, depth_figure, has_steps,
-                                      labels, proportion_figure, save_figure,
-                                      seeds_figure, step_figure,
-                                      survival_figure)
+from stepnet_mm.visualization import (
+    check_records,
+    depth_figure,
+    has_steps,
+    labels,
+    proportion_figure,
+    save_figure,
+    seeds_figure,
+    step_figure,
+    survival_figure,
+)
 from stepnet_mm.visualization.canvas import finite_tns
 from stepnet_mm.visualization.correlation import method_of
 

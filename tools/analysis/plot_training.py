@@ -6,8 +6,11 @@ python tools/analysis/plot_training.py work_dirs/faster_rcnn_r50_stepnet
 import argparse
 from pathlib import Path
 
-from stepnet_mm.visualization import (curve_figure, read_stiffness_record,
-                                      save_figure)
+from stepnet_mm.visualization import (
+    curve_figure,
+    read_stiffness_record,
+    save_figure,
+)
 
 
 def parse_args():

@@ -18,8 +18,12 @@ import argparse
 
 import torch
 
-from stepnet_mm.stiffness import (StiffnessRecord, read_record,
-                                  summarize_blocks, total_neural_stiffness)
+from stepnet_mm.stiffness import (
+    StiffnessRecord,
+    read_record,
+    summarize_blocks,
+    total_neural_stiffness,
+)
 
 SAME = ('definition', 'blocks', 'stage', 'position', 'stages')
 

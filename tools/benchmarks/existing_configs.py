@@ -28,8 +28,11 @@ from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint, set_random_seed
 
 import stepnet_mm  # noqa: F401  registers modules
-from stepnet_mm.config.conversion import (find_backbones, find_config,
-                                          to_stepnet)
+from stepnet_mm.config.conversion import (
+    find_backbones,
+    find_config,
+    to_stepnet,
+)
 
 CONFIGS = '''
 mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py

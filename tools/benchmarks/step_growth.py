@@ -15,8 +15,16 @@ import argparse
 from pathlib import Path
 from types import SimpleNamespace
 
-from step_cost import (Variant, add_arguments, check_arguments, measure,
-                       print_rows, ratio, stem_of, write_csv)
+from step_cost import (
+    Variant,
+    add_arguments,
+    check_arguments,
+    measure,
+    print_rows,
+    ratio,
+    stem_of,
+    write_csv,
+)
 
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import summarize_stiffness

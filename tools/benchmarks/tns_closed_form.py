@@ -18,8 +18,11 @@ import time
 
 import torch
 
-from stepnet_mm.stiffness import (stage_summary, stiffness_survival,
-                                  total_neural_stiffness)
+from stepnet_mm.stiffness import (
+    stage_summary,
+    stiffness_survival,
+    total_neural_stiffness,
+)
 
 
 def parse_args():

@@ -12,8 +12,9 @@ symmetric: Theorem 2 says nothing of them; what comes out is printed.
 python tools/theory/stiffness_indices.py --out stiffness_indices.png
 """
 import argparse
+from collections.abc import Callable
 from functools import partial
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
