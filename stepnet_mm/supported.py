@@ -8,7 +8,7 @@ PYTHON = ('3.10', '3.13')
 #: Import name -> the least version.
 LEAST = dict(torch='2.1', mmengine='0.10', mmcv='2.0', mmdet='3.0',
              mmpretrain='1.0')
-#: Environments in which the core tests ran: the name of the set-up's STACK,
+#: Environments in which the core tests ran: what the set-up was given, STACK=,
 #: Pythons, and versions by import name.
 TRIED = {
     'onedl': (('3.11', '3.12'), dict(
@@ -20,6 +20,9 @@ TRIED = {
     'classic': (('3.10', ), dict(
         torch='2.1.2', numpy='1.26.4', mmengine='0.10.7', mmcv='2.1.0',
         mmdet='3.3.0', mmpretrain='1.2.0')),
+    'onedl TORCH=2.15.0': (('3.12', ), dict(
+        torch='2.15.0', numpy='2.4.0', mmengine='0.10.12', mmcv='2.3.6',
+        mmdet='3.5.1', mmpretrain='1.3.6')),
 }
 
 

@@ -13,9 +13,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def pins(stack):
-    """Distribution -> the versions that a stack pins."""
+    """Distribution -> the versions that a stack pins, or TORCH= names."""
+    stack, _, torch = stack.partition(' TORCH=')
     found = re.findall(r'^([\w-]+)==([\d.]+)',
                        (ROOT / f'requirements/{stack}.txt').read_text(), re.M)
+    found += [('torch', torch)] if torch else []
     return {name: {v for n, v in found if n == name} for name, _ in found}
 
 

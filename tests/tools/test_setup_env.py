@@ -156,7 +156,7 @@ class SetUp:
     def start(self, **environment):
         return subprocess.Popen(
             ['bash', str(self.root / 'tools/setup_env.sh')],
-            env={**os.environ, 'VENV': str(self.folder / 'venv'),
+            env={**os.environ, 'TORCH': '', 'VENV': str(self.folder / 'venv'),
                  'UV': self.uv, 'CACHE': str(self.folder / 'cache'),
                  'STACK': 'onedl', 'CALLS': str(self.folder / 'calls'),
                  'REAL': sys.executable, 'WHEEL': str(self.wheel),
