@@ -130,7 +130,7 @@ class StepBackbone(StepOwner):
         super().__init__(*args, **kwargs)
         if step is not None:
             self._add_steps(step, step_blocks)
-            self._fuse(fused)
+            self._set_fused(fused)
             self._freeze_stages()
 
     def make_res_layer(self, block, **kwargs):
@@ -159,12 +159,12 @@ class StepBackbone(StepOwner):
     def _stages(self) -> list:
         return [getattr(self, name) for name in self.res_layers]
 
-    def _fuse(self, fused: bool) -> None:
+    def _set_fused(self, fused: bool) -> None:
         for stage in self._stages():
             for block, following in zip(stage, [*list(stage)[1:], None]):
                 block.fused = fused
                 step = getattr(following, 'step', None)
-                block.keeps_mean = step is not None and (
+                block.next_needs_mean = step is not None and (
                     step.needs_identity and step.pools_only)
 
     def _add_steps(self, step, step_blocks) -> None:

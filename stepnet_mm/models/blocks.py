@@ -1,17 +1,25 @@
 """Residual blocks with a step size, for the ResNets of mmdet and mmpretrain.
 
+    forward            chooses one of the two:
+      _advance           the paper's block, one module after the other:
+        residual           f(x_t), convolutions and norms
+        end                relu(x_t + f ⊗ Δt); Δt: StepSize, steps/base.py
+      _advance_fused     equal up to rounding, where can_fuse (fusion.py)
+        _convolve          z, from which the last norm makes f
+        run_tail           norm, step, sum and ReLU in few passes (fusion.py)
+
 The libraries' blocks share ``conv{i}``, ``norm{i}``, ``relu``,
 ``downsample`` and ``with_cp``. Their forward ends in an in-place
-``out += identity`` inside a closure, so nothing can be slipped in between:
-this mixin brings a forward of its own.
+``out += identity`` inside a closure, where no step can be put in: this mixin
+has a forward of its own.
 """
 import functools
 
 import torch.utils.checkpoint as cp
 from torch import Tensor, nn
 
-from ..ops import keep_mean
-from .fusion import can_fuse, finish, fits
+from ..steps.base import StepSize
+from .fusion import can_fuse, run_tail
 from .pretrained_start import PretrainedStart
 
 
@@ -22,11 +30,12 @@ class StepBlock(PretrainedStart):
         step (StepSize | None): the step-size module; None leaves Eq. 1.
         fused (bool): whether the block's end may run in one piece
             (:mod:`.fusion`).
-        keeps_mean (bool): whether the next block's end needs the mean over
-            space of this block's output.
+        next_needs_mean (bool): whether the next block's fused end needs the
+            mean over space of this block's output.
     """
+    step: StepSize | None
     fused = True
-    keeps_mean = False
+    next_needs_mean = False
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -37,38 +46,44 @@ class StepBlock(PretrainedStart):
         return _new_step_block, self._origin, self.__dict__
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) -> (N, C', H', W'), activation included."""
+        """x_t -> x_{t+1}: (N, C, H, W) -> (N, C', H', W')."""
         # Once, so that a checkpointed block runs again as it ran before.
-        fused = can_fuse(self)
+        advance = self._advance_fused if can_fuse(self) else self._advance
         if self.with_cp and x.requires_grad:
-            return cp.checkpoint(self._advance, x, fused, use_reentrant=False)
-        return self._advance(x, fused)
+            return cp.checkpoint(advance, x, use_reentrant=False)
+        return advance(x)
 
-    def _advance(self, x: Tensor, fused: bool) -> Tensor:
-        z = self._convolve(x)
-        if self.downsample is not None:
-            x = self.downsample(x)
-        if fused and self.step is not None and fits(self, z, x):
-            y = finish(self, z, x)
-        else:
-            y = self._add(x, self._complete(z))
-        # A hook may change y so that nobody can tell.
-        if fused and self.keeps_mean and not self._forward_hooks:
-            keep_mean(y)
-        return y
-
-    def _add(self, x: Tensor, residual: Tensor) -> Tensor:
-        stepped = self.step is not None
-        if stepped:
-            residual = self.step(x, residual)
-        if hasattr(self, 'drop_path'):
-            residual = self.drop_path(residual)
-        # In place, as the libraries have it, where no step can have kept it.
-        return self.relu(residual + x if stepped else residual.add_(x))
+    def _advance(self, x: Tensor) -> Tensor:
+        """x_{t+1} = relu(x_t + f(x_t) ⊗ Δt), as the paper writes it."""
+        residual = self.residual(x)
+        return self.end(self._shortcut(x), residual)
 
     def residual(self, x: Tensor) -> Tensor:
         """f(x_t), before any step size: (N, C, H, W) -> (N, C', H', W')."""
-        return self._complete(self._convolve(x))
+        return self.complete(self._convolve(x))
+
+    def end(self, identity: Tensor, residual: Tensor) -> Tensor:
+        """relu(x_t + f ⊗ Δt), or relu(x_t + f) without a step.
+
+        Args:
+            identity (Tensor): x_t in the shape of f, (N, C', H', W').
+            residual (Tensor): f; written over where there is no step.
+        """
+        stepped = self.step is not None
+        if stepped:
+            residual = self.step(identity, residual)
+        if hasattr(self, 'drop_path'):
+            residual = self.drop_path(residual)
+        # In place, as the libraries have it, where no step can have kept it.
+        return self.relu(
+            residual + identity if stepped else residual.add_(identity))
+
+    def _advance_fused(self, x: Tensor) -> Tensor:
+        z = self._convolve(x)
+        return run_tail(self, z, self._shortcut(x))
+
+    def _shortcut(self, x: Tensor) -> Tensor:
+        return x if self.downsample is None else self.downsample(x)
 
     def _convolve(self, x: Tensor) -> Tensor:
         """Up to the last convolution's output."""
@@ -77,8 +92,8 @@ class StepBlock(PretrainedStart):
             x = self._plug_in(i, self.relu(x))
         return self.last_conv(x)
 
-    def _complete(self, z: Tensor) -> Tensor:
-        """From the last convolution's output to f."""
+    def complete(self, z: Tensor) -> Tensor:
+        """From the last convolution's output z to f: norm and plugins."""
         return self._plug_in(self.num_convs, self.last_norm(z))
 
     def _plug_in(self, i: int, x: Tensor) -> Tensor:

@@ -1,27 +1,41 @@
 """The fused tail of a step block: last BatchNorm, step size, sum and ReLU.
 
-Where it does not fit, the block runs the plain modules one by one; the
-results are the same up to rounding.
+    can_fuse             whether the block's modules allow it
+    run_tail             y from z, the last convolution's output, and x_t:
+      _plan_tail           which of the three, by the maps at hand:
+        _run_modules         the block's modules one by one, StepBlock.end
+        _run_over_maps       no gradient, on a CPU: f is written over z
+        _run_by_moments      else: f is never built (ops.ResidualTail)
+      attach_mean          the mean over space that the next block needs
+
+A step is called as in the plain block, with a :class:`PooledMap` in the place
+of each map. The results are those of the modules up to rounding.
 """
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
 from ..ops import (
     ResidualTail,
-    can_finish,
+    attach_mean,
     is_compiling,
     is_exporting,
-    kept_mean,
+    take_attached_mean,
 )
 from ..steps.pooled import AffineMap, BuiltMap
 
+if TYPE_CHECKING:
+    from .blocks import StepBlock
 
-def can_fuse(block) -> bool:
+
+def can_fuse(block: 'StepBlock') -> bool:
     """Whether the fused tail computes what the block's modules would.
 
     It stands for a BatchNorm, a step that pools only and a ReLU, with nothing
-    between them, and without hooks on them but those that read an
+    between them, and without hooks on them but those that read a
     :class:`PooledMap` (attribute ``reads_pooled``). True too where there is
     no step.
     """
@@ -40,47 +54,58 @@ def can_fuse(block) -> bool:
             and not any(map(_is_hooked, replaced)))
 
 
-def fits(block, z: Tensor, identity: Tensor) -> bool:
-    """Whether the fused tail can take these maps, and has a variance."""
-    alone = z.numel() == z.size(1)
-    return can_finish(z, identity) and not (
-        alone and _uses_batch(block.last_norm))
+def run_tail(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
+    """relu(x_t + BN(z) ⊗ Δt) of a block that can be fused, (N, C, H, W)."""
+    y = _plan_tail(block, z, identity)(block, z, identity)
+    # A hook may change y so that nobody can tell.
+    if block.next_needs_mean and not block._forward_hooks:
+        attach_mean(y)
+    return y
 
 
-def finish(block, z: Tensor, identity: Tensor) -> Tensor:
-    """relu(x_t + BN(z) ⊗ Δt), (N, C, H, W)."""
+def _plan_tail(block: 'StepBlock', z: Tensor, identity: Tensor) -> Callable:
+    alone = z.numel() == z.size(1)  # without a variance over the batch
+    if block.step is None or not ResidualTail.supports(z, identity) or (
+            alone and _uses_batch(block.last_norm)):
+        return _run_modules
     # Without a gradient torch's own operators are as fast on a CPU, and fewer
     # small ones are left around them.
-    built = z.device.type == 'cpu' and not (
-        torch.is_grad_enabled() or is_compiling())
-    return (_finish_built if built else _finish_affine)(block, z, identity)
+    if z.device.type == 'cpu' and not (
+            torch.is_grad_enabled() or is_compiling()):
+        return _run_over_maps
+    return _run_by_moments
 
 
-def _finish_built(block, z: Tensor, identity: Tensor) -> Tensor:
+def _run_modules(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
+    return block.end(identity, block.complete(z))
+
+
+def _run_over_maps(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
     norm, conv = block.last_norm, block.last_conv
     owned = type(conv) is nn.Conv2d and not _is_hooked(conv)
     over = owned and not _uses_batch(norm)
     f = _normalize_over(norm, z) if over else norm(z)
     f, step = block.step(
-        BuiltMap(identity, kept_mean(identity)), BuiltMap(f))
+        BuiltMap(identity, take_attached_mean(identity)), BuiltMap(f))
     return torch.addcmul(identity, f, step.to(f.dtype), out=f).relu_()
 
 
 def _normalize_over(norm: nn.BatchNorm2d, z: Tensor) -> Tensor:
-    """norm(z), written over z: large maps are dear to allocate."""
+    """norm(z), written over z: large maps are expensive to allocate."""
     unused = norm.running_mean.new_empty(0)
     return torch.ops.aten.native_batch_norm.out(
         z, norm.weight, norm.bias, norm.running_mean, norm.running_var, False,
         0., norm.eps, out=z, save_mean=unused, save_invstd=unused)[0]
 
 
-def _finish_affine(block, z: Tensor, identity: Tensor) -> Tensor:
+def _run_by_moments(block: 'StepBlock', z: Tensor,
+                    identity: Tensor) -> Tensor:
     norm, step = block.last_norm, block.step
     tail = ResidualTail(z, identity, variance=_uses_batch(norm),
                         pool_identity=step.needs_identity)
     residual = step(
         BuiltMap(identity, tail.identity_mean), _normalize(norm, tail))
-    return tail.finish(residual.scale, residual.shift)
+    return tail.output(residual.scale, residual.shift)
 
 
 def _has_global_hooks() -> bool:

@@ -3,9 +3,9 @@
 May import: no other folder.
 """
 from .compilation import is_compiling, is_exporting
-from .residual_tail import ResidualTail, can_finish, keep_mean, kept_mean
+from .residual_tail import ResidualTail, attach_mean, take_attached_mean
 
 __all__ = [
-    'ResidualTail', 'can_finish', 'is_compiling', 'is_exporting', 'keep_mean',
-    'kept_mean'
+    'ResidualTail', 'attach_mean', 'is_compiling', 'is_exporting',
+    'take_attached_mean'
 ]

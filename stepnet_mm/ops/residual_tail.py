@@ -1,23 +1,28 @@
-r"""A residual block's end in few passes: y = relu(x + scale · z + shift).
+"""A residual block's end in few passes: y = relu(x + scale · z + shift).
 
 z is the last convolution's output and x the identity; scale and shift are
 tables (N, C, 1, 1) that may depend on the moments of both over space, as a
 BatchNorm's and a channel gate's do. No map but y is written in the forward
 pass and none but z and y is kept, both of which a plain block keeps too.
 
-With g the gradient masked by the ReLU, everything between the moments and the
-tables has Σ g and Σ g·z alone from the maps, and what it gives back to the
-maps is b · z + c and d, one value a sample and channel each. So the backward
-pass has two parts,
+    ResidualTail(z, x)    _Moments: kernels.moments           z, x -> tables
+    the caller            ordinary autograd           tables -> scale, shift
+    .output(scale, shift) _ScaleAddRelu: kernels.scale_add_relu         -> y
 
-1. g, Σ g, Σ g·(z - mean)  (:class:`_Finish`),
-2. dz = scale · g + b · z + c,  dx = g + d  (:class:`_Pool`),
+With g the gradient masked by the ReLU, the backward pass of the tables needs
+only Σ g and Σ g·z of the maps, and gives back b · z + c to z and d to x, with
+one b, c and d per sample and channel. So it has two passes over the maps,
+
+1. :class:`_ScaleAddRelu`, kernels.mask_and_sum: g, Σ g, Σ g·(z - mean),
+2. :class:`_Moments`, kernels.input_gradients: dz = scale · g + b · z + c and
+   dx = g + d,
 
 and ordinary autograd between them.
 """
 import functools
 import importlib.util
 import warnings
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -51,15 +56,34 @@ class ResidualTail:
         self.map = self._z = z
         self._x = x
         self._kernels = _direct_kernels(z)
-        arguments = z, x, variance, pool_identity, kept_mean(x)
+        arguments = z, x, variance, pool_identity, take_attached_mean(x)
         if self._kernels is None:
-            self._z, self._x, self._scale, *moments = _Pool.apply(*arguments)
+            self._z, self._x, self._scale, *moments = _Moments.apply(
+                *arguments)
         else:
             moments = _measure(self._kernels, *arguments)
         self.mean, self.variance, self.identity_mean = moments
 
-    def finish(self, scale: Tensor, shift: Tensor) -> Tensor:
-        """relu(x + scale · z + shift), (N, C, H, W); to be called once.
+    @staticmethod
+    def supports(z: Tensor, x: Tensor) -> bool:
+        """Whether there are kernels for these maps.
+
+        Not while ``torch.jit`` traces, whose graph should show plain
+        operators, nor under ``torch.func`` and forward-mode differentiation,
+        nor for subclasses of tensors.
+        """
+        if z.shape != x.shape or z.dtype != x.dtype or z.numel() == 0:
+            return False
+        if is_compiling():
+            return True
+        return (type(z) is type(x) is Tensor and z.device == x.device
+                and z.stride() == x.stride() and not torch.jit.is_tracing()
+                and forward_ad._current_level < 0
+                and not torch._C._are_functorch_transforms_active()
+                and _kernels_for(z) is not None)
+
+    def output(self, scale: Tensor, shift: Tensor) -> Tensor:
+        """y = relu(x + scale · z + shift), (N, C, H, W); to be called once.
 
         Args:
             scale (Tensor): (N, C, 1, 1), the dtype of :attr:`mean`.
@@ -67,30 +91,36 @@ class ResidualTail:
         """
         scale, shift = scale.expand_as(self.mean), shift.expand_as(self.mean)
         if self._kernels is not None:
-            return self._kernels.finish(self._z, self._x, scale, shift)
-        return _Finish.apply(self._z, self._x, self._scale, scale, shift,
+            return self._kernels.scale_add_relu(
+                self._z, self._x, scale, shift)
+        return _ScaleAddRelu.apply(self._z, self._x, self._scale, scale, shift,
                              self.map, self.mean)
 
 
-def can_finish(z: Tensor, x: Tensor) -> bool:
-    """Whether there are kernels for these maps.
+def attach_mean(y: Tensor) -> None:
+    """Take the mean of a map over space while it is still in the caches.
 
-    Not while ``torch.jit`` traces, whose graph should show plain operators,
-    nor under ``torch.func`` and forward-mode differentiation, nor for
-    subclasses of tensors.
+    It travels on the tensor to the :class:`ResidualTail` that has this very
+    tensor as its x. A compiler arranges that by itself, and a tensor without
+    a version, as in inference mode, might change in between. (A change
+    through ``.data`` is not seen.)
     """
-    if z.shape != x.shape or z.dtype != x.dtype or z.numel() == 0:
-        return False
+    if is_compiling() or y.is_inference() or (
+            not ResidualTail.supports(y, y)):
+        return
+    mean, _ = _kernels_for(y).moments(y.detach(), False)
+    vars(y)['attached_mean'] = (id(y), y._version), mean
+
+
+def take_attached_mean(x: Tensor) -> Tensor | None:
+    """Take the mean of :func:`attach_mean` off x; None if x has changed."""
     if is_compiling():
-        return True
-    return (type(z) is type(x) is Tensor and z.device == x.device
-            and z.stride() == x.stride() and not torch.jit.is_tracing()
-            and forward_ad._current_level < 0
-            and not torch._C._are_functorch_transforms_active()
-            and kernels_for(z) is not None)
+        return None
+    state, mean = vars(x).pop('attached_mean', (None, None))
+    return mean if state and state == (id(x), x._version) else None
 
 
-def kernels_for(z: Tensor):
+def _kernels_for(z: Tensor) -> ModuleType | None:
     """The module of the fastest kernels for a map; None if there are none."""
     if z.device.type == 'cpu':
         return tail_cpu if z.is_contiguous() else None
@@ -102,7 +132,8 @@ def kernels_for(z: Tensor):
 
 
 @functools.lru_cache(None)
-def _triton_kernels(device: torch.device, dtype: torch.dtype):
+def _triton_kernels(device: torch.device,
+                    dtype: torch.dtype) -> ModuleType | None:
     """The Triton kernels, if Triton is there and compiles for the device."""
     if not HAS_TRITON or dtype == torch.float64:
         return None
@@ -113,64 +144,43 @@ def _triton_kernels(device: torch.device, dtype: torch.dtype):
         return tail_triton
     except Exception as error:  # no compiler, an old GPU, another Triton, ...
         warnings.warn(
-            f'stepnet_mm: Triton does not work for {dtype} on {device}, so '
-            'StepNet runs there without its fused tail, somewhat slower '
-            f'(backbone.fused=False says so for good): {error!r}')
+            f'backbone.fused: expected Triton to work for {dtype} on '
+            f'{device}, got {error!r}; StepNet runs there without its fused '
+            'tail, somewhat slower: set backbone.fused=False to choose that',
+            stacklevel=2)
         return None
 
 
-def _direct_kernels(z: Tensor):
-    """Kernels for a tail without the functions below; None if it needs them.
+def _direct_kernels(z: Tensor) -> ModuleType | None:
+    """Kernels to call without the autograd functions below; None for those.
 
     Where no derivative is wanted, and for a compiler, which makes two passes
-    of the plain formulas by itself; through the functions it lost (1.09 of
-    the plain network against 0.89).
+    of the plain formulas by itself; through the functions it took 1.09 of
+    the plain network's time instead of 0.89.
     """
     if is_compiling():
         return tail_reference
-    return None if torch.is_grad_enabled() else kernels_for(z)
+    return None if torch.is_grad_enabled() else _kernels_for(z)
 
 
-def _backward_kernels(z: Tensor):
+def _backward_kernels(z: Tensor) -> ModuleType:
     # A second derivative needs operators that have a derivative.
     if torch.is_grad_enabled():
         return tail_reference
-    return kernels_for(z) or tail_reference
+    return _kernels_for(z) or tail_reference
 
 
-def keep_mean(y: Tensor) -> None:
-    """Take the mean of a map over space while it is still in the caches.
-
-    For a :class:`ResidualTail` that will have this very tensor as its x. A
-    compiler sees to that by itself, and what has no version, as in inference
-    mode, might change in between. (A change through ``.data`` is not seen.)
-    """
-    if is_compiling() or y.is_inference() or (
-            not can_finish(y, y)):
-        return
-    mean, _ = kernels_for(y).moments(y.detach(), False)
-    y.kept_mean = (id(y), y._version), mean
-
-
-def kept_mean(x: Tensor):
-    """The mean that :func:`keep_mean` took, once; None if x has changed."""
-    if is_compiling():
-        return None
-    state, mean = x.__dict__.pop('kept_mean', (None, None))
-    return mean if state and state == (id(x), x._version) else None
-
-
-def _measure(kernels, z, x, variance, pool_identity, kept) -> tuple:
+def _measure(kernels, z, x, variance, pool_identity, attached) -> tuple:
     """Mean and variance of z, mean of x; None for what is not wanted."""
     if not pool_identity:
-        kept = None
-    elif kept is None:
-        kept, _ = kernels.moments(x, False)
-    return (*kernels.moments(z, variance), kept)
+        attached = None
+    elif attached is None:
+        attached, _ = kernels.moments(x, False)
+    return (*kernels.moments(z, variance), attached)
 
 
-class _Pool(Function):
-    """z, x -> the same, and their moments.
+class _Moments(Function):
+    """z, x -> z, x and their moments.
 
     The gradient that comes back for z is g, not scale · g, so that no map is
     written for the product; the scale itself comes back beside it, as the
@@ -178,9 +188,9 @@ class _Pool(Function):
     """
 
     @staticmethod
-    def forward(ctx, z, x, variance, pool_identity, kept):
+    def forward(ctx, z, x, variance, pool_identity, attached):
         moments = _measure(
-            kernels_for(z), z, x, variance, pool_identity, kept)
+            _kernels_for(z), z, x, variance, pool_identity, attached)
         ctx.save_for_backward(z, moments[0])
         ctx.set_materialize_grads(False)
         scale = torch.empty_like(moments[0])
@@ -196,20 +206,21 @@ class _Pool(Function):
         c = torch.zeros_like(mean) if d_mean is None else d_mean / size
         c = c if b is None else c - b * mean
         d = None if d_identity is None else d_identity / size
-        dz, dx = _backward_kernels(z).spread(masked, z, scale, b, c, d)
+        dz, dx = _backward_kernels(z).input_gradients(
+            masked, z, scale, b, c, d)
         return dz, dx, None, None, None
 
 
-class _Finish(Function):
-    """z, x, scale, shift -> y; the gradient of z is that of `_Pool`.
+class _ScaleAddRelu(Function):
+    """z, x, scale, shift -> y; the gradient of z is that of `_Moments`.
 
-    The last arguments are z as it came to `_Pool`, for what a second
-    derivative gives to it is a true gradient, and its mean.
+    The last arguments are z as it came to `_Moments`, to which a second
+    derivative gives a true gradient, and its mean.
     """
 
     @staticmethod
     def forward(ctx, z, x, _, scale, shift, z_before, mean):
-        y = kernels_for(z).finish(z, x, scale, shift)
+        y = _kernels_for(z).scale_add_relu(z, x, scale, shift)
         ctx.save_for_backward(z_before, y, scale, mean)
         return y
 

@@ -1,14 +1,14 @@
 """The kernels of the fused tail for contiguous maps on CPUs.
 
 Torch's BatchNorm over N·C channels of one image is, without statistics of its
-own, scale · z + shift a sample and channel; and the parameter half of its
-backward is Σ g and Σ g·(z - mean). Both are one vectorised pass, where
-elementwise operators take two or three. Rejected: a loop over tiles that fit in the
-caches (its calls cost more than it saved), and torch._add_relu (one pass
-less, but a NaN becomes 0).
+own, scale · z + shift for each sample and channel; and the parameter half of
+its backward is Σ g and Σ g·(z - mean). Both are one vectorised pass, where
+elementwise operators take two or three. Rejected: a loop over tiles that fit
+in the caches (its calls cost more than it saved), and torch._add_relu (one
+pass less, but a NaN becomes 0).
 
-Signatures and results are those of :mod:`tail_reference`; ``spread`` writes
-over ``masked``.
+Signatures and results are those of :mod:`tail_reference`;
+``input_gradients`` writes over ``masked``.
 """
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ RATIO = 64
 
 
 def moments(z: Tensor, variance: bool) -> tuple:
+    """Mean and (or None) biased variance over space, two tables."""
     dtype = wide(z.dtype)
     mean = z.mean((2, 3), keepdim=True, dtype=dtype)
     if not variance:
@@ -36,11 +37,14 @@ def moments(z: Tensor, variance: bool) -> tuple:
     return mean, var.clamp_min_(0)
 
 
-def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def scale_add_relu(z: Tensor, x: Tensor, scale: Tensor,
+                   shift: Tensor) -> Tensor:
+    """The map relu(x + scale · z + shift)."""
     return _affine(z, scale, shift).add_(x).relu_()
 
 
 def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
+    """The ReLU's gradient g, the tables Σ g and Σ g·(z - mean) over space."""
     masked = torch.ops.aten.threshold_backward(grad, y, 0).contiguous()
     one = torch.ones_like(mean).view(-1)
     _, moment, total = torch.ops.aten.native_batch_norm_backward(
@@ -50,7 +54,9 @@ def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
     return masked, total.view(table), moment.view(table)
 
 
-def spread(masked: Tensor, z: Tensor, a: Tensor, b, c: Tensor, d) -> tuple:
+def input_gradients(masked: Tensor, z: Tensor, a: Tensor, b: Tensor | None,
+                    c: Tensor, d: Tensor | None) -> tuple:
+    """The maps dz = a · g + b · z + c and dx = g + d, which is ``masked``."""
     if b is None:
         dz = _affine(masked, a, c)
     else:

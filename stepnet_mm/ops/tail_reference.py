@@ -1,8 +1,8 @@
 """What the kernels of the fused tail compute, in plain differentiable torch.
 
-A map is (N, C, H, W), a table (N, C, 1, 1) in float32 or wider. This is the
-oracle of the other kernels, what a second derivative is taken of, and what
-``torch.compile`` makes its own kernels from.
+A map is (N, C, H, W), a table (N, C, 1, 1) in float32 or wider. The tests
+compare the other kernels with these; second derivatives are taken of these,
+and ``torch.compile`` makes its own kernels from them.
 """
 import torch
 from torch import Tensor
@@ -27,7 +27,8 @@ def moments(z: Tensor, variance: bool) -> tuple:
     return about + mean, var.clamp_min(0)
 
 
-def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def scale_add_relu(z: Tensor, x: Tensor, scale: Tensor,
+                   shift: Tensor) -> Tensor:
     """The map relu(x + scale · z + shift)."""
     return (z * scale + shift + x).relu().to(z.dtype)
 
@@ -40,8 +41,12 @@ def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
             (total * (z - mean)).sum((2, 3), keepdim=True))
 
 
-def spread(masked: Tensor, z: Tensor, a: Tensor, b, c: Tensor, d) -> tuple:
-    """The maps a · g + b · z + c and g + d; None for b or d is 0."""
+def input_gradients(masked: Tensor, z: Tensor, a: Tensor, b: Tensor | None,
+                    c: Tensor, d: Tensor | None) -> tuple:
+    """The maps dz = a · g + b · z + c and dx = g + d.
+
+    g is ``masked`` and a the scale; None for b or d stands for 0.
+    """
     dz = masked * a + c
     dz = dz if b is None else dz + b * z
     dx = masked if d is None else masked + d

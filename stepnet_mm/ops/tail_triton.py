@@ -1,9 +1,9 @@
 """The kernels of the fused tail for CUDA, in Triton.
 
-One program takes a tile of positions x channels of one sample, in either
+One program takes a tile of pixels x channels of one sample, in either
 memory format; sums over space are written per program and added up by torch,
 so they come out the same every time. Signatures and results are those of
-:mod:`tail_reference`; ``spread`` writes over ``masked``.
+:mod:`tail_reference`; ``input_gradients`` writes over ``masked``.
 """
 import torch
 import triton
@@ -17,6 +17,7 @@ TILE, PROGRAMS = 2048, 2048
 
 
 def moments(z: Tensor, variance: bool) -> tuple:
+    """Mean and (or None) biased variance over space, two tables."""
     grid = _Grid(z, sums=True)
     # About a value from the middle, which keeps Σz² from cancelling.
     h, w = z.shape[2] // 2, z.shape[3] // 2
@@ -31,13 +32,17 @@ def moments(z: Tensor, variance: bool) -> tuple:
     return about + total, square.clamp_min_(0)
 
 
-def finish(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def scale_add_relu(z: Tensor, x: Tensor, scale: Tensor,
+                   shift: Tensor) -> Tensor:
+    """The map relu(x + scale · z + shift)."""
     grid, y = _Grid(z), torch.empty_like(z)
-    grid.run(_finish_kernel, z, x, scale.contiguous(), shift.contiguous(), y)
+    grid.run(_scale_add_relu_kernel, z, x, scale.contiguous(),
+             shift.contiguous(), y)
     return y
 
 
 def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
+    """The ReLU's gradient g, the tables Σ g and Σ g·(z - mean) over space."""
     grid, masked = _Grid(z, sums=True), torch.empty_like(z)
     total, moment = grid.sums(), grid.sums()
     grid.run(_mask_and_sum_kernel, _like(grad, z), _like(y, z), z,
@@ -45,12 +50,14 @@ def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
     return masked, total.sum(0), moment.sum(0)
 
 
-def spread(masked: Tensor, z: Tensor, a: Tensor, b, c: Tensor, d) -> tuple:
+def input_gradients(masked: Tensor, z: Tensor, a: Tensor, b: Tensor | None,
+                    c: Tensor, d: Tensor | None) -> tuple:
+    """The maps dz = a · g + b · z + c and dx = g + d, which is ``masked``."""
     grid, dz = _Grid(z), torch.empty_like(z)
     # A table that is not there is not read.
     a, b_, c, d_ = [(a if t is None else t).contiguous()
                     for t in (a, b, c, d)]
-    grid.run(_spread_kernel, masked, z, a, b_, c, d_, dz,
+    grid.run(_input_gradients_kernel, masked, z, a, b_, c, d_, dz,
              HAS_B=b is not None, HAS_D=d is not None)
     return dz, masked
 
@@ -65,15 +72,15 @@ class _Grid:
         wide_c, wide_l = map(triton.next_power_of_2, (c, size))
         if last:
             channels = min(64, wide_c)
-            positions = min(TILE // channels, wide_l)
+            pixels = min(TILE // channels, wide_l)
         else:
-            positions = min(TILE, wide_l)
-            channels = min(TILE // positions, wide_c)
-        tiles = triton.cdiv(size, positions)
+            pixels = min(TILE, wide_l)
+            channels = min(TILE // pixels, wide_c)
+        tiles = triton.cdiv(size, pixels)
         groups = triton.cdiv(c, channels)
-        # A sum runs over many tiles, unless the programs are then too few;
-        # a power of two, and no size of the image is a constant: a new one
-        # compiles next to nothing.
+        # A sum runs over many tiles, unless the programs are then too few.
+        # Their number is a power of two and no size of the image is a
+        # constant, so a new size hardly ever compiles anything.
         share = triton.cdiv(tiles * n * groups, PROGRAMS) if sums else 1
         share = min(triton.next_power_of_2(share),
                     triton.next_power_of_2(tiles))
@@ -88,7 +95,7 @@ class _Grid:
             ROWS=n * c,
             SPLITS=splits,
             BLOCK_C=channels,
-            BLOCK_L=positions,
+            BLOCK_L=pixels,
             TILES=share)
 
     def run(self, kernel, z: Tensor, *args, **flags) -> None:
@@ -121,10 +128,10 @@ def _place(C: tl.constexpr, SPLITS, BLOCK_C: tl.constexpr):
 def _tile(n, channel, inside, i, C: tl.constexpr, L, STRIDE_C, STRIDE_L,
           BLOCK_L: tl.constexpr):
     """Offsets and mask of a tile's elements, (BLOCK_L, BLOCK_C)."""
-    position = i * BLOCK_L + tl.arange(0, BLOCK_L)
+    pixel = i * BLOCK_L + tl.arange(0, BLOCK_L)
     start = n.to(tl.int64) * C * L
-    offset = start + position[:, None] * STRIDE_L + channel[None] * STRIDE_C
-    return offset, (position < L)[:, None] & inside[None]
+    offset = start + pixel[:, None] * STRIDE_L + channel[None] * STRIDE_C
+    return offset, (pixel < L)[:, None] & inside[None]
 
 
 @triton.jit
@@ -150,10 +157,10 @@ def _moments_kernel(z, about, total, square, C: tl.constexpr,
 
 
 @triton.jit
-def _finish_kernel(z, x, scale, shift, y, C: tl.constexpr,
-                   L, STRIDE_C, STRIDE_L, ROWS, SPLITS,
-                   BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
-                   TILES: tl.constexpr):
+def _scale_add_relu_kernel(z, x, scale, shift, y, C: tl.constexpr,
+                           L, STRIDE_C, STRIDE_L, ROWS, SPLITS,
+                           BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
+                           TILES: tl.constexpr):
     n, channel, inside, split = _place(C, SPLITS, BLOCK_C)
     a = tl.load(scale + n * C + channel, inside, 0.)[None]
     b = tl.load(shift + n * C + channel, inside, 0.)[None]
@@ -192,11 +199,11 @@ def _mask_and_sum_kernel(grad, y, z, mean, masked, total, moment,
 
 
 @triton.jit
-def _spread_kernel(masked, z, a, b, c, d, dz, C: tl.constexpr,
-                   L, STRIDE_C, STRIDE_L, ROWS, SPLITS,
-                   BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
-                   TILES: tl.constexpr,
-                   HAS_B: tl.constexpr, HAS_D: tl.constexpr):
+def _input_gradients_kernel(masked, z, a, b, c, d, dz, C: tl.constexpr,
+                            L, STRIDE_C, STRIDE_L, ROWS, SPLITS,
+                            BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr,
+                            TILES: tl.constexpr,
+                            HAS_B: tl.constexpr, HAS_D: tl.constexpr):
     n, channel, inside, split = _place(C, SPLITS, BLOCK_C)
     row = n * C + channel
     offset, mask = _tile(n, channel, inside, split, C, L, STRIDE_C,

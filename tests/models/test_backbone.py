@@ -189,15 +189,15 @@ SYNC = dict(type='SyncBN')
      True)])
 def test_the_table_of_norms(models, backbone, step_norm, fused, monkeypatch):
     """docs/performance.md, Backbones with other norms."""
-    from stepnet_mm.models import blocks
-    finished, finish = [], blocks.finish
+    from stepnet_mm.models import fusion
+    ends, run = [], fusion._run_by_moments
     monkeypatch.setattr(
-        blocks, 'finish', lambda *a: finished.append(1) or finish(*a))
+        fusion, '_run_by_moments', lambda *a: ends.append(1) or run(*a))
     net = build(models, **backbone)
     assert {type(step.norm).__name__ for step in net.steps()} == {step_norm}
     net.train()
     sum(out.mean() for out in net(torch.randn(2, 3, 32, 32))).backward()
-    assert len(finished) == (5 if fused else 0)
+    assert len(ends) == (5 if fused else 0)
     assert all(step.ie.bias.grad is not None for step in net.steps())
 
 

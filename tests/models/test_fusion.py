@@ -56,14 +56,16 @@ def image(shape=(3, 16, 6, 5), dtype=torch.float64):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """How often a block's end ran fused."""
-    seen, finish = [], fusion.finish
+    """The blocks whose end ran fused, one entry per run."""
+    seen, plan_tail = [], fusion._plan_tail
 
-    def spy(*args):
-        seen.append(args[0])
-        return finish(*args)
+    def spy(block, *maps):
+        run = plan_tail(block, *maps)
+        if run is not fusion._run_modules:
+            seen.append(block)
+        return run
 
-    monkeypatch.setattr('stepnet_mm.models.blocks.finish', spy)
+    monkeypatch.setattr(fusion, '_plan_tail', spy)
     return seen
 
 
@@ -93,7 +95,8 @@ def assert_as_unfused(made, x, calls, **bounds):
     for key, value in plain.items():
         if value is not None:
             torch.testing.assert_close(
-                fused[key], value, msg=lambda m: f'{key}: {m}', **bounds)
+                fused[key], value, msg=lambda m, key=key: f'{key}: {m}',
+                **bounds)
 
 
 def assert_not_fused(made, x, calls):
@@ -144,7 +147,7 @@ def test_the_stiffness_without_a_gradient(models, calls):
     net.eval()
     x, found = torch.randn(3, 3, 64, 64, dtype=torch.float64), []
     for fused in (True, False):
-        net._fuse(fused)
+        net._set_fused(fused)
         with TrajectoryRecorder(net) as recorder:
             out = net(x)[-1]
         found.append((recorder.nsi, recorder.step, out))
@@ -152,19 +155,19 @@ def test_the_stiffness_without_a_gradient(models, calls):
     torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
 
 
-def test_a_block_keeps_the_mean_that_the_next_one_needs(models):
-    def keeping(**kwargs):
+def test_a_block_attaches_the_mean_that_the_next_one_needs(models):
+    def attaching(**kwargs):
         net = models.build(dict(NET, **kwargs))
-        return [[block.keeps_mean for block in stage]
+        return [[block.next_needs_mean for block in stage]
                 for stage in net._stages()]
 
     all_but_last = [[True] * (n - 1) + [False] for n in (3, 4, 6, 3)]
-    assert keeping() == keeping(step_blocks='all') == all_but_last
-    assert not sum(sum(keeping(step='SEAttention'), []))
-    assert not sum(sum(keeping(step='MaxPoolStepAdaptor'), []))
-    assert not sum(sum(keeping(
+    assert attaching() == attaching(step_blocks='all') == all_but_last
+    assert not sum(sum(attaching(step='SEAttention'), []))
+    assert not sum(sum(attaching(step='MaxPoolStepAdaptor'), []))
+    assert not sum(sum(attaching(
         step=dict(type='StepAdaptor', inputs='difference')), []))
-    assert sum(sum(keeping(step_blocks=[[2], [], [], []]), [])) == 1
+    assert sum(sum(attaching(step_blocks=[[2], [], [], []]), [])) == 1
 
 
 def double_in_secret(module, x, y):
@@ -181,7 +184,7 @@ def test_a_hook_that_changes_the_state_between_blocks(models, grad, calls):
     net.layer3[3].register_forward_pre_hook(lambda module, x: x[0].mul_(2))
     x, results = image((2, 3, 64, 64)), []
     for fused in (True, False):
-        net._fuse(fused)
+        net._set_fused(fused)
         with torch.set_grad_enabled(grad):
             results.append(net(x)[-1])
     assert len(calls) == 12
@@ -222,8 +225,8 @@ def test_a_step_of_ones_own(calls):
 
         def step_size(self, identity, residual):
             from stepnet_mm.steps.pooling import global_mean, global_std
-            return (self.weight * global_mean(residual) +
-                    global_std(residual, 1e-5) + global_std(identity)).sigmoid()
+            deviations = global_std(residual, 1e-5) + global_std(identity)
+            return (self.weight * global_mean(residual) + deviations).sigmoid()
 
     made = block()
     made.step = Mine(16).double()
@@ -497,7 +500,7 @@ def test_the_same_stiffness(models, step, training, calls):
     x, found = torch.randn(3, 3, 64, 64, dtype=torch.float64), []
     for fused in (True, False):
         twin = copy.deepcopy(net)
-        twin._fuse(fused)
+        twin._set_fused(fused)
         twin.train(training)
         with TrajectoryRecorder(twin) as recorder:
             twin(x)

@@ -32,14 +32,14 @@ def assert_kernels(kernels, shape, dtype, layout=torch.contiguous_format):
 
     def same(name, *args):
         want = getattr(tail_reference, name)(*args)
-        copies = [v.clone() if name == 'spread' and i == 0 else v
+        copies = [v.clone() if name == 'input_gradients' and i == 0 else v
                   for i, v in enumerate(args)]
         before = [v.clone() if torch.is_tensor(v) else v for v in copies]
         got = getattr(kernels, name)(*copies)
-        # spread alone writes, over its first argument.
-        for v, old in list(zip(copies, before))[name == 'spread':]:
+        # input_gradients alone writes, over its first argument.
+        for v, old in list(zip(copies, before))[name == 'input_gradients':]:
             assert v is old or torch.equal(v, old), name
-        pairs = [(got, want)] if name == 'finish' else zip(got, want)
+        pairs = [(got, want)] if name == 'scale_add_relu' else zip(got, want)
         for one, other in pairs:
             if other is None:
                 assert one is None
@@ -49,12 +49,12 @@ def assert_kernels(kernels, shape, dtype, layout=torch.contiguous_format):
 
     for variance in (True, False):
         same('moments', z, variance)
-    same('finish', z, x, a, b)
+    same('scale_add_relu', z, x, a, b)
     same('mask_and_sum', grad, y, z, a)
     same('mask_and_sum', grad[:, :, :1, :1].expand(shape), y, z, a)
     for has_b in (b, None):
         for has_d in (d, None):
-            same('spread', grad, z, a, has_b, c, has_d)
+            same('input_gradients', grad, z, a, has_b, c, has_d)
     assert_not_finite(kernels, z, x)
 
 
@@ -65,6 +65,6 @@ def assert_not_finite(kernels, z, x):
     z[-1, -1, -1, -1] = torch.inf
     one = torch.ones(*z.shape[:2], 1, 1, dtype=torch.promote_types(
         z.dtype, torch.float32))
-    y = kernels.finish(z, x, one, 0 * one)
+    y = kernels.scale_add_relu(z, x, one, 0 * one)
     if z.numel() > 1:
         assert y[0, 0, 0, 0].isnan() and y[-1, -1, -1, -1].isinf()

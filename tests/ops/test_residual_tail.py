@@ -6,10 +6,9 @@ import torch
 
 from stepnet_mm.ops import (
     ResidualTail,
-    can_finish,
-    keep_mean,
-    kept_mean,
+    attach_mean,
     tail_reference,
+    take_attached_mean,
 )
 
 pytestmark = pytest.mark.core
@@ -35,7 +34,7 @@ def tables(tail, weight):
 
 def fused(z, x, weight, variance=True, pool_identity=True):
     tail = ResidualTail(z, x, variance, pool_identity)
-    return tail.finish(*tables(tail, weight))
+    return tail.output(*tables(tail, weight))
 
 
 class Plain:
@@ -50,13 +49,13 @@ class Plain:
         self.identity_mean = x.to(wide.dtype).mean(
             (2, 3), keepdim=True) if pool_identity else None
 
-    def finish(self, scale, shift):
+    def output(self, scale, shift):
         return (self.x + scale * self.z + shift).relu().to(self.z.dtype)
 
 
 def plain(z, x, weight, variance=True, pool_identity=True):
     tail = Plain(z, x, variance, pool_identity)
-    return tail.finish(*tables(tail, weight))
+    return tail.output(*tables(tail, weight))
 
 
 def gradients(function, given, *choice):
@@ -163,51 +162,53 @@ def test_without_gradients():
         torch.testing.assert_close(fused(*given), plain(*given))
 
 
-def test_a_mean_that_was_kept_is_not_taken_again():
+def test_a_mean_that_was_attached_is_not_taken_again():
     z, x, _ = inputs()
-    keep_mean(x)
+    attach_mean(x)
     torch.testing.assert_close(
-        x.kept_mean[1], x.mean((2, 3), keepdim=True).detach())
-    x.kept_mean = x.kept_mean[0], torch.full_like(x.kept_mean[1], 7)
+        x.attached_mean[1], x.mean((2, 3), keepdim=True).detach())
+    state, mean = x.attached_mean
+    x.attached_mean = state, torch.full_like(mean, 7)
     assert (ResidualTail(z, x, True, True).identity_mean == 7).all()
     # Once: nothing is left on a tensor that others may keep.
-    assert not vars(x) and kept_mean(x) is None
+    assert not vars(x) and take_attached_mean(x) is None
 
 
-def test_the_gradient_of_a_mean_that_was_kept():
+def test_the_gradient_of_a_mean_that_was_attached():
     results = []
-    for keep in (True, False):
+    for attached in (True, False):
         given = inputs()
-        if keep:
-            keep_mean(given[1])
+        if attached:
+            attach_mean(given[1])
         results.append(gradients(fused, given))
     assert all(map(torch.equal, *results))
 
 
 def test_a_map_that_has_changed_lost_its_mean():
     x = torch.rand(2, 3, 4, 4)
-    keep_mean(x)
+    attach_mean(x)
     x.add_(1)
-    assert kept_mean(x) is None
-    keep_mean(x)
+    assert take_attached_mean(x) is None
+    attach_mean(x)
     copied = copy.deepcopy(x)  # its version starts again
     copied.add_(1)
-    assert kept_mean(copied) is None and kept_mean(x) is not None
+    assert take_attached_mean(copied) is None
+    assert take_attached_mean(x) is not None
 
 
-def test_no_mean_is_kept_where_nobody_could_tell_or_compute():
+def test_no_mean_is_attached_where_nobody_could_tell_or_compute():
     with torch.inference_mode():
         x = torch.rand(2, 3, 4, 4)
-        keep_mean(x)
-        assert kept_mean(x) is None
+        attach_mean(x)
+        assert take_attached_mean(x) is None
     x = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
-    keep_mean(x)
-    assert kept_mean(x) is None
+    attach_mean(x)
+    assert take_attached_mean(x) is None
 
 
 def test_a_gradient_without_strides():
     """As a mean over space gives it to the last block."""
-    results = [gradients(lambda *g: f(*g).mean((2, 3)), inputs())
+    results = [gradients(lambda *g, f=f: f(*g).mean((2, 3)), inputs())
                for f in (fused, plain)]
     for got, want in zip(*results):
         torch.testing.assert_close(got, want)
@@ -217,21 +218,22 @@ def test_maps_that_do_not_fit():
     z, x, _ = inputs(torch.float32, (2, 4, 3, 3))
     z, x = z.detach(), x.detach()
     last = torch.channels_last
-    assert can_finish(z, x)
-    assert not can_finish(z, x[:, :, :1])
-    assert not can_finish(z, x.double())
-    assert not can_finish(z, x.to(memory_format=last))
-    assert not can_finish(z.to(memory_format=last), x.to(memory_format=last))
-    assert not can_finish(z[:0], x[:0])
+    assert ResidualTail.supports(z, x)
+    assert not ResidualTail.supports(z, x[:, :, :1])
+    assert not ResidualTail.supports(z, x.double())
+    assert not ResidualTail.supports(z, x.to(memory_format=last))
+    assert not ResidualTail.supports(
+        z.to(memory_format=last), x.to(memory_format=last))
+    assert not ResidualTail.supports(z[:0], x[:0])
 
 
 def test_not_under_torch_func_or_a_trace():
     seen = []
 
     def look(z):
-        seen.append(can_finish(z, z))
-        keep_mean(z)
-        assert kept_mean(z) is None
+        seen.append(ResidualTail.supports(z, z))
+        attach_mean(z)
+        assert take_attached_mean(z) is None
         return z * 2
 
     z = torch.randn(2, 4, 3, 3)

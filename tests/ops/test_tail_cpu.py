@@ -40,8 +40,8 @@ def test_a_constant_map_has_no_variance():
     assert not tail_cpu.moments(torch.zeros(2, 3, 5, 5), True)[1].any()
 
 
-def test_spread_writes_over_the_masked_gradient():
+def test_input_gradients_writes_over_the_masked_gradient():
     g, z = torch.randn(2, 2, 3, 4, 4)
     table = torch.ones(2, 3, 1, 1)
-    _, dx = tail_cpu.spread(g, z, table, table, table, table)
+    _, dx = tail_cpu.input_gradients(g, z, table, table, table, table)
     assert dx.data_ptr() == g.data_ptr()

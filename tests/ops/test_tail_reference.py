@@ -24,9 +24,9 @@ def test_moments():
     assert kernels.moments(Z, False)[1] is None
 
 
-def test_finish():
-    y = kernels.finish(Z, maps([[-9., 0.]], [[1., 1.]]), table(2., 3.),
-                       table(.5, -1.))
+def test_scale_add_relu():
+    y = kernels.scale_add_relu(
+        Z, maps([[-9., 0.]], [[1., 1.]]), table(2., 3.), table(.5, -1.))
     assert torch.equal(y, maps([[0., 6.5]], [[6., 6.]]))
 
 
@@ -38,13 +38,14 @@ def test_mask_and_sum():
     assert torch.equal(moment, table(4., 0.))
 
 
-def test_spread():
+def test_input_gradients():
     g = maps([[1., 2.]], [[3., 4.]])
-    dz, dx = kernels.spread(g, Z, table(2., 1.), table(10., 0.),
-                            table(.5, .25), table(7., 8.))
+    dz, dx = kernels.input_gradients(
+        g, Z, table(2., 1.), table(10., 0.), table(.5, .25), table(7., 8.))
     assert torch.equal(dz, maps([[12.5, 34.5]], [[3.25, 4.25]]))
     assert torch.equal(dx, maps([[8., 9.]], [[11., 12.]]))
-    dz, dx = kernels.spread(g, Z, table(2., 1.), None, table(.5, .25), None)
+    dz, dx = kernels.input_gradients(
+        g, Z, table(2., 1.), None, table(.5, .25), None)
     assert torch.equal(dz, maps([[2.5, 4.5]], [[3.25, 4.25]]))
     assert dx is g
 
@@ -53,4 +54,4 @@ def test_tables_are_float32_beside_half_precision():
     z = Z.bfloat16()
     mean, var = kernels.moments(z, True)
     assert mean.dtype == var.dtype == torch.float32
-    assert kernels.finish(z, z, mean, var).dtype == torch.bfloat16
+    assert kernels.scale_add_relu(z, z, mean, var).dtype == torch.bfloat16

@@ -65,7 +65,7 @@ SIZES = ('L', 'STRIDE_C', 'STRIDE_L', 'ROWS', 'SPLITS')
       for dtype in ('bf16', 'fp16', 'fp32') for capability in (75, 90)
       if (dtype, capability) != ('bf16', 90))])
 @pytest.mark.parametrize(
-    'name', ['moments', 'finish', 'mask_and_sum', 'spread'])
+    'name', ['moments', 'scale_add_relu', 'mask_and_sum', 'input_gradients'])
 def test_compiles_for_a_gpu(name, dtype, capability):
     triton = pytest.importorskip('triton', '3.3')
     from triton.backends.compiler import GPUTarget
