@@ -1,6 +1,6 @@
 """Saved records -> figures; a model is never seen here.
 
-May import: attention, stiffness.
+May import: analysis, attention, stiffness.
 """
 from .attention_figures import (
     attention_figures,

@@ -19,6 +19,7 @@ import math
 import re
 from pathlib import Path
 
+from stepnet_mm.analysis import method_of
 from stepnet_mm.stiffness import read_record
 from stepnet_mm.visualization import (
     check_records,
@@ -31,7 +32,6 @@ from stepnet_mm.visualization import (
     step_figure,
     survival_figure,
 )
-from stepnet_mm.visualization.correlation import method_of
 
 FIGURES = ('survival', 'depth', 'proportion', 'step', 'seeds')
 
