@@ -13,9 +13,9 @@ from .version import __version__
 
 __all__ = ['__version__', 'config_path']
 __getattr__, _ = lazy_exports(__name__, dict.fromkeys(
-    ('attention', 'config', 'datasets', 'hooks', 'launch', 'models', 'ops',
-     'recording', 'resume', 'safe_loading', 'steps', 'stiffness', 'utils',
-     'visualization'), ()))
+    ('analysis', 'attention', 'config', 'datasets', 'hooks', 'launch',
+     'models', 'ops', 'profiling', 'recording', 'resume', 'safe_loading',
+     'steps', 'stiffness', 'utils', 'visualization'), ()))
 
 keep_old_paths(__name__)
 register()

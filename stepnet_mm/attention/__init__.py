@@ -1,18 +1,18 @@
 """Self-attention over maps, and what it has to do with convolution.
 
-May import: no other folder.
+May import: utils.
 """
 from .convolution import conv_to_attention
 from .maps import (
-                   AttentionRecord,
-                   LayerAttention,
-                   attention_path,
-                   mean_attention_distance,
-                   read_attention,
-                   read_attention_run,
-                   read_attention_runs,
-                   save_attention,
-                   uniform_attention_distance,
+    AttentionRecord,
+    LayerAttention,
+    attention_path,
+    mean_attention_distance,
+    read_attention,
+    read_attention_run,
+    read_attention_runs,
+    save_attention,
+    uniform_attention_distance,
 )
 from .relative import RelativeSelfAttention2d
 

@@ -2,6 +2,7 @@
 import torch
 from torch import nn
 
+from ..utils.precision import float32_or_wider
 from .relative import RelativeSelfAttention2d
 
 
@@ -42,7 +43,7 @@ def conv_to_attention(conv: nn.Conv2d,
         padding_mode=conv.padding_mode,
         crop=tuple(reach),
         bias=conv.bias is not None).to(conv.weight)
-    layer.positions.to(torch.promote_types(conv.weight.dtype, torch.float32))
+    layer.positions.to(float32_or_wider(conv.weight.dtype))
     layer.positions.centers.copy_(_shifts(kernel, dilation))
     layer.positions.widths.fill_((2 * precision)**-.5)
     weight = _dense(conv).flatten(2).transpose(1, 2)  # (C', K², C)

@@ -1,7 +1,6 @@
 """Where the heads of a network look, and how far: what is drawn and kept."""
 import json
 import math
-import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+
+from ..utils.files import written_whole
+from ..utils.precision import float32_or_wider
 
 #: What the header of a file of ours says.
 FORMAT = 'stepnet_mm attention 1'
@@ -80,7 +82,7 @@ def _stride(layer, x: Tensor, max_queries: int) -> int:
 
 def _distances(layer, x: Tensor, pixel, stride: int):
     """Of each row of query pixels to all keys: (queries, H, W)."""
-    dtype = torch.promote_types(x.dtype, torch.float32)
+    dtype = float32_or_wider(x.dtype)
     places = [torch.arange(size + 2 * padding, dtype=dtype, device=x.device)
               for size, padding in zip(x.shape[2:], layer.padding)]
     rows, columns = [place * edge for place, edge in zip(places, pixel)]
@@ -177,16 +179,12 @@ class AttentionRecord:
 
 def save_attention(record: AttentionRecord, path) -> None:
     """Write a record, whole or not at all; folders are made."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     layers = [_without(layer, 'maps') for layer in record.layers]
     header = dict(_without(record, 'image'), layers=layers, format=FORMAT)
     arrays = {f'maps{i}': layer.maps for i, layer in enumerate(record.layers)}
-    beside = path.with_name(f'{path.name}.unfinished')
-    with open(beside, 'wb') as file:
+    with written_whole(path) as file:
         np.savez_compressed(
             file, header=json.dumps(header), image=record.image, **arrays)
-    os.replace(beside, path)
 
 
 def _without(content, array: str) -> dict:

@@ -7,6 +7,8 @@ is the product of one over rows and one over columns.
 import torch
 from torch import Tensor, nn
 
+from ..utils.precision import float32_or_wider
+
 
 class QuadraticEncoding(nn.Module):
     """r_δ = (‖δ‖², δ₁, δ₂), D = 3: a centre and a width a head.
@@ -39,9 +41,9 @@ class QuadraticEncoding(nn.Module):
 
     def coefficients(self) -> Tensor:
         """c of each head, (heads, 3), float32 or wider."""
-        dtype = torch.promote_types(self.widths.dtype, torch.float32)
+        widths = self.widths.to(float32_or_wider(self.widths.dtype))
         # A head of no width at all would divide by 0.
-        precision = .5 / self.widths.to(dtype).square().clamp_min(1e-6)
+        precision = .5 / widths.square().clamp_min(1e-6)
         precision = precision[:, None]
         return torch.cat([-precision, 2 * precision * self.centers], 1)
 
@@ -93,8 +95,7 @@ class LearnedEncoding(nn.Module):
 
     def coefficients(self) -> Tensor:
         """c of each head, (heads, D), float32 or wider."""
-        return self.vectors.to(
-            torch.promote_types(self.vectors.dtype, torch.float32))
+        return self.vectors.to(float32_or_wider(self.vectors.dtype))
 
     def forward(self, shifts: Tensor, axis: int) -> Tensor:
         """r of one axis: whole numbers of any shape (...) -> (..., D)."""

@@ -154,13 +154,8 @@ class TNSHook(MeasuringHook):
             return
         step = history[-1]['step']
         record = StiffnessRecord(
-            RecordHeader(
-                definition=recorder.definition,
-                blocks=recorder.blocks,
-                stage=recorder.stage.tolist(),
-                position=recorder.position.tolist(),
-                samples=len(nsi),
-                meta=dict(name=f'iteration {step}')), nsi.double(),
+            RecordHeader.of(recorder, len(nsi), name=f'iteration {step}'),
+            nsi.double(),
             torch.full_like(nsi, torch.nan).double())
         for name, figure in (('nsi', depth_figure([record])),
                              ('curve', curve_figure(history))):

@@ -72,14 +72,17 @@ def build_runner(cfg: Config):
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
 
 
-def build_model(cfg: Config, checkpoint: str, device: str) -> nn.Module:
+def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
+                start: bool = True) -> nn.Module:
     """A config's network in eval mode, without a Runner.
 
     Args:
         cfg (Config): the config; its seed is that of the start.
         checkpoint (str, optional): weights; left out, the network is as
             training would begin.
-        device (str): where it goes.
+        device (str | torch.device): where it goes.
+        start (bool): whether ``init_cfg`` is followed without a checkpoint;
+            otherwise the weights are random, and no file is asked for.
 
     Raises:
         RuntimeError: if the weights are those of another network.
@@ -93,7 +96,7 @@ def build_model(cfg: Config, checkpoint: str, device: str) -> nn.Module:
     model = revert_sync_batchnorm(MODELS.build(model_cfg))
     if checkpoint:
         load_checkpoint(model, checkpoint, map_location='cpu', strict=True)
-    else:
+    elif start:
         model.init_weights()
     model.to(device).eval()
     return model

@@ -4,26 +4,21 @@ May import: no other folder.
 """
 from .nsi import neural_stiffness_index, norm_ratio, sample_norm
 from .ode import stiffness_aware_index, stiffness_index
-from .record import (
-                     RecordHeader,
-                     StiffnessRecord,
-                     append_rows,
-                     begin_record,
-                     read_record,
-)
+from .record import RecordHeader, StiffnessRecord
+from .record_file import append_rows, begin_record, read_record
 from .summary import (
-                     DEGREES,
-                     check_degrees,
-                     summarize_blocks,
-                     summarize_stiffness,
+    DEGREES,
+    check_degrees,
+    summarize_blocks,
+    summarize_stiffness,
 )
 from .tns import (
-                     block_stiffness,
-                     stage_summary,
-                     stiff_blocks,
-                     stiffness_proportion,
-                     stiffness_survival,
-                     total_neural_stiffness,
+    block_stiffness,
+    stage_summary,
+    stiff_blocks,
+    stiffness_proportion,
+    stiffness_survival,
+    total_neural_stiffness,
 )
 
 __all__ = [

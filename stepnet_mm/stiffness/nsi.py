@@ -30,7 +30,7 @@ def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
         raise ValueError('x_t and x_next: expected two tensors of one shape '
                          f'(N, ...), got {tuple(x_t.shape)} and '
                          f'{tuple(x_next.shape)}')
-    difference = _wide(x_next) - _wide(x_t)
+    difference = widened(x_next) - widened(x_t)
     velocity = _divide(difference, _align(step, difference))
     return norm_ratio(sample_norm(velocity), sample_norm(x_t))
 
@@ -45,7 +45,7 @@ def sample_norm(x: Tensor) -> Tensor:
         Tensor: shape (N,).
     """
     axes = tuple(range(1, x.ndim))
-    dtype = torch.promote_types(x.dtype, torch.float32)
+    dtype = float32_or_wider(x.dtype)
     if not axes:
         return x.to(dtype).abs()
     return torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
@@ -66,8 +66,14 @@ def norm_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     return ratio.masked_fill(~finite | torch.isnan(ratio), torch.inf)
 
 
-def _wide(x: Tensor) -> Tensor:
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+def float32_or_wider(dtype: torch.dtype) -> torch.dtype:
+    """As in ``stepnet_mm.utils``, which this folder does without."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def widened(x: Tensor) -> Tensor:
+    """Values in float32 or wider."""
+    return x.to(float32_or_wider(x.dtype))
 
 
 def _divide(a: Tensor, b: Tensor) -> Tensor:

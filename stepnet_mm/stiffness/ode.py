@@ -2,7 +2,7 @@
 import torch
 from torch import Tensor
 
-from .nsi import norm_ratio, sample_norm
+from .nsi import norm_ratio, sample_norm, widened
 
 
 def stiffness_index(jacobian: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ def stiffness_aware_index(states: Tensor,
         ValueError: on wrong shapes, or times that do not increase.
     """
     times = torch.as_tensor(times, dtype=torch.float64, device=states.device)
-    states = states.to(torch.promote_types(states.dtype, torch.float32))
+    states = widened(states)
     if states.ndim < 2 or times.shape != states.shape[:1] or len(times) < 2:
         raise ValueError('expected states (T, ...) and times (T,) with '
                          f'T >= 2, got {tuple(states.shape)} and '

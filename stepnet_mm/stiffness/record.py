@@ -1,22 +1,13 @@
-"""Measured NSI on disk: one JSON Lines file a model.
-
-The first line is the header, every further one holds the rows of some
-samples. A file grows by whole lines only, so a killed measurement loses at
-most its last line and goes on from there. ``null`` stands for a value that
-is not finite: inf for an NSI, "no known gate" for a step size.
-"""
-import json
-import math
-import os
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+"""Measured NSI of one network, and what is computed from it."""
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-FORMAT = 'stepnet_mm stiffness record 1'
-#: Keys of ``meta`` that may change while one record is written.
-CIRCUMSTANCES = ('date', 'versions', 'machine')
+from .summary import DEGREES, summarize_blocks, summarize_stiffness
+from .tns import total_neural_stiffness
 
 
 @dataclass
@@ -27,26 +18,26 @@ class RecordHeader:
         definition (str): of NSI, ``'residual'`` or ``'output'``.
         blocks (list[str]): names of the L measured blocks.
         stage (list[int]): the stage of each, from 1.
-        position (list[int]): the place of each in its stage, from 0.
+        position (list[int]): the index of each in its stage, from 0.
         samples (int): how many samples the whole record has.
         meta (dict): where it comes from: config, checkpoint, dataset, ...
-        stages (int, optional): how many stages the network has; left out,
-            the highest measured one.
+        stages (int): how many stages the network has; left out, the highest
+            measured one.
 
     Raises:
         ValueError: if these do not fit each other.
     """
     definition: str
-    blocks: list
-    stage: list
-    position: list
+    blocks: list[str]
+    stage: list[int]
+    position: list[int]
     samples: int
-    meta: dict = field(default_factory=dict)
-    stages: int = None
+    meta: dict[str, Any] = field(default_factory=dict)
+    stages: int = 0
 
     def __post_init__(self):
         highest = max(self.stage, default=0)
-        self.stages = highest if self.stages is None else self.stages
+        self.stages = self.stages or highest
         lengths = [len(self.blocks), len(self.stage), len(self.position)]
         numbers = [*self.stage, *self.position, self.samples, self.stages]
         if not (lengths == [lengths[0]] * 3 and highest > 0
@@ -57,6 +48,24 @@ class RecordHeader:
                 'from 0 for each of at least one block, and a count of '
                 f'samples, got {lengths} of them in {self.stages} stages and '
                 f'{self.samples} samples')
+
+    @classmethod
+    def of(cls, recorder, samples: int, **meta) -> 'RecordHeader':
+        """The header of what a recorder measures.
+
+        Args:
+            recorder (TrajectoryRecorder): says which blocks, and how.
+            samples (int): how many samples the whole record has.
+            meta: where it comes from, such as ``name``.
+        """
+        return cls(
+            definition=recorder.definition,
+            blocks=recorder.blocks,
+            stage=recorder.stage.tolist(),
+            position=recorder.position.tolist(),
+            samples=samples,
+            meta=meta,
+            stages=max(block.stage for block in recorder.found))
 
 
 @dataclass
@@ -83,156 +92,35 @@ class StiffnessRecord:
         """What figures call it."""
         return str(self.header.meta.get('name', 'model'))
 
+    @property
+    def finite(self) -> Tensor:
+        """(N,), bool: the samples whose NSI is finite in every block."""
+        return torch.isfinite(self.nsi).all(1)
 
-def read_record(path, partial: bool = False) -> StiffnessRecord:
-    """Read a record.
+    @property
+    def finite_nsi(self) -> Tensor:
+        """(n, L), NSI of the finite samples."""
+        return self.nsi[self.finite]
 
-    Args:
-        path (str | Path): the file.
-        partial (bool): whether an unfinished one is welcome.
+    @property
+    def lost(self) -> int:
+        """How many samples are not finite, and left out of all numbers."""
+        return int((~self.finite).sum())
 
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is no record, a line in it is broken, or it is
-            unfinished and ``partial`` is not set.
-    """
-    if not Path(path).is_file():
-        raise FileNotFoundError(
-            f'{path}: there is no such file; expected a stiffness record, as '
-            'tools/analysis/measure_stiffness.py writes it')
-    record = _parse(path, Path(path).read_bytes())
-    found, wanted = len(record.nsi), record.header.samples
-    if found != wanted and not partial:
-        raise ValueError(
-            f'{path}: holds {found} of {wanted} samples, so its measurement '
-            'was cut; run the command that wrote it again and it goes on '
-            'from there')
-    return record
+    def tns(self) -> Tensor:
+        """TNS of the finite samples (Eq. 5), (n,), float64."""
+        tns = total_neural_stiffness(self.nsi, self.stage)
+        return tns[tns.isfinite()]
 
+    def summary(self, degrees: Sequence = DEGREES) -> dict[str, float]:
+        """As :func:`summarize_stiffness`, without the means by block."""
+        return summarize_stiffness(self.nsi, self.stage, degrees=degrees)
 
-def begin_record(path, header: RecordHeader) -> int:
-    """Make a record ready for more rows; none in it is overwritten.
+    def summary_by_block(self, degree: tuple = DEGREES[0]) -> list[dict]:
+        """As :func:`summarize_blocks`."""
+        return summarize_blocks(self, degree)
 
-    A last line without its end, which a kill leaves, is cut off.
-
-    Args:
-        path (str | Path): the file; it is made if it is not there.
-        header (RecordHeader): what is going to be measured.
-
-    Returns:
-        int: the number of samples that it has already.
-
-    Raises:
-        ValueError: if it is no record, a line in it is broken, or it is that
-            of another model or data.
-    """
-    path = Path(path)
-    text = path.read_bytes() if path.exists() else b''
-    first = _line(dict(format=FORMAT, **asdict(header)))
-    # No whole line, but it starts like a record: a header that a kill cut.
-    if b'\n' not in text and first.startswith(text[:len(FORMAT)]):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(first)
-        return 0
-    record = _parse(path, text)
-    _refuse_other(path, header, record.header)
-    os.truncate(path, text.rfind(b'\n') + 1)
-    return len(record.nsi)
-
-
-def append_rows(path, first: int, nsi: Tensor, step: Tensor) -> None:
-    """Add samples to a record that :func:`begin_record` made ready.
-
-    Args:
-        path (str | Path): the file.
-        first (int): index of the first of these samples.
-        nsi (Tensor): (n, L); nine digits of each number are kept.
-        step (Tensor): (n, L), NaN where there is none.
-    """
-    if len(nsi):
-        rows = dict(first=first, nsi=_lists(nsi), step=_lists(step))
-        with open(path, 'ab') as file:
-            file.write(_line(rows))
-
-
-def _line(content: dict) -> bytes:
-    return json.dumps(content, allow_nan=False).encode() + b'\n'
-
-
-def _lists(table: Tensor) -> list:
-    # Nine digits give back every float32.
-    return [[float(f'{v:.9g}') if math.isfinite(v) else None for v in row]
-            for row in table.tolist()]
-
-
-def _parse(path, text: bytes) -> StiffnessRecord:
-    """The whole lines of a file as a record."""
-    lines = text.split(b'\n')[:-1]
-    header = _header(path, lines[0] if lines else text)
-    empty = torch.zeros(0, len(header.blocks), dtype=torch.float64)
-    nsi, step, count = [empty], [empty], 0
-    for number, line in enumerate(lines[1:], 2):
-        rows = _rows(path, number, line, header, count)
-        nsi.append(rows[0])
-        step.append(rows[1])
-        count += len(rows[0])
-    return StiffnessRecord(header, torch.cat(nsi), torch.cat(step))
-
-
-def _header(path, line: bytes) -> RecordHeader:
-    try:
-        fields = json.loads(line)
-        if fields.pop('format') == FORMAT:
-            return RecordHeader(**fields)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    raise ValueError(
-        f'{path}: expected a stiffness record, whose first line is its '
-        f'header, got {line[:60]!r}; records are written by '
-        'tools/analysis/measure_stiffness.py')
-
-
-def _rows(path, number, line: bytes, header, first: int) -> tuple:
-    """NSI and step size of one line, the samples from ``first`` on."""
-    try:
-        found = json.loads(line)
-        nsi = _table(found['nsi'], header, math.inf)
-        step = _table(found['step'], header, math.nan)
-        if (found['first'] == first and len(nsi) == len(step) > 0
-                and first + len(nsi) <= header.samples and (nsi >= 0).all()):
-            return nsi, step
-    except (ValueError, KeyError, TypeError, OverflowError):
-        pass
-    raise ValueError(
-        f'{path}: line {number} is broken, expected rows of {header.samples} '
-        f'samples from {first} on with an NSI >= 0 for each of '
-        f'{len(header.blocks)} blocks; delete it and all lines after it and '
-        'run the command that wrote the file again')
-
-
-def _table(rows: list, header: RecordHeader, missing: float) -> Tensor:
-    table = [[missing if v is None else float(v) for v in row] for row in rows]
-    if {len(row) for row in table} != {len(header.blocks)}:
-        raise ValueError
-    return torch.tensor(table, dtype=torch.float64)
-
-
-def _refuse_other(path, wanted: RecordHeader, found: RecordHeader) -> None:
-    wanted, found = _identity(wanted), _identity(found)
-    for key in wanted | found:
-        if wanted.get(key) != found.get(key):
-            raise ValueError(
-                f'{path}: is the record of another measurement, its {key} is '
-                f'{found.get(key)!r:.200}, expected {wanted.get(key)!r:.200};'
-                ' name another file with --out, or delete this one')
-
-
-def _identity(header: RecordHeader) -> dict:
-    """What must be the same, as JSON gives it back."""
-    fields = json.loads(_line(asdict(header)))
-    meta = fields.pop('meta')
-    return {
-        **fields,
-        **{f'meta.{k}': v
-           for k, v in meta.items() if k not in CIRCUMSTANCES}
-    }
+    def renamed(self, name: str) -> 'StiffnessRecord':
+        """The same record under another name; the rows are shared."""
+        header = replace(self.header, meta={**self.header.meta, 'name': name})
+        return replace(self, header=header)

@@ -1,10 +1,11 @@
 """NSI of some samples -> the numbers that are logged."""
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from .record import StiffnessRecord
 from .tns import (
     block_stiffness,
     stage_summary,
@@ -13,22 +14,25 @@ from .tns import (
     total_neural_stiffness,
 )
 
-#: A degree (M1, M2) at which the stiffness proportion is told by default:
-#: half as much again as the stage's mean, whatever the absolute value.
+if TYPE_CHECKING:  # a record summarizes itself by these functions
+    from .record import StiffnessRecord
+
+#: The degrees (M1, M2) at which the stiffness proportion is reported by
+#: default: 1.5 times the stage's mean, without an absolute threshold.
 DEGREES = ((0.5, 0.), )
 
 
 def summarize_stiffness(nsi: Tensor,
                         stage: Tensor,
-                        blocks=(),
-                        degrees=DEGREES) -> dict:
+                        blocks: Sequence[str] = (),
+                        degrees: Sequence = DEGREES) -> dict[str, float]:
     """TNS, NSI and the stiffness proportion of some samples.
 
     Args:
         nsi (Tensor): (N, L), NSI of every measured block (Eq. 4).
         stage (Tensor): (L,), the stage label of every column.
         blocks (sequence[str]): names of the L blocks; left out, the means
-            by block are not told.
+            by block are not reported.
         degrees (sequence[tuple]): pairs (M1, M2) for p̂ of §3.1.
 
     Returns:
@@ -39,7 +43,7 @@ def summarize_stiffness(nsi: Tensor,
         finite.
     """
     stages, mean, maximum, finite = stage_summary(nsi, stage)
-    lost = dict(nonfinite=int((~finite).sum()))
+    lost: dict[str, float] = dict(nonfinite=int((~finite).sum()))
     if not finite.any():
         return lost
     nsi = torch.as_tensor(nsi, dtype=torch.float64)[finite]
@@ -56,9 +60,9 @@ def summarize_stiffness(nsi: Tensor,
     return {**scalars, **lost}
 
 
-def summarize_blocks(record: StiffnessRecord,
-                     degree: tuple = DEGREES[0]) -> list:
-    """What each measured block does, over the samples that are finite.
+def summarize_blocks(record: 'StiffnessRecord',
+                     degree: tuple = DEGREES[0]) -> list[dict]:
+    """The numbers of each measured block, over the finite samples.
 
     Args:
         record (StiffnessRecord): at least one sample is finite.
@@ -71,8 +75,7 @@ def summarize_blocks(record: StiffnessRecord,
         Δt, NaN without a known gate.
     """
     header, stage = record.header, record.stage
-    finite = torch.isfinite(record.nsi).all(1)
-    nsi, step = record.nsi[finite], record.step[finite]
+    nsi, step = record.finite_nsi, record.step[record.finite]
     columns = zip(header.blocks, header.stage, header.position,
                   nsi.mean(0).tolist(),
                   block_stiffness(nsi, stage).mean(0).tolist(),
@@ -82,8 +85,12 @@ def summarize_blocks(record: StiffnessRecord,
     return [dict(zip(keys, row)) for row in columns]
 
 
-def check_degrees(degrees, key: str) -> tuple:
+def check_degrees(degrees, key: str) -> tuple[tuple[float, float], ...]:
     """Pairs (M1, M2) of a config, as floats.
+
+    Args:
+        degrees (sequence[tuple]): what the config gives.
+        key (str): its key, which an error names.
 
     Raises:
         ValueError: if it is no list of pairs of numbers >= 0.

@@ -1,4 +1,4 @@
-"""The state of a process: random generators, signals of its workers, rank.
+"""The ground: random generators, workers, rank, whole files, precision.
 
 May import: no other folder.
 """

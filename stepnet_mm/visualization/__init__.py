@@ -1,27 +1,27 @@
 """Saved records -> figures; a model is never seen here.
 
-May import: attention, stiffness.
+May import: analysis, attention, stiffness.
 """
 from .attention_figures import (
-                                attention_figures,
-                                attention_map_figure,
-                                attention_path_figure,
-                                attention_range_figure,
+    attention_figures,
+    attention_map_figure,
+    attention_path_figure,
+    attention_range_figure,
 )
 from .canvas import as_image, check_records, labels, save_figure
 from .correlation import plot_correlation
 from .report import render_report
 from .step_figures import has_steps, step_figure
 from .stiffness_figures import (
-                                depth_figure,
-                                proportion_figure,
-                                seeds_figure,
-                                survival_figure,
+    depth_figure,
+    proportion_figure,
+    seeds_figure,
+    survival_figure,
 )
 from .training_curve import (
-                                curve_figure,
-                                read_stiffness_record,
-                                read_stiffness_records,
+    curve_figure,
+    read_stiffness_record,
+    read_stiffness_records,
 )
 
 __all__ = [

@@ -9,9 +9,8 @@ from pathlib import Path
 from textwrap import fill
 
 import numpy as np
-import torch
 
-from ..stiffness import StiffnessRecord, total_neural_stiffness
+from ..stiffness import StiffnessRecord
 
 #: Okabe and Ito's colours, which colour-blind readers tell apart; their
 #: yellow is too pale for lines on white.
@@ -20,7 +19,7 @@ COLORS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9',
 STYLES = ('-', '--', ':', '-.')
 
 
-def check_records(records: list) -> None:
+def check_records(records: list[StiffnessRecord]) -> None:
     """Refuse records that one figure or report cannot show.
 
     Args:
@@ -38,24 +37,13 @@ def check_records(records: list) -> None:
                          f'(with a record of each): {definitions}; measure '
                          'all with one --definition')
     for record in records:
-        if not len(finite_nsi(record)):
+        if not record.finite.any():
             raise ValueError(
                 f'{record.name}: none of its {len(record.nsi)} samples has a '
                 'finite NSI everywhere, so there is nothing to show')
 
 
-def finite_nsi(record: StiffnessRecord) -> np.ndarray:
-    """NSI of the n samples without inf or NaN, (n, L)."""
-    return record.nsi[torch.isfinite(record.nsi).all(1)].numpy()
-
-
-def finite_tns(record: StiffnessRecord) -> np.ndarray:
-    """TNS of the n samples without inf or NaN, (n,)."""
-    tns = total_neural_stiffness(record.nsi, record.stage)
-    return tns[tns.isfinite()].numpy()
-
-
-def labels(records: list) -> list:
+def labels(records: list[StiffnessRecord]) -> list[str]:
     """The records' names; those that several have get a number too."""
     names = [record.name for record in records]
     total, sofar, found = Counter(names), Counter(), []
@@ -66,14 +54,13 @@ def labels(records: list) -> list:
     return found
 
 
-def lost_note(records: list) -> str:
+def lost_note(records: list[StiffnessRecord]) -> str:
     """A line about the samples that are left out; empty if none is."""
     parts = []
     for label, record in zip(labels(records), records):
-        lost = len(record.nsi) - len(finite_nsi(record))
-        if lost:
+        if record.lost:
             name = f'{label}: ' if len(records) > 1 else ''
-            parts.append(f'{name}{lost} of {len(record.nsi)}')
+            parts.append(f'{name}{record.lost} of {len(record.nsi)}')
     text = fill(f'not finite, left out: {", ".join(parts)}', 60)
     return f'\n{text}' if parts else ''
 

@@ -1,10 +1,5 @@
 """TNS against the performance of many runs (Fig. 7)."""
-import re
-
-
-def method_of(name: str) -> str:
-    """The name of a run without its ``_seedN``."""
-    return re.sub(r'_seed\d+$', '', name)
+from ..analysis import method_of
 
 
 def plot_correlation(runs: list, metric: str, title: str | None = None):

@@ -9,10 +9,9 @@ from ..stiffness import (
     stage_summary,
     stiffness_proportion,
     stiffness_survival,
-    summarize_blocks,
 )
 from .attention_figures import attention_figures
-from .canvas import check_records, finite_tns
+from .canvas import check_records
 from .step_figures import has_steps, step_figure
 from .stiffness_figures import depth_figure, proportion_figure, survival_figure
 from .training_curve import curve_figure
@@ -191,7 +190,7 @@ def totals_table(records: list, m1: float, m2: float) -> str:
     rows = []
     for record in records:
         nsi, stage = record.nsi, record.stage
-        tns = finite_tns(record)
+        tns = record.tns().numpy()
         rows.append([
             record.name,
             tns.mean().item(),
@@ -221,7 +220,7 @@ def stages_table(records: list) -> str:
 
 def blocks_table(record: StiffnessRecord, m1: float, m2: float) -> str:
     """The numbers of each block, a line a block."""
-    rows = [list(row.values()) for row in summarize_blocks(record, (m1, m2))]
+    rows = [list(row.values()) for row in record.summary_by_block((m1, m2))]
     return f'<h3>{escape(record.name)}</h3>' + table([
         'block', 'stage', 'index in stage', 'mean NSI', 'area',
         f'stiff at ({m1:g}, {m2:g})', 'mean Δt'

@@ -15,8 +15,6 @@ from ..stiffness import (
 )
 from .canvas import (
     check_records,
-    finite_nsi,
-    finite_tns,
     labels,
     look,
     lost_note,
@@ -148,7 +146,7 @@ def _thresholds(records: list, m1, m2, count: int, quantile: float) -> tuple:
 
 
 def _totals(label: str, record: StiffnessRecord) -> str:
-    return (f'{fill(label, 32)}\nTNS {finite_tns(record).mean():.4g}'
+    return (f'{fill(label, 32)}\nTNS {record.tns().mean():.4g}'
             f'{lost_note([record])}')
 
 
@@ -191,7 +189,8 @@ def _percent(value: float) -> str:
 def _along_depth(records: list, quantiles: tuple, heading: str):
     """A line a record, the first quantile; each further pair is a band."""
     check_records(records)
-    tables = [np.quantile(finite_nsi(r), quantiles, axis=0) for r in records]
+    tables = [np.quantile(record.finite_nsi.numpy(), quantiles, axis=0)
+              for record in records]
     figure, panels = _stage_panels(records, tables)
     for i, (record, table) in enumerate(zip(records, tables)):
         for axes, places, (middle, *edges) in _by_stage(panels, record, table):

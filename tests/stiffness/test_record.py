@@ -1,15 +1,18 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from stepnet_mm.stiffness import (
     RecordHeader,
+    StiffnessRecord,
     append_rows,
     begin_record,
     read_record,
+    total_neural_stiffness,
 )
 
 pytestmark = pytest.mark.core
@@ -216,3 +219,39 @@ def test_circumstances_may_change(half):
 def test_no_file(path):
     with pytest.raises(FileNotFoundError, match='plain.jsonl: .*measure_st'):
         read_record(path)
+
+
+def with_a_lost_sample():
+    nsi = torch.tensor([[1., 2., 4.], [INF, 1., 1.], [3., 1., 1.]]).double()
+    return StiffnessRecord(header(3), nsi, torch.full_like(nsi, NAN))
+
+
+def test_what_is_not_finite_is_left_out_and_counted():
+    record = with_a_lost_sample()
+    nsi = record.nsi[[0, 2]]
+    assert record.finite.tolist() == [True, False, True]
+    assert record.lost == 1
+    assert torch.equal(record.finite_nsi, nsi)
+    tns = total_neural_stiffness(nsi, record.stage)
+    assert torch.equal(record.tns(), tns)
+    assert record.summary()['tns'] == tns.mean().item()
+    assert record.summary()['nonfinite'] == 1
+    means = [row['mean'] for row in record.summary_by_block()]
+    assert means == nsi.mean(0).tolist()
+
+
+def test_a_renamed_record_leaves_the_first_alone():
+    record = with_a_lost_sample()
+    other = record.renamed('SE')
+    assert (record.name, other.name) == ('plain', 'SE')
+    assert other.nsi is record.nsi
+    assert other.header.meta['date'] == 'Monday'
+
+
+def test_the_header_of_a_recorder():
+    recorder = SimpleNamespace(
+        definition='output', blocks=['layer3.1'], stage=torch.tensor([3]),
+        position=torch.tensor([1]),
+        found=[SimpleNamespace(stage=stage) for stage in (1, 3, 4)])
+    assert RecordHeader.of(recorder, 7, name='plain') == RecordHeader(
+        'output', ['layer3.1'], [3], [1], 7, dict(name='plain'), stages=4)

@@ -1,5 +1,4 @@
 import json
-import runpy
 
 import numpy as np
 import pytest
@@ -9,6 +8,15 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from stepnet_mm.profiling import image_size
+from stepnet_mm.profiling.counting import (
+    find_steps,
+    group_parts,
+    group_stages,
+    mmengine_flops,
+    torch_flops,
+)
+from stepnet_mm.profiling.forward import Forward
 from stepnet_mm.steps import SEMAttention
 
 pytestmark = pytest.mark.core
@@ -70,13 +78,6 @@ def report(tool, write, capsys):
         return json.loads(capsys.readouterr().out)
 
     return report
-
-
-@pytest.fixture(scope='module')
-def functions(request):
-    """The functions of the tool, by name."""
-    path = request.config.rootpath / 'tools' / f'{TOOL}.py'
-    return runpy.run_path(str(path))
 
 
 def build(path):
@@ -151,7 +152,7 @@ def test_what_the_steps_add(report, scope):
     assert set(found['mmengine_left_out']) >= {'mean', 'sigmoid', 'mul'}
 
 
-def test_fused_attention_is_counted_by_torch(functions):
+def test_fused_attention_is_counted_by_torch():
 
     class Attention(nn.Module):
 
@@ -159,24 +160,24 @@ def test_fused_attention_is_counted_by_torch(functions):
             return scaled_dot_product_attention(images, images, images)
 
     images = torch.rand(1, 2, 4, 8)
-    forward = functions['Forward'](Attention(), None)
+    forward = Forward(Attention(), None)
     # Queries by keys and scores by values, two a multiply-add.
-    assert functions['torch_flops'](forward, images) == {
+    assert torch_flops(forward, images) == {
         '': 2 * 2 * (2 * 4 * 8 * 4)
     }
-    flops, left_out = functions['mmengine_flops'](forward, images)
+    flops, left_out = mmengine_flops(forward, images)
     assert flops == {'': 0}
     assert 'aten::scaled_dot_product_attention' in left_out
 
 
-def test_a_step_inside_a_step_counts_once(functions):
+def test_a_step_inside_a_step_counts_once():
     model = nn.Sequential(nn.Conv2d(16, 16, 1), SEMAttention(16))
-    assert list(functions['find_steps'](model)) == ['1']
+    assert list(find_steps(model)) == ['1']
     model[1].inner = SEMAttention(16)
-    assert list(functions['find_steps'](model)) == ['1']
+    assert list(find_steps(model)) == ['1']
 
 
-def test_other_backbones_have_a_tail_or_no_stages(functions):
+def test_other_backbones_have_a_tail_or_no_stages():
     backbone = nn.Module()
     backbone.patch = nn.Conv2d(3, 8, 4)
     backbone.token = nn.Parameter(torch.zeros(8))
@@ -187,12 +188,12 @@ def test_other_backbones_have_a_tail_or_no_stages(functions):
         name: np.array([sum(p.numel() for p in module.parameters())])
         for name, module in model.named_modules()
     }
-    parts = functions['group_parts'](model, counts)
+    parts = group_parts(model, counts)
     assert {name: row.item() for name, row in parts.items()} == dict(
         stem=3 * 8 * 16 + 8 + 8, layers=72, tail=16, head=18,
         total=counts[''].item())
     del backbone.layers
-    assert list(functions['group_stages'](backbone, counts)) == ['backbone']
+    assert list(group_stages(backbone, counts)) == ['backbone']
 
 
 @pytest.mark.parametrize('options, timed',
@@ -227,24 +228,22 @@ def test_it_says_what_the_numbers_mean(tool, write, capsys, kind):
     assert (' | ' if kind == 'markdown' else ' ').join(row) in out
 
 
-def test_the_size_comes_from_the_config(functions):
-    size = functions['image_size']
-
+def test_the_size_comes_from_the_config():
     def loader(*pipeline):
         return dict(dataset=dict(type='Any', dataset=dict(pipeline=pipeline)))
 
     edge, crop = dict(type='ResizeEdge', scale=256), dict(crop_size=224)
-    assert size(Config(dict(test_dataloader=loader(edge, crop)))) == (
+    assert image_size(Config(dict(test_dataloader=loader(edge, crop)))) == (
         (224, 224), 'test_dataloader')
     resize = dict(type='Resize', scale=(1333, 800), keep_ratio=True)
-    assert size(Config(dict(val_dataloader=loader(resize, {})))) == (
+    assert image_size(Config(dict(val_dataloader=loader(resize, {})))) == (
         (800, 1333), 'val_dataloader')
     train = dict(
         train_dataloader=loader(dict(type='RandomCrop', crop_size=32)),
         test_dataloader=loader(dict(type='PackInputs')))
-    assert size(Config(train)) == ((32, 32), 'train_dataloader')
+    assert image_size(Config(train)) == ((32, 32), 'train_dataloader')
     several = loader(dict(scale=[(480, 320), (640, 320)]))
-    assert size(Config(dict(test_dataloader=several))) == ((224, 224),
+    assert image_size(Config(dict(test_dataloader=several))) == ((224, 224),
                                                            'default')
 
 
@@ -252,7 +251,7 @@ def test_a_size_that_the_model_does_not_take(tool, tmp_path):
     pytest.importorskip('mmpretrain')
     path = tmp_path / 'vgg.py'
     path.write_text("_base_ = 'mmpretrain::vgg/vgg11_8xb32_in1k.py'")
-    with pytest.raises(ValueError, match=r'--image-size.*\(1, 3, 16, 20\)'):
+    with pytest.raises(ValueError, match=r'shape \(1, 3, 16, 20\).*--image-size'):
         tool(TOOL, path, '--image-size', 16, 20)
 
 

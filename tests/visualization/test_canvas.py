@@ -8,11 +8,8 @@ import pytest
 from made_records import make_record, named
 
 from stepnet_mm import visualization
-from stepnet_mm.stiffness import total_neural_stiffness
 from stepnet_mm.visualization import as_image, check_records, save_figure
 from stepnet_mm.visualization.canvas import (
-    finite_nsi,
-    finite_tns,
     labels,
     look,
     lost_note,
@@ -39,9 +36,6 @@ def test_records_that_do_not_go_together(records, match):
 
 def test_what_is_not_finite_is_left_out_and_counted():
     record = named('plain', bad=3)
-    assert finite_nsi(record).tolist() == record.nsi[3:].tolist()
-    assert finite_tns(record).tolist() == total_neural_stiffness(
-        record.nsi[3:], record.stage).tolist()
     assert lost_note([record]) == '\nnot finite, left out: 3 of 40'
     assert lost_note([record, named('SE')]) == (
         '\nnot finite, left out: plain: 3 of 40')

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from stepnet_mm.attention import read_attention_runs
 from stepnet_mm.stiffness import read_record
+from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import read_stiffness_records
 from stepnet_mm.visualization.report import render_report
 
@@ -56,10 +57,9 @@ def read_records(paths: list) -> list:
     """The records; those of one name are told apart by their files."""
     records = [read_record(path) for path in paths]
     names = [record.name for record in records]
-    for path, record in zip(paths, records):
-        if names.count(record.name) > 1:
-            record.header.meta['name'] = f'{record.name}, {path.name}'
-    return records
+    return [record.renamed(f'{record.name}, {path.name}')
+            if names.count(record.name) > 1 else record
+            for path, record in zip(paths, records)]
 
 
 def main():
@@ -70,7 +70,8 @@ def main():
         read_records(paths), read_stiffness_records(args.work_dir), args.m1,
         args.m2, read_attention_runs(args.work_dir))
     out = args.out or args.work_dir / 'report.html'
-    out.write_text(page, encoding='utf-8')
+    with written_whole(out) as file:
+        file.write(page.encode())
     print(f'Report: {out}')
 
 

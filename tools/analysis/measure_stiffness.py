@@ -43,7 +43,6 @@ from stepnet_mm.stiffness import (
     append_rows,
     begin_record,
     read_record,
-    summarize_stiffness,
 )
 
 
@@ -80,7 +79,7 @@ def digest(path):
 
 
 def settings_digest(cfg, split):
-    """The same of everything in a config that a measurement depends on.
+    """A digest of everything in a config that a measurement depends on.
 
     The path alone would not tell a config that has changed since.
     """
@@ -93,7 +92,9 @@ def make_header(cfg, args, recorder, loader, indices):
     """What is measured, on what."""
     dataset = loader.dataset
     checkpoint = args.checkpoint or 'none'
-    meta = dict(
+    return RecordHeader.of(
+        recorder,
+        len(indices),
         name=args.name or Path(args.config).stem,
         config=args.config,
         settings=settings_digest(cfg, args.split),
@@ -107,14 +108,6 @@ def make_header(cfg, args, recorder, loader, indices):
         f'{torch.__version__}, Python {platform.python_version()}',
         machine=torch.cuda.get_device_name() if args.device.startswith('cuda')
         else f'CPU, {torch.get_num_threads()} threads')
-    return RecordHeader(
-        definition=recorder.definition,
-        blocks=recorder.blocks,
-        stage=recorder.stage.tolist(),
-        position=recorder.position.tolist(),
-        samples=len(indices),
-        stages=max(block.stage for block in recorder.found),
-        meta=meta)
 
 
 def split_stages(model, pattern, found, loader, indices):
@@ -163,7 +156,7 @@ def main():
                         make_header(cfg, args, recorder, loader, indices))
     measure(model, recorder, loader, indices, path, done)
     record = read_record(path)
-    for key, value in summarize_stiffness(record.nsi, record.stage).items():
+    for key, value in record.summary().items():
         print(f'{key:24} {value:.6g}')
     print(f'record: {path}')
 

@@ -19,6 +19,7 @@ import math
 import re
 from pathlib import Path
 
+from stepnet_mm.analysis import method_of
 from stepnet_mm.stiffness import read_record
 from stepnet_mm.visualization import (
     check_records,
@@ -31,8 +32,6 @@ from stepnet_mm.visualization import (
     step_figure,
     survival_figure,
 )
-from stepnet_mm.visualization.canvas import finite_tns
-from stepnet_mm.visualization.correlation import method_of
 
 FIGURES = ('survival', 'depth', 'proportion', 'step', 'seeds')
 
@@ -70,8 +69,8 @@ def read_records(paths: list, names: list = None) -> list:
         raise ValueError(f'--names: got {len(names)} for {len(paths)} records,'
                          ' expected one each')
     records = [read_record(path) for path in paths]
-    for record, name in zip(records, names or ()):
-        record.header.meta['name'] = name
+    if names:
+        records = [r.renamed(name) for r, name in zip(records, names)]
     check_records(records)
     return records
 
@@ -126,7 +125,7 @@ def print_table(records: list) -> None:
     print(f'{"model":<{width}}  samples  not finite  definition  '
           'TNS (mean ± standard error)')
     for name, record in zip(names, records):
-        tns, total = finite_tns(record), len(record.nsi)
+        tns, total = record.tns().numpy(), len(record.nsi)
         error = (f'{tns.std(ddof=1) / math.sqrt(len(tns)):.2g}'
                  if len(tns) > 1 else 'unknown')
         print(f'{name:<{width}}  {total:7d}  {total - len(tns):10d}  '

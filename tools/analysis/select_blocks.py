@@ -16,16 +16,8 @@ threshold, since the scale of NSI is the network's own.
 """
 import argparse
 
-import torch
-
-from stepnet_mm.stiffness import (
-    StiffnessRecord,
-    read_record,
-    summarize_blocks,
-    total_neural_stiffness,
-)
-
-SAME = ('definition', 'blocks', 'stage', 'position', 'stages')
+from stepnet_mm.analysis import pool_records, rank_blocks, step_blocks
+from stepnet_mm.stiffness import StiffnessRecord, read_record
 
 
 def parse_args():
@@ -46,36 +38,6 @@ def parse_args():
     return parser.parse_args()
 
 
-def pool(paths: list) -> StiffnessRecord:
-    """All samples as one record, under the header of the first.
-
-    Raises:
-        ValueError: if they are not records of the same blocks.
-    """
-    records = [read_record(path) for path in paths]
-    first = records[0].header
-    for path, record in zip(paths, records):
-        for key in SAME:
-            found, wanted = getattr(record.header, key), getattr(first, key)
-            if found != wanted:
-                raise ValueError(
-                    f'{path}: expected the {key} of {paths[0]}, '
-                    f'{wanted!r:.200}, got {found!r:.200}; only records of '
-                    'one network can be taken together')
-    return StiffnessRecord(
-        header=first,
-        nsi=torch.cat([record.nsi for record in records]),
-        step=torch.cat([record.step for record in records]))
-
-
-def step_blocks(chosen: list, stages: int) -> list:
-    """Indices within the stage, from 0, one list a stage."""
-    return [
-        sorted(row['position'] for row in chosen if row['stage'] == stage)
-        for stage in range(1, stages + 1)
-    ]
-
-
 def check(args, record: StiffnessRecord) -> None:
     """Refuse numbers that choose nothing."""
     blocks = len(record.header.blocks)
@@ -86,7 +48,7 @@ def check(args, record: StiffnessRecord) -> None:
         if not getattr(args, name) >= 0:
             raise ValueError(f'--{name}: got {getattr(args, name)}, expected '
                              'a threshold >= 0')
-    if not torch.isfinite(record.nsi).all(1).any():
+    if not record.finite.any():
         raise ValueError(
             f'{", ".join(args.records)}: none of the {len(record.nsi)} '
             'samples has a finite NSI everywhere, so no block can be ranked')
@@ -120,17 +82,15 @@ def print_choice(rows: list, k: int, stages: int) -> None:
 
 def main():
     args = parse_args()
-    record = pool(args.records)
+    records = [read_record(path) for path in args.records]
+    record = pool_records(records, args.records)
     check(args, record)
-    tns = total_neural_stiffness(record.nsi, record.stage)
-    finite = tns.isfinite()
-    print(f'{finite.sum()} samples of {len(args.records)} records, '
-          f'{(~finite).sum()} more are not finite and left out; definition '
-          f'{record.header.definition}; TNS {tns[finite].mean():.4g}; stiff: '
-          f'M1 {args.m1:g}, M2 {args.m2:g}')
-    rows = sorted(
-        summarize_blocks(record, (args.m1, args.m2)),
-        key=lambda row: -row[args.by])
+    tns = record.tns()
+    print(f'{len(tns)} samples of {len(args.records)} records, '
+          f'{len(record.nsi) - len(tns)} more are not finite and left out; '
+          f'definition {record.header.definition}; TNS {tns.mean():.4g}; '
+          f'stiff: M1 {args.m1:g}, M2 {args.m2:g}')
+    rows = rank_blocks(record, args.by, (args.m1, args.m2))
     print_table(rows, args.k)
     print_choice(rows, args.k, record.header.stages)
 

@@ -1,0 +1,107 @@
+"""TNS and a metric of training runs, read from what they left on disk."""
+import csv
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypedDict
+
+from ..stiffness import RecordHeader, read_record
+
+#: The key under which TNSMetric logs beside other metrics.
+TNS = 'stiffness_eval/tns'
+
+
+class Run(TypedDict):
+    """One run, a point of Fig. 7."""
+    name: str
+    tns: float
+    metric: float
+    source: str  # the file that TNS comes from
+    definition: str | None  # what must agree between records, if known
+
+
+def read_runs_table(path: Path) -> list[Run]:
+    """The runs of a CSV file with the columns name, tns and metric.
+
+    Raises:
+        ValueError: if a column is not there or holds no numbers.
+    """
+    with open(path, newline='') as file:
+        rows = list(csv.DictReader(file))
+    try:
+        return [
+            Run(name=row['name'],
+                tns=float(row['tns']),
+                metric=float(row['metric']),
+                source=path.name,
+                definition=None) for row in rows
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f'{path}: expected the columns name, tns and metric '
+                         f'with numbers in the last two: {error!r}') from None
+
+
+def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
+             best: bool = False) -> Run:
+    """One run: its metric, and TNS from its record or its scalars.
+
+    Args:
+        work_dir (Path): of a training run.
+        metric (str): the metric's key in ``scalars.json``.
+        pattern (str): file name of the records; the newest one is taken.
+            Without a record, TNS is what TNSMetric logged beside the metric.
+        best (bool): whether the highest value of the metric is taken, in
+            place of the last one.
+
+    Raises:
+        FileNotFoundError: if there is no such folder.
+        ValueError: if it has no such metric or no TNS.
+    """
+    if not work_dir.is_dir():
+        raise FileNotFoundError(f'{work_dir}: expected a work dir')
+    lines = [line for line in _scalars(work_dir) if metric in line]
+    if not lines:
+        raise ValueError(
+            f'{work_dir}: no <run>/vis_data/scalars.json in it has '
+            f'{metric!r}; name another key with --metric')
+    line = max(lines, key=lambda line: line[metric]) if best else lines[-1]
+    tns, source, definition = _tns(work_dir, pattern, line)
+    return Run(name=work_dir.resolve().name, metric=line[metric], tns=tns,
+               source=source, definition=definition)
+
+
+def _scalars(work_dir: Path) -> Iterator[dict]:
+    """What mmengine logged, of all runs in a work dir, in order."""
+    for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            try:
+                yield json.loads(line)
+            except ValueError:
+                raise ValueError(f'{path}: line {number} is no JSON; delete '
+                                 'it, a kill may have cut it') from None
+
+
+def _tns(work_dir: Path, pattern: str,
+         line: dict) -> tuple[float, str, str | None]:
+    """TNS of a run, where it comes from and which definition it follows."""
+    found = sorted(work_dir.glob(pattern),
+                   key=lambda path: path.stat().st_mtime)
+    if found:
+        record = read_record(found[-1])
+        tns = record.tns()
+        return (tns.mean().item() if len(tns) else math.inf, found[-1].name,
+                _conditions(record.header))
+    if TNS in line:
+        return line[TNS], 'scalars.json', None
+    raise ValueError(
+        f'{work_dir}: has no record {pattern} and no {TNS} beside the metric; '
+        'make one with tools/analysis/measure_stiffness.py or train with '
+        'TNSMetric in val_evaluator')
+
+
+def _conditions(header: RecordHeader) -> str:
+    """What must agree between all records."""
+    kind = 'start' if header.meta.get('checkpoint') == 'none' else 'trained'
+    return (f'{header.definition}, {kind} network, '
+            f'{header.meta.get("dataset", "unknown data")}')

@@ -1,0 +1,13 @@
+"""Parameters, FLOPs, latency and memory of a network, by stage.
+
+May import: config, launch, steps.
+"""
+from ..lazy_exports import lazy_exports
+
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    dict(
+        config_inputs=['image_size', 'prepare'],
+        counting=['COLUMNS', 'count'],
+        forward=['Forward'],
+        timing=['measure', 'peak_memory']))

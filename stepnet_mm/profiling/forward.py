@@ -1,0 +1,36 @@
+"""A model of the mm libraries as a function of its images alone."""
+import torch
+from torch import Tensor, nn
+
+
+class Forward(nn.Module):
+    """The tensor mode of a model as a function of the images alone.
+
+    Args:
+        model (BaseModel): a classifier or a detector.
+        samples (list): a data sample for each image.
+    """
+
+    def __init__(self, model: nn.Module, samples: list):
+        super().__init__()
+        self.model = model
+        self.samples = samples
+
+    def forward(self, images: Tensor):
+        """(N, 3, H, W) -> the tensors of the heads."""
+        return self.model(images, self.samples, mode='tensor')
+
+    @torch.no_grad()
+    def check(self, images: Tensor) -> None:
+        """Run the model once.
+
+        Raises:
+            ValueError: if it does not take images of this size.
+        """
+        try:
+            self(images)
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(
+                f'image_size: expected one that {type(self.model).__name__} '
+                f'takes, got images of shape {tuple(images.shape)}, (N, C, H, '
+                f'W); choose another --image-size: {error}') from error

@@ -1,0 +1,89 @@
+"""Latency and peak memory of a network."""
+import resource
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .forward import Forward
+
+#: Runs before the timed ones: caches, thread pools, cuDNN's choices.
+WARM_RUNS = 2
+
+
+def measure(forward: Forward, images: Tensor, runs: int,
+            train: bool = False) -> dict:
+    """Latency of a forward pass, or of the loss and its backward pass.
+
+    Args:
+        forward (Forward): the model.
+        images (Tensor): (N, 3, H, W), on the model's device.
+        runs (int): how many are timed, after the warm ones.
+        train (bool): whether the loss and its backward pass are timed; the
+            model is in training mode then. Defaults to False.
+
+    Returns:
+        dict: ``median_ms`` and ``iqr_ms``, the interquartile range, and what
+        was timed on which device.
+
+    Raises:
+        ValueError: if the model does not take images of this size.
+    """
+    forward.check(images)
+    run = (_train_run if train else _forward_run)(forward, images)
+    low, median, high = np.percentile(
+        _time_runs(run, runs, images.device), [25, 50, 75])
+    return dict(
+        timed='loss and backward' if train else 'forward',
+        median_ms=median,
+        iqr_ms=high - low,
+        runs=runs,
+        warm_runs=WARM_RUNS,
+        input_shape=list(images.shape),
+        dtype=str(images.dtype).rpartition('.')[2],
+        device=_device_name(images.device),
+        threads=torch.get_num_threads(),
+        torch=torch.__version__)
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes: of CUDA tensors, or the resident set of this process."""
+    if device.type == 'cuda':
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _forward_run(forward: Forward, images: Tensor) -> Callable[[], object]:
+    return torch.no_grad()(lambda: forward(images))
+
+
+def _train_run(forward: Forward, images: Tensor) -> Callable[[], object]:
+    model = forward.model.train()
+
+    def run():
+        model.zero_grad(set_to_none=True)
+        losses = model(images, forward.samples, mode='loss')
+        model.parse_losses(losses)[0].backward()
+
+    return run
+
+
+def _time_runs(run: Callable[[], object], number: int,
+               device: torch.device) -> list[float]:
+    """Milliseconds of each of ``number`` runs, after the warm ones."""
+    times = []
+    for _ in range(WARM_RUNS + number):
+        start = time.perf_counter()
+        run()
+        if device.type == 'cuda':
+            torch.cuda.synchronize(device)
+        times.append(1e3 * (time.perf_counter() - start))
+    return times[WARM_RUNS:]
+
+
+def _device_name(device: torch.device) -> str:
+    if device.type == 'cuda':
+        return torch.cuda.get_device_name(device)
+    return str(device)
