@@ -32,7 +32,7 @@ MOVED = {
     'engine.probe': 'recording.probe',
     'engine.safe_loading': 'safe_loading.loaders',
     'engine.safe_pickle': 'safe_loading.unpickler',
-    'engine.slurm': 'resume.slurm',
+    'engine.slurm': 'utils.slurm',
     'engine.tns_hook': 'hooks.tns_hook',
     'engine.training_state': 'resume.training_state',
     'engine.trial': 'launch.trial',

@@ -17,7 +17,7 @@ from ..utils.deaf_workers import JOB_SIGNALS, deafen
 from ..utils.random_state import get_random_state, set_random_state
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .loops import ResumableLoop
-from .slurm import requeue
+from ..utils.slurm import requeue
 from .training_state import accumulating
 
 #: The exit code of a run that stopped to go on later (sysexits.h: TEMPFAIL).

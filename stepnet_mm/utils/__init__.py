@@ -1,4 +1,4 @@
-"""The state of a process: random generators, signals of its workers, rank.
+"""A process and its surroundings: random generators, signals, rank, Slurm.
 
 May import: no other folder.
 """
