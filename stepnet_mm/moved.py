@@ -11,7 +11,7 @@ MOVED = {
     'datasets.checks': 'config.dataset_checks',
     'datasets.class_counts': 'config.class_counts',
     'datasets.dataset_config': 'config.dataset_config',
-    'datasets.deaf_workers': 'utils.deaf_workers',
+    'datasets.deaf_workers': 'utils.worker_signals',
     'datasets.random_state': 'utils.random_state',
     'datasets.resumable_loader': 'resume.resumable_loader',
     'engine.atomic_backend': 'resume.atomic_backend',
@@ -32,11 +32,18 @@ MOVED = {
     'engine.probe': 'recording.probe',
     'engine.safe_loading': 'safe_loading.loaders',
     'engine.safe_pickle': 'safe_loading.unpickler',
-    'engine.slurm': 'resume.slurm',
+    'engine.slurm': 'utils.slurm',
     'engine.tns_hook': 'hooks.tns_hook',
     'engine.training_state': 'resume.training_state',
     'engine.trial': 'launch.trial',
     'evaluation.tns_metric': 'hooks.tns_metric',
+}
+#: Old path -> its names that are others today, or elsewhere.
+RENAMED = {
+    'datasets.deaf_workers': {
+        'DeafWorker': 'utils.worker_signals.IgnoreSignals',
+        'deafen': 'utils.worker_signals.ignore_in_workers'},
+    'engine.atomic_backend': {'damage': 'resume.latest_checkpoint.damage'},
 }
 #: A folder that is gone -> what it gave, by today's folders.
 GONE = {
@@ -89,5 +96,14 @@ class _Alias(importlib.abc.Loader):
             module.__getattr__, module.__all__ = lazy_exports(
                 self.package, GONE[self.old])
         else:
+            today = importlib.import_module(*places)
+            for name, place in RENAMED.get(self.old, {}).items():
+                setattr(today, name, _find(f'{self.package}.{place}'))
             # What stands here when this returns is what the import gives.
-            sys.modules[module.__name__] = importlib.import_module(*places)
+            sys.modules[module.__name__] = today
+
+
+def _find(place: str):
+    """'package.module.name' -> the object."""
+    module, _, name = place.rpartition('.')
+    return getattr(importlib.import_module(module), name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import stepnet_mm
-from stepnet_mm.moved import GONE, MOVED
+from stepnet_mm.moved import GONE, MOVED, RENAMED
 
 pytestmark = pytest.mark.core
 
@@ -22,15 +22,30 @@ CONFIG, CHECKPOINT = [
 @pytest.mark.parametrize('old', sorted(MOVED))
 def test_an_old_path_is_todays_module(old):
     sys.modules.pop(f'stepnet_mm.{old}', None)
-    with pytest.warns(DeprecationWarning, match=f'{old} has moved to stepnet_mm.{MOVED[old]};'):
+    with pytest.warns(
+            DeprecationWarning,
+            match=f'{old} has moved to stepnet_mm.{MOVED[old]};'):
         found = importlib.import_module(f'stepnet_mm.{old}')
     assert found is importlib.import_module(f'stepnet_mm.{MOVED[old]}')
+
+
+@pytest.mark.parametrize('old', sorted(RENAMED))
+@pytest.mark.filterwarnings('ignore::DeprecationWarning')
+def test_an_old_name_is_todays(old):
+    sys.modules.pop(f'stepnet_mm.{old}', None)
+    module = importlib.import_module(f'stepnet_mm.{old}')
+    for name, place in RENAMED[old].items():
+        home, _, today = place.rpartition('.')
+        assert getattr(module, name) is getattr(
+            importlib.import_module(f'stepnet_mm.{home}'), today)
 
 
 @pytest.mark.parametrize('old', sorted(GONE))
 def test_an_old_folder_gives_todays_names(old):
     sys.modules.pop(f'stepnet_mm.{old}', None)
-    with pytest.warns(DeprecationWarning, match=f'{old} has moved to stepnet_mm.hooks'):
+    with pytest.warns(
+            DeprecationWarning,
+            match=f'{old} has moved to stepnet_mm.hooks'):
         folder = importlib.import_module(f'stepnet_mm.{old}')
     for new, names in GONE[old].items():
         for name in names:

@@ -178,4 +178,4 @@ def test_loading_is_safe_where_the_package_comes_last():
 def test_folders_are_attributes_of_the_package():
     assert stepnet_mm.steps.StepAdaptor.__name__ == 'StepAdaptor'
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        stepnet_mm.nothing
+        _ = stepnet_mm.nothing

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stepnet_mm import supported
-from stepnet_mm.doctor import LIBRARIES
+from stepnet_mm.launch.versions import LIBRARIES
 
 pytestmark = pytest.mark.core
 

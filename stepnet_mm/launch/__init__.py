@@ -1,4 +1,4 @@
-"""From a config to a running Runner: arguments, process group, trial.
+"""From a config to a running Runner; what the doctor checks beforehand.
 
-May import: config, resume, safe_loading.
+May import: config, safe_loading, utils.
 """

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from torch import distributed
 
-from ..resume.slurm import first_host
+from ..utils.slurm import first_host
 
 #: Ports are taken from here; the system gives those from 32768 on to others.
 _PORTS = range(10000, 30000)

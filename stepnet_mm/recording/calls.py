@@ -1,4 +1,5 @@
 """Records what runs inside a method of a model, and nothing else."""
+from ..utils.replaced_method import ReplacedMethod
 from .recorder import TrajectoryRecorder
 
 
@@ -15,21 +16,13 @@ class RecordedCalls:
     """
 
     def __init__(self, model, method: str, recorder: TrajectoryRecorder):
-        self.model, self.method, self.recorder = model, method, recorder
-        self.before = vars(model).get(method)
-        setattr(model, method, self._recorded(getattr(model, method)))
-
-    def _recorded(self, call):
-
-        def recorded(*args, **kwargs):
-            with self.recorder:
-                return call(*args, **kwargs)
-
-        return recorded
+        self.recorder = recorder
+        self._replaced = ReplacedMethod(model, method, self._call)
 
     def undo(self) -> None:
         """Give the model its own method back."""
-        if self.before is None:
-            delattr(self.model, self.method)
-        else:
-            setattr(self.model, self.method, self.before)
+        self._replaced.undo()
+
+    def _call(self, method, *args, **kwargs):
+        with self.recorder:
+            return method(*args, **kwargs)

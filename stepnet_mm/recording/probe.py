@@ -5,8 +5,8 @@ import torch
 from mmengine import dist
 from torch.utils.data import DataLoader, Subset
 
-from ..utils.deaf_workers import deafen
 from ..utils.random_state import get_random_state, seeded, set_random_state
+from ..utils.worker_signals import ignore_in_workers
 from . import TrajectoryRecorder, find_attention_layers, record_attention
 
 
@@ -35,7 +35,7 @@ class Probe:
             samples=len(self.indices))
         rank, world = dist.get_rank(), dist.get_world_size()
         self.loader = subset_loader(loader, self.indices[rank::world])
-        deafen(self.loader)
+        ignore_in_workers(self.loader)
 
     @torch.no_grad()
     def measure(self, model, recorder: TrajectoryRecorder) -> None:
@@ -89,7 +89,7 @@ def sample_inputs(model, loader: DataLoader, number: int,
                              f'of {size} samples, from 0')
         indices = [first, *[i for i in indices if i != first]][:len(indices)]
     samples = subset_loader(loader, indices, len(indices))
-    deafen(samples)
+    ignore_in_workers(samples)
     samples.generator.manual_seed(0)
     with kept_state(model):
         return network_inputs(model, next(iter(samples)))

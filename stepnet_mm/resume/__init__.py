@@ -1,5 +1,16 @@
 """Loops, hooks and a file backend by which a training goes on bit for bit.
 
+Saving: ``AtomicCheckpointHook.save`` (atomic_checkpoint_hook.py), at its
+interval, or called by ``PreemptionHook`` at a signal (signal_listener.py) and
+by ``NonFiniteLossHook`` before a NaN, gathers ``training_state``
+(training_state.py), beside what mmengine saves, and writes through
+``AtomicLocalBackend``.
+Resuming, in four files: ``AtomicCheckpointHook.before_run`` chooses the file,
+the ``latest_checkpoint`` that is whole; mmengine loads it;
+``after_load_checkpoint`` hands the state to ``ResumableLoop`` (whose ``run``
+takes it back: place, buffers, random generators); its loader
+(resumable_loader.py) begins at that batch. loops.py has the two loops.
+
 May import: recording, utils.
 """
 from ..lazy_exports import lazy_exports

@@ -1,8 +1,7 @@
-"""Local files that are whole or not there, and how to tell a damaged one."""
+"""Local files that are whole or not there."""
 import os
 import os.path as osp
 import shutil
-import zipfile
 
 from mmengine.fileio import LocalBackend, register_backend
 
@@ -23,6 +22,7 @@ class AtomicLocalBackend(LocalBackend):
     """
 
     def put(self, obj: bytes, filepath) -> None:
+        """Write a file."""
         folder = osp.dirname(osp.abspath(filepath))
         os.makedirs(folder, exist_ok=True)
         beside = f'{filepath}{UNFINISHED}'
@@ -43,27 +43,8 @@ class AtomicLocalBackend(LocalBackend):
                 'lost: make space and go on with --resume') from error
 
     def put_text(self, obj: str, filepath, encoding: str = 'utf-8') -> None:
+        """Write a text file."""
         self.put(obj.encode(encoding), filepath)
-
-
-def damage(path: str) -> str:
-    """What is wrong with a checkpoint file, '' where it is whole.
-
-    torch writes a zip file with a checksum (CRC-32) of every record and does
-    not look at it when it loads.
-
-    Args:
-        path (str): a local file that ``torch.save`` wrote.
-    """
-    if not osp.isfile(path):
-        return 'there is no such file'
-    try:
-        with zipfile.ZipFile(path) as file:
-            record = file.testzip()
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError,
-            RuntimeError) as error:
-        return f'it is cut off or no checkpoint ({error})'
-    return record and f'the checksum of its record {record} is wrong' or ''
 
 
 def _sync(folder: str) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import io
 import os
 import os.path as osp
-import re
 
 import torch
 from mmengine import dist
@@ -14,12 +13,11 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 from mmengine.runner.checkpoint import _load_checkpoint
 
-from .atomic_backend import UNFINISHED, AtomicLocalBackend, damage
-from .loops import ResumableLoop
+from ..utils.replaced_method import ReplacedMethod
+from .atomic_backend import UNFINISHED, AtomicLocalBackend
+from .latest_checkpoint import PREEMPTED, damage, latest_checkpoint
+from .resumable_loop import ResumableLoop
 from .training_state import accumulating, training_state
-
-#: Name of a checkpoint that was saved out of turn.
-PREEMPTED = 'preempted_iter_{}.pth'
 
 
 @HOOKS.register_module()
@@ -47,7 +45,11 @@ class AtomicCheckpointHook(CheckpointHook):
     """
     # After whatever changes a state in the same iteration, the schedulers too.
     priority = 'VERY_LOW'
-    _state = None
+    backend_args: dict | None
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self._state: dict | None = None
 
     def before_run(self, runner) -> None:
         """Choose what a resume loads, and look whether it is whole."""
@@ -67,7 +69,7 @@ class AtomicCheckpointHook(CheckpointHook):
         else:
             runner._load_from = chosen[0]
 
-    def _choose(self, runner) -> str:
+    def _choose(self, runner) -> str | None:
         path, damaged = latest_checkpoint(
             runner.work_dir, self._folder(runner), self.filename_tmpl,
             self.backend_args)
@@ -95,6 +97,7 @@ class AtomicCheckpointHook(CheckpointHook):
             loop.resume_from(checkpoint.get('training_state', {}))
 
     def before_train(self, runner) -> None:
+        """Set how files are written, and clear away what a kill left."""
         backend = get_file_backend(
             self.out_dir or runner.work_dir, backend_args=self.backend_args)
         if self.file_client_args is None and type(backend) is LocalBackend:
@@ -111,6 +114,7 @@ class AtomicCheckpointHook(CheckpointHook):
                 os.remove(path)  # of a run that was killed
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Add the state that :meth:`save` gathered."""
         if self._state is not None:
             checkpoint['training_state'] = self._state
 
@@ -182,34 +186,36 @@ class AtomicCheckpointHook(CheckpointHook):
             self._delete(before)
         return self.last_ckpt
 
-    def _save_checkpoint_with_step(self, runner, step, meta) -> None:
-        filename = self.filename_tmpl.format(step)
-        if self.max_keep_ckpts <= 0 or step in self.keep_ckpt_ids:
+    def _save_checkpoint_with_step(self, runner, done, meta) -> None:
+        """Save after so many epochs (iterations)."""
+        filename = self.filename_tmpl.format(done)
+        if self.max_keep_ckpts <= 0 or done in self.keep_ckpt_ids:
             self._save_as_last(runner, filename, meta)
             return
-        ids = [*self.keep_ckpt_ids, step]
+        ids = [*self.keep_ckpt_ids, done]
         # All of them are in the file: whoever resumes from it, after a kill
         # before the deletion below, makes up for it.
         runner.message_hub.update_info('keep_ckpt_ids', ids)
         self._save_as_last(runner, filename, meta)
         for old in ids[:-self.max_keep_ckpts]:
             self._delete(self.filename_tmpl.format(old))
-        self.keep_ckpt_ids.append(step)  # a deque of that length
+        self.keep_ckpt_ids.append(done)  # a deque of that length
         runner.message_hub.update_info('keep_ckpt_ids',
                                        list(self.keep_ckpt_ids))
 
     def _save_best_checkpoint(self, runner, metrics) -> None:
         """The best so far is deleted when the better one is complete."""
-        kept, delete = [], self.file_backend.remove
-        self.file_backend.remove = kept.append
+        old: list[str] = []
+        removal = ReplacedMethod(self.file_backend, 'remove',
+                                 lambda remove, path: old.append(path))
         try:
             super()._save_best_checkpoint(runner, metrics)
         finally:
-            self.file_backend.remove = delete
+            removal.undo()
         best = self._best_paths()
-        for path in kept:
+        for path in old:
             if path not in best:
-                delete(path)
+                self.file_backend.remove(path)
 
     def _best_paths(self) -> list:
         if hasattr(self, 'best_ckpt_path_dict'):
@@ -224,11 +230,9 @@ class AtomicCheckpointHook(CheckpointHook):
 
     @master_only
     def _publish_model(self, runner, ckpt_path: str) -> None:
-        checkpoint = {
-            key: value
-            for key, value in _load_checkpoint(ckpt_path, 'cpu').items()
-            if key in self.published_keys
-        }
+        saved = _load_checkpoint(ckpt_path, 'cpu')
+        checkpoint = {key: value for key, value in saved.items()
+                      if key in self.published_keys}
         with io.BytesIO() as buffer:
             torch.save(checkpoint, buffer)
             content = buffer.getvalue()
@@ -252,57 +256,6 @@ def _check(runner) -> str:
     wrong = osp.isfile(path) and damage(path)
     if wrong:
         raise ValueError(
-            f'checkpoint {path} is damaged: {wrong}. Give another one, or '
-            '--resume alone for the last whole one of the work_dir')
+            f'--resume: checkpoint {path} is damaged: {wrong}; give another '
+            'one, or --resume alone for the last whole one of the work_dir')
     return path
-
-
-def latest_checkpoint(work_dir: str,
-                      folder: str | None = None,
-                      template: str = 'epoch_{}.pth',
-                      backend_args: dict | None = None) -> tuple:
-    """The last whole checkpoint of a run.
-
-    Args:
-        work_dir (str): has the file ``last_checkpoint``.
-        folder (str, optional): has the checkpoints; left out, the work dir.
-        template (str): their names, ``{}`` for a number.
-        backend_args (dict, optional): of storage that is not local.
-
-    Returns:
-        tuple: its path, None where there is none; and what is wrong with
-        those that came after it, by path.
-    """
-    damaged = {}
-    for path in _candidates(work_dir, folder or work_dir, template):
-        wrong = _damage(path, backend_args)
-        if not wrong:
-            return path, damaged
-        damaged[path] = wrong
-    return None, damaged
-
-
-def _candidates(work_dir: str, folder: str, template: str) -> list:
-    """The last one, then those beside it, newest first."""
-    paths = []
-    pointer = osp.join(work_dir, 'last_checkpoint')
-    if osp.isfile(pointer):
-        with open(pointer) as file:
-            paths.append(file.read().strip())
-    # Best ones and published ones have no optimizer.
-    names = '|'.join(
-        re.escape(name).replace(re.escape('{}'), r'\d+')
-        for name in (template, PREEMPTED))
-    beside = [
-        path for path in glob.glob(osp.join(folder, '*'))
-        if re.fullmatch(names, osp.basename(path)) and path not in paths
-    ]
-    return paths + sorted(beside, key=osp.getmtime, reverse=True)
-
-
-def _damage(path: str, backend_args: dict) -> str:
-    backend = get_file_backend(path, backend_args=backend_args)
-    if not backend.exists(path):
-        return 'there is no such file'
-    with backend.get_local_path(path) as local:
-        return damage(str(local))

@@ -9,8 +9,9 @@ from mmengine.registry import HOOKS
 
 from ..recording import unwrap
 from ..utils.random_state import get_random_state
+from ..utils.replaced_method import ReplacedMethod
 from .atomic_checkpoint_hook import AtomicCheckpointHook
-from .loops import ResumableLoop
+from .resumable_loop import ResumableLoop
 
 #: Name of the checkpoint taken before the step that would have done it.
 NON_FINITE = 'nonfinite_iter_{}.pth'
@@ -53,10 +54,15 @@ class NonFiniteLossHook(Hook):
         self.action = action
         self.max_skips = max_skips
         self.skipped = self._in_a_row = 0
-        self._wrapper = self._saved = None
+        self._replaced: ReplacedMethod | None = None
+        self._saved = ''
+        self._skips = False
+        self._random: dict = {}
+        self._buffers: dict[str, torch.Tensor] = {}
 
     def before_train(self, runner) -> None:
-        self.after_train(runner)
+        """Look at every loss from here on."""
+        self.after_train(runner)  # there may have been one that failed
         wrapper = runner.optim_wrapper
         if isinstance(wrapper, OptimWrapperDict):
             runner.logger.warning(
@@ -67,15 +73,17 @@ class NonFiniteLossHook(Hook):
             wrapper, AmpOptimWrapper)
         if self.action == 'skip' and wrapper._accumulative_counts > 1:
             raise ValueError(
-                "NonFiniteLossHook.action: 'skip' cannot be had with "
+                "NonFiniteLossHook.action: expected 'stop' with "
                 f'accumulative_counts={wrapper._accumulative_counts}, since a '
-                "part of a step cannot be left out; take 'stop'")
-        self._wrapper = wrapper
-        wrapper.update_params = functools.partial(
-            self._checked, runner, wrapper.update_params)
+                "part of an update cannot be left out, got 'skip'; set 'stop' "
+                'or accumulative_counts=1')
+        self._replaced = ReplacedMethod(
+            wrapper, 'update_params',
+            functools.partial(self._update_params, runner))
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        if self._wrapper is not None:
+        """Keep what the forward pass changes."""
+        if self._replaced is not None:
             self._random = get_random_state()
             self._buffers = {
                 name: buffer.clone()
@@ -83,11 +91,13 @@ class NonFiniteLossHook(Hook):
             }
 
     def after_train(self, runner) -> None:
-        if self._wrapper is not None:
-            del self._wrapper.update_params
-            self._wrapper = None
+        """Give the optimizer wrapper its own method back."""
+        if self._replaced is not None:
+            self._replaced.undo()
+            self._replaced = None
 
-    def _checked(self, runner, update_params, loss, *args, **kwargs) -> None:
+    def _update_params(self, runner, update_params, loss, *args,
+                       **kwargs) -> None:
         finite = torch.isfinite(loss.detach()).all().to(torch.uint8)
         dist.all_reduce(finite, 'min')
         if finite:
@@ -104,7 +114,8 @@ class NonFiniteLossHook(Hook):
         what = (f'the loss of iteration {runner.iter + 1} is not finite '
                 f'({loss} on rank {dist.get_rank()}); the state before it is '
                 f'{self._saved or "not saved, without AtomicCheckpointHook"}')
-        if not self._skips or self._wrapper._accumulative_counts > 1:
+        wrapper = runner.optim_wrapper
+        if not self._skips or wrapper._accumulative_counts > 1:
             raise FloatingPointError(
                 f"{what}. NonFiniteLossHook(action='skip') leaves such "
                 'batches out; a lower learning rate, warm-up or clip_grad '
@@ -113,7 +124,7 @@ class NonFiniteLossHook(Hook):
             raise FloatingPointError(
                 f'{what}. It was so {self._in_a_row} times in a row, more '
                 'than NonFiniteLossHook.max_skips')
-        self._wrapper._inner_count += 1  # an iteration all the same
+        wrapper._inner_count += 1  # an iteration all the same
         runner.logger.warning(
             f'NonFiniteLossHook: {what}. Its step is skipped, '
             f'{self.skipped} so far')

@@ -1,10 +1,9 @@
 """Leaves training when it is told to, with all of it saved."""
 import os
 import signal
-import socket
 import sys
 import threading
-import time
+from collections.abc import Sequence
 from datetime import timedelta
 
 import torch
@@ -13,17 +12,18 @@ from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import BaseLoop
 
-from ..utils.deaf_workers import JOB_SIGNALS, deafen
 from ..utils.random_state import get_random_state, set_random_state
+from ..utils.replaced_method import ReplacedMethod
+from ..utils.slurm import requeue
+from ..utils.worker_signals import JOB_SIGNALS, ignore_in_workers
 from .atomic_checkpoint_hook import AtomicCheckpointHook
-from .loops import ResumableLoop
-from .slurm import requeue
+from .resumable_loop import ResumableLoop
+from .signal_listener import SignalListener
 from .training_state import accumulating
 
 #: The exit code of a run that stopped to go on later (sysexits.h: TEMPFAIL).
 EXIT_PREEMPTED = 75
-#: Signals within so many seconds are one: a launcher may pass on a second.
-_SAME = 1.0
+SIGNALS = tuple(s.name for s in JOB_SIGNALS)
 
 
 @HOOKS.register_module()
@@ -52,7 +52,7 @@ class PreemptionHook(Hook):
     priority = 'LOWEST'
 
     def __init__(self,
-                 signals=tuple(s.name for s in JOB_SIGNALS),
+                 signals: Sequence[str] = SIGNALS,
                  max_requeues: int = 20,
                  save_timeout: float = 300):
         known = {s.name for s in signal.Signals} - {'SIGKILL', 'SIGSTOP'}
@@ -63,68 +63,61 @@ class PreemptionHook(Hook):
         self.signals = [signal.Signals[name] for name in signals]
         self.max_requeues = max_requeues
         self.save_timeout = save_timeout
-        self._received = False
-        self._group = self._watch = None
-        self._before, self._averages = {}, []
+        self._listener = SignalListener(self.signals)
+        self._group: torch.distributed.ProcessGroup | None = None
+        self._averages: list[_AveragedWeights] = []
+        self._random: dict = {}
+        self._agreements = 0
 
     def before_run(self, runner) -> None:
+        """Have workers leave the signals to this process."""
         for loop in (runner._train_loop, runner._val_loop):
             if isinstance(loop, BaseLoop):
-                deafen(loop.dataloader, self.signals)
+                ignore_in_workers(loop.dataloader, self.signals)
 
     def before_train(self, runner) -> None:
-        self._checkpoints = _checkpoint_hook(runner)
-        self._received = False
+        """Begin to listen."""
+        self.after_train(runner)  # there may have been one that failed
+        _checkpoint_hook(runner)  # or an error, before anything is trained
         self._averages = [
-            _Swaps(hook) for hook in runner.hooks if isinstance(hook, EMAHook)
+            _AveragedWeights(hook) for hook in runner.hooks
+            if isinstance(hook, EMAHook)
         ]
         if dist.is_distributed() and self._group is None:
             self._group = _cpu_group(runner.cfg)
-        if threading.current_thread() is threading.main_thread():
-            self._listen()
-
-    def _listen(self) -> None:
-        self._before = {
-            number: signal.signal(number, self._receive)
-            for number in self.signals
-        }
-        self._watch = _Watch(self.signals)
-        if hasattr(signal, 'pthread_sigmask'):
-            # tools/train.py has those held back that came before.
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+        self._listener.start()
 
     def after_train_iter(self, runner, *_, **__) -> None:
+        """Leave, where a rank was told to."""
         if self._agreed() and not accumulating(runner.optim_wrapper):
             self._leave(runner, runner.epoch, runner.iter + 1)
 
     def before_val(self, runner) -> None:
-        if self._before:
+        """Note what a validation changes."""
+        if self._listener.listening:
             self._random = get_random_state()
             # Where ranks have unequal shares, they agree while all have some.
             length = torch.tensor(len(runner.val_dataloader))
             self._reduce(length, 'MIN')
-            self._agreements = length.item()
+            self._agreements = int(length)
 
     def after_val_iter(self, runner, batch_idx, *_, **__) -> None:
-        if (self._before and batch_idx < self._agreements and self._agreed()
+        """Leave, where a rank was told to; the validation runs again."""
+        if (self._listener.listening and batch_idx < self._agreements
+                and self._agreed()
                 and not accumulating(runner.optim_wrapper)):
             self._close_validation()
             self._leave(runner, runner.epoch, runner.iter)
 
     def after_train(self, runner) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        self._before = {}
-        if self._watch is not None:
-            self._watch.stop()
-        for swaps in self._averages:
-            swaps.stop()
-
-    def _receive(self, number, frame) -> None:
-        self._received = True
+        """Listen no longer."""
+        self._listener.stop()
+        for averages in self._averages:
+            averages.stop()
+        self._averages = []
 
     def _agreed(self) -> bool:
-        flag = torch.tensor(int(self._received))
+        flag = torch.tensor(int(self._listener.received))
         self._reduce(flag, 'MAX')
         return bool(flag)
 
@@ -137,8 +130,8 @@ class PreemptionHook(Hook):
 
     def _close_validation(self) -> None:
         """As if it had not begun; it runs again after the resume."""
-        for swaps in self._averages:
-            swaps.undo()
+        for averages in self._averages:
+            averages.take_out()
         set_random_state(self._random)
 
     def _leave(self, runner, epoch: int, iteration: int) -> None:
@@ -148,10 +141,11 @@ class PreemptionHook(Hook):
                                 (self.save_timeout, ))
         watch.daemon = True
         watch.start()
-        path = self._checkpoints.save_out_of_turn(runner, epoch, iteration)
+        path = _checkpoint_hook(runner).save_out_of_turn(
+            runner, epoch, iteration)
         runner.visualizer.close()  # a requeue ends this process at any moment
         if dist.is_main_process():
-            # Before the others leave: srun ends the job at the first that does.
+            # Before the others leave: srun ends the job when one does.
             runner.logger.warning(
                 f'PreemptionHook: saved {path}; {requeue(self.max_requeues)}. '
                 f'Leaving with exit code {EXIT_PREEMPTED}; --resume goes on')
@@ -161,53 +155,26 @@ class PreemptionHook(Hook):
         sys.exit(EXIT_PREEMPTED)
 
 
-class _Swaps:
+class _AveragedWeights:
     """Knows whether an EMAHook has its weights in the model."""
 
-    def __init__(self, hook):
-        self.hook, self.swapped = hook, False
-        self._swap = hook._swap_ema_parameters
-        hook._swap_ema_parameters = self._count
+    def __init__(self, hook: EMAHook):
+        self.in_model = False
+        self._swap = ReplacedMethod(hook, '_swap_ema_parameters', self._note)
+        self._hook = hook
 
-    def _count(self) -> None:
-        self._swap()
-        self.swapped = not self.swapped
+    def _note(self, swap) -> None:
+        swap()
+        self.in_model = not self.in_model
 
-    def undo(self) -> None:
-        if self.swapped:
-            self._count()
-
-    def stop(self) -> None:
-        vars(self.hook).pop('_swap_ema_parameters', None)
-
-
-class _Watch(threading.Thread):
-    """Ends the process at a second signal, whatever it waits in.
-
-    A handler in Python runs only when the interpreter does, which it does not
-    in a wait for a GPU, a disk or a rank that is gone.
-    """
-
-    def __init__(self, signals):
-        super().__init__(daemon=True)
-        self.signals = signals
-        self._reader, self._writer = socket.socketpair()
-        self._writer.setblocking(False)
-        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        self.start()
-
-    def run(self) -> None:
-        first = None
-        while numbers := self._reader.recv(64):
-            for number in set(numbers) & set(self.signals):
-                now = time.monotonic()
-                first = first or now
-                if now - first > _SAME:
-                    os._exit(128 + number)
+    def take_out(self) -> None:
+        """As it is outside of validation."""
+        if self.in_model:
+            self._hook._swap_ema_parameters()
 
     def stop(self) -> None:
-        signal.set_wakeup_fd(-1)
-        self._writer.close()
+        """Look on no longer."""
+        self._swap.undo()
 
 
 def _cpu_group(cfg):

@@ -78,14 +78,17 @@ class NumberedBatches:
 
     @property
     def sampler(self):
+        """That of the batch sampler, None where it has none."""
         return getattr(self.batch_sampler, 'sampler', None)
 
     @property
-    def batch_size(self) -> int:
+    def batch_size(self) -> int | None:
+        """That of the batch sampler, None where it has none."""
         return getattr(self.batch_sampler, 'batch_size', None)
 
     @property
     def drop_last(self) -> bool:
+        """That of the batch sampler, False where it has none."""
         return getattr(self.batch_sampler, 'drop_last', False)
 
     def __len__(self) -> int:
@@ -127,6 +130,7 @@ class SeededDataset(Dataset):
         vars(self).update(_dataset=dataset, _seed=seed)
 
     def reseed(self, seed: int) -> None:
+        """Draw with another first number from here on."""
         vars(self)['_seed'] = seed
 
     def __getitem__(self, key: tuple):

@@ -14,14 +14,14 @@ from ..recording import unwrap
 from ..utils.random_state import get_random_state
 
 
-def training_state(runner, random: dict | None = None, **position) -> dict:
+def training_state(runner, random: dict | None = None, **progress) -> dict:
     """Gather the state of all ranks. Every rank has to call it.
 
     Args:
-        runner (Runner): its train loop is one of :mod:`.loops`.
-        random (dict, optional): states of this rank's generators, where those
-            of this moment are not meant.
-        **position: in place of what the loop's ``position()`` says.
+        runner (Runner): its train loop is a :class:`.ResumableLoop`.
+        random (dict, optional): states of this rank's generators; left out,
+            those of this moment.
+        **progress: in place of what the loop's ``progress()`` says.
 
     Returns:
         dict: the same on all ranks; of numbers, strings and CPU tensors.
@@ -29,13 +29,13 @@ def training_state(runner, random: dict | None = None, **position) -> dict:
     own = dict(
         random=random or get_random_state(), buffers=_own_buffers(runner))
     return dict(
-        **{**runner.train_loop.position(), **position},
+        **{**runner.train_loop.progress(), **progress},
         world_size=dist.get_world_size(),
         ranks=dist.all_gather_object(own))
 
 
 def load_buffers(runner, buffers: dict) -> None:
-    """Copy what a rank had otherwise than the first into its models."""
+    """Copy the buffers in which a rank differed from the first back."""
     own = _buffers(runner)
     with torch.no_grad():
         for name in set(buffers) & set(own):
@@ -52,14 +52,14 @@ def accumulating(optim_wrapper) -> bool:
 def _buffers(runner) -> dict:
     """Buffers of the model and of averaged models, such as EMAHook's."""
     models = [unwrap(runner.model)]
-    models += [hook.ema_model for hook in runner.hooks
-               if isinstance(getattr(hook, 'ema_model', None), torch.nn.Module)]
+    averages = [getattr(hook, 'ema_model', None) for hook in runner.hooks]
+    models += [m for m in averages if isinstance(m, torch.nn.Module)]
     return {f'{i}.{name}': buffer for i, model in enumerate(models)
             for name, buffer in model.named_buffers()}
 
 
 def _own_buffers(runner) -> dict:
-    """Those that are not the first rank's, whose are in the file anyway."""
+    """Those that differ from the first rank's, which are in the file."""
     if dist.get_world_size() == 1:
         return {}
     buffers = {name: b.detach().cpu() for name, b in _buffers(runner).items()}

@@ -1,4 +1,4 @@
-"""The ground: random generators, workers, rank, whole files, precision.
+"""The ground: random generators, signals, rank, Slurm, files, precision.
 
 May import: no other folder.
 """

@@ -16,7 +16,7 @@ def get_random_state() -> dict:
     kind, keys, *rest = np.random.get_state()
     state = dict(
         python=random.getstate(),
-        numpy=[kind, keys.tolist(), *rest],
+        numpy=[kind, np.asarray(keys).tolist(), *rest],
         torch=torch.get_rng_state())
     if torch.cuda.is_available():
         state['cuda'] = torch.cuda.get_rng_state()

@@ -9,7 +9,7 @@ from mmengine.optim import OptimWrapper, OptimWrapperDict
 from resume_run import Stopped, assert_same, final_state, resume_runner
 
 from stepnet_mm.resume import AtomicCheckpointHook, AtomicLocalBackend
-from stepnet_mm.resume.atomic_checkpoint_hook import latest_checkpoint
+from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
 from stepnet_mm.resume.training_state import accumulating
 
 pytestmark = pytest.mark.core
@@ -160,7 +160,8 @@ def test_a_path_that_is_given_is_taken_as_it_is(tmp_path):
 def test_a_path_that_is_given_and_damaged(tmp_path):
     train(tmp_path, stop=12, interval=5)
     damaged(tmp_path / 'iter_5.pth')
-    with pytest.raises(ValueError, match=r'iter_5\.pth is damaged: .*--resume'):
+    with pytest.raises(ValueError,
+                       match=r'--resume: .*iter_5\.pth is damaged: .*'):
         train(tmp_path, resume=True, load_from=str(tmp_path / 'iter_5.pth'))
 
 

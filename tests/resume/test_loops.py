@@ -269,7 +269,7 @@ def test_fewer_samples_than_ranks(monkeypatch, tmp_path):
     runner = resume_runner(tmp_path)
     monkeypatch.setattr('mmengine.dist.get_world_size', lambda: SIZE + 1)
     with pytest.raises(ValueError, match='32 samples for 33 ranks'):
-        runner.train_loop
+        _ = runner.train_loop
 
 
 def test_samples_without_an_index(tmp_path):
@@ -299,7 +299,7 @@ def test_batch_sizes_by_source(tmp_path):
     runner = resume_runner(tmp_path)
     loop = runner.train_loop
     loop.dataloader.batch_sampler.batch_sampler.batch_size = [1, 4]
-    assert loop.position()['batch_size'] == 5
+    assert loop.progress()['batch_size'] == 5
 
 
 def test_a_batch_sampler_without_batches(tmp_path):

@@ -1,7 +1,8 @@
-"""Loader workers that leave a job's signals to the process that trains."""
+"""Loader workers that ignore the signals that tell a job to stop."""
 import os
 import signal
 import threading
+from collections.abc import Callable, Sequence
 
 from torch.utils.data import DataLoader
 
@@ -12,10 +13,10 @@ JOB_SIGNALS = [
 ]
 
 
-class DeafWorker:
+class IgnoreSignals:
     """A ``worker_init_fn`` that ignores some signals, then calls another.
 
-    Slurm signals every process of a job. A worker that dies of it takes the
+    Slurm signals every process of a job. A worker that ends at it takes the
     training down before it can save. TERM from the training process itself,
     with which Python ends workers, is obeyed.
 
@@ -24,12 +25,14 @@ class DeafWorker:
         signals (sequence[Signals]): those to ignore.
     """
 
-    def __init__(self, worker_init_fn, signals):
+    def __init__(self, worker_init_fn: Callable | None,
+                 signals: Sequence[signal.Signals]):
         self.worker_init_fn = worker_init_fn
         self.signals = signals
         self.trainer = os.getpid()
 
     def __call__(self, worker: int) -> None:
+        """Called by torch at the start of a worker, in its process."""
         signal.pthread_sigmask(signal.SIG_BLOCK, self.signals)
         if signal.SIGTERM in self.signals:
             threading.Thread(target=self._obey, daemon=True).start()
@@ -42,10 +45,13 @@ class DeafWorker:
         os._exit(0)
 
 
-def deafen(loader: DataLoader, signals=tuple(JOB_SIGNALS)) -> None:
-    """Have a loader's workers, not yet started, ignore signals.
+def ignore_in_workers(
+        loader: DataLoader,
+        signals: Sequence[signal.Signals] = tuple(JOB_SIGNALS)) -> None:
+    """Have a loader's workers, which are not yet started, ignore signals.
 
-    Not on macOS and Windows, where a sender cannot be told.
+    On macOS and Windows they do not, since the sender of one is not known
+    there.
     """
     if hasattr(signal, 'sigwaitinfo'):
-        loader.worker_init_fn = DeafWorker(loader.worker_init_fn, signals)
+        loader.worker_init_fn = IgnoreSignals(loader.worker_init_fn, signals)

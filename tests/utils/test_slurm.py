@@ -1,6 +1,6 @@
 import pytest
 
-from stepnet_mm.resume.slurm import first_host, requeue
+from stepnet_mm.utils.slurm import first_host, requeue
 
 pytestmark = pytest.mark.core
 

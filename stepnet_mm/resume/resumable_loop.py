@@ -1,0 +1,185 @@
+"""What a train loop takes from a checkpoint when it goes on."""
+from abc import abstractmethod
+from bisect import bisect
+
+from mmengine import dist
+from mmengine.runner import BaseLoop
+from torch.utils.data import DataLoader
+
+from ..utils.random_state import set_random_state
+from .resumable_loader import resumable_loader
+from .training_state import load_buffers
+
+
+class ResumableLoop(BaseLoop):
+    """What both loops share: the place in the data, and the state of a stop.
+
+    ``batches`` counts those taken in this epoch (of the whole run in
+    iteration-based training), ``validation_due`` says whether the validation
+    that belongs to the last iteration or epoch is still to come. With
+    :class:`.AtomicCheckpointHook` both are in every checkpoint.
+    """
+    endless = False
+    # Of mmengine's loops.
+    _epoch: int
+    _iter: int
+    dynamic_milestones: list
+    dynamic_intervals: list
+    val_begin: int
+
+    @abstractmethod
+    def _train(self) -> None:
+        """All epochs (iterations) that are left."""
+
+    @abstractmethod
+    def _batches_by_count(self) -> int:
+        """How many batches were taken, where a checkpoint does not say."""
+
+    @abstractmethod
+    def _beginning(self) -> str:
+        """Where that is, in words."""
+
+    @abstractmethod
+    def _recount(self) -> None:
+        """Have the iteration follow from ``batches``, which were scaled."""
+
+    def _prepare(self, runner, dataloader) -> DataLoader:
+        if isinstance(dataloader, dict):
+            dataloader = runner.build_dataloader(
+                dataloader,
+                seed=runner.seed,
+                diff_rank_seed=runner._randomness_cfg.get(
+                    'diff_rank_seed', False))
+        _check_size(dataloader.dataset)
+        self.batches = 0
+        self.validation_due = False
+        self._resumed: dict | None = None
+        self._random: dict | None = None
+        # With diff_rank_seed each rank has its own; the rank is in the seed
+        # of a sample anyway.
+        self.seed = dist.all_gather_object(runner.seed)[0]
+        return resumable_loader(dataloader, self.seed, self.endless)
+
+    def run(self):
+        """Train to the end, from the state that :meth:`resume_from` got."""
+        self.runner.call_hook('before_train')
+        self._resume()
+        self._train()
+        self.runner.call_hook('after_train')
+        return self.runner.model
+
+    def progress(self) -> dict:
+        """Where in the data it is, for a checkpoint."""
+        numbered = self.dataloader.batch_sampler
+        return dict(
+            batches=self.batches,
+            validation_due=self.validation_due,
+            seed=self.seed,
+            sampler_seed=getattr(numbered.sampler, 'seed', None),
+            batch_size=_total(numbered.batch_size),
+            samples=len(self.dataloader.dataset))
+
+    def resume_from(self, state: dict) -> None:
+        """Go on from a :func:`.training_state` once :meth:`run` is called.
+
+        Args:
+            state (dict): left empty, from iteration and epoch alone.
+        """
+        self._resumed = state
+
+    def _resume(self) -> None:
+        state, self._resumed = self._resumed, None
+        if state:
+            self._take(state)
+        elif state is not None or self._iter:
+            self._go_on_by_count()
+
+    def _take(self, state: dict) -> None:
+        """Take the place in the data, and this rank's own state."""
+        self.seed = state['seed']
+        self.dataloader.dataset.reseed(self.seed)
+        if state['sampler_seed'] is not None:
+            self.dataloader.batch_sampler.sampler.seed = state['sampler_seed']
+        self.validation_due = state['validation_due']
+        self.batches = state['batches']
+        if state['world_size'] == dist.get_world_size():
+            own = state['ranks'][dist.get_rank()]
+            load_buffers(self.runner, own['buffers'])
+            self._random = own['random']
+            _warn_of_order(self.runner)
+        self._compare(state)
+        self._begin_at(self.batches)
+        self._restore_random()
+
+    def _go_on_by_count(self) -> None:
+        self.batches = self._batches_by_count()
+        self._begin_at(self.batches)
+        self.runner.logger.warning(
+            'the checkpoint has no training state (AtomicCheckpointHook '
+            f'did not write it): the data go on {self._beginning()}, with '
+            'other random numbers than before')
+
+    def _compare(self, state: dict) -> None:
+        """Say what is not as it was, and keep the share of samples seen."""
+        now = dict(self.progress(), world_size=dist.get_world_size())
+        changed = [
+            f'{key} was {state[key]} and is {now[key]}'
+            for key in ('world_size', 'batch_size', 'samples')
+            if state[key] != now[key]
+        ]
+        if not changed:
+            return
+        old, new = (s['world_size'] * (s['batch_size'] or 1)
+                    for s in (state, now))
+        self.batches = state['batches'] * old // new
+        self._recount()
+        self.runner.logger.warning(
+            f'resumed with other settings: {"; ".join(changed)}. The run goes '
+            'on, but not bit for bit: it continues after as many samples as '
+            f'were seen, at batch {self.batches}'
+            f'{"" if self.endless else f" of epoch {self._epoch + 1}"}; '
+            'learning rates and schedules are not touched (auto_scale_lr is '
+            'for that)')
+
+    def _begin_at(self, batch: int) -> None:
+        numbered = self.dataloader.batch_sampler
+        numbered.start, numbered.epoch = batch, self._epoch
+
+    def _restore_random(self) -> None:
+        if self._random is not None:
+            set_random_state(self._random)
+
+    def _validation_follows(self, count: int, last: int) -> bool:
+        """Whether a validation comes after so many epochs (iterations)."""
+        changes = bisect(self.dynamic_milestones, count + 1)
+        self.val_interval = self.dynamic_intervals[changes - 1]
+        return (self.runner.val_loop is not None and count >= self.val_begin
+                and (count % self.val_interval == 0 or count == last))
+
+    def _validate(self) -> None:
+        self.runner.val_loop.run()
+        self.validation_due = False
+
+
+def _warn_of_order(runner) -> None:
+    """DDP sorts gradients anew after its first step; two ranks' sum is one."""
+    if dist.get_world_size() > 2 and not getattr(
+            runner.model, 'find_unused_parameters', True):
+        runner.logger.warning(
+            'with more than two ranks DDP sums the first step after a start '
+            'in another order, so this resume is exact up to rounding; '
+            'find_unused_parameters=True makes it bit for bit')
+
+
+def _total(batch_size) -> int:
+    """Of samplers that mix sources, mmdet's, it is a list."""
+    return sum(batch_size) if isinstance(batch_size,
+                                         (list, tuple)) else batch_size
+
+
+def _check_size(dataset) -> None:
+    if len(dataset) < dist.get_world_size():
+        raise ValueError(
+            f'train_dataloader.dataset: got {len(dataset)} samples for '
+            f'{dist.get_world_size()} ranks, expected at least one each; '
+            'start fewer ranks or check ann_file and filter_cfg')

@@ -1,0 +1,86 @@
+"""Notes the signals that tell a job to stop."""
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Sequence
+
+#: Signals within so many seconds are one: a launcher may pass on a second.
+_SAME = 1.0
+
+
+class SignalListener:
+    """Sets ``received`` at a signal, and ends the process at a second one.
+
+    Args:
+        signals (sequence[Signals]): those to listen to.
+    """
+
+    def __init__(self, signals: Sequence[signal.Signals]):
+        self.signals = signals
+        self.received = False
+        self._handlers: dict = {}
+        self._watch: _SecondSignal | None = None
+
+    @property
+    def listening(self) -> bool:
+        """Whether it does: Python takes signals in the main thread only."""
+        return bool(self._handlers)
+
+    def start(self) -> None:
+        """Listen, where this is the main thread."""
+        self.received = False
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._handlers = {
+            number: signal.signal(number, self._receive)
+            for number in self.signals
+        }
+        self._watch = _SecondSignal(self.signals)
+        if hasattr(signal, 'pthread_sigmask'):
+            # tools/train.py has those held back that came before.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+
+    def stop(self) -> None:
+        """Give the signals back the handlers that they had."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._handlers = {}
+        if self._watch is not None:
+            self._watch.stop()
+            self._watch = None
+
+    def _receive(self, number, frame) -> None:
+        self.received = True
+
+
+class _SecondSignal(threading.Thread):
+    """Ends the process at a second signal, whatever it waits in.
+
+    A handler in Python runs only when the interpreter does, which it does not
+    in a wait for a GPU, a disk or a rank that is gone.
+    """
+
+    def __init__(self, signals: Sequence[signal.Signals]):
+        super().__init__(daemon=True)
+        self.signals = signals
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        self.start()
+
+    def run(self) -> None:
+        """Read the numbers of the signals that come."""
+        first = None
+        while numbers := self._reader.recv(64):
+            for number in set(numbers) & set(self.signals):
+                now = time.monotonic()
+                first = first or now
+                if now - first > _SAME:
+                    os._exit(128 + number)
+
+    def stop(self) -> None:
+        """Watch no longer; the thread ends."""
+        signal.set_wakeup_fd(-1)
+        self._writer.close()

@@ -1,0 +1,27 @@
+"""Weights, data and configs that are not there are named."""
+import pytest
+
+from stepnet_mm.launch import inputs
+
+pytestmark = pytest.mark.core
+
+
+def test_weights_and_data(report, tmp_path, monkeypatch, printed):
+    monkeypatch.setenv('TORCH_HOME', str(tmp_path))
+    inputs.check_weights(report)
+    (tmp_path / 'hub/checkpoints').mkdir(parents=True)
+    (tmp_path / 'hub/checkpoints/resnet50.pth').touch()
+    inputs.check_weights(report)
+    inputs.check_data(report, str(tmp_path / 'data'))
+    inputs.check_data(report, str(tmp_path))
+    lines = printed().splitlines()
+    assert [line.split()[0] for line in lines] == [
+        'warning', 'ok', 'warning', 'ok'
+    ]
+    assert 'resnet50.pth' in lines[1] and 'hub' in lines[3]
+
+
+def test_a_config_whose_data_are_missing(report, printed):
+    inputs.check_config(report, 'configs/faster_rcnn_r50_stepnet.py')
+    assert 'data_root: data/coco/ does not exist' in printed()
+    assert report.counts['error'] == 1

@@ -1,0 +1,105 @@
+"""Private names of other libraries that the package uses are all tested.
+
+A test of the file named here fails where the library gives such a name up or
+no longer asks for it.
+"""
+import ast
+from pathlib import Path
+
+import mmengine.hooks
+import pytest
+
+from stepnet_mm.resume import AtomicCheckpointHook
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[1]
+USED = {
+    'tests/hooks/test_load_report_hook.py': [
+        '_register_load_state_dict_pre_hook'],
+    'tests/models/test_backbone.py': ['_freeze_stages', '_modules'],
+    'tests/models/test_fusion.py': [
+        '_are_functorch_transforms_active', '_backward_hooks',
+        '_backward_pre_hooks', '_current_level', '_forward_hooks',
+        '_forward_pre_hooks', '_global_backward_hooks',
+        '_global_backward_pre_hooks', '_global_forward_hooks',
+        '_global_forward_pre_hooks'],
+    'tests/models/test_pretrained_start.py': ['_load_from_state_dict'],
+    'tests/recording/test_architectures.py': ['_version'],
+    'tests/recording/test_recorder.py': [
+        '_compiled_call_impl', '_current_graph_task_id', '_orig_mod',
+        '_torchdynamo_orig_callable'],
+    'tests/resume/test_atomic_checkpoint_hook.py': [
+        '_load_checkpoint', '_load_from', '_resume', '_save_best_checkpoint',
+        '_train_loop'],
+    'tests/resume/test_loops.py': [
+        '_max_epochs', '_max_iters', '_randomness_cfg'],
+    'tests/resume/test_non_finite_loss_hook.py': [
+        '_accumulative_counts', '_inner_count'],
+    'tests/resume/test_preemption_hook.py': [
+        '_swap_ema_parameters', '_val_loop'],
+    'tests/safe_loading/test_malicious_checkpoints.py': [
+        '_Unpickler', '_is_legacy_zip_format', '_legacy_load', '_load'],
+    'tests/safe_loading/test_safe_loading.py': [
+        '_get_layout', '_rebuild_parameter', '_schemes'],
+    'tests/steps/test_pooling.py': ['_BatchNorm'],
+    'tests/test_registration.py': ['_imported', '_locations', '_module_dict'],
+    'tests/tools/test_to_stepnet.py': ['_is_lazy_import'],
+}
+#: Modules, a documented function, and names that are set by other means.
+NOT_MEANT = {'_C', '_utils', '_exit', '_dataset', '_seed', '_origin'}
+
+
+def private(name):
+    return name.startswith('_') and not name.startswith('__')
+
+
+def defined(tree):
+    """Private names that a file gives to something of its own."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif is_own(node) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def is_own(node):
+    return isinstance(node, ast.Attribute) and isinstance(
+        node.value, ast.Name) and node.value.id in ('self', 'cls')
+
+
+def used(tree):
+    """Names that a file asks for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Call) and isinstance(
+                node.func, ast.Name) and node.func.id in (
+                    'getattr', 'hasattr', 'ReplacedMethod'):
+            yield from (a.value for a in node.args
+                        if isinstance(a, ast.Constant)
+                        and isinstance(a.value, str))
+
+
+def test_every_private_name_of_another_library_has_its_test():
+    trees = [ast.parse(path.read_text())
+             for path in (ROOT / 'stepnet_mm').rglob('*.py')]
+    own = {name for tree in trees for name in defined(tree)}
+    # What a library and we both have is asked of the library's objects.
+    both = {'_load', '_load_from_state_dict', '_resume',
+            '_save_best_checkpoint'}
+    names = {name for tree in trees for name in used(tree)
+             if private(name) and (name not in own or name in both)}
+    assert names - NOT_MEANT == {n for group in USED.values() for n in group}
+    assert all((ROOT / path).is_file() for path in USED)
+
+
+@pytest.mark.parametrize('name', [
+    '_publish_model', '_save_best_checkpoint', '_save_checkpoint_with_step'])
+def test_a_method_that_is_overridden_is_still_there(name):
+    assert name in vars(AtomicCheckpointHook)
+    assert name in vars(mmengine.hooks.CheckpointHook)
