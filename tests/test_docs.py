@@ -125,6 +125,14 @@ def test_no_page_names_what_does_not_ship():
         r'DESIGN\.md|\bshared/', text)]
 
 
+def test_code_that_is_quoted_as_an_example_is_this_code():
+    text = (ROOT / 'CONTRIBUTING.md').read_text()
+    quoted = re.findall(r'\(`([\w/.]+)`\):\n\n```python\n(.*?)```', text, re.S)
+    assert len(quoted) == text.count('```python') == 2
+    assert not [path for path, code in quoted
+                if code not in (ROOT / path).read_text()]
+
+
 def test_the_map_has_all_folders_and_arrows():
     table = re.findall(r'^\| `(\w+)/` \|', ARCHITECTURE, re.M)
     assert len(table) == len(set(table)) and set(table) == FOLDERS
