@@ -14,6 +14,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS
 
 from stepnet_mm.recording import find_residual_blocks
+from stepnet_mm.steps.pooled import PooledMap
 from stepnet_mm.stiffness import read_record
 
 pytestmark = pytest.mark.core
@@ -103,7 +104,19 @@ def test_it_is_the_step_of_a_backbone(page):
     assert config.model.backbone.step.type == 'DampedStep'
     steps = names['net'].steps()
     assert len(steps) == 16 and {*map(type, steps)} == {names['DampedStep']}
-    assert names['DampedStep'].pools_only  # or its block would not be fused
+
+
+def test_its_blocks_run_fused(page, monkeypatch):
+    names, _, _ = page
+    seen, step_size = [], names['DampedStep'].step_size
+
+    def look(self, identity, residual):
+        seen.append(residual)
+        return step_size(self, identity, residual)
+
+    monkeypatch.setattr(names['DampedStep'], 'step_size', look)
+    names['net'](names['images'])
+    assert len(seen) == 16 and all(isinstance(f, PooledMap) for f in seen)
 
 
 def test_its_cost_is_told(page):
