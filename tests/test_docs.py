@@ -1,0 +1,151 @@
+"""What the pages name is there: files, functions, folders, links."""
+import ast
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / 'stepnet_mm'
+PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md',
+         *sorted((ROOT / 'docs').glob('*.md'))]
+#: Pages of what ran at some commit name the files of that commit.
+PAST = ('results.md', 'faults.md')
+ARCHITECTURE = (ROOT / 'docs/architecture.md').read_text()
+FOLDERS = {path.parent.name for path in PACKAGE.glob('*/__init__.py')}
+
+
+def named_code(text):
+    """(path, name) of each `folder/file.py` or `file.py: name` in a text."""
+    spans = re.findall(r'`([\w/]+\.(?:py|sh))(?:: ([\w.]+))?`', text)
+    return [(path, name) for path, name in spans if '/' in path or name]
+
+
+def find(path):
+    """A file by its path from the root or under the package, or None."""
+    found = [p for p in (ROOT / path, PACKAGE / path) if p.is_file()]
+    return found[0] if found else None
+
+
+@lru_cache(None)
+def definitions(path):
+    """Names of a file's classes, functions and methods."""
+
+    def visit(body, prefix=''):
+        for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                yield prefix + node.name
+            if isinstance(node, ast.ClassDef):
+                yield from visit(node.body, f'{prefix}{node.name}.')
+
+    return set(visit(ast.parse(path.read_text()).body))
+
+
+def is_there(path, name):
+    file = find(path)
+    return file is not None and (not name or name in definitions(file))
+
+
+def sections(text):
+    """Heading -> what stands below it."""
+    parts = re.split(r'^## (.*)\n', text, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def anchors(text):
+    """GitHub's anchors of a page's headings."""
+    headings = re.findall(r'^#+ (.*)', without_code(text), re.M)
+    return {re.sub(r'[^\w\- ]', '', h.lower()).replace(' ', '-')
+            for h in headings}
+
+
+def without_code(text):
+    return re.sub(r'^```.*?^```$', '', text, flags=re.M | re.S)
+
+
+def relative_links(text):
+    links = re.findall(r'\]\(([^)\s]+)\)', without_code(text))
+    return [link for link in links if not re.match(r'\w+:', link)]
+
+
+def leads_somewhere(page, link):
+    path, _, anchor = link.partition('#')
+    target = (page.parent / path).resolve() if path else page
+    return target.exists() and (
+        not anchor or anchor in anchors(target.read_text()))
+
+
+def may_import(folder):
+    text = ast.get_docstring(
+        ast.parse((PACKAGE / folder / '__init__.py').read_text()))
+    return FOLDERS & set(re.findall(
+        r'\w+', re.search(r'^May import: ([^.]*)\.$', text, re.M)[1]))
+
+
+def drawn_arrows():
+    arrows = dict.fromkeys(FOLDERS, set())
+    for below, above in re.findall(r'^  ([\w &]+) --> (\w+)$', ARCHITECTURE,
+                                   re.M):
+        arrows[above] = set(below.split(' & '))
+    return arrows
+
+
+def test_the_checks_find_what_is_missing():
+    assert named_code('`a/b.py: C.d`, `b.py`, `b.py: c` and a/b.py') == [
+        ('a/b.py', 'C.d'), ('b.py', 'c')]
+    assert is_there('steps/base.py', 'StepSize.forward')
+    assert is_there('tools/train.py', '')
+    assert not is_there('steps/base.py', 'StepSize.backward')
+    assert not is_there('steps/gone.py', '')
+    page = ROOT / 'docs/stiffness.md'
+    assert leads_somewhere(page, 'results.md#the-demo')
+    assert not leads_somewhere(page, 'results.md#nowhere')
+    assert not leads_somewhere(page, 'gone.md')
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
+def test_code_that_a_page_names_exists(page):
+    if page.name not in PAST:
+        named = named_code(page.read_text())
+        assert not [code for code in named if not is_there(*code)]
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = relative_links(page.read_text())
+    assert not [link for link in links if not leads_somewhere(page, link)]
+
+
+def test_no_page_names_what_does_not_ship():
+    texts = [page.read_text() for page in PAGES]
+    assert not [text for text in texts if re.search(
+        r'DESIGN\.md|\bshared/', text)]
+
+
+def test_code_that_is_quoted_as_an_example_is_this_code():
+    text = (ROOT / 'CONTRIBUTING.md').read_text()
+    quoted = re.findall(r'\(`([\w/.]+)`\):\n\n```python\n(.*?)```', text, re.S)
+    assert len(quoted) == text.count('```python') == 2
+    assert not [path for path, code in quoted
+                if code not in (ROOT / path).read_text()]
+
+
+def test_the_map_has_all_folders_and_arrows():
+    table = re.findall(r'^\| `(\w+)/` \|', ARCHITECTURE, re.M)
+    assert len(table) == len(set(table)) and set(table) == FOLDERS
+    assert drawn_arrows() == {name: may_import(name) for name in FOLDERS}
+
+
+def test_walks_say_how_many_files_they_take():
+    walks = {heading: text for heading, text in sections(ARCHITECTURE).items()
+             if 'Files to open: ' in text}
+    assert len(walks) == 4
+    for heading, text in walks.items():
+        steps, _, rest = text.partition('Files to open: ')
+        steps = steps[steps.index('\n1. '):]
+        files = {path for path, _ in named_code(steps)
+                 if path.endswith('.py')}
+        assert int(re.match(r'\d+', rest)[0]) == len(files), heading
