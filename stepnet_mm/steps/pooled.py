@@ -5,13 +5,10 @@ mean is not computed again and f = scale · z + shift, of the last
 convolution's output z, need not be built.
 """
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from ..ops import ResidualTail
 
 
 def deviation_norm(x: Tensor) -> Tensor:
@@ -19,6 +16,13 @@ def deviation_norm(x: Tensor) -> Tensor:
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     centred = x - x.mean((2, 3), keepdim=True)
     return torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
+
+
+class Moments(Protocol):
+    """A map and its moments over space, as a ResidualTail has them."""
+    map: Tensor
+    mean: Tensor
+    variance: Tensor | None
 
 
 class Product(NamedTuple):
@@ -109,7 +113,7 @@ class AffineMap(PooledMap):
         shift (Tensor): likewise.
     """
 
-    def __init__(self, tail: 'ResidualTail', scale: Tensor, shift: Tensor):
+    def __init__(self, tail: Moments, scale: Tensor, shift: Tensor):
         self.tail, self.scale, self.shift = tail, scale, shift
 
     def times(self, step_size: Tensor) -> 'AffineMap':
