@@ -85,6 +85,7 @@ class StepBlock(PretrainedStart):
         return self.relu(residual + identity)
 
     def _advance_fused(self, x: Tensor) -> Tensor:
+        """The fused branch: as `_advance` up to rounding, see fusion.py."""
         z = self._convolve(x)
         return run_tail(self, z, self._shortcut(x))
 

@@ -72,5 +72,5 @@ def check_mode(mode: str) -> None:
 
 
 def _as_map(x: Tensor) -> Tensor:
-    """Tokens as a map one wide: (N, T, C) -> (N, C, T, 1), a view."""
+    """Tokens as a map of width 1: (N, T, C) -> (N, C, T, 1), a view."""
     return x.transpose(1, 2)[..., None]

@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
-#: Arguments of other backbones -> whose; the most specific ones first.
+#: Arguments of other backbones -> the backbone; the most specific first.
 OWNERS = dict(
     scales='Res2Net',
     radix='ResNeSt',
@@ -30,7 +30,7 @@ OWNERS = dict(
     drop_path_rate="mmpretrain's ResNet",
     expansion="mmpretrain's ResNet")
 
-#: Keys of blocks that are not plain -> whose.
+#: Keys of blocks that are not plain -> their backbone.
 PARTS = {
     r'layer\d\.\d+\.se_layer\.': 'SEResNet',
     r'layer\d\.\d+\.conv2\.fc1\.': 'ResNeSt',
@@ -50,7 +50,7 @@ WAYS = {
 }
 NO_WAY = 'its blocks are not plain residual ones, so keep its own type'
 
-#: The first convolution of a deep stem -> whose.
+#: The first convolution of a deep stem -> whose stem it is.
 DEEP_STEMS = {
     'stem.0.weight': "mmdet's",
     'stem.0.conv.weight': "mmpretrain's",

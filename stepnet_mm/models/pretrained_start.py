@@ -1,4 +1,4 @@
-"""Where the step of a block starts whose weights come without one."""
+"""Where a step starts if a checkpoint has its block without a step."""
 from typing import TYPE_CHECKING
 
 from ..steps.base import StepSize
