@@ -1,4 +1,4 @@
-"""Blocks and backbones, one thin binding module a library.
+"""Blocks and backbones, one thin binding module per library.
 
 May import: attention, ops, steps.
 """

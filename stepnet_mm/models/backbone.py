@@ -1,27 +1,35 @@
 """Backbones whose residual blocks take a step size."""
 from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from mmengine.logging import print_log
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..steps.base import build_step, default_blocks
-from .blocks import step_block_class
+from ..steps.base import StepSize, build_step, default_blocks
+from .blocks import StepBlock, step_block_class
 from .kinds import check_arguments, check_weights
 
+if TYPE_CHECKING:
+    from mmengine.model import BaseModule
+else:
+    BaseModule = object
 
-class StepOwner:
+
+class StepOwner(BaseModule):
     """Mixin for a backbone that holds step-size modules in its blocks.
 
     Where they start is decided while weights are loaded
-    (:class:`~.pretrained_start.PretrainedStart`), and told once in the log
-    when training begins.
+    (:class:`~.pretrained_start.PretrainedStart`), and logged once when
+    training begins.
     """
-    _told_starts = ''
+    _logged_starts = ''
 
     def init_weights(self) -> None:
-        """The library's start, then the steps' own, unless it loads them.
+        """Initialise as the library does, and the steps that it did not load.
 
-        Weights loaded before are drawn anew, as mmengine has it.
+        Weights that were loaded before are drawn anew, as in mmengine.
         """
         if self.is_init:  # then the library changes nothing, nor do we
             return super().init_weights()
@@ -32,50 +40,56 @@ class StepOwner:
             if not step.loaded:
                 step.init_weights()
 
-    def train(self, mode: bool = True):
+    def train(self, mode: bool = True) -> 'StepOwner':
+        """Set the mode as torch does; log where the steps start."""
         super().train(mode)
         if mode:  # by now all weights are loaded
-            self._tell_starts()
+            self._log_starts()
         return self
 
     def forward(self, x: Tensor) -> tuple:
+        """Images (N, 3, H, W) -> the library's tuple of features.
+
+        Raises:
+            ValueError: in training, if a frozen stage holds steps that do
+                not start at 1 and that no checkpoint has set.
+        """
         if self.training:
             self._check_frozen_steps()
         return super().forward(x)
 
-    def steps(self, num_stages: int | None = None) -> list:
+    def steps(self, num_stages: int | None = None) -> list[StepSize]:
         """The step-size modules of the first ``num_stages`` stages."""
-        return [
-            block.step for stage in self._stages()[:num_stages]
-            for block in stage
-            if getattr(block, 'step', None) is not None
-        ]
+        blocks = chain.from_iterable(self._stages()[:num_stages])
+        steps = [getattr(block, 'step', None) for block in blocks]
+        return [step for step in steps if step is not None]
 
-    def _stages(self) -> list:
+    def _stages(self) -> Sequence[Sequence[nn.Module]]:
         """The blocks of each stage."""
         raise NotImplementedError
 
-    def _tell_starts(self) -> None:
+    def _log_starts(self) -> None:
         starts = Counter(
             (type(step).__name__, step.describe_start())
             for step in self.steps())
         text = '; '.join(f'{count} {name} start {start}'
                          for (name, start), count in starts.items())
-        if text not in ('', self._told_starts):
+        if text not in ('', self._logged_starts):
             print_log(f'{type(self).__name__}: {text}', logger='current')
-        self._told_starts = text
+        self._logged_starts = text
 
     def _check_frozen_steps(self) -> None:
         for step in self.steps(max(self.frozen_stages, 0)):
             if not step.loaded and step.init_step != 1:
                 raise ValueError(
-                    f'backbone.frozen_stages={self.frozen_stages} freezes '
-                    f'{type(step).__name__} modules that no checkpoint has '
-                    'set, so they would scale every residual of those stages '
-                    'by their untrained start for good: set frozen_stages=0, '
-                    'load a checkpoint that holds them, or start them at 1 '
-                    '(StepAdaptor: init_step=1, or left out with the weights '
-                    'of a plain network)')
+                    'backbone.frozen_stages: expected steps that start at 1 '
+                    'or that a checkpoint has set in frozen stages, got '
+                    f'untrained {type(step).__name__} modules with '
+                    f'frozen_stages={self.frozen_stages}, which would scale '
+                    'the residuals there by their start for good; set '
+                    'frozen_stages=0, load a checkpoint that holds them, or '
+                    'start them at 1 (StepAdaptor: init_step=1, or left out '
+                    'with the weights of a plain network)')
 
 
 class StepBackbone(StepOwner):
@@ -83,7 +97,7 @@ class StepBackbone(StepOwner):
 
     A binding names its library's plain blocks in ``plain_blocks``; all other
     arguments are the library's own. With mmdet's ``plugins`` both apply:
-    a plugin is part of f, and the step scales what comes of it.
+    a plugin is part of f, which the step then scales.
 
     ``frozen_stages`` freezes the steps of those stages with them: in frozen
     stages nothing trains, and steps that start at 1 stay there, so these
@@ -93,7 +107,7 @@ class StepBackbone(StepOwner):
 
     Args:
         step (dict | str | list | None): the step-size module of every chosen
-            block, or a list with one of these a stage. Defaults to
+            block, or a list with one of these per stage. Defaults to
             StepAdaptor, which starts at 1 with the weights of a plain
             network and as published from scratch. None leaves the stock
             network, or the stock stage.
@@ -114,12 +128,12 @@ class StepBackbone(StepOwner):
             than the stages, or a wrong ``step_blocks``, ``fused`` or
             ``depth``; while loading, on weights of another kind of ResNet.
     """
-    plain_blocks = ()
+    plain_blocks: tuple[type[nn.Module], ...] = ()
 
     def __init__(self,
                  *args,
-                 step='StepAdaptor',
-                 step_blocks=None,
+                 step: dict | str | list | None = 'StepAdaptor',
+                 step_blocks: str | list[list[int]] | None = None,
                  fused: bool = True,
                  **kwargs):
         check_arguments(type(self), kwargs)
@@ -133,7 +147,16 @@ class StepBackbone(StepOwner):
             self._set_fused(fused)
             self._freeze_stages()
 
-    def make_res_layer(self, block, **kwargs):
+    def make_res_layer(self, block: Any, **kwargs) -> nn.Module:
+        """A stage of the library's, with blocks that can take a step.
+
+        Args:
+            block (type): the library's residual block.
+            **kwargs: the library's own arguments.
+
+        Raises:
+            TypeError: if the library's blocks are not plain.
+        """
         if self.step is None:
             return super().make_res_layer(block=block, **kwargs)
         stage = super().make_res_layer(
@@ -156,7 +179,7 @@ class StepBackbone(StepOwner):
         self.check_weights(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def _stages(self) -> list:
+    def _stages(self) -> list[Sequence[StepBlock]]:
         return [getattr(self, name) for name in self.res_layers]
 
     def _set_fused(self, fused: bool) -> None:
@@ -167,61 +190,72 @@ class StepBackbone(StepOwner):
                 block.next_needs_mean = step is not None and (
                     step.needs_identity and step.pools_only)
 
-    def _add_steps(self, step, step_blocks) -> None:
+    def _add_steps(self, step: dict | str | list,
+                   step_blocks: str | list[list[int]] | None) -> None:
         stages = self._stages()
-        cfgs = one_a_stage(step, len(stages))
+        cfgs = one_per_stage(step, len(stages))
         if step_blocks not in (None, 'all', 'identity'):
             _check_indices(step_blocks, [len(stage) for stage in stages])
         for i, (stage, cfg) in enumerate(zip(stages, cfgs)):
             chosen = step_blocks or default_blocks(cfg)
-            if not isinstance(chosen, str):
-                chosen = chosen[i]
-            for block in _choose(stage, chosen) if cfg is not None else ():
+            of_stage = chosen if isinstance(chosen, str) else chosen[i]
+            for block in _choose(stage, of_stage) if cfg is not None else ():
                 block.step = build_step(cfg, block.step_channels)
         if not self.steps() and any(cfg is not None for cfg in cfgs):
             raise ValueError(
-                f'backbone.step_blocks: got {step_blocks!r}, which chooses no '
-                f'block in stages of {[len(stage) for stage in stages]} '
-                "blocks ('identity' leaves the first of most stages out); "
-                "choose some, or 'all'; for the stock network set step=None")
+                'backbone.step_blocks: expected some blocks of stages of '
+                f'{[len(stage) for stage in stages]}, got {step_blocks!r}, '
+                "which chooses none ('identity' leaves the first of most "
+                "stages out); choose some, or 'all'; for the stock network "
+                'set step=None')
 
 
-def one_a_stage(step, num_stages: int) -> list:
-    """The ``step`` of each stage, or of each layer of a transformer."""
+def one_per_stage(step: dict | str | list | None, num_stages: int) -> list:
+    """The ``step`` of each stage, or of each layer of a transformer.
+
+    Raises:
+        ValueError: if ``step`` is a list of another length.
+    """
     if not isinstance(step, (list, tuple)):
         return [step] * num_stages
     if len(step) != num_stages:
-        raise ValueError(f'backbone.step: got a list of {len(step)}, expected '
-                         f'one entry for each of the {num_stages} stages (in a '
-                         'ViT, layers)')
-    return step
+        raise ValueError(
+            f'backbone.step: expected one entry for each of the {num_stages} '
+            f'stages (in a ViT, layers), got a list of {len(step)}; give one '
+            'module for all, or None where a stage takes none')
+    return list(step)
 
 
 def _check_one_of(key: str, value, choices: list) -> None:
     if value not in choices:
-        raise ValueError(
-            f'backbone.{key}: got {value!r}, expected one of {choices}')
+        raise ValueError(f'backbone.{key}: expected one of {choices}, got '
+                         f'{value!r}; choose one of these')
 
 
-def _choose(stage, chosen) -> list:
+def _choose(stage: Sequence[StepBlock],
+            chosen: str | list[int]) -> list[StepBlock]:
     """The blocks of a stage: 'all', 'identity' or those of some indices."""
     if chosen == 'all':
         return list(stage)
-    if chosen == 'identity':
+    if isinstance(chosen, str):  # 'identity'
         return [block for block in stage if block.downsample is None]
     return [stage[i] for i in chosen]
 
 
-def _check_indices(step_blocks, sizes: list) -> None:
-    expected = ("backbone.step_blocks: expected 'identity', 'all' or "
-                f'{len(sizes)} lists of block indices, one a stage, for '
-                f'stages of {sizes} blocks')
+def _check_indices(step_blocks, sizes: list[int]) -> None:
     if not isinstance(step_blocks, (list, tuple)) or not all(
             isinstance(stage, (list, tuple)) for stage in step_blocks):
-        raise ValueError(f'{expected}; got {step_blocks!r}')
+        raise _wrong_indices(sizes, repr(step_blocks))
     if len(step_blocks) != len(sizes):
-        raise ValueError(f'{expected}; got {len(step_blocks)} lists')
+        raise _wrong_indices(sizes, f'{len(step_blocks)} lists')
     for i, (chosen, size) in enumerate(zip(step_blocks, sizes), 1):
         valid = all(type(k) is int and 0 <= k < size for k in chosen)
         if not valid or len(set(chosen)) < len(chosen):
-            raise ValueError(f'{expected}; got {list(chosen)} for stage {i}')
+            raise _wrong_indices(sizes, f'{list(chosen)} for stage {i}')
+
+
+def _wrong_indices(sizes: list[int], got: str) -> ValueError:
+    return ValueError(
+        "backbone.step_blocks: expected 'identity', 'all' or "
+        f'{len(sizes)} lists of block indices, one per stage, for stages of '
+        f'{sizes} blocks, got {got}; count from 0, each block once')

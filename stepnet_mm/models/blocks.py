@@ -14,11 +14,12 @@ The libraries' blocks share ``conv{i}``, ``norm{i}``, ``relu``,
 has a forward of its own.
 """
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import torch.utils.checkpoint as cp
 from torch import Tensor, nn
 
-from ..steps.base import StepSize
 from .fusion import can_fuse, run_tail
 from .pretrained_start import PretrainedStart
 
@@ -33,9 +34,15 @@ class StepBlock(PretrainedStart):
         next_needs_mean (bool): whether the next block's fused end needs the
             mean over space of this block's output.
     """
-    step: StepSize | None
     fused = True
     next_needs_mean = False
+    # The library's:
+    with_cp: bool
+    downsample: nn.Module | None
+    relu: nn.Module
+    drop_path: nn.Module  # mmpretrain's blocks alone have one
+    forward_plugin: Callable[[Tensor, list[str]], Tensor]
+    _origin: tuple  # the arguments of step_block_class
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -69,16 +76,16 @@ class StepBlock(PretrainedStart):
             identity (Tensor): x_t in the shape of f, (N, C', H', W').
             residual (Tensor): f; written over where there is no step.
         """
-        stepped = self.step is not None
-        if stepped:
+        if self.step is not None:
             residual = self.step(identity, residual)
         if hasattr(self, 'drop_path'):
             residual = self.drop_path(residual)
-        # In place, as the libraries have it, where no step can have kept it.
-        return self.relu(
-            residual + identity if stepped else residual.add_(identity))
+        if self.step is None:  # in place, for no step can have kept f
+            return self.relu(residual.add_(identity))
+        return self.relu(residual + identity)
 
     def _advance_fused(self, x: Tensor) -> Tensor:
+        """The fused branch: as `_advance` up to rounding, see fusion.py."""
         z = self._convolve(x)
         return run_tail(self, z, self._shortcut(x))
 
@@ -100,13 +107,13 @@ class StepBlock(PretrainedStart):
         names = self._plugins(i)
         return self.forward_plugin(x, names) if names else x
 
-    def _plugins(self, i: int) -> list:
+    def _plugins(self, i: int) -> list[str]:
         if not getattr(self, 'with_plugins', False):
             return []
         return getattr(self, f'after_conv{i}_plugin_names')
 
     @property
-    def plugins_at_end(self) -> list:
+    def plugins_at_end(self) -> list[str]:
         """Names of the plugins behind the last norm."""
         return self._plugins(self.num_convs)
 
@@ -128,11 +135,13 @@ class StepBlock(PretrainedStart):
     @property
     def step_channels(self) -> int:
         """Channels of f."""
-        return self.last_conv.out_channels
+        conv: Any = self.last_conv  # the library's conv_cfg decides
+        return conv.out_channels
 
 
 @functools.lru_cache(None)
-def step_block_class(block: type, plain: tuple) -> type:
+def step_block_class(block: type[Any],
+                     plain: tuple[type[Any], ...]) -> type[StepBlock]:
     """The subclass of a library's block that takes a step size.
 
     Args:
@@ -146,10 +155,11 @@ def step_block_class(block: type, plain: tuple) -> type:
     """
     if block.forward not in [base.forward for base in plain]:
         raise TypeError(
-            f'backbone.type: the block {block.__module__}.{block.__name__} '
-            'has a forward of its own, which a step block would replace; '
-            f'expected one that inherits it from '
-            f'{" or ".join(base.__name__ for base in plain)}')
+            'backbone.type: expected blocks that inherit their forward from '
+            f'{" or ".join(base.__name__ for base in plain)}, got '
+            f'{block.__module__}.{block.__name__}, which has a forward of its '
+            'own that a step block would replace; choose a backbone of plain '
+            'blocks')
     return type(f'Step{block.__name__}', (StepBlock, block),
                 dict(
                     __module__=__name__,
@@ -157,6 +167,6 @@ def step_block_class(block: type, plain: tuple) -> type:
                     _origin=(block, plain)))
 
 
-def _new_step_block(block: type, plain: tuple) -> StepBlock:
+def _new_step_block(block: Any, plain: tuple) -> StepBlock:
     cls = step_block_class(block, plain)
     return cls.__new__(cls)

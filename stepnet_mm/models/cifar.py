@@ -4,7 +4,7 @@
 LAYERS = dict(bottleneck=9, basic=6)
 
 
-def cifar_stage_blocks(depth: int, block: str) -> tuple:
+def cifar_stage_blocks(depth: int, block: str) -> tuple[int, int, int]:
     """Blocks of each of the three stages: 9n+2 or 6n+2 layers.
 
     Args:
@@ -18,13 +18,13 @@ def cifar_stage_blocks(depth: int, block: str) -> tuple:
         ValueError: on another ``block`` or ``depth``.
     """
     if block not in LAYERS:
-        raise ValueError(f'backbone.block: got {block!r}, expected one of '
-                         f'{sorted(LAYERS)}')
-    step = LAYERS[block]
-    if type(depth) is not int or depth < 2 + step or (depth - 2) % step:
+        raise ValueError(f'backbone.block: expected one of {sorted(LAYERS)}, '
+                         f'got {block!r}; choose one of these')
+    layers = LAYERS[block]
+    if type(depth) is not int or depth < 2 + layers or (depth - 2) % layers:
         raise ValueError(
-            f'backbone.depth: got {depth!r}, expected {step}n+2 with '
-            f"block='{block}', as {2 * step + 2}, {3 * step + 2} or "
-            f"{18 * step + 2}; mmpretrain's own depths, 18 to 152, are those "
-            "of type='StepResNet_CIFAR'")
-    return ((depth - 2) // step, ) * 3
+            f'backbone.depth: expected {layers}n+2 with block={block!r}, got '
+            f'{depth!r}; take one such as {2 * layers + 2}, {3 * layers + 2} '
+            f"or {18 * layers + 2}, or type='StepResNet_CIFAR' for "
+            "mmpretrain's own depths, 18 to 152")
+    return ((depth - 2) // layers, ) * 3

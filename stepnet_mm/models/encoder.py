@@ -1,23 +1,25 @@
 """Transformer encoder layers with a step size (Appendix G)."""
+from typing import Any
+
 from torch import Tensor, nn
 
-from ..steps.base import build_step
+from ..steps.base import StepSize, build_step
 from .pretrained_start import PretrainedStart
 
 MODES = ('replace', 'gate')
 
 
 class ValueProjection(nn.Sequential):
-    """f₃ of Eq. 32, in the place of an attention: (N, T, C) -> the same.
+    """f₃ of Eq. 32, in the place of an attention: (N, T, C) -> (N, T, C).
 
     C² parameters, with a bias C more. The attention's dropout and layer scale
     stay.
 
     Args:
-        attn (nn.Module): the attention.
+        attn (nn.Module): the attention, mmpretrain's MultiheadAttention.
     """
 
-    def __init__(self, attn: nn.Module):
+    def __init__(self, attn: Any):
         channels, bias = attn.embed_dims, attn.qkv.bias is not None
         super().__init__(
             nn.Linear(channels, channels, bias), attn.proj_drop, attn.gamma1)
@@ -29,10 +31,16 @@ class StepEncoderLayer(PretrainedStart):
     Expects ``ln1``, ``attn``, ``ln2`` and ``ffn``, as mmpretrain's layers
     have them.
     """
-    # Gone with 'replace': no checkpoint of a plain ViT has that f.
+    # Not there with 'replace': no checkpoint of a plain ViT has that f.
     residual_weight = 'attn.qkv.weight'
+    step: StepSize
+    # The library's:
+    ln1: nn.Module
+    ln2: nn.Module
+    ffn: nn.Module
+    attn: Any
 
-    def add_step(self, cfg, mode: str) -> None:
+    def add_step(self, cfg: dict | str, mode: str) -> None:
         """Give the layer a step-size module.
 
         Args:
@@ -42,15 +50,14 @@ class StepEncoderLayer(PretrainedStart):
                 attention.
         """
         attn = self.attn
-        channels = attn.embed_dims
-        self.step = build_step(cfg, channels)
+        self.step = build_step(cfg, attn.embed_dims)
         # Behind the step, as in the residual blocks.
         self.drop_path, attn.out_drop = attn.out_drop, nn.Identity()
         if mode == 'replace':
             self.attn = ValueProjection(attn)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, T, C) -> the same."""
+        """x_t + f(x_t) ⊗ Δt, then the FFN: (N, T, C) -> (N, T, C)."""
         residual = self.attn(self.ln1(x))
         scaled = self.step(_as_map(x), _as_map(residual))
         x = x + self.drop_path(scaled[..., 0].transpose(1, 2))
@@ -60,10 +67,10 @@ class StepEncoderLayer(PretrainedStart):
 def check_mode(mode: str) -> None:
     """Raise ValueError if a ViT has no such ``step_mode``."""
     if mode not in MODES:
-        raise ValueError(f'backbone.step_mode: got {mode!r}, expected one of '
-                         f'{MODES}')
+        raise ValueError(f'backbone.step_mode: expected one of {MODES}, got '
+                         f'{mode!r}; choose one of these')
 
 
 def _as_map(x: Tensor) -> Tensor:
-    """Tokens as a map one wide: (N, T, C) -> (N, C, T, 1), a view."""
+    """Tokens as a map of width 1: (N, T, C) -> (N, C, T, 1), a view."""
     return x.transpose(1, 2)[..., None]

@@ -2,17 +2,15 @@
 
     can_fuse             whether the block's modules allow it
     run_tail             y from z, the last convolution's output, and x_t:
-      _plan_tail           which of the three, by the maps at hand:
-        _run_modules         the block's modules one by one, StepBlock.end
-        _run_over_maps       no gradient, on a CPU: f is written over z
-        _run_by_moments      else: f is never built (ops.ResidualTail)
+      StepBlock.end        the modules one by one, where the maps do not fit
+      _run_over_maps       no gradient, on a CPU: f is written over z
+      _run_by_moments      else: f is never built (ops/residual_tail.py)
       attach_mean          the mean over space that the next block needs
 
 A step is called as in the plain block, with a :class:`PooledMap` in the place
 of each map. The results are those of the modules up to rounding.
 """
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +23,7 @@ from ..ops import (
     is_exporting,
     take_attached_mean,
 )
+from ..steps.base import StepSize
 from ..steps.pooled import AffineMap, BuiltMap
 
 if TYPE_CHECKING:
@@ -56,52 +55,53 @@ def can_fuse(block: 'StepBlock') -> bool:
 
 def run_tail(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
     """relu(x_t + BN(z) ⊗ Δt) of a block that can be fused, (N, C, H, W)."""
-    y = _plan_tail(block, z, identity)(block, z, identity)
+    step = block.step
+    if step is None or not _fits(block.last_norm, z, identity):
+        y = block.end(identity, block.complete(z))
+    elif z.device.type == 'cpu' and not (
+            torch.is_grad_enabled() or is_compiling()):
+        # There torch's own operators are as fast, and fewer small ones are
+        # left around them.
+        y = _run_over_maps(block, step, z, identity)
+    else:
+        y = _run_by_moments(block.last_norm, step, z, identity)
     # A hook may change y so that nobody can tell.
     if block.next_needs_mean and not block._forward_hooks:
         attach_mean(y)
     return y
 
 
-def _plan_tail(block: 'StepBlock', z: Tensor, identity: Tensor) -> Callable:
-    alone = z.numel() == z.size(1)  # without a variance over the batch
-    if block.step is None or not ResidualTail.supports(z, identity) or (
-            alone and _uses_batch(block.last_norm)):
-        return _run_modules
-    # Without a gradient torch's own operators are as fast on a CPU, and fewer
-    # small ones are left around them.
-    if z.device.type == 'cpu' and not (
-            torch.is_grad_enabled() or is_compiling()):
-        return _run_over_maps
-    return _run_by_moments
+def _fits(norm: Any, z: Tensor, identity: Tensor) -> bool:
+    """Whether there are kernels for the maps, and a variance to take."""
+    alone = z.numel() == z.size(1)
+    return ResidualTail.supports(z, identity) and not (
+        alone and _running(norm) is None)
 
 
-def _run_modules(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
-    return block.end(identity, block.complete(z))
-
-
-def _run_over_maps(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
+def _run_over_maps(block: 'StepBlock', step: StepSize, z: Tensor,
+                   identity: Tensor) -> Tensor:
     norm, conv = block.last_norm, block.last_conv
     owned = type(conv) is nn.Conv2d and not _is_hooked(conv)
-    over = owned and not _uses_batch(norm)
-    f = _normalize_over(norm, z) if over else norm(z)
-    f, step = block.step(
+    f = _normalize_over(norm, z) if owned else norm(z)
+    f, step_size = step(
         BuiltMap(identity, take_attached_mean(identity)), BuiltMap(f))
-    return torch.addcmul(identity, f, step.to(f.dtype), out=f).relu_()
+    return torch.addcmul(identity, f, step_size.to(f.dtype), out=f).relu_()
 
 
-def _normalize_over(norm: nn.BatchNorm2d, z: Tensor) -> Tensor:
+def _normalize_over(norm: Any, z: Tensor) -> Tensor:
     """norm(z), written over z: large maps are expensive to allocate."""
-    unused = norm.running_mean.new_empty(0)
+    running = _running(norm)
+    if running is None:
+        return norm(z)
+    unused = running[0].new_empty(0)
     return torch.ops.aten.native_batch_norm.out(
-        z, norm.weight, norm.bias, norm.running_mean, norm.running_var, False,
-        0., norm.eps, out=z, save_mean=unused, save_invstd=unused)[0]
+        z, norm.weight, norm.bias, *running, False, 0., norm.eps,
+        out=z, save_mean=unused, save_invstd=unused)[0]
 
 
-def _run_by_moments(block: 'StepBlock', z: Tensor,
+def _run_by_moments(norm: Any, step: StepSize, z: Tensor,
                     identity: Tensor) -> Tensor:
-    norm, step = block.last_norm, block.step
-    tail = ResidualTail(z, identity, variance=_uses_batch(norm),
+    tail = ResidualTail(z, identity, variance=_running(norm) is None,
                         pool_identity=step.needs_identity)
     residual = step(
         BuiltMap(identity, tail.identity_mean), _normalize(norm, tail))
@@ -126,20 +126,24 @@ def _is_hooked(module: nn.Module) -> bool:
     return False
 
 
-def _uses_batch(norm: nn.BatchNorm2d) -> bool:
-    return norm.training or norm.running_mean is None
+def _running(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor] | None:
+    """The mean and variance to normalise by; None for those of the batch."""
+    mean, var = norm.running_mean, norm.running_var
+    if norm.training or mean is None or var is None:
+        return None
+    return mean, var
 
 
 def _normalize(norm: nn.BatchNorm2d, tail: ResidualTail) -> AffineMap:
     """BN(z) from the moments of each sample."""
-    if _uses_batch(norm):
+    running = _running(norm)
+    if running is None:
         mean = tail.mean.mean(0, keepdim=True)
         var = (tail.variance + (tail.mean - mean).square()).mean(
             0, keepdim=True)
         _track(norm, mean, var, len(tail.mean) * tail.map[0, 0].numel())
     else:
-        mean, var = [_table(v, tail)
-                     for v in (norm.running_mean, norm.running_var)]
+        mean, var = [_table(v, tail) for v in running]
     scale = (var + norm.eps).rsqrt()
     if norm.weight is not None:
         scale = scale * _table(norm.weight, tail)
@@ -154,18 +158,20 @@ def _table(values: Tensor, tail: ResidualTail) -> Tensor:
 
 
 @torch.no_grad()
-def _track(norm: nn.BatchNorm2d, mean: Tensor, var: Tensor, count: int):
-    """What nn.BatchNorm2d does to its running statistics."""
+def _track(norm: nn.BatchNorm2d, mean: Tensor, var: Tensor,
+           count: int) -> None:
+    """Update the running statistics as nn.BatchNorm2d does."""
+    running_mean, running_var = norm.running_mean, norm.running_var
     if not norm.training or not norm.track_running_stats or (
-            norm.running_mean is None):
+            running_mean is None or running_var is None):
         return
     momentum = norm.momentum or 0.
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
         if norm.momentum is None:
             momentum = 1 / float(norm.num_batches_tracked)
-    for running, new in ((norm.running_mean, mean),
-                         (norm.running_var, var * (count / (count - 1)))):
+    for running, new in ((running_mean, mean),
+                         (running_var, var * (count / (count - 1)))):
         # In the wider dtype: a variance may be more than a half can hold.
         new = new.flatten() * momentum
         running.copy_(new.add_(running, alpha=1 - momentum))

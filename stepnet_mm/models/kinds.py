@@ -2,8 +2,9 @@
 import inspect
 import itertools
 import re
+from collections.abc import Iterable
 
-#: Arguments of other backbones -> whose; the most telling ones first.
+#: Arguments of other backbones -> the backbone; the most specific first.
 OWNERS = dict(
     scales='Res2Net',
     radix='ResNeSt',
@@ -29,7 +30,7 @@ OWNERS = dict(
     drop_path_rate="mmpretrain's ResNet",
     expansion="mmpretrain's ResNet")
 
-#: Keys of blocks that are not plain -> whose.
+#: Keys of blocks that are not plain -> their backbone.
 PARTS = {
     r'layer\d\.\d+\.se_layer\.': 'SEResNet',
     r'layer\d\.\d+\.conv2\.fc1\.': 'ResNeSt',
@@ -37,7 +38,7 @@ PARTS = {
     r'layer\d\.\d+\.(conv2\.switch|rfp_conv)\.': 'DetectoRS_ResNet',
 }
 
-#: What becomes of a backbone; of all others there is no StepNet.
+#: What to use in the place of a backbone; the others have no StepNet.
 WAYS = {
     'SEResNet': "a plain ResNet with backbone.step=dict(type='SEAttention') "
                 'comes close, with weights of its own',
@@ -49,7 +50,7 @@ WAYS = {
 }
 NO_WAY = 'its blocks are not plain residual ones, so keep its own type'
 
-#: The first convolution of a deep stem -> whose.
+#: The first convolution of a deep stem -> whose stem it is.
 DEEP_STEMS = {
     'stem.0.weight': "mmdet's",
     'stem.0.conv.weight': "mmpretrain's",
@@ -67,19 +68,20 @@ TYPES = {
 }
 
 
-def check_arguments(cls: type, arguments) -> None:
+def check_arguments(cls: type, arguments: Iterable[str]) -> None:
     """Check that no argument is another backbone's.
 
     Raises:
         TypeError: if one is; names that backbone.
     """
-    accepted = {name for base in cls.__mro__
-                for name in inspect.signature(base.__init__).parameters}
+    accepted = {name for base in cls.__mro__ if '__init__' in vars(base)
+                for name in inspect.signature(
+                    vars(base)['__init__']).parameters}
     for name, owner in OWNERS.items():
         if name in arguments and name not in accepted:
             raise TypeError(
-                f'backbone.{name}: {cls.__name__} has no such argument, it '
-                f'belongs to {owner}: {WAYS.get(owner, NO_WAY)}')
+                f'backbone.{name}: expected an argument of {cls.__name__}, '
+                f'got one of {owner}; {WAYS.get(owner, NO_WAY)}')
 
 
 def check_weights(name: str, own: dict, given: dict) -> None:
@@ -88,12 +90,12 @@ def check_weights(name: str, own: dict, given: dict) -> None:
     Args:
         name (str): the backbone's type.
         own (dict): its state dict.
-        given (dict): the one to be loaded; if it is no ResNet's it passes.
+        given (dict): the one to be loaded; passes if it is no ResNet's.
 
     Raises:
         ValueError: if the weights have another stem, other shortcuts or
-            blocks that are not plain; names the type that they are of. Also
-            if they are of all stages and lack a part of the stem.
+            blocks that are not plain, or cover all stages and lack a part of
+            the stem; names the type that they belong to.
     """
     if not any(key.startswith('layer1.0.') for key in given):
         return
@@ -107,52 +109,54 @@ def _check_kind(name: str, own: tuple, given: tuple) -> None:
     if any(None not in pair and pair[0] != pair[1] for pair in pairs):
         kind = tuple(b if a is None else a for a, b in pairs)
         raise ValueError(
-            f'backbone.type: {name} cannot take these weights, which have '
-            f'{_describe(*kind)}: expected {_describe(*own)}; set the type '
-            f'{TYPES.get(kind, "that they are of")}, or load other weights')
+            f'backbone.type: expected weights of a {name}, with '
+            f'{_describe(*own)}, got some with {_describe(*kind)}; set the '
+            f'type {TYPES.get(kind, "that they are of")}, or load other '
+            'weights')
 
 
 def _check_stem(name: str, own: dict, given: dict) -> None:
     stem = list(itertools.takewhile(
         lambda key: not key.startswith('layer'), own))
     keys = [key for key in given if key.startswith('stem.')]
-    missing = [key for key in _telling(own, stem, given)
+    missing = [key for key in _comparable(own, stem, given)
                if key not in given and _stages(own) <= _stages(given)]
-    unused = [key for key in _telling(given, keys, own) if key not in own]
+    unused = [key for key in _comparable(given, keys, own) if key not in own]
     if missing or unused:
         raise ValueError(
-            f'backbone.type: {name} cannot take these weights, which have '
+            f'backbone.type: expected weights with the stem of a {name}, got '
             f'another stem: missing {missing or "nothing"}, unused '
             f'{unused or "nothing"}; set the type that they are of, or load '
             "other weights; to keep the network's own stem, add it to them")
 
 
-def _telling(weights: dict, keys: list, others: dict) -> list:
+def _comparable(weights: dict, keys: list[str], others: dict) -> list[str]:
     """Keys that others have too: no counters, no norms of another kind."""
     alike = _norms(weights) & _norms(others)
     return [key for key in keys if not key.endswith('num_batches_tracked')
             and (alike or getattr(weights[key], 'ndim', 4) == 4)]
 
 
-def _norms(weights: dict) -> set:
+def _norms(weights: dict) -> set[str]:
     """The first block's norms, as bn1 or gn1."""
     names = {key.split('.')[2] for key in weights
              if key.startswith('layer1.0.')}
     return {name for name in names if re.fullmatch('(?!conv).*1', name)}
 
 
-def _stages(weights: dict) -> set:
+def _stages(weights: dict) -> set[str]:
     return {key.partition('.')[0] for key in weights
             if re.match(r'layer\d\.', key)}
 
 
-def _check_parts(name: str, unused: list) -> None:
+def _check_parts(name: str, unused: list[str]) -> None:
     for key in unused:
         for pattern, owner in PARTS.items():
             if re.match(pattern, key):
                 raise ValueError(
-                    f'backbone.type: {name} cannot take the weights of a '
-                    f'{owner} ({key}): {WAYS.get(owner, NO_WAY)}')
+                    f'backbone.type: expected weights of a {name}, got the '
+                    f'weights of a {owner} ({key}); '
+                    f'{WAYS.get(owner, NO_WAY)}')
 
 
 def _kind(weights: dict) -> tuple:
@@ -170,7 +174,7 @@ def _kind(weights: dict) -> tuple:
     return stem, averaged
 
 
-def _describe(stem, averaged) -> str:
+def _describe(stem: str | None, averaged: bool | None) -> str:
     stem = (f'{stem} stem of three convolutions (stem.0)'
             if stem in DEEP_STEMS.values() else
             f'a stem of one convolution, {stem} (conv1)')

@@ -17,19 +17,21 @@ class _StepBackbone(StepBackbone):
     plain_blocks = (BasicBlock, Bottleneck)
 
     def __init__(self, *args, plugins=None, **kwargs):
-        # mmdet ignores a key it does not know, so a misspelt `stages` would
-        # silently put the plugin everywhere.
+        # mmdet ignores unknown keys, so a misspelt `stages` would silently
+        # put the plugin everywhere.
         for plugin in plugins or ():
             unknown = set(plugin) - PLUGIN_KEYS
             if unknown or not {'cfg', 'position'} <= set(plugin):
                 raise ValueError(
                     'backbone.plugins: expected dicts of cfg, position and '
-                    f'(optional) stages, got the keys {sorted(plugin)}')
+                    f'(optional) stages, got the keys {sorted(plugin)}; '
+                    'correct their names')
         if plugins and self.arch_settings.get(
                 kwargs.get('depth'), [Bottleneck])[0] is BasicBlock:
             raise ValueError(
-                f'backbone.plugins: depth {kwargs["depth"]} has BasicBlocks, '
-                'which take no plugins; set backbone.step instead')
+                'backbone.plugins: expected a depth with Bottlenecks, got '
+                f'depth {kwargs["depth"]}, whose BasicBlocks take no plugins; '
+                'set backbone.step instead')
         super().__init__(*args, plugins=plugins, **kwargs)
 
 

@@ -1,4 +1,7 @@
 """The step backbones in mmpretrain's registry, with its arguments."""
+from collections.abc import Sequence
+from typing import Any
+
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.models.backbones.resnet import (
     BasicBlock,
@@ -15,10 +18,10 @@ from mmpretrain.models.backbones.vision_transformer import (
 )
 from mmpretrain.models.utils import LayerNorm2d
 from mmpretrain.registry import MODELS
-from torch import nn
+from torch import Tensor, nn
 
 from ..steps.pooling import build_norm
-from .backbone import StepBackbone, StepOwner, one_a_stage
+from .backbone import StepBackbone, StepOwner, one_per_stage
 from .cifar import cifar_stage_blocks
 from .encoder import StepEncoderLayer, check_mode
 from .self_attention import (
@@ -86,7 +89,7 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
     """ResNet for small images with step sizes: widths 16-32-64, 3 stages.
 
     Post-activation, with the layout of the paper's ResNet-164: a 3 x 3 stem,
-    then n blocks a stage at 1, 1/2 and 1/4 of the image's size; outputs of
+    then n blocks per stage at 1, 1/2 and 1/4 of the image's size; outputs of
     64, 128 and 256 channels with bottlenecks, 16, 32 and 64 with basic
     blocks. A residual's last norm starts at 1, as published.
 
@@ -130,8 +133,9 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
             zero_init_residual=zero_init_residual,
             **kwargs)
 
-    def make_res_layer(self, **kwargs):
-        layer = super().make_res_layer(**kwargs)
+    def make_res_layer(self, block: Any, **kwargs) -> nn.Module:
+        """A stage, its shortcut with the norm of ``downsample_norm_cfg``."""
+        layer: Any = super().make_res_layer(block=block, **kwargs)
         downsample = layer[0].downsample
         if self.downsample_norm_cfg and downsample is not None:
             downsample[-1] = build_norm('backbone.downsample_norm_cfg',
@@ -158,9 +162,9 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
 
     Args:
         step (dict | str | list | None): the step-size module of every layer,
-            or a list with one of these a layer. Defaults to StepAdaptor; with
-            the weights of a plain ViT and ``'gate'`` it starts at 1. None
-            leaves the stock network, or the stock layer.
+            or a list with one of these per layer. Defaults to StepAdaptor;
+            with the weights of a plain ViT and ``'gate'`` it starts at 1.
+            None leaves the stock network, or the stock layer.
         step_mode (str): ``'replace'`` or ``'gate'``. Defaults to
             ``'replace'``.
 
@@ -175,14 +179,16 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
                  **kwargs):
         check_mode(step_mode)
         super().__init__(*args, **kwargs)
-        for layer, cfg in zip(self.layers, one_a_stage(step, self.num_layers)):
+        cfgs = one_per_stage(step, self.num_layers)
+        for layer, cfg in zip(self.layers, cfgs):
             if cfg is not None:
                 # The library builds its layers inside its constructor.
                 layer.__class__ = StepTransformerEncoderLayer
                 layer.add_step(cfg, step_mode)
         self._freeze_again()
 
-    def train(self, mode: bool = True):
+    def train(self, mode: bool = True) -> 'StepVisionTransformer':
+        """Set the mode as torch does; frozen layers stay frozen."""
         # The library freezes in its constructor alone.
         super().train(mode)
         self._freeze_again()
@@ -192,7 +198,7 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
         if self.steps() and self.frozen_stages > 0:
             self._freeze_stages()
 
-    def _stages(self) -> list:
+    def _stages(self) -> Sequence[Sequence[nn.Module]]:
         return [[layer] for layer in self.layers]
 
 
@@ -216,15 +222,14 @@ class SelfAttentionNet(BaseBackbone):
             :class:`RelativeSelfAttention2d`. Defaults to learned encodings
             for maps of 16 x 16 px.
         step (dict | str | list | None): the step-size module that gates every
-            attention, or a list with one of these a layer. Defaults to None.
+            attention, or a list with one of these per layer. Defaults to
+            None.
         out_indices (tuple[int]): layers whose outputs, normalised, are
             returned. Defaults to the last.
         init_cfg (dict, optional): of mmengine's BaseModule.
 
     Raises:
-        ValueError: on a wrong argument, and in forward where ``downsample``
-            does not divide the image, or the image is larger than the
-            encoding.
+        ValueError: on a wrong argument.
     """
 
     def __init__(self,
@@ -252,12 +257,17 @@ class SelfAttentionNet(BaseBackbone):
             SelfAttentionLayer(
                 embed_dims, feedforward_channels, LayerNorm2d, drop_rate, cfg,
                 num_heads=num_heads, **attention)
-            for cfg in one_a_stage(step, num_layers))
+            for cfg in one_per_stage(step, num_layers))
         self.norms = nn.ModuleDict(
             {str(i): LayerNorm2d(embed_dims) for i in self.out_indices})
 
-    def forward(self, x):
-        """(N, C, H, W) -> tuple of (N, embed_dims, H', W')."""
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """(N, C, H, W) -> tuple of (N, embed_dims, H', W').
+
+        Raises:
+            ValueError: where ``downsample`` does not divide the image, or
+                the image is larger than the encoding.
+        """
         check_divides(self.downsample, x)
         x, out = self.stem(x), []
         for i, layer in enumerate(self.layers):

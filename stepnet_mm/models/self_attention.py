@@ -35,7 +35,7 @@ class SelfAttentionLayer(PretrainedStart, nn.Module):
         self.step = None if step is None else build_step(step, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) -> the same."""
+        """x_t + f(x_t) ⊗ Δt, then the FFN: (N, C, H, W) -> (N, C, H, W)."""
         residual = self.drop(self.attn(self.ln1(x)))
         if self.step is not None:
             residual = self.step(x, residual)
@@ -43,7 +43,7 @@ class SelfAttentionLayer(PretrainedStart, nn.Module):
         return x + self.ffn(self.ln2(x))
 
 
-def check_indices(out_indices, num_layers: int) -> tuple:
+def check_indices(out_indices, num_layers: int) -> tuple[int, ...]:
     """The layers to return, in order; the last one for None.
 
     Raises:
@@ -54,24 +54,28 @@ def check_indices(out_indices, num_layers: int) -> tuple:
     if not isinstance(out_indices, (tuple, list)) or not out_indices or (
             len(set(out_indices)) < len(out_indices)) or not all(
             type(i) is int and 0 <= i < num_layers for i in out_indices):
-        raise ValueError(f'backbone.out_indices: got {out_indices!r}, '
-                         f'expected a tuple of some of 0 to {num_layers - 1}')
+        raise ValueError(
+            'backbone.out_indices: expected a tuple of some of 0 to '
+            f'{num_layers - 1}, got {out_indices!r}; name each layer once')
     return tuple(sorted(out_indices))
 
 
-def check_network(num_layers, downsample, attention: dict) -> None:
-    """Raise ValueError on arguments that leave no network."""
+def check_network(num_layers: int, downsample: int,
+                  attention: dict) -> None:
+    """Raise ValueError on arguments that no network can be built of."""
     check_counts('backbone.', num_layers=num_layers, downsample=downsample)
     taken = {'in_channels', 'out_channels', 'num_heads', 'padding', 'crop'}
     if taken & set(attention):
         raise ValueError(
-            f'backbone.attention: got {sorted(taken & set(attention))}, which '
-            'the network sets itself (num_heads: backbone.num_heads)')
+            'backbone.attention: expected no arguments that the network sets '
+            f'itself, got {sorted(taken & set(attention))}; leave them out '
+            '(num_heads: set backbone.num_heads)')
 
 
 def check_divides(downsample: int, x: Tensor) -> None:
     """Raise ValueError if an image (N, C, H, W) cannot be folded."""
     if any(size % downsample for size in x.shape[2:]):
         raise ValueError(
-            f'SelfAttentionNet: got images of {tuple(x.shape[2:])} px, '
-            f'expected multiples of backbone.downsample={downsample}')
+            'backbone.downsample: expected images of multiples of '
+            f'{downsample} px, got {tuple(x.shape[2:])} px; resize or pad '
+            f'them, or change backbone.downsample={downsample}')

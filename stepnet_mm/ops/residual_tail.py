@@ -108,8 +108,10 @@ def attach_mean(y: Tensor) -> None:
     if is_compiling() or y.is_inference() or (
             not ResidualTail.supports(y, y)):
         return
-    mean, _ = _kernels_for(y).moments(y.detach(), False)
-    vars(y)['attached_mean'] = (id(y), y._version), mean
+    kernels = _kernels_for(y)
+    if kernels is not None:
+        mean, _ = kernels.moments(y.detach(), False)
+        vars(y)['attached_mean'] = (id(y), y._version), mean
 
 
 def take_attached_mean(x: Tensor) -> Tensor | None:

@@ -10,7 +10,7 @@ from .excitation import InstanceEnhancement
 from .pooling import apply_norm, build_norm, global_mean
 
 #: σ(-1), the step size at the start with the published w = 0 and b = -1.
-PUBLISHED_STEP = 1 / (1 + math.e)
+PUBLISHED_STEP_SIZE = 1 / (1 + math.e)
 
 INPUTS = ('both', 'current', 'next', 'difference')
 
@@ -54,6 +54,9 @@ class StepAdaptor(StepSize):
     """
     default_blocks = 'identity'
     pools_only = True
+    init_step: float
+    max_step: Tensor
+    conv_weight: Tensor  # a buffer in SumStepAdaptor
 
     def __init__(self,
                  channels: int | None = None,
@@ -64,13 +67,14 @@ class StepAdaptor(StepSize):
         super().__init__()
         if in_channels is not None or channels is None:
             raise ValueError(
-                'StepAdaptor looks at x_t and f, and a plugin (in_channels) '
-                'sees f alone: take it out of backbone.plugins and set '
-                "backbone.step, as in backbone=dict(type='StepResNet', "
+                'backbone.plugins: expected modules that look at f alone, got '
+                'StepAdaptor (in_channels), which looks at x_t too; take it '
+                'out and set backbone.step, as in '
+                "backbone=dict(type='StepResNet', "
                 "step=dict(type='StepAdaptor'))")
         if inputs not in INPUTS:
-            raise ValueError(f'backbone.step.inputs: got {inputs!r}, '
-                             f'expected one of {INPUTS}')
+            raise ValueError(f'backbone.step.inputs: expected one of {INPUTS}'
+                             f', got {inputs!r}; choose one of these')
         if init_step is not None:
             check_init_step(init_step)
         self.channels = channels
@@ -79,7 +83,7 @@ class StepAdaptor(StepSize):
         self.forget_weights()
         self.needs_identity = inputs != 'difference'
         self.register_buffer('max_step', torch.tensor(1.))
-        # A bare parameter: as elementwise arithmetic the group convolution
+        # A bare parameter: the group convolution in elementwise arithmetic
         # costs a fraction of a Conv2d call on (N, 2C, 1, 1).
         columns = 2 if inputs == 'both' else 1
         self.conv_weight = nn.Parameter(torch.empty(channels, columns))
@@ -97,27 +101,28 @@ class StepAdaptor(StepSize):
         self._set_start()
 
     def forget_weights(self) -> None:
-        """It starts where its config says, or as published."""
+        """Start where the config says, or as published."""
         super().forget_weights()
-        self.init_step = self.given_step or PUBLISHED_STEP
+        self.init_step = self.given_step or PUBLISHED_STEP_SIZE
 
     def start_pretrained(self) -> None:
-        """Start at 1, unless ``init_step`` or a checkpoint has said where."""
+        """Start at 1, unless ``init_step`` or a checkpoint sets the start."""
         if self.given_step is None and not self.loaded:
             self.init_step = 1
             self._set_start()
 
     def _set_start(self) -> None:
-        # Constants alone: each rank that loads a checkpoint does this itself.
+        # No random numbers: each rank that loads a checkpoint does this.
         share = self.init_step / max(1., 2. * self.init_step)
         nn.init.zeros_(self.ie.weight)
         nn.init.constant_(self.ie.bias, math.log(share / (1 - share)))
-        self.max_step.fill_(self._largest_step())
+        self.max_step.fill_(self._max_step_size())
 
-    def _largest_step(self) -> float:
+    def _max_step_size(self) -> float:
         return max(1., 2. * self.init_step)
 
     def describe_start(self) -> str:
+        """The step size at the start and why, for the log."""
         if self.loaded:
             return super().describe_start()
         if self.given_step is not None:
@@ -133,7 +138,7 @@ class StepAdaptor(StepSize):
         z = self._mix(self._pool(identity, residual))
         return self._gate(self.ie(apply_norm(self.norm, z)))
 
-    def _pool(self, identity: Tensor, residual: Tensor) -> list:
+    def _pool(self, identity: Tensor, residual: Tensor) -> list[Tensor]:
         """GAP of each input: 2 x (N, C, H, W) -> 1 or 2 x (N, C, 1, 1)."""
         if self.inputs == 'current':
             return [global_mean(identity)]
@@ -144,18 +149,21 @@ class StepAdaptor(StepSize):
         following = current + change
         return [following] if self.inputs == 'next' else [current, following]
 
-    def _mix(self, pooled: list) -> Tensor:
+    def _mix(self, pooled: list[Tensor]) -> Tensor:
         """The group convolution: 1 or 2 x (N, C, 1, 1) -> (N, C, 1, 1)."""
-        first, *second = [
+        weights = [
             weight.view(-1, 1, 1) for weight in self.conv_weight.unbind(1)]
-        mixed = first * pooled[0]
-        return torch.addcmul(mixed, *second, pooled[1]) if second else mixed
+        mixed = weights[0] * pooled[0]
+        if len(pooled) == 1:
+            return mixed
+        return torch.addcmul(mixed, weights[1], pooled[1])
 
     def _gate(self, logits: Tensor) -> Tensor:
-        """(N, C, 1, 1) -> the same, in (0, max_step)."""
+        """(N, C, 1, 1) -> (N, C, 1, 1), in (0, max_step)."""
         return self.max_step * logits.sigmoid()
 
     def extra_repr(self) -> str:
+        """C, the inputs and the gate's largest value."""
         given = '' if self.given_step is None else (
             f'init_step={self.given_step:.4g}, ')
         return (f'{self.channels}, inputs={self.inputs!r}, {given}'
@@ -163,8 +171,9 @@ class StepAdaptor(StepSize):
 
 
 def check_init_step(value) -> None:
-    """Raise ValueError if no gate can start there."""
+    """Raise ValueError if no gate can start at ``value``."""
     number = isinstance(value, (int, float)) and type(value) is not bool
     if not number or not 0 < value <= 1:
-        raise ValueError(f'backbone.step.init_step: got {value!r}, '
-                         'expected a number in (0, 1]')
+        raise ValueError('backbone.step.init_step: expected a number in '
+                         f'(0, 1], got {value!r}; leave it out for the '
+                         'published start')

@@ -1,9 +1,9 @@
 """Adaptors a to d of Table 4: StepAdaptor with one part changed.
 
-The paper shows its four alternatives in a figure only (Fig. 5), which the
-text at hand does not carry. These are ours, not the paper's: each replaces
-one of the parts that the text names, pooling, group convolution, IEBN and
-sigmoid (docs/deviations.md).
+The paper shows its four alternatives only in a figure (Fig. 5), which was not
+available here. These are ours, not the paper's: each replaces one of the
+parts that the text names, pooling, group convolution, IEBN and sigmoid
+(docs/deviations.md).
 """
 import torch
 from mmengine.registry import MODELS
@@ -20,7 +20,7 @@ class MaxPoolStepAdaptor(StepAdaptor):
     :class:`StepAdaptor`.
     """
 
-    def _pool(self, identity: Tensor, residual: Tensor) -> list:
+    def _pool(self, identity: Tensor, residual: Tensor) -> list[Tensor]:
         if self.inputs == 'both':
             states = [identity, identity + residual]
         elif self.inputs == 'next':
@@ -45,6 +45,7 @@ class SumStepAdaptor(StepAdaptor):
         self.register_buffer('conv_weight', ones, persistent=False)
 
     def init_weights(self) -> None:
+        """As StepAdaptor's, with weights of 1 in the sum."""
         super().init_weights()
         nn.init.ones_(self.conv_weight)
 
@@ -76,7 +77,7 @@ class SoftmaxStepAdaptor(StepAdaptor):
     """
     pools_only = True
 
-    def _largest_step(self) -> float:
+    def _max_step_size(self) -> float:
         return self.channels * self.init_step
 
     def _gate(self, logits: Tensor) -> Tensor:

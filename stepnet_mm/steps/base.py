@@ -5,11 +5,13 @@ a step-size module, whether it looks at f alone (Eq. 7: SE, ECA, ...) or at
 both states (Eq. 12: StepAdaptor), so every comparison runs the same code.
 """
 import inspect
+from collections.abc import Iterable
+from typing import Any
 
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .pooled import PooledMap
+from .pooled import AffineMap, PooledMap, Product
 
 
 class StepSize(nn.Module):
@@ -27,9 +29,9 @@ class StepSize(nn.Module):
         init_step (float | None): the step size at the start, where it is the
             same for every input. At 1 the block is a plain one.
         pools_only (bool): whether Δt is (N, C, 1, 1) or (1, C, 1, 1) and
-            reads x_t and f by ``global_mean`` and ``global_std`` alone, not
-            even their shapes, in :meth:`step_size`; :meth:`forward` is this
-            class's. Such a module may be given a f that is never built
+            :meth:`step_size` reads x_t and f by ``global_mean`` and
+            ``global_std`` alone, not even their shapes; :meth:`forward` is
+            this class's. Such a module may be given an f that is never built
             (:class:`~.pooled.PooledMap`). A subclass does not inherit it,
             for it may read more.
         loaded (bool): whether a checkpoint has set all parameters, and
@@ -37,7 +39,7 @@ class StepSize(nn.Module):
     """
     needs_identity = False
     default_blocks = 'all'
-    init_step = None
+    init_step: float | None = None
     pools_only = False
     loaded = False
 
@@ -50,7 +52,7 @@ class StepSize(nn.Module):
         # Δt passes through here, for whoever wants to hook onto it.
         self.delta = nn.Identity()
 
-    def forward(self, *states: Tensor) -> Tensor:
+    def forward(self, *states: Tensor) -> Tensor | Product | AffineMap:
         """Scale a residual by its step size.
 
         Args:
@@ -59,17 +61,24 @@ class StepSize(nn.Module):
                 that does not need x_t.
 
         Returns:
-            Tensor: f ⊗ Δt, shape and dtype of the residual.
+            Tensor: f ⊗ Δt, shape and dtype of the residual; of a
+            :class:`~.pooled.PooledMap` what :meth:`~.PooledMap.times` gives.
+
+        Raises:
+            ValueError: if x_t is needed and not given.
         """
-        identity, residual = states if len(states) == 2 else (None, *states)
+        # x_t is None where Δt does not depend on it.
+        pair: Any = states if len(states) == 2 else (None, *states)
+        identity, residual = pair
         if identity is None and self.needs_identity:
             raise ValueError(
-                f'{type(self).__name__} needs x_t beside the residual: call '
-                'it as step(identity, residual), or set it as backbone.step')
-        step = self.delta(self.step_size(identity, residual))
+                f'{type(self).__name__}: expected x_t beside the residual, '
+                'got the residual alone; call it as step(identity, residual), '
+                'or set it as backbone.step')
+        step_size = self.delta(self.step_size(identity, residual))
         if isinstance(residual, PooledMap):
-            return residual.times(step)
-        return residual * step.to(residual.dtype)
+            return residual.times(step_size)
+        return residual * step_size.to(residual.dtype)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt for x_t and f, 4-D, broadcastable to (N, C, H, W)."""
@@ -78,19 +87,17 @@ class StepSize(nn.Module):
     def init_weights(self) -> None:
         """Set the parameters to their starts: here, each layer's own."""
         self.loaded = False
-        for module in self.modules():
-            if hasattr(module, 'reset_parameters'):
-                module.reset_parameters()
+        reset_parameters(self.modules())
 
     def forget_weights(self) -> None:
-        """Forget what checkpoints have set, for all is about to be drawn."""
+        """Forget what checkpoints have set; all is drawn anew after this."""
         self.loaded = False
 
     def start_pretrained(self) -> None:
         """Start at 1, for f comes from a network without steps.
 
-        Here nothing: most modules cannot. One that can does, unless its
-        config or a checkpoint has set where it starts.
+        Does nothing here, for most modules cannot start at 1. A subclass that
+        can does so, unless its config or a checkpoint has set its start.
         """
 
     def describe_start(self) -> str:
@@ -99,14 +106,23 @@ class StepSize(nn.Module):
             return 'as a checkpoint has them'
         return 'where their own layers start'
 
-    def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
+    def _load_from_state_dict(self, state_dict: dict, prefix: str,
+                              *args) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args)
         self.loaded = self.loaded or all(
             getattr(state_dict.get(prefix + name), 'shape', None) == p.shape
             for name, p in self.named_parameters())
 
 
-def build_step(cfg, channels: int) -> StepSize:
+def reset_parameters(modules: Iterable[nn.Module]) -> None:
+    """Draw the parameters of layers anew, each as its own class does."""
+    for module in modules:
+        reset: Any = getattr(module, 'reset_parameters', None)
+        if reset is not None:
+            reset()
+
+
+def build_step(cfg: dict | str, channels: int) -> StepSize:
     """Build a step-size module for a block of ``channels`` channels.
 
     Args:
@@ -118,35 +134,37 @@ def build_step(cfg, channels: int) -> StepSize:
     """
     cfg = dict(cfg) if isinstance(cfg, dict) else dict(type=cfg)
     name = cfg.pop('type', None)
-    cls = _step_class(name)
+    cls: Any = _step_class(name)
     if cls is None:
         raise ValueError(
-            f'backbone.step.type: got {name!r}, expected one of '
-            f'{step_types()}; modules of your own must be subclasses of '
-            'stepnet_mm.steps.StepSize and be registered in '
+            f'backbone.step.type: expected one of {step_types()}, got '
+            f'{name!r}; make modules of your own subclasses of '
+            'stepnet_mm.steps.StepSize and register them in '
             'mmengine.registry.MODELS')
     signature = inspect.signature(cls)
     try:
         signature.bind(channels, **cfg)
     except TypeError as error:
-        raise ValueError(f'backbone.step: {cls.__name__} {error}; expected '
-                         f'some of {list(signature.parameters)[1:]}') from None
+        raise ValueError(
+            'backbone.step: expected some of '
+            f'{list(signature.parameters)[1:]} for {cls.__name__}, got {cfg} '
+            f'({error}); correct the names') from None
     return cls(channels, **cfg)
 
 
-def step_types() -> list:
+def step_types() -> list[str]:
     """Names of the registered step-size modules."""
     return sorted(name for name, cls in MODELS.module_dict.items()
                   if inspect.isclass(cls) and issubclass(cls, StepSize))
 
 
-def default_blocks(cfg) -> str:
-    """The ``step_blocks`` that a step config stands for by itself."""
+def default_blocks(cfg: dict | str | None) -> str:
+    """The ``step_blocks`` of a step config that come with its type."""
     name = cfg.get('type') if isinstance(cfg, dict) else cfg
     return getattr(_step_class(name), 'default_blocks', 'all')
 
 
-def _step_class(name):
+def _step_class(name: Any) -> type[StepSize] | None:
     # On '' and 'mmdet.' mmengine fails instead of finding nothing.
     if isinstance(name, str) and all(name.split('.')):
         with MODELS.switch_scope_and_registry(None) as registry:

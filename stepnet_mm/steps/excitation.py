@@ -1,5 +1,6 @@
 """Parts that several step-size modules share: pooled values -> logits."""
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +27,9 @@ class Excitation(nn.Sequential):
             nn.Linear(hidden, channels, bias))
 
     def forward(self, z: Tensor) -> Tensor:
-        z = z.flatten(1).to(self[0].weight.dtype)
+        """Logits, in the dtype of the layers."""
+        first: Any = self[0]
+        z = z.flatten(1).to(first.weight.dtype)
         return super().forward(z)[:, :, None, None]
 
 
@@ -46,19 +49,20 @@ class ChannelConv(nn.Conv1d):
         if type(kernel_size) is not int or kernel_size % 2 != 1 or (
                 kernel_size < 1):
             raise ValueError(
-                f'kernel_size: got {kernel_size!r}, expected an odd positive '
-                'number, or None for the one that grows with the channels; '
+                'kernel_size: expected an odd positive number, or None for '
+                f'the one that grows with the channels, got {kernel_size!r}; '
                 'change it in backbone.step or the cfg of backbone.plugins')
         super().__init__(
             1, 1, kernel_size, padding=kernel_size // 2, bias=False)
 
     def forward(self, z: Tensor) -> Tensor:
+        """Logits, in the dtype of the layer."""
         row = z.flatten(1)[:, None].to(self.weight.dtype)
         return super().forward(row).squeeze(1)[:, :, None, None]
 
 
 class InstanceEnhancement(nn.Module):
-    """IE, w ⊗ z + b a channel: (N, C, 1, 1) -> (N, C, 1, 1).
+    """IE, w ⊗ z + b per channel: (N, C, 1, 1) -> (N, C, 1, 1).
 
     2C parameters, w = 0 and b = -1 at the start (Appendix F).
 
@@ -73,16 +77,18 @@ class InstanceEnhancement(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """w = 0 and b = -1."""
         nn.init.zeros_(self.weight)
         nn.init.constant_(self.bias, -1)
 
     def forward(self, z: Tensor) -> Tensor:
+        """w ⊗ z + b."""
         return torch.addcmul(
             self.bias.view(-1, 1, 1), self.weight.view(-1, 1, 1), z)
 
 
 def adaptive_kernel_size(channels: int) -> int:
-    """ECA's k for C channels: (log₂C + 1) / 2, made odd upwards."""
+    """ECA's k for C channels: (log₂C + 1) / 2, the next odd number."""
     k = int((math.log2(channels) + 1) / 2)
     return k if k % 2 else k + 1
 
@@ -95,7 +101,7 @@ def divide(channels: int, divisor: int, key: str) -> int:
     """
     if type(divisor) is not int or divisor < 1 or channels % divisor:
         raise ValueError(
-            f'{key}: got {divisor!r}, expected a positive divisor of the '
-            f'{channels} channels that the module is given; change it in '
+            f'{key}: expected a positive divisor of the {channels} channels '
+            f'that the module is given, got {divisor!r}; change it in '
             'backbone.step or the cfg of backbone.plugins')
     return channels // divisor

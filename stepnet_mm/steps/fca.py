@@ -23,7 +23,7 @@ class FCAAttention(StepSize):
     .. math:: \Delta t = \sigma(W_2 ReLU(W_1 \cdot DCT(f)))
 
     GAP becomes 16 components of the orthonormal 2-D DCT-II, one for each
-    sixteenth of the channels; that of frequency 0 is √(HW) times the mean.
+    sixteenth of the channels; the one of frequency 0 is √(HW) times the mean.
     Frequencies are given for a 7 x 7 map and scale with ``dct_size`` // 7.
     2C²/r parameters, with biases C/r + C more.
 
@@ -43,6 +43,7 @@ class FCAAttention(StepSize):
             not a positive divisor of C.
     """
     pools_only = True
+    basis: Tensor
 
     def __init__(self,
                  in_channels: int,
@@ -52,15 +53,16 @@ class FCAAttention(StepSize):
         super().__init__()
         if type(dct_size) is not int or dct_size < 7:
             raise ValueError(
-                f'dct_size: got {dct_size!r}, expected a whole number of at '
-                'least 7, the map that the frequencies are given for; change '
-                'it in backbone.step (a list gives each stage its own) or '
-                'the cfg of backbone.plugins')
+                'dct_size: expected a whole number of at least 7, the map '
+                f'that the frequencies are given for, got {dct_size!r}; '
+                'change it in backbone.step (a list gives each stage its '
+                'own) or the cfg of backbone.plugins')
         if in_channels % len(TOP16):
             raise ValueError(
-                f'FCAAttention: got {in_channels} channels, expected a '
-                f'multiple of {len(TOP16)}, the number of frequencies; leave '
-                'it out there (backbone.step, backbone.plugins)')
+                f'FCAAttention: expected a multiple of {len(TOP16)} channels,'
+                f' the number of frequencies, got {in_channels} channels; '
+                'leave it out there (backbone.step, backbone.plugins)')
+        self.in_channels = in_channels
         self.dct_size = dct_size
         self.excitation = Excitation(in_channels, reduction, bias)
         self.register_buffer('basis', dct_basis(dct_size), persistent=False)
@@ -75,8 +77,8 @@ class FCAAttention(StepSize):
 
     def _spectrum_of_ones(self) -> Tensor:
         sums = self.basis.sum((1, 2))
-        share = self.excitation[0].in_features // len(sums)
-        return sums.repeat_interleave(share)[:, None, None]
+        group = self.in_channels // len(sums)
+        return sums.repeat_interleave(group)[:, None, None]
 
     def spectrum(self, f: Tensor) -> Tensor:
         """Each channel's DCT component: (N, C, H, W) -> (N, C, 1, 1)."""

@@ -9,7 +9,7 @@ from .pooling import apply_norm, global_mean
 
 @MODELS.register_module()
 class IEBN(nn.Module):
-    r"""A norm layer with a gate a sample (Liang et al., AAAI 2020, Eq. 5).
+    r"""A norm layer with a gate per sample (Liang et al., AAAI 2020, Eq. 5).
 
     .. math:: BN_0(x) \otimes (\gamma \otimes \delta) + \beta, \quad
         \delta = \sigma(w \otimes GAP(x) + b)

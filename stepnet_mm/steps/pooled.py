@@ -1,10 +1,11 @@
 """Maps that a step size reads by their moments over space alone.
 
-In the place of the maps themselves, so that a mean that is known is not taken
-again, and f = scale · z + shift of the last convolution's output z need not
-be built.
+A fused block gives them to its step in the place of the maps, so that a known
+mean is not computed again and f = scale · z + shift, of the last
+convolution's output z, need not be built.
 """
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -17,32 +18,49 @@ def deviation_norm(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
 
 
+class Moments(Protocol):
+    """A map and its moments over space, as a ResidualTail has them."""
+    map: Tensor
+    mean: Tensor
+    variance: Tensor | None
+
+
 class Product(NamedTuple):
     """A map ⊗ Δt, not yet multiplied."""
     values: Tensor
-    step: Tensor
+    step_size: Tensor
 
 
 class PooledMap:
-    """A map (N, C, H, W) that is known by its moments.
+    """A map (N, C, H, W) that is known by its moments."""
 
-    Attributes:
-        mean (Tensor): over space, (N, C, 1, 1), float32 or wider.
-        deviation_norm (Tensor): 2-norm over space of the map less its mean,
-            likewise.
-        size (int): H·W.
-    """
+    @property
+    def mean(self) -> Tensor:
+        """Mean over space, (N, C, 1, 1), float32 or wider."""
+        raise NotImplementedError
 
-    def times(self, step: Tensor):
+    @property
+    def deviation_norm(self) -> Tensor:
+        """2-norm over space of the map less its mean, as :attr:`mean`."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """H·W."""
+        raise NotImplementedError
+
+    def times(self, step_size: Tensor) -> 'Product | AffineMap':
         """The map ⊗ Δt, for Δt of shape (N, C, 1, 1), yet to be built."""
         raise NotImplementedError
 
-    def transform(self, linear, of_ones) -> Tensor:
-        """A linear function of each channel's map.
+    def transform(self, linear: Callable[[Tensor], Tensor],
+                  of_ones: Callable[[], Tensor]) -> Tensor:
+        """A linear function of each channel's map, (N, C, 1, 1).
 
         Args:
-            linear (callable): (N, C, H, W) -> (N, C, 1, 1).
-            of_ones (callable): gives what it gives for ones, (1, C, 1, 1).
+            linear (callable): the function, (N, C, H, W) -> (N, C, 1, 1).
+            of_ones (callable): returns its value for a map of ones,
+                (1, C, 1, 1).
         """
         raise NotImplementedError
 
@@ -58,11 +76,13 @@ class BuiltMap(PooledMap):
     def __init__(self, values: Tensor, mean: Tensor | None = None):
         self.values, self._mean = values, mean
 
-    def times(self, step: Tensor) -> 'Product':
-        return Product(self.values, step)
+    def times(self, step_size: Tensor) -> Product:
+        """The map and Δt, not yet multiplied."""
+        return Product(self.values, step_size)
 
     @property
     def mean(self) -> Tensor:
+        """Mean over space, computed once."""
         if self._mean is None:
             dtype = torch.promote_types(self.values.dtype, torch.float32)
             self._mean = self.values.mean((2, 3), keepdim=True, dtype=dtype)
@@ -70,18 +90,22 @@ class BuiltMap(PooledMap):
 
     @property
     def deviation_norm(self) -> Tensor:
+        """2-norm over space of the map less its mean."""
         return deviation_norm(self.values)
 
     @property
     def size(self) -> int:
+        """H·W."""
         return self.values.shape[2:].numel()
 
-    def transform(self, linear, of_ones) -> Tensor:
+    def transform(self, linear: Callable[[Tensor], Tensor],
+                  of_ones: Callable[[], Tensor]) -> Tensor:
+        """The function of the map itself."""
         return linear(self.values)
 
 
 class AffineMap(PooledMap):
-    """f = scale · z + shift a sample and channel, which is never built.
+    """f = scale · z + shift per sample and channel, which is never built.
 
     Args:
         tail (ResidualTail): has z and its moments.
@@ -89,18 +113,26 @@ class AffineMap(PooledMap):
         shift (Tensor): likewise.
     """
 
-    def __init__(self, tail, scale: Tensor, shift: Tensor):
+    def __init__(self, tail: Moments, scale: Tensor, shift: Tensor):
         self.tail, self.scale, self.shift = tail, scale, shift
 
-    def times(self, step: Tensor) -> 'AffineMap':
-        return AffineMap(self.tail, self.scale * step, self.shift * step)
+    def times(self, step_size: Tensor) -> 'AffineMap':
+        """f ⊗ Δt = (scale · Δt) · z + shift · Δt."""
+        return AffineMap(
+            self.tail, self.scale * step_size, self.shift * step_size)
 
     @property
     def mean(self) -> Tensor:
+        """Mean over space: scale times that of z, plus shift."""
         return torch.addcmul(self.shift, self.scale, self.tail.mean)
 
     @property
     def deviation_norm(self) -> Tensor:
+        """2-norm over space of f less its mean.
+
+        The absolute scale times that of z, which comes from the variance
+        where it is known.
+        """
         if self.tail.variance is None:
             norm = deviation_norm(self.tail.map)
         else:
@@ -111,9 +143,12 @@ class AffineMap(PooledMap):
 
     @property
     def size(self) -> int:
+        """H·W."""
         return self.tail.map.shape[2:].numel()
 
-    def transform(self, linear, of_ones) -> Tensor:
+    def transform(self, linear: Callable[[Tensor], Tensor],
+                  of_ones: Callable[[], Tensor]) -> Tensor:
+        """The function of f: scale · linear(z) + shift · of_ones()."""
         return self.scale * linear(self.tail.map) + self.shift * of_ones()
 
     @torch.no_grad()

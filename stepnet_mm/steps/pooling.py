@@ -19,20 +19,20 @@ def global_std(x: Tensor, eps: float = 0.) -> Tensor:
     """Unbiased standard deviation over space: (N, C, H, W) -> (N, C, 1, 1).
 
     The root of (variance + ``eps``), in float32 or wider, with a gradient
-    everywhere; 0 where H·W = 1, which has no spread.
+    everywhere; 0 where H·W = 1.
 
     Args:
         x (Tensor): (N, C, H, W).
         eps (float): added to the variance. Defaults to 0.
     """
-    x = _pooled(x)
-    if x.size == 1:
-        return x.deviation_norm
-    std = x.deviation_norm / (x.size - 1)**.5
+    pooled = _pooled(x)
+    if pooled.size == 1:
+        return pooled.deviation_norm
+    std = pooled.deviation_norm / (pooled.size - 1)**.5
     return (std.square() + eps).sqrt() if eps else std
 
 
-def _pooled(x) -> PooledMap:
+def _pooled(x: Tensor | PooledMap) -> PooledMap:
     return x if isinstance(x, PooledMap) else BuiltMap(x)
 
 
@@ -52,19 +52,20 @@ def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
         if isinstance(error, KeyError) and 'type' in cfg:  # mmcv says "None"
             reason = f'no {cfg["type"]!r} is registered'
         raise ValueError(
-            f'{key}: got {cfg}, expected a norm layer of mmcv for {channels} '
-            "channels, as dict(type='BN'), dict(type='SyncBN') or "
-            f"dict(type='GN', num_groups=32): {reason}") from None
+            f'{key}: expected a norm layer of mmcv for {channels} channels, '
+            f'got {cfg} ({reason}); take one such as '
+            "dict(type='BN'), dict(type='SyncBN') or "
+            "dict(type='GN', num_groups=32)") from None
 
 
 def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
-    """Normalise x, (N, C, H, W) -> the same, in the dtype of the norm.
+    """Normalise x, (N, C, H, W) -> (N, C, H, W), in the dtype of the norm.
 
     With one value per channel (one image, pooled) a BatchNorm has no batch to
     normalise over and torch raises. Its running statistics are used then, and
     one warning says so.
     """
-    weight = getattr(norm, 'weight', None)  # at hand in nearly all
+    weight = getattr(norm, 'weight', None)  # faster, and nearly all have it
     parameters = [*norm.parameters()] if weight is None else [weight]
     x = x.to(parameters[0].dtype) if parameters else x
     alone = norm.training and x.numel() == x.size(1)
@@ -82,10 +83,10 @@ def _is_synchronised(norm: nn.Module) -> bool:
 
 
 @functools.lru_cache(None)
-def _warn_alone():
+def _warn_alone() -> None:
     warnings.warn(
-        'A step-size module saw one image in training: its BatchNorm has one '
-        'value per channel and uses its running statistics. Raise '
-        'train_dataloader.batch_size, set backbone.norm_eval=True, or use '
-        'sync_bn over several GPUs.',
+        'train_dataloader.batch_size: expected at least 2 images for the '
+        'BatchNorm of a step-size module in training, got one image, so it '
+        'uses its running statistics; raise the batch size, set '
+        'backbone.norm_eval=True, or use sync_bn over several GPUs',
         stacklevel=2)

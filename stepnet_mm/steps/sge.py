@@ -45,7 +45,7 @@ class SGEAttention(StepSize):
         nn.init.ones_(self.bias)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
-        """Δt of shape (N, C, H, W), one map a group, in (0, 1)."""
+        """Δt of shape (N, C, H, W), one map per group, in (0, 1)."""
         weighted = residual * global_mean(residual)
         score = weighted.unflatten(1, (self.groups, -1)).sum(2)
         score = (score - global_mean(score)) / (global_std(score) + self.eps)

@@ -6,10 +6,10 @@ import torch
 from mmengine.registry import MODELS
 from torch import Tensor
 
-from .base import StepSize
+from .base import StepSize, reset_parameters
 
 #: timm's names -> the layers of its modules whose outputs are the gates. All
-#: end in their non-linearity, but lcbam's first, which gives logits.
+#: but lcbam's first, which gives logits, end in their non-linearity.
 GATES = {
     **dict.fromkeys(('se', 'ese', 'eca', 'ecam', 'ceca', 'gc', 'coord',
                      'scoord', 'ela', 'strip'), ('gate', )),
@@ -26,11 +26,11 @@ class TimmAttention(StepSize):
 
     .. math:: f \otimes \Delta t, \quad \Delta t = \prod_i g_i(f)
 
-    The output is that of timm's module, bit for bit. f is what goes in and Δt
-    the product of its gates g_i: one a channel (se, ese, eca, ecam, ceca, gc),
-    one a channel and one a pixel (cbam, lcbam), one a channel and row or
-    column (coord, ela), or of the whole map (scoord, strip). NSI is that of
-    f, as for every step.
+    The output is that of timm's module, bit for bit. f is its input and Δt
+    the product of its gates g_i: one per channel (se, ese, eca, ecam, ceca,
+    gc), one per channel and one per pixel (cbam, lcbam), one per channel and
+    row or column (coord, ela), or one value for each element of the map
+    (scoord, strip). NSI is that of f, as for every step.
 
     Args:
         in_channels (int): C.
@@ -47,25 +47,24 @@ class TimmAttention(StepSize):
         super().__init__()
         if name not in [*GATES]:  # it may be a list
             raise ValueError(
-                f'backbone.step.name: got {name!r}, expected one of '
-                f'{sorted(GATES)}; what else timm.layers.create_attn makes '
-                'is no gate, or not made by its name alone')
+                f'backbone.step.name: expected one of {sorted(GATES)}, got '
+                f'{name!r}; choose one of these: the other modules of '
+                'timm.layers.create_attn are no gates, or need more than '
+                'their name')
         self.name = name
         self.attention = _create(name, in_channels, kwargs)
 
     def init_weights(self) -> None:
         """timm's starts: those of a module after those of its parts."""
         self.loaded = False
-        for module in reversed([*self.attention.modules()]):
-            if hasattr(module, 'reset_parameters'):
-                module.reset_parameters()
+        reset_parameters(reversed([*self.attention.modules()]))
 
     def forward(self, *states: Tensor) -> Tensor:
         """(x_t, f) or (f, ), each (N, C, H, W) -> f ⊗ Δt."""
         residual = states[-1]
         if self.delta._forward_hooks:
-            scaled, step = self._run(residual)
-            self.delta(step)
+            scaled, step_size = self._run(residual)
+            self.delta(step_size)
         else:
             scaled = self.attention(residual)
         return scaled.to(residual.dtype)
@@ -74,9 +73,9 @@ class TimmAttention(StepSize):
         """Δt, broadcastable to (N, C, H, W)."""
         return self._run(residual)[1]
 
-    def _run(self, residual: Tensor) -> tuple:
+    def _run(self, residual: Tensor) -> tuple[Tensor, Tensor]:
         """f ⊗ Δt and Δt."""
-        gates = []
+        gates: list[Tensor] = []
         handles = [
             self.attention.get_submodule(layer).register_forward_hook(
                 lambda module, args, output: gates.append(output))
@@ -91,25 +90,29 @@ class TimmAttention(StepSize):
         return scaled, functools.reduce(operator.mul, map(_as_map, gates))
 
     def extra_repr(self) -> str:
+        """timm's name of it."""
         return repr(self.name)
 
 
 def _create(name: str, channels: int, kwargs: dict) -> torch.nn.Module:
     try:
-        from timm.layers import create_attn  # seconds, and no need of ours
+        from timm.layers import create_attn  # optional, and takes seconds
     except ImportError as error:
-        raise ImportError('backbone.step: TimmAttention needs timm: '
-                          f'pip install timm ({error})') from None
+        raise ImportError('backbone.step: expected timm for TimmAttention, '
+                          f'got {error}; pip install timm') from None
     adding = sorted({*ADDING} & {*kwargs})
     if adding:
-        raise ValueError(f'backbone.step.{adding[0]}: with it {name} is no '
-                         'gate; expected timm\'s default')
+        raise ValueError(
+            f"backbone.step.{adding[0]}: expected timm's default, got "
+            f'{kwargs[adding[0]]!r}, with which {name} is no gate; leave it '
+            'out')
     try:
         return create_attn(name, channels, **kwargs)
     except Exception as error:
         raise ValueError(
-            f'backbone.step: timm makes no {name!r} of {channels} channels '
-            f'and {kwargs}: {type(error).__name__}: {error}') from error
+            f'backbone.step: expected arguments of which timm makes {name!r}, '
+            f'got {channels} channels and {kwargs} ({type(error).__name__}: '
+            f'{error}); correct them') from error
 
 
 def _as_map(gate: Tensor) -> Tensor:

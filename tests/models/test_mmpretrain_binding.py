@@ -157,12 +157,12 @@ def test_iebn_layout():
 
 
 @pytest.mark.parametrize('wrong, match', [
-    (dict(depth=18), r'depth: got 18, expected 9n\+2'),
-    (dict(depth=29, block='basic'), r'depth: got 29, expected 6n\+2'),
+    (dict(depth=18), r'depth: expected 9n\+2.*got 18'),
+    (dict(depth=29, block='basic'), r'depth: expected 6n\+2.*got 29'),
     (dict(depth=20, downsample_norm_cfg=dict(type='BNN')),
-     'downsample_norm_cfg: got.*BNN'),
-    (dict(depth=50), 'depth: got 50.*StepResNet_CIFAR'),
-    (dict(depth=20, block='wide'), 'block: got')])
+     'downsample_norm_cfg: expected.*got.*BNN'),
+    (dict(depth=50), 'depth: .*got 50.*StepResNet_CIFAR'),
+    (dict(depth=20, block='wide'), 'block: expected')])
 def test_wrong_cifar_arguments(wrong, match):
     with pytest.raises(ValueError, match=match):
         cifar(**wrong)

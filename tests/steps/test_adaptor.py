@@ -144,17 +144,17 @@ def test_norm_cfg_is_used():
 
 
 @pytest.mark.parametrize('wrong, match', [
-    (dict(inputs='previous'), 'backbone.step.inputs.*previous.*both'),
+    (dict(inputs='previous'), 'backbone.step.inputs: .*both.*previous'),
     (dict(norm_cfg=dict(type='Foo')),
-     "backbone.step.norm_cfg.*: no 'Foo' is registered"),
+     r"backbone.step.norm_cfg: .*\(no 'Foo' is registered\)"),
     (dict(norm_cfg=dict(type='')), 'backbone.step.norm_cfg'),
     (dict(norm_cfg=dict(num_groups=2)), 'norm_cfg.*"type"'),
-    (dict(norm_cfg='BN'), 'backbone.step.norm_cfg: got BN'),
+    (dict(norm_cfg='BN'), 'backbone.step.norm_cfg: expected .*got BN'),
     (dict(norm_cfg=dict(type='BN', foo=1)), 'backbone.step.norm_cfg.*foo'),
     (dict(init_step=0), 'backbone.step.init_step.*0'),
     (dict(init_step=1.5), 'backbone.step.init_step.*1.5'),
     (dict(init_step='1'), "backbone.step.init_step.*'1'"),
-    (dict(init_step=True), 'backbone.step.init_step: got True'),
+    (dict(init_step=True), 'backbone.step.init_step: expected .*got True'),
     (dict(norm_cfg=dict(type='GN')), 'norm_cfg.*num_groups=32'),
     (dict(norm_cfg=dict(type='GN', num_groups=2)), 'for 5 channels.*divis'),
 ])

@@ -47,7 +47,7 @@ def test_unknown_step_type(cfg):
 
 
 def test_unknown_argument():
-    with pytest.raises(ValueError, match="backbone.step.*'input'.*'inputs'"):
+    with pytest.raises(ValueError, match="step: .*'inputs'.*got.*'input'"):
         build_step(dict(type='StepAdaptor', input='both'), 4)
 
 

@@ -39,5 +39,5 @@ def test_parameter_count():
 
 
 def test_wrong_reduction():
-    with pytest.raises(ValueError, match='reduction: got 5.*32 channels'):
+    with pytest.raises(ValueError, match='reduction: .*32 channels.*got 5'):
         CBAMAttention(32, reduction=5)

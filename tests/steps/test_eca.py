@@ -33,5 +33,5 @@ def test_parameter_count():
 
 @pytest.mark.parametrize('kernel_size', [0, 2, -3, 3., 'adaptive'])
 def test_wrong_kernel(kernel_size):
-    with pytest.raises(ValueError, match=f'kernel_size: got.*{kernel_size}'):
+    with pytest.raises(ValueError, match=f'kernel_size: .*got.*{kernel_size}'):
         ECAAttention(64, kernel_size=kernel_size)

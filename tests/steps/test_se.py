@@ -31,5 +31,5 @@ def test_the_width_is_not_rounded():
 
 @pytest.mark.parametrize('reduction', [0, -4, 3, 2., 128, None])
 def test_wrong_reduction(reduction):
-    with pytest.raises(ValueError, match=f'reduction: got {reduction}.*64'):
+    with pytest.raises(ValueError, match=f'reduction: .*64 .*got {reduction}'):
         SEAttention(64, reduction=reduction)

@@ -445,7 +445,7 @@ def test_the_tool(tool, write, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('arguments, text', [
-    (['--step', 'NoAttention'], "backbone.step.type: got 'NoAttention'"),
+    (['--step', 'NoAttention'], "got 'NoAttention'"),
     (['--step', 'SEAttention', '--step-options', 'ratio=8'], "'ratio'"),
     (['--step-options', 'reduction=8'], 'expected a --step beside it'),
     (['--out', 'new.yaml'], 'expected a .py file, got new.yaml'),
