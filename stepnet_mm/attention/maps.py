@@ -1,6 +1,7 @@
 """Where the heads of a network look, and how far: what is drawn and kept."""
 import json
 import math
+import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,7 +156,7 @@ class AttentionRecord:
         size (tuple[int, int]): the image's height and width, px.
         query (tuple[int, int]): row and column of the query pixel in it.
         samples (int): images that the distances are a mean over.
-        step (int): iterations trained.
+        iteration (int): how many were trained before it.
         name (str): what figures call it.
     """
     layers: list
@@ -163,7 +164,7 @@ class AttentionRecord:
     size: tuple
     query: tuple
     samples: int
-    step: int = 0
+    iteration: int = 0
     name: str = 'model'
 
     @property
@@ -181,6 +182,7 @@ def save_attention(record: AttentionRecord, path) -> None:
     """Write a record, whole or not at all; folders are made."""
     layers = [_without(layer, 'maps') for layer in record.layers]
     header = dict(_without(record, 'image'), layers=layers, format=FORMAT)
+    header['step'] = header.pop('iteration')  # its name in the format
     arrays = {f'maps{i}': layer.maps for i, layer in enumerate(record.layers)}
     with written_whole(path) as file:
         np.savez_compressed(
@@ -192,7 +194,7 @@ def _without(content, array: str) -> dict:
     return {key: v for key, v in vars(content).items() if key != array}
 
 
-def read_attention(path) -> AttentionRecord:
+def read_attention_record(path) -> AttentionRecord:
     """Read what :func:`save_attention` wrote.
 
     Raises:
@@ -213,7 +215,8 @@ def read_attention(path) -> AttentionRecord:
             layers = [LayerAttention(**fields, maps=arrays[f'maps{i}'])
                       for i, fields in enumerate(header.pop('layers'))]
             return AttentionRecord(
-                layers=layers, image=arrays['image'], **header)
+                layers=layers, image=arrays['image'],
+                iteration=header.pop('step'), **header)
     # What numpy and zipfile raise on broken files has no common class.
     except Exception as error:
         raise ValueError(
@@ -222,12 +225,13 @@ def read_attention(path) -> AttentionRecord:
             'AttentionMapHook wrote') from error
 
 
-def attention_path(run, name: str, step: int) -> Path:
+def attention_path(run, name: str, iteration: int) -> Path:
     """Where a run keeps its record of an iteration, in its log folder."""
-    return Path(run) / 'attention' / f'{name}_{step:08d}.npz'
+    return Path(run) / 'attention' / f'{name}_{iteration:08d}.npz'
 
 
-def read_attention_run(work_dir, name: str = 'attention') -> list:
+def read_attention_history(
+        work_dir, name: str = 'attention') -> list[AttentionRecord]:
     """Read what an ``AttentionMapHook`` wrote while a network trained.
 
     A resumed run goes on where the one before it stood: of records at or
@@ -249,27 +253,40 @@ def read_attention_run(work_dir, name: str = 'attention') -> list:
             f'{work_dir}: no run in it has attention records {name!r}, got '
             f'{sorted(runs)}; expected <run>/attention/{name}_*.npz written '
             'with AttentionMapHook')
-    return [*map(read_attention, runs[name])]
+    return [*map(read_attention_record, runs[name])]
 
 
-def read_attention_runs(work_dir) -> dict:
-    """The same of every ``AttentionMapHook``: its name -> its records."""
-    return {name: [*map(read_attention, paths)]
+def read_attention_run(work_dir, name: str = 'attention') -> list:
+    """The former name of :func:`read_attention_history`."""
+    warnings.warn('read_attention_run is read_attention_history now; the old '
+                  'name will go with version 0.3', DeprecationWarning,
+                  stacklevel=2)
+    return read_attention_history(work_dir, name)
+
+
+def read_attention_histories(work_dir) -> dict[str, list[AttentionRecord]]:
+    """Read those of every ``AttentionMapHook``: its name -> its records."""
+    return {name: [*map(read_attention_record, paths)]
             for name, paths in _files_of_runs(work_dir).items()}
 
 
-def _files_of_runs(work_dir) -> dict:
+def _files_of_runs(work_dir) -> dict[str, list[Path]]:
     """Hook's name -> its files, by iteration."""
-    files = {}
-    for run in sorted(Path(work_dir).glob('*/attention')):
-        new = {}
-        for path in run.glob('*_*.npz'):
-            name, _, step = path.stem.rpartition('_')
-            if step.isdecimal():
-                new.setdefault(name, {})[int(step)] = path
-        for name, paths in new.items():
-            before = {step: path for step, path in files.get(
-                name, {}).items() if step < min(paths)}
+    files: dict[str, dict[int, Path]] = {}
+    for folder in sorted(Path(work_dir).glob('*/attention')):
+        for name, paths in _files_by_hook(folder).items():
+            before = {iteration: path for iteration, path in files.get(
+                name, {}).items() if iteration < min(paths)}
             files[name] = {**before, **paths}
-    return {name: [paths[step] for step in sorted(paths)]
+    return {name: [paths[iteration] for iteration in sorted(paths)]
             for name, paths in sorted(files.items())}
+
+
+def _files_by_hook(folder: Path) -> dict[str, dict[int, Path]]:
+    """Hook's name -> iteration -> its file, of one run."""
+    found: dict[str, dict[int, Path]] = {}
+    for path in folder.glob('*_*.npz'):
+        name, _, iteration = path.stem.rpartition('_')
+        if iteration.isdecimal():
+            found.setdefault(name, {})[int(iteration)] = path
+    return found

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .positions import build_encoding
+from .encodings import build_encoding
 
 #: nn.Conv2d's padding modes -> those of torch.nn.functional.pad.
 PADDING_MODES = dict(zeros='constant', reflect='reflect',
@@ -47,8 +47,8 @@ class RelativeSelfAttention2d(nn.Module):
             output's projection.
         out_channels (int, optional): defaults to C.
         encoding (str, optional): ``'quadratic'``, a centre and a width a head
-            (:class:`~.positions.QuadraticEncoding`); ``'learned'``, vectors
-            of row and column shifts (:class:`~.positions.LearnedEncoding`);
+            (:class:`~.encodings.QuadraticEncoding`); ``'learned'``, vectors
+            of row and column shifts (:class:`~.encodings.LearnedEncoding`);
             or None. Defaults to ``'quadratic'``.
         content (bool): whether the scores depend on the map too. Defaults to
             False.

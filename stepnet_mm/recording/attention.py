@@ -55,7 +55,7 @@ def record_attention(model, images, run, query=None, pattern: str | None = None,
         query (tuple[int, int], optional): row and column of a pixel of the
             image. Left out, its middle.
         pattern (str, optional): as in :func:`find_attention_layers`.
-        more: fields of the record: ``step``, ``name``.
+        more: fields of the record: ``iteration``, ``name``.
 
     Raises:
         ValueError: without such layers, or if one was not run, the image has

@@ -23,12 +23,12 @@ class Probe:
             smaller dataset.
 
     Raises:
-        ValueError: as :func:`spread` does.
+        ValueError: as :func:`spread_indices` does.
     """
 
     def __init__(self, loader: DataLoader, num_samples: int = 512):
         size = len(loader.dataset)
-        self.indices = spread(size, num_samples)
+        self.indices = spread_indices(size, num_samples)
         self.identity = dict(
             dataset=type(loader.dataset).__name__,
             size=size,
@@ -46,7 +46,7 @@ class Probe:
                 run_features(model, batch, recorder.blocks)
 
 
-def spread(size: int, number: int | None = None) -> list:
+def spread_indices(size: int, number: int | None = None) -> list:
     """Indices of ``number`` samples, evenly over a dataset, in order.
 
     Datasets often come sorted by class, so the first ones would not do.
@@ -78,11 +78,11 @@ def sample_inputs(model, loader: DataLoader, number: int,
         first (int, optional): index of a sample that comes first.
 
     Raises:
-        ValueError: as :func:`spread` does, if there is no such sample, or if
-            they are of several sizes.
+        ValueError: as :func:`spread_indices` does, if there is no such
+            sample, or if they are of several sizes.
     """
     size = len(loader.dataset)
-    indices = spread(size, number)
+    indices = spread_indices(size, number)
     if first is not None:
         if not 0 <= first < size:
             raise ValueError(f'image: got {first}, expected the number of one '

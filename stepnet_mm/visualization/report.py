@@ -98,9 +98,9 @@ def render_report(title: str,
         title (str): heading.
         records (list[StiffnessRecord]): of one run or of models to compare,
             all of one definition of NSI.
-        curves (dict, optional): as ``read_stiffness_records`` gives them.
+        curves (dict, optional): as ``read_stiffness_curves`` gives them.
         m1, m2 (float): thresholds of the tables, M1 and M2 of Eq. 5.
-        attention (dict, optional): as ``read_attention_runs`` gives it.
+        attention (dict, optional): as ``read_attention_histories`` gives it.
 
     Returns:
         str: HTML5 that needs no other file.

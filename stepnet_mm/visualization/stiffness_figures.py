@@ -229,9 +229,9 @@ def _stage_panels(records: list, tables: list) -> tuple:
 
 def _mark_places(axes, first: int, last: int) -> None:
     """An x axis of block indices, at most nine of them written."""
-    step = (last - first) // 9 + 1
+    apart = (last - first) // 9 + 1
     axes.set(xlabel='block index', xlim=(first - .7, last + .7),
-             xticks=range(first, last + 1, step))  # yapf: disable
+             xticks=range(first, last + 1, apart))  # yapf: disable
     axes.grid(alpha=.3)
 
 

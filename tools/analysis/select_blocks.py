@@ -17,7 +17,7 @@ threshold, since the scale of NSI is the network's own.
 import argparse
 
 from stepnet_mm.analysis import pool_records, rank_blocks, step_blocks
-from stepnet_mm.stiffness import StiffnessRecord, read_record
+from stepnet_mm.stiffness import StiffnessRecord, read_stiffness_record
 
 
 def parse_args():
@@ -82,7 +82,7 @@ def print_choice(rows: list, k: int, stages: int) -> None:
 
 def main():
     args = parse_args()
-    records = [read_record(path) for path in args.records]
+    records = [read_stiffness_record(path) for path in args.records]
     record = pool_records(records, args.records)
     check(args, record)
     tns = record.tns()
