@@ -27,21 +27,21 @@ def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
 
     One row of queries of one image is in memory at a time. For n heads of
     width d, Q <= ``max_queries`` queries and T keys it costs n·Q·T·d
-    multiplications an image with content, n·Q·T in all by position alone.
+    multiplications per image with content, n·Q·T in total without.
 
     Args:
         layer (RelativeSelfAttention2d): the layer.
         x (Tensor): its input, (N, C, H, W).
         pixel (tuple[float, float]): height and width of one of its pixels.
             Defaults to 1.
-        max_queries (int): of larger maps, so many query pixels at most,
-            evenly spread. Defaults to 1024.
+        max_queries (int): how many query pixels of a larger map are taken
+            at most, evenly spread. Defaults to 1024.
 
     Returns:
         Tensor: (heads, ), float64 on the CPU, in the unit of ``pixel``.
     """
     stride = _stride(layer, x, max_queries)
-    measure = _by_content if layer.content else _by_position
+    measure = _by_content if layer.content else _by_encoding
     rows = [row for image in (x.split(1) if layer.content else (x[:1], ))
             for row in measure(layer, image, pixel, stride)]
     return torch.stack(rows).cpu().double().mean(0)
@@ -49,14 +49,14 @@ def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
 
 def uniform_attention_distance(layer, x: Tensor, pixel=(1., 1.),
                                max_queries: int = 1024) -> float:
-    """The same of a head that looks everywhere alike."""
+    """:func:`mean_attention_distance` of a head with uniform attention."""
     stride = _stride(layer, x, max_queries)
     rows = [d.mean() for d in _distances(layer, x, pixel, stride)]
     return float(torch.stack(rows).mean())
 
 
 def _by_content(layer, image: Tensor, pixel, stride: int):
-    """Of each row of queries, (heads, )."""
+    """The heads' distances for each row of queries, (heads, )."""
     for attention, distances in zip(
             layer.attention_by_row(image, stride),
             _distances(layer, image, pixel, stride)):
@@ -64,8 +64,8 @@ def _by_content(layer, image: Tensor, pixel, stride: int):
                            distances) / len(distances)
 
 
-def _by_position(layer, image: Tensor, pixel, stride: int):
-    """The same, without a T x T tensor of each head."""
+def _by_encoding(layer, image: Tensor, pixel, stride: int):
+    """As :func:`_by_content`, without a T x T tensor of each head."""
     rows, columns = [t[:, ::stride] for t in layer.attention_by_axis(image)]
     for row, distances in zip(rows.unbind(1),
                               _distances(layer, image, pixel, stride)):
@@ -74,7 +74,7 @@ def _by_position(layer, image: Tensor, pixel, stride: int):
 
 
 def _stride(layer, x: Tensor, max_queries: int) -> int:
-    """Between the query pixels, in both directions."""
+    """The distance between query pixels, in both directions."""
     height, width = [
         size + 2 * (padding - crop) for size, padding, crop in zip(
             x.shape[2:], layer.padding, layer.crop)]
@@ -82,7 +82,7 @@ def _stride(layer, x: Tensor, max_queries: int) -> int:
 
 
 def _distances(layer, x: Tensor, pixel, stride: int):
-    """Of each row of query pixels to all keys: (queries, H, W)."""
+    """From each row of query pixels to all keys: (queries, H, W)."""
     dtype = float32_or_wider(x.dtype)
     places = [torch.arange(size + 2 * padding, dtype=dtype, device=x.device)
               for size, padding in zip(x.shape[2:], layer.padding)]
@@ -106,7 +106,7 @@ class LayerAttention:
         query (tuple[int, int]): row and column of the query in ``maps``.
         distance (list[float]): of each head, :func:`mean_attention_distance`
             in px of the image.
-        uniform (float): the same of a head that looks everywhere alike.
+        uniform (float): that distance for uniform attention.
         pixel (tuple[float, float]): height and width of a map's pixel, in px
             of the image.
         padding (tuple[int, int]): pixels around the map in ``maps``.
@@ -126,7 +126,7 @@ class LayerAttention:
 
     @property
     def centers(self) -> np.ndarray:
-        """(heads, 2): the mean place that the query looks at, image px.
+        """(heads, 2): the centre of the query's attention, in image px.
 
         Row and column, from the image's upper left corner.
         """
@@ -139,7 +139,7 @@ class LayerAttention:
 
     @property
     def place(self) -> tuple:
-        """The middle of the query pixel, as ``centers``."""
+        """The middle of the query pixel: row and column, in image px."""
         return tuple((q - padding + .5) * pixel for q, padding, pixel in zip(
             self.query, self.padding, self.pixel))
 
@@ -169,7 +169,7 @@ class AttentionRecord:
 
     @property
     def view(self) -> dict:
-        """What must be the same in records that one figure compares."""
+        """What must agree between records that one figure compares."""
         return dict(
             layers=[(layer.name, *layer.maps.shape) for layer in self.layers],
             query=tuple(self.query),
@@ -220,9 +220,9 @@ def read_attention_record(path) -> AttentionRecord:
     # What numpy and zipfile raise on broken files has no common class.
     except Exception as error:
         raise ValueError(
-            f'{path}: got a file that is no attention record or is broken, '
-            'expected one that tools/analysis/measure_attention.py or '
-            'AttentionMapHook wrote') from error
+            f'{path}: expected an attention record, as tools/analysis/'
+            'measure_attention.py or AttentionMapHook writes it, got another '
+            'file or a broken one') from error
 
 
 def attention_path(run, name: str, iteration: int) -> Path:

@@ -39,7 +39,7 @@ def attention_map_figure(record: AttentionRecord, title: str | None = None):
         title (str, optional): heading.
 
     Returns:
-        matplotlib.figure.Figure: a row a layer.
+        matplotlib.figure.Figure: a row per layer.
     """
     heads = max(len(layer.maps) for layer in record.layers)
     width = max(6., 1.15 * heads + .4)
@@ -61,7 +61,7 @@ def attention_map_figure(record: AttentionRecord, title: str | None = None):
 def attention_path_figure(records: list, title: str | None = None):
     """Where each head's attention of the query pixel is centred, in training.
 
-    A line a head, from its first record (dot) to its last (cross, with its
+    A line per head, from its first record (dot) to its last (cross, with its
     number), over the image; the query pixel is the white square.
 
     Args:
@@ -69,7 +69,7 @@ def attention_path_figure(records: list, title: str | None = None):
         title (str, optional): heading.
 
     Returns:
-        matplotlib.figure.Figure: a panel a layer.
+        matplotlib.figure.Figure: a panel per layer.
 
     Raises:
         ValueError: if the records are not of the same layers, query and
@@ -208,7 +208,7 @@ def _draw_ranges(axes, records: list) -> None:
 
 def _draw_history(axes, records: list) -> None:
     iterations = [record.iteration for record in records]
-    for i, layer in enumerate(records[-1].layers):
+    for i in range(len(records[-1].layers)):
         axes.plot(iterations, [record.layers[i].mean_distance
                           for record in records],
                   label=f'layer {i + 1}', **look(i))

@@ -45,8 +45,8 @@ def read(args):
     iterations = [record.iteration for record in records]
     if args.iteration is not None:
         if args.iteration not in iterations:
-            raise ValueError(f'--iteration: got {args.iteration}, expected '
-                             f'one that was recorded: {iterations}')
+            raise ValueError('--iteration: expected one that was recorded, '
+                             f'{iterations}, got {args.iteration}')
         records = records[:iterations.index(args.iteration) + 1]
     return records
 

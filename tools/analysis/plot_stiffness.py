@@ -66,8 +66,8 @@ def parse_args():
 def read_records(paths: list, names: list = None) -> list:
     """The records, under new names if there are some."""
     if names and len(names) != len(paths):
-        raise ValueError(f'--names: got {len(names)} for {len(paths)} records,'
-                         ' expected one each')
+        raise ValueError(f'--names: expected one for each of the {len(paths)} '
+                         f'records, got {len(names)}')
     records = [read_stiffness_record(path) for path in paths]
     if names:
         records = [r.renamed(name) for r, name in zip(records, names)]

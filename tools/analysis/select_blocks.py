@@ -42,12 +42,12 @@ def check(args, record: StiffnessRecord) -> None:
     """Refuse numbers that choose nothing."""
     blocks = len(record.header.blocks)
     if not 1 <= args.k <= blocks:
-        raise ValueError(f'-k: got {args.k}, expected 1 to {blocks}, the '
-                         'measured blocks')
+        raise ValueError(f'-k: expected 1 to {blocks}, the measured blocks, '
+                         f'got {args.k}')
     for name in ('m1', 'm2'):
         if not getattr(args, name) >= 0:
-            raise ValueError(f'--{name}: got {getattr(args, name)}, expected '
-                             'a threshold >= 0')
+            raise ValueError(f'--{name}: expected a threshold >= 0, got '
+                             f'{getattr(args, name)}')
     if not record.finite.any():
         raise ValueError(
             f'{", ".join(args.records)}: none of the {len(record.nsi)} '
