@@ -8,6 +8,7 @@ from .lazy_exports import lazy_exports
 
 #: Path under the package in version 0.1 -> today's.
 MOVED = {
+    'attention.positions': 'attention.encodings',
     'datasets.checks': 'config.dataset_checks',
     'datasets.class_counts': 'config.class_counts',
     'datasets.dataset_config': 'config.dataset_config',

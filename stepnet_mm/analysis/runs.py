@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
 
-from ..stiffness import RecordHeader, read_record
+from ..stiffness import RecordHeader, read_stiffness_record
 
 #: The key under which TNSMetric logs beside other metrics.
 TNS = 'stiffness_eval/tns'
@@ -88,7 +88,7 @@ def _tns(work_dir: Path, pattern: str,
     found = sorted(work_dir.glob(pattern),
                    key=lambda path: path.stat().st_mtime)
     if found:
-        record = read_record(found[-1])
+        record = read_stiffness_record(found[-1])
         tns = record.tns()
         return (tns.mean().item() if len(tns) else math.inf, found[-1].name,
                 _conditions(record.header))

@@ -8,9 +8,10 @@ from .maps import (
     LayerAttention,
     attention_path,
     mean_attention_distance,
-    read_attention,
+    read_attention_histories,
+    read_attention_history,
+    read_attention_record,
     read_attention_run,
-    read_attention_runs,
     save_attention,
     uniform_attention_distance,
 )
@@ -19,6 +20,7 @@ from .relative import RelativeSelfAttention2d
 __all__ = [
     'AttentionRecord', 'LayerAttention', 'RelativeSelfAttention2d',
     'attention_path', 'conv_to_attention', 'mean_attention_distance',
-    'read_attention', 'read_attention_run', 'read_attention_runs',
-    'save_attention', 'uniform_attention_distance'
+    'read_attention_histories', 'read_attention_history',
+    'read_attention_record', 'read_attention_run', 'save_attention',
+    'uniform_attention_distance'
 ]

@@ -11,17 +11,18 @@ def conv_to_attention(conv: nn.Conv2d,
                       precision: float = 64.) -> RelativeSelfAttention2d:
     """A self-attention layer that computes a convolution.
 
-    A head for each of the kernel's K² positions looks at that shift alone,
-    with values of full width, and the output's projection holds the kernel's
-    weights: for finite maps the same output up to rounding, at the border
-    too. Any padding and its mode, dilation, groups and bias; sides of the
-    kernel may differ.
+    Each of the kernel's K² elements becomes a head that looks at that shift
+    alone, with values of full width; the output's projection holds the
+    kernel's weights. For finite maps the output is the same up to rounding,
+    at the border too, for any padding, padding mode, dilation, groups and
+    bias.
 
     Args:
         conv (nn.Conv2d): odd kernel, stride 1.
-        precision (float): α of the heads: the nearest other pixel weighs
-            e^-α of the one looked at. Defaults to 64, 2e-28; there centres
-            and widths have no gradient to speak of, with 4 or less they have.
+        precision (float): α of the heads: the nearest other pixel has e^-α
+            of the weight of the one looked at. Defaults to 64 (2e-28), where
+            the gradients of centres and widths vanish; with 4 or less they
+            can be trained.
 
     Returns:
         RelativeSelfAttention2d: on the device and in the dtype of ``conv``,
@@ -49,7 +50,7 @@ def conv_to_attention(conv: nn.Conv2d,
     weight = _dense(conv).flatten(2).transpose(1, 2)  # (C', K², C)
     layer.output.weight.copy_(weight.flatten(1)[..., None, None])
     if conv.bias is not None:
-        layer.output.bias.copy_(conv.bias)
+        layer.output.bias = nn.Parameter(conv.bias.clone())
     return layer
 
 
@@ -59,29 +60,29 @@ def _check(conv, precision) -> None:
             getattr(kind, name) is getattr(nn.Conv2d, name)
             for name in ('forward', '_conv_forward')):
         raise TypeError(
-            f'conv_to_attention: got {kind.__module__}.{kind.__name__}, '
-            'expected a torch.nn.Conv2d without a forward of its own; copy '
-            'the weights into one, if they mean the same')
+            'conv_to_attention: expected a torch.nn.Conv2d without a forward '
+            f'of its own, got {kind.__module__}.{kind.__name__}; copy the '
+            'weights into one, if they mean the same')
     if not precision > 0:
-        raise ValueError(f'conv_to_attention: precision: got {precision!r}, '
-                         'expected a positive number')
+        raise ValueError('conv_to_attention: precision: expected a positive '
+                         f'number, got {precision!r}')
     if any(k % 2 == 0 for k in conv.kernel_size):
-        raise ValueError(f'conv_to_attention: got kernel_size='
-                         f'{conv.kernel_size}, expected odd sides, which have '
-                         'a centre for the query')
+        raise ValueError('conv_to_attention: kernel_size: expected odd sides, '
+                         'which have a centre for the query, got '
+                         f'{conv.kernel_size}')
     if tuple(conv.stride) != (1, 1):
-        raise ValueError(f'conv_to_attention: got stride={conv.stride}, '
-                         'expected 1: a layer of self-attention has a query '
-                         'at every pixel')
+        raise ValueError('conv_to_attention: stride: expected 1, as a layer '
+                         'of self-attention has a query at every pixel, got '
+                         f'{conv.stride}')
 
 
 def _padding(conv: nn.Conv2d, reach: list) -> tuple:
-    named = dict(same=tuple(reach), valid=(0, 0))
+    named: dict = dict(same=tuple(reach), valid=(0, 0))
     return named.get(conv.padding, conv.padding)
 
 
 def _shifts(kernel, dilation) -> torch.Tensor:
-    """Δ of each position of the kernel, (K², 2)."""
+    """Δ of each element of the kernel, (K², 2)."""
     rows, columns = [
         d * (torch.arange(k) - k // 2) for k, d in zip(kernel, dilation)]
     return torch.cartesian_prod(rows, columns)

@@ -1,6 +1,7 @@
 """Where the heads of a network look, and how far: what is drawn and kept."""
 import json
 import math
+import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,21 +27,21 @@ def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
 
     One row of queries of one image is in memory at a time. For n heads of
     width d, Q <= ``max_queries`` queries and T keys it costs n·Q·T·d
-    multiplications an image with content, n·Q·T in all by position alone.
+    multiplications per image with content, n·Q·T in total without.
 
     Args:
         layer (RelativeSelfAttention2d): the layer.
         x (Tensor): its input, (N, C, H, W).
         pixel (tuple[float, float]): height and width of one of its pixels.
             Defaults to 1.
-        max_queries (int): of larger maps, so many query pixels at most,
-            evenly spread. Defaults to 1024.
+        max_queries (int): how many query pixels of a larger map are taken
+            at most, evenly spread. Defaults to 1024.
 
     Returns:
         Tensor: (heads, ), float64 on the CPU, in the unit of ``pixel``.
     """
     stride = _stride(layer, x, max_queries)
-    measure = _by_content if layer.content else _by_position
+    measure = _by_content if layer.content else _by_encoding
     rows = [row for image in (x.split(1) if layer.content else (x[:1], ))
             for row in measure(layer, image, pixel, stride)]
     return torch.stack(rows).cpu().double().mean(0)
@@ -48,14 +49,14 @@ def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
 
 def uniform_attention_distance(layer, x: Tensor, pixel=(1., 1.),
                                max_queries: int = 1024) -> float:
-    """The same of a head that looks everywhere alike."""
+    """:func:`mean_attention_distance` of a head with uniform attention."""
     stride = _stride(layer, x, max_queries)
     rows = [d.mean() for d in _distances(layer, x, pixel, stride)]
     return float(torch.stack(rows).mean())
 
 
 def _by_content(layer, image: Tensor, pixel, stride: int):
-    """Of each row of queries, (heads, )."""
+    """The heads' distances for each row of queries, (heads, )."""
     for attention, distances in zip(
             layer.attention_by_row(image, stride),
             _distances(layer, image, pixel, stride)):
@@ -63,8 +64,8 @@ def _by_content(layer, image: Tensor, pixel, stride: int):
                            distances) / len(distances)
 
 
-def _by_position(layer, image: Tensor, pixel, stride: int):
-    """The same, without a T x T tensor of each head."""
+def _by_encoding(layer, image: Tensor, pixel, stride: int):
+    """As :func:`_by_content`, without a T x T tensor of each head."""
     rows, columns = [t[:, ::stride] for t in layer.attention_by_axis(image)]
     for row, distances in zip(rows.unbind(1),
                               _distances(layer, image, pixel, stride)):
@@ -73,7 +74,7 @@ def _by_position(layer, image: Tensor, pixel, stride: int):
 
 
 def _stride(layer, x: Tensor, max_queries: int) -> int:
-    """Between the query pixels, in both directions."""
+    """The distance between query pixels, in both directions."""
     height, width = [
         size + 2 * (padding - crop) for size, padding, crop in zip(
             x.shape[2:], layer.padding, layer.crop)]
@@ -81,7 +82,7 @@ def _stride(layer, x: Tensor, max_queries: int) -> int:
 
 
 def _distances(layer, x: Tensor, pixel, stride: int):
-    """Of each row of query pixels to all keys: (queries, H, W)."""
+    """From each row of query pixels to all keys: (queries, H, W)."""
     dtype = float32_or_wider(x.dtype)
     places = [torch.arange(size + 2 * padding, dtype=dtype, device=x.device)
               for size, padding in zip(x.shape[2:], layer.padding)]
@@ -105,7 +106,7 @@ class LayerAttention:
         query (tuple[int, int]): row and column of the query in ``maps``.
         distance (list[float]): of each head, :func:`mean_attention_distance`
             in px of the image.
-        uniform (float): the same of a head that looks everywhere alike.
+        uniform (float): that distance for uniform attention.
         pixel (tuple[float, float]): height and width of a map's pixel, in px
             of the image.
         padding (tuple[int, int]): pixels around the map in ``maps``.
@@ -125,7 +126,7 @@ class LayerAttention:
 
     @property
     def centers(self) -> np.ndarray:
-        """(heads, 2): the mean place that the query looks at, image px.
+        """(heads, 2): the centre of the query's attention, in image px.
 
         Row and column, from the image's upper left corner.
         """
@@ -138,7 +139,7 @@ class LayerAttention:
 
     @property
     def place(self) -> tuple:
-        """The middle of the query pixel, as ``centers``."""
+        """The middle of the query pixel: row and column, in image px."""
         return tuple((q - padding + .5) * pixel for q, padding, pixel in zip(
             self.query, self.padding, self.pixel))
 
@@ -155,7 +156,7 @@ class AttentionRecord:
         size (tuple[int, int]): the image's height and width, px.
         query (tuple[int, int]): row and column of the query pixel in it.
         samples (int): images that the distances are a mean over.
-        step (int): iterations trained.
+        iteration (int): how many were trained before it.
         name (str): what figures call it.
     """
     layers: list
@@ -163,12 +164,12 @@ class AttentionRecord:
     size: tuple
     query: tuple
     samples: int
-    step: int = 0
+    iteration: int = 0
     name: str = 'model'
 
     @property
     def view(self) -> dict:
-        """What must be the same in records that one figure compares."""
+        """What must agree between records that one figure compares."""
         return dict(
             layers=[(layer.name, *layer.maps.shape) for layer in self.layers],
             query=tuple(self.query),
@@ -181,6 +182,7 @@ def save_attention(record: AttentionRecord, path) -> None:
     """Write a record, whole or not at all; folders are made."""
     layers = [_without(layer, 'maps') for layer in record.layers]
     header = dict(_without(record, 'image'), layers=layers, format=FORMAT)
+    header['step'] = header.pop('iteration')  # its name in the format
     arrays = {f'maps{i}': layer.maps for i, layer in enumerate(record.layers)}
     with written_whole(path) as file:
         np.savez_compressed(
@@ -192,7 +194,7 @@ def _without(content, array: str) -> dict:
     return {key: v for key, v in vars(content).items() if key != array}
 
 
-def read_attention(path) -> AttentionRecord:
+def read_attention_record(path) -> AttentionRecord:
     """Read what :func:`save_attention` wrote.
 
     Raises:
@@ -213,21 +215,23 @@ def read_attention(path) -> AttentionRecord:
             layers = [LayerAttention(**fields, maps=arrays[f'maps{i}'])
                       for i, fields in enumerate(header.pop('layers'))]
             return AttentionRecord(
-                layers=layers, image=arrays['image'], **header)
+                layers=layers, image=arrays['image'],
+                iteration=header.pop('step'), **header)
     # What numpy and zipfile raise on broken files has no common class.
     except Exception as error:
         raise ValueError(
-            f'{path}: got a file that is no attention record or is broken, '
-            'expected one that tools/analysis/measure_attention.py or '
-            'AttentionMapHook wrote') from error
+            f'{path}: expected an attention record, as tools/analysis/'
+            'measure_attention.py or AttentionMapHook writes it, got another '
+            'file or a broken one') from error
 
 
-def attention_path(run, name: str, step: int) -> Path:
+def attention_path(run, name: str, iteration: int) -> Path:
     """Where a run keeps its record of an iteration, in its log folder."""
-    return Path(run) / 'attention' / f'{name}_{step:08d}.npz'
+    return Path(run) / 'attention' / f'{name}_{iteration:08d}.npz'
 
 
-def read_attention_run(work_dir, name: str = 'attention') -> list:
+def read_attention_history(
+        work_dir, name: str = 'attention') -> list[AttentionRecord]:
     """Read what an ``AttentionMapHook`` wrote while a network trained.
 
     A resumed run goes on where the one before it stood: of records at or
@@ -249,27 +253,40 @@ def read_attention_run(work_dir, name: str = 'attention') -> list:
             f'{work_dir}: no run in it has attention records {name!r}, got '
             f'{sorted(runs)}; expected <run>/attention/{name}_*.npz written '
             'with AttentionMapHook')
-    return [*map(read_attention, runs[name])]
+    return [*map(read_attention_record, runs[name])]
 
 
-def read_attention_runs(work_dir) -> dict:
-    """The same of every ``AttentionMapHook``: its name -> its records."""
-    return {name: [*map(read_attention, paths)]
+def read_attention_run(work_dir, name: str = 'attention') -> list:
+    """The former name of :func:`read_attention_history`."""
+    warnings.warn('read_attention_run is read_attention_history now; the old '
+                  'name will go with version 0.3', DeprecationWarning,
+                  stacklevel=2)
+    return read_attention_history(work_dir, name)
+
+
+def read_attention_histories(work_dir) -> dict[str, list[AttentionRecord]]:
+    """Read those of every ``AttentionMapHook``: its name -> its records."""
+    return {name: [*map(read_attention_record, paths)]
             for name, paths in _files_of_runs(work_dir).items()}
 
 
-def _files_of_runs(work_dir) -> dict:
+def _files_of_runs(work_dir) -> dict[str, list[Path]]:
     """Hook's name -> its files, by iteration."""
-    files = {}
-    for run in sorted(Path(work_dir).glob('*/attention')):
-        new = {}
-        for path in run.glob('*_*.npz'):
-            name, _, step = path.stem.rpartition('_')
-            if step.isdecimal():
-                new.setdefault(name, {})[int(step)] = path
-        for name, paths in new.items():
-            before = {step: path for step, path in files.get(
-                name, {}).items() if step < min(paths)}
+    files: dict[str, dict[int, Path]] = {}
+    for folder in sorted(Path(work_dir).glob('*/attention')):
+        for name, paths in _files_by_hook(folder).items():
+            before = {iteration: path for iteration, path in files.get(
+                name, {}).items() if iteration < min(paths)}
             files[name] = {**before, **paths}
-    return {name: [paths[step] for step in sorted(paths)]
+    return {name: [paths[iteration] for iteration in sorted(paths)]
             for name, paths in sorted(files.items())}
+
+
+def _files_by_hook(folder: Path) -> dict[str, dict[int, Path]]:
+    """Hook's name -> iteration -> its file, of one run."""
+    found: dict[str, dict[int, Path]] = {}
+    for path in folder.glob('*_*.npz'):
+        name, _, iteration = path.stem.rpartition('_')
+        if iteration.isdecimal():
+            found.setdefault(name, {})[int(iteration)] = path
+    return found

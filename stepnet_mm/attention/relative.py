@@ -1,10 +1,12 @@
-"""Multi-head self-attention over maps, with relative positions."""
+"""Multi-head self-attention over maps, with relative encodings."""
+import functools
+
 import torch
 import torch.nn.functional as F
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .positions import build_encoding
+from .encodings import build_encoding
 
 #: nn.Conv2d's padding modes -> those of torch.nn.functional.pad.
 PADDING_MODES = dict(zeros='constant', reflect='reflect',
@@ -13,59 +15,43 @@ PADDING_MODES = dict(zeros='constant', reflect='reflect',
 
 @MODELS.register_module()
 class RelativeSelfAttention2d(nn.Module):
-    r"""Multi-head self-attention on (N, C, H, W).
+    """Multi-head self-attention on (N, C, H, W), with relative encodings.
 
-    With absolute positions P a score has four terms (Cordonnier et al. 2020),
-
-    .. math:: A_{q,k} = X_q W_q W_k^T X_k^T + X_q W_q W_k^T P_k^T
-        + P_q W_q W_k^T X_k^T + P_q W_q W_k^T P_k^T,
-
-    and in its relative form, with the shift :math:`\delta = k - q`,
-
-    .. math:: A_{q,k} = X_q W_q W_k^T X_k^T
-        + X_q W_q \hat W_k r_\delta + u^T W_k X_k^T + v^T \hat W_k r_\delta
-
-    for each head; the terms with X are divided by :math:`\sqrt{d}`, and the
-    head's vector c is :math:`\hat W_k^T v`. By position alone
-    (``content=False``) the last term is left, which depends on the shift
-    alone; a layer with enough such heads expresses any convolution
-    (:func:`~.convolution.conv_to_attention`).
-
-    Cost, for n heads of width d on T = H·W pixels: by position alone the
-    softmax is one over rows times one over columns, n·d·T·(H + W)
-    multiplications and n·d·T values, no T x T tensor. With content the
-    positions are written as H + W further dimensions of queries and keys, so
-    that ``scaled_dot_product_attention`` can run without a T x T tensor too,
-    where torch has such a kernel; 2·n·T²·(d + H + W) multiplications.
+    The scores depend on the shift from query to key alone, or, with
+    ``content``, on the map too. docs/self_attention.md has the equations and
+    what the layer costs.
 
     Args:
         in_channels (int): C.
         num_heads (int): heads. Defaults to 9.
         head_dim (int, optional): width of each head's values, queries and
-            keys, free of C. Defaults to C, the full width; the values are the
-            map itself then, for what would project them is absorbed by the
-            output's projection.
+            keys. Left out, C, and the values are the map itself.
         out_channels (int, optional): defaults to C.
-        encoding (str, optional): ``'quadratic'``, a centre and a width a head
-            (:class:`~.positions.QuadraticEncoding`); ``'learned'``, vectors
-            of row and column shifts (:class:`~.positions.LearnedEncoding`);
-            or None. Defaults to ``'quadratic'``.
+        encoding (str, optional): ``'quadratic'``, a centre and a width for
+            each head; ``'learned'``, vectors of row and column shifts; or
+            None. Defaults to ``'quadratic'``.
         content (bool): whether the scores depend on the map too. Defaults to
             False.
         max_size (int, optional): for ``'learned'``, the largest side of a
             map, padding included.
-        encoding_dim (int, optional): for ``'learned'``, D. Defaults to 64.
+        encoding_dim (int, optional): for ``'learned'``, the width of the
+            vectors. Defaults to 64.
         padding (int | tuple[int, int]): pixels put around the map, rows
             first. Defaults to 0.
         padding_mode (str): as in nn.Conv2d. Defaults to ``'zeros'``.
-        crop (int | tuple[int, int]): pixels at each side of the padded map
+        crop (int | tuple[int, int]): pixels at each edge of the padded map
             that are keys, but no queries. Defaults to 0.
         bias (bool): whether the output has a bias. Defaults to True.
 
     Raises:
-        ValueError: on a wrong argument, or with neither positions nor
+        ValueError: on a wrong argument, or with neither encoding nor
             content, which would be a mean.
     """
+    # With content only.
+    query: nn.Conv2d
+    key: nn.Conv2d
+    key_bias: nn.Parameter  # u
+    position_key: nn.Parameter  # with an encoding
 
     def __init__(self,
                  in_channels: int,
@@ -97,7 +83,7 @@ class RelativeSelfAttention2d(nn.Module):
         self.value = None if head_dim is None else nn.Conv2d(
             in_channels, width, 1, bias=False)
         self.output = nn.Conv2d(width, out_channels, 1, bias=bias)
-        self.query = self.key = self.key_bias = self.position_key = None
+        self.content = content
         if content:
             self._add_content(in_channels)
 
@@ -105,16 +91,11 @@ class RelativeSelfAttention2d(nn.Module):
         width = self.num_heads * self.head_dim
         self.query = nn.Conv2d(in_channels, width, 1, bias=False)
         self.key = nn.Conv2d(in_channels, width, 1, bias=False)
-        self.key_bias = nn.Parameter(  # u
+        self.key_bias = nn.Parameter(
             torch.zeros(self.num_heads, self.head_dim))
         if self.positions is not None:
             self.position_key = nn.Parameter(torch.randn(
                 self.num_heads, self.head_dim, self.positions.dim) * .02)
-
-    @property
-    def content(self) -> bool:
-        """Whether the scores depend on the map."""
-        return self.query is not None
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, C', H + 2·padding - 2·crop, ...).
@@ -124,7 +105,7 @@ class RelativeSelfAttention2d(nn.Module):
                 too small for the crop.
         """
         x = self._pad(x)
-        mix = self._mix_by_content if self.content else self._mix_by_position
+        mix = self._mix_by_content if self.content else self._mix_by_encoding
         return self.output(mix(x).flatten(1, 2))
 
     @torch.no_grad()
@@ -145,8 +126,8 @@ class RelativeSelfAttention2d(nn.Module):
         sizes = [len(queries) for queries in self._queries(x)]
         if len(query) != 2 or not all(
                 0 <= i < size for i, size in zip(query, sizes)):
-            raise ValueError(f'query: got {query}, expected row and column '
-                             f'of a pixel in an output of {tuple(sizes)}')
+            raise ValueError('query: expected row and column of a pixel in an '
+                             f'output of {tuple(sizes)}, got {query}')
         at = [range(i + margin, i + margin + 1)
               for i, margin in zip(query, self.crop)]
         return self._attention(x, self._keys(x), *at)[:, :, 0, 0]
@@ -157,8 +138,8 @@ class RelativeSelfAttention2d(nn.Module):
 
         Args:
             x (Tensor): (N, C, H, W).
-            stride (int): only every so manieth row and column of the output
-                is a query. Defaults to 1.
+            stride (int): every ``stride``-th row and column of the output
+                are queries. Defaults to 1.
 
         Yields:
             Tensor: of each row of queries, (N, heads, queries, H, W), padding
@@ -173,10 +154,10 @@ class RelativeSelfAttention2d(nn.Module):
 
     @torch.no_grad()
     def attention_by_axis(self, x: Tensor) -> tuple:
-        """By position alone the attention is that of rows times of columns.
+        """The attention by encoding alone: of rows times of columns.
 
         Args:
-            x (Tensor): (N, C, H, W); its size counts alone.
+            x (Tensor): (N, C, H, W), of which only the size matters.
 
         Returns:
             tuple[Tensor, Tensor]: (heads, H', H) and (heads, W', W), padding
@@ -186,42 +167,45 @@ class RelativeSelfAttention2d(nn.Module):
             ValueError: if the scores depend on the content.
         """
         if self.content:
-            raise ValueError('attention_by_axis: got a layer with content='
-                             'True, expected one by position alone')
+            raise ValueError(
+                'attention_by_axis: expected a layer with content=False, got '
+                'True; use attention_by_row')
         return self._axis_softmax(self._pad(x))
 
     def extra_repr(self) -> str:
+        """The arguments that ``print`` shows."""
         return (f'num_heads={self.num_heads}, head_dim={self.head_dim}, '
                 f'content={self.content}, padding={self.padding}, '
                 f'padding_mode={self.padding_mode!r}, crop={self.crop}')
 
     def _keys(self, x):
-        """(N, heads, d, H, W) of a padded map; None by position alone."""
+        """(N, heads, d, H, W) of a padded map; None without content."""
         return self._heads(self.key(x)) if self.content else None
 
     def _attention(self, x, keys, rows: range, columns: range) -> Tensor:
         """Of these query pixels, (N, heads, rows, columns, H, W)."""
-        query, scores = None, 0
+        query, scores = None, []
         if self.content:
             query = self._query(x, rows, columns)
-            scores = torch.einsum(
-                'nhqpd,nhdkl->nhqpkl', self._biased(query), keys)
+            scores.append(torch.einsum(
+                'nhqpd,nhdkl->nhqpkl', self._biased(query), keys))
         if self.positions is not None:
             c = self._coefficients(query)
             along = [self._axis_scores(c, axis, at, x.shape[2 + axis])
                      for axis, at in enumerate((rows, columns))]
-            scores = scores + along[0][..., None] + along[1][..., None, :]
-        attention = scores.flatten(4).softmax(-1).unflatten(-1, x.shape[2:])
+            scores += [along[0][..., None], along[1][..., None, :]]
+        total = functools.reduce(torch.add, scores)
+        attention = total.flatten(4).softmax(-1).unflatten(-1, x.shape[2:])
         return attention.expand(len(x), *[-1] * 5)
 
-    def _mix_by_position(self, x: Tensor) -> Tensor:
+    def _mix_by_encoding(self, x: Tensor) -> Tensor:
         """Padded map -> each head's, (N, heads, d, H', W')."""
         rows, columns = [t.to(x.dtype) for t in self._axis_softmax(x)]
         mixed = torch.einsum('hpl,nhdkl->nhdkp', columns, self._values(x))
         return torch.einsum('hqk,nhdkp->nhdqp', rows, mixed)
 
     def _axis_softmax(self, x: Tensor) -> tuple:
-        """By position, of a padded map: (heads, H', H), (heads, W', W)."""
+        """By encoding, of a padded map: (heads, H', H), (heads, W', W)."""
         c = self._coefficients(None)
         rows, columns = [
             self._axis_scores(c, axis, at, x.shape[2 + axis])[0].softmax(-1)
@@ -232,26 +216,33 @@ class RelativeSelfAttention2d(nn.Module):
         """Padded map -> each head's, (N, heads, d, H', W')."""
         at = self._queries(x)
         query = self._query(x, *at)
+        queries, keys = self._with_encodings(x, query, at)
+        values = _tokens(self._values(x)).to(query.dtype)
+        values = values.expand(-1, self.num_heads, -1, -1)
+        # One width for all and a multiple of 8, and dense: what torch's
+        # kernels without a T x T tensor want.
+        width = -(-max(keys.size(-1), values.size(-1)) // 8) * 8
+        q, k, v = [F.pad(t, (0, width - t.size(-1))).contiguous()
+                   for t in (queries, keys, values)]
+        mixed = F.scaled_dot_product_attention(q, k, v, scale=1.)
+        mixed = mixed[..., :self.head_dim].transpose(2, 3)
+        return mixed.unflatten(-1, tuple(map(len, at))).to(x.dtype)
+
+    def _with_encodings(self, x: Tensor, query: Tensor, at: list) -> tuple:
+        """Queries and keys, (N, heads, T', ...) and (N, heads, T, ...).
+
+        The encodings are H + W further dimensions of both.
+        """
         queries, keys = [self._biased(query)], [_tokens(self._keys(x))]
         if self.positions is not None:
             c = self._coefficients(query)
             queries += [self._axis_scores(c, axis, own, x.shape[2 + axis])
                         for axis, own in enumerate(at)]
             keys += [t.expand(*keys[0].shape[:2], -1, -1)
-                     for t in _one_hot_positions(x)]
-        queries = torch.cat(
-            [t.to(query.dtype) for t in queries], -1).flatten(2, 3)
-        keys = torch.cat([t.to(query.dtype) for t in keys], -1)
-        values = _tokens(self._values(x)).to(query.dtype)
-        values = values.expand(-1, self.num_heads, -1, -1)
-        # One width for all and a multiple of 8, and dense: what torch's
-        # kernels without a T x T tensor want.
-        width = -(-max(keys.size(-1), values.size(-1)) // 8) * 8
-        mixed = F.scaled_dot_product_attention(
-            *[F.pad(t, (0, width - t.size(-1))).contiguous()
-              for t in (queries, keys, values)], scale=1.)
-        mixed = mixed[..., :self.head_dim].transpose(2, 3)
-        return mixed.unflatten(-1, tuple(map(len, at))).to(x.dtype)
+                     for t in _one_hot_axes(x)]
+        return (torch.cat([t.to(query.dtype) for t in queries],
+                          -1).flatten(2, 3),
+                torch.cat([t.to(query.dtype) for t in keys], -1))
 
     def _query(self, x: Tensor, rows: range, columns: range) -> Tensor:
         """X W_q / √d: (N, C, H, W) -> (N, heads, H', W', d)."""
@@ -300,8 +291,8 @@ class RelativeSelfAttention2d(nn.Module):
 
     def _pad(self, x: Tensor) -> Tensor:
         if x.ndim != 4:
-            raise ValueError('RelativeSelfAttention2d: got a tensor of '
-                             f'{tuple(x.shape)}, expected (N, C, H, W)')
+            raise ValueError('RelativeSelfAttention2d: expected a tensor '
+                             f'(N, C, H, W), got {tuple(x.shape)}')
         if any(self.padding):
             rows, columns = self.padding
             x = F.pad(x, (columns, columns, rows, rows),
@@ -309,9 +300,9 @@ class RelativeSelfAttention2d(nn.Module):
         limit = None if self.positions is None else self.positions.max_size
         if limit is not None and max(x.shape[2:]) > limit:
             raise ValueError(
-                f'RelativeSelfAttention2d: got a map of {tuple(x.shape[2:])} '
-                f'px, padding included, expected sides of at most max_size='
-                f'{limit}: raise max_size, or downsample before')
+                'RelativeSelfAttention2d: expected a map with sides of at '
+                f'most max_size={limit} px, padding included, got '
+                f'{tuple(x.shape[2:])}; raise max_size, or downsample before')
         return x
 
     def _queries(self, x: Tensor) -> list:
@@ -320,9 +311,9 @@ class RelativeSelfAttention2d(nn.Module):
                  for size, margin in zip(x.shape[2:], self.crop)]
         if not all(map(len, found)):
             raise ValueError(
-                f'RelativeSelfAttention2d: got a map of {tuple(x.shape[2:])} '
-                'px, padding included, expected more than twice the crop of '
-                f'{self.crop}')
+                'RelativeSelfAttention2d: expected a map, padding included, '
+                f'of more than twice the crop of {self.crop} px, got '
+                f'{tuple(x.shape[2:])}; set a smaller crop')
         return found
 
 
@@ -331,7 +322,7 @@ def _tokens(x: Tensor) -> Tensor:
     return x.flatten(3).transpose(2, 3)
 
 
-def _one_hot_positions(x: Tensor):
+def _one_hot_axes(x: Tensor):
     """Which row and which column each pixel is in: (T, H) and (T, W)."""
     height, width = x.shape[2:]
     rows = torch.eye(height, device=x.device).repeat_interleave(width, 0)
@@ -339,22 +330,27 @@ def _one_hot_positions(x: Tensor):
 
 
 def check_counts(owner: str, **counts) -> None:
-    """Raise ValueError, which names owner and key, for what counts nothing."""
+    """Refuse what is no positive whole number.
+
+    Raises:
+        ValueError: names ``owner`` and the key.
+    """
     for key, value in counts.items():
         if type(value) is not int or value < 1:
-            raise ValueError(f'{owner}{key}: got {value!r}, expected a '
-                             'positive whole number')
+            raise ValueError(f'{owner}{key}: expected a positive whole '
+                             f'number, got {value!r}')
 
 
 def _check_choices(encoding, content, padding_mode) -> None:
     if encoding is None and not content:
         raise ValueError(
-            'RelativeSelfAttention2d: got encoding=None and content=False, '
-            'which is a mean over the map; expected one of them at least')
+            'RelativeSelfAttention2d: expected an encoding, content=True or '
+            'both, got encoding=None and content=False, which would be a mean '
+            'over the map')
     if padding_mode not in PADDING_MODES:
         raise ValueError(
-            f'RelativeSelfAttention2d: padding_mode: got {padding_mode!r}, '
-            f'expected one of {[*PADDING_MODES]}')
+            'RelativeSelfAttention2d: padding_mode: expected one of '
+            f'{[*PADDING_MODES]}, got {padding_mode!r}')
 
 
 def _two_counts(key: str, value) -> tuple:
@@ -362,6 +358,6 @@ def _two_counts(key: str, value) -> tuple:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(
             type(v) is int and v >= 0 for v in pair):
         raise ValueError(
-            f'RelativeSelfAttention2d: {key}: got {value!r}, expected pixels, '
-            'a whole number from 0 or two of them, rows first')
+            f'RelativeSelfAttention2d: {key}: expected pixels, a whole number '
+            f'from 0 or two of them, rows first, got {value!r}')
     return tuple(pair)

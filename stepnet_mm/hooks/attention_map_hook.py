@@ -2,7 +2,7 @@
 from mmengine.dist import master_only
 from mmengine.registry import HOOKS
 
-from ..attention import attention_path, read_attention_run, save_attention
+from ..attention import attention_path, read_attention_history, save_attention
 from ..recording import find_attention_layers, unwrap
 from ..recording.probe import measure_attention, sample_inputs
 from ..visualization import as_image, attention_figures
@@ -18,7 +18,7 @@ class AttentionMapHook(MeasuringHook):
     head's attention of one query pixel of the first image, and each head's
     mean attention distance over query pixels and images, go to
     ``<work_dir>/<run>/attention/<name>_<iteration>.npz``, a file each time
-    (:func:`read_attention_run` reads them,
+    (:func:`read_attention_history` reads them,
     ``tools/analysis/plot_attention.py`` draws them). The distances go to the
     log and every visualizer back end too, figures to the latter; heads count
     from 1 there.
@@ -90,16 +90,17 @@ class AttentionMapHook(MeasuringHook):
             unwrap(runner.model), self._build_loader(runner),
             self.probe_cfg.get('num_samples', 8)).cpu()
 
-    def _record(self, runner, step: int):
+    def _record(self, runner, iteration: int):
         model = unwrap(runner.model)
         inputs = self._inputs.to(next(model.parameters()).device)
         return measure_attention(model, inputs, self.query, self.layers,
-                                 step=step, name=runner.experiment_name)
+                                 iteration=iteration,
+                                 name=runner.experiment_name)
 
     @master_only
     def _keep(self, runner, record) -> None:
-        save_attention(
-            record, attention_path(runner.log_dir, self.name, record.step))
+        save_attention(record, attention_path(
+            runner.log_dir, self.name, record.iteration))
         self._log(runner, record)
         self._newest = record
         self._count += 1
@@ -109,14 +110,15 @@ class AttentionMapHook(MeasuringHook):
     def _log(self, runner, record) -> None:
         means = {layer.name: layer.mean_distance for layer in record.layers}
         numbers = '  '.join(f'{k}: {v:.4g}' for k, v in means.items())
-        runner.logger.info(f'Iter(train) [{record.step}/{runner.max_iters}]  '
-                           f'mean attention distance (px)  {numbers}')
+        runner.logger.info(
+            f'Iter(train) [{record.iteration}/{runner.max_iters}]  '
+            f'mean attention distance (px)  {numbers}')
         scalars = {f'{layer.name}/head{i}': value for layer in record.layers
                    for i, value in enumerate(layer.distance, 1)}
         runner.visualizer.add_scalars(
             {f'{self.name}/{key}': value
              for key, value in {**means, **scalars}.items()},
-            step=record.step)
+            step=record.iteration)
 
     def _draw(self, runner) -> None:
         records = self._history(runner)
@@ -125,12 +127,12 @@ class AttentionMapHook(MeasuringHook):
             # there, so no slash in the name.
             runner.visualizer.add_image(f'{self.name}_{name}',
                                         as_image(figure),
-                                        step=records[-1].step)
+                                        step=records[-1].iteration)
 
     def _history(self, runner) -> list:
         """The records of this training that compare with the newest one."""
         try:
-            records = read_attention_run(runner.work_dir, self.name)
+            records = read_attention_history(runner.work_dir, self.name)
         except ValueError as error:
             runner.logger.warning(
                 f'AttentionMapHook: only the newest record is drawn: {error}')

@@ -37,14 +37,15 @@ def find_attention_layers(model, pattern: str | None = None) -> dict:
         what = ('no RelativeSelfAttention2d' if not layers else
                 f'none that {pattern!r} matches of {[*layers]}')
         raise ValueError(
-            f'layers: got {type(unwrap(model)).__name__} with {what}, '
-            'expected a network of them, such as SelfAttentionNet')
+            'layers: expected a network of RelativeSelfAttention2d, such as '
+            f'SelfAttentionNet, got {type(unwrap(model)).__name__} with '
+            f'{what}')
     return found
 
 
 @torch.no_grad()
-def record_attention(model, images, run, query=None, pattern: str | None = None,
-                     **more) -> AttentionRecord:
+def record_attention(model, images, run, query=None,
+                     pattern: str | None = None, **more) -> AttentionRecord:
     """Run a model, and read its layers' attention on the way.
 
     Args:
@@ -55,7 +56,7 @@ def record_attention(model, images, run, query=None, pattern: str | None = None,
         query (tuple[int, int], optional): row and column of a pixel of the
             image. Left out, its middle.
         pattern (str, optional): as in :func:`find_attention_layers`.
-        more: fields of the record: ``step``, ``name``.
+        more: fields of the record: ``iteration``, ``name``.
 
     Raises:
         ValueError: without such layers, or if one was not run, the image has
@@ -84,8 +85,8 @@ def record_attention(model, images, run, query=None, pattern: str | None = None,
     absent = set(layers) - set(found)
     if absent:
         raise ValueError(
-            f'layers: got {sorted(absent)}, which did not run; expected '
-            'layers of one backbone that is not compiled: choose them by a '
+            'layers: expected layers of one backbone that is not compiled, '
+            f'got {sorted(absent)}, which did not run; choose layers by a '
             'regular expression, layers=... or --layers')
     return AttentionRecord([*found.values()], as_picture(model, images[0]),
                            size, query, len(images), **more)
@@ -101,8 +102,8 @@ def check_query(query, size: tuple) -> tuple:
         return tuple(edge // 2 for edge in size)
     if not isinstance(query, (tuple, list)) or len(query) != 2 or not all(
             type(i) is int and 0 <= i < edge for i, edge in zip(query, size)):
-        raise ValueError(f'query: got {query!r}, expected row and column of a '
-                         f'pixel of the image of {size} px')
+        raise ValueError('query: expected row and column of a pixel of the '
+                         f'image of {size} px, got {query!r}')
     return tuple(query)
 
 
@@ -127,22 +128,23 @@ def _output_pixel(name: str, layer, inside: list, shape) -> list:
     lost = [c - p for c, p in zip(layer.crop, layer.padding)]
     if not all(n <= i < edge - n for i, n, edge in zip(inside, lost, shape)):
         raise ValueError(
-            f'query: got pixel {tuple(inside)} of the {tuple(shape)} px map '
-            f'in {name}, which has no output there; expected one at least '
-            f'{tuple(lost)} px from its edges')
+            f'query: expected a pixel at least {tuple(lost)} px from the '
+            f'edges of the {tuple(shape)} px map in {name}, got '
+            f'{tuple(inside)}, where it has no output')
     return [i - n for i, n in zip(inside, lost)]
 
 
 def as_picture(model, image) -> np.ndarray:
-    """(C, H, W), normalised -> (H, W, 3), uint8, at most 256 px a side.
+    """(C, H, W), normalised -> (H, W, 3), uint8, sides of at most 256 px.
 
     Undoes the model's own data preprocessor; without one, the range of
     values becomes that of a picture.
     """
     own = getattr(unwrap(model), 'data_preprocessor', None)
+    mean, std = getattr(own, 'mean', None), getattr(own, 'std', None)
     image = image.detach().float()
-    if torch.is_tensor(getattr(own, 'mean', None)):
-        image = image * own.std.to(image) + own.mean.to(image)
+    if isinstance(mean, torch.Tensor) and isinstance(std, torch.Tensor):
+        image = image * std.to(image) + mean.to(image)
     else:
         low, high = image.aminmax()
         image = (image - low) * (255 / (high - low).clamp_min(1e-12))

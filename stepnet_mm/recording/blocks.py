@@ -39,7 +39,7 @@ class ResidualBlock:
     Attributes:
         name (str): its name in the model.
         stage (int): which stage it belongs to, from 1.
-        position (int): its position in the stage, from 0.
+        position (int): its index in the stage, from 0.
         module (nn.Module): the block.
         definition (str): the best one that it allows: ``'residual'`` where f
             can be seen, otherwise ``'output'``.
@@ -64,7 +64,7 @@ class ResidualBlock:
 
 def find_residual_blocks(model: nn.Module,
                          pattern: str | None = None,
-                         run=None) -> list:
+                         run=None) -> list[ResidualBlock]:
     """The residual blocks of a model, in the order of its modules.
 
     Known by their parts are the blocks of the ResNet families of mmdet,
@@ -97,11 +97,12 @@ def find_residual_blocks(model: nn.Module,
     names = _matching(model, pattern) if pattern else _search(model)
     modules = dict(model.named_modules())
     places = _places(modules, names)
-    blocks = [_describe(name, *places[name], modules[name]) for name in names]
+    blocks = [_describe(ResidualBlock(name, *places[name], modules[name]))
+              for name in names]
     return blocks if run is None else _split_by_shape(model, blocks, run)
 
 
-def list_blocks(blocks: list) -> str:
+def list_blocks(blocks: list[ResidualBlock]) -> str:
     """A table of blocks for a terminal: what will be measured, and how."""
     rows = [('stage', 'block', 'class', 'definition', 'measured', 'step size',
              'gates that do not count')]
@@ -120,21 +121,26 @@ def unwrap(model: nn.Module) -> nn.Module:
     # Seconds to import, which those who only look for blocks need not wait.
     from mmengine.model import BaseAveragedModel, is_model_wrapper
     while is_model_wrapper(model) or isinstance(model, BaseAveragedModel):
-        model = model.module
+        model = model.get_submodule('module')
     return model
 
 
 def match_names(names, pattern: str, key: str) -> list:
     """The names that a regular expression matches as a whole.
 
+    Args:
+        names (iterable[str]): to choose from.
+        pattern (str): the regular expression.
+        key (str): the option that it comes from, which an error names.
+
     Raises:
-        ValueError: if it is none; names the key that it comes from.
+        ValueError: if it is no regular expression.
     """
     try:
         return [name for name in names if re.fullmatch(pattern, name)]
     except (re.error, TypeError) as error:
-        raise ValueError(f'{key}: {pattern!r} is no regular expression: '
-                         f'{error}') from None
+        raise ValueError(f'{key}: expected a regular expression, got '
+                         f'{pattern!r}: {error}') from None
 
 
 def _matching(model, pattern: str) -> list:
@@ -188,10 +194,11 @@ def _repeated(modules: dict) -> list:
             continue
         for kind, group in groupby(
                 container.named_children(), lambda item: type(item[1])):
-            group = list(group)
-            if len(group) > 1 and not issubclass(kind, CONTAINERS) and all(
-                    _weights(child) > 1 for _, child in group):
-                found += [f'{name}.{key}'.lstrip('.') for key, child in group
+            children = list(group)
+            if len(children) > 1 and not issubclass(kind, CONTAINERS) and all(
+                    _weights(child) > 1 for _, child in children):
+                found += [f'{name}.{key}'.lstrip('.')
+                          for key, child in children
                           if not _says_no_shortcut(child)]
     return [name for name in found
             if not any(other.startswith(f'{name}.') for other in found)]
@@ -205,9 +212,10 @@ def _weights(module) -> int:
     return sum(p.ndim > 1 for p in module.parameters())
 
 
-def _places(modules: dict, names: list) -> dict:
+def _places(modules: dict, names: list) -> dict[str, tuple[int, int]]:
     """Stage and position of each name, by the container that it is in."""
-    stages, places = {}, {}
+    stages: dict[str, list[str]] = {}
+    places = {}
     for name in names:
         stages.setdefault(name.rpartition('.')[0], []).append(name)
     for stage, (parent, own) in enumerate(stages.items(), 1):
@@ -220,15 +228,16 @@ def _places(modules: dict, names: list) -> dict:
     return places
 
 
-def _describe(name, stage, position, module) -> ResidualBlock:
-    block = ResidualBlock(name, stage, position, module)
+def _describe(block: ResidualBlock) -> ResidualBlock:
+    """A block with what its module shows."""
+    module = block.module
     if _is_resnet_block(module):
         tail = _tail(module)
         step = _gate(getattr(module, 'step', None)) or _gate(tail[-1])
         block = replace(
             block,
             definition='residual',
-            identity=module.downsample,
+            identity=module._modules.get('downsample'),
             residual=None if step else tail[-1],
             step=step)
     elif _is_plain_sum(module):

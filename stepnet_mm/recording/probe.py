@@ -1,5 +1,7 @@
 """A fixed set of samples, measured in eval mode; nothing else changes."""
+from collections.abc import Sized
 from contextlib import contextmanager
+from typing import cast
 
 import torch
 from mmengine import dist
@@ -23,12 +25,12 @@ class Probe:
             smaller dataset.
 
     Raises:
-        ValueError: as :func:`spread` does.
+        ValueError: as :func:`spread_indices` does.
     """
 
     def __init__(self, loader: DataLoader, num_samples: int = 512):
-        size = len(loader.dataset)
-        self.indices = spread(size, num_samples)
+        size = len(cast(Sized, loader.dataset))
+        self.indices = spread_indices(size, num_samples)
         self.identity = dict(
             dataset=type(loader.dataset).__name__,
             size=size,
@@ -46,7 +48,7 @@ class Probe:
                 run_features(model, batch, recorder.blocks)
 
 
-def spread(size: int, number: int | None = None) -> list:
+def spread_indices(size: int, number: int | None = None) -> list:
     """Indices of ``number`` samples, evenly over a dataset, in order.
 
     Datasets often come sorted by class, so the first ones would not do.
@@ -78,15 +80,15 @@ def sample_inputs(model, loader: DataLoader, number: int,
         first (int, optional): index of a sample that comes first.
 
     Raises:
-        ValueError: as :func:`spread` does, if there is no such sample, or if
-            they are of several sizes.
+        ValueError: as :func:`spread_indices` does, if there is no such
+            sample, or if they are of several sizes.
     """
-    size = len(loader.dataset)
-    indices = spread(size, number)
+    size = len(cast(Sized, loader.dataset))
+    indices = spread_indices(size, number)
     if first is not None:
         if not 0 <= first < size:
-            raise ValueError(f'image: got {first}, expected the number of one '
-                             f'of {size} samples, from 0')
+            raise ValueError('image: expected the number of one of '
+                             f'{size} samples, from 0, got {first}')
         indices = [first, *[i for i in indices if i != first]][:len(indices)]
     samples = subset_loader(loader, indices, len(indices))
     ignore_in_workers(samples)
@@ -95,13 +97,16 @@ def sample_inputs(model, loader: DataLoader, number: int,
         return network_inputs(model, next(iter(samples)))
 
 
-def measure_attention(model, inputs, query=None, pattern: str | None = None, **more):
+def measure_attention(model, inputs, query=None, pattern: str | None = None,
+                      **more):
     """:func:`record_attention` of a model of the mm libraries.
 
     Args:
         model (BaseModel): the model; it is as before afterwards.
         inputs (Tensor): as :func:`sample_inputs` gives them.
-        query, pattern, more: as in :func:`record_attention`.
+        query (tuple[int, int], optional): as in :func:`record_attention`.
+        pattern (str, optional): likewise.
+        **more: likewise.
     """
     names = [*find_attention_layers(model, pattern)]
     with kept_state(model):
@@ -143,8 +148,8 @@ def network_inputs(model, batch) -> torch.Tensor:
         sizes = {tuple(image.shape) for image in inputs}
         if len(sizes) > 1:
             raise ValueError(
-                f'model.data_preprocessor: got images of {sorted(sizes)}, '
-                'expected one size to measure them together: set one that '
+                'model.data_preprocessor: expected images of one size to '
+                f'measure them together, got {sorted(sizes)}; set one that '
                 'pads them, or a pipeline that resizes')
         inputs = torch.stack(list(inputs))
     return inputs

@@ -15,20 +15,15 @@ DEFINITIONS = ('residual', 'output')
 class TrajectoryRecorder:
     r"""Reads the NSI (Eq. 4) of every sample while a model runs.
 
-    Two definitions, never mixed:
+    By one of two definitions, never mixed: ``'residual'``,
+    :math:`\|f\|_2 / \|x_t\|_2`, and for blocks whose f is not known
+    ``'output'``, :math:`\|x_{t+1} - x_t\|_2 / \|x_t\|_2` of the block's output
+    and input. docs/stiffness.md says how they relate. A stage's first block
+    is left out (§2.2).
 
-    1. ``'residual'``: :math:`\|f\|_2 / \|x_t\|_2`. With x_{t+1} as in Eq. 7,
-       the sum before the activation, (x_{t+1} - x_t) / Δt is f, so nothing is
-       divided by the step size.
-    2. ``'output'``: :math:`\|x_{t+1} - x_t\|_2 / \|x_t\|_2` of the block's
-       output and input: Δt = 1, activation included. It is what is left for
-       blocks whose inside is not known; without an activation after the sum,
-       and without a gate, both are the same.
-
-    A stage's first block is left out by position (§2.2). Only one number a
-    sample and block is kept, no feature map, and nothing waits for the
-    device. Nothing that the model computes changes, and the hooks are gone
-    when the context ends, on an error too.
+    One number per sample and block is kept, no feature map. Nothing that the
+    model computes changes, and the hooks are gone when the context ends, on
+    an error too.
 
     Example:
         >>> with TrajectoryRecorder(model) as recorder:
@@ -40,17 +35,19 @@ class TrajectoryRecorder:
     Args:
         model (nn.Module): a model with residual blocks; of DDP and averaged
             (EMA) models the one inside.
-        blocks (str | list[ResidualBlock], optional): which blocks, where
-            the search should not decide: a regular expression for their
-            names, or a list as :func:`find_residual_blocks` gives it.
+        blocks (str | list[ResidualBlock], optional): which blocks: a regular
+            expression for their names, or a list as
+            :func:`find_residual_blocks` gives it; left out, all that it
+            finds.
         definition (str, optional): left out, ``'residual'`` if every block
             allows it.
 
     Attributes:
         blocks (list[str]): names of the L measured blocks.
         stage (Tensor): (L,), the stage of each, from 1.
-        position (Tensor): (L,), the place of each in its stage, from 0.
-        found (list[ResidualBlock]): all blocks, each stage's first one too.
+        position (Tensor): (L,), the index of each in its stage, from 0.
+        found (list[ResidualBlock]): all blocks, including the first of each
+            stage.
         definition (str): which definition of NSI is used.
 
     Raises:
@@ -58,10 +55,12 @@ class TrajectoryRecorder:
             not allow the definition, or is compiled.
     """
 
-    def __init__(self, model: nn.Module, blocks=None, definition: str | None = None):
+    def __init__(self, model: nn.Module,
+                 blocks: str | list[ResidualBlock] | None = None,
+                 definition: str | None = None):
         model = unwrap(model)
         _refuse_compiled(model)
-        self.found = blocks if isinstance(
+        self.found: list[ResidualBlock] = blocks if isinstance(
             blocks, list) else find_residual_blocks(model, blocks)
         measured = [block for block in self.found if block.position]
         if not measured:
@@ -75,8 +74,9 @@ class TrajectoryRecorder:
         self.stage = torch.tensor([block.stage for block in measured])
         self.position = torch.tensor([block.position for block in measured])
         trace = _PartTrace if self.definition == 'residual' else _OutputTrace
-        shapes = {}
-        self._traces = [trace(block, shapes) for block in measured]
+        shapes: dict = {}
+        self._traces: list[_Trace] = [
+            trace(block, shapes) for block in measured]
         self._counter = _SampleCounter(_owner(model, self.blocks))
 
     def __enter__(self):
@@ -95,11 +95,11 @@ class TrajectoryRecorder:
 
     @property
     def step(self) -> Tensor:
-        """Mean Δt over channels and space, (N, L); NaN where none is."""
+        """Mean Δt over channels and space, (N, L); NaN without a gate."""
         return self._table('step')
 
     def clear(self) -> None:
-        """Forget the samples so far."""
+        """Forget the samples recorded so far."""
         self._counter.samples = 0
         for trace in self._traces:
             trace.nsi, trace.step = [], []
@@ -126,7 +126,7 @@ class TrajectoryRecorder:
         return torch.stack(columns, 1).cpu()
 
     def _counts(self) -> str:
-        counts = {}
+        counts: dict[int, str] = {}
         for trace in self._traces:
             counts.setdefault(sum(map(len, trace.nsi)), trace.block.name)
         return ', '.join(f'{name}: {n}' for n, name in counts.items())
@@ -137,7 +137,12 @@ class _Hooks:
 
     def __init__(self):
         # The flag beside the handles is what torch.compile can trace.
-        self.handles, self.on = [], False
+        self.handles: list = []
+        self.on = False
+
+    def register(self) -> list:
+        """Put the hooks on the model; gives their handles."""
+        raise NotImplementedError
 
     def attach(self) -> None:
         if self.handles:
@@ -189,8 +194,9 @@ class _Trace(_Hooks):
         super().__init__()
         self.block = block
         self.shapes = shapes  # (stage, forward) -> (block, shape)
-        self.nsi, self.step = [], []
-        self.current = None
+        self.nsi: list[Tensor] = []
+        self.step: list[Tensor] = []
+        self.current: dict | None = None
 
     def register(self) -> list:
         module = self.block.module
@@ -203,6 +209,14 @@ class _Trace(_Hooks):
     def register_parts(self) -> list:
         """Hooks inside the block."""
         return []
+
+    def start(self, x: Tensor) -> dict:
+        """What is kept of the block's input x until its end."""
+        raise NotImplementedError
+
+    def end(self, found: dict, output: Tensor) -> tuple:
+        """NSI, (N,), and Δt, (N,) or None, from what was found."""
+        raise NotImplementedError
 
     def detach(self) -> None:
         super().detach()
@@ -230,7 +244,6 @@ class _Trace(_Hooks):
             torch.full_like(nsi, torch.nan) if step is None else
             step.expand_as(nsi))
 
-
     def _check_shape(self, shape: tuple) -> None:
         key = self.block.stage, len(self.nsi)
         name, expected = self.shapes.setdefault(key, (self.block.name, shape))
@@ -240,6 +253,12 @@ class _Trace(_Hooks):
                 f'stage, {expected}, got {shape}. Stages that share a '
                 'container are told apart by blocks=find_residual_blocks('
                 'model, run=...), or choose blocks by a regular expression')
+
+
+def _reads_pooled(hook):
+    """Marks a hook with which a fused block stays fused."""
+    hook.reads_pooled = True
+    return hook
 
 
 class _PartTrace(_Trace):
@@ -283,6 +302,7 @@ class _PartTrace(_Trace):
     def _residual(self, module, args, output):
         self._note('f', sample_norm, output.detach())
 
+    @_reads_pooled
     def _step_input(self, module, args):
         f = args[-1]
         if isinstance(f, AffineMap):
@@ -290,9 +310,6 @@ class _PartTrace(_Trace):
         else:
             f = f.values if isinstance(f, BuiltMap) else f
             self._note('f', sample_norm, f.detach())
-
-    # A fused block stays fused, so that recording changes nothing.
-    _step_input.reads_pooled = True
 
     def _delta(self, module, args, output):
         self._note('step', _mean_step, output.detach())
@@ -355,12 +372,12 @@ def _choose(definition, measured: list) -> str:
     if definition is None:
         return 'output' if hidden else 'residual'
     if definition not in DEFINITIONS:
-        raise ValueError(f'definition: got {definition!r}, expected one of '
-                         f'{DEFINITIONS}')
+        raise ValueError(f'definition: expected one of {DEFINITIONS}, got '
+                         f'{definition!r}')
     if definition == 'residual' and hidden:
         raise ValueError(
-            "definition: got 'residual', but f cannot be seen in these "
-            f"blocks, expected 'output': {hidden}")
+            "definition: expected 'output', as f is not known in the blocks "
+            f"{hidden}, got 'residual'")
     return definition
 
 

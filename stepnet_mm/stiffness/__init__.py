@@ -5,7 +5,12 @@ May import: no other folder.
 from .nsi import neural_stiffness_index, norm_ratio, sample_norm
 from .ode import stiffness_aware_index, stiffness_index
 from .record import RecordHeader, StiffnessRecord
-from .record_file import append_rows, begin_record, read_record
+from .record_file import (
+    append_rows,
+    begin_record,
+    read_record,
+    read_stiffness_record,
+)
 from .summary import (
     DEGREES,
     check_degrees,
@@ -24,8 +29,9 @@ from .tns import (
 __all__ = [
     'DEGREES', 'RecordHeader', 'StiffnessRecord', 'append_rows',
     'begin_record', 'block_stiffness', 'check_degrees',
-    'neural_stiffness_index', 'norm_ratio', 'read_record', 'sample_norm',
-    'stage_summary', 'stiff_blocks', 'stiffness_aware_index',
-    'stiffness_index', 'stiffness_proportion', 'stiffness_survival',
-    'summarize_blocks', 'summarize_stiffness', 'total_neural_stiffness'
+    'neural_stiffness_index', 'norm_ratio', 'read_record',
+    'read_stiffness_record', 'sample_norm', 'stage_summary', 'stiff_blocks',
+    'stiffness_aware_index', 'stiffness_index', 'stiffness_proportion',
+    'stiffness_survival', 'summarize_blocks', 'summarize_stiffness',
+    'total_neural_stiffness'
 ]

@@ -20,15 +20,15 @@ from .stiffness_figures import (
 )
 from .training_curve import (
     curve_figure,
-    read_stiffness_record,
-    read_stiffness_records,
+    read_stiffness_curve,
+    read_stiffness_curves,
 )
 
 __all__ = [
     'as_image', 'attention_figures', 'attention_map_figure',
     'attention_path_figure', 'attention_range_figure', 'check_records',
     'curve_figure', 'depth_figure', 'has_steps', 'labels', 'plot_correlation',
-    'proportion_figure', 'read_stiffness_record', 'read_stiffness_records',
+    'proportion_figure', 'read_stiffness_curve', 'read_stiffness_curves',
     'render_report', 'save_figure', 'seeds_figure', 'step_figure',
     'survival_figure'
 ]

@@ -39,7 +39,7 @@ def attention_map_figure(record: AttentionRecord, title: str | None = None):
         title (str, optional): heading.
 
     Returns:
-        matplotlib.figure.Figure: a row a layer.
+        matplotlib.figure.Figure: a row per layer.
     """
     heads = max(len(layer.maps) for layer in record.layers)
     width = max(6., 1.15 * heads + .4)
@@ -52,7 +52,7 @@ def attention_map_figure(record: AttentionRecord, title: str | None = None):
         _draw_heads(axes, layer, heads, 72 * width)
         axes.set_title(f'layer {number}: {layer.name}', loc='left',
                        fontsize=8, pad=14)
-    _head(figure, title or f'{record.name}, iteration {record.step}: '
+    _head(figure, title or f'{record.name}, iteration {record.iteration}: '
           f'attention of pixel {_query(record)} by layer '
           '(rows) and head (columns, with its mean attention distance in px)')
     return figure
@@ -61,7 +61,7 @@ def attention_map_figure(record: AttentionRecord, title: str | None = None):
 def attention_path_figure(records: list, title: str | None = None):
     """Where each head's attention of the query pixel is centred, in training.
 
-    A line a head, from its first record (dot) to its last (cross, with its
+    A line per head, from its first record (dot) to its last (cross, with its
     number), over the image; the query pixel is the white square.
 
     Args:
@@ -69,7 +69,7 @@ def attention_path_figure(records: list, title: str | None = None):
         title (str, optional): heading.
 
     Returns:
-        matplotlib.figure.Figure: a panel a layer.
+        matplotlib.figure.Figure: a panel per layer.
 
     Raises:
         ValueError: if the records are not of the same layers, query and
@@ -85,7 +85,7 @@ def attention_path_figure(records: list, title: str | None = None):
         axes.set_title(f'layer {i + 1}: {last.layers[i].name}', fontsize=9)
     _head(figure, title or f'{last.name}: centre of the attention of pixel '
           f'{_query(last)} by head, iteration '
-          f'{records[0].step} (dot) to {last.step} (cross)')
+          f'{records[0].iteration} (dot) to {last.iteration} (cross)')
     return figure
 
 
@@ -114,7 +114,7 @@ def attention_range_figure(records: list, title: str | None = None):
     for axes in panels:
         axes.set_ylim(bottom=0)
         axes.grid(alpha=.3)
-    _head(figure, title or f'{last.name}, iteration {last.step}: mean '
+    _head(figure, title or f'{last.name}, iteration {last.iteration}: mean '
           f'attention distance, {last.samples} images')
     return figure
 
@@ -199,7 +199,7 @@ def _draw_ranges(axes, records: list) -> None:
     if len(records) > 1:
         axes.plot(at, [layer.mean_distance
                        for layer in records[0].layers], 'k--',
-                  label=f'mean, iteration {records[0].step}')
+                  label=f'mean, iteration {records[0].iteration}')
     axes.plot(at, [layer.uniform for layer in layers], ':', color='grey',
               label='the same attention everywhere')
     axes.set(xlabel='layer', ylabel='px of the image', xticks=at)
@@ -207,9 +207,9 @@ def _draw_ranges(axes, records: list) -> None:
 
 
 def _draw_history(axes, records: list) -> None:
-    steps = [record.step for record in records]
-    for i, layer in enumerate(records[-1].layers):
-        axes.plot(steps, [record.layers[i].mean_distance
+    iterations = [record.iteration for record in records]
+    for i in range(len(records[-1].layers)):
+        axes.plot(iterations, [record.layers[i].mean_distance
                           for record in records],
                   label=f'layer {i + 1}', **look(i))
     axes.set(xlabel='iteration', ylabel='px of the image, mean over heads')
@@ -226,7 +226,8 @@ def _check_alike(records: list) -> None:
         if other:
             raise ValueError(
                 'expected records of the same layers, query and images, got '
-                f'others at iteration {records[0].step} and {record.step}: '
+                f'others at iteration {records[0].iteration} and '
+                f'{record.iteration}: '
                 f'{[first[key] for key in other]} and '
                 f'{[record.view[key] for key in other]} as {other}; draw them '
                 'apart')

@@ -46,7 +46,8 @@ def check_records(records: list[StiffnessRecord]) -> None:
 def labels(records: list[StiffnessRecord]) -> list[str]:
     """The records' names; those that several have get a number too."""
     names = [record.name for record in records]
-    total, sofar, found = Counter(names), Counter(), []
+    total, found = Counter(names), []
+    sofar: Counter[str] = Counter()
     for name in names:
         sofar[name] += 1
         several = total[name] > 1
@@ -82,8 +83,9 @@ def panel_grid(count: int, width: float, height: float, **options) -> tuple:
 
     Args:
         count (int): how many panels.
-        width, height (float): of each, in inches.
-        options (dict): of ``Figure.add_subplot``.
+        width (float): of each, in inches.
+        height (float): likewise.
+        **options: of ``Figure.add_subplot``.
 
     Returns:
         tuple: the Figure and the list of its axes.

@@ -3,7 +3,7 @@ from ..analysis import method_of
 
 
 def plot_correlation(runs: list, metric: str, title: str | None = None):
-    """Scatter of the metric over TNS, one colour a method.
+    """Scatter of the metric over TNS, one colour per method.
 
     Args:
         runs (list[dict]): ``name``, ``tns`` and ``metric`` of each run.
@@ -13,11 +13,11 @@ def plot_correlation(runs: list, metric: str, title: str | None = None):
     Returns:
         matplotlib.figure.Figure: to save or to show.
     """
-    from matplotlib import colormaps
+    from matplotlib import color_sequences
     from matplotlib.figure import Figure
     figure = Figure(figsize=(7, 5), layout='constrained')
     axes = figure.subplots()
-    colors = colormaps['tab20'].colors
+    colors = color_sequences['tab20']
     methods = list(dict.fromkeys(method_of(run['name']) for run in runs))
     for i, method in enumerate(methods):
         own = [run for run in runs if method_of(run['name']) == method]

@@ -98,9 +98,10 @@ def render_report(title: str,
         title (str): heading.
         records (list[StiffnessRecord]): of one run or of models to compare,
             all of one definition of NSI.
-        curves (dict, optional): as ``read_stiffness_records`` gives them.
-        m1, m2 (float): thresholds of the tables, M1 and M2 of Eq. 5.
-        attention (dict, optional): as ``read_attention_runs`` gives it.
+        curves (dict, optional): as ``read_stiffness_curves`` gives them.
+        m1 (float): threshold M1 of the tables (Eq. 5).
+        m2 (float): likewise, M2.
+        attention (dict, optional): as ``read_attention_histories`` gives it.
 
     Returns:
         str: HTML5 that needs no other file.
@@ -150,15 +151,17 @@ def attention_pictures(records: list) -> list:
 
 
 def section(heading: str, *parts: str) -> str:
+    """A heading, and HTML below it."""
     return '\n'.join([f'<h2>{escape(heading)}</h2>', *parts])
 
 
 def note(text: str) -> str:
+    """A paragraph; the text is escaped."""
     return f'<p>{escape(text)}</p>'
 
 
 def about_table(records: list) -> str:
-    """Where the numbers come from: a line a key, a column a record."""
+    """Where the numbers come from: a line per key, a column per record."""
     abouts = [_about(record.header) for record in records]
     keys = dict.fromkeys(key for about in abouts for key in about)
     rows = [[key, *(about.get(key, '') for about in abouts)] for key in keys]
@@ -186,7 +189,7 @@ def _text(value) -> str:
 
 
 def totals_table(records: list, m1: float, m2: float) -> str:
-    """TNS and what goes with it, a line a record."""
+    """TNS and what goes with it, a line per record."""
     rows = []
     for record in records:
         nsi, stage = record.nsi, record.stage
@@ -207,7 +210,7 @@ def totals_table(records: list, m1: float, m2: float) -> str:
 
 
 def stages_table(records: list) -> str:
-    """Mean and mean maximum of NSI, a line a record and stage."""
+    """Mean and mean maximum of NSI, a line per record and stage."""
     rows = []
     for record in records:
         found = stage_summary(record.nsi, record.stage)
@@ -219,7 +222,7 @@ def stages_table(records: list) -> str:
 
 
 def blocks_table(record: StiffnessRecord, m1: float, m2: float) -> str:
-    """The numbers of each block, a line a block."""
+    """The numbers of each block, a line per block."""
     rows = [list(row.values()) for row in record.summary_by_block((m1, m2))]
     return f'<h3>{escape(record.name)}</h3>' + table([
         'block', 'stage', 'index in stage', 'mean NSI', 'area',

@@ -21,8 +21,8 @@ def step_figure(record: StiffnessRecord,
                 stage: int | None = None):
     """Mean step size Δt against NSI (Fig. 9).
 
-    a: a point a sample, a panel a block. b: of each sample, Pearson's r of
-    NSI and Δt over the blocks of one stage.
+    a: a point per sample, a panel per block. b: for each sample, Pearson's r
+    of NSI and Δt over the blocks of one stage.
 
     Args:
         record (StiffnessRecord): of a model with known gates.
@@ -59,7 +59,8 @@ def pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Pearson's r along the last axis.
 
     Args:
-        x, y (ndarray): (..., n).
+        x (ndarray): (..., n).
+        y (ndarray): (..., n).
 
     Returns:
         ndarray: (...), NaN where x or y is constant up to rounding.
@@ -109,9 +110,9 @@ def _blocks_of_stage(record: StiffnessRecord, gated, stage) -> np.ndarray:
     count = {int(s): int((stages == s).sum()) for s in np.unique(stages)}
     if stage is not None and count.get(stage, 0) < LEAST:
         raise ValueError(
-            f'stage: got {stage}, expected one with at least {LEAST} blocks '
-            f'that have a gate; of {record.name} these have (count by '
-            f'stage): {count}')
+            f'stage: expected one with at least {LEAST} blocks that have a '
+            f'gate, got {stage}; {record.name} has (blocks by stage): {count}'
+        )
     if stage is None:
         stage = next((s for s in count if count[s] >= LEAST), min(count))
     return gated[stages == stage]
@@ -124,8 +125,8 @@ def _chosen(record: StiffnessRecord, gated, along, blocks) -> list:
     names = [record.header.blocks[column] for column in gated]
     absent = [name for name in blocks if name not in names]
     if absent or not len(blocks):
-        raise ValueError(f'blocks: got {blocks}, expected blocks of '
-                         f'{record.name} with a known gate: {names}')
+        raise ValueError(f'blocks: expected some of {record.name} with a '
+                         f'known gate, {names}, got {blocks}')
     return [gated[names.index(name)] for name in blocks]
 
 
@@ -140,7 +141,7 @@ def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
     # As one picture: a vector file of 10,000 points is slow to show.
     axes.scatter(nsi, step, s=10, alpha=.4, linewidth=0, color=COLORS[0],
                  rasterized=True)  # yapf: disable
-    r, rho = pearson(nsi, step), spearman(nsi, step)
+    r, rho = float(pearson(nsi, step)), spearman(nsi, step)
     found = (f'Pearson {_signed(r)}, Spearman {_signed(rho)}'
              if np.isfinite(r) else 'no correlation: constant values')
     axes.set_title(f'{name}\n{found}', fontsize='medium')

@@ -34,8 +34,9 @@ def survival_figure(records: list, m1=None, m2=None):
 
     Args:
         records (list[StiffnessRecord]): a panel each, on the same axes.
-        m1, m2 (sequence[float], optional): at least two thresholds >= 0
-            each; left out, from 0 to where δ is at most 1 % in all records.
+        m1 (sequence[float], optional): at least two thresholds >= 0; left
+            out, from 0 to where δ is at most 1 % in all records.
+        m2 (sequence[float], optional): likewise.
 
     Returns:
         matplotlib.figure.Figure: the panels, side by side.
@@ -62,8 +63,9 @@ def proportion_figure(records: list, m1=None, m2=None):
 
     Args:
         records (list[StiffnessRecord]): a panel each.
-        m1, m2 (sequence[float], optional): thresholds >= 0; left out, six
-            each, from 0 to where δ is at most 10 % in all records.
+        m1 (sequence[float], optional): thresholds >= 0; left out, six from
+            0 to where δ is at most 10 % in all records.
+        m2 (sequence[float], optional): likewise.
 
     Returns:
         matplotlib.figure.Figure: the panels, side by side.
@@ -98,7 +100,7 @@ def depth_figure(records: list):
             differ.
 
     Returns:
-        matplotlib.figure.Figure: a panel a stage.
+        matplotlib.figure.Figure: a panel per stage.
 
     Raises:
         ValueError: on records that do not go together.
@@ -115,7 +117,7 @@ def seeds_figure(records: list):
         records (list[StiffnessRecord]): a line each, of the same blocks.
 
     Returns:
-        matplotlib.figure.Figure: a panel a stage.
+        matplotlib.figure.Figure: a panel per stage.
 
     Raises:
         ValueError: on records that do not go together, or of other blocks.
@@ -209,7 +211,7 @@ def _stage_panels(records: list, tables: list) -> tuple:
     A block's index is its position in the stage, from 0, as in step_blocks;
     0 itself is never measured.
     """
-    places = {}
+    places: dict[int, set[int]] = {}
     for record in records:
         for stage, place in zip(record.header.stage, record.header.position):
             places.setdefault(stage, set()).add(place)
@@ -229,9 +231,9 @@ def _stage_panels(records: list, tables: list) -> tuple:
 
 def _mark_places(axes, first: int, last: int) -> None:
     """An x axis of block indices, at most nine of them written."""
-    step = (last - first) // 9 + 1
+    apart = (last - first) // 9 + 1
     axes.set(xlabel='block index', xlim=(first - .7, last + .7),
-             xticks=range(first, last + 1, step))  # yapf: disable
+             xticks=range(first, last + 1, apart))  # yapf: disable
     axes.grid(alpha=.3)
 
 

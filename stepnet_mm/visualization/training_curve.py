@@ -9,7 +9,7 @@ from .canvas import new_figure
 MARK = '/nonfinite'
 
 
-def read_stiffness_record(work_dir, name: str = 'stiffness') -> list:
+def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
     """Read what a ``TNSHook`` wrote into a work dir's ``scalars.json``.
 
     A resumed run goes on where the one before it stood: of measurements at
@@ -20,13 +20,13 @@ def read_stiffness_record(work_dir, name: str = 'stiffness') -> list:
         name (str): the hook's ``name``.
 
     Returns:
-        list[dict]: one dict a measurement, in order: ``step``, the
+        list[dict]: one dict per measurement, in order: ``step``, the
         iteration; ``tns``, ``nsi_stage1_mean``, ..., ``nonfinite``.
 
     Raises:
         FileNotFoundError: if no run in it has such a record.
     """
-    curves = read_stiffness_records(work_dir)
+    curves = read_stiffness_curves(work_dir)
     if name not in curves:
         raise FileNotFoundError(
             f'{work_dir}: no run in it has a stiffness record {name!r}, got '
@@ -35,9 +35,9 @@ def read_stiffness_record(work_dir, name: str = 'stiffness') -> list:
     return curves[name]
 
 
-def read_stiffness_records(work_dir) -> dict:
-    """The same of every ``TNSHook``: its name -> its measurements."""
-    curves = {}
+def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
+    """Read those of every ``TNSHook``: its name -> its measurements."""
+    curves: dict[str, list[dict]] = {}
     for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json')):
         for name, rows in _read_run(path).items():
             before = [row for row in curves.get(name, [])
@@ -46,8 +46,8 @@ def read_stiffness_records(work_dir) -> dict:
     return curves
 
 
-def _read_run(path) -> dict:
-    curves = {}
+def _read_run(path: Path) -> dict[str, list[dict]]:
+    curves: dict[str, list[dict]] = {}
     for line in map(_parse, path.read_text().splitlines()):
         names = {key.partition('/')[0] for key in line if key != 'step'}
         # Lines of TNSMetric have the evaluation's other numbers too.
@@ -67,13 +67,13 @@ def _parse(line: str) -> dict:
         return {}
 
 
-def curve_figure(record: list, title: str | None = None):
+def curve_figure(curve: list[dict], title: str | None = None):
     """Draw TNS, and below it the NSI of each stage, over the iterations.
 
     The band of a stage reaches from its mean to its maximum.
 
     Args:
-        record (list[dict]): as :func:`read_stiffness_record` returns it.
+        curve (list[dict]): as :func:`read_stiffness_curve` returns it.
         title (str, optional): heading.
 
     Returns:
@@ -81,37 +81,37 @@ def curve_figure(record: list, title: str | None = None):
     """
     figure = new_figure(7, 6)
     upper, lower = figure.subplots(2, 1, sharex=True)
-    steps, tns = _series(record, 'tns')
-    upper.plot(steps, tns, marker='o', markersize=3, color='black')
+    iterations, tns = _series(curve, 'tns')
+    upper.plot(iterations, tns, marker='o', markersize=3, color='black')
     upper.set_ylabel('TNS (Eq. 5)')
     upper.set_ylim(0, 1.08 * max(tns, default=0.) or 1.)
     upper.set_title(title or 'Neural stiffness while training')
-    for stage in _stages(record):
-        steps, mean = _series(record, f'nsi_stage{stage}_mean')
-        highest = _series(record, f'nsi_stage{stage}_max')[1]
-        line, = lower.plot(steps, mean, label=f'stage {stage}')
+    for stage in _stages(curve):
+        iterations, mean = _series(curve, f'nsi_stage{stage}_mean')
+        highest = _series(curve, f'nsi_stage{stage}_max')[1]
+        line, = lower.plot(iterations, mean, label=f'stage {stage}')
         lower.fill_between(
-            steps, mean, highest, color=line.get_color(), alpha=.15)
+            iterations, mean, highest, color=line.get_color(), alpha=.15)
     lower.set_ylabel('NSI (Eq. 4): mean to maximum')
     lower.set_xlabel('iteration')
     lower.set_ylim(bottom=0)
-    if _stages(record):
+    if _stages(curve):
         lower.legend(loc='lower left', ncols=4)
     for axes in (upper, lower):
         axes.grid(alpha=.3)
     return figure
 
 
-def _series(record: list, key: str) -> tuple:
+def _series(curve: list[dict], key: str) -> tuple:
     """Iterations and values, where the key was measured."""
-    rows = [(row['step'], row[key]) for row in record if key in row]
+    rows = [(row['step'], row[key]) for row in curve if key in row]
     return tuple(map(list, zip(*rows))) if rows else ([], [])
 
 
-def _stages(record: list) -> list:
+def _stages(curve: list[dict]) -> list:
     found = {
         match.group(1)
-        for row in record for key in row
+        for row in curve for key in row
         if (match := re.fullmatch(r'nsi_stage(\d+)_mean', key))
     }
     return sorted(found, key=int)

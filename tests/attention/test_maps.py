@@ -1,4 +1,5 @@
 import itertools
+import json
 import math
 
 import numpy as np
@@ -13,9 +14,10 @@ from stepnet_mm.attention import (
     attention_path,
     conv_to_attention,
     mean_attention_distance,
-    read_attention,
+    read_attention_histories,
+    read_attention_history,
+    read_attention_record,
     read_attention_run,
-    read_attention_runs,
     save_attention,
     uniform_attention_distance,
 )
@@ -118,7 +120,8 @@ def make_record(step=0, name='net', size=(8, 10), **changes):
         distance=[1., 2., 3.], uniform=4., pixel=(2., 2.), padding=(0, 0)),
         **changes))
     return AttentionRecord([layer], np.full((8, 10, 3), 7, 'uint8'), size,
-                           query=(4, 5), samples=2, step=step, name=name)
+                           query=(4, 5), samples=2, iteration=step,
+                           name=name)
 
 
 def test_centres_and_place_in_pixels_of_the_image():
@@ -133,8 +136,8 @@ def test_centres_and_place_in_pixels_of_the_image():
 def test_a_record_comes_back(tmp_path):
     record = make_record(step=7)
     save_attention(record, tmp_path / 'sub' / 'a.npz')
-    found = read_attention(tmp_path / 'sub' / 'a.npz')
-    assert (found.step, found.name, found.samples) == (7, 'net', 2)
+    found = read_attention_record(tmp_path / 'sub' / 'a.npz')
+    assert (found.iteration, found.name, found.samples) == (7, 'net', 2)
     assert tuple(found.size) == (8, 10)
     np.testing.assert_array_equal(found.image, record.image)
     np.testing.assert_array_equal(found.layers[0].maps, record.layers[0].maps)
@@ -145,7 +148,7 @@ def test_a_record_comes_back(tmp_path):
 
 def test_files_that_are_no_record(tmp_path):
     with pytest.raises(FileNotFoundError, match='measure_attention'):
-        read_attention(tmp_path / 'none.npz')
+        read_attention_record(tmp_path / 'none.npz')
     save_attention(make_record(), tmp_path / 'a.npz')
     whole = (tmp_path / 'a.npz').read_bytes()
     np.savez(tmp_path / 'other.npz', x=np.ones(2))
@@ -153,9 +156,9 @@ def test_files_that_are_no_record(tmp_path):
     (tmp_path / 'text.npz').write_text('hello')
     for name in ('other', 'cut', 'text'):
         with pytest.raises(ValueError, match=f'{name}.npz: got a file that'):
-            read_attention(tmp_path / f'{name}.npz')
+            read_attention_record(tmp_path / f'{name}.npz')
     with pytest.raises(FileNotFoundError, match='this is a folder'):
-        read_attention(tmp_path)
+        read_attention_record(tmp_path)
 
 
 def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
@@ -166,13 +169,30 @@ def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
                 make_record(step, run),
                 attention_path(tmp_path / run, 'attention', step))
     save_attention(make_record(3), attention_path(tmp_path / 'b', 'my', 3))
-    found = read_attention_run(tmp_path)
-    assert [(r.step, r.name) for r in found] == [
+    found = read_attention_history(tmp_path)
+    assert [(r.iteration, r.name) for r in found] == [
         (0, 'a'), (5, 'a'), (10, 'b'), (20, 'b')]
-    assert [r.step for r in read_attention_run(tmp_path, 'my')] == [3]
-    runs = read_attention_runs(tmp_path)
-    assert {name: [r.step for r in some] for name, some in runs.items()} == {
+    mine = read_attention_history(tmp_path, 'my')
+    assert [r.iteration for r in mine] == [3]
+    runs = read_attention_histories(tmp_path)
+    assert {name: [r.iteration for r in some] for name, some in runs.items()} == {
         'attention': [0, 5, 10, 20], 'my': [3]}
-    assert read_attention_runs(tmp_path / 'c') == {}
+    assert read_attention_histories(tmp_path / 'c') == {}
     with pytest.raises(FileNotFoundError, match="got .'attention', 'my'.;"):
-        read_attention_run(tmp_path, 'other')
+        read_attention_history(tmp_path, 'other')
+
+
+def test_an_earlier_versions_file_still_reads(tmp_path):
+    path = tmp_path / 'a.npz'
+    save_attention(make_record(step=7), path)
+    with np.load(path) as arrays:
+        header = json.loads(str(arrays['header']))
+    assert header['step'] == 7
+    assert 'iteration' not in header
+
+
+def test_the_former_name_warns(tmp_path):
+    save_attention(make_record(), attention_path(tmp_path / 'a', 'my', 3))
+    with pytest.warns(DeprecationWarning, match='read_attention_history'):
+        records = read_attention_run(tmp_path, 'my')
+    assert len(records) == 1

@@ -9,7 +9,7 @@ from mmengine.config import Config
 from mmengine.registry import DATASETS
 from toy_run import VALIDATION, ToyDataset, toy_runner
 
-from stepnet_mm.attention import read_attention_run
+from stepnet_mm.attention import read_attention_history
 from stepnet_mm.hooks import AttentionMapHook
 
 pytestmark = pytest.mark.core
@@ -39,16 +39,16 @@ def test_training_is_bit_identical_with_the_hook(tmp_path, attention):
         for name, some in dict(plain=[], watched=hooks).items()]
     assert all(torch.equal(plain[key], watched[key]) for key in plain)
     # Quadratic centres have moved: there is something to record.
-    records = read_attention_run(tmp_path / 'watched')
-    assert [record.step for record in records] == [0, 3, 6, 9]
+    records = read_attention_history(tmp_path / 'watched')
+    assert [record.iteration for record in records] == [0, 3, 6, 9]
     maps = [record.layers[0].maps for record in records]
     assert not np.array_equal(maps[0], maps[-1])
 
 
 def test_what_is_recorded_is_what_the_network_does(tmp_path):
     runner = train(tmp_path, [dict(HOOK, query=(4, 30))])
-    last = read_attention_run(tmp_path)[-1]
-    assert (last.step, last.samples, last.size) == (10, 3, [32, 32])
+    last = read_attention_history(tmp_path)[-1]
+    assert (last.iteration, last.samples, last.size) == (10, 3, [32, 32])
     assert [layer.name for layer in last.layers] == [
         f'backbone.layers.{i}.attn' for i in (0, 1)]
     attn = runner.model.backbone.layers[0].attn
@@ -64,7 +64,7 @@ def test_distances_go_to_log_and_back_ends(tmp_path):
     rows = [row for row in map(json.loads, path.read_text().splitlines())
             if any(key.startswith('attention/') for key in row)]
     assert [row['step'] for row in rows] == [0, 5, 10]
-    record = read_attention_run(tmp_path)[1]
+    record = read_attention_history(tmp_path)[1]
     name = 'attention/backbone.layers.1.attn'
     assert [rows[1][f'{name}/head{i}'] for i in (1, 2, 3)] == pytest.approx(
         record.layers[1].distance)
@@ -78,9 +78,9 @@ def test_a_resumed_run_goes_on(tmp_path):
     train(tmp_path / 'whole', [HOOK], 20)
     train(tmp_path / 'cut', [HOOK], 10)
     train(tmp_path / 'cut', [HOOK], 20, resume=True)
-    found, want = [read_attention_run(tmp_path / name)
+    found, want = [read_attention_history(tmp_path / name)
                    for name in ('cut', 'whole')]
-    assert [r.step for r in found] == [r.step for r in want] == [
+    assert [r.iteration for r in found] == [r.iteration for r in want] == [
         0, 5, 10, 15, 20]
     for i, (one, other) in enumerate(zip(found, want)):
         assert one.view == other.view
@@ -179,7 +179,8 @@ def test_by_epoch(tmp_path):
               sampler=dict(type='DefaultSampler', shuffle=True),
               batch_size=4,
               num_workers=0))
-    assert [r.step for r in read_attention_run(tmp_path)] == [0, 8, 16]
+    records = read_attention_history(tmp_path)
+    assert [r.iteration for r in records] == [0, 8, 16]
 
 
 @pytest.mark.parametrize('hooks, backbone, match', [
@@ -238,7 +239,8 @@ def test_two_processes_leave_one_set_of_records(tmp_path):
     want = train_two(tmp_path / 'plain', [])[0]
     for found in train_two(tmp_path, [HOOK]):
         assert all(torch.equal(found[key], want[key]) for key in want)
-    assert [r.step for r in read_attention_run(tmp_path / 'run')] == [0, 5, 10]
+    records = read_attention_history(tmp_path / 'run')
+    assert [r.iteration for r in records] == [0, 5, 10]
     assert len(list((tmp_path / 'run').rglob('*.npz'))) == 3
 
 

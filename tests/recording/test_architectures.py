@@ -16,7 +16,8 @@ MM_RESNETS = [
     ('mmdet', dict(type='Res2Net', depth=50, scales=4, base_width=4)),
     ('mmdet', dict(type='RegNet', arch='regnetx_400mf')),
     ('mmpretrain', dict(type='ResNet', depth=34, **SMALL)),
-    ('mmpretrain', dict(type='ResNeXt', depth=50, groups=4, width_per_group=4)),
+    ('mmpretrain',
+     dict(type='ResNeXt', depth=50, groups=4, width_per_group=4)),
     ('mmpretrain', dict(type='Res2Net', depth=50, scales=4, base_width=4)),
     ('mmpretrain', dict(type='RegNet', arch='regnetx_400mf')),
     ('mmpretrain', dict(type='SEResNet', depth=50)),
@@ -386,7 +387,7 @@ def test_maps_that_are_no_samples_are_refused():
     model = nn.Sequential(Folded(), nn.Sequential(Mixer(3), Mixer(3)))
     recorder = measure(model)
     with pytest.raises(ValueError, match='saw 8 maps of 2 images'):
-        recorder.nsi
+        _ = recorder.nsi
 
 
 def test_blocks_that_say_they_have_no_shortcut_are_left_out():

@@ -35,9 +35,9 @@ def record(net, images, **kwargs):
 
 def test_maps_and_distances_are_those_of_the_layers():
     net, images = Net(), torch.randn(3, 3, 6, 8)
-    found = record(net, images, query=(5, 2), step=4, name='net')
+    found = record(net, images, query=(5, 2), iteration=4, name='net')
     first, second = found.layers
-    assert (found.size, found.samples, found.step) == ((6, 8), 3, 4)
+    assert (found.size, found.samples, found.iteration) == ((6, 8), 3, 4)
     assert found.query == (5, 2)
     assert [first.name, second.name] == ['first', 'second']
     x = net.pool(net.first(images))

@@ -9,7 +9,12 @@ from toy_run import ToyDataset, ToyModel
 
 from stepnet_mm.hooks.tns_hook import _gather
 from stepnet_mm.recording import TrajectoryRecorder
-from stepnet_mm.recording.probe import Probe, kept_state, run_features, spread
+from stepnet_mm.recording.probe import (
+    Probe,
+    kept_state,
+    run_features,
+    spread_indices,
+)
 from stepnet_mm.stiffness import summarize_stiffness
 
 pytestmark = pytest.mark.core
@@ -32,13 +37,13 @@ def measure(model, probe):
     (10, 5, [0, 2, 4, 6, 8]), (3, 8, [0, 1, 2]), (4, None, [0, 1, 2, 3]),
     (7, 3, [0, 2, 4])])  # yapf: disable
 def test_spread(size, number, expected):
-    assert spread(size, number) == expected
+    assert spread_indices(size, number) == expected
 
 
 @pytest.mark.parametrize('size, number', [(0, 3), (5, 0), (5, -1), (5, 2.5)])
 def test_wrong_numbers(size, number):
     with pytest.raises(ValueError, match='num_samples'):
-        spread(size, number)
+        spread_indices(size, number)
 
 
 def test_the_samples_are_the_same_every_time():

@@ -288,7 +288,7 @@ def test_a_forward_that_broke_off_is_not_mixed_in(monkeypatch):
                 model(images(1))
         model(images(1))
     with pytest.raises(ValueError, match='different numbers of samples'):
-        recorder.nsi
+        _ = recorder.nsi
 
 
 @pytest.mark.parametrize('library', LIBRARIES)
@@ -515,7 +515,8 @@ def test_memory_does_not_grow_with_the_number_of_blocks():
     model = build('mmdet', depth=50)
     with TrajectoryRecorder(model) as recorder:
         model(images())
-        kept = [t for trace in recorder._traces for t in trace.nsi + trace.step]
+        kept = [t for trace in recorder._traces
+                for t in trace.nsi + trace.step]
     assert {t.shape for t in kept} == {(3, )}
     assert all(trace.current is None for trace in recorder._traces)
 

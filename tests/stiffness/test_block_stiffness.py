@@ -13,8 +13,11 @@ INF, NAN = math.inf, math.nan
 quick = settings(database=None, deadline=None, max_examples=50)
 
 
+ANY = st.floats(0, 100)
+
+
 @st.composite
-def measured(draw, values=st.floats(0, 100)):
+def measured(draw, values=ANY):
     """NSI (N, L) and stage (L,)."""
     stage = draw(st.lists(st.integers(1, 3), min_size=1, max_size=7))
     row = st.lists(values, min_size=len(stage), max_size=len(stage))

@@ -12,6 +12,7 @@ from stepnet_mm.stiffness import (
     append_rows,
     begin_record,
     read_record,
+    read_stiffness_record,
     total_neural_stiffness,
 )
 
@@ -57,7 +58,7 @@ def refused(path, match, wanted=None):
         begin_record(path, wanted or header())
     if wanted is None:
         with pytest.raises(ValueError, match=match):
-            read_record(path, partial=True)
+            read_stiffness_record(path, partial=True)
     assert path.read_bytes() == before
 
 
@@ -68,7 +69,7 @@ def test_float32_comes_back_bit_for_bit(path):
     assert begin_record(path, header(2000)) == 0
     append_rows(path, 0, nsi[:7], -nsi[:7])
     append_rows(path, 7, nsi[7:], -nsi[7:])
-    record = read_record(path)
+    record = read_stiffness_record(path)
     assert record.nsi.dtype == record.step.dtype == torch.float64
     assert torch.equal(record.nsi.float(), nsi)
     assert torch.equal(record.step.float(), -nsi)
@@ -76,7 +77,7 @@ def test_float32_comes_back_bit_for_bit(path):
 
 def test_header_comes_back(path):
     begin_record(path, header(0))
-    record = read_record(path)
+    record = read_stiffness_record(path)
     assert record.header == header(
         0, meta=dict(header().meta, shape=[3, 32]))
     assert record.nsi.shape == record.step.shape == (0, 3)
@@ -92,7 +93,7 @@ def test_what_is_not_finite_is_null(path):
     line = path.read_text().splitlines()[1]
     assert json.loads(line) == dict(
         first=0, nsi=[[None, None, 1.]], step=[[None, None, .5]])
-    record = read_record(path)
+    record = read_stiffness_record(path)
     assert record.nsi.tolist() == [[INF, INF, 1.]]
     assert record.step.isnan().tolist() == [[True, True, False]]
 
@@ -105,23 +106,23 @@ def test_no_rows_leave_the_file_as_it_is(half):
 
 def test_an_unfinished_record(half):
     with pytest.raises(ValueError, match='holds 2 of 4 samples.*again'):
-        read_record(half)
-    assert read_record(half, partial=True).nsi.shape == (2, 3)
+        read_stiffness_record(half)
+    assert read_stiffness_record(half, partial=True).nsi.shape == (2, 3)
     assert begin_record(half, header()) == 2
     append_rows(half, 2, table(2), table(2))
-    assert read_record(half).nsi.shape == (4, 3)
+    assert read_stiffness_record(half).nsi.shape == (4, 3)
     assert begin_record(half, header()) == 4
 
 
 @pytest.mark.parametrize('cut', [1, 20])
 def test_a_cut_last_line_is_dropped_and_measured_again(half, cut):
     whole = half.read_bytes()
-    kept = read_record(half, partial=True).nsi[:1]
+    kept = read_stiffness_record(half, partial=True).nsi[:1]
     half.write_bytes(whole[:-cut])
-    assert torch.equal(read_record(half, partial=True).nsi, kept)
+    assert torch.equal(read_stiffness_record(half, partial=True).nsi, kept)
     assert begin_record(half, header()) == 1
     append_rows(half, 1, table(3, 5.), table(3))
-    record = read_record(half)
+    record = read_stiffness_record(half)
     assert torch.equal(record.nsi[:1], kept)
     assert (record.nsi[1:] >= 5).all()
 
@@ -132,10 +133,11 @@ def test_a_cut_header_is_written_again(path, length):
     whole = path.read_bytes()
     path.write_bytes(whole[:length])
     with pytest.raises(ValueError, match='a stiffness record|0 of 4'):
-        read_record(path)
+        read_stiffness_record(path)
     later = header(meta=dict(header().meta, date='Tuesday'))
     assert begin_record(path, later) == 0
-    assert read_record(path, partial=True).header.meta['date'] == 'Tuesday'
+    record = read_stiffness_record(path, partial=True)
+    assert record.header.meta['date'] == 'Tuesday'
 
 
 ROWS = [[1., 2., 3.]]
@@ -213,12 +215,13 @@ def test_the_record_of_another_measurement(half, changes, match):
 def test_circumstances_may_change(half):
     meta = dict(header().meta, date='Tuesday', versions=dict(torch='3'))
     assert begin_record(half, header(meta=meta)) == 2
-    assert read_record(half, partial=True).header.meta['date'] == 'Monday'
+    record = read_stiffness_record(half, partial=True)
+    assert record.header.meta['date'] == 'Monday'
 
 
 def test_no_file(path):
     with pytest.raises(FileNotFoundError, match='plain.jsonl: .*measure_st'):
-        read_record(path)
+        read_stiffness_record(path)
 
 
 def with_a_lost_sample():
@@ -255,3 +258,9 @@ def test_the_header_of_a_recorder():
         found=[SimpleNamespace(stage=stage) for stage in (1, 3, 4)])
     assert RecordHeader.of(recorder, 7, name='plain') == RecordHeader(
         'output', ['layer3.1'], [3], [1], 7, dict(name='plain'), stages=4)
+
+
+def test_the_former_name_warns(half):
+    with pytest.warns(DeprecationWarning, match='read_stiffness_record'):
+        record = read_record(half, partial=True)
+    assert record.nsi.shape == (2, 3)

@@ -20,8 +20,11 @@ M2 = [0., 1., 2., 2.5, 3., 5., 7.]
 quick = settings(database=None, deadline=None, max_examples=50)
 
 
+WHOLE = st.integers(0, 6)
+
+
 @st.composite
-def measured(draw, values=st.integers(0, 6)):
+def measured(draw, values=WHOLE):
     """NSI (N, L) and stage (L,); whole numbers, so that ties are common."""
     stage = draw(st.lists(st.integers(1, 4), min_size=1, max_size=7))
     row = st.lists(values, min_size=len(stage), max_size=len(stage))

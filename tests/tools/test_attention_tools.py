@@ -1,7 +1,7 @@
 import cv2
 import pytest
 
-from stepnet_mm.attention import read_attention
+from stepnet_mm.attention import read_attention_record
 
 pytest.importorskip('mmpretrain')
 pytest.importorskip('matplotlib')
@@ -30,8 +30,9 @@ def test_the_start_and_a_checkpoint(tool, config, tmp_path, capsys):
     tool('train', config, '--work-dir', work)
     tool(MEASURE, config, work / 'epoch_2.pth', '--device', 'cpu',
          '--query', 3, 31, '--num-samples', 2)
-    record = read_attention(work / 'epoch_2_attention.npz')
-    assert (record.name, record.samples, record.step) == ('classifier', 2, 4)
+    record = read_attention_record(work / 'epoch_2_attention.npz')
+    assert (record.name, record.samples, record.iteration) == (
+        'classifier', 2, 4)
     assert [tuple(layer.query) for layer in record.layers] == [(1, 15)] * 2
     assert record.image.mean() < 127  # the first one is dark
     for name in ('maps', 'range'):
@@ -41,7 +42,7 @@ def test_the_start_and_a_checkpoint(tool, config, tmp_path, capsys):
     # A change of the weights is a change of the maps.
     tool(MEASURE, config, '--device', 'cpu', '--image', 7, '--out',
          tmp_path / 'start', '--query', 3, 31)
-    start = read_attention(tmp_path / 'start.npz')
+    start = read_attention_record(tmp_path / 'start.npz')
     assert start.image.mean() > 127
     assert (start.layers[0].maps != record.layers[0].maps).any()
 

@@ -21,10 +21,13 @@ case $1 in
   mkdir -p $run
   touch $run/val_img_40.png $run/stiffness_nsi_40.png
   echo work_dirs/demo/iter_40.pth >work_dirs/demo/last_checkpoint
-  echo "11/22 - mmengine - INFO - Iter(train) [20/40]  lr: 1.0e-03  eta: 0:00:09  time: 0.4  loss: 1.5000  loss_bbox: 0.1"
+  printf '11/22 - mmengine - INFO - Iter(train) [20/40]  lr: 1.0e-03  '
+  echo 'eta: 0:00:09  time: 0.4  loss: 1.5000  loss_bbox: 0.1'
   echo "11/22 - mmengine - INFO - Iter(val) [10/15]    eta: 0:00:01"
   echo " Average Precision  (AP) @[ IoU=0.50 ] = 0.900" ;;
-*plot_training.py) printf '           step             tns\\n             20             0.1\\n' ;;
+*plot_training.py)
+  echo '           step             tns'
+  echo '             20             0.1' ;;
 esac
 '''
 
@@ -78,4 +81,5 @@ def test_an_error_is_one_line_that_names_the_log(demo, tmp_path, tool, stage):
     assert 'OneDL' in (tmp_path / log).read_text()
     calls = (tmp_path / 'calls').read_text()
     assert f'{tool}.py' in calls
-    assert not [t for t, later in BROKEN if later > stage and f'{t}.py' in calls]
+    assert not [t for t, later in BROKEN
+                if later > stage and f'{t}.py' in calls]

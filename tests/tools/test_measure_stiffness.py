@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from stepnet_mm.stiffness import read_record
+from stepnet_mm.stiffness import read_stiffness_record
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
@@ -23,7 +23,7 @@ def deep(classifier):
 def measure(tool, config, out, *arguments):
     tool(TOOL, config, '--out', out, '--batch-size', 3, '--device', 'cpu',
          *arguments)
-    return read_record(out)
+    return read_stiffness_record(out)
 
 
 def test_the_start_of_a_network(tool, deep, tmp_path, capsys):
@@ -48,7 +48,7 @@ def test_a_checkpoint_is_measured_and_named(tool, deep, tmp_path):
     tool('train', deep, '--work-dir', work_dir)
     checkpoint = work_dir / 'epoch_2.pth'
     tool(TOOL, deep, checkpoint, '--device', 'cpu')
-    record = read_record(work_dir / 'epoch_2_stiffness.jsonl')
+    record = read_stiffness_record(work_dir / 'epoch_2_stiffness.jsonl')
     start = measure(tool, deep, tmp_path / 'start.jsonl')
     assert not torch.equal(record.nsi, start.nsi)
     assert record.header.meta['checkpoint'] == str(checkpoint)

@@ -11,7 +11,7 @@ def methods(load_tool):
 
 
 def test_the_subset_is_spread_over_all_classes(methods):
-    indices = json.loads(methods.spread(5))
+    indices = json.loads(methods.spread_indices(5))
     assert len(indices) == 10000
     for label in range(10):  # folders come sorted, 5,000 images a class
         assert sum(i // 5000 == label for i in indices) == 1000

@@ -5,8 +5,8 @@ import pytest
 
 from stepnet_mm.visualization import (
     curve_figure,
-    read_stiffness_record,
-    read_stiffness_records,
+    read_stiffness_curve,
+    read_stiffness_curves,
     save_figure,
 )
 
@@ -50,15 +50,15 @@ def assert_picture(path):
 
 def test_record_holds_the_stiffness_lines_without_their_prefix(tmp_path):
     write(tmp_path, '20250101_000000', scalars(RECORD))
-    assert read_stiffness_record(tmp_path) == RECORD
-    assert read_stiffness_record(str(tmp_path)) == RECORD
+    assert read_stiffness_curve(tmp_path) == RECORD
+    assert read_stiffness_curve(str(tmp_path)) == RECORD
 
 
 def test_a_resumed_run_goes_on(tmp_path):
     write(tmp_path, '20250101_000000', scalars([row(1), row(2), row(3)]))
     write(tmp_path, '20250102_000000', scalars([row(3, 2.), row(4)]))
     write(tmp_path, '20250103_000000', scalars([]))
-    assert read_stiffness_record(tmp_path) == [
+    assert read_stiffness_curve(tmp_path) == [
         row(1), row(2), row(3, 2.), row(4)]
 
 
@@ -66,10 +66,10 @@ def test_each_hook_has_its_own_curve(tmp_path):
     probe = {'probe/nonfinite': 0, 'probe/tns': 1., 'step': 5}
     metric = {'stiffness_eval/nonfinite': 0, 'accuracy/top1': 1., 'step': 1}
     write(tmp_path, 'run', [*scalars([row(1)]), probe, metric])
-    curves = read_stiffness_records(tmp_path)
+    curves = read_stiffness_curves(tmp_path)
     assert curves == dict(
         stiffness=[row(1)], probe=[dict(step=5, tns=1., nonfinite=0)])
-    assert read_stiffness_record(tmp_path, 'probe') == curves['probe']
+    assert read_stiffness_curve(tmp_path, 'probe') == curves['probe']
 
 
 def test_a_line_that_a_kill_cut_is_left_out(tmp_path):
@@ -78,15 +78,15 @@ def test_a_line_that_a_kill_cut_is_left_out(tmp_path):
     text = path.read_text()
     cut = text[:text.rindex('stiffness/tns')]
     path.write_text(cut)
-    assert read_stiffness_record(tmp_path) == [row(1)]
+    assert read_stiffness_curve(tmp_path) == [row(1)]
 
 
 def test_a_missing_record_names_the_work_dir(tmp_path):
     with pytest.raises(FileNotFoundError, match=f'{tmp_path}: .*TNSHook'):
-        read_stiffness_record(tmp_path)
+        read_stiffness_curve(tmp_path)
     write(tmp_path, 'run', scalars([]))
     with pytest.raises(FileNotFoundError, match=f'{tmp_path}: .*TNSHook'):
-        read_stiffness_record(tmp_path)
+        read_stiffness_curve(tmp_path)
 
 
 @pytest.mark.parametrize('record', [

@@ -17,7 +17,11 @@ from stepnet_mm.launch.entry import (
     make_config_parser,
 )
 from stepnet_mm.recording import find_residual_blocks
-from stepnet_mm.recording.probe import run_features, spread, subset_loader
+from stepnet_mm.recording.probe import (
+    run_features,
+    spread_indices,
+    subset_loader,
+)
 from stepnet_mm.stiffness import (
     neural_stiffness_index,
     norm_ratio,
@@ -124,7 +128,7 @@ def main():
     init_default_scope(cfg.get('default_scope', 'mmengine'))
     model = build_model(cfg, args.checkpoint, 'cpu')
     loader = build_loader(cfg, 'val', not args.skip_data_check)
-    indices = spread(len(loader.dataset), args.num_samples)
+    indices = spread_indices(len(loader.dataset), args.num_samples)
 
     blocks = find_residual_blocks(model)
 

@@ -11,10 +11,10 @@ mailed or printed as it is.
 import argparse
 from pathlib import Path
 
-from stepnet_mm.attention import read_attention_runs
-from stepnet_mm.stiffness import read_record
+from stepnet_mm.attention import read_attention_histories
+from stepnet_mm.stiffness import read_stiffness_record
 from stepnet_mm.utils.files import written_whole
-from stepnet_mm.visualization import read_stiffness_records
+from stepnet_mm.visualization import read_stiffness_curves
 from stepnet_mm.visualization.report import render_report
 
 
@@ -55,7 +55,7 @@ def find_records(work_dir: Path) -> list:
 
 def read_records(paths: list) -> list:
     """The records; those of one name are told apart by their files."""
-    records = [read_record(path) for path in paths]
+    records = [read_stiffness_record(path) for path in paths]
     names = [record.name for record in records]
     return [record.renamed(f'{record.name}, {path.name}')
             if names.count(record.name) > 1 else record
@@ -67,8 +67,8 @@ def main():
     paths = args.records or find_records(args.work_dir)
     page = render_report(
         args.title or f'Neural stiffness of {args.work_dir.resolve().name}',
-        read_records(paths), read_stiffness_records(args.work_dir), args.m1,
-        args.m2, read_attention_runs(args.work_dir))
+        read_records(paths), read_stiffness_curves(args.work_dir), args.m1,
+        args.m2, read_attention_histories(args.work_dir))
     out = args.out or args.work_dir / 'report.html'
     with written_whole(out) as file:
         file.write(page.encode())

@@ -107,7 +107,8 @@ def main():
     loader = build_loader(cfg, args.split, not args.skip_data_check)
     record = measure_attention(
         model, sample_inputs(model, loader, args.num_samples, args.image),
-        args.query, args.layers, step=trained_iterations(args.checkpoint),
+        args.query, args.layers,
+        iteration=trained_iterations(args.checkpoint),
         name=args.name or Path(args.config).stem)
     print_table(record)
     save_all(record, record_path(cfg, args))

@@ -35,14 +35,14 @@ from stepnet_mm.recording import (
 from stepnet_mm.recording.probe import (
     kept_state,
     run_features,
-    spread,
+    spread_indices,
     subset_loader,
 )
 from stepnet_mm.stiffness import (
     RecordHeader,
     append_rows,
     begin_record,
-    read_record,
+    read_stiffness_record,
 )
 
 
@@ -146,7 +146,7 @@ def main():
         return print(list_blocks(found))
     loader = build_loader(cfg, args.split, not args.skip_data_check,
                           args.batch_size)
-    indices = spread(len(loader.dataset), args.num_samples)
+    indices = spread_indices(len(loader.dataset), args.num_samples)
     found = split_stages(model, args.blocks, found, loader, indices)
     print(list_blocks(found))
     recorder = TrajectoryRecorder(model, found, args.definition)
@@ -155,7 +155,7 @@ def main():
     done = begin_record(path,
                         make_header(cfg, args, recorder, loader, indices))
     measure(model, recorder, loader, indices, path, done)
-    record = read_record(path)
+    record = read_stiffness_record(path)
     for key, value in record.summary().items():
         print(f'{key:24} {value:.6g}')
     print(f'record: {path}')

@@ -92,12 +92,12 @@ def check_device(name):
     except RuntimeError:
         device = None
     if device is None or device.type not in ('cpu', 'cuda'):
-        raise ValueError(f'--device: got {name!r}, expected cpu, cuda or '
-                         'cuda:INDEX')
+        raise ValueError('--device: expected cpu, cuda or cuda:INDEX, got '
+                         f'{name!r}')
     present = torch.cuda.device_count()
     if device.type == 'cuda' and (device.index or 0) >= present:
-        raise ValueError(f'--device: got {name!r}, but torch sees {present} '
-                         'CUDA devices')
+        raise ValueError(f'--device: expected one of the {present} CUDA '
+                         f'devices that torch sees, got {name!r}')
     return device
 
 

@@ -13,7 +13,7 @@ From what AttentionMapHook left in a work dir, or from records by name
 import argparse
 from pathlib import Path
 
-from stepnet_mm.attention import read_attention, read_attention_run
+from stepnet_mm.attention import read_attention_history, read_attention_record
 from stepnet_mm.visualization import attention_figures, save_figure
 
 
@@ -38,16 +38,16 @@ def parse_args():
 def read(args):
     """The records, by iteration."""
     if len(args.source) == 1 and args.source[0].is_dir():
-        records = read_attention_run(args.source[0], args.hook)
+        records = read_attention_history(args.source[0], args.hook)
     else:
-        records = sorted(map(read_attention, args.source),
-                         key=lambda record: record.step)
-    steps = [record.step for record in records]
+        records = sorted(map(read_attention_record, args.source),
+                         key=lambda record: record.iteration)
+    iterations = [record.iteration for record in records]
     if args.iteration is not None:
-        if args.iteration not in steps:
-            raise ValueError(f'--iteration: got {args.iteration}, expected '
-                             f'one that was recorded: {steps}')
-        records = records[:steps.index(args.iteration) + 1]
+        if args.iteration not in iterations:
+            raise ValueError('--iteration: expected one that was recorded, '
+                             f'{iterations}, got {args.iteration}')
+        records = records[:iterations.index(args.iteration) + 1]
     return records
 
 
@@ -58,7 +58,7 @@ def print_table(records):
     print('  '.join(['iteration', *(f'{f"layer {i}":>9}' for i in layers)]))
     for record in records:
         means = [f'{layer.mean_distance:>9.2f}' for layer in record.layers]
-        print('  '.join([f'{record.step:>9}', *means]))
+        print('  '.join([f'{record.iteration:>9}', *means]))
 
 
 def main():

@@ -20,7 +20,7 @@ import re
 from pathlib import Path
 
 from stepnet_mm.analysis import method_of
-from stepnet_mm.stiffness import read_record
+from stepnet_mm.stiffness import read_stiffness_record
 from stepnet_mm.visualization import (
     check_records,
     depth_figure,
@@ -66,9 +66,9 @@ def parse_args():
 def read_records(paths: list, names: list = None) -> list:
     """The records, under new names if there are some."""
     if names and len(names) != len(paths):
-        raise ValueError(f'--names: got {len(names)} for {len(paths)} records,'
-                         ' expected one each')
-    records = [read_record(path) for path in paths]
+        raise ValueError(f'--names: expected one for each of the {len(paths)} '
+                         f'records, got {len(names)}')
+    records = [read_stiffness_record(path) for path in paths]
     if names:
         records = [r.renamed(name) for r, name in zip(records, names)]
     check_records(records)

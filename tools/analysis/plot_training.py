@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepnet_mm.visualization import (
     curve_figure,
-    read_stiffness_record,
+    read_stiffness_curve,
     save_figure,
 )
 
@@ -23,20 +23,20 @@ def parse_args():
     return parser.parse_args()
 
 
-def print_table(record):
+def print_table(curve):
     keys = ['step', 'tns'] + sorted(
-        {k for row in record for k in row if k.endswith('_mean')})
+        {k for row in curve for k in row if k.endswith('_mean')})
     print('  '.join(f'{k:>15}' for k in keys))
-    for row in record:
+    for row in curve:
         print('  '.join(f'{row.get(k, float("nan")):>15.4g}' for k in keys))
 
 
 def main():
     args = parse_args()
-    record = read_stiffness_record(args.work_dir)
-    print_table(record)
+    curve = read_stiffness_curve(args.work_dir)
+    print_table(curve)
     out = args.out or Path(args.work_dir) / 'tns.png'
-    save_figure(curve_figure(record, args.title), out)
+    save_figure(curve_figure(curve, args.title), out)
     print(f'TNS curve: {out}')
 
 

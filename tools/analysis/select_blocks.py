@@ -17,7 +17,7 @@ threshold, since the scale of NSI is the network's own.
 import argparse
 
 from stepnet_mm.analysis import pool_records, rank_blocks, step_blocks
-from stepnet_mm.stiffness import StiffnessRecord, read_record
+from stepnet_mm.stiffness import StiffnessRecord, read_stiffness_record
 
 
 def parse_args():
@@ -42,12 +42,12 @@ def check(args, record: StiffnessRecord) -> None:
     """Refuse numbers that choose nothing."""
     blocks = len(record.header.blocks)
     if not 1 <= args.k <= blocks:
-        raise ValueError(f'-k: got {args.k}, expected 1 to {blocks}, the '
-                         'measured blocks')
+        raise ValueError(f'-k: expected 1 to {blocks}, the measured blocks, '
+                         f'got {args.k}')
     for name in ('m1', 'm2'):
         if not getattr(args, name) >= 0:
-            raise ValueError(f'--{name}: got {getattr(args, name)}, expected '
-                             'a threshold >= 0')
+            raise ValueError(f'--{name}: expected a threshold >= 0, got '
+                             f'{getattr(args, name)}')
     if not record.finite.any():
         raise ValueError(
             f'{", ".join(args.records)}: none of the {len(record.nsi)} '
@@ -82,7 +82,7 @@ def print_choice(rows: list, k: int, stages: int) -> None:
 
 def main():
     args = parse_args()
-    records = [read_record(path) for path in args.records]
+    records = [read_stiffness_record(path) for path in args.records]
     record = pool_records(records, args.records)
     check(args, record)
     tns = record.tns()

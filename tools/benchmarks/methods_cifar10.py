@@ -54,7 +54,7 @@ def train(seed: int, method: str, args) -> Path:
             '--data-root', args.data_root, '--work-dir', folder, '--resume',
             '--cfg-options', f'model.backbone.depth={args.depth}',
             'model.backbone.block=basic', 'model.head.in_channels=64',
-            f'train_dataloader.dataset.indices={spread(args.every)}',
+            f'train_dataloader.dataset.indices={spread_indices(args.every)}',
             'train_dataloader.num_workers=1', 'val_dataloader.num_workers=1',
             f'train_cfg.max_epochs={last}',
             f'train_cfg.val_interval={args.val_interval}',
@@ -73,7 +73,7 @@ def train(seed: int, method: str, args) -> Path:
     return folder
 
 
-def spread(every: int) -> str:
+def spread_indices(every: int) -> str:
     """Indices of the subset, over all classes (folders come sorted)."""
     return f'[{",".join(map(str, range(0, 50000, every)))}]'
 

@@ -58,7 +58,8 @@ def main(arguments=None):
     for tool in args.tools:
         commands[f'{tool.resolve().relative_to(ROOT)} --help'] = [
             tool, '--help']
-    print(f'{"processor time, s":45} {"all":>6} {"- torch":>8} {"- runner":>9}')
+    print(f'{"processor time, s":45} {"all":>6} {"- torch":>8} '
+          f'{"- runner":>9}')
     found = {}
     for name, command in commands.items():
         found[name] = seconds(command, args.rounds)

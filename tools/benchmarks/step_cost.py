@@ -103,8 +103,9 @@ def add_arguments(parser):
                         choices=['contiguous', 'channels_last'])
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--warm-up', type=int, default=2, help='rounds')
-    parser.add_argument('--out', type=Path, default=Path('work_dirs/step_cost'),
-                        help='folder of the CSV and the figure')
+    parser.add_argument(
+        '--out', type=Path, default=Path('work_dirs/step_cost'),
+        help='folder of the CSV and the figure')
 
 
 def check_arguments(parser, args):
@@ -134,6 +135,7 @@ class Variant:
         self.images = self.images.to(memory_format=layout)
 
     def forward(self):
+        """The loss, or the sum of the output."""
         dtype = DTYPES[self.args.precision]
         kind = torch.device(self.args.device).type
         with torch.autocast(kind, dtype) if dtype else nullcontext():
@@ -143,13 +145,16 @@ class Variant:
             return (out[-1] if isinstance(out, tuple) else out).sum()
 
     def train(self):
+        """A forward and a backward pass."""
         self.forward().backward()
 
     @torch.no_grad()
     def infer(self):
+        """A forward pass without gradients."""
         self.forward()
 
     def seconds(self, phase) -> float:
+        """How long ``'train'`` or ``'infer'`` takes."""
         run = getattr(self, phase)
         self.model.train(phase == 'train')
         self.model.zero_grad(set_to_none=True)

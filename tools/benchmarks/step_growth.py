@@ -38,10 +38,12 @@ def parse_args():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
-    parser.add_argument('--depths', type=int, nargs='*', default=[50, 101, 152])
-    parser.add_argument('--batches', type=int, nargs='*', default=[1, 4, 8, 32])
-    parser.add_argument('--edges', type=int, nargs='*', default=[224, 512, 800],
-                        help='px')
+    parser.add_argument(
+        '--depths', type=int, nargs='*', default=[50, 101, 152])
+    parser.add_argument(
+        '--batches', type=int, nargs='*', default=[1, 4, 8, 32])
+    parser.add_argument(
+        '--edges', type=int, nargs='*', default=[224, 512, 800], help='px')
     parser.add_argument('--at', type=int, nargs=3, default=[50, 4, 224],
                         metavar=('DEPTH', 'BATCH', 'EDGE'))
     args = parser.parse_args()
@@ -53,6 +55,7 @@ class Recorded(Variant):
     """A network whose every iteration is recorded and summed up."""
 
     def train(self):
+        """A recorded forward and backward pass."""
         with TrajectoryRecorder(self.model) as recorder:
             super().train()
         summarize_stiffness(recorder.nsi, recorder.stage, recorder.blocks)

@@ -11,11 +11,11 @@ from ..utils.precision import float32_or_wider
 
 
 class QuadraticEncoding(nn.Module):
-    """r_δ = (‖δ‖², δ₁, δ₂), D = 3: a centre and a width a head.
+    """r_δ = (‖δ‖², δ₁, δ₂), D = 3: a centre and a width for each head.
 
     With c = -1/(2σ²) · (1, -2Δ₁, -2Δ₂) the score is, up to a constant,
     -‖δ - Δ‖² / (2σ²): the head looks at the shift Δ, the more sharply the
-    narrower σ. (The document's form, with α = 1/(2σ²).)
+    narrower σ. (The paper's form, with α = 1/(2σ²).)
 
     Args:
         num_heads (int): heads.
@@ -36,6 +36,7 @@ class QuadraticEncoding(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draw the centres anew, and set the widths to 1."""
         nn.init.normal_(self.centers, std=2)
         nn.init.ones_(self.widths)
 
@@ -55,7 +56,7 @@ class QuadraticEncoding(nn.Module):
 
 
 class LearnedEncoding(nn.Module):
-    """r_δ = (rows[δ₁], columns[δ₂]): learned vectors, one a shift and axis.
+    """r_δ = (rows[δ₁], columns[δ₂]): learned vectors, one per shift and axis.
 
     Args:
         num_heads (int): heads.
@@ -76,12 +77,12 @@ class LearnedEncoding(nn.Module):
         super().__init__()
         if type(max_size) is not int or max_size < 1:
             raise ValueError(
-                f'max_size: got {max_size!r}, expected the largest side of a '
-                "map in pixels, which encoding='learned' has a vector for "
-                'each shift of')
+                'max_size: expected the largest side of a map in pixels, as '
+                "encoding='learned' has a vector for each shift in it, got "
+                f'{max_size!r}')
         if type(dim) is not int or dim < 2 or dim % 2:
-            raise ValueError(f'encoding_dim: got {dim!r}, expected an even '
-                             'positive number, half for rows')
+            raise ValueError('encoding_dim: expected an even positive number, '
+                             f'half for rows, got {dim!r}')
         self.max_size, self.dim = max_size, dim
         self.rows = nn.Parameter(torch.empty(2 * max_size - 1, dim // 2))
         self.columns = nn.Parameter(torch.empty(2 * max_size - 1, dim // 2))
@@ -89,6 +90,7 @@ class LearnedEncoding(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draw all vectors anew."""
         nn.init.normal_(self.rows)
         nn.init.normal_(self.columns)
         nn.init.normal_(self.vectors, std=self.dim**-.5)
@@ -115,13 +117,13 @@ def build_encoding(name, num_heads: int, max_size, dim):
         ValueError: on an unknown name, or arguments that it does not take.
     """
     if name not in (*ENCODINGS, None):
-        raise ValueError(f'encoding: got {name!r}, expected one of '
-                         f'{[*ENCODINGS, None]}')
+        raise ValueError(f'encoding: expected one of {[*ENCODINGS, None]}, '
+                         f'got {name!r}')
     if name == 'learned':
         return LearnedEncoding(
             num_heads, max_size, **({} if dim is None else dict(dim=dim)))
     if max_size is not None or dim is not None:
         raise ValueError(
-            'max_size, encoding_dim: got them with encoding='
-            f'{name!r}, which has none; leave them out')
+            "max_size, encoding_dim: expected them with encoding='learned' "
+            f'only, got them with {name!r}; leave them out')
     return None if name is None else ENCODINGS[name](num_heads)
