@@ -126,8 +126,11 @@ def _add_hook(cfg: Config, name: str, reason: str) -> list[str]:
 
 
 def _replacement(key: str, before: dict | None, after: dict) -> list[str]:
-    old = type_name(before) if before else "mmengine's default"
-    if before and 'by_epoch' in before:
+    if not before:
+        old = "mmengine's default"
+    elif 'type' in before:
+        old = type_name(before)
+    else:
         old = f'by_epoch={before["by_epoch"]}'
     return [] if old == after['type'] else [
         f'{key}: {after["type"]} replaces {old}']

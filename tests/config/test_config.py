@@ -278,8 +278,7 @@ SUBSTITUTIONS = [
     'broken images are skipped',
     'custom_hooks: BrokenImageHook is added, which counts broken images',
     'custom_hooks: TNSMetricHook is added, which gives TNSMetric the model',
-    "default_hooks.checkpoint: AtomicCheckpointHook replaces mmengine's "
-    'default',
+    'default_hooks.checkpoint: AtomicCheckpointHook replaces CheckpointHook',
     'train_cfg: ResumableEpochBasedTrainLoop replaces by_epoch=True',
     'custom_hooks: PreemptionHook is added, which saves when a job is '
     'stopped',
@@ -292,6 +291,8 @@ SUBSTITUTIONS = [
 def plain(cfg):
     """A config that all of the package's parts can be put into."""
     cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    cfg.default_hooks = dict(
+        checkpoint=dict(type='CheckpointHook', by_epoch=True))
     cfg.val_evaluator = dict(type='TNSMetric')
     return cfg
 
@@ -300,9 +301,15 @@ def test_each_substitution_is_one_line(plain):
     lines = []
     assert C.harden(plain, lines.append) is plain
     assert lines == [f'stepnet_mm: {line}' for line in SUBSTITUTIONS]
-    lines.clear()
-    C.harden(plain, lines.append)
-    assert lines == []
+    again = []
+    C.harden(plain, again.append)
+    assert again == []
+
+
+def test_what_mmengine_would_have_taken_is_named(plain):
+    del plain.default_hooks
+    assert ("default_hooks.checkpoint: AtomicCheckpointHook replaces "
+            "mmengine's default") in C.use_exact_resume(plain)
 
 
 @pytest.mark.parametrize('rank, number', [('0', len(SUBSTITUTIONS)),
