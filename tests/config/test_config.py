@@ -307,7 +307,7 @@ def test_each_substitution_is_one_line(plain):
 
 
 def test_what_mmengine_would_have_taken_is_named(plain):
-    del plain.default_hooks
+    plain.pop('default_hooks')
     assert ("default_hooks.checkpoint: AtomicCheckpointHook replaces "
             "mmengine's default") in C.use_exact_resume(plain)
 
