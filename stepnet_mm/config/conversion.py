@@ -313,7 +313,7 @@ def _why(step: dict | None, changes) -> str:
 
 
 def _starts_at_one(step: dict | None) -> bool:
-    """Whether it does in a block of plain weights."""
+    """Whether a step starts at 1 in a block whose weights have none."""
     built = build_step(step or 'StepAdaptor', 64)
     built.start_pretrained()
     return built.init_step == 1

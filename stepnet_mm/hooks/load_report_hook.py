@@ -13,7 +13,7 @@ from ..steps import StepSize
 
 @HOOKS.register_module()
 class LoadReportHook(Hook):
-    """Report every load of weights, and stop where something is amiss.
+    """Report every load of weights, and stop at one that does not fit.
 
     Covers ``init_cfg=dict(type='Pretrained')`` of any module, ``load_from``
     and resume. mmengine only logs a warning when keys do not match, so a
