@@ -46,11 +46,13 @@ class BuildPy(build_py):
 
 
 def requirements(name):
+    """The lines of a file of requirements, comments left out."""
     lines = (ROOT / 'requirements' / f'{name}.txt').read_text().splitlines()
     return [line for line in lines if line and not line.startswith('#')]
 
 
 def version():
+    """The package's version, without importing it."""
     text = (ROOT / 'stepnet_mm' / 'version.py').read_text()
     return re.search(r"__version__ = '(.+)'", text).group(1)
 

@@ -1,4 +1,4 @@
-"""Calls a function when a module has been imported, by whomever."""
+"""Calls a function when a module has been imported, by anybody."""
 import importlib.abc
 import sys
 from collections.abc import Callable

@@ -12,7 +12,7 @@ from .after_import import after_import
 from .lazy_exports import homes_of
 
 #: mmengine's root registries, seen from every scope -> module -> its names.
-NAMES = dict(
+NAMES: dict[str, dict[str, tuple[str, ...]]] = dict(
     MODELS={
         'stepnet_mm.steps': (
             'CBAMAttention', 'ECAAttention', 'FCAAttention', 'IEBN',
@@ -129,7 +129,8 @@ def _add_location(registry, binding: str) -> None:
 def _warn_of_failure(library: str, error: Exception) -> None:
     warnings.warn(
         f'{library} is installed but does not import as expected, so what '
-        f'binds stepnet_mm to it is left out: {type(error).__name__}: {error}')
+        f'binds stepnet_mm to it is left out: {type(error).__name__}: {error}',
+        stacklevel=2)
 
 
 def _make_loading_safe(checkpoint_module) -> None:

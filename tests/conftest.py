@@ -14,7 +14,7 @@ from stepnet_mm.steps import StepSize
 # process wants the cores.
 torch.set_num_threads(1)
 # The first backward pass of a process decides whether its forks may have one:
-# not after it has seen a device, which compilers and exporters pretend to have.
+# not after it has seen a device, which compilers and exporters pretend.
 torch.ones(1, requires_grad=True).backward()
 
 

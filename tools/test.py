@@ -27,8 +27,9 @@ def draw(cfg, args):
     """Switch on the library's own visualization hook."""
     hook = cfg.get('default_hooks', {}).get('visualization')
     if hook is None:
-        raise ValueError('--show, --show-dir: the config has no '
-                         'default_hooks.visualization')
+        raise ValueError('--show, --show-dir: expected '
+                         'default_hooks.visualization in the config, got '
+                         'none; set it, or leave these out')
     detection = cfg.get('default_scope') == 'mmdet'
     folder = args.show_dir and os.path.abspath(args.show_dir)
     hook['draw' if detection else 'enable'] = True
@@ -38,13 +39,14 @@ def draw(cfg, args):
 
 def main():
     args = parse_args()
-    cfg = C.harden(config_from(args))
+    changes = []
+    cfg = C.harden(config_from(args), changes.append)
     cfg.load_from = args.checkpoint
     if args.show or args.show_dir:
         draw(cfg, args)
     if not args.skip_data_check:
         C.check_data(cfg, ('test_dataloader', ))
-    runner = build_runner(cfg)
+    runner = build_runner(cfg, changes)
     if args.out:
         from mmengine.evaluator import DumpResults
         runner.test_evaluator.metrics.append(

@@ -6,7 +6,8 @@ python tools/train.py configs/faster_rcnn_r50_stepnet.py
 import signal
 
 # What comes during the start waits until PreemptionHook listens.
-HELD = [getattr(signal, n) for n in ('SIGUSR1', 'SIGUSR2') if hasattr(signal, n)]
+HELD = [getattr(signal, name) for name in ('SIGUSR1', 'SIGUSR2')
+        if hasattr(signal, name)]
 if HELD:
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
 
@@ -36,26 +37,28 @@ def parse_args():
 
 
 def build_config(args):
-    cfg = C.harden(config_from(args))
+    """The config that runs, and what was changed in it."""
+    changes = []
+    cfg = C.harden(config_from(args), changes.append)
     if args.amp:
         C.use_amp(cfg)
     if args.auto_scale_lr:
         C.use_auto_scale_lr(cfg)
     if args.resume:
         C.use_resume(cfg, args.resume)
-    return cfg
+    return cfg, changes
 
 
 def main():
     args = parse_args()
-    cfg = build_config(args)
+    cfg, changes = build_config(args)
     if HELD and not C.has_hook(cfg, 'PreemptionHook'):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
     C.check_weights(cfg)
     C.check_sync_bn(cfg)
     if not args.skip_data_check:
         C.check_data(cfg, C.TRAIN + ('val_dataloader', ))
-    build_runner(cfg).train()
+    build_runner(cfg, changes).train()
 
 
 if __name__ == '__main__':

@@ -5,7 +5,7 @@ from mmengine.config import Config
 
 from ..utils.ranks import is_first_rank
 from .dataset_checks import check_datasets
-from .parts import typed
+from .parts import dicts_of_type
 
 
 def check_data(cfg: Config, loaders: tuple) -> None:
@@ -28,7 +28,7 @@ def check_weights(cfg: Config) -> None:
     Raises:
         FileNotFoundError: if one that lies on this machine is not.
     """
-    for node in typed(cfg.get('model'), 'Pretrained'):
+    for node in dicts_of_type(cfg.get('model'), 'Pretrained'):
         path = node.get('checkpoint') or ''
         if '://' not in path and not osp.isfile(path):
             raise FileNotFoundError(
@@ -45,7 +45,8 @@ def check_sync_bn(cfg: Config) -> None:
     Raises:
         ValueError: if ``sync_bn`` is mmcv's, whose layer needs γ and β.
     """
-    if cfg.get('sync_bn') == 'mmcv' and typed(cfg.get('model'), 'IEBN'):
+    if cfg.get('sync_bn') == 'mmcv' and dicts_of_type(
+            cfg.get('model'), 'IEBN'):
         raise ValueError(
             "sync_bn: got 'mmcv' with norm_cfg=dict(type='IEBN'), expected "
             "'torch': it synchronises IEBN's statistics and keeps its gate")

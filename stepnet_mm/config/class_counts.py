@@ -2,7 +2,8 @@
 import os
 import os.path as osp
 
-from .dataset_config import classes_of, type_name
+from .dataset_config import classes_of
+from .parts import type_name
 
 #: Heads inside others that count something else.
 OTHER_HEADS = ('rpn_head', 'semantic_head')

@@ -1,6 +1,7 @@
 """Turns a config of mmdet or mmpretrain into that of its StepNet."""
 import difflib
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,14 +67,17 @@ class Backbone:
         """Our class for it; None if there is none."""
         if self.library in LIBRARIES and self.name in SOURCES:
             return MODELS.get(f'{self.library}.Step{self.name}')
+        return None
 
     @property
     def is_step(self) -> bool:
+        """Whether it is a StepNet already."""
         own = _package(Backbone)
         return own in map(_package, getattr(self.cls, '__mro__', ()))
 
     @property
     def is_teacher(self) -> bool:
+        """Whether its place in the config says that it teaches another."""
         return any('teacher' in str(key) for key in self.path)
 
     @property
@@ -103,10 +107,15 @@ class Backbone:
         known = [repr(name) for name in names if _class_of(name, None)]
         return f'write {" or ".join(known)}, ' if known else ''
 
-    def changes(self, step: dict, pythonic: bool) -> dict:
-        """What its StepNet's config sets."""
-        found = dict(type=self.counterpart if pythonic else self._new_type(),
-                     **SETTINGS.get(self.name, {}))
+    def changes(self, step: dict | None, pythonic: bool) -> dict:
+        """What the config of its counterpart sets, which must exist.
+
+        Args:
+            step (dict, optional): the backbone's ``step``.
+            pythonic (bool): whether the type is given as a class.
+        """
+        kind = self.counterpart if pythonic else self._new_type()
+        found: dict = dict(type=kind, **SETTINGS.get(self.name, {}))
         if step:
             found['step'] = step
             if self.node.get('frozen_stages', -1) > 0 and (
@@ -116,7 +125,7 @@ class Backbone:
 
     def _new_type(self) -> str:
         """With the library, unless it is plain that it is the scope's."""
-        name = self.counterpart.__name__
+        name = f'Step{self.name}'
         if isinstance(self.type, str) and '.' not in self.type and (
                 self.library == self.scope):
             return name
@@ -124,7 +133,7 @@ class Backbone:
 
 
 def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
-               only: list = ()) -> str:
+               only: Sequence[str] = ()) -> str:
     """The text of the config that is the StepNet of another one.
 
     It inherits that config and changes the types of its backbones; norms,
@@ -136,7 +145,7 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
         out (str, optional): where the text will be. Defaults to the folder
             of the config.
         step (dict, optional): the backbones' ``step``. Defaults to theirs.
-        only (list[str]): keys of the backbones to convert, such as
+        only (sequence[str]): keys of the backbones to convert, such as
             ``'model.detector.backbone'``. Defaults to all.
 
     Raises:
@@ -255,7 +264,7 @@ def _package(cls) -> str:
     return getattr(cls, '__module__', '').partition('.')[0]
 
 
-def _choose(name: str, found: list, only: list) -> list:
+def _choose(name: str, found: list, only: Sequence[str]) -> list:
     keys = [backbone.key for backbone in found]
     unknown = sorted(set(only) - set(keys))
     if unknown:
@@ -264,7 +273,8 @@ def _choose(name: str, found: list, only: list) -> list:
     return [b for b in found if not only or b.key in only]
 
 
-def _why_it_stays(backbone: Backbone, step: dict, only: list) -> str:
+def _why_it_stays(backbone: Backbone, step: dict | None,
+                  only: Sequence[str]) -> str:
     """Why a backbone is not converted; '' if it is."""
     if not backbone.counterpart:
         return backbone.reason
@@ -289,7 +299,7 @@ def _refusal(found: list, stays: dict) -> str:
     return f'{reasons}. Expected one of {types} of {" or ".join(LIBRARIES)}'
 
 
-def _why(step: dict, changes) -> str:
+def _why(step: dict | None, changes) -> str:
     """The end of the comment: what is set, and why."""
     reasons = []
     if any('step_mode' in new for new in changes):
@@ -302,8 +312,8 @@ def _why(step: dict, changes) -> str:
     return ': ' * bool(reasons) + '; '.join(reasons)
 
 
-def _starts_at_one(step: dict) -> bool:
-    """Whether it does in a block of plain weights."""
+def _starts_at_one(step: dict | None) -> bool:
+    """Whether a step starts at 1 in a block whose weights have none."""
     built = build_step(step or 'StepAdaptor', 64)
     built.start_pretrained()
     return built.init_step == 1

@@ -7,7 +7,8 @@ import warnings
 from mmengine.registry import DefaultScope
 
 from .class_counts import check_class_count, head_counts
-from .dataset_config import classes_of, leaves, type_name
+from .dataset_config import classes_of, innermost_datasets
+from .parts import type_name
 
 #: Types, by a part of their names, that download what is absent.
 DOWNLOADING = ('CIFAR', 'MNIST', 'STL10')
@@ -40,9 +41,10 @@ def check_datasets(cfg, names: tuple) -> None:
         for name in names:
             dataset = (cfg.get(name) or {}).get('dataset')
             if isinstance(dataset, dict):
-                for key, leaf in leaves(f'{name}.dataset', dataset):
-                    _check_files(key, leaf)
-                    check_class_count(key, leaf, heads)
+                for key, inner in innermost_datasets(f'{name}.dataset',
+                                                     dataset):
+                    _check_files(key, inner)
+                    check_class_count(key, inner, heads)
 
 
 def _check_files(key: str, dataset: dict) -> None:

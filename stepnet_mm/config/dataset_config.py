@@ -1,8 +1,11 @@
 """What a config says of a dataset, before it is built."""
+from collections.abc import Iterator
+
 from mmengine.registry import DATASETS
 
 
-def leaves(key: str, dataset: dict):
+def innermost_datasets(key: str,
+                       dataset: dict) -> Iterator[tuple[str, dict]]:
     """The innermost datasets of ConcatDataset, RepeatDataset and the like.
 
     Args:
@@ -14,20 +17,14 @@ def leaves(key: str, dataset: dict):
     """
     if isinstance(dataset.get('datasets'), (list, tuple)):
         for i, part in enumerate(dataset['datasets']):
-            yield from leaves(f'{key}.datasets[{i}]', part)
+            yield from innermost_datasets(f'{key}.datasets[{i}]', part)
     elif isinstance(dataset.get('dataset'), dict):
-        yield from leaves(f'{key}.dataset', dataset['dataset'])
+        yield from innermost_datasets(f'{key}.dataset', dataset['dataset'])
     else:
         yield key, dataset
 
 
-def type_name(node: dict) -> str:
-    """The name in ``type``, given as text (with or without scope) or class."""
-    kind = node.get('type')
-    return str(getattr(kind, '__name__', kind)).rpartition('.')[2]
-
-
-def classes_of(dataset: dict, field: str = 'classes'):
+def classes_of(dataset: dict, field: str = 'classes') -> list | tuple | None:
     """The class names that a dataset will have, as far as the config tells.
 
     Args:
@@ -35,18 +32,18 @@ def classes_of(dataset: dict, field: str = 'classes'):
         field (str): the field of its metainfo that holds them.
 
     Returns:
-        Sequence[str]: those of ``metainfo``, else of an argument ``classes``
+        list | tuple: those of ``metainfo``, else of an argument ``classes``
         (mmpretrain takes one), else of its type's ``METAINFO``; None where
         these name a file or nothing.
     """
     classes = (dataset.get('metainfo') or {}).get(field)
-    for place in (dataset, getattr(_type(dataset), 'METAINFO', {})):
+    for place in (dataset, getattr(_class_of(dataset), 'METAINFO', {})):
         classes = place.get(field) if classes is None else classes
     return classes if isinstance(classes, (list, tuple)) else None
 
 
-def _type(dataset: dict):
-    """The class that ``type`` stands for in the default scope, or None."""
+def _class_of(dataset: dict):
+    """The class that ``type`` names in the default scope, or None."""
     kind = dataset.get('type')
     if not isinstance(kind, str):
         return kind

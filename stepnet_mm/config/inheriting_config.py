@@ -40,7 +40,8 @@ def inherit(path: Path, folder: Path, changes: dict, **variables) -> list:
 
 
 def _with_base(path: Path, folder: Path, changes: dict) -> tuple:
-    tree, inside = {}, []
+    tree: dict = {}
+    inside = []
     for keys, settings in changes.items():
         if any(isinstance(key, int) for key in keys):
             # mmengine merges dicts alone, so this changes the base itself.
@@ -89,7 +90,7 @@ def _base_module(path: Path, folder: Path) -> str:
     return start + '.'.join(names)
 
 
-def library_of(path: Path):
+def library_of(path: Path) -> str | None:
     """The library that a config came with, None for any other config."""
     return _split(path, INSTALLED)[0] or _split(path, PYTHONIC)[0] or None
 
@@ -104,7 +105,7 @@ def _split(path: Path, inner: Path) -> tuple:
     return '', ''
 
 
-def package_folder(name: str):
+def package_folder(name: str) -> Path | None:
     """Where a package is installed, without importing it; None if nowhere."""
     found = name.isidentifier() and importlib.util.find_spec(name)
     return Path(found.origin).parent if found and found.origin else None

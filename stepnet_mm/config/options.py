@@ -3,8 +3,14 @@ import os.path as osp
 
 from mmengine.config import Config
 
-from .dataset_config import type_name
-from .parts import EVALUATORS, dicts, has_hook, loaders_of, typed
+from .parts import (
+    EVALUATORS,
+    all_dicts,
+    dicts_of_type,
+    has_hook,
+    loaders_of,
+    type_name,
+)
 
 
 def set_data_root(cfg: Config, root: str) -> None:
@@ -14,17 +20,16 @@ def set_data_root(cfg: Config, root: str) -> None:
         ValueError: if the config names no ``data_root``.
     """
     datasets = [
-        node for loader in loaders_of(cfg).values() for node in dicts(loader)
-        if 'data_root' in node
+        node for node in all_dicts(loaders_of(cfg)) if 'data_root' in node
     ]
     if not datasets:
-        raise ValueError('--data-root: the config has no dataset with a '
-                         'data_root to change')
+        raise ValueError('--data-root: expected a dataset with a data_root to '
+                         'change, got none in the config; leave it out')
     old = datasets[0]['data_root']
     for node in datasets:
         node['data_root'] = root
     for name in EVALUATORS:
-        for node in dicts(cfg.get(name)):
+        for node in all_dicts(cfg.get(name)):
             path = node.get('ann_file')
             if path and path.startswith(old):
                 node['ann_file'] = osp.join(root, path[len(old):].lstrip('/'))
@@ -34,21 +39,25 @@ def set_image_scale(cfg: Config, scale: tuple) -> None:
     """Set the scale of every resizing transform in the pipelines.
 
     Args:
+        cfg (Config): it is changed.
         scale (tuple[int, int]): long and short edge in px.
 
     Raises:
         ValueError: if a data loader has none.
     """
     for name, loader in loaders_of(cfg).items():
-        found = typed(loader, 'Resize', 'RandomResize', 'RandomChoiceResize')
+        found = dicts_of_type(loader, 'Resize', 'RandomResize',
+                              'RandomChoiceResize')
         if not found:
-            raise ValueError(f'--image-scale: {name} has no Resize, '
-                             'RandomResize or RandomChoiceResize to change')
+            raise ValueError(
+                f'--image-scale: expected a Resize, RandomResize or '
+                f'RandomChoiceResize to change, got none in {name}; leave it '
+                'out')
         for transform in found:
-            several = 'scales' in transform
-            transform['scales' if several else 'scale'] = [
-                tuple(scale)
-            ] if several else tuple(scale)
+            if 'scales' in transform:
+                transform['scales'] = [tuple(scale)]
+            else:
+                transform['scale'] = tuple(scale)
 
 
 def use_amp(cfg: Config) -> None:
@@ -56,7 +65,8 @@ def use_amp(cfg: Config) -> None:
     kind = type_name({'type': 'OptimWrapper', **cfg.optim_wrapper})
     if kind not in ('OptimWrapper', 'AmpOptimWrapper'):
         raise ValueError('--amp: expected optim_wrapper.type OptimWrapper or '
-                         f'AmpOptimWrapper, got {kind}')
+                         f'AmpOptimWrapper, got {kind}; change it, or leave '
+                         '--amp out')
     cfg.optim_wrapper.type = 'AmpOptimWrapper'
     cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
 
@@ -64,8 +74,9 @@ def use_amp(cfg: Config) -> None:
 def use_auto_scale_lr(cfg: Config) -> None:
     """Scale the learning rate with the batch size over all ranks."""
     if 'base_batch_size' not in cfg.get('auto_scale_lr', {}):
-        raise ValueError('--auto-scale-lr: the config has no '
-                         'auto_scale_lr.base_batch_size')
+        raise ValueError('--auto-scale-lr: expected '
+                         'auto_scale_lr.base_batch_size in the config, got '
+                         'none; set it, or leave --auto-scale-lr out')
     cfg.auto_scale_lr.enable = True
 
 
@@ -73,8 +84,10 @@ def use_resume(cfg: Config, path: str) -> None:
     """Go on from a checkpoint.
 
     Args:
+        cfg (Config): it is changed.
         path (str): the checkpoint, or ``'auto'`` for the last one of the
-            work dir; the first start of all has its ``load_from``.
+            work dir; where there is none yet, training begins with the
+            config's ``load_from``.
     """
     cfg.resume = True
     if path != 'auto':

@@ -1,14 +1,14 @@
 """The parts of a config: its loaders, hooks and typed dicts."""
-from mmengine.config import Config
+from collections.abc import Iterator
 
-from .dataset_config import type_name
+from mmengine.config import Config
 
 TRAIN = ('train_dataloader', )
 EVALUATION = ('val_dataloader', 'test_dataloader')
 EVALUATORS = ('val_evaluator', 'test_evaluator')
 
 
-def loaders_of(cfg: Config) -> dict:
+def loaders_of(cfg: Config) -> dict[str, dict]:
     """All data loaders of a config by name, those of probes too."""
     loaders = {name: cfg[name] for name in filter(cfg.get, TRAIN + EVALUATION)}
     for i, hook in enumerate(cfg.get('custom_hooks') or []):
@@ -21,11 +21,11 @@ def loaders_of(cfg: Config) -> dict:
 def has_hook(cfg: Config, name: str) -> bool:
     """Whether a config's hooks have one of that type."""
     hooks = [cfg.get('custom_hooks'), cfg.get('default_hooks')]
-    return bool(typed(hooks, name))
+    return bool(dicts_of_type(hooks, name))
 
 
 def import_package(cfg: Config) -> None:
-    """Have a config import what it names when it is read again."""
+    """Have a config import this package, when it is read again too."""
     wanted = cfg.get('custom_imports') or dict(
         imports=[], allow_failed_imports=False)
     imports = wanted['imports']
@@ -34,16 +34,22 @@ def import_package(cfg: Config) -> None:
         cfg.custom_imports = dict(wanted, imports=[*imports, 'stepnet_mm'])
 
 
-def typed(node, *names: str) -> list:
+def type_name(node: dict) -> str:
+    """The name in ``type``, given as text (with or without scope) or class."""
+    kind = node.get('type')
+    return str(getattr(kind, '__name__', kind)).rpartition('.')[2]
+
+
+def dicts_of_type(node, *names: str) -> list[dict]:
     """All dicts inside a part of a config whose type is one of the names."""
-    return [d for d in dicts(node) if type_name(d) in names]
+    return [d for d in all_dicts(node) if type_name(d) in names]
 
 
-def dicts(node):
+def all_dicts(node) -> Iterator[dict]:
     """All dicts inside a part of a config, itself included."""
     if isinstance(node, dict):
         yield node
         node = list(node.values())
     if isinstance(node, (list, tuple)):
         for child in node:
-            yield from dicts(child)
+            yield from all_dicts(child)

@@ -1,4 +1,4 @@
-"""Reads CIFAR from image files, one folder a class."""
+"""Reads CIFAR from image files, one folder per class."""
 import os
 import os.path as osp
 
@@ -22,8 +22,8 @@ def is_cifar_folder(root: str) -> bool:
     if len(absent) == 1:
         raise FileNotFoundError(
             f'data_root: {absent[0]} does not exist, but its twin does; '
-            'expected both train/ and test/ with one folder a class, or '
-            'neither (then the pickles are read)')
+            'expected both train/ and test/ with one folder per class, '
+            'or neither (then the pickles are read)')
     return not absent
 
 
@@ -31,7 +31,7 @@ def read_cifar_folder(folder: str, classes: tuple) -> tuple:
     """Read all images of a split, sorted by class, then by file name.
 
     Args:
-        folder (str): the split's folder, with one folder a class.
+        folder (str): the split's folder, with one folder per class.
         classes (tuple[str]): the names of the class folders.
 
     Returns:
@@ -53,7 +53,7 @@ def _check_folders(folder: str, classes: tuple) -> None:
     missing, unknown = set(classes) - found, found - set(classes)
     if missing or unknown:
         raise ValueError(
-            f'data_root: expected one folder a class in {folder}, but '
+            f'data_root: expected one folder per class in {folder}, but '
             f'{sorted(missing)} are missing and {sorted(unknown)} are no '
             f'classes of this dataset ({len(classes)} classes)')
 

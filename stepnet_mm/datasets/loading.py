@@ -12,7 +12,7 @@ from mmengine.registry import TRANSFORMS
 #: What the image back ends raise for bytes that are no whole image.
 DECODE_ERRORS = (AssertionError, OSError, SyntaxError, ValueError, cv2.error)
 
-_logs = []
+_logs: list[str] = []
 
 
 @TRANSFORMS.register_module()
@@ -35,6 +35,7 @@ class LoadIntactImageFromFile(LoadImageFromFile):
         self.log = _new_log()
 
     def transform(self, results: dict) -> dict | None:
+        """The results with the image; None where it does not decode."""
         try:
             return super().transform(results)
         except DECODE_ERRORS as error:
@@ -54,7 +55,7 @@ class LoadIntactImageFromFile(LoadImageFromFile):
 
 
 def broken_images() -> Counter:
-    """How often each broken image was skipped, in this process' workers."""
+    """How often this process and its workers skipped each broken image."""
     return sum((_read(log) for log in _logs), Counter())
 
 

@@ -50,7 +50,8 @@ def make_mini_coco(root,
 def _write_split(root: Path, split: str, number: int, size: int, rng) -> None:
     (root / split).mkdir(parents=True, exist_ok=True)
     (root / 'annotations').mkdir(exist_ok=True)
-    images, annotations = [], []
+    images: list[dict] = []
+    annotations: list[dict] = []
     for i in range(number):
         canvas, objects = _draw_image(i, size, rng)
         name = f'{i + 1:012d}.jpg'

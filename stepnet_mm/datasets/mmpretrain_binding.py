@@ -73,7 +73,7 @@ class STL10(CIFAR10):
         return _data_list(*read_stl10(folder, self.split))
 
 
-class _FolderCIFAR:
+class _FolderCIFAR(CIFAR10):
     """Reads image files where there are any, else what its base reads."""
 
     def load_data_list(self) -> list:
@@ -86,7 +86,7 @@ class _FolderCIFAR:
 
 
 @DATASETS.register_module()
-class FolderCIFAR10(_FolderCIFAR, CIFAR10):
+class FolderCIFAR10(_FolderCIFAR):
     """CIFAR-10 from JPEG or PNG files, ``<split>/<class>/<any name>``.
 
     All are decoded at once. Where ``data_root`` has no ``train/`` and

@@ -1,8 +1,14 @@
 """Draws where the heads of self-attention layers look while they train."""
+import torch
 from mmengine.dist import master_only
 from mmengine.registry import HOOKS
 
-from ..attention import attention_path, read_attention_history, save_attention
+from ..attention import (
+    AttentionRecord,
+    attention_path,
+    read_attention_history,
+    save_attention,
+)
 from ..recording import find_attention_layers, unwrap
 from ..recording.probe import measure_attention, sample_inputs
 from ..visualization import as_image, attention_figures
@@ -17,15 +23,14 @@ class AttentionMapHook(MeasuringHook):
     through a network with :class:`RelativeSelfAttention2d` layers. Each
     head's attention of one query pixel of the first image, and each head's
     mean attention distance over query pixels and images, go to
-    ``<work_dir>/<run>/attention/<name>_<iteration>.npz``, a file each time
-    (:func:`read_attention_history` reads them,
+    ``<work_dir>/<run>/attention/<name>_<iteration>.npz``
+    (:func:`read_attention_history` reads these files,
     ``tools/analysis/plot_attention.py`` draws them). The distances go to the
     log and every visualizer back end too, figures to the latter; heads count
     from 1 there.
 
-    A measurement costs a forward pass of the images and
-    :func:`mean_attention_distance`. Every process does it, so that none waits
-    and all see the same errors; the first one writes.
+    Every process measures, so that none waits and all see the same errors;
+    the first one writes.
 
     Args:
         interval (int): epochs (iterations) between measurements. Defaults
@@ -38,11 +43,11 @@ class AttentionMapHook(MeasuringHook):
             and ``dataloader``, left out the config's ``val_dataloader``.
         layers (str, optional): a regular expression for the names of the
             layers; left out, all.
-        figure_interval (int): every how many measurements figures are drawn
-            for the visualizer, and once at the end; 0 for never. Defaults
-            to 10.
-        name (str): what the files and scalars are called. Several of these
-            hooks need different ones.
+        figure_interval (int): every ``figure_interval``-th measurement, and
+            at the end, figures are drawn for the visualizer; 0 for never.
+            Defaults to 10.
+        name (str): what the names of files and scalars start with. Several
+            of these hooks need different ones.
 
     Raises:
         ValueError: on a wrong argument, or before training if the model has
@@ -61,10 +66,12 @@ class AttentionMapHook(MeasuringHook):
                          probe, figure_interval, name)
         self.query = query
         self.layers = layers
-        self._inputs = self._newest = None
+        self._inputs = torch.empty(0)
+        self._newest: AttentionRecord | None = None
         self._count = 0
 
     def before_train(self, runner) -> None:
+        """Take the images, and record the start of a training."""
         super().before_train(runner)
         find_attention_layers(runner.model, self.layers)
         self._take_images(runner)
@@ -73,24 +80,21 @@ class AttentionMapHook(MeasuringHook):
         if runner.iter == 0:
             self._keep(runner, record)
 
-    def after_train_iter(self,
-                         runner,
-                         batch_idx,
-                         data_batch=None,
-                         outputs=None) -> None:
-        if self._is_due(runner, batch_idx):
-            self._keep(runner, self._record(runner, runner.iter + 1))
-
     def after_train(self, runner) -> None:
-        if self.figure_interval and self._count % self.figure_interval:
-            self._draw(runner)
+        """Draw what is not drawn yet."""
+        if self._newest is not None and self.figure_interval and (
+                self._count % self.figure_interval):
+            self._draw(runner, self._newest)
+
+    def _measure(self, runner) -> None:
+        self._keep(runner, self._record(runner, runner.iter + 1))
 
     def _take_images(self, runner) -> None:
         self._inputs = sample_inputs(
             unwrap(runner.model), self._build_loader(runner),
-            self.probe_cfg.get('num_samples', 8)).cpu()
+            self._of_probe('num_samples', 8)).cpu()
 
-    def _record(self, runner, iteration: int):
+    def _record(self, runner, iteration: int) -> AttentionRecord:
         model = unwrap(runner.model)
         inputs = self._inputs.to(next(model.parameters()).device)
         return measure_attention(model, inputs, self.query, self.layers,
@@ -98,16 +102,16 @@ class AttentionMapHook(MeasuringHook):
                                  name=runner.experiment_name)
 
     @master_only
-    def _keep(self, runner, record) -> None:
+    def _keep(self, runner, record: AttentionRecord) -> None:
         save_attention(record, attention_path(
             runner.log_dir, self.name, record.iteration))
         self._log(runner, record)
         self._newest = record
         self._count += 1
         if self.figure_interval and not self._count % self.figure_interval:
-            self._draw(runner)
+            self._draw(runner, record)
 
-    def _log(self, runner, record) -> None:
+    def _log(self, runner, record: AttentionRecord) -> None:
         means = {layer.name: layer.mean_distance for layer in record.layers}
         numbers = '  '.join(f'{k}: {v:.4g}' for k, v in means.items())
         runner.logger.info(
@@ -120,24 +124,24 @@ class AttentionMapHook(MeasuringHook):
              for key, value in {**means, **scalars}.items()},
             step=record.iteration)
 
-    def _draw(self, runner) -> None:
-        records = self._history(runner)
+    def _draw(self, runner, newest: AttentionRecord) -> None:
+        records = self._history(runner, newest)
         for name, figure in attention_figures(records).items():
-            # The local back end writes no file into a folder that is not
-            # there, so no slash in the name.
+            # No slash: the local back end writes into no new folder.
             runner.visualizer.add_image(f'{self.name}_{name}',
                                         as_image(figure),
                                         step=records[-1].iteration)
 
-    def _history(self, runner) -> list:
+    def _history(self, runner,
+                 newest: AttentionRecord) -> list[AttentionRecord]:
         """The records of this training that compare with the newest one."""
         try:
             records = read_attention_history(runner.work_dir, self.name)
         except ValueError as error:
             runner.logger.warning(
                 f'AttentionMapHook: only the newest record is drawn: {error}')
-            records = [self._newest]
-        alike = [r for r in records if r.view == self._newest.view]
+            records = [newest]
+        alike = [r for r in records if r.view == newest.view]
         if len(alike) < len(records):
             runner.logger.warning(
                 f'AttentionMapHook: {len(records) - len(alike)} earlier '

@@ -17,22 +17,26 @@ class BrokenImageHook(Hook):
     """
     priority = 'LOW'
 
-    def __init__(self):
-        self._before, self._seen = Counter(), Counter()
+    def __init__(self) -> None:
+        self._before: Counter[str] = Counter()
+        self._seen: Counter[str] = Counter()
 
     def before_train(self, runner) -> None:
+        """Begin to count."""
         # An earlier Runner of this process may have skipped some.
         self._before, self._seen = broken_images(), Counter()
 
     def after_train_epoch(self, runner, metrics=None) -> None:
+        """Report what came in this epoch."""
         self._report(runner)
 
     def after_train(self, runner) -> None:
+        """Report what came in the end."""
         self._report(runner)
 
     def _report(self, runner) -> None:
         own = broken_images() - self._before
-        counts = sum(dist.all_gather_object(own), Counter())
+        counts: Counter[str] = sum(dist.all_gather_object(own), Counter())
         if counts != self._seen:
             self._seen = counts
             named = ', '.join(f'{path} ({n}x)'

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from ..steps import StepSize
 
 
 @HOOKS.register_module()
 class LoadReportHook(Hook):
-    """Report every load of weights, and stop where something is amiss.
+    """Report every load of weights, and stop at one that does not fit.
 
     Covers ``init_cfg=dict(type='Pretrained')`` of any module, ``load_from``
     and resume. mmengine only logs a warning when keys do not match, so a
@@ -43,8 +44,8 @@ class LoadReportHook(Hook):
             r'head\w*\.', r'conv_offset\.', 'num_batches_tracked$', *allow_new
         ]
         self.allow_unused = [r'^fc\.', 'num_batches_tracked$', *allow_unused]
-        self._handles = []
-        self._reports = []
+        self._handles: list[RemovableHandle] = []
+        self._reports: list[dict] = []
 
     def before_run(self, runner) -> None:
         """Listen to whatever is loaded from here to the start."""
@@ -55,15 +56,17 @@ class LoadReportHook(Hook):
         ]
 
     def before_train(self, runner) -> None:
+        """Listen no longer."""
         if not self._reports:
             runner.logger.info('LoadReportHook: nothing was loaded, all '
                                'weights are at their start')
-        self._stop()
+        self._stop_listening()
 
     def before_test(self, runner) -> None:
-        self._stop()
+        """Listen no longer."""
+        self._stop_listening()
 
-    def _stop(self) -> None:
+    def _stop_listening(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles = []

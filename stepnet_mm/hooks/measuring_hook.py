@@ -8,7 +8,7 @@ from ..utils.random_state import seeded
 
 
 class MeasuringHook(Hook):
-    """Measures every ``interval`` iterations or epochs.
+    """Measures every ``interval`` iterations or epochs, as a subclass says.
 
     Args:
         interval (int): iterations (epochs) between measurements; the first
@@ -17,10 +17,10 @@ class MeasuringHook(Hook):
             iteration of one is measured.
         probe (dict | None): ``num_samples`` and ``dataloader``, both
             optional.
-        figure_interval (int): every how many measurements figures are drawn
-            for the visualizer; 0 for never.
-        name (str): what the scalars' names start with; letters, digits and
-            ``_.-``, for files are called so too.
+        figure_interval (int): every ``figure_interval``-th measurement has its
+            figures drawn for the visualizer; 0 for never.
+        name (str): what the scalars' and files' names start with; letters,
+            digits and ``_.-``.
 
     Raises:
         ValueError: on a wrong argument, and before training if two hooks
@@ -28,7 +28,7 @@ class MeasuringHook(Hook):
     """
     priority = 'NORMAL'
 
-    def __init__(self, interval: int, by_epoch: bool, probe,
+    def __init__(self, interval: int, by_epoch: bool, probe: dict | None,
                  figure_interval: int, name: str):
         self._check_count('interval', interval, 1)
         self._check_count('figure_interval', figure_interval, 0)
@@ -52,9 +52,22 @@ class MeasuringHook(Hook):
         if self.by_epoch and not isinstance(runner.train_loop,
                                             EpochBasedTrainLoop):
             raise ValueError(
-                f'{self._owner}.by_epoch: got True in a training by '
-                'iterations, which has no epochs; set by_epoch=False and give '
-                'interval in iterations')
+                f'{self._owner}.by_epoch: expected False in a training by '
+                'iterations, which has no epochs, got True; set it to False '
+                'and give interval in iterations')
+
+    def after_train_iter(self,
+                         runner,
+                         batch_idx,
+                         data_batch=None,
+                         outputs=None) -> None:
+        """Measure, where it is due."""
+        if self._is_due(runner, batch_idx):
+            self._measure(runner)
+
+    def _measure(self, runner) -> None:
+        """What a subclass does after an iteration that is to be measured."""
+        raise NotImplementedError
 
     @property
     def _owner(self) -> str:
@@ -68,15 +81,19 @@ class MeasuringHook(Hook):
 
     def _build_loader(self, runner):
         """The loader whose samples are measured."""
-        dataloader = self.probe_cfg.get('dataloader')
+        dataloader = self._of_probe('dataloader')
         if dataloader is not None:
             with seeded(0):  # a sampler without a seed draws one
                 return runner.build_dataloader(dataloader)
         if runner.val_loop is None:
             raise ValueError(
-                f'{self._owner}.probe: the config has no val_dataloader to '
-                'take samples from; set probe=dict(dataloader=...)')
+                f'{self._owner}.probe: expected a val_dataloader to take '
+                'samples from, got none in the config; set '
+                'probe=dict(dataloader=...)')
         return runner.val_dataloader
+
+    def _of_probe(self, key: str, default=None):
+        return (self.probe_cfg or {}).get(key, default)
 
     def _check_names(self, runner) -> None:
         names = [
@@ -86,8 +103,8 @@ class MeasuringHook(Hook):
                 f'{self._owner}.name: expected a different one for each '
                 f'{self._owner} in custom_hooks, got {names}')
 
-    def _check_count(self, key, value, least) -> None:
+    def _check_count(self, key: str, value: int, least: int) -> None:
         if type(value) is not int or value < least:
             raise ValueError(
-                f'{self._owner}.{key}: expected an integer from {least} on, '
-                f'got {value!r}')
+                f'{self._owner}.{key}: expected an integer of at least '
+                f'{least}, got {value!r}')

@@ -21,21 +21,15 @@ from .measuring_hook import MeasuringHook
 class TNSHook(MeasuringHook):
     """Log TNS and NSI every ``interval``, and change no bit of the training.
 
-    By default the training forward that runs anyway is read: the current
-    batch, with its augmentation and its batch statistics. With ``probe`` a
-    fixed set of samples is run in eval mode instead, at the cost of their
-    forward pass, and the curve shows the network alone.
+    Without ``probe`` the training forward that runs anyway is read: the
+    current batch, augmented, in training mode. With it a fixed set of samples
+    is run in eval mode, at the cost of that forward pass.
 
     TNS (Eq. 5), mean and maximum NSI (Eq. 4) of each stage, the stiffness
     proportion (§3.1) and the number of samples with an inf or NaN, which are
-    left out of the others, go to the log; these and the mean NSI of each
-    block to every visualizer back end under ``stiffness/...``, at the
-    iteration where they were measured. All ranks' samples count once.
-
-    They do not pass through mmengine's logged message hub: what is there is
-    repeated at every log step until it is measured again. What was measured
-    is kept in its runtime information, so it is in every checkpoint and goes
-    on after a resume.
+    left out of the others, go to the log, to every visualizer back end
+    (``stiffness/...``) and to :meth:`history`, which checkpoints keep. The
+    mean NSI of each block goes to the visualizer. Samples of all ranks count.
 
     Args:
         interval (int): iterations (epochs) between measurements; the first
@@ -51,9 +45,9 @@ class TNSHook(MeasuringHook):
             left out, the first where every block allows it.
         degrees (sequence[tuple]): pairs (M1, M2) at which the stiffness
             proportion is logged.
-        figure_interval (int): every how many measurements NSI along depth
-            and the curve so far are drawn for the visualizer; 0 for never.
-            Defaults to 10.
+        figure_interval (int): every ``figure_interval``-th measurement, NSI
+            along depth and the curve so far are drawn for the visualizer; 0
+            for never. Defaults to 10.
         name (str): what the scalars' names start with. Several TNSHooks need
             different ones.
 
@@ -73,19 +67,22 @@ class TNSHook(MeasuringHook):
         super().__init__(interval, by_epoch, probe, figure_interval, name)
         self.choice = dict(blocks=blocks, definition=definition)
         self.degrees = check_degrees(degrees, 'TNSHook.degrees')
-        self._probe = self._calls = None
+        self._probe: Probe | None = None
+        self._calls: RecordedCalls | None = None
 
     def before_train(self, runner) -> None:
-        self._stop()
+        """Check that the model can be measured; take the probe's samples."""
+        self._end_recording()
         super().before_train(runner)
         if runner.cfg.get('compile') and self.probe_cfg is None:
             raise ValueError(
-                'TNSHook: a compiled train_step does not see hooks that come '
-                'later: set compile=False, or probe=dict() to measure a '
-                'fixed set of samples')
+                'compile: expected False with a TNSHook that reads the '
+                'training forward, got True, which does not see hooks that '
+                'come later; set compile=False, or TNSHook.probe=dict() to '
+                'measure a fixed set of samples')
         if self.probe_cfg is not None:
             self._probe = Probe(self._build_loader(runner),
-                                self.probe_cfg.get('num_samples', 512))
+                                self._of_probe('num_samples', 512))
         recorder = self._new_recorder(runner)
         self._check_history(runner, recorder)
         stage = recorder.stage
@@ -99,29 +96,26 @@ class TNSHook(MeasuringHook):
                 'StepResNetCIFAR).')
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        self._stop()
+        """Have the training forward recorded, where it is measured."""
+        self._end_recording()
         if self._probe is None and self._is_due(runner, batch_idx):
             self._calls = RecordedCalls(runner.model, 'train_step',
                                         self._new_recorder(runner))
 
-    def after_train_iter(self,
-                         runner,
-                         batch_idx,
-                         data_batch=None,
-                         outputs=None) -> None:
-        recorder = self._stop()
-        if self._probe is not None and self._is_due(runner, batch_idx):
+    def _measure(self, runner) -> None:
+        recorder = self._end_recording()
+        if self._probe is not None:
             recorder = self._new_recorder(runner)
             self._probe.measure(unwrap(runner.model), recorder)
         if recorder is not None:
             self._log(runner, recorder, _gather(recorder.nsi))
 
-    def history(self, runner) -> list:
-        """What was measured so far, resumed runs included.
+    def history(self, runner) -> list[dict]:
+        """What was measured so far, in the run that this one resumed too.
 
         Returns:
-            list[dict]: ``step``, the iteration, and the scalars of each
-            measurement, those by block left out.
+            list[dict]: of each measurement the iteration, as ``step``, and
+            the scalars, without those by block.
         """
         return runner.message_hub.get_info(f'{self.name}_history', [])
 
@@ -137,13 +131,14 @@ class TNSHook(MeasuringHook):
                 'nothing was measured')
             return
         short = {k: v for k, v in scalars.items() if '/' not in k}
-        step = runner.iter + 1
+        iteration = runner.iter + 1
         numbers = '  '.join(f'{k}: {v:.4g}' for k, v in short.items())
         runner.logger.info(
-            f'Iter(train) [{step}/{runner.max_iters}]  {numbers}')
+            f'Iter(train) [{iteration}/{runner.max_iters}]  {numbers}')
         runner.visualizer.add_scalars(
-            {f'{self.name}/{k}': v for k, v in scalars.items()}, step=step)
-        history = [*self.history(runner), dict(step=step, **short)]
+            {f'{self.name}/{k}': v for k, v in scalars.items()},
+            step=iteration)
+        history = [*self.history(runner), dict(step=iteration, **short)]
         runner.message_hub.update_info(f'{self.name}_history', history)
         if self.figure_interval and not len(history) % self.figure_interval:
             self._draw(runner, recorder, nsi, history)
@@ -152,17 +147,18 @@ class TNSHook(MeasuringHook):
     def _draw(self, runner, recorder, nsi, history) -> None:
         if not nsi.isfinite().all(1).any():
             return
-        step = history[-1]['step']
+        iteration = history[-1]['step']
         record = StiffnessRecord(
-            RecordHeader.of(recorder, len(nsi), name=f'iteration {step}'),
+            RecordHeader.of(
+                recorder, len(nsi), name=f'iteration {iteration}'),
             nsi.double(),
             torch.full_like(nsi, torch.nan).double())
         for name, figure in (('nsi', depth_figure([record])),
                              ('curve', curve_figure(history))):
-            # The local back end writes no file into a folder that is not
-            # there, so no slash in the name.
+            # No slash: the local back end writes into no new folder.
             runner.visualizer.add_image(
-                f'{self.name}_{name}', as_image(figure), step=step)
+                f'{self.name}_{name}', as_image(figure),
+                step=iteration)
 
     def _check_history(self, runner, recorder) -> None:
         """Begin anew where a resumed run measures something else."""
@@ -182,8 +178,8 @@ class TNSHook(MeasuringHook):
             runner.message_hub.update_info(f'{self.name}_history', [])
         runner.message_hub.update_info(key, now)
 
-    def _stop(self):
-        """The recorder of the last training step, if it was measured."""
+    def _end_recording(self) -> TrajectoryRecorder | None:
+        """Give train_step back; what was recorded, if anything was."""
         calls, self._calls = self._calls, None
         if calls is None:
             return None
@@ -192,9 +188,9 @@ class TNSHook(MeasuringHook):
 
 
 def _gather(nsi: torch.Tensor) -> torch.Tensor:
-    """All ranks' samples. Every rank takes part, or the others would wait.
+    """The rows of all ranks, (N, blocks). Every rank has to call it.
 
-    One number a sample and block is little to send, and from the same rows
-    any number of processes gives the same result.
+    One number per sample and block is little to send, and from the same rows
+    any number of processes computes the same result.
     """
     return torch.cat(dist.all_gather_object(nsi))

@@ -23,7 +23,7 @@ class TNSMetric(BaseMetric):
         definition (str, optional): of NSI, ``'residual'`` or ``'output'``.
         degrees (sequence[tuple]): pairs (M1, M2) for the stiffness
             proportion (§3.1).
-        by_block (bool): whether the mean NSI of each block is told too.
+        by_block (bool): whether the mean NSI of each block is given too.
         collect_device (str): as in every metric.
         prefix (str, optional): as in every metric; ``'stiffness_eval'``.
 
@@ -45,26 +45,36 @@ class TNSMetric(BaseMetric):
         self.choice = dict(blocks=blocks, definition=definition)
         self.degrees = check_degrees(degrees, 'TNSMetric.degrees')
         self.by_block = by_block
-        self.calls = self.recorder = None
+        self._calls: RecordedCalls | None = None
 
     def attach(self, model, method: str) -> None:
         """Watch the calls of a model's method until :meth:`detach`."""
         self.detach()
-        self.recorder = TrajectoryRecorder(model, **self.choice)
-        self.calls = RecordedCalls(model, method, self.recorder)
+        recorder = TrajectoryRecorder(model, **self.choice)
+        self._calls = RecordedCalls(model, method, recorder)
 
     def detach(self) -> None:
         """Watch no longer, if it did."""
-        if self.calls is not None:
-            self.calls.undo()
-        self.calls = self.recorder = None
+        if self._calls is not None:
+            self._calls.undo()
+        self._calls = None
+
+    @property
+    def recorder(self) -> TrajectoryRecorder:
+        """Has the samples since the last batch.
+
+        Raises:
+            ValueError: if no model is attached.
+        """
+        if self._calls is None:
+            raise ValueError(
+                'TNSMetric: expected a TNSMetricHook, which shows it the '
+                "model, got none; add dict(type='TNSMetricHook') to "
+                'custom_hooks')
+        return self._calls.recorder
 
     def process(self, data_batch, data_samples) -> None:
         """Take the NSI of the batch that the model has just run."""
-        if self.recorder is None:
-            raise ValueError(
-                'TNSMetric: it has not seen the model; add '
-                "dict(type='TNSMetricHook') to custom_hooks")
         nsi = self.recorder.nsi
         self.recorder.clear()
         if len(nsi) != len(data_samples):
@@ -76,7 +86,7 @@ class TNSMetric(BaseMetric):
         self.results.extend(nsi.double().numpy())
 
     def compute_metrics(self, results: list) -> dict:
-        """Rows of all samples -> scalars, as `summarize_stiffness` has them."""
+        """Rows of all samples -> the scalars of `summarize_stiffness`."""
         if not results:
             raise ValueError('TNSMetric: expected at least one sample to '
                              'evaluate, got none; the dataset is empty')
@@ -91,15 +101,19 @@ class TNSMetricHook(Hook):
     """Shows the model to every :class:`TNSMetric` that evaluates it."""
 
     def before_val(self, runner) -> None:
+        """Attach the metrics of the validation."""
         _attach(runner.val_evaluator, runner.model, 'val_step')
 
     def before_test(self, runner) -> None:
+        """Attach the metrics of the test."""
         _attach(runner.test_evaluator, runner.model, 'test_step')
 
     def after_val(self, runner) -> None:
+        """Detach the metrics of the validation."""
         _detach(runner.val_evaluator)
 
     def after_test(self, runner) -> None:
+        """Detach the metrics of the test."""
         _detach(runner.test_evaluator)
 
 

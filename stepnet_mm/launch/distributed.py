@@ -29,7 +29,7 @@ def init_distributed(cfg: Config) -> None:
 
     Raises:
         ValueError: if it was not started by that launcher, or there are more
-            ranks than GPUs on a node.
+            ranks than GPUs on this node.
         ConnectionError: if the ranks do not find one another.
     """
     launcher = cfg.get('launcher', 'none')
@@ -78,8 +78,9 @@ def _set_slurm_environment() -> None:
     given = os.environ
     if 'SLURM_PROCID' not in given or 'SLURM_NTASKS' not in given:
         raise ValueError(
-            '--launcher slurm: SLURM_PROCID is not set, so srun did not start '
-            'this; take tools/slurm_train.sh, or --launcher none | pytorch')
+            '--launcher slurm: expected SLURM_PROCID and SLURM_NTASKS, which '
+            'srun sets, got none; start it with tools/slurm_train.sh, or '
+            'choose --launcher none or pytorch')
     os.environ.update(
         RANK=given['SLURM_PROCID'],
         WORLD_SIZE=given['SLURM_NTASKS'],
@@ -101,9 +102,9 @@ def _require_environment(launcher: str) -> None:
     missing = [name for name in names if name not in os.environ]
     if missing:
         raise ValueError(
-            f'--launcher {launcher}: {", ".join(missing)} not set, so it was '
-            'not started by torchrun; take tools/dist_train.sh, or '
-            '--launcher none')
+            f'--launcher {launcher}: expected {", ".join(names)}, which '
+            f'torchrun sets, got no {", ".join(missing)}; start it with '
+            'tools/dist_train.sh, or choose --launcher none')
 
 
 def _local_gpu() -> int:
@@ -114,7 +115,7 @@ def _local_gpu() -> int:
     if rank >= count:
         raise ValueError(
             f'{socket.gethostname()} shows {count} GPUs, but has a rank '
-            f'{rank}: expected at most {count} ranks a node, change GPUS or '
+            f'{rank}: expected at most {count} ranks per node; change GPUS or '
             'GPUS_PER_NODE')
     os.environ['LOCAL_RANK'] = str(rank)
     return rank

@@ -6,6 +6,7 @@ its help or an error does without them.
 import argparse
 import copy
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from mmengine.config import Config, DictAction
@@ -65,11 +66,21 @@ def config_from(args: argparse.Namespace) -> Config:
     return cfg
 
 
-def build_runner(cfg: Config):
-    """mmengine's Runner, or the one that ``runner_type`` names."""
+def build_runner(cfg: Config, changes: Sequence[str] = ()):
+    """mmengine's Runner, or the one that ``runner_type`` names.
+
+    Args:
+        cfg (Config): the config.
+        changes (sequence[str]): what :func:`.harden` changed in it, for the
+            Runner's log, which is a file too.
+    """
     from mmengine.runner import Runner
     init_distributed(cfg)
-    return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    runner = (RUNNERS.build(cfg) if 'runner_type' in cfg else
+              Runner.from_cfg(cfg))
+    for change in changes:
+        runner.logger.info(change)
+    return runner
 
 
 def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
@@ -102,19 +113,21 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
     return model
 
 
-def beside_checkpoint(cfg: Config, checkpoint: str, ending: str) -> Path:
-    """Where what was measured of a checkpoint goes, unless the user says.
+def beside_checkpoint(cfg: Config, checkpoint: str | None,
+                      ending: str) -> Path:
+    """Where a measurement of a checkpoint goes, unless the user says.
 
     Args:
         cfg (Config): the config.
-        checkpoint (str, optional): weights; left out, it goes to ``start`` +
-            ``ending`` in the work dir, as that of a URL does under its name.
+        checkpoint (str, optional): weights. That of a local file goes beside
+            it, that of a URL into the work dir; left out, to ``start`` +
+            ``ending`` there.
         ending (str): of the file, such as ``'_stiffness.jsonl'``.
     """
     stem = Path(checkpoint).stem if checkpoint else 'start'
-    local = checkpoint and Path(checkpoint).exists()
-    folder = Path(checkpoint).parent if local else Path(cfg.work_dir)
-    return folder / f'{stem}{ending}'
+    if checkpoint and Path(checkpoint).exists():
+        return Path(checkpoint).parent / f'{stem}{ending}'
+    return Path(cfg.work_dir) / f'{stem}{ending}'
 
 
 def build_loader(cfg: Config, split: str, check: bool = True,

@@ -146,7 +146,7 @@ class AtomicCheckpointHook(CheckpointHook):
         """
         if accumulating(runner.optim_wrapper):
             runner.logger.warning(
-                f'{filename} is saved between two steps of the optimizer '
+                f'{filename} is saved between two updates by the optimizer '
                 '(accumulative_counts); the gradients so far are not in it, '
                 'so a resume from it is not bit for bit. Make '
                 'default_hooks.checkpoint.interval a multiple')
@@ -187,14 +187,14 @@ class AtomicCheckpointHook(CheckpointHook):
         return self.last_ckpt
 
     def _save_checkpoint_with_step(self, runner, done, meta) -> None:
-        """Save after so many epochs (iterations)."""
+        """Save after ``done`` epochs (iterations)."""
         filename = self.filename_tmpl.format(done)
         if self.max_keep_ckpts <= 0 or done in self.keep_ckpt_ids:
             self._save_as_last(runner, filename, meta)
             return
         ids = [*self.keep_ckpt_ids, done]
-        # All of them are in the file: whoever resumes from it, after a kill
-        # before the deletion below, makes up for it.
+        # The file names them all, so that a run that is killed before the
+        # deletion below and resumes from it deletes them.
         runner.message_hub.update_info('keep_ckpt_ids', ids)
         self._save_as_last(runner, filename, meta)
         for old in ids[:-self.max_keep_ckpts]:

@@ -19,7 +19,7 @@ NON_FINITE = 'nonfinite_iter_{}.pth'
 
 @HOOKS.register_module()
 class NonFiniteLossHook(Hook):
-    """Stop, or skip the step, where the loss of any rank is not finite.
+    """Stop, or skip the update, where the loss of any rank is not finite.
 
     The loss is looked at before the backward pass. The first time, the state
     before that iteration is saved as ``nonfinite_iter_N.pth`` (N iterations
@@ -36,8 +36,8 @@ class NonFiniteLossHook(Hook):
 
     Args:
         action (str): ``'stop'`` or ``'skip'``. Defaults to ``'stop'``.
-        max_skips (int): after how many skips in a row training stops all the
-            same. Defaults to 10.
+        max_skips (int): the most skips in a row; at one more training stops.
+            Defaults to 10.
 
     Raises:
         ValueError: on a wrong argument; with ``'skip'`` under gradient
@@ -124,9 +124,9 @@ class NonFiniteLossHook(Hook):
             raise FloatingPointError(
                 f'{what}. It was so {self._in_a_row} times in a row, more '
                 'than NonFiniteLossHook.max_skips')
-        wrapper._inner_count += 1  # an iteration all the same
+        wrapper._inner_count += 1  # it counts as an iteration
         runner.logger.warning(
-            f'NonFiniteLossHook: {what}. Its step is skipped, '
+            f'NonFiniteLossHook: {what}. Its update is skipped, '
             f'{self.skipped} so far')
 
     def _undo(self, runner) -> None:

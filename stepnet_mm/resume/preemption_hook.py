@@ -88,7 +88,7 @@ class PreemptionHook(Hook):
         self._listener.start()
 
     def after_train_iter(self, runner, *_, **__) -> None:
-        """Leave, where a rank was told to."""
+        """Save and leave if any rank got a signal."""
         if self._agreed() and not accumulating(runner.optim_wrapper):
             self._leave(runner, runner.epoch, runner.iter + 1)
 
@@ -102,7 +102,10 @@ class PreemptionHook(Hook):
             self._agreements = int(length)
 
     def after_val_iter(self, runner, batch_idx, *_, **__) -> None:
-        """Leave, where a rank was told to; the validation runs again."""
+        """Save and leave if any rank got a signal.
+
+        The validation runs again after the resume.
+        """
         if (self._listener.listening and batch_idx < self._agreements
                 and self._agreed()
                 and not accumulating(runner.optim_wrapper)):

@@ -55,8 +55,8 @@ class ResumableLoop(BaseLoop):
         self.validation_due = False
         self._resumed: dict | None = None
         self._random: dict | None = None
-        # With diff_rank_seed each rank has its own; the rank is in the seed
-        # of a sample anyway.
+        # Not a seed for each rank, as with diff_rank_seed: the seed of a
+        # sample contains the rank.
         self.seed = dist.all_gather_object(runner.seed)[0]
         return resumable_loader(dataloader, self.seed, self.endless)
 
@@ -150,7 +150,7 @@ class ResumableLoop(BaseLoop):
             set_random_state(self._random)
 
     def _validation_follows(self, count: int, last: int) -> bool:
-        """Whether a validation comes after so many epochs (iterations)."""
+        """Whether a validation comes after ``count`` epochs (iterations)."""
         changes = bisect(self.dynamic_milestones, count + 1)
         self.val_interval = self.dynamic_intervals[changes - 1]
         return (self.runner.val_loop is not None and count >= self.val_begin
@@ -162,17 +162,17 @@ class ResumableLoop(BaseLoop):
 
 
 def _warn_of_order(runner) -> None:
-    """DDP sorts gradients anew after its first step; two ranks' sum is one."""
+    """DDP reorders gradients after its first iteration."""
     if dist.get_world_size() > 2 and not getattr(
             runner.model, 'find_unused_parameters', True):
         runner.logger.warning(
-            'with more than two ranks DDP sums the first step after a start '
-            'in another order, so this resume is exact up to rounding; '
+            'with more than two ranks DDP sums the first gradients after a '
+            'start in another order, so this resume is exact up to rounding; '
             'find_unused_parameters=True makes it bit for bit')
 
 
 def _total(batch_size) -> int:
-    """Of samplers that mix sources, mmdet's, it is a list."""
+    """mmdet's samplers that mix sources have a list."""
     return sum(batch_size) if isinstance(batch_size,
                                          (list, tuple)) else batch_size
 
@@ -181,5 +181,5 @@ def _check_size(dataset) -> None:
     if len(dataset) < dist.get_world_size():
         raise ValueError(
             f'train_dataloader.dataset: got {len(dataset)} samples for '
-            f'{dist.get_world_size()} ranks, expected at least one each; '
+            f'{dist.get_world_size()} ranks, expected at least one per rank; '
             'start fewer ranks or check ann_file and filter_cfg')

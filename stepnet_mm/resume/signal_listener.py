@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-#: Signals within so many seconds are one: a launcher may pass on a second.
+#: Seconds in which several signals are one: a launcher may pass on its own.
 _SAME = 1.0
 
 

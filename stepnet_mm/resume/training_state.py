@@ -1,7 +1,7 @@
 """What a training must know to go on as if it had never stopped.
 
 mmengine's checkpoints hold model, optimizer, schedulers, loss scale and
-message hub. This is the rest: where it is in the data, whether a validation
+message hub. This is the rest: the place in the data, whether a validation
 is due, and the random generators and buffers of every rank.
 """
 import hashlib
@@ -35,7 +35,7 @@ def training_state(runner, random: dict | None = None, **progress) -> dict:
 
 
 def load_buffers(runner, buffers: dict) -> None:
-    """Copy the buffers in which a rank differed from the first back."""
+    """Restore the buffers in which a rank differed from the first."""
     own = _buffers(runner)
     with torch.no_grad():
         for name in set(buffers) & set(own):

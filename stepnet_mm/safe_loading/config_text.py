@@ -2,7 +2,7 @@
 import ast
 import warnings
 
-#: Where mmengine takes them from: an inferencer without a config, and a resume.
+#: Where mmengine takes them from: an inferencer without a config, a resume.
 PLACES = (('message_hub', 'runtime_info', 'cfg'), ('meta', 'cfg'),
           ('meta', 'config'))
 #: What settings are written with.
@@ -27,7 +27,7 @@ def without_code(checkpoint, filename: str):
             warnings.warn(
                 f'checkpoint {filename}: the text in {".".join(path)}.{key} '
                 'is more than settings; it was left out, for the libraries '
-                'would run it')
+                'would run it', stacklevel=2)
     return checkpoint
 
 

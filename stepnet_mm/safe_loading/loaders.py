@@ -39,6 +39,13 @@ def register_safe_loaders() -> None:
         CheckpointLoader.register_scheme(prefix, safe, force=True)
 
 
+def _safe(loader):
+    """Mark a loader, so that it is not wrapped again."""
+    loader.weights_only = True
+    return loader
+
+
+@_safe
 def load_from_local(filename: str, map_location=None) -> dict:
     """Load a local checkpoint of weights, or of a training by mmengine.
 
@@ -64,19 +71,16 @@ def load_from_local(filename: str, map_location=None) -> dict:
         return without_code(_load(path, map_location), filename)
 
 
-load_from_local.weights_only = True
-
-
 def _safe_remote(loader):
     """A remote loader under which every torch.load is :func:`_load`."""
 
+    @_safe
     @functools.wraps(loader)  # mmengine logs the name
     def load(filename, map_location=None):
         with _errors_name(filename), _instead_of_torch_load:
             return without_code(
                 loader(filename, map_location=map_location), filename)
 
-    load.weights_only = True
     return load
 
 
@@ -145,7 +149,8 @@ class _Archive(torch._C.PyTorchFileReader):
         found = len(self.get_record(name))
         if size > found:
             raise ValueError(f'{name}: got {found} bytes, expected {size}')
-        return super().get_storage_from_record(name, size, dtype)
+        return super().get_storage_from_record(  # type: ignore[misc]  # no stub
+            name, size, dtype)
 
 
 class _InsteadOfTorchLoad:

@@ -47,10 +47,22 @@ class _Dispatch(dict):
     """Opcode -> method; those that are not there are refused."""
 
     def __missing__(self, code: int):
-        opcode = pickletools.code2op.get(chr(code))
+        names = pickletools.code2op  # type: ignore[attr-defined]  # no stub
+        opcode = names.get(chr(code))
         if opcode is None:
             raise pickle.UnpicklingError(f'{code} is no opcode')
         raise Refused(f'the pickle opcode {opcode.name}')
+
+
+def _tuple_loader(code: int):
+    """The method that makes a tuple, and looks how deep it is."""
+    load = pickle._Unpickler.dispatch[code]
+
+    def load_tuple(unpickler):
+        load(unpickler)
+        unpickler.check_depth()
+
+    return load_tuple
 
 
 class Unpickler(pickle._Unpickler):
@@ -62,11 +74,12 @@ class Unpickler(pickle._Unpickler):
     dispatch = _Dispatch(
         (code, pickle._Unpickler.dispatch[code]) for code in _PLAIN)
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
-        self._depths = {}
+        self._depths: dict[int, int] = {}
 
     def find_class(self, module: str, name: str):
+        """Look a name up in the table."""
         module = 'builtins' if module == '__builtin__' else module
         try:
             return _names()[f'{module}.{name}']
@@ -74,6 +87,7 @@ class Unpickler(pickle._Unpickler):
             raise Refused(f'{module}.{name}') from None
 
     def load_reduce(self):
+        """Call what may be called."""
         args = self.stack.pop()
         function = self.stack[-1]
         if not any(function is known for known in _calls().values()):
@@ -81,6 +95,7 @@ class Unpickler(pickle._Unpickler):
         self.stack[-1] = function(*args)
 
     def load_newobj(self):
+        """Make the one kind of object that is made so."""
         args = self.stack.pop()
         cls = self.stack[-1]
         if cls is not _history_buffer() or args != ():
@@ -88,6 +103,7 @@ class Unpickler(pickle._Unpickler):
         self.stack[-1] = cls.__new__(cls)
 
     def load_build(self):
+        """Give a state to what may have one."""
         state = self.stack.pop()
         made = self.stack[-1]
         if type(made) not in _states():
@@ -95,6 +111,7 @@ class Unpickler(pickle._Unpickler):
         _states()[type(made)](made, state)
 
     def load_binpersid(self):
+        """Take torch's reference to a storage."""
         pid = self.stack[-1]
         if not (type(pid) is tuple and len(pid) > 1
                 and type(pid[0]) is str and pid[0] == 'storage'
@@ -103,23 +120,8 @@ class Unpickler(pickle._Unpickler):
             raise Refused('a persistent id that is no storage')
         super().load_binpersid()
 
-    def load_tuple(self):
-        super().load_tuple()
-        self._check_depth()
-
-    def load_tuple1(self):
-        super().load_tuple1()
-        self._check_depth()
-
-    def load_tuple2(self):
-        super().load_tuple2()
-        self._check_depth()
-
-    def load_tuple3(self):
-        super().load_tuple3()
-        self._check_depth()
-
-    def _check_depth(self):
+    def check_depth(self):
+        """Refuse the tuple that was made last if it is too deep."""
         made = self.stack[-1]
         depth = 1 + max((self._depths.get(id(part), 0) for part in made
                          if type(part) is tuple), default=0)
@@ -128,22 +130,27 @@ class Unpickler(pickle._Unpickler):
         self._depths[id(made)] = depth
 
     def load_append(self):
+        """Append to a list."""
         self._check_filled(self.stack[-2], list)
         super().load_append()
 
     def load_appends(self):
+        """Append to a list."""
         self._check_filled(self.metastack[-1][-1], list)
         super().load_appends()
 
     def load_setitem(self):
+        """Set an item of a dict."""
         self._check_filled(self.stack[-3], dict, OrderedDict, Counter)
         super().load_setitem()
 
     def load_setitems(self):
+        """Set items of a dict."""
         self._check_filled(self.metastack[-1][-1], dict, OrderedDict, Counter)
         super().load_setitems()
 
     def load_additems(self):
+        """Add to a set."""
         self._check_filled(self.metastack[-1][-1], set)
         super().load_additems()
 
@@ -156,10 +163,8 @@ class Unpickler(pickle._Unpickler):
         pickle.NEWOBJ[0]: load_newobj,
         pickle.BUILD[0]: load_build,
         pickle.BINPERSID[0]: load_binpersid,
-        pickle.TUPLE[0]: load_tuple,
-        pickle.TUPLE1[0]: load_tuple1,
-        pickle.TUPLE2[0]: load_tuple2,
-        pickle.TUPLE3[0]: load_tuple3,
+        **{code[0]: _tuple_loader(code[0]) for code in (
+            pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)},
         pickle.APPEND[0]: load_append,
         pickle.APPENDS[0]: load_appends,
         pickle.SETITEM[0]: load_setitem,
@@ -224,7 +229,7 @@ def _calls() -> dict:
 def _states() -> dict:
     """Type -> what gives a state to an object of it."""
     return {
-        OrderedDict: lambda made, state: vars(made).update(state),
+        OrderedDict: lambda made, state: made.__dict__.update(state),
         np.ndarray: np.ndarray.__setstate__,
         _history_buffer(): _set_history,
         **{type(np.dtype(code)): _check_number_type

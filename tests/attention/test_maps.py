@@ -175,8 +175,8 @@ def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
     mine = read_attention_history(tmp_path, 'my')
     assert [r.iteration for r in mine] == [3]
     runs = read_attention_histories(tmp_path)
-    assert {name: [r.iteration for r in some] for name, some in runs.items()} == {
-        'attention': [0, 5, 10, 20], 'my': [3]}
+    found = {name: [r.iteration for r in some] for name, some in runs.items()}
+    assert found == {'attention': [0, 5, 10, 20], 'my': [3]}
     assert read_attention_histories(tmp_path / 'c') == {}
     with pytest.raises(FileNotFoundError, match="got .'attention', 'my'.;"):
         read_attention_history(tmp_path, 'other')

@@ -139,7 +139,7 @@ def test_options_without_a_place_are_errors():
     empty = Config(dict(train_dataloader=dict(dataset=dict(type='A'))))
     with pytest.raises(ValueError, match='--data-root'):
         C.set_data_root(empty, '/there')
-    with pytest.raises(ValueError, match='--image-scale: train_dataloader'):
+    with pytest.raises(ValueError, match='--image-scale: .* train_dataloader'):
         C.set_image_scale(empty, (1, 1))
 
 
@@ -271,3 +271,75 @@ def test_it_can_be_switched_off(cfg, tmp_path):
     loaded = C.load_config(str(tmp_path / 'a.py'))
     assert loaded.train_cfg == dict(by_epoch=True, max_epochs=2)
     assert added(loaded) == ['BrokenImageHook']
+
+
+SUBSTITUTIONS = [
+    'train_dataloader: LoadIntactImageFromFile replaces LoadImageFromFile; '
+    'broken images are skipped',
+    'custom_hooks: BrokenImageHook is added, which counts broken images',
+    'custom_hooks: TNSMetricHook is added, which gives TNSMetric the model',
+    'default_hooks.checkpoint: AtomicCheckpointHook replaces CheckpointHook',
+    'train_cfg: ResumableEpochBasedTrainLoop replaces by_epoch=True',
+    'custom_hooks: PreemptionHook is added, which saves when a job is '
+    'stopped',
+    'custom_hooks: NonFiniteLossHook is added, which stops at a loss of NaN '
+    'or inf',
+]
+
+
+@pytest.fixture
+def plain(cfg):
+    """A config that all of the package's parts can be put into."""
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    cfg.default_hooks = dict(
+        checkpoint=dict(type='CheckpointHook', by_epoch=True))
+    cfg.val_evaluator = dict(type='TNSMetric')
+    return cfg
+
+
+def test_each_substitution_is_one_line(plain):
+    lines = []
+    assert C.harden(plain, lines.append) is plain
+    assert lines == [f'stepnet_mm: {line}' for line in SUBSTITUTIONS]
+    again = []
+    C.harden(plain, again.append)
+    assert again == []
+
+
+def test_what_mmengine_would_have_taken_is_named(plain):
+    plain.pop('default_hooks')
+    assert ("default_hooks.checkpoint: AtomicCheckpointHook replaces "
+            "mmengine's default") in C.use_exact_resume(plain)
+
+
+@pytest.mark.parametrize('rank, number', [('0', len(SUBSTITUTIONS)),
+                                          ('1', 0)])
+def test_the_first_rank_alone_logs_them(plain, monkeypatch, rank, number):
+    logged = []
+    monkeypatch.setattr('stepnet_mm.config.hardening.print_log',
+                        lambda line, logger: logged.append(line))
+    monkeypatch.setenv('RANK', rank)
+    C.harden(plain)
+    assert len(logged) == number
+
+
+def test_a_config_that_is_read_is_as_its_file_has_it(plain, tmp_path):
+    path = tmp_path / 'a.py'
+    plain.dump(path)
+    expected = {**plain.to_dict(), 'launcher': 'none',
+                'work_dir': 'work_dirs/a'}
+    assert C.read_config(str(path)).to_dict() == expected
+
+
+@pytest.mark.parametrize('path, hook, expected', [
+    ('auto', 'AtomicCheckpointHook', dict(load_from='w', auto_resume=True)),
+    ('auto', 'CheckpointHook', dict(load_from=None)),
+    ('x.pth', 'AtomicCheckpointHook', dict(load_from='x.pth')),
+])
+def test_what_is_resumed(path, hook, expected):
+    cfg = Config(dict(load_from='w',
+                      default_hooks=dict(checkpoint=dict(type=hook))))
+    C.use_resume(cfg, path)
+    got = cfg.to_dict()
+    del got['default_hooks']
+    assert got == dict(expected, resume=True)

@@ -286,7 +286,7 @@ def test_by_epoch_needs_epochs(tmp_path):
 
 
 def test_a_probe_without_data_to_take_is_refused(tmp_path):
-    with pytest.raises(ValueError, match='no val_dataloader'):
+    with pytest.raises(ValueError, match='expected a val_dataloader'):
         toy_runner(tmp_path, [dict(HOOKS['probe'])]).train()
 
 

@@ -346,7 +346,8 @@ CODE = dict(
     a_call='a = open({!r}, "w")', a_statement='import os\nos.mkdir({!r})',
     another_function='a = dict(b=__import__("os").mkdir({!r}))',
     a_method='a = dict.fromkeys(map(__import__("os").mkdir, [{!r}]))',
-    another_file='_base_ = {!r}', an_f_string='a = f"{{open({!r}, chr(119))}}"',
+    another_file='_base_ = {!r}',
+    an_f_string='a = f"{{open({!r}, chr(119))}}"',
     to_an_attribute='a = dict()\na.b = {!r}', a_long_one='a = ' + '-' * 10**5)
 
 

@@ -33,8 +33,10 @@ SelectTypeParameters=CR_Core
 ReturnToService=2
 KillWait={kill_wait}
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
-NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port={n0} CPUs=2 State=UNKNOWN
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={n1} CPUs=2 State=UNKNOWN
+NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port={n0} CPUs=2 \
+State=UNKNOWN
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={n1} CPUs=2 \
+State=UNKNOWN
 PartitionName=main Nodes=n0,n1 Default=YES MaxTime=INFINITE State=UP
 '''
 COMMANDS = ('munged', 'slurmctld', 'slurmd', 'srun', 'sbatch', 'scontrol')

@@ -54,6 +54,9 @@ def test_a_detector_trains_resumes_and_is_tested(tool, detector, tmp_path):
     tool('train', *common)
     assert 'coco/bbox_mAP_50' in metrics(work)
     assert measured(work) == [2, 4]
+    log, = work.glob('*/*.log')
+    assert ('stepnet_mm: train_cfg: ResumableIterBasedTrainLoop replaces '
+            'IterBasedTrainLoop') in log.read_text()
 
     whole = go_back(work, 'iter_4.pth', 'iter_2.pth')
     tool('train', *common, '--resume')
