@@ -32,12 +32,14 @@ def link_mim():
 
 
 class BuildPy(build_py):
+    """A build without what an earlier one left."""
 
     def get_source_files(self):
         """An sdist carries what this file reads (in place of MANIFEST.in)."""
         return super().get_source_files() + glob('requirements/*.txt')
 
     def run(self):
+        """As build_py, into an empty folder of mim's files."""
         # setuptools leaves the last build there; a config that moved since
         # would travel twice, and mim refuses a name that is there twice.
         shutil.rmtree(
