@@ -251,14 +251,15 @@ def test_a_size_that_the_model_does_not_take(tool, tmp_path):
     pytest.importorskip('mmpretrain')
     path = tmp_path / 'vgg.py'
     path.write_text("_base_ = 'mmpretrain::vgg/vgg11_8xb32_in1k.py'")
-    with pytest.raises(ValueError, match=r'shape \(1, 3, 16, 20\).*--image-size'):
+    with pytest.raises(ValueError,
+                       match=r'shape \(1, 3, 16, 20\).*--image-size'):
         tool(TOOL, path, '--image-size', 16, 20)
 
 
-@pytest.mark.parametrize('device, match', [('cuda:99', 'sees .* CUDA devices'),
+@pytest.mark.parametrize('device, match', [('cuda:99', 'CUDA devices'),
                                            ('abacus', 'expected cpu, cuda')])
 def test_a_device_that_is_not_there(tool, write, device, match):
-    with pytest.raises(ValueError, match=f'--device.*{device}.*{match}'):
+    with pytest.raises(ValueError, match=f'--device: .*{match}.*got .{device}'):
         tool(TOOL, write('mmpretrain'), '--device', device)
 
 
