@@ -15,7 +15,7 @@ from mmengine.registry import MODELS
 
 from stepnet_mm.recording import find_residual_blocks
 from stepnet_mm.steps.pooled import PooledMap
-from stepnet_mm.stiffness import read_record
+from stepnet_mm.stiffness import read_stiffness_record
 
 pytestmark = pytest.mark.core
 
@@ -127,7 +127,7 @@ def test_its_cost_is_told(page):
 
 def test_it_is_measured(page):
     names, _, folder = page
-    record = read_record(folder / 'my_net.jsonl')
+    record = read_stiffness_record(folder / 'my_net.jsonl')
     assert record.nsi.shape == (4, 12)
     assert (record.nsi > 0).all() and (record.step == 1).all()
     assert names['tns'].shape == (4, )

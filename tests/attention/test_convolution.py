@@ -97,10 +97,10 @@ def test_far_centres_in_half_precision():
 
 
 @pytest.mark.parametrize('conv, error, message', [
-    (nn.Conv2d(2, 2, 2), ValueError, r'kernel_size=\(2, 2\).*odd'),
-    (nn.Conv2d(2, 2, (3, 4)), ValueError, r'kernel_size=\(3, 4\).*odd'),
-    (nn.Conv2d(2, 2, 3, stride=2), ValueError, r'stride=\(2, 2\).*1'),
-    (nn.Conv2d(2, 2, 3, stride=(1, 2)), ValueError, r'stride=\(1, 2\)'),
+    (nn.Conv2d(2, 2, 2), ValueError, r'kernel_size: .*odd.*\(2, 2\)'),
+    (nn.Conv2d(2, 2, (3, 4)), ValueError, r'kernel_size: .*odd.*\(3, 4\)'),
+    (nn.Conv2d(2, 2, 3, stride=2), ValueError, r'stride: expected 1.*\(2, 2\)'),
+    (nn.Conv2d(2, 2, 3, stride=(1, 2)), ValueError, r'stride: .*\(1, 2\)'),
     (nn.ConvTranspose2d(2, 2, 3), TypeError, 'ConvTranspose2d'),
     (nn.Conv1d(2, 2, 3), TypeError, 'Conv1d'),
     (nn.Linear(2, 2), TypeError, 'Linear'),
@@ -128,5 +128,5 @@ def test_a_convolution_with_a_forward_of_its_own():
 
 
 def test_a_precision_of_nothing():
-    with pytest.raises(ValueError, match='precision: got 0'):
+    with pytest.raises(ValueError, match='precision: .*got 0'):
         conv_to_attention(nn.Conv2d(2, 2, 3), precision=0)

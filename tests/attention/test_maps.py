@@ -95,7 +95,7 @@ def test_attention_by_axis_is_for_positions_alone():
     torch.testing.assert_close(
         layer.attention(x, (2, 3))[0],
         rows[:, 2, :, None] * columns[:, 3, None])
-    with pytest.raises(ValueError, match='got a layer with content=True'):
+    with pytest.raises(ValueError, match='content=False, got True'):
         build(content=True).attention_by_axis(x)
 
 
@@ -155,7 +155,7 @@ def test_files_that_are_no_record(tmp_path):
     (tmp_path / 'cut.npz').write_bytes(whole[:len(whole) // 2])
     (tmp_path / 'text.npz').write_text('hello')
     for name in ('other', 'cut', 'text'):
-        with pytest.raises(ValueError, match=f'{name}.npz: got a file that'):
+        with pytest.raises(ValueError, match=f'{name}.npz: expected .*got'):
             read_attention_record(tmp_path / f'{name}.npz')
     with pytest.raises(FileNotFoundError, match='this is a folder'):
         read_attention_record(tmp_path)
@@ -175,8 +175,9 @@ def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
     mine = read_attention_history(tmp_path, 'my')
     assert [r.iteration for r in mine] == [3]
     runs = read_attention_histories(tmp_path)
-    found = {name: [r.iteration for r in some] for name, some in runs.items()}
-    assert found == {'attention': [0, 5, 10, 20], 'my': [3]}
+    assert {name: [r.iteration for r in some]
+            for name, some in runs.items()} == {
+                'attention': [0, 5, 10, 20], 'my': [3]}
     assert read_attention_histories(tmp_path / 'c') == {}
     with pytest.raises(FileNotFoundError, match="got .'attention', 'my'.;"):
         read_attention_history(tmp_path, 'other')

@@ -273,23 +273,23 @@ def test_from_the_registry_and_as_a_plugin_is_built():
 
 
 @pytest.mark.parametrize('kwargs, message', [
-    (dict(encoding='sine'), "encoding: got 'sine'.*quadratic"),
+    (dict(encoding='sine'), "encoding: .*quadratic.*got 'sine'"),
     (dict(encoding=None), 'encoding=None and content=False'),
-    (dict(encoding='learned'), 'max_size: got None'),
+    (dict(encoding='learned'), 'max_size: .*got None'),
     (dict(encoding='learned', max_size=8, encoding_dim=5), 'encoding_dim'),
     (dict(max_size=8), 'max_size, encoding_dim'),
-    (dict(num_heads=0), 'num_heads: got 0'),
-    (dict(head_dim=1.5), 'head_dim: got 1.5'),
-    (dict(head_dim=0), 'head_dim: got 0'),
-    (dict(out_channels=0), 'out_channels: got 0'),
-    (dict(encoding=['quadratic']), 'encoding: got'),
+    (dict(num_heads=0), 'num_heads: .*got 0'),
+    (dict(head_dim=1.5), 'head_dim: .*got 1.5'),
+    (dict(head_dim=0), 'head_dim: .*got 0'),
+    (dict(out_channels=0), 'out_channels: .*got 0'),
+    (dict(encoding=['quadratic']), 'encoding: .*got'),
     (dict(encoding=None, content=True, max_size=8), 'max_size, encoding_dim'),
     (dict(encoding='learned', max_size=8, encoding_dim=0), 'encoding_dim'),
-    (dict(padding=-1), 'padding: got -1'),
-    (dict(padding='same'), "padding: got 'same'"),
-    (dict(padding=(1, 2, 3)), 'padding: got'),
-    (dict(crop=.5), 'crop: got 0.5'),
-    (dict(padding=1, padding_mode='zero'), "padding_mode: got 'zero'"),
+    (dict(padding=-1), 'padding: .*got -1'),
+    (dict(padding='same'), "padding: .*got 'same'"),
+    (dict(padding=(1, 2, 3)), 'padding: .*got'),
+    (dict(crop=.5), 'crop: .*got 0.5'),
+    (dict(padding=1, padding_mode='zero'), "padding_mode: .*got 'zero'"),
 ])
 def test_bad_arguments(kwargs, message):
     with pytest.raises(ValueError, match=message):
@@ -300,12 +300,12 @@ def test_a_map_larger_than_the_encoding():
     layer = RelativeSelfAttention2d(
         2, num_heads=2, encoding='learned', max_size=6, padding=1)
     assert layer(torch.zeros(1, 2, 4, 4)).shape == (1, 2, 6, 6)
-    with pytest.raises(ValueError, match=r'\(6, 7\).*max_size=6'):
+    with pytest.raises(ValueError, match=r'max_size=6.*\(6, 7\)'):
         layer(torch.zeros(1, 2, 4, 5))
 
 
 def test_what_is_no_batch_of_maps():
-    with pytest.raises(ValueError, match=r'\(2, 5, 5\).*N, C, H, W'):
+    with pytest.raises(ValueError, match=r'N, C, H, W.*\(2, 5, 5\)'):
         RelativeSelfAttention2d(2)(torch.zeros(2, 5, 5))
 
 
@@ -324,5 +324,5 @@ def test_a_map_too_small_for_the_crop():
 
 @pytest.mark.parametrize('query', [(5, 0), (0, -1), (1, )])
 def test_a_query_that_is_not_there(query):
-    with pytest.raises(ValueError, match='query: got'):
+    with pytest.raises(ValueError, match='query: .*got'):
         RelativeSelfAttention2d(2).attention(torch.zeros(1, 2, 5, 5), query)

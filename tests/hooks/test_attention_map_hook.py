@@ -122,7 +122,7 @@ def test_a_broken_record_of_an_earlier_run_ends_nothing(tmp_path,
 
 def test_a_wrong_query_is_found_when_a_run_resumes(tmp_path):
     train(tmp_path, [HOOK], 10)
-    with pytest.raises(ValueError, match=r'query: got \(99, 0\)'):
+    with pytest.raises(ValueError, match=r'query: .*got \(99, 0\)'):
         train(tmp_path, [dict(HOOK, query=(99, 0))], 20, resume=True)
     assert not list(tmp_path.glob('iter_20.pth'))
 
@@ -189,7 +189,7 @@ def test_by_epoch(tmp_path):
     ([dict(HOOK, layers='nothing')], BACKBONE, 'none that .nothing. matches'),
     ([HOOK, HOOK], BACKBONE, 'AttentionMapHook.name'),
     ([dict(HOOK, by_epoch=True)], BACKBONE, 'AttentionMapHook.by_epoch'),
-    ([dict(HOOK, query=(40, 0))], BACKBONE, r'query: got .*\(32, 32\)'),
+    ([dict(HOOK, query=(40, 0))], BACKBONE, r'query: .*\(32, 32\) px, got'),
     ([dict(HOOK, probe=dict(num_samples=0))], BACKBONE, 'num_samples')])
 def test_what_cannot_be_recorded_fails_before_training(tmp_path, hooks,
                                                        backbone, match):
@@ -246,4 +246,4 @@ def test_two_processes_leave_one_set_of_records(tmp_path):
 
 def test_both_processes_see_an_error(tmp_path):
     for said in train_two(tmp_path, [dict(HOOK, query=(99, 0))]):
-        assert 'query: got (99, 0)' in said
+        assert 'px, got (99, 0)' in said

@@ -90,7 +90,7 @@ def test_a_query_that_a_layer_has_no_output_for():
     images = torch.randn(1, 3, 12, 12)
     assert record(net, images, query=(2, 9)).layers[0].query == (1, 4)
     for query in ((1, 5), (5, 10)):
-        with pytest.raises(ValueError, match=r'\(6, 6\) px map in 1, which'):
+        with pytest.raises(ValueError, match=r'\(6, 6\) px map in 1, got'):
             record(net, images, query=query)
 
 
@@ -103,7 +103,7 @@ def test_a_large_picture_is_kept_small():
 
 @pytest.mark.parametrize('query', [(6, 0), (0, -1), (1, ), 3, (1., 2)])
 def test_wrong_query(query):
-    with pytest.raises(ValueError, match=r'query: got .*\(6, 8\)'):
+    with pytest.raises(ValueError, match=r'query: .*\(6, 8\).*got'):
         record(Net(), torch.randn(1, 3, 6, 8), query=query)
 
 
@@ -114,7 +114,7 @@ def test_networks_without_such_layers():
         find_attention_layers(Net(), 'x.*')
     net = Net()
     for wrong in ('(', 5):
-        with pytest.raises(ValueError, match='layers: .*no regular expr'):
+        with pytest.raises(ValueError, match='layers: expected a regular expr'):
             find_attention_layers(Net(), wrong)
     with pytest.raises(ValueError, match="'second'., which did not run"):
         record_attention(net, torch.randn(1, 3, 6, 8),

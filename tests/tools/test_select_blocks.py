@@ -121,10 +121,10 @@ def test_a_backbone_takes_what_is_printed(run, write):
 
 
 @pytest.mark.parametrize('arguments, match', [
-    (('-k', 6), '-k: got 6, expected 1 to 5'),
-    (('-k', 0), '-k: got 0, expected 1 to 5'),
-    (('-k', 1, '--m1', -1), '--m1: got -1.0, expected a threshold'),
-    (('-k', 1, '--m2', 'nan'), '--m2: got nan, expected a threshold'),
+    (('-k', 6), '-k: expected 1 to 5, .*got 6'),
+    (('-k', 0), '-k: expected 1 to 5, .*got 0'),
+    (('-k', 1, '--m1', -1), '--m1: expected a threshold .*got -1.0'),
+    (('-k', 1, '--m2', 'nan'), '--m2: expected a threshold .*got nan'),
 ])
 def test_wrong_numbers(run, write, arguments, match):
     with pytest.raises(ValueError, match=match):
