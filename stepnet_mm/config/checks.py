@@ -34,8 +34,8 @@ def check_weights(cfg: Config) -> None:
             raise FileNotFoundError(
                 'init_cfg.checkpoint: expected a file of weights, got '
                 f'{path!r}, which does not exist; change it in the config '
-                '(its docstring may say what makes them) or with --cfg-options '
-                'model.backbone.init_cfg.checkpoint=FILE; '
+                '(its docstring may say what makes them) or with '
+                '--cfg-options model.backbone.init_cfg.checkpoint=FILE; '
                 'model.backbone.init_cfg=None starts from random weights')
 
 

@@ -376,5 +376,5 @@ def test_boxes_that_are_none(root, box):
     def change(content):
         content['annotations'][2].update(bbox=box, id=77)
 
-    expect(ValueError, KEY + '.ann_file', '[x, y, width, height] in px', 'annotation 77',
-           dataset=edit(root, change))
+    expect(ValueError, KEY + '.ann_file', '[x, y, width, height] in px',
+           'annotation 77', dataset=edit(root, change))
