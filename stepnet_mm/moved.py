@@ -44,6 +44,9 @@ RENAMED = {
     'datasets.deaf_workers': {
         'DeafWorker': 'utils.worker_signals.IgnoreSignals',
         'deafen': 'utils.worker_signals.ignore_in_workers'},
+    'datasets.dataset_config': {
+        'leaves': 'config.dataset_config.innermost_datasets',
+        'type_name': 'config.parts.type_name'},
     'engine.atomic_backend': {'damage': 'resume.latest_checkpoint.damage'},
 }
 #: A folder that is gone -> what it gave, by today's folders.

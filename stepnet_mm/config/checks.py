@@ -32,10 +32,10 @@ def check_weights(cfg: Config) -> None:
         path = node.get('checkpoint') or ''
         if '://' not in path and not osp.isfile(path):
             raise FileNotFoundError(
-                f'init_cfg.checkpoint: {path!r} does not exist; expected a '
-                'file of weights. Change it in the config (its docstring may '
-                'say what makes them) or with --cfg-options '
-                'model.backbone.init_cfg.checkpoint=FILE; '
+                'init_cfg.checkpoint: expected a file of weights, got '
+                f'{path!r}, which does not exist; change it in the config '
+                '(its docstring may say what makes them) or with '
+                '--cfg-options model.backbone.init_cfg.checkpoint=FILE; '
                 'model.backbone.init_cfg=None starts from random weights')
 
 
@@ -48,5 +48,6 @@ def check_sync_bn(cfg: Config) -> None:
     if cfg.get('sync_bn') == 'mmcv' and dicts_of_type(
             cfg.get('model'), 'IEBN'):
         raise ValueError(
-            "sync_bn: got 'mmcv' with norm_cfg=dict(type='IEBN'), expected "
-            "'torch': it synchronises IEBN's statistics and keeps its gate")
+            "sync_bn: expected 'torch' with norm_cfg=dict(type='IEBN'), got "
+            "'mmcv'; set 'torch', which synchronises IEBN's statistics and "
+            'keeps its gate')

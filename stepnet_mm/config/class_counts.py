@@ -49,9 +49,9 @@ def check_class_count(key: str, dataset: dict, heads: dict) -> None:
     ]
     if wrong:
         raise ValueError(
-            f'{", ".join(wrong)} but {key} ({type_name(dataset)}) has '
-            f'{number} classes: set num_classes={number}, or change the '
-            'dataset or its metainfo.classes')
+            f'{key}: expected as many classes as {", ".join(wrong)}, got '
+            f'{type_name(dataset)} with {number}; set num_classes={number}, '
+            'or change the dataset or its metainfo.classes')
 
 
 def _counts(key: str, head):

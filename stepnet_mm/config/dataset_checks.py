@@ -84,8 +84,8 @@ def _join(root: str, path: str) -> str:
 def _require(found: bool, key: str, path: str, what: str) -> None:
     if not found:
         raise FileNotFoundError(
-            f'{key}: {path} does not exist; expected {what}. Change it in '
-            'the config, or with --data-root or --cfg-options')
+            f'{key}: expected {what}, got {path}, which does not exist; '
+            'change it in the config, or with --data-root or --cfg-options')
 
 
 def _check_coco(key: str, path: str, folder: str, classes) -> None:
@@ -102,8 +102,9 @@ def _coco_content(key: str, path: str) -> dict:
         with open(path) as file:
             content = json.load(file)
     except ValueError as error:
-        raise ValueError(f'{key}.ann_file: {path} is not JSON: {error}'
-                         ) from None
+        raise ValueError(
+            f'{key}.ann_file: expected a COCO file, got {path}, which is no '
+            f'JSON ({error}); take another file') from None
     for name, keys in COCO_KEYS.items():
         rows = content.get(name) if isinstance(content, dict) else None
         if name == 'annotations' and rows is None and images_only:
@@ -111,8 +112,9 @@ def _coco_content(key: str, path: str) -> dict:
         if not isinstance(rows, list) or not all(
                 isinstance(row, dict) and keys <= set(row) for row in rows):
             raise ValueError(
-                f'{key}.ann_file: {path} is not a COCO file: expected a list '
-                f'"{name}" of objects with {sorted(keys)}')
+                f'{key}.ann_file: expected a COCO file with a list "{name}" '
+                f'of objects with {sorted(keys)}, got {path}, which has none; '
+                'take another file')
     return content
 
 
@@ -122,9 +124,9 @@ def _check_classes(key: str, path: str, classes, categories: list) -> None:
     absent = [name for name in classes or () if name not in names]
     if absent:
         raise ValueError(
-            f'{key}.ann_file: {path} has the categories {names}, but the '
-            f'dataset expects {absent} too: set {key}.metainfo='
-            'dict(classes=(...)) (and num_classes of the head)')
+            f'{key}.ann_file: expected the categories {absent} too, got '
+            f'{names} in {path}; set {key}.metainfo=dict(classes=(...)) (and '
+            'num_classes of the head)')
 
 
 def _check_images(key: str, path: str, folder: str, images: list) -> None:
@@ -137,8 +139,9 @@ def _check_images(key: str, path: str, folder: str, images: list) -> None:
     if absent:
         shown = ', '.join(absent[:5]) + (', ...' if len(absent) > 5 else '')
         raise ValueError(
-            f'{key}: {path} names {len(absent)} of {len(images)} images that '
-            f'are not in {folder}: {shown}; check data_prefix.img')
+            f'{key}: expected the {len(images)} images of {path} in {folder}, '
+            f'got {len(images) - len(absent)}, without {shown}; check '
+            'data_prefix.img')
 
 
 def _report_boxes(key: str, path: str, content: dict) -> None:
@@ -154,8 +157,9 @@ def _report_boxes(key: str, path: str, content: dict) -> None:
         if not (isinstance(box, list) and len(box) == 4 and all(
                 isinstance(value, (int, float)) for value in box)):
             raise ValueError(
-                f'{key}.ann_file: {path}: annotation {annotation.get("id")} '
-                f'has the bbox {box!r}, expected [x, y, width, height] in px')
+                f'{key}.ann_file: expected each bbox as [x, y, width, height] '
+                f'in px, got {box!r} in annotation {annotation.get("id")} of '
+                f'{path}; correct it')
         if image in sizes and not _inside(box, *sizes[image]):
             bad.append((annotation.get('id'), image, box))
     if bad:

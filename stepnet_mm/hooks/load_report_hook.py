@@ -92,10 +92,11 @@ class LoadReportHook(Hook):
             found = '; '.join(f'{kind}: {", ".join(keys)}'
                               for kind, keys in bad.items() if keys)
             raise ValueError(
-                f'the checkpoint does not fit {name}: {found}. Expected new '
-                'keys in step modules and heads only, and unused ones in the '
-                "source's fc only; check init_cfg.checkpoint or load_from. "
-                'Missing and unused keys that are meant can be named in '
+                f'{name}: expected a checkpoint that lacks keys of step '
+                'modules and heads only, and has no unused ones but its '
+                f"fc's, got one that does not fit: {found}; check "
+                'init_cfg.checkpoint or load_from. Missing and unused keys '
+                'that are meant can be named in '
                 'LoadReportHook(allow_new=[...], allow_unused=[...]); '
                 'mismatched ones must leave the checkpoint, or the model take '
                 'their shape (num_classes)')

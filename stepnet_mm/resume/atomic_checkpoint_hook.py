@@ -77,9 +77,9 @@ class AtomicCheckpointHook(CheckpointHook):
             runner.logger.warning(f'checkpoint {name} is damaged: {what}')
         if damaged and path is None:
             raise ValueError(
-                f'--resume: no checkpoint in {runner.work_dir} is whole: '
-                f'{damaged}. Start anew in another work_dir, or resume from '
-                'a copy with --resume PATH')
+                f'--resume: expected a whole checkpoint in {runner.work_dir}, '
+                f'got damaged ones alone: {damaged}; start anew in another '
+                'work_dir, or resume from a copy with --resume PATH')
         if path is None:
             runner.logger.info(
                 f'nothing to resume in {runner.work_dir}: training begins')
@@ -256,6 +256,7 @@ def _check(runner) -> str:
     wrong = osp.isfile(path) and damage(path)
     if wrong:
         raise ValueError(
-            f'--resume: checkpoint {path} is damaged: {wrong}; give another '
-            'one, or --resume alone for the last whole one of the work_dir')
+            f'--resume: expected a whole checkpoint, got {path}, which is '
+            f'damaged: {wrong}; give another one, or --resume alone for the '
+            'last whole one of the work_dir')
     return path

@@ -203,12 +203,15 @@ def _give_up(seconds: float) -> None:
 def _checkpoint_hook(runner) -> AtomicCheckpointHook:
     if not isinstance(runner.train_loop, ResumableLoop):
         raise ValueError(
-            'PreemptionHook: expected train_cfg.type '
-            'ResumableEpochBasedTrainLoop or ResumableIterBasedTrainLoop, '
-            f'got {type(runner.train_loop).__name__}')
+            'train_cfg.type: expected ResumableEpochBasedTrainLoop or '
+            'ResumableIterBasedTrainLoop beside a PreemptionHook, got '
+            f'{type(runner.train_loop).__name__}; change it, or take the hook '
+            'out of custom_hooks')
     for hook in runner.hooks:
         if isinstance(hook, AtomicCheckpointHook):
             return hook
-    raise ValueError('PreemptionHook: expected default_hooks.checkpoint='
-                     "dict(type='AtomicCheckpointHook', ...) to save with")
+    raise ValueError(
+        "default_hooks.checkpoint: expected dict(type='AtomicCheckpointHook', "
+        '...) beside a PreemptionHook, got none; set it, or take the hook out '
+        'of custom_hooks')
 

@@ -38,9 +38,9 @@ def resumable_loader(loader: DataLoader,
     if loader.batch_sampler is None or isinstance(loader.dataset,
                                                   IterableDataset):
         raise ValueError(
-            'train_dataloader: got a dataset without indices or '
-            'batch_size=None, expected batches of indexed samples, whose '
-            'place can be found again; set exact_resume=False')
+            'train_dataloader: expected batches of indexed samples, whose '
+            'place can be found again, got a dataset without indices or '
+            'batch_size=None; set exact_resume=False')
     numbered = NumberedBatches(loader.batch_sampler, endless)
     resumable = DataLoader(
         SeededDataset(loader.dataset, seed),
@@ -111,8 +111,9 @@ class NumberedBatches:
             for batch in self.batch_sampler:
                 yield batch
             if batch is None:
-                raise ValueError('train_dataloader: its batch sampler gives '
-                                 'no batch; check batch_size and drop_last')
+                raise ValueError('train_dataloader: expected batches, got '
+                                 'none from its batch sampler; check '
+                                 'batch_size and drop_last')
 
 
 class SeededDataset(Dataset):

@@ -180,6 +180,6 @@ def _total(batch_size) -> int:
 def _check_size(dataset) -> None:
     if len(dataset) < dist.get_world_size():
         raise ValueError(
-            f'train_dataloader.dataset: got {len(dataset)} samples for '
-            f'{dist.get_world_size()} ranks, expected at least one per rank; '
+            'train_dataloader.dataset: expected at least one sample per rank, '
+            f'got {len(dataset)} samples for {dist.get_world_size()} ranks; '
             'start fewer ranks or check ann_file and filter_cfg')

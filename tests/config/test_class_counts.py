@@ -77,16 +77,18 @@ def test_the_count_of_a_type(kind, number):
     head = 'model.head.num_classes'
     check(dict(type=kind), **{head: number})
     expect(
-        dict(type=kind), f'{head}=11 but {KEY} ({kind.split(".")[-1]}) has '
-        f'{number} classes', f'num_classes={number}', **{head: 11})
+        dict(type=kind), f'{KEY}: ', f'{head}=11',
+        f'{kind.split(".")[-1]} with {number}', f'num_classes={number}',
+        **{head: 11})
 
 
 def test_a_type_may_be_a_class():
-    expect(dict(type=DATASETS.get('mmpretrain.CIFAR100')), '(CIFAR100)', '100')
+    expect(dict(type=DATASETS.get('mmpretrain.CIFAR100')), 'CIFAR100 with 100')
 
 
 def test_every_wrong_head_is_named():
-    expect(dict(type='CIFAR100'), 'a=10, c=11 but', a=10, b=100, c=11)
+    expect(dict(type='CIFAR100'), 'as many classes as a=10, c=11, got', a=10,
+           b=100, c=11)
 
 
 @pytest.mark.parametrize('given', [
@@ -95,7 +97,7 @@ def test_every_wrong_head_is_named():
     dict(metainfo=dict(classes=named(7)), classes=named(10)),
 ])
 def test_classes_of_the_config_go_before_those_of_the_type(given):
-    expect(dict(type='CIFAR10', **given), '(CIFAR10) has 7 classes')
+    expect(dict(type='CIFAR10', **given), 'CIFAR10 with 7')
 
 
 @pytest.mark.parametrize('given', [
@@ -118,7 +120,7 @@ def test_box_heads_see_the_things_of_a_panoptic_dataset():
         type='NoSuchDataset',
         metainfo=dict(classes=named(13), thing_classes=named(10)))
     check(panoptic)
-    expect(panoptic, 'has 10 classes', head=13)
+    expect(panoptic, 'with 10', head=13)
 
 
 @pytest.fixture
@@ -134,7 +136,7 @@ def test_class_folders_are_counted(folders, prefix):
     dataset = dict(
         type='CustomDataset', data_root=str(folders), data_prefix=prefix)
     check(dataset, head=3)
-    expect(dataset, '(CustomDataset) has 3 classes')
+    expect(dataset, 'CustomDataset with 3')
 
 
 @pytest.mark.parametrize('other', [

@@ -187,7 +187,7 @@ def test_mmcvs_sync_bn_and_iebn(cfg):
         cfg.sync_bn = kind
         C.check_sync_bn(cfg)
     cfg.sync_bn = 'mmcv'
-    with pytest.raises(ValueError, match="sync_bn: got 'mmcv'.*'torch'"):
+    with pytest.raises(ValueError, match="sync_bn: expected 'torch'.*'mmcv'"):
         C.check_sync_bn(cfg)
     cfg.model.backbone.norm_cfg.type = 'BN'
     C.check_sync_bn(cfg)

@@ -23,5 +23,5 @@ def test_weights_and_data(report, tmp_path, monkeypatch, printed):
 
 def test_a_config_whose_data_are_missing(report, printed):
     inputs.check_config(report, 'configs/faster_rcnn_r50_stepnet.py')
-    assert 'data_root: data/coco/ does not exist' in printed()
+    assert 'data_root: expected a folder, got data/coco/' in printed()
     assert report.counts['error'] == 1

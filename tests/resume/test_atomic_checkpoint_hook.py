@@ -128,7 +128,7 @@ def test_none_is_whole(tmp_path):
     train(tmp_path, stop=12, interval=5)
     for name in checkpoints(tmp_path):
         damaged(tmp_path / name)
-    with pytest.raises(ValueError, match=r'no checkpoint in .* is whole.*'
+    with pytest.raises(ValueError, match=r'expected a whole checkpoint in .*'
                        r'iter_10.*iter_5'):
         train(tmp_path, resume=True)
 
@@ -161,7 +161,7 @@ def test_a_path_that_is_given_and_damaged(tmp_path):
     train(tmp_path, stop=12, interval=5)
     damaged(tmp_path / 'iter_5.pth')
     with pytest.raises(ValueError,
-                       match=r'--resume: .*iter_5\.pth is damaged: .*'):
+                       match=r'--resume: .*iter_5\.pth, which is damaged: '):
         train(tmp_path, resume=True, load_from=str(tmp_path / 'iter_5.pth'))
 
 

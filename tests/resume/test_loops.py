@@ -308,7 +308,7 @@ def test_a_batch_sampler_without_batches(tmp_path):
         by_epoch=False,
         sampler=dict(type='DefaultSampler', shuffle=True))
     runner._train_dataloader.update(batch_size=64, drop_last=True)
-    with pytest.raises(ValueError, match='gives no batch'):
+    with pytest.raises(ValueError, match='expected batches, got none'):
         runner.train()
 
 
