@@ -25,7 +25,7 @@ MODELS_LISTED = {
     for path in METAFILES
     for model in yaml.safe_load(path.read_text())['Models']
 }
-#: Millions of parameters that the paper's tables and DESIGN.md give.
+#: Millions of parameters that the paper's tables and our own design give.
 DETECTORS = {
     'faster_rcnn_r50_plain.py': 41.753, 'faster_rcnn_r50_stepnet.py': 41.821,
     'faster_rcnn_r101_plain.py': 60.745,
