@@ -1,6 +1,6 @@
 """Operators that torch has no single call for.
 
-May import: no other folder.
+May import: utils.
 """
 from .compilation import is_compiling, is_exporting
 from .residual_tail import ResidualTail, attach_mean, take_attached_mean

@@ -13,7 +13,7 @@ Signatures and results are those of :mod:`tail_reference`;
 import torch
 from torch import Tensor
 
-from .tail_reference import wide
+from ..utils.precision import float32_or_wider
 
 #: Σz² is off by about eps · mean², so beyond this ratio of mean² to variance
 #: a row takes a second pass.
@@ -22,7 +22,7 @@ RATIO = 64
 
 def moments(z: Tensor, variance: bool) -> tuple:
     """Mean and (or None) biased variance over space, two tables."""
-    dtype = wide(z.dtype)
+    dtype = float32_or_wider(z.dtype)
     mean = z.mean((2, 3), keepdim=True, dtype=dtype)
     if not variance:
         return mean, None

@@ -7,15 +7,12 @@ and ``torch.compile`` makes its own kernels from them.
 import torch
 from torch import Tensor
 
-
-def wide(dtype: torch.dtype) -> torch.dtype:
-    """The dtype of the tables beside maps of a dtype."""
-    return torch.promote_types(dtype, torch.float32)
+from ..utils.precision import float32_or_wider
 
 
 def moments(z: Tensor, variance: bool) -> tuple:
     """Mean and (or None) biased variance over space, two tables."""
-    values = z.to(wide(z.dtype))
+    values = z.to(float32_or_wider(z.dtype))
     if not variance:
         return values.mean((2, 3), keepdim=True), None
     # About a value from the middle, which keeps Σz² from cancelling.
@@ -36,7 +33,7 @@ def scale_add_relu(z: Tensor, x: Tensor, scale: Tensor,
 def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
     """The ReLU's gradient g, the tables Σ g and Σ g·(z - mean) over space."""
     masked = torch.where(y <= 0, 0, grad)
-    total = masked.to(wide(z.dtype))
+    total = masked.to(float32_or_wider(z.dtype))
     return (masked, total.sum((2, 3), keepdim=True),
             (total * (z - mean)).sum((2, 3), keepdim=True))
 

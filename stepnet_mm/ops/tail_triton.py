@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .tail_reference import wide
+from ..utils.precision import float32_or_wider
 
 #: Elements of a tile, and the programs from which on a sum is not split.
 TILE, PROGRAMS = 2048, 2048
@@ -21,7 +21,8 @@ def moments(z: Tensor, variance: bool) -> tuple:
     grid = _Grid(z, sums=True)
     # About a value from the middle, which keeps Σz² from cancelling.
     h, w = z.shape[2] // 2, z.shape[3] // 2
-    about = z[:, :, h:h + 1, w:w + 1].to(wide(z.dtype)).contiguous()
+    about = z[:, :, h:h + 1, w:w + 1].contiguous()
+    about = about.to(float32_or_wider(z.dtype))
     total, square = grid.sums(), grid.sums()
     grid.run(_moments_kernel, z, about, total, square)
     size = z[0, 0].numel()
@@ -85,7 +86,7 @@ class _Grid:
         share = min(triton.next_power_of_2(share),
                     triton.next_power_of_2(tiles))
         splits = triton.cdiv(tiles, share)
-        self.table = (splits, n, c, 1, 1), wide(z.dtype), z.device
+        self.table = (splits, n, c, 1, 1), float32_or_wider(z.dtype), z.device
         self.programs = (n * groups * splits, )
         self.layout = dict(
             C=c,

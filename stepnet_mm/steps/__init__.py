@@ -1,13 +1,13 @@
 """Step-size modules: (identity, residual) -> scaled residual.
 
-May import: no other folder.
+May import: utils.
 """
 from .adaptor import StepAdaptor
 from .adaptor_variants import (
-                               MaxPoolStepAdaptor,
-                               SoftmaxStepAdaptor,
-                               SumStepAdaptor,
-                               UnnormalizedStepAdaptor,
+    MaxPoolStepAdaptor,
+    SoftmaxStepAdaptor,
+    SumStepAdaptor,
+    UnnormalizedStepAdaptor,
 )
 from .base import StepSize, build_step
 from .cbam import CBAMAttention

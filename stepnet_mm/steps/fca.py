@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from mmengine.registry import MODELS
 from torch import Tensor
 
+from ..utils.precision import float32_or_wider
 from .base import StepSize
 from .excitation import Excitation
 from .pooled import PooledMap
@@ -82,7 +83,7 @@ class FCAAttention(StepSize):
 
     def spectrum(self, f: Tensor) -> Tensor:
         """Each channel's DCT component: (N, C, H, W) -> (N, C, 1, 1)."""
-        f = f.to(torch.promote_types(f.dtype, torch.float32))
+        f = f.to(float32_or_wider(f.dtype))
         size = (self.dct_size, self.dct_size)
         if f.shape[2:] != size:
             f = F.adaptive_avg_pool2d(f, size)

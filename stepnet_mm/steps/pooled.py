@@ -10,10 +10,12 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from ..utils.precision import float32_or_wider
+
 
 def deviation_norm(x: Tensor) -> Tensor:
     """2-norm over space of x - mean(x): (N, C, H, W) -> (N, C, 1, 1)."""
-    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    x = x.to(float32_or_wider(x.dtype))
     centred = x - x.mean((2, 3), keepdim=True)
     return torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
 
@@ -84,7 +86,7 @@ class BuiltMap(PooledMap):
     def mean(self) -> Tensor:
         """Mean over space, computed once."""
         if self._mean is None:
-            dtype = torch.promote_types(self.values.dtype, torch.float32)
+            dtype = float32_or_wider(self.values.dtype)
             self._mean = self.values.mean((2, 3), keepdim=True, dtype=dtype)
         return self._mean
 

@@ -7,9 +7,9 @@ import torch
 from stepnet_mm.ops import (
     ResidualTail,
     attach_mean,
-    tail_reference,
     take_attached_mean,
 )
+from stepnet_mm.utils.precision import float32_or_wider
 
 pytestmark = pytest.mark.core
 CHOICES = list(itertools.product([True, False], repeat=2))
@@ -18,7 +18,7 @@ CHOICES = list(itertools.product([True, False], repeat=2))
 def inputs(dtype=torch.float64, shape=(2, 3, 3, 4)):
     torch.manual_seed(0)
     z, x = torch.randn(2, *shape, dtype=dtype)
-    weight = torch.randn(shape[1], 1, 1, dtype=tail_reference.wide(dtype))
+    weight = torch.randn(shape[1], 1, 1, dtype=float32_or_wider(dtype))
     return [t.requires_grad_() for t in (z, x, weight)]
 
 
@@ -42,7 +42,7 @@ class Plain:
 
     def __init__(self, z, x, variance, pool_identity):
         self.z, self.x = z, x
-        wide = z.to(tail_reference.wide(z.dtype))
+        wide = z.to(float32_or_wider(z.dtype))
         self.mean = wide.mean((2, 3), keepdim=True)
         self.variance = wide.var(
             (2, 3), correction=0, keepdim=True) if variance else None
