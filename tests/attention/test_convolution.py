@@ -99,7 +99,7 @@ def test_far_centres_in_half_precision():
 @pytest.mark.parametrize('conv, error, message', [
     (nn.Conv2d(2, 2, 2), ValueError, r'kernel_size: .*odd.*\(2, 2\)'),
     (nn.Conv2d(2, 2, (3, 4)), ValueError, r'kernel_size: .*odd.*\(3, 4\)'),
-    (nn.Conv2d(2, 2, 3, stride=2), ValueError, r'stride: expected 1.*\(2, 2\)'),
+    (nn.Conv2d(2, 2, 3, stride=2), ValueError, r'stride: .* 1.*\(2, 2\)'),
     (nn.Conv2d(2, 2, 3, stride=(1, 2)), ValueError, r'stride: .*\(1, 2\)'),
     (nn.ConvTranspose2d(2, 2, 3), TypeError, 'ConvTranspose2d'),
     (nn.Conv1d(2, 2, 3), TypeError, 'Conv1d'),

@@ -114,7 +114,7 @@ def test_networks_without_such_layers():
         find_attention_layers(Net(), 'x.*')
     net = Net()
     for wrong in ('(', 5):
-        with pytest.raises(ValueError, match='layers: expected a regular expr'):
+        with pytest.raises(ValueError, match='layers: expected a regular'):
             find_attention_layers(Net(), wrong)
     with pytest.raises(ValueError, match="'second'., which did not run"):
         record_attention(net, torch.randn(1, 3, 6, 8),

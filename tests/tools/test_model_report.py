@@ -259,7 +259,8 @@ def test_a_size_that_the_model_does_not_take(tool, tmp_path):
 @pytest.mark.parametrize('device, match', [('cuda:99', 'CUDA devices'),
                                            ('abacus', 'expected cpu, cuda')])
 def test_a_device_that_is_not_there(tool, write, device, match):
-    with pytest.raises(ValueError, match=f'--device: .*{match}.*got .{device}'):
+    with pytest.raises(ValueError,
+                       match=f'--device: .*{match}.*got .{device}'):
         tool(TOOL, write('mmpretrain'), '--device', device)
 
 
