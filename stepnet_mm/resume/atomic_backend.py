@@ -11,7 +11,7 @@ UNFINISHED = '.unfinished'
 
 @register_backend('atomic_local', force=True)
 class AtomicLocalBackend(LocalBackend):
-    """mmengine's local backend, whose writes replace a file in one step.
+    """mmengine's local backend, whose writes replace a file at once.
 
     What is written goes to a file beside, is flushed to the disk and renamed.
     A process killed at any moment leaves the old file or the new one.

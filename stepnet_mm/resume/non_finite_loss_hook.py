@@ -13,7 +13,7 @@ from ..utils.replaced_method import ReplacedMethod
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .resumable_loop import ResumableLoop
 
-#: Name of the checkpoint taken before the step that would have done it.
+#: Name of the checkpoint taken before the update that would have done it.
 NON_FINITE = 'nonfinite_iter_{}.pth'
 
 

@@ -19,7 +19,7 @@ def resumable_loader(loader: DataLoader,
     """The same batches, with randomness by place and a movable start.
 
     Each sample is drawn with generators seeded by (seed, epoch, number of
-    the batch, rank, place in the batch). So neither the number of workers nor
+    the batch, rank, offset in the batch). So neither the number of workers nor
     what was loaded before matters, and a sample that comes twice (class-aware
     sampling, repeated augmentation) is augmented in two ways.
 
@@ -99,8 +99,8 @@ class NumberedBatches:
         batches = self._endless() if self.endless else self.batch_sampler
         rank = get_rank()
         for number, batch in islice(enumerate(batches), start, None):
-            yield [(index, (self.epoch, number, rank, place))
-                   for place, index in enumerate(batch)]
+            yield [(index, (self.epoch, number, rank, offset))
+                   for offset, index in enumerate(batch)]
 
     def _endless(self):
         for epoch in count():
