@@ -1,5 +1,4 @@
-"""Datasets, loading that survives broken images, and the mini-COCO
-generator.
+"""Datasets, loading that survives broken images, and the mini-COCO generator.
 
 May import: no other folder.
 """
@@ -8,6 +7,6 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
-        checks=['check_datasets'],
+        checks=['check_datasets'],  # the old path, which moved.py knows
         loading=['LoadIntactImageFromFile'],
         mini_coco=['make_mini_coco']))
