@@ -1,9 +1,11 @@
 """Import paths of earlier versions: aliases with a deprecation warning."""
+import functools
 import importlib.abc
 import importlib.util
 import sys
 import warnings
 
+from .after_import import after_import
 from .lazy_exports import lazy_exports
 
 #: Path under the package in version 0.1 -> today's.
@@ -61,11 +63,50 @@ GONE = {
         safe_loading=['register_safe_loaders']),
     'evaluation': dict(hooks=['TNSMetric', 'TNSMetricHook']),
 }
+#: Folder or module -> names that it gave and what they are now.
+OLD_NAMES = {
+    'attention': {
+        'read_attention': 'attention.read_attention_record',
+        'read_attention_runs': 'attention.read_attention_histories'},
+    'datasets': {'check_datasets': 'config.check_datasets'},
+    'stiffness.record': {
+        'append_rows': 'stiffness.append_rows',
+        'begin_record': 'stiffness.begin_record',
+        'read_record': 'stiffness.read_stiffness_record'},
+    'visualization': {
+        'read_stiffness_record': 'visualization.read_stiffness_curve',
+        'read_stiffness_records': 'visualization.read_stiffness_curves'},
+}
 
 
 def keep_old_paths(package: str) -> None:
-    """Have the old paths under a package imported as today's."""
+    """Have the old paths and names under a package give today's."""
     sys.meta_path.append(_Finder(package))
+    for folder, names in OLD_NAMES.items():
+        after_import(f'{package}.{folder}', functools.partial(
+            _add_old_names, {name: f'{package}.{new}'
+                             for name, new in names.items()}))
+
+
+def _add_old_names(names: dict[str, str], module) -> None:
+    """Have a module give names that it no longer has (PEP 562)."""
+    others = vars(module).get('__getattr__')
+
+    def __getattr__(name: str):
+        if name in names:
+            _warn(f'{module.__name__}.{name}', names[name], stacklevel=3)
+            return _find(names[name])
+        if others:
+            return others(name)
+        raise AttributeError(
+            f'module {module.__name__!r} has no attribute {name!r}')
+
+    module.__getattr__ = __getattr__
+
+
+def _warn(old: str, new: str, stacklevel: int) -> None:
+    warnings.warn(f'{old} has moved to {new}; the old path will go with '
+                  'version 0.3', DeprecationWarning, stacklevel=stacklevel)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -93,9 +134,7 @@ class _Alias(importlib.abc.Loader):
     def exec_module(self, module) -> None:
         places = [f'{self.package}.{new}'
                   for new in GONE.get(self.old) or [MOVED[self.old]]]
-        warnings.warn(
-            f'{module.__name__} has moved to {", ".join(places)}; the old '
-            'path will go with version 0.3', DeprecationWarning, stacklevel=2)
+        _warn(module.__name__, ', '.join(places), stacklevel=3)
         if self.old in GONE:
             module.__getattr__, module.__all__ = lazy_exports(
                 self.package, GONE[self.old])

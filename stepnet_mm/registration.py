@@ -79,7 +79,7 @@ class _Names(dict):
         return super().__contains__(name) or self._is_waiting(name)
 
     def __setitem__(self, name, value):
-        # Ours comes first, so that a user's can replace it (force=True).
+        # Import ours first, so that a user's can replace it (force=True).
         if self._is_waiting(name):
             self[name]
         super().__setitem__(name, value)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import stepnet_mm
-from stepnet_mm.moved import GONE, MOVED, RENAMED
+from stepnet_mm.moved import GONE, MOVED, OLD_NAMES, RENAMED
 
 pytestmark = pytest.mark.core
 
@@ -51,6 +51,28 @@ def test_an_old_folder_gives_todays_names(old):
         for name in names:
             assert getattr(folder, name) is getattr(
                 getattr(stepnet_mm, new), name)
+
+
+@pytest.mark.parametrize('place, old, new', [
+    (place, *names) for place, moved in OLD_NAMES.items()
+    for names in moved.items()])
+def test_an_old_name_warns_and_is_todays(place, old, new):
+    module = importlib.import_module(f'stepnet_mm.{place}')
+    with pytest.warns(DeprecationWarning,
+                      match=f'{place}.{old} has moved to stepnet_mm.{new};'):
+        found = getattr(module, old)
+    folder, _, name = new.rpartition('.')
+    assert found is getattr(
+        importlib.import_module(f'stepnet_mm.{folder}'), name)
+    assert not hasattr(module, 'gone')
+
+
+def test_old_folders_are_attributes():
+    with pytest.warns(DeprecationWarning, match='engine has moved'):
+        sys.modules.pop(f'stepnet_mm.{min(GONE)}', None)
+        vars(stepnet_mm).pop(min(GONE), None)
+        folder = getattr(stepnet_mm, min(GONE))
+    assert folder.TNSHook is stepnet_mm.hooks.TNSHook
 
 
 def test_nothing_here_uses_an_old_path():

@@ -265,7 +265,7 @@ def read_attention_run(work_dir, name: str = 'attention') -> list:
 
 
 def read_attention_histories(work_dir) -> dict[str, list[AttentionRecord]]:
-    """Read those of every ``AttentionMapHook``: its name -> its records."""
+    """Read the records of every ``AttentionMapHook``, by its name."""
     return {name: [*map(read_attention_record, paths)]
             for name, paths in _files_of_runs(work_dir).items()}
 

@@ -23,8 +23,9 @@ def check_datasets(cfg, names: tuple) -> None:
     """Check that the local files of a config's datasets are there and fit.
 
     Folders and annotation files must exist; those of a ``CocoDataset`` are
-    read. Remote storage (``backend_args``) and what downloads itself are left
-    to the library. Heads must have as many classes as the datasets.
+    read. Remote storage (``backend_args``) and datasets that download
+    themselves are left to the library. Heads must have as many classes as the
+    datasets.
 
     Args:
         cfg (Config): a config of mmdet or mmpretrain.

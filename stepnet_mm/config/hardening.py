@@ -54,7 +54,8 @@ def use_intact_images(cfg: Config) -> list[str]:
             transform['type'] = 'LoadIntactImageFromFile'
             lines.append(f'{name}: LoadIntactImageFromFile replaces '
                          'LoadImageFromFile; broken images are skipped')
-    import_package(cfg)
+    if import_package(cfg):
+        lines.append('custom_imports: stepnet_mm is added')
     return lines + _add_hook(cfg, 'BrokenImageHook', 'counts broken images')
 
 
@@ -80,9 +81,14 @@ def use_exact_resume(cfg: Config) -> list[str]:
     """
     loop = _resumable_loop(cfg.train_cfg)
     hooks = dict(cfg.get('default_hooks') or {})
-    hook = _atomic_hook(hooks.get('checkpoint', dict(type='CheckpointHook')))
+    checkpoint = hooks.get('checkpoint', dict(type='CheckpointHook'))
+    hook = _atomic_hook(checkpoint)
     if loop is None or hook is None or 'runner_type' in cfg:
-        return []
+        own = (f'runner_type is {cfg.runner_type}' if 'runner_type' in cfg else
+               f'train_cfg.type is {type_name(cfg.train_cfg)}'
+               if loop is None else 'default_hooks.checkpoint is '
+               f'{type_name(checkpoint) if checkpoint else None}')
+        return [f'{own}, so a resume is as exact as mmengine makes it']
     lines = [*_replacement('default_hooks.checkpoint',
                            hooks.get('checkpoint'), hook),
              *_replacement('train_cfg', cfg.train_cfg, loop)]

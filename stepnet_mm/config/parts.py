@@ -24,14 +24,16 @@ def has_hook(cfg: Config, name: str) -> bool:
     return bool(dicts_of_type(hooks, name))
 
 
-def import_package(cfg: Config) -> None:
+def import_package(cfg: Config) -> bool:
     """Have a config import this package, when it is read again too."""
     wanted = cfg.get('custom_imports') or dict(
         imports=[], allow_failed_imports=False)
     imports = wanted['imports']
     imports = [imports] if isinstance(imports, str) else list(imports)
-    if 'stepnet_mm' not in imports:
-        cfg.custom_imports = dict(wanted, imports=[*imports, 'stepnet_mm'])
+    if 'stepnet_mm' in imports:
+        return False
+    cfg.custom_imports = dict(wanted, imports=[*imports, 'stepnet_mm'])
+    return True
 
 
 def type_name(node: dict) -> str:

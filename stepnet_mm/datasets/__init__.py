@@ -7,6 +7,5 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
-        checks=['check_datasets'],  # the old path, which moved.py knows
         loading=['LoadIntactImageFromFile'],
         mini_coco=['make_mini_coco']))

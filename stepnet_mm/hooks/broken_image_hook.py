@@ -27,7 +27,7 @@ class BrokenImageHook(Hook):
         self._before, self._seen = broken_images(), Counter()
 
     def after_train_epoch(self, runner, metrics=None) -> None:
-        """Report what came in this epoch."""
+        """Report the images skipped in this epoch."""
         self._report(runner)
 
     def after_train(self, runner) -> None:

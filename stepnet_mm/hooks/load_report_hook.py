@@ -56,14 +56,14 @@ class LoadReportHook(Hook):
         ]
 
     def before_train(self, runner) -> None:
-        """Listen no longer."""
+        """Remove the hooks on loading."""
         if not self._reports:
             runner.logger.info('LoadReportHook: nothing was loaded, all '
                                'weights are at their start')
         self._stop_listening()
 
     def before_test(self, runner) -> None:
-        """Listen no longer."""
+        """Remove the hooks on loading."""
         self._stop_listening()
 
     def _stop_listening(self) -> None:

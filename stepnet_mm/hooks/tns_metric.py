@@ -54,7 +54,7 @@ class TNSMetric(BaseMetric):
         self._calls = RecordedCalls(model, method, recorder)
 
     def detach(self) -> None:
-        """Watch no longer, if it did."""
+        """Stop recording, if it was."""
         if self._calls is not None:
             self._calls.undo()
         self._calls = None

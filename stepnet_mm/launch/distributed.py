@@ -10,10 +10,7 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from torch import distributed
 
-from ..utils.slurm import first_host
-
-#: Ports are taken from here; the system gives those from 32768 on to others.
-_PORTS = range(10000, 30000)
+from ..utils.slurm import first_host, slurm_port
 
 
 def init_distributed(cfg: Config) -> None:
@@ -90,11 +87,6 @@ def _set_slurm_environment() -> None:
     if 'MASTER_ADDR' not in given:
         nodes = given.get('SLURM_STEP_NODELIST') or given['SLURM_JOB_NODELIST']
         os.environ['MASTER_ADDR'] = first_host(nodes)
-
-
-def slurm_port(job: int, step: int) -> int:
-    """A port that jobs beside one another, and their steps, do not share."""
-    return _PORTS[(job * 10 + step) % len(_PORTS)]
 
 
 def _require_environment(launcher: str) -> None:

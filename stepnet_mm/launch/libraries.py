@@ -94,7 +94,7 @@ def _check_operators(report: Report) -> None:
 
 def _check_registered(report: Report, library: str, kind: str,
                       name: str) -> bool:
-    """Whether a registry of a library gives what is ours."""
+    """Whether a registry of a library finds our class."""
     try:
         registries = importlib.import_module(f'{library}.registry')
         found = getattr(registries, kind).get(name)

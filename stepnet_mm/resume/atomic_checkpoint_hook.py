@@ -43,7 +43,7 @@ class AtomicCheckpointHook(CheckpointHook):
         OSError: if a checkpoint cannot be written.
         ValueError: on a resume, if there are checkpoints and none is whole.
     """
-    # After whatever changes a state in the same iteration, the schedulers too.
+    # After all hooks that change a state, the schedulers' included.
     priority = 'VERY_LOW'
     backend_args: dict | None
 

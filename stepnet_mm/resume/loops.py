@@ -39,7 +39,7 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
         start = self.batches
         self._begin_at(start)
         self.runner.call_hook('before_train_epoch')
-        if start:  # the hooks ran once before, and may have drawn
+        if start:  # these hooks may have drawn random numbers again
             self._restore_random()
         self.runner.model.train()
         for index, batch in enumerate(self.dataloader, start):

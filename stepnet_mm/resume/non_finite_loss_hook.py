@@ -13,7 +13,7 @@ from ..utils.replaced_method import ReplacedMethod
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .resumable_loop import ResumableLoop
 
-#: Name of the checkpoint taken before the update that would have done it.
+#: Name of the checkpoint from before the update with a non-finite loss.
 NON_FINITE = 'nonfinite_iter_{}.pth'
 
 
@@ -44,7 +44,7 @@ class NonFiniteLossHook(Hook):
             accumulation.
         FloatingPointError: in training, naming the checkpoint.
     """
-    # Its view of the buffers is taken before anything of an iteration runs.
+    # The buffers are copied before any other hook of an iteration runs.
     priority = 'VERY_HIGH'
 
     def __init__(self, action: str = 'stop', max_skips: int = 10):
@@ -62,7 +62,7 @@ class NonFiniteLossHook(Hook):
 
     def before_train(self, runner) -> None:
         """Look at every loss from here on."""
-        self.after_train(runner)  # there may have been one that failed
+        self.after_train(runner)  # of an earlier one that failed
         wrapper = runner.optim_wrapper
         if isinstance(wrapper, OptimWrapperDict):
             runner.logger.warning(

@@ -77,7 +77,7 @@ class PreemptionHook(Hook):
 
     def before_train(self, runner) -> None:
         """Begin to listen."""
-        self.after_train(runner)  # there may have been one that failed
+        self.after_train(runner)  # of an earlier one that failed
         _checkpoint_hook(runner)  # or an error, before anything is trained
         self._averages = [
             _AveragedWeights(hook) for hook in runner.hooks
@@ -113,7 +113,7 @@ class PreemptionHook(Hook):
             self._leave(runner, runner.epoch, runner.iter)
 
     def after_train(self, runner) -> None:
-        """Listen no longer."""
+        """Remove the signal handlers."""
         self._listener.stop()
         for averages in self._averages:
             averages.stop()
@@ -132,7 +132,7 @@ class PreemptionHook(Hook):
                 group=self._group)
 
     def _close_validation(self) -> None:
-        """As if it had not begun; it runs again after the resume."""
+        """Restore the state before the validation, which runs again later."""
         for averages in self._averages:
             averages.take_out()
         set_random_state(self._random)
@@ -176,7 +176,7 @@ class _AveragedWeights:
             self._hook._swap_ema_parameters()
 
     def stop(self) -> None:
-        """Look on no longer."""
+        """Restore each EMAHook's method."""
         self._swap.undo()
 
 

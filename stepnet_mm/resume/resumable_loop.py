@@ -37,7 +37,7 @@ class ResumableLoop(BaseLoop):
 
     @abstractmethod
     def _beginning(self) -> str:
-        """Where that is, in words."""
+        """Describe the place in the data, for the log."""
 
     @abstractmethod
     def _recount(self) -> None:
@@ -120,7 +120,7 @@ class ResumableLoop(BaseLoop):
             'other random numbers than before')
 
     def _compare(self, state: dict) -> None:
-        """Say what is not as it was, and keep the share of samples seen."""
+        """Log settings that changed; keep the share of samples seen."""
         now = dict(self.progress(), world_size=dist.get_world_size())
         changed = [
             f'{key} was {state[key]} and is {now[key]}'

@@ -81,6 +81,6 @@ class _SecondSignal(threading.Thread):
                     os._exit(128 + number)
 
     def stop(self) -> None:
-        """Watch no longer; the thread ends."""
+        """Stop watching; the thread ends."""
         signal.set_wakeup_fd(-1)
         self._writer.close()

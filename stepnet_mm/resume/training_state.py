@@ -20,7 +20,7 @@ def training_state(runner, random: dict | None = None, **progress) -> dict:
     Args:
         runner (Runner): its train loop is a :class:`.ResumableLoop`.
         random (dict, optional): states of this rank's generators; left out,
-            those of this moment.
+            the current ones.
         **progress: in place of what the loop's ``progress()`` says.
 
     Returns:

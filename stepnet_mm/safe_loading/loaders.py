@@ -25,7 +25,7 @@ class UnsafeCheckpointError(RuntimeError):
 
 
 class _UnreadableError(Exception):
-    """The text gives the reason."""
+    """A checkpoint that cannot be read; the text says why."""
 
 
 def register_safe_loaders() -> None:
@@ -135,7 +135,7 @@ def _read(file, map_location):
 
 
 def _is_tar(file) -> bool:
-    # tarfile.is_tarfile decompresses first, whatever comes of it.
+    # tarfile.is_tarfile decompresses the whole file first.
     with contextlib.suppress(tarfile.TarError):
         tarfile.open(fileobj=file, mode='r:')
         return True
@@ -157,8 +157,8 @@ class _InsteadOfTorchLoad:
     """While it is entered, torch.load is :func:`_load` in all threads.
 
     A remote loader may be at work in several threads, and use others. Nor
-    does torch.hub unpack an archive that it takes for one of before 1.6: its
-    member's name may be that of another file there.
+    does torch.hub unpack archives that it takes for those of torch before
+    1.6: a member could overwrite another file.
     """
 
     def __init__(self):

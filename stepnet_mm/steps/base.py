@@ -35,7 +35,7 @@ class StepSize(nn.Module):
             (:class:`~.pooled.PooledMap`). A subclass does not inherit it,
             for it may read more.
         loaded (bool): whether a checkpoint has set all parameters, and
-            nothing has drawn them since.
+            they were not initialised again since.
     """
     needs_identity = False
     default_blocks = 'all'

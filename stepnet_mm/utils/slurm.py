@@ -1,4 +1,4 @@
-"""The few things that are asked of Slurm."""
+"""Slurm: its commands, the first host of a job, a port for each job."""
 import os
 import re
 import socket
@@ -6,6 +6,8 @@ import subprocess
 
 #: A job in one of these states would not come back by itself.
 _REQUEUED_FROM = ('RUNNING', 'PREEMPTED', 'SUSPENDED', 'TIMEOUT')
+#: Ports are taken from here; the system gives those from 32768 on to others.
+_PORTS = range(10000, 30000)
 
 
 def scontrol(*arguments: str) -> str:
@@ -76,3 +78,8 @@ def _field(line: str, name: str) -> str:
     if found is None:
         raise RuntimeError(f'scontrol printed no {name}: {line.strip()}')
     return found.group(1)
+
+
+def slurm_port(job: int, step: int) -> int:
+    """A port that jobs beside one another, and their steps, do not share."""
+    return _PORTS[(job * 10 + step) % len(_PORTS)]

@@ -105,7 +105,7 @@ def _with_gates(record: StiffnessRecord) -> tuple:
 
 
 def _blocks_of_stage(record: StiffnessRecord, gated, stage) -> np.ndarray:
-    """The columns of b."""
+    """The columns of panel b, one per stage."""
     stages = np.array(record.header.stage)[gated]
     count = {int(s): int((stages == s).sum()) for s in np.unique(stages)}
     if stage is not None and count.get(stage, 0) < LEAST:
@@ -140,7 +140,7 @@ def _heading(record: StiffnessRecord, left: int) -> str:
 def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
     # As one picture: a vector file of 10,000 points is slow to show.
     axes.scatter(nsi, step, s=10, alpha=.4, linewidth=0, color=COLORS[0],
-                 rasterized=True)  # yapf: disable
+                 rasterized=True)
     r, rho = float(pearson(nsi, step)), spearman(nsi, step)
     found = (f'Pearson {_signed(r)}, Spearman {_signed(rho)}'
              if np.isfinite(r) else 'no correlation: constant values')
@@ -160,7 +160,7 @@ def _histogram(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
             'NSI or Δt is constant in every sample' if blocks >= LEAST else
             f'only {blocks} of its blocks has a gate' if blocks == 1 else
             f'only {blocks} of its blocks have a gate'),
-                  ha='center', va='center')  # yapf: disable
+                  ha='center', va='center')
         return
     axes.hist(found, bins=np.linspace(-1, 1, 41), color=COLORS[0])
     middle, lost = np.median(found), len(r) - len(found)
@@ -168,9 +168,9 @@ def _histogram(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
     note = f' ({lost} with constant values left out)' if lost else ''
     axes.set_title(
         f'{name}, {blocks} blocks: {len(found)} samples{note}, median (dashed)'
-        f' {_signed(middle)}', fontsize='medium')  # yapf: disable
+        f' {_signed(middle)}', fontsize='medium')
     axes.set(xlabel="Pearson's r of NSI and Δt along depth, by sample",
-             ylabel='samples', xlim=(-1, 1))  # yapf: disable
+             ylabel='samples', xlim=(-1, 1))
     axes.grid(alpha=.3)
 
 

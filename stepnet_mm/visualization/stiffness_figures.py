@@ -157,7 +157,7 @@ def _surface(axes, m1, m2, share: np.ndarray) -> None:
     axes.plot_surface(
         *np.meshgrid(m1, m2, indexing='ij'), share, rcount=len(m1),
         ccount=len(m2), cmap='cividis', vmin=0, vmax=1,
-        edgecolor='#00000030', linewidth=.2)  # yapf: disable
+        edgecolor='#00000030', linewidth=.2)
     axes.set(xlabel='M1', ylabel='M2', xlim=(m1[0], m1[-1]),
              ylim=(m2[0], m2[-1]), zlim=(0, 1), zticks=(0, .5, 1))
     for axis in 'xy':  # their last ticks would meet in the corner
@@ -175,7 +175,7 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
     for place, value in np.ndenumerate(table):
         axes.text(*place, _percent(value), ha='center', va='center',
                   fontsize='small', color='white' if norm(value) > .6
-                  else 'black')  # yapf: disable
+                  else 'black')
     axes.set_xticks(range(len(m1)), [f'{m:.2g}' for m in m1])
     axes.set_yticks(range(len(m2)), [f'{m:.2g}' for m in m2])
     axes.set(xlabel='M1', ylabel='M2')
@@ -199,7 +199,7 @@ def _along_depth(records: list, quantiles: tuple, heading: str):
             axes.plot(places, middle, marker='o', markersize=3, **look(i))
             for low, high, alpha in zip(edges[::2], edges[1::2], (.12, .2)):
                 _band(axes, places, low, high, color=look(i)['color'],
-                      alpha=alpha, linewidth=0)  # yapf: disable
+                      alpha=alpha, linewidth=0)
     name_lines(figure, labels(records))
     figure.suptitle(heading + lost_note(records))
     return figure
@@ -233,7 +233,7 @@ def _mark_places(axes, first: int, last: int) -> None:
     """An x axis of block indices, at most nine of them written."""
     apart = (last - first) // 9 + 1
     axes.set(xlabel='block index', xlim=(first - .7, last + .7),
-             xticks=range(first, last + 1, apart))  # yapf: disable
+             xticks=range(first, last + 1, apart))
     axes.grid(alpha=.3)
 
 

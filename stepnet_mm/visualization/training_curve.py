@@ -36,7 +36,7 @@ def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
 
 
 def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
-    """Read those of every ``TNSHook``: its name -> its measurements."""
+    """Read the measurements of every ``TNSHook``, by its name."""
     curves: dict[str, list[dict]] = {}
     for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json')):
         for name, rows in _read_run(path).items():

@@ -241,18 +241,21 @@ def test_own_settings_of_the_hooks_stay(cfg):
     assert cfg.custom_hooks == [hook, dict(type='NonFiniteLossHook')]
 
 
-@pytest.mark.parametrize('changes', [
-    {'train_cfg.type': 'MyLoop', 'train_cfg.by_epoch': None},
-    {'default_hooks.checkpoint': dict(type='MyCheckpointHook')},
-    {'runner_type': 'FlexibleRunner'},
+@pytest.mark.parametrize('changes, said', [
+    ({'train_cfg.type': 'MyLoop', 'train_cfg.by_epoch': None},
+     'train_cfg.type is MyLoop'),
+    ({'default_hooks.checkpoint': dict(type='MyCheckpointHook')},
+     'default_hooks.checkpoint is MyCheckpointHook'),
+    ({'runner_type': 'FlexibleRunner'}, 'runner_type is FlexibleRunner'),
 ])
-def test_what_is_the_users_own_stays(cfg, changes):
+def test_what_is_the_users_own_stays(cfg, changes, said):
     cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
     cfg.merge_from_dict(changes)
     if 'train_cfg.type' in changes:
         cfg.train_cfg.pop('by_epoch')
     before = cfg.to_dict()
-    C.use_exact_resume(cfg)
+    assert C.use_exact_resume(cfg) == [
+        f'{said}, so a resume is as exact as mmengine makes it']
     assert cfg.train_cfg == before['train_cfg']
     assert added(cfg) == []
 
@@ -260,7 +263,8 @@ def test_what_is_the_users_own_stays(cfg, changes):
 def test_checkpoints_that_are_switched_off_stay_off(cfg):
     cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
     cfg.default_hooks = dict(checkpoint=None)
-    C.use_exact_resume(cfg)
+    line, = C.use_exact_resume(cfg)
+    assert 'default_hooks.checkpoint is None' in line
     assert cfg.default_hooks.checkpoint is None and added(cfg) == []
 
 
@@ -276,6 +280,7 @@ def test_it_can_be_switched_off(cfg, tmp_path):
 SUBSTITUTIONS = [
     'train_dataloader: LoadIntactImageFromFile replaces LoadImageFromFile; '
     'broken images are skipped',
+    'custom_imports: stepnet_mm is added',
     'custom_hooks: BrokenImageHook is added, which counts broken images',
     'custom_hooks: TNSMetricHook is added, which gives TNSMetric the model',
     'default_hooks.checkpoint: AtomicCheckpointHook replaces CheckpointHook',

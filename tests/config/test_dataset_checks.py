@@ -350,7 +350,7 @@ def test_the_class_counts_of_a_detector(intact):
 
 @pytest.mark.parametrize('box', [
     [5, 5, 0, 9], [5, 5, 9, 0], [5, 5, -3, 9], [64, 5, 9, 9], [5, -9, 9, 9],
-    [float('nan'), 5, 9, 9], [5, 5, float('nan'), 9]])  # yapf: disable
+    [float('nan'), 5, 9, 9], [5, 5, float('nan'), 9]])
 def test_boxes_without_area_or_outside_are_told_of(root, box):
 
     def change(content):

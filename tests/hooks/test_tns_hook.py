@@ -190,7 +190,7 @@ def test_one_measured_block_a_stage_is_warned_of(tmp_path, monkeypatch):
 HOOKS = dict(
     batch=dict(type='TNSHook', interval=5, figure_interval=2),
     probe=dict(type='TNSHook', interval=5, probe=dict(num_samples=6),
-               name='probe'))  # yapf: disable
+               name='probe'))
 
 
 @pytest.mark.parametrize('names', [
@@ -365,7 +365,7 @@ def test_two_hooks_of_one_name_are_refused(tmp_path):
     (dict(figure_interval=-1), 'figure_interval'),
     (dict(probe=dict(samples=3)), 'TNSHook.probe'),
     (dict(probe=5), 'TNSHook.probe'),
-    (dict(degrees=[1]), 'TNSHook.degrees')])  # yapf: disable
+    (dict(degrees=[1]), 'TNSHook.degrees')])
 def test_wrong_arguments(wrong, message):
     with pytest.raises(ValueError, match=message):
         TNSHook(**wrong)

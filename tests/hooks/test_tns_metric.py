@@ -21,7 +21,7 @@ SETTINGS = dict(
     val_dataloader=LOADER, val_cfg=dict(),
     val_evaluator=dict(type='TNSMetric', by_block=True),
     test_dataloader=LOADER, test_cfg=dict(),
-    test_evaluator=dict(type='TNSMetric'))  # yapf: disable
+    test_evaluator=dict(type='TNSMetric'))
 
 
 def runner_of(tmp_path, hooks=('TNSMetricHook', ), **kwargs):

@@ -12,7 +12,9 @@ from mmengine.config import Config
 from torch import distributed
 
 from stepnet_mm.launch import distributed as launch
-from stepnet_mm.launch.distributed import init_distributed, slurm_port
+from stepnet_mm.launch.distributed import init_distributed
+from stepnet_mm.utils import slurm
+from stepnet_mm.utils.slurm import slurm_port
 
 pytestmark = pytest.mark.core
 
@@ -90,7 +92,7 @@ def test_ports_of_jobs_and_steps_differ():
              for step in range(10)}
     assert len(ports) == 1000
     assert all(10000 <= port < 30000 for port in ports)
-    assert slurm_port(2**31, 4) in launch._PORTS
+    assert slurm_port(2**31, 4) in slurm._PORTS
 
 
 @pytest.mark.parametrize('launcher, text', [

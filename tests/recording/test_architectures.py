@@ -23,7 +23,7 @@ MM_RESNETS = [
     ('mmpretrain', dict(type='SEResNet', depth=50)),
     ('mmpretrain', dict(type='StepResNet', depth=50, step='SEAttention',
                         **SMALL)),
-]  # yapf: disable
+]
 #: Backbones whose blocks have no activation after the sum.
 PLAIN_SUMS = [
     ('mmpretrain', dict(type='VisionTransformer', arch='deit-tiny',
@@ -34,7 +34,7 @@ PLAIN_SUMS = [
                         pad_small_map=True)),
     ('mmpretrain', dict(type='ConvNeXt', arch='atto')),
     ('mmdet', dict(type='SwinTransformer', embed_dims=24, window_size=2)),
-]  # yapf: disable
+]
 
 
 def named(cases):
@@ -167,7 +167,7 @@ def test_the_gate_of_a_step_encoder_layer_is_listed():
 
 @pytest.mark.parametrize('name, stages', [
     ('convnext_tiny', [3, 3, 9, 3]), ('swin_t', [2, 2, 6, 2]),
-    ('vit_b_16', [12])])  # yapf: disable
+    ('vit_b_16', [12])])
 def test_other_networks_of_torchvision(name, stages):
     import torchvision
     found = find_residual_blocks(getattr(torchvision.models, name)())
@@ -178,7 +178,7 @@ def test_other_networks_of_torchvision(name, stages):
 
 @pytest.mark.parametrize('name, stages', [
     ('resnetv2_50', [3, 4, 6, 3]), ('convnext_atto', [2, 2, 6, 2]),
-    ('vit_tiny_patch16_224', [12])])  # yapf: disable
+    ('vit_tiny_patch16_224', [12])])
 def test_other_networks_of_timm(name, stages):
     timm = pytest.importorskip('timm')
     found = find_residual_blocks(timm.create_model(name))
@@ -306,7 +306,7 @@ def test_of_nested_matches_the_outer_one_counts():
 
 @pytest.mark.parametrize('pattern, message', [
     ('layer9.*', 'matches no module'), ('(', 'expected a regular expression'),
-    (3, 'expected a regular expression')])  # yapf: disable
+    (3, 'expected a regular expression')])
 def test_a_wrong_pattern(pattern, message):
     with pytest.raises(ValueError, match=message):
         find_residual_blocks(unknown(), pattern)

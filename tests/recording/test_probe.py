@@ -35,7 +35,7 @@ def measure(model, probe):
 
 @pytest.mark.parametrize('size, number, expected', [
     (10, 5, [0, 2, 4, 6, 8]), (3, 8, [0, 1, 2]), (4, None, [0, 1, 2, 3]),
-    (7, 3, [0, 2, 4])])  # yapf: disable
+    (7, 3, [0, 2, 4])])
 def test_spread(size, number, expected):
     assert spread_indices(size, number) == expected
 

@@ -367,7 +367,7 @@ def compiled_forward():
     lambda: nn.Sequential(torch.compile(build('mmdet'))),
     compiled_in_place,
     compiled_forward,
-], ids=['whole', 'part', 'in place', 'forward'])  # yapf: disable
+], ids=['whole', 'part', 'in place', 'forward'])
 def test_compiled_models_are_refused(make):
     with pytest.raises(ValueError, match='is compiled'):
         TrajectoryRecorder(make())

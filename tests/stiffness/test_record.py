@@ -163,7 +163,7 @@ ROWS = [[1., 2., 3.]]
     'cut', 'binary', 'empty', 'a list', 'no step', 'gap', 'unequal',
     'no rows', 'width', 'negative', 'nan', 'word', 'nested', 'huge',
     'too many'
-])  # yapf: disable
+])
 def test_a_broken_line_is_named_and_nothing_is_overwritten(half, line):
     lines = half.read_bytes().split(b'\n')
     lines[1] = line if isinstance(line, bytes) else json.dumps(line).encode()
@@ -186,7 +186,7 @@ def test_what_is_no_record_stays_as_it_is(tmp_path, text):
     dict(samples=-1), dict(samples=1.5), dict(blocks='layer1'),
     dict(stage=[0, 3, 3]), dict(stage=[1, 3]), dict(position=[1, 1, None]),
     dict(stages=2), dict(blocks=[], stage=[], position=[])
-])  # yapf: disable
+])
 def test_a_header_that_does_not_fit_itself(path, changes):
     with pytest.raises(ValueError, match='expected a name, a stage'):
         header(**changes)

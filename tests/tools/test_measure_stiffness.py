@@ -105,7 +105,7 @@ def test_a_detector(tool, detector, tmp_path):
      'expected a test_dataloader'),
     (['--num-samples', 0], 'num_samples'),
     (['--blocks', 'head.*'], 'first blocks|no residual|nothing'),
-    (['--blocks', 'body.*'], 'matches no module')])  # yapf: disable
+    (['--blocks', 'body.*'], 'matches no module')])
 def test_bad_input(tool, deep, tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
         measure(tool, deep, tmp_path / 'a.jsonl', *arguments)

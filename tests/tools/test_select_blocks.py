@@ -135,7 +135,7 @@ def test_wrong_numbers(run, write, arguments, match):
     dict(definition='output'), dict(blocks=[f'x{i}' for i in range(5)]),
     dict(stage=[1, 1, 2, 3, 3]), dict(position=[2, 1, 1, 2, 3]),
     dict(stages=3)
-])  # yapf: disable
+])
 def test_records_of_other_blocks(run, write, changes):
     key, = changes
     with pytest.raises(ValueError,

@@ -29,7 +29,7 @@ def make_record(counts=(2, 3), samples=40, seed=0, bad=0, gates=True,
             stage=stage, position=position, samples=samples,
             meta=dict(name='SE')),
         **changes
-    })  # yapf: disable
+    })
     return StiffnessRecord(header, nsi, step)
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.core
      "one definition of NSI.*'residual': 'plain', 'output': 'b'"),
     ([named('plain'), named('empty', bad=40)],
      'empty: none of its 40 samples'),
-], ids=['none', 'definitions', 'nothing finite'])  # yapf: disable
+], ids=['none', 'definitions', 'nothing finite'])
 def test_records_that_do_not_go_together(records, match):
     with pytest.raises(ValueError, match=match):
         check_records(records)
@@ -53,7 +53,7 @@ def test_models_look_different():
 
 @pytest.mark.parametrize('count, shape', [
     (1, (1, 1)), (2, (1, 2)), (4, (1, 4)), (6, (2, 3)), (9, (3, 3))
-])  # yapf: disable
+])
 def test_panels_stand_side_by_side(count, shape):
     figure, panels = panel_grid(count, 2., 3.)
     assert len(panels) == count

@@ -161,7 +161,7 @@ def test_cells():
     ([record(), record('b', definition='output')],
      'residual.*output'),
     ([record(), record('empty', samples=1)], 'empty'),
-], ids=['none', 'definitions', 'nothing finite'])  # yapf: disable
+], ids=['none', 'definitions', 'nothing finite'])
 def test_records_that_make_no_report(records, match):
     with pytest.raises(ValueError, match=match):
         render_report('title', records)

@@ -124,7 +124,7 @@ def test_whether_there_is_something_to_draw():
     ({}, dict(stage=1), r'stage: expected .* 3 blocks.*got 1.*\{1: 2, 2: 3\}'),
     ({}, dict(stage=7), 'stage: .*got 7'),
     (dict(bad=40), {}, 'SE: none of its 40 samples'),
-])  # yapf: disable
+])
 def test_errors(changes, options, match):
     with pytest.raises(ValueError, match=match):
         step_figure(make_record(**changes), **options)

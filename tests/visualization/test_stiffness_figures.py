@@ -38,7 +38,7 @@ def surface_z(axes):
     [make_record(DEEP)], [make_record(SINGLE)], [make_record(samples=1)],
     [make_record(gates=False), make_record(bad=5)],
     [make_record(DEEP, seed=i) for i in range(9)]
-], ids=['deep', 'single', 'a sample', 'two', 'nine'])  # yapf: disable
+], ids=['deep', 'single', 'a sample', 'two', 'nine'])
 def test_they_are_drawn_and_none_stays_open(figure, records):
     import matplotlib.pyplot as plt
     before = plt.get_fignums()
@@ -51,7 +51,7 @@ def test_they_are_drawn_and_none_stays_open(figure, records):
 @pytest.mark.parametrize('records, match', [
     ([make_record(), make_record(definition='output')], 'residual.*output'),
     ([make_record(bad=40)], 'SE: none of its 40 samples'), ([], 'at least one')
-], ids=['definitions', 'nothing finite', 'none'])  # yapf: disable
+], ids=['definitions', 'nothing finite', 'none'])
 def test_records_that_do_not_go_together(figure, records, match):
     with pytest.raises(ValueError, match=match):
         figure(records)
@@ -106,7 +106,7 @@ def test_titles_hold_the_tns(figure):
     ([0.], [0., 1.], 'at least two'), ([0., 1.], [2., 2.], 'at least two'),
     ([-1., 1.], [0., 1.], 'm1: expected .* >= 0'),
     ([0., 1.], [0., math.nan], 'm2: expected .* >= 0')
-])  # yapf: disable
+])
 def test_wrong_thresholds(m1, m2, match):
     with pytest.raises(ValueError, match=match):
         survival_figure([make_record()], m1, m2)
@@ -216,7 +216,7 @@ def test_seeds_are_lines_without_bands():
 @pytest.mark.parametrize('other, key', [
     (named('b', (3, 2)), 'blocks'), (named('b', position=[0] * 5), 'position'),
     (named('b', stage=[1, 1, 1, 2, 2]), 'stage')
-])  # yapf: disable
+])
 def test_seeds_have_the_same_blocks(other, key):
     with pytest.raises(ValueError, match=f'b: expected the {key} of SE'):
         seeds_figure([make_record(), other])

@@ -93,7 +93,7 @@ def test_a_missing_record_names_the_work_dir(tmp_path):
     RECORD,
     [row(50)],
     [dict(step=50, nonfinite=4.)],
-], ids=['gap', 'one', 'no finite sample'])  # yapf: disable
+], ids=['gap', 'one', 'no finite sample'])
 def test_picture(tmp_path, record):
     path = tmp_path / 'curve.png'
     save_figure(curve_figure(record), path)

@@ -30,7 +30,7 @@ def parse_args():
     parser.add_argument(
         '--out', type=Path, help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
-                        default='png')  # yapf: disable
+                        default='png')
     parser.add_argument('--title', help='heading of every figure')
     return parser.parse_args()
 

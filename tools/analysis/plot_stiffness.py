@@ -49,7 +49,7 @@ def parse_args():
     parser.add_argument(
         '--out', type=Path, help='folder; default: figures beside RECORD')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
-                        default='png')  # yapf: disable
+                        default='png')
     parser.add_argument(
         '--names', nargs='+', help='what to call the records, one each')
     parser.add_argument(
