@@ -9,8 +9,9 @@ from ..attention import (
     read_attention_history,
     save_attention,
 )
-from ..recording import find_attention_layers, unwrap
+from ..recording import find_attention_layers
 from ..recording.probe import measure_attention, sample_inputs
+from ..utils.model_wrappers import unwrap
 from ..visualization import as_image, attention_figures
 from .measuring_hook import MeasuringHook
 

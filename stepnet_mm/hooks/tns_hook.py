@@ -4,7 +4,7 @@ from mmengine import dist
 from mmengine.dist import master_only
 from mmengine.registry import HOOKS
 
-from ..recording import RecordedCalls, TrajectoryRecorder, unwrap
+from ..recording import RecordedCalls, TrajectoryRecorder
 from ..recording.probe import Probe
 from ..stiffness import (
     DEGREES,
@@ -13,6 +13,7 @@ from ..stiffness import (
     check_degrees,
     summarize_stiffness,
 )
+from ..utils.model_wrappers import unwrap
 from ..visualization import as_image, curve_figure, depth_figure
 from .measuring_hook import MeasuringHook
 

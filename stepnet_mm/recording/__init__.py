@@ -2,8 +2,9 @@
 
 May import: attention, ops, steps, stiffness, utils.
 """
+from ..utils.model_wrappers import unwrap
 from .attention import find_attention_layers, record_attention
-from .blocks import ResidualBlock, find_residual_blocks, list_blocks, unwrap
+from .blocks import ResidualBlock, find_residual_blocks, list_blocks
 from .calls import RecordedCalls
 from .recorder import TrajectoryRecorder
 

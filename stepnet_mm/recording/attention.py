@@ -9,7 +9,8 @@ from ..attention import (
     mean_attention_distance,
     uniform_attention_distance,
 )
-from .blocks import match_names, unwrap
+from ..utils.model_wrappers import unwrap
+from .blocks import match_names
 
 #: Larger pictures are kept at a fraction of their size.
 EDGE = 256

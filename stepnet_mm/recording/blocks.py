@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ..steps import StepSize
+from ..utils.model_wrappers import unwrap
 
 #: Attributes of blocks that have no activation after their last sum, so that
 #: f is what they add to their input.
@@ -114,15 +115,6 @@ def list_blocks(blocks: list[ResidualBlock]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows)]
     return '\n'.join('  '.join(map(str.ljust, row, widths)).rstrip()
                      for row in rows)
-
-
-def unwrap(model: nn.Module) -> nn.Module:
-    """The model inside DDP and averaged (EMA) models."""
-    # Seconds to import, which those who only look for blocks need not wait.
-    from mmengine.model import BaseAveragedModel, is_model_wrapper
-    while is_model_wrapper(model) or isinstance(model, BaseAveragedModel):
-        model = model.get_submodule('module')
-    return model
 
 
 def match_names(names, pattern: str, key: str) -> list:

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from ..ops import is_compiling
 from ..steps.pooled import AffineMap, BuiltMap
 from ..stiffness import neural_stiffness_index, norm_ratio, sample_norm
-from .blocks import ResidualBlock, find_residual_blocks, first_tensor, unwrap
+from ..utils.model_wrappers import unwrap
+from .blocks import ResidualBlock, find_residual_blocks, first_tensor
 
 DEFINITIONS = ('residual', 'output')
 

@@ -7,7 +7,7 @@ from mmengine.hooks import Hook
 from mmengine.optim import AmpOptimWrapper, OptimWrapperDict
 from mmengine.registry import HOOKS
 
-from ..recording import unwrap
+from ..utils.model_wrappers import unwrap
 from ..utils.random_state import get_random_state
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_checkpoint_hook import AtomicCheckpointHook

@@ -10,7 +10,7 @@ import torch
 from mmengine import dist
 from mmengine.optim import OptimWrapperDict
 
-from ..recording import unwrap
+from ..utils.model_wrappers import unwrap
 from ..utils.random_state import get_random_state
 
 
