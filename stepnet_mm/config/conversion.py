@@ -115,7 +115,7 @@ class Backbone:
             pythonic (bool): whether the type is given as a class.
         """
         kind = self.counterpart if pythonic else self._new_type()
-        found: dict = dict(type=kind, **SETTINGS.get(self.name, {}))
+        found: dict = dict(type=kind, **SETTINGS.get(self.name or '', {}))
         if step:
             found['step'] = step
             if self.node.get('frozen_stages', -1) > 0 and (

@@ -2,6 +2,7 @@
 import resource
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,7 +61,7 @@ def _forward_run(forward: Forward, images: Tensor) -> Callable[[], object]:
 
 
 def _train_run(forward: Forward, images: Tensor) -> Callable[[], object]:
-    model = forward.model.train()
+    model: Any = forward.model.train()
 
     def run():
         model.zero_grad(set_to_none=True)

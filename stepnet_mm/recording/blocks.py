@@ -318,8 +318,7 @@ def _observe_shapes(model, blocks: list, run) -> dict:
     shapes, modes = {}, {m: m.training for m in model.modules()}
 
     def note(name, module, args, output):
-        shapes[name] = tuple(
-            first_tensor(v).shape[1:] for v in (args, output))
+        shapes[name] = _sample_shape(args), _sample_shape(output)
 
     handles = [b.module.register_forward_hook(partial(note, b.name))
                for b in blocks]
@@ -332,6 +331,11 @@ def _observe_shapes(model, blocks: list, run) -> dict:
         for module, mode in modes.items():
             module.training = mode
     return shapes
+
+
+def _sample_shape(values) -> tuple | None:
+    x = first_tensor(values)
+    return None if x is None else tuple(x.shape[1:])
 
 
 def first_tensor(values) -> torch.Tensor | None:

@@ -237,7 +237,11 @@ class _Trace(_Hooks):
         if self.current is None:
             return
         found, self.current = self.current, None
-        output = first_tensor(output).detach()
+        output = first_tensor(output)
+        if output is None:
+            raise ValueError(f'{self.block.name}: expected a block that gives '
+                             'a tensor, got none; it cannot be measured')
+        output = output.detach()
         self._check_shape(tuple(output.shape[1:]))
         nsi, step = self.end(found, output)
         self.nsi.append(nsi)

@@ -12,6 +12,7 @@ import functools
 import pickle
 import pickletools
 from collections import Counter, OrderedDict
+from typing import Any
 
 import numpy as np
 import torch
@@ -65,14 +66,18 @@ def _tuple_loader(code: int):
     return load_tuple
 
 
-class Unpickler(pickle._Unpickler):
+# Of the unpickler in Python the type stubs know the public part alone.
+_PythonUnpickler: Any = pickle._Unpickler
+
+
+class Unpickler(_PythonUnpickler):
     """Unpickles weights and mmengine's training states.
 
     Raises:
         Refused: at what the lists do not have, before it is done.
     """
     dispatch = _Dispatch(
-        (code, pickle._Unpickler.dispatch[code]) for code in _PLAIN)
+        (code, _PythonUnpickler.dispatch[code]) for code in _PLAIN)
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
@@ -100,7 +105,7 @@ class Unpickler(pickle._Unpickler):
         cls = self.stack[-1]
         if cls is not _history_buffer() or args != ():
             raise Refused(f'a new object of {torch.typename(cls)}')
-        self.stack[-1] = cls.__new__(cls)
+        self.stack[-1] = object.__new__(cls)
 
     def load_build(self):
         """Give a state to what may have one."""

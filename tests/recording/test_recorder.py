@@ -1,13 +1,14 @@
 import copy
 import math
 from collections import OrderedDict
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from stepnet_mm.recording import TrajectoryRecorder
+from stepnet_mm.recording import ResidualBlock, TrajectoryRecorder
 
 pytestmark = pytest.mark.core
 
@@ -416,6 +417,25 @@ def test_a_block_that_takes_no_tensor_is_named():
     with TrajectoryRecorder(net):
         with pytest.raises(ValueError, match='layer3.* takes a tensor'):
             net(torch.randn(1, 3, 32, 32))
+
+
+class Pair(torch.nn.Module):
+    """A block whose output is no tensor, but an object of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(4, 4, 1)
+
+    def forward(self, x):
+        return SimpleNamespace(x=x + self.conv(getattr(x, 'x', x)))
+
+
+def test_a_block_that_gives_no_tensor_is_named():
+    net = torch.nn.Sequential(torch.nn.Identity(), Pair())
+    block = ResidualBlock('1', stage=1, position=1, module=net[1])
+    with TrajectoryRecorder(net, [block], 'output'):
+        with pytest.raises(ValueError, match='1: .* gives a tensor, got none'):
+            net(torch.randn(1, 4, 8, 8))
 
 
 @pytest.mark.parametrize(
