@@ -13,7 +13,7 @@ pytestmark = pytest.mark.soak
 
 @pytest.mark.skipif(bool(missing()), reason=f'no Slurm: {missing()}')
 def test_soak(tmp_path):
-    paths = [str(HERE), str(HERE.parent / 'engine')]
+    paths = [str(HERE), str(HERE.parent / 'resume')]
     done = subprocess.run(
         [sys.executable, str(HERE / 'soak.py'), str(tmp_path)],
         capture_output=True, text=True,
