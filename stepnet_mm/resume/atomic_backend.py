@@ -1,12 +1,10 @@
-"""Local files that are whole or not there."""
-import os
+"""Local files that are whole or not there, as a backend of mmengine."""
 import os.path as osp
 import shutil
 
 from mmengine.fileio import LocalBackend, register_backend
 
-#: Ends the name of a file that is being written.
-UNFINISHED = '.unfinished'
+from ..utils.files import written_whole
 
 
 @register_backend('atomic_local', force=True)
@@ -23,23 +21,15 @@ class AtomicLocalBackend(LocalBackend):
 
     def put(self, obj: bytes, filepath) -> None:
         """Write a file."""
-        folder = osp.dirname(osp.abspath(filepath))
-        os.makedirs(folder, exist_ok=True)
-        beside = f'{filepath}{UNFINISHED}'
         try:
-            with open(beside, 'wb') as file:
+            with written_whole(filepath) as file:
                 file.write(obj)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, filepath)
-            _sync(folder)
         except OSError as error:
-            _remove(beside)
             raise OSError(
                 error.errno,
                 f'{filepath} could not be written: {error.strerror}; it takes '
                 f'{len(obj) / 2**20:.1f} MiB beside the files that are there, '
-                f'{_free(folder)} free. Nothing that was saved before is '
+                f'{_free(filepath)} free. Nothing that was saved before is '
                 'lost: make space and go on with --resume') from error
 
     def put_text(self, obj: str, filepath, encoding: str = 'utf-8') -> None:
@@ -47,20 +37,8 @@ class AtomicLocalBackend(LocalBackend):
         self.put(obj.encode(encoding), filepath)
 
 
-def _sync(folder: str) -> None:
-    """The rename itself reaches the disk."""
-    if os.name == 'posix':
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _remove(path: str) -> None:
-    if osp.exists(path):
-        os.remove(path)
-
-
-def _free(folder: str) -> str:
+def _free(path: str) -> str:
+    folder = osp.dirname(osp.abspath(path))
+    while not osp.isdir(folder):
+        folder = osp.dirname(folder)
     return f'{shutil.disk_usage(folder).free / 2**20:.1f} MiB'

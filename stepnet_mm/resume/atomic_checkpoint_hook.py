@@ -13,8 +13,9 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 from mmengine.runner.checkpoint import _load_checkpoint
 
+from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
-from .atomic_backend import UNFINISHED, AtomicLocalBackend
+from .atomic_backend import AtomicLocalBackend
 from .latest_checkpoint import PREEMPTED, damage, latest_checkpoint
 from .resumable_loop import ResumableLoop
 from .training_state import accumulating, training_state

@@ -5,12 +5,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+#: Ends the name of a file that is being written.
+UNFINISHED = '.unfinished'
+
 
 @contextmanager
 def written_whole(path) -> Iterator[BinaryIO]:
     """A file to write into, which takes its name when the block ends.
 
-    A process killed before leaves what was there before. Folders are made.
+    A process killed at any moment leaves the old file or the new one, an
+    error the old one; both are on the disk by then. Folders are made.
 
     Args:
         path (str | Path): the file.
@@ -20,7 +24,24 @@ def written_whole(path) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f'{path.name}.unfinished')
-    with open(beside, 'wb') as file:
-        yield file
-    os.replace(beside, path)
+    beside = path.with_name(path.name + UNFINISHED)
+    try:
+        with open(beside, 'wb') as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+        _sync(path.parent)
+    except Exception:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _sync(folder: Path) -> None:
+    """Have a rename reach the disk."""
+    if os.name == 'posix':
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

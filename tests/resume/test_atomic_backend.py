@@ -4,7 +4,8 @@ import os
 import pytest
 from mmengine.fileio import get_file_backend
 
-from stepnet_mm.resume.atomic_backend import UNFINISHED, AtomicLocalBackend
+from stepnet_mm.resume.atomic_backend import AtomicLocalBackend
+from stepnet_mm.utils.files import UNFINISHED
 
 pytestmark = pytest.mark.core
 
@@ -44,6 +45,11 @@ def test_the_old_file_is_there_until_the_new_one_is_whole(
         AtomicLocalBackend().put(b'new', path)
     assert path.read_bytes() == b'old'
     assert path.with_name(f'a.pth{UNFINISHED}').exists()
+
+
+def test_a_folder_that_cannot_be_made(path):
+    with pytest.raises(OSError, match=r'b\.pth could not be written: '):
+        AtomicLocalBackend().put(b'new', path / 'folder' / 'b.pth')
 
 
 def test_a_full_disk(path, monkeypatch):

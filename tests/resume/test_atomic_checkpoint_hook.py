@@ -91,12 +91,12 @@ def test_killed_during_a_save(tmp_path, monkeypatch):
     def killed(source, target):
         saves.append(target)
         if 'iter_10' in str(target):
-            raise Stopped
+            raise KeyboardInterrupt
         replace(source, target)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, 'replace', killed)
-        with pytest.raises(Stopped):
+        with pytest.raises(KeyboardInterrupt):
             resume_runner(folder, interval=5).train()
     assert 'iter_10.pth.unfinished' in os.listdir(folder)
     assert last(folder) == 'iter_5.pth'

@@ -29,8 +29,8 @@ from jobs import (
 from lab import Lab
 
 sys.path.insert(0, str(ROOT))
-from stepnet_mm.resume.atomic_backend import UNFINISHED  # noqa: E402
 from stepnet_mm.resume.latest_checkpoint import latest_checkpoint  # noqa: E402
+from stepnet_mm.utils.files import UNFINISHED  # noqa: E402
 
 #: Every how many kills one waits for a save.
 IN_A_SAVE = 3
