@@ -54,15 +54,18 @@ $sections
 ''')
 NUMBERS = (
     'TNS (Eq. 5) is the mean over samples of the area of all thresholds '
-    '(M1, M2) to which a sample is stiff. δ is the share of samples that are '
-    'stiff to the degree in brackets, p̂ the mean share of blocks that make '
-    'them so. Samples with an inf or NaN are left out of every number.')
+    '(M1, M2) to which a sample is stiff. A few samples can dominate it, so '
+    'its median and 95 % quantile over samples stand beside it. δ is the '
+    'share of samples that are stiff to the degree in brackets, p̂ the mean '
+    'share of blocks that make them so. Samples with an inf or NaN are left '
+    'out of every number.')
 STAGES = (
     'NSI (Eq. 4) of a block is the size of its step beside the size of its '
     "state. A stage's first block is not measured. The mean, and the largest "
     'of a stage, are taken in each sample and then averaged over samples.')
-CURVE = ('Measured by TNSHook while the network trained. Above: TNS. Below: '
-         'NSI of each stage, from its mean to its largest value.')
+CURVE = ('Measured by TNSHook while the network trained. Above: TNS, its mean '
+         'over samples and, where they were logged, median and 95 % quantile. '
+         'Below: NSI of each stage, from its mean to its largest value.')
 SURVIVAL = ('δ(M1, M2) of Eq. 5: the share of samples in which some block has '
             'NSI >= max(mean of its stage · (1 + M1), M2). TNS is the volume '
             'under the surface.')
@@ -196,7 +199,7 @@ def totals_table(records: list, m1: float, m2: float) -> str:
         tns = record.tns().numpy()
         rows.append([
             record.name,
-            tns.mean().item(),
+            *record.tns_summary().values(),
             tns.std().item(),
             len(tns),
             len(nsi) - len(tns),
@@ -204,7 +207,8 @@ def totals_table(records: list, m1: float, m2: float) -> str:
             stiffness_proportion(nsi, stage, [m1], [m2]).item()
         ])
     return table([
-        'model', 'TNS', 'std over samples', 'samples', 'not finite, left out',
+        'model', 'TNS', 'median', '95 % quantile', 'std over samples',
+        'samples', 'not finite, left out',
         f'δ({m1:g}, {m2:g})', f'p̂({m1:g}, {m2:g})'
     ], rows)
 

@@ -73,6 +73,7 @@ def test_table_by_hand(run, write):
     assert chosen(out) == [[1], [], [3], []]
     assert f'first 2 of 5 measured blocks have {2.5 / total:.1%}' in out
     assert '2 samples of 1 records, 0 more are not finite' in out
+    assert re.search(r'TNS \S+ \(median \S+, 95 % quantile \S+\);', out)
 
 
 def test_the_other_order_and_thresholds(run, write):

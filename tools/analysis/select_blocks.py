@@ -85,10 +85,12 @@ def main():
     records = [read_stiffness_record(path) for path in args.records]
     record = pool_records(records, args.records)
     check(args, record)
-    tns = record.tns()
-    print(f'{len(tns)} samples of {len(args.records)} records, '
-          f'{len(record.nsi) - len(tns)} more are not finite and left out; '
-          f'definition {record.header.definition}; TNS {tns.mean():.4g}; '
+    mean, median, high = record.tns_summary().values()
+    print(f'{len(record.nsi) - record.lost} samples of '
+          f'{len(args.records)} records, '
+          f'{record.lost} more are not finite and left out; '
+          f'definition {record.header.definition}; TNS {mean:.4g} (median '
+          f'{median:.4g}, 95 % quantile {high:.4g}); '
           f'stiff: M1 {args.m1:g}, M2 {args.m2:g}')
     rows = rank_blocks(record, args.by, (args.m1, args.m2))
     print_table(rows, args.k)
