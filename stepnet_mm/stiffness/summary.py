@@ -94,7 +94,8 @@ def summarize_blocks(record: 'StiffnessRecord',
 
     Returns:
         list[dict]: ``block``, ``stage`` and ``position``; ``mean``, the mean
-        NSI; ``area``, the mean of ``block_stiffness``; ``stiff``, the share
+        NSI; ``area``, the block's own area, the mean of
+        ``block_stiffness``; ``stiff``, the share
         of samples in which NSI >= max(mu_s (1 + M1), M2); ``step``, the mean
         Δt, NaN without a known gate.
     """

@@ -82,11 +82,12 @@ PATHS = ("The mean place under each head's attention of the query pixel, over "
 RANGE = ("Mean attention distance: the distance of query and key, weighted by "
          'the attention, over query pixels and images.')
 BLOCKS = (
-    "The area is a block's own part in TNS: the mean over samples of "
-    '(NSI / mean of its stage − 1)₊ · NSI. Stiff is the share of samples in '
-    'which its NSI is at least max(mean of its stage · (1 + M1), M2), with '
-    'M1 and M2 in brackets. Δt is the mean step size (attention value) of a '
-    'known gate.')
+    "A block's own area is that of the thresholds to which the block by "
+    'itself makes a sample stiff: the mean over samples of (NSI / mean of its '
+    'stage − 1)₊ · NSI. Own areas overlap, so they do not add up to TNS. '
+    'Stiff is the share of samples in which its NSI is at least max(mean of '
+    'its stage · (1 + M1), M2), with M1 and M2 in brackets. Δt is the mean '
+    'step size (attention value) of a known gate.')
 
 
 def render_report(title: str,
@@ -229,7 +230,7 @@ def blocks_table(record: StiffnessRecord, m1: float, m2: float) -> str:
     """The numbers of each block, a line per block."""
     rows = [list(row.values()) for row in record.summary_by_block((m1, m2))]
     return f'<h3>{escape(record.name)}</h3>' + table([
-        'block', 'stage', 'index in stage', 'mean NSI', 'area',
+        'block', 'stage', 'index in stage', 'mean NSI', 'own area',
         f'stiff at ({m1:g}, {m2:g})', 'mean Δt'
     ], rows)
 

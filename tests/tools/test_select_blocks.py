@@ -101,7 +101,7 @@ def test_seeds_are_pooled_and_what_is_not_finite_is_left_out(run, write):
 
 def test_equal_blocks_have_no_area(run, write):
     _, out = run(write('flat', torch.ones(2, 5)), '-k', 5)
-    assert 'all areas are 0' in out
+    assert 'all own areas are 0' in out
     assert chosen(out) == [[1, 2], [], [1, 2, 3], []]
 
 

@@ -123,7 +123,7 @@ def test_the_numbers_are_those_of_the_pure_functions(page):
             f'{tns.std(correction=0).item():#.4g}', '39', '1'
         ]
         assert texts[row + 7] == f'{share:#.4g}'
-    assert texts.count('backbone.layer4.6') == 2
+    assert texts.count('backbone.layer4.6') == texts.count('own area') == 2
 
 
 def test_the_curve_is_there_where_the_run_has_one(page, alone):
