@@ -1,8 +1,8 @@
 _base_ = 'mmpretrain::_base_/default_runtime.py'
 custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
 
-# The paper reports the best epoch: it is kept beside the last two. With one,
-# mmengine would delete it before the next is written.
+# The authors' other repositories report the best epoch: it is kept beside the
+# last two. With one, mmengine would delete it before the next is written.
 default_hooks = dict(
     checkpoint=dict(max_keep_ckpts=2, save_best='accuracy/top1'))
 vis_backends = [

@@ -6,5 +6,5 @@ model = dict(
         type='LinearClsHead',
         num_classes=10,
         in_channels=256,
-        init_cfg=None,  # torch's own start of a Linear, as published
+        init_cfg=None,  # torch's own, as in the authors' other repositories
         loss=dict(type='CrossEntropyLoss')))

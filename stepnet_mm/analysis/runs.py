@@ -8,8 +8,8 @@ from typing import TypedDict
 
 from ..stiffness import RecordHeader, read_stiffness_record
 
-#: The key under which TNSMetric logs beside other metrics.
-TNS = 'stiffness_eval/tns'
+#: What TNSMetric's keys begin with, beside other metrics.
+PREFIX = 'stiffness_eval/'
 
 
 class Run(TypedDict):
@@ -21,8 +21,12 @@ class Run(TypedDict):
     definition: str | None  # what must agree between records, if known
 
 
-def read_runs_table(path: Path) -> list[Run]:
+def read_runs_table(path: Path, statistic: str = 'tns') -> list[Run]:
     """The runs of a CSV file with the columns name, tns and metric.
+
+    Args:
+        path (Path): the file.
+        statistic (str): the column of TNS, named as in :func:`read_run`.
 
     Raises:
         ValueError: if a column is not there or holds no numbers.
@@ -32,18 +36,19 @@ def read_runs_table(path: Path) -> list[Run]:
     try:
         return [
             Run(name=row['name'],
-                tns=float(row['tns']),
+                tns=float(row[statistic]),
                 metric=float(row['metric']),
                 source=path.name,
                 definition=None) for row in rows
         ]
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f'{path}: expected the columns name, tns and metric '
-                         f'with numbers in the last two: {error!r}') from None
+        raise ValueError(f'{path}: expected the columns name, {statistic} and '
+                         f'metric with numbers in the last two: {error!r}'
+                         ) from None
 
 
 def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
-             best: bool = False) -> Run:
+             best: bool = False, statistic: str = 'tns') -> Run:
     """One run: its metric, and TNS from its record or its scalars.
 
     Args:
@@ -53,6 +58,8 @@ def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
             Without a record, TNS is what TNSMetric logged beside the metric.
         best (bool): whether the highest value of the metric is taken, in
             place of the last one.
+        statistic (str): of TNS over samples, a key of
+            :func:`summarize_tns`; the mean of Eq. 5 by default.
 
     Raises:
         FileNotFoundError: if there is no such folder.
@@ -66,7 +73,7 @@ def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
             f'{work_dir}: no <run>/vis_data/scalars.json in it has '
             f'{metric!r}; name another key with --metric')
     line = max(lines, key=lambda line: line[metric]) if best else lines[-1]
-    tns, source, definition = _tns(work_dir, pattern, line)
+    tns, source, definition = _tns(work_dir, pattern, statistic, line)
     return Run(name=work_dir.resolve().name, metric=line[metric], tns=tns,
                source=source, definition=definition)
 
@@ -82,20 +89,20 @@ def _scalars(work_dir: Path) -> Iterator[dict]:
                                  'it, a kill may have cut it') from None
 
 
-def _tns(work_dir: Path, pattern: str,
+def _tns(work_dir: Path, pattern: str, statistic: str,
          line: dict) -> tuple[float, str, str | None]:
     """TNS of a run, where it comes from and which definition it follows."""
     found = sorted(work_dir.glob(pattern),
                    key=lambda path: path.stat().st_mtime)
     if found:
         record = read_stiffness_record(found[-1])
-        tns = record.tns()
-        return (tns.mean().item() if len(tns) else math.inf, found[-1].name,
-                _conditions(record.header))
-    if TNS in line:
-        return line[TNS], 'scalars.json', None
+        tns = (record.tns_summary()[statistic] if record.finite.any()
+               else math.inf)
+        return tns, found[-1].name, _conditions(record.header)
+    if (key := PREFIX + statistic) in line:
+        return line[key], 'scalars.json', None
     raise ValueError(
-        f'{work_dir}: has no record {pattern} and no {TNS} beside the metric; '
+        f'{work_dir}: has no record {pattern} and no {key} beside the metric; '
         'make one with tools/analysis/measure_stiffness.py or train with '
         'TNSMetric in val_evaluator')
 

@@ -39,8 +39,8 @@ def rank_blocks(record: StiffnessRecord, by: str = 'area',
 
     Args:
         record (StiffnessRecord): at least one sample is finite.
-        by (str): ``'area'``, a block's own area of thresholds, its part in
-            TNS; or ``'mean'``, its mean NSI.
+        by (str): ``'area'``, the block's own area of thresholds
+            (:func:`block_stiffness`), or ``'mean'``, its mean NSI.
         degree (tuple[float, float]): (M1, M2) of ``stiff``.
 
     Returns:

@@ -26,11 +26,12 @@ class TNSHook(MeasuringHook):
     current batch, augmented, in training mode. With it a fixed set of samples
     is run in eval mode, at the cost of that forward pass.
 
-    TNS (Eq. 5), mean and maximum NSI (Eq. 4) of each stage, the stiffness
-    proportion (§3.1) and the number of samples with an inf or NaN, which are
-    left out of the others, go to the log, to every visualizer back end
-    (``stiffness/...``) and to :meth:`history`, which checkpoints keep. The
-    mean NSI of each block goes to the visualizer. Samples of all ranks count.
+    TNS (Eq. 5) with its median and 95 % quantile over samples, mean and
+    maximum NSI (Eq. 4) of each stage, the stiffness proportion (§3.1) and the
+    number of samples with an inf or NaN, which are left out of the others, go
+    to the log, to every visualizer back end (``stiffness/...``) and to
+    :meth:`history`, which checkpoints keep. The mean NSI of each block goes
+    to the visualizer. Samples of all ranks count.
 
     Args:
         interval (int): iterations (epochs) between measurements; the first
@@ -116,7 +117,8 @@ class TNSHook(MeasuringHook):
 
         Returns:
             list[dict]: of each measurement the iteration, as ``step``, and
-            the scalars, without those by block.
+            the scalars, without those by block; measurements of earlier
+            versions have neither ``tns_median`` nor ``tns_q95``.
         """
         return runner.message_hub.get_info(f'{self.name}_history', [])
 

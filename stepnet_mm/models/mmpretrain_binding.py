@@ -91,7 +91,8 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
     Post-activation, with the layout of the paper's ResNet-164: a 3 x 3 stem,
     then n blocks per stage at 1, 1/2 and 1/4 of the image's size; outputs of
     64, 128 and 256 channels with bottlenecks, 16, 32 and 64 with basic
-    blocks. A residual's last norm starts at 1, as published.
+    blocks. A residual's last norm starts at 1, as in the authors' other
+    repositories.
 
     Takes the other arguments of :class:`mmpretrain.models.ResNet_CIFAR`, and
     ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).

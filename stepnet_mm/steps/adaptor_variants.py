@@ -73,7 +73,9 @@ class SoftmaxStepAdaptor(StepAdaptor):
     """Adaptor d: a softmax over the channels in the place of the sigmoid; 6C.
 
     Δt = C · ``init_step`` · softmax(IE): the channels share a fixed sum, so
-    their mean stays at ``init_step``. Arguments as in :class:`StepAdaptor`.
+    their mean stays at ``init_step``. That of one channel is bounded by
+    C · ``init_step``, from scratch C · 0.27, not by 1. Arguments as in
+    :class:`StepAdaptor`.
     """
     pools_only = True
 

@@ -12,7 +12,7 @@ from .excitation import Excitation
 from .pooled import PooledMap
 
 #: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
-#: published networks ("top16").
+#: networks of its authors ("top16").
 TOP16 = ((0, 0), (0, 1), (6, 0), (0, 5), (0, 2), (1, 0), (1, 2), (4, 0),
          (5, 0), (1, 6), (3, 0), (0, 4), (0, 6), (0, 3), (3, 5), (2, 2))
 
@@ -32,12 +32,12 @@ class FCAAttention(StepSize):
         in_channels (int): C.
         reduction (int): r. Defaults to 16.
         dct_size (int): edge of the map that is transformed; others are
-            average-pooled to it. The published networks use the map's own
-            size at 224 px: 56, 28, 14, 7 by stage
+            average-pooled to it. The networks of its authors use the map's
+            own size at 224 px: 56, 28, 14, 7 by stage
             (``step=[dict(type='FCAAttention', dct_size=s) for s in (56, 28,
             14, 7)]``). Defaults to 7.
         bias (bool): whether the layers have biases. Defaults to False, as
-            published.
+            in the networks of its authors.
 
     Raises:
         ValueError: if ``dct_size`` is below 7, 16 does not divide C, or r is

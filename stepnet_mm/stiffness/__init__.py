@@ -16,6 +16,7 @@ from .summary import (
     check_degrees,
     summarize_blocks,
     summarize_stiffness,
+    summarize_tns,
 )
 from .tns import (
     block_stiffness,
@@ -33,5 +34,5 @@ __all__ = [
     'read_stiffness_record', 'sample_norm', 'stage_summary', 'stiff_blocks',
     'stiffness_aware_index', 'stiffness_index', 'stiffness_proportion',
     'stiffness_survival', 'summarize_blocks', 'summarize_stiffness',
-    'total_neural_stiffness'
+    'summarize_tns', 'total_neural_stiffness'
 ]

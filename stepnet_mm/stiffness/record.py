@@ -6,7 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .summary import DEGREES, summarize_blocks, summarize_stiffness
+from .summary import (
+    DEGREES,
+    summarize_blocks,
+    summarize_stiffness,
+    summarize_tns,
+)
 from .tns import total_neural_stiffness
 
 
@@ -115,6 +120,10 @@ class StiffnessRecord:
     def summary(self, degrees: Sequence = DEGREES) -> dict[str, float]:
         """As :func:`summarize_stiffness`, without the means by block."""
         return summarize_stiffness(self.nsi, self.stage, degrees=degrees)
+
+    def tns_summary(self) -> dict[str, float]:
+        """As :func:`summarize_tns`, over the finite samples, at least one."""
+        return summarize_tns(self.tns())
 
     def summary_by_block(self, degree: tuple = DEGREES[0]) -> list[dict]:
         """As :func:`summarize_blocks`."""

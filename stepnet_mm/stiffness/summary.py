@@ -36,7 +36,8 @@ def summarize_stiffness(nsi: Tensor,
         degrees (sequence[tuple]): pairs (M1, M2) for p̂ of §3.1.
 
     Returns:
-        dict[str, float]: ``tns`` (Eq. 5); ``nsi_stage{s}_mean`` and
+        dict[str, float]: ``tns`` (Eq. 5), ``tns_median`` and ``tns_q95`` as
+        :func:`summarize_tns` gives them; ``nsi_stage{s}_mean`` and
         ``nsi_stage{s}_max``; ``proportion_{M1}_{M2}``; ``nsi/{block}``, the
         block's mean; ``nonfinite``, the number of samples with an inf or NaN,
         which are left out of all others. That number alone if no sample is
@@ -47,7 +48,7 @@ def summarize_stiffness(nsi: Tensor,
     if not finite.any():
         return lost
     nsi = torch.as_tensor(nsi, dtype=torch.float64)[finite]
-    scalars = dict(tns=total_neural_stiffness(nsi, stage).mean().item())
+    scalars = summarize_tns(total_neural_stiffness(nsi, stage))
     for s, column, top in zip(stages.tolist(), mean[finite].T,
                               maximum[finite].T):
         scalars[f'nsi_stage{s}_mean'] = column.mean().item()
@@ -60,6 +61,29 @@ def summarize_stiffness(nsi: Tensor,
     return {**scalars, **lost}
 
 
+def summarize_tns(tns: Tensor) -> dict[str, float]:
+    """TNS of a network, and how it is spread over samples.
+
+    Args:
+        tns (Tensor): (N,), TNS of each sample, finite; N >= 1.
+
+    Returns:
+        dict[str, float]: ``tns``, the mean (Eq. 5), which few samples can
+        dominate; ``tns_median`` and ``tns_q95``, the 50 % and the 95 %
+        quantile, interpolated linearly.
+    """
+    ordered = tns.sort().values
+    return dict(tns=tns.mean().item(), tns_median=_quantile(ordered, .5),
+                tns_q95=_quantile(ordered, .95))
+
+
+def _quantile(ordered: Tensor, share: float) -> float:
+    """As torch.quantile, which refuses more than 16 million values."""
+    index = share * (len(ordered) - 1)
+    low, high = ordered[[math.floor(index), math.ceil(index)]].tolist()
+    return low + (index - math.floor(index)) * (high - low)
+
+
 def summarize_blocks(record: 'StiffnessRecord',
                      degree: tuple = DEGREES[0]) -> list[dict]:
     """The numbers of each measured block, over the finite samples.
@@ -70,7 +94,8 @@ def summarize_blocks(record: 'StiffnessRecord',
 
     Returns:
         list[dict]: ``block``, ``stage`` and ``position``; ``mean``, the mean
-        NSI; ``area``, the mean of ``block_stiffness``; ``stiff``, the share
+        NSI; ``area``, the block's own area, the mean of
+        ``block_stiffness``; ``stiff``, the share
         of samples in which NSI >= max(mu_s (1 + M1), M2); ``step``, the mean
         Δt, NaN without a known gate.
     """

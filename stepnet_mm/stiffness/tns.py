@@ -72,8 +72,8 @@ def block_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
     Alone, block t gives its sample stiffness of degree (M1, M2) for all M in
     [0, NSI_t / mu_s - 1] x [0, NSI_t]: the double integral of
     1[NSI_t >= max(mu_s (1 + M1), M2)] over M is (NSI_t / mu_s - 1)+ NSI_t.
-    A sample's TNS is the area of the union of these rectangles, so it lies
-    between their maximum and their sum.
+    These rectangles overlap. A sample's TNS is the area of their union, so it
+    lies between their maximum and their sum.
 
     Args:
         nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).

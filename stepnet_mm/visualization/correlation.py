@@ -2,13 +2,15 @@
 from ..analysis import method_of
 
 
-def plot_correlation(runs: list, metric: str, title: str | None = None):
+def plot_correlation(runs: list, metric: str, title: str | None = None,
+                     label: str = 'TNS (Eq. 5)'):
     """Scatter of the metric over TNS, one colour per method.
 
     Args:
         runs (list[dict]): ``name``, ``tns`` and ``metric`` of each run.
         metric (str): what the metric is called.
         title (str, optional): heading.
+        label (str): of the axis of TNS.
 
     Returns:
         matplotlib.figure.Figure: to save or to show.
@@ -26,7 +28,7 @@ def plot_correlation(runs: list, metric: str, title: str | None = None):
                      color=colors[2 * i % 20 + i // 10 % 2],
                      marker='os^D'[i // 20 % 4],
                      label=method)
-    axes.set(xlabel='TNS (Eq. 5)', ylabel=metric, title=title)
+    axes.set(xlabel=label, ylabel=metric, title=title)
     axes.grid(alpha=.3)
     axes.legend(fontsize='small', ncols=1 + len(methods) // 16)
     return figure

@@ -54,15 +54,18 @@ $sections
 ''')
 NUMBERS = (
     'TNS (Eq. 5) is the mean over samples of the area of all thresholds '
-    '(M1, M2) to which a sample is stiff. δ is the share of samples that are '
-    'stiff to the degree in brackets, p̂ the mean share of blocks that make '
-    'them so. Samples with an inf or NaN are left out of every number.')
+    '(M1, M2) to which a sample is stiff. A few samples can dominate it, so '
+    'its median and 95 % quantile over samples stand beside it. δ is the '
+    'share of samples that are stiff to the degree in brackets, p̂ the mean '
+    'share of blocks that make them so. Samples with an inf or NaN are left '
+    'out of every number.')
 STAGES = (
     'NSI (Eq. 4) of a block is the size of its step beside the size of its '
     "state. A stage's first block is not measured. The mean, and the largest "
     'of a stage, are taken in each sample and then averaged over samples.')
-CURVE = ('Measured by TNSHook while the network trained. Above: TNS. Below: '
-         'NSI of each stage, from its mean to its largest value.')
+CURVE = ('Measured by TNSHook while the network trained. Above: TNS, its mean '
+         'over samples and, where they were logged, median and 95 % quantile. '
+         'Below: NSI of each stage, from its mean to its largest value.')
 SURVIVAL = ('δ(M1, M2) of Eq. 5: the share of samples in which some block has '
             'NSI >= max(mean of its stage · (1 + M1), M2). TNS is the volume '
             'under the surface.')
@@ -79,11 +82,12 @@ PATHS = ("The mean place under each head's attention of the query pixel, over "
 RANGE = ("Mean attention distance: the distance of query and key, weighted by "
          'the attention, over query pixels and images.')
 BLOCKS = (
-    "The area is a block's own part in TNS: the mean over samples of "
-    '(NSI / mean of its stage − 1)₊ · NSI. Stiff is the share of samples in '
-    'which its NSI is at least max(mean of its stage · (1 + M1), M2), with '
-    'M1 and M2 in brackets. Δt is the mean step size (attention value) of a '
-    'known gate.')
+    "A block's own area is that of the thresholds to which the block by "
+    'itself makes a sample stiff: the mean over samples of (NSI / mean of its '
+    'stage − 1)₊ · NSI. Own areas overlap, so they do not add up to TNS. '
+    'Stiff is the share of samples in which its NSI is at least max(mean of '
+    'its stage · (1 + M1), M2), with M1 and M2 in brackets. Δt is the mean '
+    'step size (attention value) of a known gate.')
 
 
 def render_report(title: str,
@@ -196,7 +200,7 @@ def totals_table(records: list, m1: float, m2: float) -> str:
         tns = record.tns().numpy()
         rows.append([
             record.name,
-            tns.mean().item(),
+            *record.tns_summary().values(),
             tns.std().item(),
             len(tns),
             len(nsi) - len(tns),
@@ -204,7 +208,8 @@ def totals_table(records: list, m1: float, m2: float) -> str:
             stiffness_proportion(nsi, stage, [m1], [m2]).item()
         ])
     return table([
-        'model', 'TNS', 'std over samples', 'samples', 'not finite, left out',
+        'model', 'TNS', 'median', '95 % quantile', 'std over samples',
+        'samples', 'not finite, left out',
         f'δ({m1:g}, {m2:g})', f'p̂({m1:g}, {m2:g})'
     ], rows)
 
@@ -225,7 +230,7 @@ def blocks_table(record: StiffnessRecord, m1: float, m2: float) -> str:
     """The numbers of each block, a line per block."""
     rows = [list(row.values()) for row in record.summary_by_block((m1, m2))]
     return f'<h3>{escape(record.name)}</h3>' + table([
-        'block', 'stage', 'index in stage', 'mean NSI', 'area',
+        'block', 'stage', 'index in stage', 'mean NSI', 'own area',
         f'stiff at ({m1:g}, {m2:g})', 'mean Δt'
     ], rows)
 

@@ -53,7 +53,7 @@ def survival_figure(records: list, m1=None, m2=None):
     for axes, label, record in zip(panels, labels(records), records):
         share = stiffness_survival(record.nsi, record.stage, m1, m2)
         _surface(axes, m1, m2, share.numpy())
-        axes.set_title(_totals(label, record), y=.95)
+        axes.set_title(_totals(label, record), y=.95, fontsize='medium')
     figure.suptitle('δ(M1, M2): share of stiff samples')
     return figure
 
@@ -148,7 +148,9 @@ def _thresholds(records: list, m1, m2, count: int, quantile: float) -> tuple:
 
 
 def _totals(label: str, record: StiffnessRecord) -> str:
-    return (f'{fill(label, 32)}\nTNS {record.tns().mean():.4g}'
+    mean, median, high = record.tns_summary().values()
+    return (f'{fill(label, 32)}\nTNS {mean:.4g}\n'
+            f'median {median:.3g}, 95 % quantile {high:.3g}'
             f'{lost_note([record])}')
 
 

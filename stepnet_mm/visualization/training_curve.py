@@ -2,11 +2,17 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
-from .canvas import new_figure
+from .canvas import COLORS, new_figure
 
 #: Every measurement of TNSHook has it.
 MARK = '/nonfinite'
+#: TNS over samples and how it is drawn; earlier versions logged the mean only.
+TNS_STYLES: dict[str, dict[str, Any]] = dict(
+    tns=dict(label='mean', color='black', marker='o', markersize=3),
+    tns_median=dict(label='median', color=COLORS[0]),
+    tns_q95=dict(label='95 % quantile', color=COLORS[0], linestyle='--'))
 
 
 def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
@@ -21,7 +27,8 @@ def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
 
     Returns:
         list[dict]: one dict per measurement, in order: ``step``, the
-        iteration; ``tns``, ``nsi_stage1_mean``, ..., ``nonfinite``.
+        iteration; ``tns``, ``tns_median``, ``nsi_stage1_mean``, ...,
+        ``nonfinite``.
 
     Raises:
         FileNotFoundError: if no run in it has such a record.
@@ -70,7 +77,9 @@ def _parse(line: str) -> dict:
 def curve_figure(curve: list[dict], title: str | None = None):
     """Draw TNS, and below it the NSI of each stage, over the iterations.
 
-    The band of a stage reaches from its mean to its maximum.
+    TNS is drawn as its mean, median and 95 % quantile over samples, where
+    they were measured. The band of a stage reaches from its mean to its
+    maximum.
 
     Args:
         curve (list[dict]): as :func:`read_stiffness_curve` returns it.
@@ -81,10 +90,7 @@ def curve_figure(curve: list[dict], title: str | None = None):
     """
     figure = new_figure(7, 6)
     upper, lower = figure.subplots(2, 1, sharex=True)
-    iterations, tns = _series(curve, 'tns')
-    upper.plot(iterations, tns, marker='o', markersize=3, color='black')
-    upper.set_ylabel('TNS (Eq. 5)')
-    upper.set_ylim(0, 1.08 * max(tns, default=0.) or 1.)
+    _draw_tns(upper, curve)
     upper.set_title(title or 'Neural stiffness while training')
     for stage in _stages(curve):
         iterations, mean = _series(curve, f'nsi_stage{stage}_mean')
@@ -100,6 +106,19 @@ def curve_figure(curve: list[dict], title: str | None = None):
     for axes in (upper, lower):
         axes.grid(alpha=.3)
     return figure
+
+
+def _draw_tns(axes, curve: list[dict]) -> None:
+    highest = 0.
+    for key, style in TNS_STYLES.items():
+        iterations, values = _series(curve, key)
+        if values:
+            axes.plot(iterations, values, **style)
+            highest = max(highest, *values)
+    axes.set_ylabel('TNS (Eq. 5)')
+    axes.set_ylim(0, 1.08 * highest or 1.)
+    if len(axes.lines) > 1:
+        axes.legend(loc='upper right', ncols=len(axes.lines))
 
 
 def _series(curve: list[dict], key: str) -> tuple:

@@ -68,6 +68,8 @@ def test_logged_once_where_it_was_measured(tmp_path):
     assert rows[0][f'{GROUP}tns'] != rows[1][f'{GROUP}tns']
     assert {f'{GROUP}nsi_stage{s}_{k}' for s in (1, 2, 3, 4)
             for k in ('mean', 'max')} <= set(rows[0])
+    for row in rows:
+        assert 0 < row[f'{GROUP}tns_median'] <= row[f'{GROUP}tns_q95']
     assert rows[0][f'{GROUP}nonfinite'] == 0
     others = [row for row in scalars(tmp_path) if row not in rows]
     assert others and not any(GROUP in key for row in others for key in row)
@@ -80,6 +82,7 @@ def test_it_goes_to_the_log_line(tmp_path):
     log, = tmp_path.glob('*/*.log')
     lines = [line for line in log.read_text().splitlines() if 'tns: ' in line]
     assert len(lines) == 2 and '[10/20]' in lines[0]
+    assert 'tns_median: ' in lines[0] and 'tns_q95: ' in lines[0]
     assert 'nsi_stage4_max: ' in lines[0] and 'nonfinite: 0' in lines[0]
 
 
@@ -224,6 +227,26 @@ def test_the_history_is_in_the_checkpoint_and_goes_on(tmp_path):
     found = hook_of(runner, 'stiffness').history(runner)
     assert [row['step'] for row in found] == [5, 10, 15, 20]
     assert found[:2] == expected[:2]
+
+
+def test_a_history_of_before_the_quantiles_goes_on_and_is_drawn(
+        tmp_path, monkeypatch):
+    toy_runner(tmp_path, [dict(HOOKS['batch'])], 10).train()
+    path = tmp_path / 'iter_10.pth'
+    checkpoint = torch.load(path, weights_only=False)
+    for row in checkpoint['message_hub']['runtime_info'][
+            'stiffness_history']:
+        del row['tns_median'], row['tns_q95']
+    torch.save(checkpoint, path)
+    runner = toy_runner(tmp_path, [dict(HOOKS['batch'])], resume=True)
+    drawn = []
+    monkeypatch.setattr(runner.visualizer, 'add_image',
+                        lambda name, *a, **k: drawn.append((name, k['step'])))
+    runner.train()
+    history = hook_of(runner, 'stiffness').history(runner)
+    assert [row['step'] for row in history] == [5, 10, 15, 20]
+    assert ['tns_q95' in row for row in history] == [False] * 2 + [True] * 2
+    assert drawn == [('stiffness_nsi', 20), ('stiffness_curve', 20)]
 
 
 def test_loading_weights_does_not_bring_a_history(tmp_path):

@@ -66,6 +66,7 @@ def test_it_is_logged_beside_the_other_metrics(tmp_path):
     row = json.loads(path.read_text().splitlines()[-1])
     assert row['here/tns'] > 0 and row['stiffness_eval/tns'] > 0
     assert row['here/tns'] != row['stiffness_eval/tns']
+    assert 0 < row['here/tns_median'] <= row['here/tns_q95']
 
 
 def test_without_its_hook_it_says_which_one(tmp_path):

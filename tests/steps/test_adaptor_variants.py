@@ -59,6 +59,16 @@ def test_softmax():
         step.step_size(x, f).mean((1, 2, 3)), torch.full((3, ), .4))
 
 
+def test_softmax_is_bounded_by_the_channels_not_by_1():
+    step = randomised('SoftmaxStepAdaptor').eval()
+    step.ie.bias.data[0] = 100.
+    delta = step.step_size(*states())
+    bound = .26894142 * CHANNELS
+    assert bound > 1
+    torch.testing.assert_close(delta[:, 0], torch.full_like(delta[:, 0],
+                                                            bound))
+
+
 @pytest.mark.parametrize('name', VARIANTS)
 @pytest.mark.parametrize('start', [None, .6])
 def test_all_start_at_init_step(name, start):

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,6 +12,7 @@ from stepnet_mm.stiffness import (
     stiffness_proportion,
     summarize_blocks,
     summarize_stiffness,
+    summarize_tns,
     total_neural_stiffness,
 )
 
@@ -24,6 +26,8 @@ def test_the_numbers_are_means_over_samples():
     assert math.isclose(out['tns'],
                         total_neural_stiffness(nsi, STAGE).mean().item())
     assert math.isclose(out['nsi_stage1_mean'], nsi[:, :2].mean().item())
+    assert out['tns_median'] == pytest.approx(
+        total_neural_stiffness(nsi, STAGE).sort().values[2].item())
     assert out['nsi_stage1_max'] == nsi[:, :2].max().item()
     assert math.isclose(out['nsi_stage2_mean'], nsi[:, 2].mean().item())
     assert out['nonfinite'] == 0
@@ -37,6 +41,33 @@ def test_what_is_not_finite_is_left_out_and_counted():
     out = summarize_stiffness(broken, STAGE, 'abc')
     assert out.pop('nonfinite') == 2 and expected.pop('nonfinite') == 0
     assert out == pytest.approx(expected)
+
+
+def test_few_samples_move_the_mean_of_tns_alone():
+    nsi = torch.rand(40, 3, dtype=torch.float64)
+    before = summarize_stiffness(nsi, STAGE)
+    highest = total_neural_stiffness(nsi, STAGE).argmax()
+    nsi[highest] *= 1e4
+    after = summarize_stiffness(nsi, STAGE)
+    assert after['tns'] > 100 * before['tns']
+    for key in ('tns_median', 'tns_q95'):
+        assert after[key] == pytest.approx(before[key])
+
+
+@pytest.mark.parametrize('count', [1, 2, 20, 21, 101])
+def test_quantiles_of_tns_are_those_of_numpy(count):
+    tns = torch.rand(count, dtype=torch.float64)**4
+    assert summarize_tns(tns) == pytest.approx(dict(
+        tns=np.mean(tns.numpy()),
+        tns_median=np.median(tns.numpy()),
+        tns_q95=np.quantile(tns.numpy(), .95)))
+
+
+def test_quantiles_of_more_samples_than_torch_takes():
+    tns = torch.ones(()).double().expand(2**24 + 1)
+    with pytest.raises(RuntimeError, match='too large'):
+        torch.quantile(tns, .5)
+    assert set(summarize_tns(tns).values()) == {1.}
 
 
 @pytest.mark.parametrize('rows', [0, 3])

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
+from stepnet_mm.analysis import read_run
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
 pytestmark = pytest.mark.core
@@ -93,6 +94,33 @@ def test_by_hand(run, four):
     assert 'kendall: +0.667  p 0.333  95% interval' in out
     assert 'Only 4: p-values and intervals are rough' in out
     assert 'methods' not in found['correlation']
+
+
+def test_another_statistic_where_it_is_asked_for(run, work_dir, tmp_path):
+    folders = [
+        work_dir(f'run{i}', [acc], logged={
+            'stiffness_eval/tns': -tns, 'stiffness_eval/tns_median': tns})
+        for i, (tns, acc) in enumerate(zip(TNS, ACCURACY))
+    ]
+    found, out = run(*folders, '--statistic', 'tns_median', '--figure',
+                     tmp_path / 'figure.png')
+    assert [row['tns'] for row in found['runs']] == TNS
+    assert found['statistic'] == 'tns_median' and 'tns_median' in out
+    with pytest.raises(ValueError, match='no stiffness_eval/tns_q95'):
+        run(*folders, '--statistic', 'tns_q95')
+
+
+def test_another_statistic_of_a_record(work_dir):
+    folder = work_dir('run', [50.])
+    nsi = torch.tensor([[1., 1.], [1., 3.], [1., 399.]])
+    path = folder / 'stiffness.jsonl'
+    begin_record(path, RecordHeader('residual', ['a', 'b'], [1, 1], [1, 2], 3))
+    append_rows(path, 0, nsi, torch.full_like(nsi, math.nan))
+    areas = [0., .5 * 3, .995 * 399]
+    for statistic, expected in (('tns', sum(areas) / 3),
+                                ('tns_median', areas[1])):
+        run = read_run(folder, 'accuracy/top1', statistic=statistic)
+        assert run['tns'] == pytest.approx(expected)
 
 
 def test_best_takes_the_highest_of_all_runs_in_a_work_dir(run, four):

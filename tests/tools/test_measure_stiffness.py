@@ -41,6 +41,7 @@ def test_the_start_of_a_network(tool, deep, tmp_path, capsys):
     assert '8 of 8 samples' in header.meta['dataset']
     said = capsys.readouterr().out
     assert 'no (first)' in said and 'tns  ' in said
+    assert 'tns_median  ' in said and 'tns_q95  ' in said
 
 
 def test_a_checkpoint_is_measured_and_named(tool, deep, tmp_path):

@@ -73,7 +73,8 @@ def test_table(run, write):
     error = tns.std() / math.sqrt(19)
     row = re.search(r'^SE .*$', out, re.MULTILINE).group()
     assert row.split() == [
-        'SE', '20', '1', 'residual', f'{tns.mean():.4g}', '±', f'{error:.2g}'
+        'SE', '20', '1', 'residual', f'{tns.mean():.4g}', '±', f'{error:.2g}',
+        f'{tns.median():.4g}', f'{tns.quantile(.95):.4g}'
     ]
 
 

@@ -73,6 +73,7 @@ def test_table_by_hand(run, write):
     assert chosen(out) == [[1], [], [3], []]
     assert f'first 2 of 5 measured blocks have {2.5 / total:.1%}' in out
     assert '2 samples of 1 records, 0 more are not finite' in out
+    assert re.search(r'TNS \S+ \(median \S+, 95 % quantile \S+\);', out)
 
 
 def test_the_other_order_and_thresholds(run, write):
@@ -100,7 +101,7 @@ def test_seeds_are_pooled_and_what_is_not_finite_is_left_out(run, write):
 
 def test_equal_blocks_have_no_area(run, write):
     _, out = run(write('flat', torch.ones(2, 5)), '-k', 5)
-    assert 'all areas are 0' in out
+    assert 'all own areas are 0' in out
     assert chosen(out) == [[1, 2], [], [1, 2, 3], []]
 
 

@@ -117,11 +117,13 @@ def test_the_numbers_are_those_of_the_pure_functions(page):
         share = stiffness_proportion(own.nsi, own.stage, [.5], [0.]).item()
         row = texts.index(f'{tns.mean().item():#.4g}')
         assert texts[row - 1] == name
-        assert texts[row + 1:row + 4] == [
+        assert texts[row + 1:row + 6] == [
+            f'{tns.median().item():#.4g}',
+            f'{torch.quantile(tns, .95).item():#.4g}',
             f'{tns.std(correction=0).item():#.4g}', '39', '1'
         ]
-        assert texts[row + 5] == f'{share:#.4g}'
-    assert texts.count('backbone.layer4.6') == 2
+        assert texts[row + 7] == f'{share:#.4g}'
+    assert texts.count('backbone.layer4.6') == texts.count('own area') == 2
 
 
 def test_the_curve_is_there_where_the_run_has_one(page, alone):

@@ -93,12 +93,16 @@ def test_surfaces_fall_to_zero_on_common_axes(samples):
 def test_titles_hold_the_tns(figure):
     records = [named('plain', bad=2), named('SE', DEEP, seed=1)]
     tns = [
-        total_neural_stiffness(r.nsi[2 * (r is records[0]):], r.stage).mean()
+        total_neural_stiffness(r.nsi[2 * (r is records[0]):], r.stage)
         for r in records
     ]
+    numbers = [
+        f'TNS {t.mean():.4g}\nmedian {t.quantile(.5):.3g}, '
+        f'95 % quantile {t.quantile(.95):.3g}' for t in tns
+    ]
     assert [axes.get_title() for axes in figure(records).axes[:2]] == [
-        f'plain\nTNS {tns[0]:.4g}\nnot finite, left out: 2 of 40',
-        f'SE\nTNS {tns[1]:.4g}'
+        f'plain\n{numbers[0]}\nnot finite, left out: 2 of 40',
+        f'SE\n{numbers[1]}'
     ]
 
 

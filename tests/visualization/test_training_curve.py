@@ -109,9 +109,24 @@ def test_title_changes_the_picture(tmp_path):
     assert (plain != titled).any()
 
 
-def test_what_is_drawn():
+def spread(step):
+    return dict(row(step), tns_median=1., tns_q95=4.)
+
+
+def test_the_spread_of_tns_is_drawn_where_it_was_measured():
+    upper, _ = curve_figure([*RECORD, spread(250), spread(300)]).axes
+    assert [line.get_label() for line in upper.lines] == [
+        'mean', 'median', '95 % quantile']
+    assert [line.get_xdata().tolist() for line in upper.lines] == [
+        [50, 100, 200, 250, 300], [250, 300], [250, 300]]
+    assert [line.get_ydata()[-1] for line in upper.lines] == [2.5, 1., 4.]
+    assert upper.get_legend() and upper.get_ylim()[1] > 5.
+
+
+def test_what_is_drawn_of_a_curve_of_before_the_quantiles():
     upper, lower = curve_figure(RECORD).axes
     line, = upper.lines
+    assert upper.get_legend() is None
     assert line.get_xydata().tolist() == [[50, 2.5], [100, 1.25], [200, 5.]]
     labels = [line.get_label() for line in lower.lines]
     assert labels == ['stage 1', 'stage 10']

@@ -8,6 +8,10 @@ that of mmengine's scalars.json. Where no work dir has a record, it is what
 TNSMetric logged beside the metric. Or --csv FILE: a line a run, with the
 columns name, tns, metric.
 
+TNS of a run is the mean over samples (Eq. 5), as in the paper; with
+--statistic tns_median or tns_q95 it is their median or 95 % quantile, which
+few extreme samples do not move. A CSV file then needs that column.
+
 Prints Kendall's tau-b and Spearman's rho with two-sided p-values and
 percentile bootstrap intervals over runs. Runs named <method>_seedN are no
 independent draws, so the correlation of the methods' means is printed too.
@@ -29,6 +33,9 @@ from stepnet_mm.visualization import plot_correlation
 
 #: Fewer runs than this give rough p-values and intervals.
 FEW = 10
+#: What the figure calls each statistic of TNS over samples.
+LABELS = dict(tns='TNS (Eq. 5)', tns_median='median TNS',
+              tns_q95='95 % quantile of TNS')
 
 
 def parse_args():
@@ -44,6 +51,11 @@ def parse_args():
         action='store_true',
         help='the highest value of the metric in place of the last one')
     parser.add_argument(
+        '--statistic',
+        choices=list(LABELS),
+        default='tns',
+        help='of TNS over samples; default: tns, the mean')
+    parser.add_argument(
         '--record',
         default='*.jsonl',
         help='file name of the records; the newest that fits is taken')
@@ -57,9 +69,9 @@ def parse_args():
     return parser.parse_args()
 
 
-def print_runs(runs: list, metric: str) -> None:
+def print_runs(runs: list, metric: str, statistic: str) -> None:
     width = max(len(run['name']) for run in runs)
-    print(f'{"run":<{width}}  {"TNS":>10}  {metric:>15}  TNS from')
+    print(f'{"run":<{width}}  {statistic:>10}  {metric:>15}  TNS from')
     for run in sorted(runs, key=lambda run: -run['tns']):
         print(f'{run["name"]:<{width}}  {run["tns"]:10.5g}  '
               f'{run["metric"]:15.5g}  {run["source"]}')
@@ -80,12 +92,12 @@ def print_result(title: str, count: int, found: dict, args) -> None:
 def main():
     args = parse_args()
     check_args(args)
-    runs = read_runs_table(args.csv) if args.csv else [
-        read_run(folder, args.metric, args.record, args.best)
+    runs = read_runs_table(args.csv, args.statistic) if args.csv else [
+        read_run(folder, args.metric, args.record, args.best, args.statistic)
         for folder in args.work_dirs
     ]
     check_runs(runs)
-    print_runs(runs, args.metric)
+    print_runs(runs, args.metric, args.statistic)
     choice = args.resamples, args.seed, args.confidence
     found = dict(runs=correlate(runs, *choice))
     print_result('TNS and the metric over runs', len(runs), found['runs'],
@@ -115,7 +127,8 @@ def write(args, runs: list, found: dict) -> None:
     if args.json:
         options = {
             key: getattr(args, key)
-            for key in ('metric', 'best', 'resamples', 'seed', 'confidence')
+            for key in ('metric', 'best', 'statistic', 'resamples', 'seed',
+                        'confidence')
         }
         content = dict(options, runs=runs, correlation=found)
         with written_whole(args.json) as file:
@@ -125,7 +138,7 @@ def write(args, runs: list, found: dict) -> None:
         plot_correlation(
             runs, args.metric,
             f"{len(runs)} runs: Kendall's τ {tau:+.2f}, "
-            f"Spearman's ρ {rho:+.2f}").savefig(
+            f"Spearman's ρ {rho:+.2f}", LABELS[args.statistic]).savefig(
                 args.figure, dpi=120)
 
 

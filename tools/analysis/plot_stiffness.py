@@ -119,17 +119,19 @@ def file_name(label: str) -> str:
 
 
 def print_table(records: list) -> None:
-    """TNS of each record, with the standard error of its mean."""
+    """TNS of each record: mean, its standard error, and two quantiles."""
     names = labels(records)
     width = max(map(len, [*names, 'model']))
     print(f'{"model":<{width}}  samples  not finite  definition  '
-          'TNS (mean ± standard error)')
+          'TNS (mean ± standard error, median, 95 % quantile)')
     for name, record in zip(names, records):
         tns, total = record.tns().numpy(), len(record.nsi)
+        mean, median, high = record.tns_summary().values()
         error = (f'{tns.std(ddof=1) / math.sqrt(len(tns)):.2g}'
                  if len(tns) > 1 else 'unknown')
         print(f'{name:<{width}}  {total:7d}  {total - len(tns):10d}  '
-              f'{record.header.definition:<10}  {tns.mean():.4g} ± {error}')
+              f'{record.header.definition:<10}  {mean:.4g} ± {error}  '
+              f'{median:.4g}  {high:.4g}')
 
 
 def main():

@@ -24,8 +24,10 @@ def parse_args():
 
 
 def print_table(curve):
-    keys = ['step', 'tns'] + sorted(
-        {k for row in curve for k in row if k.endswith('_mean')})
+    found = sorted({k for row in curve for k in row})
+    # Earlier versions logged neither the median nor the quantile of TNS.
+    keys = ['step', 'tns', *(k for k in found if k.startswith('tns_')),
+            *(k for k in found if k.endswith('_mean'))]
     print('  '.join(f'{k:>15}' for k in keys))
     for row in curve:
         print('  '.join(f'{row.get(k, float("nan")):>15.4g}' for k in keys))

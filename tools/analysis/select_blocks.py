@@ -8,8 +8,11 @@ paste into model.backbone of a config. Several records (seeds) of one network
 are taken together. A stage's first block is never measured, so it is never
 chosen.
 
-area: mean over samples of a block's own area of thresholds,
-(NSI / mean of its stage - 1)+ x NSI, its part in TNS (Eq. 5).
+own area: mean over samples of the area of the thresholds to which a block by
+itself makes a sample stiff, (NSI / mean of its stage - 1)+ x NSI. Own areas
+overlap, so they do not add up to TNS (Eq. 5).
+of sum, so far: share of the sum of all own areas, of the block and of all
+blocks down to it.
 stiff: share of the samples in which NSI >= max(mean of its stage (1 + M1),
 M2). By default M1 is 0.5, half above its stage, and M2 is 0, no absolute
 threshold, since the scale of NSI is the network's own.
@@ -32,7 +35,7 @@ def parse_args():
         '--by',
         choices=['area', 'mean'],
         default='area',
-        help='rank by the mean area or by the mean NSI; default: area')
+        help='rank by the mean own area or by the mean NSI; default: area')
     parser.add_argument('--m1', type=float, default=.5)
     parser.add_argument('--m2', type=float, default=0.)
     return parser.parse_args()
@@ -57,16 +60,16 @@ def check(args, record: StiffnessRecord) -> None:
 def print_table(rows: list, k: int) -> None:
     total, sofar = sum(row['area'] for row in rows), 0.
     width = max(len(row['block']) for row in rows)
-    print(f'rank  {"block":<{width}}  stage  index  mean NSI      area  '
-          'share  sum    stiff')
+    print(f'rank  {"block":<{width}}  stage  index  mean NSI  own area  '
+          'of sum  so far  stiff')
     for rank, row in enumerate(rows, 1):
         share = row['area'] / total if total else 0.
         sofar += share
         print(f'{rank:4d}  {row["block"]:<{width}}  {row["stage"]:5d}  '
               f'{row["position"]:5d}  {row["mean"]:8.4g}  {row["area"]:8.4g}  '
-              f'{share:5.1%}  {sofar:6.1%} {row["stiff"]:6.1%}')
+              f'{share:6.1%}  {sofar:6.1%} {row["stiff"]:6.1%}')
         if rank == k < len(rows):
-            print('-' * (width + 58))
+            print('-' * (width + 60))
 
 
 def print_choice(rows: list, k: int, stages: int) -> None:
@@ -74,9 +77,9 @@ def print_choice(rows: list, k: int, stages: int) -> None:
     top = sum(row['area'] for row in rows[:k])
     if total:
         print(f'The first {k} of {len(rows)} measured blocks have '
-              f'{top / total:.1%} of the total area.')
+              f'{top / total:.1%} of the sum of all own areas.')
     else:
-        print('No block is above the mean of its stage: all areas are 0.')
+        print('No block is above the mean of its stage: all own areas are 0.')
     print(f'step_blocks={step_blocks(rows[:k], stages)}')
 
 
@@ -85,10 +88,12 @@ def main():
     records = [read_stiffness_record(path) for path in args.records]
     record = pool_records(records, args.records)
     check(args, record)
-    tns = record.tns()
-    print(f'{len(tns)} samples of {len(args.records)} records, '
-          f'{len(record.nsi) - len(tns)} more are not finite and left out; '
-          f'definition {record.header.definition}; TNS {tns.mean():.4g}; '
+    mean, median, high = record.tns_summary().values()
+    print(f'{len(record.nsi) - record.lost} samples of '
+          f'{len(args.records)} records, '
+          f'{record.lost} more are not finite and left out; '
+          f'definition {record.header.definition}; TNS {mean:.4g} (median '
+          f'{median:.4g}, 95 % quantile {high:.4g}); '
           f'stiff: M1 {args.m1:g}, M2 {args.m2:g}')
     rows = rank_blocks(record, args.by, (args.m1, args.m2))
     print_table(rows, args.k)
