@@ -1,4 +1,6 @@
 """Efficient channel attention."""
+from typing import Any
+
 from mmengine.registry import MODELS
 from torch import Tensor
 
@@ -41,6 +43,6 @@ class ECAAttention(StepSize):
 
     def arguments_of(self, weights: dict) -> dict:
         """k, if the weights are those of such a module."""
-        weight = weights.get('conv.weight')
+        weight: Any = weights.get('conv.weight')
         alone = len(weights) == 1 and getattr(weight, 'ndim', 0) == 3
         return dict(kernel_size=weight.shape[2]) if alone else {}
