@@ -19,8 +19,8 @@ class CBAMAttention(StepSize):
 
     As its authors publish it: one MLP for both poolings, summed before the
     sigmoid. At the start the MLP's biases are 0, the convolution's weights
-    N(0, 2/49), and the γ of the BatchNorm behind it 0, so M_s = 1/2.
-    2C²/r + C/r + C + 2·7² + 2 parameters.
+    N(0, 2/7²) (Kaiming over fan-out), and the γ of the BatchNorm behind it
+    0, so M_s = 1/2. 2C²/r + C/r + C + 2·7² + 2 parameters.
 
     Args:
         in_channels (int): C.
