@@ -12,7 +12,7 @@ _base_ = './_base_/faster_rcnn_r101_coco.py'
 
 model = dict(
     backbone=dict(
-        step=dict(type='ECAAttention'),
+        step=[dict(type='ECAAttention', kernel_size=k) for k in (3, 3, 5, 7)],
         init_cfg=dict(
             prefix='backbone.',
             checkpoint='work_dirs/resnet101_eca_imagenet/epoch_120.pth')))

@@ -110,9 +110,10 @@ def test_recipe_of_imagenet(depth):
 
 STEPS = dict(
     plain=None, iebn=None, se='SEAttention', cbam='CBAMAttention',
-    eca='ECAAttention', sem='SEMAttention', srm='SRMAttention',
-    fca='FCAAttention', sge='SGEAttention', stepnet='StepAdaptor',
-    stepnet_gate='StepAdaptor', stepnet_current='StepAdaptor',
+    eca='ECAAttention', eca_k5='ECAAttention', sem='SEMAttention',
+    srm='SRMAttention', fca='FCAAttention', sge='SGEAttention',
+    stepnet='StepAdaptor', stepnet_gate='StepAdaptor',
+    stepnet_current='StepAdaptor',
     stepnet_next='StepAdaptor', stepnet_difference='StepAdaptor',
     stepnet_adaptor_a='MaxPoolStepAdaptor',
     stepnet_adaptor_b='SumStepAdaptor',
@@ -183,6 +184,31 @@ def test_fca_transforms_each_stage_at_its_own_size():
                          [56, 28, 14, 7])):
         cfg = load(path)
         assert [step.dct_size for step in cfg.model.backbone.step] == sizes
+
+
+@pytest.mark.parametrize('path, kernels', [
+    ('imagenet/resnet34_eca_imagenet.py', [3, 3, 5, 7]),
+    ('imagenet/resnet50_eca_imagenet.py', [3, 5, 5, 7]),
+    ('imagenet/resnet101_eca_imagenet.py', [3, 3, 5, 7]),
+    ('imagenet/resnet50_eca_k5_imagenet.py', [5, 5, 5, 5]),
+    ('faster_rcnn_r50_eca.py', [5, 5, 5, 5]),
+    ('faster_rcnn_r101_eca.py', [3, 3, 5, 7]),
+    ('resnet164/resnet164_eca_cifar10.py', [3, 3, 3])])
+def test_eca_has_the_published_kernels(path, kernels):
+    with undrawn():
+        backbone = MODELS.build(load(path).model.backbone)
+    stages = [getattr(backbone, name) for name in backbone.res_layers]
+    assert [{block.step.conv.kernel_size for block in stage}
+            for stage in stages] == [{(k, )} for k in kernels]
+
+
+@pytest.mark.parametrize('path', [
+    path for path in PATHS if re.fullmatch('faster.*_(se|eca|sge).py', path)])
+def test_a_detector_takes_the_weights_that_it_names(path):
+    backbone = load(path).model.backbone
+    source = Path(backbone.init_cfg.checkpoint).parent.name
+    given = load(f'imagenet/{source}.py').model.backbone
+    assert (given.depth, given.step) == (backbone.depth, backbone.step)
 
 
 def test_the_metafiles_list_every_config_but_the_demo():

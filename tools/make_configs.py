@@ -33,6 +33,11 @@ METHODS = read_table('methods.yml')
 TEXTS = read_table('texts.yml')
 DATASETS, TITLES = TEXTS['datasets'], TEXTS['titles']
 AP_NAMES = ('AP', 'AP50', 'AP75', 'APS', 'APM', 'APL')
+#: Depth -> methods of which Table 3 needs weights and Table 2 has no row.
+BESIDE_TABLE_2 = {50: ('eca_k5', ), 101: ('se', 'eca', 'sge')}
+#: (depth, method) of a detector -> the method whose backbone it has, where it
+#: is not its own.
+BACKBONES = {(50, 'eca'): 'eca_k5'}
 #: Columns of a line of code.
 WIDTH = 79
 
@@ -92,7 +97,7 @@ def _small_images(table: int, network: str, name: str):
                 table=table if value else 0,
                 **_top1(value),
                 backbone=_backbone(
-                    method, (size, size // 2, size // 4), bias=True))
+                    method, name, (size, size // 2, size // 4), bias=True))
 
 
 def _top1(value: str | None) -> dict:
@@ -100,20 +105,22 @@ def _top1(value: str | None) -> dict:
                 metric=value and float(value.split()[0]))
 
 
-def _backbone(method: str, sizes: tuple = (), **more) -> dict:
+def _backbone(method: str, network: str, sizes: tuple = (), **more) -> dict:
     """The arguments of a method, for maps of these sizes by stage."""
-    arguments = METHODS[method]['backbone']
+    networks = METHODS[method].get('networks', {})
+    arguments = networks.get(network, METHODS[method]['backbone'])
     if method != 'fca':
         return arguments
     return dict(step=dict(each={**arguments['step']['each'], **more},
-                          sizes=sizes))
+                          size=sizes))
 
 
 def _self_attention():
     """The second document's network, and the stock one to compare with."""
     networks = [
         ('self_attention', 'SelfAttentionNet', method, value,
-         _backbone(method)) for method, value in FIGURES['attention'].items()
+         _backbone(method, 'SelfAttentionNet'))
+        for method, value in FIGURES['attention'].items()
     ]
     networks.append(('resnet18', 'ResNet-18', 'plain', None, {}))
     for network, name, method, value, backbone in networks:
@@ -131,20 +138,27 @@ def _self_attention():
 
 
 def _imagenet():
-    more = {method: (None, None, None) for method in ('se', 'eca', 'sge')}
-    for i, depth in enumerate((34, 50, 101)):
-        for method, values in (FIGURES[2] if i < 2 else more).items():
-            yield Row(
-                folder='imagenet',
-                base=f'resnet{depth}_imagenet',
-                suffix='imagenet',
-                method=method,
-                network=f'ResNet-{depth}',
-                dataset='ImageNet-1k',
-                table=2 if values[i] else 0,
-                **_top1(values[i]),
-                backbone=_backbone(method, (56, 28, 14, 7)),
-                notes=() if values[i] else (_note('pretraining'), ))
+    for i, depth in enumerate((34, 50)):
+        for method, values in FIGURES[2].items():
+            yield _classifier(depth, method, values[i])
+    for depth, methods in BESIDE_TABLE_2.items():
+        for method in methods:
+            yield _classifier(depth, method, None)
+
+
+def _classifier(depth: int, method: str, value: str | None) -> Row:
+    network = f'ResNet-{depth}'
+    return Row(
+        folder='imagenet',
+        base=f'resnet{depth}_imagenet',
+        suffix='imagenet',
+        method=method,
+        network=network,
+        dataset='ImageNet-1k',
+        table=2 if value else 0,
+        **_top1(value),
+        backbone=_backbone(method, network, (56, 28, 14, 7)),
+        notes=() if value else (_note('pretraining', depth=depth), ))
 
 
 def _detection():
@@ -173,17 +187,19 @@ def _detector(depth: int, method: str, values: list | None) -> Row:
 
 def _of_detector(depth: int, method: str) -> tuple[dict, tuple]:
     """The backbone of a detector, and where its weights come from."""
-    backbone = _backbone(method)
+    start = BACKBONES.get((depth, method), method)
+    backbone = _backbone(start, f'ResNet-{depth}')
     if method == 'plain':
         return backbone, ()
     if method == 'stepnet':
         step = dict(backbone['step'], init_step=1)
         return dict(step=step, frozen_stages=0), (_note('start'), )
-    source = f'resnet{depth}_{method}_imagenet'
+    source = f'resnet{depth}_{start}_imagenet'
     weights = dict(prefix='backbone.',
                    checkpoint=f'work_dirs/{source}/epoch_120.pth')
+    kernels = (_note('kernels'), ) if start == 'eca_k5' else ()
     return (dict(backbone, init_cfg=weights),
-            (_note('weights', source=source), ))
+            (*kernels, _note('weights', source=source)))
 
 
 def _note(name: str, **names) -> str:
@@ -239,7 +255,8 @@ def _source(value) -> str:
 
 
 def _comprehension(value: dict) -> tuple[str, str]:
-    return _source(value['each']), f'for size in {value["sizes"]}'
+    (name, values), = [item for item in value.items() if item[0] != 'each']
+    return _source(value['each']), f'for {name} in {tuple(values)}'
 
 
 def _arguments(values: dict) -> str:

@@ -8,4 +8,6 @@ Not a row of the paper: the backbone weights that Table 3's R-101 starts from.
 """
 _base_ = '../_base_/resnet101_imagenet.py'
 
-model = dict(backbone=dict(step=dict(type='ECAAttention')))
+model = dict(
+    backbone=dict(
+        step=[dict(type='ECAAttention', kernel_size=k) for k in (3, 3, 5, 7)]))

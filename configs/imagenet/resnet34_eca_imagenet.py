@@ -6,4 +6,6 @@ Result here: not yet run.
 """
 _base_ = '../_base_/resnet34_imagenet.py'
 
-model = dict(backbone=dict(step=dict(type='ECAAttention')))
+model = dict(
+    backbone=dict(
+        step=[dict(type='ECAAttention', kernel_size=k) for k in (3, 3, 5, 7)]))

@@ -6,4 +6,6 @@ Result here: not yet run.
 """
 _base_ = '../_base_/resnet50_imagenet.py'
 
-model = dict(backbone=dict(step=dict(type='ECAAttention')))
+model = dict(
+    backbone=dict(
+        step=[dict(type='ECAAttention', kernel_size=k) for k in (3, 5, 5, 7)]))

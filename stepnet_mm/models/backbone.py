@@ -1,7 +1,6 @@
 """Backbones whose residual blocks take a step size."""
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from mmengine.logging import print_log
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from ..steps.base import StepSize, build_step, default_blocks
 from .blocks import StepBlock, step_block_class
 from .kinds import check_arguments, check_weights
+from .step_arguments import check_step_arguments, part_of
 
 if TYPE_CHECKING:
     from mmengine.model import BaseModule
@@ -23,7 +23,12 @@ class StepOwner(BaseModule):
     Where they start is decided while weights are loaded
     (:class:`~.pretrained_start.PretrainedStart`), and logged once when
     training begins.
+
+    Attributes:
+        step (dict | str | list | None): the config of the steps, or a list
+            with one of these per stage.
     """
+    step: dict | str | list | None
     _logged_starts = ''
 
     def init_weights(self) -> None:
@@ -60,9 +65,26 @@ class StepOwner(BaseModule):
 
     def steps(self, num_stages: int | None = None) -> list[StepSize]:
         """The step-size modules of the first ``num_stages`` stages."""
-        blocks = chain.from_iterable(self._stages()[:num_stages])
-        steps = [getattr(block, 'step', None) for block in blocks]
-        return [step for step in steps if step is not None]
+        return [step for blocks in self._stages()[:num_stages]
+                for step in _steps_of(blocks)]
+
+    def check_weights(self, state_dict: dict, prefix: str) -> None:
+        """Check a state dict before it is loaded.
+
+        Raises:
+            ValueError: if its steps are of other arguments; names the
+                ``step`` that fits them.
+        """
+        names = {module: name for name, module in self.named_modules()}
+        stages = [{names[step]: step for step in _steps_of(blocks)}
+                  for blocks in self._stages()]
+        check_step_arguments(
+            one_per_stage(self.step, len(stages)), stages,
+            part_of(state_dict, prefix))
+
+    def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
+        self.check_weights(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _stages(self) -> Sequence[Sequence[nn.Module]]:
         """The blocks of each stage."""
@@ -126,7 +148,8 @@ class StepBackbone(StepOwner):
             another backbone's.
         ValueError: on an unknown step type, a list of steps of another length
             than the stages, or a wrong ``step_blocks``, ``fused`` or
-            ``depth``; while loading, on weights of another kind of ResNet.
+            ``depth``; while loading, on weights of another kind of ResNet or
+            of steps with other arguments.
     """
     plain_blocks: tuple[type[nn.Module], ...] = ()
 
@@ -169,15 +192,13 @@ class StepBackbone(StepOwner):
         """Check a state dict before it is loaded.
 
         Raises:
-            ValueError: if it is of another kind of ResNet.
+            ValueError: if it is of another kind of ResNet, or its steps are
+                of other arguments.
         """
-        given = {key[len(prefix):]: value for key, value in state_dict.items()
-                 if key.startswith(prefix)}
-        check_weights(type(self).__name__, self.state_dict(), given)
-
-    def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
-        self.check_weights(state_dict, prefix)
-        super()._load_from_state_dict(state_dict, prefix, *args)
+        check_weights(
+            type(self).__name__, self.state_dict(),
+            part_of(state_dict, prefix))
+        super().check_weights(state_dict, prefix)
 
     def _stages(self) -> list[Sequence[StepBlock]]:
         return [getattr(self, name) for name in self.res_layers]
@@ -224,6 +245,11 @@ def one_per_stage(step: dict | str | list | None, num_stages: int) -> list:
             f'stages (in a ViT, layers), got a list of {len(step)}; give one '
             'module for all, or None where a stage takes none')
     return list(step)
+
+
+def _steps_of(blocks: Sequence[nn.Module]) -> list[StepSize]:
+    steps = [getattr(block, 'step', None) for block in blocks]
+    return [step for step in steps if step is not None]
 
 
 def _check_one_of(key: str, value, choices: list) -> None:

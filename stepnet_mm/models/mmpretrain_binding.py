@@ -180,6 +180,7 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
                  **kwargs):
         check_mode(step_mode)
         super().__init__(*args, **kwargs)
+        self.step = step
         cfgs = one_per_stage(step, self.num_layers)
         for layer, cfg in zip(self.layers, cfgs):
             if cfg is not None:

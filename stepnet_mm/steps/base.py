@@ -100,6 +100,17 @@ class StepSize(nn.Module):
         can does so, unless its config or a checkpoint has set its start.
         """
 
+    def arguments_of(self, weights: dict) -> dict:
+        """The arguments that weights show: here, none.
+
+        A subclass whose weights change their shapes with an argument may
+        return it, so that a backbone names the one that weights need.
+
+        Args:
+            weights (dict): a state dict of such a module.
+        """
+        return {}
+
     def describe_start(self) -> str:
         """Where it starts and why, for the log."""
         if self.loaded:

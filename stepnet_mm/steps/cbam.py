@@ -18,8 +18,9 @@ class CBAMAttention(StepSize):
         f' = f \otimes M_c, \quad \Delta t = M_c \otimes M_s
 
     As its authors publish it: one MLP for both poolings, summed before the
-    sigmoid; BatchNorm behind the convolution with γ = 0 at the start, so
-    M_s = 1/2. 2C²/r + C/r + C + 2·7² + 2 parameters.
+    sigmoid. At the start the MLP's biases are 0, the convolution's weights
+    N(0, 2/7²) (Kaiming over fan-out), and the γ of the BatchNorm behind it
+    0, so M_s = 1/2. 2C²/r + C/r + C + 2·7² + 2 parameters.
 
     Args:
         in_channels (int): C.
@@ -37,8 +38,12 @@ class CBAMAttention(StepSize):
         self.init_weights()
 
     def init_weights(self) -> None:
-        """The layers' own starts, but γ = 0."""
+        """The MLP's weights as its layers draw them, the rest as above."""
         super().init_weights()
+        for name, parameter in self.named_parameters():
+            if name.endswith('bias'):
+                nn.init.zeros_(parameter)
+        nn.init.kaiming_normal_(self.conv.weight, mode='fan_out')
         nn.init.zeros_(self.norm.weight)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:

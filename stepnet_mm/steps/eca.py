@@ -1,4 +1,6 @@
 """Efficient channel attention."""
+from typing import Any
+
 from mmengine.registry import MODELS
 from torch import Tensor
 
@@ -18,15 +20,18 @@ class ECAAttention(StepSize):
     Args:
         in_channels (int): C.
         kernel_size (int, optional): k, odd. None gives the paper's adaptive
-            one (its Eq. 12, γ = 2, b = 1). Defaults to 3, the fixed one of
-            the published networks.
+            one (its Eq. 12, γ = 2, b = 1). The published ImageNet networks
+            have by stage 3-5-7-7 (ResNet-18), 3-3-5-7 (34, 101) and 3-5-5-7
+            (50), the published Faster R-CNN 5 in all stages (50) and 3-3-5-7
+            (101): ``step=[dict(type='ECAAttention', kernel_size=k) for k in
+            (3, 5, 5, 7)]``. Defaults to 3.
 
     Raises:
         ValueError: if k is not odd and positive.
     """
     pools_only = True
 
-    def __init__(self, in_channels: int, kernel_size: int = 3):
+    def __init__(self, in_channels: int, kernel_size: int | None = 3):
         super().__init__()
         if kernel_size is None:
             kernel_size = adaptive_kernel_size(in_channels)
@@ -35,3 +40,9 @@ class ECAAttention(StepSize):
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, 1)."""
         return self.conv(global_mean(residual)).sigmoid()
+
+    def arguments_of(self, weights: dict) -> dict:
+        """k, if the weights are those of such a module."""
+        weight: Any = weights.get('conv.weight')
+        alone = len(weights) == 1 and getattr(weight, 'ndim', 0) == 3
+        return dict(kernel_size=weight.shape[2]) if alone else {}

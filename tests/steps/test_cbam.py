@@ -25,6 +25,30 @@ def test_equals_timm(training):
     torch.testing.assert_close(ours(f), theirs(f))
 
 
+@pytest.mark.parametrize('again', [False, True])
+def test_it_starts_as_its_authors_network(again):
+    step = CBAMAttention(512)
+    if again:
+        for parameter in step.parameters():
+            nn.init.constant_(parameter, 7)
+        step.init_weights()
+    biases = [value for key, value in step.named_parameters()
+              if key.endswith('bias')]
+    assert len(biases) == 3 and not any(b.any() for b in biases)
+    assert not step.norm.weight.any()
+    # Uniform in ± 1 / sqrt(fan-in), as torch draws a linear layer.
+    first, _, second = step.excitation
+    assert .042 < first.weight.abs().max() <= 512**-.5
+    assert .17 < second.weight.abs().max() <= 32**-.5
+
+
+def test_the_convolution_starts_by_kaiming_over_fan_out():
+    weights = torch.stack(
+        [CBAMAttention(16).conv.weight.detach() for _ in range(200)])
+    assert abs(weights.std() - (2 / 49)**.5) < .005  # 0.202
+    assert abs(weights.mean()) < .005
+
+
 def test_the_spatial_part_starts_at_a_half():
     step = CBAMAttention(32)
     f = torch.randn(2, 32, 4, 4)

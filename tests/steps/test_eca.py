@@ -31,6 +31,20 @@ def test_parameter_count():
     assert sum(p.numel() for p in ECAAttention(64).parameters()) == 3
 
 
+@pytest.mark.parametrize('kernel_size', [1, 3, 7, None])
+def test_weights_show_the_kernel(kernel_size):
+    step = ECAAttention(64, kernel_size=kernel_size)
+    assert step.arguments_of(step.state_dict()) == dict(
+        kernel_size=kernel_size or 3)
+
+
+@pytest.mark.parametrize('weights', [
+    {}, {'conv.weight': 1}, {'conv.weight': torch.ones(1, 1, 3, 3)},
+    {'conv.weight': torch.ones(1, 1, 3), 'ie.bias': torch.ones(64)}])
+def test_other_weights_show_none(weights):
+    assert ECAAttention(64).arguments_of(weights) == {}
+
+
 @pytest.mark.parametrize('kernel_size', [0, 2, -3, 3., 'adaptive'])
 def test_wrong_kernel(kernel_size):
     with pytest.raises(ValueError, match=f'kernel_size: .*got.*{kernel_size}'):
