@@ -15,19 +15,23 @@ PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md',
 #: Pages of what ran at some commit name the files of that commit.
 PAST = ('results.md', 'faults.md')
 ARCHITECTURE = (ROOT / 'docs/architecture.md').read_text()
+PAPER_MAP = (ROOT / 'docs/paper_map.md').read_text()
+#: What the first paper numbers, and the last number of each.
+NUMBERED = {'Definition': 3, 'Eq.': 33, 'Fig.': 11, 'Lemma': 1, 'Table': 7,
+            'Theorem': 2}
 FOLDERS = {path.parent.name for path in PACKAGE.glob('*/__init__.py')}
 
 
 def named_code(text):
     """(path, name) of each `folder/file.py` or `file.py: name` in a text."""
-    spans = re.findall(r'`([\w/]+\.(?:py|sh))(?:: ([\w.]+))?`', text)
+    spans = re.findall(r'`([\w/*]+\.(?:py|sh|yml))(?:: ([\w.]+))?`', text)
     return [(path, name) for path, name in spans if '/' in path or name]
 
 
 def find(path):
     """A file by its path from the root or under the package, or None."""
-    found = [p for p in (ROOT / path, PACKAGE / path) if p.is_file()]
-    return found[0] if found else None
+    found = (p for root in (ROOT, PACKAGE) for p in root.glob(path))
+    return next(filter(Path.is_file, found), None)
 
 
 @lru_cache(None)
@@ -53,6 +57,20 @@ def sections(text):
     """Heading -> what stands below it."""
     parts = re.split(r'^## (.*)\n', text, flags=re.M)
     return dict(zip(parts[1::2], parts[2::2]))
+
+
+def rows(text):
+    """The cells of each row of a text's tables, without their heads."""
+    lines = re.findall(r'^\| (.*) \|$', text, re.M)
+    return [[cell.strip() for cell in line.split('|')] for line in lines
+            if not line.startswith('item ')]
+
+
+def numbers(kind, text):
+    """What the first cells of its rows count: Eq. of `| Eq. 18, 21 |`."""
+    lists = re.findall(rf'{re.escape(kind)} (\d+(?:, \d+)*)',
+                       '\n'.join(cells[0] for cells in rows(text)))
+    return sorted(int(n) for found in lists for n in found.split(', '))
 
 
 def anchors(text):
@@ -100,6 +118,11 @@ def test_the_checks_find_what_is_missing():
     assert is_there('tools/train.py', '')
     assert not is_there('steps/base.py', 'StepSize.backward')
     assert not is_there('steps/gone.py', '')
+    assert named_code('`configs/*/b_*.yml`') == [('configs/*/b_*.yml', '')]
+    assert is_there('configs/vit/vit_plain_*.py', '')
+    assert not is_there('configs/vit/vit_gone_*.py', '')
+    text = '| item | Eq. 1 |\n| Lemma 1, Eq. 4, 12 | Eq. 3 |\n| Eq. 2 | |'
+    assert numbers('Eq.', text) == [2, 4, 12]
     page = ROOT / 'docs/stiffness.md'
     assert leads_somewhere(page, 'results.md#the-demo')
     assert not leads_somewhere(page, 'results.md#nowhere')
@@ -149,3 +172,27 @@ def test_walks_say_how_many_files_they_take():
         files = {path for path, _ in named_code(steps)
                  if path.endswith('.py')}
         assert int(re.match(r'\d+', rest)[0]) == len(files), heading
+
+
+@pytest.mark.parametrize('kind', NUMBERED)
+def test_the_paper_map_has_every_number_once(kind):
+    first = sections(PAPER_MAP)['Attention as a step size']
+    assert numbers(kind, first) == [*range(1, NUMBERED[kind] + 1)]
+
+
+def test_the_paper_map_has_the_appendices_and_the_second_papers_figures():
+    first, second = sections(PAPER_MAP).values()
+    letters = re.findall(r'^\| Appendix (\w)', first, re.M)
+    assert letters == [*'ABCDEFG']
+    assert numbers('Fig.', second) == [1, 2, 3, 4]
+
+
+def test_every_file_of_the_paper_map_is_written_so_that_it_is_checked():
+    spans = re.findall(r'`[^`]*\.(?:py|sh|yml)\b[^`]*`', PAPER_MAP)
+    assert len(spans) == len(named_code(PAPER_MAP)) > 100
+
+
+def test_a_row_of_the_paper_map_names_code_or_says_that_there_is_none():
+    for item, _, where, remark in rows(PAPER_MAP):
+        assert named_code(where) or 'below' in where or (
+            where.startswith('nothing') and remark), item
