@@ -32,8 +32,9 @@ def config_path(name: str) -> str:
     for path in paths:
         if path.parts[-len(wanted.parts):] == wanted.parts:
             return str(folder / path)
-    raise ValueError(f'config_path: no config {name!r} in {folder}; '
-                     f'expected {_suggestion(wanted.name, paths)}')
+    raise ValueError(
+        f'config_path: expected {_suggestion(wanted.name, paths)}, got '
+        f'{name!r}, which is no config in {folder}')
 
 
 def _folder() -> Path:
@@ -41,8 +42,8 @@ def _folder() -> Path:
         if folder.is_dir():
             return folder.resolve()
     raise FileNotFoundError(
-        f'config_path: neither {FOLDERS[0]} (an installation) nor '
-        f'{FOLDERS[1]} (a checkout) exists; install stepnet_mm with pip')
+        f'config_path: expected {FOLDERS[0]} (an installation) or '
+        f'{FOLDERS[1]} (a checkout), got neither; install stepnet_mm with pip')
 
 
 def _suggestion(wanted: str, paths: list) -> str:

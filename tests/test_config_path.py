@@ -43,15 +43,15 @@ def test_every_config_is_found(suffix):
 
 
 def test_an_unknown_name_raises_with_those_that_come_close():
-    message = ("'faster_rcnn_r50_stepnt' in .*configs; expected "
-               r'\S*faster_rcnn_r50_stepnet\.py or ')
+    message = (r'expected \S*faster_rcnn_r50_stepnet\.py or .*, got '
+               "'faster_rcnn_r50_stepnt', which is no config in .*configs")
     with pytest.raises(ValueError, match=message):
         config_path('faster_rcnn_r50_stepnt')
 
 
 @pytest.mark.parametrize('name', ['', '.py', None, '../setup.py', 'README.md'])
 def test_what_is_no_config_raises(name):
-    with pytest.raises(ValueError, match=f"no config {name!r} in"):
+    with pytest.raises(ValueError, match=f"got {name!r}, which is no config"):
         config_path(name)
 
 

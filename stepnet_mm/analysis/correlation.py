@@ -24,13 +24,13 @@ def check_runs(runs: list[Run]) -> None:
             number that is not finite, or equal values everywhere.
     """
     if len(runs) < 3:
-        raise ValueError(f'expected at least 3 runs, got {len(runs)}')
+        raise ValueError(f'runs: expected at least 3, got {len(runs)}')
     some = {run['definition'] or 'unknown': run['name'] for run in runs}
     if len(some) > 1:
         raise ValueError(
-            'expected TNS of one definition of NSI, on the same data, got '
-            f'(with a run of each): {some}; measure all runs alike, or name '
-            'the right records with --record (logged scalars do not say '
+            'runs: expected TNS of one definition of NSI, on the same data, '
+            f'got (with a run of each): {some}; measure all runs alike, or '
+            'name the right records with --record (logged scalars do not say '
             'theirs)')
     _check_values('tns', [(run['name'], run['tns']) for run in runs])
     _check_values('metric', [(run['name'], run['metric']) for run in runs])
@@ -87,12 +87,12 @@ def group_means(runs: list[Run]) -> list[Run]:
 def _check_values(key: str, values: list[tuple[str, float]]) -> None:
     for name, value in values:
         if not math.isfinite(value):
-            raise ValueError(f'{name}: its {key} is {value}, expected a '
-                             'finite number')
+            raise ValueError(
+                f'{name}: expected a finite {key}, got {value}')
     if len({value for _, value in values}) == 1:
         raise ValueError(
-            f'{key}: is {values[0][1]} in all {len(values)} runs, so there is '
-            'no rank to correlate')
+            f'{key}: expected different values, which can be ranked, got '
+            f'{values[0][1]} in all {len(values)} runs')
 
 
 def _interval(function: Callable, x: np.ndarray, y: np.ndarray,

@@ -42,9 +42,9 @@ def read_runs_table(path: Path, statistic: str = 'tns') -> list[Run]:
                 definition=None) for row in rows
         ]
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f'{path}: expected the columns name, {statistic} and '
-                         f'metric with numbers in the last two: {error!r}'
-                         ) from None
+        raise ValueError(
+            f'{path}: expected the columns name, {statistic} and metric with '
+            f'numbers in the last two, got {error!r}') from None
 
 
 def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
@@ -66,12 +66,13 @@ def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
         ValueError: if it has no such metric or no TNS.
     """
     if not work_dir.is_dir():
-        raise FileNotFoundError(f'{work_dir}: expected a work dir')
+        raise FileNotFoundError(f'{work_dir}: expected a work dir, got none')
     lines = [line for line in _scalars(work_dir) if metric in line]
     if not lines:
         raise ValueError(
-            f'{work_dir}: no <run>/vis_data/scalars.json in it has '
-            f'{metric!r}; name another key with --metric')
+            f'{work_dir}: expected {metric!r} in a '
+            '<run>/vis_data/scalars.json, got none; name another key with '
+            '--metric')
     line = max(lines, key=lambda line: line[metric]) if best else lines[-1]
     tns, source, definition = _tns(work_dir, pattern, statistic, line)
     return Run(name=work_dir.resolve().name, metric=line[metric], tns=tns,
@@ -85,8 +86,9 @@ def _scalars(work_dir: Path) -> Iterator[dict]:
             try:
                 yield json.loads(line)
             except ValueError:
-                raise ValueError(f'{path}: line {number} is no JSON; delete '
-                                 'it, a kill may have cut it') from None
+                raise ValueError(
+                    f'{path}: expected JSON, got something else in line '
+                    f'{number}; delete it, a kill may have cut it') from None
 
 
 def _tns(work_dir: Path, pattern: str, statistic: str,
@@ -102,9 +104,9 @@ def _tns(work_dir: Path, pattern: str, statistic: str,
     if (key := PREFIX + statistic) in line:
         return line[key], 'scalars.json', None
     raise ValueError(
-        f'{work_dir}: has no record {pattern} and no {key} beside the metric; '
-        'make one with tools/analysis/measure_stiffness.py or train with '
-        'TNSMetric in val_evaluator')
+        f'{work_dir}: expected a record {pattern} or {key} beside the metric, '
+        'got neither; make one with tools/analysis/measure_stiffness.py or '
+        'train with TNSMetric in val_evaluator')
 
 
 def _conditions(header: RecordHeader) -> str:

@@ -203,10 +203,10 @@ def read_attention_record(path) -> AttentionRecord:
     """
     path = Path(path)
     if not path.is_file():
-        what = 'this is a folder' if path.is_dir() else 'there is no such file'
+        what = 'a folder' if path.is_dir() else 'no such file'
         raise FileNotFoundError(
-            f'{path}: {what}; expected an attention record (.npz), as '
-            'tools/analysis/measure_attention.py writes it')
+            f'{path}: expected an attention record (.npz), got {what}; make '
+            'one with tools/analysis/measure_attention.py')
     try:
         with np.load(path, allow_pickle=False) as arrays:
             header = json.loads(str(arrays['header']))
@@ -250,9 +250,9 @@ def read_attention_history(
     runs = _files_of_runs(work_dir)
     if name not in runs:
         raise FileNotFoundError(
-            f'{work_dir}: no run in it has attention records {name!r}, got '
-            f'{sorted(runs)}; expected <run>/attention/{name}_*.npz written '
-            'with AttentionMapHook')
+            f'{work_dir}: expected attention records {name!r} of a run, '
+            f'<run>/attention/{name}_*.npz, got {sorted(runs)}; name one of '
+            'these, or train with AttentionMapHook')
     return [*map(read_attention_record, runs[name])]
 
 

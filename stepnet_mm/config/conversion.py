@@ -187,9 +187,9 @@ def find_config(name: str) -> Path:
         return _find_installed(package, inner)
     if not Path(name).is_file():
         raise ValueError(
-            f'CONFIG: {name!r} is no file; expected a path, or '
-            'mmdet::FOLDER/FILE.py or mmpretrain::FOLDER/FILE.py for one '
-            'that came with a library')
+            'CONFIG: expected a path, or mmdet::FOLDER/FILE.py or '
+            'mmpretrain::FOLDER/FILE.py for one that came with a library, '
+            f'got {name!r}, which is no file')
     return Path(name)
 
 
@@ -208,9 +208,9 @@ def find_backbones(cfg: Config, scope: str | None = None) -> list:
 def _find_installed(package: str, inner: str) -> Path:
     root = package_folder(package)
     if root is None:
-        raise ValueError(f'CONFIG: {package}::{inner}: no package {package!r} '
-                         'is installed; expected '
-                         f'{" or ".join(LIBRARIES)}')
+        raise ValueError(
+            f'CONFIG: expected a config of {" or ".join(LIBRARIES)}, got '
+            f'{package}::{inner}; no package {package!r} is installed')
     folders = [root / INSTALLED, root / PYTHONIC]
     for folder in folders:
         if (folder / inner).is_file():
@@ -219,16 +219,18 @@ def _find_installed(package: str, inner: str) -> Path:
              for folder in folders for path in folder.rglob('*.py')}
     close = difflib.get_close_matches(Path(inner).name, known)
     raise ValueError(
-        f'CONFIG: {package} has no config {inner!r}; expected '
-        f'{" or ".join(known[name] for name in close) or "FOLDER/FILE.py"}')
+        'CONFIG: expected '
+        f'{" or ".join(known[name] for name in close) or "FOLDER/FILE.py"}, '
+        f'got {inner!r}, which {package} does not have')
 
 
 def _read(name: str, path: Path) -> Config:
     try:
         return Config.fromfile(str(path))
     except (Exception, SystemExit) as error:  # a config may run any code
-        raise ValueError(f'CONFIG: {name!r} cannot be read: '
-                         f'{type(error).__name__}: {error}') from error
+        raise ValueError(
+            f'CONFIG: expected a config that can be read, got {name!r} with '
+            f'{type(error).__name__}: {error}') from error
 
 
 def _search(node, path: tuple, scope):
@@ -268,8 +270,9 @@ def _choose(name: str, found: list, only: Sequence[str]) -> list:
     keys = [backbone.key for backbone in found]
     unknown = sorted(set(only) - set(keys))
     if unknown:
-        raise ValueError(f'--only: {name} has no backbone '
-                         f'{", ".join(unknown)}; expected some of {keys}')
+        raise ValueError(
+            f'--only: expected some of {keys}, got {", ".join(unknown)}, '
+            f'which {name} does not have')
     return [b for b in found if not only or b.key in only]
 
 

@@ -82,9 +82,9 @@ def _base_module(path: Path, folder: Path) -> str:
     names = [part for part in parents if part != '..'] + [Path(file).stem]
     if not all(name.isidentifier() for name in names):
         raise ValueError(
-            f'CONFIG: {inner!r} has read_base, and another config of this '
-            'style imports it as a Python module, which takes Python names '
-            'alone: rename it, or have --out in its folder')
+            'CONFIG: expected Python names, as another config with read_base '
+            f'imports this one as a module, got {inner!r}; rename it, or '
+            'have --out in its folder')
     up = '.' * (1 + parents.count('..'))
     start = f'{library}.{PYTHONIC}.' if library else up
     return start + '.'.join(names)

@@ -21,9 +21,9 @@ def is_cifar_folder(root: str) -> bool:
     ]
     if len(absent) == 1:
         raise FileNotFoundError(
-            f'data_root: {absent[0]} does not exist, but its twin does; '
-            'expected both train/ and test/ with one folder per class, '
-            'or neither (then the pickles are read)')
+            'data_root: expected both train/ and test/ with one folder per '
+            f'class, or neither, got no {absent[0]}; add it, or rename the '
+            'other (then the pickles are read)')
     return not absent
 
 
@@ -53,16 +53,17 @@ def _check_folders(folder: str, classes: tuple) -> None:
     missing, unknown = set(classes) - found, found - set(classes)
     if missing or unknown:
         raise ValueError(
-            f'data_root: expected one folder per class in {folder}, but '
-            f'{sorted(missing)} are missing and {sorted(unknown)} are no '
-            f'classes of this dataset ({len(classes)} classes)')
+            f'data_root: expected one folder in {folder} for each of the '
+            f'{len(classes)} classes of this dataset, got none for '
+            f'{sorted(missing)} and {sorted(unknown)}, which are no classes')
 
 
 def _image_files(folder: str) -> list:
     names = [n for n in os.listdir(folder) if n.lower().endswith(SUFFIXES)]
     if not names:
-        raise ValueError(f'data_root: the class folder {folder} has no image; '
-                         f'expected files ending in {", ".join(SUFFIXES)}')
+        raise ValueError(
+            f'data_root: expected files ending in {", ".join(SUFFIXES)} in '
+            f'the class folder {folder}, got none')
     return [osp.join(folder, name) for name in sorted(names)]
 
 
@@ -74,9 +75,11 @@ def _read(path: str) -> np.ndarray:
     if len(content):
         image = cv2.imdecode(content, cv2.IMREAD_UNCHANGED)
     if image is None:
-        raise ValueError(f'data_root: the image {path} does not decode')
+        raise ValueError(
+            f'data_root: expected images that decode, got {path}, which does '
+            'not; take another copy of it')
     if image.shape != SHAPE or image.dtype != np.uint8:
         raise ValueError(
-            f'data_root: the image {path} has shape {image.shape} '
-            f'({image.dtype}); expected {SHAPE} (uint8)')
+            f'data_root: expected images of shape {SHAPE} (uint8), got '
+            f'{image.shape} ({image.dtype}) in {path}')
     return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)

@@ -66,8 +66,8 @@ class STL10(CIFAR10):
         absent = absent_files(folder, self.split)
         if absent:
             raise FileNotFoundError(
-                f'data_root: {", ".join(absent)} not found: set the '
-                "dataset's data_root to the folder that holds "
+                f'data_root: expected {", ".join(absent)}, got no such files; '
+                "set the dataset's data_root to the folder that holds "
                 f'{self.base_folder}, or download=True, or unpack {self.url} '
                 'there')
         return _data_list(*read_stl10(folder, self.split))

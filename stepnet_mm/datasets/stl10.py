@@ -39,9 +39,9 @@ def read_stl10(folder: str, split: str) -> tuple:
     images, labels = _read_images(image_path), _read_labels(label_path)
     if len(images) != len(labels):
         raise ValueError(
-            f'{image_path} holds {len(images)} images, but {label_path} '
-            f'{len(labels)} labels: one of them is cut short; unpack the '
-            'archive again')
+            f'{image_path}: expected as many images as {label_path} has '
+            f'labels, {len(labels)}, got {len(images)}, so one of them is cut '
+            'short; unpack the archive again')
     return images, labels
 
 
@@ -53,9 +53,9 @@ def _read_images(path: str) -> np.ndarray:
     content = get(path)
     if not content or len(content) % IMAGE_BYTES:
         raise ValueError(
-            f'{path} has {len(content)} bytes; expected a multiple of '
-            f'{IMAGE_BYTES}, the bytes of one image: it is cut short or no '
-            'file of STL-10; unpack the archive again')
+            f'{path}: expected a multiple of {IMAGE_BYTES} bytes, the size of '
+            f'one image, got {len(content)}, so it is cut short or no file of '
+            'STL-10; unpack the archive again')
     stored = np.frombuffer(content, np.uint8).reshape(-1, *STORED)
     return np.ascontiguousarray(stored.transpose(0, 3, 2, 1))
 
@@ -64,6 +64,7 @@ def _read_labels(path: str) -> list:
     labels = np.frombuffer(get(path), np.uint8)
     wrong = np.setdiff1d(labels, np.arange(1, NUM_CLASSES + 1)).tolist()
     if wrong:
-        raise ValueError(f'{path} has the labels {wrong}; expected 1 to '
-                         f'{NUM_CLASSES}: it is no label file of STL-10')
+        raise ValueError(
+            f'{path}: expected labels from 1 to {NUM_CLASSES}, got {wrong}, '
+            'so it is no label file of STL-10; unpack the archive again')
     return (labels.astype(int) - 1).tolist()

@@ -63,11 +63,13 @@ def _init(cfg: Config, device: str) -> None:
 def _why(error: Exception, address: str) -> str:
     reason = str(error).partition('\n')[0]
     if 'EADDRINUSE' in reason or 'address already in use' in reason.lower():
-        return (f'the port of {address} is taken by another process: set '
-                'MASTER_PORT (PORT for dist_train.sh) to a free one')
-    return (f'rank {os.environ["RANK"]} of {os.environ["WORLD_SIZE"]} did not '
-            f'reach the others through {address} ({reason}): check '
-            'MASTER_ADDR, MASTER_PORT and that all ranks were started')
+        return (f'MASTER_PORT: expected a free port, got that of {address}, '
+                'taken by another process; set another one (PORT for '
+                'dist_train.sh)')
+    return (f'MASTER_ADDR, MASTER_PORT: expected {os.environ["WORLD_SIZE"]} '
+            f'ranks to meet at {address}, got {reason} in rank '
+            f'{os.environ["RANK"]}; check both, and that all ranks were '
+            'started')
 
 
 def _set_slurm_environment() -> None:
@@ -106,9 +108,9 @@ def _local_gpu() -> int:
         rank = 0  # Slurm shows each task its own; torchrun shows all
     if rank >= count:
         raise ValueError(
-            f'{socket.gethostname()} shows {count} GPUs, but has a rank '
-            f'{rank}: expected at most {count} ranks per node; change GPUS or '
-            'GPUS_PER_NODE')
+            f'GPUS, GPUS_PER_NODE: expected at most {count} ranks on '
+            f'{socket.gethostname()}, which shows {count} GPUs, got a rank '
+            f'{rank} there; start fewer')
     os.environ['LOCAL_RANK'] = str(rank)
     return rank
 

@@ -146,8 +146,9 @@ def build_loader(cfg: Config, split: str, check: bool = True,
     from mmengine.runner import Runner
     key = f'{split}_dataloader'
     if not cfg.get(key):
-        raise ValueError(f'{cfg.filename}: expected a {key} to measure on; '
-                         'set one, or choose another --split')
+        raise ValueError(
+            f'{cfg.filename}: expected a {key} to measure on, got none; set '
+            'one, or choose another --split')
     loader_cfg = copy.deepcopy(cfg[key])
     if batch_size:
         loader_cfg.batch_size = batch_size

@@ -53,8 +53,9 @@ def try_training(library: str, folder: str) -> None:
                      resume=True, load_from=os.path.join(whole, 'iter_1.pth'))
     if not all(torch.equal(value, ends[name])
                for name, value in resumed.state_dict().items()):
-        raise RuntimeError('the resumed training ends with other weights than '
-                           'the one that was not stopped')
+        raise RuntimeError(
+            'resume: expected the weights of a training that was not stopped, '
+            'got others')
 
 
 def _train(library: str, work_dir: str, **settings) -> BaseModel:
@@ -78,5 +79,5 @@ def _train(library: str, work_dir: str, **settings) -> BaseModel:
     runner.train()
     loss = runner.message_hub.get_scalar('train/loss').current()
     if not math.isfinite(loss):
-        raise RuntimeError(f'the loss is {loss}')
+        raise RuntimeError(f'loss: expected a finite one, got {loss}')
     return runner.model

@@ -142,10 +142,10 @@ def _matching(model, pattern: str) -> list:
              if not any(name.startswith(f'{other}.') for other in found)]
     if not outer:
         raise ValueError(
-            f'blocks: the pattern {pattern!r} matches no module of '
-            f'{type(model).__name__}; expected a regular expression for '
-            'whole names of its residual blocks, such as '
-            r"r'.*layer\d\.\d+'; its children: "
+            'blocks: expected a regular expression for whole names of '
+            r"residual blocks, such as r'.*layer\d\.\d+', got "
+            f'{pattern!r}, which matches no module of {type(model).__name__}; '
+            'its children are '
             f'{[name for name, _ in model.named_children()]}')
     return outer
 
@@ -159,11 +159,10 @@ def _search(model) -> list:
     names = known or _repeated(modules)
     if not names:
         raise ValueError(
-            f'{type(model).__name__} has no residual block that is known '
-            'here or can be told by its structure: expected a ResNet, ViT, '
-            'Swin or ConvNeXt, or a container that repeats one block; '
-            "otherwise name the blocks' modules by the regular expression "
-            'blocks=...')
+            f'{type(model).__name__}: expected a ResNet, ViT, Swin or '
+            'ConvNeXt, or a container that repeats one block, got no residual '
+            'block that is known here or can be told by its structure; name '
+            "the blocks' modules by the regular expression blocks=...")
     return names
 
 
@@ -172,9 +171,9 @@ def _backbone(model, modules: dict) -> str:
     found = [name for name in modules if name.split('.')[-1] == 'backbone']
     if len(found) > 1:
         raise ValueError(
-            f'{type(model).__name__} has several backbones, {found}; say '
-            f"which one is measured: blocks=r'{found[0]}\\.layer\\d\\.\\d+', "
-            'a regular expression for the names of its blocks')
+            f'{type(model).__name__}: expected one backbone, got {found}; '
+            'choose one by a regular expression for the names of its blocks, '
+            f"such as blocks=r'{found[0]}\\.layer\\d\\.\\d+'")
     return f'{found[0]}.' if found else ''
 
 

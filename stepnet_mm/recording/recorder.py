@@ -11,6 +11,7 @@ from ..utils.model_wrappers import unwrap
 from .blocks import ResidualBlock, find_residual_blocks, first_tensor
 
 DEFINITIONS = ('residual', 'output')
+CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
 
 
 class TrajectoryRecorder:
@@ -66,9 +67,9 @@ class TrajectoryRecorder:
         measured = [block for block in self.found if block.position]
         if not measured:
             raise ValueError(
-                f'{type(model).__name__}: every stage has one block only, '
-                'and first blocks are left out, so nothing can be measured: '
-                'set a greater backbone.depth, or take TNSHook out of '
+                'blocks: expected some beside the first of each stage, which '
+                f'is left out, got first blocks only in {type(model).__name__}'
+                '; set a greater backbone.depth, or take TNSHook out of '
                 'custom_hooks')
         self.definition = _choose(definition, measured)
         self.blocks = [block.name for block in measured]
@@ -114,16 +115,15 @@ class TrajectoryRecorder:
         if len({len(c) for c in columns}) > 1 or len(columns) < len(
                 self._traces):
             raise ValueError(
-                'the measured blocks saw different numbers of samples, '
-                f'{self._counts()}: not every forward ran all of them; '
-                'choose some by a regular expression, blocks=...')
+                'blocks: expected blocks that every forward runs, got '
+                f'different numbers of samples, {self._counts()}; '
+                f'{CHOOSE_OTHERS}')
         samples = self._counter.samples
         if samples not in (0, len(columns[0])):
             raise ValueError(
-                f'{self.blocks[0]}: saw {len(columns[0])} maps of {samples} '
-                'images, so its first axis is not that of the samples (it '
-                'may fold patches into it) and it cannot be measured; choose '
-                'other blocks by a regular expression, blocks=...')
+                f'{self.blocks[0]}: expected maps whose first axis is that of '
+                f'the samples, got {len(columns[0])} maps of {samples} images '
+                f'(it may fold patches into that axis); {CHOOSE_OTHERS}')
         return torch.stack(columns, 1).cpu()
 
     def _counts(self) -> str:
@@ -147,8 +147,9 @@ class _Hooks:
 
     def attach(self) -> None:
         if self.handles:
-            raise RuntimeError('this TrajectoryRecorder is entered already; '
-                               'make a second one for a nested context')
+            raise RuntimeError(
+                'TrajectoryRecorder: expected one that is not entered yet, '
+                'got one in use; make a second one for a nested context')
         self.handles, self.on = self.register(), True
 
     def detach(self) -> None:
@@ -229,8 +230,9 @@ class _Trace(_Hooks):
         x = first_tensor(args)
         x = first_tensor(kwargs) if x is None else x
         if x is None:
-            raise ValueError(f'{self.block.name}: expected a block that takes '
-                             'a tensor, got none; it cannot be measured')
+            raise ValueError(
+                f'{self.block.name}: expected a block that takes a tensor, '
+                f'got none; {CHOOSE_OTHERS}')
         self.current = self.start(x.detach())
 
     def _end(self, module, args, output):
@@ -239,8 +241,9 @@ class _Trace(_Hooks):
         found, self.current = self.current, None
         output = first_tensor(output)
         if output is None:
-            raise ValueError(f'{self.block.name}: expected a block that gives '
-                             'a tensor, got none; it cannot be measured')
+            raise ValueError(
+                f'{self.block.name}: expected a block that gives a tensor, '
+                f'got none; {CHOOSE_OTHERS}')
         output = output.detach()
         self._check_shape(tuple(output.shape[1:]))
         nsi, step = self.end(found, output)
@@ -255,9 +258,9 @@ class _Trace(_Hooks):
         if shape != expected:
             raise ValueError(
                 f'{self.block.name}: expected the shape of {name} in the same '
-                f'stage, {expected}, got {shape}. Stages that share a '
-                'container are told apart by blocks=find_residual_blocks('
-                'model, run=...), or choose blocks by a regular expression')
+                f'stage, {expected}, got {shape}; tell stages that share a '
+                'container apart by blocks=find_residual_blocks(model, '
+                'run=...), or choose blocks by a regular expression')
 
 
 def _reads_pooled(hook):
@@ -295,10 +298,10 @@ class _PartTrace(_Trace):
             return _output_nsi(found['state'], output)
         if 'x' not in found or 'f' not in found:
             raise ValueError(
-                f'{self.block.name}: was called, but a hook inside it was '
-                'not: torch.compile had a part of it from before the '
-                'recorder, or its forward leaves that part out; measure '
-                'the model without torch.compile')
+                f'{self.block.name}: expected its parts to be called with '
+                'it, got a call without one of them (torch.compile had it '
+                'from before the recorder, or the forward leaves it out); '
+                'measure the model without torch.compile')
         return norm_ratio(found['f'], found['x']), found.get('step')
 
     def _identity(self, module, args, output):
@@ -344,9 +347,8 @@ class _Unchanged:
     def take(self) -> Tensor:
         if self.version is not None and self.x._version != self.version:
             raise ValueError(
-                f'{self.name} changes its input in place, so x_t is gone when '
-                'it ends and its NSI cannot be taken; leave it out by a '
-                'regular expression, blocks=...')
+                f'{self.name}: expected a block that keeps its input x_t, got '
+                f'one that changes it in place; {CHOOSE_OTHERS}')
         return self.x
 
 
@@ -396,6 +398,7 @@ def _refuse_compiled(model: nn.Module) -> None:
                 module, '_compiled_call_impl', None) or hasattr(
                     vars(module).get('forward'), '_torchdynamo_orig_callable'):
             raise ValueError(
-                f'{name or type(module).__name__} is compiled, and a '
-                'compiled module does not see hooks that come later: enter '
-                'the recorder before torch.compile, or measure without it')
+                f'{name or type(module).__name__}: expected a module that is '
+                'not compiled, got a compiled one, which does not see hooks '
+                'that come later; enter the recorder before torch.compile, '
+                'or measure without it')

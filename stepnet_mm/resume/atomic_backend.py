@@ -27,10 +27,10 @@ class AtomicLocalBackend(LocalBackend):
         except OSError as error:
             raise OSError(
                 error.errno,
-                f'{filepath} could not be written: {error.strerror}; it takes '
-                f'{len(obj) / 2**20:.1f} MiB beside the files that are there, '
-                f'{_free(filepath)} free. Nothing that was saved before is '
-                'lost: make space and go on with --resume') from error
+                f'{filepath}: expected to write {len(obj) / 2**20:.1f} MiB beside '
+                f'the files that are there, got {error.strerror} with '
+                f'{_free(filepath)} free; make space and go on with --resume, '
+                'nothing that was saved before is lost') from error
 
     def put_text(self, obj: str, filepath, encoding: str = 'utf-8') -> None:
         """Write a text file."""

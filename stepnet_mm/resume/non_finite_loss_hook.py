@@ -111,22 +111,24 @@ class NonFiniteLossHook(Hook):
         self._stop_or_skip(runner, loss.item())
 
     def _stop_or_skip(self, runner, loss: float) -> None:
-        what = (f'the loss of iteration {runner.iter + 1} is not finite '
-                f'({loss} on rank {dist.get_rank()}); the state before it is '
-                f'{self._saved or "not saved, without AtomicCheckpointHook"}')
+        what = (f'loss: expected a finite one on every rank, got {loss} on '
+                f'rank {dist.get_rank()} in iteration {runner.iter + 1} (the '
+                'state before it is '
+                f'{self._saved or "not saved, without AtomicCheckpointHook"})')
         wrapper = runner.optim_wrapper
         if not self._skips or wrapper._accumulative_counts > 1:
             raise FloatingPointError(
-                f"{what}. NonFiniteLossHook(action='skip') leaves such "
-                'batches out; a lower learning rate, warm-up or clip_grad '
+                f"{what}; NonFiniteLossHook(action='skip') leaves such "
+                'batches out, a lower learning rate, warm-up or clip_grad '
                 'may prevent them')
         if self._in_a_row > self.max_skips:
             raise FloatingPointError(
-                f'{what}. It was so {self._in_a_row} times in a row, more '
-                'than NonFiniteLossHook.max_skips')
+                f'{what}, {self._in_a_row} times in a row; a lower learning '
+                'rate, warm-up or clip_grad may prevent it, a greater '
+                f'NonFiniteLossHook.max_skips than {self.max_skips} allows it')
         wrapper._inner_count += 1  # it counts as an iteration
         runner.logger.warning(
-            f'NonFiniteLossHook: {what}. Its update is skipped, '
+            f'{what}; NonFiniteLossHook has skipped its update, '
             f'{self.skipped} so far')
 
     def _undo(self, runner) -> None:

@@ -188,8 +188,8 @@ def _cpu_group(cfg):
             backend='gloo', timeout=timedelta(seconds=seconds or 1800))
     except RuntimeError as error:
         raise ConnectionError(
-            f'PreemptionHook: the ranks do not reach one another over gloo '
-            f'({error}); set GLOO_SOCKET_IFNAME to the network interface '
+            'PreemptionHook: expected ranks that reach one another over gloo, '
+            f'got {error}; set GLOO_SOCKET_IFNAME to the network interface '
             'between the nodes, as NCCL_SOCKET_IFNAME is set') from error
 
 

@@ -65,8 +65,8 @@ def load_from_local(filename: str, map_location=None) -> dict:
     path = osp.expanduser(filename)
     if not osp.isfile(path):
         raise FileNotFoundError(
-            f'checkpoint {filename} does not exist; check load_from, '
-            'init_cfg.checkpoint or --resume')
+            f'{filename}: expected a checkpoint, got no such file; check '
+            'load_from, init_cfg.checkpoint or --resume')
     with _errors_name(filename):
         return without_code(_load(path, map_location), filename)
 
@@ -90,14 +90,13 @@ def _errors_name(filename: str):
         yield
     except unpickler.Refused as error:
         raise UnsafeCheckpointError(
-            f'checkpoint {filename} was refused: it asks for {error}, which '
-            'is no part of weights or of a training state; nothing of it was '
-            'run. If you trust its source, re-save its state_dict alone'
-        ) from None
+            f'{filename}: expected a checkpoint of weights or of a training '
+            f'state, got one that asks for {error}; nothing of it was run, '
+            're-save its state_dict alone if you trust its source') from None
     except _UnreadableError as error:
         raise ValueError(
-            f'checkpoint {filename} cannot be read (it is cut off, or not a '
-            f'torch checkpoint): {error}') from None
+            f'{filename}: expected a whole torch checkpoint, got another '
+            f'file or one cut off ({error}); take another copy') from None
 
 
 def _load(f, map_location=None, *_, **__):
@@ -148,7 +147,7 @@ class _Archive(torch._C.PyTorchFileReader):
         """As torch's, which reads beyond a record's end if it is told to."""
         found = len(self.get_record(name))
         if size > found:
-            raise ValueError(f'{name}: got {found} bytes, expected {size}')
+            raise ValueError(f'{name}: expected {size} bytes, got {found}')
         return super().get_storage_from_record(  # type: ignore[misc]  # no stub
             name, size, dtype)
 

@@ -46,7 +46,7 @@ def stiffness_aware_index(states: Tensor,
     times = torch.as_tensor(times, dtype=torch.float64, device=states.device)
     states = widened(states)
     if states.ndim < 2 or times.shape != states.shape[:1] or len(times) < 2:
-        raise ValueError('expected states (T, ...) and times (T,) with '
+        raise ValueError('states, times: expected (T, ...) and (T,) with '
                          f'T >= 2, got {tuple(states.shape)} and '
                          f'{tuple(times.shape)}')
     gaps = times.diff()

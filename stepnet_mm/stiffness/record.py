@@ -49,10 +49,10 @@ class RecordHeader:
                 and all(type(n) is int and n >= 0 for n in numbers)
                 and min(self.stage) > 0 and self.stages >= highest):
             raise ValueError(
-                'expected a name, a stage from 1 to stages and a position '
-                'from 0 for each of at least one block, and a count of '
-                f'samples, got {lengths} of them in {self.stages} stages and '
-                f'{self.samples} samples')
+                'blocks, stage, position, samples: expected a name, a stage '
+                'from 1 to stages and a position from 0 for each of at least '
+                f'one block, and a count of samples, got {lengths} of them '
+                f'in {self.stages} stages and {self.samples} samples')
 
     @classmethod
     def of(cls, recorder, samples: int, **meta) -> 'RecordHeader':

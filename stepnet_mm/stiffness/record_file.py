@@ -36,15 +36,15 @@ def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
     """
     if not Path(path).is_file():
         raise FileNotFoundError(
-            f'{path}: there is no such file; expected a stiffness record, as '
-            'tools/analysis/measure_stiffness.py writes it')
+            f'{path}: expected a stiffness record, got no such file; make '
+            'one with tools/analysis/measure_stiffness.py')
     record = _parse(path, Path(path).read_bytes())
     found, wanted = len(record.nsi), record.header.samples
     if found != wanted and not partial:
         raise ValueError(
-            f'{path}: holds {found} of {wanted} samples, so its measurement '
-            'was cut; run the command that wrote it again and it goes on '
-            'from there')
+            f'{path}: expected {wanted} samples, got {found}, as its '
+            'measurement was cut; run the command that wrote it again and it '
+            'goes on from there')
     return record
 
 
@@ -134,7 +134,7 @@ def _header(path, line: bytes) -> RecordHeader:
         pass
     raise ValueError(
         f'{path}: expected a stiffness record, whose first line is its '
-        f'header, got {line[:60]!r}; records are written by '
+        f'header, got {line[:60]!r}; make one with '
         'tools/analysis/measure_stiffness.py')
 
 
@@ -150,10 +150,10 @@ def _rows(path, number, line: bytes, header, first: int) -> tuple:
     except (ValueError, KeyError, TypeError, OverflowError):
         pass
     raise ValueError(
-        f'{path}: line {number} is broken, expected rows of {header.samples} '
-        f'samples from {first} on with an NSI >= 0 for each of '
-        f'{len(header.blocks)} blocks; delete it and all lines after it and '
-        'run the command that wrote the file again')
+        f'{path}: expected rows of {header.samples} samples from {first} on '
+        f'with an NSI >= 0 for each of {len(header.blocks)} blocks, got '
+        f'others in line {number}; delete it and all lines after it and run '
+        'the command that wrote the file again')
 
 
 def _table(rows: list, header: RecordHeader, missing: float) -> Tensor:
@@ -168,9 +168,9 @@ def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:
     for key in wanted | found:
         if wanted.get(key) != found.get(key):
             raise ValueError(
-                f'{path}: is the record of another measurement, its {key} is '
-                f'{found.get(key)!r:.200}, expected {wanted.get(key)!r:.200};'
-                ' name another file with --out, or delete this one')
+                f'{path}: expected its {key} to be {wanted.get(key)!r:.200}, '
+                f'got {found.get(key)!r:.200} of another measurement; name '
+                'another file with --out, or delete this one')
 
 
 def _identity(header: RecordHeader) -> dict:

@@ -191,7 +191,7 @@ def _checked(nsi, stage):
     nsi = torch.as_tensor(nsi, dtype=torch.float64)
     stage = torch.as_tensor(stage, device=nsi.device)
     if nsi.ndim != 2 or stage.shape != nsi.shape[1:] or not len(stage):
-        raise ValueError('expected nsi (N, L) and stage (L,) with L >= 1, '
+        raise ValueError('nsi, stage: expected (N, L) and (L,) with L >= 1, '
                          f'got {tuple(nsi.shape)} and {tuple(stage.shape)}')
     if (nsi < 0).any():
         raise ValueError('nsi: expected values >= 0, got '

@@ -16,17 +16,18 @@ def scontrol(*arguments: str) -> str:
     Raises:
         RuntimeError: if it is not there or fails.
     """
+    command = f'scontrol {" ".join(arguments)}'
     try:
         done = subprocess.run(['scontrol', *arguments],
                               capture_output=True,
                               text=True,
                               timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RuntimeError(f'scontrol {" ".join(arguments)}: {error}'
-                           ) from None
+        raise RuntimeError(
+            f'{command}: expected an answer, got {error}') from None
     if done.returncode:
-        raise RuntimeError(f'scontrol {" ".join(arguments)}: '
-                           f'{done.stderr.strip()}')
+        raise RuntimeError(
+            f'{command}: expected an answer, got {done.stderr.strip()}')
     return done.stdout
 
 
@@ -76,7 +77,8 @@ def first_host(node_list: str) -> str:
 def _field(line: str, name: str) -> str:
     found = re.search(rf'\b{name}=(\S+)', line)
     if found is None:
-        raise RuntimeError(f'scontrol printed no {name}: {line.strip()}')
+        raise RuntimeError(
+            f'scontrol: expected a field {name}, got {line.strip()}')
     return found.group(1)
 
 

@@ -218,14 +218,15 @@ def _draw_history(axes, records: list) -> None:
 
 def _check_alike(records: list) -> None:
     if not records:
-        raise ValueError('expected at least one attention record, got none')
+        raise ValueError(
+            'records: expected at least one attention record, got none')
     first = records[0].view
     for record in records[1:]:
         other = [key for key, value in record.view.items()
                  if value != first[key]]
         if other:
             raise ValueError(
-                'expected records of the same layers, query and images, got '
+                'records: expected the same layers, query and images, got '
                 f'others at iteration {records[0].iteration} and '
                 f'{record.iteration}: '
                 f'{[first[key] for key in other]} and '

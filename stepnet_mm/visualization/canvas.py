@@ -30,17 +30,18 @@ def check_records(records: list[StiffnessRecord]) -> None:
             or with one that has no finite sample.
     """
     if not records:
-        raise ValueError('expected at least one stiffness record, got none')
+        raise ValueError(
+            'records: expected at least one stiffness record, got none')
     definitions = {r.header.definition: r.name for r in records}
     if len(definitions) > 1:
-        raise ValueError('expected records of one definition of NSI, got '
-                         f'(with a record of each): {definitions}; measure '
-                         'all with one --definition')
+        raise ValueError(
+            'records: expected one definition of NSI, got (with a record of '
+            f'each): {definitions}; measure all with one --definition')
     for record in records:
         if not record.finite.any():
             raise ValueError(
-                f'{record.name}: none of its {len(record.nsi)} samples has a '
-                'finite NSI everywhere, so there is nothing to show')
+                f'{record.name}: expected a sample with a finite NSI '
+                f'everywhere, got none in {len(record.nsi)}; leave it out')
 
 
 def labels(records: list[StiffnessRecord]) -> list[str]:

@@ -93,14 +93,15 @@ def _with_gates(record: StiffnessRecord) -> tuple:
     """NSI and Δt of the finite samples; the columns that have a gate."""
     if not has_steps(record):
         raise ValueError(
-            f'{record.name}: no block has a known gate, expected the record '
-            'of a model with step sizes, such as StepNet or SE')
+            f'{record.name}: expected the record of a model with step sizes, '
+            'such as StepNet or SE, got no block with a known gate')
     nsi, step = record.nsi.numpy(), record.step.numpy()
     gated = np.flatnonzero(np.isfinite(step).any(0))
     finite = np.isfinite(nsi).all(1) & np.isfinite(step[:, gated]).all(1)
     if not finite.any():
-        raise ValueError(f'{record.name}: none of its {len(nsi)} samples has '
-                         'a finite NSI and step size everywhere')
+        raise ValueError(
+            f'{record.name}: expected a sample with a finite NSI and step '
+            f'size everywhere, got none in {len(nsi)}')
     return nsi[finite], step[finite], gated
 
 
@@ -111,8 +112,8 @@ def _blocks_of_stage(record: StiffnessRecord, gated, stage) -> np.ndarray:
     if stage is not None and count.get(stage, 0) < LEAST:
         raise ValueError(
             f'stage: expected one with at least {LEAST} blocks that have a '
-            f'gate, got {stage}; {record.name} has (blocks by stage): {count}'
-        )
+            f'gate, got {stage}; choose one of those of {record.name} '
+            f'(blocks by stage): {count}')
     if stage is None:
         stage = next((s for s in count if count[s] >= LEAST), min(count))
     return gated[stages == stage]

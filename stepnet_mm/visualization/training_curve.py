@@ -36,9 +36,9 @@ def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
     curves = read_stiffness_curves(work_dir)
     if name not in curves:
         raise FileNotFoundError(
-            f'{work_dir}: no run in it has a stiffness record {name!r}, got '
-            f'{sorted(curves)}; expected <run>/vis_data/scalars.json written '
-            'with TNSHook and LocalVisBackend')
+            f'{work_dir}: expected a stiffness record {name!r} in a '
+            f'<run>/vis_data/scalars.json, got {sorted(curves)}; name one of '
+            'these, or train with TNSHook and LocalVisBackend')
     return curves[name]
 
 

@@ -157,7 +157,7 @@ def test_files_that_are_no_record(tmp_path):
     for name in ('other', 'cut', 'text'):
         with pytest.raises(ValueError, match=f'{name}.npz: expected .*got'):
             read_attention_record(tmp_path / f'{name}.npz')
-    with pytest.raises(FileNotFoundError, match='this is a folder'):
+    with pytest.raises(FileNotFoundError, match='got a folder'):
         read_attention_record(tmp_path)
 
 

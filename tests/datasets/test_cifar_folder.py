@@ -72,15 +72,15 @@ def test_other_files_are_passed_over(tmp_path):
 
 def test_missing_and_unknown_folders_are_named(tmp_path):
     fill(tmp_path, ('ant', 'dog', 'eel'))
-    expect(tmp_path, 'data_root', tmp_path, "['bee', 'cow'] are missing",
-           "['dog', 'eel'] are no classes")
+    expect(tmp_path, 'data_root', tmp_path, "none for ['bee', 'cow']",
+           "['dog', 'eel'], which are no classes")
 
 
 def test_an_empty_class_folder_is_named(tmp_path):
     fill(tmp_path)
     for path in (tmp_path / 'bee').iterdir():
         path.rename(path.with_suffix('.bmp'))
-    expect(tmp_path, tmp_path / 'bee', 'has no image', '.png')
+    expect(tmp_path, '.png', tmp_path / 'bee', 'got none')
 
 
 @pytest.mark.parametrize('share', [0, .5, .9])
@@ -91,7 +91,7 @@ def test_a_file_that_is_cut_short_is_named(tmp_path, share, suffix):
     save(path, pixels(1)[0])
     content = path.read_bytes()
     path.write_bytes(content[:int(share * len(content))])
-    expect(tmp_path, path, 'does not decode')
+    expect(tmp_path, 'expected images that decode', path)
 
 
 @pytest.mark.parametrize('image, got', [
@@ -104,7 +104,7 @@ def test_a_file_that_is_cut_short_is_named(tmp_path, share, suffix):
 def test_another_size_or_depth_is_named(tmp_path, image, got):
     fill(tmp_path)
     cv2.imwrite(str(tmp_path / 'cow/9.png'), image)
-    expect(tmp_path, tmp_path / 'cow/9.png', got, '(32, 32, 3) (uint8)')
+    expect(tmp_path, '(32, 32, 3) (uint8)', got, tmp_path / 'cow/9.png')
 
 
 @pytest.mark.parametrize('present, expected', [
@@ -219,5 +219,5 @@ def test_no_folder_and_no_pickles_is_the_bases_error(tmp_path, types):
                                              ('test', 'train')])
 def test_one_split_alone_is_named(tmp_path, types, present, absent):
     (tmp_path / present).mkdir()
-    with pytest.raises(FileNotFoundError, match=f'{absent} does not exist'):
+    with pytest.raises(FileNotFoundError, match=f'got no .*{absent}; add'):
         types[0](data_root=str(tmp_path))

@@ -60,20 +60,20 @@ def test_absent_files_are_those_of_the_split(tmp_path):
 def test_a_size_that_is_no_multiple_of_an_image(tmp_path, size):
     write(tmp_path)
     (tmp_path / 'train_X.bin').write_bytes(bytes(size))
-    expect(f'train_X.bin has {size} bytes; expected a multiple of 27648',
+    expect(f'train_X.bin: expected a multiple of 27648 bytes, .*got {size},',
            tmp_path)
 
 
 @pytest.mark.parametrize('number', [3, 5])
 def test_as_many_labels_as_images(tmp_path, number):
     write(tmp_path, number=number)
-    expect(f'train_X.bin holds {number} images, but .*train_y.bin 4 labels',
+    expect(f'train_X.bin: .*train_y.bin has labels, 4, got {number},',
            tmp_path)
 
 
 def test_labels_outside_1_to_10_are_named(tmp_path):
     write(tmp_path, labels=(1, 0, 11, 200, 10))
-    expect(r'train_y.bin has the labels \[0, 11, 200\]; expected 1 to 10',
+    expect(r'train_y.bin: expected labels from 1 to 10, got \[0, 11, 200\]',
            tmp_path)
 
 
@@ -121,7 +121,7 @@ def test_absent_files_without_a_download(tmp_path, stl10, monkeypatch, main):
     monkeypatch.setattr('mmengine.dist.is_main_process', lambda: main)
     with pytest.raises(
             FileNotFoundError,
-            match='stl10_binary/train_X.bin, .*train_y.bin not found.*'
+            match='stl10_binary/train_X.bin, .*train_y.bin, got no such.*'
             'download=True'):
         stl10(data_root=str(tmp_path), download=False)
 

@@ -51,8 +51,8 @@ def equal(a, b):
 def test_training_stops_before_the_step(tmp_path, value):
     runner = runner_with(tmp_path, 14, poison=dict(value=value))
     path = tmp_path / 'nonfinite_iter_14.pth'
-    with pytest.raises(FloatingPointError, match=r'iteration 15 is not finite '
-                       rf'\(nan on rank 0\); .* is {path}'):
+    with pytest.raises(FloatingPointError, match=r'loss: expected a finite .* '
+                       rf'got nan on rank 0 in iteration 15 .* is {path}\)'):
         runner.train()
     before = hook_of(runner, 'PoisonHook').before[14]
     assert equal(before, state(runner))
@@ -105,7 +105,7 @@ def test_a_skipped_batch_leaves_no_trace(tmp_path):
         assert not equal(before[n + 1], before[n + 2])
     assert all(v.isfinite().all() for v in runner.model.state_dict().values())
     assert [line for line in lines if 'iteration 5 ' in line]
-    assert [line for line in lines if 'skipped, 2 so far' in line]
+    assert [line for line in lines if 'skipped its update, 2 so far' in line]
     assert [n for n in os.listdir(tmp_path) if 'nonfinite' in n] == [
         'nonfinite_iter_4.pth'
     ]
@@ -153,7 +153,7 @@ def test_one_rank_is_enough(tmp_path, action):
         dict(type='PoisonHook', iterations=[3], rank=1)])
     ends = train_on_ranks(2, tmp_path, **settings)
     if action == 'stop':
-        assert all('iteration 4 is not finite' in end for end in ends)
+        assert all('in iteration 4 (' in end for end in ends)
     else:
         weights = [{k: v for k, v in end['model'].items()
                     if 'running' not in k} for end in ends]

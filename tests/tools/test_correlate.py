@@ -207,7 +207,7 @@ def test_figure(run, four, tmp_path):
 
 
 def test_too_few_runs(run, four):
-    with pytest.raises(ValueError, match='at least 3 runs, got 2'):
+    with pytest.raises(ValueError, match='runs: expected at least 3, got 2'):
         run(*four[:2])
 
 
@@ -219,7 +219,7 @@ def test_a_metric_that_is_not_there(run, four):
 
 
 def test_no_tns(run, four, work_dir):
-    with pytest.raises(ValueError, match='bare: has no record .*TNSMetric'):
+    with pytest.raises(ValueError, match='bare: expected .*TNSMetric'):
         run(*four, work_dir('bare', [1.]))
 
 
@@ -233,9 +233,9 @@ def test_definitions_are_not_mixed(run, four, work_dir, other):
 
 
 @pytest.mark.parametrize('tns, metric, match', [
-    ([1, 1, 1], [1, 2, 3], r'tns: is 1.0 in all 3 runs'),
-    ([1, 2, 3], [2, 2, 2], r'metric: is 2.0 in all 3 runs'),
-    ([1, 2, 'inf'], [1, 2, 3], 'c: its tns is inf, expected a finite'),
+    ([1, 1, 1], [1, 2, 3], 'tns: expected .*got 1.0 in all 3 runs'),
+    ([1, 2, 3], [2, 2, 2], 'metric: expected .*got 2.0 in all 3 runs'),
+    ([1, 2, 'inf'], [1, 2, 3], 'c: expected a finite tns, got inf'),
     ([1, 2, 'x'], [1, 2, 3], 'runs.csv: expected the columns name, tns'),
 ])
 def test_numbers_without_a_correlation(run, table, tns, metric, match):
@@ -246,7 +246,7 @@ def test_numbers_without_a_correlation(run, table, tns, metric, match):
 def test_a_broken_line_and_a_broken_table(run, four, tmp_path):
     path, = four[0].glob('*/vis_data/scalars.json')
     path.write_text(path.read_text() + '{"loss": ')
-    with pytest.raises(ValueError, match=f'{re.escape(str(path))}: line 5'):
+    with pytest.raises(ValueError, match=f'{re.escape(str(path))}: .*line 5'):
         run(*four)
     (tmp_path / 'bad.csv').write_text('run,tns\na,1\n')
     with pytest.raises(ValueError, match="bad.csv: expected .*'name'"):

@@ -74,7 +74,7 @@ def test_a_work_dir_without_a_record(tool, work_dir):
 
 
 @pytest.mark.parametrize('changes, match', [
-    (dict(samples=9), 'holds 8 of 9 samples'),
+    (dict(samples=9), 'expected 9 samples, got 8'),
     (dict(definition='output'), 'definition'),
 ])
 def test_a_report_that_fails_leaves_the_old_one(tool, work_dir, changes,

@@ -119,7 +119,7 @@ def test_options_reach_the_figures(run, write, tmp_path):
 
 
 @pytest.mark.parametrize('arguments, match', [
-    (('--figures', 'step'), 'no block has a known gate'),
+    (('--figures', 'step'), 'no block with a known gate'),
     (('--figures', 'seeds'), 'expected the blocks of plain'),
     (('--names', 'a'), '--names: .* 2 records, got 1'),
     (('--m1', -1, 2), 'm1: expected'),

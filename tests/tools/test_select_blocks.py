@@ -150,5 +150,5 @@ def test_no_finite_sample(run, write):
 
 
 def test_an_unfinished_record(run, write):
-    with pytest.raises(ValueError, match='holds 2 of 3 samples'):
+    with pytest.raises(ValueError, match='expected 3 samples, got 2'):
         run(write('half', samples=3), '-k', 1)

@@ -192,8 +192,8 @@ def test_two_backbones_of_two_libraries(convert):
     assert cfg.model.reid.backbone.type == 'mmpretrain.StepResNet'
     cfg = convert(name, only=['model.reid.backbone'])
     assert cfg.model.detector.backbone.type == 'ResNet'
-    with pytest.raises(ValueError, match='--only: .* no backbone model.x; '
-                       r"expected some of \['model.detector.backbone'"):
+    with pytest.raises(ValueError, match='--only: expected some of '
+                       r"\['model.detector.backbone'.* got model.x, which"):
         to_stepnet(name, only=['model.x'])
 
 
@@ -358,8 +358,7 @@ def test_pure_python_configs_of_a_library(write, monkeypatch, tmp_path):
 def test_a_pure_python_config_without_a_module_name(write):
     need('mmpretrain::')
     path = write('my-config.py', PYTHONIC)
-    with pytest.raises(ValueError, match="'my-config.py' has read_base.*"
-                       'rename it'):
+    with pytest.raises(ValueError, match="got 'my-config.py'; rename it"):
         to_stepnet(str(path))
 
 
@@ -410,9 +409,9 @@ def test_a_stepnet_says_that_it_is_one(request):
 
 @pytest.mark.parametrize('name, text', [
     ('mmdet::atss/atss_r50_fpn_1x_coc.py', 'atss/atss_r50_fpn_1x_coco.py'),
-    ('mmdet::atss/zzz.py', 'expected FOLDER/FILE.py'),
+    ('mmdet::atss/zzz.py', 'expected FOLDER/FILE.py, got .atss/zzz.py'),
     ('mmnothing::atss/atss.py', "no package 'mmnothing' is installed"),
-    ('atss/atss_r50_fpn_1x_coco.py', 'is no file; expected a path, or mmdet'),
+    ('atss/atss_r50_fpn_1x_coco.py', 'expected a path, or mmdet.*is no file'),
     ('mmdet::centernet/centernet_tta.py', 'no backbone in model'),
 ])
 def test_names_that_lead_nowhere(name, text):
@@ -428,7 +427,7 @@ def test_names_that_lead_nowhere(name, text):
     ('1 / 0', 'ZeroDivisionError'),
     ('import sys\nsys.exit(3)', 'SystemExit: 3')])
 def test_configs_that_cannot_be_read(write, text, error):
-    with pytest.raises(ValueError, match=f'cannot be read: {error}'):
+    with pytest.raises(ValueError, match=f'can be read, got .* with {error}'):
         to_stepnet(str(write('broken.py', text)))
 
 

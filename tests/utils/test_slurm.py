@@ -58,7 +58,8 @@ def test_not_more_often_than_allowed(scontrol, monkeypatch):
 def test_a_requeue_that_fails_is_told(scontrol):
     scontrol(requeue='echo "Requested operation not allowed" >&2; exit 1')
     assert requeue(3) == ('Slurm job 7 could not be requeued: scontrol '
-                          'requeue 7: Requested operation not allowed')
+                          'requeue 7: expected an answer, got Requested '
+                          'operation not allowed')
 
 
 def test_without_slurm(monkeypatch):

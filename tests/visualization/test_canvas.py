@@ -27,7 +27,7 @@ pytestmark = pytest.mark.core
     ([named('plain'), named('b', definition='output')],
      "one definition of NSI.*'residual': 'plain', 'output': 'b'"),
     ([named('plain'), named('empty', bad=40)],
-     'empty: none of its 40 samples'),
+     'empty: expected a sample .* got none in 40'),
 ], ids=['none', 'definitions', 'nothing finite'])
 def test_records_that_do_not_go_together(records, match):
     with pytest.raises(ValueError, match=match):

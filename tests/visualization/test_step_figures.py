@@ -117,13 +117,13 @@ def test_whether_there_is_something_to_draw():
 
 
 @pytest.mark.parametrize('changes, options, match', [
-    (dict(gates=False), {}, 'SE: no block has a known gate, expected the rec'),
+    (dict(gates=False), {}, 'SE: .*, got no block with a known gate'),
     (dict(gates=[True] * 4 + [False]), dict(blocks=['layer2.3']),
      r"known gate, \['layer1.1'.*'layer2.2'\], got \['layer2.3'\]"),
     ({}, dict(blocks=[]), r'blocks: .*got \[\]'),
     ({}, dict(stage=1), r'stage: expected .* 3 blocks.*got 1.*\{1: 2, 2: 3\}'),
     ({}, dict(stage=7), 'stage: .*got 7'),
-    (dict(bad=40), {}, 'SE: none of its 40 samples'),
+    (dict(bad=40), {}, 'SE: expected a sample .* got none in 40'),
 ])
 def test_errors(changes, options, match):
     with pytest.raises(ValueError, match=match):

@@ -50,7 +50,7 @@ def test_they_are_drawn_and_none_stays_open(figure, records):
 @pytest.mark.parametrize('figure', FIGURES)
 @pytest.mark.parametrize('records, match', [
     ([make_record(), make_record(definition='output')], 'residual.*output'),
-    ([make_record(bad=40)], 'SE: none of its 40 samples'), ([], 'at least one')
+    ([make_record(bad=40)], 'SE: .*got none in 40'), ([], 'at least one')
 ], ids=['definitions', 'nothing finite', 'none'])
 def test_records_that_do_not_go_together(figure, records, match):
     with pytest.raises(ValueError, match=match):
