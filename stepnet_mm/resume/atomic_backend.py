@@ -37,7 +37,7 @@ class AtomicLocalBackend(LocalBackend):
             _remove(beside)
             raise OSError(
                 error.errno,
-                f'{filepath}: expected room for {len(obj) / 2**20:.1f} MiB '
+                f'{filepath}: expected to write {len(obj) / 2**20:.1f} MiB '
                 f'beside the files that are there, got {error.strerror} with '
                 f'{_free(folder)} free; make space and go on with --resume, '
                 'nothing that was saved before is lost') from error

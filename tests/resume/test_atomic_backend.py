@@ -52,7 +52,7 @@ def test_a_full_disk(path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, 'fsync', full)
-    with pytest.raises(OSError, match=r'a\.pth: expected room for 1\.0 MiB .*'
+    with pytest.raises(OSError, match=r'a\.pth: expected to write 1\.0 MiB .*'
                        r'got No space left on device with .* free'):
         AtomicLocalBackend().put(bytes(2**20), path)
     assert path.read_bytes() == b'old'
