@@ -67,7 +67,7 @@ class TrajectoryRecorder:
         measured = [block for block in self.found if block.position]
         if not measured:
             raise ValueError(
-                'blocks: expected some beside the first of each stage, which '
+                'blocks: expected some after the first of their stage, which '
                 f'is left out, got first blocks only in {type(model).__name__}'
                 '; set a greater backbone.depth, or take TNSHook out of '
                 'custom_hooks')

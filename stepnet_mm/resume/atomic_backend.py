@@ -27,8 +27,8 @@ class AtomicLocalBackend(LocalBackend):
         except OSError as error:
             raise OSError(
                 error.errno,
-                f'{filepath}: expected to write {len(obj) / 2**20:.1f} MiB beside '
-                f'the files that are there, got {error.strerror} with '
+                f'{filepath}: expected to write {len(obj) / 2**20:.1f} MiB '
+                f'beside the files that are there, got {error.strerror} with '
                 f'{_free(filepath)} free; make space and go on with --resume, '
                 'nothing that was saved before is lost') from error
 
