@@ -34,10 +34,16 @@ TEXTS = read_table('texts.yml')
 DATASETS, TITLES = TEXTS['datasets'], TEXTS['titles']
 AP_NAMES = ('AP', 'AP50', 'AP75', 'APS', 'APM', 'APL')
 #: Depth -> methods of which Table 3 needs weights and Table 2 has no row.
-BESIDE_TABLE_2 = {50: ('eca_k5', ), 101: ('se', 'eca', 'sge')}
+BESIDE_TABLE_2 = {50: ('eca_k5', ), 101: ('se', 'eca', 'sge', 'stepnet')}
 #: (depth, method) of a detector -> the method whose backbone it has, where it
 #: is not its own.
-BACKBONES = {(50, 'eca'): 'eca_k5'}
+BACKBONES = {
+    (50, 'eca'): 'eca_k5',
+    (50, 'stepnet_from_stepnet'): 'stepnet',
+    (101, 'stepnet_from_stepnet'): 'stepnet',
+}
+#: That method -> the note on the detectors that start from it.
+NOTES = {'eca_k5': 'kernels', 'stepnet': 'equal'}
 #: Columns of a line of code.
 WIDTH = 79
 
@@ -67,7 +73,8 @@ class Row:
     @property
     def title(self) -> str:
         """The network and the method."""
-        label = METHODS[self.method]['label']
+        method = METHODS[self.method]
+        label = method.get('labels', {}).get(self.dataset, method['label'])
         return ' '.join(filter(None, (self.network, label)))
 
 
@@ -196,10 +203,10 @@ def _of_detector(depth: int, method: str) -> tuple[dict, tuple]:
         return dict(step=step, frozen_stages=0), (_note('start'), )
     source = f'resnet{depth}_{start}_imagenet'
     weights = dict(prefix='backbone.',
-                   checkpoint=f'work_dirs/{source}/epoch_120.pth')
-    kernels = (_note('kernels'), ) if start == 'eca_k5' else ()
+                   checkpoint=f'work_dirs/{source}/best.pth')
+    about = [_note(NOTES[start], depth=depth)] if start in NOTES else []
     return (dict(backbone, init_cfg=weights),
-            (*kernels, _note('weights', source=source)))
+            (*about, _note('weights', source=source)))
 
 
 def _note(name: str, **names) -> str:
