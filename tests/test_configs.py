@@ -259,6 +259,17 @@ def test_the_metafiles_list_every_config_but_the_demo():
     ]
 
 
+def test_a_figure_of_the_paper_on_a_structure_of_ours_says_so():
+    noted = {path for path, model in MODELS_LISTED.items()
+             if ' is ours: ' in model['Metadata'].get('Note', '')}
+    assert noted == {
+        path for path, model in MODELS_LISTED.items()
+        if re.search('vit/|_adaptor_[abcd]_', path) and 'Results' in model}
+    assert len(noted) == 12 + 6
+    assert noted == {path for path in PATHS
+                     if ' is ours: ' in (CONFIGS / path).read_text()}
+
+
 def test_the_readme_lists_every_config():
     text = (CONFIGS / 'README.md').read_text()
     assert all(f'`{path}`' in text for path in PATHS)

@@ -77,6 +77,13 @@ class Row:
         label = method.get('labels', {}).get(self.dataset, method['label'])
         return ' '.join(filter(None, (self.network, label)))
 
+    @property
+    def ours(self) -> str:
+        """Says what is ours in a network with a figure of the paper."""
+        texts = TEXTS['ours'] if self.paper else {}
+        return ''.join(text for name, text in texts.items()
+                       if name in (self.network, self.method))
+
 
 def rows() -> list[Row]:
     """All configs of the paper's tables, table by table."""
@@ -230,7 +237,7 @@ def config_text(row: Row) -> str:
         paper=row.paper or 'no figure',
         command=_filled(TEXTS[command], path=row.path),
         result=_result(row).partition(';')[0],
-        notes=''.join(row.notes),
+        notes=''.join([row.ours and f'\n{row.ours}', *row.notes]),
         base=f'{"../" if row.folder else "./"}_base_/{row.base}.py',
         model=_model_text(row.backbone))
 
@@ -338,6 +345,8 @@ def _model_entry(row: Row, collection: str, complexity: dict) -> dict:
         'Metadata': {'Training Data': row.dataset, **complexity},
         'Config': f'configs/{row.path}',
     }
+    if row.ours:
+        entry['Metadata']['Note'] = ' '.join(row.ours.split())
     if row.metric:
         # mim expects figures under Results; no run of ours is behind them.
         source = 'article' if row.table in TEXTS['sources'] else 'paper'
