@@ -7,9 +7,11 @@ Result here: not yet run.
 k = 5 in every stage, as in the detector that ECA's authors publish; their
 ImageNet network has 3-5-5-7.
 
-The backbone starts from weights trained with the module: those that
-`tools/train.py configs/imagenet/resnet50_eca_k5_imagenet.py` leaves, or
-yours, --cfg-options model.backbone.init_cfg.checkpoint=FILE.
+The backbone starts from weights trained with the module: the best epoch of
+`tools/train.py configs/imagenet/resnet50_eca_k5_imagenet.py`. Its file is
+named after the epoch, so give it the name that stands below:
+(cd work_dirs/resnet50_eca_k5_imagenet && cp best_*.pth best.pth)
+Other weights: --cfg-options model.backbone.init_cfg.checkpoint=FILE.
 """
 _base_ = './_base_/faster_rcnn_r50_coco.py'
 
@@ -18,4 +20,4 @@ model = dict(
         step=dict(type='ECAAttention', kernel_size=5),
         init_cfg=dict(
             prefix='backbone.',
-            checkpoint='work_dirs/resnet50_eca_k5_imagenet/epoch_120.pth')))
+            checkpoint='work_dirs/resnet50_eca_k5_imagenet/best.pth')))

@@ -12,6 +12,8 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
 
+from stepnet_mm.steps import StepSize
+
 # One worker, which reads each config once.
 pytestmark = [pytest.mark.core, pytest.mark.xdist_group('configs')]
 
@@ -30,6 +32,8 @@ DETECTORS = {
     'faster_rcnn_r50_plain.py': 41.753, 'faster_rcnn_r50_stepnet.py': 41.821,
     'faster_rcnn_r101_plain.py': 60.745,
     'faster_rcnn_r101_stepnet.py': 60.917,
+    'faster_rcnn_r50_stepnet_from_stepnet.py': 41.821,
+    'faster_rcnn_r101_stepnet_from_stepnet.py': 60.917,
 }
 
 
@@ -112,7 +116,8 @@ STEPS = dict(
     plain=None, iebn=None, se='SEAttention', cbam='CBAMAttention',
     eca='ECAAttention', eca_k5='ECAAttention', sem='SEMAttention',
     srm='SRMAttention', fca='FCAAttention', sge='SGEAttention',
-    stepnet='StepAdaptor', stepnet_gate='StepAdaptor',
+    stepnet='StepAdaptor', stepnet_from_stepnet='StepAdaptor',
+    stepnet_gate='StepAdaptor',
     stepnet_current='StepAdaptor',
     stepnet_next='StepAdaptor', stepnet_difference='StepAdaptor',
     stepnet_adaptor_a='MaxPoolStepAdaptor',
@@ -203,12 +208,46 @@ def test_eca_has_the_published_kernels(path, kernels):
 
 
 @pytest.mark.parametrize('path', [
-    path for path in PATHS if re.fullmatch('faster.*_(se|eca|sge).py', path)])
+    path for path in PATHS
+    if re.fullmatch('faster.*_(se|eca|sge|from_stepnet).py', path)])
 def test_a_detector_takes_the_weights_that_it_names(path):
     backbone = load(path).model.backbone
-    source = Path(backbone.init_cfg.checkpoint).parent.name
-    given = load(f'imagenet/{source}.py').model.backbone
-    assert (given.depth, given.step) == (backbone.depth, backbone.step)
+    file = Path(backbone.init_cfg.checkpoint)
+    given = load(f'imagenet/{file.parent.name}.py')
+    assert (given.model.backbone.depth,
+            given.model.backbone.step) == (backbone.depth, backbone.step)
+    assert given.default_hooks.checkpoint.save_best == 'accuracy/top1'
+    assert f'(cd {file.parent} && cp best_*.pth {file.name})' in (
+        CONFIGS / path).read_text()
+
+
+def test_the_stepnet_detectors_start_as_they_say(tmp_path):
+    backbone = load('imagenet/resnet50_stepnet_imagenet.py').model.backbone
+    given = MODELS.build(backbone)
+    for step in steps_of(given):
+        step.ie.bias.data.fill_(.3)
+    torch.save({f'backbone.{key}': value
+                for key, value in given.state_dict().items()},
+               tmp_path / 'best.pth')
+    plain = load('faster_rcnn_r50_stepnet.py').model.backbone
+    plain.init_cfg = None
+    equal = load('faster_rcnn_r50_stepnet_from_stepnet.py').model.backbone
+    equal.init_cfg.checkpoint = str(tmp_path / 'best.pth')
+    for cfg, largest, bias, frozen in ((plain, 2, 0, 0), (equal, 1, .3, 2)):
+        net = MODELS.build(cfg)
+        net.init_weights()
+        net.train()
+        steps = steps_of(net)
+        assert {step.max_step.item() for step in steps} == {largest}
+        assert all((step.ie.bias == bias).all() for step in steps)
+        assert not any(step.norm.training for step in steps)
+        assert [step.ie.bias.requires_grad for step in steps] == (
+            [False] * frozen + [True] * (len(steps) - frozen))
+
+
+def steps_of(backbone):
+    return [module for module in backbone.modules()
+            if isinstance(module, StepSize)]
 
 
 def test_the_metafiles_list_every_config_but_the_demo():
@@ -218,6 +257,17 @@ def test_the_metafiles_list_every_config_but_the_demo():
     assert sorted(index['Import']) == [
         str(Path('configs') / path.relative_to(CONFIGS)) for path in METAFILES
     ]
+
+
+def test_a_figure_of_the_paper_on_a_structure_of_ours_says_so():
+    noted = {path for path, model in MODELS_LISTED.items()
+             if ' is ours: ' in model['Metadata'].get('Note', '')}
+    assert noted == {
+        path for path, model in MODELS_LISTED.items()
+        if re.search('vit/|_adaptor_[abcd]_', path) and 'Results' in model}
+    assert len(noted) == 12 + 6
+    assert noted == {path for path in PATHS
+                     if ' is ours: ' in (CONFIGS / path).read_text()}
 
 
 def test_the_readme_lists_every_config():

@@ -34,10 +34,16 @@ TEXTS = read_table('texts.yml')
 DATASETS, TITLES = TEXTS['datasets'], TEXTS['titles']
 AP_NAMES = ('AP', 'AP50', 'AP75', 'APS', 'APM', 'APL')
 #: Depth -> methods of which Table 3 needs weights and Table 2 has no row.
-BESIDE_TABLE_2 = {50: ('eca_k5', ), 101: ('se', 'eca', 'sge')}
+BESIDE_TABLE_2 = {50: ('eca_k5', ), 101: ('se', 'eca', 'sge', 'stepnet')}
 #: (depth, method) of a detector -> the method whose backbone it has, where it
 #: is not its own.
-BACKBONES = {(50, 'eca'): 'eca_k5'}
+BACKBONES = {
+    (50, 'eca'): 'eca_k5',
+    (50, 'stepnet_from_stepnet'): 'stepnet',
+    (101, 'stepnet_from_stepnet'): 'stepnet',
+}
+#: That method -> the note on the detectors that start from it.
+NOTES = {'eca_k5': 'kernels', 'stepnet': 'equal'}
 #: Columns of a line of code.
 WIDTH = 79
 
@@ -67,8 +73,16 @@ class Row:
     @property
     def title(self) -> str:
         """The network and the method."""
-        label = METHODS[self.method]['label']
+        method = METHODS[self.method]
+        label = method.get('labels', {}).get(self.dataset, method['label'])
         return ' '.join(filter(None, (self.network, label)))
+
+    @property
+    def ours(self) -> str:
+        """Says what is ours in a network with a figure of the paper."""
+        texts = TEXTS['ours'] if self.paper else {}
+        return ''.join(text for name, text in texts.items()
+                       if name in (self.network, self.method))
 
 
 def rows() -> list[Row]:
@@ -196,10 +210,10 @@ def _of_detector(depth: int, method: str) -> tuple[dict, tuple]:
         return dict(step=step, frozen_stages=0), (_note('start'), )
     source = f'resnet{depth}_{start}_imagenet'
     weights = dict(prefix='backbone.',
-                   checkpoint=f'work_dirs/{source}/epoch_120.pth')
-    kernels = (_note('kernels'), ) if start == 'eca_k5' else ()
+                   checkpoint=f'work_dirs/{source}/best.pth')
+    about = [_note(NOTES[start], depth=depth)] if start in NOTES else []
     return (dict(backbone, init_cfg=weights),
-            (*kernels, _note('weights', source=source)))
+            (*about, _note('weights', source=source)))
 
 
 def _note(name: str, **names) -> str:
@@ -223,7 +237,7 @@ def config_text(row: Row) -> str:
         paper=row.paper or 'no figure',
         command=_filled(TEXTS[command], path=row.path),
         result=_result(row).partition(';')[0],
-        notes=''.join(row.notes),
+        notes=''.join([row.ours and f'\n{row.ours}', *row.notes]),
         base=f'{"../" if row.folder else "./"}_base_/{row.base}.py',
         model=_model_text(row.backbone))
 
@@ -331,6 +345,8 @@ def _model_entry(row: Row, collection: str, complexity: dict) -> dict:
         'Metadata': {'Training Data': row.dataset, **complexity},
         'Config': f'configs/{row.path}',
     }
+    if row.ours:
+        entry['Metadata']['Note'] = ' '.join(row.ours.split())
     if row.metric:
         # mim expects figures under Results; no run of ours is behind them.
         source = 'article' if row.table in TEXTS['sources'] else 'paper'
