@@ -113,6 +113,7 @@ STEPS = dict(
     eca='ECAAttention', eca_k5='ECAAttention', sem='SEMAttention',
     srm='SRMAttention', fca='FCAAttention', sge='SGEAttention',
     stepnet='StepAdaptor', stepnet_gate='StepAdaptor',
+    preact_plain=None, preact_stepnet='StepAdaptor',
     stepnet_current='StepAdaptor',
     stepnet_next='StepAdaptor', stepnet_difference='StepAdaptor',
     stepnet_adaptor_a='MaxPoolStepAdaptor',
@@ -136,6 +137,7 @@ def test_the_name_says_which_method_it_is(path):
     norm = backbone.get('norm_cfg', dict(type='BN'))['type']
     assert (norm == 'IEBN') == (method == 'iebn')
     assert (backbone.get('step_mode') == 'gate') == method.endswith('_gate')
+    assert backbone.get('preact', False) == method.startswith('preact_')
 
 
 def test_recipe_of_the_vit():
