@@ -180,6 +180,7 @@ class StepBackbone(StepOwner):
         Raises:
             TypeError: if the library's blocks are not plain.
         """
+        # Blocks of our own can take a step already.
         if self.step is None or issubclass(block, StepBlock):
             return super().make_res_layer(block=block, **kwargs)
         stage = super().make_res_layer(

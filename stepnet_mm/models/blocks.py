@@ -4,6 +4,7 @@
       _advance           the paper's block, one module after the other:
         residual           f(x_t), convolutions and norms
         end                relu(x_t + f ⊗ Δt); Δt: StepSize, steps/base.py
+                         (preact.py: without the ReLU, and never fused)
       _advance_fused     equal up to rounding, where can_fuse (fusion.py)
         _convolve          z, from which the last norm makes f
         run_tail           norm, step, sum and ReLU in few passes (fusion.py)
@@ -65,7 +66,7 @@ class StepBlock(PretrainedStart):
         return self.complete(self._convolve(x))
 
     def end(self, identity: Tensor, residual: Tensor) -> Tensor:
-        """relu(x_t + f ⊗ Δt), or relu(x_t + f) without a step.
+        """x_t + f ⊗ Δt, or x_t + f without a step, then `activate`.
 
         Args:
             identity (Tensor): x_t in the shape of f, (N, C', H', W').
