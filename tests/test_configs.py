@@ -118,6 +118,7 @@ STEPS = dict(
     srm='SRMAttention', fca='FCAAttention', sge='SGEAttention',
     stepnet='StepAdaptor', stepnet_from_stepnet='StepAdaptor',
     stepnet_gate='StepAdaptor',
+    preact_plain=None, preact_stepnet='StepAdaptor',
     stepnet_current='StepAdaptor',
     stepnet_next='StepAdaptor', stepnet_difference='StepAdaptor',
     stepnet_adaptor_a='MaxPoolStepAdaptor',
@@ -141,6 +142,7 @@ def test_the_name_says_which_method_it_is(path):
     norm = backbone.get('norm_cfg', dict(type='BN'))['type']
     assert (norm == 'IEBN') == (method == 'iebn')
     assert (backbone.get('step_mode') == 'gate') == method.endswith('_gate')
+    assert backbone.get('preact', False) == method.startswith('preact_')
 
 
 def test_recipe_of_the_vit():

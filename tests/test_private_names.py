@@ -24,6 +24,7 @@ USED = {
         '_forward_pre_hooks', '_global_backward_hooks',
         '_global_backward_pre_hooks', '_global_forward_hooks',
         '_global_forward_pre_hooks'],
+    'tests/models/test_preact.py': ['_make_stem_layer'],
     'tests/models/test_pretrained_start.py': ['_load_from_state_dict'],
     'tests/recording/test_architectures.py': ['_version'],
     'tests/recording/test_recorder.py': [
@@ -90,8 +91,8 @@ def test_every_private_name_of_another_library_has_its_test():
              for path in (ROOT / 'stepnet_mm').rglob('*.py')]
     own = {name for tree in trees for name in defined(tree)}
     # What a library and we both have is asked of the library's objects.
-    both = {'_load', '_load_from_state_dict', '_resume',
-            '_save_best_checkpoint'}
+    both = {'_freeze_stages', '_load', '_load_from_state_dict',
+            '_make_stem_layer', '_resume', '_save_best_checkpoint'}
     names = {name for tree in trees for name in used(tree)
              if private(name) and (name not in own or name in both)}
     assert names - NOT_MEANT == {n for group in USED.values() for n in group}

@@ -94,6 +94,7 @@ def rows() -> list[Row]:
         *_small_images(4, 'resnet164', 'ResNet-164'),
         *_small_images(7, 'vit', 'ViT'),
         *_self_attention(),
+        *_small_images(0, 'resnet164', 'ResNet-164'),
     ]
 
 

@@ -180,7 +180,8 @@ class StepBackbone(StepOwner):
         Raises:
             TypeError: if the library's blocks are not plain.
         """
-        if self.step is None:
+        # Blocks of our own can take a step already.
+        if self.step is None or issubclass(block, StepBlock):
             return super().make_res_layer(block=block, **kwargs)
         stage = super().make_res_layer(
             block=step_block_class(block, self.plain_blocks), **kwargs)

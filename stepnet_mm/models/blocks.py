@@ -4,6 +4,7 @@
       _advance           the paper's block, one module after the other:
         residual           f(x_t), convolutions and norms
         end                relu(x_t + f ⊗ Δt); Δt: StepSize, steps/base.py
+                         (preact.py: without the ReLU, and never fused)
       _advance_fused     equal up to rounding, where can_fuse (fusion.py)
         _convolve          z, from which the last norm makes f
         run_tail           norm, step, sum and ReLU in few passes (fusion.py)
@@ -42,15 +43,10 @@ class StepBlock(PretrainedStart):
     relu: nn.Module
     drop_path: nn.Module  # mmpretrain's blocks alone have one
     forward_plugin: Callable[[Tensor, list[str]], Tensor]
-    _origin: tuple  # the arguments of step_block_class
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.step = None
-
-    def __reduce__(self):
-        # The class is made at run time, so pickle cannot find it by name.
-        return _new_step_block, self._origin, self.__dict__
 
     def forward(self, x: Tensor) -> Tensor:
         """x_t -> x_{t+1}: (N, C, H, W) -> (N, C', H', W')."""
@@ -70,7 +66,7 @@ class StepBlock(PretrainedStart):
         return self.complete(self._convolve(x))
 
     def end(self, identity: Tensor, residual: Tensor) -> Tensor:
-        """relu(x_t + f ⊗ Δt), or relu(x_t + f) without a step.
+        """x_t + f ⊗ Δt, or x_t + f without a step, then `activate`.
 
         Args:
             identity (Tensor): x_t in the shape of f, (N, C', H', W').
@@ -81,8 +77,12 @@ class StepBlock(PretrainedStart):
         if hasattr(self, 'drop_path'):
             residual = self.drop_path(residual)
         if self.step is None:  # in place, for no step can have kept f
-            return self.relu(residual.add_(identity))
-        return self.relu(residual + identity)
+            return self.activate(residual.add_(identity))
+        return self.activate(residual + identity)
+
+    def activate(self, x: Tensor) -> Tensor:
+        """What follows the sum: ReLU."""
+        return self.relu(x)
 
     def _advance_fused(self, x: Tensor) -> Tensor:
         """The fused branch: as `_advance` up to rounding, see fusion.py."""
@@ -123,8 +123,8 @@ class StepBlock(PretrainedStart):
         return getattr(self, f'conv{self.num_convs}')
 
     @property
-    def last_norm(self) -> nn.Module:
-        """The norm layer behind the last convolution."""
+    def last_norm(self) -> Any:
+        """The norm layer behind the last convolution, None without one."""
         return getattr(self, f'norm{self.num_convs}')
 
     @property
@@ -164,7 +164,13 @@ def step_block_class(block: type[Any],
                 dict(
                     __module__=__name__,
                     __doc__=StepBlock.__doc__,
+                    __reduce__=_reduce,
                     _origin=(block, plain)))
+
+
+def _reduce(self) -> tuple:
+    # The class is made at run time, so pickle cannot find it by name.
+    return _new_step_block, self._origin, self.__dict__
 
 
 def _new_step_block(block: Any, plain: tuple) -> StepBlock:

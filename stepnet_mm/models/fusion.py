@@ -36,7 +36,7 @@ def can_fuse(block: 'StepBlock') -> bool:
     It stands for a BatchNorm, a step that pools only and a ReLU, with nothing
     between them, and without hooks on them but those that read a
     :class:`PooledMap` (attribute ``reads_pooled``). True too where there is
-    no step.
+    no step; never in pre-activation, where no norm is last.
     """
     # An exported graph shows the modules; engines fold BatchNorms themselves.
     if not block.fused or is_exporting():

@@ -22,14 +22,16 @@ from torch import Tensor, nn
 
 from ..steps.pooling import build_norm
 from .backbone import StepBackbone, StepOwner, one_per_stage
-from .cifar import cifar_stage_blocks
+from .cifar import check_layout, check_preact, cifar_stage_blocks
 from .encoder import StepEncoderLayer, check_mode
+from .preact import PreActBlock
 from .self_attention import (
     SelfAttentionLayer,
     check_divides,
     check_indices,
     check_network,
 )
+from .step_arguments import part_of
 
 
 class _StepBackbone(StepBackbone):
@@ -84,15 +86,37 @@ class StepResNet_CIFAR(_StepBackbone, ResNet_CIFAR):
     """
 
 
+class PreActBasicBlock(PreActBlock, BasicBlock):
+    """mmpretrain's BasicBlock in pre-activation, with a step size."""
+
+
+class PreActBottleneck(PreActBlock, Bottleneck):
+    """mmpretrain's Bottleneck in pre-activation, with a step size."""
+
+
+#: (block, preact) -> its class.
+CIFAR_BLOCKS: dict[tuple[str, bool], type[nn.Module]] = {
+    ('basic', False): BasicBlock,
+    ('basic', True): PreActBasicBlock,
+    ('bottleneck', False): Bottleneck,
+    ('bottleneck', True): PreActBottleneck,
+}
+
+
 @MODELS.register_module()
 class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
     """ResNet for small images with step sizes: widths 16-32-64, 3 stages.
 
-    Post-activation, with the layout of the paper's ResNet-164: a 3 x 3 stem,
-    then n blocks per stage at 1, 1/2 and 1/4 of the image's size; outputs of
-    64, 128 and 256 channels with bottlenecks, 16, 32 and 64 with basic
-    blocks. A residual's last norm starts at 1, as in the authors' other
-    repositories.
+    A 3 x 3 stem, then n blocks per stage at 1, 1/2 and 1/4 of the image's
+    size; outputs of 64, 128 and 256 channels with bottlenecks, 16, 32 and 64
+    with basic blocks. A residual's last norm starts at 1, as in the authors'
+    other repositories.
+
+    Two layouts have the parameters of the paper's ResNet-164 with StepNet:
+    post-activation with steps in the blocks with an identity shortcut, the
+    default, and ``preact=True`` with ``step_blocks='all'``. With ``preact``
+    no norm follows the stem or a shortcut's convolution, no ReLU follows a
+    sum, and a norm and a ReLU end the last stage; they freeze with it.
 
     Takes the other arguments of :class:`mmpretrain.models.ResNet_CIFAR`, and
     ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
@@ -103,9 +127,12 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
             ``'bottleneck'``.
         downsample_norm_cfg (dict, optional): norm layer of the shortcuts'
             convolutions. Defaults to ``norm_cfg``.
+        preact (bool): pre-activation, He et al. 2016b. Defaults to False.
 
     Raises:
-        ValueError: on a ``depth`` of another form, or an unknown ``block``.
+        ValueError: on a ``depth`` of another form, an unknown ``block``,
+            arguments that do not go with ``preact``, or, while loading, on
+            weights of the other layout.
     """
 
     def __init__(self,
@@ -118,10 +145,12 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
                  out_indices: tuple = (2, ),
                  zero_init_residual: bool = False,
                  downsample_norm_cfg: dict | None = None,
+                 preact: bool = False,
                  **kwargs):
         blocks = cifar_stage_blocks(depth, block)
-        kind = Bottleneck if block == 'bottleneck' else BasicBlock
-        self.arch_settings = {depth: (kind, blocks)}
+        check_preact(preact, zero_init_residual, downsample_norm_cfg)
+        self.arch_settings = {depth: (CIFAR_BLOCKS[block, preact], blocks)}
+        self.preact = preact
         self.downsample_norm_cfg = downsample_norm_cfg
         super().__init__(
             depth,
@@ -134,11 +163,44 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
             zero_init_residual=zero_init_residual,
             **kwargs)
 
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Images (N, 3, H, W) -> the outputs of the ``out_indices`` stages."""
+        outs = super().forward(x)
+        if self.preact and self.num_stages - 1 in self.out_indices:
+            outs = *outs[:-1], self.end_norm(outs[-1]).relu_()
+        return outs
+
+    def check_weights(self, state_dict: dict, prefix: str) -> None:
+        """Check a state dict before it is loaded.
+
+        Raises:
+            ValueError: if it is of another kind of ResNet or the other
+                layout, or its steps are of other arguments.
+        """
+        check_layout(self.preact, part_of(state_dict, prefix))
+        super().check_weights(state_dict, prefix)
+
+    def _make_stem_layer(self, in_channels: int, base_channels: int) -> None:
+        super()._make_stem_layer(in_channels, base_channels)
+        if self.preact:
+            self.add_module(self.norm1_name, nn.Identity())
+            self.relu = nn.Identity()
+            self.end_norm = build_norm(
+                'backbone.norm_cfg', self.norm_cfg,
+                self.base_channels * self.expansion * 2**2)
+
+    def _freeze_stages(self) -> None:
+        super()._freeze_stages()
+        if self.preact and self.frozen_stages == self.num_stages:
+            self.end_norm.requires_grad_(False).eval()
+
     def make_res_layer(self, block: Any, **kwargs) -> nn.Module:
-        """A stage, its shortcut with the norm of ``downsample_norm_cfg``."""
+        """A stage, its shortcut with the norm that the layout gives it."""
         layer: Any = super().make_res_layer(block=block, **kwargs)
         downsample = layer[0].downsample
-        if self.downsample_norm_cfg and downsample is not None:
+        if self.preact and downsample is not None:
+            layer[0].downsample = downsample[:-1]
+        elif self.downsample_norm_cfg and downsample is not None:
             downsample[-1] = build_norm('backbone.downsample_norm_cfg',
                                         self.downsample_norm_cfg,
                                         kwargs['out_channels'])

@@ -246,29 +246,44 @@ def _is_plain_sum(module) -> bool:
 
 
 def _is_resnet_block(module) -> bool:
-    """Whether it is conv, norm, ..., conv, norm, sum, activation."""
+    """Whether it is conv, norm, ..., sum, activation or norm, conv, ..., sum.
+
+    Pre-activation counts where its norms and convolutions alternate.
+    """
     if not (hasattr(module, 'downsample') and hasattr(module, 'conv1')):
         return False
-    last, norm = _last_conv(module), _last_norm(module)
+    if _is_preact(module):
+        return True
+    convs, norms = _layers(module)
     order = list(map(id, module._modules.values()))
-    return norm is not None and order.index(id(last)) < order.index(id(norm))
+    return norms[-1] is not None and (
+        order.index(id(convs[-1])) < order.index(id(norms[-1])))
 
 
-def _last_conv(module):
-    return getattr(module, 'conv3', None) or getattr(module, 'conv2', None)
+def _is_preact(module) -> bool:
+    convs, norms = _layers(module)
+    places = {id(m): i for i, m in enumerate(module._modules.values())}
+    found = [places.get(id(layer), -1)
+             for pair in zip(norms, convs) for layer in pair]
+    return found[0] >= 0 and found == sorted({*found})
 
 
-def _last_norm(module) -> nn.Module | None:
-    last = 3 if hasattr(module, 'conv3') else 2
-    return getattr(module, f'norm{last}', None) or getattr(
-        module, f'bn{last}', None)
+def _layers(module) -> tuple[list, list]:
+    """Its convolutions, and a norm or None for each of them."""
+    count = 3 if getattr(module, 'conv3', None) else 2
+    convs = [getattr(module, f'conv{i}', None) for i in range(1, count + 1)]
+    norms = [getattr(module, f'norm{i}', None) or getattr(
+        module, f'bn{i}', None) for i in range(1, count + 1)]
+    return convs, norms
 
 
 def _tail(module) -> list:
-    """The last norm and what follows it up to the sum."""
+    """The last layer of convolutions and norms, and what follows it."""
+    convs, norms = _layers(module)
+    last = convs[-1] if _is_preact(module) else norms[-1]
     names = getattr(module, 'after_conv3_plugin_names', ())
     ends = [getattr(module, name, None) for name in ('se_layer', 'se', *names)]
-    return [_last_norm(module)] + [m for m in ends if m is not None]
+    return [last] + [m for m in ends if m is not None]
 
 
 def _gate(module) -> Gate | None:

@@ -1,0 +1,64 @@
+"""Pre-activation residual blocks (He et al. 2016b), with a step size."""
+from typing import Any
+
+from torch import Tensor
+
+from ..steps.pooling import build_norm
+from .blocks import StepBlock
+
+
+class PreActBlock(StepBlock):
+    """Mixin for BasicBlock and Bottleneck: x_{t+1} = x_t + f(x_t) ⊗ Δt.
+
+    f is norm, ReLU and convolution, two or three times, and nothing follows
+    the sum. Where the shortcut is a projection, it takes relu(norm1(x_t)),
+    as f's first convolution does.
+    """
+    norm_cfg: dict  # the library's
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for i in range(1, self.num_convs + 1):
+            self._put_norm_before(i)
+
+    def _put_norm_before(self, i: int) -> None:
+        conv: Any = self._modules.pop(f'conv{i}')
+        name = getattr(self, f'norm{i}_name')
+        del self._modules[name]
+        self.add_module(name, build_norm(
+            'backbone.norm_cfg', self.norm_cfg, conv.in_channels))
+        self.add_module(f'conv{i}', conv)
+
+    def _advance(self, x: Tensor) -> Tensor:
+        """x_{t+1} = x_t + f(x_t) ⊗ Δt."""
+        z = self._pre_activate(1, x)
+        identity = x if self.downsample is None else self.downsample(z)
+        return self.end(identity, self._convolve(z))
+
+    def residual(self, x: Tensor) -> Tensor:
+        """f(x_t), before any step size: (N, C, H, W) -> (N, C', H', W')."""
+        return self._convolve(self._pre_activate(1, x))
+
+    def activate(self, x: Tensor) -> Tensor:
+        """The sum itself."""
+        return x
+
+    def complete(self, z: Tensor) -> Tensor:
+        """f itself, the last convolution's output."""
+        return z
+
+    def _convolve(self, x: Tensor) -> Tensor:
+        """From relu(norm1(x_t)) to f."""
+        conv: Any = self.conv1
+        x = conv(x)
+        for i in range(2, self.num_convs + 1):
+            x = getattr(self, f'conv{i}')(self._pre_activate(i, x))
+        return x
+
+    def _pre_activate(self, i: int, x: Tensor) -> Tensor:
+        return self.relu(getattr(self, f'norm{i}')(x))
+
+    @property
+    def last_norm(self) -> None:
+        """None: f ends in its convolution, so there is nothing to fuse."""
+        return
