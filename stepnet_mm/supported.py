@@ -44,7 +44,7 @@ def differences(python: str, versions: dict) -> dict:
             for name, (pythons, tried) in TRIED.items()}
 
 
-def _of_python(version: str, tried: tuple) -> list:
+def _of_python(version: str, tried: tuple) -> list[str]:
     if version.rpartition('.')[0] in tried:
         return []
     return [f'Python {version} (tried {", ".join(tried)})']

@@ -193,7 +193,8 @@ def find_config(name: str) -> Path:
     return Path(name)
 
 
-def find_backbones(cfg: Config, scope: str | None = None) -> list:
+def find_backbones(cfg: Config, scope: str | None = None
+                   ) -> list[Backbone]:
     """All backbones in a config's model, however deep.
 
     Args:
@@ -266,7 +267,8 @@ def _package(cls) -> str:
     return getattr(cls, '__module__', '').partition('.')[0]
 
 
-def _choose(name: str, found: list, only: Sequence[str]) -> list:
+def _choose(name: str, found: list, only: Sequence[str]
+            ) -> list[Backbone]:
     keys = [backbone.key for backbone in found]
     unknown = sorted(set(only) - set(keys))
     if unknown:

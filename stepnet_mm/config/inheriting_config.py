@@ -17,7 +17,8 @@ def is_pythonic(path: Path) -> bool:
     return Config._is_lazy_import(str(path))
 
 
-def inherit(path: Path, folder: Path, changes: dict, **variables) -> list:
+def inherit(path: Path, folder: Path, changes: dict,
+            **variables) -> list[str]:
     """The lines of a config in ``folder`` that inherits ``path``.
 
     They are in the style of the inherited config, since mmengine does not
@@ -125,7 +126,7 @@ def _set(tree: dict, keys: tuple, settings: dict) -> None:
     tree.update(settings)
 
 
-def _assignments(variables: dict) -> list:
+def _assignments(variables: dict) -> list[str]:
     return [f'{key} = {_source(value)}' for key, value in variables.items()]
 
 

@@ -58,7 +58,7 @@ def _check_folders(folder: str, classes: tuple) -> None:
             f'{sorted(missing)} and {sorted(unknown)}, which are no classes')
 
 
-def _image_files(folder: str) -> list:
+def _image_files(folder: str) -> list[str]:
     names = [n for n in os.listdir(folder) if n.lower().endswith(SUFFIXES)]
     if not names:
         raise ValueError(

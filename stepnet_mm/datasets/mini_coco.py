@@ -152,7 +152,7 @@ def _draw_crowd(canvas, size: int, rng) -> dict:
         iscrowd=1)
 
 
-def _run_lengths(mask) -> list:
+def _run_lengths(mask) -> list[int]:
     """COCO's uncompressed RLE: column-major runs, zeros first."""
     flat = np.concatenate([[0], mask.ravel(order='F'), [0]])
     ends = np.flatnonzero(np.diff(flat)).tolist() + [mask.size]

@@ -11,7 +11,7 @@ from .cifar_folder import is_cifar_folder, read_cifar_folder
 from .stl10 import absent_files, read_stl10
 
 
-def _data_list(images, labels) -> list:
+def _data_list(images, labels) -> list[dict]:
     """What mmpretrain's CIFAR makes of images (N, H, W, 3) and N labels."""
     return [
         dict(img=image, gt_label=label)
@@ -53,7 +53,7 @@ class STL10(CIFAR10):
                 f"split: expected 'train' or 'test', got {split!r}")
         super().__init__(data_root, split, **kwargs)
 
-    def load_data_list(self) -> list:
+    def load_data_list(self) -> list[dict]:
         """Images (96, 96, 3) and labels from 0, downloaded where absent."""
         root = self.data_prefix['root']
         folder = join_path(root, self.base_folder)
@@ -76,7 +76,7 @@ class STL10(CIFAR10):
 class _FolderCIFAR(CIFAR10):
     """Reads image files where there are any, else what its base reads."""
 
-    def load_data_list(self) -> list:
+    def load_data_list(self) -> list[dict]:
         """Images (32, 32, 3) and labels; sorted by class, then by name."""
         root = self.data_prefix['root']
         if not is_cifar_folder(root):

@@ -8,7 +8,7 @@ IMAGE_BYTES = int(np.prod(STORED))
 NUM_CLASSES = 10
 
 
-def absent_files(folder: str, split: str) -> list:
+def absent_files(folder: str, split: str) -> list[str]:
     """The files of a split that are not there.
 
     Args:
@@ -60,7 +60,7 @@ def _read_images(path: str) -> np.ndarray:
     return np.ascontiguousarray(stored.transpose(0, 3, 2, 1))
 
 
-def _read_labels(path: str) -> list:
+def _read_labels(path: str) -> list[int]:
     labels = np.frombuffer(get(path), np.uint8)
     wrong = np.setdiff1d(labels, np.arange(1, NUM_CLASSES + 1)).tolist()
     if wrong:

@@ -128,7 +128,7 @@ def load_report(module: nn.Module, state_dict: dict) -> dict:
         mismatched=mismatched)
 
 
-def _not_allowed(keys: list, patterns: list) -> list:
+def _not_allowed(keys: list[str], patterns: list[str]) -> list[str]:
     return [k for k in keys if not any(re.search(p, k) for p in patterns)]
 
 

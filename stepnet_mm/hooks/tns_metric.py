@@ -117,7 +117,7 @@ class TNSMetricHook(Hook):
         _detach(runner.test_evaluator)
 
 
-def _metrics(evaluator) -> list:
+def _metrics(evaluator) -> list[TNSMetric]:
     return [m for m in evaluator.metrics if isinstance(m, TNSMetric)]
 
 

@@ -117,7 +117,7 @@ def list_blocks(blocks: list[ResidualBlock]) -> str:
                      for row in rows)
 
 
-def match_names(names, pattern: str, key: str) -> list:
+def match_names(names, pattern: str, key: str) -> list[str]:
     """The names that a regular expression matches as a whole.
 
     Args:
@@ -135,7 +135,7 @@ def match_names(names, pattern: str, key: str) -> list:
                          f'{pattern!r}: {error}') from None
 
 
-def _matching(model, pattern: str) -> list:
+def _matching(model, pattern: str) -> list[str]:
     found = match_names([name for name, _ in model.named_modules() if name],
                         pattern, 'blocks')
     outer = [name for name in found
@@ -150,7 +150,7 @@ def _matching(model, pattern: str) -> list:
     return outer
 
 
-def _search(model) -> list:
+def _search(model) -> list[str]:
     modules = dict(model.named_modules())
     prefix = _backbone(model, modules)
     modules = {k: m for k, m in modules.items() if k.startswith(prefix)}
@@ -177,7 +177,7 @@ def _backbone(model, modules: dict) -> str:
     return f'{found[0]}.' if found else ''
 
 
-def _repeated(modules: dict) -> list:
+def _repeated(modules: dict) -> list[str]:
     """Children that their container repeats, the innermost ones."""
     found = []
     for name, container in modules.items():

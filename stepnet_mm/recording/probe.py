@@ -48,7 +48,7 @@ class Probe:
                 run_features(model, batch, recorder.blocks)
 
 
-def spread_indices(size: int, number: int | None = None) -> list:
+def spread_indices(size: int, number: int | None = None) -> list[int]:
     """Indices of ``number`` samples, evenly over a dataset, in order.
 
     Datasets often come sorted by class, so the first ones would not do.

@@ -146,7 +146,7 @@ def figures(records: list, curves: dict | None = None) -> list:
     ]
 
 
-def attention_pictures(records: list) -> list:
+def attention_pictures(records: list) -> list[str]:
     """Of one AttentionMapHook; of records that compare with the last."""
     alike = [r for r in records if r.view == records[-1].view]
     captions = dict(maps=MAPS, paths=PATHS, range=RANGE)

@@ -127,7 +127,7 @@ def _series(curve: list[dict], key: str) -> tuple:
     return tuple(map(list, zip(*rows))) if rows else ([], [])
 
 
-def _stages(curve: list[dict]) -> list:
+def _stages(curve: list[dict]) -> list[str]:
     found = {
         match.group(1)
         for row in curve for key in row
