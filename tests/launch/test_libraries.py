@@ -19,7 +19,7 @@ def test_a_resume_that_forgets_is_an_error(report, printed, monkeypatch):
     monkeypatch.setattr(SGD, 'load_state_dict', lambda *_: None)
     libraries.check_training(report, 'mmpretrain')
     assert ('error    mmpretrain: no training of a tiny StepResNet '
-            '(RuntimeError: the resumed training ends') in printed()
+            '(RuntimeError: resume: expected the weights') in printed()
 
 
 def test_operators_that_are_not_compiled(report, monkeypatch, printed):
