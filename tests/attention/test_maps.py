@@ -35,7 +35,8 @@ def build(**kwargs):
 
 @pytest.mark.parametrize('kwargs', [
     dict(), dict(content=True), dict(padding=(1, 0), crop=(0, 1)),
-    dict(encoding=None, content=True, head_dim=2)])
+    dict(encoding=None, content=True, head_dim=2),
+    dict(encoding='absolute', content=True, max_size=8)])
 def test_distance_is_that_of_a_loop_over_all_pairs(kwargs):
     layer, pixel = build(**kwargs), (2., 3.)
     x = torch.randn(2, 4, 4, 5, dtype=torch.float64)
@@ -99,8 +100,9 @@ def test_attention_by_axis_is_for_positions_alone():
         build(content=True).attention_by_axis(x)
 
 
-@pytest.mark.parametrize('kwargs', [dict(), dict(content=True),
-                                    dict(padding=1, crop=1)])
+@pytest.mark.parametrize('kwargs', [
+    dict(), dict(content=True), dict(padding=1, crop=1),
+    dict(encoding='absolute', content=True, max_size=8, padding=1, crop=1)])
 def test_rows_are_the_attention_of_their_pixels(kwargs):
     layer = build(**kwargs)
     x = torch.randn(2, 4, 4, 5, dtype=torch.float64)
