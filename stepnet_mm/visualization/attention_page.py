@@ -36,13 +36,11 @@ PAGE = Template('''<!DOCTYPE html>
   aria-describedby="chosen"></canvas>
 <div class="legend"><span>0</span><canvas id="legend"></canvas>
 <span id="largest"></span></div>
-<figcaption>
-<p id="chosen" aria-live="polite"></p>
-<p id="under">Point at a pixel for its attention.</p>
-</figcaption>
+<figcaption id="chosen" aria-live="polite"></figcaption>
 </figure>
 <div id="heads" role="group" aria-label="heads of the layer"></div>
 </div>
+<div id="tip" hidden></div>
 <script type="application/json" id="data">$data</script>
 <script>$script</script>
 </body>
@@ -76,7 +74,9 @@ select { min-width: 0; max-width: 100%; font: inherit; }
   margin-top: .4rem; font-size: .85rem; }
 .legend canvas { height: .8rem; min-width: 0; }
 figcaption { font-size: .9rem; font-variant-numeric: tabular-nums;
-  min-height: 6em; }
+  min-height: 4em; }
+#tip { position: fixed; padding: .1rem .4rem; font-size: .85rem;
+  pointer-events: none; background: Canvas; border: 1px solid GrayText; }
 '''
 SCRIPT = '''
 'use strict';
@@ -140,10 +140,8 @@ function drawMap() {
   const context = canvas.getContext('2d');
   context.imageSmoothingEnabled = false;
   const [above, left] = layer.padding.map(n => n * scale);
-  if (image.complete) {
-    context.drawImage(image, left, above, canvas.width - 2 * left,
-                      canvas.height - 2 * above);
-  }
+  context.drawImage(image, left, above, canvas.width - 2 * left,
+                    canvas.height - 2 * above);
   context.globalAlpha = $('opacity').value / 100;
   context.drawImage(
     paint(document.createElement('canvas'), map.levels, height, width),
@@ -175,6 +173,7 @@ function drawHeads() {
 function draw() {
   drawMap();
   drawHeads();
+  $('tip').hidden = true;
 }
 
 function buttonOf(own) {
@@ -203,10 +202,15 @@ function pixelAt(event) {
 }
 
 $('map').onpointermove = event => {
-  const pixel = pixelAt(event);
-  $('under').textContent =
-    `At pixel ${named(pixel)}: ${valueAt(attention(head), pixel)}.`;
+  const pixel = pixelAt(event), tip = $('tip');
+  tip.textContent = `${named(pixel)}: ${valueAt(attention(head), pixel)}`;
+  tip.hidden = false;
+  tip.style.top = `${event.clientY + 16}px`;
+  tip.style.left =
+    `${Math.min(event.clientX + 16, innerWidth - tip.offsetWidth)}px`;
 };
+
+$('map').onpointerleave = () => { $('tip').hidden = true; };
 
 $('map').onclick = event => {
   place = pixelAt(event).map(middle);
@@ -270,11 +274,11 @@ def _about(record: AttentionRecord) -> str:
     return (
         f'Iteration {record.iteration}, an image of {height} × {width} px. '
         'Choose a query pixel by a click on the image or by the arrow keys, '
-        'a head by a click on its map. Pixels are (row, column) of the '
-        "layer's map, from (0, 0). Each map's largest attention has the "
-        'brightest colour; numbers are right to 0.2 % of it. In brackets, '
-        "each head's mean attention distance in px of the image, the "
-        'nearest-looking head first.')
+        'and a head by a click on its map; point at a pixel for its '
+        "attention. Pixels are (row, column) of the layer's map, from (0, 0). "
+        "Each map's largest attention has the brightest colour; numbers are "
+        "right to 0.2 % of it. In brackets, each head's mean attention "
+        'distance in px of the image, the nearest-looking head first.')
 
 
 def _hash(text: str) -> str:
