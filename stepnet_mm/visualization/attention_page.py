@@ -326,8 +326,10 @@ def _base64(array: np.ndarray) -> str:
 
 
 def _picture(image: np.ndarray) -> str:
+    """An image in grey, so that the colours over it are those of the map."""
     from matplotlib.image import imsave
     buffer = io.BytesIO()
-    imsave(buffer, image, format='png')
+    grey = image.mean(2, keepdims=True).round().astype('uint8')
+    imsave(buffer, grey.repeat(3, 2), format='png')
     return ('data:image/png;base64,'
             f'{base64.b64encode(buffer.getvalue()).decode()}')
