@@ -124,7 +124,8 @@ STEPS = dict(
     stepnet_adaptor_a='MaxPoolStepAdaptor',
     stepnet_adaptor_b='SumStepAdaptor',
     stepnet_adaptor_c='UnnormalizedStepAdaptor',
-    stepnet_adaptor_d='SoftmaxStepAdaptor', quadratic=None, content=None)
+    stepnet_adaptor_d='SoftmaxStepAdaptor',
+    **dict.fromkeys(('quadratic', 'content', 'absolute', '16_heads')))
 
 
 @pytest.mark.parametrize('path', sorted(MODELS_LISTED))
@@ -168,7 +169,20 @@ def test_recipe_of_self_attention():
     assert all(layer.positions.max_size == 16 for layer in layers)
 
 
-@pytest.mark.parametrize('name', ['plain', 'quadratic', 'content', 'stepnet'])
+def test_heads_of_full_width():
+    counts = []
+    for name, heads in (('plain', 9), ('16_heads', 16)):
+        model = build(load(f'self_attention/self_attention_{name}_cifar10.py'))
+        layers = [layer.attn for layer in model.backbone.layers]
+        assert {layer.num_heads for layer in layers} == {heads}
+        assert {layer.head_dim for layer in layers} == {400}
+        counts.append(sum(p.numel() for p in model.parameters()))
+    # Of each head a projection of 400 channels, and a vector of 64.
+    assert counts[1] - counts[0] == 6 * 7 * (400 * 400 + 64)
+
+
+@pytest.mark.parametrize('name', [
+    'plain', 'quadratic', 'content', 'absolute', 'stepnet'])
 def test_weight_decay_leaves_positions_alone(name):
     cfg = load(f'self_attention/self_attention_{name}_cifar10.py')
     model = build(cfg)
@@ -176,8 +190,9 @@ def test_weight_decay_leaves_positions_alone(name):
     decay = {id(group['params'][0]): group['weight_decay']
              for group in optimizer.param_groups}
     positions = [parameter for key, parameter in model.named_parameters()
-                 if '.positions.' in key]
-    assert len(positions) == 6 * (2 if name == 'quadratic' else 3)
+                 if '.positions.' in key or '.absolute.' in key]
+    tensors = dict(quadratic=2, absolute=1).get(name, 3)
+    assert len(positions) == 6 * tensors
     assert {decay[id(parameter)] for parameter in positions} == {0}
     assert decay[id(model.backbone.layers[0].attn.output.weight)] == .06
 

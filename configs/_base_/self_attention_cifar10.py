@@ -4,7 +4,9 @@ _base_ = [
 ]
 # A centre or a width is no weight: 0 is not where it should go.
 optim_wrapper = dict(
-    paramwise_cfg=dict(custom_keys={'.positions.': dict(decay_mult=0)}))
+    paramwise_cfg=dict(custom_keys={
+        '.positions.': dict(decay_mult=0),
+        '.absolute.': dict(decay_mult=0)}))
 custom_hooks = [
     dict(type='TNSHook', interval=100),
     dict(type='AttentionMapHook', interval=10),

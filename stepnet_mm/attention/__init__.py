@@ -6,6 +6,7 @@ from .convolution import conv_to_attention
 from .maps import (
     AttentionRecord,
     LayerAttention,
+    attention_files,
     attention_path,
     mean_attention_distance,
     read_attention_histories,
@@ -15,11 +16,13 @@ from .maps import (
     save_attention,
     uniform_attention_distance,
 )
+from .query_maps import QueryMaps
 from .relative import RelativeSelfAttention2d
 
 __all__ = [
-    'AttentionRecord', 'LayerAttention', 'RelativeSelfAttention2d',
-    'attention_path', 'conv_to_attention', 'mean_attention_distance',
+    'AttentionRecord', 'LayerAttention', 'QueryMaps',
+    'RelativeSelfAttention2d', 'attention_files', 'attention_path',
+    'conv_to_attention', 'mean_attention_distance',
     'read_attention_histories', 'read_attention_history',
     'read_attention_record', 'read_attention_run', 'save_attention',
     'uniform_attention_distance'

@@ -1,8 +1,10 @@
-"""Relative positional encodings whose scores are a sum over the two axes.
+"""Positional encodings, relative and absolute.
 
-For a shift δ = k - q from query to key the encoding is r_δ = r₁(δ₁) + r₂(δ₂)
-in R^D, so a score c · r_δ is a row's plus a column's, and a softmax over both
-is the product of one over rows and one over columns.
+The relative ones have scores that are a sum over the two axes. For a shift
+δ = k - q from query to key the encoding is r_δ = r₁(δ₁) + r₂(δ₂) in R^D, so a
+score c · r_δ is a row's plus a column's, and a softmax over both is the
+product of one over rows and one over columns. The absolute one is a vector of
+each pixel.
 """
 import torch
 from torch import Tensor, nn
@@ -27,7 +29,6 @@ class QuadraticEncoding(nn.Module):
             start.
     """
     dim = 3
-    max_size = None
 
     def __init__(self, num_heads: int):
         super().__init__()
@@ -75,11 +76,7 @@ class LearnedEncoding(nn.Module):
 
     def __init__(self, num_heads: int, max_size: int, dim: int = 64):
         super().__init__()
-        if type(max_size) is not int or max_size < 1:
-            raise ValueError(
-                'max_size: expected the largest side of a map in pixels, as '
-                "encoding='learned' has a vector for each shift in it, got "
-                f'{max_size!r}')
+        check_max_size(max_size, "encoding='learned'", 'shift')
         if type(dim) is not int or dim < 2 or dim % 2:
             raise ValueError('encoding_dim: expected an even positive number, '
                              f'half for rows, got {dim!r}')
@@ -107,23 +104,86 @@ class LearnedEncoding(nn.Module):
         return torch.cat([found, zero] if axis == 0 else [zero, found], -1)
 
 
-ENCODINGS = dict(quadratic=QuadraticEncoding, learned=LearnedEncoding)
+class AbsoluteEncoding(nn.Module):
+    """X -> X + P, with a learned vector for each pixel.
 
+    Args:
+        channels (int): C, of X.
+        max_size (int): the largest side of a map, padding included, px. A
+            smaller map has the vectors of the upper left corner.
 
-def build_encoding(name, num_heads: int, max_size, dim):
-    """An encoding by its name; None for none.
+    Attributes:
+        table (nn.Parameter): P, (C, max_size, max_size). From N(0, 1) at the
+            start, as large as a normalised map.
 
     Raises:
-        ValueError: on an unknown name, or arguments that it does not take.
+        ValueError: without a ``max_size``.
     """
-    if name not in (*ENCODINGS, None):
-        raise ValueError(f'encoding: expected one of {[*ENCODINGS, None]}, '
-                         f'got {name!r}')
+
+    def __init__(self, channels: int, max_size: int):
+        super().__init__()
+        check_max_size(max_size, "encoding='absolute'", 'pixel')
+        self.table = nn.Parameter(torch.empty(channels, max_size, max_size))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all vectors anew."""
+        nn.init.normal_(self.table)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, H, W) -> the same shape."""
+        height, width = x.shape[2:]
+        return x + self.table[:, :height, :width].to(x.dtype)
+
+
+def check_max_size(value, owner: str, unit: str) -> None:
+    """Refuse what is no side of a map.
+
+    Raises:
+        ValueError: names ``owner`` and what it has a vector for.
+    """
+    if type(value) is not int or value < 1:
+        raise ValueError(
+            'max_size: expected the largest side of a map in pixels, as '
+            f'{owner} has a vector for each {unit} in it, got {value!r}')
+
+
+#: Encoding -> the arguments that it takes.
+ENCODINGS: dict[str | None, tuple] = {
+    'quadratic': (),
+    'learned': ('max_size', 'encoding_dim'),
+    'absolute': ('max_size', ),
+    None: (),
+}
+
+
+def check_encoding(name, **arguments) -> None:
+    """Refuse an unknown encoding, and arguments that it does not take.
+
+    Raises:
+        ValueError: says which take them.
+    """
+    if name not in [*ENCODINGS]:
+        raise ValueError(f'encoding: expected one of {[*ENCODINGS]}, got '
+                         f'{name!r}')
+    for key, value in arguments.items():
+        if value is not None and key not in ENCODINGS[name]:
+            takers = [own for own, keys in ENCODINGS.items() if key in keys]
+            raise ValueError(
+                f'{key}: expected it with an encoding of {takers} only, got '
+                f'it with {name!r}; leave it out')
+
+
+def build_relative(name, num_heads: int, max_size, dim):
+    """A relative encoding by its name; None for another or none."""
+    if name == 'quadratic':
+        return QuadraticEncoding(num_heads)
     if name == 'learned':
         return LearnedEncoding(
             num_heads, max_size, **({} if dim is None else dict(dim=dim)))
-    if max_size is not None or dim is not None:
-        raise ValueError(
-            "max_size, encoding_dim: expected them with encoding='learned' "
-            f'only, got them with {name!r}; leave them out')
-    return None if name is None else ENCODINGS[name](num_heads)
+    return None
+
+
+def build_absolute(name, channels: int, max_size):
+    """An absolute encoding by its name; None for another or none."""
+    return AbsoluteEncoding(channels, max_size) if name == 'absolute' else None

@@ -3,7 +3,7 @@ import json
 import math
 import warnings
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..utils.files import written_whole
 from ..utils.precision import float32_or_wider
+from .query_maps import QueryMaps
 
 #: What the header of a file of ours says.
 FORMAT = 'stepnet_mm attention 1'
@@ -110,6 +111,7 @@ class LayerAttention:
         pixel (tuple[float, float]): height and width of a map's pixel, in px
             of the image.
         padding (tuple[int, int]): pixels around the map in ``maps``.
+        queries (QueryMaps, optional): the attention of other query pixels.
     """
     name: str
     maps: np.ndarray
@@ -118,6 +120,7 @@ class LayerAttention:
     uniform: float
     pixel: tuple
     padding: tuple
+    queries: QueryMaps | None = None
 
     @property
     def mean_distance(self) -> float:
@@ -180,22 +183,36 @@ class AttentionRecord:
 
 def save_attention(record: AttentionRecord, path) -> None:
     """Write a record, whole or not at all; folders are made."""
-    layers = [_without(layer, 'maps') for layer in record.layers]
+    layers = [_without(layer, 'maps', 'queries') for layer in record.layers]
     header = dict(_without(record, 'image'), layers=layers, format=FORMAT)
     header['step'] = header.pop('iteration')  # its name in the format
-    arrays = {f'maps{i}': layer.maps for i, layer in enumerate(record.layers)}
+    arrays = {name: array for i, layer in enumerate(record.layers)
+              for name, array in _arrays(i, layer)}
     with written_whole(path) as file:
         np.savez_compressed(
             file, header=json.dumps(header), image=record.image, **arrays)
 
 
-def _without(content, array: str) -> dict:
-    """The fields of a dataclass but one."""
-    return {key: v for key, v in vars(content).items() if key != array}
+def _without(content, *names: str) -> dict:
+    """The fields of a dataclass but some."""
+    return {key: v for key, v in vars(content).items() if key not in names}
 
 
-def read_attention_record(path) -> AttentionRecord:
+def _arrays(i: int, layer: LayerAttention):
+    """Names and arrays of a record's i-th layer."""
+    yield f'maps{i}', layer.maps
+    if layer.queries is not None:
+        for name, array in vars(layer.queries).items():
+            yield f'queries{i}_{name}', array
+
+
+def read_attention_record(path, queries: bool = False) -> AttentionRecord:
     """Read what :func:`save_attention` wrote.
+
+    Args:
+        path (str | Path): the file.
+        queries (bool): whether to read the attention of all query pixels too,
+            where the file has it; 8 MiB at most. Defaults to False.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -212,8 +229,10 @@ def read_attention_record(path) -> AttentionRecord:
             header = json.loads(str(arrays['header']))
             if header.pop('format') != FORMAT:
                 raise ValueError('another format')
-            layers = [LayerAttention(**fields, maps=arrays[f'maps{i}'])
-                      for i, fields in enumerate(header.pop('layers'))]
+            layers = [LayerAttention(
+                **about, maps=arrays[f'maps{i}'],
+                queries=_read_queries(arrays, i) if queries else None)
+                for i, about in enumerate(header.pop('layers'))]
             return AttentionRecord(
                 layers=layers, image=arrays['image'],
                 iteration=header.pop('step'), **header)
@@ -225,6 +244,14 @@ def read_attention_record(path) -> AttentionRecord:
             'file or a broken one') from error
 
 
+def _read_queries(arrays, i: int) -> QueryMaps | None:
+    """Of a record's i-th layer; an earlier version kept none."""
+    if f'queries{i}_levels' not in arrays:
+        return None
+    return QueryMaps(**{field.name: arrays[f'queries{i}_{field.name}']
+                        for field in fields(QueryMaps)})
+
+
 def attention_path(run, name: str, iteration: int) -> Path:
     """Where a run keeps its record of an iteration, in its log folder."""
     return Path(run) / 'attention' / f'{name}_{iteration:08d}.npz'
@@ -232,7 +259,12 @@ def attention_path(run, name: str, iteration: int) -> Path:
 
 def read_attention_history(
         work_dir, name: str = 'attention') -> list[AttentionRecord]:
-    """Read what an ``AttentionMapHook`` wrote while a network trained.
+    """Read the records in :func:`attention_files`."""
+    return [*map(read_attention_record, attention_files(work_dir, name))]
+
+
+def attention_files(work_dir, name: str = 'attention') -> list[Path]:
+    """Find what an ``AttentionMapHook`` wrote while a network trained.
 
     A resumed run goes on where the one before it stood: of records at or
     after its first one, those of earlier runs are dropped.
@@ -242,7 +274,7 @@ def read_attention_history(
         name (str): the hook's ``name``.
 
     Returns:
-        list[AttentionRecord]: by iteration.
+        list[Path]: by iteration.
 
     Raises:
         FileNotFoundError: if no run in it has such records.
@@ -253,7 +285,7 @@ def read_attention_history(
             f'{work_dir}: expected attention records {name!r} of a run, '
             f'<run>/attention/{name}_*.npz, got {sorted(runs)}; name one of '
             'these, or train with AttentionMapHook')
-    return [*map(read_attention_record, runs[name])]
+    return runs[name]
 
 
 def read_attention_run(work_dir, name: str = 'attention') -> list:

@@ -1,4 +1,4 @@
-"""Multi-head self-attention over maps, with relative encodings."""
+"""Multi-head self-attention over maps, with positional encodings."""
 import functools
 
 import torch
@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .encodings import build_encoding
+from .encodings import build_absolute, build_relative, check_encoding
 
 #: nn.Conv2d's padding modes -> those of torch.nn.functional.pad.
 PADDING_MODES = dict(zeros='constant', reflect='reflect',
@@ -15,10 +15,11 @@ PADDING_MODES = dict(zeros='constant', reflect='reflect',
 
 @MODELS.register_module()
 class RelativeSelfAttention2d(nn.Module):
-    """Multi-head self-attention on (N, C, H, W), with relative encodings.
+    """Multi-head self-attention on (N, C, H, W), with positional encodings.
 
     The scores depend on the shift from query to key alone, or, with
-    ``content``, on the map too. docs/self_attention.md has the equations and
+    ``content``, on the map too; with absolute positions on the map and on
+    where the two pixels are. docs/self_attention.md has the equations and
     what the layer costs.
 
     Args:
@@ -28,12 +29,14 @@ class RelativeSelfAttention2d(nn.Module):
             keys. Left out, C, and the values are the map itself.
         out_channels (int, optional): defaults to C.
         encoding (str, optional): ``'quadratic'``, a centre and a width for
-            each head; ``'learned'``, vectors of row and column shifts; or
-            None. Defaults to ``'quadratic'``.
+            each head; ``'learned'``, vectors of row and column shifts;
+            ``'absolute'``, a learned vector of each pixel, added to the map
+            that queries and keys are of (with ``content`` only); or None.
+            Defaults to ``'quadratic'``.
         content (bool): whether the scores depend on the map too. Defaults to
             False.
-        max_size (int, optional): for ``'learned'``, the largest side of a
-            map, padding included.
+        max_size (int, optional): for ``'learned'`` and ``'absolute'``, the
+            largest side of a map, padding included.
         encoding_dim (int, optional): for ``'learned'``, the width of the
             vectors. Defaults to 64.
         padding (int | tuple[int, int]): pixels put around the map, rows
@@ -50,15 +53,15 @@ class RelativeSelfAttention2d(nn.Module):
     # With content only.
     query: nn.Conv2d
     key: nn.Conv2d
-    key_bias: nn.Parameter  # u
-    position_key: nn.Parameter  # with an encoding
+    key_bias: nn.Parameter  # u, without absolute positions
+    position_key: nn.Parameter  # with a relative encoding
 
     def __init__(self,
                  in_channels: int,
                  num_heads: int = 9,
                  head_dim: int | None = None,
                  out_channels: int | None = None,
-                 encoding: str = 'quadratic',
+                 encoding: str | None = 'quadratic',
                  content: bool = False,
                  max_size: int | None = None,
                  encoding_dim: int | None = None,
@@ -72,13 +75,17 @@ class RelativeSelfAttention2d(nn.Module):
         check_counts('RelativeSelfAttention2d: ', in_channels=in_channels,
                      num_heads=num_heads, head_dim=width,
                      out_channels=out_channels)
+        check_encoding(
+            encoding, max_size=max_size, encoding_dim=encoding_dim)
         _check_choices(encoding, content, padding_mode)
         self.num_heads, self.head_dim = num_heads, width
         self.padding, self.padding_mode = (
             _two_counts('padding', padding), padding_mode)
         self.crop = _two_counts('crop', crop)
-        self.positions = build_encoding(
+        self.max_size = max_size
+        self.positions = build_relative(
             encoding, num_heads, max_size, encoding_dim)
+        self.absolute = build_absolute(encoding, in_channels, max_size)
         width *= num_heads
         self.value = None if head_dim is None else nn.Conv2d(
             in_channels, width, 1, bias=False)
@@ -91,8 +98,9 @@ class RelativeSelfAttention2d(nn.Module):
         width = self.num_heads * self.head_dim
         self.query = nn.Conv2d(in_channels, width, 1, bias=False)
         self.key = nn.Conv2d(in_channels, width, 1, bias=False)
-        self.key_bias = nn.Parameter(
-            torch.zeros(self.num_heads, self.head_dim))
+        if self.absolute is None:
+            self.key_bias = nn.Parameter(
+                torch.zeros(self.num_heads, self.head_dim))
         if self.positions is not None:
             self.position_key = nn.Parameter(torch.randn(
                 self.num_heads, self.head_dim, self.positions.dim) * .02)
@@ -101,8 +109,8 @@ class RelativeSelfAttention2d(nn.Module):
         """(N, C, H, W) -> (N, C', H + 2·padding - 2·crop, ...).
 
         Raises:
-            ValueError: if the map is larger than the learned encoding, or
-                too small for the crop.
+            ValueError: if the map is larger than ``max_size``, or too small
+                for the crop.
         """
         x = self._pad(x)
         mix = self._mix_by_content if self.content else self._mix_by_encoding
@@ -122,7 +130,7 @@ class RelativeSelfAttention2d(nn.Module):
         Raises:
             ValueError: if the output has no such pixel.
         """
-        x = self._pad(x)
+        x = self._placed(self._pad(x))
         sizes = [len(queries) for queries in self._queries(x)]
         if len(query) != 2 or not all(
                 0 <= i < size for i, size in zip(query, sizes)):
@@ -145,7 +153,7 @@ class RelativeSelfAttention2d(nn.Module):
             Tensor: of each row of queries, (N, heads, queries, H, W), padding
             included.
         """
-        x = self._pad(x)
+        x = self._placed(self._pad(x))
         keys = self._keys(x)
         rows, columns = [queries[::stride] for queries in self._queries(x)]
         for row in rows:
@@ -178,8 +186,12 @@ class RelativeSelfAttention2d(nn.Module):
                 f'content={self.content}, padding={self.padding}, '
                 f'padding_mode={self.padding_mode!r}, crop={self.crop}')
 
+    def _placed(self, x: Tensor) -> Tensor:
+        """What queries and keys are of: a padded map, X + P or X."""
+        return x if self.absolute is None else self.absolute(x)
+
     def _keys(self, x):
-        """(N, heads, d, H, W) of a padded map; None without content."""
+        """(N, heads, d, H, W) of a placed map; None without content."""
         return self._heads(self.key(x)) if self.content else None
 
     def _attention(self, x, keys, rows: range, columns: range) -> Tensor:
@@ -214,9 +226,9 @@ class RelativeSelfAttention2d(nn.Module):
 
     def _mix_by_content(self, x: Tensor) -> Tensor:
         """Padded map -> each head's, (N, heads, d, H', W')."""
-        at = self._queries(x)
-        query = self._query(x, *at)
-        queries, keys = self._with_encodings(x, query, at)
+        at, placed = self._queries(x), self._placed(x)
+        query = self._query(placed, *at)
+        queries, keys = self._with_encodings(placed, query, at)
         values = _tokens(self._values(x)).to(query.dtype)
         values = values.expand(-1, self.num_heads, -1, -1)
         # One width for all and a multiple of 8, and dense: what torch's
@@ -252,7 +264,12 @@ class RelativeSelfAttention2d(nn.Module):
         return query.permute(0, 1, 3, 4, 2)
 
     def _biased(self, query: Tensor) -> Tensor:
-        """Queries plus u / √d, what meets the keys."""
+        """Queries plus u / √d, what meets the keys.
+
+        u stands for a query's absolute position, so with that there is none.
+        """
+        if self.absolute is not None:
+            return query
         bias = self.key_bias[:, None, None] * self.head_dim**-.5
         return query + bias.to(query.dtype)
 
@@ -297,11 +314,10 @@ class RelativeSelfAttention2d(nn.Module):
             rows, columns = self.padding
             x = F.pad(x, (columns, columns, rows, rows),
                       PADDING_MODES[self.padding_mode])
-        limit = None if self.positions is None else self.positions.max_size
-        if limit is not None and max(x.shape[2:]) > limit:
+        if self.max_size is not None and max(x.shape[2:]) > self.max_size:
             raise ValueError(
                 'RelativeSelfAttention2d: expected a map with sides of at '
-                f'most max_size={limit} px, padding included, got '
+                f'most max_size={self.max_size} px, padding included, got '
                 f'{tuple(x.shape[2:])}; raise max_size, or downsample before')
         return x
 
@@ -342,6 +358,11 @@ def check_counts(owner: str, **counts) -> None:
 
 
 def _check_choices(encoding, content, padding_mode) -> None:
+    if encoding == 'absolute' and not content:
+        raise ValueError(
+            "RelativeSelfAttention2d: content: expected True with "
+            f"encoding='absolute', which is added to the map, got {content!r}"
+            '; set it')
     if encoding is None and not content:
         raise ValueError(
             'RelativeSelfAttention2d: expected an encoding, content=True or '

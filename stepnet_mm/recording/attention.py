@@ -9,6 +9,7 @@ from ..attention import (
     mean_attention_distance,
     uniform_attention_distance,
 )
+from ..attention.query_maps import LIMIT, measure_query_maps
 from ..utils.model_wrappers import unwrap
 from .blocks import match_names
 
@@ -72,6 +73,8 @@ def record_attention(model, images, run, query=None,
         # Of a layer that runs several times the first counts.
         if name not in found:
             found[name] = _of_layer(name, layer, x, query, size)
+            found[name].queries = measure_query_maps(
+                layer, x[:1], LIMIT // len(layers))
 
     handles = [
         layer.register_forward_pre_hook(

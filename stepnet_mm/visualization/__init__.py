@@ -8,6 +8,7 @@ from .attention_figures import (
     attention_path_figure,
     attention_range_figure,
 )
+from .attention_page import has_query_maps, render_attention_page
 from .canvas import as_image, check_records, labels, save_figure
 from .correlation import plot_correlation
 from .report import render_report
@@ -27,8 +28,8 @@ from .training_curve import (
 __all__ = [
     'as_image', 'attention_figures', 'attention_map_figure',
     'attention_path_figure', 'attention_range_figure', 'check_records',
-    'curve_figure', 'depth_figure', 'has_steps', 'labels', 'plot_correlation',
-    'proportion_figure', 'read_stiffness_curve', 'read_stiffness_curves',
-    'render_report', 'save_figure', 'seeds_figure', 'step_figure',
-    'survival_figure'
+    'curve_figure', 'depth_figure', 'has_query_maps', 'has_steps', 'labels',
+    'plot_correlation', 'proportion_figure', 'read_stiffness_curve',
+    'read_stiffness_curves', 'render_attention_page', 'render_report',
+    'save_figure', 'seeds_figure', 'step_figure', 'survival_figure'
 ]

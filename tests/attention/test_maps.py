@@ -10,6 +10,7 @@ from torch import nn
 from stepnet_mm.attention import (
     AttentionRecord,
     LayerAttention,
+    QueryMaps,
     RelativeSelfAttention2d,
     attention_path,
     conv_to_attention,
@@ -35,7 +36,8 @@ def build(**kwargs):
 
 @pytest.mark.parametrize('kwargs', [
     dict(), dict(content=True), dict(padding=(1, 0), crop=(0, 1)),
-    dict(encoding=None, content=True, head_dim=2)])
+    dict(encoding=None, content=True, head_dim=2),
+    dict(encoding='absolute', content=True, max_size=8)])
 def test_distance_is_that_of_a_loop_over_all_pairs(kwargs):
     layer, pixel = build(**kwargs), (2., 3.)
     x = torch.randn(2, 4, 4, 5, dtype=torch.float64)
@@ -99,8 +101,9 @@ def test_attention_by_axis_is_for_positions_alone():
         build(content=True).attention_by_axis(x)
 
 
-@pytest.mark.parametrize('kwargs', [dict(), dict(content=True),
-                                    dict(padding=1, crop=1)])
+@pytest.mark.parametrize('kwargs', [
+    dict(), dict(content=True), dict(padding=1, crop=1),
+    dict(encoding='absolute', content=True, max_size=8, padding=1, crop=1)])
 def test_rows_are_the_attention_of_their_pixels(kwargs):
     layer = build(**kwargs)
     x = torch.randn(2, 4, 4, 5, dtype=torch.float64)
@@ -144,6 +147,22 @@ def test_a_record_comes_back(tmp_path):
     assert found.layers[0].distance == [1., 2., 3.]
     assert [*tmp_path.rglob('*')] == [
         tmp_path / 'sub', tmp_path / 'sub' / 'a.npz']
+
+
+def test_all_query_pixels_come_back_where_they_are_asked_for(tmp_path):
+    maps = QueryMaps(
+        levels=np.arange(60, dtype='uint8').reshape(1, 1, 3, 4, 5),
+        largest=np.ones((1, 1, 3), 'float32'),
+        rows=np.array([1]), columns=np.array([0, 2, 4]))
+    save_attention(make_record(queries=maps), tmp_path / 'a.npz')
+    found = read_attention_record(tmp_path / 'a.npz', queries=True)
+    for name, array in vars(maps).items():
+        np.testing.assert_array_equal(
+            getattr(found.layers[0].queries, name), array)
+    assert read_attention_record(tmp_path / 'a.npz').layers[0].queries is None
+    save_attention(make_record(), tmp_path / 'b.npz')  # as before 0.2
+    found = read_attention_record(tmp_path / 'b.npz', queries=True)
+    assert found.layers[0].queries is None
 
 
 def test_files_that_are_no_record(tmp_path):

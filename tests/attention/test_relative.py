@@ -11,13 +11,17 @@ pytestmark = pytest.mark.core
 FORMS = [dict(encoding=encoding, content=content)
          for encoding in ('quadratic', 'learned', None)
          for content in (True, False) if encoding or content]
-POSITIONED = [form for form in FORMS if form['encoding']]
+RELATIVE = [form for form in FORMS if form['encoding']]
+ABSOLUTE = dict(encoding='absolute', content=True)
+POSITIONED = [*RELATIVE, ABSOLUTE]
+FORMS.append(ABSOLUTE)
+SIZED = ('learned', 'absolute')
 
 
 def build(in_channels=4, **kwargs):
     torch.manual_seed(0)
     kwargs = dict(dict(num_heads=3), **kwargs)
-    if kwargs.get('encoding') == 'learned':
+    if kwargs.get('encoding') in SIZED:
         kwargs.setdefault('max_size', 12)
     layer = RelativeSelfAttention2d(in_channels, **kwargs).double()
     for parameter in layer.parameters():
@@ -31,12 +35,14 @@ def image(*shape):
 
 
 def by_definition(layer, x):
-    """The relative score's four terms, a T x T table for each head."""
+    """The score's four terms, a T x T table for each head."""
     n, _, height, width = x.shape
     heads, d = layer.num_heads, layer.head_dim
     pixels = [(i, j) for i in range(height) for j in range(width)]
     scores = torch.zeros(n, heads, len(pixels), len(pixels), dtype=x.dtype)
-    if layer.content:
+    if layer.absolute is not None:
+        scores += absolute_scores(layer, x)
+    elif layer.content:
         q, k = [m(x).view(n, heads, d, -1) for m in (layer.query, layer.key)]
         scores += torch.einsum('nhdq,nhdk->nhqk', q, k) / math.sqrt(d)
         u = torch.einsum('hd,nhdk->nhk', layer.key_bias, k) / math.sqrt(d)
@@ -53,6 +59,20 @@ def by_definition(layer, x):
     values = values.reshape(n, -1, d, len(pixels)).expand(-1, heads, -1, -1)
     mixed = torch.einsum('nhqk,nhdk->nhdq', scores.softmax(-1), values)
     return layer.output(mixed.reshape(n, -1, height, width)), scores
+
+
+def absolute_scores(layer, x):
+    """A = (X + P) W_q W_kᵀ (X + P)ᵀ / √d, its four terms one by one."""
+    heads, d = layer.num_heads, layer.head_dim
+    height, width = x.shape[2:]
+    pixels = x.flatten(2).transpose(1, 2)[:, None]  # X, (N, 1, T, C)
+    p = layer.absolute.table[:, :height, :width].flatten(1).T  # P, (T, C)
+    w_q, w_k = [m.weight.view(heads, d, -1).transpose(1, 2)
+                for m in (layer.query, layer.key)]  # (heads, C, d)
+    w = w_q @ w_k.transpose(1, 2)
+    terms = (pixels @ w @ pixels.transpose(2, 3), pixels @ w @ p.T,
+             p @ w @ pixels.transpose(2, 3), p @ w @ p.T)
+    return sum(terms) / math.sqrt(d)
 
 
 def encode(positions, query, key):
@@ -91,7 +111,7 @@ def test_the_quadratic_score_is_a_distance_to_the_centre():
 @pytest.mark.parametrize('form', FORMS)
 def test_derivatives(form):
     # Every number of a learned encoding is two more runs of the layer.
-    size = dict(max_size=3) if form['encoding'] == 'learned' else {}
+    size = dict(max_size=3) if form['encoding'] in SIZED else {}
     layer = build(2, num_heads=2, head_dim=2, **size, **form)
     assert torch.autograd.gradcheck(
         lambda x, *_: layer(x),
@@ -108,6 +128,25 @@ def test_permutation_equivariance_without_positions():
     torch.testing.assert_close(layer(shuffle(x)), shuffle(layer(x)))
 
 
+def test_pixels_shuffled_with_their_absolute_positions():
+    layer, x = build(max_size=5, **ABSOLUTE), image(2, 4, 5, 5)
+    order = torch.randperm(25)
+
+    def shuffle(t):
+        return t.flatten(-2)[..., order].view_as(t)
+
+    want = shuffle(layer(x))
+    with torch.no_grad():
+        layer.absolute.table.copy_(shuffle(layer.absolute.table))
+    torch.testing.assert_close(layer(shuffle(x)), want)
+
+
+def test_values_are_of_the_map_without_its_positions():
+    layer = build(encoding='absolute', content=True, head_dim=2)
+    x = torch.ones(1, 4, 5, 6).double()  # any mean over it is 1
+    torch.testing.assert_close(layer(x), layer.output(layer.value(x)))
+
+
 @pytest.mark.parametrize('form', POSITIONED)
 def test_positions_tell_pixels_apart(form):
     layer, x = build(**form), image()
@@ -117,21 +156,30 @@ def test_positions_tell_pixels_apart(form):
     assert difference.abs().max() > 1e-3
 
 
-@pytest.mark.parametrize('form', POSITIONED)
-def test_translation_equivariance(form):
-    """A shift of the pattern shifts what every query sees of it."""
-    layer = build(max_size=40, **form) if (
-        form['encoding'] == 'learned') else build(**form)
+def odds_before_and_after_a_shift(layer):
+    """Of two pixels of a pattern; the map's edge has no part in it."""
     pattern, x, y = image(1, 4, 3, 3), *torch.zeros(2, 1, 4, 9, 9).double()
     x[..., 1:4, 1:4] = y[..., 4:7, 3:6] = pattern
 
     def odds(image, query):
-        """Of two pixels of the pattern; the map's edge has no part in it."""
         row, column = query
         found = layer.attention(image, query)[0]
         return (found[:, row, column] / found[:, row + 1, column - 1]).log()
 
-    torch.testing.assert_close(odds(x, (2, 2)), odds(y, (5, 4)))
+    return odds(x, (2, 2)), odds(y, (5, 4))
+
+
+@pytest.mark.parametrize('form', RELATIVE)
+def test_translation_equivariance(form):
+    """A shift of the pattern shifts what every query sees of it."""
+    layer = build(max_size=40, **form) if (
+        form['encoding'] == 'learned') else build(**form)
+    torch.testing.assert_close(*odds_before_and_after_a_shift(layer))
+
+
+def test_no_translation_equivariance_by_absolute_positions():
+    before, after = odds_before_and_after_a_shift(build(**ABSOLUTE))
+    assert (before - after).abs().min() > .01
 
 
 def test_translation_of_the_output_far_from_the_edge():
@@ -251,7 +299,7 @@ def test_no_square_of_the_pixels_in_memory(form):
 
     layer = RelativeSelfAttention2d(
         4, num_heads=2, head_dim=8,
-        **dict(form, max_size=40 if form['encoding'] == 'learned' else None))
+        **dict(form, max_size=40 if form['encoding'] in SIZED else None))
     with Watch():
         layer(torch.randn(1, 4, 40, 40)).sum().backward()
     assert sizes and max(sizes) < 1600 * 1600 / 4
@@ -277,13 +325,17 @@ def test_from_the_registry_and_as_a_plugin_is_built():
     (dict(encoding=None), 'encoding=None and content=False'),
     (dict(encoding='learned'), 'max_size: .*got None'),
     (dict(encoding='learned', max_size=8, encoding_dim=5), 'encoding_dim'),
-    (dict(max_size=8), 'max_size, encoding_dim'),
+    (dict(max_size=8), "max_size: .*'learned', 'absolute'.*'quadratic'"),
+    (dict(encoding='absolute', max_size=8), "content: .*'absolute'.*False"),
+    (dict(ABSOLUTE), 'max_size: .*pixel in it, got None'),
+    (dict(ABSOLUTE, max_size=8, encoding_dim=4),
+     "encoding_dim: .*.'learned'. only, got it with 'absolute'"),
     (dict(num_heads=0), 'num_heads: .*got 0'),
     (dict(head_dim=1.5), 'head_dim: .*got 1.5'),
     (dict(head_dim=0), 'head_dim: .*got 0'),
     (dict(out_channels=0), 'out_channels: .*got 0'),
     (dict(encoding=['quadratic']), 'encoding: .*got'),
-    (dict(encoding=None, content=True, max_size=8), 'max_size, encoding_dim'),
+    (dict(encoding=None, content=True, max_size=8), 'max_size: .*with None'),
     (dict(encoding='learned', max_size=8, encoding_dim=0), 'encoding_dim'),
     (dict(padding=-1), 'padding: .*got -1'),
     (dict(padding='same'), "padding: .*got 'same'"),
@@ -296,9 +348,10 @@ def test_bad_arguments(kwargs, message):
         RelativeSelfAttention2d(4, **kwargs)
 
 
-def test_a_map_larger_than_the_encoding():
+@pytest.mark.parametrize('form', [dict(encoding='learned'), ABSOLUTE])
+def test_a_map_larger_than_the_encoding(form):
     layer = RelativeSelfAttention2d(
-        2, num_heads=2, encoding='learned', max_size=6, padding=1)
+        2, num_heads=2, max_size=6, padding=1, **form)
     assert layer(torch.zeros(1, 2, 4, 4)).shape == (1, 2, 6, 6)
     with pytest.raises(ValueError, match=r'max_size=6.*\(6, 7\)'):
         layer(torch.zeros(1, 2, 4, 5))

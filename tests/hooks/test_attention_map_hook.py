@@ -30,7 +30,8 @@ def train(folder, hooks, iterations=10, backbone=BACKBONE, **settings):
 
 @pytest.mark.parametrize('attention', [
     dict(encoding='quadratic'),
-    dict(encoding='learned', max_size=16, content=True)])
+    dict(encoding='learned', max_size=16, content=True),
+    dict(encoding='absolute', max_size=16, content=True)])
 def test_training_is_bit_identical_with_the_hook(tmp_path, attention):
     backbone = dict(BACKBONE, attention=attention)
     hooks = [dict(HOOK, interval=3, figure_interval=2)]

@@ -41,7 +41,8 @@ def test_the_layers_that_are_returned():
 
 @pytest.mark.parametrize('attention', [
     dict(encoding='quadratic'), dict(encoding='quadratic', content=True),
-    dict(encoding='learned', max_size=16, content=True, head_dim=4)])
+    dict(encoding='learned', max_size=16, content=True, head_dim=4),
+    dict(encoding='absolute', max_size=16, content=True)])
 def test_other_kinds_of_attention(attention):
     net = build(attention=attention)
     net(images())[0].square().mean().backward()

@@ -1,4 +1,5 @@
 import cv2
+import numpy as np
 import pytest
 
 from stepnet_mm.attention import read_attention_record
@@ -56,14 +57,31 @@ def test_pictures_of_a_training(tool, config, tmp_path, capsys):
     assert [row.split()[0] for row in table] == ['0', '2', '4']
     for name in ('maps', 'paths', 'range'):
         assert cv2.imread(str(work / f'attention_{name}.png')).std() > 5
+    assert 'Iteration 4, an image of 32' in (
+        work / 'attention.html').read_text()
     records = sorted(work.glob('*/attention/*.npz'))
     tool(PLOT, *records[::-1], '--out', tmp_path / 'figures', '--format',
          'svg', '--iteration', 2)
     out = capsys.readouterr().out
     assert len(list((tmp_path / 'figures').glob('*.svg'))) == 3
+    assert 'Iteration 2, an image of 32' in (
+        tmp_path / 'figures/attention.html').read_text()
     assert '\n             4' not in out
     with pytest.raises(ValueError, match='--iteration: .*0, 2, 4.*got 3'):
         tool(PLOT, work, '--iteration', 3)
+
+
+def test_no_page_of_an_earlier_versions_record(tool, config, tmp_path, capsys):
+    path = tmp_path / 'a.npz'
+    tool(MEASURE, config, '--device', 'cpu', '--out', path)
+    with np.load(path) as arrays:
+        kept = {name: array for name, array in arrays.items()
+                if not name.startswith('queries')}
+    np.savez(path, **kept)
+    tool(PLOT, path)
+    assert 'page: none, as an earlier version' in capsys.readouterr().out
+    assert [*tmp_path.glob('*.html')] == []
+    assert (tmp_path / 'attention_maps.png').exists()
 
 
 @pytest.mark.long

@@ -7,7 +7,8 @@ For networks of RelativeSelfAttention2d, such as SelfAttentionNet. Writes a
 record and draws each head's attention of one query pixel by layer, and the
 mean attention distance of every head. Without a checkpoint the network is
 measured at its start, as training would begin. AttentionMapHook writes the
-same records while a network trains; plot_attention.py draws those.
+same records while a network trains; plot_attention.py draws those, and makes
+an interactive page of either.
 """
 from pathlib import Path
 

@@ -6,6 +6,7 @@ python tools/analysis/plot_attention.py work_dirs/self_attention_plain_cifar10
 maps   each head's attention of the query pixel by layer, at the end (Fig. 4)
 paths  the centre of each head's attention, moving over the image
 range  mean attention distance by layer and head, and over the iterations
+page   attention.html: choose layer, head and query pixel, at the end
 
 From what AttentionMapHook left in a work dir, or from records by name
 (measure_attention.py), by iteration.
@@ -13,8 +14,14 @@ From what AttentionMapHook left in a work dir, or from records by name
 import argparse
 from pathlib import Path
 
-from stepnet_mm.attention import read_attention_history, read_attention_record
-from stepnet_mm.visualization import attention_figures, save_figure
+from stepnet_mm.attention import attention_files, read_attention_record
+from stepnet_mm.utils.files import written_whole
+from stepnet_mm.visualization import (
+    attention_figures,
+    has_query_maps,
+    render_attention_page,
+    save_figure,
+)
 
 
 def parse_args():
@@ -30,25 +37,27 @@ def parse_args():
     parser.add_argument(
         '--out', type=Path, help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
-                        default='png')
-    parser.add_argument('--title', help='heading of every figure')
+                        default='png', help='of the figures')
+    parser.add_argument('--title', help='heading of every figure and the page')
     return parser.parse_args()
 
 
 def read(args):
-    """The records, by iteration."""
-    if len(args.source) == 1 and args.source[0].is_dir():
-        records = read_attention_history(args.source[0], args.hook)
-    else:
-        records = sorted(map(read_attention_record, args.source),
-                         key=lambda record: record.iteration)
-    iterations = [record.iteration for record in records]
+    """The records by iteration, the last one with all its query pixels."""
+    paths = args.source
+    if len(paths) == 1 and paths[0].is_dir():
+        paths = attention_files(paths[0], args.hook)
+    found = sorted(((read_attention_record(path), path) for path in paths),
+                   key=lambda pair: pair[0].iteration)
+    iterations = [record.iteration for record, _ in found]
     if args.iteration is not None:
         if args.iteration not in iterations:
             raise ValueError('--iteration: expected one that was recorded, '
                              f'{iterations}, got {args.iteration}')
-        records = records[:iterations.index(args.iteration) + 1]
-    return records
+        found = found[:iterations.index(args.iteration) + 1]
+    *before, (_, last) = found
+    return [*(record for record, _ in before),
+            read_attention_record(last, queries=True)]
 
 
 def print_table(records):
@@ -59,6 +68,17 @@ def print_table(records):
     for record in records:
         means = [f'{layer.mean_distance:>9.2f}' for layer in record.layers]
         print('  '.join([f'{record.iteration:>9}', *means]))
+
+
+def save_page(record, path, title):
+    """The page beside the figures, where a record has what it needs."""
+    if not has_query_maps(record):
+        print('page: none, as an earlier version wrote the record, with one '
+              'query pixel alone; measure it again')
+        return
+    with written_whole(path) as file:
+        file.write(render_attention_page(record, title).encode())
+    print(f'page: {path}')
 
 
 def main():
@@ -72,6 +92,7 @@ def main():
         path = out / f'attention_{name}.{args.format}'
         save_figure(figure, path)
         print(f'{name}: {path}')
+    save_page(records[-1], out / 'attention.html', args.title)
 
 
 if __name__ == '__main__':

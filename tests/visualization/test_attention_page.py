@@ -1,0 +1,169 @@
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from made_records import make_attention_record
+
+from stepnet_mm.attention import QueryMaps
+from stepnet_mm.visualization import has_query_maps, render_attention_page
+
+pytest.importorskip('matplotlib')
+pytestmark = pytest.mark.core
+HOSTILE = '''</script><script>alert(1)</script><!--<b title="'">&amp;'''
+
+
+def make_record(**changes):
+    """Two layers of 3 and 2 heads on (6, 8), every other pixel a query."""
+    record = make_attention_record(step=40, **changes)
+    random = np.random.default_rng(0)
+    for layer in record.layers:
+        heads = len(layer.maps)
+        layer.queries = QueryMaps(
+            levels=random.integers(0, 256, (heads, 3, 4, 6, 8), 'uint8'),
+            largest=random.random((heads, 3, 4), 'float32'),
+            rows=np.arange(0, 6, 2), columns=np.arange(0, 8, 2))
+        layer.queries.levels[..., 3, 5] = 255
+        layer.queries.largest[1, 2, 2] = .125
+    return record
+
+
+class Page(HTMLParser):
+    """What is in each kind of element, and all attributes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.ids = [], [], {}
+        self.within = {}
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.append((tag, found))
+        if 'id' in found:
+            assert found['id'] not in self.ids
+            self.ids[found['id']] = tag
+        if tag not in ('meta', 'input'):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.within.setdefault(self.open[-1], []).append(data)
+
+    def attributes(self, tag):
+        return [found for name, found in self.tags if name == tag]
+
+
+def data_of(page):
+    return json.loads(Page(page).within['script'][0])
+
+
+def decode(text, dtype):
+    return np.frombuffer(base64.b64decode(text), dtype)
+
+
+def test_the_page_is_whole_and_asks_for_nothing():
+    page = render_attention_page(make_record())
+    assert page.startswith('<!DOCTYPE html>')
+    found = Page(page)
+    assert found.within['h1'] == found.within['title'] == [
+        'net: where the heads look']
+    assert 'Iteration 40, an image of 12 × 16 px' in page
+    assert not {'link', 'iframe', 'object', 'img'} & {t for t, _ in found.tags}
+    assert not any({'src', 'href', 'style', 'onclick'} & set(attributes)
+                   for _, attributes in found.tags)
+    assert not re.search(r'https?:|url\(|@import|fetch\(|innerHTML', page)
+
+
+def test_only_its_own_script_and_style_may_run():
+    found = Page(render_attention_page(make_record()))
+    policy, = [a['content'] for a in found.attributes('meta')
+               if a.get('http-equiv') == 'Content-Security-Policy']
+    assert "default-src 'none'" in policy and 'unsafe' not in policy
+    for kind, text in (('style', found.within['style'][0]),
+                       ('script', found.within['script'][-1])):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest())
+        assert f"{kind}-src 'sha256-{digest.decode()}'" in policy
+
+
+def test_what_the_script_looks_for_is_there():
+    page = Page(render_attention_page(make_record()))
+    wanted = set(re.findall(r"\$\('(\w+)'\)", page.within['script'][-1]))
+    assert wanted == set(page.ids) >= {'map', 'layer', 'heads', 'chosen'}
+    canvas, = [a for a in page.attributes('canvas') if a.get('id') == 'map']
+    assert canvas['tabindex'] == '0' and 'Arrow keys' in canvas['aria-label']
+    assert canvas['aria-describedby'] in page.ids
+
+
+def test_the_numbers_are_those_of_the_record():
+    record = make_record()
+    data = data_of(render_attention_page(record))
+    assert data['query'] == [7, 9]
+    for own, layer in zip(data['layers'], record.layers):
+        assert own['shape'] == [6, 8]
+        assert own['queries'] == [[0, 2, 4], [0, 2, 4, 6]]
+        assert (own['pixel'], own['padding']) == ([2, 2], [0, 0])
+        levels = decode(own['levels'], 'uint8').reshape(-1, 6 * 8)
+        largest = decode(own['largest'], '<f4')
+        for head, i, j in np.ndindex(*layer.queries.largest.shape):
+            number = (head * 3 + i) * 4 + j  # as the script counts
+            np.testing.assert_array_equal(
+                levels[number], layer.queries.levels[head, i, j].ravel())
+            assert largest[number] == layer.queries.largest[head, i, j]
+    assert [own['order'] for own in data['layers']] == [[1, 2, 0], [1, 0]]
+    assert data['layers'][0]['heads'] == [
+        '1 (3.0 px)', '2 (1.0 px)', '3 (2.0 px)']
+
+
+def test_the_image_in_grey_and_the_colours():
+    import cv2
+    record = make_record(color=90)
+    record.image[:6] = [10, 20, 240]  # as grey also 90
+    record.image[0, 0] = 200
+    data = data_of(render_attention_page(record))
+    kind, _, content = data['image'].partition(',')
+    assert kind == 'data:image/png;base64'
+    found = cv2.imdecode(decode(content, 'uint8'), cv2.IMREAD_COLOR)
+    assert found[0, 0].tolist() == [200] * 3
+    assert set(found.ravel()[3:].tolist()) == {90}
+    colors = decode(data['colors'], 'uint8').reshape(256, 3).astype(int)
+    # Told apart without hues: ever lighter.
+    light = colors @ [.2126, .7152, .0722]
+    assert (np.diff(light) >= -1).all() and light[-1] - light[0] > 150
+
+
+def test_names_are_shown_as_they_are_and_never_run():
+    record = make_record()
+    record.name = record.layers[1].name = HOSTILE
+    for title in (None, HOSTILE):
+        page = render_attention_page(record, title)
+        found = Page(page)
+        assert len(found.attributes('script')) == 2
+        assert not found.attributes('b') and '<!--' not in page
+        assert ''.join(found.within['h1']).startswith(HOSTILE)
+        assert data_of(page)['layers'][1]['name'] == f'2: {HOSTILE}'
+
+
+def test_a_record_of_one_query_pixel_has_no_page():
+    assert has_query_maps(make_record())
+    record = make_attention_record()
+    assert not has_query_maps(record)
+    with pytest.raises(ValueError, match='layers.0.attn: .*queries=True'):
+        render_attention_page(record)
+
+
+@pytest.mark.parametrize('width', [1280, 390])
+def test_a_browser_shows_all_of_it(width, look):
+    found = look(render_attention_page(make_record()), width)
+    assert width - 20 < found['width'] == found['needed'] <= width
+    assert found['outer'] == []
+    assert ("Head 2 from pixel (4, 4) of the layer's map: most at (3, 5), "
+            '0.125') in found['text']
