@@ -1,4 +1,6 @@
 """Step size against stiffness: Fig. 9 of the paper."""
+from typing import NamedTuple
+
 import numpy as np
 
 from ..stiffness import StiffnessRecord
@@ -14,6 +16,37 @@ EQUAL = 1e-6
 def has_steps(record: StiffnessRecord) -> bool:
     """Whether a record has step sizes for :func:`step_figure`."""
     return bool(record.step.isfinite().any())
+
+
+class StepCorrelations(NamedTuple):
+    """Pearson's r of NSI and Δt, NaN where one of them is constant."""
+    stage: int
+    along_depth: np.ndarray  # (n,): of a sample, over the blocks of the stage
+    over_samples: np.ndarray  # (G,): of a block with a gate
+
+
+def step_correlations(record: StiffnessRecord,
+                      stage: int | None = None) -> StepCorrelations:
+    """The numbers of Fig. 9, of all finite samples and blocks with a gate.
+
+    Args:
+        record (StiffnessRecord): of a model with known gates.
+        stage (int, optional): as in :func:`step_figure`.
+
+    Returns:
+        StepCorrelations: ``along_depth`` is NaN throughout in a stage with
+        fewer than three gates.
+
+    Raises:
+        ValueError: as :func:`step_figure` does.
+    """
+    check_records([record])
+    nsi, step, gated = _with_gates(record)
+    along = _blocks_of_stage(record, gated, stage)
+    depth = (pearson(nsi[:, along], step[:, along])
+             if len(along) >= LEAST else np.full(len(nsi), np.nan))
+    return StepCorrelations(record.header.stage[along[0]], depth,
+                            pearson(nsi[:, gated].T, step[:, gated].T))
 
 
 def step_figure(record: StiffnessRecord,
