@@ -24,7 +24,7 @@ def property_figure(records: list, m2: float = 0., mark: float | None = None):
     """How many samples are stiff, and how many blocks, over M1.
 
     Left, property (1): δ(M1, M2) of Eq. 5. Right, property (2): p̂(M1, M2).
-    M1 goes from 0 to where δ is about 1 % in all records.
+    M1 goes from 0 to where δ is about 1 % in all records, or to the mark.
 
     Args:
         records (list[StiffnessRecord]): a line each.
@@ -38,7 +38,8 @@ def property_figure(records: list, m2: float = 0., mark: float | None = None):
         ValueError: on records that do not go together, or a negative M2.
     """
     check_records(records)
-    m1 = np.linspace(0, max(map(_highest_m1, records)) or 1., POINTS)
+    highest = max(mark or 0., *map(_highest_m1, records)) or 1.
+    m1 = np.linspace(0, highest, POINTS)
     figure = new_figure(8, 3.8)
     left, right = figure.subplots(1, 2)
     for i, record in enumerate(records):

@@ -6,7 +6,12 @@ import torch
 from made_records import make_record
 from scipy import stats
 
-from stepnet_mm.visualization import as_image, has_steps, step_figure
+from stepnet_mm.visualization import (
+    as_image,
+    has_steps,
+    step_correlations,
+    step_figure,
+)
 from stepnet_mm.visualization.step_figures import pearson, spearman
 
 pytest.importorskip('matplotlib')
@@ -128,3 +133,18 @@ def test_whether_there_is_something_to_draw():
 def test_errors(changes, options, match):
     with pytest.raises(ValueError, match=match):
         step_figure(make_record(**changes), **options)
+
+
+def test_the_numbers_of_the_figure():
+    record = make_record((1, 3), bad=2, gates=[True, True, False, True])
+    found = step_correlations(record)
+    assert found.stage == 1 and len(found.along_depth) == 38
+    assert np.isnan(found.along_depth).all()
+    expected = [stats.pearsonr(record.nsi[2:, i], record.step[2:, i])[0]
+                for i in (0, 1, 3)]
+    assert found.over_samples == pytest.approx(expected)
+    record = make_record((2, 4))
+    found = step_correlations(record)
+    assert found.stage == 2
+    assert found.along_depth[0] == pytest.approx(
+        stats.pearsonr(record.nsi[0, 2:], record.step[0, 2:])[0])

@@ -143,9 +143,10 @@ def stiff_shares(record: StiffnessRecord, args) -> tuple[float, float]:
 def summarize(networks: dict[str, list[StiffnessRecord]], args) -> str:
     """The text of summary.md."""
     degree = f'M1 = {args.m1:g}, M2 = {args.m2:g}'
+    definition = networks[args.names[0]][0].header.definition
     parts = [
         '# Stiffness of trained networks',
-        f'Definition of NSI: {first_header(networks).definition}. A block is '
+        f'Definition of NSI: {definition}. A block is '
         f'stiff to the degree {degree} where its NSI is at least (1 + M1) '
         'times the mean of its stage and at least M2; a sample is stiff where '
         'one of its blocks is.',
@@ -154,10 +155,6 @@ def summarize(networks: dict[str, list[StiffnessRecord]], args) -> str:
           for name, records in networks.items())
     ]
     return '\n\n'.join(parts) + '\n'
-
-
-def first_header(networks: dict[str, list[StiffnessRecord]]):
-    return next(iter(networks.values()))[0].header
 
 
 def table(networks: dict[str, list[StiffnessRecord]], args) -> str:
@@ -202,8 +199,9 @@ def describe_steps(record: StiffnessRecord) -> str:
     """The correlation of step size and NSI (Fig. 9)."""
     found = step_correlations(record)
     blocks = found.over_samples[np.isfinite(found.over_samples)]
-    text = ("Step size and NSI: Pearson's r over the samples is negative in "
-            f'{(blocks < 0).sum()} of {len(blocks)} blocks')
+    text = ("Step size and NSI, first checkpoint: Pearson's r over the "
+            f'samples is negative in {(blocks < 0).sum()} of {len(blocks)} '
+            'blocks')
     depth = found.along_depth[np.isfinite(found.along_depth)]
     return text + (
         f', r over the blocks of stage {found.stage} in '
