@@ -20,33 +20,32 @@ def has_steps(record: StiffnessRecord) -> bool:
 
 class StepCorrelations(NamedTuple):
     """Pearson's r of NSI and Δt, NaN where one of them is constant."""
-    stage: int
-    along_depth: np.ndarray  # (n,): of a sample, over the blocks of the stage
-    over_samples: np.ndarray  # (G,): of a block with a gate
+    over_samples: np.ndarray  # (G,): of each block with a gate
+    along_depth: dict[int, np.ndarray]  # stage -> (n,), of each sample
 
 
-def step_correlations(record: StiffnessRecord,
-                      stage: int | None = None) -> StepCorrelations:
-    """The numbers of Fig. 9, of all finite samples and blocks with a gate.
+def step_correlations(record: StiffnessRecord) -> StepCorrelations:
+    """The numbers of Fig. 9, for all blocks with a gate and all stages.
 
     Args:
         record (StiffnessRecord): of a model with known gates.
-        stage (int, optional): as in :func:`step_figure`.
 
     Returns:
-        StepCorrelations: ``along_depth`` is NaN throughout in a stage with
-        fewer than three gates.
+        StepCorrelations: ``along_depth`` has the stages of at least three
+        blocks with a gate.
 
     Raises:
         ValueError: as :func:`step_figure` does.
     """
     check_records([record])
     nsi, step, gated = _with_gates(record)
-    along = _blocks_of_stage(record, gated, stage)
-    depth = (pearson(nsi[:, along], step[:, along])
-             if len(along) >= LEAST else np.full(len(nsi), np.nan))
-    return StepCorrelations(record.header.stage[along[0]], depth,
-                            pearson(nsi[:, gated].T, step[:, gated].T))
+    stages = np.array(record.header.stage)[gated]
+    nsi, step = nsi[:, gated], step[:, gated]
+    depth = {
+        int(s): pearson(nsi[:, stages == s], step[:, stages == s])
+        for s in np.unique(stages) if (stages == s).sum() >= LEAST
+    }
+    return StepCorrelations(pearson(nsi.T, step.T), depth)
 
 
 def step_figure(record: StiffnessRecord,

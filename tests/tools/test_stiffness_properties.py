@@ -75,7 +75,7 @@ def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys):
     assert 'M1 = 0.2, M2 = 0.1' in text
     assert re.search(r'\*\*my net\*\*.*12 measured blocks.*in 2 checkpoints'
                      r'.*r over the samples is negative in \d+ of \d+ blocks',
-                     text)
+                     text, re.DOTALL)
     assert text in capsys.readouterr().out
 
 

@@ -136,15 +136,17 @@ def test_errors(changes, options, match):
 
 
 def test_the_numbers_of_the_figure():
-    record = make_record((1, 3), bad=2, gates=[True, True, False, True])
+    record = make_record((2, 4), bad=2, gates=[True] * 4 + [False, True])
     found = step_correlations(record)
-    assert found.stage == 1 and len(found.along_depth) == 38
-    assert np.isnan(found.along_depth).all()
-    expected = [stats.pearsonr(record.nsi[2:, i], record.step[2:, i])[0]
-                for i in (0, 1, 3)]
-    assert found.over_samples == pytest.approx(expected)
-    record = make_record((2, 4))
-    found = step_correlations(record)
-    assert found.stage == 2
-    assert found.along_depth[0] == pytest.approx(
-        stats.pearsonr(record.nsi[0, 2:], record.step[0, 2:])[0])
+    nsi, step = record.nsi[2:], record.step[2:]
+    assert found.over_samples == pytest.approx([
+        stats.pearsonr(nsi[:, i], step[:, i])[0] for i in (0, 1, 2, 3, 5)])
+    assert list(found.along_depth) == [2]
+    assert found.along_depth[2] == pytest.approx([
+        stats.pearsonr(x, y)[0]
+        for x, y in zip(nsi[:, [2, 3, 5]], step[:, [2, 3, 5]])])
+
+
+def test_no_numbers_without_a_gate():
+    with pytest.raises(ValueError, match='no block with a known gate'):
+        step_correlations(make_record(gates=False))

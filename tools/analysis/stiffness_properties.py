@@ -183,8 +183,7 @@ def describe(name: str, records: list[StiffnessRecord], args) -> str:
         f'Property (1): {spread(samples)} of the samples are stiff.',
         f'Property (2): {spread(blocks)} of the blocks of a sample are.'
     ]
-    return ' '.join(lines + [
-        describe_steps(record) for record in records[:1] if has_steps(record)])
+    return ' '.join(lines) + ''.join(map(describe_steps, records))
 
 
 def spread(shares: Sequence[float]) -> str:
@@ -196,17 +195,21 @@ def spread(shares: Sequence[float]) -> str:
 
 
 def describe_steps(record: StiffnessRecord) -> str:
-    """The correlation of step size and NSI (Fig. 9)."""
+    """The correlations of step size and NSI (Fig. 9); '' without a gate."""
+    if not has_steps(record):
+        return ''
     found = step_correlations(record)
     blocks = found.over_samples[np.isfinite(found.over_samples)]
-    text = ("Step size and NSI, first checkpoint: Pearson's r over the "
-            f'samples is negative in {(blocks < 0).sum()} of {len(blocks)} '
-            'blocks')
-    depth = found.along_depth[np.isfinite(found.along_depth)]
-    return text + (
-        f', r over the blocks of stage {found.stage} in '
-        f'{(depth < 0).mean():.1%} of {len(depth)} samples (median '
-        f'{np.median(depth):+.2f}).' if len(depth) else '.')
+    text = (f'\n\nStep size and NSI, {record.header.meta["checkpoint"]}: '
+            "Pearson's r over the samples is negative in "
+            f'{(blocks < 0).sum()} of {len(blocks)} blocks where both vary')
+    for stage, r in found.along_depth.items():
+        r = r[np.isfinite(r)]
+        if len(r):
+            text += (f'; r over the blocks of stage {stage} in '
+                     f'{(r < 0).mean():.1%} of {len(r)} samples (median '
+                     f'{np.median(r):+.2f})')
+    return f'{text}.'
 
 
 def main():
