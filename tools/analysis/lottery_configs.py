@@ -194,11 +194,6 @@ def make_texts(args, configs: list[StepConfig],
                record: StiffnessRecord) -> dict[Path, str]:
     """The new files."""
     chosen, texts, plain = choices(args, record), {}, []
-    source = [
-        *(f'# Record: {name} (sha256 {file_digest(name)})'
-          for name in args.records),
-        f'# Command: {shlex.join(["python", *sys.argv])}'
-    ]
     for config in configs:
         settings = {name: (f'in {what}', dict(step_blocks=blocks))
                     for name, (what, blocks) in chosen.items()}
@@ -207,12 +202,22 @@ def make_texts(args, configs: list[StepConfig],
             plain.append(config.without_step())
             settings['none'] = 'in no block', dict(step=None)
         for name, (what, changes) in settings.items():
-            texts[args.out / f'{config.path.stem}_{name}.py'] = '\n'.join([
-                f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
-                *source,
-                *inherit(config.path, args.out.absolute(),
-                         {config.keys: changes} if changes else {}), ''])
+            path = args.out / f'{config.path.stem}_{name}.py'
+            texts[path] = make_text(args, config, what, changes)
     return texts
+
+
+def make_text(args, config: StepConfig, what: str, changes: dict) -> str:
+    """A config that inherits another one, and says where it comes from."""
+    lines = [
+        f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
+        *(f'# Record: {name} (sha256 {file_digest(name)})'
+          for name in args.records),
+        f'# Command: {shlex.join(["python", *sys.argv])}',
+        *inherit(config.path, args.out.absolute(),
+                 {config.keys: changes} if changes else {})
+    ]
+    return '\n'.join(lines) + '\n'
 
 
 def write(texts: dict[Path, str]) -> None:

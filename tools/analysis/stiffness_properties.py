@@ -83,23 +83,28 @@ def check_args(args) -> None:
     """Refuse what would be found wrong only after a measurement."""
     check_degrees([(args.m1, args.m2)], '--m1, --m2')
     for network in args.networks:
-        if len(network) < 2:
-            raise ValueError('--network: expected CONFIG CHECKPOINT..., got '
-                             f'{network[0]} alone; name a checkpoint after it')
-        for path in network:
-            if '://' not in path and not Path(path).is_file():
-                raise ValueError('--network: expected a config and files of '
-                                 f'weights, got {path}, which is no file; '
-                                 'correct its path')
-        if len(set(network)) < len(network):
-            raise ValueError('--network: expected different checkpoints, got '
-                             f'{network[1:]}; name each once')
+        check_network(network)
     if len(set(map(file_name, args.names))) < len(args.names) or len(
             args.names) != len(args.networks):
         raise ValueError(
             '--names: expected different names, one for each of the '
             f'{len(args.networks)} networks, got {args.names}; give them by '
             '--names')
+
+
+def check_network(network: list[str]) -> None:
+    """Refuse what is no config with its checkpoints."""
+    if len(network) < 2:
+        raise ValueError('--network: expected CONFIG CHECKPOINT..., got '
+                         f'{network[0]} alone; name a checkpoint after it')
+    for path in network:
+        if '://' not in path and not Path(path).is_file():
+            raise ValueError(
+                '--network: expected a config and files of weights, got '
+                f'{path}, which is no file; correct its path')
+    if len(set(network)) < len(network):
+        raise ValueError('--network: expected different checkpoints, got '
+                         f'{network[1:]}; name each once')
 
 
 def measure(args, config: str, checkpoint: str) -> StiffnessRecord:
