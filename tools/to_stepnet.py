@@ -9,12 +9,12 @@ What is written inherits CONFIG and changes its backbones' types; without
 the reason.
 """
 import argparse
-from pathlib import Path
 
 from mmengine.config import DictAction
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.config.conversion import to_stepnet
+from stepnet_mm.utils.files import write_new
 
 
 def parse_args():
@@ -46,13 +46,6 @@ def parse_args():
     return parser, args
 
 
-def write_new(path, text):
-    """Never over another file: it may be CONFIG, or one of its bases."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open('x') as file:
-        file.write(text)
-
-
 def main():
     parser, args = parse_args()
     step = args.step and dict(type=args.step, **args.step_options)
@@ -62,7 +55,8 @@ def main():
         parser.error(str(error))
     if args.out:
         try:
-            write_new(Path(args.out), text)
+            # A file that is there may be CONFIG, or one of its bases.
+            write_new(args.out, text)
         except OSError as error:
             parser.error(f'--out: {error.strerror}: {args.out}; expected a '
                          'new file (what is there stays)')

@@ -10,4 +10,5 @@ __getattr__, __all__ = lazy_exports(
         correlation=['STATISTICS', 'check_runs', 'correlate', 'group_means',
                      'method_of'],
         runs=['Run', 'read_run', 'read_runs_table'],
-        selection=['pool_records', 'rank_blocks', 'step_blocks']))
+        selection=['check_block_count', 'pool_records', 'random_blocks',
+                   'rank_blocks', 'step_blocks', 'stiffest_blocks']))

@@ -1,7 +1,9 @@
 """Which few blocks are stiff: the lottery-ticket reading of §3.1."""
+import random
+
 import torch
 
-from ..stiffness import DEGREES, StiffnessRecord
+from ..stiffness import DEGREES, RecordHeader, StiffnessRecord
 
 #: What records of one network have in common.
 SAME = ('definition', 'blocks', 'stage', 'position', 'stages')
@@ -49,11 +51,68 @@ def rank_blocks(record: StiffnessRecord, by: str = 'area',
     return sorted(record.summary_by_block(degree), key=lambda row: -row[by])
 
 
+def stiffest_blocks(record: StiffnessRecord, k: int,
+                    by: str = 'area') -> list[dict]:
+    """The k stiffest of the measured blocks.
+
+    Args:
+        record (StiffnessRecord): at least one sample is finite.
+        k (int): how many.
+        by (str): as in :func:`rank_blocks`.
+
+    Returns:
+        list[dict]: the first rows of :func:`rank_blocks`.
+
+    Raises:
+        ValueError: if there are not k measured blocks.
+    """
+    check_block_count(k, record.header)
+    return rank_blocks(record, by)[:k]
+
+
+def random_blocks(header: RecordHeader, k: int, seed: int) -> list[dict]:
+    """k of the measured blocks, drawn at random, beside the stiffest ones.
+
+    Args:
+        header (RecordHeader): which blocks were measured.
+        k (int): how many. Those of a smaller k are among them.
+        seed (int): of the draw; the same one draws the same blocks.
+
+    Returns:
+        list[dict]: ``block``, ``stage`` and ``position`` of each.
+
+    Raises:
+        ValueError: if there are not k measured blocks.
+    """
+    check_block_count(k, header)
+    columns = zip(header.blocks, header.stage, header.position)
+    rows = [dict(zip(('block', 'stage', 'position'), row)) for row in columns]
+    random.Random(seed).shuffle(rows)
+    return rows[:k]
+
+
+def check_block_count(k: int, header: RecordHeader, key: str = 'k') -> None:
+    """Refuse a number of blocks that cannot be chosen.
+
+    Args:
+        k (int): how many are to be chosen.
+        header (RecordHeader): which blocks were measured.
+        key (str): what an error calls k.
+
+    Raises:
+        ValueError: if it is not from 1 to the number of measured blocks.
+    """
+    if not 1 <= k <= len(header.blocks):
+        raise ValueError(f'{key}: expected 1 to {len(header.blocks)}, the '
+                         f'measured blocks, got {k}; choose one of these')
+
+
 def step_blocks(chosen: list[dict], stages: int) -> list[list[int]]:
     """The backbone argument: indices within the stage, a list per stage.
 
     Args:
-        chosen (list[dict]): blocks, as :func:`rank_blocks` gives them.
+        chosen (list[dict]): blocks, as :func:`stiffest_blocks` and
+            :func:`random_blocks` give them.
         stages (int): how many stages the network has.
     """
     return [

@@ -1,4 +1,4 @@
-"""From a config to a running Runner; what the doctor checks beforehand.
+"""From a config to a running Runner or a record; what the doctor checks.
 
-May import: config, safe_loading, utils.
+May import: config, recording, safe_loading, stiffness, utils.
 """

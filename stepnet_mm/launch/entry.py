@@ -19,11 +19,17 @@ from .distributed import init_distributed
 
 
 def make_config_parser(description: str) -> argparse.ArgumentParser:
-    """A parser with the options that change a config."""
+    """A parser of a config and the options that change it."""
     parser = argparse.ArgumentParser(
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('config', help='config file')
+    add_config_options(parser)
+    return parser
+
+
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that change a config."""
     parser.add_argument('--work-dir', help='where logs and checkpoints go')
     parser.add_argument(
         '--data-root', help='folder of all datasets, in place of data_root')
@@ -42,7 +48,6 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
         nargs='+',
         action=DictAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
-    return parser
 
 
 def make_parser(description: str) -> argparse.ArgumentParser:

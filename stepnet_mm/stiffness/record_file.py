@@ -169,8 +169,8 @@ def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:
         if wanted.get(key) != found.get(key):
             raise ValueError(
                 f'{path}: expected its {key} to be {wanted.get(key)!r:.200}, '
-                f'got {found.get(key)!r:.200} of another measurement; name '
-                'another file with --out, or delete this one')
+                f'got {found.get(key)!r:.200} of another measurement; '
+                'measure into another file, or delete this one')
 
 
 def _identity(header: RecordHeader) -> dict:

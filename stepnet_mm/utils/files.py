@@ -1,4 +1,5 @@
 """Files that are whole or not there."""
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,27 @@ def written_whole(path) -> Iterator[BinaryIO]:
     except Exception:
         beside.unlink(missing_ok=True)
         raise
+
+
+def write_new(path, text: str) -> None:
+    """Write a text file, never over another one; folders are made.
+
+    Raises:
+        FileExistsError: if there is one of that name.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open('x') as file:
+        file.write(text)
+
+
+def file_digest(path) -> str:
+    """The first 12 digits of a file's SHA-256."""
+    sha = hashlib.sha256()
+    with open(path, 'rb') as file:
+        while block := file.read(2**20):
+            sha.update(block)
+    return sha.hexdigest()[:12]
 
 
 def _sync(folder: Path) -> None:

@@ -9,10 +9,11 @@ from .attention_figures import (
     attention_range_figure,
 )
 from .attention_page import has_query_maps, render_attention_page
-from .canvas import as_image, check_records, labels, save_figure
+from .canvas import as_image, check_records, file_name, labels, save_figure
 from .correlation import plot_correlation
+from .property_figure import property_figure
 from .report import render_report
-from .step_figures import has_steps, step_figure
+from .step_figures import has_steps, step_correlations, step_figure
 from .stiffness_figures import (
     depth_figure,
     proportion_figure,
@@ -28,8 +29,9 @@ from .training_curve import (
 __all__ = [
     'as_image', 'attention_figures', 'attention_map_figure',
     'attention_path_figure', 'attention_range_figure', 'check_records',
-    'curve_figure', 'depth_figure', 'has_query_maps', 'has_steps', 'labels',
-    'plot_correlation', 'proportion_figure', 'read_stiffness_curve',
-    'read_stiffness_curves', 'render_attention_page', 'render_report',
-    'save_figure', 'seeds_figure', 'step_figure', 'survival_figure'
+    'curve_figure', 'depth_figure', 'file_name', 'has_query_maps',
+    'has_steps', 'labels', 'plot_correlation', 'property_figure',
+    'proportion_figure', 'read_stiffness_curve', 'read_stiffness_curves',
+    'render_attention_page', 'render_report', 'save_figure',
+    'seeds_figure', 'step_correlations', 'step_figure', 'survival_figure'
 ]

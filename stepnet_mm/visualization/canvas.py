@@ -4,6 +4,7 @@ matplotlib is imported inside functions, so that this package stays cheap to
 import, and pyplot nowhere, so that no figure stays open.
 """
 import math
+import re
 from collections import Counter
 from pathlib import Path
 from textwrap import fill
@@ -54,6 +55,11 @@ def labels(records: list[StiffnessRecord]) -> list[str]:
         several = total[name] > 1
         found.append(f'{name} ({sofar[name]})' if several else name)
     return found
+
+
+def file_name(label: str) -> str:
+    """A label as part of a file's name."""
+    return re.sub(r'[^\w.-]+', '_', label).strip('_')
 
 
 def lost_note(records: list[StiffnessRecord]) -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from stepnet_mm.utils.files import written_whole
+from stepnet_mm.utils.files import file_digest, write_new, written_whole
 
 pytestmark = pytest.mark.core
 
@@ -21,3 +21,17 @@ def test_what_was_there_stays_when_writing_fails(tmp_path):
         file.write(b'half of the sec')
         raise KeyboardInterrupt
     assert path.read_bytes() == b'first'
+
+
+def test_a_new_file_is_never_written_over_another(tmp_path):
+    path = tmp_path / 'new' / 'a.txt'
+    write_new(path, 'first')
+    with pytest.raises(FileExistsError):
+        write_new(path, 'second')
+    assert path.read_text() == 'first'
+
+
+def test_a_digest_is_that_of_sha256sum(tmp_path):
+    path = tmp_path / 'a.bin'
+    path.write_bytes(b'abc')
+    assert file_digest(path) == 'ba7816bf8f01'

@@ -16,7 +16,6 @@ known gates, seeds unless all are named alike but for _seedN.
 """
 import argparse
 import math
-import re
 from pathlib import Path
 
 from stepnet_mm.analysis import method_of
@@ -24,6 +23,7 @@ from stepnet_mm.stiffness import read_stiffness_record
 from stepnet_mm.visualization import (
     check_records,
     depth_figure,
+    file_name,
     has_steps,
     labels,
     proportion_figure,
@@ -112,10 +112,6 @@ def draw_steps(records: list, args) -> dict:
                                                 args.stage)
         for label, record in shown or named
     }
-
-
-def file_name(label: str) -> str:
-    return re.sub(r'[^\w.-]+', '_', label).strip('_')
 
 
 def print_table(records: list) -> None:

@@ -4,9 +4,9 @@
 python tools/analysis/select_blocks.py RECORD... -k 4
 
 Ranks the measured blocks and prints the step_blocks of the k first ones, to
-paste into model.backbone of a config. Several records (seeds) of one network
-are taken together. A stage's first block is never measured, so it is never
-chosen.
+paste into model.backbone of a config; lottery_configs.py writes such configs.
+Several records (seeds) of one network are taken together. A stage's first
+block is never measured, so it is never chosen.
 
 own area: mean over samples of the area of the thresholds to which a block by
 itself makes a sample stiff, (NSI / mean of its stage - 1)+ x NSI. Own areas
@@ -19,7 +19,12 @@ threshold, since the scale of NSI is the network's own.
 """
 import argparse
 
-from stepnet_mm.analysis import pool_records, rank_blocks, step_blocks
+from stepnet_mm.analysis import (
+    check_block_count,
+    pool_records,
+    rank_blocks,
+    step_blocks,
+)
 from stepnet_mm.stiffness import StiffnessRecord, read_stiffness_record
 
 
@@ -43,10 +48,7 @@ def parse_args():
 
 def check(args, record: StiffnessRecord) -> None:
     """Refuse numbers that choose nothing."""
-    blocks = len(record.header.blocks)
-    if not 1 <= args.k <= blocks:
-        raise ValueError(f'-k: expected 1 to {blocks}, the measured blocks, '
-                         f'got {args.k}')
+    check_block_count(args.k, record.header, '-k')
     for name in ('m1', 'm2'):
         if not getattr(args, name) >= 0:
             raise ValueError(f'--{name}: expected a threshold >= 0, got '

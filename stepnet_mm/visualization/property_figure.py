@@ -1,0 +1,69 @@
+"""Properties (1) and (2) of stiffness (§3.1) in one picture."""
+import numpy as np
+
+from ..stiffness import (
+    StiffnessRecord,
+    stage_summary,
+    stiffness_proportion,
+    stiffness_survival,
+)
+from .canvas import (
+    check_records,
+    labels,
+    look,
+    lost_note,
+    name_lines,
+    new_figure,
+)
+
+#: How many thresholds M1 a line joins.
+POINTS = 101
+
+
+def property_figure(records: list, m2: float = 0., mark: float | None = None):
+    """How many samples are stiff, and how many blocks, over M1.
+
+    Left, property (1): δ(M1, M2) of Eq. 5. Right, property (2): p̂(M1, M2).
+    M1 goes from 0 to where δ is about 1 % in all records, or to the mark.
+
+    Args:
+        records (list[StiffnessRecord]): a line each.
+        m2 (float): the threshold M2 >= 0 of both.
+        mark (float, optional): a value of M1 to mark.
+
+    Returns:
+        matplotlib.figure.Figure: two panels.
+
+    Raises:
+        ValueError: on records that do not go together, or a negative M2.
+    """
+    check_records(records)
+    highest = max(mark or 0., *map(_highest_m1, records)) or 1.
+    m1 = np.linspace(0, highest, POINTS)
+    figure = new_figure(8, 3.8)
+    left, right = figure.subplots(1, 2)
+    for i, record in enumerate(records):
+        for axes, share in ((left, stiffness_survival),
+                            (right, stiffness_proportion)):
+            found = share(record.nsi, record.stage, m1, [m2])[:, 0]
+            axes.plot(m1, 100 * found, **look(i))
+    _describe(left, f'(1) samples: δ(M1, {m2:g})', '% of the samples', mark)
+    _describe(right, f'(2) blocks: p̂(M1, {m2:g})', '% of the blocks', mark)
+    name_lines(figure, labels(records))
+    figure.suptitle('Stiff samples and stiff blocks' + lost_note(records))
+    return figure
+
+
+def _highest_m1(record: StiffnessRecord) -> float:
+    """The M1 that about one sample in a hundred reaches in some stage."""
+    _, mean, maximum, finite = stage_summary(record.nsi, record.stage)
+    excess = (maximum / mean - 1).nan_to_num(0.)[finite].amax(1)
+    return float(np.quantile(excess.numpy(), .99))
+
+
+def _describe(axes, title: str, label: str, mark: float | None) -> None:
+    axes.set_title(title, fontsize='medium')
+    axes.set(xlabel='M1', ylabel=label, ylim=(0, 102))
+    axes.grid(alpha=.3)
+    if mark is not None:
+        axes.axvline(mark, color='gray', linewidth=.8, linestyle=':')

@@ -1,0 +1,154 @@
+import re
+
+import cv2
+import pytest
+import torch
+
+from stepnet_mm.stiffness import (
+    read_stiffness_record,
+    stiffness_proportion,
+    stiffness_survival,
+)
+
+pytestmark = pytest.mark.core
+pytest.importorskip('mmpretrain')
+pytest.importorskip('matplotlib')
+TOOL = 'analysis/stiffness_properties'
+FIGURES = ['depth', 'properties', 'proportion', 'survival']
+
+
+@pytest.fixture
+def networks(classifier, tmp_path):
+    """Configs of R-34, plain and with a step, and checkpoints of each."""
+    from mmengine.config import Config
+
+    from stepnet_mm.launch.entry import build_model
+    text = classifier.read_text().replace(
+        "type='StepResNet'",
+        "type='StepResNet', depth=34, zero_init_residual=False")
+    classifier.write_text(text)
+    (tmp_path / 'plain.py').write_text(
+        text.replace("type='StepResNet'", "type='StepResNet', step=None"))
+    found = {}
+    for config in (tmp_path / 'plain.py', classifier):
+        cfg = Config.fromfile(config)
+        for seed in (0, 1):
+            cfg.randomness = dict(seed=seed)
+            path = tmp_path / f'{config.stem}_seed{seed}' / 'epoch_1.pth'
+            path.parent.mkdir()
+            torch.save(dict(state_dict=build_model(cfg).state_dict()), path)
+            found.setdefault(config, []).append(path)
+    return found
+
+
+def words(networks):
+    """The networks on the command line."""
+    return [word for config, checkpoints in networks.items()
+            for word in ('--network', config, *checkpoints)]
+
+
+def measure(tool, out, *arguments):
+    tool(TOOL, '--out', out, '--device', 'cpu', '--batch-size', 4, *arguments)
+    return (out / 'summary.md').read_text()
+
+
+def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys):
+    out = tmp_path / 'out'
+    text = measure(tool, out, *words(networks), '--names', 'plain', 'my net',
+                   '--m1', .2, '--m2', .1)
+    assert sorted(path.stem for path in out.glob('*.png')) == sorted(
+        [*FIGURES, 'seeds_my_net', 'seeds_plain', 'step_my_net'])
+    for path in out.glob('*.png'):
+        assert cv2.imread(str(path)).std() > 5
+    rows = [line.split(' | ') for line in text.splitlines()
+            if line.startswith('|')][2:]
+    assert len(rows) == 4
+    for row, path in zip(rows, sum(networks.values(), [])):
+        record = read_stiffness_record(
+            path.with_name('epoch_1_stiffness.jsonl'))
+        samples, blocks = (
+            share(record.nsi, record.stage, [.2], [.1]).item()
+            for share in (stiffness_survival, stiffness_proportion))
+        assert row[1] == str(path) and row[2] == '8'
+        assert row[4] == f'{record.tns().mean():.4g}'
+        assert row[6:] == [f'{samples:.1%}', f'{blocks:.1%} |']
+    assert 'M1 = 0.2, M2 = 0.1' in text
+    assert re.search(r'\*\*my net\*\*.*12 measured blocks.*in 2 checkpoints'
+                     r'.*r over the samples is negative in \d+ of \d+ blocks',
+                     text, re.DOTALL)
+    assert text in capsys.readouterr().out
+
+
+def test_records_are_reused(tool, networks, tmp_path):
+    (config, (checkpoint, _)), _ = networks.items()
+    record = checkpoint.with_name('epoch_1_stiffness.jsonl')
+    tool('analysis/measure_stiffness', config, checkpoint, '--device', 'cpu',
+         '--batch-size', 4)
+    lines = record.read_bytes().splitlines(keepends=True)
+    # Another number there would not come from a measurement.
+    lines[1] = re.sub(rb'"nsi": \[\[[\d.]+', b'"nsi": [[123.5', lines[1])
+    record.write_bytes(b''.join(lines))
+    text = measure(tool, tmp_path / 'out', '--network', config, checkpoint)
+    assert record.read_bytes() == b''.join(lines)
+    assert 'negative in' not in text  # no step
+    assert sorted(path.stem for path in (tmp_path / 'out').glob('*.png')
+                  ) == FIGURES
+
+
+def test_another_folder_of_records(tool, networks, tmp_path):
+    config, (checkpoint, other) = next(iter(networks.items()))
+    folder = tmp_path / 'records'
+    measure(tool, tmp_path / 'out', '--network', config, checkpoint, other,
+            '--records', folder, '--num-samples', 4)
+    assert sorted(path.name for path in folder.glob('*')) == [
+        f'plain_plain_seed{seed}_epoch_1_stiffness.jsonl' for seed in (0, 1)]
+    assert not checkpoint.with_name('epoch_1_stiffness.jsonl').exists()
+
+
+def test_a_record_of_other_settings_is_refused(tool, networks, tmp_path):
+    config, (checkpoint, _) = next(iter(networks.items()))
+    arguments = '--network', config, checkpoint
+    measure(tool, tmp_path / 'out', *arguments, '--num-samples', 4)
+    with pytest.raises(ValueError, match='epoch_1_stiffness.jsonl: expected '
+                       'its .* another measurement; measure into another'):
+        measure(tool, tmp_path / 'new', *arguments)
+    assert not (tmp_path / 'new').exists()
+
+
+def test_a_detector(tool, detector, tmp_path):
+    from mmengine.config import Config
+    from mmengine.registry import init_default_scope
+
+    from stepnet_mm.launch.entry import build_model
+    config, data = detector
+    cfg = Config.fromfile(config)
+    init_default_scope('mmdet')
+    path = tmp_path / 'a.pth'
+    torch.save(build_model(cfg, start=False).state_dict(), path)
+    text = measure(tool, tmp_path / 'out', '--network', config, path,
+                   '--data-root', data, '--num-samples', 2)
+    assert '**detector**, CocoDataset, val split, 2 of 3 samples' in text
+
+
+@pytest.mark.parametrize('arguments, match', [
+    (['--network', '{config}'], '--network: expected CONFIG CHECKPOINT..., '
+     'got .* alone'),
+    (['--network', '{config}', 'gone.pth'], '--network: .*got gone.pth'),
+    (['--network', 'gone.py', '{weights}'], '--network: .*got gone.py'),
+    (['--network', '{config}', '{weights}', '{weights}'],
+     '--network: expected different checkpoints'),
+    (['--network', '{config}', '{weights}', '--names', 'a', 'b'],
+     '--names: expected different names, one for each of the 1'),
+    (2 * ['--network', '{config}', '{weights}'],
+     '--names: expected different names, one for each of the 2'),
+    (['--network', '{config}', '{weights}', '--m1', '-1'],
+     '--m1, --m2: expected pairs')])
+def test_bad_input_is_found_before_a_measurement(
+        tool, classifier, tmp_path, arguments, match):
+    names = dict(config=classifier, weights=tmp_path / 'a.pth')
+    torch.save({}, names['weights'])
+    with pytest.raises(ValueError, match=match):
+        measure(tool, tmp_path / 'out', *(
+            word.format(**names) for word in arguments))
+    assert not (tmp_path / 'out').exists()
+    assert not list(tmp_path.rglob('*.jsonl'))

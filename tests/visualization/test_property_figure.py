@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+from made_records import make_record, named
+
+from stepnet_mm.stiffness import stiffness_proportion, stiffness_survival
+from stepnet_mm.visualization import as_image, property_figure
+
+pytest.importorskip('matplotlib')
+pytestmark = pytest.mark.core
+
+
+def test_lines_are_the_shares():
+    records = [named('plain', bad=2), named('SE', (3, 4), seed=1)]
+    figure = property_figure(records, .3, 1.)
+    assert 'plain: 2 of 40' in figure.get_suptitle()
+    for axes, share in zip(figure.axes,
+                           (stiffness_survival, stiffness_proportion)):
+        assert 'M1, 0.3' in axes.get_title()
+        first, second, mark = axes.lines
+        assert mark.get_xdata() == [1., 1.]
+        for line, record in zip((first, second), records):
+            m1 = line.get_xdata()
+            assert line.get_ydata() == pytest.approx(100 * share(
+                record.nsi, record.stage, m1, [.3])[:, 0].numpy())
+    assert as_image(figure).std() > 5
+
+
+def test_it_ends_where_hardly_a_sample_is_stiff():
+    line = property_figure([make_record(samples=400)]).axes[0].lines[0]
+    assert line.get_ydata()[0] == 100
+    assert 0 < line.get_ydata()[-1] < 2
+    line = property_figure([make_record()], mark=9.).axes[0].lines[0]
+    assert line.get_xdata()[-1] == 9
+
+
+def test_stages_of_one_block_have_no_excess():
+    axes = property_figure([make_record((1, 1))]).axes[0]
+    assert axes.lines[0].get_xdata()[-1] == 1
+    assert np.ptp(axes.lines[0].get_ydata()[1:]) == 0
+
+
+def test_records_that_do_not_go_together():
+    with pytest.raises(ValueError, match='one definition of NSI'):
+        property_figure([make_record(), make_record(definition='output')])
+    with pytest.raises(ValueError, match='m2: .*thresholds >= 0'):
+        property_figure([make_record()], -1.)

@@ -1,0 +1,247 @@
+#!/usr/bin/env python
+r"""Configs with steps in a few blocks: the lottery-ticket reading of §3.1.
+
+python tools/analysis/lottery_configs.py RECORD... -k 9 18 \
+  --configs configs/resnet164/resnet164_{stepnet,se}_cifar10.py \
+  --random-seeds 0 1 2 --out work_dirs/lth4sa
+
+From stiffness records of one network (several seeds are taken together) and
+configs of that network with a step. Each new config inherits one of --configs
+and is trained as it is, by tools/train.py:
+
+CONFIG_stiffestK      steps in the K stiffest of the measured blocks, as
+                      select_blocks.py ranks them
+CONFIG_randomK_drawN  in K of the same blocks, drawn with seed N; those of a
+                      smaller K are among those of a greater one
+CONFIG_all            in the blocks in which CONFIG has them
+CONFIG_none           in no block; once for configs that differ in the step
+
+A stage's first block is never measured, so it is never chosen. With the
+default step_blocks, `all` has steps there too for SE and the other modules
+that see f alone, but not for StepNet.
+"""
+import argparse
+import copy
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+
+from stepnet_mm.analysis import (
+    check_block_count,
+    pool_records,
+    random_blocks,
+    step_blocks,
+    stiffest_blocks,
+)
+from stepnet_mm.config.conversion import find_config
+from stepnet_mm.config.inheriting_config import inherit
+from stepnet_mm.launch.entry import build_model
+from stepnet_mm.models import StepBackbone
+from stepnet_mm.stiffness import (
+    RecordHeader,
+    StiffnessRecord,
+    read_stiffness_record,
+)
+from stepnet_mm.utils.files import file_digest, write_new
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        'records', nargs='+', help='files of measure_stiffness.py')
+    parser.add_argument(
+        '-k', nargs='+', type=int, required=True,
+        help='how many blocks to choose')
+    parser.add_argument(
+        '--configs', nargs='+', required=True, metavar='CONFIG',
+        help='of the network with a step, such as StepNet and SE')
+    parser.add_argument(
+        '--out', type=Path, required=True, help='folder of the new configs')
+    parser.add_argument(
+        '--random-seeds', nargs='+', type=int, default=[0], metavar='SEED',
+        help='of the random choices; default: 0')
+    parser.add_argument(
+        '--by', choices=['area', 'mean'], default='area',
+        help='as in select_blocks.py; default: area')
+    return parser.parse_args()
+
+
+@dataclass
+class StepConfig:
+    """A config whose backbone takes step_blocks.
+
+    Attributes:
+        path (Path): the file.
+        cfg (Config): what it says.
+        keys (tuple[str, ...]): of the backbone, from ``'model'`` on.
+        blocks (list[tuple]): name, stage and index in the stage of each
+            block that a measurement of the network has.
+        stages (int): how many stages the backbone has.
+    """
+    path: Path
+    cfg: Config
+    keys: tuple[str, ...]
+    blocks: list[tuple[str, int, int]]
+    stages: int
+
+    @classmethod
+    def read(cls, name: str) -> 'StepConfig':
+        """Of a path, or of mmdet::FOLDER/FILE.py.
+
+        Raises:
+            ValueError: if there is no such config, or not one such backbone.
+        """
+        path = find_config(name)
+        cfg = Config.fromfile(path)
+        init_default_scope(cfg.get('default_scope', 'mmengine'))
+        model = build_model(cfg, start=False)
+        found = [(key, module) for key, module in model.named_modules()
+                 if isinstance(module, StepBackbone) and has_step(module.step)]
+        if len(found) != 1:
+            raise ValueError(
+                f'{name}: expected one backbone that takes step_blocks, with '
+                f'a step in every stage, got {len(found)}; take the config '
+                'with the step, such as StepNet or SE (the plain network is '
+                'written as `none`), or convert it by tools/to_stepnet.py')
+        (key, backbone), = found
+        blocks = [(f'{key}.{layer}.{i}', stage, i)
+                  for stage, layer in enumerate(backbone.res_layers, 1)
+                  for i in range(1, len(getattr(backbone, layer)))]
+        return cls(path, cfg, ('model', *key.split('.')), blocks,
+                   len(backbone.res_layers))
+
+    def without_step(self) -> dict:
+        """The whole config, but for the step."""
+        whole = copy.deepcopy(self.cfg.to_dict())
+        node = whole
+        for key in self.keys:
+            node = node[key]
+        for key in ('step', 'step_blocks'):
+            node.pop(key, None)
+        return whole
+
+
+def has_step(step) -> bool:
+    """Whether the argument ``step`` of a backbone leaves no stage out."""
+    return None not in (step if isinstance(step, (list, tuple)) else [step])
+
+
+def check_network(config: StepConfig, header: RecordHeader,
+                  name: str) -> None:
+    """Refuse the record of another network than the config's.
+
+    Args:
+        config (StepConfig): the config.
+        header (RecordHeader): of the record.
+        name (str): the record's, for the error.
+
+    Raises:
+        ValueError: if their blocks differ.
+    """
+    found = [*zip(header.blocks, header.stage, header.position)]
+    if (found, header.stages) != (config.blocks, config.stages):
+        raise ValueError(
+            f'{name}: expected the blocks of {config.path}, '
+            f'{describe(config.blocks, config.stages)}, got '
+            f'{describe(found, header.stages)}; measure that network, '
+            'without --blocks, or name another config')
+
+
+def describe(blocks: list[tuple[str, int, int]], stages: int) -> str:
+    """Blocks in few words."""
+    counts = [sum(stage == s for _, stage, _ in blocks)
+              for s in range(1, stages + 1)]
+    names = [name for name, _, _ in blocks]
+    return f'{counts} by stage from {names[0]} to {names[-1]}'
+
+
+def check_args(args, record: StiffnessRecord) -> None:
+    for k in args.k:
+        check_block_count(k, record.header, '-k')
+    if not record.finite.any():
+        raise ValueError(
+            f'{", ".join(args.records)}: expected a sample with a finite NSI '
+            f'everywhere, got none in {len(record.nsi)}; measure a network '
+            'that does not diverge')
+    stems = [Path(name).stem for name in args.configs]
+    if len(set(stems)) < len(stems):
+        raise ValueError('--configs: expected files of different names, got '
+                         f'{stems}; rename one, or write into two folders')
+
+
+def choices(args, record: StiffnessRecord) -> dict[str, tuple]:
+    """End of the file's name -> what it is, and the chosen blocks."""
+    header, found = record.header, {}
+    of = f'of {len(header.blocks)} measured blocks'
+    for k in args.k:
+        found[f'stiffest{k}'] = (f'the {k} stiffest {of}, by {args.by}',
+                                 stiffest_blocks(record, k, args.by))
+        for seed in args.random_seeds:
+            found[f'random{k}_draw{seed}'] = (
+                f'{k} {of}, drawn with seed {seed}',
+                random_blocks(header, k, seed))
+    return {name: (what, step_blocks(chosen, header.stages))
+            for name, (what, chosen) in found.items()}
+
+
+def make_texts(args, configs: list[StepConfig],
+               record: StiffnessRecord) -> dict[Path, str]:
+    """The new files."""
+    chosen, texts, plain = choices(args, record), {}, []
+    for config in configs:
+        settings = {name: (f'in {what}', dict(step_blocks=blocks))
+                    for name, (what, blocks) in chosen.items()}
+        settings['all'] = 'where it has them', {}
+        if config.without_step() not in plain:
+            plain.append(config.without_step())
+            settings['none'] = 'in no block', dict(step=None)
+        for name, (what, changes) in settings.items():
+            path = args.out / f'{config.path.stem}_{name}.py'
+            texts[path] = make_text(args, config, what, changes)
+    return texts
+
+
+def make_text(args, config: StepConfig, what: str, changes: dict) -> str:
+    """A config that inherits another one, and says where it comes from."""
+    lines = [
+        f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
+        *(f'# Record: {name} (sha256 {file_digest(name)})'
+          for name in args.records),
+        f'# Command: {shlex.join(["python", *sys.argv])}',
+        *inherit(config.path, args.out.absolute(),
+                 {config.keys: changes} if changes else {})
+    ]
+    return '\n'.join(lines) + '\n'
+
+
+def write(texts: dict[Path, str]) -> None:
+    """All files or none; no other one is overwritten."""
+    there = [str(path) for path in texts if path.exists()]
+    if there:
+        raise ValueError(
+            f'--out: expected new files, got {", ".join(there)}, which '
+            'would be overwritten; name another folder, or delete them')
+    for path, text in texts.items():
+        write_new(path, text)
+        print(path)
+
+
+def main():
+    args = parse_args()
+    record = pool_records(
+        [read_stiffness_record(path) for path in args.records], args.records)
+    check_args(args, record)
+    configs = [StepConfig.read(name) for name in args.configs]
+    for config in configs:
+        check_network(config, record.header, args.records[0])
+    write(make_texts(args, configs, record))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,237 @@
+#!/usr/bin/env python
+r"""Measure trained networks, and draw what §3.1 and Appendix D and E say.
+
+python tools/analysis/stiffness_properties.py --out work_dirs/properties \
+  --network PLAIN_CONFIG CHECKPOINT --network SE_CONFIG CHECKPOINT CHECKPOINT
+
+Each --network is a config and one checkpoint or several, of different seeds.
+All are measured as by measure_stiffness.py, on the data of their own configs,
+and what a record has already is not measured again. --out gets:
+
+properties.png   stiff samples (property 1) and stiff blocks (2) over M1
+survival.png     δ(M1, M2), with TNS (Fig. 2)
+proportion.png   p̂(M1, M2) (Fig. 6)
+depth.png        NSI along depth (Fig. 3)
+step_NAME.png    step size against NSI (Fig. 9), of networks with known gates
+seeds_NAME.png   NSI along depth by checkpoint (Fig. 10), where there are more
+summary.md       the numbers
+
+The first four figures show the first checkpoint of each network, and so do
+those of steps; the summary has all.
+"""
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from stepnet_mm.launch.entry import add_config_options, beside_checkpoint
+from stepnet_mm.launch.measurement import Measurement, add_measuring_options
+from stepnet_mm.stiffness import (
+    StiffnessRecord,
+    check_degrees,
+    stiffness_proportion,
+    stiffness_survival,
+)
+from stepnet_mm.utils.files import written_whole
+from stepnet_mm.visualization import (
+    check_records,
+    depth_figure,
+    file_name,
+    has_steps,
+    property_figure,
+    proportion_figure,
+    save_figure,
+    seeds_figure,
+    step_correlations,
+    step_figure,
+    survival_figure,
+)
+
+COLUMNS = ('network', 'checkpoint', 'samples', 'not finite, left out', 'TNS',
+           'median TNS', 'stiff samples', 'stiff blocks')
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        '--network', nargs='+', action='append', required=True,
+        metavar=('CONFIG', 'CHECKPOINT'), dest='networks')
+    parser.add_argument(
+        '--names', nargs='+', help="of the networks; default: the configs'")
+    parser.add_argument(
+        '--out', type=Path, required=True, help='folder of the figures')
+    parser.add_argument(
+        '--records', type=Path,
+        help='folder of the records; default: each beside its checkpoint, '
+        'where measure_stiffness.py has it')
+    parser.add_argument(
+        '--m1', type=float, default=.5,
+        help='M1 of the degree in the summary; default: 0.5')
+    parser.add_argument(
+        '--m2', type=float, default=0., help='likewise, M2; default: 0')
+    add_config_options(parser)
+    add_measuring_options(parser)
+    args = parser.parse_args()
+    args.names = args.names or [Path(n[0]).stem for n in args.networks]
+    return args
+
+
+def check_args(args) -> None:
+    """Refuse what would be found wrong only after a measurement."""
+    check_degrees([(args.m1, args.m2)], '--m1, --m2')
+    for network in args.networks:
+        check_network(network)
+    if len(set(map(file_name, args.names))) < len(args.names) or len(
+            args.names) != len(args.networks):
+        raise ValueError(
+            '--names: expected different names, one for each of the '
+            f'{len(args.networks)} networks, got {args.names}; give them by '
+            '--names')
+
+
+def check_network(network: list[str]) -> None:
+    """Refuse what is no config with its checkpoints."""
+    if len(network) < 2:
+        raise ValueError('--network: expected CONFIG CHECKPOINT..., got '
+                         f'{network[0]} alone; name a checkpoint after it')
+    for path in network:
+        if '://' not in path and not Path(path).is_file():
+            raise ValueError(
+                '--network: expected a config and files of weights, got '
+                f'{path}, which is no file; correct its path')
+    if len(set(network)) < len(network):
+        raise ValueError('--network: expected different checkpoints, got '
+                         f'{network[1:]}; name each once')
+
+
+def measure(args, config: str, checkpoint: str) -> StiffnessRecord:
+    """The record of one checkpoint, which is made or completed."""
+    print(f'{config}: {checkpoint}')
+    args = argparse.Namespace(**{**vars(args), 'config': config,
+                                 'checkpoint': checkpoint, 'name': None})
+    measurement = Measurement(args)
+    path = beside_checkpoint(measurement.cfg, checkpoint, '_stiffness.jsonl')
+    if args.records:
+        path = args.records / f'{Path(config).stem}_{path.parent.name}_' \
+            f'{path.name}'
+    return measurement.run(path)
+
+
+def draw(networks: dict[str, list[StiffnessRecord]], args) -> dict:
+    """File names without suffix -> Figures."""
+    first = [records[0] for records in networks.values()]
+    check_records(first)
+    figures = dict(
+        properties=property_figure(first, args.m2, args.m1),
+        survival=survival_figure(first),
+        proportion=proportion_figure(first),
+        depth=depth_figure(first))
+    for name, records in networks.items():
+        if has_steps(records[0]):
+            figures[f'step_{file_name(name)}'] = step_figure(records[0])
+        if len(records) > 1:
+            figures[f'seeds_{file_name(name)}'] = seeds_figure(records)
+    return figures
+
+
+def stiff_shares(record: StiffnessRecord, args) -> tuple[float, float]:
+    """Of samples (δ, property 1) and of blocks (p̂, property 2)."""
+    samples, blocks = (
+        share(record.nsi, record.stage, [args.m1], [args.m2]).item()
+        for share in (stiffness_survival, stiffness_proportion))
+    return samples, blocks
+
+
+def summarize(networks: dict[str, list[StiffnessRecord]], args) -> str:
+    """The text of summary.md."""
+    degree = f'M1 = {args.m1:g}, M2 = {args.m2:g}'
+    definition = networks[args.names[0]][0].header.definition
+    parts = [
+        '# Stiffness of trained networks',
+        f'Definition of NSI: {definition}. A block is '
+        f'stiff to the degree {degree} where its NSI is at least (1 + M1) '
+        'times the mean of its stage and at least M2; a sample is stiff where '
+        'one of its blocks is.',
+        table(networks, args),
+        *(describe(name, records, args)
+          for name, records in networks.items())
+    ]
+    return '\n\n'.join(parts) + '\n'
+
+
+def table(networks: dict[str, list[StiffnessRecord]], args) -> str:
+    """A row for each checkpoint."""
+    lines = [COLUMNS, ['---'] * len(COLUMNS)]
+    for name, records in networks.items():
+        for record in records:
+            tns = record.tns_summary()
+            samples, blocks = stiff_shares(record, args)
+            lines.append([
+                name, record.header.meta['checkpoint'],
+                str(len(record.nsi) - record.lost), str(record.lost),
+                f'{tns["tns"]:.4g}', f'{tns["tns_median"]:.4g}',
+                f'{samples:.1%}', f'{blocks:.1%}'
+            ])
+    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+
+
+def describe(name: str, records: list[StiffnessRecord], args) -> str:
+    """What the numbers of one network say."""
+    samples, blocks = zip(*(stiff_shares(record, args) for record in records))
+    header = records[0].header
+    lines = [
+        f'**{name}**, {header.meta["dataset"]}, {len(header.blocks)} measured '
+        'blocks.',
+        f'Property (1): {spread(samples)} of the samples are stiff.',
+        f'Property (2): {spread(blocks)} of the blocks of a sample are.'
+    ]
+    return ' '.join(lines) + ''.join(map(describe_steps, records))
+
+
+def spread(shares: Sequence[float]) -> str:
+    """Mean and range of a share over checkpoints."""
+    text = f'{np.mean(shares):.1%}'
+    return text if len(shares) == 1 else (
+        f'{text} ({min(shares):.1%} to {max(shares):.1%} in {len(shares)} '
+        'checkpoints)')
+
+
+def describe_steps(record: StiffnessRecord) -> str:
+    """The correlations of step size and NSI (Fig. 9); '' without a gate."""
+    if not has_steps(record):
+        return ''
+    found = step_correlations(record)
+    blocks = found.over_samples[np.isfinite(found.over_samples)]
+    text = (f'\n\nStep size and NSI, {record.header.meta["checkpoint"]}: '
+            "Pearson's r over the samples is negative in "
+            f'{(blocks < 0).sum()} of {len(blocks)} blocks where both vary')
+    for stage, r in found.along_depth.items():
+        r = r[np.isfinite(r)]
+        if len(r):
+            text += (f'; r over the blocks of stage {stage} in '
+                     f'{(r < 0).mean():.1%} of {len(r)} samples (median '
+                     f'{np.median(r):+.2f})')
+    return f'{text}.'
+
+
+def main():
+    args = parse_args()
+    check_args(args)
+    networks = {
+        name: [measure(args, config, path).renamed(name) for path in paths]
+        for name, (config, *paths) in zip(args.names, args.networks)
+    }
+    for name, figure in draw(networks, args).items():
+        save_figure(figure, args.out / f'{name}.png')
+        print(args.out / f'{name}.png')
+    text = summarize(networks, args)
+    with written_whole(args.out / 'summary.md') as file:
+        file.write(text.encode())
+    print(f'{args.out / "summary.md"}\n\n{text}')
+
+
+if __name__ == '__main__':
+    main()
