@@ -9,5 +9,6 @@ __getattr__, __all__ = lazy_exports(
     dict(
         correlation=['STATISTICS', 'check_runs', 'correlate', 'group_means',
                      'method_of'],
+        intervals=['MethodTNS', 'tns_by_method'],
         runs=['Run', 'read_run', 'read_runs_table'],
         selection=['pool_records', 'rank_blocks', 'step_blocks']))

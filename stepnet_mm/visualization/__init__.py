@@ -18,6 +18,7 @@ from .stiffness_figures import (
     seeds_figure,
     survival_figure,
 )
+from .tns_figure import tns_figure
 from .training_curve import (
     curve_figure,
     read_stiffness_curve,
@@ -30,5 +31,5 @@ __all__ = [
     'curve_figure', 'depth_figure', 'has_steps', 'labels', 'plot_correlation',
     'proportion_figure', 'read_stiffness_curve', 'read_stiffness_curves',
     'render_report', 'save_figure', 'seeds_figure', 'step_figure',
-    'survival_figure'
+    'survival_figure', 'tns_figure'
 ]
