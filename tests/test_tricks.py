@@ -1,6 +1,7 @@
 """Each trick of Fig. 8 changes what it must in a training."""
 import json
 import math
+import re
 from pathlib import Path
 
 import cv2
@@ -94,6 +95,17 @@ def test_every_config_adds_its_own_part_alone():
             'cutout': ['train_dataloader', 'cutout_8'],
             'longer': ['param_scheduler', 'train_cfg'],
             'ema': ['custom_hooks']}.get(trick, ['train_dataloader'])}
+
+
+def test_a_trick_goes_on_top_of_a_config_of_mmpretrain(tmp_path):
+    page = Path(config_path('mixup')).parents[2] / 'README.md'
+    text, = re.findall('```python\n(.*?)```', page.read_text(), re.S)
+    path = tmp_path / 'theirs.py'
+    path.write_text(text)
+    cfg = read_config(str(path))
+    assert cfg.model.backbone.type == 'ResNet_CIFAR'
+    assert cfg.model.train_cfg == dict(
+        augments=[dict(type='Mixup', alpha=1.)])
 
 
 @pytest.mark.parametrize('dataset, classes', [('cifar10', 10),

@@ -275,8 +275,8 @@ def _base_text(row: Row) -> str:
     """What a config inherits, as Python."""
     if not row.trick:
         return repr(f'{"../" if row.folder else "./"}_base_/{row.base}.py')
-    plain = replace(row, folder='resnet164', trick='')
-    return _filled(TEXTS['two_bases'], path=plain.path, trick=row.trick)
+    under = replace(row, folder='resnet164', trick='')
+    return _filled(TEXTS['two_bases'], path=under.path, trick=row.trick)
 
 
 def _trick_text(row: Row) -> str:
