@@ -62,7 +62,8 @@ def train(data, tmp_path):
             'train_dataloader.batch_size': 10, 'resume': resume,
             'train_dataloader.num_workers': 0, 'randomness.seed': 0,
             'val_dataloader.num_workers': 0, 'train_cfg.max_epochs': epochs,
-            'default_hooks.logger.interval': 1, **options})
+            'default_hooks.logger.interval': 1,
+            'default_hooks.checkpoint.save_best': None, **options})
         set_data_root(cfg, data)
         cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
         cfg.custom_hooks = [*cfg.custom_hooks, *hooks]
@@ -86,8 +87,9 @@ def test_it_trains(train, trick):
 
 
 def test_every_config_adds_its_own_part_alone():
+    base = load(None)
     for trick in TRICKS:
-        base, cfg = load(None), load(trick)
+        cfg = load(trick)
         changed = {key for key in cfg if cfg[key] != base.get(key)}
         assert changed - {'work_dir'} == {trick, *{
             'label_smoothing': ['model'], 'mixup': ['model'],
@@ -228,7 +230,8 @@ AVERAGED = {'custom_hooks.1.momentum': .3, 'custom_hooks.0.interval': 1,
 
 
 def test_averaged_weights_are_those_that_are_evaluated(train, data):
-    work = train('ema', **AVERAGED)
+    work = train('ema', **AVERAGED, **{
+        'default_hooks.checkpoint.save_best': 'accuracy/top1'})
     best, = work.glob('best_*.pth')
     for path, epoch in ((work / 'epoch_2.pth', 1), (best, None)):
         saved = torch.load(path, weights_only=False)
@@ -262,14 +265,14 @@ def test_averaging_leaves_the_training_and_its_tns_alone(train):
 
 
 def test_a_killed_training_ends_with_the_same_averages(train):
-    step = {**AVERAGED, 'default_hooks.checkpoint.interval': 1,
+    step = {**AVERAGED, 'default_hooks.checkpoint.interval': 2,
             'default_hooks.checkpoint.by_epoch': False, 'epochs': 1,
-            'train_dataloader.batch_size': 7,
-            'default_hooks.checkpoint.save_best': None}
+            'train_dataloader.batch_size': 7, 'train_cfg.val_interval': 2}
     whole = train('ema', 'whole', **step)
     with pytest.raises(Stopped):
         train('ema', hooks=[dict(type='StopHook', at=2)], **step)
     cut = train('ema', resume=True, **step)
+    assert len(logged(cut, 'loss')) == 3
     ends = [torch.load(path / 'iter_3.pth', weights_only=False)
             for path in (whole, cut)]
     for key in ('state_dict', 'ema_state_dict', 'optimizer'):
