@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.core, pytest.mark.xdist_group('configs')]
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
 PATHS = sorted(
     str(path.relative_to(CONFIGS)) for path in CONFIGS.rglob('*.py')
-    if path.parent.name != '_base_')
+    if '_base_' not in path.parts)
 METAFILES = sorted(CONFIGS.rglob('metafile.yml'))
 MODELS_LISTED = {
     model['Config'].partition('/')[2]: model
@@ -55,9 +55,11 @@ def build(cfg):
     return model
 
 
-#: Built in the short run: other networks than those of CIFAR-10 with a wider
-#: head, or of depth 50 with more blocks.
-SOME = [path if not any(twin in path for twin in ('cifar100', 'stl10', '101_'))
+#: Networks of others: those of CIFAR-10 with a wider head or with a trick, of
+#: depth 50 with more blocks.
+TWINS = ('cifar100', 'stl10', '101_', 'tricks/')
+#: Built in the short run: all but these.
+SOME = [path if not any(twin in path for twin in TWINS)
         else pytest.param(path, marks=pytest.mark.long) for path in PATHS]
 
 
@@ -73,7 +75,8 @@ def test_the_model_builds_with_the_listed_parameters(path):
         assert round(count(model) / 1e6, 3) == DETECTORS[path]
 
 
-@pytest.mark.parametrize('path', [p for p in PATHS if 'cifar10.py' in p])
+@pytest.mark.parametrize('path', [
+    p for p in PATHS if 'cifar10.py' in p and 'tricks/' not in p])
 def test_a_small_image_goes_through(path):
     cfg = load(path)
     model = build(cfg)
@@ -133,6 +136,8 @@ def test_the_name_says_which_method_it_is(path):
     name = re.sub('^(faster_rcnn_r[0-9]+|resnet[0-9]+|vit|self_attention)_',
                   '', Path(path).stem)
     method = re.sub('_(cifar10|cifar100|stl10|imagenet)$', '', name)
+    if path.startswith('tricks/'):
+        method = method.partition('_')[0]
     backbone = load(path).model.backbone
     step = backbone.get('step')
     for each in step if isinstance(step, list) else [step]:

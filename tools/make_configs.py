@@ -7,12 +7,13 @@ python tools/make_configs.py --measure  # count parameters and FLOPs anew
 
 What is in them lies in tools/config_tables: figures.yml, a line for each row
 of a table and the results of runs of ours; methods.yml, what makes each
-method; texts.yml and page.md, the texts around them.
+method; tricks.yml, what makes each trick of Fig. 8; texts.yml and page.md, the
+texts around them.
 """
 import argparse
 import itertools
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 
@@ -30,6 +31,7 @@ def read_table(name: str) -> dict:
 
 FIGURES = read_table('figures.yml')
 METHODS = read_table('methods.yml')
+FIG_8 = read_table('tricks.yml')
 TEXTS = read_table('texts.yml')
 DATASETS, TITLES = TEXTS['datasets'], TEXTS['titles']
 AP_NAMES = ('AP', 'AP50', 'AP75', 'APS', 'APM', 'APL')
@@ -62,20 +64,22 @@ class Row:
     metric: float | None  # the number of it
     backbone: dict  # arguments of model.backbone
     notes: tuple = ()  # texts
+    trick: str = ''  # of Fig. 8
 
     @property
     def path(self) -> str:
         """Where it is under configs/."""
         network = self.base.rpartition('_')[0]
-        name = '_'.join(filter(None, (network, self.method, self.suffix)))
-        return f'{self.folder}/{name}.py'.lstrip('/')
+        parts = network, self.method, self.trick, self.suffix
+        return f'{self.folder}/{"_".join(filter(None, parts))}.py'.lstrip('/')
 
     @property
     def title(self) -> str:
-        """The network and the method."""
+        """The network, the method and the trick."""
         method = METHODS[self.method]
         label = method.get('labels', {}).get(self.dataset, method['label'])
-        return ' '.join(filter(None, (self.network, label)))
+        trick = self.trick and f'with {FIG_8["tricks"][self.trick]["label"]}'
+        return ' '.join(filter(None, (self.network, label, trick)))
 
     @property
     def ours(self) -> str:
@@ -94,6 +98,7 @@ def rows() -> list[Row]:
         *_small_images(4, 'resnet164', 'ResNet-164'),
         *_small_images(7, 'vit', 'ViT'),
         *_self_attention(),
+        *_tricks(),
         *_small_images(0, 'resnet164', 'ResNet-164'),
     ]
 
@@ -150,6 +155,25 @@ def _self_attention():
             paper=value and f'top-1 {value} % in an article on it',
             metric=value and float(value),
             backbone=backbone)
+
+
+def _tricks():
+    """Fig. 8: each trick on top of configs of Table 1."""
+    choices = FIG_8['tricks'], FIG_8['methods'], FIG_8['datasets']
+    for trick, method, dataset in itertools.product(*choices):
+        yield Row(
+            folder='tricks',
+            base=f'resnet164_{dataset}',
+            suffix=dataset,
+            method=method,
+            network='ResNet-164',
+            dataset=DATASETS[dataset],
+            table='tricks',
+            paper='a picture of TNS, not at hand',
+            metric=None,
+            backbone={},
+            notes=('\n' + FIG_8['tricks'][trick]['about'], ),
+            trick=trick)
 
 
 def _imagenet():
@@ -239,12 +263,29 @@ def config_text(row: Row) -> str:
         command=_filled(TEXTS[command], path=row.path),
         result=_result(row).partition(';')[0],
         notes=''.join([row.ours and f'\n{row.ours}', *row.notes]),
-        base=f'{"../" if row.folder else "./"}_base_/{row.base}.py',
-        model=_model_text(row.backbone))
+        base=_base_text(row),
+        lines=_trick_text(row) or _model_text(row.backbone))
 
 
 def _result(row: Row) -> str:
     return FIGURES['measured'].get(row.path, 'not yet run')
+
+
+def _base_text(row: Row) -> str:
+    """What a config inherits, as Python."""
+    if not row.trick:
+        return repr(f'{"../" if row.folder else "./"}_base_/{row.base}.py')
+    under = replace(row, folder='resnet164', trick='')
+    return _filled(TEXTS['two_bases'], path=under.path, trick=row.trick)
+
+
+def _trick_text(row: Row) -> str:
+    """The lines that put a trick into a config, if the row has one."""
+    if not row.trick:
+        return ''
+    trick = FIG_8['tricks'][row.trick]
+    value = trick.get('values', {}).get(row.suffix, row.trick)
+    return f'\n{_filled(trick["lines"], value=value)}\n'
 
 
 def _model_text(backbone: dict) -> str:

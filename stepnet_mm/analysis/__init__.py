@@ -9,6 +9,7 @@ __getattr__, __all__ = lazy_exports(
     dict(
         correlation=['STATISTICS', 'check_runs', 'correlate', 'group_means',
                      'method_of'],
+        intervals=['MethodTNS', 'tns_by_method'],
         runs=['Run', 'read_run', 'read_runs_table'],
         selection=['check_block_count', 'pool_records', 'random_blocks',
                    'rank_blocks', 'step_blocks', 'stiffest_blocks']))

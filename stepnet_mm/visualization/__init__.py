@@ -20,6 +20,7 @@ from .stiffness_figures import (
     seeds_figure,
     survival_figure,
 )
+from .tns_figure import tns_figure
 from .training_curve import (
     curve_figure,
     read_stiffness_curve,
@@ -33,5 +34,6 @@ __all__ = [
     'has_steps', 'labels', 'plot_correlation', 'property_figure',
     'proportion_figure', 'read_stiffness_curve', 'read_stiffness_curves',
     'render_attention_page', 'render_report', 'save_figure',
-    'seeds_figure', 'step_correlations', 'step_figure', 'survival_figure'
+    'seeds_figure', 'step_correlations', 'step_figure', 'survival_figure',
+    'tns_figure'
 ]

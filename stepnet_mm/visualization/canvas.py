@@ -18,6 +18,8 @@ from ..stiffness import StiffnessRecord
 COLORS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9',
           '#000000')
 STYLES = ('-', '--', ':', '-.')
+#: A wider range than this in one figure is drawn on a log scale.
+LINEAR = 30
 
 
 def check_records(records: list[StiffnessRecord]) -> None:
@@ -116,6 +118,25 @@ def name_lines(figure, names: list) -> None:
         loc='outside lower center',
         ncols=max(1, min(len(names), int(room))),
         frameon=False)
+
+
+def set_scale(axes, which: str, low: float, high: float) -> None:
+    """Scale an axis for values >= 0: from 0, or logarithmic.
+
+    Args:
+        axes (matplotlib.axes.Axes): they are changed.
+        which (str): x or y.
+        low (float): the smallest value.
+        high (float): the largest one.
+    """
+    if 0 < low < high / LINEAR:
+        getattr(axes, f'set_{which}scale')('log', subs=[])
+        axis = getattr(axes, f'{which}axis')
+        axis.get_major_locator().set_params(
+            subs=[1, 2, 5] if high < 300 * low else [1])
+        axis.set_major_formatter('{x:g}')
+    else:
+        axes.set(**{f'{which}lim': (0, 1.05 * high or 1.)})
 
 
 def as_image(figure) -> np.ndarray:

@@ -14,6 +14,7 @@ from .attention_figures import attention_figures
 from .canvas import check_records
 from .step_figures import has_steps, step_figure
 from .stiffness_figures import depth_figure, proportion_figure, survival_figure
+from .tns_figure import tns_figure
 from .training_curve import curve_figure
 
 PAGE = Template('''<!DOCTYPE html>
@@ -66,6 +67,11 @@ STAGES = (
 CURVE = ('Measured by TNSHook while the network trained. Above: TNS, its mean '
          'over samples and, where they were logged, median and 95 % quantile. '
          'Below: NSI of each stage, from its mean to its largest value.')
+TOTALS = ('TNS of each network with a 95 % bootstrap interval, its mean over '
+          'samples (Eq. 5) and its median. The interval is one over samples; '
+          'where names differ in their _seedN alone, the records are seeds of '
+          'one network, the dot is the mean over them, and the interval one '
+          'over seeds.')
 SURVIVAL = ('δ(M1, M2) of Eq. 5: the share of samples in which some block has '
             'NSI >= max(mean of its stage · (1 + M1), M2). TNS is the volume '
             'under the surface.')
@@ -137,6 +143,8 @@ def figures(records: list, curves: dict | None = None) -> list:
         *(section(f'While training: {name}',
                   picture(curve_figure(rows), CURVE))
           for name, rows in (curves or {}).items()),
+        *([section('TNS of each network', picture(tns_figure(records), TOTALS))
+           ] if len(records) > 1 else []),
         section('Degrees of stiffness',
                 picture(survival_figure(records), SURVIVAL)),
         section('NSI along depth', picture(depth_figure(records), DEPTH)),

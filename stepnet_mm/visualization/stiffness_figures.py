@@ -21,12 +21,11 @@ from .canvas import (
     name_lines,
     new_figure,
     panel_grid,
+    set_scale,
 )
 
 #: Median, and the edges of the outer and of the inner band.
 QUANTILES = (.5, .1, .9, .25, .75)
-#: A wider range than this, of NSI in one figure, is drawn on a log scale.
-LINEAR = 30
 
 
 def survival_figure(records: list, m1=None, m2=None):
@@ -227,7 +226,8 @@ def _stage_panels(records: list, tables: list) -> tuple:
         axes.set_title(f'stage {stage}', fontsize='medium')
         _mark_places(axes, min(places[stage]), max(places[stage]))
     row[0].set_ylabel('NSI (Eq. 4)')
-    _set_scale(row[0], tables)
+    set_scale(row[0], 'y', min(table.min() for table in tables),
+              max(table.max() for table in tables))
     return figure, dict(zip(stages, row))
 
 
@@ -237,17 +237,6 @@ def _mark_places(axes, first: int, last: int) -> None:
     axes.set(xlabel='block index', xlim=(first - .7, last + .7),
              xticks=range(first, last + 1, apart))
     axes.grid(alpha=.3)
-
-
-def _set_scale(axes, tables: list) -> None:
-    low = min(table.min() for table in tables)
-    high = max(table.max() for table in tables)
-    if 0 < low < high / LINEAR:
-        axes.set_yscale('log', subs=[])
-        axes.yaxis.get_major_locator().set_params(subs=[1, 2, 5])
-        axes.yaxis.set_major_formatter('{x:g}')
-    else:
-        axes.set_ylim(0, 1.05 * high or 1.)
 
 
 def _by_stage(panels: dict, record: StiffnessRecord, table: np.ndarray):

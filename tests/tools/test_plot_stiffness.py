@@ -59,7 +59,7 @@ def test_all_figures_of_seeds(run, write, tmp_path):
     folder = tmp_path / 'figures'
     assert files(folder) == [
         'depth.png', 'proportion.png', 'seeds.png', 'step_SE_seed0.png',
-        'step_SE_seed1.png', 'survival.png'
+        'step_SE_seed1.png', 'survival.png', 'tns.png'
     ]
     for name in files(folder):
         assert str(folder / name) in out
@@ -82,11 +82,19 @@ def test_what_does_not_apply_is_skipped(run, write, tmp_path):
     out = run(write('plain', False), write('ECA', False), '--out',
               tmp_path / 'f', '--format', 'svg')
     assert files(tmp_path / 'f') == [
-        'depth.svg', 'proportion.svg', 'survival.svg'
+        'depth.svg', 'proportion.svg', 'survival.svg', 'tns.svg'
     ]
     assert re.findall(r'^(\w+): skipped, \w+', out, re.MULTILINE) == [
         'step', 'seeds'
     ]
+
+
+def test_one_record_has_no_other_to_compare_with(run, write, tmp_path):
+    record = write('SE', False)
+    out = run(record, '--out', tmp_path / 'f')
+    assert 'tns: skipped, there is one record' in out
+    run(record, '--out', tmp_path / 'f', '--figures', 'tns')
+    assert (tmp_path / 'f/tns.png').exists()
 
 
 def test_records_without_gates_beside_others(run, write, tmp_path):

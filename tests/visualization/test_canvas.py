@@ -16,6 +16,7 @@ from stepnet_mm.visualization.canvas import (
     name_lines,
     new_figure,
     panel_grid,
+    set_scale,
 )
 
 pytest.importorskip('matplotlib')
@@ -71,6 +72,25 @@ def test_the_legend_fits_into_the_figure(count, length):
     assert len(figure.legends[0].get_texts()) == count
     # A name of 80 letters is wider than this figure, and alone in its line.
     assert box.width <= figure.bbox.width or length == 80
+
+
+@pytest.mark.parametrize('low, high, some', [
+    (1, 20, None), (0, 900, None), (1, 100, {1, 2, 5, 10, 50}), (1, 1e6, set())
+])
+def test_a_wide_range_is_logarithmic(low, high, some):
+    figure = new_figure(3, 3)
+    axes = figure.subplots()
+    axes.plot([low, high], [0, 1])
+    set_scale(axes, 'x', low, high)
+    assert axes.get_xscale() == ('linear' if some is None else 'log')
+    assert axes.get_yscale() == 'linear'
+    if some is None:
+        assert axes.get_xlim() == (0, 1.05 * high)
+        return
+    as_image(figure)
+    ticks = [tick for tick in axes.get_xticks().round(6)
+             if low <= tick <= high]
+    assert some <= set(ticks) and 3 <= len(ticks) <= 7
 
 
 def test_image():

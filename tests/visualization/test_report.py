@@ -143,6 +143,11 @@ def test_step_sizes_are_drawn_where_there_are_gates(page, alone):
     assert 'Step size' in page and 'Step size' not in alone
 
 
+def test_networks_are_compared_where_there_are_several(page, alone):
+    heading = 'TNS of each network'
+    assert heading in Page(page).texts and heading not in Page(alone).texts
+
+
 def test_text_is_escaped():
     bad = '<script>alert("1")</script> & $title'
     own = record(bad, meta=dict(name=bad, config=bad), blocks=[bad] * 7)

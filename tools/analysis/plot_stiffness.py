@@ -3,6 +3,7 @@
 
 python tools/analysis/plot_stiffness.py work_dirs/*/stiffness.jsonl --out figs
 
+tns         TNS of each network, with intervals (Fig. 8)
 survival    δ(M1, M2) as surfaces, with TNS (Fig. 2)
 depth       NSI along depth, with bands over samples (Fig. 3)
 proportion  stiffness proportion p̂(M1, M2) (Fig. 6)
@@ -11,8 +12,9 @@ seeds       NSI along depth of several seeds of one model (Fig. 10)
 
 Records are made by tools/analysis/measure_stiffness.py. Those to compare
 need one definition of NSI. Samples with an inf or NaN are left out and
-counted. Without --figures, what does not apply is skipped: step without
-known gates, seeds unless all are named alike but for _seedN.
+counted. Those named alike but for _seedN are seeds of one network. Without
+--figures, what does not apply is skipped: tns of one record, step without
+known gates, seeds of several networks.
 """
 import argparse
 import math
@@ -31,9 +33,10 @@ from stepnet_mm.visualization import (
     seeds_figure,
     step_figure,
     survival_figure,
+    tns_figure,
 )
 
-FIGURES = ('survival', 'depth', 'proportion', 'step', 'seeds')
+FIGURES = ('tns', 'survival', 'depth', 'proportion', 'step', 'seeds')
 
 
 def parse_args():
@@ -79,6 +82,8 @@ def why_not(figure: str, records: list):
     """Why a figure does not apply to the records; None if it does."""
     if figure == 'step' and not any(map(has_steps, records)):
         return 'no record has step sizes, the models have no known gate'
+    if figure == 'tns' and len(records) < 2:
+        return 'there is one record, whose TNS the table has'
     methods = {method_of(record.name) for record in records}
     if figure == 'seeds' and (len(records) < 2 or len(methods) > 1):
         return ('these are no records of seeds, which are several and named '
@@ -91,6 +96,7 @@ def draw(figure: str, records: list, args) -> dict:
     if figure == 'step':
         return draw_steps(records, args)
     functions = dict(
+        tns=tns_figure,
         survival=survival_figure,
         proportion=proportion_figure,
         depth=depth_figure,

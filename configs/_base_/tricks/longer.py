@@ -1,0 +1,2 @@
+# How many times the epochs and milestones.
+longer = 2

@@ -1,0 +1,20 @@
+"""ResNet-164 with cutout on CIFAR-10 (Fig. 8).
+
+Paper: a picture of TNS, not at hand.
+Command: python tools/train.py configs/tricks/resnet164_plain_cutout_cifar10.py
+Result here: not yet run.
+
+DeVries and Taylor 2017: a square around a random pixel becomes the mean
+colour, 16 x 16 px on CIFAR-10, 8 x 8 px on CIFAR-100, in every image.
+"""
+_base_ = [
+    '../resnet164/resnet164_plain_cifar10.py',
+    '../_base_/tricks/cutout.py',
+]
+
+train_dataloader = dict(
+    dataset=dict(pipeline=[
+        *_base_.train_dataloader.dataset.pipeline[:-1],
+        _base_.cutout,
+        dict(type='PackInputs'),
+    ]))

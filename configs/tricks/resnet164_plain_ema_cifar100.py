@@ -1,0 +1,17 @@
+"""ResNet-164 with averaged weights on CIFAR-100 (Fig. 8).
+
+Paper: a picture of TNS, not at hand.
+Command: python tools/train.py configs/tricks/resnet164_plain_ema_cifar100.py
+Result here: not yet run.
+
+Polyak and Juditsky 1992, as an exponential moving average (EMA) of all
+weights and of BatchNorm's statistics with momentum 0.0002, mmengine's
+default. Validation and checkpoints have the average, so TNS of a checkpoint
+is that of the average; TNSHook measures the weights that are trained.
+"""
+_base_ = [
+    '../resnet164/resnet164_plain_cifar100.py',
+    '../_base_/tricks/ema.py',
+]
+
+custom_hooks = [*_base_.custom_hooks, _base_.ema]

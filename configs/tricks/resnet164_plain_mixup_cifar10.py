@@ -1,0 +1,15 @@
+"""ResNet-164 with mixup on CIFAR-10 (Fig. 8).
+
+Paper: a picture of TNS, not at hand.
+Command: python tools/train.py configs/tricks/resnet164_plain_mixup_cifar10.py
+Result here: not yet run.
+
+Zhang et al., ICLR 2018: images and labels of each batch are mixed in pairs
+in a ratio from Beta(1, 1), as there on CIFAR.
+"""
+_base_ = [
+    '../resnet164/resnet164_plain_cifar10.py',
+    '../_base_/tricks/mixup.py',
+]
+
+model = dict(train_cfg=_base_.mixup)

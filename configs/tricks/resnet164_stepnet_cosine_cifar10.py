@@ -1,0 +1,16 @@
+"""ResNet-164 + StepNet with cosine schedule on CIFAR-10 (Fig. 8).
+
+Paper: a picture of TNS, not at hand.
+Command: python tools/train.py configs/tricks/resnet164_stepnet_cosine_cifar10.py
+Result here: not yet run.
+
+Loshchilov and Hutter, ICLR 2017: the learning rate falls from 0.1 to 0 as
+half a cosine over all iterations, without restarts.
+"""
+_base_ = [
+    '../resnet164/resnet164_stepnet_cifar10.py',
+    '../_base_/tricks/cosine.py',
+]
+
+param_scheduler = dict(
+    _delete_=True, T_max=_base_.train_cfg.max_epochs, **_base_.cosine)

@@ -1,0 +1,279 @@
+"""Each trick of Fig. 8 changes what it must in a training."""
+import json
+import math
+import re
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from mmengine.dataset import Compose
+from mmengine.registry import MODELS, init_default_scope
+from resume_run import Stopped, assert_same
+
+pytest.importorskip('mmpretrain')
+from mmpretrain.datasets import CIFAR10  # noqa: E402
+
+from stepnet_mm import config_path  # noqa: E402
+from stepnet_mm.config import harden, read_config, set_data_root  # noqa: E402
+from stepnet_mm.launch.entry import build_model, build_runner  # noqa: E402
+from stepnet_mm.recording import TrajectoryRecorder  # noqa: E402
+from stepnet_mm.stiffness import total_neural_stiffness  # noqa: E402
+
+# One worker, which makes the images once.
+pytestmark = [pytest.mark.core, pytest.mark.xdist_group('tricks')]
+
+IMAGES = ['cutout', 'random_erasing', 'auto_augment']
+TRICKS = [*IMAGES, 'label_smoothing', 'mixup', 'cutmix', 'cosine', 'longer',
+          'ema']
+
+
+def load(trick, work_dir=None, dataset='cifar10', **options):
+    """A config with two measured blocks in each stage; one has no TNS."""
+    name = '_'.join(filter(None, ('resnet164_stepnet', trick, dataset)))
+    cfg = read_config(config_path(name), str(work_dir), {
+        'model.backbone.depth': 29, **options})
+    init_default_scope('mmpretrain')
+    return cfg
+
+
+@pytest.fixture(scope='module')
+def data(tmp_path_factory):
+    """A root of CIFAR-10, two images a class to train and one to test."""
+    root = tmp_path_factory.mktemp('cifar10')
+    rng = np.random.default_rng(0)
+    for name in CIFAR10.METAINFO['classes']:
+        for path in ('train/0', 'train/1', 'test/0'):
+            file = root / path.replace('/', f'/{name}/')
+            file.parent.mkdir(parents=True, exist_ok=True)
+            cv2.imwrite(f'{file}.png', rng.integers(0, 256, (32, 32, 3)))
+    return str(root)
+
+
+@pytest.fixture
+def train(data, tmp_path):
+    """train('ema', key=value): two epochs of two iterations; the work dir."""
+
+    def train(trick, work_dir='work', epochs=2, hooks=(), resume=False,
+              **options):
+        cfg = load(trick, tmp_path / work_dir, **{
+            'train_dataloader.batch_size': 10, 'resume': resume,
+            'train_dataloader.num_workers': 0, 'randomness.seed': 0,
+            'val_dataloader.num_workers': 0, 'train_cfg.max_epochs': epochs,
+            'default_hooks.logger.interval': 1,
+            'default_hooks.checkpoint.save_best': None, **options})
+        set_data_root(cfg, data)
+        cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
+        cfg.custom_hooks = [*cfg.custom_hooks, *hooks]
+        build_runner(harden(cfg)).train()
+        return tmp_path / work_dir
+
+    return train
+
+
+def logged(work_dir, key):
+    lines = ''.join(path.read_text() for path in sorted(
+        work_dir.glob('*/vis_data/scalars.json'))).splitlines()
+    return [row[key] for row in map(json.loads, lines) if key in row]
+
+
+@pytest.mark.parametrize('trick', [
+    trick for trick in TRICKS if trick not in ('cosine', 'ema')])
+def test_it_trains(train, trick):
+    losses = logged(train(trick, epochs=1), 'loss')
+    assert len(losses) == 2 and all(map(math.isfinite, losses))
+
+
+def test_every_config_adds_its_own_part_alone():
+    base = load(None)
+    for trick in TRICKS:
+        cfg = load(trick)
+        changed = {key for key in cfg if cfg[key] != base.get(key)}
+        assert changed - {'work_dir'} == {trick, *{
+            'label_smoothing': ['model'], 'mixup': ['model'],
+            'cutmix': ['model'], 'cosine': ['param_scheduler'],
+            'cutout': ['train_dataloader', 'cutout_8'],
+            'longer': ['param_scheduler', 'train_cfg'],
+            'ema': ['custom_hooks']}.get(trick, ['train_dataloader'])}
+
+
+def test_a_trick_goes_on_top_of_a_config_of_mmpretrain(tmp_path):
+    page = Path(config_path('mixup')).parents[2] / 'README.md'
+    text, = re.findall('```python\n(.*?)```', page.read_text(), re.S)
+    path = tmp_path / 'theirs.py'
+    path.write_text(text)
+    cfg = read_config(str(path))
+    assert cfg.model.backbone.type == 'ResNet_CIFAR'
+    assert cfg.model.train_cfg == dict(
+        augments=[dict(type='Mixup', alpha=1.)])
+
+
+@pytest.mark.parametrize('dataset, classes', [('cifar10', 10),
+                                              ('cifar100', 100)])
+def test_smoothed_labels_have_the_classes_of_the_scores(dataset, classes):
+    loss = MODELS.build(
+        load('label_smoothing', dataset=dataset).model.head.loss)
+    scores, labels = torch.randn(4, classes), torch.arange(4)
+    torch.testing.assert_close(
+        loss(scores, labels), F.cross_entropy(scores, labels,
+                                              label_smoothing=.1))
+
+
+@pytest.mark.parametrize('trick', ['mixup', 'cutmix'])
+def test_labels_are_mixed_as_the_images_are(trick):
+    """Image i has the value 20 i and the label i."""
+    np.random.seed(0)
+    cfg = load(trick)
+    cfg.data_preprocessor.update(mean=[0.] * 3, std=[1.] * 3)
+    model = build_model(cfg)
+    labels = torch.arange(10)
+    plain = []
+    for _ in range(12):
+        batch = pack(20 * labels[:, None, None, None].expand(-1, 3, 32, 32),
+                     labels)
+        mixed = model.data_preprocessor(batch, training=True)
+        inputs, samples = mixed['inputs'], mixed['data_samples']
+        scores = torch.stack([sample.gt_score for sample in samples])
+        torch.testing.assert_close(
+            inputs.mean((1, 2, 3)), 20. * scores @ labels.float())
+        plain.append(bool((scores.amax(1) == 1).all()))
+    assert any(plain) == (trick == 'cutmix') and not all(plain)
+    logits = model(inputs, mode='tensor')
+    expected = -(scores * logits.log_softmax(1)).sum(1).mean()
+    loss = model.loss(inputs, samples)['loss']
+    torch.testing.assert_close(loss, expected)
+
+
+def pack(images, labels):
+    from mmpretrain.structures import DataSample
+    return dict(inputs=images.float(), data_samples=[
+        DataSample().set_gt_label(label) for label in labels])
+
+
+def augmented(trick, value, count=100, dataset='cifar10'):
+    """An image of one value through the pipeline, (count, 32, 32, 3)."""
+    np.random.seed(0)
+    pipeline = Compose(
+        load(trick, dataset=dataset).train_dataloader.dataset.pipeline)
+    image = np.full((32, 32, 3), value, 'uint8')
+    images = [pipeline(dict(img=image.copy(), gt_label=0))['inputs']
+              for _ in range(count)]
+    return torch.stack(images).permute(0, 2, 3, 1).numpy()
+
+
+@pytest.mark.parametrize('dataset, edge', [('cifar10', 16), ('cifar100', 8)])
+def test_squares_of_the_mean_colour_are_cut_out(dataset, edge):
+    cfg = load('cutout', dataset=dataset)
+    mean = np.round(cfg.data_preprocessor.mean)
+    images = augmented('cutout', 200, dataset=dataset)
+    area = (images == mean).all(3).sum((1, 2))
+    assert area.max() == edge * edge and area.min() >= edge * edge / 4
+
+
+def test_rectangles_of_noise_are_erased():
+    images = augmented('random_erasing', 200, 200)
+    noise = (~np.isin(images, (0, 200))).any(3).sum((1, 2))
+    assert .4 < (noise > 0).mean() < .6
+    assert noise.max() <= .42 * 1024
+    # A row of noise may hold one of the two values by chance.
+    assert noise[noise > 0].min() >= .015 * 1024
+
+
+@pytest.mark.parametrize('trick', IMAGES)
+def test_images_are_changed_behind_crop_and_flip(trick):
+    steps = load(trick).train_dataloader.dataset.pipeline
+    kind = ''.join(part.capitalize() for part in trick.split('_'))
+    assert [step.type for step in steps] == [
+        'RandomCrop', 'RandomFlip', kind, 'PackInputs']
+
+
+def test_the_policy_is_that_of_another_implementation():
+    transforms = pytest.importorskip('torchvision.transforms')
+    theirs = transforms.AutoAugment(transforms.AutoAugmentPolicy.CIFAR10)
+    ours = load('auto_augment').auto_augment.policies
+    assert [[operation(**one) for one in pair] for pair in ours] == [
+        list(pair) for pair in theirs.policies]
+
+
+def operation(type, prob, direction=None, **magnitude):
+    """The name, probability and level as torchvision has them."""
+    axis = dict(horizontal='X', vertical='Y').get(direction, '')
+    name = type.removesuffix('Transform') + axis
+    if not magnitude:
+        return name, prob, None
+    value, = magnitude.values()
+    nine = dict(Shear=.3, Translate=150 / 331, Rotate=30, Posterize=-4,
+                Solarize=-256).get(type, .9)
+    zero = dict(Posterize=8, Solarize=256).get(type, 0)
+    level = 9 * (value - zero) / nine
+    return name, prob, round(level)
+
+
+def test_the_rate_falls_as_a_cosine(train):
+    assert load('cosine').param_scheduler.T_max == 164
+    rates = logged(train('cosine', **{'param_scheduler.T_max': 2}), 'lr')
+    assert rates == pytest.approx(
+        [.05 * (1 + math.cos(math.pi * i / 4)) for i in range(4)])
+
+
+def test_a_longer_schedule_is_twice_the_usual_one():
+    cfg = load('longer')
+    assert cfg.train_cfg.max_epochs == 328
+    assert cfg.param_scheduler.milestones == [162, 244]
+
+
+METRICS = [dict(type='Accuracy', topk=(1, )), dict(type='TNSMetric')]
+AVERAGED = {'custom_hooks.1.momentum': .3, 'custom_hooks.0.interval': 1,
+            'val_evaluator': METRICS}
+
+
+def test_averaged_weights_are_those_that_are_evaluated(train, data):
+    work = train('ema', **AVERAGED, **{
+        'default_hooks.checkpoint.save_best': 'accuracy/top1'})
+    best, = work.glob('best_*.pth')
+    for path, epoch in ((work / 'epoch_2.pth', 1), (best, None)):
+        saved = torch.load(path, weights_only=False)
+        name = 'backbone.layer1.1.conv1.weight'
+        other = saved['ema_state_dict'][f'module.{name}']
+        assert not saved['state_dict'][name].equal(other)
+        epoch = saved['meta']['epoch'] - 1 if epoch is None else epoch
+        assert logged(work, 'stiffness_eval/tns')[epoch] == pytest.approx(
+            tns_of(path, data), rel=1e-4)
+
+
+def tns_of(checkpoint, data):
+    """TNS of a checkpoint on the images to test."""
+    cfg = load('ema')
+    model = build_model(cfg, str(checkpoint))
+    images = [cv2.imread(str(path))[..., ::-1].copy()
+              for path in Path(data, 'test').glob('*/*.png')]
+    batch = torch.tensor(np.stack(images)).permute(0, 3, 1, 2)
+    inputs = model.data_preprocessor(dict(inputs=batch))['inputs']
+    with TrajectoryRecorder(model) as recorder, torch.no_grad():
+        model(inputs, mode='tensor')
+    return total_neural_stiffness(recorder.nsi, recorder.stage).mean().item()
+
+
+def test_averaging_leaves_the_training_and_its_tns_alone(train):
+    averaged = train('ema', **AVERAGED)
+    alone = train(None, 'alone', **{'custom_hooks.0.interval': 1})
+    for key in ('loss', 'stiffness/tns'):
+        assert len(logged(alone, key)) == 4 and min(logged(alone, key)) > 0
+        assert logged(averaged, key) == logged(alone, key)
+
+
+def test_a_killed_training_ends_with_the_same_averages(train):
+    step = {**AVERAGED, 'default_hooks.checkpoint.interval': 2,
+            'default_hooks.checkpoint.by_epoch': False, 'epochs': 1,
+            'train_dataloader.batch_size': 7, 'train_cfg.val_interval': 2}
+    whole = train('ema', 'whole', **step)
+    with pytest.raises(Stopped):
+        train('ema', hooks=[dict(type='StopHook', at=2)], **step)
+    cut = train('ema', resume=True, **step)
+    assert len(logged(cut, 'loss')) == 3
+    ends = [torch.load(path / 'iter_3.pth', weights_only=False)
+            for path in (whole, cut)]
+    for key in ('state_dict', 'ema_state_dict', 'optimizer'):
+        assert_same(*(end[key] for end in ends), key)

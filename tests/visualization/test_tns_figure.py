@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+from made_records import named
+
+from stepnet_mm.analysis import tns_by_method
+from stepnet_mm.visualization import as_image, tns_figure
+
+pytest.importorskip('matplotlib')
+pytestmark = pytest.mark.core
+
+TRICKS = ('mixup', 'cutmix', 'label_smoothing', 'random_erasing', 'cutout',
+          'auto_augment', 'cosine', 'longer', 'ema')
+SHORT = dict(resamples=200)
+
+
+def pair(*parts, **kwargs):
+    """A record of a plain network and one of its StepNet."""
+    return [named('_'.join(['resnet164', method, *parts]), seed=i, **kwargs)
+            for i, method in enumerate(('plain', 'stepnet'))]
+
+
+def test_a_method_of_one_record_has_an_interval_over_samples():
+    record = named('SE', samples=400, bad=3)
+    row, = tns_by_method([record])
+    tns = record.tns().numpy()
+    assert (row['name'], row['seeds']) == ('SE', 1)
+    assert row['mean']['value'] == pytest.approx(tns.mean())
+    assert row['median']['value'] == np.median(tns)
+    half = 1.96 * tns.std() / np.sqrt(len(tns))
+    assert row['mean']['low'] == pytest.approx(tns.mean() - half, abs=half / 3)
+    assert row['mean']['high'] == pytest.approx(
+        tns.mean() + half, abs=half / 3)
+    for number in (row['mean'], row['median']):
+        assert number['low'] < number['value'] < number['high']
+
+
+def test_a_method_of_several_records_has_one_over_seeds():
+    """Seeds that are far apart: samples of one would say nothing of that."""
+    records = [named(f'SE_seed{i}', seed=i) for i in range(3)]
+    records[2].nsi.mul_(10)
+    row, other = tns_by_method([*records, named('ECA')])
+    totals = [record.tns_summary() for record in records]
+    assert (row['name'], row['seeds'], other['seeds']) == ('SE', 3, 1)
+    for key, of in (('mean', 'tns'), ('median', 'tns_median')):
+        values = [total[of] for total in totals]
+        assert row[key]['value'] == pytest.approx(np.mean(values))
+        assert row[key]['low'] == pytest.approx(min(values))
+        assert row[key]['high'] == pytest.approx(max(values))
+
+
+def test_the_intervals_are_the_same_each_time_and_as_wide_as_asked():
+    wide, again = (tns_by_method([named('SE')], **SHORT)[0]['mean']
+                   for _ in range(2))
+    narrow = tns_by_method([named('SE')], confidence=.5, **SHORT)[0]['mean']
+    assert wide == again
+    assert wide['low'] < narrow['low'] < narrow['high'] < wide['high']
+
+
+def names(figure):
+    return [text.get_text() for text in figure.axes[0].get_yticklabels()]
+
+
+def dots(axes):
+    return [line.get_xydata()[0].tolist() for line in axes.lines
+            if line.get_marker() == 'o']
+
+
+def test_what_is_drawn():
+    records = [*pair('mixup'), named('SE')]
+    figure = tns_figure(records)
+    assert names(figure) == ['resnet164_mixup', 'SE']
+    methods = tns_by_method(records)
+    for axes, key in zip(figure.axes, ('mean', 'median'), strict=True):
+        assert dots(axes) == [
+            [row[key]['value'], y] for row, y in zip(methods, (-.14, .14, 1))]
+        spans = [list(line.get_xdata()) for line in axes.lines[::2]]
+        assert spans == [[row[key]['low'], row[key]['high']]
+                         for row in methods]
+        assert axes.get_xlabel() == f'{key} of samples'
+    legend, = figure.legends
+    colors = [line.get_color() for line in figure.axes[0].lines[::2]]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        'plain', 'stepnet']
+    assert [line.get_color() for line in legend.get_lines()] == colors[:2]
+    assert colors[2] == 'black'
+
+
+@pytest.mark.parametrize('given, expected', [
+    (['plain', 'stepnet'], ['network']),
+    (['plain_a', 'stepnet_b'], ['plain_a', 'stepnet_b']),
+    (['r_plain_x', 'r_stepnet_x', 'r_se_x'], ['r_x', 'r_se_x']),
+    (['airplane_plain', 'airplane_stepnet'], ['airplane']),
+    (['explain', 'exstepnet'], ['explain', 'exstepnet']),
+    (['r_stepnet_seed0', 'r_plain_seed0', 'r_plain_seed1'],
+     ['r (seeds: 1, 2)']),
+    (['a_seed0', 'a_seed1', 'b'], ['a (seeds: 2)', 'b'])])
+def test_a_plain_network_and_its_stepnet_share_a_row(given, expected):
+    figure = tns_figure([named(name) for name in given])
+    assert names(figure) == expected
+    assert len(figure.legends) == (len(expected) < len(set(given)) and (
+        'stepnet' in ''.join(given)))
+
+
+@pytest.mark.parametrize('records', [
+    pair(), [record for t in TRICKS for record in pair(t, 'cifar10')],
+    [named(f'an_experiment_with_a_rather_long_name_{i}', seed=i)
+     for i in range(18)], [named('one')]], ids=['2', '18', 'rows', '1'])
+def test_labels_do_not_overlap(records):
+    figure = tns_figure(records)
+    assert as_image(figure).std() > 5
+    for axis in (figure.axes[0].yaxis, figure.axes[0].xaxis,
+                 figure.axes[1].xaxis):
+        boxes = [tick.get_window_extent() for tick in axis.get_ticklabels()]
+        assert not any(a.overlaps(b) for a, b in zip(boxes, boxes[1:]))
+        assert all(box.x0 >= 0 for box in boxes)
+    heading = figure._suptitle.get_window_extent()
+    assert 0 <= heading.x0 and heading.x1 <= figure.bbox.width
+
+
+def test_what_is_not_finite_is_said():
+    figure = tns_figure(pair(bad=2))
+    assert 'left out: resnet164_plain: 2 of 40' in figure.get_suptitle()
+
+
+@pytest.mark.parametrize('records, match', [
+    ([named('a'), named('b', definition='output')], 'residual.*output'),
+    ([named('a', bad=40)], 'a: .*got none in 40'), ([], 'at least one')])
+def test_records_that_do_not_go_together(records, match):
+    with pytest.raises(ValueError, match=match):
+        tns_figure(records)
+
+
+def test_a_network_without_stiffness():
+    record = named('flat')
+    record.nsi.fill_(1)
+    figure = tns_figure([record, record.renamed('other')])
+    assert figure.axes[0].get_xlim() == (0, 1)
