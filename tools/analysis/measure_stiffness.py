@@ -38,6 +38,7 @@ from stepnet_mm.recording.probe import (
     spread_indices,
     subset_loader,
 )
+from stepnet_mm.recording.recorder import DEFINITIONS
 from stepnet_mm.stiffness import (
     RecordHeader,
     append_rows,
@@ -63,7 +64,7 @@ def parse_args():
     parser.add_argument(
         '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
     parser.add_argument('--blocks', help='regular expression for their names')
-    parser.add_argument('--definition', choices=['residual', 'output'])
+    parser.add_argument('--definition', choices=DEFINITIONS)
     parser.add_argument(
         '--list', action='store_true', help='list the blocks, and stop')
     return parser.parse_args()

@@ -1,0 +1,19 @@
+"""Many trainings as one study: what runs, where it stands, what came out.
+
+A study file (study.py) lists methods and seeds; each run (run.py) is a folder
+of its own, trained and measured by the tools, one process each (runner.py);
+progress.py reads its folder, training_log.py its losses; what is done is one
+line of a file (records.py), which statistics.py and tables.py read.
+
+May import: analysis, config, stiffness, utils.
+"""
+from ..lazy_exports import lazy_exports
+
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    dict(
+        progress=['RunState', 'state_of'],
+        records=['StudyRecord', 'append_record', 'read_records'],
+        run=['StudyRun'],
+        runner=['StudyRunner'],
+        study=['Study', 'StudyMethod', 'read_study']))
