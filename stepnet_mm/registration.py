@@ -15,8 +15,8 @@ from .lazy_exports import homes_of
 NAMES: dict[str, dict[str, tuple[str, ...]]] = dict(
     MODELS={
         'stepnet_mm.steps': (
-            'CBAMAttention', 'ECAAttention', 'FCAAttention', 'IEBN',
-            'MaxPoolStepAdaptor', 'SEAttention', 'SEMAttention',
+            'CBAMAttention', 'ConstantStep', 'ECAAttention', 'FCAAttention',
+            'IEBN', 'MaxPoolStepAdaptor', 'SEAttention', 'SEMAttention',
             'SGEAttention', 'SRMAttention', 'SoftmaxStepAdaptor',
             'StepAdaptor', 'SumStepAdaptor', 'TimmAttention',
             'UnnormalizedStepAdaptor'),

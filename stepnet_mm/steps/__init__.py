@@ -11,6 +11,7 @@ from .adaptor_variants import (
 )
 from .base import StepSize, build_step
 from .cbam import CBAMAttention
+from .constant import ConstantStep
 from .eca import ECAAttention
 from .fca import FCAAttention
 from .iebn import IEBN
@@ -21,7 +22,7 @@ from .srm import SRMAttention
 from .timm_attention import TimmAttention
 
 __all__ = [
-    'CBAMAttention', 'ECAAttention', 'FCAAttention', 'IEBN',
+    'CBAMAttention', 'ConstantStep', 'ECAAttention', 'FCAAttention', 'IEBN',
     'MaxPoolStepAdaptor', 'SEAttention', 'SEMAttention', 'SGEAttention',
     'SRMAttention', 'SoftmaxStepAdaptor', 'StepAdaptor', 'StepSize',
     'SumStepAdaptor', 'TimmAttention', 'UnnormalizedStepAdaptor', 'build_step'

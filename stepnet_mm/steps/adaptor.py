@@ -5,18 +5,15 @@ import torch
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .base import StepSize
+from .chosen_start import ChosenStart
 from .excitation import InstanceEnhancement
 from .pooling import apply_norm, build_norm, global_mean
-
-#: σ(-1), the step size at the start with the published w = 0 and b = -1.
-PUBLISHED_STEP_SIZE = 1 / (1 + math.e)
 
 INPUTS = ('both', 'current', 'next', 'difference')
 
 
 @MODELS.register_module()
-class StepAdaptor(StepSize):
+class StepAdaptor(ChosenStart):
     r"""Step size from both adjacent states, Eq. 12.
 
     .. math:: x_t + f \otimes \tilde F(x_t + f, x_t)
@@ -52,9 +49,7 @@ class StepAdaptor(StepSize):
             an unknown norm layer, or when used as a plugin (``in_channels``),
             where x_t is not seen.
     """
-    default_blocks = 'identity'
     pools_only = True
-    init_step: float
     max_step: Tensor
     conv_weight: Tensor  # a buffer in SumStepAdaptor
 
@@ -98,21 +93,10 @@ class StepAdaptor(StepSize):
         # nn.Conv2d's own start for a fan-in of `columns`.
         bound = self.conv_weight.size(1)**-0.5
         nn.init.uniform_(self.conv_weight, -bound, bound)
-        self._set_start()
+        self.set_start()
 
-    def forget_weights(self) -> None:
-        """Start where the config says, or as published."""
-        super().forget_weights()
-        self.init_step = self.given_step or PUBLISHED_STEP_SIZE
-
-    def start_pretrained(self) -> None:
-        """Start at 1, unless ``init_step`` or a checkpoint sets the start."""
-        if self.given_step is None and not self.loaded:
-            self.init_step = 1
-            self._set_start()
-
-    def _set_start(self) -> None:
-        # No random numbers: each rank that loads a checkpoint does this.
+    def set_start(self) -> None:
+        """w = 0 and b for ``init_step``."""
         share = self.init_step / max(1., 2. * self.init_step)
         nn.init.zeros_(self.ie.weight)
         nn.init.constant_(self.ie.bias, math.log(share / (1 - share)))
@@ -120,18 +104,6 @@ class StepAdaptor(StepSize):
 
     def _max_step_size(self) -> float:
         return max(1., 2. * self.init_step)
-
-    def describe_start(self) -> str:
-        """The step size at the start and why, for the log."""
-        if self.loaded:
-            return super().describe_start()
-        if self.given_step is not None:
-            why = 'init_step'
-        elif self.init_step == 1:
-            why = 'a checkpoint without steps has set their blocks'
-        else:
-            why = 'as published; no checkpoint has set their blocks'
-        return f'at {self.init_step:.4g} ({why})'
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, max_step)."""

@@ -34,8 +34,9 @@ class StepSize(nn.Module):
             this class's. Such a module may be given an f that is never built
             (:class:`~.pooled.PooledMap`). A subclass does not inherit it,
             for it may read more.
-        loaded (bool): whether a checkpoint has set all parameters, and
-            they were not initialised again since.
+        loaded (bool): whether a checkpoint has set all parameters, or all
+            buffers of a module without parameters, and they were not
+            initialised again since.
     """
     needs_identity = False
     default_blocks = 'all'
@@ -120,9 +121,11 @@ class StepSize(nn.Module):
     def _load_from_state_dict(self, state_dict: dict, prefix: str,
                               *args) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args)
+        own: list[tuple[str, Tensor]] = (
+            [*self.named_parameters()] or [*self.named_buffers()])
         self.loaded = self.loaded or all(
             getattr(state_dict.get(prefix + name), 'shape', None) == p.shape
-            for name, p in self.named_parameters())
+            for name, p in own)
 
 
 def reset_parameters(modules: Iterable[nn.Module]) -> None:

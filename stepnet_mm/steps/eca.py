@@ -5,7 +5,7 @@ from mmengine.registry import MODELS
 from torch import Tensor
 
 from .base import StepSize
-from .excitation import ChannelConv, adaptive_kernel_size
+from .excitation import ChannelConv, Gate, adaptive_kernel_size
 from .pooling import global_mean
 
 
@@ -25,21 +25,30 @@ class ECAAttention(StepSize):
             (50), the published Faster R-CNN 5 in all stages (50) and 3-3-5-7
             (101): ``step=[dict(type='ECAAttention', kernel_size=k) for k in
             (3, 5, 5, 7)]``. Defaults to 3.
+        init_gate (float, optional): Δt where the logits are 0, in (0, 1), by a
+            constant added to them. The gates start near it, not at it: the
+            layers keep their own start. Checkpoints do not hold it. Defaults
+            to 1/2, as published.
 
     Raises:
-        ValueError: if k is not odd and positive.
+        ValueError: if k is not odd and positive, or ``init_gate`` not in
+            (0, 1).
     """
     pools_only = True
 
-    def __init__(self, in_channels: int, kernel_size: int | None = 3):
+    def __init__(self,
+                 in_channels: int,
+                 kernel_size: int | None = 3,
+                 init_gate: float | None = None):
         super().__init__()
         if kernel_size is None:
             kernel_size = adaptive_kernel_size(in_channels)
         self.conv = ChannelConv(kernel_size)
+        self.gate = Gate(init_gate)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, 1)."""
-        return self.conv(global_mean(residual)).sigmoid()
+        return self.gate(self.conv(global_mean(residual)))
 
     def arguments_of(self, weights: dict) -> dict:
         """k, if the weights are those of such a module."""

@@ -87,6 +87,40 @@ class InstanceEnhancement(nn.Module):
             self.bias.view(-1, 1, 1), self.weight.view(-1, 1, 1), z)
 
 
+class Gate(nn.Module):
+    """σ(logits + c), of any shape, where c moves the gates at the start.
+
+    c is a constant, not a parameter: checkpoints do not hold it.
+
+    Args:
+        init_gate (float, optional): σ(c), the gate where the logits are 0.
+            None leaves c = 0.
+
+    Raises:
+        ValueError: if ``init_gate`` is not a number between 0 and 1.
+    """
+
+    def __init__(self, init_gate: float | None):
+        super().__init__()
+        if init_gate is not None and not (
+                type(init_gate) is float and 0 < init_gate < 1):
+            raise ValueError(
+                'init_gate: expected a number between 0 and 1, got '
+                f'{init_gate!r}; change it in backbone.step or the cfg of '
+                'backbone.plugins, or leave it out for the published start')
+        self.init_gate = init_gate
+        self.shift = 0. if init_gate is None else math.log(
+            init_gate / (1 - init_gate))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """The gates, in (0, 1)."""
+        return torch.sigmoid(logits + self.shift if self.shift else logits)
+
+    def extra_repr(self) -> str:
+        """The gate where the logits are 0, where it is not 1/2."""
+        return '' if self.init_gate is None else f'init_gate={self.init_gate}'
+
+
 def adaptive_kernel_size(channels: int) -> int:
     """ECA's k for C channels: (log₂C + 1) / 2, the next odd number."""
     k = int((math.log2(channels) + 1) / 2)

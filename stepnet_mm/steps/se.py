@@ -3,7 +3,7 @@ from mmengine.registry import MODELS
 from torch import Tensor
 
 from .base import StepSize
-from .excitation import Excitation
+from .excitation import Excitation, Gate
 from .pooling import global_mean
 
 
@@ -20,19 +20,26 @@ class SEAttention(StepSize):
         in_channels (int): C.
         reduction (int): r. Defaults to 16.
         bias (bool): whether the layers have biases. Defaults to True.
+        init_gate (float, optional): Δt where the logits are 0, in (0, 1), by a
+            constant added to them. The gates start near it, not at it: the
+            layers keep their own start. Checkpoints do not hold it. Defaults
+            to 1/2, as published.
 
     Raises:
-        ValueError: if r is not a positive divisor of C.
+        ValueError: if r is not a positive divisor of C, or ``init_gate`` not
+            in (0, 1).
     """
     pools_only = True
 
     def __init__(self,
                  in_channels: int,
                  reduction: int = 16,
-                 bias: bool = True):
+                 bias: bool = True,
+                 init_gate: float | None = None):
         super().__init__()
         self.excitation = Excitation(in_channels, reduction, bias)
+        self.gate = Gate(init_gate)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, 1)."""
-        return self.excitation(global_mean(residual)).sigmoid()
+        return self.gate(self.excitation(global_mean(residual)))

@@ -119,7 +119,8 @@ def test_the_value_projection_has_no_bias_where_the_attention_has_none():
 
 
 @pytest.mark.parametrize('step', ['SEAttention', 'ECAAttention',
-                                  'SRMAttention', 'SEMAttention'])
+                                  'SRMAttention', 'SEMAttention',
+                                  'ConstantStep'])
 def test_other_steps(step):
     net = build(step=step)
     net(torch.randn(2, 3, 64, 64))[0].sum().backward()

@@ -20,7 +20,7 @@ HALF = dict(NET, num_stages=2, strides=(1, 2), dilations=(1, 1),
             out_indices=(0, 1))
 FUSED = ('StepAdaptor', 'SEAttention', 'ECAAttention', 'SRMAttention',
          'FCAAttention', 'SEMAttention', 'SumStepAdaptor',
-         'UnnormalizedStepAdaptor', 'SoftmaxStepAdaptor')
+         'UnnormalizedStepAdaptor', 'SoftmaxStepAdaptor', 'ConstantStep')
 UNFUSED = ('CBAMAttention', 'SGEAttention', 'MaxPoolStepAdaptor',
            'TimmAttention')
 EVERY = (*FUSED, *UNFUSED)

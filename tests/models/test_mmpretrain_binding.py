@@ -126,6 +126,40 @@ def test_resnet_cifar_starts_as_published():
     assert (net.layer3[1].step.ie.bias == -1).all()
 
 
+@pytest.mark.parametrize('method', ['plain', 'stepnet'])
+@pytest.mark.parametrize('block', ['basic', 'bottleneck'])
+def test_resnet_cifar_with_residuals_that_start_at_zero(method, block):
+    net = cifar(method, depth=20, block=block, zero_init_residual=True)
+    net.init_weights()
+    last = [m for name in net.res_layers for b in getattr(net, name)
+            for m in [b.norm3 if block == 'bottleneck' else b.norm2]]
+    assert all((m.weight == 0).all() for m in last) and len(last) == (
+        6 if block == 'bottleneck' else 9)
+    assert (net.layer2[1].norm1.weight == 1).all()
+    x = torch.rand(2, net.layer2[1].conv1.in_channels, 4, 4)
+    assert torch.equal(net.layer2[1](x), x)
+
+
+def test_resnet_cifar_with_a_step_of_one_is_the_plain_one():
+    step = dict(type='StepAdaptor', init_step=1)
+    torch.manual_seed(0)
+    net = cifar(depth=20, step=step)
+    net.init_weights()
+    plain = cifar(depth=20)
+    plain.load_state_dict({key: value for key, value in
+                           net.state_dict().items() if '.step.' not in key})
+    assert all(s.init_step == 1 for s in net.steps()) and net.steps()
+    x = torch.randn(4, 3, 16, 16)
+    torch.testing.assert_close(net(x), plain(x), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize('block, blocks', [('bottleneck', 6), ('basic', 9)])
+def test_depth_56_is_of_either_block(block, blocks):
+    net = cifar(depth=56, block=block)
+    assert [len(getattr(net, name)) for name in net.res_layers] == [blocks] * 3
+    assert hasattr(net.layer1[0], 'conv3') == (block == 'bottleneck')
+
+
 def test_resnet_cifar_without_step_is_the_stock_network():
     class Stock(MODELS.get('ResNet_CIFAR')):
         arch_settings = {29: (MODELS.get('ResNet').arch_settings[50][0],

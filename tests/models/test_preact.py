@@ -17,7 +17,7 @@ KINDS = pytest.mark.parametrize(
     'depth, block', [(20, 'bottleneck'), (14, 'basic')])
 STEPS = ['StepAdaptor', 'SEAttention', 'ECAAttention', 'CBAMAttention',
          'SRMAttention', 'SEMAttention', 'FCAAttention', 'SGEAttention',
-         'MaxPoolStepAdaptor', 'ToyStep']
+         'MaxPoolStepAdaptor', 'ConstantStep', 'ToyStep']
 
 
 def build(depth=20, **kwargs):

@@ -13,7 +13,8 @@ ATTENTIONS = dict(
     SRMAttention=dict(),
     FCAAttention=dict(reduction=8),
     SGEAttention=dict(groups=4),
-    SEMAttention=dict(reduction=8))
+    SEMAttention=dict(reduction=8),
+    ConstantStep=dict(learned=True))
 if find_spec('timm'):
     ATTENTIONS['TimmAttention'] = dict(name='ese')
 ALL = {**ATTENTIONS, 'StepAdaptor': dict()}

@@ -27,6 +27,18 @@ def test_adaptive_kernel(channels):
     assert conv.kernel_size == (expected, )
 
 
+def test_init_gate():
+    step, shifted = ECAAttention(16), ECAAttention(16, init_gate=.25)
+    shifted.load_state_dict(step.state_dict())
+    f = torch.randn(2, 16, 5, 7)
+    torch.testing.assert_close(
+        shifted.step_size(f, f).logit(),
+        step.step_size(f, f).logit() - math.log(3))
+    zeros = torch.zeros(1, 16, 2, 2)
+    torch.testing.assert_close(
+        shifted.step_size(zeros, zeros), torch.full((1, 16, 1, 1), .25))
+
+
 def test_parameter_count():
     assert sum(p.numel() for p in ECAAttention(64).parameters()) == 3
 

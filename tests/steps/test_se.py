@@ -25,6 +25,20 @@ def test_parameter_count(bias, count):
     assert sum(p.numel() for p in step.parameters()) == count
 
 
+def test_init_gate_shifts_the_logits_and_no_weights():
+    torch.manual_seed(0)
+    published = SEAttention(64)
+    torch.manual_seed(0)
+    shifted = SEAttention(64, init_gate=.25)
+    for key, value in published.state_dict().items():
+        assert torch.equal(shifted.state_dict()[key], value)
+    assert published.init_step is None and shifted.init_step is None
+    f = torch.randn(3, 64, 5, 5)
+    odds = [step.logit().exp() for step in (
+        published.step_size(f, f), shifted.step_size(f, f))]
+    torch.testing.assert_close(odds[1], odds[0] / 3)
+
+
 def test_the_width_is_not_rounded():
     assert SEAttention(96).excitation[0].out_features == 6
 

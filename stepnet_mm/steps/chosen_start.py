@@ -1,0 +1,55 @@
+"""Steps that start at one number, the same for every input."""
+import math
+
+from .base import StepSize
+
+#: σ(-1), the step size at the start with the published w = 0 and b = -1.
+PUBLISHED_STEP_SIZE = 1 / (1 + math.e)
+
+
+class ChosenStart(StepSize):
+    """Base of the steps that start at one number, the same for every input.
+
+    It is the one that the config gives; else 0.2689, as published, from
+    scratch, and 1 where a checkpoint without steps sets the block's weights.
+
+    Attributes:
+        start_key (str): the argument that sets the start.
+        given_step (float | None): its value.
+    """
+    default_blocks = 'identity'
+    start_key = 'init_step'
+    given_step: float | None = None
+    init_step: float
+
+    def forget_weights(self) -> None:
+        """Start where the config says, or as published."""
+        super().forget_weights()
+        given = self.given_step
+        self.init_step = PUBLISHED_STEP_SIZE if given is None else given
+
+    def start_pretrained(self) -> None:
+        """Start at 1, unless the config or a checkpoint sets the start."""
+        if self.given_step is None and not self.loaded:
+            self.init_step = 1
+            self.set_start()
+
+    def set_start(self) -> None:
+        """Set what decides the start to ``init_step``.
+
+        Draws no random numbers, for each rank that loads a checkpoint does
+        this.
+        """
+        raise NotImplementedError
+
+    def describe_start(self) -> str:
+        """The step size at the start and why, for the log."""
+        if self.loaded:
+            return super().describe_start()
+        if self.given_step is not None:
+            why = self.start_key
+        elif self.init_step == 1:
+            why = 'a checkpoint without steps has set their blocks'
+        else:
+            why = 'as published; no checkpoint has set their blocks'
+        return f'at {self.init_step:.4g} ({why})'

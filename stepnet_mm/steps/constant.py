@@ -1,0 +1,79 @@
+"""A step size that no input changes, StepNet's control."""
+import math
+
+import torch
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+
+from .chosen_start import ChosenStart
+
+
+@MODELS.register_module()
+class ConstantStep(ChosenStart):
+    r"""One step size for every input: StepNet without its adaptation.
+
+    .. math:: \Delta t_c = v_c
+
+    With ``learned`` v is a parameter per channel, as in LayerScale (Touvron
+    et al., ICCV 2021, Eq. 4), C parameters and nothing that keeps them
+    positive; without it v stays at ``value``, 0 parameters. A control for
+    StepAdaptor: by default it stands in the same blocks and starts at the
+    same step size. A checkpoint keeps v either way.
+
+    Args:
+        in_channels (int): C.
+        value (float, optional): v at the start, at least 0. Defaults to
+            StepAdaptor's: 0.2689 from scratch, 1 in a pretrained block.
+        learned (bool): whether v is learned. Defaults to False.
+
+    Raises:
+        ValueError: if ``value`` is not a finite number of at least 0, or
+            ``learned`` not a bool.
+    """
+    pools_only = True
+    start_key = 'value'
+    value: Tensor
+
+    def __init__(self,
+                 in_channels: int,
+                 value: float | None = None,
+                 learned: bool = False):
+        super().__init__()
+        _check(value, learned)
+        self.given_step = value
+        self.forget_weights()
+        steps = torch.empty(in_channels)
+        if learned:
+            self.value = nn.Parameter(steps)
+        else:
+            self.register_buffer('value', steps)
+        self.init_weights()
+
+    def init_weights(self) -> None:
+        """v where it starts."""
+        super().init_weights()
+        self.set_start()
+
+    def set_start(self) -> None:
+        """Set v to ``init_step``."""
+        nn.init.constant_(self.value, self.init_step)
+
+    def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
+        """Δt of shape (1, C, 1, 1)."""
+        return self.value.view(1, -1, 1, 1)
+
+    def extra_repr(self) -> str:
+        """C, the start and whether v is learned."""
+        return (f'{len(self.value)}, value={self.init_step:.4g}, '
+                f'learned={isinstance(self.value, nn.Parameter)}')
+
+
+def _check(value: float | None, learned: bool) -> None:
+    number = type(value) in (int, float, type(None))
+    if not number or not 0 <= (value or 0) < math.inf:
+        raise ValueError(
+            'backbone.step.value: expected a finite number of at least 0, '
+            f"got {value!r}; leave it out for StepAdaptor's start")
+    if type(learned) is not bool:
+        raise ValueError('backbone.step.learned: expected True or False, got '
+                         f'{learned!r}; choose one of these')
