@@ -24,6 +24,7 @@ from .training_log import (
     has_diverged,
     is_finished,
     last_checkpoint,
+    rounded,
 )
 
 #: What tools/train.py exits with after it saved at a signal.
@@ -223,14 +224,13 @@ def _stiffness(path: Path) -> dict:
     record = read_stiffness_record(path)
     rows = record.summary_by_block()
     return dict(
-        **record.tns_summary(),
-        nsi=record.finite_nsi.mean().item(),
+        **{k: rounded(v) for k, v in record.tns_summary().items()},
+        nsi=rounded(record.finite_nsi.mean().item()),
         samples=len(record.nsi),
         lost=record.lost,
         blocks=[
-            dict(stage=row['stage'], nsi=row['mean'],
-                 step=None if row['step'] != row['step'] else row['step'])
-            for row in rows
+            dict(stage=row['stage'], nsi=rounded(row['mean']),
+                 step=rounded(row['step'])) for row in rows
         ])
 
 

@@ -1,5 +1,6 @@
 """Losses and metrics by epoch, from what mmengine logged."""
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,11 +31,17 @@ def epochs_of(folder: Path) -> list[dict]:
                                       dict(epoch=line['epoch']))
             for key in LOSSES[::-1]:
                 if key in line:
-                    epoch['loss'] = line[key]
+                    epoch['loss'] = rounded(line[key])
         elif 'step' in line:  # of a validation
             epoch = epochs.setdefault(line['step'], dict(epoch=line['step']))
-            epoch.update({k: v for k, v in line.items() if '/' in k})
+            epoch.update(
+                {k: rounded(v) for k, v in line.items() if '/' in k})
     return [epochs[number] for number in sorted(epochs)]
+
+
+def rounded(value: float) -> float | None:
+    """Six digits of a number, for records; None if it is not finite."""
+    return float(f'{value:.6g}') if math.isfinite(value) else None
 
 
 def iteration_of(folder: Path) -> int:
