@@ -57,16 +57,16 @@ class StudyRun:
         """The resolved config.
 
         Raises:
-            ValueError: if an option does not fit.
+            ValueError: if a base is gone, or an option does not fit.
         """
         try:
             cfg = read_config(str(self.method.config), str(self.folder),
                               dict(self.method.options))
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
+        except Exception as error:  # a config is code, and may raise anything
             raise ValueError(
-                f'{self.study.path}: methods.{self.method.name}: expected '
-                f'options that fit {self.method.config}, got {error!r}; '
-                'correct options') from None
+                f'{self.study.path}: methods.{self.method.name}: expected a '
+                f'config and options that fit it, got {error!r} of '
+                f'{self.method.config}; correct config or options') from None
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
 
