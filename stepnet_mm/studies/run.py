@@ -5,6 +5,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ..config import read_config
+from ..utils.file_lock import file_lock
 from ..utils.files import written_whole
 from .study import Study, StudyMethod, digest
 
@@ -77,17 +78,17 @@ class StudyRun:
             ValueError: if the run was begun with another config.
         """
         cfg = self.config()
-        if self.config_file.exists():
-            begun = config_digest(Config.fromfile(str(self.config_file)))
-            if begun != config_digest(cfg):
-                raise ValueError(
-                    f'{self.name}: expected the config that it was begun '
-                    f'with, {self.config_file}, got another one from '
-                    f'{self.study.path}; take back the change, or delete '
-                    f'{self.folder} and that file to begin anew')
-            return cfg
-        with written_whole(self.config_file) as file:
-            file.write(cfg.pretty_text.encode())
+        with file_lock(self.config_file.with_name('lock'), wait=True):
+            if not self.config_file.exists():
+                with written_whole(self.config_file) as file:
+                    file.write(cfg.pretty_text.encode())
+        begun = config_digest(Config.fromfile(str(self.config_file)))
+        if begun != config_digest(cfg):
+            raise ValueError(
+                f'{self.name}: expected the config that it was begun with, '
+                f'{self.config_file}, got another one from '
+                f'{self.study.path}; take back the change, or delete '
+                f'{self.folder} and that file to begin anew')
         return cfg
 
 
