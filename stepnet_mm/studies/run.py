@@ -110,7 +110,10 @@ def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
 def config_digest(cfg: Config) -> str:
     """A digest of a run's config, the same for all its seeds and folders."""
     content = cfg.to_dict()
-    content.get('randomness', {}).pop('seed', None)
     for key in ('work_dir', 'launcher'):
         content.pop(key, None)
+    randomness = content.pop('randomness', {})
+    randomness.pop('seed', None)
+    if randomness:  # a config without it equals one with a seed alone
+        content['randomness'] = randomness
     return digest(content)
