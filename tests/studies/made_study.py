@@ -1,9 +1,42 @@
-"""A runner of the made study, in this process or a fork."""
+"""A study of scripts, and a runner of it, in this process or another."""
+import shutil
 import threading
 import time
+from pathlib import Path
 
+import torch
+
+from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 from stepnet_mm.studies.records import read_records
 from stepnet_mm.studies.runner import StudyRunner
+from stepnet_mm.studies.study import read_study
+
+HERE = Path(__file__).resolve().parent
+CONFIG = '''
+train_cfg = dict(by_epoch=True, max_epochs=2)
+train_dataloader = dict(dataset=dict(type='A', data_root='data'))
+val_dataloader = dict(dataset=dict(type='A', data_root='data'))
+behaviour = 'good'
+'''
+
+
+def make_tools(folder):
+    """A train.py that does as its config says, and a measurement."""
+    shutil.copytree(HERE / 'fake_tools', folder)
+    path = folder / 'record.jsonl'
+    begin_record(path, RecordHeader('residual', ['a', 'b'], [1, 1], [1, 2], 2))
+    append_rows(path, 0, torch.tensor([[.1, .2], [.3, .4]]), torch.ones(2, 2))
+    return folder
+
+
+def make_study(folder, text='', seeds=(0, ), **methods):
+    """A study with these options of each method, and more lines."""
+    (folder / 'config.py').write_text(CONFIG)
+    methods = {name: dict(config='config.py', options=options)
+               for name, options in (methods or dict(good={})).items()}
+    (folder / 'made.py').write_text(
+        f'methods = {methods!r}\nseeds = {list(seeds)}\n{text}\n')
+    return read_study(folder / 'made.py')
 
 
 def runner_of(tools, folder, **settings):

@@ -9,6 +9,7 @@ from pathlib import Path
 cfg = {}
 exec(Path(sys.argv[1]).read_text(), cfg)
 folder = Path(sys.argv[sys.argv.index('--work-dir') + 1])
+folder.mkdir(parents=True, exist_ok=True)
 behaviour = cfg['behaviour']
 with open(folder / 'train.starts', 'a') as file:
     file.write(f'{os.getpid()}\n')
@@ -43,11 +44,15 @@ if behaviour == 'diverge':
     log()
     (folder / 'nonfinite_iter_5.pth').touch()
     sys.exit(1)
+if behaviour == 'preempted' and first:
+    from stepnet_mm.utils.slurm import requeue
+    signal.signal(signal.SIGUSR1, lambda *_: sys.exit(print(requeue(20)) or 75))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
 if behaviour == 'deaf':
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if behaviour == 'long' and first:
     signal.signal(signal.SIGTERM, leave)
-if behaviour == 'deaf' or behaviour == 'long' and first:
+if behaviour == 'deaf' or behaviour in ('long', 'preempted') and first:
     (folder / 'listens').touch()
     time.sleep(60)
 time.sleep(cfg.get('seconds', 0))
