@@ -66,8 +66,9 @@ class StudyRun:
         except Exception as error:  # a config is code, and may raise anything
             raise ValueError(
                 f'{self.study.path}: methods.{self.method.name}: expected a '
-                f'config and options that fit it, got {error!r} of '
-                f'{self.method.config}; correct config or options') from None
+                f'config and options that fit it, got '
+                f'{type(error).__name__}: {error}, of {self.method.config}; '
+                'correct config or options') from None
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
 
