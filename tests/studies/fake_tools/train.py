@@ -22,7 +22,7 @@ def leave(*_):
 
 
 def log():
-    start = folder / '20260101_000000'
+    start = folder / time.strftime('%Y%m%d_%H%M%S')
     (start / 'vis_data').mkdir(parents=True, exist_ok=True)
     (start / f'{start.name}.log').write_text('Epoch(train)  [2][10/10] lr\n')
     lines = [line for n in (1, 2) for line in (
