@@ -18,7 +18,7 @@ METHOD_KEYS = ('config', 'options', 'seeds', 'paper')
 MEASURE = dict(num_samples=2000, definitions=['residual'])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StudyMethod:
     """One method of a study.
 
