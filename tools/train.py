@@ -17,6 +17,7 @@ from stepnet_mm.launch.entry import (  # noqa: E402
     build_runner,
     config_from,
     make_parser,
+    work_dir_lock,
 )
 
 
@@ -58,7 +59,8 @@ def main():
     C.check_sync_bn(cfg)
     if not args.skip_data_check:
         C.check_data(cfg, C.TRAIN + ('val_dataloader', ))
-    build_runner(cfg, changes).train()
+    with work_dir_lock(cfg.work_dir):
+        build_runner(cfg, changes).train()
 
 
 if __name__ == '__main__':

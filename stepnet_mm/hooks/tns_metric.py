@@ -1,4 +1,6 @@
 """Neural stiffness beside accuracy or AP."""
+import math
+
 import torch
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
@@ -23,7 +25,9 @@ class TNSMetric(BaseMetric):
         definition (str, optional): of NSI, ``'residual'`` or ``'output'``.
         degrees (sequence[tuple]): pairs (M1, M2) for the stiffness
             proportion (§3.1).
-        by_block (bool): whether the mean NSI of each block is given too.
+        by_block (bool): whether the mean NSI of each block is given too, as
+            ``nsi/{block}``, and where it has a known gate the mean Δt, as
+            ``step/{block}``.
         collect_device (str): as in every metric.
         prefix (str, optional): as in every metric; ``'stiffness_eval'``.
 
@@ -74,8 +78,8 @@ class TNSMetric(BaseMetric):
         return self._calls.recorder
 
     def process(self, data_batch, data_samples) -> None:
-        """Take the NSI of the batch that the model has just run."""
-        nsi = self.recorder.nsi
+        """Take NSI and Δt of the batch that the model has just run."""
+        nsi, step = self.recorder.nsi, self.recorder.step
         self.recorder.clear()
         if len(nsi) != len(data_samples):
             raise ValueError(
@@ -83,17 +87,22 @@ class TNSMetric(BaseMetric):
                 f'{len(data_samples)} samples, got {len(nsi)}; test-time '
                 'augmentation, a compiled model and several backbones cannot '
                 'be measured here: take TNSMetric out of the evaluator')
-        self.results.extend(nsi.double().numpy())
+        self.results.extend(torch.stack([nsi, step], 1).double().numpy())
 
     def compute_metrics(self, results: list) -> dict:
         """Rows of all samples -> the scalars of `summarize_stiffness`."""
         if not results:
             raise ValueError('TNSMetric: expected at least one sample to '
                              'evaluate, got none; the dataset is empty')
+        rows = torch.stack([torch.from_numpy(row) for row in results])
+        nsi, step = rows.unbind(1)
         blocks = self.recorder.blocks if self.by_block else ()
-        nsi = torch.stack([torch.from_numpy(row) for row in results])
-        return summarize_stiffness(nsi, self.recorder.stage, blocks,
-                                   self.degrees)
+        scalars = summarize_stiffness(nsi, self.recorder.stage, blocks,
+                                      self.degrees)
+        means = zip(blocks, step.nanmean(0).tolist())
+        return {**scalars,
+                **{f'step/{name}': mean for name, mean in means
+                   if math.isfinite(mean)}}
 
 
 @HOOKS.register_module()

@@ -26,6 +26,7 @@ from ..recording.probe import (
     spread_indices,
     subset_loader,
 )
+from ..recording.recorder import DEFINITIONS
 from ..stiffness import (
     RecordHeader,
     StiffnessRecord,
@@ -50,7 +51,7 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
     parser.add_argument('--blocks', help='regular expression for their names')
-    parser.add_argument('--definition', choices=['residual', 'output'])
+    parser.add_argument('--definition', choices=DEFINITIONS)
 
 
 class Measurement:

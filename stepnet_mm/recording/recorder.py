@@ -10,17 +10,19 @@ from ..stiffness import neural_stiffness_index, norm_ratio, sample_norm
 from ..utils.model_wrappers import unwrap
 from .blocks import ResidualBlock, find_residual_blocks, first_tensor
 
-DEFINITIONS = ('residual', 'output')
+DEFINITIONS = ('residual', 'output', 'update')
 CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
 
 
 class TrajectoryRecorder:
     r"""Reads the NSI (Eq. 4) of every sample while a model runs.
 
-    By one of two definitions, never mixed: ``'residual'``,
-    :math:`\|f\|_2 / \|x_t\|_2`, and for blocks whose f is not known
-    ``'output'``, :math:`\|x_{t+1} - x_t\|_2 / \|x_t\|_2` of the block's output
-    and input. docs/stiffness.md says how they relate. A stage's first block
+    By one of three definitions, never mixed: ``'residual'``,
+    :math:`\|f\|_2 / \|x_t\|_2`; for blocks whose f is not known ``'output'``,
+    :math:`\|x_{t+1} - x_t\|_2 / \|x_t\|_2` of the block's output and input;
+    and, to compare, ``'update'``, which does not divide by the step size,
+    :math:`\|f Δt\|_2 / \|x_t\|_2`. docs/stiffness.md says how they relate. A
+    stage's first block
     is left out (§2.2).
 
     One number per sample and block is kept, no feature map. Nothing that the
@@ -75,7 +77,7 @@ class TrajectoryRecorder:
         self.blocks = [block.name for block in measured]
         self.stage = torch.tensor([block.stage for block in measured])
         self.position = torch.tensor([block.position for block in measured])
-        trace = _PartTrace if self.definition == 'residual' else _OutputTrace
+        trace = TRACES[self.definition]
         shapes: dict = {}
         self._traces: list[_Trace] = [
             trace(block, shapes) for block in measured]
@@ -327,6 +329,19 @@ class _PartTrace(_Trace):
             self.current[key] = function(value)
 
 
+class _UpdateTrace(_PartTrace):
+    """Definition ``'update'``: f ⊗ Δt in the place of f."""
+
+    def register_parts(self) -> list:
+        step, hooks = self.block.step, super().register_parts()
+        if step is not None:
+            hooks.append(step.module.register_forward_hook(self._update))
+        return hooks
+
+    def _update(self, module, args, output):
+        self._note('f', sample_norm, output.detach())
+
+
 class _OutputTrace(_Trace):
     """Definition ``'output'``: the block's own input and output."""
 
@@ -350,6 +365,10 @@ class _Unchanged:
                 f'{self.name}: expected a block that keeps its input x_t, got '
                 f'one that changes it in place; {CHOOSE_OTHERS}')
         return self.x
+
+
+#: Definition -> the hooks that read it.
+TRACES = dict(residual=_PartTrace, output=_OutputTrace, update=_UpdateTrace)
 
 
 def _output_nsi(state: _Unchanged, output: Tensor) -> tuple:
@@ -381,10 +400,10 @@ def _choose(definition, measured: list) -> str:
     if definition not in DEFINITIONS:
         raise ValueError(f'definition: expected one of {DEFINITIONS}, got '
                          f'{definition!r}')
-    if definition == 'residual' and hidden:
+    if definition != 'output' and hidden:
         raise ValueError(
             "definition: expected 'output', as f is not known in the blocks "
-            f"{hidden}, got 'residual'")
+            f'{hidden}, got {definition!r}')
     return definition
 
 

@@ -1,0 +1,132 @@
+"""Where the runs of a study stand, from what is on the disk."""
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+
+from ..utils.file_lock import TRAINING_LOCK, lock_holder
+from ..utils.files import written_whole
+from .records import StudyRecord
+from .run import StudyRun
+from .training_log import epochs_of, fraction_of, has_diverged, seconds_of
+
+#: In this order: what is shown first.
+STATES = ('running', 'failed', 'diverged', 'stopped', 'waiting', 'done')
+
+
+@dataclass
+class RunState:
+    """Where one run stands.
+
+    Attributes:
+        state (str): one of :data:`STATES`.
+        epochs (int): how many are done.
+        total (int): of how many.
+        metric (float | None): after the last one that was evaluated.
+        fraction (float): of its iterations that are done, 0 to 1.
+        seconds (float): how long it ran so far.
+        note (str): why it failed, or who runs it.
+    """
+    state: str
+    epochs: int = 0
+    total: int = 0
+    metric: float | None = None
+    fraction: float = 0.
+    seconds: float = 0.
+    note: str = ''
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has its record."""
+        return self.state in ('done', 'diverged')
+
+
+def state_of(run: StudyRun,
+             done: Mapping[tuple[str, int], StudyRecord]) -> RunState:
+    """Where a run stands.
+
+    Args:
+        run (StudyRun): the run.
+        done (mapping): key of a run -> its record, of those that are done.
+    """
+    record = done.get(run.key)
+    if record is not None:
+        epochs = len([e for e in record.epochs if record.metric in e])
+        return RunState('diverged' if record.diverged else 'done', epochs,
+                        epochs, record.last, 1., record.wall_seconds)
+    state, note = _state(run)
+    if not run.config_file.is_file():
+        return RunState(state, note=note)
+    total = _epochs_in(run.config_file)
+    values = [e[run.study.metric] for e in epochs_of(run.folder)
+              if run.study.metric in e]
+    return RunState(state, len(values), total, values[-1] if values else None,
+                    fraction_of(run.folder, total), seconds_of(run.folder),
+                    note)
+
+
+def lock_of(run: StudyRun) -> Path:
+    """The file that a runner holds while a run is its own."""
+    return run.folder / 'runner.lock'
+
+
+def holder_of(run: StudyRun) -> str:
+    """Who has a run: a runner, or a training that outlived its own."""
+    return lock_holder(lock_of(run)) or lock_holder(
+        run.folder / TRAINING_LOCK)
+
+
+def failure_of(run: StudyRun) -> str:
+    """Why a run failed, in its last lines; empty if it did not."""
+    path = run.folder / 'failed.txt'
+    return path.read_text(errors='replace') if path.is_file() else ''
+
+
+def write_failure(run: StudyRun, text: str) -> None:
+    """Note why a run failed; empty to have it tried again."""
+    path = run.folder / 'failed.txt'
+    if text:
+        with written_whole(path) as file:
+            file.write(text.encode())
+    else:
+        path.unlink(missing_ok=True)
+
+
+def times_of(folder: Path) -> dict[str, Any]:
+    """``cpu_seconds`` and ``wall_seconds`` of a run's pieces so far."""
+    path = folder / 'times.json'
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return dict(cpu_seconds=0., wall_seconds=0.)
+
+
+def add_times(folder: Path, cpu: float, wall: float) -> None:
+    """Add a piece of a run, in s."""
+    times = times_of(folder)
+    with written_whole(folder / 'times.json') as file:
+        file.write(json.dumps(dict(
+            cpu_seconds=times['cpu_seconds'] + cpu,
+            wall_seconds=times['wall_seconds'] + wall)).encode())
+
+
+def _state(run: StudyRun) -> tuple[str, str]:
+    """State and note of a run without a record."""
+    if holder := holder_of(run):
+        return 'running', holder
+    if failure := failure_of(run):
+        return 'failed', failure
+    if has_diverged(run.folder):
+        return 'stopped', 'diverged, without a record so far'
+    return 'stopped' if seconds_of(run.folder) else 'waiting', ''
+
+
+@lru_cache(None)
+def _epochs_in(config_file: Path) -> int:
+    """A run's config is written once and for all."""
+    loop = Config.fromfile(str(config_file)).get('train_cfg') or {}
+    return loop.get('max_epochs') or 0

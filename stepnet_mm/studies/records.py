@@ -1,0 +1,187 @@
+"""What came out of the runs of a study: one JSON line each."""
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..utils.file_lock import file_lock
+from .run import StudyRun, config_digest
+
+FORMAT = 'stepnet_mm study record 1'
+#: What the records of one method have in common, and what all have.
+SAME_BY_METHOD, SAME = ('config', ), ('settings', 'metric', 'dataset',
+                                      'device')
+
+
+@dataclass
+class StudyRecord:
+    """One run.
+
+    Attributes:
+        study (str): the study that it was run for.
+        method (str): the method's name.
+        seed (int): its seed.
+        settings (str): digest of what all methods of the study share.
+        config (str): digest of the resolved config without its seed.
+        dataset (str): what it was trained and tested on.
+        metric (str): the key of the values in ``epochs`` that are compared.
+        epochs (list[dict]): of each ``epoch``, the mean ``loss`` over its
+            iterations, and what was evaluated after it, by its key.
+        diverged (bool): whether the loss became NaN or infinite; such a run
+            has neither ``last`` nor ``stiffness``.
+        last (float | None): the metric after the last epoch.
+        best (float | None): the highest of all epochs.
+        stiffness (dict): definition of NSI -> ``tns``, ``tns_median``,
+            ``tns_q95``, ``nsi`` (means over samples and blocks), and of each
+            measured block ``stage``, ``nsi`` and ``step``.
+        commit (str): of this package, with ``-dirty`` where files differed.
+        versions (dict): of the libraries.
+        device (str): ``'cpu'`` or the GPU's name.
+        machine (str): processor and threads.
+        cpu_seconds (float): processor time of the pieces that a runner saw
+            to their end.
+        wall_seconds (float): how long it ran in all.
+        date (str): of its end.
+    """
+    study: str
+    method: str
+    seed: int
+    settings: str
+    config: str
+    dataset: str
+    metric: str
+    epochs: list[dict] = field(default_factory=list)
+    diverged: bool = False
+    last: float | None = None
+    best: float | None = None
+    stiffness: dict[str, Any] = field(default_factory=dict)
+    commit: str = ''
+    versions: dict[str, str] = field(default_factory=dict)
+    device: str = 'cpu'
+    machine: str = ''
+    cpu_seconds: float = 0.
+    wall_seconds: float = 0.
+    date: str = ''
+
+    def __post_init__(self):
+        values = [self.last, self.best]
+        numbers = [v for v in values if v is not None]
+        if not (isinstance(self.method, str) and type(self.seed) is int
+                and isinstance(self.epochs, list)
+                and isinstance(self.stiffness, dict)
+                and all(isinstance(v, (int, float)) and math.isfinite(v)
+                        for v in numbers)
+                and self.diverged == (self.last is None)):
+            raise ValueError('method, seed, epochs, last, best, stiffness: '
+                             'expected those of a run, with a finite last '
+                             'unless it diverged')
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from the study's other runs."""
+        return self.method, self.seed
+
+
+def read_records(*paths) -> list[StudyRecord]:
+    """The runs in record files, which must compare.
+
+    Args:
+        *paths (str | Path): files; one that is not there has no runs. A last
+            line without its end, which a kill leaves, is left out.
+
+    Raises:
+        ValueError: if a line is no record, a run is there twice, or runs
+            were made under different settings.
+    """
+    records: list[StudyRecord] = []
+    first: dict[tuple, tuple] = {}
+    for path in paths:
+        for number, record in _parse(path):
+            where = f'{path}: line {number}'
+            _check_settings(where, record, first)
+            records.append(record)
+    return records
+
+
+def check_records(path, runs: Sequence[StudyRun]) -> None:
+    """Check, before anything runs, that new records fit those of a file.
+
+    Args:
+        path (str | Path): the file.
+        runs (sequence[StudyRun]): what is to run.
+
+    Raises:
+        ValueError: if the file was made under other settings or configs.
+    """
+    begun = {(r.method, r.seed): r for r in read_records(path)}
+    if not begun or not runs:
+        return
+    by_method = {r.method: r.config for r in begun.values()}
+    settings = next(iter(begun.values())).settings
+    for run in runs:
+        config = by_method.get(run.method.name)
+        for key, wanted, got in (
+                ('settings', settings, run.study.settings),
+                ('config', config, config and config_digest(run.config()))):
+            if wanted != got:
+                raise ValueError(
+                    f'{path}: {key}: expected {wanted} as in its records, got '
+                    f'{got} of {run.method.name} in {run.study.path}; take '
+                    'back the change, or give another file of --records')
+
+
+def append_record(path, record: StudyRecord) -> None:
+    """Add a run to a file, as a whole line or not at all.
+
+    Args:
+        path (str | Path): the file; folders are made.
+        record (StudyRecord): the run.
+    """
+    path = Path(path)
+    line = json.dumps(dict(format=FORMAT, **asdict(record)), allow_nan=False)
+    with file_lock(path.with_name(path.name + '.lock'), wait=True), open(
+            path, 'a+b') as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b'\n') + 1)
+        file.write(line.encode() + b'\n')
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _parse(path):
+    path = Path(path)
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_bytes().split(b'\n')[:-1], 1):
+        try:
+            fields = json.loads(line)
+            if fields.pop('format') != FORMAT:
+                raise ValueError('another format')
+            yield number, StudyRecord(**fields)
+        except (ValueError, KeyError, TypeError, AttributeError,
+                RecursionError) as error:
+            raise ValueError(
+                f'{path}: expected a record of a run in line {number}, got '
+                f'{line[:60]!r} ({error!r:.100}); delete the line, and '
+                'tools/study.py run makes it again') from None
+
+
+def _check_settings(where: str, record: StudyRecord, first: dict) -> None:
+    """Refuse a record that does not compare with those before."""
+    if (earlier := first.setdefault(record.key, (where, None)))[0] != where:
+        raise ValueError(
+            f'{where}: expected one record of each run, got '
+            f'{record.method}, seed {record.seed} of {earlier[0]} again; '
+            'delete one of them')
+    for keys, group in ((SAME, ()), (SAME_BY_METHOD, (record.method, ))):
+        for key in keys:
+            value = getattr(record, key)
+            there, wanted = first.setdefault((key, *group), (where, value))
+            if value != wanted:
+                raise ValueError(
+                    f'{where}: expected {key} {wanted!r} as in {there}, got '
+                    f'{value!r}; runs under different settings do not '
+                    'compare: take other files, or delete the line')

@@ -1,0 +1,128 @@
+"""One run of a study: its folder, its config, its commands."""
+import copy
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from mmengine.config import Config
+
+from ..config import read_config
+from ..utils.file_lock import file_lock
+from ..utils.files import written_whole
+from .study import Study, StudyMethod, digest
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """A method with a seed, in a folder of a study's work dir.
+
+    Attributes:
+        study (Study): which it belongs to.
+        method (StudyMethod): which it trains.
+        seed (int): its seed.
+        work_dir (Path): of the study.
+    """
+    study: Study
+    method: StudyMethod
+    seed: int
+    work_dir: Path
+
+    @property
+    def name(self) -> str:
+        """<method>_seed<seed>, as the other tools read it."""
+        return f'{self.method.name}_seed{self.seed}'
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from the study's other runs."""
+        return self.method.name, self.seed
+
+    @property
+    def folder(self) -> Path:
+        """Where it is trained."""
+        return self.work_dir / self.name
+
+    @property
+    def config_file(self) -> Path:
+        """The config that it is trained from, with all bases in it."""
+        return self.work_dir / 'configs' / f'{self.name}.py'
+
+    @property
+    def log(self) -> Path:
+        """What its processes print."""
+        return self.folder / 'output.log'
+
+    def stiffness_file(self, definition: str) -> Path:
+        """The record of its NSI by a definition."""
+        return self.folder / f'stiffness_{definition}.jsonl'
+
+    def config(self) -> Config:
+        """The resolved config.
+
+        Raises:
+            ValueError: if a base is gone, or an option does not fit.
+        """
+        try:
+            cfg = copy.deepcopy(_config_of(self.method))
+        except Exception as error:  # a config is code, and may raise anything
+            raise ValueError(
+                f'{self.study.path}: methods.{self.method.name}: expected a '
+                f'config and options that fit it, got '
+                f'{type(error).__name__}: {error}, of {self.method.config}; '
+                'correct config or options') from None
+        cfg.work_dir = str(self.folder)
+        cfg.merge_from_dict({'randomness.seed': self.seed})
+        return cfg
+
+    def write_config(self) -> Config:
+        """Write :attr:`config_file`, once and for all.
+
+        Raises:
+            ValueError: if the run was begun with another config.
+        """
+        cfg = self.config()
+        with file_lock(self.config_file.with_name('lock'), wait=True):
+            if not self.config_file.exists():
+                with written_whole(self.config_file) as file:
+                    file.write(cfg.pretty_text.encode())
+        begun = config_digest(Config.fromfile(str(self.config_file)))
+        if begun != config_digest(cfg):
+            raise ValueError(
+                f'{self.name}: expected the config that it was begun with, '
+                f'{self.config_file}, got another one from '
+                f'{self.study.path}; take back the change, or delete '
+                f'{self.folder} and that file to begin anew')
+        return cfg
+
+
+def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
+    """All runs of a study: every method's first seed, then the second, ...
+
+    Args:
+        study (Study): the study.
+        work_dir (Path): its folder.
+    """
+    rounds = max(len(method.seeds) for method in study.methods)
+    return [
+        StudyRun(study, method, method.seeds[i], work_dir)
+        for i in range(rounds) for method in study.methods
+        if i < len(method.seeds)
+    ]
+
+
+@lru_cache(None)
+def _config_of(method: StudyMethod) -> Config:
+    """Read once, since that takes longer than all else before a start."""
+    return read_config(str(method.config), 'work_dir', dict(method.options))
+
+
+def config_digest(cfg: Config) -> str:
+    """A digest of a run's config, the same for all its seeds and folders."""
+    content = cfg.to_dict()
+    for key in ('work_dir', 'launcher'):
+        content.pop(key, None)
+    randomness = content.pop('randomness', {})
+    randomness.pop('seed', None)
+    if randomness:  # a config without it equals one with a seed alone
+        content['randomness'] = randomness
+    return digest(content)

@@ -1,0 +1,171 @@
+"""A study file: which methods, with which seeds, under which settings."""
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+
+from ..recording.recorder import DEFINITIONS
+
+#: The keys of a study file; the first has to hold something.
+DEFAULTS: dict[str, Any] = dict(
+    methods={}, seeds=[0], options={}, metric='accuracy/top1', measure={},
+    seconds=None)
+METHOD_KEYS = ('config', 'options', 'seeds', 'paper')
+MEASURE = dict(num_samples=2000, definitions=['residual'])
+
+
+@dataclass(frozen=True, eq=False)
+class StudyMethod:
+    """One method of a study.
+
+    Attributes:
+        name (str): what records and tables call it.
+        config (Path): the config that it is trained from.
+        options (dict): changes to that config, ``a.b=c``, the study's own
+            first.
+        seeds (list[int]): one run each.
+        paper (str | None): the config whose figure of the paper stands
+            beside it, by its name.
+    """
+    name: str
+    config: Path
+    options: dict[str, Any]
+    seeds: list[int]
+    paper: str | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study file, checked.
+
+    Attributes:
+        name (str): the file's, without its suffix.
+        path (Path): the file.
+        methods (list[StudyMethod]): in the order of the file.
+        metric (str): the key of what is compared, such as
+            ``'accuracy/top1'``.
+        measure (dict): ``num_samples`` and ``definitions`` of NSI, measured
+            on the same images of the validation split after training.
+        seconds (float | None): what a run is expected to take.
+        settings (str): a digest of what all methods have in common; records
+            with another one do not compare.
+    """
+    name: str
+    path: Path
+    methods: list[StudyMethod]
+    metric: str
+    measure: dict[str, Any]
+    seconds: float | None
+    settings: str
+
+
+def read_study(path) -> Study:
+    """Read a study file.
+
+    Args:
+        path (str | Path): a config with ``methods``: a name -> ``config``,
+            relative to this file, and, where they differ from the study's,
+            ``options`` and ``seeds``. At the top ``seeds``, ``options`` for
+            all methods, ``metric``, ``measure`` and ``seconds``.
+
+    Raises:
+        FileNotFoundError: if the file, or a config that it names, is gone.
+        ValueError: on a wrong key or value.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f'{path}: expected a study file, got no such '
+                                'file; configs/studies has some')
+    content = _content(path)
+    metric, measure = content['metric'], content['measure']
+    shared = dict(options=content['options'], metric=metric, measure=measure)
+    return Study(
+        name=path.stem,
+        path=path,
+        methods=[_method(path, name, fields, content)
+                 for name, fields in content['methods'].items()],
+        metric=metric,
+        measure=measure,
+        seconds=content['seconds'],
+        settings=digest(shared))
+
+
+def digest(content) -> str:
+    """12 digits that change with anything in a part of a config."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """All keys of a study file, checked but for each method's."""
+    try:
+        content = Config.fromfile(str(path)).to_dict()
+    except Exception as error:  # it is code, and may raise anything
+        raise ValueError(f'{path}: expected a study file in Python, got '
+                         f'{type(error).__name__}: {error}; correct it, or '
+                         'its base') from None
+    _check_keys(path, 'the study', content, tuple(DEFAULTS))
+    content = {**DEFAULTS, **content}
+    for key in ('methods', 'options', 'measure'):
+        _expect(path, key, isinstance(content[key], dict), 'a dict',
+                content[key])
+    _expect(path, 'methods', bool(content['methods']),
+            'a config for each name', content['methods'])
+    seconds = content['seconds']
+    _expect(path, 'seconds', seconds is None or isinstance(
+        seconds, (int, float)) and seconds > 0, 'a time', seconds)
+    content['measure'] = _measure(path, content['measure'])
+    return content
+
+
+def _measure(path: Path, given: dict) -> dict[str, Any]:
+    _check_keys(path, 'measure', given, tuple(MEASURE))
+    measure = {**MEASURE, **given}
+    number, names = measure['num_samples'], measure['definitions']
+    _expect(path, 'measure.num_samples', type(number) is int and number > 0,
+            'a number from 1', number)
+    _expect(path, 'measure.definitions', isinstance(names, list)
+            and set(names) <= set(DEFINITIONS), f'some of {DEFINITIONS}',
+            names)
+    return measure
+
+
+def _expect(path: Path, key: str, fits: bool, what: str, got) -> None:
+    if not fits:
+        raise ValueError(f'{path}: {key}: expected {what}, got {got!r:.100}; '
+                         'correct it')
+
+
+def _method(path: Path, name: str, fields, content: dict) -> StudyMethod:
+    where = f'methods.{name}'
+    if not isinstance(fields, dict) or 'config' not in fields:
+        raise ValueError(f'{path}: {where}: expected a dict with config, got '
+                         f'{fields!r:.100}')
+    if not name.replace('_', '').isalnum() or '_seed' in name:
+        raise ValueError(f'{path}: {where}: expected a name of letters, '
+                         "digits and _, without '_seed', which names files; "
+                         'rename it')
+    _check_keys(path, where, fields, METHOD_KEYS)
+    config = Path(os.path.normpath(path.parent / fields['config']))
+    if not config.is_file():
+        raise FileNotFoundError(
+            f'{path}: {where}.config: expected a config file, got {config}, '
+            'which is not there; it is relative to the study file')
+    seeds = fields.get('seeds', content['seeds'])
+    if not (isinstance(seeds, list) and seeds and len(set(seeds)) == len(seeds)
+            and all(type(seed) is int and seed >= 0 for seed in seeds)):
+        raise ValueError(f'{path}: {where}.seeds: expected different numbers '
+                         f'from 0, got {seeds!r}')
+    options = {**content['options'], **fields.get('options', {})}
+    return StudyMethod(name, config, options, seeds, fields.get('paper'))
+
+
+def _check_keys(path: Path, where: str, content: dict, keys: tuple) -> None:
+    unknown = sorted(set(content) - set(keys))
+    if unknown:
+        raise ValueError(f'{path}: {where}: expected some of {list(keys)}, '
+                         f'got {unknown}; correct the names')

@@ -1,0 +1,130 @@
+"""Losses, metrics and times of a run, from what mmengine logged."""
+import json
+import math
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mmengine.config import Config
+
+from .study import digest
+
+#: The mean over an epoch where a config's log_processor gives it, otherwise
+#: the mean over the last iterations.
+LOSSES = ('loss_epoch', 'loss')
+#: How far a training is, in its log: [epoch][iteration/of the epoch], or
+#: [iteration/of all].
+PLACE = re.compile(rb'(?:Epoch\(train\) +\[(\d+)\]|Iter\(train\) +)'
+                   rb'\[ *(\d+)/(\d+)\]')
+#: mmengine names each start's folder and log by its time.
+START = '%Y%m%d_%H%M%S'
+#: In bytes: more than is logged between two of these.
+TAIL = 1 << 20
+
+
+def epochs_of(folder: Path) -> list[dict]:
+    """What a run logged, by epoch.
+
+    Args:
+        folder (Path): its work dir.
+
+    Returns:
+        list[dict]: of each epoch ``epoch``, ``loss``, the mean over its
+        iterations if the config logs it, and what was evaluated after it.
+        Iterations that ran again after a kill count once.
+    """
+    epochs: dict[int, dict] = {}
+    for line in _lines(folder):
+        if 'epoch' in line:  # of training
+            epoch = epochs.setdefault(line['epoch'],
+                                      dict(epoch=line['epoch']))
+            for key in LOSSES[::-1]:
+                if key in line:
+                    epoch['loss'] = rounded(line[key])
+        elif 'data_time' in line:  # of a validation; TNSHook has none
+            epoch = epochs.setdefault(line['step'], dict(epoch=line['step']))
+            epoch.update(
+                {k: rounded(v) for k, v in line.items() if '/' in k})
+    return [epochs[number] for number in sorted(epochs)]
+
+
+def rounded(value: float) -> float | None:
+    """Six digits of a number, for records; None if it is not finite."""
+    return float(f'{value:.6g}') if math.isfinite(value) else None
+
+
+def fraction_of(folder: Path, epochs: int) -> float:
+    """How much of its training a run has behind it, 0 to 1.
+
+    Args:
+        folder (Path): its work dir.
+        epochs (int): how many it is to have; 0 if it counts iterations.
+    """
+    for path in _logs(folder)[::-1]:
+        with open(path, 'rb') as file:
+            file.seek(max(path.stat().st_size - TAIL, 0))
+            places = PLACE.findall(file.read())
+        if places:
+            epoch, *rest = places[-1]
+            done, total = map(int, rest)
+            return ((int(epoch) - 1 + done / total) / max(epochs, 1)
+                    if epoch else done / total)
+    return 0.
+
+
+def seconds_of(folder: Path) -> float:
+    """How long a run was trained so far, killed pieces included, in s."""
+    return sum(
+        max(path.stat().st_mtime -
+            time.mktime(time.strptime(path.stem, START)), 0)
+        for path in _logs(folder))
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint that the run saved last, in this folder."""
+    note = folder / 'last_checkpoint'
+    if not note.is_file():
+        return None
+    return folder / Path(note.read_text().strip()).name
+
+
+def is_finished(folder: Path, cfg: Config) -> bool:
+    """Whether a run has its last checkpoint."""
+    loop = cfg.train_cfg
+    names = (f'epoch_{loop.get("max_epochs")}.pth',
+             f'iter_{loop.get("max_iters")}.pth')
+    path = last_checkpoint(folder)
+    return path is not None and path.name in names and path.is_file()
+
+
+def has_diverged(folder: Path) -> bool:
+    """Whether a run stopped at a loss of NaN or inf."""
+    return any(folder.glob('nonfinite_iter_*.pth'))
+
+
+def dataset_of(cfg: Config) -> str:
+    """What a run is trained and evaluated on, in a line."""
+    parts = []
+    for name in ('train_dataloader', 'val_dataloader'):
+        dataset = dict(cfg[name].dataset)
+        dataset.pop('data_root', None)
+        parts.append(digest(dataset))
+    return f'{cfg.train_dataloader.dataset.type} {"/".join(parts)}'
+
+
+def _logs(folder: Path) -> list[Path]:
+    """One file for each start, the oldest first."""
+    return sorted(path for path in folder.glob('*_*/*.log')
+                  if path.stem == path.parent.name)
+
+
+def _lines(folder: Path) -> Iterator[dict]:
+    for path in sorted(folder.glob('*/vis_data/scalars.json')):
+        for text in path.read_bytes().split(b'\n')[:-1]:
+            try:
+                line = json.loads(text)
+            except ValueError:  # a kill cut it, and the next start went on
+                continue
+            if isinstance(line, dict):
+                yield line

@@ -1,0 +1,130 @@
+"""One process at a time, and none after its death."""
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from stepnet_mm.utils import file_lock as module
+from stepnet_mm.utils.file_lock import LockTaken, file_lock, lock_holder
+
+pytestmark = pytest.mark.core
+
+HOLD = '''
+import sys, time
+from stepnet_mm.utils.file_lock import file_lock
+with file_lock(sys.argv[1]):
+    print('held', flush=True)
+    time.sleep(60)
+'''
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds the lock of tmp_path/lock."""
+    process = subprocess.Popen([sys.executable, '-c', HOLD, tmp_path / 'lock'],
+                               stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == 'held\n'
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_second_process_is_told_who_holds_it(tmp_path, holder):
+    with pytest.raises(LockTaken, match=(
+            rf'process {holder.pid} on {re.escape(os.uname().nodename)} '
+            r'since \d{4}-')), file_lock(tmp_path / 'lock'):
+        pass
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path, holder):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with file_lock(tmp_path / 'lock'):
+        assert f'"process": {os.getpid()}' in (tmp_path / 'lock').read_text()
+
+
+def test_an_unfinished_note_is_no_error(tmp_path, holder):
+    (tmp_path / 'lock').write_bytes(b'{"host')
+    with pytest.raises(LockTaken, match='^another process$'), file_lock(
+            tmp_path / 'lock'):
+        pass
+
+
+def test_folders_are_made(tmp_path):
+    with file_lock(tmp_path / 'a/b/lock'):
+        assert (tmp_path / 'a/b/lock').is_file()
+
+
+@pytest.mark.parametrize('number', module.WITHOUT_LOCKS)
+def test_without_locks_it_warns_and_goes_on(tmp_path, monkeypatch, number):
+    def lockf(file, how):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(module.fcntl, 'lockf', lockf)
+    with pytest.warns(UserWarning, match='no locks'), file_lock(
+            tmp_path / 'lock'):
+        pass
+
+
+def test_other_errors_come_through(tmp_path, monkeypatch):
+    def lockf(file, how):
+        raise OSError(errno.EIO, 'input/output error')
+
+    monkeypatch.setattr(module.fcntl, 'lockf', lockf)
+    with pytest.raises(OSError, match='input/output'), file_lock(
+            tmp_path / 'lock'):
+        pass
+
+
+def test_asking_who_holds_it_takes_nothing(tmp_path, holder):
+    text = (tmp_path / 'lock').read_text()
+    assert lock_holder(tmp_path / 'lock').startswith(f'process {holder.pid} ')
+    holder.kill()
+    holder.wait()
+    assert lock_holder(tmp_path / 'lock') == ''
+    assert (tmp_path / 'lock').read_text() == text
+    assert lock_holder(tmp_path / 'none') == ''
+    assert not (tmp_path / 'none').exists()
+
+
+def test_a_lock_asked_for_in_its_process_stays(tmp_path):
+    with file_lock(tmp_path / 'lock'):
+        assert lock_holder(tmp_path / 'lock') == 'this process'
+        with pytest.raises(LockTaken, match='^this process$'), file_lock(
+                tmp_path / 'lock'):
+            pass
+        # Another handle that is closed would have ended it.
+        held = subprocess.run([sys.executable, '-c', HOLD, tmp_path / 'lock'],
+                              capture_output=True, text=True, timeout=60)
+        assert f'LockTaken: process {os.getpid()} ' in held.stderr
+    assert lock_holder(tmp_path / 'lock') == ''
+
+
+def test_threads_wait_for_one_another(tmp_path):
+    inside, most = [], []
+
+    def work():
+        with file_lock(tmp_path / 'lock', wait=True):
+            inside.append(1)
+            most.append(len(inside))
+            threading.Event().wait(.02)
+            inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 5
+
+
+def test_an_error_inside_gives_it_back(tmp_path):
+    with pytest.raises(ZeroDivisionError), file_lock(tmp_path / 'lock'):
+        1 / 0  # noqa: B018
+    with file_lock(tmp_path / 'lock'):
+        pass

@@ -1,0 +1,262 @@
+#!/usr/bin/env python
+"""Run a study: many methods with several seeds under the same settings.
+
+python tools/study.py plan configs/studies/cifar10_16px_modules.py
+python tools/study.py run configs/studies/cifar10_16px_modules.py --jobs 2
+python tools/study.py status configs/studies/cifar10_16px_modules.py --watch
+
+Each run is trained by tools/train.py and measured by measure_stiffness.py;
+its record is one line of results/STUDY.jsonl. Stopped at any moment, by a
+signal or a kill, the same command goes on where it was; what is done is not
+run again, and several of these commands, on several machines too, share the
+work. docs/studies.md has more.
+
+Exit code: 0 if all is well, 1 if a run failed, 2 if the study cannot run,
+128 + N after signal N.
+"""
+import argparse
+import shlex
+import signal
+import sys
+import time
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+import stepnet_mm  # noqa: F401  registers the modules that checks build
+from stepnet_mm.studies.checks import check_runs
+from stepnet_mm.studies.progress import state_of, write_failure
+from stepnet_mm.studies.records import check_records, read_records
+from stepnet_mm.studies.run import runs_of
+from stepnet_mm.studies.runner import StudyRunner
+from stepnet_mm.studies.slots import gpu_environments, threads_of_each
+from stepnet_mm.studies.slurm_array import SlurmArray
+from stepnet_mm.studies.study import read_study
+from stepnet_mm.studies.view import (
+    clock,
+    expected_time,
+    progress_table,
+    time_left,
+)
+
+TOOLS = Path(__file__).resolve().parent
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    actions = parser.add_subparsers(dest='action', required=True)
+    for name, (_, text, add_options) in ACTIONS.items():
+        action = actions.add_parser(name, help=text)
+        add_common_options(action)
+        add_options(action)
+    return parser.parse_args()
+
+
+def add_common_options(parser) -> None:
+    parser.add_argument('study', help='study file')
+    parser.add_argument(
+        '--work-dir', type=Path,
+        help='folder of the runs (default: work_dirs/STUDY)')
+    parser.add_argument(
+        '--records', type=Path,
+        help='file of the records (default: results/STUDY.jsonl)')
+    parser.add_argument(
+        '--methods', nargs='+', help='some of the methods only')
+
+
+def add_plan_options(parser) -> None:
+    parser.add_argument(
+        '--jobs', type=positive, metavar='N', help='runs at a time, on one '
+        'machine (default: one, or --per-gpu on each GPU)')
+    parser.add_argument(
+        '--per-gpu', type=positive, default=1, metavar='N',
+        help='runs at a time on each GPU')
+    parser.add_argument(
+        '--data-root', help='folder of all datasets, in place of data_root')
+    parser.add_argument(
+        '--check', action='store_true',
+        help='look for the data and build each model, as run does')
+
+
+def add_run_options(parser) -> None:
+    add_plan_options(parser)
+    parser.add_argument(
+        '--retry', action='store_true', help='try failed runs again')
+    parser.add_argument(
+        '--trained', action='store_true',
+        help='train nothing, measure and record what is trained')
+    parser.add_argument(
+        '--slurm', metavar='PARTITION',
+        help='submit the runs to Slurm, at most --jobs of them at a time')
+    parser.add_argument(
+        '--sbatch-args', default='', metavar='"ARG ..."',
+        help='further arguments of sbatch, such as "--gres=gpu:1 --time=600"')
+
+
+def add_status_options(parser) -> None:
+    parser.add_argument(
+        '--watch', action='store_true', help='again and again, until Ctrl-C')
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(
+            f'expected a number from 1, got {text}')
+    return number
+
+
+def runs_from(args):
+    """The runs that the arguments choose."""
+    study = read_study(args.study)
+    names = [method.name for method in study.methods]
+    if unknown := set(args.methods or ()) - set(names):
+        raise ValueError(f'--methods: expected some of {names}, got '
+                         f'{sorted(unknown)}; correct the names')
+    return [
+        run for run in runs_of(
+            study, args.work_dir or Path('work_dirs') / study.name)
+        if run.method.name in (args.methods or names)
+    ]
+
+
+def records_of(args) -> Path:
+    return args.records or Path('results') / f'{Path(args.study).stem}.jsonl'
+
+
+def done_of(args):
+    """A run's key -> its record."""
+    return {record.key: record for record in read_records(records_of(args))}
+
+
+def plan(args):
+    runs, done = runs_from(args), done_of(args)
+    jobs = args.jobs or len(gpu_environments()) * args.per_gpu
+    table = Table('run', 'config', 'state', 'time')
+    left = 0.
+    for run in runs:
+        run.config()  # an option that does not fit is named here
+        state = state_of(run, done)
+        left += time_left(run, state, done)
+        table.add_row(run.name, str(run.method.config), state.state,
+                      clock(expected_time(run, done)))
+    if args.check:
+        check_runs(runs, args.data_root)
+    console().print(table)
+    print(f'{len(runs)} runs, {len(done)} records; left: {clock(left)} of '
+          f'single runs, {clock(left / jobs)} with {jobs} at a time')
+
+
+def status(args):
+    runs = runs_from(args)
+    with suppress(KeyboardInterrupt), shown(args, runs, args.watch):
+        while args.watch and sys.stdout.isatty():
+            time.sleep(1)
+
+
+@contextmanager
+def shown(args, runs, live: bool = True):
+    """The progress of the runs: at the end, on a terminal all the time.
+
+    Yields:
+        callable: it prints a line, above the progress.
+    """
+    screen = console()
+
+    def table():
+        return progress_table(runs, done_of(args))
+
+    if not (live and screen.is_terminal):
+        yield lambda line: print(line, flush=True)
+        return screen.print(table())
+    with Live(get_renderable=table, console=screen, refresh_per_second=.5,
+              vertical_overflow='visible'):
+        yield partial(screen.print, markup=False, highlight=False)
+
+
+def console() -> Console:
+    """A pipe or a file has no width of its own."""
+    return Console(width=None if sys.stdout.isatty() else 120)
+
+
+def run(args):
+    runs, records = runs_from(args), records_of(args)
+    check_records(records, runs)
+    done = done_of(args)
+    left = [run for run in runs if run.key not in done]
+    if not args.trained:
+        check_runs(left, args.data_root)
+    if args.slurm and left:
+        return submit(args, left)
+    environments = gpu_environments()
+    jobs = args.jobs or len(environments) * args.per_gpu
+    with shown(args, runs) as say:
+        runner = StudyRunner(
+            TOOLS, records, args.data_root, jobs, environments,
+            threads_of_each(jobs), args.retry, args.trained,
+            lambda line: write(say, line))
+        caught = stop_on_signals(runner)
+        failed = runner.run(left)
+    return 128 + caught[0] if caught else int(bool(failed))
+
+
+def write(say, line: str) -> None:
+    with suppress(OSError):  # the terminal may be gone
+        say(line)
+
+
+def stop_on_signals(runner: StudyRunner) -> list[int]:
+    """Have signals stop a runner; the list takes what comes."""
+    caught: list[int] = []
+
+    def stop(number, frame):
+        caught.append(number)
+        runner.stop()
+
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
+            signal.signal(number, stop)
+    return caught
+
+
+def submit(args, runs):
+    for run in runs if args.retry else ():
+        write_failure(run, '')
+    work_dir = runs[0].work_dir
+    measuring = [
+        sys.executable, TOOLS / 'study.py', 'run', Path(args.study).resolve(),
+        '--work-dir', work_dir.resolve(), '--records',
+        records_of(args).resolve(), '--trained'
+    ]
+    if args.data_root:
+        measuring += ['--data-root', args.data_root]
+    array = SlurmArray(TOOLS, work_dir, args.slurm, args.jobs,
+                       shlex.split(args.sbatch_args), args.data_root)
+    print(array.submit(runs, list(map(str, measuring))))
+
+
+#: Name -> what does it, its help, what adds its options.
+ACTIONS = dict(
+    plan=(plan, 'list the runs and how long they take', add_plan_options),
+    run=(run, 'run all that are left', add_run_options),
+    status=(status, 'say where each run stands', add_status_options))
+
+
+def main():
+    args = parse_args()
+    try:
+        sys.exit(ACTIONS[args.action][0](args))
+    except (OSError, RuntimeError, ValueError) as error:
+        print(f'study.py: error: {error}', file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == '__main__':
+    main()
