@@ -375,12 +375,9 @@ def read_complexity() -> dict:
 def measure(row: Row) -> dict:
     """Parameters and FLOPs of a row's model, as the model report has them."""
     import torch
-    from mmengine.registry import init_default_scope
-
     from stepnet_mm.config import read_config
     from stepnet_mm.profiling import count, image_size, prepare
     cfg = read_config(str(CONFIGS / row.path))
-    init_default_scope(cfg.default_scope)
     size, _ = image_size(cfg)
     total = count(*prepare(cfg, size, 1, torch.device('cpu')))['parts'][-1]
     return dict(

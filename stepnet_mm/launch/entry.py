@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mmengine.config import Config, DictAction
-from mmengine.registry import MODELS, RUNNERS
+from mmengine.registry import MODELS, RUNNERS, init_default_scope
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -69,6 +69,14 @@ def config_from(args: argparse.Namespace) -> Config:
     return cfg
 
 
+def set_scope(cfg: Config) -> None:
+    """Have types without a scope looked up in the config's own.
+
+    What builds a part of a config calls it; mmengine's Runner does so itself.
+    """
+    init_default_scope(cfg.get('default_scope') or 'mmengine')
+
+
 def build_runner(cfg: Config, changes: Sequence[str] = ()):
     """mmengine's Runner, or the one that ``runner_type`` names.
 
@@ -123,6 +131,7 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
     """
     from mmengine.model import revert_sync_batchnorm
     from mmengine.runner import load_checkpoint, set_random_seed
+    set_scope(cfg)
     set_random_seed((cfg.get('randomness') or {}).get('seed') or 0)
     model_cfg = copy.deepcopy(cfg.model)
     if cfg.get('data_preprocessor') is not None:
@@ -164,9 +173,13 @@ def build_loader(cfg: Config, split: str, check: bool = True,
         batch_size (int, optional): in place of the config's.
 
     Raises:
-        ValueError: if the config has no such loader.
+        ValueError: if the config has no such loader; while it loads, on an
+            image that does not decode.
     """
     from mmengine.runner import Runner
+
+    from ..datasets.loading import name_broken_images
+    set_scope(cfg)
     key = f'{split}_dataloader'
     if not cfg.get(key):
         raise ValueError(
@@ -177,4 +190,6 @@ def build_loader(cfg: Config, split: str, check: bool = True,
         loader_cfg.batch_size = batch_size
     if check:
         check_data(cfg, (key, ))
-    return Runner.build_dataloader(loader_cfg)
+    loader = Runner.build_dataloader(loader_cfg)
+    name_broken_images(loader.dataset)
+    return loader

@@ -8,7 +8,6 @@ families, keeps what its blocks show, and changes one choice at a time. What
 each means, and why this package takes the first: docs/stiffness.md.
 """
 import torch
-from mmengine.registry import init_default_scope
 
 from stepnet_mm.launch.entry import (
     build_loader,
@@ -125,7 +124,6 @@ def compare(blocks, run):
 def main():
     args = parse_args()
     cfg = config_from(args)
-    init_default_scope(cfg.get('default_scope', 'mmengine'))
     model = build_model(cfg, args.checkpoint, 'cpu')
     loader = build_loader(cfg, 'val', not args.skip_data_check)
     indices = spread_indices(len(loader.dataset), args.num_samples)

@@ -12,7 +12,6 @@ same records while a network trains; plot_attention.py draws those.
 from pathlib import Path
 
 import torch
-from mmengine.registry import init_default_scope
 
 from stepnet_mm import config as C
 from stepnet_mm.attention import save_attention
@@ -101,7 +100,6 @@ def main():
     args = parse_args()
     cfg = config_from(args)
     C.check_weights(cfg)
-    init_default_scope(cfg.get('default_scope', 'mmengine'))
     model = build_model(cfg, args.checkpoint, args.device)
     find_attention_layers(model, args.layers)  # before the data is looked at
     loader = build_loader(cfg, args.split, not args.skip_data_check)

@@ -15,7 +15,6 @@ from datetime import date
 from pathlib import Path
 
 import torch
-from mmengine.registry import init_default_scope
 from mmengine.utils import ProgressBar
 
 import stepnet_mm
@@ -140,7 +139,6 @@ def main():
     args = parse_args()
     cfg = config_from(args)
     C.check_weights(cfg)
-    init_default_scope(cfg.get('default_scope', 'mmengine'))
     model = build_model(cfg, args.checkpoint, args.device)
     found = find_residual_blocks(model, args.blocks)
     if args.list:

@@ -14,7 +14,6 @@ from contextlib import redirect_stdout
 
 import torch
 from mmengine.config import DictAction
-from mmengine.registry import init_default_scope
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm import config as C
@@ -115,7 +114,6 @@ def make_report(args):
         raise ValueError(
             f'{args.config}: expected a model and default_scope mmdet or '
             f'mmpretrain, got {scope!r} and the keys {sorted(cfg)}')
-    init_default_scope(scope)
     size, source = image_size(cfg)
     if args.image_size:
         size, source = tuple(args.image_size), '--image-size'
