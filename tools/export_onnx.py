@@ -12,6 +12,8 @@ file is run by onnxruntime on random images and compared; the exit code is 1
 where a value differs by more than --tolerance times the largest one. For
 whole detectors, with their post-processing, see MMDeploy.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import inspect
 import sys
 from pathlib import Path

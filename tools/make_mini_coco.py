@@ -3,6 +3,8 @@
 
 python tools/make_mini_coco.py data/mini_coco
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 
 from stepnet_mm.datasets import make_mini_coco

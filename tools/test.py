@@ -3,6 +3,8 @@
 
 python tools/test.py CONFIG CHECKPOINT --show-dir drawn
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import os
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader

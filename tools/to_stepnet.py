@@ -8,6 +8,8 @@ What is written inherits CONFIG and changes its backbones' types; without
 --out it is for a file beside CONFIG. What has no counterpart is refused with
 the reason.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 

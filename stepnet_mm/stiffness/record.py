@@ -60,9 +60,9 @@ class RecordHeader:
                                  ('meta', dict, self.meta),
                                  *(('blocks', str, b) for b in self.blocks)):
             if not isinstance(value, kind):
-                raise ValueError(
-                    f'{key}: expected {"an object" if kind is dict else "text"}'
-                    f', got {value!r:.60}; make the record again')
+                wanted = 'an object' if kind is dict else 'text'
+                raise ValueError(f'{key}: expected {wanted}, got '
+                                 f'{value!r:.60}; make the record again')
 
     @classmethod
     def of(cls, recorder, samples: int, **meta) -> 'RecordHeader':

@@ -157,8 +157,9 @@ def _rows(path, number, line: bytes, header, first: int) -> tuple:
     raise ValueError(
         f'{path}: expected rows of {header.samples} samples from {first} on '
         f'with an NSI from 0 to {LARGEST:g} for each of '
-        f'{len(header.blocks)} blocks, got others in line {number}; delete it and all lines after it and run '
-        'the command that wrote the file again')
+        f'{len(header.blocks)} blocks, got others in line {number}; delete it '
+        'and all lines after it and run the command that wrote the file '
+        'again')
 
 
 def _possible(nsi: Tensor) -> bool:

@@ -7,6 +7,8 @@ Runs some images of the config's own data through a ResNet of the libraries'
 families, keeps what its blocks show, and changes one choice at a time. What
 each means, and why this package takes the first: docs/stiffness.md.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import torch
 
 from stepnet_mm.launch.entry import (

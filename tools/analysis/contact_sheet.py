@@ -3,6 +3,8 @@
 
 python tools/analysis/contact_sheet.py work_dirs/demo/drawn sheet.png
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 

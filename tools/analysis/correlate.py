@@ -16,6 +16,8 @@ Prints Kendall's tau-b and Spearman's rho with two-sided p-values and
 percentile bootstrap intervals over runs. Runs named <method>_seedN are no
 independent draws, so the correlation of the methods' means is printed too.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import json
 from pathlib import Path

@@ -8,6 +8,8 @@ the curve of each TNSHook over training and the pictures of each
 AttentionMapHook. The page asks for nothing from outside, so that it can be
 mailed or printed as it is.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 

@@ -9,6 +9,8 @@ mean attention distance of every head. Without a checkpoint the network is
 measured at its start, as training would begin. AttentionMapHook writes the
 same records while a network trains; plot_attention.py draws those.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 from pathlib import Path
 
 import torch

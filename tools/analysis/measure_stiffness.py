@@ -9,6 +9,8 @@ batch; a measurement that was cut goes on from there when the same command is
 run again. Records are read by plot_stiffness.py, select_blocks.py,
 correlate.py and make_report.py.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import hashlib
 import platform
 from datetime import date

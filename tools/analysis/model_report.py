@@ -6,6 +6,8 @@ OMP_NUM_THREADS sets the threads on a CPU.
 
 python tools/analysis/model_report.py configs/faster_rcnn_r50_stepnet.py
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import json
 import sys

@@ -10,6 +10,8 @@ range  mean attention distance by layer and head, and over the iterations
 From what AttentionMapHook left in a work dir, or from records by name
 (measure_attention.py), by iteration.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 

@@ -14,6 +14,8 @@ need one definition of NSI. Samples with an inf or NaN are left out and
 counted. Without --figures, what does not apply is skipped: step without
 known gates, seeds unless all are named alike but for _seedN.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import math
 import re

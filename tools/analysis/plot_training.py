@@ -3,6 +3,8 @@
 
 python tools/analysis/plot_training.py work_dirs/faster_rcnn_r50_stepnet
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 

@@ -17,6 +17,8 @@ stiff: share of the samples in which NSI >= max(mean of its stage (1 + M1),
 M2). By default M1 is 0.5, half above its stage, and M2 is 0, no absolute
 threshold, since the scale of NSI is the network's own.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 
 from stepnet_mm.analysis import pool_records, rank_blocks, step_blocks

@@ -10,6 +10,8 @@ weights gets all of the stock model's, as by load_from. Then both see the same
 small images in eval mode, and the StepNet trains three iterations with its
 own optimizer.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import copy
 import math
