@@ -42,9 +42,10 @@ def parse_args():
         help='which of several backbones, such as model.detector.backbone')
     args = parser.parse_args()
     if args.step_options and not args.step:
-        parser.error('--step-options: expected a --step beside it')
+        parser.error('--step-options: expected a --step beside it, got none; '
+                     'name one')
     if args.out and not args.out.endswith('.py'):
-        parser.error(f'--out: expected a .py file, got {args.out}')
+        parser.error(f'--out: expected a .py file, got {args.out}; name one')
     return parser, args
 
 
@@ -66,8 +67,8 @@ def main():
         try:
             write_new(Path(args.out), text)
         except OSError as error:
-            parser.error(f'--out: {error.strerror}: {args.out}; expected a '
-                         'new file (what is there stays)')
+            parser.error(f'--out: expected a new file (what is there stays), '
+                         f'got {args.out}: {error.strerror}; name another')
     else:
         print(text, end='')
 

@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from ..config import check_data, read_config, set_data_root, set_image_scale
+from ..utils.command_line import output_folder
 from ..utils.file_lock import TRAINING_LOCK, LockTaken, file_lock
 from ..utils.ranks import is_first_rank
 from .distributed import init_distributed
@@ -27,7 +28,9 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('config', help='config file')
-    parser.add_argument('--work-dir', help='where logs and checkpoints go')
+    parser.add_argument(
+        '--work-dir', type=output_folder,
+        help='where logs and checkpoints go')
     parser.add_argument(
         '--data-root', help='folder of all datasets, in place of data_root')
     parser.add_argument(
@@ -61,12 +64,22 @@ def config_from(args: argparse.Namespace) -> Config:
     """The config with the common options applied."""
     launcher = getattr(args, 'launcher', 'none')
     os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
-    cfg = read_config(args.config, args.work_dir, args.cfg_options, launcher)
+    work_dir = args.work_dir and str(args.work_dir)
+    cfg = read_config(args.config, work_dir, args.cfg_options, launcher)
+    _check_work_dir(cfg.work_dir)
     if args.data_root:
         set_data_root(cfg, args.data_root)
     if args.image_scale:
         set_image_scale(cfg, args.image_scale)
     return cfg
+
+
+def _check_work_dir(work_dir: str) -> None:
+    """Raise a ValueError where a config's own cannot be written."""
+    try:
+        output_folder(work_dir)
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f'work_dir: {error}') from None
 
 
 def set_scope(cfg: Config) -> None:

@@ -29,12 +29,13 @@ from stepnet_mm.stiffness import (
     sample_norm,
     total_neural_stiffness,
 )
+from stepnet_mm.utils.command_line import positive
 
 
 def parse_args():
     parser = make_config_parser(__doc__)
     parser.add_argument('checkpoint', nargs='?', help='weights')
-    parser.add_argument('--num-samples', type=int, default=128)
+    parser.add_argument('--num-samples', type=positive, default=128)
     return parser.parse_args()
 
 
@@ -110,8 +111,9 @@ def compare(blocks, run):
     """
     hidden = [b.name for b in blocks if b.residual is None and b.step is None]
     if hidden:
-        raise ValueError('expected blocks of the ResNet families, whose f '
-                         f'can be seen beside their output, got {hidden}')
+        raise ValueError('model.backbone: expected blocks of the ResNet '
+                         'families, whose f can be seen beside their output, '
+                         f'got {hidden}; take another config')
     everything = [Shown(block) for block in blocks]
     run()
     shown = [s for s in everything if s.block.position]

@@ -46,22 +46,25 @@ from stepnet_mm.stiffness import (
     begin_record,
     read_stiffness_record,
 )
+from stepnet_mm.utils.command_line import output_file, positive
 
 
 def parse_args():
     parser = make_config_parser(__doc__)
     parser.add_argument('checkpoint', nargs='?', help='weights')
     parser.add_argument(
-        '--out', type=Path, help='the record (default: beside the checkpoint, '
+        '--out', type=output_file,
+        help='the record (default: beside the checkpoint, '
         '<checkpoint>_stiffness.jsonl; without one in the work dir)')
     parser.add_argument('--name', help="in figures (default: the config's)")
     parser.add_argument(
         '--split', choices=['val', 'test'], default='val', help='of the data')
     parser.add_argument(
         '--num-samples',
-        type=int,
+        type=positive,
         help='spread over the dataset (default: all)')
-    parser.add_argument('--batch-size', type=int, help="default: the config's")
+    parser.add_argument(
+        '--batch-size', type=positive, help="default: the config's")
     parser.add_argument(
         '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
     parser.add_argument('--blocks', help='regular expression for their names')

@@ -28,6 +28,7 @@ from stepnet_mm.profiling import (
     prepare,
 )
 from stepnet_mm.profiling.config_inputs import EDGE
+from stepnet_mm.utils.command_line import positive
 
 NOTES = (
     "FLOPs: one image, forward pass (mode='tensor') in eval mode. The two "
@@ -41,14 +42,6 @@ NOTES = (
     'Neither counts biases, activations, means, sums or elementwise '
     'products, so most of what a step-size or attention module does is '
     'unseen here: compare the latency.')
-
-
-def positive(text):
-    """An argument that is an integer from 1 on."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f'expected a positive integer, got {text!r}')
-    return int(text)
 
 
 def parse_args():
@@ -94,11 +87,11 @@ def check_device(name):
         device = None
     if device is None or device.type not in ('cpu', 'cuda'):
         raise ValueError('--device: expected cpu, cuda or cuda:INDEX, got '
-                         f'{name!r}')
+                         f'{name!r}; change it')
     present = torch.cuda.device_count()
     if device.type == 'cuda' and (device.index or 0) >= present:
         raise ValueError(f'--device: expected one of the {present} CUDA '
-                         f'devices that torch sees, got {name!r}')
+                         f'devices that torch sees, got {name!r}; take cpu')
     return device
 
 
@@ -115,7 +108,7 @@ def make_report(args):
     if scope not in ('mmdet', 'mmpretrain') or not cfg.get('model'):
         raise ValueError(
             f'{args.config}: expected a model and default_scope mmdet or '
-            f'mmpretrain, got {scope!r} and the keys {sorted(cfg)}')
+            f'mmpretrain, got {scope!r} and the keys {sorted(cfg)}; set both')
     size, source = image_size(cfg)
     if args.image_size:
         size, source = tuple(args.image_size), '--image-size'

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from stepnet_mm.analysis import method_of
 from stepnet_mm.stiffness import read_stiffness_record
+from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.visualization import (
     check_records,
     depth_figure,
@@ -49,7 +50,8 @@ def parse_args():
         choices=FIGURES,
         help='default: all that apply to the records')
     parser.add_argument(
-        '--out', type=Path, help='folder; default: figures beside RECORD')
+        '--out', type=output_folder,
+        help='folder; default: figures beside RECORD')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png')
     parser.add_argument(
@@ -69,7 +71,7 @@ def read_records(paths: list, names: list = None) -> list:
     """The records, under new names if there are some."""
     if names and len(names) != len(paths):
         raise ValueError(f'--names: expected one for each of the {len(paths)} '
-                         f'records, got {len(names)}')
+                         f'records, got {len(names)}; name each')
     records = [read_stiffness_record(path) for path in paths]
     if names:
         records = [r.renamed(name) for r, name in zip(records, names)]

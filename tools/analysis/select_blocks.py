@@ -48,15 +48,16 @@ def check(args, record: StiffnessRecord) -> None:
     blocks = len(record.header.blocks)
     if not 1 <= args.k <= blocks:
         raise ValueError(f'-k: expected 1 to {blocks}, the measured blocks, '
-                         f'got {args.k}')
+                         f'got {args.k}; change it')
     for name in ('m1', 'm2'):
         if not getattr(args, name) >= 0:
             raise ValueError(f'--{name}: expected a threshold >= 0, got '
-                             f'{getattr(args, name)}')
+                             f'{getattr(args, name)}; change it')
     if not record.finite.any():
         raise ValueError(
-            f'{", ".join(args.records)}: none of the {len(record.nsi)} '
-            'samples has a finite NSI everywhere, so no block can be ranked')
+            f'{", ".join(args.records)}: expected a sample with a finite NSI '
+            f'everywhere to rank blocks by, got none in {len(record.nsi)}; '
+            'name other records')
 
 
 def print_table(rows: list, k: int) -> None:

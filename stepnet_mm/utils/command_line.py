@@ -1,7 +1,19 @@
-"""Where a command writes, checked before it works for hours."""
+"""Arguments of commands, checked before they work for hours."""
 import os
 from argparse import ArgumentTypeError
 from pathlib import Path
+
+
+def positive(text: str) -> int:
+    """An argument that is an integer from 1 on.
+
+    Raises:
+        ArgumentTypeError: if it is none.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(
+            f'expected a positive integer, got {text!r}; change it')
+    return int(text)
 
 
 def output_file(text: str) -> Path:
@@ -18,14 +30,14 @@ def output_file(text: str) -> Path:
     return path
 
 
-def output_folder(text: str) -> str:
+def output_folder(text: str) -> Path:
     """An argument that names a folder to write into, which may be there.
 
     Raises:
         ArgumentTypeError: if it is a file, or cannot be written.
     """
     _check_writable(_existing(Path(text)), text)
-    return text
+    return Path(text)
 
 
 def _existing(folder: Path) -> Path:
