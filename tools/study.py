@@ -14,6 +14,8 @@ work. docs/studies.md has more.
 Exit code: 0 if all is well, 1 if a run failed, 2 if the study cannot run,
 128 + N after signal N.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import shlex
 import signal

@@ -34,6 +34,7 @@ from ..stiffness import (
     begin_record,
     read_stiffness_record,
 )
+from ..utils.command_line import positive
 from ..utils.files import file_digest
 from ..version import __version__
 from .entry import build_loader, build_model, config_from
@@ -45,9 +46,10 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
         '--split', choices=['val', 'test'], default='val', help='of the data')
     parser.add_argument(
         '--num-samples',
-        type=int,
+        type=positive,
         help='spread over the dataset (default: all)')
-    parser.add_argument('--batch-size', type=int, help="default: the config's")
+    parser.add_argument(
+        '--batch-size', type=positive, help="default: the config's")
     parser.add_argument(
         '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
     parser.add_argument('--blocks', help='regular expression for their names')

@@ -209,9 +209,10 @@ def test_new_class_names_leave_the_folders_theirs(tmp_path, types):
     assert dataset[3]['gt_label'] == 1
 
 
-def test_no_folder_and_no_pickles_is_the_bases_error(tmp_path, types):
+def test_no_folder_and_no_pickles(tmp_path, types):
     cls, base = types
-    with pytest.raises(RuntimeError, match=f'Cannot find {cls.__name__}'):
+    with pytest.raises(FileNotFoundError,
+                       match=f'got neither .*Cannot find {cls.__name__}'):
         cls(data_root=str(tmp_path), download=False)
 
 
@@ -221,3 +222,19 @@ def test_one_split_alone_is_named(tmp_path, types, present, absent):
     (tmp_path / present).mkdir()
     with pytest.raises(FileNotFoundError, match=f'got no .*{absent}; add'):
         types[0](data_root=str(tmp_path))
+
+
+def test_what_to_do_without_network(types, tmp_path, monkeypatch):
+    ours, base = types
+
+    def no_network(*args, **kwargs):
+        raise OSError('Name or service not known')
+
+    monkeypatch.setattr('mmpretrain.datasets.cifar.'
+                        'download_and_extract_archive', no_network)
+    with pytest.raises(FileNotFoundError) as error:
+        ours(data_root=str(tmp_path), split='test')
+    for part in ('data_root: expected train/ and test/', base.base_folder,
+                 str(tmp_path), 'not known', 'without network', base.url,
+                 '--data-root'):
+        assert part in str(error.value)

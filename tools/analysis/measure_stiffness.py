@@ -9,18 +9,20 @@ batch; a measurement that was cut goes on from there when the same command is
 run again. Records are read by plot_stiffness.py, select_blocks.py,
 lottery_configs.py, correlate.py and make_report.py.
 """
-from pathlib import Path
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 from stepnet_mm.launch.entry import beside_checkpoint, make_config_parser
 from stepnet_mm.launch.measurement import Measurement, add_measuring_options
 from stepnet_mm.recording import list_blocks
+from stepnet_mm.utils.command_line import output_file
 
 
 def parse_args():
     parser = make_config_parser(__doc__)
     parser.add_argument('checkpoint', nargs='?', help='weights')
     parser.add_argument(
-        '--out', type=Path, help='the record (default: beside the checkpoint, '
+        '--out', type=output_file,
+        help='the record (default: beside the checkpoint, '
         '<checkpoint>_stiffness.jsonl; without one in the work dir)')
     parser.add_argument('--name', help="in figures (default: the config's)")
     add_measuring_options(parser)

@@ -11,10 +11,13 @@ page   attention.html: choose layer, head and query pixel, at the end
 From what AttentionMapHook left in a work dir, or from records by name
 (measure_attention.py), by iteration.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 
 from stepnet_mm.attention import attention_files, read_attention_record
+from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import (
     attention_figures,
@@ -35,7 +38,8 @@ def parse_args():
     parser.add_argument(
         '--iteration', type=int, help='the last one to draw; default: all')
     parser.add_argument(
-        '--out', type=Path, help='folder; default: beside the first source')
+        '--out', type=output_folder,
+        help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png', help='of the figures')
     parser.add_argument('--title', help='heading of every figure and the page')
@@ -53,7 +57,7 @@ def read(args):
     if args.iteration is not None:
         if args.iteration not in iterations:
             raise ValueError('--iteration: expected one that was recorded, '
-                             f'{iterations}, got {args.iteration}')
+                             f'{iterations}, got {args.iteration}; name one')
         found = found[:iterations.index(args.iteration) + 1]
     *before, (_, last) = found
     return [*(record for record, _ in before),
