@@ -1,9 +1,8 @@
 """Checkpoints that are never half there, and hold all that a resume needs."""
-import glob
 import hashlib
 import io
-import os
 import os.path as osp
+from pathlib import Path
 
 import torch
 from mmengine import dist
@@ -16,7 +15,12 @@ from mmengine.runner.checkpoint import _load_checkpoint
 from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
-from .latest_checkpoint import PREEMPTED, damage, latest_checkpoint
+from .latest_checkpoint import (
+    POINTER,
+    PREEMPTED,
+    damage,
+    latest_checkpoint,
+)
 from .resumable_loop import ResumableLoop
 from .training_state import accumulating, training_state
 
@@ -76,6 +80,7 @@ class AtomicCheckpointHook(CheckpointHook):
             self.backend_args)
         for name, what in damaged.items():
             runner.logger.warning(f'checkpoint {name} is damaged: {what}')
+        damaged.pop(osp.join(runner.work_dir, POINTER), None)
         if damaged and path is None:
             raise ValueError(
                 f'--resume: expected a whole checkpoint in {runner.work_dir}, '
@@ -111,8 +116,8 @@ class AtomicCheckpointHook(CheckpointHook):
                 'new ones; after a preemption it has them')
         if (isinstance(self.file_backend, AtomicLocalBackend)
                 and is_main_process()):
-            for path in glob.glob(osp.join(self.out_dir, f'*{UNFINISHED}')):
-                os.remove(path)  # of a run that was killed
+            for path in Path(self.out_dir).glob(f'*{UNFINISHED}'):
+                path.unlink()  # of a run that was killed
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Add the state that :meth:`save` gathered."""
@@ -182,7 +187,7 @@ class AtomicCheckpointHook(CheckpointHook):
         self.save(runner, filename, meta, whole=temporary is not None)
         if is_main_process():
             AtomicLocalBackend().put_text(
-                self.last_ckpt, osp.join(runner.work_dir, 'last_checkpoint'))
+                self.last_ckpt, osp.join(runner.work_dir, POINTER))
         if before and before != temporary:
             self._delete(before)
         return self.last_ckpt
