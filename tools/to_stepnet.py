@@ -11,9 +11,8 @@ the reason.
 import argparse
 from pathlib import Path
 
-from mmengine.config import DictAction
-
 import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm.config import OptionsAction
 from stepnet_mm.config.conversion import to_stepnet
 
 
@@ -30,7 +29,7 @@ def parse_args():
         '--step-options',
         nargs='+',
         default={},
-        action=DictAction,
+        action=OptionsAction,
         help='arguments of --step, key=value')
     parser.add_argument(
         '--only',

@@ -10,12 +10,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 from mmengine.registry import MODELS, RUNNERS
 from torch import nn
 from torch.utils.data import DataLoader
 
-from ..config import check_data, read_config, set_data_root, set_image_scale
+from ..config import (
+    OptionsAction,
+    check_data,
+    read_config,
+    set_data_root,
+    set_image_scale,
+)
 from ..utils.file_lock import TRAINING_LOCK, LockTaken, file_lock
 from ..utils.ranks import is_first_rank
 from .distributed import init_distributed
@@ -43,7 +49,7 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
     return parser
 

@@ -186,7 +186,7 @@ class _LegacyPickle:
         kind, key, _, count = pid[1:5]
         if key not in self.storages:
             self.storages.add(key)
-            self.left -= count * torch._utils._element_size(kind.dtype)
+            self.left -= count * kind.dtype.itemsize
         if self.left < 0:
             raise ValueError(f'{count} numbers are more than it has')
 

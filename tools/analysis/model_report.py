@@ -13,7 +13,6 @@ import textwrap
 from contextlib import redirect_stdout
 
 import torch
-from mmengine.config import DictAction
 from mmengine.registry import init_default_scope
 
 import stepnet_mm  # noqa: F401  registers modules
@@ -76,7 +75,7 @@ def parse_args():
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=C.OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
     return parser.parse_args()
 
