@@ -6,8 +6,7 @@ its help or an error does without them.
 import argparse
 import copy
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from mmengine.config import Config
@@ -22,8 +21,6 @@ from ..config import (
     set_data_root,
     set_image_scale,
 )
-from ..utils.file_lock import TRAINING_LOCK, LockTaken, file_lock
-from ..utils.ranks import is_first_rank
 from .distributed import init_distributed
 
 
@@ -90,26 +87,6 @@ def build_runner(cfg: Config, changes: Sequence[str] = ()):
     for change in changes:
         runner.logger.info(change)
     return runner
-
-
-@contextmanager
-def work_dir_lock(work_dir: str) -> Iterator[None]:
-    """Keep a second training out of a work dir; the first rank holds it.
-
-    Raises:
-        ValueError: if another process trains there.
-    """
-    if not is_first_rank():
-        yield
-        return
-    try:
-        with file_lock(Path(work_dir) / TRAINING_LOCK):
-            yield
-    except LockTaken as taken:
-        raise ValueError(
-            f'work_dir: expected {work_dir} to be free, got {taken}, which '
-            'trains there; wait for it, or choose another --work-dir'
-        ) from None
 
 
 def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',

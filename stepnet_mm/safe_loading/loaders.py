@@ -108,10 +108,9 @@ def _errors_name(filename: str):
     except OSError as error:  # of which many name no file
         if filename in str(error):
             raise
-        raise OSError(
-            error.errno or errno.EIO,
-            f'{filename}: expected to read a checkpoint, got {error}; see '
-            'that it can be reached') from error
+        said = (f'{filename}: expected to read a checkpoint, got {error}; see '
+                'that it can be reached')
+        raise OSError(*filter(None, (error.errno, said))) from error
 
 
 def _load(f, map_location=None, *_, **__):
