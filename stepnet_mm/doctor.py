@@ -54,4 +54,5 @@ def _check_software(report: Report) -> None:
 
 
 if __name__ == '__main__':
+    from .utils import interrupts  # noqa: F401  Ctrl-C from here on
     sys.exit(main())

@@ -1,5 +1,8 @@
 """Fixtures shared by all tests; nothing is downloaded."""
+import stepnet_mm.utils.interrupts  # noqa: F401
+
 import logging
+import signal
 
 import pytest
 import torch
@@ -9,6 +12,10 @@ from mmengine.utils import ManagerMixin, digit_version
 
 import stepnet_mm  # noqa: F401
 from stepnet_mm.steps import StepSize
+
+# Tools that tests run in this process import it; Ctrl-C stays pytest's.
+if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Two threads for tiny layers cost far more than they gain where another
 # process wants the cores.

@@ -45,6 +45,7 @@ USED = {
         '_get_layout', '_rebuild_parameter', '_schemes'],
     'tests/steps/test_pooling.py': ['_BatchNorm'],
     'tests/test_registration.py': ['_imported', '_locations', '_module_dict'],
+    'tests/tools/test_interrupts.py': ['_run_exitfuncs'],
     'tests/tools/test_to_stepnet.py': ['_is_lazy_import'],
 }
 #: Modules, a documented function, and names that are set by other means.

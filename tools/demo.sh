@@ -15,6 +15,8 @@ start=$SECONDS
 
 say() { echo "demo: $* ($((SECONDS - start)) s)"; }
 
+trap 'trap - INT; echo "demo: interrupted" >&2; kill -INT $$' INT
+
 # What the libraries say goes into a log, $1; the user sees what matters.
 quietly() { "${@:2}" >"$1" 2>&1 || failed "$1"; }
 

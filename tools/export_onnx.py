@@ -12,6 +12,8 @@ file is run by onnxruntime on random images and compared; the exit code is 1
 where a value differs by more than --tolerance times the largest one. For
 whole detectors, with their post-processing, see MMDeploy.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import inspect
 import sys
 from pathlib import Path
@@ -25,24 +27,27 @@ from stepnet_mm.launch.entry import (
     config_from,
     make_config_parser,
 )
+from stepnet_mm.utils.command_line import output_file, positive
 
 
 def parse_args():
     parser = make_config_parser(__doc__)
     parser.add_argument('checkpoint', nargs='?', help='weights')
-    parser.add_argument('--out', type=Path, default=Path('model.onnx'))
+    parser.add_argument(
+        '--out', type=output_file, default=Path('model.onnx'))
     parser.add_argument('--part', choices=['model', 'backbone'],
                         default='model')
-    parser.add_argument('--size', type=int, nargs=2, default=[224, 224],
+    parser.add_argument('--size', type=positive, nargs=2, default=[224, 224],
                         metavar=('HEIGHT', 'WIDTH'), help='px')
-    parser.add_argument('--batch-size', type=int, default=1)
+    parser.add_argument('--batch-size', type=positive, default=1)
     parser.add_argument('--dynamic', action='store_true')
-    parser.add_argument('--opset', type=int, default=17)
+    parser.add_argument('--opset', type=positive, default=17)
     parser.add_argument('--tolerance', type=float, default=1e-4)
     args = parser.parse_args()
     if importable('onnx', 'onnxruntime'):
         return args
-    parser.error('expected onnx and onnxruntime: pip install onnx onnxruntime')
+    parser.error('onnx, onnxruntime: expected both installed, got one or '
+                 'none; pip install onnx onnxruntime')
 
 
 def importable(*names) -> bool:
@@ -58,8 +63,9 @@ def part_of(model, part) -> nn.Module:
         return model.backbone
     if hasattr(model, 'bbox_head') or hasattr(model, 'rpn_head'):
         raise SystemExit(
-            f'export_onnx: {type(model).__name__} is a detector: its results '
-            'are no tensors; take --part backbone here, or MMDeploy')
+            '--part: expected backbone of a detector, whose results are no '
+            f'tensors, got model of {type(model).__name__}; take --part '
+            'backbone here, or MMDeploy')
     return model
 
 

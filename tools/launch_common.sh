@@ -7,13 +7,13 @@ name=$(basename "$0")
 die() { printf '%s: error: %s\n' "$name" "$*" >&2; exit 2; }
 
 check_number() {  # NAME VALUE
-  case $2 in '' | *[!0-9]* | 0) die "$1=$2: expected a number from 1 on" ;; esac
+  case $2 in '' | *[!0-9]* | 0) die "$1: expected a number from 1 on, got '$2'; change it" ;; esac
 }
 
-check_config() { [ -f "$1" ] || die "no config file $1"; }
+check_config() { [ -f "$1" ] || die "CONFIG: expected a file, got $1, which does not exist; name another"; }
 
 check_python() {
-  command -v "$PYTHON" >/dev/null || die "no interpreter $PYTHON; set PYTHON"
+  command -v "$PYTHON" >/dev/null || die "PYTHON: expected an interpreter, got $PYTHON, which is none; set another"
 }
 
 # The ranks of one machine meet at a port that the system chooses; those of
@@ -29,7 +29,7 @@ run_on_ranks() {  # GPUS SCRIPT ARGS...
     meet=(--rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:0)
   else
     [ "$NNODES" = 1 ] || [ -n "${MASTER_ADDR:-}" ] ||
-      die "NNODES=$NNODES: set MASTER_ADDR to the first machine's address"
+      die "MASTER_ADDR: expected the first machine's address with NNODES=$NNODES, got none; set it"
     meet=(--node-rank="${NODE_RANK:-0}" --master-addr="${MASTER_ADDR:-127.0.0.1}"
       --master-port="${PORT:-29500}")
   fi
@@ -39,9 +39,9 @@ run_on_ranks() {  # GPUS SCRIPT ARGS...
 
 check_slurm() {  # PARTITION
   command -v srun >/dev/null ||
-    die "no srun: this machine has no Slurm. On one machine take dist_train.sh"
+    die "srun: expected Slurm, got a machine without it; on one machine take dist_train.sh"
   [ -z "$1" ] || [ -n "$(sinfo --noheader --partition="$1" 2>&1 | head -n 1)" ] ||
-    die "no partition $1; there are: $(sinfo --noheader --format=%R 2>&1 | sort -u | xargs)"
+    die "PARTITION: expected one of $(sinfo --noheader --format=%R 2>&1 | sort -u | xargs), got $1; name one of these"
 }
 
 # Sets GPUS_PER_NODE; a job smaller than a node takes a part of one.
@@ -51,7 +51,7 @@ check_gpus() {
   check_number GPUS_PER_NODE "$GPUS_PER_NODE"
   [ "$GPUS" -ge "$GPUS_PER_NODE" ] || GPUS_PER_NODE=$GPUS
   [ $((GPUS % GPUS_PER_NODE)) = 0 ] ||
-    die "GPUS=$GPUS is not divisible by GPUS_PER_NODE=$GPUS_PER_NODE"
+    die "GPUS: expected a multiple of GPUS_PER_NODE=$GPUS_PER_NODE, got $GPUS; change one"
 }
 
 # One task a rank: torchrun's workers would outlive scancel. GRES= (empty) is

@@ -9,6 +9,8 @@ What is in them lies in tools/config_tables: figures.yml, a line for each row
 of a table and the results of runs of ours; methods.yml, what makes each
 method; texts.yml and page.md, the texts around them.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import itertools
 import sys
@@ -375,12 +377,10 @@ def read_complexity() -> dict:
 def measure(row: Row) -> dict:
     """Parameters and FLOPs of a row's model, as the model report has them."""
     import torch
-    from mmengine.registry import init_default_scope
 
     from stepnet_mm.config import read_config
     from stepnet_mm.profiling import count, image_size, prepare
     cfg = read_config(str(CONFIGS / row.path))
-    init_default_scope(cfg.default_scope)
     size, _ = image_size(cfg)
     total = count(*prepare(cfg, size, 1, torch.device('cpu')))['parts'][-1]
     return dict(

@@ -28,6 +28,8 @@ log=$VENV/setup.log
 
 die() { printf 'setup_env: error: %s\n' "$*" >&2; exit 1; }
 say() { printf 'setup_env: %s\n' "$*"; }
+# By the signal, so that a script around this one stops too.
+trap 'trap - INT; say interrupted >&2; kill -INT $$' INT
 
 # Two set-ups at once take turns, at an environment and at a wheel.
 lock() {  # FILE

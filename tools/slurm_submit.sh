@@ -24,16 +24,16 @@ die() { printf 'slurm_submit: error: %s\n' "$*" >&2; exit 2; }
 root=${STEPNET_MM:-$SLURM_SUBMIT_DIR}
 [ $# -ge 1 ] || die "expected CONFIG [arguments of train.py]"
 [ -f "$root/tools/train.py" ] ||
-  die "no tools/train.py in $root: submit from the repository, or set STEPNET_MM"
-[ -f "$1" ] || die "no config file $1 in $PWD"
-[ -n "${SLURM_NTASKS:-}" ] || die "the job has no --ntasks: one task is one rank"
+  die "STEPNET_MM: expected a folder with tools/train.py, got $root; submit from the repository, or set it"
+[ -f "$1" ] || die "CONFIG: expected a file, got $1, which is none in $PWD; name another"
+[ -n "${SLURM_NTASKS:-}" ] || die "--ntasks: expected the number of ranks, got none; give it to sbatch"
 for argument in "$@"; do
   case $argument in --resume*)
     die "every start resumes from the work dir by itself; to begin with weights, --cfg-options load_from=FILE" ;;
   esac
 done
 PYTHON=${PYTHON:-python}
-command -v "$PYTHON" >/dev/null || die "no interpreter $PYTHON; set PYTHON"
+command -v "$PYTHON" >/dev/null || die "PYTHON: expected an interpreter, got $PYTHON, which is none; set another"
 
 # This is the first node, where the first rank will listen.
 MASTER_PORT=${MASTER_PORT:-$("$PYTHON" -c '

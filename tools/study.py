@@ -11,6 +11,8 @@ signal or a kill, the same command goes on where it was; what is done is not
 run again, and several of these commands, on several machines too, share the
 work.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import os
 import signal

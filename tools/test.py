@@ -3,23 +3,37 @@
 
 python tools/test.py CONFIG CHECKPOINT --show-dir drawn
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import os
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
+from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch.entry import build_runner, config_from, make_parser
+from stepnet_mm.utils.command_line import output_file, output_folder
 
 
 def parse_args():
     parser = make_parser(__doc__)
     parser.add_argument('checkpoint', help='checkpoint file')
-    parser.add_argument('--out', help='dump all predictions into a .pkl')
+    parser.add_argument(
+        '--allow-missing',
+        nargs='?',
+        const='',
+        metavar='PATTERN',
+        help='test a network with weights that the checkpoint does not set, '
+        'or only where PATTERN, a regular expression, is found in their names')
+    parser.add_argument(
+        '--out', type=output_file, help='dump all predictions into a .pkl')
     parser.add_argument('--show', action='store_true', help='in windows')
-    parser.add_argument('--show-dir', help='draw predictions into a folder')
+    parser.add_argument(
+        '--show-dir', type=output_folder,
+        help='draw predictions into a folder')
     parser.add_argument('--wait-time', type=float, default=2, help='seconds')
     args = parser.parse_args()
-    if args.out and not args.out.endswith(('.pkl', '.pickle')):
-        parser.error(f'--out: expected a .pkl file, got {args.out}')
+    if args.out and args.out.suffix not in ('.pkl', '.pickle'):
+        parser.error(f'--out: expected a .pkl file, got {args.out}; name one')
     return args
 
 
@@ -47,10 +61,11 @@ def main():
     if not args.skip_data_check:
         C.check_data(cfg, ('test_dataloader', ))
     runner = build_runner(cfg, changes)
+    runner.register_hook(WholeLoadHook(args.allow_missing))
     if args.out:
         from mmengine.evaluator import DumpResults
         runner.test_evaluator.metrics.append(
-            DumpResults(out_file_path=args.out))
+            DumpResults(out_file_path=str(args.out)))
     runner.test()
 
 

@@ -8,6 +8,8 @@ What is written inherits CONFIG and changes its backbones' types; without
 --out it is for a file beside CONFIG. What has no counterpart is refused with
 the reason.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 
@@ -39,9 +41,10 @@ def parse_args():
         help='which of several backbones, such as model.detector.backbone')
     args = parser.parse_args()
     if args.step_options and not args.step:
-        parser.error('--step-options: expected a --step beside it')
+        parser.error('--step-options: expected a --step beside it, got none; '
+                     'name one')
     if args.out and not args.out.endswith('.py'):
-        parser.error(f'--out: expected a .py file, got {args.out}')
+        parser.error(f'--out: expected a .py file, got {args.out}; name one')
     return parser, args
 
 
@@ -63,8 +66,8 @@ def main():
         try:
             write_new(Path(args.out), text)
         except OSError as error:
-            parser.error(f'--out: {error.strerror}: {args.out}; expected a '
-                         'new file (what is there stays)')
+            parser.error(f'--out: expected a new file (what is there stays), '
+                         f'got {args.out}: {error.strerror}; name another')
     else:
         print(text, end='')
 

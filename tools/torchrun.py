@@ -5,6 +5,8 @@ torchrun itself always ends with 1, so a run that was preempted (75) cannot be
 told from one that failed. Its arguments are passed on, and so are USR1 and
 USR2, of which it would die. (TERM: it gives the ranks 30 s and ends with 143.)
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import glob
 import os
 import re

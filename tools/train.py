@@ -3,6 +3,8 @@
 
 python tools/train.py configs/faster_rcnn_r50_stepnet.py
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import signal
 
 # What comes during the start waits until PreemptionHook listens.

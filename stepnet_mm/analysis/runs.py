@@ -29,11 +29,12 @@ def read_runs_table(path: Path, statistic: str = 'tns') -> list[Run]:
         statistic (str): the column of TNS, named as in :func:`read_run`.
 
     Raises:
-        ValueError: if a column is not there or holds no numbers.
+        ValueError: if it is no text, or a column is not there or holds no
+            numbers.
     """
-    with open(path, newline='') as file:
-        rows = list(csv.DictReader(file))
     try:
+        with open(path, newline='') as file:
+            rows = list(csv.DictReader(file))
         return [
             Run(name=row['name'],
                 tns=float(row[statistic]),
@@ -41,7 +42,7 @@ def read_runs_table(path: Path, statistic: str = 'tns') -> list[Run]:
                 source=path.name,
                 definition=None) for row in rows
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise ValueError(
             f'{path}: expected the columns name, {statistic} and metric with '
             f'numbers in the last two, got {error!r}') from None
@@ -67,10 +68,10 @@ def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
     """
     if not work_dir.is_dir():
         raise FileNotFoundError(f'{work_dir}: expected a work dir, got none')
-    lines = [line for line in _scalars(work_dir) if metric in line]
+    lines = [line for line in _scalars(work_dir) if _is_number(line, metric)]
     if not lines:
         raise ValueError(
-            f'{work_dir}: expected {metric!r} in a '
+            f'{work_dir}: expected a number {metric!r} in a '
             '<run>/vis_data/scalars.json, got none; name another key with '
             '--metric')
     line = max(lines, key=lambda line: line[metric]) if best else lines[-1]
@@ -82,13 +83,24 @@ def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
 def _scalars(work_dir: Path) -> Iterator[dict]:
     """What mmengine logged, of all runs in a work dir, in order."""
     for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                raise ValueError(
-                    f'{path}: expected JSON, got something else in line '
-                    f'{number}; delete it, a kill may have cut it') from None
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            yield _object(path, number, line)
+
+
+def _object(path: Path, number: int, line: bytes) -> dict:
+    try:
+        content = json.loads(line)
+        if isinstance(content, dict):
+            return content
+    except (ValueError, RecursionError):
+        pass
+    raise ValueError(
+        f'{path}: expected a JSON object in each line, got {line[:60]!r} in '
+        f'line {number}; delete it, a kill may have cut it')
+
+
+def _is_number(line: dict, key: str) -> bool:
+    return type(line.get(key)) in (int, float)
 
 
 def _tns(work_dir: Path, pattern: str, statistic: str,
@@ -101,7 +113,7 @@ def _tns(work_dir: Path, pattern: str, statistic: str,
         tns = (record.tns_summary()[statistic] if record.finite.any()
                else math.inf)
         return tns, found[-1].name, _conditions(record.header)
-    if (key := PREFIX + statistic) in line:
+    if _is_number(line, key := PREFIX + statistic):
         return line[key], 'scalars.json', None
     raise ValueError(
         f'{work_dir}: expected a record {pattern} or {key} beside the metric, '

@@ -12,11 +12,13 @@ from .parts import type_name
 
 #: Types, by a part of their names, that download what is absent.
 DOWNLOADING = ('CIFAR', 'MNIST', 'STL10')
-#: What a COCO file must hold for training: its lists and their keys.
-COCO_KEYS = dict(
-    images={'id', 'file_name', 'height', 'width'},
-    annotations={'image_id', 'category_id', 'bbox', 'area'},
-    categories={'id', 'name'})
+ID, NUMBER = (int, str), (int, float)
+#: What a COCO file must hold for training: its lists, their keys, the types.
+COCO_KEYS: dict[str, dict[str, tuple[type, ...]]] = dict(
+    images=dict(id=ID, file_name=(str, ), height=NUMBER, width=NUMBER),
+    annotations=dict(image_id=ID, category_id=ID, bbox=(list, ),
+                     area=NUMBER),
+    categories=dict(id=ID, name=(str, )))
 
 
 def check_datasets(cfg, names: tuple) -> None:
@@ -33,9 +35,10 @@ def check_datasets(cfg, names: tuple) -> None:
 
     Raises:
         FileNotFoundError: if a folder or an annotation file is missing.
-        ValueError: if an annotation file is not COCO, names images that are
-            absent, or lacks a class that the dataset expects; or if a head
-            has another class count than a dataset.
+        ValueError: if an annotation file is not COCO or empty, names images
+            that are absent, belongs to other images, or lacks a class that
+            the dataset expects; or if a head has another class count than a
+            dataset.
     """
     heads = head_counts(cfg.get('model'))
     with DefaultScope.overwrite_default_scope(cfg.get('default_scope')):
@@ -51,7 +54,10 @@ def check_datasets(cfg, names: tuple) -> None:
 def _check_files(key: str, dataset: dict) -> None:
     root = dataset.get('data_root') or ''
     remote = dataset.get('backend_args') or dataset.get('file_client_args')
-    if remote or '://' in root or _downloads(dataset):
+    if remote or '://' in root:
+        return
+    if _downloads(dataset):
+        _announce_download(key, root)
         return
     if root:
         _require(osp.isdir(root), f'{key}.data_root', root, 'a folder')
@@ -78,6 +84,15 @@ def _downloads(dataset: dict) -> bool:
             and dataset.get('download', True))
 
 
+def _announce_download(key: str, root: str) -> None:
+    if not osp.isdir(root):
+        warnings.warn(
+            f'{key}.data_root: expected a folder, got {root!r}, which does '
+            'not exist, so the dataset will be downloaded into it; without '
+            'network put the files there, or name their folder with '
+            '--data-root', stacklevel=2)
+
+
 def _join(root: str, path: str) -> str:
     return path if osp.isabs(path) else osp.join(root, path)
 
@@ -93,6 +108,7 @@ def _check_coco(key: str, path: str, folder: str, classes) -> None:
     content = _coco_content(key, path)
     _check_classes(key, path, classes, content['categories'])
     _check_images(key, path, folder, content['images'])
+    _check_links(key, path, content)
     _report_boxes(key, path, content)
 
 
@@ -100,9 +116,9 @@ def _coco_content(key: str, path: str) -> dict:
     # test-dev has no annotations, and needs none to dump predictions.
     images_only = key.startswith('test_dataloader')
     try:
-        with open(path) as file:
+        with open(path, encoding='utf-8') as file:
             content = json.load(file)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f'{key}.ann_file: expected a COCO file, got {path}, which is no '
             f'JSON ({error}); take another file') from None
@@ -111,12 +127,45 @@ def _coco_content(key: str, path: str) -> dict:
         if name == 'annotations' and rows is None and images_only:
             continue
         if not isinstance(rows, list) or not all(
-                isinstance(row, dict) and keys <= set(row) for row in rows):
+                isinstance(row, dict) and set(keys) <= set(row)
+                for row in rows):
             raise ValueError(
                 f'{key}.ann_file: expected a COCO file with a list "{name}" '
                 f'of objects with {sorted(keys)}, got {path}, which has none; '
                 'take another file')
+        _check_rows(f'{key}.ann_file: {path}', name, rows,
+                    name == 'annotations' and images_only)
     return content
+
+
+def _check_rows(where: str, name: str, rows: list, may_be_empty: bool) -> None:
+    if not rows and not may_be_empty:
+        raise ValueError(f'{where}: expected at least one of "{name}", got '
+                         'an empty list; take another file')
+    for i, row in enumerate(rows):
+        for key, kinds in COCO_KEYS[name].items():
+            if not isinstance(row[key], kinds):
+                wanted = ' or '.join(kind.__name__ for kind in kinds)
+                raise ValueError(
+                    f'{where}: expected {name}[{i}].{key} as {wanted}, got '
+                    f'{row[key]!r:.60}; correct it')
+
+
+def _check_links(key: str, path: str, content: dict) -> None:
+    """mmdet drops annotations of no known image or category silently."""
+    rows = content.get('annotations') or []
+    for name, field in (('images', 'image_id'), ('categories', 'category_id')):
+        known = {row['id'] for row in content[name]}
+        lost = [row for row in rows if row[field] not in known]
+        text = (f'{key}.ann_file: expected each {field} of {path} among the '
+                f'ids of its {name}, got {len(lost)} of {len(rows)} '
+                'annotations with others, such as '
+                f'{[row[field] for row in lost[:3]]}')
+        if lost and len(lost) == len(rows):
+            raise ValueError(f'{text}; take another file')
+        if lost:
+            warnings.warn(f'{text}; they are left out: correct or remove '
+                          'them', stacklevel=2)
 
 
 def _check_classes(key: str, path: str, classes, categories: list) -> None:

@@ -19,8 +19,14 @@ def read_config(path: str,
             and before ``work_dirs/<config name>``.
         options (dict, optional): changes to single keys, ``a.b=c``.
         launcher (str): none, pytorch or slurm.
+
+    Raises:
+        ValueError: if the file sets nothing.
     """
     cfg = Config.fromfile(path)
+    if not cfg:
+        raise ValueError(f'{path}: expected a config, got one that sets '
+                         'nothing; name another file')
     cfg.launcher = launcher
     if options:
         cfg.merge_from_dict(options)

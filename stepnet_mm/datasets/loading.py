@@ -1,8 +1,9 @@
-"""An image loader that passes over broken files in training."""
+"""Image loaders that pass over broken files in training, or name them."""
 import atexit
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 
 import cv2
 from mmcv.transforms import LoadImageFromFile
@@ -22,7 +23,8 @@ class LoadIntactImageFromFile(LoadImageFromFile):
     An image that does not decode is passed over, logged and counted: the
     dataset draws another sample in its place. A file that is absent or cannot
     be read stays an error. ``tools/train.py`` puts this into training
-    pipelines; in a test the library's own loader stops and names the file.
+    pipelines; those of validation and test stop
+    (:func:`name_broken_images`).
 
     Args:
         **kwargs: those of ``LoadImageFromFile``.
@@ -39,8 +41,7 @@ class LoadIntactImageFromFile(LoadImageFromFile):
         try:
             return super().transform(results)
         except DECODE_ERRORS as error:
-            if getattr(error, 'errno', None) is not None:
-                raise  # the file system's error, not the decoder's
+            _raise_if_unread(error)
             self._note(results['img_path'])
             return None
 
@@ -52,6 +53,50 @@ class LoadIntactImageFromFile(LoadImageFromFile):
                 level=30)
         with open(self.log, 'a') as log:
             log.write(path + '\n')
+
+
+class _NamingLoader(LoadImageFromFile):
+    """mmcv's loader whose error names the image, whatever the decoder says."""
+
+    def transform(self, results: dict) -> dict | None:
+        try:
+            return super().transform(results)
+        except DECODE_ERRORS as error:
+            _raise_if_unread(error)
+            reason = ' '.join(str(error).split())
+            raise ValueError(
+                f'{results["img_path"]}: expected an image that decodes, got '
+                f'{type(error).__name__} ({reason}); take another copy of it, '
+                'or take it out of the dataset') from error
+
+
+def name_broken_images(dataset) -> None:
+    """Have a dataset name the image that does not decode in its error.
+
+    The type in the config stays, since the libraries' inferencers look for
+    it.
+
+    Args:
+        dataset (Dataset): any of the libraries', wrappers included; the
+            loaders in its pipeline are changed.
+    """
+    for transform in _transforms(dataset):
+        if type(transform) is LoadImageFromFile:
+            transform.__class__ = _NamingLoader
+
+
+def _transforms(part) -> Iterator[object]:
+    """All transforms inside a dataset, a wrapper, a pipeline or another."""
+    for key in ('dataset', 'datasets', 'pipeline', 'transforms'):
+        inner = vars(part).get(key, ()) if hasattr(part, '__dict__') else ()
+        for child in inner if isinstance(inner, (list, tuple)) else [inner]:
+            yield child
+            yield from _transforms(child)
+
+
+def _raise_if_unread(error: Exception) -> None:
+    if getattr(error, 'errno', None) is not None:
+        raise error  # the file system's, not the decoder's
 
 
 def broken_images() -> Counter:

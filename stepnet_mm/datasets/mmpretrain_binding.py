@@ -80,9 +80,21 @@ class _FolderCIFAR(CIFAR10):
         """Images (32, 32, 3) and labels; sorted by class, then by name."""
         root = self.data_prefix['root']
         if not is_cifar_folder(root):
-            return super().load_data_list()
+            return self._read_pickles(root)
         return _data_list(*read_cifar_folder(
             osp.join(root, self.split), self.METAINFO['classes']))
+
+    def _read_pickles(self, root: str) -> list[dict]:
+        try:
+            return super().load_data_list()
+        except (AssertionError, OSError, RuntimeError) as error:
+            # It was not there, and the download failed or was not allowed.
+            raise FileNotFoundError(
+                f'data_root: expected train/ and test/ with images, or the '
+                f'pickles of {self.base_folder}, in {root}, got neither and '
+                f'no download ({error}); without network put the unpacked '
+                f'{self.url} there, or name its folder with --data-root'
+            ) from error
 
 
 @DATASETS.register_module()

@@ -5,7 +5,7 @@ from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
-from ..datasets.loading import broken_images
+from ..datasets.loading import broken_images, name_broken_images
 
 
 @HOOKS.register_module()
@@ -13,7 +13,8 @@ class BrokenImageHook(Hook):
     """Log how many unreadable images were skipped, and which.
 
     ``LoadIntactImageFromFile`` skips them in the worker processes; this
-    gathers the counts after every epoch and at the end of training.
+    gathers the counts after every epoch and at the end of training. In
+    validation and test, which stop at one, the error names it.
     """
     priority = 'LOW'
 
@@ -25,6 +26,14 @@ class BrokenImageHook(Hook):
         """Begin to count."""
         # An earlier Runner of this process may have skipped some.
         self._before, self._seen = broken_images(), Counter()
+
+    def before_val(self, runner) -> None:
+        """Have the validation name an image that does not decode."""
+        name_broken_images(runner.val_dataloader.dataset)
+
+    def before_test(self, runner) -> None:
+        """Have the test name an image that does not decode."""
+        name_broken_images(runner.test_dataloader.dataset)
 
     def after_train_epoch(self, runner, metrics=None) -> None:
         """Report the images skipped in this epoch."""

@@ -102,6 +102,37 @@ class LoadReportHook(Hook):
                 'their shape (num_classes)')
 
 
+class WholeLoadHook(LoadReportHook):
+    """Stop at a checkpoint that does not set all of the network.
+
+    A test of another network than the checkpoint's would give figures too.
+
+    Args:
+        allow_missing (str, optional): a regular expression for names of
+            weights that need not be set, searched in them; '' for all.
+
+    Raises:
+        ValueError: while loading, with the names.
+    """
+
+    def __init__(self, allow_missing: str | None = None):
+        super().__init__()
+        self.allowed = ['num_batches_tracked$']
+        if allow_missing is not None:
+            self.allowed.append(allow_missing)
+
+    def _check(self, name: str, report: dict) -> None:
+        missing = [*report['step'], *report['new'], *report['mismatched']]
+        bad = _not_allowed(missing, self.allowed)
+        if bad:
+            shown = ', '.join(bad[:5]) + (', ...' if len(bad) > 5 else '')
+            raise ValueError(
+                f'CHECKPOINT: expected weights for all of {name}, got none '
+                f'that fit for {len(bad)} of its keys: {shown}; take the '
+                'config that it was trained with, or allow them with '
+                '--allow-missing [PATTERN]')
+
+
 def load_report(module: nn.Module, state_dict: dict) -> dict:
     """Compare a state dict with the module that takes it.
 

@@ -4,6 +4,7 @@ import re
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop
 
+from ..utils.arguments import check_count
 from ..utils.random_state import seeded
 
 
@@ -30,8 +31,8 @@ class MeasuringHook(Hook):
 
     def __init__(self, interval: int, by_epoch: bool, probe: dict | None,
                  figure_interval: int, name: str):
-        self._check_count('interval', interval, 1)
-        self._check_count('figure_interval', figure_interval, 0)
+        check_count(f'{self._owner}.interval', interval, 1)
+        check_count(f'{self._owner}.figure_interval', figure_interval)
         if not isinstance(name, str) or not re.fullmatch(r'[\w.-]+', name):
             raise ValueError(f'{self._owner}.name: expected letters, digits '
                              f'and _.-, got {name!r}')
@@ -102,9 +103,3 @@ class MeasuringHook(Hook):
             raise ValueError(
                 f'{self._owner}.name: expected a different one for each '
                 f'{self._owner} in custom_hooks, got {names}')
-
-    def _check_count(self, key: str, value: int, least: int) -> None:
-        if type(value) is not int or value < least:
-            raise ValueError(
-                f'{self._owner}.{key}: expected an integer of at least '
-                f'{least}, got {value!r}')

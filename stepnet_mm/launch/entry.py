@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmengine.config import Config
-from mmengine.registry import MODELS, RUNNERS
+from mmengine.registry import MODELS, RUNNERS, init_default_scope
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -21,6 +21,7 @@ from ..config import (
     set_data_root,
     set_image_scale,
 )
+from ..utils.command_line import output_folder
 from .distributed import init_distributed
 
 
@@ -30,7 +31,9 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('config', help='config file')
-    parser.add_argument('--work-dir', help='where logs and checkpoints go')
+    parser.add_argument(
+        '--work-dir', type=output_folder,
+        help='where logs and checkpoints go')
     parser.add_argument(
         '--data-root', help='folder of all datasets, in place of data_root')
     parser.add_argument(
@@ -64,12 +67,30 @@ def config_from(args: argparse.Namespace) -> Config:
     """The config with the common options applied."""
     launcher = getattr(args, 'launcher', 'none')
     os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
-    cfg = read_config(args.config, args.work_dir, args.cfg_options, launcher)
+    work_dir = args.work_dir and str(args.work_dir)
+    cfg = read_config(args.config, work_dir, args.cfg_options, launcher)
+    _check_work_dir(cfg.work_dir)
     if args.data_root:
         set_data_root(cfg, args.data_root)
     if args.image_scale:
         set_image_scale(cfg, args.image_scale)
     return cfg
+
+
+def _check_work_dir(work_dir: str) -> None:
+    """Raise a ValueError where a config's own cannot be written."""
+    try:
+        output_folder(work_dir)
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f'work_dir: {error}') from None
+
+
+def set_scope(cfg: Config) -> None:
+    """Have types without a scope looked up in the config's own.
+
+    What builds a part of a config calls it; mmengine's Runner does so itself.
+    """
+    init_default_scope(cfg.get('default_scope') or 'mmengine')
 
 
 def build_runner(cfg: Config, changes: Sequence[str] = ()):
@@ -106,6 +127,7 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
     """
     from mmengine.model import revert_sync_batchnorm
     from mmengine.runner import load_checkpoint, set_random_seed
+    set_scope(cfg)
     set_random_seed((cfg.get('randomness') or {}).get('seed') or 0)
     model_cfg = copy.deepcopy(cfg.model)
     if cfg.get('data_preprocessor') is not None:
@@ -147,9 +169,13 @@ def build_loader(cfg: Config, split: str, check: bool = True,
         batch_size (int, optional): in place of the config's.
 
     Raises:
-        ValueError: if the config has no such loader.
+        ValueError: if the config has no such loader; while it loads, on an
+            image that does not decode.
     """
     from mmengine.runner import Runner
+
+    from ..datasets.loading import name_broken_images
+    set_scope(cfg)
     key = f'{split}_dataloader'
     if not cfg.get(key):
         raise ValueError(
@@ -160,4 +186,6 @@ def build_loader(cfg: Config, split: str, check: bool = True,
         loader_cfg.batch_size = batch_size
     if check:
         check_data(cfg, (key, ))
-    return Runner.build_dataloader(loader_cfg)
+    loader = Runner.build_dataloader(loader_cfg)
+    name_broken_images(loader.dataset)
+    return loader

@@ -90,6 +90,16 @@ class StepOwner(BaseModule):
         """The blocks of each stage."""
         raise NotImplementedError
 
+    def _freeze_stages(self) -> None:
+        most = len(self._stages())
+        if type(self.frozen_stages) is not int or not (
+                -1 <= self.frozen_stages <= most):
+            raise ValueError(
+                f'backbone.frozen_stages: expected an integer from -1 to '
+                f'{most}, the stages (in a ViT, layers), got '
+                f'{self.frozen_stages!r}; change it')
+        super()._freeze_stages()
+
     def _log_starts(self) -> None:
         starts = Counter(
             (type(step).__name__, step.describe_start())
@@ -254,7 +264,7 @@ def _steps_of(blocks: Sequence[nn.Module]) -> list[StepSize]:
 
 
 def _check_one_of(key: str, value, choices: list) -> None:
-    if value not in choices:
+    if value not in choices or type(value) is not type(choices[0]):
         raise ValueError(f'backbone.{key}: expected one of {choices}, got '
                          f'{value!r}; choose one of these')
 

@@ -1,5 +1,7 @@
 """Checkpoints that are never half there, and hold all that a resume needs."""
+import difflib
 import hashlib
+import inspect
 import io
 import os.path as osp
 from pathlib import Path
@@ -12,9 +14,11 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 from mmengine.runner.checkpoint import _load_checkpoint
 
+from ..utils.arguments import check_count
 from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
+from .changed_settings import changed_settings
 from .latest_checkpoint import (
     POINTER,
     PREEMPTED,
@@ -41,23 +45,33 @@ class AtomicCheckpointHook(CheckpointHook):
     With one of the resumable loops each checkpoint holds a
     :func:`.training_state`, so the resumed run is the same bit for bit.
 
+    A resume that goes on with other settings of the optimizer or the
+    schedule than the config's names them.
+
     Args:
-        **kwargs: those of ``CheckpointHook``.
+        interval (int): epochs (iterations) between checkpoints, at least 1.
+        **kwargs: the others of ``CheckpointHook``.
 
     Raises:
         OSError: if a checkpoint cannot be written.
-        ValueError: on a resume, if there are checkpoints and none is whole.
+        TypeError: before training, on an argument that does not exist.
+        ValueError: on a wrong ``interval``; on a resume, if there are
+            checkpoints and none is whole.
     """
     # After all hooks that change a state, the schedulers' included.
     priority = 'VERY_LOW'
     backend_args: dict | None
 
-    def __init__(self, *args, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, interval: int = 1, *args, **kwargs) -> None:
+        check_count(
+            'default_hooks.checkpoint.interval', interval, 1,
+            'a number above the length of the training saves at its end alone')
+        super().__init__(interval, *args, **kwargs)
         self._state: dict | None = None
 
     def before_run(self, runner) -> None:
         """Choose what a resume loads, and look whether it is whole."""
+        _check_names(self.args, runner)
         if not runner._resume or runner._train_loop is None:
             return
         automatic = (runner._load_from is None
@@ -99,8 +113,17 @@ class AtomicCheckpointHook(CheckpointHook):
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """Hand the state over to the loop, when this is a resume."""
         loop = runner._train_loop
-        if runner._resume and isinstance(loop, ResumableLoop):
+        if not runner._resume:
+            return
+        if isinstance(loop, ResumableLoop):
             loop.resume_from(checkpoint.get('training_state', {}))
+        changed = changed_settings(runner, checkpoint)
+        if changed:
+            runner.logger.warning(
+                'resumed with other settings than the config has: '
+                f'{"; ".join(changed)}. The checkpoint brings its own; for '
+                "the config's begin another work_dir with load_from in place "
+                'of --resume')
 
     def before_train(self, runner) -> None:
         """Set how files are written, and clear away what a kill left."""
@@ -247,6 +270,18 @@ class AtomicCheckpointHook(CheckpointHook):
         self.file_backend.put(content, final)
         runner.logger.info(f'{ckpt_path} is published as {final}, with '
                            f'{list(checkpoint)}')
+
+
+def _check_names(others: dict, runner) -> None:
+    """mmengine passes what it does not know on, to the first save."""
+    known = {*inspect.signature(CheckpointHook.__init__).parameters,
+             *inspect.signature(runner.save_checkpoint).parameters}
+    for name in set(others) - known:
+        near = difflib.get_close_matches(name, known, 1)
+        raise TypeError(
+            f'default_hooks.checkpoint: expected arguments of CheckpointHook, '
+            f'got {name!r}; '
+            f'{f"{near[0]!r} may be meant" if near else "take it out"}')
 
 
 def _result_or_error(function, runner):

@@ -7,6 +7,7 @@ from mmengine.hooks import Hook
 from mmengine.optim import AmpOptimWrapper, OptimWrapperDict
 from mmengine.registry import HOOKS
 
+from ..utils.arguments import check_count
 from ..utils.model_wrappers import unwrap
 from ..utils.random_state import get_random_state
 from ..utils.replaced_method import ReplacedMethod
@@ -51,6 +52,7 @@ class NonFiniteLossHook(Hook):
         if action not in ('stop', 'skip'):
             raise ValueError("NonFiniteLossHook.action: expected 'stop' or "
                              f"'skip', got {action!r}")
+        check_count('NonFiniteLossHook.max_skips', max_skips)
         self.action = action
         self.max_skips = max_skips
         self.skipped = self._in_a_row = 0

@@ -12,6 +12,7 @@ from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import BaseLoop
 
+from ..utils.arguments import check_count, check_seconds
 from ..utils.random_state import get_random_state, set_random_state
 from ..utils.replaced_method import ReplacedMethod
 from ..utils.slurm import requeue
@@ -60,6 +61,8 @@ class PreemptionHook(Hook):
             raise ValueError('PreemptionHook.signals: expected a list of '
                              "names such as 'SIGUSR1' (SIGKILL and SIGSTOP "
                              f'cannot be caught), got {signals!r}')
+        check_count('PreemptionHook.max_requeues', max_requeues)
+        check_seconds('PreemptionHook.save_timeout', save_timeout)
         self.signals = [signal.Signals[name] for name in signals]
         self.max_requeues = max_requeues
         self.save_timeout = save_timeout

@@ -156,5 +156,10 @@ class AffineMap(PooledMap):
     @torch.no_grad()
     def norm(self) -> Tensor:
         """2-norm of each sample, (N, ); without a gradient."""
-        square = self.deviation_norm.square() + self.size * self.mean.square()
-        return square.sum((1, 2, 3)).sqrt()
+        deviation, mean = self.deviation_norm, self.mean
+        square = deviation.square() + self.size * mean.square()
+        norm = square.sum((1, 2, 3)).sqrt()
+        # In double precision no square leaves the range; few values here.
+        square = deviation.double().square() + self.size * mean.double() ** 2
+        wide = square.sum((1, 2, 3)).sqrt().to(norm.dtype)
+        return norm.where((norm > 2.**-40) & (norm < 2.**60), wide)

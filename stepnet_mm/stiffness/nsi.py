@@ -5,6 +5,9 @@ Index legend: N samples, C channels, H x W space.
 import torch
 from torch import Tensor
 
+#: Norms whose squares are far from both ends of float32.
+ORDINARY = (2.**-40, 2.**60)
+
 
 def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
     r"""NSI of each sample, :math:`\|(x_{t+1}-x_t)/\Delta t\|_2 / \|x_t\|_2`.
@@ -38,6 +41,9 @@ def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
 def sample_norm(x: Tensor) -> Tensor:
     """2-norm of each sample, accumulated in float32 or wider.
 
+    Where squares would leave the range of the dtype, the values are scaled
+    by a power of two first, which is exact.
+
     Args:
         x (Tensor): shape (N, ...), any floating dtype.
 
@@ -48,7 +54,21 @@ def sample_norm(x: Tensor) -> Tensor:
     dtype = float32_or_wider(x.dtype)
     if not axes:
         return x.to(dtype).abs()
-    return torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
+    norm = torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
+    ordinary = (norm > ORDINARY[0]) & (norm < ORDINARY[1])
+    if not torch.compiler.is_compiling() and ordinary.all():
+        return norm  # nearly always: a second pass is what would cost
+    return norm.where(ordinary, _scaled_norm(x.to(dtype), axes))
+
+
+def _scaled_norm(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    if x[:1].numel() == 0:
+        return x.new_zeros(len(x))
+    largest = x.abs().amax(axes, keepdim=True)
+    known = torch.isfinite(largest) & (largest > 0)
+    exponent = torch.frexp(largest.where(known, 1)).exponent
+    scale = torch.exp2(-exponent.clamp(-120, 120).to(x.dtype))
+    return torch.linalg.vector_norm(x * scale, dim=axes) / scale.flatten()
 
 
 def norm_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:

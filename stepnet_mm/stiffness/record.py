@@ -41,6 +41,7 @@ class RecordHeader:
     stages: int = 0
 
     def __post_init__(self):
+        self._check_texts()
         highest = max(self.stage, default=0)
         self.stages = self.stages or highest
         lengths = [len(self.blocks), len(self.stage), len(self.position)]
@@ -53,6 +54,15 @@ class RecordHeader:
                 'from 1 to stages and a position from 0 for each of at least '
                 f'one block, and a count of samples, got {lengths} of them '
                 f'in {self.stages} stages and {self.samples} samples')
+
+    def _check_texts(self):
+        for key, kind, value in (('definition', str, self.definition),
+                                 ('meta', dict, self.meta),
+                                 *(('blocks', str, b) for b in self.blocks)):
+            if not isinstance(value, kind):
+                wanted = 'an object' if kind is dict else 'text'
+                raise ValueError(f'{key}: expected {wanted}, got '
+                                 f'{value!r:.60}; make the record again')
 
     @classmethod
     def of(cls, recorder, samples: int, **meta) -> 'RecordHeader':

@@ -18,6 +18,8 @@ from torch import Tensor
 from .record import RecordHeader, StiffnessRecord
 
 FORMAT = 'stepnet_mm stiffness record 1'
+#: An NSI above this is none; sums of squares of less stay finite.
+LARGEST = 1e100
 #: Keys of ``meta`` that may change while one record is written.
 CIRCUMSTANCES = ('date', 'versions', 'machine')
 
@@ -126,15 +128,18 @@ def _parse(path, text: bytes) -> StiffnessRecord:
 
 
 def _header(path, line: bytes) -> RecordHeader:
+    reason = ''
     try:
         fields = json.loads(line)
         if fields.pop('format') == FORMAT:
             return RecordHeader(**fields)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except ValueError as error:
+        reason = f' ({error})'
+    except (KeyError, TypeError, AttributeError, RecursionError):
         pass
     raise ValueError(
         f'{path}: expected a stiffness record, whose first line is its '
-        f'header, got {line[:60]!r}; make one with '
+        f'header, got {line[:60]!r}{reason}; make one with '
         'tools/analysis/measure_stiffness.py')
 
 
@@ -145,15 +150,20 @@ def _rows(path, number, line: bytes, header, first: int) -> tuple:
         nsi = _table(found['nsi'], header, math.inf)
         step = _table(found['step'], header, math.nan)
         if (found['first'] == first and len(nsi) == len(step) > 0
-                and first + len(nsi) <= header.samples and (nsi >= 0).all()):
+                and first + len(nsi) <= header.samples and _possible(nsi)):
             return nsi, step
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         pass
     raise ValueError(
         f'{path}: expected rows of {header.samples} samples from {first} on '
-        f'with an NSI >= 0 for each of {len(header.blocks)} blocks, got '
-        f'others in line {number}; delete it and all lines after it and run '
-        'the command that wrote the file again')
+        f'with an NSI from 0 to {LARGEST:g} for each of '
+        f'{len(header.blocks)} blocks, got others in line {number}; delete it '
+        'and all lines after it and run the command that wrote the file '
+        'again')
+
+
+def _possible(nsi: Tensor) -> bool:
+    return bool(((nsi >= 0) & ((nsi <= LARGEST) | nsi.isinf())).all())
 
 
 def _table(rows: list, header: RecordHeader, missing: float) -> Tensor:

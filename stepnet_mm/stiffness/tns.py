@@ -161,9 +161,12 @@ def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
         an inf or NaN.
 
     Raises:
-        ValueError: on wrong shapes, no column, or a negative NSI.
+        ValueError: on wrong shapes, no column, a negative NSI, or a
+            threshold that is negative or NaN.
     """
     nsi, stage = _checked(nsi, stage)
+    _thresholds('m1', [m1], nsi)
+    _thresholds('m2', [m2], nsi)
     stages, mean, _, finite = stage_summary(nsi, stage)
     block_mean = mean[:, torch.searchsorted(stages, stage)]
     return _is_stiff(nsi, block_mean, m1, m2) & finite[:, None]
@@ -203,7 +206,7 @@ def _thresholds(name, values, like: Tensor) -> Tensor:
     values = torch.as_tensor(values, dtype=like.dtype, device=like.device)
     if values.ndim != 1 or not len(values) or not (values >= 0).all():
         raise ValueError(f'{name}: expected a 1-D list of thresholds >= 0, '
-                         f'got {values}')
+                         f'got {values.tolist()}')
     return values
 
 

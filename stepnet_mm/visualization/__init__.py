@@ -1,6 +1,6 @@
 """Saved records -> figures; a model is never seen here.
 
-May import: analysis, attention, stiffness.
+May import: analysis, attention, stiffness, utils.
 """
 from .attention_figures import (
     attention_figures,

@@ -3,6 +3,7 @@
 matplotlib is imported inside functions, so that this package stays cheap to
 import, and pyplot nowhere, so that no figure stays open.
 """
+import functools
 import math
 from collections import Counter
 from pathlib import Path
@@ -11,11 +12,14 @@ from textwrap import fill
 import numpy as np
 
 from ..stiffness import StiffnessRecord
+from ..utils.replaced_method import ReplacedMethod
 
 #: Okabe and Ito's colours, which colour-blind readers tell apart; their
 #: yellow is too pale for lines on white.
 COLORS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9',
           '#000000')
+#: What matplotlib's own tick labels with powers begin with.
+TICK = r'$\mathdefault{'
 STYLES = ('-', '--', ':', '-.')
 
 
@@ -74,9 +78,22 @@ def look(index: int) -> dict:
 
 
 def new_figure(width: float, height: float):
-    """An empty matplotlib Figure; sizes in inches."""
+    """An empty matplotlib Figure; sizes in inches.
+
+    A dollar sign in a name is drawn as it is, and begins no mathematics.
+    """
     from matplotlib.figure import Figure
-    return Figure(figsize=(width, height), layout='constrained')
+    figure = Figure(figsize=(width, height), layout='constrained')
+    ReplacedMethod(figure, 'draw', functools.partial(_draw_as_text, figure))
+    return figure
+
+
+def _draw_as_text(figure, draw, renderer) -> None:
+    from matplotlib.text import Text
+    for text in figure.findobj(Text):
+        if not text.get_text().startswith(TICK):
+            text.set_parse_math(False)
+    draw(renderer)
 
 
 def panel_grid(count: int, width: float, height: float, **options) -> tuple:

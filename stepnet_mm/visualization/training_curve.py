@@ -55,7 +55,7 @@ def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
 
 def _read_run(path: Path) -> dict[str, list[dict]]:
     curves: dict[str, list[dict]] = {}
-    for line in map(_parse, path.read_text().splitlines()):
+    for line in map(_parse, path.read_bytes().splitlines()):
         names = {key.partition('/')[0] for key in line if key != 'step'}
         # Lines of TNSMetric have the evaluation's other numbers too.
         if len(names) == 1 and f'{min(names)}{MARK}' in line:
@@ -67,10 +67,11 @@ def _read_run(path: Path) -> dict[str, list[dict]]:
     return curves
 
 
-def _parse(line: str) -> dict:
+def _parse(line: bytes) -> dict:
     try:
-        return json.loads(line)
-    except ValueError:  # a kill cut it
+        content = json.loads(line)
+        return content if isinstance(content, dict) else {}
+    except (ValueError, RecursionError):  # a kill cut it
         return {}
 
 

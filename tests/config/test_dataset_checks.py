@@ -378,3 +378,54 @@ def test_boxes_that_are_none(root, box):
 
     expect(ValueError, KEY + '.ann_file', '[x, y, width, height] in px',
            'annotation 77', dataset=edit(root, change))
+
+
+def first(name, **values):
+    return lambda content: content[name][0].update(values)
+
+
+def every(name, **values):
+    return lambda content: [row.update(values) for row in content[name]]
+
+
+@pytest.mark.parametrize('change, parts', [
+    (first('images', file_name=5), ('images[0].file_name as str', 'got 5')),
+    (first('images', height='64'), ('images[0].height as int', "got '64'")),
+    (first('annotations', image_id=[1]), ('annotations[0].image_id', '[1]')),
+    (first('categories', name=7), ('categories[0].name as str', 'got 7')),
+    (lambda c: c.update(images=[]), ('at least one of "images"', )),
+    (lambda c: c.update(annotations=[]), ('at least one of "annotations"', )),
+    (every('annotations', image_id=99), ('image_id', 'images', '[99, 99')),
+    (every('annotations', category_id=99), ('category_id', 'categories', )),
+])
+def test_what_is_wrong_in_annotations_is_named(root, change, parts):
+    dataset = edit(root, change)
+    with pytest.raises(ValueError) as error:
+        check(dataset)
+    for part in (f'{KEY}.ann_file', 'instances_train2017.json', *parts):
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize('field', ['image_id', 'category_id'])
+def test_some_annotations_of_nothing_known_are_named(root, field):
+    dataset = edit(root, first('annotations', **{field: 99}))
+    with pytest.warns(UserWarning, match=rf'each {field} .*got 1 of .*\[99\]'):
+        check(dataset)
+
+
+def test_json_that_is_nested_too_deep(root):
+    dataset = coco(root)
+    (root / dataset['ann_file']).write_text('[' * 100_000)
+    expect(ValueError, f'{KEY}.ann_file', 'is no JSON', dataset=dataset)
+
+
+def test_a_test_split_may_have_no_annotation(root):
+    dataset = edit(root, lambda c: c.update(annotations=[]))
+    cfg = Config(dict(test_dataloader=dict(dataset=dataset)))
+    check_datasets(cfg, ('test_dataloader', ))
+
+
+def test_a_download_is_announced(tmp_path):
+    with pytest.warns(UserWarning, match='nowhere.*will be downloaded into '
+                      'it; without network put the files there'):
+        check(dict(type='FolderCIFAR10', data_root=str(tmp_path / 'nowhere')))

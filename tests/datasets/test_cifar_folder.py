@@ -221,3 +221,19 @@ def test_one_split_alone_is_named(tmp_path, types, present, absent):
     (tmp_path / present).mkdir()
     with pytest.raises(FileNotFoundError, match=f'got no .*{absent}; add'):
         types[0](data_root=str(tmp_path))
+
+
+def test_what_to_do_without_network(types, tmp_path, monkeypatch):
+    ours, base = types
+
+    def no_network(*args, **kwargs):
+        raise OSError('Name or service not known')
+
+    monkeypatch.setattr('mmpretrain.datasets.cifar.'
+                        'download_and_extract_archive', no_network)
+    with pytest.raises(FileNotFoundError) as error:
+        ours(data_root=str(tmp_path), split='test')
+    for part in ('data_root: expected train/ and test/', base.base_folder,
+                 str(tmp_path), 'not known', 'without network', base.url,
+                 '--data-root'):
+        assert part in str(error.value)

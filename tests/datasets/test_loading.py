@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from mmcv.transforms import LoadImageFromFile
 from mmengine.dataset import BaseDataset, pseudo_collate
+from mmengine.registry import init_default_scope
 from torch.utils.data import DataLoader
 
 from stepnet_mm.datasets import LoadIntactImageFromFile
-from stepnet_mm.datasets.loading import broken_images
+from stepnet_mm.datasets.loading import broken_images, name_broken_images
 
 pytestmark = pytest.mark.core
 
@@ -129,3 +130,52 @@ def test_counts_come_back_from_worker_processes(intact, tmp_path, context):
     loaded = [batch['img_path'] for batch in loader]
     assert loaded == [[str(intact)]] * 4
     assert broken_images()[broken] >= 1
+
+
+def library_dataset(library, root):
+    """A dataset of that library with one empty file among its images."""
+    if library == 'mmpretrain':
+        from mmpretrain.registry import DATASETS
+        (root / 'images/a').mkdir(parents=True)
+        for i in range(2):
+            cv2.imwrite(str(root / f'images/a/{i}.png'), np.eye(8))
+        kind = dict(type='CustomDataset', data_root=str(root / 'images'))
+        broken = root / 'images/a/1.png'
+    else:
+        from mmdet.registry import DATASETS
+
+        from stepnet_mm.datasets import make_mini_coco
+        make_mini_coco(root, train=3, val=3, size=64)
+        kind = dict(
+            type='CocoDataset', data_root=str(root), test_mode=True,
+            ann_file='annotations/instances_val2017.json',
+            data_prefix=dict(img='val2017/'))
+        broken = sorted((root / 'val2017').iterdir())[1]
+    inner = dict(kind, pipeline=[dict(type='LoadImageFromFile')])
+    broken.write_bytes(b'')
+    return DATASETS.build(dict(type='ConcatDataset', datasets=[inner])), broken
+
+
+@pytest.mark.parametrize('library', ['mmdet', 'mmpretrain'])
+@pytest.mark.parametrize('workers', [0, 1])
+def test_an_evaluation_names_a_broken_image(library, workers, tmp_path):
+    pytest.importorskip(library)
+    init_default_scope(library)
+    dataset, broken = library_dataset(library, tmp_path)
+    name_broken_images(dataset)
+    assert dataset[0]['img'].any()
+    loader = DataLoader(dataset, num_workers=workers,
+                        collate_fn=pseudo_collate)
+    with pytest.raises(ValueError) as error:
+        list(loader)
+    last = str(error.value).splitlines()[-1]
+    assert f'{broken}: expected an image that decodes, got' in last
+
+
+def test_an_evaluation_keeps_the_loaders_of_others(intact, tmp_path):
+    mine = type('Mine', (LoadImageFromFile, ), {})()
+    dataset = dataset_of([intact], tmp_path)
+    dataset.pipeline.transforms[:] = [mine, LoadIntactImageFromFile()]
+    before = [type(t) for t in dataset.pipeline.transforms]
+    name_broken_images(dataset)
+    assert [type(t) for t in dataset.pipeline.transforms] == before

@@ -8,7 +8,7 @@ from mmengine.runner.checkpoint import load_checkpoint, load_state_dict
 from torch import nn
 
 from stepnet_mm.hooks import LoadReportHook
-from stepnet_mm.hooks.load_report_hook import load_report
+from stepnet_mm.hooks.load_report_hook import WholeLoadHook, load_report
 from stepnet_mm.steps import StepAdaptor
 
 pytestmark = pytest.mark.core
@@ -145,3 +145,40 @@ def test_pretrained_in_a_run(tmp_path, monkeypatch):
     assert f'backbone: {len(source.state_dict())} keys loaded' in line
     assert 'new in step modules (layer1.0.step.conv_weight' in line
     assert '1 unused in the source (fc.weight)' in line
+
+
+@pytest.fixture
+def strict():
+    """strict(allow_missing): a net under the hook of tools/test.py"""
+
+    def make(*allow_missing):
+        net, hook = Net(), WholeLoadHook(*allow_missing)
+        logger = MMLogger.get_instance('load_report', log_level='INFO')
+        hook.before_run(SimpleNamespace(model=net, logger=logger))
+        return net
+
+    return make
+
+
+@pytest.mark.parametrize('absent', ['backbone.0', '.2.', 'head'])
+def test_a_test_needs_all_weights(strict, absent):
+    state = without(Net().state_dict(), absent)
+    with pytest.raises(ValueError, match='CHECKPOINT: expected weights for '
+                       r'all of Net, got none .*--allow-missing \[PATTERN\]'):
+        load_state_dict(strict(), state)
+    load_state_dict(strict(''), state)
+    load_state_dict(strict(absent), state)
+
+
+def test_a_test_takes_its_own_and_more(strict):
+    state = without(Net().state_dict(), 'num_batches_tracked')
+    state['teacher.weight'] = torch.zeros(1)  # mmengine logs it
+    load_state_dict(strict(), state)
+
+
+def test_a_head_of_another_class_count_is_named(strict):
+    state = Net().state_dict()
+    state['roi_head.weight'] = torch.zeros(3, 4)
+    with pytest.raises(ValueError, match=r'roi_head.weight \(source \(3, 4'):
+        load_state_dict(strict(), state)
+    load_state_dict(strict('^roi_head'), state)

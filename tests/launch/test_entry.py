@@ -53,3 +53,25 @@ def test_where_a_measurement_goes(tmp_path):
             ('https://host/models/net.pth', tmp_path / 'work' / 'net_a.npz'),
             (None, tmp_path / 'work' / 'start_a.npz')):
         assert entry.beside_checkpoint(cfg, checkpoint, '_a.npz') == where
+
+
+def test_an_empty_config_is_named(tmp_path):
+    path = tmp_path / 'empty.py'
+    path.write_text('# nothing')
+    args = entry.make_parser('about').parse_args([str(path)])
+    with pytest.raises(ValueError, match='empty.py: expected a config, got '
+                       'one that sets nothing'):
+        entry.config_from(args)
+
+
+def test_a_work_dir_that_is_a_file(config, tmp_path, capsys):
+    taken = tmp_path / 'taken'
+    taken.touch()
+    with pytest.raises(SystemExit):
+        entry.make_parser('about').parse_args(
+            [config, '--work-dir', str(taken)])
+    assert '--work-dir: expected a folder, got' in capsys.readouterr().err
+    args = entry.make_parser('about').parse_args(
+        [config, '--cfg-options', f'work_dir={taken}'])
+    with pytest.raises(ValueError, match='work_dir: expected a folder, got'):
+        entry.config_from(args)

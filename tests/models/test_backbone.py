@@ -228,3 +228,16 @@ def test_with_cp_gives_the_same_gradients(models):
         m(x)[-1].square().sum().backward()
         grads.append([p.grad.clone() for p in m.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*grads))
+
+
+@pytest.mark.parametrize('wrong', [5, 9, -2, 'a', 1.5])
+def test_frozen_stages_that_are_not_there(models, wrong):
+    with pytest.raises(ValueError, match='backbone.frozen_stages: expected '
+                       f'an integer from -1 to 4, .* got {wrong!r}'):
+        build(models, frozen_stages=wrong)
+
+
+@pytest.mark.parametrize('wrong', ['yes', 1, 0, None])
+def test_fused_is_true_or_false(models, wrong):
+    with pytest.raises(ValueError, match='backbone.fused: expected one of'):
+        build(models, fused=wrong)

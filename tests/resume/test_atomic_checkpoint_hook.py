@@ -342,3 +342,55 @@ def test_a_full_disk_names_the_file_and_loses_nothing(tmp_path, monkeypatch):
         train(tmp_path, interval=5, checkpoint=dict(max_keep_ckpts=1))
     assert checkpoints(tmp_path) == ['iter_5.pth']
     assert last(tmp_path) == 'iter_5.pth'
+
+
+@pytest.mark.parametrize('interval', [0, -1, -5, .5, '5', True])
+def test_an_interval_that_saves_nothing(interval):
+    with pytest.raises(ValueError, match='checkpoint.interval: expected an '
+                       'integer of at least 1, got'):
+        AtomicCheckpointHook(interval=interval)
+
+
+@pytest.mark.parametrize('name, hint', [
+    ('max_keep_ckpt', "'max_keep_ckpts' may be meant"),
+    ('nonsense', 'take it out')])
+def test_a_misspelt_argument_is_named_at_the_start(tmp_path, name, hint):
+    runner = resume_runner(tmp_path, interval=5, checkpoint={name: 3})
+    with pytest.raises(TypeError, match=f'{name!r}; {hint}'):
+        runner.train()
+    assert not runner.iter
+
+
+def changes(folder, **kwargs):
+    """What a resume at iteration 10 says of settings that it ignores."""
+    train(folder, stop=10, interval=5)
+    runner = resume_runner(folder, interval=5, resume=True, **kwargs)
+    logged = warnings_of(runner)
+    runner.train()
+    return [line for line in logged if 'other settings than' in line]
+
+
+def test_the_same_settings_are_not_named(tmp_path):
+    assert changes(tmp_path) == []
+
+
+def test_another_learning_rate_is_named(tmp_path):
+    line, = changes(tmp_path, optim_wrapper=dict(
+        optimizer=dict(type='Adam', lr=.5, betas=(.8, .999))))
+    assert 'optimizer.lr goes on as 0.01, not as 0.5' in line
+    assert 'optimizer.betas goes on as (0.9, 0.999), not as (0.8' in line
+    assert line.count('goes on as') == 2 and 'load_from' in line
+
+
+def test_another_schedule_is_named(tmp_path):
+    warm_up = dict(type='LinearLR', start_factor=.1, end=20, by_epoch=False)
+    line, = changes(tmp_path, param_scheduler=[
+        warm_up, dict(type='StepLR', step_size=2, gamma=.7, by_epoch=True)])
+    assert 'param_scheduler[1].step_size goes on as 1, not as 2' in line
+    assert line.count('goes on as') == 1
+
+
+def test_a_schedule_less_is_named(tmp_path):
+    line, = changes(tmp_path, param_scheduler=[
+        dict(type='LinearLR', start_factor=.1, end=20, by_epoch=False)])
+    assert 'the number of param_scheduler goes on as 2, not as 1' in line

@@ -171,3 +171,9 @@ def test_wrong_arguments(tmp_path):
                            accumulative_counts=2))
     with pytest.raises(ValueError, match='accumulative_counts=2'):
         runner.train()
+
+
+@pytest.mark.parametrize('wrong', [-1, 1.5, None])
+def test_a_wrong_number_of_skips(wrong):
+    with pytest.raises(ValueError, match='max_skips: expected an integer'):
+        NonFiniteLossHook(max_skips=wrong)

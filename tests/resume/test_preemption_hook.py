@@ -1,3 +1,4 @@
+import math
 import os
 import signal
 import time
@@ -288,3 +289,13 @@ def test_without_its_partners(tmp_path):
     with pytest.raises(ValueError, match='train_cfg.type'):
         finish(tmp_path, hooks=hook, train_cfg=dict(
             by_epoch=True, max_epochs=1))
+
+
+@pytest.mark.parametrize('wrong', [
+    dict(max_requeues=-1), dict(max_requeues='3'), dict(max_requeues=True),
+    dict(save_timeout=0), dict(save_timeout=-1.), dict(save_timeout=math.nan),
+    dict(save_timeout='300')])
+def test_wrong_numbers(wrong):
+    key, = wrong
+    with pytest.raises(ValueError, match=f'PreemptionHook.{key}: expected'):
+        PreemptionHook(**wrong)

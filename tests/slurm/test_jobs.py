@@ -154,4 +154,4 @@ def test_a_rank_that_is_killed(lab, tmp_path):
 def test_a_partition_that_is_not_there(lab):
     done = launch(lab, 'slurm_train.sh', 'gold', 'toy', CONFIG, **CPU)
     assert done.returncode == 2
-    assert 'no partition gold; there are: main' in done.stderr
+    assert 'PARTITION: expected one of main, got gold' in done.stderr

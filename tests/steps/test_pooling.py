@@ -1,10 +1,12 @@
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
 from stepnet_mm.steps import pooling
+from stepnet_mm.steps.pooled import AffineMap
 from stepnet_mm.steps.pooling import apply_norm, global_mean
 
 pytestmark = pytest.mark.core
@@ -69,3 +71,15 @@ def test_a_norm_without_a_batch_is_left_alone():
     norm = nn.GroupNorm(1, 4)
     pooled = torch.rand(1, 4, 1, 1)
     torch.testing.assert_close(apply_norm(norm, pooled), norm(pooled))
+
+
+@pytest.mark.parametrize('scale', [1e-30, 1., 1e30])
+def test_the_norm_of_a_map_that_is_never_built(scale):
+    z = torch.randn(2, 3, 4, 4)
+    tail = SimpleNamespace(
+        map=z, mean=z.mean((2, 3), keepdim=True),
+        variance=z.var((2, 3), unbiased=False, keepdim=True))
+    factor, shift = torch.randn(2, 1, 3, 1, 1)
+    f = AffineMap(tail, factor * scale, shift * scale)
+    expected = (factor * z + shift).double().flatten(1).norm(dim=1)
+    torch.testing.assert_close(f.norm().double(), expected * scale)

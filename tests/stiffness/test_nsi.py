@@ -173,3 +173,40 @@ def test_a_step_that_does_not_broadcast_is_named(shape):
     x = torch.zeros(2, 3, 4, 4)
     with pytest.raises(ValueError, match='step: expected a number'):
         neural_stiffness_index(x, x, torch.ones(shape))
+
+
+@pytest.mark.parametrize('scale', [1e-42, 1e-30, 1e-20, 1e20, 1e30, 1e36])
+@pytest.mark.parametrize('step', [1., .25])
+def test_values_whose_squares_leave_float32(scale, step):
+    x_t, x_next = random_states()
+    expected = neural_stiffness_index(x_t, x_next, step)
+    found = neural_stiffness_index(
+        (x_t * scale).float(), (x_next * scale).float(), step)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(  # subnormals have few digits
+        found.double(), expected, rtol=2e-2 if scale < 1e-38 else 1e-5,
+        atol=0)
+
+
+def test_ordinary_norms_keep_their_bits():
+    for scale in (1e-9, 1e-3, 1., 1e3, 1e9):
+        x = random_states(torch.float32)[0] * scale
+        assert torch.equal(
+            sample_norm(x), torch.linalg.vector_norm(x, dim=(1, 2, 3)))
+
+
+def test_one_sample_far_from_one_changes_no_other():
+    x = random_states(torch.float32)[0]
+    before = sample_norm(x)
+    x[1] *= 1e-30
+    assert torch.equal(sample_norm(x)[[0, 2]], before[[0, 2]])
+    assert sample_norm(x)[1] == pytest.approx(before[1].item() * 1e-30)
+
+
+@pytest.mark.parametrize('value, norm', [
+    (0., 0.), (INF, INF), (-INF, INF), (NAN, NAN)])
+def test_norms_at_the_ends(value, norm):
+    x = torch.zeros(2, 3)
+    x[1, 2] = value
+    torch.testing.assert_close(
+        sample_norm(x), torch.tensor([0., norm]), equal_nan=True)

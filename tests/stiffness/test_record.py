@@ -264,3 +264,30 @@ def test_the_former_name_warns(half):
     with pytest.warns(DeprecationWarning, match='read_stiffness_record'):
         record = read_record(half, partial=True)
     assert record.nsi.shape == (2, 3)
+
+
+@pytest.mark.parametrize('change, match', [
+    (dict(meta=[1]), r'meta: expected an object, got \[1\]'),
+    (dict(blocks=[1, 2, 3]), 'blocks: expected text, got 1'),
+    (dict(definition=5), 'definition: expected text, got 5')])
+def test_a_header_of_other_types(path, change, match):
+    begin_record(path, header())
+    fields = json.loads(path.read_text())
+    path.write_text(json.dumps({**fields, **change}) + '\n')
+    refused(path, f'plain.jsonl: expected a stiffness record.*{match}')
+
+
+def test_json_that_is_nested_too_deep(half):
+    deep = b'[' * 100_000 + b'\n'
+    whole = half.read_bytes()
+    half.write_bytes(whole + deep)
+    refused(half, 'plain.jsonl: expected rows .* in line 4')
+    half.write_bytes(deep)
+    refused(half, 'plain.jsonl: expected a stiffness record')
+
+
+def test_an_nsi_whose_sums_would_overflow(half):
+    row = dict(first=2, nsi=[[1., 1e308, 1.]], step=[[None] * 3])
+    with half.open('a') as file:
+        file.write(json.dumps(row) + '\n')
+    refused(half, r'an NSI from 0 to 1e\+100 .* in line 4')

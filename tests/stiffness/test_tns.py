@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from stepnet_mm.stiffness import (
     stage_summary,
+    stiff_blocks,
     stiffness_proportion,
     stiffness_survival,
     total_neural_stiffness,
@@ -287,3 +288,10 @@ def test_no_finite_sample_is_an_error(function, nsi):
 def test_a_list_keeps_its_float64():
     value = 1.5508077563657707
     assert stiffness_survival([[value]], [1], [0.], [value]) == 1
+
+
+@pytest.mark.parametrize('m1, m2, name', [
+    (-1, 0, 'm1'), (NAN, 0, 'm1'), (0, -.5, 'm2'), (0, NAN, 'm2')])
+def test_stiff_blocks_refuses_what_is_no_threshold(m1, m2, name):
+    with pytest.raises(ValueError, match=f'{name}: expected .* >= 0, got'):
+        stiff_blocks([[1., 2., 3.]], [1, 1, 1], m1, m2)

@@ -84,7 +84,6 @@ def test_checkpoints_by_iteration(tool, config, tmp_path, capsys):
 @pytest.mark.parametrize('arguments, message', [
     (['--query', 40, 0], r'query: .*\(32, 32\) px, got'),
     (['--image', 8], 'image: .*got 8'),
-    (['--num-samples', 0], 'num_samples'),
     (['--layers', 'head.*'], 'none that')])
 def test_bad_input(tool, config, tmp_path, arguments, message):
     out = tmp_path / 'a.npz'

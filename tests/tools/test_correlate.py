@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from stepnet_mm.analysis import read_run
+from stepnet_mm.analysis import read_run, read_runs_table
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
 pytestmark = pytest.mark.core
@@ -254,9 +254,29 @@ def test_a_broken_line_and_a_broken_table(run, four, tmp_path):
 
 
 def test_wrong_arguments(run, four, table):
-    with pytest.raises(ValueError, match='work dirs or --csv FILE, got nei'):
+    with pytest.raises(ValueError, match='WORK_DIRS, --csv: .*got neither'):
         run()
-    with pytest.raises(ValueError, match='work dirs or --csv FILE, got both'):
+    with pytest.raises(ValueError, match='WORK_DIRS, --csv: .*got both'):
         run(*four, '--csv', table('abc', [1, 2, 3], [1, 2, 3]))
-    with pytest.raises(ValueError, match='--resamples >= 100'):
+    with pytest.raises(ValueError, match='--resamples, --confidence: expected'):
         run(*four, '--confidence', 1)
+
+
+@pytest.mark.parametrize('line', [
+    b'5', b'"accuracy/top1"', b'[' * 100_000, b'\xff\xfe'])
+def test_a_line_of_scalars_that_is_no_object(work_dir, line):
+    folder = work_dir('a', [1.])
+    path, = folder.glob('*/vis_data/scalars.json')
+    path.write_bytes(path.read_bytes() + line + b'\n')
+    with pytest.raises(ValueError, match='scalars.json: expected a JSON '
+                       'object in each line, got .* in line 4'):
+        read_run(folder, 'accuracy/top1')
+
+
+@pytest.mark.parametrize('content', [
+    b'\xff\xfe\x00\x01', b'name,tns,metric\n' + b'a' * 200_000 + b',1,2\n'])
+def test_a_table_that_is_no_text(tmp_path, content):
+    path = tmp_path / 'runs.csv'
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match='runs.csv: expected the columns'):
+        read_runs_table(path)

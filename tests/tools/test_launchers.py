@@ -20,7 +20,7 @@ def environment(**changes):
     """Like a user's, without a launcher's variables."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith('SLURM')}
     return {**kept, 'PYTHON': sys.executable, 'OMP_NUM_THREADS': '1',
-            'PYTHONPATH': str(ROOT / 'tests/slurm'), **changes}
+            'PYTHONPATH': f'{ROOT / "tests/slurm"}:{ROOT}', **changes}
 
 
 def command(script, *arguments, tools=ROOT / 'tools'):
@@ -205,9 +205,9 @@ def test_a_port_that_is_taken(tmp_path):
 
 @pytest.mark.parametrize('arguments, text', [
     ([], 'expected CONFIG GPUS'),
-    (['nowhere.py', 2], 'no config file nowhere.py'),
-    ([CONFIG, 'two'], 'GPUS=two: expected a number'),
-    ([CONFIG, 0], 'GPUS=0: expected a number from 1 on'),
+    (['nowhere.py', 2], 'CONFIG: expected a file, got nowhere.py'),
+    ([CONFIG, 'two'], 'GPUS: expected a number'),
+    ([CONFIG, 0], "GPUS: expected a number from 1 on, got '0'"),
 ])
 def test_wrong_arguments(arguments, text):
     done = launch('dist_train.sh', *arguments)
@@ -218,12 +218,13 @@ def test_wrong_arguments(arguments, text):
 
 def test_several_machines_need_an_address():
     done = launch('dist_train.sh', CONFIG, 2, NNODES='2')
-    assert done.returncode == 2 and 'set MASTER_ADDR' in done.stderr
+    assert done.returncode == 2 and 'MASTER_ADDR: expected' in done.stderr
 
 
 def test_no_python():
     done = launch('dist_train.sh', CONFIG, 2, PYTHON='nowhere')
-    assert done.returncode == 2 and 'no interpreter nowhere' in done.stderr
+    assert done.returncode == 2
+    assert 'PYTHON: expected an interpreter, got nowhere' in done.stderr
 
 
 @pytest.fixture
@@ -289,9 +290,10 @@ def test_the_test_for_slurm(slurm):
 
 
 @pytest.mark.parametrize('partition, settings, text', [
-    ('gold', {}, 'no partition gold; there are: cpu gpu'),
-    ('gpu', dict(GPUS='12'), 'GPUS=12 is not divisible by GPUS_PER_NODE=8'),
-    ('gpu', dict(GPUS='many'), 'GPUS=many: expected a number'),
+    ('gold', {}, 'PARTITION: expected one of cpu gpu, got gold'),
+    ('gpu', dict(GPUS='12'),
+     'GPUS: expected a multiple of GPUS_PER_NODE=8, got 12'),
+    ('gpu', dict(GPUS='many'), 'GPUS: expected a number'),
 ])
 def test_wrong_jobs(slurm, partition, settings, text):
     done = launch('slurm_train.sh', partition, 'j', CONFIG, PATH=slurm,
@@ -306,7 +308,7 @@ def test_a_machine_without_slurm(tmp_path):
                            ).stdout.strip())
     done = launch('slurm_train.sh', 'gpu', 'j', CONFIG, PATH=str(tmp_path))
     assert done.returncode == 2
-    assert 'no srun: this machine has no Slurm' in done.stderr
+    assert 'srun: expected Slurm, got a machine without it' in done.stderr
     submit = launch('slurm_submit.sh', CONFIG)
     assert submit.returncode == 2
     assert 'sbatch tools/slurm_submit.sh' in submit.stderr

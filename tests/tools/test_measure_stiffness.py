@@ -104,7 +104,6 @@ def test_a_detector(tool, detector, tmp_path):
 @pytest.mark.parametrize('arguments, message', [
     (['--split', 'test', '--cfg-options', 'test_dataloader=None'],
      'expected a test_dataloader'),
-    (['--num-samples', 0], 'num_samples'),
     (['--blocks', 'head.*'], 'first blocks|no residual'),
     (['--blocks', 'body.*'], 'matches no module')])
 def test_bad_input(tool, deep, tmp_path, arguments, message):

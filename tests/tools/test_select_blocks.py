@@ -145,7 +145,8 @@ def test_records_of_other_blocks(run, write, changes):
 
 
 def test_no_finite_sample(run, write):
-    with pytest.raises(ValueError, match='bad.jsonl: none of the 2 samples'):
+    with pytest.raises(ValueError, match='bad.jsonl: expected a sample with '
+                       'a finite NSI.*none in 2'):
         run(write('bad', torch.full((2, 5), math.inf)), '-k', 1)
 
 

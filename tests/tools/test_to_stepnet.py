@@ -470,4 +470,5 @@ def test_the_tool_writes_over_nothing(tool, write, tmp_path, capsys, out):
     assert {f: f.read_text() for f in tmp_path.rglob('*') if f.is_file()
             } == before
     last = capsys.readouterr().err.splitlines()[-1]
-    assert f'{tmp_path / out}; expected a new file' in last
+    assert '--out: expected a new file (what is there stays), got ' in last
+    assert f'{tmp_path / out}: ' in last

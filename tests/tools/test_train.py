@@ -157,3 +157,40 @@ def test_a_checkpoint_of_another_model_is_refused(tool, detector, tmp_path):
     with pytest.raises(ValueError, match='does not fit.*missing.*mismatched'):
         tool('train', config, '--work-dir', tmp_path / 'work', '--data-root',
              data, '--cfg-options', f'load_from={tmp_path}/other.pth')
+
+
+def test_a_checkpoint_of_another_network_is_not_tested(tool, classifier,
+                                                       tmp_path):
+    checkpoint = tmp_path / 'other.pth'
+    torch.save(dict(state_dict={}), checkpoint)
+    common = ('test', classifier, checkpoint, '--work-dir', tmp_path / 'work')
+    with pytest.raises(ValueError, match='CHECKPOINT: expected weights for '
+                       'all of ImageClassifier'):
+        tool(*common)
+    tool(*common, '--allow-missing')
+
+
+def test_a_test_names_a_broken_image(tool, classifier, tmp_path):
+    broken = tmp_path / 'images/val/dark/1.jpg'
+    broken.write_bytes(b'')
+    torch.save(dict(state_dict={}), tmp_path / 'some.pth')
+    with pytest.raises(ValueError) as error:
+        tool('test', classifier, tmp_path / 'some.pth', '--work-dir',
+             tmp_path / 'work', '--allow-missing')
+    assert f'{broken}: expected an image' in (
+        str(error.value).splitlines()[-1])
+
+
+@pytest.mark.parametrize('tool_name, options', [
+    ('export_onnx', ('--batch-size', 0)),
+    ('analysis/measure_stiffness', ('--batch-size', 0)),
+    ('analysis/measure_stiffness', ('--num-samples', -1)),
+    ('analysis/measure_attention', ('--num-samples', 0)),
+    ('analysis/compare_definitions', ('--num-samples', 0))])
+def test_a_number_that_is_not_positive(tool, tool_name, options, tmp_path,
+                                       capsys):
+    with pytest.raises(SystemExit) as ended:
+        tool(tool_name, tmp_path / 'config.py', *options)
+    assert ended.value.code == 2
+    assert f'{options[0]}: expected a positive integer, got' in (
+        capsys.readouterr().err)

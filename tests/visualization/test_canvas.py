@@ -106,3 +106,26 @@ def test_a_made_record_is_what_it_says():
     record = make_record(bad=2)
     assert record.nsi.isfinite().all(1).sum() == 38
     assert record.step.isfinite().all()
+
+
+NAME = r'$\frac{$'
+
+
+def test_a_dollar_sign_is_no_mathematics():
+    figure = new_figure(3, 2)
+    axes = figure.add_subplot(xscale='log', title=NAME, xlabel='$x$ $y')
+    axes.plot([1, 1000], [0, 1], label=NAME)
+    axes.legend()
+    figure.suptitle(NAME)
+    assert as_image(figure).std() > 0
+    assert axes.title.get_text() == NAME
+    assert not axes.xaxis.label.get_parse_math()
+
+
+def test_ticks_keep_their_powers():
+    figure = new_figure(3, 2)
+    axes = figure.add_subplot(xscale='log', xlim=(1, 1e6))
+    as_image(figure)
+    labels = [label for label in axes.get_xticklabels()
+              if 'mathdefault' in label.get_text()]
+    assert labels and all(label.get_parse_math() for label in labels)

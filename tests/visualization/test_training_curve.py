@@ -134,3 +134,13 @@ def test_what_is_drawn_of_a_curve_of_before_the_quantiles():
     bands = [set(band.get_paths()[0].vertices[:, 1].tolist())
              for band in lower.collections]
     assert bands == [{.5, .25, 1., .9, .45, 1.8}, {.2, .1, .4, .8}]
+
+
+@pytest.mark.parametrize('line', [b'5', b'\xff', b'[' * 100_000])
+def test_lines_that_are_no_measurement_are_passed_over(tmp_path, line):
+    path = tmp_path / '1/vis_data/scalars.json'
+    path.parent.mkdir(parents=True)
+    row = b'{"stiffness/tns": 1.0, "stiffness/nonfinite": 0, "step": 5}'
+    path.write_bytes(line + b'\n' + row + b'\n')
+    assert read_stiffness_curve(tmp_path) == [
+        dict(tns=1., nonfinite=0, step=5)]

@@ -7,8 +7,9 @@ Runs some images of the config's own data through a ResNet of the libraries'
 families, keeps what its blocks show, and changes one choice at a time. What
 each means, and why this package takes the first: docs/stiffness.md.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import torch
-from mmengine.registry import init_default_scope
 
 from stepnet_mm.launch.entry import (
     build_loader,
@@ -28,12 +29,13 @@ from stepnet_mm.stiffness import (
     sample_norm,
     total_neural_stiffness,
 )
+from stepnet_mm.utils.command_line import positive
 
 
 def parse_args():
     parser = make_config_parser(__doc__)
     parser.add_argument('checkpoint', nargs='?', help='weights')
-    parser.add_argument('--num-samples', type=int, default=128)
+    parser.add_argument('--num-samples', type=positive, default=128)
     return parser.parse_args()
 
 
@@ -109,8 +111,9 @@ def compare(blocks, run):
     """
     hidden = [b.name for b in blocks if b.residual is None and b.step is None]
     if hidden:
-        raise ValueError('expected blocks of the ResNet families, whose f '
-                         f'can be seen beside their output, got {hidden}')
+        raise ValueError('model.backbone: expected blocks of the ResNet '
+                         'families, whose f can be seen beside their output, '
+                         f'got {hidden}; take another config')
     everything = [Shown(block) for block in blocks]
     run()
     shown = [s for s in everything if s.block.position]
@@ -125,7 +128,6 @@ def compare(blocks, run):
 def main():
     args = parse_args()
     cfg = config_from(args)
-    init_default_scope(cfg.get('default_scope', 'mmengine'))
     model = build_model(cfg, args.checkpoint, 'cpu')
     loader = build_loader(cfg, 'val', not args.skip_data_check)
     indices = spread_indices(len(loader.dataset), args.num_samples)

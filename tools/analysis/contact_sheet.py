@@ -3,11 +3,15 @@
 
 python tools/analysis/contact_sheet.py work_dirs/demo/drawn sheet.png
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 
 import cv2
 import numpy as np
+
+from stepnet_mm.utils.command_line import output_file, positive
 
 GAP = 4
 WHITE = (255, 255, 255)
@@ -34,17 +38,18 @@ def main():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('folder', help='folder of pictures, searched deep')
-    parser.add_argument('out', help='picture to write')
-    parser.add_argument('--number', type=int, default=8)
-    parser.add_argument('--columns', type=int, default=2)
+    parser.add_argument('out', type=output_file, help='picture to write')
+    parser.add_argument('--number', type=positive, default=8)
+    parser.add_argument('--columns', type=positive, default=2)
     args = parser.parse_args()
     found = sorted(
         path for kind in ('*.png', '*.jpg')
         for path in Path(args.folder).rglob(kind))
     if not found:
-        parser.error(f'no .png or .jpg in {args.folder}')
+        parser.error(f'folder: expected some .png or .jpg, got none in '
+                     f'{args.folder}; name another')
     images = [cv2.imread(str(path)) for path in found[:args.number]]
-    cv2.imwrite(args.out, tile(images, args.columns))
+    cv2.imwrite(str(args.out), tile(images, args.columns))
     print(args.out)
 
 

@@ -16,6 +16,8 @@ Prints Kendall's tau-b and Spearman's rho with two-sided p-values and
 percentile bootstrap intervals over runs. Runs named <method>_seedN are no
 independent draws, so the correlation of the methods' means is printed too.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import json
 from pathlib import Path
@@ -28,6 +30,7 @@ from stepnet_mm.analysis import (
     read_run,
     read_runs_table,
 )
+from stepnet_mm.utils.command_line import output_file
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import plot_correlation
 
@@ -64,8 +67,10 @@ def parse_args():
     parser.add_argument('--seed', type=int, default=0, help='of the bootstrap')
     parser.add_argument(
         '--confidence', type=float, default=.95, help='of the intervals')
-    parser.add_argument('--json', type=Path, help='file for the numbers')
-    parser.add_argument('--figure', type=Path, help='picture to write')
+    parser.add_argument(
+        '--json', type=output_file, help='file for the numbers')
+    parser.add_argument(
+        '--figure', type=output_file, help='picture to write')
     return parser.parse_args()
 
 
@@ -115,12 +120,13 @@ def main():
 
 def check_args(args) -> None:
     if bool(args.csv) == bool(args.work_dirs):
-        raise ValueError('expected work dirs or --csv FILE, got '
-                         f'{"both" if args.csv else "neither"}')
+        raise ValueError('WORK_DIRS, --csv: expected one of the two, got '
+                         f'{"both" if args.csv else "neither"}; name one')
     if args.resamples < 100 or not 0 < args.confidence < 1:
         raise ValueError(
-            'expected --resamples >= 100 and --confidence between 0 and 1, '
-            f'got {args.resamples} and {args.confidence}')
+            '--resamples, --confidence: expected at least 100 and a number '
+            f'between 0 and 1, got {args.resamples} and {args.confidence}; '
+            'change them')
 
 
 def write(args, runs: list, found: dict) -> None:

@@ -8,11 +8,14 @@ the curve of each TNSHook over training and the pictures of each
 AttentionMapHook. The page asks for nothing from outside, so that it can be
 mailed or printed as it is.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 
 from stepnet_mm.attention import read_attention_histories
 from stepnet_mm.stiffness import read_stiffness_record
+from stepnet_mm.utils.command_line import output_file
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import read_stiffness_curves
 from stepnet_mm.visualization.report import render_report
@@ -29,7 +32,7 @@ def parse_args():
         type=Path,
         help='stiffness records; default: WORK_DIR/*.jsonl')
     parser.add_argument(
-        '--out', type=Path, help='default: WORK_DIR/report.html')
+        '--out', type=output_file, help='default: WORK_DIR/report.html')
     parser.add_argument('--title', help='default: the name of the work dir')
     parser.add_argument(
         '--m1', type=float, default=.5, help='M1 of the tables; default 0.5')
@@ -47,8 +50,8 @@ def find_records(work_dir: Path) -> list:
     found = sorted(work_dir.glob('*.jsonl'))
     if not found:
         raise FileNotFoundError(
-            f'{work_dir}: has no stiffness record *.jsonl; make one with '
-            'tools/analysis/measure_stiffness.py, or name some with '
+            f'{work_dir}: expected a stiffness record *.jsonl, got none; make '
+            'one with tools/analysis/measure_stiffness.py, or name some with '
             '--records')
     return found
 

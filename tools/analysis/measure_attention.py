@@ -9,10 +9,11 @@ mean attention distance of every head. Without a checkpoint the network is
 measured at its start, as training would begin. AttentionMapHook writes the
 same records while a network trains; plot_attention.py draws those.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 from pathlib import Path
 
 import torch
-from mmengine.registry import init_default_scope
 
 from stepnet_mm import config as C
 from stepnet_mm.attention import save_attention
@@ -25,6 +26,7 @@ from stepnet_mm.launch.entry import (
 )
 from stepnet_mm.recording import find_attention_layers
 from stepnet_mm.recording.probe import measure_attention, sample_inputs
+from stepnet_mm.utils.command_line import output_file, positive
 from stepnet_mm.visualization import (
     attention_map_figure,
     attention_range_figure,
@@ -43,7 +45,7 @@ def parse_args():
         help='number of the image in the dataset whose attention is drawn; '
         'default: the first of the samples')
     parser.add_argument(
-        '--num-samples', type=int, default=8,
+        '--num-samples', type=positive, default=8,
         help='images of the distances, spread over the dataset')
     parser.add_argument(
         '--split', choices=['val', 'test'], default='val', help='of the data')
@@ -51,7 +53,8 @@ def parse_args():
         '--layers', help='regular expression for the names of the layers')
     parser.add_argument('--name', help="in figures (default: the config's)")
     parser.add_argument(
-        '--out', type=Path, help='the record (default: beside the checkpoint, '
+        '--out', type=output_file,
+        help='the record (default: beside the checkpoint, '
         '<checkpoint>_attention.npz; without one in the work dir)')
     parser.add_argument(
         '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
@@ -101,7 +104,6 @@ def main():
     args = parse_args()
     cfg = config_from(args)
     C.check_weights(cfg)
-    init_default_scope(cfg.get('default_scope', 'mmengine'))
     model = build_model(cfg, args.checkpoint, args.device)
     find_attention_layers(model, args.layers)  # before the data is looked at
     loader = build_loader(cfg, args.split, not args.skip_data_check)

@@ -9,13 +9,14 @@ batch; a measurement that was cut goes on from there when the same command is
 run again. Records are read by plot_stiffness.py, select_blocks.py,
 correlate.py and make_report.py.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import hashlib
 import platform
 from datetime import date
 from pathlib import Path
 
 import torch
-from mmengine.registry import init_default_scope
 from mmengine.utils import ProgressBar
 
 import stepnet_mm
@@ -45,22 +46,25 @@ from stepnet_mm.stiffness import (
     begin_record,
     read_stiffness_record,
 )
+from stepnet_mm.utils.command_line import output_file, positive
 
 
 def parse_args():
     parser = make_config_parser(__doc__)
     parser.add_argument('checkpoint', nargs='?', help='weights')
     parser.add_argument(
-        '--out', type=Path, help='the record (default: beside the checkpoint, '
+        '--out', type=output_file,
+        help='the record (default: beside the checkpoint, '
         '<checkpoint>_stiffness.jsonl; without one in the work dir)')
     parser.add_argument('--name', help="in figures (default: the config's)")
     parser.add_argument(
         '--split', choices=['val', 'test'], default='val', help='of the data')
     parser.add_argument(
         '--num-samples',
-        type=int,
+        type=positive,
         help='spread over the dataset (default: all)')
-    parser.add_argument('--batch-size', type=int, help="default: the config's")
+    parser.add_argument(
+        '--batch-size', type=positive, help="default: the config's")
     parser.add_argument(
         '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
     parser.add_argument('--blocks', help='regular expression for their names')
@@ -140,7 +144,6 @@ def main():
     args = parse_args()
     cfg = config_from(args)
     C.check_weights(cfg)
-    init_default_scope(cfg.get('default_scope', 'mmengine'))
     model = build_model(cfg, args.checkpoint, args.device)
     found = find_residual_blocks(model, args.blocks)
     if args.list:

@@ -6,6 +6,8 @@ OMP_NUM_THREADS sets the threads on a CPU.
 
 python tools/analysis/model_report.py configs/faster_rcnn_r50_stepnet.py
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import json
 import sys
@@ -13,7 +15,6 @@ import textwrap
 from contextlib import redirect_stdout
 
 import torch
-from mmengine.registry import init_default_scope
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm import config as C
@@ -26,6 +27,7 @@ from stepnet_mm.profiling import (
     prepare,
 )
 from stepnet_mm.profiling.config_inputs import EDGE
+from stepnet_mm.utils.command_line import positive
 
 NOTES = (
     "FLOPs: one image, forward pass (mode='tensor') in eval mode. The two "
@@ -39,14 +41,6 @@ NOTES = (
     'Neither counts biases, activations, means, sums or elementwise '
     'products, so most of what a step-size or attention module does is '
     'unseen here: compare the latency.')
-
-
-def positive(text):
-    """An argument that is an integer from 1 on."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f'expected a positive integer, got {text!r}')
-    return int(text)
 
 
 def parse_args():
@@ -92,11 +86,11 @@ def check_device(name):
         device = None
     if device is None or device.type not in ('cpu', 'cuda'):
         raise ValueError('--device: expected cpu, cuda or cuda:INDEX, got '
-                         f'{name!r}')
+                         f'{name!r}; change it')
     present = torch.cuda.device_count()
     if device.type == 'cuda' and (device.index or 0) >= present:
         raise ValueError(f'--device: expected one of the {present} CUDA '
-                         f'devices that torch sees, got {name!r}')
+                         f'devices that torch sees, got {name!r}; take cpu')
     return device
 
 
@@ -113,8 +107,7 @@ def make_report(args):
     if scope not in ('mmdet', 'mmpretrain') or not cfg.get('model'):
         raise ValueError(
             f'{args.config}: expected a model and default_scope mmdet or '
-            f'mmpretrain, got {scope!r} and the keys {sorted(cfg)}')
-    init_default_scope(scope)
+            f'mmpretrain, got {scope!r} and the keys {sorted(cfg)}; set both')
     size, source = image_size(cfg)
     if args.image_size:
         size, source = tuple(args.image_size), '--image-size'

@@ -10,10 +10,13 @@ range  mean attention distance by layer and head, and over the iterations
 From what AttentionMapHook left in a work dir, or from records by name
 (measure_attention.py), by iteration.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 
 from stepnet_mm.attention import read_attention_history, read_attention_record
+from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.visualization import attention_figures, save_figure
 
 
@@ -28,7 +31,8 @@ def parse_args():
     parser.add_argument(
         '--iteration', type=int, help='the last one to draw; default: all')
     parser.add_argument(
-        '--out', type=Path, help='folder; default: beside the first source')
+        '--out', type=output_folder,
+        help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png')
     parser.add_argument('--title', help='heading of every figure')
@@ -46,7 +50,7 @@ def read(args):
     if args.iteration is not None:
         if args.iteration not in iterations:
             raise ValueError('--iteration: expected one that was recorded, '
-                             f'{iterations}, got {args.iteration}')
+                             f'{iterations}, got {args.iteration}; name one')
         records = records[:iterations.index(args.iteration) + 1]
     return records
 

@@ -14,6 +14,8 @@ need one definition of NSI. Samples with an inf or NaN are left out and
 counted. Without --figures, what does not apply is skipped: step without
 known gates, seeds unless all are named alike but for _seedN.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import math
 import re
@@ -21,6 +23,7 @@ from pathlib import Path
 
 from stepnet_mm.analysis import method_of
 from stepnet_mm.stiffness import read_stiffness_record
+from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.visualization import (
     check_records,
     depth_figure,
@@ -47,7 +50,8 @@ def parse_args():
         choices=FIGURES,
         help='default: all that apply to the records')
     parser.add_argument(
-        '--out', type=Path, help='folder; default: figures beside RECORD')
+        '--out', type=output_folder,
+        help='folder; default: figures beside RECORD')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png')
     parser.add_argument(
@@ -67,7 +71,7 @@ def read_records(paths: list, names: list = None) -> list:
     """The records, under new names if there are some."""
     if names and len(names) != len(paths):
         raise ValueError(f'--names: expected one for each of the {len(paths)} '
-                         f'records, got {len(names)}')
+                         f'records, got {len(names)}; name each')
     records = [read_stiffness_record(path) for path in paths]
     if names:
         records = [r.renamed(name) for r, name in zip(records, names)]

@@ -3,9 +3,12 @@
 
 python tools/analysis/plot_training.py work_dirs/faster_rcnn_r50_stepnet
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 
+from stepnet_mm.utils.command_line import output_file
 from stepnet_mm.visualization import (
     curve_figure,
     read_stiffness_curve,
@@ -18,7 +21,8 @@ def parse_args():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('work_dir', help='work dir of a training run')
-    parser.add_argument('--out', help='picture (default WORK_DIR/tns.png)')
+    parser.add_argument(
+        '--out', type=output_file, help='picture (default WORK_DIR/tns.png)')
     parser.add_argument('--title', help='its heading')
     return parser.parse_args()
 

@@ -17,6 +17,8 @@ stiff: share of the samples in which NSI >= max(mean of its stage (1 + M1),
 M2). By default M1 is 0.5, half above its stage, and M2 is 0, no absolute
 threshold, since the scale of NSI is the network's own.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 
 from stepnet_mm.analysis import pool_records, rank_blocks, step_blocks
@@ -46,15 +48,16 @@ def check(args, record: StiffnessRecord) -> None:
     blocks = len(record.header.blocks)
     if not 1 <= args.k <= blocks:
         raise ValueError(f'-k: expected 1 to {blocks}, the measured blocks, '
-                         f'got {args.k}')
+                         f'got {args.k}; change it')
     for name in ('m1', 'm2'):
         if not getattr(args, name) >= 0:
             raise ValueError(f'--{name}: expected a threshold >= 0, got '
-                             f'{getattr(args, name)}')
+                             f'{getattr(args, name)}; change it')
     if not record.finite.any():
         raise ValueError(
-            f'{", ".join(args.records)}: none of the {len(record.nsi)} '
-            'samples has a finite NSI everywhere, so no block can be ranked')
+            f'{", ".join(args.records)}: expected a sample with a finite NSI '
+            f'everywhere to rank blocks by, got none in {len(record.nsi)}; '
+            'name other records')
 
 
 def print_table(rows: list, k: int) -> None:

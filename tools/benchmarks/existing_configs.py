@@ -10,6 +10,8 @@ weights gets all of the stock model's, as by load_from. Then both see the same
 small images in eval mode, and the StepNet trains three iterations with its
 own optimizer.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import copy
 import math
@@ -24,7 +26,7 @@ import torch
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import MODELS, init_default_scope
+from mmengine.registry import MODELS
 from mmengine.runner import load_checkpoint, set_random_seed
 
 import stepnet_mm  # noqa: F401  registers modules
@@ -33,6 +35,7 @@ from stepnet_mm.config.conversion import (
     find_config,
     to_stepnet,
 )
+from stepnet_mm.launch.entry import set_scope
 
 CONFIGS = '''
 mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py
@@ -213,8 +216,7 @@ def trial(name, folder):
     (folder / 'step.py').write_text(to_stepnet(name, str(folder / 'step.py')))
     cfgs = [Config.fromfile(find_config(name)),
             Config.fromfile(folder / 'step.py')]
-    if cfgs[0].get('default_scope'):
-        init_default_scope(cfgs[0].default_scope)
+    set_scope(cfgs[0])
     set_random_seed(0)
     stock, net = build_pair(cfgs, folder)
     detection = find_backbones(cfgs[0])[0].library == 'mmdet'

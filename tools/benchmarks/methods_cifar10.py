@@ -8,6 +8,8 @@ finished run is not run again. Prints a table: loss of the first and the last
 epoch, top-1 accuracy on all test images after the last and the best tested
 epoch.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import json
 import math

@@ -7,6 +7,8 @@ crowd and none small (32 px squared, at COCO's own scale).
 
 python tools/benchmarks/overfit_coco.py data/coco
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import json
 import time

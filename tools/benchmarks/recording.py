@@ -8,6 +8,8 @@ in turns, as processor time of this process. Memory: peak resident set of
 fresh processes. Probe: 512 random images of 32 px through ResNet-164.
 OMP_NUM_THREADS sets the threads.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import json
 import subprocess

@@ -6,6 +6,8 @@ python tools/benchmarks/start_up.py [--rounds 3]
 Each in a process of its own; the least of the rounds, and what is beyond an
 import of torch and of mmengine.runner.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import os
 import subprocess

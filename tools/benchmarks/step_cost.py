@@ -16,6 +16,8 @@ CSV has one row for each network, mode and phase; its name carries
 device, torch, precision and layout. Saved bytes are the storages that autograd
 keeps for the backward pass, parameters and buffers left out.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import csv
 import json

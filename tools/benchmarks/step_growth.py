@@ -11,6 +11,8 @@ same size, and of StepNet with a TrajectoryRecorder around every iteration
 size and edge changes at a time; the others stay at the values of --at. All
 three variants run in turn. CSV and figure as in step_cost.py.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from pathlib import Path
 from types import SimpleNamespace

@@ -12,6 +12,8 @@ OMP_NUM_THREADS sets the threads.
 
 python tools/benchmarks/tns_closed_form.py
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import statistics
 import time

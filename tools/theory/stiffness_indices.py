@@ -11,6 +11,8 @@ symmetric: Theorem 2 says nothing of them; what comes out is printed.
 
 python tools/theory/stiffness_indices.py --out stiffness_indices.png
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from collections.abc import Callable
 from functools import partial

@@ -17,6 +17,8 @@ rest    Breen et al., "Newton versus the machine": at rest, one body at
 
 python tools/theory/three_body.py --start circle --out three_body.png
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import time
 from typing import NamedTuple

@@ -1,0 +1,83 @@
+"""What a config says of optimizer and schedule, and a resume ignores."""
+from collections.abc import Iterator
+
+#: Places in a schedule, and what follows from the optimizer's settings.
+PROGRESS = {'last_step', 'base_values', '_global_step', '_last_value',
+            'verbose'}
+
+
+def changed_settings(runner, checkpoint: dict) -> list[str]:
+    """Settings of the config that a checkpoint's take the place of.
+
+    mmengine loads optimizers and schedulers whole, settings included.
+
+    Args:
+        runner (Runner): has built both from the config, and not yet loaded.
+        checkpoint (dict): what is loaded.
+
+    Returns:
+        list[str]: a text for each that differs.
+    """
+    return [
+        f'{key} goes on as {before!r}, not as {now!r}'
+        for key, now, before in (*_optimizers(runner, checkpoint),
+                                 *_schedulers(runner, checkpoint))
+    ]
+
+
+def _optimizers(runner, checkpoint: dict) -> Iterator[tuple]:
+    wrapper = runner.optim_wrapper
+    saved = checkpoint.get('optimizer') or {}
+    if 'param_groups' in saved:
+        yield from _groups('optimizer', wrapper, saved)
+    elif hasattr(wrapper, 'items'):  # several optimizers
+        for name, part in wrapper.items():
+            if 'param_groups' in saved.get(name, ()):
+                yield from _groups(f'optimizer.{name}', part, saved[name])
+
+
+def _groups(key: str, wrapper, saved: dict) -> list[tuple]:
+    """Each pair of values once, since there may be a group per parameter."""
+    found = []
+    for now, before in zip(wrapper.param_groups, saved['param_groups']):
+        before, now = _settings(before), _settings(now)
+        found += [(f'{key}.{name}', now.get(name, 'unset'),
+                   before.get(name, 'unset'))
+                  for name in sorted({*now, *before})
+                  if now.get(name) != before.get(name)]
+    return [row for i, row in enumerate(found) if row not in found[:i]]
+
+
+def _settings(group: dict) -> dict:
+    """Of a parameter group, as the config set them."""
+    return {
+        name: group.get(f'initial_{name}', value)
+        for name, value in group.items()
+        if name != 'params' and not name.startswith('initial_')
+        and value is not None
+    }
+
+
+def _schedulers(runner, checkpoint: dict) -> Iterator[tuple]:
+    now = _by_name(runner.param_schedulers)
+    saved = _by_name(checkpoint.get('param_schedulers'))
+    for name, before in saved.items():
+        key = f'param_scheduler{name}'
+        states = [s.state_dict() for s in now.get(name, [])]
+        if len(states) != len(before):
+            yield (f'the number of {key}', len(states), len(before))
+        for i, pair in enumerate(zip(states, before)):
+            for part in sorted({*pair[0], *pair[1]} - PROGRESS):
+                values = [state.get(part, 'unset') for state in pair]
+                if _plain(values[0]) != _plain(values[1]):
+                    yield (f'{key}[{i}].{part}', *values)
+
+
+def _by_name(schedulers) -> dict[str, list]:
+    if isinstance(schedulers, dict):
+        return {f'.{name}': part for name, part in schedulers.items()}
+    return {'': list(schedulers or [])}
+
+
+def _plain(value):
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,31 @@
+"""Checks of what a config gives as a number."""
+import math
+
+
+def check_count(key: str, value, least: int = 0, todo: str = '') -> None:
+    """Check an integer of at least ``least``.
+
+    Args:
+        key (str): of the config, for the error.
+        value: what it gives.
+        least (int): the smallest that is allowed.
+        todo (str): what to do about a wrong one.
+
+    Raises:
+        ValueError: on another type, True and False too, or a smaller one.
+    """
+    if type(value) is not int or value < least:
+        raise ValueError(
+            f'{key}: expected an integer of at least {least}, got {value!r}; '
+            f'{todo or "change it"}')
+
+
+def check_seconds(key: str, value) -> None:
+    """Check a time in seconds, above 0 and finite.
+
+    Raises:
+        ValueError: on anything else.
+    """
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        raise ValueError(f'{key}: expected a number of seconds above 0, got '
+                         f'{value!r}; change it')

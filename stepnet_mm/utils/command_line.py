@@ -1,0 +1,61 @@
+"""Arguments of commands, checked before they work for hours."""
+import os
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+
+def positive(text: str) -> int:
+    """An argument that is an integer from 1 on.
+
+    Raises:
+        ArgumentTypeError: if it is none.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(
+            f'expected a positive integer, got {text!r}; change it')
+    return int(text)
+
+
+def output_file(text: str) -> Path:
+    """An argument that names a file to write, which may be there.
+
+    Raises:
+        ArgumentTypeError: if it is a folder, or cannot be written.
+    """
+    path = Path(text)
+    if not text or path.is_dir():
+        raise ArgumentTypeError(
+            f'expected a file, got {text!r}, which is a folder; add a name')
+    _check_writable(path if path.exists() else _existing(path.parent), text)
+    return path
+
+
+def output_folder(text: str) -> Path:
+    """An argument that names a folder to write into, which may be there.
+
+    Raises:
+        ArgumentTypeError: if it is a file, or cannot be written.
+    """
+    _check_writable(_existing(Path(text)), text)
+    return Path(text)
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the first one above it that is there.
+
+    Raises:
+        ArgumentTypeError: if that is a file.
+    """
+    there = next(path for path in (folder, *folder.parents)
+                 if path.exists() or not path.name)
+    if not there.is_dir():
+        raise ArgumentTypeError(f'expected a folder, got {str(there)!r}, '
+                                'which is a file; choose another')
+    return there
+
+
+def _check_writable(path: Path, text: str) -> None:
+    if not os.access(path, os.W_OK):
+        raise ArgumentTypeError(
+            f'expected a place to write, got {text!r}, where {str(path)!r} '
+            'is read-only; choose another')

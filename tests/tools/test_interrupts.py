@@ -1,0 +1,122 @@
+"""Ctrl-C ends every command with one line and, in a shell, with 130."""
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = sorted(path.relative_to(ROOT / 'tools')
+               for path in (ROOT / 'tools').rglob('*.py')
+               if "__name__ == '__main__'" in path.read_text())
+#: A config that is read for as long as one likes.
+SLOW = "import time\nopen('{0}', 'w').close()\ntime.sleep(60)\n"
+
+
+def interrupted(command, begun, environment=(), **kwargs):
+    """Exit code and lines on stderr of what is interrupted once it began."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, 'PYTHONPATH': str(ROOT), **dict(environment)},
+        start_new_session=True, **kwargs,
+        # What runs in the background ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    end = time.monotonic() + 60
+    while not begun() and process.poll() is None and time.monotonic() < end:
+        time.sleep(.02)
+    os.killpg(process.pid, signal.SIGINT)
+    error = process.communicate(timeout=60)[1]
+    return process.returncode, error.splitlines()
+
+
+@pytest.mark.parametrize('tool', TOOLS, ids=str)
+def test_every_tool_listens_before_anything_else(tool):
+    first = next(line for line in (ROOT / 'tools' / tool).read_text()
+                 .partition('"""\n')[2].splitlines() if line)
+    assert first.startswith('import stepnet_mm.utils.interrupts')
+
+
+def test_while_the_config_is_read(tmp_path):
+    mark, config = tmp_path / 'mark', tmp_path / 'config.py'
+    config.write_text(SLOW.format(mark))
+    code, lines = interrupted(
+        [sys.executable, 'tools/train.py', config], mark.exists, cwd=ROOT)
+    assert code == -signal.SIGINT  # which a shell calls 130
+    assert lines == ['train.py: interrupted']
+
+
+PROGRAM = '''
+import stepnet_mm.utils.interrupts
+import atexit, os, pathlib, time
+atexit.register(lambda: pathlib.Path('left').write_text(''))
+pid = {fork}
+pathlib.Path('begun').touch()
+while True:
+    try:
+        time.sleep(60)
+    except BaseException:  # as some libraries have it
+        pass
+'''
+FORK = ('__import__("multiprocessing").get_context("fork")'
+        '.Process(target=time.sleep, args=(60, ), daemon=True).start()')
+
+
+@pytest.mark.parametrize('fork', ['None', FORK])
+def test_nothing_swallows_it_and_workers_say_nothing(tmp_path, fork):
+    path = tmp_path / 'tool.py'
+    path.write_text(PROGRAM.format(fork=fork))
+    code, lines = interrupted([sys.executable, path],
+                              (tmp_path / 'begun').exists, cwd=tmp_path)
+    assert (code, lines) == (-signal.SIGINT, ['tool.py: interrupted'])
+    assert (tmp_path / 'left').exists()
+
+
+@pytest.mark.parametrize('rank', [0, 1])
+def test_the_first_rank_alone_says_so(tmp_path, rank):
+    path = tmp_path / 'tool.py'
+    path.write_text(PROGRAM.format(fork=None))
+    code, lines = interrupted(
+        [sys.executable, path], (tmp_path / 'begun').exists,
+        dict(RANK=str(rank)), cwd=tmp_path)
+    assert code == -signal.SIGINT
+    assert lines == ['tool.py: interrupted'] * (rank == 0)
+
+
+def test_a_shell_has_130_and_stops_its_own_loop(tmp_path):
+    path = tmp_path / 'tool.py'
+    path.write_text(PROGRAM.format(fork=None))
+    loop = f'for i in 1 2; do "{sys.executable}" "{path}"; done'
+    code, lines = interrupted(['bash', '-c', loop],
+                              (tmp_path / 'begun').exists, cwd=tmp_path)
+    assert code == -signal.SIGINT
+    assert lines == ['tool.py: interrupted']
+
+
+@pytest.mark.parametrize('script', ['setup_env', 'demo'])
+def test_a_script_that_waits_for_others(tmp_path, script):
+    """Its own trap, with a command that takes long."""
+    line, = [line for line in (ROOT / f'tools/{script}.sh').read_text()
+             .splitlines() if line.startswith('trap') and 'INT' in line]
+    text = f'''
+say() {{ printf 'setup_env: %s\\n' "$*"; }}
+{line}
+touch begun
+sleep 60
+'''
+    code, lines = interrupted(['bash', '-c', text],
+                              (tmp_path / 'begun').exists, cwd=tmp_path)
+    assert (code, lines) == (-signal.SIGINT, [f'{script}: interrupted'])
+
+
+def test_a_library_leaves_the_handler_alone():
+    done = subprocess.run(
+        [sys.executable, '-c', 'import signal, stepnet_mm, stepnet_mm.doctor;'
+         'print(signal.getsignal(2) is signal.default_int_handler)'],
+        capture_output=True, text=True, check=True,
+        env={**os.environ, 'PYTHONPATH': str(ROOT)})
+    assert done.stdout == 'True\n'

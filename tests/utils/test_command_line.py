@@ -1,0 +1,53 @@
+import argparse
+import os
+
+import pytest
+
+from stepnet_mm.utils.command_line import (
+    output_file,
+    output_folder,
+    positive,
+)
+
+pytestmark = pytest.mark.core
+
+
+@pytest.mark.parametrize('text', ['0', '-1', '1.5', 'x', '', 'nan'])
+def test_no_positive_integer(text):
+    with pytest.raises(argparse.ArgumentTypeError, match='expected a posit'):
+        positive(text)
+
+
+def test_what_can_be_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    there = tmp_path / 'there.png'
+    there.touch()
+    for text in ('new.png', 'a/b/new.png', str(there), './x', 'run[lr=0.1]/x'):
+        assert str(output_file(text)) == os.path.normpath(text)
+    for text in ('new', 'a/b', str(tmp_path), '.', 'run[lr=0.1]'):
+        assert output_folder(text) == type(tmp_path)(text)
+
+
+@pytest.mark.parametrize('name', ['', 'inside/of'])
+def test_a_folder_that_is_a_file(tmp_path, name):
+    path = tmp_path / 'file'
+    path.touch()
+    with pytest.raises(argparse.ArgumentTypeError,
+                       match=r"expected a folder, got '.*file', which is a "):
+        output_folder(str(path / name))
+
+
+def test_a_file_that_is_a_folder_or_lies_in_a_file(tmp_path):
+    (tmp_path / 'file').touch()
+    with pytest.raises(argparse.ArgumentTypeError, match='is a folder'):
+        output_file(str(tmp_path))
+    with pytest.raises(argparse.ArgumentTypeError, match='is a file'):
+        output_file(str(tmp_path / 'file/out.png'))
+
+
+@pytest.mark.parametrize('kind', [output_file, output_folder])
+def test_what_is_read_only(tmp_path, monkeypatch, kind):
+    # Permissions do not hold root back, which tests may run as.
+    monkeypatch.setattr(os, 'access', lambda path, mode: False)
+    with pytest.raises(argparse.ArgumentTypeError, match='is read-only'):
+        kind(str(tmp_path / 'new/out'))
