@@ -5,6 +5,9 @@
 #   sbatch --partition=P --ntasks=16 --ntasks-per-node=8 --gres=gpu:8 \
 #     --cpus-per-task=5 tools/slurm_submit.sh CONFIG [arguments of train.py]
 #
+# For a job array, @FILE in place of CONFIG: task N takes its arguments from
+# line N of FILE, as a shell would split them.
+#
 # Submit from the root of this repository, or set STEPNET_MM to it. One task is
 # one rank. 120 s before the time limit USR1 reaches the ranks, which is when
 # they save; give a longer --signal=USR1@SECONDS where an iteration and a save
@@ -25,6 +28,14 @@ root=${STEPNET_MM:-$SLURM_SUBMIT_DIR}
 [ $# -ge 1 ] || die "expected CONFIG [arguments of train.py]"
 [ -f "$root/tools/train.py" ] ||
   die "STEPNET_MM: expected a folder with tools/train.py, got $root; submit from the repository, or set it"
+if [[ $1 == @* ]]; then
+  [ -f "${1#@}" ] || die "no file ${1#@} in $PWD"
+  [ -n "${SLURM_ARRAY_TASK_ID:-}" ] || die "$1: expected a job array, got none; sbatch --array=1-N"
+  line=$(sed -n "${SLURM_ARRAY_TASK_ID}p" "${1#@}")
+  [ -n "$line" ] || die "$1: expected CONFIG ... in line $SLURM_ARRAY_TASK_ID, got nothing"
+  mapfile -t words < <(xargs printf '%s\n' <<<"$line")
+  set -- "${words[@]}" "${@:2}"
+fi
 [ -f "$1" ] || die "CONFIG: expected a file, got $1, which is none in $PWD; name another"
 [ -n "${SLURM_NTASKS:-}" ] || die "--ntasks: expected the number of ranks, got none; give it to sbatch"
 for argument in "$@"; do

@@ -1,36 +1,51 @@
 #!/usr/bin/env python
 """Run a study: many methods with several seeds under the same settings.
 
-python tools/study.py plan configs/studies/cifar10_16px_table1.py
-python tools/study.py run configs/studies/cifar10_16px_table1.py --jobs 2
-python tools/study.py status configs/studies/cifar10_16px_table1.py
+python tools/study.py plan configs/studies/cifar10_16px_modules.py
+python tools/study.py run configs/studies/cifar10_16px_modules.py --jobs 2
+python tools/study.py status configs/studies/cifar10_16px_modules.py --watch
 
 Each run is trained by tools/train.py and measured by measure_stiffness.py;
 its record is one line of results/STUDY.jsonl. Stopped at any moment, by a
 signal or a kill, the same command goes on where it was; what is done is not
 run again, and several of these commands, on several machines too, share the
-work.
+work. docs/studies.md has more.
+
+Exit code: 0 if all is well, 1 if a run failed, 2 if the study cannot run,
+128 + N after signal N.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
-import os
+import shlex
 import signal
 import sys
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 
-from stepnet_mm.studies.progress import STATES, state_of
-from stepnet_mm.studies.records import read_records
+import stepnet_mm  # noqa: F401  registers the modules that checks build
+from stepnet_mm.studies.checks import check_runs
+from stepnet_mm.studies.progress import state_of
+from stepnet_mm.studies.records import check_records, read_records
 from stepnet_mm.studies.run import runs_of
 from stepnet_mm.studies.runner import StudyRunner
+from stepnet_mm.studies.slots import gpu_environments, threads_of_each
+from stepnet_mm.studies.slurm_array import SlurmArray
 from stepnet_mm.studies.study import read_study
+from stepnet_mm.studies.view import (
+    clock,
+    expected_time,
+    progress_table,
+    time_left,
+)
 
 TOOLS = Path(__file__).resolve().parent
-COLORS = dict(running='cyan', failed='red', diverged='red', stopped='yellow',
-              waiting='white', done='green')
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def parse_args():
@@ -38,147 +53,207 @@ def parse_args():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest='action', required=True)
-    for name, text in (('plan', 'list the runs and how long they take'),
-                       ('run', 'run all that are left'),
-                       ('status', 'say where each run stands')):
+    for name, (_, text, add_options) in ACTIONS.items():
         action = actions.add_parser(name, help=text)
-        action.add_argument('study', help='study file')
-        action.add_argument(
-            '--work-dir', type=Path,
-            help='folder of the runs (default: work_dirs/STUDY)')
-        action.add_argument(
-            '--records', type=Path,
-            help='file of the records (default: results/STUDY.jsonl)')
-        action.add_argument(
-            '--methods', nargs='+', help='some of the methods only')
-        if name != 'status':
-            action.add_argument(
-                '--jobs', type=int, help='runs at a time, on one machine '
-                '(default: one, or --per-gpu for each GPU)')
-            action.add_argument(
-                '--per-gpu', type=int, default=1, metavar='N',
-                help='runs at a time on each GPU')
-        if name == 'run':
-            add_run_options(action)
+        add_common_options(action)
+        add_options(action)
     return parser.parse_args()
 
 
-def add_run_options(parser) -> None:
+def add_common_options(parser) -> None:
+    parser.add_argument('study', help='study file')
+    parser.add_argument(
+        '--work-dir', type=Path,
+        help='folder of the runs (default: work_dirs/STUDY)')
+    parser.add_argument(
+        '--records', type=Path,
+        help='file of the records (default: results/STUDY.jsonl)')
+    parser.add_argument(
+        '--methods', nargs='+', help='some of the methods only')
+
+
+def add_plan_options(parser) -> None:
+    parser.add_argument(
+        '--jobs', type=positive, metavar='N', help='runs at a time, on one '
+        'machine (default: one, or --per-gpu on each GPU)')
+    parser.add_argument(
+        '--per-gpu', type=positive, default=1, metavar='N',
+        help='runs at a time on each GPU')
     parser.add_argument(
         '--data-root', help='folder of all datasets, in place of data_root')
     parser.add_argument(
+        '--check', action='store_true',
+        help='look for the data and build each model, as run does')
+
+
+def add_run_options(parser) -> None:
+    add_plan_options(parser)
+    parser.add_argument(
         '--retry', action='store_true', help='try failed runs again')
+    parser.add_argument(
+        '--trained', action='store_true',
+        help='train nothing, measure and record what is trained')
+    parser.add_argument(
+        '--slurm', metavar='PARTITION',
+        help='submit the runs to Slurm, at most --jobs of them at a time')
+    parser.add_argument(
+        '--sbatch-args', default='', metavar='"ARG ..."',
+        help='further arguments of sbatch, such as "--gres=gpu:1 --time=600"')
+
+
+def add_status_options(parser) -> None:
+    parser.add_argument(
+        '--watch', action='store_true', help='again and again, until Ctrl-C')
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(
+            f'expected a number from 1, got {text}')
+    return number
 
 
 def runs_from(args):
-    """The study, the runs that the arguments choose, and those done."""
+    """The runs that the arguments choose."""
     study = read_study(args.study)
     names = [method.name for method in study.methods]
     if unknown := set(args.methods or ()) - set(names):
         raise ValueError(f'--methods: expected some of {names}, got '
-                         f'{sorted(unknown)}')
-    runs = [
+                         f'{sorted(unknown)}; correct the names')
+    return [
         run for run in runs_of(
             study, args.work_dir or Path('work_dirs') / study.name)
         if run.method.name in (args.methods or names)
     ]
-    done = {record.key: record for record in read_records(records_of(args))}
-    return study, runs, done
 
 
 def records_of(args) -> Path:
     return args.records or Path('results') / f'{Path(args.study).stem}.jsonl'
 
 
-def slots_of(args) -> tuple:
-    """How many runs at a time, and the environment of each."""
-    import torch
-    gpus = torch.cuda.device_count()
-    jobs = args.jobs or max(gpus, 1) * args.per_gpu
-    return jobs, [{'CUDA_VISIBLE_DEVICES': str(i)} for i in range(gpus)] or [
-        {}]
+def done_of(args):
+    """A run's key -> its record."""
+    return {record.key: record for record in read_records(records_of(args))}
 
 
-def plan(args) -> None:
-    study, runs, done = runs_from(args)
-    jobs, _ = slots_of(args)
+def plan(args):
+    runs, done = runs_from(args), done_of(args)
+    jobs = args.jobs or len(gpu_environments()) * args.per_gpu
     table = Table('run', 'config', 'state', 'time')
     left = 0.
     for run in runs:
         run.config()  # an option that does not fit is named here
-        state, seconds = state_of(run, done), expected(run, done)
-        if state.state not in ('done', 'diverged'):
-            left += max(seconds - state.seconds, 0)
+        state = state_of(run, done)
+        left += time_left(run, state, done)
         table.add_row(run.name, str(run.method.config), state.state,
-                      clock(seconds))
-    Console().print(table)
+                      clock(expected_time(run, done)))
+    if args.check:
+        check_runs(runs, args.data_root)
+    console().print(table)
     print(f'{len(runs)} runs, {len(done)} records; left: {clock(left)} of '
           f'single runs, {clock(left / jobs)} with {jobs} at a time')
 
 
-def expected(run, done) -> float:
-    """How long a run takes, in s: as those done, or as the study says."""
-    for runs in ([r for r in done.values() if r.method == run.method.name],
-                 [*done.values()]):
-        if runs:
-            return sum(r.wall_seconds for r in runs) / len(runs)
-    return run.study.seconds or 0.
+def status(args):
+    runs = runs_from(args)
+    with suppress(KeyboardInterrupt), shown(args, runs, args.watch):
+        while args.watch:
+            time.sleep(1)
 
 
-def clock(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return f'{minutes // 60}:{minutes % 60:02d} h' if seconds else 'unknown'
+@contextmanager
+def shown(args, runs, live: bool = True):
+    """The progress of the runs: at the end, on a terminal all the time.
+
+    Yields:
+        callable: it prints a line, above the progress.
+    """
+    screen = console()
+
+    def table():
+        return progress_table(runs, done_of(args))
+
+    if not (live and screen.is_terminal):
+        yield lambda line: print(line, flush=True)
+        return screen.print(table())
+    with Live(get_renderable=table, console=screen, refresh_per_second=.5,
+              vertical_overflow='visible'):
+        yield screen.print
 
 
-def status(args) -> None:
-    study, runs, done = runs_from(args)
-    states = [(run, state_of(run, done)) for run in runs]
-    states.sort(key=lambda pair: STATES.index(pair[1].state))
-    table = Table('run', 'state', 'epochs', study.metric, 'ran', 'left', '')
-    for run, state in states:
-        share = state.epochs / state.total if state.total else 0
-        left = state.seconds / share - state.seconds if share else 0
-        table.add_row(
-            run.name,
-            f'[{COLORS[state.state]}]{state.state}[/]',
-            f'{state.epochs}/{state.total}' if state.total else '',
-            f'{state.metric:.2f}' if state.metric is not None else '',
-            clock(state.seconds) if state.seconds else '',
-            clock(left) if left else '',
-            state.note.splitlines()[-1] if state.note else '')
-    Console().print(table)
-    counts = [f'{sum(s.state == name for _, s in states)} {name}'
-              for name in STATES]
-    print(', '.join(counts))
+def console() -> Console:
+    """A pipe or a file has no width of its own."""
+    return Console(width=None if sys.stdout.isatty() else 120)
 
 
-def run(args) -> None:
-    study, runs, done = runs_from(args)
-    jobs, environments = slots_of(args)
-    runner = StudyRunner(
-        tools=TOOLS,
-        records=records_of(args),
-        data_root=args.data_root,
-        jobs=jobs,
-        environments=environments,
-        threads=max((os.cpu_count() or 1) // jobs, 1),
-        retry=args.retry)
-    caught = []
+def run(args):
+    runs, records = runs_from(args), records_of(args)
+    check_records(records, runs)
+    done = done_of(args)
+    left = [run for run in runs if run.key not in done]
+    check_runs(left, args.data_root)
+    if args.slurm:
+        return submit(args, left)
+    environments = gpu_environments()
+    jobs = args.jobs or len(environments) * args.per_gpu
+    with shown(args, runs) as say:
+        runner = StudyRunner(
+            TOOLS, records, args.data_root, jobs, environments,
+            threads_of_each(jobs), args.retry, args.trained,
+            lambda line: write(say, line))
+        caught = stop_on_signals(runner)
+        failed = runner.run(left)
+    return 128 + caught[0] if caught else int(bool(failed))
+
+
+def write(say, line: str) -> None:
+    with suppress(OSError):  # the terminal may be gone
+        say(line)
+
+
+def stop_on_signals(runner: StudyRunner) -> list[int]:
+    """Have signals stop a runner; the list takes what comes."""
+    caught: list[int] = []
 
     def stop(number, frame):
         caught.append(number)
         runner.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    runner.run([r for r in runs if r.key not in done])
-    if caught:
-        sys.exit(128 + caught[0])
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
+            signal.signal(number, stop)
+    return caught
+
+
+def submit(args, runs):
+    command = [
+        sys.executable, TOOLS / 'study.py', 'run', Path(args.study).resolve(),
+        '--work-dir', runs[0].work_dir.resolve(), '--records',
+        records_of(args).resolve(), '--trained'
+    ] if runs else []
+    if args.data_root:
+        command += ['--data-root', args.data_root]
+    array = SlurmArray(TOOLS, args.work_dir or runs[0].work_dir, args.slurm,
+                       args.jobs, shlex.split(args.sbatch_args),
+                       args.data_root)
+    print(array.submit(runs, list(map(str, command))))
+
+
+#: Name -> what does it, its help, what adds its options.
+ACTIONS = dict(
+    plan=(plan, 'list the runs and how long they take', add_plan_options),
+    run=(run, 'run all that are left', add_run_options),
+    status=(status, 'say where each run stands', add_status_options))
 
 
 def main():
     args = parse_args()
-    dict(plan=plan, run=run, status=status)[args.action](args)
+    try:
+        sys.exit(ACTIONS[args.action][0](args))
+    except (OSError, RuntimeError, ValueError) as error:
+        print(f'study.py: error: {error}', file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == '__main__':

@@ -1,11 +1,14 @@
 """Many trainings as one study: what runs, where it stands, what came out.
 
-A study file (study.py) lists methods and seeds; each run (run.py) is a folder
-of its own, trained and measured by the tools, one process each (runner.py);
-progress.py reads its folder, training_log.py its losses; what is done is one
-line of a file (records.py), which statistics.py and tables.py read.
+A study file (study.py) lists methods and seeds, each of which is a run
+(run.py) in a folder of its own. checks.py looks for what would fail,
+runner.py trains and measures by the tools, one process each, with a share of
+the machine (slots.py), or slurm_array.py submits the trainings. progress.py
+says where a run stands, from its locks and logs (training_log.py), view.py
+shows it; outcome.py makes of what came out one line of the records
+(records.py).
 
-May import: analysis, config, stiffness, utils.
+May import: config, launch, recording, stiffness, utils.
 """
 from ..lazy_exports import lazy_exports
 

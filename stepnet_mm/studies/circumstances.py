@@ -4,11 +4,12 @@ import platform
 import subprocess
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 LIBRARIES = ('torch', 'mmengine', 'mmcv', 'mmdet', 'mmpretrain', 'numpy')
 
 
-def circumstances(root: Path, threads: int) -> dict:
+def circumstances(root: Path, threads: int) -> dict[str, Any]:
     """The fields of a :class:`.StudyRecord` that no result depends on.
 
     Args:

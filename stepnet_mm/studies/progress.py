@@ -1,14 +1,18 @@
 """Where the runs of a study stand, from what is on the disk."""
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 
-from ..utils.file_lock import LockTaken, file_lock
+from ..utils.file_lock import TRAINING_LOCK, lock_holder
 from ..utils.files import written_whole
+from .records import StudyRecord
 from .run import StudyRun
-from .training_log import epochs_of, iteration_of
+from .training_log import epochs_of, fraction_of, has_diverged, seconds_of
 
 #: In this order: what is shown first.
 STATES = ('running', 'failed', 'diverged', 'stopped', 'waiting', 'done')
@@ -23,49 +27,57 @@ class RunState:
         epochs (int): how many are done.
         total (int): of how many.
         metric (float | None): after the last one that was evaluated.
-        seconds (float): how long it ran so far, without killed pieces.
+        fraction (float): of its iterations that are done, 0 to 1.
+        seconds (float): how long it ran so far.
         note (str): why it failed, or who runs it.
     """
     state: str
-    epochs: int
-    total: int
+    epochs: int = 0
+    total: int = 0
     metric: float | None = None
+    fraction: float = 0.
     seconds: float = 0.
     note: str = ''
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it has its record."""
+        return self.state in ('done', 'diverged')
 
-def state_of(run: StudyRun, done: dict) -> RunState:
+
+def state_of(run: StudyRun,
+             done: Mapping[tuple[str, int], StudyRecord]) -> RunState:
     """Where a run stands.
 
     Args:
         run (StudyRun): the run.
-        done (dict): key of a run -> its record, of those that are done.
+        done (mapping): key of a run -> its record, of those that are done.
     """
     record = done.get(run.key)
     if record is not None:
-        return RunState('diverged' if record.diverged else 'done',
-                        len(record.epochs), len(record.epochs), record.last,
-                        record.wall_seconds)
-    cfg = _begun_config(run)
-    total = cfg.train_cfg.get('max_epochs', 0) if cfg else 0
-    epochs = epochs_of(run.folder)
-    values = [e[run.study.metric] for e in epochs if run.study.metric in e]
-    state = RunState('waiting', len(values), total,
-                     values[-1] if values else None,
-                     times_of(run.folder)['wall_seconds'])
-    holder = _holder(run)
-    if holder:
-        state.state, state.note = 'running', holder
-    elif (note := failure_of(run)):
-        state.state, state.note = 'failed', note
-    elif epochs or iteration_of(run.folder):
-        state.state = 'stopped'
-    return state
+        epochs = len([e for e in record.epochs if record.metric in e])
+        return RunState('diverged' if record.diverged else 'done', epochs,
+                        epochs, record.last, 1., record.wall_seconds)
+    state, note = _state(run)
+    if not run.config_file.is_file():
+        return RunState(state, note=note)
+    total = _epochs_in(run.config_file)
+    values = [e[run.study.metric] for e in epochs_of(run.folder)
+              if run.study.metric in e]
+    return RunState(state, len(values), total, values[-1] if values else None,
+                    fraction_of(run.folder, total), seconds_of(run.folder),
+                    note)
 
 
 def lock_of(run: StudyRun) -> Path:
     """The file that a runner holds while a run is its own."""
     return run.folder / 'runner.lock'
+
+
+def holder_of(run: StudyRun) -> str:
+    """Who has a run: a runner, or a training that outlived its own."""
+    return lock_holder(lock_of(run)) or lock_holder(
+        run.folder / TRAINING_LOCK)
 
 
 def failure_of(run: StudyRun) -> str:
@@ -84,7 +96,7 @@ def write_failure(run: StudyRun, text: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def times_of(folder: Path) -> dict[str, float]:
+def times_of(folder: Path) -> dict[str, Any]:
     """``cpu_seconds`` and ``wall_seconds`` of a run's pieces so far."""
     path = folder / 'times.json'
     try:
@@ -102,17 +114,19 @@ def add_times(folder: Path, cpu: float, wall: float) -> None:
             wall_seconds=times['wall_seconds'] + wall)).encode())
 
 
-def _begun_config(run: StudyRun) -> Config | None:
-    if not run.config_file.is_file():
-        return None
-    return Config.fromfile(str(run.config_file))
+def _state(run: StudyRun) -> tuple[str, str]:
+    """State and note of a run without a record."""
+    if holder := holder_of(run):
+        return 'running', holder
+    if failure := failure_of(run):
+        return 'failed', failure
+    if has_diverged(run.folder):
+        return 'stopped', 'diverged, without a record so far'
+    return 'stopped' if seconds_of(run.folder) else 'waiting', ''
 
 
-def _holder(run: StudyRun) -> str:
-    if not lock_of(run).is_file():
-        return ''
-    try:
-        with file_lock(lock_of(run), note=False):
-            return ''
-    except LockTaken as taken:
-        return str(taken)
+@lru_cache(None)
+def _epochs_in(config_file: Path) -> int:
+    """A run's config is written once and for all."""
+    loop = Config.fromfile(str(config_file)).get('train_cfg') or {}
+    return loop.get('max_epochs') or 0

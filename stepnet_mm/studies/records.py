@@ -2,11 +2,13 @@
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..utils.file_lock import file_lock
+from .run import StudyRun, config_digest
 
 FORMAT = 'stepnet_mm study record 1'
 #: What the records of one method have in common, and what all have.
@@ -102,6 +104,33 @@ def read_records(*paths) -> list[StudyRecord]:
             _check_settings(where, record, first)
             records.append(record)
     return records
+
+
+def check_records(path, runs: Sequence[StudyRun]) -> None:
+    """Check, before anything runs, that new records fit those of a file.
+
+    Args:
+        path (str | Path): the file.
+        runs (sequence[StudyRun]): what is to run.
+
+    Raises:
+        ValueError: if the file was made under other settings or configs.
+    """
+    begun = {(r.method, r.seed): r for r in read_records(path)}
+    if not begun or not runs:
+        return
+    by_method = {r.method: r.config for r in begun.values()}
+    settings = next(iter(begun.values())).settings
+    for run in runs:
+        config = by_method.get(run.method.name)
+        for key, wanted, got in (
+                ('settings', settings, run.study.settings),
+                ('config', config, config and config_digest(run.config()))):
+            if wanted != got:
+                raise ValueError(
+                    f'{path}: {key}: expected {wanted} as in its records, got '
+                    f'{got} of {run.method.name} in {run.study.path}; take '
+                    'back the change, or give another file of --records')
 
 
 def append_record(path, record: StudyRecord) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ..config import read_config
+from ..utils.file_lock import file_lock
 from ..utils.files import written_whole
 from .study import Study, StudyMethod, digest
 
@@ -57,16 +58,16 @@ class StudyRun:
         """The resolved config.
 
         Raises:
-            ValueError: if an option does not fit.
+            ValueError: if a base is gone, or an option does not fit.
         """
         try:
             cfg = read_config(str(self.method.config), str(self.folder),
                               dict(self.method.options))
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
+        except Exception as error:  # a config is code, and may raise anything
             raise ValueError(
-                f'{self.study.path}: methods.{self.method.name}: expected '
-                f'options that fit {self.method.config}, got {error!r}; '
-                'correct options') from None
+                f'{self.study.path}: methods.{self.method.name}: expected a '
+                f'config and options that fit it, got {error!r} of '
+                f'{self.method.config}; correct config or options') from None
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
 
@@ -77,17 +78,17 @@ class StudyRun:
             ValueError: if the run was begun with another config.
         """
         cfg = self.config()
-        if self.config_file.exists():
-            begun = config_digest(Config.fromfile(str(self.config_file)))
-            if begun != config_digest(cfg):
-                raise ValueError(
-                    f'{self.name}: expected the config that it was begun '
-                    f'with, {self.config_file}, got another one from '
-                    f'{self.study.path}; take back the change, or delete '
-                    f'{self.folder} and that file to begin anew')
-            return cfg
-        with written_whole(self.config_file) as file:
-            file.write(cfg.pretty_text.encode())
+        with file_lock(self.config_file.with_name('lock'), wait=True):
+            if not self.config_file.exists():
+                with written_whole(self.config_file) as file:
+                    file.write(cfg.pretty_text.encode())
+        begun = config_digest(Config.fromfile(str(self.config_file)))
+        if begun != config_digest(cfg):
+            raise ValueError(
+                f'{self.name}: expected the config that it was begun with, '
+                f'{self.config_file}, got another one from '
+                f'{self.study.path}; take back the change, or delete '
+                f'{self.folder} and that file to begin anew')
         return cfg
 
 
@@ -109,7 +110,10 @@ def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
 def config_digest(cfg: Config) -> str:
     """A digest of a run's config, the same for all its seeds and folders."""
     content = cfg.to_dict()
-    content.get('randomness', {}).pop('seed', None)
     for key in ('work_dir', 'launcher'):
         content.pop(key, None)
+    randomness = content.pop('randomness', {})
+    randomness.pop('seed', None)
+    if randomness:  # a config without it equals one with a seed alone
+        content['randomness'] = randomness
     return digest(content)

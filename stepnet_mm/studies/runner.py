@@ -1,5 +1,4 @@
 """Trains and measures the runs of a study, several at a time."""
-import contextlib
 import os
 import signal
 import subprocess
@@ -7,38 +6,42 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from mmengine.config import Config
 
-from ..stiffness import read_stiffness_record
-from ..utils.file_lock import TRAINING_LOCK, LockTaken, file_lock
-from .circumstances import circumstances
-from .progress import add_times, failure_of, lock_of, times_of, write_failure
-from .records import StudyRecord, append_record, read_records
-from .run import StudyRun, config_digest
-from .training_log import (
-    dataset_of,
-    epochs_of,
-    has_diverged,
-    is_finished,
-    last_checkpoint,
-    rounded,
+from ..utils.file_lock import (
+    TRAINING_LOCK,
+    LockTaken,
+    file_lock,
+    lock_holder,
 )
+from .circumstances import circumstances
+from .outcome import record_of
+from .progress import add_times, failure_of, lock_of, write_failure
+from .records import append_record, check_records, read_records
+from .run import StudyRun
+from .training_log import has_diverged, is_finished, last_checkpoint
 
-#: What tools/train.py exits with after it saved at a signal.
-PREEMPTED = 75
+#: What ends a process from outside, without its fault: the code after
+#: tools/train.py saved at a signal, and the signals that may come unsaved.
+FROM_OUTSIDE = (75, *(-number for number in (
+    signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)))
 #: How many of its last lines are kept of a run that failed.
 LAST_LINES = 15
+#: In s, between two looks at whether to stop.
+PAUSE = .1
 
 
-class _Failed(Exception):
+class RunFailed(Exception):
     """A tool ended with an error; its last lines."""
 
 
-class _Stopped(Exception):
-    """The study is to stop."""
+class RunStopped(Exception):
+    """A tool was ended from outside; how."""
 
 
 @dataclass
@@ -47,63 +50,95 @@ class StudyRunner:
 
     A run is trained by tools/train.py, goes on from where it was, is measured
     by tools/analysis/measure_stiffness.py, and its record is added to the
-    file. A run that is done, or that another runner holds, is left alone; a
-    run that fails does not stop the others.
+    file. A run that is done, or that somebody else has, is left alone; a run
+    that fails does not stop the others. A process that is killed from outside
+    is started once more; after that its run waits for the next call.
 
     Attributes:
         tools (Path): the folder of the tools.
         records (Path): the file of the records.
         data_root (str | None): of all datasets, in place of the configs'.
         jobs (int): how many runs at a time.
-        environments (list[dict]): environment variables of each slot, such
-            as ``CUDA_VISIBLE_DEVICES``; slot i takes the i-th, all over
+        environments (sequence[dict]): environment variables of each slot,
+            such as ``CUDA_VISIBLE_DEVICES``; slot i takes the i-th, all over
             again where there are fewer.
         threads (int): of each process.
         retry (bool): whether runs that failed are tried again.
+        trained_only (bool): whether to train nothing, and measure and record
+            what is trained.
         say (callable): takes a line for the user.
     """
     tools: Path
     records: Path
     data_root: str | None = None
     jobs: int = 1
-    environments: Sequence[dict] = ({}, )
+    environments: Sequence[dict[str, str]] = ({}, )
     threads: int = 1
     retry: bool = False
+    trained_only: bool = False
     say: Callable[[str], None] = print
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _children: dict = field(default_factory=dict)
+    _stops: int = 0
+    _failed: list[str] = field(default_factory=list)
+    #: Process -> how often it was told to stop.
+    _children: dict[int, int] = field(default_factory=dict)
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, runs: Sequence[StudyRun]) -> None:
+    def run(self, runs: Sequence[StudyRun]) -> list[str]:
         """Run all that are left; returns at the end, or after :meth:`stop`.
 
         Args:
             runs (sequence[StudyRun]): in this order.
 
+        Returns:
+            list[str]: the names of those that failed, now or before.
+
         Raises:
-            ValueError: if a run was begun with another config.
+            ValueError: if a run was begun with another config, or the records
+                were made under other settings.
         """
+        check_records(self.records, runs)
+        waiting: SimpleQueue[StudyRun] = SimpleQueue()
         for run in runs:
             run.write_config()
-        waiting = list(runs)[::-1]
+            if self.retry:
+                write_failure(run, '')
+            waiting.put(run)
         threads = [
             threading.Thread(target=self._work, args=(waiting, slot))
             for slot in range(self.jobs)
         ]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            while thread.is_alive():  # so that a signal is heard
-                thread.join(.5)
+        while any(thread.is_alive() for thread in threads):
+            self._pass_on()
+            time.sleep(PAUSE)
+        return list(dict.fromkeys(self._failed))
 
     def stop(self) -> None:
-        """Have every run save, and end."""
-        self._stop.set()
-        for process in list(self._children.values()):
-            _send(process)
+        """Have every run save, and end; a second time, end at once.
 
-    def _work(self, waiting: list, slot: int) -> None:
-        while waiting and not self._stop.is_set():
-            self._take(waiting.pop(), slot)
+        May be called by a signal handler.
+        """
+        self._stops += 1
+
+    def _pass_on(self) -> None:
+        """Tell processes that were started since then, too."""
+        with self._mutex:
+            for process, told in self._children.items():
+                if told < self._stops:
+                    self._children[process] = self._stops
+                    _end(process, self._stops > 1)
+
+    def _work(self, waiting: SimpleQueue, slot: int) -> None:
+        with suppress(Empty):
+            while not self._stops:
+                run = waiting.get_nowait()
+                try:
+                    self._take(run, slot)
+                except Exception as error:  # such as a full disk
+                    self._failed.append(run.name)
+                    self.say(f'{run.name}: {type(error).__name__}: {error}; '
+                             'the next call goes on with it')
 
     def _take(self, run: StudyRun, slot: int) -> None:
         """One run, if it is free and not done."""
@@ -112,43 +147,48 @@ class StudyRunner:
                 if self._is_left(run):
                     self._finish(run, slot)
         except LockTaken as taken:
-            self.say(f'{run.name}: {taken} runs it')
-        except _Stopped:
-            self.say(f'{run.name}: stopped, it will go on from there')
-        except _Failed as failed:
-            write_failure(run, str(failed))
+            self.say(f'{run.name}: left to {taken}')
+        except RunStopped as stopped:
+            self.say(f'{run.name}: stopped ({stopped}); the next call goes '
+                     'on with it')
+        except RunFailed as failed:
+            self._failed.append(run.name)
             self.say(f'{run.name}: failed\n{failed}')
-        except Exception as error:
-            self.say(f'{run.name}: {type(error).__name__}: {error}')
+            write_failure(run, str(failed))
 
     def _is_left(self, run: StudyRun) -> bool:
         if any(r.key == run.key for r in read_records(self.records)):
             return False
-        if failure_of(run) and not self.retry:
+        if holder := lock_holder(run.folder / TRAINING_LOCK):
+            raise LockTaken(holder)  # it outlived a runner that was killed
+        if failure_of(run):
+            self._failed.append(run.name)
             self.say(f'{run.name}: failed before; --retry tries it again')
             return False
-        write_failure(run, '')
-        with file_lock(run.folder / TRAINING_LOCK, note=False):
-            return True  # otherwise a killed runner's training goes on
+        return not self.trained_only or _is_trained(run)
 
     def _finish(self, run: StudyRun, slot: int) -> None:
-        cfg = Config.fromfile(str(run.config_file))
-        if not is_finished(run.folder, cfg):
-            self.say(f'{run.name}: training')
-            try:
-                self._call(run, slot, 'train.py', '--work-dir', run.folder,
-                           '--resume')
-            except _Failed:
-                if not has_diverged(run.folder):
-                    raise
+        if not _is_trained(run):
+            self._train(run, slot)
         if not has_diverged(run.folder):
             self._measure(run, slot)
-        record = self._record(run, cfg)
+        record = record_of(
+            run, **circumstances(self.tools.parent, self.threads))
         append_record(self.records, record)
-        self.say(f'{run.name}: ' + ('diverged' if record.diverged else
-                                    f'{run.study.metric} {record.last:.4g}'))
+        self.say(f'{run.name}: ' + ('diverged' if record.last is None else
+                                    f'{record.metric} {record.last:.4g}'))
+
+    def _train(self, run: StudyRun, slot: int) -> None:
+        self.say(f'{run.name}: training')
+        try:
+            self._call(run, slot, 'train.py', '--work-dir', run.folder,
+                       '--resume')
+        except RunFailed:
+            if not has_diverged(run.folder):
+                raise
 
     def _measure(self, run: StudyRun, slot: int) -> None:
+        self.say(f'{run.name}: measuring')
         for definition in run.study.measure['definitions']:
             self._call(run, slot, 'analysis/measure_stiffness.py',
                        last_checkpoint(run.folder), '--name', run.name,
@@ -162,76 +202,60 @@ class StudyRunner:
                    *arguments]
         if self.data_root:
             command += ['--data-root', self.data_root]
-        environment = self.environments[slot % len(self.environments)]
-        if self._stop.is_set():
-            raise _Stopped
+        for is_last in (False, True):
+            if self._stops:
+                raise RunStopped('before it started')
+            begin = run.log.stat().st_size if run.log.exists() else 0
+            code = self._process(run, slot, [str(word) for word in command])
+            if not code:
+                return
+            if self._stops or (is_last and code in FROM_OUTSIDE):
+                raise RunStopped(_described(code))
+            if code not in FROM_OUTSIDE:
+                raise RunFailed(_last_lines(run.log, begin, code))
+            self.say(f'{run.name}: {tool} was stopped from outside '
+                     f'({_described(code)}); it goes on')
+
+    def _process(self, run: StudyRun, slot: int, command: list[str]) -> int:
+        """Run a command; its exit code, -N where signal N ended it."""
+        environment = {
+            **os.environ, 'OMP_NUM_THREADS': str(self.threads),
+            **self.environments[slot % len(self.environments)]
+        }
+        begin = time.monotonic()
         run.folder.mkdir(parents=True, exist_ok=True)
-        start, begin = time.monotonic(), run.log.stat().st_size if (
-            run.log.exists()) else 0
-        with open(run.log, 'ab') as log:
+        with open(run.log, 'ab') as log, self._mutex:
             process = subprocess.Popen(
-                [str(word) for word in command], stdout=log, stderr=log,
-                env={**os.environ, 'OMP_NUM_THREADS': str(self.threads),
-                     **environment},
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=environment,
                 start_new_session=True)  # Ctrl-C is for the study alone
-        self._children[slot] = process
-        if self._stop.is_set():  # it came while the process started
-            _send(process)
-        _, status, usage = os.wait4(process.pid, 0)
+            self._children[process.pid] = 0
+        # Its number stays its own until wait4, so no signal goes astray.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with self._mutex:
+            del self._children[process.pid]
+            _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         add_times(run.folder, usage.ru_utime + usage.ru_stime,
-                  time.monotonic() - start)
-        if process.returncode and (self._stop.is_set()
-                                   or process.returncode == PREEMPTED):
-            raise _Stopped
-        if process.returncode:
-            raise _Failed(_last_lines(run.log, begin, process.returncode))
-
-    def _record(self, run: StudyRun, cfg: Config) -> StudyRecord:
-        epochs = epochs_of(run.folder)
-        values = [e[run.study.metric] for e in epochs
-                  if run.study.metric in e]
-        diverged = has_diverged(run.folder)
-        return StudyRecord(
-            study=run.study.name,
-            method=run.method.name,
-            seed=run.seed,
-            settings=run.study.settings,
-            config=config_digest(cfg),
-            dataset=dataset_of(cfg),
-            metric=run.study.metric,
-            epochs=epochs,
-            diverged=diverged,
-            last=None if diverged else values[-1],
-            best=None if diverged else max(values),
-            stiffness={} if diverged else {
-                name: _stiffness(run.stiffness_file(name))
-                for name in run.study.measure['definitions']
-            },
-            **circumstances(self.tools.parent, self.threads),
-            **times_of(run.folder))
+                  time.monotonic() - begin)
+        return process.returncode
 
 
-def _send(process: subprocess.Popen) -> None:
-    # Not by process.terminate(), which may reap it before wait4 does.
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGTERM)
+def _end(process: int, at_once: bool) -> None:
+    """TERM to a process, or KILL to it and its loader workers."""
+    if at_once:
+        os.killpg(process, signal.SIGKILL)
+    else:
+        os.kill(process, signal.SIGTERM)
 
 
-def _stiffness(path: Path) -> dict:
-    """What a record keeps of a measurement."""
-    record = read_stiffness_record(path)
-    rows = record.summary_by_block()
-    return dict(
-        **{k: rounded(v) for k, v in record.tns_summary().items()},
-        nsi=rounded(record.finite_nsi.mean().item()),
-        samples=len(record.nsi),
-        lost=record.lost,
-        blocks=[
-            dict(stage=row['stage'], nsi=rounded(row['mean']),
-                 step=rounded(row['step'])) for row in rows
-        ])
+def _is_trained(run: StudyRun) -> bool:
+    cfg = Config.fromfile(str(run.config_file))
+    return is_finished(run.folder, cfg) or has_diverged(run.folder)
+
+
+def _described(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f'exit code {code}'
 
 
 def _last_lines(path: Path, begin: int, code: int) -> str:
@@ -239,4 +263,4 @@ def _last_lines(path: Path, begin: int, code: int) -> str:
     with open(path, 'rb') as file:
         file.seek(begin)
         lines = file.read().decode(errors='replace').splitlines()
-    return '\n'.join([f'exit code {code}, {path}', *lines[-LAST_LINES:]])
+    return '\n'.join([f'{_described(code)}, {path}', *lines[-LAST_LINES:]])

@@ -1,14 +1,19 @@
 """A study file: which methods, with which seeds, under which settings."""
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
 
-#: The keys of a study file; the first has to be there.
-KEYS = ('methods', 'seeds', 'options', 'metric', 'measure', 'seconds')
+from ..recording.recorder import DEFINITIONS
+
+#: The keys of a study file; the first has to hold something.
+DEFAULTS: dict[str, Any] = dict(
+    methods={}, seeds=[0], options={}, metric='accuracy/top1', measure={},
+    seconds=None)
 METHOD_KEYS = ('config', 'options', 'seeds', 'paper')
 MEASURE = dict(num_samples=2000, definitions=['residual'])
 
@@ -75,25 +80,17 @@ def read_study(path) -> Study:
     if not path.is_file():
         raise FileNotFoundError(f'{path}: expected a study file, got no such '
                                 'file; configs/studies has some')
-    content = Config.fromfile(str(path)).to_dict()
-    _check_keys(path, 'the study', content, KEYS)
-    methods = content.get('methods')
-    if not isinstance(methods, dict) or not methods:
-        raise ValueError(f'{path}: methods: expected a dict, a config for '
-                         f'each name, got {methods!r:.100}')
-    measure = {**MEASURE, **content.get('measure', {})}
-    _check_keys(path, 'measure', measure, tuple(MEASURE))
-    metric = content.get('metric', 'accuracy/top1')
-    shared = dict(options=content.get('options', {}), metric=metric,
-                  measure=measure)
+    content = _content(path)
+    metric, measure = content['metric'], content['measure']
+    shared = dict(options=content['options'], metric=metric, measure=measure)
     return Study(
         name=path.stem,
         path=path,
         methods=[_method(path, name, fields, content)
-                 for name, fields in methods.items()],
+                 for name, fields in content['methods'].items()],
         metric=metric,
         measure=measure,
-        seconds=content.get('seconds'),
+        seconds=content['seconds'],
         settings=digest(shared))
 
 
@@ -101,6 +98,45 @@ def digest(content) -> str:
     """12 digits that change with anything in a part of a config."""
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """All keys of a study file, checked but for each method's."""
+    try:
+        content = Config.fromfile(str(path)).to_dict()
+    except Exception as error:  # it is code, and may raise anything
+        raise ValueError(f'{path}: expected a study file in Python, got '
+                         f'{error!r}; correct it, or its base') from None
+    _check_keys(path, 'the study', content, tuple(DEFAULTS))
+    content = {**DEFAULTS, **content}
+    for key in ('methods', 'options', 'measure'):
+        _expect(path, key, isinstance(content[key], dict), 'a dict',
+                content[key])
+    _expect(path, 'methods', bool(content['methods']),
+            'a config for each name', content['methods'])
+    seconds = content['seconds']
+    _expect(path, 'seconds', seconds is None or isinstance(
+        seconds, (int, float)) and seconds > 0, 'a time', seconds)
+    content['measure'] = _measure(path, content['measure'])
+    return content
+
+
+def _measure(path: Path, given: dict) -> dict[str, Any]:
+    _check_keys(path, 'measure', given, tuple(MEASURE))
+    measure = {**MEASURE, **given}
+    number, names = measure['num_samples'], measure['definitions']
+    _expect(path, 'measure.num_samples', type(number) is int and number > 0,
+            'a number from 1', number)
+    _expect(path, 'measure.definitions', isinstance(names, list)
+            and set(names) <= set(DEFINITIONS), f'some of {DEFINITIONS}',
+            names)
+    return measure
+
+
+def _expect(path: Path, key: str, fits: bool, what: str, got) -> None:
+    if not fits:
+        raise ValueError(f'{path}: {key}: expected {what}, got {got!r:.100}; '
+                         'correct it')
 
 
 def _method(path: Path, name: str, fields, content: dict) -> StudyMethod:
@@ -113,17 +149,17 @@ def _method(path: Path, name: str, fields, content: dict) -> StudyMethod:
                          "digits and _, without '_seed', which names files; "
                          'rename it')
     _check_keys(path, where, fields, METHOD_KEYS)
-    config = path.parent / fields['config']
+    config = Path(os.path.normpath(path.parent / fields['config']))
     if not config.is_file():
         raise FileNotFoundError(
             f'{path}: {where}.config: expected a config file, got {config}, '
             'which is not there; it is relative to the study file')
-    seeds = fields.get('seeds', content.get('seeds', [0]))
+    seeds = fields.get('seeds', content['seeds'])
     if not (isinstance(seeds, list) and seeds and len(set(seeds)) == len(seeds)
             and all(type(seed) is int and seed >= 0 for seed in seeds)):
         raise ValueError(f'{path}: {where}.seeds: expected different numbers '
                          f'from 0, got {seeds!r}')
-    options = {**content.get('options', {}), **fields.get('options', {})}
+    options = {**content['options'], **fields.get('options', {})}
     return StudyMethod(name, config, options, seeds, fields.get('paper'))
 
 

@@ -1,6 +1,8 @@
-"""Losses and metrics by epoch, from what mmengine logged."""
+"""Losses, metrics and times of a run, from what mmengine logged."""
 import json
 import math
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,14 @@ from .study import digest
 #: The mean over an epoch where a config's log_processor gives it, otherwise
 #: the mean over the last iterations.
 LOSSES = ('loss_epoch', 'loss')
+#: How far a training is, in its log: [epoch][iteration/of the epoch], or
+#: [iteration/of all].
+PLACE = re.compile(rb'(?:Epoch\(train\) +\[(\d+)\]|Iter\(train\) +)'
+                   rb'\[ *(\d+)/(\d+)\]')
+#: mmengine names each start's folder and log by its time.
+START = '%Y%m%d_%H%M%S'
+#: In bytes: more than is logged between two of these.
+TAIL = 1 << 20
 
 
 def epochs_of(folder: Path) -> list[dict]:
@@ -32,7 +42,7 @@ def epochs_of(folder: Path) -> list[dict]:
             for key in LOSSES[::-1]:
                 if key in line:
                     epoch['loss'] = rounded(line[key])
-        elif 'step' in line:  # of a validation
+        elif 'data_time' in line:  # of a validation; TNSHook has none
             epoch = epochs.setdefault(line['step'], dict(epoch=line['step']))
             epoch.update(
                 {k: rounded(v) for k, v in line.items() if '/' in k})
@@ -44,10 +54,31 @@ def rounded(value: float) -> float | None:
     return float(f'{value:.6g}') if math.isfinite(value) else None
 
 
-def iteration_of(folder: Path) -> int:
-    """The last iteration that a run logged; 0 if none."""
-    return max((line['iter'] for line in _lines(folder, newest=True)
-                if 'iter' in line), default=0)
+def fraction_of(folder: Path, epochs: int) -> float:
+    """How much of its training a run has behind it, 0 to 1.
+
+    Args:
+        folder (Path): its work dir.
+        epochs (int): how many it is to have; 0 if it counts iterations.
+    """
+    for path in _logs(folder)[::-1]:
+        with open(path, 'rb') as file:
+            file.seek(max(path.stat().st_size - TAIL, 0))
+            places = PLACE.findall(file.read())
+        if places:
+            epoch, *rest = places[-1]
+            done, total = map(int, rest)
+            return ((int(epoch) - 1 + done / total) / max(epochs, 1)
+                    if epoch else done / total)
+    return 0.
+
+
+def seconds_of(folder: Path) -> float:
+    """How long a run was trained so far, killed pieces included, in s."""
+    return sum(
+        max(path.stat().st_mtime -
+            time.mktime(time.strptime(path.stem, START)), 0)
+        for path in _logs(folder))
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -82,9 +113,14 @@ def dataset_of(cfg: Config) -> str:
     return f'{cfg.train_dataloader.dataset.type} {"/".join(parts)}'
 
 
-def _lines(folder: Path, newest: bool = False) -> Iterator[dict]:
-    paths = sorted(folder.glob('*/vis_data/scalars.json'))
-    for path in paths[-1:] if newest else paths:
+def _logs(folder: Path) -> list[Path]:
+    """One file for each start, the oldest first."""
+    return sorted(path for path in folder.glob('*_*/*.log')
+                  if path.stem == path.parent.name)
+
+
+def _lines(folder: Path) -> Iterator[dict]:
+    for path in sorted(folder.glob('*/vis_data/scalars.json')):
         for text in path.read_bytes().split(b'\n')[:-1]:
             try:
                 line = json.loads(text)

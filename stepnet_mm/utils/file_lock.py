@@ -3,12 +3,14 @@ import errno
 import json
 import os
 import socket
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from .slurm import start_of_job
 
@@ -23,10 +25,16 @@ TRAINING_LOCK = 'training.lock'
 TAKEN = (errno.EACCES, errno.EAGAIN)
 #: What it says where the file system has no locks.
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+#: In s: lock_holder() has a lock for a moment, which is no reason to give up.
+PATIENCE = .2
+#: What this process holds. Its own threads are not kept apart by lockf, and a
+#: second handle of the file would end the lock when it is closed.
+_OWN: set[tuple[int, Path]] = set()
+_MUTEX = threading.Lock()
 
 
 class LockTaken(Exception):
-    """Another process holds the lock."""
+    """Somebody else holds the lock."""
 
 
 @contextmanager
@@ -36,8 +44,8 @@ def file_lock(path, wait: bool = False,
 
     It is POSIX's: other processes and, where the file system does it, other
     machines see it; forked children do not hold it, so a killed process
-    leaves none. Within one process it locks nothing out. The file says who
-    holds it, and stays.
+    leaves none. Other threads of the process are kept out as well. The file
+    says who holds it, and stays.
 
     Args:
         path (str | Path): the file; folders are made.
@@ -45,32 +53,85 @@ def file_lock(path, wait: bool = False,
         note (bool): whether to write who holds it into the file.
 
     Raises:
-        LockTaken: if another process holds it and ``wait`` is not set;
-            says who, and since when.
+        LockTaken: if somebody else holds it and ``wait`` is not set; says
+            who, and since when.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, 'a+b') as file:
-        _lock(file, path, wait)
+    file = _acquire(path, wait)
+    try:
         if note:
             file.truncate(0)
             file.write(json.dumps(_holder()).encode())
             file.flush()
         yield
+    finally:
+        with _MUTEX:
+            _OWN.discard(_key(path))
+            file.close()
 
 
-def _lock(file: BinaryIO, path: Path, wait: bool) -> None:
+def lock_holder(path) -> str:
+    """Who holds a lock, and since when; empty if nobody does.
+
+    Args:
+        path (str | Path): the file of the lock, which may be absent.
+    """
+    path = Path(path)
+    try:
+        with _MUTEX:
+            _open_locked(path, 'rb').close()
+    except FileNotFoundError:
+        return ''
+    except LockTaken as taken:
+        return str(taken)
+    return ''
+
+
+def _acquire(path: Path, wait: bool) -> IO[bytes]:
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with _MUTEX:
+                file = _open_locked(path, 'a+b')
+                _OWN.add(_key(path))
+                return file
+        except LockTaken:
+            if not wait and time.monotonic() > end:
+                raise
+        time.sleep(PATIENCE / 10)
+
+
+def _key(path: Path) -> tuple[int, Path]:
+    return os.getpid(), path.absolute()  # a fork holds nothing
+
+
+def _open_locked(path: Path, mode: str) -> IO[bytes]:
+    """The file, with the lock that its mode allows."""
+    if _key(path) in _OWN:
+        raise LockTaken('this process')
+    file = open(path, mode)
+    try:
+        _lock(file, path)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
     if fcntl is None:
         return
+    how = fcntl.LOCK_EX if file.writable() else fcntl.LOCK_SH
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.lockf(file, how | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in TAKEN:
             raise LockTaken(_describe(file)) from None
         if error.errno not in WITHOUT_LOCKS:
             raise
         warnings.warn(f'{path}: the file system has no locks ({error}), so '
-                      'nothing keeps a second process out', stacklevel=4)
+                      'nothing keeps a second process out', stacklevel=5)
 
 
 def _holder() -> dict:
@@ -81,7 +142,7 @@ def _holder() -> dict:
         **start_of_job())
 
 
-def _describe(file: BinaryIO) -> str:
+def _describe(file: IO[bytes]) -> str:
     file.seek(0)
     try:
         holder = json.loads(file.read())

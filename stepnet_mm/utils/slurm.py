@@ -16,12 +16,26 @@ def scontrol(*arguments: str) -> str:
     Raises:
         RuntimeError: if it is not there or fails.
     """
-    command = f'scontrol {" ".join(arguments)}'
+    return slurm_command('scontrol', *arguments)
+
+
+def slurm_command(*words: str, **environment: str) -> str:
+    """What a command of Slurm prints.
+
+    Args:
+        *words (str): the command and its arguments.
+        **environment (str): variables in addition to those of this process.
+
+    Raises:
+        RuntimeError: if it is not there or fails.
+    """
+    command = ' '.join(words)
     try:
-        done = subprocess.run(['scontrol', *arguments],
+        done = subprocess.run(words,
                               capture_output=True,
                               text=True,
-                              timeout=60)
+                              timeout=60,
+                              env={**os.environ, **environment})
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RuntimeError(
             f'{command}: expected an answer, got {error}') from None
@@ -43,7 +57,7 @@ def requeue(max_requeues: int) -> str:
     Returns:
         str: what was done and why, for the log.
     """
-    job = os.environ.get('SLURM_JOB_ID')
+    job = _job()
     if job is None:
         return 'no Slurm job to requeue'
     before = int(os.environ.get('SLURM_RESTART_COUNT', 0))
@@ -58,6 +72,17 @@ def requeue(max_requeues: int) -> str:
     except RuntimeError as error:
         return f'Slurm job {job} could not be requeued: {error}'
     return f'Slurm job {job} is requeued, {before + 1} of {max_requeues}'
+
+
+def _job() -> str | None:
+    """This job, or this task of an array.
+
+    The number of an array's last task is that of the whole array too.
+    """
+    array = os.environ.get('SLURM_ARRAY_JOB_ID')
+    if array is None:
+        return os.environ.get('SLURM_JOB_ID')
+    return f'{array}_{os.environ["SLURM_ARRAY_TASK_ID"]}'
 
 
 def first_host(node_list: str) -> str:

@@ -271,6 +271,24 @@ def test_the_command_of_a_submitted_job(slurm):
     assert 'every start resumes from the work dir' in wrong.stderr
 
 
+def test_a_task_of_an_array_has_its_line(slurm, tmp_path):
+    lines = tmp_path / 'the lines.txt'
+    lines.write_text(f"none.py\n{CONFIG} --work-dir 'work dir'\n")
+    job = dict(SLURM_JOB_ID='7', SLURM_NTASKS='1', PATH=slurm,
+               SLURM_SUBMIT_DIR=str(ROOT))
+    done = launch('slurm_submit.sh', f'@{lines}', '--amp', **job,
+                  SLURM_ARRAY_TASK_ID='2')
+    assert done.stdout.splitlines()[-7:] == [
+        str(CONFIG), '--work-dir', 'work dir', '--amp', '--launcher', 'slurm',
+        '--resume'
+    ]
+    for task, text in (('3', 'in line 3, got nothing'),
+                       ('', 'expected a job array, got none')):
+        wrong = launch('slurm_submit.sh', f'@{lines}', **job,
+                       SLURM_ARRAY_TASK_ID=task)
+        assert wrong.returncode == 2 and text in wrong.stderr
+
+
 def test_a_small_job_on_cpus(slurm):
     done = launch('slurm_train.sh', 'gpu', 'j', CONFIG, '--resume',
                   PATH=slurm, GPUS='2', GRES='')

@@ -1,0 +1,13 @@
+"""Table 4 at 16 px: inputs of the adaptor and adaptors a to d.
+
+Its rows without and with StepNet are those of cifar10_16px_modules.py.
+"""
+_base_ = './_base_/cifar10_16px.py'
+
+methods = {
+    name: dict(
+        config=f'../resnet164/resnet164_stepnet_{name}_cifar10.py',
+        paper=f'resnet164_stepnet_{name}_cifar10')
+    for name in ('current', 'next', 'difference', 'adaptor_a', 'adaptor_b',
+                 'adaptor_c', 'adaptor_d')
+}

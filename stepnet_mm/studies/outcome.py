@@ -1,0 +1,70 @@
+"""What came out of a run, read from its folder."""
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+
+from ..stiffness import read_stiffness_record
+from .progress import times_of
+from .records import StudyRecord
+from .run import StudyRun, config_digest
+from .training_log import dataset_of, epochs_of, has_diverged, rounded
+
+
+def record_of(run: StudyRun, **circumstances: Any) -> StudyRecord:
+    """The record of a run that is trained and measured, or diverged.
+
+    Args:
+        run (StudyRun): the run.
+        **circumstances: fields that are not in its folder.
+
+    Raises:
+        ValueError: if the study's metric was never evaluated.
+    """
+    cfg = Config.fromfile(str(run.config_file))
+    epochs = epochs_of(run.folder)
+    return StudyRecord(
+        study=run.study.name,
+        method=run.method.name,
+        seed=run.seed,
+        settings=run.study.settings,
+        config=config_digest(cfg),
+        dataset=dataset_of(cfg),
+        metric=run.study.metric,
+        epochs=epochs,
+        **_results(run, epochs),
+        **circumstances,
+        **times_of(run.folder))
+
+
+def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:
+    if has_diverged(run.folder):
+        return dict(diverged=True)
+    values = [e[run.study.metric] for e in epochs if run.study.metric in e]
+    if not values:
+        known = sorted({key for e in epochs for key in e if '/' in key})
+        raise ValueError(
+            f'{run.study.path}: metric: expected one of {known}, got '
+            f'{run.study.metric!r}; correct it')
+    return dict(
+        last=values[-1],
+        best=max(values),
+        stiffness={
+            name: _stiffness(run.stiffness_file(name))
+            for name in run.study.measure['definitions']
+        })
+
+
+def _stiffness(path: Path) -> dict[str, Any]:
+    """What a record keeps of a measurement."""
+    record = read_stiffness_record(path)
+    rows = record.summary_by_block()
+    return dict(
+        **{k: rounded(v) for k, v in record.tns_summary().items()},
+        nsi=rounded(record.finite_nsi.mean().item()),
+        samples=len(record.nsi),
+        lost=record.lost,
+        blocks=[
+            dict(stage=row['stage'], nsi=rounded(row['mean']),
+                 step=rounded(row['step'])) for row in rows
+        ])

@@ -1,0 +1,24 @@
+"""A study whose tools are short scripts, so that it takes no time."""
+import pytest
+from made_study import make_study, make_tools, runner_of
+
+from stepnet_mm.studies.run import runs_of
+
+
+@pytest.fixture(scope='session')
+def tools(tmp_path_factory):
+    """A folder with a train.py that does as a config says in `behaviour`."""
+    return make_tools(tmp_path_factory.mktemp('repository') / 'tools')
+
+
+@pytest.fixture
+def make_runs(tmp_path):
+    """make_runs(good={}, bad=dict(behaviour='fail')): runs in tmp_path/runs."""
+    return lambda *args, **kwargs: runs_of(
+        make_study(tmp_path, *args, **kwargs), tmp_path / 'runs')
+
+
+@pytest.fixture
+def make_runner(tools, tmp_path):
+    """A runner with these tools; what it says is in its `said`."""
+    return lambda **settings: runner_of(tools, tmp_path, **settings)

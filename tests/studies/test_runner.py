@@ -1,0 +1,263 @@
+"""Every run once, whatever happens to a process or the disk."""
+import os
+import signal
+import time
+
+import pytest
+from forked import Forked
+from made_study import once, recorded, runner_of, starts_of
+
+from stepnet_mm.studies import records as records_module
+from stepnet_mm.studies import runner as runner_module
+from stepnet_mm.studies.progress import failure_of, lock_of, state_of
+from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock
+
+pytestmark = pytest.mark.core
+
+
+def behave(*names):
+    """Methods that behave like this: spaces become _."""
+    return {name.replace(' ', '_'): dict(behaviour=name) for name in names}
+
+
+def state(run, runner):
+    return state_of(run, recorded(runner)).state
+
+
+def test_runs_are_trained_measured_and_recorded_once(make_runs, make_runner):
+    runs = make_runs(seeds=[0, 1], text="measure = dict(definitions=["
+                     "'residual', 'output'])")
+    runner = make_runner(jobs=2)
+    assert runner.run(runs) == []
+    first = recorded(runner)
+    assert set(first) == {('good', 0), ('good', 1)}
+    record = first['good', 0]
+    assert (record.last, record.best) == (52., 52.)
+    assert [e['loss'] for e in record.epochs] == [2., 1.]
+    assert set(record.stiffness) == {'residual', 'output'}
+    assert record.wall_seconds > 0
+    make_runner().run(runs)
+    assert recorded(runner) == first
+    for run in runs:
+        assert len(starts_of(run)) == 1
+        assert len(starts_of(run, 'measure')) == 2
+
+
+def test_a_failure_is_kept_and_stops_no_other(make_runs, make_runner):
+    bad, good = runs = make_runs(**behave('fail', 'good'))
+    runner = make_runner()
+    assert runner.run(runs) == ['fail_seed0']
+    assert set(recorded(runner)) == {('good', 0)}
+    lines = failure_of(bad).splitlines()
+    assert lines[0] == f'exit code 3, {bad.log}'
+    assert lines[1:] == [f'line {n}' for n in range(25, 40)]
+    assert state_of(bad, {}).note == failure_of(bad)
+    again = make_runner()
+    assert again.run(runs) == ['fail_seed0']
+    assert again.said == [
+        'fail_seed0: failed before; --retry tries it again']
+    assert len(starts_of(bad)) == 1
+    assert make_runner(retry=True).run(runs) == ['fail_seed0']
+    assert len(starts_of(bad)) == 2
+
+
+def test_a_divergence_is_recorded(make_runs, make_runner):
+    run, = runs = make_runs(**behave('diverge'))
+    runner = make_runner()
+    assert runner.run(runs) == []
+    record = recorded(runner)[run.key]
+    assert record.diverged and record.last is None and not record.stiffness
+    assert [e['loss'] for e in record.epochs] == [2., 1.]
+    assert state(run, runner) == 'diverged'
+    runner.records.unlink()
+    runner.run(runs)  # it is not trained again for its record
+    assert len(starts_of(run)) == 1
+
+
+def test_a_killed_training_goes_on_once(make_runs, make_runner):
+    once_killed, always = runs = make_runs(
+        **behave('killed once', 'killed always'))
+    runner = make_runner()
+    assert runner.run(runs) == []
+    assert set(recorded(runner)) == {once_killed.key}
+    assert len(starts_of(once_killed)) == len(starts_of(always)) == 2
+    assert not failure_of(always)
+    assert runner.said[-1] == ('killed_always_seed0: stopped (SIGKILL); the '
+                               'next call goes on with it')
+
+
+def test_a_crash_is_a_failure(make_runs, make_runner):
+    run, = runs = make_runs(**behave('crash'))
+    assert make_runner().run(runs) == [run.name]
+    assert failure_of(run).startswith('SIGSEGV')
+
+
+def test_stopped_and_gone_on(make_runs, make_runner):
+    run, later = runs = make_runs(**behave('long', 'good'))
+    runner = make_runner()
+    thread = once((run.folder / 'listens').exists, runner.stop)
+    assert runner.run(runs) == []
+    thread.join()
+    assert runner.said == [
+        'long_seed0: training',
+        'long_seed0: stopped (exit code 75); the next call goes on with it']
+    assert not starts_of(later)
+    make_runner().run(runs)
+    assert set(recorded(runner)) == {run.key, later.key}
+    assert len(starts_of(run)) == 2
+
+
+def test_a_process_that_ignores_it_is_killed_the_second_time(
+        make_runs, make_runner):
+    run, = runs = make_runs(**behave('deaf'))
+    runner = make_runner()
+
+    def stop_twice():
+        runner.stop()
+        time.sleep(5 * runner_module.PAUSE)
+        assert len(runner._children) == 1
+        runner.stop()
+
+    thread = once((run.folder / 'listens').exists, stop_twice)
+    runner.run(runs)
+    thread.join()
+    assert runner.said[-1].startswith('deaf_seed0: stopped (SIGKILL)')
+    assert not failure_of(run)
+
+
+def test_a_stop_while_a_process_starts(make_runs, make_runner, monkeypatch):
+    run, = runs = make_runs(**behave('deaf'))
+    runner = make_runner()
+    popen = runner_module.subprocess.Popen
+
+    def start(*args, **kwargs):
+        runner.stop()
+        return popen(*args, **kwargs)
+
+    monkeypatch.setattr(runner_module.subprocess, 'Popen', start)
+    runner.run(runs)
+    assert runner.said[-1].startswith('deaf_seed0: stopped (SIGTERM)')
+
+
+@pytest.mark.parametrize('what', ['append_record', 'write_failure',
+                                  'add_times'])
+def test_a_full_disk_is_one_message_and_loses_nothing(
+        make_runs, make_runner, monkeypatch, what):
+    runs = make_runs(**behave('fail', 'good'))
+    runner = make_runner()
+
+    def full(*_):
+        raise OSError(28, 'No space left on device')
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner_module, what, full)
+        assert set(runner.run(runs)) >= {
+            'good_seed0' if what == 'append_record' else 'fail_seed0'}
+    assert any('No space left on device; the next call goes on' in line
+               for line in runner.said)
+    assert make_runner(retry=True).run(runs) == ['fail_seed0']
+    assert set(recorded(runner)) == {('good', 0)}
+    assert len(starts_of(runs[1])) == 1
+
+
+def _run(runs, tools, folder, **settings):
+    runner_of(tools, folder, **settings).run(runs)
+
+
+def test_two_runners_share_the_work(make_runs, make_runner, tools, tmp_path):
+    runs = make_runs(seeds=range(6), good=dict(seconds=.3))
+    for name in ('a', 'b'):
+        (tmp_path / name).mkdir()
+    both = [Forked(tmp_path / name, _run, runs, tools, tmp_path)
+            for name in ('a', 'b')]
+    assert [fork.wait(60) for fork in both] == [0, 0]
+    assert len(recorded(make_runner())) == 6
+    assert [len(starts_of(run)) for run in runs] == [1] * 6
+
+
+def test_a_training_that_outlives_its_runner_is_left_alone(
+        make_runs, make_runner, tools, tmp_path):
+    run, = runs = make_runs(**behave('long'))
+    with Forked(tmp_path, _run, runs, tools, tmp_path) as fork:
+        once((run.folder / 'listens').exists, lambda: None).join()
+        fork.signal(signal.SIGKILL)
+        fork.wait(10)
+    orphan = int(starts_of(run)[0])
+    os.kill(orphan, 0)
+    os.kill(orphan, signal.SIGKILL)
+    # The real train.py holds this lock as long as it lives.
+    with Forked(tmp_path, _hold, run.folder / TRAINING_LOCK) as holder:
+        holder.until_it_prints('held')
+        assert state_of(run, {}).state == 'running'
+        runner = make_runner()
+        assert runner.run(runs) == []
+        assert runner.said[0].startswith('long_seed0: left to process ')
+    assert len(starts_of(run)) == 1
+
+
+def _hold(path):
+    with file_lock(path):
+        print('held')
+        time.sleep(60)
+
+
+def test_a_status_in_the_same_process_leaves_the_lock(make_runs, tmp_path):
+    run, = make_runs()
+    with file_lock(lock_of(run)):
+        assert state_of(run, {}).note == 'this process'
+        with Forked(tmp_path, _hold, lock_of(run)) as other:
+            assert other.wait(20) == 1
+    assert 'LockTaken: process' in other.printed('stderr')
+
+
+def test_trained_only(make_runs, make_runner):
+    trained, waiting = runs = make_runs(seeds=[0, 1])
+    for run in runs:
+        run.write_config()
+    make_runner().run([trained])
+    make_runner().records.unlink()
+    runner = make_runner(trained_only=True)
+    runner.run(runs)
+    assert set(recorded(runner)) == {trained.key}
+    assert (len(starts_of(trained)), starts_of(waiting)) == (1, [])
+
+
+def test_each_slot_has_its_environment(make_runs, make_runner):
+    runs = make_runs(seeds=range(4), good=dict(seconds=.3))
+    make_runner(jobs=4, environments=[
+        dict(CUDA_VISIBLE_DEVICES='5'), dict(CUDA_VISIBLE_DEVICES='7')
+    ]).run(runs)
+    assert sorted((run.folder / 'visible.txt').read_text()
+                  for run in runs) == ['5', '5', '7', '7']
+
+
+def test_another_config_in_a_folder_is_refused(make_runs, make_runner):
+    make_runner().run(make_runs(a={}))
+    with pytest.raises(ValueError, match=r'made.jsonl: config: expected \w+ '
+                       r'as in its records, got \w+ of a in '):
+        make_runner().run(make_runs(a=dict(seconds=1)))
+    make_runner().records.unlink()
+    with pytest.raises(ValueError, match='a_seed0: expected the config that '
+                       'it was begun with'):
+        make_runner().run(make_runs(a=dict(seconds=1)))
+
+
+def test_other_settings_are_refused(make_runs, make_runner):
+    make_runner().run(make_runs(a={}))
+    with pytest.raises(ValueError, match='made.jsonl: settings: expected'):
+        make_runner().run(make_runs('measure = dict(num_samples=3)', b={}))
+
+
+def test_a_metric_that_nothing_gives(make_runs, make_runner):
+    run, = runs = make_runs("metric = 'accuracy/top5'")
+    runner = make_runner()
+    assert runner.run(runs) == [run.name]
+    assert ("metric: expected one of ['accuracy/top1'], got 'accuracy/top5'"
+            in runner.said[-1])
+
+
+def test_records_of_many_threads(make_runs, make_runner):
+    runs = make_runs(seeds=range(8))
+    runner = make_runner(jobs=8)
+    assert runner.run(runs) == [] and len(recorded(runner)) == 8
+    assert records_module.read_records(runner.records)
