@@ -12,9 +12,8 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 
-from mmengine.config import DictAction
-
 import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm.config import OptionsAction
 from stepnet_mm.config.conversion import to_stepnet
 from stepnet_mm.utils.files import write_new
 
@@ -32,7 +31,7 @@ def parse_args():
         '--step-options',
         nargs='+',
         default={},
-        action=DictAction,
+        action=OptionsAction,
         help='arguments of --step, key=value')
     parser.add_argument(
         '--only',

@@ -15,12 +15,13 @@ if HELD:
 
 import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
 from stepnet_mm import config as C  # noqa: E402
+from stepnet_mm.launch.distributed import init_distributed  # noqa: E402
 from stepnet_mm.launch.entry import (  # noqa: E402
     build_runner,
     config_from,
     make_parser,
-    work_dir_lock,
 )
+from stepnet_mm.launch.work_dir import work_dir_lock  # noqa: E402
 
 
 def parse_args():
@@ -61,6 +62,7 @@ def main():
     C.check_sync_bn(cfg)
     if not args.skip_data_check:
         C.check_data(cfg, C.TRAIN + ('val_dataloader', ))
+    init_distributed(cfg)
     with work_dir_lock(cfg.work_dir):
         build_runner(cfg, changes).train()
 

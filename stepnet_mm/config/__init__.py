@@ -12,7 +12,7 @@ __getattr__, __all__ = lazy_exports(
         dataset_checks=['check_datasets'],
         hardening=['harden', 'use_exact_resume', 'use_intact_images',
                    'use_tns_metric'],
-        options=['set_data_root', 'set_image_scale', 'use_amp',
-                 'use_auto_scale_lr', 'use_resume'],
+        options=['OptionsAction', 'set_data_root', 'set_image_scale',
+                 'use_amp', 'use_auto_scale_lr', 'use_resume'],
         parts=['EVALUATION', 'TRAIN', 'has_hook', 'import_package'],
         reading=['load_config', 'read_config']))

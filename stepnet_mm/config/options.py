@@ -1,7 +1,7 @@
 """The changes that the tools' options make to a config."""
 import os.path as osp
 
-from mmengine.config import Config
+from mmengine.config import Config, DictAction
 
 from .parts import (
     EVALUATORS,
@@ -11,6 +11,15 @@ from .parts import (
     loaders_of,
     type_name,
 )
+
+
+class OptionsAction(DictAction):
+    """mmengine's ``key=value``, whose plain text keeps its spaces."""
+
+    @staticmethod
+    def _parse_iterable(val: str):
+        parsed = DictAction._parse_iterable(val)
+        return val.strip('\'"') if isinstance(parsed, str) else parsed
 
 
 def set_data_root(cfg: Config, root: str) -> None:

@@ -6,19 +6,22 @@ its help or an error does without them.
 import argparse
 import copy
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 from mmengine.registry import MODELS, RUNNERS, init_default_scope
 from torch import nn
 from torch.utils.data import DataLoader
 
-from ..config import check_data, read_config, set_data_root, set_image_scale
+from ..config import (
+    OptionsAction,
+    check_data,
+    read_config,
+    set_data_root,
+    set_image_scale,
+)
 from ..utils.command_line import output_folder
-from ..utils.file_lock import TRAINING_LOCK, LockTaken, file_lock
-from ..utils.ranks import is_first_rank
 from .distributed import init_distributed
 
 
@@ -52,7 +55,7 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
 
 
@@ -110,26 +113,6 @@ def build_runner(cfg: Config, changes: Sequence[str] = ()):
     for change in changes:
         runner.logger.info(change)
     return runner
-
-
-@contextmanager
-def work_dir_lock(work_dir: str) -> Iterator[None]:
-    """Keep a second training out of a work dir; the first rank holds it.
-
-    Raises:
-        ValueError: if another process trains there.
-    """
-    if not is_first_rank():
-        yield
-        return
-    try:
-        with file_lock(Path(work_dir) / TRAINING_LOCK):
-            yield
-    except LockTaken as taken:
-        raise ValueError(
-            f'work_dir: expected {work_dir} to be free, got {taken}, which '
-            'trains there; wait for it, or choose another --work-dir'
-        ) from None
 
 
 def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',

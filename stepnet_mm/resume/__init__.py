@@ -11,7 +11,7 @@ the ``latest_checkpoint`` that is whole; mmengine loads it;
 takes it back: place, buffers, random generators); its loader
 (resumable_loader.py) begins at that batch. loops.py has the two loops.
 
-May import: utils.
+May import: safe_loading, utils.
 """
 from ..lazy_exports import lazy_exports
 

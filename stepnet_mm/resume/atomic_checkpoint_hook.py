@@ -1,11 +1,10 @@
 """Checkpoints that are never half there, and hold all that a resume needs."""
 import difflib
-import glob
 import hashlib
 import inspect
 import io
-import os
 import os.path as osp
+from pathlib import Path
 
 import torch
 from mmengine import dist
@@ -20,7 +19,12 @@ from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
 from .changed_settings import changed_settings
-from .latest_checkpoint import PREEMPTED, damage, latest_checkpoint
+from .latest_checkpoint import (
+    POINTER,
+    PREEMPTED,
+    damage,
+    latest_checkpoint,
+)
 from .resumable_loop import ResumableLoop
 from .training_state import accumulating, training_state
 
@@ -90,6 +94,7 @@ class AtomicCheckpointHook(CheckpointHook):
             self.backend_args)
         for name, what in damaged.items():
             runner.logger.warning(f'checkpoint {name} is damaged: {what}')
+        damaged.pop(osp.join(runner.work_dir, POINTER), None)
         if damaged and path is None:
             raise ValueError(
                 f'--resume: expected a whole checkpoint in {runner.work_dir}, '
@@ -134,8 +139,8 @@ class AtomicCheckpointHook(CheckpointHook):
                 'new ones; after a preemption it has them')
         if (isinstance(self.file_backend, AtomicLocalBackend)
                 and is_main_process()):
-            for path in glob.glob(osp.join(self.out_dir, f'*{UNFINISHED}')):
-                os.remove(path)  # of a run that was killed
+            for path in Path(self.out_dir).glob(f'*{UNFINISHED}'):
+                path.unlink()  # of a run that was killed
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Add the state that :meth:`save` gathered."""
@@ -205,7 +210,7 @@ class AtomicCheckpointHook(CheckpointHook):
         self.save(runner, filename, meta, whole=temporary is not None)
         if is_main_process():
             AtomicLocalBackend().put_text(
-                self.last_ckpt, osp.join(runner.work_dir, 'last_checkpoint'))
+                self.last_ckpt, osp.join(runner.work_dir, POINTER))
         if before and before != temporary:
             self._delete(before)
         return self.last_ckpt

@@ -1,13 +1,25 @@
 """Finds the last checkpoint of a run that is whole."""
-import glob
+import errno
+import os
 import os.path as osp
 import re
+import stat
 import zipfile
 
-from mmengine.fileio import get_file_backend
+from mmengine.fileio import LocalBackend, get_file_backend
+
+from ..safe_loading.loaders import load_from_local
 
 #: Name of a checkpoint that was saved when a job was stopped.
 PREEMPTED = 'preempted_iter_{}.pth'
+#: In a work dir, has the path of the checkpoint that was saved last.
+POINTER = 'last_checkpoint'
+#: A path is not longer.
+_LONGEST = 4096
+#: What the system says of a name that no file has or can have. All else,
+#: such as a lack of rights or a stale handle, is no damage.
+_NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
+            errno.EINVAL)
 
 
 def latest_checkpoint(work_dir: str,
@@ -25,10 +37,18 @@ def latest_checkpoint(work_dir: str,
 
     Returns:
         tuple: its path, None where there is none; and what is wrong with
-        those that came after it, by path.
+        those that came after it, by path, ``last_checkpoint`` among them.
+
+    Raises:
+        UnsafeCheckpointError, MemoryError, OSError: as :func:`damage`. To
+            take an earlier one instead would lose progress.
     """
     damaged: dict[str, str] = {}
-    for path in _candidates(work_dir, folder or work_dir, template):
+    folder = folder or work_dir
+    for path in [*_pointed(work_dir, folder, damaged),
+                 *_beside(folder, template)]:
+        if path in damaged:
+            continue
         wrong = damage(path, backend_args)
         if not wrong:
             return path, damaged
@@ -40,42 +60,96 @@ def damage(path: str, backend_args: dict | None = None) -> str:
     """What is wrong with a checkpoint file, '' where it is whole.
 
     torch writes a zip file with a checksum (CRC-32) of every record and does
-    not look at it when it loads.
+    not look at it when it loads. What says where the records are has none, so
+    the file is loaded as well.
 
     Args:
         path (str): a file that ``torch.save`` wrote.
         backend_args (dict, optional): of storage that is not local.
+
+    Raises:
+        UnsafeCheckpointError: if it holds what is no checkpoint.
+        MemoryError, OSError: if this process cannot read it now, for a lack
+            of memory or rights, or a stale handle.
     """
     backend = get_file_backend(path, backend_args=backend_args)
-    if not backend.exists(path):
+    if not isinstance(backend, LocalBackend) and not backend.exists(path):
         return 'there is no such file'
     with backend.get_local_path(path) as local:
-        return _damage_of_zip(str(local))
+        return (_absence(local) or _damage_of_zip(local)
+                or _damage_of_content(local))
 
 
-def _candidates(work_dir: str, folder: str, template: str) -> list[str]:
-    """The last one, then those beside it, newest first."""
-    paths = []
-    pointer = osp.join(work_dir, 'last_checkpoint')
-    if osp.isfile(pointer):
-        with open(pointer) as file:
-            paths.append(file.read().strip())
+def _pointed(work_dir: str, folder: str, damaged: dict) -> list[str]:
+    """What ``last_checkpoint`` names, unless it is garbage."""
+    pointer = osp.join(work_dir, POINTER)
+    try:
+        with open(pointer, 'rb') as file:
+            path = file.read(_LONGEST + 1).decode().strip()
+    except FileNotFoundError:
+        return []
+    except (UnicodeDecodeError, IsADirectoryError) as error:
+        damaged[pointer] = f'it is no text ({error})'
+        return []
+    # Checkpoints lie in storage of another kind only if that was asked for.
+    if '\0' in path or not 0 < len(path) < _LONGEST or (
+            _scheme(path) not in ('', _scheme(folder))):
+        damaged[pointer] = f'it has no path of a checkpoint, but {path!r:.60}'
+        return []
+    return [path]
+
+
+def _scheme(path: str) -> str:
+    return path.partition('://')[0] if '://' in path else ''
+
+
+def _beside(folder: str, template: str) -> list[str]:
+    """The checkpoints in a folder, newest first."""
     # Best ones and published ones have no optimizer.
     names = '|'.join(
         re.escape(name).replace(re.escape('{}'), r'\d+')
         for name in (template, PREEMPTED))
-    beside = [
-        path for path in glob.glob(osp.join(folder, '*'))
-        if re.fullmatch(names, osp.basename(path)) and path not in paths
-    ]
-    return paths + sorted(beside, key=osp.getmtime, reverse=True)
+    try:
+        entries = [entry for entry in os.scandir(folder)
+                   if re.fullmatch(names, entry.name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [entry.path for entry in sorted(entries, key=_age)]
+
+
+def _age(entry: os.DirEntry) -> tuple[float, int]:
+    """Smaller for a newer file; a copied folder may have one date."""
+    numbers = re.findall(r'\d+', entry.name) or [0]
+    return -entry.stat(follow_symlinks=False).st_mtime, -int(numbers[-1])
+
+
+def _absence(path: str) -> str:
+    try:
+        if stat.S_ISREG(os.stat(path).st_mode):
+            return ''
+    except OSError as error:
+        if error.errno not in _NO_NAME:
+            raise
+        return 'there is no such file'
+    return 'it is no file'
 
 
 def _damage_of_zip(path: str) -> str:
     try:
         with zipfile.ZipFile(path) as file:
             record = file.testzip()
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError,
-            RuntimeError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a broken file may break any reader
+        if isinstance(error, OSError) and error.errno not in _NO_NAME:
+            raise
         return f'it is cut off or no checkpoint ({error})'
     return record and f'the checksum of its record {record} is wrong' or ''
+
+
+def _damage_of_content(path: str) -> str:
+    try:
+        load_from_local(path, 'cpu')
+    except ValueError as error:
+        return f'it cannot be loaded ({error})'
+    return ''

@@ -8,10 +8,13 @@ It reads a file with torch's own readers, but unpickles with
 hands TorchScript archives.
 """
 import contextlib
+import errno
 import functools
+import os
 import os.path as osp
 import tarfile
 import threading
+from typing import Any
 
 import torch
 from torch import hub, serialization
@@ -61,6 +64,7 @@ def load_from_local(filename: str, map_location=None) -> dict:
         UnsafeCheckpointError: if it holds anything else; that is neither
             imported nor called.
         ValueError: if it cannot be read as a checkpoint.
+        MemoryError, OSError: if this process cannot read it now.
     """
     path = osp.expanduser(filename)
     if not osp.isfile(path):
@@ -97,6 +101,16 @@ def _errors_name(filename: str):
         raise ValueError(
             f'{filename}: expected a whole torch checkpoint, got another '
             f'file or one cut off ({error}); take another copy') from None
+    except MemoryError as error:
+        raise MemoryError(
+            f'{filename}: expected memory for a checkpoint, got too little '
+            f'({error}); free some') from None
+    except OSError as error:  # of which many name no file
+        if filename in str(error):
+            raise
+        said = (f'{filename}: expected to read a checkpoint, got {error}; see '
+                'that it can be reached')
+        raise OSError(*filter(None, (error.errno, said))) from error
 
 
 def _load(f, map_location=None, *_, **__):
@@ -108,10 +122,15 @@ def _load(f, map_location=None, *_, **__):
     with opened as file:
         try:
             return _read(file, map_location)
-        except (unpickler.Refused, OSError, MemoryError):
+        except (unpickler.Refused, MemoryError):
             raise
         except Exception as error:  # a broken file may break any reader
             reason = str(error).partition('\n')[0]
+            if 'allocate memory' in reason:  # torch's own error
+                raise MemoryError(reason) from error
+            # A broken length leads before the start of a file: EINVAL.
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise
             raise _UnreadableError(
                 f'{type(error).__name__} {reason}'.rstrip()) from error
 
@@ -129,8 +148,46 @@ def _read(file, map_location):
     if _is_tar(file):  # torch would unpack it
         raise unpickler.Refused("a tar archive's files")
     file.seek(start)
-    return serialization._legacy_load(
-        file, map_location, unpickler, encoding='utf-8')
+    return _read_legacy(file, map_location)
+
+
+def _read_legacy(file, map_location):
+    """The format of torch before 1.6: pickles, then all storages."""
+    start = file.tell()
+    module = _LegacyPickle(file.seek(0, os.SEEK_END) - start)
+    file.seek(start)
+    content = serialization._legacy_load(
+        file, map_location, module, encoding='utf-8')
+    # The last pickle lists the storages that follow. torch leaves others as
+    # the memory was that they got.
+    absent = sorted(module.storages - set(module.last))
+    if absent:
+        raise ValueError(f'it has no content of the storages {absent!r:.60}')
+    return content
+
+
+class _LegacyPickle:
+    """The pickle module for one file of ``size`` bytes."""
+
+    def __init__(self, size: int):
+        self.left = size
+        self.storages: set[str] = set()
+        self.last: Any = None
+        self.Unpickler = type('Unpickler', (unpickler.Unpickler, ),
+                              dict(check_storage=self._check_storage))
+
+    def load(self, file, **kwargs):
+        """As :func:`.unpickler.load`, and keep it."""
+        self.last = unpickler.load(file, **kwargs)
+        return self.last
+
+    def _check_storage(self, pid: tuple) -> None:
+        kind, key, _, count = pid[1:5]
+        if key not in self.storages:
+            self.storages.add(key)
+            self.left -= count * kind.dtype.itemsize
+        if self.left < 0:
+            raise ValueError(f'{count} numbers are more than it has')
 
 
 def _is_tar(file) -> bool:

@@ -9,6 +9,7 @@ torch's weights-only unpickler is not used where there is one. That of torch
 process: onedl's mmengine adds the true ``getattr`` while it loads.
 """
 import functools
+import os
 import pickle
 import pickletools
 from collections import Counter, OrderedDict
@@ -38,6 +39,8 @@ _REBUILD = [getattr(torch._utils, name) for name in '''
 #: Tuples in tuples. Python hashes them by recursion, which ends the process
 #: where there are some hundred thousand.
 _DEEPEST = 100
+#: Bytes; a length that is announced is believed up to here.
+_MUCH = 2**20
 
 
 class Refused(Exception):
@@ -79,8 +82,9 @@ class Unpickler(_PythonUnpickler):
     dispatch = _Dispatch(
         (code, _PythonUnpickler.dispatch[code]) for code in _PLAIN)
 
-    def __init__(self, *args, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, file, **kwargs) -> None:
+        super().__init__(file, **kwargs)
+        self._file_read = functools.partial(_read, file)
         self._depths: dict[int, int] = {}
 
     def find_class(self, module: str, name: str):
@@ -123,7 +127,11 @@ class Unpickler(_PythonUnpickler):
                 and (isinstance(pid[1], StorageType)
                      or pid[1] is torch.UntypedStorage)):
             raise Refused('a persistent id that is no storage')
+        self.check_storage(pid)
         super().load_binpersid()
+
+    def check_storage(self, pid: tuple) -> None:
+        """Raise an error if the file cannot have that storage."""
 
     def check_depth(self):
         """Refuse the tuple that was made last if it is too deep."""
@@ -176,6 +184,17 @@ class Unpickler(_PythonUnpickler):
         pickle.SETITEMS[0]: load_setitems,
         pickle.ADDITEMS[0]: load_additems,
     })
+
+
+def _read(file, size: int) -> bytes:
+    """``file.read(size)``, which makes room only where there is as much."""
+    if size > _MUCH:
+        place = file.tell()
+        left = file.seek(0, os.SEEK_END) - place
+        file.seek(place)
+        if size > left:
+            raise EOFError(f'{size} bytes are announced, {left} are left')
+    return file.read(size)
 
 
 def load(file, **kwargs):
@@ -237,7 +256,7 @@ def _states() -> dict:
         OrderedDict: lambda made, state: made.__dict__.update(state),
         np.ndarray: np.ndarray.__setstate__,
         _history_buffer(): _set_history,
-        **{type(np.dtype(code)): _check_number_type
+        **{type(np.dtype(code)): _set_byte_order
            for code in np.typecodes['All'] if _is_number(np.dtype(code))}
     }
 
@@ -323,16 +342,19 @@ def _is_number(dtype: np.dtype) -> bool:
 
 
 def _number_type(code: str, *_) -> np.dtype:
-    dtype = np.dtype(str(code))
+    """A type of its own, as all arrays share numpy's."""
+    dtype = np.dtype(str(code), copy=True)
     if not _is_number(dtype):
         raise Refused(f'numpy.dtype {code!r}')
     return dtype
 
 
-def _check_number_type(made: np.dtype, state: tuple) -> None:
-    """numpy would write the state over a type that all arrays share."""
-    if state != made.__reduce__()[2]:
+def _set_byte_order(made: np.dtype, state: tuple) -> None:
+    """All that a number's type has in its state."""
+    orders = (made, made.newbyteorder())
+    if state not in [order.__reduce__()[2] for order in orders]:
         raise Refused(f'numpy.dtype with the state {state!r:.60}')
+    made.__setstate__(state)  # type: ignore[attr-defined]  # no stub
 
 
 def _set_history(buffer, state: dict) -> None:

@@ -158,12 +158,12 @@ def build_step(cfg: dict | str, channels: int) -> StepSize:
     signature = inspect.signature(cls)
     try:
         signature.bind(channels, **cfg)
-    except TypeError as error:
+        return cls(channels, **cfg)
+    except TypeError as error:  # **kwargs of a subclass pass the first
         raise ValueError(
             'backbone.step: expected some of '
             f'{list(signature.parameters)[1:]} for {cls.__name__}, got {cfg} '
-            f'({error}); correct the names') from None
-    return cls(channels, **cfg)
+            f'({error}); correct them') from error
 
 
 def step_types() -> list[str]:

@@ -129,8 +129,8 @@ def _measure(path: Path, given: dict) -> dict[str, Any]:
     _expect(path, 'measure.num_samples', type(number) is int and number > 0,
             'a number from 1', number)
     _expect(path, 'measure.definitions', isinstance(names, list)
-            and set(names) <= set(DEFINITIONS), f'some of {DEFINITIONS}',
-            names)
+            and all(name in DEFINITIONS for name in names),
+            f'some of {DEFINITIONS}', names)
     return measure
 
 
@@ -145,27 +145,32 @@ def _method(path: Path, name: str, fields, content: dict) -> StudyMethod:
     if not isinstance(fields, dict) or 'config' not in fields:
         raise ValueError(f'{path}: {where}: expected a dict with config, got '
                          f'{fields!r:.100}')
-    if not name.replace('_', '').isalnum() or '_seed' in name:
+    if not str(name).replace('_', '').isalnum() or '_seed' in name:
         raise ValueError(f'{path}: {where}: expected a name of letters, '
                          "digits and _, without '_seed', which names files; "
                          'rename it')
     _check_keys(path, where, fields, METHOD_KEYS)
+    for key, kind in (('config', str), ('options', dict)):
+        value = fields.get(key, {})
+        _expect(path, f'{where}.{key}', isinstance(value, kind),
+                f'a {kind.__name__}', value)
     config = Path(os.path.normpath(path.parent / fields['config']))
     if not config.is_file():
         raise FileNotFoundError(
             f'{path}: {where}.config: expected a config file, got {config}, '
             'which is not there; it is relative to the study file')
     seeds = fields.get('seeds', content['seeds'])
-    if not (isinstance(seeds, list) and seeds and len(set(seeds)) == len(seeds)
-            and all(type(seed) is int and seed >= 0 for seed in seeds)):
+    if not (isinstance(seeds, list) and seeds
+            and all(type(seed) is int and seed >= 0 for seed in seeds)
+            and len(set(seeds)) == len(seeds)):
         raise ValueError(f'{path}: {where}.seeds: expected different numbers '
-                         f'from 0, got {seeds!r}')
+                         f'from 0, got {seeds!r:.100}')
     options = {**content['options'], **fields.get('options', {})}
     return StudyMethod(name, config, options, seeds, fields.get('paper'))
 
 
 def _check_keys(path: Path, where: str, content: dict, keys: tuple) -> None:
-    unknown = sorted(set(content) - set(keys))
+    unknown = sorted(map(str, set(content) - set(keys)))
     if unknown:
         raise ValueError(f'{path}: {where}: expected some of {list(keys)}, '
                          f'got {unknown}; correct the names')

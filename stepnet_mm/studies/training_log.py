@@ -42,7 +42,7 @@ def epochs_of(folder: Path) -> list[dict]:
             for key in LOSSES[::-1]:
                 if key in line:
                     epoch['loss'] = rounded(line[key])
-        elif 'data_time' in line:  # of a validation; TNSHook has none
+        elif {'data_time', 'step'} <= {*line}:  # of a validation, no TNSHook
             epoch = epochs.setdefault(line['step'], dict(epoch=line['step']))
             epoch.update(
                 {k: rounded(v) for k, v in line.items() if '/' in k})
@@ -124,7 +124,13 @@ def _lines(folder: Path) -> Iterator[dict]:
         for text in path.read_bytes().split(b'\n')[:-1]:
             try:
                 line = json.loads(text)
-            except ValueError:  # a kill cut it, and the next start went on
+            # A kill cut it, and the next start went on.
+            except (ValueError, RecursionError):
                 continue
-            if isinstance(line, dict):
+            if isinstance(line, dict) and all(map(_is_number, line.values())):
                 yield line
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, float) or (
+        isinstance(value, int) and abs(value) < 2**63)

@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
+from .slurm import start_of_job
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -136,7 +138,8 @@ def _holder() -> dict:
     return dict(
         host=socket.gethostname(),
         process=os.getpid(),
-        since=datetime.now().astimezone().isoformat(timespec='seconds'))
+        since=datetime.now().astimezone().isoformat(timespec='seconds'),
+        **start_of_job())
 
 
 def _describe(file: IO[bytes]) -> str:
@@ -147,3 +150,15 @@ def _describe(file: IO[bytes]) -> str:
                 f'{holder["since"]}')
     except (ValueError, TypeError, KeyError):  # it is writing that just now
         return 'another process'
+
+
+def read_note(path) -> dict:
+    """What a lock's holder wrote; empty if that cannot be read.
+
+    Not for a process that holds the lock: it would lose it.
+    """
+    try:
+        note = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}

@@ -110,3 +110,22 @@ def _field(line: str, name: str) -> str:
 def slurm_port(job: int, step: int) -> int:
     """A port that jobs beside one another, and their steps, do not share."""
     return _PORTS[(job * 10 + step) % len(_PORTS)]
+
+
+def start_of_job() -> dict:
+    """``job`` and ``restarts`` of the Slurm job around; empty if none is."""
+    if 'SLURM_JOB_ID' not in os.environ:
+        return {}
+    return dict(job=os.environ['SLURM_JOB_ID'],
+                restarts=int(os.environ.get('SLURM_RESTART_COUNT', 0)))
+
+
+def is_earlier_start(other: dict) -> bool:
+    """Whether another :func:`start_of_job` is of this job, and earlier.
+
+    Args:
+        other (dict): may have other keys, or none.
+    """
+    this, restarts = start_of_job(), other.get('restarts')
+    return (bool(this) and other.get('job') == this['job']
+            and isinstance(restarts, int) and restarts < this['restarts'])

@@ -147,6 +147,31 @@ def test_a_lost_pointer_is_found_again(tmp_path):
     assert not wrong
 
 
+def test_a_folder_with_brackets(tmp_path):
+    folder = tmp_path / 'run[lr=0.1]'
+    train(folder, stop=12, interval=5)
+    (folder / 'last_checkpoint').unlink()
+    (folder / 'iter_15.pth.unfinished').write_bytes(b'')
+    runner = train(folder, interval=5, resume=True)
+    assert len(runner.train_dataloader.dataset.loaded) == 96 - 30
+    assert not (folder / 'iter_15.pth.unfinished').exists()
+
+
+def test_a_pointer_that_is_garbage_is_named(tmp_path):
+    train(tmp_path, stop=12, interval=5)
+    (tmp_path / 'last_checkpoint').write_bytes(b'\xff')
+    runner = resume_runner(tmp_path, interval=5, resume=True)
+    logged = warnings_of(runner)
+    runner.train()
+    assert [line for line in logged if 'last_checkpoint is damaged' in line]
+    assert len(runner.train_dataloader.dataset.loaded) == 96 - 30
+
+
+def test_a_pointer_that_is_garbage_and_no_checkpoint(tmp_path):
+    (tmp_path / 'last_checkpoint').write_bytes(b'\xff')
+    assert train(tmp_path, resume=True).iter == 33
+
+
 def test_a_path_that_is_given_is_taken_as_it_is(tmp_path):
     train(tmp_path, stop=12, interval=5)
     path = str(tmp_path / 'iter_5.pth')

@@ -1,12 +1,29 @@
 """A damaged checkpoint is told from a whole one; see also
 test_atomic_checkpoint_hook.py.
 """
+import errno
+import os
+import random
+import shutil
+import warnings
+import zipfile
+from collections import Counter, OrderedDict
+
 import pytest
 import torch
+from mmengine.logging import HistoryBuffer
 
-from stepnet_mm.resume.latest_checkpoint import damage
+from stepnet_mm.resume import latest_checkpoint as module
+from stepnet_mm.resume.latest_checkpoint import damage, latest_checkpoint
+from stepnet_mm.safe_loading.loaders import (
+    UnsafeCheckpointError,
+    load_from_local,
+)
 
 pytestmark = pytest.mark.core
+
+#: What names of folders and files may have.
+ODD = ('run[lr=0.1]', '*', '?', 'a b', "it's", '"a"', '100%s', '{0}', 'Ü模')
 
 
 @pytest.fixture
@@ -45,3 +62,163 @@ def test_any_bit_of_the_tensors(checkpoint):
         checkpoint.write_bytes(changed)
         torch.load(checkpoint)  # torch itself does not see it
         assert 'checksum of its record' in damage(str(checkpoint))
+
+
+def state(iteration):
+    """A training's, in small."""
+    generator = torch.Generator().manual_seed(iteration)
+    weights = OrderedDict(
+        (f'{i}.weight', torch.randn(8, 8, 3, 3, generator=generator))
+        for i in range(8))
+    momentum = torch.rand(99, generator=generator)
+    history = HistoryBuffer([1., 2.], [1, 1])
+    return dict(
+        state_dict=weights,
+        optimizer=dict(state={0: dict(momentum=momentum)}),
+        message_hub=dict(log_scalars=dict(loss=history)),
+        meta=dict(iter=iteration, cfg='a = 1\n'))
+
+
+@pytest.fixture
+def run(tmp_path):
+    """run(name) -> a work dir with iter_1.pth and the newer iter_2.pth."""
+
+    def make(name='run'):
+        folder = tmp_path / name
+        folder.mkdir()
+        for iteration in (1, 2):
+            path = folder / f'iter_{iteration}.pth'
+            torch.save(state(iteration), path)
+            os.utime(path, (iteration, iteration))
+        return folder
+
+    return make
+
+
+def chosen(folder):
+    path, wrong = latest_checkpoint(str(folder), template='iter_{}.pth')
+    return os.path.basename(path), wrong
+
+
+@pytest.mark.parametrize('name', ODD)
+def test_names(run, name):
+    folder = run(name)
+    assert chosen(folder) == ('iter_2.pth', {})
+    (folder / 'iter_2.pth').write_bytes(b'PK\3\4')
+    assert chosen(folder)[0] == 'iter_1.pth'
+
+
+def test_copies_of_one_date(run):
+    folder = run()
+    shutil.copy(folder / 'iter_2.pth', folder / 'iter_10.pth')
+    for path in folder.iterdir():
+        os.utime(path, (1, 1))
+    assert chosen(folder) == ('iter_10.pth', {})
+
+
+def test_a_link_to_nowhere(run):
+    folder = run()
+    (folder / 'iter_3.pth').symlink_to('nowhere')
+    assert chosen(folder) == (
+        'iter_2.pth', {str(folder / 'iter_3.pth'): 'there is no such file'})
+
+
+GARBAGE = dict(
+    bytes=b'\xff\xfe\x80', http=b'http://127.0.0.1:9/a.pth', s3=b's3://a/b',
+    ceph=b'lab:s3://a/b', nul=b'a\0b', folder=b'/', device=b'/dev/zero',
+    empty=b'', long=b'a' * 5000, component=b'a' * 300, blank=b'\n\n')
+
+
+@pytest.mark.parametrize('content', GARBAGE.values(), ids=GARBAGE)
+def test_a_pointer_that_is_garbage(run, content):
+    folder = run()
+    (folder / 'last_checkpoint').write_bytes(content)
+    name, wrong = chosen(folder)
+    assert name == 'iter_2.pth' and len(wrong) == 1
+
+
+def test_a_pointer_that_is_a_folder(run):
+    folder = run()
+    (folder / 'last_checkpoint').mkdir()
+    assert chosen(folder)[0] == 'iter_2.pth'
+
+
+def test_refused_is_not_damaged(run):
+    folder = run()
+    torch.save(dict(a=os.mkdir), folder / 'iter_2.pth')
+    with pytest.raises(UnsafeCheckpointError, match=r'iter_2\.pth.*mkdir'):
+        chosen(folder)
+
+
+@pytest.mark.parametrize('number', [errno.EACCES, errno.ESTALE, errno.EIO])
+@pytest.mark.parametrize('where', [
+    (os, 'stat'), (os, 'scandir'), (module.zipfile, 'ZipFile'),
+    (module, 'load_from_local')], ids=lambda where: where[1])
+def test_what_cannot_be_read_now_is_not_damaged(run, monkeypatch, number,
+                                                where):
+    def fail(path, *_, **__):
+        raise OSError(number, os.strerror(number), path)
+
+    folder = run()
+    monkeypatch.setattr(*where, fail)
+    with pytest.raises(OSError) as error:
+        latest_checkpoint(str(folder), template='iter_{}.pth')
+    assert error.value.errno == number
+
+
+@pytest.mark.parametrize('where', [(module.zipfile, 'ZipFile'),
+                                   (module, 'load_from_local')],
+                         ids=lambda where: where[1])
+def test_a_lack_of_memory_is_no_damage(run, monkeypatch, where):
+    def fail(*_, **__):
+        raise MemoryError
+
+    folder = run()
+    monkeypatch.setattr(*where, fail)
+    with pytest.raises(MemoryError):
+        latest_checkpoint(str(folder), template='iter_{}.pth')
+
+
+def flat(value):
+    """What compares equal where every bit is the same."""
+    if isinstance(value, torch.Tensor):
+        return str(value.dtype), tuple(value.shape), value.numpy().tobytes()
+    if isinstance(value, dict):
+        return [(key, flat(part)) for key, part in value.items()]
+    if isinstance(value, HistoryBuffer):
+        return repr(value.data)
+    return repr(value)
+
+
+def flips(folder, number, begin=0):
+    """How a resume ends after one bit of iter_2.pth flips, and how often."""
+    before, whole = (flat(state(i)) for i in (1, 2))
+    content = (folder / 'iter_2.pth').read_bytes()
+    assert len(content) < 10**6
+    ends, choose = Counter(), random.Random(0)
+    for _ in range(number):
+        changed = bytearray(content)
+        changed[choose.randrange(begin, len(changed))] ^= 1 << (
+            choose.randrange(8))
+        (folder / 'iter_2.pth').write_bytes(changed)
+        path, _ = latest_checkpoint(str(folder), template='iter_{}.pth')
+        loaded = flat(load_from_local(path))
+        ends['before' if loaded == before else
+             'whole' if loaded == whole else 'changed'] += 1
+    return ends
+
+
+def test_any_bit_of_what_says_where_the_records_are(run):
+    folder = run()
+    with zipfile.ZipFile(folder / 'iter_2.pth') as file:
+        begin = file.start_dir
+    ends = flips(folder, 60, begin)
+    assert set(ends) == {'before', 'whole'} and ends['before'] > 30
+
+
+@pytest.mark.long
+def test_any_bit(run):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        ends = flips(run(), 500)
+    assert set(ends) == {'before', 'whole'} and ends['before'] > 450

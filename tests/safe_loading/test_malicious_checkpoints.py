@@ -82,8 +82,8 @@ STRANGE = dict(
     elements_of_a_set=b']\x8f(NN\x90Na',
     another_codec=call(b'c_codecs\nencode\n', 'a', 'idna'),
     a_structure=call(b'cnumpy\ndtype\n', 'f8,O'),
-    a_state_for_a_shared_type=call(b'cnumpy\ndtype\n', 'f8')
-    + b'(K\x03' + text('>') + b'NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb',
+    a_state_for_a_type=call(b'cnumpy\ndtype\n', 'f8')
+    + b'(K\x03' + text('>') + b'NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x01tb',
     a_subclass=b'ctorch._tensor\n_rebuild_from_type_v2\n(' + MEAN
     + b'ctorch\nTensor\n)}tR',
     sparse=b'ctorch._utils\n_rebuild_sparse_tensor\n',

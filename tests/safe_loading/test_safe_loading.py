@@ -1,4 +1,8 @@
+import errno
+import io
 import os
+import pickle
+import struct
 import threading
 import zipfile
 from collections import Counter, OrderedDict
@@ -250,3 +254,96 @@ def test_an_unreadable_file_is_named(tmp_path, content):
     with pytest.raises(ValueError, match='broken.pth: expected a') as info:
         CheckpointLoader.load_checkpoint(str(file))
     assert 'weights_only' not in str(info.value)
+
+
+HEAD = b''.join(pickle.dumps(value, 2) for value in (
+    torch.serialization.MAGIC_NUMBER, torch.serialization.PROTOCOL_VERSION,
+    {}))
+#: What a file announces and does not have.
+HUGE = dict(
+    text=b'\x80\x04\x8d' + struct.pack('<Q', 2**50),
+    bytes=b'\x80\x04\x8e' + struct.pack('<Q', 2**40),
+    frame=b'\x80\x04\x95' + struct.pack('<Q', 2**45),
+    number=b'\x80\x02\x8b\xff\xff\xff\x7f')
+
+
+@pytest.mark.parametrize('announced', HUGE.values(), ids=HUGE)
+def test_a_length_that_is_not_there(tmp_path, announced):
+    (tmp_path / 'a.pth').write_bytes(HEAD + announced)
+    with pytest.raises(ValueError, match=r'a\.pth.* announced, 0 are left'):
+        CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+
+
+def legacy(content):
+    with io.BytesIO() as file:
+        torch.save(content, file, _use_new_zipfile_serialization=False)
+        return file.getvalue()
+
+
+def test_a_legacy_file_without_its_storages(tmp_path):
+    """torch gives out what the memory held."""
+    whole = legacy(dict(a=torch.arange(6.)))
+    cut = whole[:whole.rindex(b'\x80\x02]')] + pickle.dumps([], 2)
+    (tmp_path / 'a.pth').write_bytes(cut)
+    assert torch.load(tmp_path / 'a.pth', weights_only=False)['a'].numel() == 6
+    with pytest.raises(ValueError, match=r'a\.pth.* no content of the stor'):
+        CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+
+
+def test_a_legacy_storage_larger_than_the_file(tmp_path):
+    whole = legacy(dict(a=torch.zeros(10)))
+    assert b'K\nN' in whole
+    (tmp_path / 'a.pth').write_bytes(
+        whole.replace(b'K\nN', b'\x8a\x06' + b'\xff' * 5 + b'\x0fN'))
+    with pytest.raises(ValueError, match=r'a\.pth.* are more than it has'):
+        CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+
+
+@pytest.mark.parametrize('kind', ['>f4', '<f4', '>i2', '>c16', '|u1'])
+def test_arrays_of_either_byte_order(tmp_path, kind):
+    torch.save(np.arange(3, dtype=kind), tmp_path / 'a.pth')
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded.tolist() == [0, 1, 2]
+    assert np.dtype('f4').isnative and np.dtype('i2').isnative
+
+
+@pytest.mark.parametrize('error', [
+    OSError(errno.ESTALE, 'Stale file handle'), OSError('no route'),
+    MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
+@pytest.mark.parametrize('prefix', ['', 'some://'])
+def test_what_is_no_damage_names_the_file(tmp_path, monkeypatch, error,
+                                          prefix):
+    def fail(*_, **__):
+        raise error
+
+    def load_from_somewhere(filename, map_location=None):
+        return torch.load(filename.removeprefix('some://'), map_location)
+
+    torch.save(torch.zeros(1), tmp_path / 'a.pth')
+    monkeypatch.setattr(torch.serialization, '_load', fail)
+    monkeypatch.setattr(CheckpointLoader, '_schemes',
+                        dict(CheckpointLoader._schemes))
+    CheckpointLoader.register_scheme('some://', load_from_somewhere)
+    register_safe_loaders()
+    kind = OSError if isinstance(error, OSError) else MemoryError
+    with pytest.raises(kind, match=rf'{prefix}{tmp_path}/a\.pth: expected'):
+        CheckpointLoader.load_checkpoint(f'{prefix}{tmp_path}/a.pth')
+
+
+@pytest.mark.parametrize('content', [
+    b'no checkpoint', b'PK\3\4', HEAD, pickle.dumps(Malicious('a'), 2)])
+def test_advice_to_load_in_full_reaches_nobody(content, monkeypatch, capsys):
+    """Neither torch's own nor what mmengine makes of it."""
+
+    class Backend:
+
+        @staticmethod
+        def get(filename):
+            return content
+
+    monkeypatch.setattr('mmengine.runner.checkpoint.get_file_backend',
+                        lambda *_, **__: Backend)
+    with pytest.raises((ValueError, UnsafeCheckpointError),
+                       match='s3://a/b.pth: expected') as info:
+        CheckpointLoader.load_checkpoint('s3://a/b.pth')
+    assert 'weights_only' not in f'{info.value}{capsys.readouterr()}'

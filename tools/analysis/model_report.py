@@ -15,7 +15,6 @@ import textwrap
 from contextlib import redirect_stdout
 
 import torch
-from mmengine.config import DictAction
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm import config as C
@@ -70,7 +69,7 @@ def parse_args():
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=C.OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
     return parser.parse_args()
 

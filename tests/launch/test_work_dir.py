@@ -1,0 +1,124 @@
+"""One training at a time in a work dir, whichever rank asks."""
+import json
+import os
+import time
+
+import pytest
+from forked import Forked
+from jobs import CONFIG, free_ports, run_train
+
+from stepnet_mm.launch import work_dir as module
+from stepnet_mm.launch.work_dir import work_dir_lock
+from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock
+
+pytestmark = pytest.mark.core
+
+
+def hold(path, seconds, **environment):
+    """In a process of its own."""
+    os.environ.update(environment)
+    with file_lock(path):
+        print('held', flush=True)
+        time.sleep(seconds)
+
+
+@pytest.fixture
+def held(tmp_path):
+    """held(**environment) has another process hold the work dir."""
+    processes = []
+
+    def start(seconds=60, **environment):
+        (tmp_path / 'holder').mkdir()
+        process = Forked(tmp_path / 'holder', hold,
+                         tmp_path / 'work' / TRAINING_LOCK, seconds,
+                         **environment)
+        processes.append(process)
+        process.until_it_prints('held')
+        return tmp_path / 'work'
+
+    yield start
+    for process in processes:
+        process.__exit__()
+
+
+@pytest.fixture(autouse=True)
+def no_job(monkeypatch):
+    for name in ('SLURM_JOB_ID', 'SLURM_RESTART_COUNT', 'SLURM_PROCID',
+                 'RANK'):
+        monkeypatch.delenv(name, raising=False)
+
+
+def train(rank, port, folder, launcher):
+    names = dict(
+        pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
+        slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'))[launcher]
+    os.environ.update(
+        dict(zip(names, (rank, '2', '0'))), MASTER_ADDR='127.0.0.1',
+        MASTER_PORT=str(port), SLURM_JOB_ID='7')
+    run_train(CONFIG, '--work-dir', folder, '--launcher', launcher)
+
+
+@pytest.mark.parametrize('launcher', ['pytorch', 'slurm'])
+def test_all_ranks_stop_at_once(held, tmp_path, launcher):
+    """The first rank alone sees the lock; no launcher ends the other."""
+    work, (port, ) = held(), free_ports(1)
+    ranks = []
+    for rank in '01':
+        (tmp_path / rank).mkdir()
+        ranks.append(Forked(tmp_path / rank, train, rank, port, work,
+                            launcher))
+    for rank in ranks:
+        with rank:
+            assert rank.wait(60) == 1
+            assert 'got process' in rank.printed('stderr')
+            assert str(work) in rank.printed('stderr')
+    assert [path.name for path in work.iterdir()] == [TRAINING_LOCK]
+
+
+def test_the_note_names_the_start_of_the_job(tmp_path, monkeypatch):
+    monkeypatch.setenv('SLURM_JOB_ID', '42')
+    monkeypatch.setenv('SLURM_RESTART_COUNT', '3')
+    with work_dir_lock(str(tmp_path)):
+        note = json.loads((tmp_path / TRAINING_LOCK).read_text())
+    assert (note['job'], note['restarts']) == ('42', 3)
+
+
+def test_a_requeued_job_waits_for_its_earlier_start(held, monkeypatch,
+                                                    capsys):
+    work = held(seconds=1, SLURM_JOB_ID='42')
+    monkeypatch.setenv('SLURM_JOB_ID', '42')
+    monkeypatch.setenv('SLURM_RESTART_COUNT', '1')
+    with work_dir_lock(str(work)):
+        pass
+    said = capsys.readouterr().err
+    assert said.count('is an earlier start of this job; waiting 120 s') == 1
+
+
+@pytest.mark.parametrize('job, restarts', [('43', '1'), ('42', '0')])
+def test_others_do_not_wait(held, monkeypatch, job, restarts):
+    """Another job; and a second step of this one."""
+    work = held(SLURM_JOB_ID='42')
+    monkeypatch.setenv('SLURM_JOB_ID', job)
+    monkeypatch.setenv('SLURM_RESTART_COUNT', restarts)
+    start = time.monotonic()
+    with pytest.raises(ValueError, match='work_dir: .* got process'):
+        with work_dir_lock(str(work)):
+            pass
+    assert time.monotonic() - start < 5
+
+
+def test_an_earlier_start_that_does_not_end(held, monkeypatch):
+    monkeypatch.setattr(module, 'PATIENCE', .2)
+    work = held(SLURM_JOB_ID='42')
+    monkeypatch.setenv('SLURM_JOB_ID', '42')
+    monkeypatch.setenv('SLURM_RESTART_COUNT', '1')
+    with pytest.raises(ValueError, match='work_dir: .* got process'):
+        with work_dir_lock(str(work)):
+            pass
+
+
+def test_a_work_dir_that_is_a_file(tmp_path):
+    (tmp_path / 'work').touch()
+    with pytest.raises(OSError, match='work'):
+        with work_dir_lock(str(tmp_path / 'work')):
+            pass

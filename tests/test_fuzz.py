@@ -1,0 +1,277 @@
+"""Every reader on damaged files: only errors that are ours come out.
+
+The damage is drawn by hypothesis with a fixed seed: bits and pieces of a
+valid file, any value of JSON in the place of another one. A message that is
+ours names the file, what was expected and what was found.
+"""
+import collections
+import copy
+import inspect
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from made_records import make_record
+from mmengine.config import Config
+from mmengine.registry import MODELS
+
+from stepnet_mm.analysis.runs import read_run, read_runs_table
+from stepnet_mm.attention import (
+    AttentionRecord,
+    LayerAttention,
+    read_attention_record,
+    save_attention,
+)
+from stepnet_mm.config import check_datasets
+from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
+from stepnet_mm.safe_loading.loaders import (
+    UnsafeCheckpointError,
+    load_from_local,
+)
+from stepnet_mm.steps.base import build_step, step_types
+from stepnet_mm.stiffness import (
+    append_rows,
+    begin_record,
+    read_stiffness_record,
+)
+from stepnet_mm.studies.records import (
+    StudyRecord,
+    append_record,
+    read_records,
+)
+from stepnet_mm.studies.study import read_study
+from stepnet_mm.studies.training_log import epochs_of
+from stepnet_mm.visualization import read_stiffness_curves
+
+pytestmark = pytest.mark.core
+
+#: Not their subclasses, such as UnicodeDecodeError.
+OURS = (ValueError, FileNotFoundError, UnsafeCheckpointError)
+COUNTS = [100, pytest.param(1000, marks=pytest.mark.long)]
+#: Whole files that are hard to read.
+HARD = [b'', b'\0', b'\n', b'\xff\xfe', b'null\n', b'5\n', b'[]\n', b'{}\n',
+        b'NaN\n', b'"\n', b'[' * 10**5, b'{"a":' * 10**4 + b'\n',
+        b'1' * 5000 + b'\n', b'1e999\n', b'\x80\x02.', b'PK\3\4',
+        b'PK\5\6' + bytes(18), b'\x93NUMPY\1\0']
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats()
+    | st.text(max_size=3) | st.sampled_from(
+        [2**31, -2**63, 10**400, 1e308, 'NaN', '\0', '\ud800', '../..']),
+    lambda part: st.lists(part, max_size=3) | st.dictionaries(
+        st.text(max_size=3), part, max_size=3), max_leaves=4)
+
+
+def bounded(count):
+    """The same cases on every run, and as many."""
+    return lambda test: seed(0)(settings(
+        max_examples=count, deadline=None, database=None,
+        suppress_health_check=list(HealthCheck))(test))
+
+
+def ours(function, *names):
+    """Call it; an error of another kind, or without the names, comes out."""
+    try:
+        return function()
+    except OURS as error:
+        text = str(error)
+        if type(error) not in OURS or not all(
+                part in text for part in ('expected', 'got', *names)):
+            raise AssertionError(f'a poor message: {text!r}') from error
+
+
+@st.composite
+def broken(draw, content):
+    """Bytes of which up to three pieces were changed."""
+    changed = bytearray(content)
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, max(len(changed) - 1, 0)))
+        end = start + draw(st.sampled_from([0, 1, 2, 8, 10**9]))
+        changed[start:end] = draw(
+            st.binary(max_size=8) | st.sampled_from(
+                [b'', bytes(changed[:50]), bytes(changed[start:start + 1])]))
+    return bytes(changed)
+
+
+@st.composite
+def retold(draw, lines):
+    """Lines of JSON in which some values were replaced or left out."""
+    lines = copy.deepcopy(lines)
+    for _ in range(draw(st.integers(1, 2))):
+        holder, key = draw(st.sampled_from([*places(lines)]))
+        if draw(st.booleans()) or holder is lines:
+            holder[key] = draw(VALUES)
+        elif isinstance(holder, (dict, list)):
+            del holder[key]
+        if not lines:
+            break
+    return lines
+
+
+def places(tree):
+    """Each dict or list inside, with each of its keys."""
+    for key in list(tree) if isinstance(tree, dict) else range(len(tree)):
+        yield tree, key
+        if isinstance(tree[key], (dict, list)):
+            yield from places(tree[key])
+
+
+def as_lines(values):
+    return b''.join(json.dumps(value).encode() + b'\n' for value in values)
+
+
+def stiffness_record(folder):
+    path, record = folder / 'r.jsonl', make_record(samples=4)
+    begin_record(path, record.header)
+    append_rows(path, 0, record.nsi[:2], record.step[:2])
+    append_rows(path, 2, record.nsi[2:], record.step[2:])
+
+    def read():
+        ours(lambda: read_stiffness_record(path), str(path))
+        ours(lambda: read_stiffness_record(path, partial=True), str(path))
+        ours(lambda: begin_record(path, record.header), str(path))
+
+    return path, read
+
+
+def scalars(folder):
+    path = folder / 'run/vis_data/scalars.json'
+    path.parent.mkdir(parents=True)
+    path.write_bytes(as_lines([
+        {'loss': 1., 'epoch': 1, 'iter': 3, 'step': 3},
+        {'accuracy/top1': 50., 'step': 1, 'data_time': .1,
+         'stiffness_eval/tns': 2.},
+        {'stiffness/tns': 1., 'stiffness/nonfinite': 0, 'step': 2}]))
+
+    def read():
+        ours(lambda: read_run(folder, 'accuracy/top1'), str(folder))
+        ours(lambda: read_stiffness_curves(folder), str(folder))
+        ours(lambda: epochs_of(folder), str(folder))
+
+    return path, read
+
+
+def table(folder):
+    path = folder / 'runs.csv'
+    path.write_text('name,tns,metric\na,1.5,70\nb,2.5,60\n')
+    return path, lambda: ours(lambda: read_runs_table(path), str(path))
+
+
+def annotations(folder):
+    path = folder / 'a.json'
+    (folder / 'b.jpg').touch()
+    path.write_text(json.dumps(dict(
+        images=[dict(id=1, file_name='b.jpg', height=9, width=8)],
+        annotations=[dict(id=1, image_id=1, category_id=1, area=4,
+                          bbox=[1, 1, 2, 2], iscrowd=0)],
+        categories=[dict(id=1, name='cat')])))
+    cfg = Config(dict(train_dataloader=dict(dataset=dict(
+        type='CocoDataset', data_root=str(folder), ann_file='a.json',
+        data_prefix=dict(img=''), metainfo=dict(classes=('cat', ))))))
+    return path, lambda: ours(
+        lambda: check_datasets(cfg, ('train_dataloader', )), str(folder))
+
+
+def attention_record(folder):
+    path = folder / 'a.npz'
+    layer = LayerAttention(
+        name='l', maps=np.full((1, 2, 2), .25), distance=[1.], uniform=1.,
+        query=(0, 0), pixel=(1., 1.), padding=(0, 0))
+    save_attention(AttentionRecord(
+        [layer], np.zeros((2, 2, 3), np.uint8), (2, 2), (0, 0), 1), path)
+    return path, lambda: ours(lambda: read_attention_record(path), str(path))
+
+
+def study_records(folder):
+    path = folder / 's.jsonl'
+    for value in (0, 1):
+        append_record(path, StudyRecord(
+            'study', 'se', value, 'a', 'b', 'c', 'acc', [dict(epoch=1)],
+            last=.5, best=.5))
+    return path, lambda: ours(lambda: read_records(path), str(path))
+
+
+def study_file(folder):
+    path = folder / 's.json'
+    (folder / 'c.py').touch()
+    path.write_text(json.dumps(dict(
+        methods=dict(se=dict(config='c.py', options={'a.b': 1}, seeds=[0])),
+        seeds=[0, 1], options={}, metric='acc', seconds=3,
+        measure=dict(num_samples=9, definitions=['residual']))))
+    return path, lambda: ours(lambda: read_study(path), str(folder))
+
+
+def checkpoint(folder, **kwargs):
+    path = folder / 'iter_2.pth'
+    torch.save(dict(
+        state_dict=collections.OrderedDict(a=torch.ones(9)), meta=dict(
+            iter=2), array=np.arange(3)), path, **kwargs)
+
+    def read():
+        ours(lambda: load_from_local(str(path)), str(path))
+        ours(lambda: latest_checkpoint(str(folder), template='iter_{}.pth'),
+             str(path))
+
+    return path, read
+
+
+def legacy_checkpoint(folder):
+    return checkpoint(folder, _use_new_zipfile_serialization=False)
+
+
+def pointer(folder):
+    path = folder / 'last_checkpoint'
+    path.write_text(str(folder / 'iter_1.pth'))
+    return path, lambda: latest_checkpoint(str(folder))
+
+
+READERS = (stiffness_record, scalars, table, annotations, attention_record,
+           study_records, study_file, checkpoint, legacy_checkpoint, pointer)
+
+
+@pytest.mark.parametrize('count', COUNTS)
+@pytest.mark.parametrize('reader', READERS, ids=lambda f: f.__name__)
+def test_a_damaged_file(tmp_path, reader, count):
+    path, read = reader(tmp_path)
+    read()
+    content = path.read_bytes()
+    cases = broken(content) | st.sampled_from(HARD)
+    try:
+        lines = [json.loads(line) for line in content.splitlines()]
+        cases |= retold(lines).map(as_lines)
+    except ValueError:
+        pass  # it is no JSON
+
+    @bounded(count)
+    @given(cases)
+    def check(case):
+        path.write_bytes(case)
+        read()
+
+    check()
+
+
+@st.composite
+def step(draw):
+    """A config's ``step``; small numbers, as larger ones need memory."""
+    name = draw(st.sampled_from(step_types()))
+    known = [*inspect.signature(MODELS.get(name)).parameters][1:]
+    value = (st.none() | st.booleans() | st.integers(-2, 9) | st.floats()
+             | st.text(max_size=2) | st.lists(st.integers(0, 3), max_size=2)
+             | st.sampled_from([dict(type='BN'), dict(type='x'), dict(a=1)]))
+    arguments = draw(st.dictionaries(
+        st.sampled_from([*known, 'other']), value, max_size=3))
+    return {**arguments, 'type': name}
+
+
+@pytest.mark.parametrize('count', COUNTS)
+def test_arguments_of_a_step(count):
+
+    @bounded(count)
+    @given(step())
+    def check(cfg):
+        ours(lambda: build_step(cfg, 8))
+
+    check()

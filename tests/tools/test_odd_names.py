@@ -1,0 +1,113 @@
+"""Folders and files with names that shells and patterns read otherwise."""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+
+from stepnet_mm.config import TRAIN, check_data, read_config
+from stepnet_mm.datasets import make_mini_coco
+from stepnet_mm.launch.entry import make_parser
+
+pytestmark = pytest.mark.core
+
+TOOLS = Path(__file__).resolve().parents[2] / 'tools'
+
+ODD = """it's [a-c]* ? "b" %s {0} Ü模"""
+
+
+@pytest.fixture
+def odd(classifier, tmp_path):
+    """A folder with a config and its data, all of odd names."""
+    folder = tmp_path / ODD
+    folder.mkdir()
+    (tmp_path / 'images').rename(folder / f'{ODD}_images')
+    shutil.copy(classifier, folder / f'{ODD}.py')
+    return folder
+
+
+@pytest.mark.long
+def test_a_run_and_what_is_read_from_it(tool, odd):
+    config, work = odd / f'{ODD}.py', odd / f'{ODD}_work'
+    data = ('--data-root', odd / f'{ODD}_images')
+    tool('train', config, *data, '--work-dir', work)
+    last = work / f'{ODD}.pth'
+    (work / 'epoch_2.pth').rename(last)
+    (work / 'last_checkpoint').unlink()
+    tool('train', config, *data, '--work-dir', work, '--resume')
+    assert (work / 'last_checkpoint').read_text() == str(work / 'epoch_2.pth')
+    tool('test', config, last, *data, '--work-dir', odd / 'test',
+         '--show-dir', odd / 'drawn', '--out', odd / f'{ODD}.pkl')
+    assert list((odd / 'drawn').rglob('*.png'))
+    record = work / f'{ODD}.jsonl'
+    tool('analysis/measure_stiffness', config, last, *data, '--out', record)
+    tool('analysis/measure_stiffness', config, last, *data)
+    tool('analysis/plot_stiffness', record)
+    assert list((work / 'figures').iterdir())
+    tool('analysis/plot_training', work)
+    tool('analysis/select_blocks', record, '-k', 2)
+    tool('analysis/make_report', work)
+    tool('analysis/model_report', config, '--image-size', 32, 32)
+    tool('analysis/contact_sheet', odd / 'drawn', odd / f'{ODD}.png')
+    assert {path.name for path in work.iterdir()} >= {
+        f'{ODD}_stiffness.jsonl', 'tns.png', 'report.html'}
+
+
+def test_a_config_that_is_made_from_another(tool, tmp_path):
+    folder = tmp_path / ODD
+    folder.mkdir()
+    plain = folder / f'{ODD}.py'
+    plain.write_text("model = dict(type='mmdet.FasterRCNN', backbone="
+                     "dict(type='mmdet.ResNet', depth=18))")
+    tool('to_stepnet', plain, '--out', folder / f'{ODD}_step.py')
+    made = Config.fromfile(folder / f'{ODD}_step.py')
+    assert made.model.backbone.type == 'mmdet.StepResNet'
+
+
+def test_a_dataset_is_checked(tmp_path):
+    make_mini_coco(tmp_path / ODD, train=3, val=3, size=64)
+    cfg = read_config(
+        str(TOOLS.parent / 'configs/faster_rcnn_r34_stepnet_mini_coco.py'))
+    for loader in (cfg.train_dataloader, cfg.val_dataloader):
+        loader.dataset.data_root = str(tmp_path / ODD)
+    check_data(cfg, (*TRAIN, 'val_dataloader'))
+
+
+@pytest.mark.parametrize('text, value', [
+    ('a b/c d.pth', 'a b/c d.pth'), ("'a b'", 'a b'), ('[1, 2]', [1, 2]),
+    ('"[(1, 2)]"', [(1, 2)]), ('a,b', ['a', 'b']), ('1e-3', .001),
+    ('None', None), ("it's", "it's"), ('run[lr=0.1]/a.pth',
+                                       'run[lr=0.1]/a.pth')])
+def test_options_keep_their_spaces(text, value):
+    args = make_parser('').parse_args(
+        ['config.py', '--cfg-options', f'load_from={text}'])
+    assert args.cfg_options == dict(load_from=value)
+
+
+ARGUMENTS = [f'{ODD}.pth', '--work-dir', ODD, '--cfg-options', f'a={ODD}']
+
+
+@pytest.mark.parametrize('script, before, after', [
+    ('dist_train.sh', [], ['2']), ('dist_test.sh', [], ['c.pth', '2']),
+    ('slurm_train.sh', ['gpu', ODD], []), ('slurm_test.sh', ['gpu', ODD], []),
+    ('slurm_submit.sh', [], [])])
+def test_launchers_pass_names_on(tmp_path, script, before, after):
+    """Stand-ins print how they were called."""
+    config = tmp_path / f'{ODD}.py'
+    config.write_text('')
+    for name, lines in dict(srun='printf "%s\\n" "$@"', sinfo='echo gpu up',
+                            python='printf "%s\\n" "$@"').items():
+        (tmp_path / name).write_text(f'#!/bin/sh\n{lines}\n')
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        ['bash', TOOLS / script, *before, config, *after, *ARGUMENTS],
+        env={**os.environ, 'PATH': f'{tmp_path}:{os.environ["PATH"]}',
+             'PYTHON': str(tmp_path / 'python'), 'GPUS': '1',
+             'SLURM_JOB_ID': '1', 'SLURM_NTASKS': '1', 'MASTER_PORT': '1',
+             'STEPNET_MM': str(TOOLS.parent)},
+        capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()
+    assert set(printed) >= {str(config), *ARGUMENTS}
