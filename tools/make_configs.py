@@ -98,6 +98,20 @@ def rows() -> list[Row]:
     ]
 
 
+def paper_figure(name: str) -> str | None:
+    """The paper's figure beside a config, by the config's name.
+
+    Raises:
+        ValueError: if there is no such config.
+    """
+    found = {Path(row.path).stem: row for row in rows()}
+    if name not in found:
+        raise ValueError(
+            f'paper: expected the name of a config of the tables, such as '
+            f'{next(iter(found))}, got {name}; correct it')
+    return found[name].paper
+
+
 def _small_images(table: int, network: str, name: str):
     for method, values in FIGURES[table].items():
         for dataset, value in zip(DATASETS, values):

@@ -58,6 +58,8 @@ def parse_args():
                 help='runs at a time on each GPU')
         if name == 'run':
             add_run_options(action)
+    add_report_options(actions.add_parser(
+        'report', help='write the tables and figures of what is done'))
     return parser.parse_args()
 
 
@@ -66,6 +68,17 @@ def add_run_options(parser) -> None:
         '--data-root', help='folder of all datasets, in place of data_root')
     parser.add_argument(
         '--retry', action='store_true', help='try failed runs again')
+
+
+def add_report_options(parser) -> None:
+    parser.add_argument('study', nargs='+', help='study files that compare')
+    parser.add_argument(
+        '--records', type=Path, nargs='+', default=[],
+        help='files of the records (default: results/STUDY.jsonl of each)')
+    parser.add_argument(
+        '--out', type=Path, metavar='PAGE',
+        help='write PAGE.md and figures/PAGE_*.png beside it '
+        '(default: print the page, without figures)')
 
 
 def runs_from(args):
@@ -174,9 +187,48 @@ def run(args) -> None:
         sys.exit(128 + caught[0])
 
 
+def report(args) -> None:
+    from make_configs import paper_figure
+
+    from stepnet_mm.studies.page import methods_of, study_page
+    from stepnet_mm.visualization.study_figures import write_figures
+    studies = [read_study(path) for path in args.study]
+    files = args.records or [
+        Path('results') / f'{study.name}.jsonl' for study in studies]
+    records = read_records(*files)
+    names = [method.name for method in methods_of(studies)]
+    if args.out and args.out.suffix == '.md':
+        args.out = args.out.with_suffix('')
+    page = study_page(
+        studies, records, paper_figure, commands_of(args),
+        write_figures(records, names, args.out) if args.out else {})
+    if args.out is None:
+        print(page)
+        return
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.with_name(f'{args.out.name}.md').write_text(page)
+
+
+def commands_of(args) -> list[str]:
+    """What made the records, and this page."""
+    options = [f'--out {shown(args.out)}'] if args.out else []
+    if args.records:
+        options.append('--records ' + ' '.join(map(shown, args.records)))
+    paths = [shown(path) for path in args.study]
+    return [*(f'python tools/study.py run {path}' for path in paths),
+            ' '.join(['python tools/study.py report', *paths, *options])]
+
+
+def shown(path) -> str:
+    """A path for a page: relative, or without folders of this machine."""
+    path = Path(path)
+    return os.path.relpath(path) if path.resolve().is_relative_to(
+        Path.cwd()) else path.name
+
+
 def main():
     args = parse_args()
-    dict(plan=plan, run=run, status=status)[args.action](args)
+    dict(plan=plan, run=run, status=status, report=report)[args.action](args)
 
 
 if __name__ == '__main__':

@@ -8,7 +8,7 @@ import numpy as np
 from mmengine.config import Config
 
 from .records import StudyRecord
-from .statistics import paired_difference, t_factor
+from .statistics import paired_difference, runs_of_method, t_factor
 from .study import Study, StudyMethod
 from .tables import (
     REFERENCES,
@@ -24,17 +24,18 @@ from .tables import (
 
 #: Training images of the datasets whose names end in these.
 IMAGES = dict(CIFAR10=50_000, CIFAR100=50_000)
-CORRELATIONS = '''τ is Kendall's τ-b, ρ Spearman's, both of a measure of
-stiffness with {metric} after the last epoch; after each its 95 % interval.
-Over runs and over method means p is of the usual test and the interval of a
-bootstrap over them; runs of one method are not independent, so that over all
-runs both are too favourable. Within methods both numbers are taken relative
-to the method's mean and pooled; p is of 2,000 permutations within methods,
-the interval of a bootstrap over methods.'''
-EPOCHS = '''Within runs, over epochs: τ of what was logged after each epoch
-(on the whole validation split) with {metric} after it, over the epochs of a
-run; its mean over runs with a t interval over runs, p of a sign test. Both
-change with training whatever one does to the other.'''
+CORRELATIONS = '''τ is Kendall's τ-b, ρ is Spearman's, of a measure of
+stiffness and {metric} after the last epoch, each with its 95 % interval, from
+{runs} runs of {methods} methods. Over runs and over method means p comes from
+the usual test and the interval from a bootstrap over them. The runs of one
+method are not independent, so over all runs p is too small and the interval
+too narrow. Within methods both numbers are taken relative to the method's
+mean and pooled; p comes from 2,000 permutations within methods, the interval
+from a bootstrap over methods.'''
+EPOCHS = '''Within runs, over epochs: τ of what TNSMetric logged after each
+epoch and {metric} after it, over the epochs of a run; its mean over runs with
+a t interval over runs, and p of a sign test. Both numbers change while a
+network trains, whether or not one causes the other.'''
 
 
 def study_page(studies: list[Study], records: list[StudyRecord],
@@ -53,18 +54,17 @@ def study_page(studies: list[Study], records: list[StudyRecord],
     parts = [
         *_heading(studies),
         *_setting(studies, records),
-        '```bash', *commands, '```',
+        '\n'.join(['```bash', *commands, '```']),
         '## Results', _result_note(records),
         result_table(records, methods, paper),
         *(_stiffness(records, methods) if definitions_of(records) else ()),
+        *(['## Figures'] if figures else []),
         *(f'![{caption}]({link})\n\n{caption}.'
           for caption, link in figures.items()),
         '## What cannot be concluded',
         _list(limits(studies, records)),
     ]
-    text = '\n\n'.join(parts) + '\n'
-    return text.replace('```bash\n\n', '```bash\n').replace('\n\n```\n',
-                                                            '\n```\n')
+    return '\n\n'.join(parts) + '\n'
 
 
 def methods_of(studies: list[Study]) -> list[StudyMethod]:
@@ -124,7 +124,7 @@ def _setting(studies: list[Study], records: list[StudyRecord]) -> list[str]:
     if records:
         lines = [
             f'Data: {_distinct(r.dataset.split()[0] for r in records)}.',
-            _amount(records, methods), *lines, *_measurement(records),
+            _amount(studies, records), *lines, *_measurement(records),
             f'Device: {_distinct(r.device for r in records)}; machine: '
             f'{_distinct(r.machine for r in records)}.',
             f'Versions: {_versions(records)}.',
@@ -132,10 +132,15 @@ def _setting(studies: list[Study], records: list[StudyRecord]) -> list[str]:
             f'Dates: {min(r.date for r in records)} to '
             f'{max(r.date for r in records)}.',
         ]
-    if {r.settings for r in records} - {study.settings for study in studies}:
+    if not _unchanged(studies, records):
         lines.append('The records are of other settings than the study file '
                      'has now.')
     return ['## Setting', _list(lines)]
+
+
+def _unchanged(studies: list[Study], records: list[StudyRecord]) -> bool:
+    """Whether the study files still say what the runs were made with."""
+    return {r.settings for r in records} <= {s.settings for s in studies}
 
 
 def _changes(methods: list[StudyMethod]) -> str:
@@ -159,12 +164,14 @@ def _at(cfg: Config, key: str) -> Any:
     return value
 
 
-def _amount(records: list[StudyRecord], methods: list[StudyMethod]) -> str:
+def _amount(studies: list[Study], records: list[StudyRecord]) -> str:
+    methods = methods_of(studies)
     planned = sum(len(method.seeds) for method in methods)
     hours = sum(r.cpu_seconds for r in records) / 3600
     epochs = max(len(r.epochs) for r in records)
     images = images_per_epoch(_dataset(methods[0]))
-    each = f', {epochs * images:,} images' if images else ''
+    each = (f', {epochs * images:,} images'
+            if images and _unchanged(studies, records) else '')
     return (f'{len(records)} of {planned} runs of {len(methods)} methods, '
             f'{epochs} epochs{each} each; {hours:.1f} hours of processor '
             'time.')
@@ -201,10 +208,11 @@ def _result_note(records: list[StudyRecord]) -> str:
     metric = records[0].metric if records else 'the metric'
     first = next(iter(definitions_of(records)), 'residual')
     return (f'`{metric}`: mean ± standard deviation (n − 1) over n seeds, '
-            'after the last epoch and of the best one. Differences are of '
-            'the last epoch, paired by seed, with a 95 % t interval. TNS and '
-            f'NSI by the definition `{first}`. The paper\'s figures are of '
-            'its own setting.')
+            'after the last epoch and of the best one, which is chosen on '
+            'the images that it is tested on. Differences are of the last '
+            'epoch, paired by seed, with a 95 % t interval. TNS and NSI by '
+            f'the definition `{first}`. The paper\'s figures are of its own '
+            'setting.')
 
 
 def _stiffness(records: list[StudyRecord],
@@ -214,9 +222,11 @@ def _stiffness(records: list[StudyRecord],
         '## Stiffness', stiffness_table(records, methods),
         'By stage, means over its measured blocks, by the first definition:',
         stage_table(records, methods),
-        '## Stiffness and accuracy', CORRELATIONS.format(metric=metric),
+        '## Stiffness and accuracy', CORRELATIONS.format(
+            metric=metric, runs=sum(not r.diverged for r in records),
+            methods=len({r.method for r in records if not r.diverged})),
         correlation_table(records), EPOCHS.format(metric=metric),
-        epoch_table(records), '## Figures'
+        epoch_table(records)
     ]
 
 
@@ -226,8 +236,10 @@ def _unfinished(records: list[StudyRecord],
     absent = [m.name for m in methods if m.name not in tried]
     part = [f'{m.name} ({count_text(records, m)})' for m in methods
             if m.name in tried and ' of ' in count_text(records, m)]
+    others = sorted(tried - {m.name for m in methods})
     texts = [f'{what}: {", ".join(names)}.' for what, names in (
-        ('Not yet run', absent), ('Not all seeds', part)) if names]
+        ('Not yet run', absent), ('Not all seeds', part),
+        ('Run, but in no study file', others)) if names]
     return ' '.join(texts)
 
 
@@ -239,14 +251,14 @@ def _left_out(records: list[StudyRecord]) -> str:
 
 def _few_seeds(records: list[StudyRecord],
                methods: list[StudyMethod]) -> str:
-    n = max((len(m.seeds) for m in methods), default=0)
+    n = max(len(runs_of_method(records, m.name)) for m in methods)
     if n < 2:
-        return 'One seed a method: no difference has an interval.'
+        return 'No method has two seeds: no difference has an interval.'
     return (f'At most {n} seeds: a 95 % interval reaches '
             f'{t_factor(n):.1f} standard deviations to either side, and the '
             'standard deviations themselves are rough. The intervals are not '
-            f'corrected for {len(methods)} methods: of 20 differences that '
-            'are nothing, one is expected to exclude 0.')
+            f'corrected for {len(methods)} methods: one in 20 is expected to '
+            'miss the true difference.')
 
 
 def _unclear(records: list[StudyRecord], methods: list[StudyMethod],
@@ -271,8 +283,8 @@ def _short(records: list[StudyRecord], method: StudyMethod) -> str:
     if not isinstance(full, int) or not 0 < epochs < full:
         return ''
     return (f'{epochs} epochs of the config\'s {full}: what helps early '
-            'need not help at the end, and no figure compares with the '
-            'paper\'s.')
+            'need not help at the end, and the numbers do not compare with '
+            'the paper\'s.')
 
 
 def _small(method: StudyMethod) -> str:

@@ -64,6 +64,13 @@ def runs_of_method(records: list[StudyRecord],
     return sorted(own, key=lambda record: record.seed)
 
 
+def accuracies(records: list[StudyRecord], method: str,
+               key: Accuracy = 'last') -> dict[int, float]:
+    """Seed -> the metric of the last or the best epoch."""
+    values = {r.seed: getattr(r, key) for r in runs_of_method(records, method)}
+    return {seed: v for seed, v in values.items() if v is not None}
+
+
 def measured(record: StudyRecord, definition: str,
              measure: str) -> float | None:
     """One of :data:`MEASURES`; None where it was not measured."""
@@ -82,8 +89,7 @@ def paired_difference(records: list[StudyRecord], method: str, other: str,
         key (str): ``'last'`` or ``'best'``.
         confidence (float): of the interval.
     """
-    ours, theirs = ({r.seed: getattr(r, key)
-                     for r in runs_of_method(records, name)}
+    ours, theirs = (accuracies(records, name, key)
                     for name in (method, other))
     found = spread(ours[seed] - theirs[seed] for seed in ours
                    if seed in theirs)
@@ -115,14 +121,19 @@ def correlations(records: list[StudyRecord], definition: str,
         :func:`~stepnet_mm.analysis.correlate_within`) what
         :func:`~stepnet_mm.analysis.correlate` gives, or why there is nothing.
     """
-    runs = _as_runs(records, definition, measure)
-    methods = by_method(runs)
+    methods = by_method(_as_runs(records, definition, measure))
     several = [own for own in methods if len(own) > 1]
     return dict(
-        runs=_correlation(runs, 'runs'),
+        runs=over_runs(records, definition, measure),
         methods=_correlation([_mean_run(own) for own in methods], 'methods'),
         within=_too_few(len(several), 'methods with several seeds')
         or _unranked(several) or correlate_within(sum(several, [])))
+
+
+def over_runs(records: list[StudyRecord], definition: str,
+              measure: str) -> dict[str, dict] | str:
+    """The first of the scopes of :func:`correlations`."""
+    return _correlation(_as_runs(records, definition, measure), 'runs')
 
 
 def along_epochs(records: list[StudyRecord], measure: str) -> dict | str:

@@ -8,6 +8,7 @@ from .statistics import (
     MEASURES,
     Accuracy,
     Spread,
+    accuracies,
     along_epochs,
     correlations,
     measured,
@@ -115,7 +116,7 @@ def epoch_table(records: list[StudyRecord]) -> str:
     rows = []
     for measure, text in MEASURES.items():
         found = along_epochs(records, measure)
-        rows.append([text, found, ''] if isinstance(found, str) else
+        rows.append([text, f'none: {found}', ''] if isinstance(found, str) else
                     [text, _estimate('τ', found), str(found['used'])])
     return table(['', 'mean over runs', 'runs'], rows)
 
@@ -143,8 +144,8 @@ def count_text(records: list[StudyRecord], method: StudyMethod) -> str:
 def accuracy_text(records: list[StudyRecord], method: str,
                   key: Accuracy) -> str:
     """Mean ± standard deviation of a method's last or best epoch."""
-    own = runs_of_method(records, method)
-    return spread_text(spread(getattr(r, key) for r in own), places(records))
+    values = accuracies(records, method, key).values()
+    return spread_text(spread(values), places(records))
 
 
 def difference_text(records: list[StudyRecord], method: str,

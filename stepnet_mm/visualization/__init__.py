@@ -1,6 +1,6 @@
 """Saved records -> figures; a model is never seen here.
 
-May import: analysis, attention, stiffness.
+May import: analysis, attention, stiffness, studies.
 """
 from .attention_figures import (
     attention_figures,
@@ -18,6 +18,7 @@ from .stiffness_figures import (
     seeds_figure,
     survival_figure,
 )
+from .study_figures import study_figures, write_figures
 from .training_curve import (
     curve_figure,
     read_stiffness_curve,
@@ -30,5 +31,5 @@ __all__ = [
     'curve_figure', 'depth_figure', 'has_steps', 'labels', 'plot_correlation',
     'proportion_figure', 'read_stiffness_curve', 'read_stiffness_curves',
     'render_report', 'save_figure', 'seeds_figure', 'step_figure',
-    'survival_figure'
+    'study_figures', 'survival_figure', 'write_figures'
 ]
