@@ -1,5 +1,6 @@
 """Which records are of a config just as it is."""
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from mmengine.config import Config
@@ -16,11 +17,14 @@ def records_of_configs(files: Iterable, configs: Mapping[Path, list[Path]]
                        ) -> dict[Path, list[StudyRecord]]:
     """The runs of each config that a study trained without any change.
 
+    Reading a config is slow, so only those are read whose base fits a record
+    that is not yet assigned.
+
     Args:
         files (iterable[str | Path]): record files, of any settings.
         configs (mapping): a base config, which gives the data and the number
-            of epochs, -> configs that inherit it. Only those whose base fits
-            some record are read, as reading takes a second for a few.
+            of epochs and is named ``..._<dataset>.py``, -> configs that
+            inherit it.
 
     Returns:
         dict: a config -> its records; without configs that have none.
@@ -29,14 +33,15 @@ def records_of_configs(files: Iterable, configs: Mapping[Path, list[Path]]
     for path in files:
         for record in read_records(path):
             by_digest.setdefault(record.config, []).append(record)
-    known = {(r.dataset, len(r.epochs))
-             for own in by_digest.values() for r in own}
-    return {
-        path: by_digest[digest]
-        for base, paths in configs.items() if _frame(base) in known
-        for path in paths
-        if (digest := config_digest(read_config(str(path)))) in by_digest
-    }
+    found = {}
+    for base, paths in configs.items():
+        left = {digest: own for digest, own in by_digest.items()
+                if _fits(base, own)}
+        for path in paths:
+            if left and (own := left.pop(config_digest(
+                    read_config(str(path))), [])):
+                found[path] = own
+    return found
 
 
 def result_text(records: list[StudyRecord]) -> str:
@@ -50,7 +55,15 @@ def result_text(records: list[StudyRecord]) -> str:
         f'{lost} diverged' if lost else '', max(r.date for r in records))))
 
 
+def _fits(base: Path, records: list[StudyRecord]) -> bool:
+    """Whether some of a config's runs have a base's data and epochs."""
+    name = base.stem.rpartition('_')[2]
+    named = [r for r in records if name in r.dataset.split()[0].lower()]
+    return bool(named) and _frame(base) in {
+        (r.dataset, len(r.epochs)) for r in named}
+
+
+@lru_cache
 def _frame(base: Path) -> tuple[str, int]:
-    """A base's data and epochs, as a record has them."""
     cfg = Config.fromfile(str(base))
     return dataset_of(cfg), cfg.train_cfg.get('max_epochs', 0)

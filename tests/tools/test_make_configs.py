@@ -115,6 +115,9 @@ def test_results_come_from_the_records(make_configs, monkeypatch, elsewhere,
             config, i, last, method='short' if config is other else 'se'))
     append_record(tmp_path / 'results/made.jsonl', made_record(
         same, 9, None, method='se', diverged=True, best=None))
+    some = [row for row in make_configs.rows()
+            if row.path in (path, path.replace('se', 'plain'))]
+    monkeypatch.setattr(make_configs, 'rows', lambda: some)
     run(make_configs, monkeypatch)
     text = ('accuracy/top1 94.50 ± 0.71 after the last epoch, 2 runs, '
             '1 diverged, 2026-11-23')
