@@ -87,7 +87,7 @@ def limits(studies: list[Study], records: list[StudyRecord]) -> list[str]:
         _short(records, methods[0]),
         _small(methods[0]),
         _files(records),
-        _one_place(records),
+        _changed_files(records),
     ) if text]
 
 
@@ -305,10 +305,10 @@ def _files(records: list[StudyRecord]) -> str:
             'pixels that the paper used.' if read else '')
 
 
-def _one_place(records: list[StudyRecord]) -> str:
-    dirty = [r for r in records if r.commit.endswith('-dirty')]
-    return (f'{len(dirty)} runs were made with files that differ from their '
-            'commit.' if dirty else '')
+def _changed_files(records: list[StudyRecord]) -> str:
+    dirty = sum(r.commit.endswith('-dirty') for r in records)
+    return ('Runs made with files that differ from their commit: '
+            f'{dirty} of {len(records)}.' if dirty else '')
 
 
 def _distinct(values: Iterable[str]) -> str:

@@ -218,7 +218,7 @@ def _correlation(runs: list[Run], what: str) -> dict[str, dict] | str:
 
 def _too_few(count: int, what: str) -> str:
     """Says so; empty if they are enough."""
-    return f'{count} {what}' if count < LEAST else ''
+    return '' if count >= LEAST else f'needs {LEAST} {what}, has {count}'
 
 
 def _unranked(groups: list[list[Run]]) -> str:

@@ -17,6 +17,9 @@ from stepnet_mm.studies.statistics import (
 pytestmark = pytest.mark.core
 
 
+NONE = 'needs 3 runs, has 0'
+
+
 def as_runs(values):
     return [dict(name=f'{name}_seed{i}', tns=x, metric=y, source='',
                  definition=None)
@@ -114,12 +117,12 @@ def test_permutations_find_nothing_in_noise():
 
 
 @pytest.mark.parametrize('records, wanted', [
-    ([], dict(runs='0 runs', methods='0 methods',
-              within='0 methods with several seeds')),
+    ([], dict(runs='needs 3 runs, has 0', methods='needs 3 methods, has 0',
+              within='needs 3 methods with several seeds, has 0')),
     ([made_run('a', 0, 1.), made_run('b', 0, 2.), diverged_run('c')],
-     dict(runs='2 runs', methods='2 methods')),
+     dict(runs='needs 3 runs, has 2', methods='needs 3 methods, has 2')),
     ([made_run('a', s, 5.) for s in range(3)], dict(
-        runs='equal values', methods='1 methods')),
+        runs='equal values', methods='needs 3 methods, has 1')),
     ([made_run(m, s, v, tns=v) for m, v in (('a', 1.), ('b', 2.), ('c', 3.))
       for s in range(2)], dict(within='equal values')),
 ])
@@ -133,8 +136,8 @@ def test_along_epochs():
     # TNS falls and the accuracy rises in each of the 15 runs.
     assert (found['statistic'], found['low'], found['high']) == (-1, -1, -1)
     assert found['p'] == pytest.approx(2 / 2**15) and found['used'] == 15
-    assert along_epochs(made_study(), 'nsi') == '0 runs'  # never changes
-    assert along_epochs([diverged_run('a')], 'tns') == '0 runs'
+    assert along_epochs(made_study(), 'nsi') == NONE  # never changes
+    assert along_epochs([diverged_run('a')], 'tns') == NONE
 
 
 def test_along_epochs_has_the_interval_of_a_mean():
