@@ -91,7 +91,7 @@ def accuracy_figure(records: list[StudyRecord], methods: Sequence[str]):
     """
     values = {m: list(accuracies(records, m).values()) for m in methods}
     ranked = sorted(methods, key=lambda m: np.mean(values[m]))
-    figure = new_figure(7, 1.4 + .27 * len(methods))
+    figure = new_figure(7, max(2.4, 1.2 + .27 * len(methods)))
     axes = figure.subplots()
     for y, method in enumerate(ranked):
         axes.plot(values[method], [y] * len(values[method]), 'o',
