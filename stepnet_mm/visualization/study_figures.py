@@ -206,7 +206,6 @@ def steps_figure(records: list[StudyRecord], methods: Sequence[str]):
     upper = figure.add_subplot(grid[0, :])
     _curves(upper, records, own, _steps, in_color=own)
     upper.set(ylabel='mean Δt', title='after the last epoch')
-    upper.set_ylim(bottom=0)
     _mark_stages(upper, records)
     for i, stage in enumerate(stages):
         axes = figure.add_subplot(grid[1, i], sharey=upper)
@@ -215,6 +214,9 @@ def steps_figure(records: list[StudyRecord], methods: Sequence[str]):
         axes.set(title=f'stage {stage}, mean over its blocks',
                  ylabel='mean Δt' if i == 0 else None)
         _mark_epochs(axes)
+    limits = [axes.dataLim for axes in figure.axes]
+    upper.set_ylim(min(0, *(box.y0 for box in limits)),
+                   1.08 * max(box.y1 for box in limits))
     _legend_below(figure, upper)
     return figure
 
