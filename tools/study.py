@@ -211,15 +211,15 @@ def report(args) -> None:
 
 def commands_of(args) -> list[str]:
     """What made the records, and this page."""
-    options = [f'--out {shown(args.out)}'] if args.out else []
+    options = [f'--out {path_text(args.out)}'] if args.out else []
     if args.records:
-        options.append('--records ' + ' '.join(map(shown, args.records)))
-    paths = [shown(path) for path in args.study]
+        options.append('--records ' + ' '.join(map(path_text, args.records)))
+    paths = [path_text(path) for path in args.study]
     return [*(f'python tools/study.py run {path}' for path in paths),
             ' '.join(['python tools/study.py report', *paths, *options])]
 
 
-def shown(path) -> str:
+def path_text(path) -> str:
     """A path for a page: relative, or without folders of this machine."""
     path = Path(path)
     return os.path.relpath(path) if path.resolve().is_relative_to(

@@ -291,6 +291,16 @@ def test_the_tool_prints_what_a_running_study_has(report, study, tmp_path,
     assert not list(Path().iterdir())
 
 
+def test_the_papers_figures_that_study_files_name_are_there(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / 'tools'))
+    from make_configs import paper_figure
+    names = {method.paper for path in ROOT.glob('configs/studies/*.py')
+             for method in read_study(path).methods} - {None}
+    assert 'resnet164_se_cifar10' in names
+    for name in names:
+        paper_figure(name)
+
+
 def test_studies_that_compare_are_reported_together(report, study, tmp_path):
     (tmp_path / 'more.py').write_text(
         "_base_ = 'small.py'\nmethods = dict(_delete_=True, "
