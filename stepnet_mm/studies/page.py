@@ -55,7 +55,7 @@ def study_page(studies: list[Study], records: list[StudyRecord],
         *_heading(studies),
         *_setting(studies, records),
         '\n'.join(['```bash', *commands, '```']),
-        '## Results', _result_note(records),
+        '## Results', _result_note(studies[0].metric, records),
         result_table(records, methods, paper),
         *(_stiffness(records, methods) if definitions_of(records) else ()),
         *(['## Figures'] if figures else []),
@@ -204,8 +204,7 @@ def _versions(records: list[StudyRecord]) -> str:
                                for r in records) for name in names)
 
 
-def _result_note(records: list[StudyRecord]) -> str:
-    metric = records[0].metric if records else 'the metric'
+def _result_note(metric: str, records: list[StudyRecord]) -> str:
     first = next(iter(definitions_of(records)), 'residual')
     return (f'`{metric}`: mean ± standard deviation (n − 1) over n seeds, '
             'after the last epoch and of the best one, which is chosen on '

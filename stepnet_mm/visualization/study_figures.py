@@ -62,16 +62,17 @@ def study_figures(records: list[StudyRecord], methods: Sequence[str]) -> dict:
     present = [m for m in methods if runs_of_method(records, m)]
     if not present:
         return {}
+    metric = _metric(records)
     found = dict(
-        accuracy=('Accuracy after the last epoch: a dot per seed, a bar at '
+        accuracy=(f'{metric} after the last epoch: a dot per seed, a bar at '
                   'the mean', accuracy_figure(records, present)))
     if any(r.stiffness for r in records):
-        found['fig7'] = ('Accuracy over mean TNS by definition, as Fig. 7',
+        found['fig7'] = (f'{metric} over mean TNS by definition, as Fig. 7',
                          correlation_figure(records, present))
         found['nsi'] = ('NSI by block, means over samples and seeds',
                         nsi_figure(records, present))
     if any(r.epochs for r in records):
-        found['curves'] = ('Accuracy and mean TNS by epoch, means over seeds',
+        found['curves'] = (f'{metric} and mean TNS by epoch, means over seeds',
                            curves_figure(records, present))
     if any(map(_steps, records)):
         found['steps'] = ('Mean Δt by block and over epochs, means over '
