@@ -51,13 +51,14 @@ def study_page(studies: list[Study], records: list[StudyRecord],
         figures (mapping): caption -> link, relative to the page.
     """
     methods = methods_of(studies)
+    listed = [r for r in records if r.method in {m.name for m in methods}]
     parts = [
         *_heading(studies),
-        *_setting(studies, records),
+        *_setting(studies, listed),
         '\n'.join(['```bash', *commands, '```']),
-        '## Results', _result_note(studies[0].metric, records),
-        result_table(records, methods, paper),
-        *(_stiffness(records, methods) if definitions_of(records) else ()),
+        '## Results', _result_note(studies[0].metric, listed),
+        result_table(listed, methods, paper),
+        *(_stiffness(listed, methods) if definitions_of(listed) else ()),
         *(['## Figures'] if figures else []),
         *(f'![{caption}]({link})\n\n{caption}.'
           for caption, link in figures.items()),

@@ -60,7 +60,8 @@ def study_figures(records: list[StudyRecord], methods: Sequence[str]) -> dict:
         dict: name -> caption and matplotlib.figure.Figure.
     """
     present = [m for m in methods if runs_of_method(records, m)]
-    if not present:
+    records = [r for r in records if r.method in present]
+    if not records:
         return {}
     metric = _metric(records)
     found = dict(

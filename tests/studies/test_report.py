@@ -202,6 +202,14 @@ def test_records_of_a_study_file_that_changed(study):
     assert '4 epochs each' in flat  # of how many images nobody knows
 
 
+def test_runs_of_methods_that_no_study_file_has_are_named_alone(study):
+    records = with_settings(study, *THREE)
+    more = with_settings(study, made_run('other', 0, 99., date='2030-01-01'))
+    text = page(study, records + more)
+    assert text.replace(' Run, but in no study file: other.', '') == page(
+        study, records)
+
+
 def test_a_page_without_a_record(study):
     text = page(study, [])
     assert text.count('not yet run') == 2 and '## Stiffness' not in text

@@ -101,6 +101,8 @@ def test_records_before_steps_were_logged_give_one_panel():
     ([made_run('a', stiffness={})], ['accuracy', 'curves']),
     ([made_run('a'), diverged_run('a', 1)],
      ['accuracy', 'fig7', 'nsi', 'curves']),
+    ([made_run('a'), made_run('not asked for', step=.5)],
+     ['accuracy', 'fig7', 'nsi', 'curves']),
     (FOUR, ['accuracy', 'fig7', 'nsi', 'curves', 'steps'])])
 def test_what_the_records_give(records, names):
     found = study_figures(records, ['a', 'plain', 'se', 'gone'])
