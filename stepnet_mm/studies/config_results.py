@@ -8,7 +8,7 @@ from mmengine.config import Config
 from ..config import read_config
 from .records import StudyRecord, read_records
 from .run import config_digest
-from .statistics import spread
+from .statistics import spread, trained_epochs
 from .tables import places, spread_text
 from .training_log import dataset_of
 
@@ -60,7 +60,7 @@ def _fits(base: Path, records: list[StudyRecord]) -> bool:
     name = base.stem.rpartition('_')[2]
     named = [r for r in records if name in r.dataset.split()[0].lower()]
     return bool(named) and _frame(base) in {
-        (r.dataset, len(r.epochs)) for r in named}
+        (r.dataset, trained_epochs(r)) for r in named}
 
 
 @lru_cache

@@ -8,7 +8,12 @@ import numpy as np
 from mmengine.config import Config
 
 from .records import StudyRecord
-from .statistics import paired_difference, runs_of_method, t_factor
+from .statistics import (
+    paired_difference,
+    runs_of_method,
+    t_factor,
+    trained_epochs,
+)
 from .study import Study, StudyMethod
 from .tables import (
     REFERENCES,
@@ -169,7 +174,7 @@ def _amount(studies: list[Study], records: list[StudyRecord]) -> str:
     methods = methods_of(studies)
     planned = sum(len(method.seeds) for method in methods)
     hours = sum(r.cpu_seconds for r in records) / 3600
-    epochs = max(len(r.epochs) for r in records)
+    epochs = max(map(trained_epochs, records))
     images = images_per_epoch(_dataset(methods[0]))
     each = (f', {epochs * images:,} images'
             if images and _unchanged(studies, records) else '')
@@ -279,7 +284,7 @@ def _unclear(records: list[StudyRecord], methods: list[StudyMethod],
 
 def _short(records: list[StudyRecord], method: StudyMethod) -> str:
     full = _at(Config.fromfile(str(method.config)), 'train_cfg.max_epochs')
-    epochs = max((len(r.epochs) for r in records), default=0)
+    epochs = max(map(trained_epochs, records), default=0)
     if not isinstance(full, int) or not 0 < epochs < full:
         return ''
     return (f'{epochs} epochs of the config\'s {full}: what helps early '

@@ -165,6 +165,15 @@ def along_epochs(records: list[StudyRecord], measure: str) -> dict | str:
         used=len(taus))
 
 
+def trained_epochs(record: StudyRecord) -> int:
+    """How many epochs a run has.
+
+    Some records also have entries of TNSHook, which are of iterations.
+    """
+    return sum('loss' in epoch or record.metric in epoch
+               for epoch in record.epochs)
+
+
 def by_epoch(record: StudyRecord, key: str) -> dict[int, float]:
     """Epoch -> what was evaluated after it, where it was."""
     return {

@@ -12,6 +12,7 @@ from stepnet_mm.studies.statistics import (
     paired_difference,
     spread,
     t_factor,
+    trained_epochs,
 )
 
 pytestmark = pytest.mark.core
@@ -159,3 +160,14 @@ def test_what_was_logged():
     assert logged(record, 'nsi') == dict.fromkeys(range(1, 5), 4.5)
     record.epochs[1]['stiffness_eval/nsi/backbone.layer1.1'] = None
     assert set(logged(record, 'nsi')) == {1, 3, 4}
+
+
+def test_what_a_hook_logged_between_is_no_epoch():
+    record, plain = made_run(step=.3), made_run(step=.3)
+    record.epochs += [{'epoch': i, 'stiffness/tns': 9.} for i in (50, 100)]
+    assert trained_epochs(record) == trained_epochs(plain) == 4
+    for measure in ('tns', 'nsi'):
+        assert logged(record, measure) == logged(plain, measure)
+    assert along_epochs([record] * 3, 'tns') == along_epochs(
+        [plain] * 3, 'tns')
+    assert trained_epochs(diverged_run('a')) == 0

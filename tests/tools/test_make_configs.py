@@ -83,7 +83,7 @@ def made_record(config, seed, last, **fields):
         study='made', method='plain', seed=seed, settings='s',
         config=config_digest(config), dataset=dataset_of(config),
         metric='accuracy/top1', last=last, best=last, date='2026-11-23',
-        epochs=[{'epoch': 1 + i} for i in range(164)]), **fields})
+        epochs=[{'epoch': 1 + i, 'loss': 1.} for i in range(164)]), **fields})
 
 
 @pytest.fixture
