@@ -6,16 +6,17 @@ python tools/make_configs.py --check    # fail where something is not
 python tools/make_configs.py --measure  # count parameters and FLOPs anew
 
 What is in them lies in tools/config_tables: figures.yml, a line for each row
-of a table and the results of runs of ours; methods.yml, what makes each
-method; tricks.yml, what makes each trick of Fig. 8; texts.yml and page.md, the
-texts around them.
+of a table and remarks on runs of ours; methods.yml, what makes each method;
+tricks.yml, what makes each trick of Fig. 8; texts.yml and page.md, the texts
+around them. Results of runs of ours come from results/*.jsonl, the records of
+studies, where a config was trained just as it is.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 import itertools
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 
@@ -67,6 +68,7 @@ class Row:
     backbone: dict  # arguments of model.backbone
     notes: tuple = ()  # texts
     trick: str = ''  # of Fig. 8
+    records: list = field(default_factory=list)  # of runs of ours
 
     @property
     def path(self) -> str:
@@ -103,6 +105,37 @@ def rows() -> list[Row]:
         *_tricks(),
         *_small_images(0, 'resnet164', 'ResNet-164'),
     ]
+
+
+def rows_with_results() -> list[Row]:
+    """All configs, each with the records of its runs."""
+    everything = rows()
+    files = sorted((ROOT / 'results').glob('*.jsonl'))
+    if not files:  # without an import that takes a second
+        return everything
+    from stepnet_mm.studies.config_results import records_of_configs
+    configs: dict = {}
+    for row in everything:
+        base = CONFIGS / '_base_' / f'{row.base}.py'
+        configs.setdefault(base, []).append(CONFIGS / row.path)
+    found = records_of_configs(files, configs)
+    for row in everything:
+        row.records = found.get(CONFIGS / row.path, [])
+    return everything
+
+
+def paper_figure(name: str) -> str | None:
+    """The paper's figure beside a config, by the config's name.
+
+    Raises:
+        ValueError: if there is no such config.
+    """
+    found = {Path(row.path).stem: row for row in rows()}
+    if name not in found:
+        raise ValueError(
+            f'paper: expected the name of a config of the tables, such as '
+            f'{next(iter(found))}, got {name}; correct it')
+    return found[name].paper
 
 
 def _small_images(table: int, network: str, name: str):
@@ -270,6 +303,9 @@ def config_text(row: Row) -> str:
 
 
 def _result(row: Row) -> str:
+    if row.records:
+        from stepnet_mm.studies.config_results import result_text
+        return result_text(row.records)
     return FIGURES['measured'].get(row.path, 'not yet run')
 
 
@@ -391,16 +427,23 @@ def _model_entry(row: Row, collection: str, complexity: dict) -> dict:
     }
     if row.ours:
         entry['Metadata']['Note'] = ' '.join(row.ours.split())
-    if row.metric:
-        # mim expects figures under Results; no run of ours is behind them.
-        source = 'article' if row.table in TEXTS['sources'] else 'paper'
+    if metrics := _metrics(row, metric):
         entry['Results'] = [
-            dict(
-                Task=task,
-                Dataset=row.dataset,
-                Metrics={f'{metric} ({source})': row.metric})
-        ]
+            dict(Task=task, Dataset=row.dataset, Metrics=metrics)]
     return entry
+
+
+def _metrics(row: Row, metric: str) -> dict:
+    """What mim expects under Results: the paper's figure, and ours."""
+    found = {}
+    if row.metric:
+        source = 'article' if row.table in TEXTS['sources'] else 'paper'
+        found[f'{metric} ({source})'] = row.metric
+    ours = [record.last for record in row.records if not record.diverged]
+    if ours:
+        name = f'{metric} (here, mean of {len(ours)} runs)'
+        found[name] = round(sum(ours) / len(ours), 4)
+    return found
 
 
 def read_complexity() -> dict:
@@ -471,7 +514,7 @@ def write(files: dict) -> None:
 
 def check() -> None:
     """Exit with 1 and the names of what is not up to date."""
-    everything = rows()
+    everything = rows_with_results()
     wrong = differing_files({
         **config_files(everything),
         **page_files(everything, read_complexity())
@@ -483,7 +526,7 @@ def check() -> None:
 
 def update(anew: bool) -> None:
     """Write everything; measure the new models, or all of them."""
-    everything = rows()
+    everything = rows_with_results()
     write(config_files(everything))
     known = {} if anew else read_complexity()
     for row in everything:

@@ -17,6 +17,7 @@ Exit code: 0 if all is well, 1 if a run failed, 2 if the study cannot run,
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
+import os
 import shlex
 import signal
 import sys
@@ -54,10 +55,10 @@ def parse_args():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest='action', required=True)
-    for name, (_, text, add_options) in ACTIONS.items():
+    for name, (_, text, *adders) in ACTIONS.items():
         action = actions.add_parser(name, help=text)
-        add_common_options(action)
-        add_options(action)
+        for add in adders:
+            add(action)
     return parser.parse_args()
 
 
@@ -113,6 +114,17 @@ def positive(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f'expected a number from 1, got {text}')
     return number
+
+
+def add_report_options(parser) -> None:
+    parser.add_argument('study', nargs='+', help='study files that compare')
+    parser.add_argument(
+        '--records', type=Path, nargs='+', default=[],
+        help='files of the records (default: results/STUDY.jsonl of each)')
+    parser.add_argument(
+        '--out', type=Path, metavar='PAGE',
+        help='write PAGE.md and figures/PAGE_*.png beside it '
+        '(default: print the page, without figures)')
 
 
 def runs_from(args):
@@ -244,11 +256,54 @@ def submit(args, runs):
     print(array.submit(runs, list(map(str, measuring))))
 
 
+def report(args) -> None:
+    from make_configs import paper_figure
+
+    from stepnet_mm.studies.page import methods_of, study_page
+    from stepnet_mm.visualization.study_figures import write_figures
+    studies = [read_study(path) for path in args.study]
+    files = args.records or [
+        Path('results') / f'{study.name}.jsonl' for study in studies]
+    records = read_records(*files)
+    names = [method.name for method in methods_of(studies)]
+    if args.out and args.out.suffix == '.md':
+        args.out = args.out.with_suffix('')
+    page = study_page(
+        studies, records, paper_figure, commands_of(args),
+        write_figures(records, names, args.out) if args.out else {})
+    if args.out is None:
+        print(page)
+        return
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.with_name(f'{args.out.name}.md').write_text(page)
+
+
+def commands_of(args) -> list[str]:
+    """What made the records, and this page."""
+    options = [f'--out {path_text(args.out)}'] if args.out else []
+    if args.records:
+        options.append('--records ' + ' '.join(map(path_text, args.records)))
+    paths = [path_text(path) for path in args.study]
+    return [*(f'python tools/study.py run {path}' for path in paths),
+            ' '.join(['python tools/study.py report', *paths, *options])]
+
+
+def path_text(path) -> str:
+    """A path for a page: relative, or without folders of this machine."""
+    path = Path(path)
+    return os.path.relpath(path) if path.resolve().is_relative_to(
+        Path.cwd()) else path.name
+
+
 #: Name -> what does it, its help, what adds its options.
 ACTIONS = dict(
-    plan=(plan, 'list the runs and how long they take', add_plan_options),
-    run=(run, 'run all that are left', add_run_options),
-    status=(status, 'say where each run stands', add_status_options))
+    plan=(plan, 'list the runs and how long they take',
+          add_common_options, add_plan_options),
+    run=(run, 'run all that are left', add_common_options, add_run_options),
+    status=(status, 'say where each run stands', add_common_options,
+            add_status_options),
+    report=(report, 'write the tables and figures of what is done',
+            add_report_options))
 
 
 def main():

@@ -7,8 +7,9 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
-        correlation=['STATISTICS', 'check_runs', 'correlate', 'group_means',
-                     'method_of'],
+        correlation=['STATISTICS', 'by_method', 'check_runs', 'correlate',
+                     'correlate_within', 'group_means', 'method_of',
+                     'rank_correlations'],
         intervals=['MethodTNS', 'tns_by_method'],
         runs=['Run', 'read_run', 'read_runs_table'],
         selection=['check_block_count', 'pool_records', 'random_blocks',

@@ -1,7 +1,8 @@
 """Rank correlation between TNS and performance over runs (Fig. 7)."""
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Literal
 
 import numpy as np
 
@@ -54,33 +55,92 @@ def correlate(runs: list[Run], resamples: int = 2000, seed: int = 0,
     from scipy import stats  # takes longer to import than all else here
     x = np.array([run['tns'] for run in runs])
     y = np.array([run['metric'] for run in runs])
+    draws = np.random.default_rng(seed).integers(
+        len(x), size=(resamples, len(x)))
+    values = _resampled(x, y, draws)
     found = {}
     for name, key in STATISTICS.items():
-        function = getattr(stats, key)
-        value, p = function(x, y)
-        draws = np.random.default_rng(seed).integers(
-            len(x), size=(resamples, len(x)))
-        found[name] = dict(
-            statistic=float(value),
-            p=float(p),
-            **_interval(function, x, y, draws, confidence))
+        value, p = getattr(stats, key)(x, y)
+        found[name] = dict(statistic=float(value), p=float(p),
+                           **_interval(values, name, confidence))
     return found
+
+
+def correlate_within(runs: list[Run], resamples: int = 2000, seed: int = 0,
+                     confidence: float = .95) -> dict[str, dict]:
+    """As :func:`correlate`, of what differs between a method's seeds.
+
+    TNS and the metric are taken relative to the means of the run's method,
+    and pooled; methods with one run say nothing and are left out. p is the
+    share of permutations of the metric within methods with a statistic as far
+    from 0; the interval is of a bootstrap over methods, as the runs of a
+    centred method depend on each other.
+
+    Args:
+        runs (list[Run]): of at least three methods with several runs.
+        resamples (int): of the bootstrap, and permutations.
+        seed (int): of both.
+        confidence (float): of the intervals.
+
+    Returns:
+        dict: as :func:`correlate`.
+    """
+    groups = [own for own in by_method(runs) if len(own) > 1]
+    x, y = (np.concatenate([_centred(own, key) for own in groups])
+            for key in ('tns', 'metric'))
+    ends = np.cumsum([len(own) for own in groups])
+    parts = np.split(np.arange(len(x)), ends[:-1])
+    rng = np.random.default_rng(seed)
+    values = _resampled(x, y, [
+        np.concatenate([parts[i] for i in rng.integers(
+            len(parts), size=len(parts))]) for _ in range(resamples)
+    ])
+    permuted = [
+        rank_correlations(x, y[np.concatenate(
+            [rng.permutation(part) for part in parts])])
+        for _ in range(resamples)
+    ]
+    found = {}
+    for name, value in rank_correlations(x, y).items():
+        # Sums of signs are exact, their quotient is not.
+        as_far = sum(abs(p[name]) > abs(value) - 1e-9 for p in permuted)
+        found[name] = dict(statistic=value, p=(1 + as_far) / (1 + resamples),
+                           **_interval(values, name, confidence))
+    return found
+
+
+def rank_correlations(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Both :data:`STATISTICS`, as cosines of signs of differences.
+
+    Args:
+        x (ndarray): (n,), not all equal.
+        y (ndarray): likewise.
+    """
+    a, b = (np.sign(v[:, None] - v) for v in (x, y))
+    # A row's sum is 2 · rank - n - 1, where equal values share a rank.
+    return dict(kendall=_cosine(a, b), spearman=_cosine(a.sum(1), b.sum(1)))
+
+
+def by_method(runs: list[Run]) -> list[list[Run]]:
+    """The runs of each method, in the order of their first."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(method_of(run['name']), []).append(run)
+    return list(groups.values())
 
 
 def group_means(runs: list[Run]) -> list[Run]:
     """The mean of each method's seeds; empty if no method has several."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(method_of(run['name']), []).append(run)
+    groups = by_method(runs)
     if len(groups) == len(runs):
         return []
     return [
-        Run(name=name,
+        Run(name=method_of(own[0]['name']),
             definition=own[0]['definition'],
             source='seeds',
             tns=float(np.mean([run['tns'] for run in own])),
             metric=float(np.mean([run['metric'] for run in own])))
-        for name, own in groups.items()
+        for own in groups
     ]
 
 
@@ -95,16 +155,31 @@ def _check_values(key: str, values: list[tuple[str, float]]) -> None:
             f'{values[0][1]} in all {len(values)} runs')
 
 
-def _interval(function: Callable, x: np.ndarray, y: np.ndarray,
-              draws: np.ndarray, confidence: float) -> dict:
-    """Percentile interval over resampled runs.
+def _cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
+
+
+def _centred(runs: list[Run], key: Literal['tns', 'metric']) -> np.ndarray:
+    values = np.array([run[key] for run in runs])
+    return np.round(values - values.mean(), 9)  # equal ones stay equal
+
+
+def _resampled(x: np.ndarray, y: np.ndarray,
+               draws: Iterable[np.ndarray]) -> list[dict[str, float]]:
+    """Correlations of resampled runs.
 
     A resample without two different values has no correlation; these are
-    left out and counted.
+    left out.
     """
-    values = [
-        function(x[i], y[i])[0] for i in draws if np.ptp(x[i]) and np.ptp(y[i])
+    return [
+        rank_correlations(x[i], y[i]) for i in draws
+        if np.ptp(x[i]) and np.ptp(y[i])
     ]
+
+
+def _interval(found: list[dict[str, float]], name: str,
+              confidence: float) -> dict:
+    """Percentile interval."""
     tail = 50 * (1 - confidence)
-    low, high = np.percentile(values, [tail, 100 - tail])
-    return dict(low=float(low), high=float(high), used=len(values))
+    low, high = np.percentile([v[name] for v in found], [tail, 100 - tail])
+    return dict(low=float(low), high=float(high), used=len(found))

@@ -9,7 +9,6 @@ from typing import cast
 
 import torch
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
 from mmengine.utils import ProgressBar
 from torch.utils.data import DataLoader
 
@@ -78,7 +77,6 @@ class Measurement:
         self.args = args
         self.cfg: Config = config_from(args)
         check_weights(self.cfg)
-        init_default_scope(self.cfg.get('default_scope', 'mmengine'))
         self.model = build_model(self.cfg, args.checkpoint, args.device)
         self.blocks = find_residual_blocks(self.model, args.blocks)
 

@@ -6,15 +6,17 @@ runner.py trains and measures by the tools, one process each, with a share of
 the machine (slots.py), or slurm_array.py submits the trainings. progress.py
 says where a run stands, from its locks and logs (training_log.py), view.py
 shows it; outcome.py makes of what came out one line of the records
-(records.py).
+(records.py). statistics.py compares these, tables.py and page.py write what
+comes out, visualization/study_figures.py draws it.
 
-May import: config, launch, recording, stiffness, utils.
+May import: analysis, config, launch, recording, stiffness, utils.
 """
 from ..lazy_exports import lazy_exports
 
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
+        page=['study_page'],
         progress=['RunState', 'state_of'],
         records=['StudyRecord', 'append_record', 'read_records'],
         run=['StudyRun'],

@@ -3,7 +3,6 @@ import os.path as osp
 from collections.abc import Sequence
 
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
 
 from ..config import set_data_root
 from ..config.dataset_config import innermost_datasets
@@ -47,7 +46,6 @@ def _check_data(cfg: Config) -> None:
 
 
 def _check_model(name: str, cfg: Config) -> None:
-    init_default_scope(cfg.get('default_scope', 'mmengine'))
     try:
         build_model(cfg, start=False)
     except Exception as error:  # a model may raise anything

@@ -1,6 +1,6 @@
 """Saved records -> figures; a model is never seen here.
 
-May import: analysis, attention, stiffness, utils.
+May import: analysis, attention, stiffness, studies, utils.
 """
 from .attention_figures import (
     attention_figures,
@@ -20,6 +20,7 @@ from .stiffness_figures import (
     seeds_figure,
     survival_figure,
 )
+from .study_figures import study_figures, write_figures
 from .tns_figure import tns_figure
 from .training_curve import (
     curve_figure,
@@ -34,6 +35,6 @@ __all__ = [
     'has_steps', 'labels', 'plot_correlation', 'property_figure',
     'proportion_figure', 'read_stiffness_curve', 'read_stiffness_curves',
     'render_attention_page', 'render_report', 'save_figure',
-    'seeds_figure', 'step_correlations', 'step_figure', 'survival_figure',
-    'tns_figure'
+    'seeds_figure', 'step_correlations', 'step_figure', 'study_figures',
+    'survival_figure', 'tns_figure', 'write_figures'
 ]

@@ -1,6 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -69,3 +73,81 @@ def test_known_models_are_not_measured_again(make_configs, monkeypatch,
     run(make_configs, monkeypatch, '--measure')
     assert len(measured) == len(make_configs.rows())
     assert 'Parameters: 3' in (elsewhere / 'vit/metafile.yml').read_text()
+
+
+def made_record(config, seed, last, **fields):
+    """A record of a run of a config just as it is, as a study makes it."""
+    from stepnet_mm.studies.records import StudyRecord
+    from stepnet_mm.studies.run import config_digest
+    from stepnet_mm.studies.training_log import dataset_of
+    return StudyRecord(**{**dict(
+        study='made', method='plain', seed=seed, settings='s',
+        config=config_digest(config), dataset=dataset_of(config),
+        metric='accuracy/top1', last=last, best=last, date='2026-11-23',
+        epochs=[{'epoch': 1 + i, 'loss': 1.} for i in range(164)]), **fields})
+
+
+@pytest.fixture
+def trained(elsewhere, tmp_path):
+    """trained(path, **options): the config of a run, as a study keeps it."""
+    from mmengine.config import Config
+
+    from stepnet_mm.config import read_config
+    (elsewhere / '_base_').symlink_to(ROOT / 'configs/_base_')
+
+    def trained(path, **options):
+        cfg = read_config(str(elsewhere / path), str(tmp_path / 'run'),
+                          options)
+        cfg.merge_from_dict({'randomness.seed': 3})
+        (tmp_path / 'begun.py').write_text(cfg.pretty_text)
+        return Config.fromfile(str(tmp_path / 'begun.py'))
+
+    return trained
+
+
+def test_results_come_from_the_records(make_configs, monkeypatch, elsewhere,
+                                       trained, tmp_path, capsys):
+    from stepnet_mm.studies.records import append_record
+    path = 'resnet164/resnet164_se_cifar10.py'
+    same, other = trained(path), trained(path, **{'train_cfg.max_epochs': 5})
+    for i, (config, last) in enumerate(
+            [(same, 94.), (same, 95.), (other, 12.)]):
+        append_record(tmp_path / 'results/made.jsonl', made_record(
+            config, i, last, method='short' if config is other else 'se'))
+    append_record(tmp_path / 'results/made.jsonl', made_record(
+        same, 9, None, method='se', diverged=True, best=None))
+    some = [row for row in make_configs.rows()
+            if row.path in (path, path.replace('se', 'plain'))]
+    monkeypatch.setattr(make_configs, 'rows', lambda: some)
+    run(make_configs, monkeypatch)
+    text = ('accuracy/top1 94.50 ± 0.71 after the last epoch, 2 runs, '
+            '1 diverged, 2026-11-23')
+    assert f'Result here: {text}.' in ' '.join(
+        (elsewhere / path).read_text().split())
+    page = (elsewhere / 'README.md').read_text()
+    assert page.count(text) == 1 and f'`{path}`' in next(
+        line for line in page.splitlines() if text in line)
+    metafile = (elsewhere / 'resnet164/metafile.yml').read_text()
+    assert metafile.count('(here, mean of 2 runs): 94.5') == 1
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        run(make_configs, monkeypatch, '--check')
+    assert end.value.code == 0, capsys.readouterr().out
+
+
+def test_a_records_digest_is_of_a_config_as_a_study_keeps_it(trained):
+    from stepnet_mm.config import read_config
+    from stepnet_mm.studies.run import config_digest
+    path = 'resnet164/resnet164_se_cifar10.py'
+    assert config_digest(trained(path)) == config_digest(
+        read_config(str(ROOT / 'configs' / path)))
+    changed = trained(path, **{'model.backbone.depth': 56})
+    assert config_digest(changed) != config_digest(trained(path))
+
+
+def test_the_papers_figure_by_a_configs_name(make_configs):
+    assert make_configs.paper_figure('resnet164_se_cifar10') == (
+        'top-1 94.26 ± 0.14 %, 5 runs')
+    assert make_configs.paper_figure('resnet164_preact_plain_cifar10') is None
+    with pytest.raises(ValueError, match='^paper: expected .* got gone; '):
+        make_configs.paper_figure('gone')

@@ -20,6 +20,8 @@ A stage's first block is never measured, so it is never chosen. With the
 default step_blocks, `all` has steps there too for SE and the other modules
 that see f alone, but not for StepNet.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import copy
 import shlex
@@ -28,7 +30,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
 
 from stepnet_mm.analysis import (
     check_block_count,
@@ -99,7 +100,6 @@ class StepConfig:
         """
         path = find_config(name)
         cfg = Config.fromfile(path)
-        init_default_scope(cfg.get('default_scope', 'mmengine'))
         model = build_model(cfg, start=False)
         found = [(key, module) for key, module in model.named_modules()
                  if isinstance(module, StepBackbone) and has_step(module.step)]

@@ -19,6 +19,8 @@ summary.md       the numbers
 The first four figures show the first checkpoint of each network, and so do
 those of steps; the summary has all.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,0 +1,216 @@
+"""A study's records as Markdown tables, in the paper's form."""
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from .records import StudyRecord
+from .statistics import (
+    MEASURES,
+    Accuracy,
+    Spread,
+    accuracies,
+    along_epochs,
+    correlations,
+    measured,
+    paired_difference,
+    runs_of_method,
+    spread,
+)
+from .study import StudyMethod
+
+#: Every method is compared with these, where the study has them.
+REFERENCES = ('plain', 'se')
+NOT_RUN = 'not yet run'
+SCOPES = dict(runs='over all runs', methods='over method means',
+              within='within methods, over seeds')
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; cells may hold anything."""
+    lines = [head, ['---'] * len(head), *rows]
+    return '\n'.join(f'| {" | ".join(map(_cell, row))} |' for row in lines)
+
+
+def result_table(records: list[StudyRecord], methods: list[StudyMethod],
+                 paper: Callable[[str], str | None]) -> str:
+    """Accuracy, differences, stiffness and time of each method.
+
+    Args:
+        records (list[StudyRecord]): those made so far.
+        methods (list[StudyMethod]): a row each.
+        paper (callable): a config's name -> the paper's figure.
+    """
+    others = [name for name in REFERENCES
+              if name in {method.name for method in methods}]
+    head = ['method', 'n', 'last epoch', 'best epoch',
+            *(f'last, less `{name}`' for name in others),
+            'mean TNS', 'mean NSI', 'processor time', 'paper']
+    return table(head, [
+        _result_row(records, method, others, paper) for method in methods])
+
+
+def _result_row(records: list[StudyRecord], method: StudyMethod, others: list,
+                paper: Callable[[str], str | None]) -> list[str]:
+    own = runs_of_method(records, method.name)
+    figure = (paper(method.paper) if method.paper else None) or 'none'
+    if not own:
+        tried = any(r.method == method.name for r in records)
+        return [method.name, count_text(records, method),
+                'diverged' if tried else NOT_RUN,
+                *[''] * (4 + len(others)), figure]
+    definition = next(iter(definitions_of(records)), '')
+    return [
+        method.name,
+        count_text(records, method),
+        *(accuracy_text(records, method.name, key)
+          for key in ('last', 'best')),
+        *('' if name == method.name else
+          difference_text(records, method.name, name) for name in others),
+        *(stiffness_text(own, definition, measure)
+          for measure in ('tns', 'nsi')),
+        f'{np.mean([r.cpu_seconds for r in own]) / 60:.1f} min',
+        figure,
+    ]
+
+
+def stiffness_table(records: list[StudyRecord],
+                    methods: list[StudyMethod]) -> str:
+    """Each of :data:`MEASURES`, by method and definition of NSI."""
+    names = definitions_of(records)
+    return table(
+        ['method', *(f'{text}, {name}' for name in names
+                     for text in MEASURES.values())],
+        [[method.name, *(stiffness_text(own, name, measure)
+                         for name in names for measure in MEASURES)]
+         for method in methods
+         if (own := runs_of_method(records, method.name))])
+
+
+def stage_table(records: list[StudyRecord],
+                methods: list[StudyMethod]) -> str:
+    """Mean Δt and NSI by stage, in the first definition, over seeds."""
+    stages = sorted({block['stage'] for r in records for block in blocks(r)})
+    return table(
+        ['method', *(f'{text}, stage {stage}' for text in ('Δt', 'NSI')
+                     for stage in stages)],
+        [[method.name, *(_stage_text(own, key, stage)
+                         for key in ('step', 'nsi') for stage in stages)]
+         for method in methods
+         if (own := runs_of_method(records, method.name))])
+
+
+def correlation_table(records: list[StudyRecord]) -> str:
+    """Kendall's τ and Spearman's ρ with the last epoch, by scope."""
+    rows = []
+    for definition in definitions_of(records):
+        for measure, text in MEASURES.items():
+            found = correlations(records, definition, measure)
+            rows.append([f'{text}, {definition}',
+                         *(correlation_text(found[scope])
+                           for scope in SCOPES)])
+    return table(['', *SCOPES.values()], rows)
+
+
+def epoch_table(records: list[StudyRecord]) -> str:
+    """Kendall's τ over the epochs of a run, its mean over runs."""
+    rows = []
+    for measure, text in MEASURES.items():
+        found = along_epochs(records, measure)
+        rows.append([text, f'none: {found}', ''] if isinstance(found, str) else
+                    [text, _estimate('τ', found), str(found['used'])])
+    return table(['', 'mean over runs', 'runs'], rows)
+
+
+def definitions_of(records: list[StudyRecord]) -> list[str]:
+    """The definitions of NSI that were measured, in their order."""
+    return list(dict.fromkeys(
+        name for record in records for name in record.stiffness))
+
+
+def blocks(record: StudyRecord) -> list[dict]:
+    """The measured blocks, in the first definition; empty if diverged."""
+    return next((m['blocks'] for m in record.stiffness.values()), [])
+
+
+def count_text(records: list[StudyRecord], method: StudyMethod) -> str:
+    """How many runs there are of those planned, and how many diverged."""
+    n = len(runs_of_method(records, method.name))
+    diverged = sum(r.diverged and r.method == method.name for r in records)
+    planned = max(len(method.seeds), n + diverged)
+    text = str(n) if n == planned else f'{n} of {planned}'
+    return f'{text}, {diverged} diverged' if diverged else text
+
+
+def accuracy_text(records: list[StudyRecord], method: str,
+                  key: Accuracy) -> str:
+    """Mean ± standard deviation of a method's last or best epoch."""
+    values = accuracies(records, method, key).values()
+    return spread_text(spread(values), places(records))
+
+
+def difference_text(records: list[StudyRecord], method: str,
+                    other: str) -> str:
+    """A paired difference with its interval, or why it has none."""
+    found = paired_difference(records, method, other)
+    if found.mean is None:
+        return 'no common seed'
+    text = signed(found.mean, places(records))
+    if found.low is None or found.high is None:
+        return f'{text} (1 seed)'
+    return (f'{text} [{signed(found.low, places(records))}, '
+            f'{signed(found.high, places(records))}]')
+
+
+def stiffness_text(own: list[StudyRecord], definition: str,
+                   measure: str) -> str:
+    """Mean ± standard deviation of one of :data:`MEASURES`."""
+    values = [measured(record, definition, measure) for record in own]
+    found = spread(value for value in values if value is not None)
+    return spread_text(found, 3) if found.n else 'not measured'
+
+
+def spread_text(found: Spread, digits: int) -> str:
+    """Mean ± standard deviation, or what is missing."""
+    if found.mean is None:
+        return NOT_RUN
+    mean = f'{found.mean:.{digits}f}'
+    if found.sd is None:
+        return f'{mean} (1 seed)'
+    return f'{mean} ± {found.sd:.{digits}f}'
+
+
+def correlation_text(found: dict[str, dict] | str) -> str:
+    """τ and ρ with intervals and p, or why there are none."""
+    if isinstance(found, str):
+        return f'none: {found}'
+    return '; '.join(_estimate(sign, found[name]) for sign, name in (
+        ('τ', 'kendall'), ('ρ', 'spearman')))
+
+
+def signed(value: float, digits: int) -> str:
+    """A number with its sign, a true minus."""
+    return f'{value:+.{digits}f}'.replace('-', '−')
+
+
+def places(records: list[StudyRecord]) -> int:
+    """Decimal places of the metric: two of a percentage, four of an AP."""
+    return 2 if any((r.best or 0) > 1 for r in records) else 4
+
+
+def _estimate(sign: str, row: dict) -> str:
+    p = '< 0.001' if row['p'] < .001 else f'{row["p"]:.2g}'
+    return (f'{sign} {signed(row["statistic"], 2)} '
+            f'[{signed(row["low"], 2)}, {signed(row["high"], 2)}], p {p}')
+
+
+def _stage_text(own: list[StudyRecord], key: str, stage: int) -> str:
+    values = [
+        np.mean(found) for record in own if (found := [
+            block[key] for block in blocks(record)
+            if block['stage'] == stage and block[key] is not None])
+    ]
+    return spread_text(spread(values), 3) if values else 'none'
+
+
+def _cell(text: str) -> str:
+    return ' '.join(str(text).replace('|', '\\|').split())

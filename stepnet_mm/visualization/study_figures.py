@@ -1,0 +1,334 @@
+"""Figures of a study's records: accuracy, Fig. 7, curves, Δt, NSI."""
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ..analysis.runs import PREFIX
+from ..studies.records import StudyRecord
+from ..studies.statistics import (
+    accuracies,
+    by_epoch,
+    logged,
+    measured,
+    over_runs,
+    runs_of_method,
+)
+from .canvas import COLORS, look, new_figure, panel_grid, save_figure
+
+#: In colour among many methods, where they are there.
+HIGHLIGHTED = ('plain', 'se', 'stepnet', 'constant')
+#: Their means are lines in :func:`accuracy_figure`.
+LINES = ('plain', 'constant')
+MARKERS = 'os^DvP'
+GREY = '#999999'
+#: A wider range than this is drawn on a log scale.
+WIDE = 8
+#: Of what TNSMetric logs, the mean Δt of blocks.
+STEP = f'{PREFIX}step/'
+
+
+def write_figures(records: list[StudyRecord], methods: Sequence[str],
+                  page: Path) -> dict[str, str]:
+    """Write ``figures/PAGE_*.png`` beside a page.
+
+    Args:
+        records (list[StudyRecord]): of studies that compare.
+        methods (sequence[str]): in the order of their colours.
+        page (Path): the page, without its suffix.
+
+    Returns:
+        dict: caption -> link, relative to the page.
+    """
+    links = {}
+    for name, (caption, figure) in study_figures(records, methods).items():
+        links[caption] = f'figures/{page.name}_{name}.png'
+        save_figure(figure, page.parent / links[caption], dpi=100)
+    return links
+
+
+def study_figures(records: list[StudyRecord], methods: Sequence[str]) -> dict:
+    """All figures that the records give.
+
+    Args:
+        records (list[StudyRecord]): of studies that compare.
+        methods (sequence[str]): in the order of their colours.
+
+    Returns:
+        dict: name -> caption and matplotlib.figure.Figure.
+    """
+    present = [m for m in methods if runs_of_method(records, m)]
+    records = [r for r in records if r.method in present]
+    if not records:
+        return {}
+    metric = _metric(records)
+    found = dict(
+        accuracy=(f'{metric} after the last epoch: a dot per seed, a bar at '
+                  'the mean', accuracy_figure(records, present)))
+    if any(r.stiffness for r in records):
+        found['fig7'] = (f'{metric} over mean TNS by definition, as Fig. 7',
+                         correlation_figure(records, present))
+        found['nsi'] = ('NSI by block, means over samples and seeds',
+                        nsi_figure(records, present))
+    if any(r.epochs for r in records):
+        found['curves'] = (f'{metric} and mean TNS by epoch, means over seeds',
+                           curves_figure(records, present))
+    if any(map(_steps, records)):
+        found['steps'] = ('Mean Δt by block and over epochs, means over '
+                          'samples and seeds', steps_figure(records, present))
+    return found
+
+
+def accuracy_figure(records: list[StudyRecord], methods: Sequence[str]):
+    """The last epoch of every run, methods sorted by their mean.
+
+    Args:
+        records (list[StudyRecord]): some runs of each method, and any other.
+        methods (sequence[str]): methods that have runs.
+
+    Returns:
+        matplotlib.figure.Figure: one panel, a row per method.
+    """
+    values = {m: list(accuracies(records, m).values()) for m in methods}
+    ranked = sorted(methods, key=lambda m: np.mean(values[m]))
+    figure = new_figure(7, max(2.4, 1.2 + .27 * len(methods)))
+    axes = figure.subplots()
+    for y, method in enumerate(ranked):
+        axes.plot(values[method], [y] * len(values[method]), 'o',
+                  color=COLORS[0], alpha=.6, markersize=5, linewidth=0)
+        axes.plot(np.mean(values[method]), y, '|', color='black',
+                  markersize=13, markeredgewidth=2)
+    for i, method in enumerate(m for m in LINES if m in methods):
+        axes.axvline(np.mean(values[method]), color=COLORS[i + 1],
+                     linestyle='--', linewidth=1.2, zorder=0,
+                     label=f'mean of {method}')
+    axes.set(xlabel=_metric(records), yticks=range(len(ranked)),
+             yticklabels=ranked, ylim=(-.7, len(ranked) - .3))
+    axes.grid(alpha=.3)
+    _legend_below(figure, axes)
+    return figure
+
+
+def correlation_figure(records: list[StudyRecord], methods: Sequence[str]):
+    """Accuracy over mean TNS, a panel per definition (Fig. 7).
+
+    Args:
+        records (list[StudyRecord]): as for :func:`accuracy_figure`.
+        methods (sequence[str]): likewise.
+
+    Returns:
+        matplotlib.figure.Figure: with tau and rho over all runs as titles.
+    """
+    names = list(dict.fromkeys(n for r in records for n in r.stiffness))
+    figure, panels = panel_grid(len(names), 3.8, 4.6)
+    _set_scale(panels, 'x', [[x for r in records
+                              if (x := measured(r, name, 'tns'))]
+                             for name in names])
+    for axes, name in zip(panels, names):
+        for i, method in enumerate(methods):
+            points = [(x, r.last) for r in runs_of_method(records, method)
+                      if (x := measured(r, name, 'tns')) is not None]
+            axes.plot(*zip(*points) if points else ([], []), linestyle='',
+                      alpha=.8, markersize=6, label=method, **_mark(i))
+        axes.set(xlabel='mean TNS (Eq. 5)', ylabel=_metric(records))
+        axes.set_title(f'{name}\n{_correlation(records, name)}',
+                       fontsize='medium')
+        axes.grid(alpha=.3)
+    _legend_below(figure, panels[0])
+    return figure
+
+
+def curves_figure(records: list[StudyRecord], methods: Sequence[str]):
+    """Accuracy and mean TNS by epoch, means over seeds.
+
+    Args:
+        records (list[StudyRecord]): as for :func:`accuracy_figure`.
+        methods (sequence[str]): likewise; :data:`HIGHLIGHTED` in colour.
+
+    Returns:
+        matplotlib.figure.Figure: two panels.
+    """
+    figure, panels = panel_grid(2, 4.6, 4.2)
+    for axes, label, values in zip(
+            panels, (_metric(records), 'mean TNS (Eq. 5), as logged'),
+            (lambda r: by_epoch(r, r.metric), lambda r: logged(r, 'tns'))):
+        _curves(axes, records, methods, values)
+        axes.set_ylabel(label)
+        _mark_epochs(axes)
+    _set_scale(panels[1:], 'y', [[v for r in records
+                                  for v in logged(r, 'tns').values()]])
+    _legend_below(figure, panels[0])
+    return figure
+
+
+def nsi_figure(records: list[StudyRecord], methods: Sequence[str]):
+    """NSI by depth, a panel per definition.
+
+    Args:
+        records (list[StudyRecord]): as for :func:`accuracy_figure`.
+        methods (sequence[str]): likewise; :data:`HIGHLIGHTED` in colour.
+
+    Returns:
+        matplotlib.figure.Figure: a panel per definition.
+    """
+    names = list(dict.fromkeys(n for r in records for n in r.stiffness))
+    figure, panels = panel_grid(len(names), 4.2, 3.8)
+    for axes, name in zip(panels, names):
+        _curves(axes, records, methods,
+                partial(_by_block, definition=name, key='nsi'))
+        axes.set(title=name, ylabel='mean NSI (Eq. 4)')
+        _mark_stages(axes, records)
+    _set_scale(panels, 'y', [[v for r in records
+                              for v in _by_block(r, name, 'nsi').values()]
+                             for name in names])
+    _legend_below(figure, panels[0])
+    return figure
+
+
+def steps_figure(records: list[StudyRecord], methods: Sequence[str]):
+    """Mean Δt by depth after training, and by epoch in each stage.
+
+    Args:
+        records (list[StudyRecord]): as for :func:`accuracy_figure`.
+        methods (sequence[str]): likewise; those without a known Δt are left
+            out.
+
+    Returns:
+        matplotlib.figure.Figure: one panel, and one per stage below it where
+        Δt was logged.
+    """
+    own = [m for m in methods
+           if any(map(_steps, runs_of_method(records, m)))]
+    stages = sorted({_stage(key) for r in records for epoch in r.epochs
+                     for key in epoch if key.startswith(STEP)})
+    figure = new_figure(9, 8 if stages else 4.8)
+    grid = figure.add_gridspec(2 if stages else 1, max(len(stages), 1))
+    upper = figure.add_subplot(grid[0, :])
+    _curves(upper, records, own, _steps, in_color=own)
+    upper.set(ylabel='mean Δt', title='after the last epoch')
+    _mark_stages(upper, records)
+    for i, stage in enumerate(stages):
+        axes = figure.add_subplot(grid[1, i], sharey=upper)
+        _curves(axes, records, own, partial(_logged_steps, stage=stage),
+                in_color=own)
+        axes.set(title=f'stage {stage}, mean over its blocks',
+                 ylabel='mean Δt' if i == 0 else None)
+        _mark_epochs(axes)
+    limits = [axes.dataLim for axes in figure.axes]
+    upper.set_ylim(min(0, *(box.y0 for box in limits)),
+                   1.08 * max(box.y1 for box in limits))
+    _legend_below(figure, upper)
+    return figure
+
+
+def _curves(axes, records: list[StudyRecord], methods: Sequence[str],
+            values: Callable[[StudyRecord], dict],
+            in_color: Sequence[str] = HIGHLIGHTED) -> None:
+    """A line per method: ``values`` of a run -> its mean over seeds."""
+    colored = [method for method in in_color if method in methods]
+    others = [method for method in methods if method not in colored]
+    for method in others:
+        axes.plot(*_mean_curve(records, method, values), color=GREY,
+                  linewidth=.9, alpha=.7, marker='.', markersize=3,
+                  label='others' if method == others[0] else None)
+    for method in colored:
+        axes.plot(*_mean_curve(records, method, values), linewidth=1.6,
+                  marker='.', label=method, **look(in_color.index(method)))
+    axes.grid(alpha=.3)
+
+
+def _mean_curve(records: list[StudyRecord], method: str,
+                values: Callable[[StudyRecord], dict]) -> tuple:
+    """x and y, where every run of the method has a value."""
+    runs = [values(r) for r in runs_of_method(records, method)]
+    common = sorted(set(runs[0]).intersection(*runs[1:])) if runs else []
+    return common, [np.mean([run[x] for run in runs]) for x in common]
+
+
+def _by_block(record: StudyRecord, definition: str, key: str) -> dict:
+    """Number of a measured block, from 1 -> its value, if it has one."""
+    blocks = record.stiffness.get(definition, {}).get('blocks', [])
+    return {i: block[key] for i, block in enumerate(blocks, 1)
+            if block[key] is not None}
+
+
+def _steps(record: StudyRecord) -> dict:
+    first = next(iter(record.stiffness), '')
+    return _by_block(record, first, 'step')
+
+
+def _logged_steps(record: StudyRecord, stage: int) -> dict:
+    """Epoch -> mean Δt of a stage's blocks, as TNSMetric logged it."""
+    found = {
+        epoch['epoch']: [value for key, value in epoch.items()
+                         if key.startswith(STEP) and _stage(key) == stage
+                         and value is not None] for epoch in record.epochs
+    }
+    return {number: np.mean(v) for number, v in found.items() if v}
+
+
+def _stage(key: str) -> int:
+    """Of a block, by its name; 1 where the network has no stages."""
+    match = re.search(r'layer(\d+)', key)
+    return int(match[1]) if match else 1
+
+
+def _mark_stages(axes, records: list[StudyRecord]) -> None:
+    """An x axis of blocks, with lines between the stages."""
+    stages = max(([block['stage'] for block in m['blocks']]
+                  for r in records for m in r.stiffness.values()), key=len)
+    for i, (one, other) in enumerate(zip(stages, stages[1:]), 1):
+        if one != other:
+            axes.axvline(i + .5, color='black', linewidth=.8)
+    axes.set(xlabel='measured block (lines between stages)',
+             xlim=(.5, len(stages) + .5))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _mark_epochs(axes) -> None:
+    axes.set_xlabel('epoch')
+    axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _mark(index: int) -> dict:
+    """Colour and marker of the method with this index."""
+    return dict(color=COLORS[index % len(COLORS)],
+                marker=MARKERS[index // len(COLORS) % len(MARKERS)])
+
+
+def _set_scale(panels: list, name: str, values: list[list]) -> None:
+    """A log scale of the axes x or y if the values of one reach far."""
+    positive = all(v > 0 for own in values for v in own)
+    if not positive or not any(own and max(own) > WIDE * min(own)
+                               for own in values):
+        return
+    for axes in panels:
+        axis = dict(x=axes.xaxis, y=axes.yaxis)[name]
+        axes.set(**{f'{name}scale': 'log'})
+        axis.get_major_locator().set_params(subs=[1, 2, 5])
+        axis.set_major_formatter('{x:g}')
+        axis.set_minor_formatter('')
+
+
+def _correlation(records: list[StudyRecord], definition: str) -> str:
+    found = over_runs(records, definition, 'tns')
+    if isinstance(found, str):
+        return f'no correlation: {found}'
+    tau, rho = (f'{row["statistic"]:+.2f}'.replace('-', '−')
+                for row in found.values())
+    return f'τ {tau}, ρ {rho} over runs'
+
+
+def _metric(records: list[StudyRecord]) -> str:
+    return records[0].metric
+
+
+def _legend_below(figure, axes) -> None:
+    handles, names = axes.get_legend_handles_labels()
+    if names:
+        room = figure.get_figwidth() / (.09 * max(map(len, names)) + .6)
+        figure.legend(
+            handles, names, loc='outside lower center', frameon=False,
+            ncols=max(1, min(len(names), int(room))))

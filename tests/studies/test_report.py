@@ -1,0 +1,323 @@
+"""Tables, the page and `tools/study.py report`."""
+import re
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_runs import diverged_run, made_run, made_study
+
+from stepnet_mm.studies.page import images_per_epoch, limits, study_page
+from stepnet_mm.studies.records import append_record
+from stepnet_mm.studies.study import StudyMethod, read_study
+from stepnet_mm.studies.tables import (
+    correlation_table,
+    epoch_table,
+    result_table,
+    stage_table,
+    stiffness_table,
+    table,
+)
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def methods_of(*names, seeds=(0, 1, 2), paper=None):
+    return [StudyMethod(name, Path('a.py'), {}, list(seeds), paper)
+            for name in names]
+
+
+def residual_only(records):
+    """Two thirds less to compute."""
+    return [
+        replace(record, stiffness=dict(residual=record.stiffness['residual']))
+        for record in records]
+
+
+def cells(text):
+    """Row -> column -> cell of a table."""
+    head, _, *rows = [
+        [cell.strip() for cell in re.split(r'(?<!\\)\|', line)[1:-1]]
+        for line in text.splitlines()]
+    assert all(len(row) == len(head) for row in rows)
+    return {row[0]: dict(zip(head, row)) for row in rows}
+
+
+THREE = [made_run('plain', s, v) for s, v in ((0, 50.), (1, 60.), (2, 55.))]
+#: One of them has a Δt.
+TWO = [made_run('plain'), made_run('se', step=.5)]
+SE = [made_run('se', s, v, tns=.5) for s, v in ((0, 52.), (1, 61.), (2, 58.))]
+
+
+def test_a_cell_may_hold_anything():
+    text = table(['a|b', 'c'], [['x\n# y', '| z']])
+    assert text.splitlines() == [
+        r'| a\|b | c |', '| --- | --- |', r'| x # y | \| z |']
+
+
+def test_the_result_table_has_the_papers_form():
+    found = cells(result_table(
+        THREE + SE, methods_of('se', 'plain', 'stepnet', paper='x'),
+        {'x': '94.26'}.get))
+    assert list(found) == ['se', 'plain', 'stepnet']  # the file's order
+    assert found['se'] == {
+        'method': 'se', 'n': '3', 'last epoch': '57.00 ± 4.58',
+        'best epoch': '58.00 ± 4.58',
+        'last, less `plain`': '+2.00 [−0.48, +4.48]', 'last, less `se`': '',
+        'mean TNS': '0.500 ± 0.000', 'mean NSI': '1.000 ± 0.000',
+        'processor time': '1.0 min', 'paper': '94.26'}
+    assert found['plain']['last, less `plain`'] == ''
+    assert found['plain']['last, less `se`'] == '−2.00 [−4.48, +0.48]'
+    row = found['stepnet']
+    assert (row['n'], row['last epoch'], row['mean TNS'], row['paper']) == (
+        '0 of 3', 'not yet run', '', '94.26')
+
+
+def test_a_study_that_is_half_done():
+    records = [THREE[0], made_run('se', 1, 52.), diverged_run('se', 2),
+               *(diverged_run('sem', s) for s in range(3)),
+               made_run('one', 0, 53.25, stiffness={})]
+    found = cells(result_table(
+        records, methods_of('plain', 'se', 'sem', 'one'), {}.get))
+    assert found['plain']['n'] == '1 of 3'
+    assert found['plain']['last epoch'] == '50.00 (1 seed)'
+    assert found['se']['n'] == '1 of 3, 1 diverged'
+    assert found['se']['last, less `plain`'] == 'no common seed'
+    assert found['sem']['n'] == '0 of 3, 3 diverged'
+    assert found['sem']['last epoch'] == 'diverged'
+    assert found['one']['last, less `plain`'] == '+3.25 (1 seed)'
+    assert found['one']['mean TNS'] == 'not measured'
+    assert all(row['paper'] == 'none' for row in found.values())
+
+
+def test_only_references_of_the_study_have_a_column():
+    text = result_table([], methods_of('se', 'eca'), {}.get)
+    assert 'less `se`' in text and 'plain' not in text
+
+
+def test_a_metric_below_one_has_more_places():
+    records = [made_run('plain', s, v, best=v)
+               for s, v in ((0, .3612), (1, .3652))]
+    row = cells(result_table(records, methods_of('plain'), {}.get))['plain']
+    assert row['last epoch'] == '0.3632 ± 0.0028'
+
+
+def test_stiffness_by_definition_and_stage():
+    records = [made_run('se', s, 50., tns=1. + s, step=.5) for s in (0, 1, 2)]
+    found = cells(stiffness_table(records, methods_of('se', 'eca')))
+    assert found == {'se': {
+        'method': 'se',
+        'mean TNS, residual': '2.000 ± 1.000',
+        'median TNS, residual': '1.000 ± 0.500',
+        'mean NSI, residual': '4.000 ± 2.000',
+        'mean TNS, output': '0.800 ± 0.400',
+        'median TNS, output': '0.400 ± 0.200',
+        'mean NSI, output': '4.000 ± 2.000',
+        'mean TNS, update': '1.000 ± 0.500',
+        'median TNS, update': '0.500 ± 0.250',
+        'mean NSI, update': '4.000 ± 2.000'}}
+    found = cells(stage_table(
+        [*records, made_run('plain')], methods_of('plain', 'se')))
+    assert found['se'] == {
+        'method': 'se', 'Δt, stage 1': '0.500 ± 0.000',
+        'Δt, stage 2': '0.250 ± 0.000', 'NSI, stage 1': '3.000 ± 1.500',
+        'NSI, stage 2': '7.000 ± 3.500'}
+    assert found['plain']['Δt, stage 1'] == 'none'
+    assert found['plain']['NSI, stage 1'] == '1.500 (1 seed)'
+
+
+def test_correlations_say_what_they_lack():
+    found = cells(correlation_table(THREE[:1]))
+    assert len(found) == 9
+    assert found['mean TNS, output'] == {
+        '': 'mean TNS, output', 'over all runs': 'none: needs 3 runs, has 1',
+        'over method means': 'none: needs 3 methods, has 1',
+        'within methods, over seeds':
+        'none: needs 3 methods with several seeds, has 0'}
+    assert cells(epoch_table([]))['mean NSI']['mean over runs'] == (
+        'none: needs 3 runs, has 0')
+
+
+def test_correlations_in_words():
+    found = cells(correlation_table(residual_only(made_study(4, 2))))
+    text = found['mean TNS, residual']['over method means']
+    assert text.startswith('τ −1.00 [−1.00, −1.00], p 0.083; ρ −1.00 [')
+    assert cells(epoch_table(made_study()))['mean TNS'] == {
+        '': 'mean TNS', 'mean over runs': 'τ −1.00 [−1.00, −1.00], p < 0.001',
+        'runs': '15'}
+
+
+@pytest.fixture
+def study(tmp_path):
+    (tmp_path / 'config.py').write_text(
+        "train_cfg = dict(max_epochs=100)\n"
+        "model = dict(backbone=dict(depth=164))\n"
+        "train_dataloader = dict(dataset=dict(type='FolderCIFAR10',\n"
+        "    pipeline=[dict(type='PackInputs')]))\n")
+    (tmp_path / 'small.py').write_text(
+        '"""What a study asks."""\n'
+        "methods = {m: dict(config='config.py') for m in ('plain', 'se')}\n"
+        "seeds = [0, 1, 2]\n"
+        "options = {'train_cfg.max_epochs': 4, 'model.backbone.depth': 20,\n"
+        "    'new.key': 1, 'train_dataloader.dataset.pipeline':\n"
+        "    [dict(type='Resize', scale=16), dict(type='PackInputs')]}\n")
+    return read_study(tmp_path / 'small.py')
+
+
+def with_settings(study, *records):
+    return [replace(record, settings=study.settings) for record in records]
+
+
+def page(study, records, figures=None):
+    return study_page([study], records, {}.get, ['one', 'two'], figures or {})
+
+
+def test_the_setting_is_of_the_records_and_the_study_file(study):
+    records = with_settings(
+        study, *THREE, made_run('se', 0, commit='def', versions=dict(
+            torch='2.1', extra='1'), date='2026-11-25'))
+    text = page(study, records, {'A caption': 'figures/a.png'})
+    flat = ' '.join(text.split())
+    for part in (
+            '# small', 'What a study asks.', 'Data: FolderCIFAR10.',
+            '4 of 6 runs of 2 methods, 4 epochs, 200,000 images each; 0.1 '
+            'hours of processor time.',
+            '`train_cfg.max_epochs` 4 (was 100), `model.backbone.depth` 20 '
+            '(was 164), `new.key` 1 (was not there), '
+            '`train_dataloader.dataset.pipeline`.',
+            'the same 100 images', 'Versions: torch 2.0 / 2.1, extra absent '
+            '/ 1.', 'Commits: abc / def.', '2026-11-23 to 2026-11-25.',
+            '![A caption](figures/a.png)'):
+        assert part in flat
+    assert '```bash\none\ntwo\n```' in text
+    assert 'other settings' not in flat
+
+
+def test_records_of_a_study_file_that_changed(study):
+    flat = ' '.join(page(study, [made_run()]).split())
+    assert 'of other settings than the study file has now' in flat
+    assert '4 epochs each' in flat  # of how many images nobody knows
+
+
+def test_runs_of_methods_that_no_study_file_has_are_named_alone(study):
+    records = with_settings(study, *THREE)
+    more = with_settings(study, made_run('other', 0, 99., date='2030-01-01'))
+    text = page(study, records + more)
+    assert text.replace(' Run, but in no study file: other.', '') == page(
+        study, records)
+
+
+def test_a_page_without_a_record(study):
+    text = page(study, [])
+    assert text.count('not yet run') == 2 and '## Stiffness' not in text
+    assert 'Not yet run: plain, se.' in text
+
+
+def test_limits_are_of_the_facts(study):
+    records = with_settings(
+        study, *THREE, *SE[:2], diverged_run('se', 2), made_run('other'))
+    records[0].commit = 'abc-dirty'
+    text = '\n'.join(limits([study], records))
+    for part in (
+            'Not all seeds: se (2 of 3, 1 diverged).',
+            'Run, but in no study file: other.', 'se, seed 2',
+            'At most 3 seeds: a 95 % interval reaches 2.5 standard',
+            'Not told apart from `plain` (interval with 0): se, of 1 methods; '
+            'half the intervals are wider than ± 6.35.',
+            "4 epochs of the config's 100",
+            'images of 16 px and depth 20', '`FolderCIFAR10` reads',
+            'differ from their commit: 1 of 7.'):
+        assert part in text
+    whole = '\n'.join(limits([study], with_settings(
+        study, *(made_run('plain', s, 50. + s, epochs=100, dataset='CIFAR10')
+                 for s in range(5)))))
+    assert 'of the config' not in whole and 'Folder' not in whole
+    assert 'At most 5 seeds' in whole and 'reaches 1.2' in whole
+    assert 'No method has two seeds' in '\n'.join(limits([study], THREE[:1]))
+
+
+@pytest.mark.parametrize('dataset, count', [
+    (dict(type='FolderCIFAR10'), 50_000), (dict(type='CIFAR100'), 50_000),
+    (dict(type='CIFAR10', indices=7), 7),
+    (dict(type='CIFAR10', indices=[1, 5]), 2), (dict(type='Coco'), None)])
+def test_images_of_an_epoch(dataset, count):
+    assert images_per_epoch(dataset) == count
+
+
+@pytest.fixture
+def report(monkeypatch, capsys):
+    """report('study.py', ...) -> what was printed"""
+    monkeypatch.syspath_prepend(str(ROOT / 'tools'))
+
+    def report(*arguments):
+        monkeypatch.setattr(sys, 'argv', ['study.py', 'report', *map(
+            str, arguments)])
+        try:
+            runpy.run_path(str(ROOT / 'tools/study.py'), run_name='__main__')
+        except SystemExit as end:
+            assert not end.code
+        return capsys.readouterr().out
+
+    return report
+
+
+def test_the_tool_writes_the_same_bytes_again(report, study, tmp_path,
+                                              monkeypatch):
+    pytest.importorskip('matplotlib')
+    monkeypatch.chdir(tmp_path)
+    for record in residual_only(with_settings(study, *TWO)):
+        append_record(tmp_path / 'results/small.jsonl', record)
+    command = 'small.py', '--out', 'docs/a_page.md'
+    report(*command)
+    first = {path: path.read_bytes() for path in Path('docs').rglob('*.*')}
+    text = Path('docs/a_page.md').read_text()
+    links = re.findall(r'\]\((figures/a_page_\w+\.png)\)', text)
+    assert len(links) == 5 and len(first) == 6
+    assert all((Path('docs') / link).is_file() for link in links)
+    assert ('python tools/study.py run small.py\n'
+            'python tools/study.py report small.py --out docs/a_page\n'
+            ) in text
+    report(*command)
+    assert first == {p: p.read_bytes() for p in Path('docs').rglob('*.*')}
+
+
+def test_the_tool_prints_what_a_running_study_has(report, study, tmp_path,
+                                                  monkeypatch):
+    (tmp_path / 'elsewhere').mkdir()
+    monkeypatch.chdir(tmp_path / 'elsewhere')
+    assert 'not yet run' in report(study.path)
+    path = tmp_path / 'cut.jsonl'
+    append_record(path, with_settings(study, THREE[0])[0])
+    with open(path, 'a') as file:
+        file.write('{"format": "stepnet')
+    out = report(study.path, '--records', path)
+    assert '50.00 (1 seed)' in out and str(tmp_path) not in out
+    assert 'report small.py --records cut.jsonl' in out
+    assert not list(Path().iterdir())
+
+
+def test_the_papers_figures_that_study_files_name_are_there(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / 'tools'))
+    from make_configs import paper_figure
+    names = {method.paper for path in ROOT.glob('configs/studies/*.py')
+             for method in read_study(path).methods} - {None}
+    assert 'resnet164_se_cifar10' in names
+    for name in names:
+        paper_figure(name)
+
+
+def test_studies_that_compare_are_reported_together(report, study, tmp_path):
+    (tmp_path / 'more.py').write_text(
+        "_base_ = 'small.py'\nmethods = dict(_delete_=True, "
+        "eca=dict(config='config.py'), plain=dict(config='config.py'))\n")
+    for name, record in (('small', THREE[0]), ('more', made_run('eca', 0))):
+        append_record(tmp_path / f'{name}.jsonl',
+                      with_settings(study, record)[0])
+    out = report(tmp_path / 'small.py', tmp_path / 'more.py', '--records',
+                 tmp_path / 'small.jsonl', tmp_path / 'more.jsonl')
+    assert '# small, more' in out and out.count('| plain | 1 of 3') == 1
+    assert re.search(r'\| se \|.*\n\| eca \| 1 of 3', out)
+    assert 'other settings' not in out
