@@ -192,6 +192,6 @@ def test_a_module_that_renames_its_old_keys_is_no_miss(strict):
 
     net.roi_head._register_load_state_dict_pre_hook(rename)
     state = Net().state_dict()
-    state['roi_head.old'] = state.pop('roi_head.weight')
+    weight = state['roi_head.old'] = state.pop('roi_head.weight')
     load_state_dict(net, state)
-    assert torch.equal(net.roi_head.weight, state['roi_head.weight'])
+    assert torch.equal(net.roi_head.weight, weight)
