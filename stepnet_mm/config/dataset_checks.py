@@ -16,7 +16,7 @@ ID, NUMBER = (int, str), (int, float)
 #: What a COCO file must hold for training: its lists, their keys, the types.
 COCO_KEYS: dict[str, dict[str, tuple[type, ...]]] = dict(
     images=dict(id=ID, file_name=(str, ), height=NUMBER, width=NUMBER),
-    annotations=dict(image_id=ID, category_id=ID, bbox=(list, ),
+    annotations=dict(image_id=ID, category_id=ID, bbox=(object, ),
                      area=NUMBER),
     categories=dict(id=ID, name=(str, )))
 

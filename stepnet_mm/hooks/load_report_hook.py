@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from ..steps import StepSize
+from ..utils.model_wrappers import unwrap
 
 
 @HOOKS.register_module()
@@ -102,7 +103,7 @@ class LoadReportHook(Hook):
                 'their shape (num_classes)')
 
 
-class WholeLoadHook(LoadReportHook):
+class WholeLoadHook(Hook):
     """Stop at a checkpoint that does not set all of the network.
 
     A test of another network than the checkpoint's would give figures too.
@@ -114,23 +115,45 @@ class WholeLoadHook(LoadReportHook):
     Raises:
         ValueError: while loading, with the names.
     """
+    # After EMAHook, which copies the model and must not copy these hooks.
+    priority = 'LOW'
 
     def __init__(self, allow_missing: str | None = None):
-        super().__init__()
         self.allowed = ['num_batches_tracked$']
         if allow_missing is not None:
             self.allowed.append(allow_missing)
+        self._handles: list[RemovableHandle] = []
+        self._mismatched: list[str] = []
 
-    def _check(self, name: str, report: dict) -> None:
-        missing = [*report['step'], *report['new'], *report['mismatched']]
+    def before_run(self, runner) -> None:
+        """Listen to what is loaded from here to the start."""
+        model = unwrap(runner.model)
+        self._handles = [
+            model._register_load_state_dict_pre_hook(
+                functools.partial(self._compare, model)),
+            # Modules may have renamed old keys by then.
+            model.register_load_state_dict_post_hook(self._check)
+        ]
+
+    def before_test(self, runner) -> None:
+        """Remove the hooks on loading."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _compare(self, model, state_dict, *_) -> None:
+        self._mismatched = load_report(model, state_dict)['mismatched']
+
+    def _check(self, model, incompatible) -> None:
+        missing = [*incompatible.missing_keys, *self._mismatched]
         bad = _not_allowed(missing, self.allowed)
         if bad:
             shown = ', '.join(bad[:5]) + (', ...' if len(bad) > 5 else '')
             raise ValueError(
-                f'CHECKPOINT: expected weights for all of {name}, got none '
-                f'that fit for {len(bad)} of its keys: {shown}; take the '
-                'config that it was trained with, or allow them with '
-                '--allow-missing [PATTERN]')
+                f'CHECKPOINT: expected weights for all of '
+                f'{type(model).__name__}, got none that fit for {len(bad)} of '
+                f'its keys: {shown}; take the config that it was trained '
+                'with, or allow them with --allow-missing [PATTERN]')
 
 
 def load_report(module: nn.Module, state_dict: dict) -> dict:

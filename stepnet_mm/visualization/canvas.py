@@ -91,7 +91,7 @@ def new_figure(width: float, height: float):
 def _draw_as_text(figure, draw, renderer) -> None:
     from matplotlib.text import Text
     for text in figure.findobj(Text):
-        if not text.get_text().startswith(TICK):
+        if '$' in text.get_text() and TICK not in text.get_text():
             text.set_parse_math(False)
     draw(renderer)
 

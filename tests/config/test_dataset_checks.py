@@ -380,12 +380,12 @@ def test_boxes_that_are_none(root, box):
            'annotation 77', dataset=edit(root, change))
 
 
-def first(name, **values):
-    return lambda content: content[name][0].update(values)
+def first(part, **values):
+    return lambda content: content[part][0].update(values)
 
 
-def every(name, **values):
-    return lambda content: [row.update(values) for row in content[name]]
+def every(part, **values):
+    return lambda content: [row.update(values) for row in content[part]]
 
 
 @pytest.mark.parametrize('change, parts', [

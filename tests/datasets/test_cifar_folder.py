@@ -209,9 +209,10 @@ def test_new_class_names_leave_the_folders_theirs(tmp_path, types):
     assert dataset[3]['gt_label'] == 1
 
 
-def test_no_folder_and_no_pickles_is_the_bases_error(tmp_path, types):
+def test_no_folder_and_no_pickles(tmp_path, types):
     cls, base = types
-    with pytest.raises(RuntimeError, match=f'Cannot find {cls.__name__}'):
+    with pytest.raises(FileNotFoundError,
+                       match=f'got neither .*Cannot find {cls.__name__}'):
         cls(data_root=str(tmp_path), download=False)
 
 

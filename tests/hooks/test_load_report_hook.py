@@ -182,3 +182,16 @@ def test_a_head_of_another_class_count_is_named(strict):
     with pytest.raises(ValueError, match=r'roi_head.weight \(source \(3, 4'):
         load_state_dict(strict(), state)
     load_state_dict(strict('^roi_head'), state)
+
+
+def test_a_module_that_renames_its_old_keys_is_no_miss(strict):
+    net = strict()
+
+    def rename(state_dict, prefix, *_):
+        state_dict[f'{prefix}weight'] = state_dict.pop(f'{prefix}old')
+
+    net.roi_head._register_load_state_dict_pre_hook(rename)
+    state = Net().state_dict()
+    state['roi_head.old'] = state.pop('roi_head.weight')
+    load_state_dict(net, state)
+    assert torch.equal(net.roi_head.weight, state['roi_head.weight'])

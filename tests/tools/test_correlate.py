@@ -254,11 +254,11 @@ def test_a_broken_line_and_a_broken_table(run, four, tmp_path):
 
 
 def test_wrong_arguments(run, four, table):
-    with pytest.raises(ValueError, match='WORK_DIRS, --csv: .*got neither'):
+    with pytest.raises(ValueError, match='WORK_DIRS, --csv: .*neither'):
         run()
     with pytest.raises(ValueError, match='WORK_DIRS, --csv: .*got both'):
         run(*four, '--csv', table('abc', [1, 2, 3], [1, 2, 3]))
-    with pytest.raises(ValueError, match='--resamples, --confidence: expected'):
+    with pytest.raises(ValueError, match='--resamples, --confidence: exp'):
         run(*four, '--confidence', 1)
 
 
