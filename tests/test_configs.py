@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.core, pytest.mark.xdist_group('configs')]
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
 PATHS = sorted(
     str(path.relative_to(CONFIGS)) for path in CONFIGS.rglob('*.py')
-    if path.parent.name != '_base_')
+    if path.parent.name not in ('_base_', 'studies'))
 METAFILES = sorted(CONFIGS.rglob('metafile.yml'))
 MODELS_LISTED = {
     model['Config'].partition('/')[2]: model

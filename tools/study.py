@@ -22,6 +22,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -30,7 +31,7 @@ from rich.table import Table
 
 import stepnet_mm  # noqa: F401  registers the modules that checks build
 from stepnet_mm.studies.checks import check_runs
-from stepnet_mm.studies.progress import state_of
+from stepnet_mm.studies.progress import state_of, write_failure
 from stepnet_mm.studies.records import check_records, read_records
 from stepnet_mm.studies.run import runs_of
 from stepnet_mm.studies.runner import StudyRunner
@@ -158,7 +159,7 @@ def plan(args):
 def status(args):
     runs = runs_from(args)
     with suppress(KeyboardInterrupt), shown(args, runs, args.watch):
-        while args.watch:
+        while args.watch and sys.stdout.isatty():
             time.sleep(1)
 
 
@@ -179,7 +180,7 @@ def shown(args, runs, live: bool = True):
         return screen.print(table())
     with Live(get_renderable=table, console=screen, refresh_per_second=.5,
               vertical_overflow='visible'):
-        yield screen.print
+        yield partial(screen.print, markup=False, highlight=False)
 
 
 def console() -> Console:
@@ -192,8 +193,9 @@ def run(args):
     check_records(records, runs)
     done = done_of(args)
     left = [run for run in runs if run.key not in done]
-    check_runs(left, args.data_root)
-    if args.slurm:
+    if not args.trained:
+        check_runs(left, args.data_root)
+    if args.slurm and left:
         return submit(args, left)
     environments = gpu_environments()
     jobs = args.jobs or len(environments) * args.per_gpu
@@ -227,17 +229,19 @@ def stop_on_signals(runner: StudyRunner) -> list[int]:
 
 
 def submit(args, runs):
-    command = [
+    for run in runs if args.retry else ():
+        write_failure(run, '')
+    work_dir = runs[0].work_dir
+    measuring = [
         sys.executable, TOOLS / 'study.py', 'run', Path(args.study).resolve(),
-        '--work-dir', runs[0].work_dir.resolve(), '--records',
+        '--work-dir', work_dir.resolve(), '--records',
         records_of(args).resolve(), '--trained'
-    ] if runs else []
+    ]
     if args.data_root:
-        command += ['--data-root', args.data_root]
-    array = SlurmArray(TOOLS, args.work_dir or runs[0].work_dir, args.slurm,
-                       args.jobs, shlex.split(args.sbatch_args),
-                       args.data_root)
-    print(array.submit(runs, list(map(str, command))))
+        measuring += ['--data-root', args.data_root]
+    array = SlurmArray(TOOLS, work_dir, args.slurm, args.jobs,
+                       shlex.split(args.sbatch_args), args.data_root)
+    print(array.submit(runs, list(map(str, measuring))))
 
 
 #: Name -> what does it, its help, what adds its options.

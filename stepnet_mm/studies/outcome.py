@@ -8,7 +8,13 @@ from ..stiffness import read_stiffness_record
 from .progress import times_of
 from .records import StudyRecord
 from .run import StudyRun, config_digest
-from .training_log import dataset_of, epochs_of, has_diverged, rounded
+from .training_log import (
+    dataset_of,
+    epochs_of,
+    has_diverged,
+    rounded,
+    seconds_of,
+)
 
 
 def record_of(run: StudyRun, **circumstances: Any) -> StudyRecord:
@@ -34,7 +40,14 @@ def record_of(run: StudyRun, **circumstances: Any) -> StudyRecord:
         epochs=epochs,
         **_results(run, epochs),
         **circumstances,
-        **times_of(run.folder))
+        **_times(run.folder))
+
+
+def _times(folder: Path) -> dict[str, Any]:
+    """The logs know of pieces that were killed, or trained by Slurm."""
+    times = times_of(folder)
+    return dict(times, wall_seconds=max(times['wall_seconds'],
+                                        seconds_of(folder)))
 
 
 def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:

@@ -41,9 +41,9 @@ class StudyRecord:
         versions (dict): of the libraries.
         device (str): ``'cpu'`` or the GPU's name.
         machine (str): processor and threads.
-        cpu_seconds (float): processor time of all pieces that were not
-            killed.
-        wall_seconds (float): how long these ran.
+        cpu_seconds (float): processor time of the pieces that a runner saw
+            to their end.
+        wall_seconds (float): how long it ran in all.
         date (str): of its end.
     """
     study: str

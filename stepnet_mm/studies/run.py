@@ -1,5 +1,7 @@
 """One run of a study: its folder, its config, its commands."""
+import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from mmengine.config import Config
@@ -61,13 +63,14 @@ class StudyRun:
             ValueError: if a base is gone, or an option does not fit.
         """
         try:
-            cfg = read_config(str(self.method.config), str(self.folder),
-                              dict(self.method.options))
+            cfg = copy.deepcopy(_config_of(self.method))
         except Exception as error:  # a config is code, and may raise anything
             raise ValueError(
                 f'{self.study.path}: methods.{self.method.name}: expected a '
-                f'config and options that fit it, got {error!r} of '
-                f'{self.method.config}; correct config or options') from None
+                f'config and options that fit it, got '
+                f'{type(error).__name__}: {error}, of {self.method.config}; '
+                'correct config or options') from None
+        cfg.work_dir = str(self.folder)
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
 
@@ -105,6 +108,12 @@ def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
         for i in range(rounds) for method in study.methods
         if i < len(method.seeds)
     ]
+
+
+@lru_cache(None)
+def _config_of(method: StudyMethod) -> Config:
+    """Read once, since that takes longer than all else before a start."""
+    return read_config(str(method.config), 'work_dir', dict(method.options))
 
 
 def config_digest(cfg: Config) -> str:

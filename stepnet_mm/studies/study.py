@@ -18,7 +18,7 @@ METHOD_KEYS = ('config', 'options', 'seeds', 'paper')
 MEASURE = dict(num_samples=2000, definitions=['residual'])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StudyMethod:
     """One method of a study.
 
@@ -106,7 +106,8 @@ def _content(path: Path) -> dict[str, Any]:
         content = Config.fromfile(str(path)).to_dict()
     except Exception as error:  # it is code, and may raise anything
         raise ValueError(f'{path}: expected a study file in Python, got '
-                         f'{error!r}; correct it, or its base') from None
+                         f'{type(error).__name__}: {error}; correct it, or '
+                         'its base') from None
     _check_keys(path, 'the study', content, tuple(DEFAULTS))
     content = {**DEFAULTS, **content}
     for key in ('methods', 'options', 'measure'):

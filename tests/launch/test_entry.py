@@ -1,3 +1,4 @@
+
 import pytest
 from mmengine.config import Config
 from mmengine.registry import RUNNERS

@@ -13,7 +13,7 @@ def tools(tmp_path_factory):
 
 @pytest.fixture
 def make_runs(tmp_path):
-    """make_runs(good={}, bad=dict(behaviour='fail')): runs in tmp_path/runs."""
+    """make_runs(good={}, bad=dict(behaviour='fail')): runs of these."""
     return lambda *args, **kwargs: runs_of(
         make_study(tmp_path, *args, **kwargs), tmp_path / 'runs')
 

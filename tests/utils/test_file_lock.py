@@ -5,11 +5,12 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from stepnet_mm.utils import file_lock as module
-from stepnet_mm.utils.file_lock import LockTaken, file_lock
+from stepnet_mm.utils.file_lock import LockTaken, file_lock, lock_holder
 
 pytestmark = pytest.mark.core
 
@@ -77,4 +78,53 @@ def test_other_errors_come_through(tmp_path, monkeypatch):
     monkeypatch.setattr(module.fcntl, 'lockf', lockf)
     with pytest.raises(OSError, match='input/output'), file_lock(
             tmp_path / 'lock'):
+        pass
+
+
+def test_asking_who_holds_it_takes_nothing(tmp_path, holder):
+    text = (tmp_path / 'lock').read_text()
+    assert lock_holder(tmp_path / 'lock').startswith(f'process {holder.pid} ')
+    holder.kill()
+    holder.wait()
+    assert lock_holder(tmp_path / 'lock') == ''
+    assert (tmp_path / 'lock').read_text() == text
+    assert lock_holder(tmp_path / 'none') == ''
+    assert not (tmp_path / 'none').exists()
+
+
+def test_a_lock_asked_for_in_its_process_stays(tmp_path):
+    with file_lock(tmp_path / 'lock'):
+        assert lock_holder(tmp_path / 'lock') == 'this process'
+        with pytest.raises(LockTaken, match='^this process$'), file_lock(
+                tmp_path / 'lock'):
+            pass
+        # Another handle that is closed would have ended it.
+        held = subprocess.run([sys.executable, '-c', HOLD, tmp_path / 'lock'],
+                              capture_output=True, text=True, timeout=60)
+        assert f'LockTaken: process {os.getpid()} ' in held.stderr
+    assert lock_holder(tmp_path / 'lock') == ''
+
+
+def test_threads_wait_for_one_another(tmp_path):
+    inside, most = [], []
+
+    def work():
+        with file_lock(tmp_path / 'lock', wait=True):
+            inside.append(1)
+            most.append(len(inside))
+            threading.Event().wait(.02)
+            inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 5
+
+
+def test_an_error_inside_gives_it_back(tmp_path):
+    with pytest.raises(ZeroDivisionError), file_lock(tmp_path / 'lock'):
+        1 / 0  # noqa: B018
+    with file_lock(tmp_path / 'lock'):
         pass

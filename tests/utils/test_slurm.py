@@ -84,3 +84,12 @@ def test_the_first_host_by_its_address_in_slurm(scontrol, monkeypatch):
 
     monkeypatch.setattr('socket.getaddrinfo', unknown)
     assert first_host('gpu[3-4]') == '127.0.0.1'
+
+
+def test_a_task_of_an_array_is_requeued_alone(scontrol, monkeypatch):
+    """The last task has the number of the array as its own."""
+    calls = scontrol()
+    monkeypatch.setenv('SLURM_ARRAY_JOB_ID', '7')
+    monkeypatch.setenv('SLURM_ARRAY_TASK_ID', '3')
+    requeue(3)
+    assert calls() == ['show job -o 7_3', 'requeue 7_3']

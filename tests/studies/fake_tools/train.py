@@ -22,7 +22,7 @@ def leave(*_):
 
 
 def log():
-    start = folder / '20260101_000000'
+    start = folder / time.strftime('%Y%m%d_%H%M%S')
     (start / 'vis_data').mkdir(parents=True, exist_ok=True)
     (start / f'{start.name}.log').write_text('Epoch(train)  [2][10/10] lr\n')
     lines = [line for n in (1, 2) for line in (
@@ -46,7 +46,7 @@ if behaviour == 'diverge':
     sys.exit(1)
 if behaviour == 'preempted' and first:
     from stepnet_mm.utils.slurm import requeue
-    signal.signal(signal.SIGUSR1, lambda *_: sys.exit(print(requeue(20)) or 75))
+    signal.signal(signal.SIGUSR1, lambda *_: leave(print(requeue(20))))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
 if behaviour == 'deaf':
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

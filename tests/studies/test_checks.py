@@ -1,0 +1,69 @@
+"""What is wrong is said before anything runs."""
+import pytest
+
+from stepnet_mm.studies.checks import check_runs
+from stepnet_mm.studies.run import runs_of
+from stepnet_mm.studies.slots import gpu_environments, threads_of_each
+from stepnet_mm.studies.study import read_study
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def runs(tmp_path, request):
+    """runs(**options): of a ResNet-20, with these options."""
+    pytest.importorskip('mmpretrain')
+    config = (request.config.rootpath
+              / 'configs/resnet164/resnet164_plain_cifar10.py')
+
+    def runs(**options):
+        options = {'model.backbone.depth': 20,
+                   **{k.replace('__', '.'): v for k, v in options.items()}}
+        (tmp_path / 'made.py').write_text(
+            f'methods = dict(own=dict(config={str(config)!r}, '
+            f'options={options!r}))')
+        return runs_of(read_study(tmp_path / 'made.py'), tmp_path / 'runs')
+
+    return runs
+
+
+def test_nothing_is_wrong(runs, tmp_path):
+    check_runs(runs(), str(tmp_path))
+
+
+@pytest.mark.parametrize('options, message', [
+    (dict(model__backbone__dept=20), "methods.own: .*'dept'"),
+    (dict(model__backbone__depth=21), 'methods.own: .*depth'),
+    (dict(model__backbone__step=dict(type='Nothing')), 'own: .*Nothing'),
+])
+def test_a_model_that_cannot_be_built(runs, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        check_runs(runs(**options), str(tmp_path))
+
+
+def test_data_that_are_absent(runs, tmp_path):
+    for root in (None, str(tmp_path / 'none')):
+        with pytest.raises(FileNotFoundError, match=(
+                'train_dataloader.dataset.data_root: expected a folder, got '
+                '.*, which does not exist; give --data-root')):
+            check_runs(runs(train_dataloader__dataset__data_root='gone'),
+                       root)
+
+
+@pytest.mark.parametrize('count, visible, names', [
+    (0, None, None), (2, None, ['0', '1']), (2, '3,5', ['3', '5']),
+    (2, 'GPU-a, GPU-b', ['GPU-a', 'GPU-b']), (1, '3,-1', ['3']), (0, '', None),
+])
+def test_one_gpu_for_each_environment(monkeypatch, count, visible, names):
+    monkeypatch.setattr('torch.cuda.device_count', lambda: count)
+    monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
+    if visible is not None:
+        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
+    assert gpu_environments() == (
+        [dict(CUDA_VISIBLE_DEVICES=name) for name in names] if names
+        else [{}])
+
+
+def test_threads_are_shared(monkeypatch):
+    monkeypatch.setattr('os.sched_getaffinity', lambda _: range(8))
+    assert [threads_of_each(jobs) for jobs in (1, 3, 20)] == [8, 2, 1]

@@ -1,0 +1,107 @@
+"""Where a run stands, from its folder; how that is shown."""
+import json
+import os
+import time
+
+import pytest
+from made_study import recorded
+from rich.console import Console
+
+from stepnet_mm.studies.progress import state_of, write_failure
+from stepnet_mm.studies.training_log import (
+    epochs_of,
+    fraction_of,
+    seconds_of,
+)
+from stepnet_mm.studies.view import (
+    clock,
+    expected_time,
+    progress_table,
+    time_left,
+)
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(60, 'a line'): a training of 60 s that logged a line."""
+    count = iter(range(9))
+
+    def start(seconds, text, scalars=(), folder=tmp_path):
+        begin = 1.7e9 + 1000 * next(count)
+        name = time.strftime('%Y%m%d_%H%M%S', time.localtime(begin))
+        (folder / name / 'vis_data').mkdir(parents=True)
+        path = folder / name / f'{name}.log'
+        path.write_text(text)
+        os.utime(path, (begin + seconds, ) * 2)
+        (folder / name / 'vis_data/scalars.json').write_text(
+            ''.join(json.dumps(line) + '\n' for line in scalars) + '{"cut')
+
+    return start
+
+
+@pytest.mark.parametrize('text, epochs, fraction', [
+    ('Epoch(train)   [2][ 50/100]  lr: 1', 4, 1.5 / 4),
+    ('Epoch(train) [4][100/100]\nEpoch(val) [4][1/9]', 4, 1.),
+    ('Epoch(train) [2][50/100]\nIter(train) [160/400]', 4, .4),
+    ('Iter(train) [  30/400]  lr: 1', 0, .075),
+    ('nothing yet', 4, 0.),
+])
+def test_the_fraction_counts_iterations(start, tmp_path, text, epochs,
+                                        fraction):
+    start(60, text)
+    assert fraction_of(tmp_path, epochs) == pytest.approx(fraction)
+
+
+def test_pieces_add_up_and_the_last_place_counts(start, tmp_path):
+    start(60, 'Epoch(train) [1][90/100]')
+    start(30, 'Epoch(train) [1][95/100]')
+    start(10, 'nothing yet')
+    assert seconds_of(tmp_path) == pytest.approx(100, abs=1)
+    assert fraction_of(tmp_path, 1) == pytest.approx(.95)
+
+
+def test_epochs_are_those_of_training_and_validation(start, tmp_path):
+    start(9, '', [dict(loss=9., loss_epoch=2., epoch=1, iter=3, step=3),
+                  {'stiffness/tns': .5, 'step': 2},
+                  {'accuracy/top1': 50., 'data_time': .1, 'step': 1}])
+    start(9, '', [dict(loss=1., epoch=2, iter=6, step=6)])
+    assert epochs_of(tmp_path) == [
+        {'epoch': 1, 'loss': 2., 'accuracy/top1': 50.},
+        {'epoch': 2, 'loss': 1.}]
+
+
+def test_states(make_runs, make_runner, start):
+    runs = make_runs(done={}, failed={}, stopped={}, waiting={})
+    done, failed, stopped, waiting = runs
+    runner = make_runner()
+    runner.run([done])
+    for run in (failed, stopped):
+        run.write_config()
+    write_failure(failed, 'exit code 1\nTraceback\nValueError: [bold] no')
+    start(30, 'Epoch(train) [1][5/10]', folder=stopped.folder)
+    records = recorded(runner)
+    states = [state_of(run, records) for run in runs]
+    assert [state.state for state in states] == [
+        'done', 'failed', 'stopped', 'waiting']
+    assert (states[0].epochs, states[0].total, states[0].metric) == (2, 2, 52)
+    assert states[2].total == 2 and states[2].fraction == .25
+    assert time_left(stopped, states[2], records) == pytest.approx(90, abs=4)
+    took = records[done.key].wall_seconds
+    assert expected_time(waiting, records) == took
+    assert time_left(done, states[0], records) == 0.
+
+    screen = Console(width=120, record=True)
+    screen.print(progress_table(runs, records))
+    lines = screen.export_text().splitlines()
+    assert lines[1].startswith('failed_seed0') and '[bold] no' in lines[1]
+    assert lines[-1].startswith('1 failed, 1 stopped, 1 waiting, 1 done, left')
+    assert len(lines) == 6  # no note takes two
+
+
+def test_without_a_figure_the_time_is_unknown(make_runs):
+    run, = make_runs()
+    assert clock(time_left(run, state_of(run, {}), {})) == 'unknown'
+    run, = make_runs('seconds = 3725')
+    assert clock(time_left(run, state_of(run, {}), {})) == '1:02:05'

@@ -1,0 +1,83 @@
+"""Records are whole lines of runs that compare."""
+import dataclasses
+import json
+
+import pytest
+
+from stepnet_mm.studies.records import (
+    StudyRecord,
+    append_record,
+    read_records,
+)
+
+pytestmark = pytest.mark.core
+
+RECORD = StudyRecord(
+    study='s', method='plain', seed=0, settings='a', config='b', dataset='c',
+    metric='accuracy/top1', epochs=[{'epoch': 1, 'loss': 2.}], last=50.,
+    best=60., stiffness=dict(residual=dict(tns=.5)))
+
+
+def another(**fields):
+    return dataclasses.replace(RECORD, **fields)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / 'results/s.jsonl'
+    append_record(path, RECORD)
+    return path
+
+
+def test_there_and_back(path):
+    diverged = another(seed=1, diverged=True, last=None, best=None,
+                       stiffness={})
+    append_record(path, diverged)
+    assert read_records(path) == [RECORD, diverged]
+    assert read_records(path.with_name('none.jsonl')) == []
+
+
+def test_a_line_that_a_kill_cut_is_no_record(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:30])
+    assert read_records(path) == [RECORD]
+    append_record(path, another(seed=1))
+    assert [r.seed for r in read_records(path)] == [0, 1]
+
+
+@pytest.mark.parametrize('line', [
+    b'{"format"', b'[]', b'3', b'{}', b'\xff', b'{"format": "other"}',
+    json.dumps(dict(format='stepnet_mm study record 1', study='s')).encode(),
+])
+def test_a_broken_line_within_is_named(path, line):
+    path.write_bytes(line + b'\n' + path.read_bytes())
+    with pytest.raises(ValueError, match='expected a record of a run in line '
+                       '1, got .*; delete the line'):
+        read_records(path)
+
+
+@pytest.mark.parametrize('fields, message', [
+    (dict(), 'expected one record of each run, got plain, seed 0 of .*line 1'),
+    (dict(seed=1, settings='z'), "expected settings 'a' as in .*got 'z'"),
+    (dict(seed=1, config='z'), "expected config 'b'"),
+    (dict(method='se', dataset='z'), "expected dataset 'c'"),
+    (dict(method='se', metric='z'), "expected metric 'accuracy/top1'"),
+    (dict(method='se', device='z'), "expected device 'cpu'"),
+])
+def test_records_that_do_not_compare(path, fields, message):
+    append_record(path, another(**fields))
+    with pytest.raises(ValueError, match=f'line 2: {message}'):
+        read_records(path)
+
+
+def test_other_methods_have_other_configs(path):
+    append_record(path, another(method='se', config='z'))
+    assert len(read_records(path)) == 2
+
+
+@pytest.mark.parametrize('fields', [
+    dict(last=None), dict(diverged=True), dict(last=float('nan')),
+    dict(seed='0'), dict(epochs=3)])
+def test_no_record_of_a_run(fields):
+    with pytest.raises(ValueError, match='expected those of a run'):
+        another(**fields)

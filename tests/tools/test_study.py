@@ -1,0 +1,122 @@
+"""The commands of study.py."""
+import signal
+
+import pytest
+from made_study import make_study, make_tools, once, recorded, runner_of
+
+from stepnet_mm.studies import slurm_array
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def study(load_tool, monkeypatch, tmp_path):
+    """study(action, ...): its exit code, with models left unbuilt."""
+    module = load_tool('study')
+    monkeypatch.setattr(module, 'check_runs', lambda *_: None)
+    monkeypatch.chdir(tmp_path)
+
+    def study(*arguments):
+        monkeypatch.setattr('sys.argv', ['study.py', *map(str, arguments)])
+        with pytest.raises(SystemExit) as done:
+            module.main()
+        return done.value.code
+
+    study.module = module
+    return study
+
+
+@pytest.fixture
+def tools(tmp_path, study, monkeypatch):
+    folder = make_tools(tmp_path / 'repository/tools')
+    monkeypatch.setattr(study.module, 'TOOLS', folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """A run leaves its handlers of signals behind."""
+    before = [(n, signal.getsignal(n)) for n in (
+        signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
+
+
+def test_plan_run_and_status(study, tools, tmp_path, capsys):
+    make_study(tmp_path, 'seconds = 3600', good={},
+               fail=dict(behaviour='fail'))
+    assert not study('plan', 'made.py', '--jobs', 2)
+    planned = capsys.readouterr().out
+    assert '2 runs, 0 records; left: 2:00:00 of single runs, 1:00:00' in (
+        planned)
+    assert study('run', 'made.py', '--methods', 'good') == 0
+    assert study('run', 'made.py') == 1
+    out = capsys.readouterr().out
+    assert 'good_seed0: accuracy/top1 52' in out
+    assert 'fail_seed0: failed' in out
+    assert not study('status', 'made.py')
+    assert '1 failed, 1 done' in capsys.readouterr().out
+    runner = runner_of(tools, tmp_path)
+    assert set(recorded(runner)) == {('good', 0)}
+    assert not study('plan', 'made.py')
+    assert '2 runs, 1 records' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('number, code', [('SIGTERM', 143), ('SIGINT', 130),
+                                          ('SIGHUP', 129)])
+def test_a_signal_stops_it(study, tools, tmp_path, number, code, capsys):
+    make_study(tmp_path, good=dict(behaviour='long'))
+    listens = tmp_path / 'work_dirs/made/good_seed0/listens'
+    thread = once(listens.exists,
+                  lambda: signal.raise_signal(signal.Signals[number]))
+    assert study('run', 'made.py') == code
+    thread.join()
+    assert 'stopped (exit code 75)' in capsys.readouterr().out
+    assert study('run', 'made.py') == 0
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (['run', 'gone.py'], 'error: gone.py: expected a study file'),
+    (['run', 'made.py', '--jobs', '0'], 'expected a number from 1, got 0'),
+    (['plan', 'made.py', '--per-gpu', '-1'], 'expected a number from 1'),
+    (['status', 'made.py', '--methods', 'god'],
+     "--methods: expected some of ['good'], got ['god']"),
+    (['run', 'made.py', '--work-dir', 'config.py/x'], 'Not a directory'),
+    (['status', 'made.py', '--records', 'config.py'],
+     'config.py: expected a record of a run in line 1'),
+])
+def test_what_cannot_run(study, tmp_path, capsys, arguments, message):
+    make_study(tmp_path)
+    assert study(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_slurm_gets_what_is_left(study, tools, tmp_path, monkeypatch, capsys):
+    make_study(tmp_path, seeds=[0, 1, 2])
+    assert study('run', 'made.py', '--methods', 'good') == 0
+    make_study(tmp_path, seeds=[0, 1, 2, 3, 4])
+    calls = []
+
+    def command(*words, **environment):
+        calls.append(words)
+        return {'squeue': '', 'sbatch': f'{len(calls)};cluster\n'}[words[0]]
+
+    monkeypatch.setattr(slurm_array, 'slurm_command', command)
+    assert not study('run', 'made.py', '--slurm', 'gpu', '--jobs', 1,
+                     '--sbatch-args', '--gres=gpu:1 --time=9', '--data-root',
+                     'the data')
+    assert '2 runs are array 2; job 3 measures' in capsys.readouterr().out
+    _, array, after = calls
+    assert {'--partition=gpu', '--array=1-2%1', '--gres=gpu:1', '--time=9',
+            str(tools / 'slurm_submit.sh')} <= set(array)
+    lines, = (tmp_path / 'work_dirs/made/slurm').glob('*.txt')
+    assert array[-1] == f'@{lines}'
+    folder = tmp_path / 'work_dirs/made'
+    assert lines.read_text().splitlines()[0] == (
+        f"{folder}/configs/good_seed3.py --work-dir {folder}/good_seed3 "
+        f"--data-root 'the data'")
+    assert '--dependency=afterany:2' in after and '--trained' in after[-1]
+    make_study(tmp_path, seeds=[0, 1, 2])
+    assert study('run', 'made.py', '--slurm', 'gpu') == 0
+    assert len(calls) == 3
