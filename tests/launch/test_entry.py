@@ -1,9 +1,5 @@
-import os
-import re
-import time
 
 import pytest
-from forked import Forked
 from mmengine.config import Config
 from mmengine.registry import RUNNERS
 
@@ -58,31 +54,6 @@ def test_where_a_measurement_goes(tmp_path):
             ('https://host/models/net.pth', tmp_path / 'work' / 'net_a.npz'),
             (None, tmp_path / 'work' / 'start_a.npz')):
         assert entry.beside_checkpoint(cfg, checkpoint, '_a.npz') == where
-
-
-def _train(work_dir):
-    with entry.work_dir_lock(work_dir):
-        print('trains')
-        time.sleep(60)
-
-
-def test_one_training_in_a_work_dir(tmp_path, monkeypatch):
-    work_dir = str(tmp_path / 'work')
-    with Forked(tmp_path, _train, work_dir) as first:
-        first.until_it_prints('trains')
-        with pytest.raises(ValueError, match=(
-                f'work_dir: expected {re.escape(work_dir)} to be free, got '
-                rf'process {first._process.pid} on '
-                f'{re.escape(os.uname().nodename)} since .*, which trains '
-                'there; wait for it, or choose another --work-dir')
-                ), entry.work_dir_lock(work_dir):
-            pass
-        monkeypatch.setenv('RANK', '1')  # the first rank holds it for all
-        with entry.work_dir_lock(work_dir):
-            pass
-    monkeypatch.delenv('RANK')
-    with entry.work_dir_lock(work_dir):
-        pass
 
 
 def test_an_empty_config_is_named(tmp_path):

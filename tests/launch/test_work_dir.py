@@ -1,6 +1,7 @@
 """One training at a time in a work dir, whichever rank asks."""
 import json
 import os
+import re
 import time
 
 import pytest
@@ -73,6 +74,31 @@ def test_all_ranks_stop_at_once(held, tmp_path, launcher):
             assert 'got process' in rank.printed('stderr')
             assert str(work) in rank.printed('stderr')
     assert [path.name for path in work.iterdir()] == [TRAINING_LOCK]
+
+
+def _train(work_dir):
+    with work_dir_lock(work_dir):
+        print('trains')
+        time.sleep(60)
+
+
+def test_one_training_in_a_work_dir(tmp_path, monkeypatch):
+    work_dir = str(tmp_path / 'work')
+    with Forked(tmp_path, _train, work_dir) as first:
+        first.until_it_prints('trains')
+        with pytest.raises(ValueError, match=(
+                f'work_dir: expected {re.escape(work_dir)} to be free, got '
+                rf'process {first._process.pid} on '
+                f'{re.escape(os.uname().nodename)} since .*, which trains '
+                'there; wait for it, or choose another --work-dir')
+                ), work_dir_lock(work_dir):
+            pass
+        monkeypatch.setenv('RANK', '1')  # the first rank holds it for all
+        with work_dir_lock(work_dir):
+            pass
+    monkeypatch.delenv('RANK')
+    with work_dir_lock(work_dir):
+        pass
 
 
 def test_the_note_names_the_start_of_the_job(tmp_path, monkeypatch):
