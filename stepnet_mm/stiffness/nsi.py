@@ -42,7 +42,7 @@ def sample_norm(x: Tensor) -> Tensor:
     """2-norm of each sample, accumulated in float32 or wider.
 
     Where squares would leave the range of the dtype, the values are scaled
-    by a power of two first, which is exact.
+    by a power of two first, which is exact, or summed in double precision.
 
     Args:
         x (Tensor): shape (N, ...), any floating dtype.
@@ -56,9 +56,20 @@ def sample_norm(x: Tensor) -> Tensor:
         return x.to(dtype).abs()
     norm = torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
     ordinary = (norm > ORDINARY[0]) & (norm < ORDINARY[1])
-    if not torch.compiler.is_compiling() and ordinary.all():
+    if not looks_at_values(x):
+        wide = torch.linalg.vector_norm(x, dim=axes, dtype=torch.float64)
+        return norm.where(ordinary, wide.to(dtype))
+    if ordinary.all():
         return norm  # nearly always: a second pass is what would cost
     return norm.where(ordinary, _scaled_norm(x.to(dtype), axes))
+
+
+def looks_at_values(x: Tensor) -> bool:
+    """Whether a branch on values costs nothing: a GPU would be waited for.
+
+    There a second pass, in double precision, is cheaper.
+    """
+    return x.device.type == 'cpu' and not torch.compiler.is_compiling()
 
 
 def _scaled_norm(x: Tensor, axes: tuple[int, ...]) -> Tensor:

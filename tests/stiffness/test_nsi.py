@@ -177,7 +177,10 @@ def test_a_step_that_does_not_broadcast_is_named(shape):
 
 @pytest.mark.parametrize('scale', [1e-42, 1e-30, 1e-20, 1e20, 1e30, 1e36])
 @pytest.mark.parametrize('step', [1., .25])
-def test_values_whose_squares_leave_float32(scale, step):
+@pytest.mark.parametrize('looks', [True, False])
+def test_values_whose_squares_leave_float32(scale, step, looks, monkeypatch):
+    monkeypatch.setattr('stepnet_mm.stiffness.nsi.looks_at_values',
+                        lambda x: looks)
     x_t, x_next = random_states()
     expected = neural_stiffness_index(x_t, x_next, step)
     found = neural_stiffness_index(
