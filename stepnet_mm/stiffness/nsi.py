@@ -69,7 +69,7 @@ def looks_at_values(x: Tensor) -> bool:
 
     There a second pass, in double precision, is cheaper.
     """
-    return x.device.type == 'cpu' and not torch.compiler.is_compiling()
+    return x.device.type != 'cuda' and not torch.compiler.is_compiling()
 
 
 def _scaled_norm(x: Tensor, axes: tuple[int, ...]) -> Tensor:
