@@ -5,7 +5,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from ..stiffness import StiffnessRecord
+from ..stiffness import StiffnessRecord, labels
 from .correlation import method_of
 
 
@@ -28,8 +28,8 @@ def tns_by_method(records: list[StiffnessRecord], resamples: int = 1000,
                   seed: int = 0, confidence: float = .95) -> list[MethodTNS]:
     """TNS of each method, its median, and bootstrap intervals of both.
 
-    Records whose names differ in their ``_seedN`` alone are one method. The
-    bootstrap resamples its seeds where there are several, otherwise samples.
+    The bootstrap resamples a method's seeds where there are several,
+    otherwise samples.
 
     Args:
         records (list[StiffnessRecord]): each with a finite sample.
@@ -38,13 +38,33 @@ def tns_by_method(records: list[StiffnessRecord], resamples: int = 1000,
         confidence (float): of the percentile intervals.
 
     Returns:
-        list[MethodTNS]: in the order in which methods come first.
+        list[MethodTNS]: a row for each of :func:`group_seeds`.
+    """
+    estimate = partial(_estimate, resamples, seed, confidence)
+    return [_of_method(name, own, estimate)
+            for name, own in group_seeds(records).items()]
+
+
+def group_seeds(
+        records: list[StiffnessRecord]) -> dict[str, list[StiffnessRecord]]:
+    """Records by method; seeds of one differ in their ``_seedN`` alone.
+
+    Records of one and the same name are not seeds of each other: each is a
+    method of its own, numbered as :func:`.labels` does. So is a record
+    without ``_seedN`` beside such ones, whose method is ``NAME_seed*`` then.
+
+    Returns:
+        dict[str, list[StiffnessRecord]]: in the order in which methods come
+        first.
     """
     groups: dict[str, list[StiffnessRecord]] = {}
-    for record in records:
-        groups.setdefault(method_of(record.name), []).append(record)
-    estimate = partial(_estimate, resamples, seed, confidence)
-    return [_of_method(name, own, estimate) for name, own in groups.items()]
+    names = labels(records)
+    for name, record in zip(names, records):
+        method = method_of(name)
+        if method != name and method in names:
+            method += '_seed*'
+        groups.setdefault(method, []).append(record)
+    return groups
 
 
 def _of_method(name: str, own: list[StiffnessRecord],

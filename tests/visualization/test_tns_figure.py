@@ -48,6 +48,17 @@ def test_a_method_of_several_records_has_one_over_seeds():
         assert row[key]['high'] == pytest.approx(max(values))
 
 
+@pytest.mark.parametrize('given, expected', [
+    (['SE_seed0', 'SE_seed1'], {'SE': 2}),
+    (['SE', 'SE'], {'SE (1)': 1, 'SE (2)': 1}),
+    (['SE_seed0', 'SE_seed0', 'SE_seed1'],
+     {'SE_seed0 (1)': 1, 'SE_seed0 (2)': 1, 'SE': 1}),
+    (['SE', 'SE_seed0', 'SE_seed1'], {'SE': 1, 'SE_seed*': 2})])
+def test_only_records_of_different_seeds_are_pooled(given, expected):
+    found = tns_by_method([named(name) for name in given], **SHORT)
+    assert {row['name']: row['seeds'] for row in found} == expected
+
+
 def test_the_intervals_are_the_same_each_time_and_as_wide_as_asked():
     wide, again = (tns_by_method([named('SE')], **SHORT)[0]['mean']
                    for _ in range(2))
@@ -93,7 +104,8 @@ def test_what_is_drawn():
     (['explain', 'exstepnet'], ['explain', 'exstepnet']),
     (['r_stepnet_seed0', 'r_plain_seed0', 'r_plain_seed1'],
      ['r (seeds: 1, 2)']),
-    (['a_seed0', 'a_seed1', 'b'], ['a (seeds: 2)', 'b'])])
+    (['a_seed0', 'a_seed1', 'b'], ['a (seeds: 2)', 'b']),
+    (['r_plain', 'r_plain', 'r_se'], ['r_plain (1)', 'r_plain (2)', 'r_se'])])
 def test_a_plain_network_and_its_stepnet_share_a_row(given, expected):
     figure = tns_figure([named(name) for name in given])
     assert names(figure) == expected
