@@ -10,7 +10,8 @@ __getattr__, __all__ = lazy_exports(
         correlation=['STATISTICS', 'by_method', 'check_runs', 'correlate',
                      'correlate_within', 'group_means', 'method_of',
                      'rank_correlations'],
-        intervals=['MethodTNS', 'group_seeds', 'tns_by_method'],
+        intervals=['FEW_SEEDS', 'MethodTNS', 'group_seeds',
+                   'tns_by_method'],
         runs=['Run', 'read_run', 'read_runs_table'],
         selection=['check_block_count', 'pool_records', 'random_blocks',
                    'rank_blocks', 'step_blocks', 'stiffest_blocks']))

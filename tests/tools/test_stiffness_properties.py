@@ -71,7 +71,8 @@ def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys):
             for share in (stiffness_survival, stiffness_proportion))
         assert row[1] == str(path) and row[2] == '8'
         assert row[4] == f'{record.tns().mean():.4g}'
-        assert row[6:] == [f'{samples:.1%}', f'{blocks:.1%} |']
+        assert row[6] == f'{record.tns().quantile(.95):.4g}'
+        assert row[7:] == [f'{samples:.1%}', f'{blocks:.1%} |']
     assert 'M1 = 0.2, M2 = 0.1' in text
     assert re.search(r'\*\*my net\*\*.*12 measured blocks.*in 2 checkpoints'
                      r'.*r over the samples is negative in \d+ of \d+ blocks',

@@ -51,7 +51,7 @@ from stepnet_mm.visualization import (
 )
 
 COLUMNS = ('network', 'checkpoint', 'samples', 'not finite, left out', 'TNS',
-           'median TNS', 'stiff samples', 'stiff blocks')
+           'median TNS', '95 % quantile', 'stiff samples', 'stiff blocks')
 
 
 def parse_args():
@@ -174,7 +174,7 @@ def table(networks: dict[str, list[StiffnessRecord]], args) -> str:
             lines.append([
                 name, record.header.meta['checkpoint'],
                 str(len(record.nsi) - record.lost), str(record.lost),
-                f'{tns["tns"]:.4g}', f'{tns["tns_median"]:.4g}',
+                *(f'{value:.4g}' for value in tns.values()),
                 f'{samples:.1%}', f'{blocks:.1%}'
             ])
     return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
