@@ -14,4 +14,5 @@ __getattr__, __all__ = lazy_exports(
                    'tns_by_method'],
         runs=['Run', 'read_run', 'read_runs_table'],
         selection=['check_block_count', 'pool_records', 'random_blocks',
-                   'rank_blocks', 'step_blocks', 'stiffest_blocks']))
+                   'rank_blocks', 'step_blocks', 'stiffest_blocks',
+                   'warn_of_no_area']))

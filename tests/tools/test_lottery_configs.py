@@ -90,6 +90,17 @@ def test_stiffest_blocks_are_the_first_ranked(record):
             row['block'] for row in rank_blocks(found, by)[:3]]
 
 
+def test_stiffest_blocks_without_an_area(record):
+    nsi = torch.ones(4, 12)
+    nsi[:, 5], nsi[:, 2:5] = 2, .5  # two stages of equal blocks, one stiff
+    found = read_stiffness_record(record(nsi=nsi))
+    with pytest.warns(UserWarning, match='got 7 of which only 1 have one'):
+        chosen = stiffest_blocks(found, 7)
+    names = [row['block'] for row in chosen]
+    assert names[0] == found.header.blocks[5]
+    assert not {*names} & {*found.header.blocks[2:5]}
+
+
 @pytest.mark.parametrize('k', [0, 13])
 def test_a_wrong_number_of_blocks(record, k):
     found = read_stiffness_record(record())
