@@ -213,7 +213,8 @@ def test_the_record_of_another_measurement(half, changes, match):
 
 
 def test_circumstances_may_change(half):
-    meta = dict(header().meta, date='Tuesday', versions=dict(torch='3'))
+    meta = dict(header().meta, date='Tuesday', versions=dict(torch='3'),
+                name='plain_seed0', config='./plain.py')
     assert begin_record(half, header(meta=meta)) == 2
     record = read_stiffness_record(half, partial=True)
     assert record.header.meta['date'] == 'Monday'

@@ -83,8 +83,10 @@ def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys):
 def test_records_are_reused(tool, networks, tmp_path):
     (config, (checkpoint, _)), _ = networks.items()
     record = checkpoint.with_name('epoch_1_stiffness.jsonl')
-    tool('analysis/measure_stiffness', config, checkpoint, '--device', 'cpu',
-         '--batch-size', 4)
+    # A label, and another spelling of the path, make it no other one.
+    tool('analysis/measure_stiffness', config.parent / '.' / '..' /
+         config.parent.name / config.name, checkpoint, '--device', 'cpu',
+         '--batch-size', 4, '--name', 'X_seed0')
     lines = record.read_bytes().splitlines(keepends=True)
     # Another number there would not come from a measurement.
     lines[1] = re.sub(rb'"nsi": \[\[[\d.]+', b'"nsi": [[123.5', lines[1])
@@ -92,6 +94,7 @@ def test_records_are_reused(tool, networks, tmp_path):
     text = measure(tool, tmp_path / 'out', '--network', config, checkpoint)
     assert record.read_bytes() == b''.join(lines)
     assert 'negative in' not in text  # no step
+    assert '**plain**' in text
     assert sorted(path.stem for path in (tmp_path / 'out').glob('*.png')
                   ) == FIGURES
 
@@ -111,7 +114,7 @@ def test_a_record_of_other_settings_is_refused(tool, networks, tmp_path):
     arguments = '--network', config, checkpoint
     measure(tool, tmp_path / 'out', *arguments, '--num-samples', 4)
     with pytest.raises(ValueError, match='epoch_1_stiffness.jsonl: expected '
-                       'its .* another measurement; measure into another'):
+                       'its .* another measurement; measure into .*--records'):
         measure(tool, tmp_path / 'new', *arguments)
     assert not (tmp_path / 'new').exists()
 
