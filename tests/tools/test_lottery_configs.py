@@ -111,7 +111,7 @@ def test_a_wrong_number_of_blocks(record, k):
 
 
 def test_all_configs(tool, record, configs, tmp_path):
-    path = record()
+    path = record(meta=dict(config='se.py\nwrong'))
     found = write(tool, path, configs, tmp_path / 'new' / 'lth', '-k', 2, 3,
                   '--random-seeds', 0, 5)
     kinds = ['all', 'random2_draw0', 'random2_draw5', 'random3_draw0',
@@ -131,7 +131,8 @@ def test_all_configs(tool, record, configs, tmp_path):
     assert found['classifier_none'].model.backbone.step is None
     text = (tmp_path / 'new/lth/se_stiffest2.py').read_text()
     assert '# se with steps in the 2 stiffest of 12 measured blocks' in text
-    assert re.search(rf'# Record: {path} \(sha256 \w{{12}}\)\n', text)
+    assert re.search(rf'# Record: {path} \(sha256 \w{{12}}\), '
+                     r"config 'se.py\\nwrong'\n", text)
     assert '# Command: python ' in text and '-k 2 3' in text
 
 
