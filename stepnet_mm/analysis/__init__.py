@@ -1,4 +1,4 @@
-"""What several stiffness records say together: correlation, stiff blocks.
+"""What several stiffness records say together.
 
 May import: stiffness.
 """

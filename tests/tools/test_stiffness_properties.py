@@ -119,6 +119,24 @@ def test_a_record_of_other_settings_is_refused(tool, networks, tmp_path):
     assert not (tmp_path / 'new').exists()
 
 
+def test_weights_of_another_network_are_found_before_a_measurement(
+        tool, networks, tmp_path):
+    (plain, (weights, _)), (config, _) = networks.items()
+    with pytest.raises(ValueError, match='--network: expected weights of .*'
+                       'classifier.py, got .*epoch_1.pth, which are not; '):
+        measure(tool, tmp_path / 'out', '--network', plain, weights,
+                '--network', config, weights)
+    assert not list(tmp_path.rglob('*.jsonl'))
+
+
+def test_where_nothing_is_stiff(tool, networks, tmp_path):
+    config, paths = next(iter(networks.items()))
+    text = measure(tool, tmp_path / 'out', '--network', config, *paths,
+                   '--m1', 100, '--num-samples', 4)
+    assert 'Nothing is stiff to this degree: lower --m1' in text
+    assert '| plain (1) |' in text and '| plain (2) |' in text
+
+
 def test_a_detector(tool, detector, tmp_path):
     from mmengine.config import Config
     from mmengine.registry import init_default_scope
