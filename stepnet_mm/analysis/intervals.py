@@ -1,4 +1,4 @@
-"""TNS of each method with bootstrap intervals (Fig. 8)."""
+"""TNS of each method with intervals (Fig. 8)."""
 from collections.abc import Callable
 from functools import partial
 from typing import TypedDict
@@ -7,7 +7,6 @@ import numpy as np
 
 from ..stiffness import StiffnessRecord, labels
 from .correlation import method_of
-
 
 #: What is estimated over samples, by its key in ``summarize_tns``.
 ESTIMATED: dict[str, Callable] = dict(
@@ -94,7 +93,7 @@ def _of_seeds(values: list[float],
     found = estimate(np.array(values), np.mean)
     found['seeds'] = values
     if len(values) < FEW_SEEDS:
-        found.update(low=min(values), high=max(values))
+        found['low'], found['high'] = min(values), max(values)
     return found
 
 
