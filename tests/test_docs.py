@@ -28,10 +28,15 @@ def named_code(text):
     return [(path, name) for path, name in spans if '/' in path or name]
 
 
-def find(path):
-    """A file by its path from the root or under the package, or None."""
+def files(path):
+    """Files by their path from the root or under the package."""
     found = (p for root in (ROOT, PACKAGE) for p in root.glob(path))
-    return next(filter(Path.is_file, found), None)
+    return [*filter(Path.is_file, found)]
+
+
+def find(path):
+    """The first of :func:`files`, or None."""
+    return next(iter(files(path)), None)
 
 
 @lru_cache(None)
@@ -190,6 +195,14 @@ def test_the_paper_map_has_the_appendices_and_the_second_papers_figures():
 def test_every_file_of_the_paper_map_is_written_so_that_it_is_checked():
     spans = re.findall(r'`[^`]*\.(?:py|sh|yml)\b[^`]*`', PAPER_MAP)
     assert len(spans) == len(named_code(PAPER_MAP)) > 100
+
+
+def test_a_pattern_of_the_paper_map_has_as_many_files_as_it_says():
+    patterns = re.findall(r'`([\w/]*\*[^`]*)`(?: \((\d+)\))?', PAPER_MAP)
+    patterns = [found for found in patterns if '/' in found[0]]
+    assert len(patterns) > 20
+    assert not [(path, len(files(path))) for path, count in patterns
+                if len(files(path)) != int(count or 0)]
 
 
 def test_a_row_of_the_paper_map_names_code_or_says_that_there_is_none():

@@ -5,7 +5,8 @@ Command: python tools/train.py configs/tricks/resnet164_stepnet_longer_cifar100.
 Result here: not yet run.
 
 Twice the epochs, and the rate falls at twice the epochs: 328, at 162 and
-244. The factor is ours.
+244. The factor is ours. With other epochs (train_cfg.max_epochs in
+--cfg-options) set param_scheduler.milestones too.
 """
 _base_ = [
     '../resnet164/resnet164_stepnet_cifar100.py',

@@ -1,4 +1,4 @@
-"""What several stiffness records say together: correlation, stiff blocks.
+"""What several stiffness records say together.
 
 May import: stiffness.
 """
@@ -10,7 +10,9 @@ __getattr__, __all__ = lazy_exports(
         correlation=['STATISTICS', 'by_method', 'check_runs', 'correlate',
                      'correlate_within', 'group_means', 'method_of',
                      'rank_correlations'],
-        intervals=['MethodTNS', 'tns_by_method'],
+        intervals=['FEW_SEEDS', 'MethodTNS', 'group_seeds',
+                   'tns_by_method'],
         runs=['Run', 'read_run', 'read_runs_table'],
         selection=['check_block_count', 'pool_records', 'random_blocks',
-                   'rank_blocks', 'step_blocks', 'stiffest_blocks']))
+                   'rank_blocks', 'step_blocks', 'stiffest_blocks',
+                   'warn_of_no_area']))

@@ -1,12 +1,18 @@
-"""TNS of each method with bootstrap intervals (Fig. 8)."""
+"""TNS of each method with intervals (Fig. 8)."""
 from collections.abc import Callable
 from functools import partial
 from typing import TypedDict
 
 import numpy as np
 
-from ..stiffness import StiffnessRecord
+from ..stiffness import StiffnessRecord, labels
 from .correlation import method_of
+
+#: What is estimated over samples, by its key in ``summarize_tns``.
+ESTIMATED: dict[str, Callable] = dict(
+    tns=np.mean, tns_median=np.median, tns_q95=partial(np.quantile, q=.95))
+#: Of fewer seeds an interval is their range, as a bootstrap gives no more.
+FEW_SEEDS = 5
 
 
 class Estimate(TypedDict):
@@ -14,22 +20,23 @@ class Estimate(TypedDict):
     value: float
     low: float
     high: float
+    seeds: list[float]  # the value of each, where there are several
 
 
 class MethodTNS(TypedDict):
     """TNS of one method."""
     name: str
     seeds: int  # how many records it has
-    mean: Estimate  # of samples (Eq. 5), and of seeds where there are several
-    median: Estimate  # of samples, and its mean over several seeds
+    estimates: dict[str, Estimate]  # by the keys of ``summarize_tns``;
+    # their means over seeds where there are several
 
 
 def tns_by_method(records: list[StiffnessRecord], resamples: int = 1000,
                   seed: int = 0, confidence: float = .95) -> list[MethodTNS]:
-    """TNS of each method, its median, and bootstrap intervals of both.
+    """TNS of each method, its median and 95 % quantile, with intervals.
 
-    Records whose names differ in their ``_seedN`` alone are one method. The
-    bootstrap resamples its seeds where there are several, otherwise samples.
+    These are bootstrap intervals over samples, or over seeds where a method
+    has several; of fewer than five seeds they are the seeds' range.
 
     Args:
         records (list[StiffnessRecord]): each with a finite sample.
@@ -38,26 +45,56 @@ def tns_by_method(records: list[StiffnessRecord], resamples: int = 1000,
         confidence (float): of the percentile intervals.
 
     Returns:
-        list[MethodTNS]: in the order in which methods come first.
+        list[MethodTNS]: a row for each of :func:`group_seeds`.
+    """
+    estimate = partial(_estimate, resamples, seed, confidence)
+    return [_of_method(name, own, estimate)
+            for name, own in group_seeds(records).items()]
+
+
+def group_seeds(
+        records: list[StiffnessRecord]) -> dict[str, list[StiffnessRecord]]:
+    """Records by method; seeds of one differ in their ``_seedN`` alone.
+
+    Records of one and the same name are not seeds of each other: each is a
+    method of its own, numbered as :func:`.labels` does. So is a record
+    without ``_seedN`` beside such ones, whose method is ``NAME_seed*`` then.
+
+    Returns:
+        dict[str, list[StiffnessRecord]]: in the order in which methods come
+        first.
     """
     groups: dict[str, list[StiffnessRecord]] = {}
-    for record in records:
-        groups.setdefault(method_of(record.name), []).append(record)
-    estimate = partial(_estimate, resamples, seed, confidence)
-    return [_of_method(name, own, estimate) for name, own in groups.items()]
+    names = labels(records)
+    for name, record in zip(names, records):
+        method = method_of(name)
+        if method != name and method in names:
+            method += '_seed*'
+        groups.setdefault(method, []).append(record)
+    return groups
 
 
 def _of_method(name: str, own: list[StiffnessRecord],
                estimate: Callable[..., Estimate]) -> MethodTNS:
     if len(own) == 1:
         tns = own[0].tns().numpy()
-        mean, median = estimate(tns, np.mean), estimate(tns, np.median)
+        found = {key: estimate(tns, statistic)
+                 for key, statistic in ESTIMATED.items()}
     else:
         rows = [record.tns_summary() for record in own]
-        mean, median = (
-            estimate(np.array([row[key] for row in rows]), np.mean)
-            for key in ('tns', 'tns_median'))
-    return MethodTNS(name=name, seeds=len(own), mean=mean, median=median)
+        found = {key: _of_seeds([row[key] for row in rows], estimate)
+                 for key in ESTIMATED}
+    return MethodTNS(name=name, seeds=len(own), estimates=found)
+
+
+def _of_seeds(values: list[float],
+              estimate: Callable[..., Estimate]) -> Estimate:
+    """The mean over seeds."""
+    found = estimate(np.array(values), np.mean)
+    found['seeds'] = values
+    if len(values) < FEW_SEEDS:
+        found['low'], found['high'] = min(values), max(values)
+    return found
 
 
 def _estimate(resamples: int, seed: int, confidence: float,
@@ -69,4 +106,4 @@ def _estimate(resamples: int, seed: int, confidence: float,
     tail = (1 - confidence) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return Estimate(value=float(statistic(values)), low=float(low),
-                    high=float(high))
+                    high=float(high), seeds=[])

@@ -1,5 +1,6 @@
 """Which few blocks are stiff: the lottery-ticket reading of §3.1."""
 import random
+import warnings
 
 import torch
 
@@ -37,7 +38,7 @@ def pool_records(records: list[StiffnessRecord],
 
 def rank_blocks(record: StiffnessRecord, by: str = 'area',
                 degree: tuple = DEGREES[0]) -> list[dict]:
-    """The measured blocks, the stiffest first.
+    """The measured blocks, the stiffest first; equal ones by mean NSI.
 
     Args:
         record (StiffnessRecord): at least one sample is finite.
@@ -48,7 +49,8 @@ def rank_blocks(record: StiffnessRecord, by: str = 'area',
     Returns:
         list[dict]: as :func:`summarize_blocks` gives them.
     """
-    return sorted(record.summary_by_block(degree), key=lambda row: -row[by])
+    return sorted(record.summary_by_block(degree),
+                  key=lambda row: (-row[by], -row['mean']))
 
 
 def stiffest_blocks(record: StiffnessRecord, k: int,
@@ -67,7 +69,26 @@ def stiffest_blocks(record: StiffnessRecord, k: int,
         ValueError: if there are not k measured blocks.
     """
     check_block_count(k, record.header)
-    return rank_blocks(record, by)[:k]
+    rows = rank_blocks(record, by)
+    if by == 'area':
+        warn_of_no_area(rows, k)
+    return rows[:k]
+
+
+def warn_of_no_area(rows: list[dict], k: int) -> None:
+    """Warn where not all of the k first blocks have an own area.
+
+    Args:
+        rows (list[dict]): as :func:`rank_blocks` gives them.
+        k (int): how many are chosen.
+    """
+    having = sum(row['area'] > 0 for row in rows)
+    if having < k:
+        advice = f'choose k <= {having} or --by mean'
+        warnings.warn(
+            f'k: expected blocks with an own area above 0, got {k} of which '
+            f'only {having} have one, the others ranked by mean NSI; '
+            f'{advice if having else "choose --by mean"}', stacklevel=3)
 
 
 def random_blocks(header: RecordHeader, k: int, seed: int) -> list[dict]:

@@ -283,8 +283,9 @@ def attention_files(work_dir, name: str = 'attention') -> list[Path]:
     if name not in runs:
         raise FileNotFoundError(
             f'{work_dir}: expected attention records {name!r} of a run, '
-            f'<run>/attention/{name}_*.npz, got {sorted(runs)}; name one of '
-            'these, or train with AttentionMapHook')
+            f'<run>/attention/{name}_*.npz, got {sorted(runs) or "none"}; '
+            f'{"name one of these, or " if runs else ""}train with '
+            'AttentionMapHook')
     return runs[name]
 
 

@@ -1,4 +1,5 @@
 """Measured NSI of one network, and what is computed from it."""
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -143,3 +144,15 @@ class StiffnessRecord:
         """The same record under another name; the rows are shared."""
         header = replace(self.header, meta={**self.header.meta, 'name': name})
         return replace(self, header=header)
+
+
+def labels(records: list[StiffnessRecord]) -> list[str]:
+    """The records' names; those that several have get a number too."""
+    names = [record.name for record in records]
+    total, found = Counter(names), []
+    sofar: Counter[str] = Counter()
+    for name in names:
+        sofar[name] += 1
+        several = total[name] > 1
+        found.append(f'{name} ({sofar[name]})' if several else name)
+    return found

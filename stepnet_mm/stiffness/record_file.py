@@ -20,8 +20,9 @@ from .record import RecordHeader, StiffnessRecord
 FORMAT = 'stepnet_mm stiffness record 1'
 #: An NSI above this is none; sums of squares of less stay finite.
 LARGEST = 1e100
-#: Keys of ``meta`` that may change while one record is written.
-CIRCUMSTANCES = ('date', 'versions', 'machine')
+#: Keys of ``meta`` that may change while one record is written: a label, a
+#: path that ``settings`` stand for, and where it runs.
+CIRCUMSTANCES = ('name', 'config', 'date', 'versions', 'machine')
 
 
 def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
@@ -180,13 +181,16 @@ def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:
             raise ValueError(
                 f'{path}: expected its {key} to be {wanted.get(key)!r:.200}, '
                 f'got {found.get(key)!r:.200} of another measurement; '
-                'measure into another file, or delete this one')
+                'measure into another file (by --out, or by --records of '
+                'stiffness_properties.py), or delete this one')
 
 
 def _identity(header: RecordHeader) -> dict:
     """What must be the same, as JSON gives it back."""
     fields = json.loads(_line(asdict(header)))
     meta = fields.pop('meta')
+    if meta.get('sha256'):
+        meta.pop('checkpoint', None)  # a path; the digest says which weights
     return {
         **fields,
         **{f'meta.{k}': v

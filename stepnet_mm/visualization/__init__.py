@@ -2,6 +2,7 @@
 
 May import: analysis, attention, stiffness, studies, utils.
 """
+from ..stiffness import labels
 from .attention_figures import (
     attention_figures,
     attention_map_figure,
@@ -9,7 +10,7 @@ from .attention_figures import (
     attention_range_figure,
 )
 from .attention_page import has_query_maps, render_attention_page
-from .canvas import as_image, check_records, file_name, labels, save_figure
+from .canvas import as_image, check_records, file_name, save_figure
 from .correlation import plot_correlation
 from .property_figure import property_figure
 from .report import render_report

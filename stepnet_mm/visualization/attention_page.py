@@ -34,7 +34,8 @@ PAGE = Template('''<!DOCTYPE html>
 <canvas id="map" tabindex="0" role="application"
   aria-label="Attention over the image. Arrow keys move the query pixel."
   aria-describedby="chosen"></canvas>
-<div class="legend"><span>0</span><canvas id="legend"></canvas>
+<div class="legend"><span>0</span>
+<span class="greys"><canvas id="legend"></canvas></span>
 <span id="largest"></span></div>
 <figcaption id="chosen" aria-live="polite"></figcaption>
 </figure>
@@ -72,7 +73,10 @@ select { min-width: 0; max-width: 100%; font: inherit; }
   outline: 2px solid Highlight; font-weight: bold; }
 .legend { display: flex; align-items: center; gap: .5rem;
   margin-top: .4rem; font-size: .85rem; }
-.legend canvas { height: .8rem; min-width: 0; }
+.legend canvas { height: 1.2rem; }
+/* What the map lies over: pixels from dark to bright. */
+.greys { flex: 1; min-width: 0;
+  background: linear-gradient(black, white); }
 figcaption { font-size: .9rem; font-variant-numeric: tabular-nums;
   min-height: 4em; }
 #tip { position: fixed; padding: .1rem .4rem; font-size: .85rem;
@@ -143,6 +147,7 @@ function drawMap() {
   context.drawImage(image, left, above, canvas.width - 2 * left,
                     canvas.height - 2 * above);
   context.globalAlpha = $('opacity').value / 100;
+  $('legend').style.opacity = context.globalAlpha;
   context.drawImage(
     paint(document.createElement('canvas'), map.levels, height, width),
     0, 0, canvas.width, canvas.height);
@@ -249,7 +254,8 @@ def render_attention_page(record: AttentionRecord,
     """The page: choose layer, head and query pixel.
 
     It has a byte for each value, in base64: 11 MiB at most, as the records
-    leave out query pixels above :data:`..attention.query_maps.LIMIT`.
+    leave out query pixels above :data:`..attention.query_maps.LIMIT`. The
+    image comes on top, as a PNG of one channel.
 
     Args:
         record (AttentionRecord): with the attention of all query pixels, as
@@ -327,9 +333,9 @@ def _base64(array: np.ndarray) -> str:
 
 def _picture(image: np.ndarray) -> str:
     """An image in grey, so that the colours over it are those of the map."""
-    from matplotlib.image import imsave
+    from PIL import Image  # matplotlib needs it too
     buffer = io.BytesIO()
-    grey = image.mean(2, keepdims=True).round().astype('uint8')
-    imsave(buffer, grey.repeat(3, 2), format='png')
+    grey = image.mean(2).round().astype('uint8')
+    Image.fromarray(grey).save(buffer, 'png')
     return ('data:image/png;base64,'
             f'{base64.b64encode(buffer.getvalue()).decode()}')

@@ -6,13 +6,12 @@ import, and pyplot nowhere, so that no figure stays open.
 import functools
 import math
 import re
-from collections import Counter
 from pathlib import Path
 from textwrap import fill
 
 import numpy as np
 
-from ..stiffness import StiffnessRecord
+from ..stiffness import StiffnessRecord, labels
 from ..utils.replaced_method import ReplacedMethod
 
 #: Okabe and Ito's colours, which colour-blind readers tell apart; their
@@ -49,18 +48,6 @@ def check_records(records: list[StiffnessRecord]) -> None:
             raise ValueError(
                 f'{record.name}: expected a sample with a finite NSI '
                 f'everywhere, got none in {len(record.nsi)}; leave it out')
-
-
-def labels(records: list[StiffnessRecord]) -> list[str]:
-    """The records' names; those that several have get a number too."""
-    names = [record.name for record in records]
-    total, found = Counter(names), []
-    sofar: Counter[str] = Counter()
-    for name in names:
-        sofar[name] += 1
-        several = total[name] > 1
-        found.append(f'{name} ({sofar[name]})' if several else name)
-    return found
 
 
 def file_name(label: str) -> str:

@@ -3,13 +3,13 @@ import numpy as np
 
 from ..stiffness import (
     StiffnessRecord,
+    labels,
     stage_summary,
     stiffness_proportion,
     stiffness_survival,
 )
 from .canvas import (
     check_records,
-    labels,
     look,
     lost_note,
     name_lines,

@@ -67,11 +67,11 @@ STAGES = (
 CURVE = ('Measured by TNSHook while the network trained. Above: TNS, its mean '
          'over samples and, where they were logged, median and 95 % quantile. '
          'Below: NSI of each stage, from its mean to its largest value.')
-TOTALS = ('TNS of each network with a 95 % bootstrap interval, its mean over '
-          'samples (Eq. 5) and its median. The interval is one over samples; '
-          'where names differ in their _seedN alone, the records are seeds of '
-          'one network, the dot is the mean over them, and the interval one '
-          'over seeds.')
+TOTALS = ('TNS of each network: its mean over samples (Eq. 5), its median and '
+          '95 % quantile, with 95 % bootstrap intervals over samples. Where '
+          'names differ in their _seedN alone, the records are seeds of one '
+          'network: small dots, with their mean and their range, from five '
+          'seeds on a 95 % bootstrap interval over them.')
 SURVIVAL = ('δ(M1, M2) of Eq. 5: the share of samples in which some block has '
             'NSI >= max(mean of its stage · (1 + M1), M2). TNS is the volume '
             'under the surface.')

@@ -74,16 +74,21 @@ def step_figure(record: StiffnessRecord,
     nsi, step, gated = _with_gates(record)
     along = _blocks_of_stage(record, gated, stage)
     chosen = _chosen(record, gated, along, blocks)
+    r = pearson(nsi[:, along], step[:, along])
     rows = -(-len(chosen) // 3)
-    figure = new_figure(9.5, 3.1 * rows + 3)
-    upper, lower = figure.subfigures(2, 1, height_ratios=[3.1 * rows, 3])
+    below = 3 if _along_depth(r, along) else .5  # a histogram, or one line
+    figure = new_figure(9.5, 3.1 * rows + below)
+    upper, lower = figure.subfigures(2, 1, height_ratios=[3.1 * rows, below])
     upper.suptitle(_heading(record, len(nsi)))
     for i, column in enumerate(chosen, 1):
         axes = upper.add_subplot(rows, min(3, len(chosen)), i)
         _scatter(axes, record.header.blocks[column], nsi[:, column],
                  step[:, column])
     name = f'stage {record.header.stage[along[0]]}'
-    _histogram(lower.subplots(), name, nsi[:, along], step[:, along])
+    if _along_depth(r, along):
+        _histogram(lower.subplots(), f'{name}, {len(along)} blocks', r)
+    else:
+        lower.suptitle(f'{name}: {_why_not(len(along))}', fontsize='medium')
     return figure
 
 
@@ -182,25 +187,29 @@ def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
     axes.grid(alpha=.3)
 
 
-def _histogram(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
-    """The distribution of r over samples, or a note why there is none."""
-    r = pearson(nsi, step)
+def _along_depth(r: np.ndarray, along: np.ndarray) -> bool:
+    """Whether the blocks of a stage give a correlation along depth."""
+    return len(along) >= LEAST and bool(np.isfinite(r).any())
+
+
+def _why_not(blocks: int) -> str:
+    if blocks >= LEAST:
+        reason = 'NSI or Δt is constant in every sample'
+    else:
+        reason = (f'only {blocks} of its blocks '
+                  f'{"has" if blocks == 1 else "have"} a gate')
+    return f'no correlation along depth, {reason}'
+
+
+def _histogram(axes, name: str, r: np.ndarray) -> None:
+    """The distribution of r over samples."""
     found = r[np.isfinite(r)]
-    blocks = nsi.shape[1]
-    if blocks < LEAST or not len(found):
-        axes.set_axis_off()
-        axes.text(.5, .9, f'{name}: no correlation along depth, ' + (
-            'NSI or Δt is constant in every sample' if blocks >= LEAST else
-            f'only {blocks} of its blocks has a gate' if blocks == 1 else
-            f'only {blocks} of its blocks have a gate'),
-                  ha='center', va='center')
-        return
     axes.hist(found, bins=np.linspace(-1, 1, 41), color=COLORS[0])
     middle, lost = np.median(found), len(r) - len(found)
     axes.axvline(middle, color=COLORS[1], linestyle='--')
     note = f' ({lost} with constant values left out)' if lost else ''
     axes.set_title(
-        f'{name}, {blocks} blocks: {len(found)} samples{note}, median (dashed)'
+        f'{name}: {len(found)} samples{note}, median (dashed)'
         f' {_signed(middle)}', fontsize='medium')
     axes.set(xlabel="Pearson's r of NSI and Δt along depth, by sample",
              ylabel='samples', xlim=(-1, 1))

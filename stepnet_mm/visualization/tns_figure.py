@@ -2,7 +2,7 @@
 import re
 from textwrap import fill
 
-from ..analysis import MethodTNS, tns_by_method
+from ..analysis import FEW_SEEDS, MethodTNS, tns_by_method
 from .canvas import (
     check_records,
     look,
@@ -12,41 +12,57 @@ from .canvas import (
     set_scale,
 )
 
+#: A panel each: its key in the estimates, and the label of its axis.
+PANELS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
 #: What is drawn side by side, where names differ in it alone.
 PAIR = ['plain', 'stepnet']
 
 
 def tns_figure(records: list):
-    """TNS by network or trick: mean and median with intervals (Fig. 8).
+    """TNS by network or trick, with intervals (Fig. 8).
 
-    Records whose names differ in their ``_seedN`` alone are one network, and
-    its interval is one over seeds, otherwise over samples. Two names that
-    differ in plain and stepnet alone share a row.
+    Records whose names differ in their ``_seedN`` alone are one network. Its
+    seeds are drawn too, and its interval is one over them, of fewer than five
+    their range; otherwise it is one over samples. Two names that differ in
+    plain and stepnet alone share a row.
 
     Args:
         records (list[StiffnessRecord]): of at least one network.
 
     Returns:
-        matplotlib.figure.Figure: a panel of means, one of medians.
+        matplotlib.figure.Figure: panels of mean, median and 95 % quantile.
 
     Raises:
         ValueError: on records that do not go together.
     """
     check_records(records)
-    rows = _rows(tns_by_method(records))
+    methods = tns_by_method(records)
+    rows = _rows(methods)
     longest = max(map(len, rows))
-    figure = new_figure(6.5 + .07 * min(longest, 40), 1.9 + .34 * len(rows))
-    for axes, key in zip(figure.subplots(1, 2, sharey=True),
-                         ('mean', 'median')):
+    figure = new_figure(8.5 + .07 * min(longest, 40), 1.9 + .34 * len(rows))
+    panels = figure.subplots(1, len(PANELS), sharey=True)
+    for axes, (key, label) in zip(panels, PANELS.items()):
         _draw(axes, rows, key)
-    axes.set_yticks(range(len(rows)), [fill(name, 40) for name in rows])
-    axes.set_ylim(len(rows) - .5, -.5)
+        axes.set_xlabel(f'{label} of samples')
+    panels[0].set_yticks(range(len(rows)), [fill(name, 40) for name in rows])
+    panels[0].set_ylim(len(rows) - .5, -.5)
     if any(len(row) > 1 for row in rows.values()):
         name_lines(figure, PAIR)
-    figure.suptitle('TNS (Eq. 5) and its 95 % bootstrap intervals: over '
-                    'samples,\nor over seeds where a row has several'
+    figure.suptitle('TNS (Eq. 5) and ' + _intervals(methods)
                     + lost_note(records))
     return figure
+
+
+def _intervals(methods: list[MethodTNS]) -> str:
+    """What the lines are."""
+    counts = {method['seeds'] for method in methods}
+    kinds = {
+        '95 % bootstrap intervals over samples': 1 in counts,
+        'ranges of seeds': any(1 < n < FEW_SEEDS for n in counts),
+        '95 % bootstrap intervals over seeds': max(counts) >= FEW_SEEDS
+    }
+    text = ',\n'.join(kind for kind, there in kinds.items() if there)
+    return text if max(counts) == 1 else f'{text} (small dots: single seeds)'
 
 
 def _rows(methods: list[MethodTNS]) -> dict[str, dict[str, MethodTNS]]:
@@ -80,13 +96,14 @@ def _draw(axes, rows: dict, key: str) -> None:
     ends = []
     for place, row in enumerate(rows.values()):
         for part, method in row.items():
-            value, low, high = method[key].values()
+            value, low, high, seeds = method['estimates'][key].values()
             y = place + .14 * (PAIR.index(part) * 2 - 1 if part else 0)
             color = look(PAIR.index(part))['color'] if part else 'black'
             axes.plot([low, high], [y, y], color=color)
             axes.plot(value, y, marker='o', markersize=5, color=color)
-            ends += [value, low, high]
+            axes.plot(seeds, [y] * len(seeds), '.', markersize=4, color=color,
+                      markerfacecolor='white')
+            ends += [value, low, high, *seeds]
     axes.locator_params(axis='x', nbins=6)
     set_scale(axes, 'x', min(ends), max(ends))
-    axes.set_xlabel(f'{key} of samples')
     axes.grid(alpha=.3)

@@ -212,8 +212,18 @@ def test_the_record_of_another_measurement(half, changes, match):
     refused(half, f'{match}.* of another measurement', header(**changes))
 
 
+def test_weights_of_one_digest_may_lie_elsewhere(path):
+    meta = dict(checkpoint='a.pth', sha256='1a')
+    begin_record(path, header(meta=meta))
+    assert begin_record(path, header(meta=dict(meta, checkpoint='./a.pth'))
+                        ) == 0
+    with pytest.raises(ValueError, match="its meta.sha256 to be '2b'"):
+        begin_record(path, header(meta=dict(meta, sha256='2b')))
+
+
 def test_circumstances_may_change(half):
-    meta = dict(header().meta, date='Tuesday', versions=dict(torch='3'))
+    meta = dict(header().meta, date='Tuesday', versions=dict(torch='3'),
+                name='plain_seed0', config='./plain.py')
     assert begin_record(half, header(meta=meta)) == 2
     record = read_stiffness_record(half, partial=True)
     assert record.header.meta['date'] == 'Monday'

@@ -113,5 +113,6 @@ def test_bad_input(tool, config, tmp_path, arguments, message):
 def test_a_network_without_such_layers(tool, classifier, tmp_path):
     with pytest.raises(ValueError, match='no RelativeSelfAttention2d'):
         tool(MEASURE, classifier, '--device', 'cpu')
-    with pytest.raises(FileNotFoundError, match='AttentionMapHook'):
+    with pytest.raises(FileNotFoundError,
+                       match='got none; train with AttentionMapHook'):
         tool(PLOT, tmp_path)

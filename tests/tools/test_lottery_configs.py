@@ -90,6 +90,17 @@ def test_stiffest_blocks_are_the_first_ranked(record):
             row['block'] for row in rank_blocks(found, by)[:3]]
 
 
+def test_stiffest_blocks_without_an_area(record):
+    nsi = torch.ones(4, 12)
+    nsi[:, 5], nsi[:, 2:5] = 2, .5  # two stages of equal blocks, one stiff
+    found = read_stiffness_record(record(nsi=nsi))
+    with pytest.warns(UserWarning, match='got 7 of which only 1 have one'):
+        chosen = stiffest_blocks(found, 7)
+    names = [row['block'] for row in chosen]
+    assert names[0] == found.header.blocks[5]
+    assert not {*names} & {*found.header.blocks[2:5]}
+
+
 @pytest.mark.parametrize('k', [0, 13])
 def test_a_wrong_number_of_blocks(record, k):
     found = read_stiffness_record(record())
@@ -100,7 +111,7 @@ def test_a_wrong_number_of_blocks(record, k):
 
 
 def test_all_configs(tool, record, configs, tmp_path):
-    path = record()
+    path = record(meta=dict(config='se.py\nwrong'))
     found = write(tool, path, configs, tmp_path / 'new' / 'lth', '-k', 2, 3,
                   '--random-seeds', 0, 5)
     kinds = ['all', 'random2_draw0', 'random2_draw5', 'random3_draw0',
@@ -120,7 +131,8 @@ def test_all_configs(tool, record, configs, tmp_path):
     assert found['classifier_none'].model.backbone.step is None
     text = (tmp_path / 'new/lth/se_stiffest2.py').read_text()
     assert '# se with steps in the 2 stiffest of 12 measured blocks' in text
-    assert re.search(rf'# Record: {path} \(sha256 \w{{12}}\)\n', text)
+    assert re.search(rf'# Record: {path} \(sha256 \w{{12}}\), '
+                     r"config 'se.py\\nwrong'\n", text)
     assert '# Command: python ' in text and '-k 2 3' in text
 
 

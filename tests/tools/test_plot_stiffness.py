@@ -89,6 +89,14 @@ def test_what_does_not_apply_is_skipped(run, write, tmp_path):
     ]
 
 
+def test_one_record_twice_is_no_two_seeds(run, write, tmp_path):
+    record = write('SE')
+    out = run(record, record, '--out', tmp_path / 'f', '--figures', 'tns')
+    assert 'SE (1)' in out and 'SE (2)' in out
+    assert ('seeds: skipped, it needs two or more records whose names differ '
+            'only in _seedN') in run(record, record, '--out', tmp_path / 'f')
+
+
 def test_one_record_has_no_other_to_compare_with(run, write, tmp_path):
     record = write('SE', False)
     out = run(record, '--out', tmp_path / 'f')

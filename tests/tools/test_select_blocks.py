@@ -99,6 +99,18 @@ def test_seeds_are_pooled_and_what_is_not_finite_is_left_out(run, write):
     assert '7 samples of 2 records, 1 more are not finite' in out
 
 
+def test_blocks_without_an_area_are_ranked_by_mean_and_warned_of(run, write):
+    with pytest.warns(UserWarning, match='got 4 of which only 3 have one.*'
+                      'choose k <= 3 or --by mean'):
+        table, out = run(write('seed0'), '-k', 4)
+    assert chosen(out) == [[1, 2], [], [1, 3], []]
+    record = write('other', torch.tensor([[1., 1., .2, .5, 2.]]))
+    with pytest.warns(UserWarning, match='only 1 have one'):
+        table, out = run(record, '-k', 2)
+    assert list(table) == ['c.3', 'a.1', 'a.2', 'c.2', 'c.1']
+
+
+@pytest.mark.filterwarnings('ignore:k. expected blocks with an own area')
 def test_equal_blocks_have_no_area(run, write):
     _, out = run(write('flat', torch.ones(2, 5)), '-k', 5)
     assert 'all own areas are 0' in out

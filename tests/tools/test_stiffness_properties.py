@@ -71,7 +71,8 @@ def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys):
             for share in (stiffness_survival, stiffness_proportion))
         assert row[1] == str(path) and row[2] == '8'
         assert row[4] == f'{record.tns().mean():.4g}'
-        assert row[6:] == [f'{samples:.1%}', f'{blocks:.1%} |']
+        assert row[6] == f'{record.tns().quantile(.95):.4g}'
+        assert row[7:] == [f'{samples:.1%}', f'{blocks:.1%} |']
     assert 'M1 = 0.2, M2 = 0.1' in text
     assert re.search(r'\*\*my net\*\*.*12 measured blocks.*in 2 checkpoints'
                      r'.*r over the samples is negative in \d+ of \d+ blocks',
@@ -82,8 +83,10 @@ def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys):
 def test_records_are_reused(tool, networks, tmp_path):
     (config, (checkpoint, _)), _ = networks.items()
     record = checkpoint.with_name('epoch_1_stiffness.jsonl')
-    tool('analysis/measure_stiffness', config, checkpoint, '--device', 'cpu',
-         '--batch-size', 4)
+    # A label, and another spelling of the path, make it no other one.
+    tool('analysis/measure_stiffness', config.parent / '.' / '..' /
+         config.parent.name / config.name, checkpoint, '--device', 'cpu',
+         '--batch-size', 4, '--name', 'X_seed0')
     lines = record.read_bytes().splitlines(keepends=True)
     # Another number there would not come from a measurement.
     lines[1] = re.sub(rb'"nsi": \[\[[\d.]+', b'"nsi": [[123.5', lines[1])
@@ -91,6 +94,7 @@ def test_records_are_reused(tool, networks, tmp_path):
     text = measure(tool, tmp_path / 'out', '--network', config, checkpoint)
     assert record.read_bytes() == b''.join(lines)
     assert 'negative in' not in text  # no step
+    assert '**plain**' in text
     assert sorted(path.stem for path in (tmp_path / 'out').glob('*.png')
                   ) == FIGURES
 
@@ -110,9 +114,27 @@ def test_a_record_of_other_settings_is_refused(tool, networks, tmp_path):
     arguments = '--network', config, checkpoint
     measure(tool, tmp_path / 'out', *arguments, '--num-samples', 4)
     with pytest.raises(ValueError, match='epoch_1_stiffness.jsonl: expected '
-                       'its .* another measurement; measure into another'):
+                       'its .* another measurement; measure into .*--records'):
         measure(tool, tmp_path / 'new', *arguments)
     assert not (tmp_path / 'new').exists()
+
+
+def test_weights_of_another_network_are_found_before_a_measurement(
+        tool, networks, tmp_path):
+    (plain, (weights, _)), (config, _) = networks.items()
+    with pytest.raises(ValueError, match='--network: expected weights of .*'
+                       'classifier.py, got .*epoch_1.pth, which are not; '):
+        measure(tool, tmp_path / 'out', '--network', plain, weights,
+                '--network', config, weights)
+    assert not list(tmp_path.rglob('*.jsonl'))
+
+
+def test_where_nothing_is_stiff(tool, networks, tmp_path):
+    config, paths = next(iter(networks.items()))
+    text = measure(tool, tmp_path / 'out', '--network', config, *paths,
+                   '--m1', 100, '--num-samples', 4)
+    assert 'Nothing is stiff to this degree: lower --m1' in text
+    assert '| plain (1) |' in text and '| plain (2) |' in text
 
 
 def test_a_detector(tool, detector, tmp_path):

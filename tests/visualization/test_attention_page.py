@@ -131,9 +131,9 @@ def test_the_image_in_grey_and_the_colours():
     data = data_of(render_attention_page(record))
     kind, _, content = data['image'].partition(',')
     assert kind == 'data:image/png;base64'
-    found = cv2.imdecode(decode(content, 'uint8'), cv2.IMREAD_COLOR)
-    assert found[0, 0].tolist() == [200] * 3
-    assert set(found.ravel()[3:].tolist()) == {90}
+    found = cv2.imdecode(decode(content, 'uint8'), cv2.IMREAD_UNCHANGED)
+    assert found.shape == (12, 16) and found[0, 0] == 200
+    assert set(found.ravel()[1:].tolist()) == {90}
     colors = decode(data['colors'], 'uint8').reshape(256, 3).astype(int)
     # Told apart without hues: ever lighter.
     light = colors @ [.2126, .7152, .0722]

@@ -24,14 +24,16 @@ def test_a_method_of_one_record_has_an_interval_over_samples():
     row, = tns_by_method([record])
     tns = record.tns().numpy()
     assert (row['name'], row['seeds']) == ('SE', 1)
-    assert row['mean']['value'] == pytest.approx(tns.mean())
-    assert row['median']['value'] == np.median(tns)
+    mean, median, high = row['estimates'].values()
+    assert mean['value'] == pytest.approx(tns.mean())
+    assert median['value'] == np.median(tns)
+    assert high['value'] == np.quantile(tns, .95)
     half = 1.96 * tns.std() / np.sqrt(len(tns))
-    assert row['mean']['low'] == pytest.approx(tns.mean() - half, abs=half / 3)
-    assert row['mean']['high'] == pytest.approx(
-        tns.mean() + half, abs=half / 3)
-    for number in (row['mean'], row['median']):
+    assert mean['low'] == pytest.approx(tns.mean() - half, abs=half / 3)
+    assert mean['high'] == pytest.approx(tns.mean() + half, abs=half / 3)
+    for number in (mean, median, high):
         assert number['low'] < number['value'] < number['high']
+        assert number['seeds'] == []
 
 
 def test_a_method_of_several_records_has_one_over_seeds():
@@ -41,17 +43,40 @@ def test_a_method_of_several_records_has_one_over_seeds():
     row, other = tns_by_method([*records, named('ECA')])
     totals = [record.tns_summary() for record in records]
     assert (row['name'], row['seeds'], other['seeds']) == ('SE', 3, 1)
-    for key, of in (('mean', 'tns'), ('median', 'tns_median')):
-        values = [total[of] for total in totals]
-        assert row[key]['value'] == pytest.approx(np.mean(values))
-        assert row[key]['low'] == pytest.approx(min(values))
-        assert row[key]['high'] == pytest.approx(max(values))
+    for key in totals[0]:
+        values = [total[key] for total in totals]
+        assert row['estimates'][key] == dict(
+            value=pytest.approx(np.mean(values)), low=min(values),
+            high=max(values), seeds=values)
+
+
+@pytest.mark.parametrize('count', [4, 5])
+def test_the_interval_of_few_seeds_is_their_range(count):
+    records = [named(f'SE_seed{i}', seed=i) for i in range(count)]
+    row, = tns_by_method(records)
+    found = row['estimates']['tns']
+    edges = min(found['seeds']), max(found['seeds'])
+    assert ((found['low'], found['high']) == edges) == (count < 5)
+    title = tns_figure(records).get_suptitle()
+    assert ('ranges of seeds (small dots' in title) == (count < 5)
+    assert ('95 % bootstrap intervals over seeds' in title) == (count == 5)
+
+
+@pytest.mark.parametrize('given, expected', [
+    (['SE_seed0', 'SE_seed1'], {'SE': 2}),
+    (['SE', 'SE'], {'SE (1)': 1, 'SE (2)': 1}),
+    (['SE_seed0', 'SE_seed0', 'SE_seed1'],
+     {'SE_seed0 (1)': 1, 'SE_seed0 (2)': 1, 'SE': 1}),
+    (['SE', 'SE_seed0', 'SE_seed1'], {'SE': 1, 'SE_seed*': 2})])
+def test_only_records_of_different_seeds_are_pooled(given, expected):
+    found = tns_by_method([named(name) for name in given], **SHORT)
+    assert {row['name']: row['seeds'] for row in found} == expected
 
 
 def test_the_intervals_are_the_same_each_time_and_as_wide_as_asked():
-    wide, again = (tns_by_method([named('SE')], **SHORT)[0]['mean']
-                   for _ in range(2))
-    narrow = tns_by_method([named('SE')], confidence=.5, **SHORT)[0]['mean']
+    wide, again, narrow = (
+        tns_by_method([named('SE')], confidence=confidence, **SHORT)[0][
+            'estimates']['tns'] for confidence in (.95, .95, .5))
     assert wide == again
     assert wide['low'] < narrow['low'] < narrow['high'] < wide['high']
 
@@ -70,15 +95,17 @@ def test_what_is_drawn():
     figure = tns_figure(records)
     assert names(figure) == ['resnet164_mixup', 'SE']
     methods = tns_by_method(records)
-    for axes, key in zip(figure.axes, ('mean', 'median'), strict=True):
+    for axes, key, label in zip(
+            figure.axes, ('tns', 'tns_median', 'tns_q95'),
+            ('mean', 'median', '95 % quantile'), strict=True):
+        found = [row['estimates'][key] for row in methods]
         assert dots(axes) == [
-            [row[key]['value'], y] for row, y in zip(methods, (-.14, .14, 1))]
-        spans = [list(line.get_xdata()) for line in axes.lines[::2]]
-        assert spans == [[row[key]['low'], row[key]['high']]
-                         for row in methods]
-        assert axes.get_xlabel() == f'{key} of samples'
+            [own['value'], y] for own, y in zip(found, (-.14, .14, 1))]
+        spans = [list(line.get_xdata()) for line in axes.lines[::3]]
+        assert spans == [[own['low'], own['high']] for own in found]
+        assert axes.get_xlabel() == f'{label} of samples'
     legend, = figure.legends
-    colors = [line.get_color() for line in figure.axes[0].lines[::2]]
+    colors = [line.get_color() for line in figure.axes[0].lines[::3]]
     assert [text.get_text() for text in legend.get_texts()] == [
         'plain', 'stepnet']
     assert [line.get_color() for line in legend.get_lines()] == colors[:2]
@@ -93,7 +120,8 @@ def test_what_is_drawn():
     (['explain', 'exstepnet'], ['explain', 'exstepnet']),
     (['r_stepnet_seed0', 'r_plain_seed0', 'r_plain_seed1'],
      ['r (seeds: 1, 2)']),
-    (['a_seed0', 'a_seed1', 'b'], ['a (seeds: 2)', 'b'])])
+    (['a_seed0', 'a_seed1', 'b'], ['a (seeds: 2)', 'b']),
+    (['r_plain', 'r_plain', 'r_se'], ['r_plain (1)', 'r_plain (2)', 'r_se'])])
 def test_a_plain_network_and_its_stepnet_share_a_row(given, expected):
     figure = tns_figure([named(name) for name in given])
     assert names(figure) == expected
@@ -115,6 +143,13 @@ def test_labels_do_not_overlap(records):
         assert all(box.x0 >= 0 for box in boxes)
     heading = figure._suptitle.get_window_extent()
     assert 0 <= heading.x0 and heading.x1 <= figure.bbox.width
+
+
+def test_single_seeds_are_drawn():
+    records = [named(f'SE_seed{i}', seed=i) for i in range(3)]
+    _, _, seeds = tns_figure(records).axes[1].lines
+    assert seeds.get_xdata().tolist() == [
+        record.tns_summary()['tns_median'] for record in records]
 
 
 def test_what_is_not_finite_is_said():

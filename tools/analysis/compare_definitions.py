@@ -27,6 +27,7 @@ from stepnet_mm.stiffness import (
     neural_stiffness_index,
     norm_ratio,
     sample_norm,
+    summarize_tns,
     total_neural_stiffness,
 )
 from stepnet_mm.utils.command_line import positive
@@ -96,15 +97,15 @@ CHOICES = {
 
 
 def tns(shown, nsi, stage=None):
-    """Mean TNS of blocks, by their stages or one label for all."""
+    """TNS of blocks, by their stages or one label for all."""
     table = torch.stack([nsi(s) for s in shown], 1)
     labels = torch.tensor([s.block.stage for s in shown])
     labels = labels if stage is None else torch.full_like(labels, stage)
-    return total_neural_stiffness(table, labels).mean().item()
+    return summarize_tns(total_neural_stiffness(table, labels))
 
 
 def compare(blocks, run):
-    """Description -> TNS.
+    """Description -> mean, median and 95 % quantile of TNS, by key.
 
     Raises:
         ValueError: if f of a block cannot be seen.
@@ -139,9 +140,11 @@ def main():
             run_features(model, batch, [block.name for block in blocks])
 
     found = compare(blocks, run)
-    print(f'| definition | TNS, {len(indices)} samples |\n|---|---|')
-    for text, value in found.items():
-        print(f'| {text} | {value:.4f} |')
+    print(f'| definition | TNS, {len(indices)} samples | median | '
+          '95 % quantile |\n|---|---|---|---|')
+    for text, numbers in found.items():
+        print('|', ' | '.join([text, *(f'{n:.4f}' for n in numbers.values())]),
+              '|')
 
 
 if __name__ == '__main__':

@@ -16,6 +16,11 @@ CONFIG_randomK_drawN  in K of the same blocks, drawn with seed N; those of a
 CONFIG_all            in the blocks in which CONFIG has them
 CONFIG_none           in no block; once for configs that differ in the step
 
+Records are compared with the configs by names and indices of blocks alone, so
+that of another data set, step or layout (preact) may fit: take one of a
+trained network of the configs' own layout and data, with steps in all blocks,
+as in the paper's measurements, or plain. The new files name its config.
+
 A stage's first block is never measured, so it is never chosen. With the
 default step_blocks, `all` has steps there too for SE and the other modules
 that see f alone, but not for StepNet.
@@ -211,13 +216,18 @@ def make_text(args, config: StepConfig, what: str, changes: dict) -> str:
     """A config that inherits another one, and says where it comes from."""
     lines = [
         f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
-        *(f'# Record: {name} (sha256 {file_digest(name)})'
-          for name in args.records),
+        *map(describe_record, args.records),
         f'# Command: {shlex.join(["python", *sys.argv])}',
         *inherit(config.path, args.out.absolute(),
                  {config.keys: changes} if changes else {})
     ]
     return '\n'.join(lines) + '\n'
+
+
+def describe_record(name: str) -> str:
+    """A comment, on one line: which file, of which config."""
+    config = read_stiffness_record(name).header.meta.get('config')
+    return f'# Record: {name} (sha256 {file_digest(name)}), config {config!r}'
 
 
 def write(texts: dict[Path, str]) -> None:

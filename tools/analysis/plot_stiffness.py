@@ -22,7 +22,7 @@ import argparse
 import math
 from pathlib import Path
 
-from stepnet_mm.analysis import method_of
+from stepnet_mm.analysis import group_seeds
 from stepnet_mm.stiffness import read_stiffness_record
 from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.visualization import (
@@ -88,10 +88,10 @@ def why_not(figure: str, records: list):
         return 'no record has step sizes, the models have no known gate'
     if figure == 'tns' and len(records) < 2:
         return 'there is one record, whose TNS the table has'
-    methods = {method_of(record.name) for record in records}
-    if figure == 'seeds' and (len(records) < 2 or len(methods) > 1):
-        return ('these are no records of seeds, which are several and named '
-                'alike but for _seedN')
+    if figure == 'seeds' and (
+            len(records) < 2 or len(group_seeds(records)) > 1):
+        return ('it needs two or more records whose names differ only in '
+                '_seedN')
     return None
 
 

@@ -26,6 +26,7 @@ from stepnet_mm.analysis import (
     pool_records,
     rank_blocks,
     step_blocks,
+    warn_of_no_area,
 )
 from stepnet_mm.stiffness import StiffnessRecord, read_stiffness_record
 
@@ -103,6 +104,8 @@ def main():
     rows = rank_blocks(record, args.by, (args.m1, args.m2))
     print_table(rows, args.k)
     print_choice(rows, args.k, record.header.stages)
+    if args.by == 'area':
+        warn_of_no_area(rows, args.k)
 
 
 if __name__ == '__main__':

@@ -41,6 +41,7 @@ from stepnet_mm.visualization import (
     depth_figure,
     file_name,
     has_steps,
+    labels,
     property_figure,
     proportion_figure,
     save_figure,
@@ -51,7 +52,7 @@ from stepnet_mm.visualization import (
 )
 
 COLUMNS = ('network', 'checkpoint', 'samples', 'not finite, left out', 'TNS',
-           'median TNS', 'stiff samples', 'stiff blocks')
+           'median TNS', '95 % quantile', 'stiff samples', 'stiff blocks')
 
 
 def parse_args():
@@ -109,12 +110,23 @@ def check_network(network: list[str]) -> None:
                          f'{network[1:]}; name each once')
 
 
+def prepare(args, config: str, checkpoint: str) -> Measurement:
+    """The network of one checkpoint, ready to be measured."""
+    args = argparse.Namespace(**{**vars(args), 'config': config,
+                                 'checkpoint': checkpoint, 'name': None})
+    try:
+        return Measurement(args)
+    except RuntimeError as error:
+        raise ValueError(
+            f'--network: expected weights of {config}, got {checkpoint}, '
+            'which are not; name its own config or checkpoint '
+            f'({str(error):.300})') from error
+
+
 def measure(args, config: str, checkpoint: str) -> StiffnessRecord:
     """The record of one checkpoint, which is made or completed."""
     print(f'{config}: {checkpoint}')
-    args = argparse.Namespace(**{**vars(args), 'config': config,
-                                 'checkpoint': checkpoint, 'name': None})
-    measurement = Measurement(args)
+    measurement = prepare(args, config, checkpoint)
     path = beside_checkpoint(measurement.cfg, checkpoint, '_stiffness.jsonl')
     if args.records:
         path = args.records / f'{Path(config).stem}_{path.parent.name}_' \
@@ -167,14 +179,14 @@ def summarize(networks: dict[str, list[StiffnessRecord]], args) -> str:
 def table(networks: dict[str, list[StiffnessRecord]], args) -> str:
     """A row for each checkpoint."""
     lines = [COLUMNS, ['---'] * len(COLUMNS)]
-    for name, records in networks.items():
-        for record in records:
+    for records in networks.values():
+        for name, record in zip(labels(records), records):
             tns = record.tns_summary()
             samples, blocks = stiff_shares(record, args)
             lines.append([
                 name, record.header.meta['checkpoint'],
                 str(len(record.nsi) - record.lost), str(record.lost),
-                f'{tns["tns"]:.4g}', f'{tns["tns_median"]:.4g}',
+                *(f'{value:.4g}' for value in tns.values()),
                 f'{samples:.1%}', f'{blocks:.1%}'
             ])
     return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
@@ -190,6 +202,8 @@ def describe(name: str, records: list[StiffnessRecord], args) -> str:
         f'Property (1): {spread(samples)} of the samples are stiff.',
         f'Property (2): {spread(blocks)} of the blocks of a sample are.'
     ]
+    if not any(samples):
+        lines.append('Nothing is stiff to this degree: lower --m1 or --m2.')
     return ' '.join(lines) + ''.join(map(describe_steps, records))
 
 
@@ -222,6 +236,9 @@ def describe_steps(record: StiffnessRecord) -> str:
 def main():
     args = parse_args()
     check_args(args)
+    for config, *paths in args.networks:
+        for path in paths:
+            prepare(args, config, path)
     networks = {
         name: [measure(args, config, path).renamed(name) for path in paths]
         for name, (config, *paths) in zip(args.names, args.networks)
