@@ -165,13 +165,13 @@ def _track(norm: nn.BatchNorm2d, mean: Tensor, var: Tensor,
     if not norm.training or not norm.track_running_stats or (
             running_mean is None or running_var is None):
         return
-    momentum = norm.momentum or 0.
+    momentum: float | Tensor = norm.momentum or 0.
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
-        if norm.momentum is None:
-            momentum = 1 / float(norm.num_batches_tracked)
+        if norm.momentum is None:  # on the device: nothing waits for it
+            momentum = norm.num_batches_tracked.to(mean.dtype).reciprocal()
     for running, new in ((running_mean, mean),
                          (running_var, var * (count / (count - 1)))):
         # In the wider dtype: a variance may be more than a half can hold.
         new = new.flatten() * momentum
-        running.copy_(new.add_(running, alpha=1 - momentum))
+        running.copy_(new.add_(running * (1 - momentum)))

@@ -22,10 +22,12 @@ NON_FINITE = 'nonfinite_iter_{}.pth'
 class NonFiniteLossHook(Hook):
     """Stop, or skip the update, where the loss of any rank is not finite.
 
-    The loss is looked at before the backward pass. The first time, the state
-    before that iteration is saved as ``nonfinite_iter_N.pth`` (N iterations
-    done), weights, BatchNorm averages and random generators included: a
-    resume from it meets the same batch and the same loss.
+    The loss is looked at as late as it may be, right before the optimizer's
+    step: on a GPU the program then waits for the forward pass only, with the
+    backward pass in the queue. The first time, the state before that
+    iteration is saved as ``nonfinite_iter_N.pth`` (N iterations done),
+    weights, BatchNorm averages and random generators included: a resume from
+    it meets the same batch and the same loss.
 
     With ``'skip'`` neither weights, optimizer nor BatchNorm averages see the
     batch; schedulers and averaged models go on. Each skip is logged.
@@ -56,7 +58,8 @@ class NonFiniteLossHook(Hook):
         self.action = action
         self.max_skips = max_skips
         self.skipped = self._in_a_row = 0
-        self._replaced: ReplacedMethod | None = None
+        self._replaced: list[ReplacedMethod] = []
+        self._finite: _Verdict | None = None
         self._saved = ''
         self._skips = False
         self._random: dict = {}
@@ -79,13 +82,15 @@ class NonFiniteLossHook(Hook):
                 f'accumulative_counts={wrapper._accumulative_counts}, since a '
                 "part of an update cannot be left out, got 'skip'; set 'stop' "
                 'or accumulative_counts=1')
-        self._replaced = ReplacedMethod(
-            wrapper, 'update_params',
-            functools.partial(self._update_params, runner))
+        self._replaced = [
+            ReplacedMethod(wrapper, 'update_params',
+                           functools.partial(self._update_params, runner)),
+            ReplacedMethod(wrapper, 'step', self._step)
+        ]
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Keep what the forward pass changes."""
-        if self._replaced is not None:
+        if self._replaced:
             self._random = get_random_state()
             self._buffers = {
                 name: buffer.clone()
@@ -93,24 +98,32 @@ class NonFiniteLossHook(Hook):
             }
 
     def after_train(self, runner) -> None:
-        """Give the optimizer wrapper its own method back."""
-        if self._replaced is not None:
-            self._replaced.undo()
-            self._replaced = None
+        """Give the optimizer wrapper its own methods back."""
+        for replaced in self._replaced:
+            replaced.undo()
+        self._replaced = []
 
     def _update_params(self, runner, update_params, loss, *args,
                        **kwargs) -> None:
         finite = torch.isfinite(loss.detach()).all().to(torch.uint8)
         dist.all_reduce(finite, 'min')
-        if finite:
+        self._finite = verdict = _Verdict(finite)
+        update_params(loss, *args, **kwargs)
+        self._finite = None
+        if verdict.wait():
             self._in_a_row = 0
-            update_params(loss, *args, **kwargs)
             return
+        runner.optim_wrapper._inner_count -= 1  # saved as it was before
         self._undo(runner)
         self._save(runner)
         self.skipped += 1
         self._in_a_row += 1
         self._stop_or_skip(runner, loss.item())
+
+    def _step(self, step, *args, **kwargs) -> None:
+        # A model may step by itself, with losses that are not looked at.
+        if self._finite is None or self._finite.wait():
+            step(*args, **kwargs)
 
     def _stop_or_skip(self, runner, loss: float) -> None:
         what = (f'loss: expected a finite one on every rank, got {loss} on '
@@ -152,3 +165,29 @@ class NonFiniteLossHook(Hook):
             random=self._random,
             batches=loop.batches - 1,
             validation_due=False)
+
+
+class _Verdict:
+    """A flag on its way from the device, waited for once and late.
+
+    Behind the copy is an event, so that the wait is for what came before it
+    and not for what has been queued since.
+    """
+
+    def __init__(self, flag: torch.Tensor):
+        self._flag = flag
+        self._event: torch.cuda.Event | None = None
+        self._value: bool | None = None
+        if flag.is_cuda:
+            self._flag = torch.empty_like(flag, device='cpu', pin_memory=True)
+            self._flag.copy_(flag, non_blocking=True)
+            self._event = torch.cuda.Event()
+            self._event.record()
+
+    def wait(self) -> bool:
+        """Whether the flag is set."""
+        if self._value is None:
+            if self._event is not None:
+                self._event.synchronize()
+            self._value = bool(self._flag)
+        return self._value

@@ -100,7 +100,7 @@ class PreemptionHook(Hook):
         if self._listener.listening:
             self._random = get_random_state()
             # Where ranks have unequal shares, they agree while all have some.
-            length = torch.tensor(len(runner.val_dataloader))
+            length = torch.tensor(len(runner.val_dataloader), device='cpu')
             self._reduce(length, 'MIN')
             self._agreements = int(length)
 
@@ -123,7 +123,10 @@ class PreemptionHook(Hook):
         self._averages = []
 
     def _agreed(self) -> bool:
-        flag = torch.tensor(int(self._listener.received))
+        if self._group is None:
+            return self._listener.received
+        # On the CPU, over gloo: nothing waits for the GPU.
+        flag = torch.tensor(int(self._listener.received), device='cpu')
         self._reduce(flag, 'MAX')
         return bool(flag)
 

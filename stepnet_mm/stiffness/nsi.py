@@ -2,6 +2,8 @@
 
 Index legend: N samples, C channels, H x W space.
 """
+import math
+
 import torch
 from torch import Tensor
 
@@ -55,13 +57,15 @@ def sample_norm(x: Tensor) -> Tensor:
     if not axes:
         return x.to(dtype).abs()
     norm = torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
+    if x.dtype == torch.float16:
+        return norm  # no square leaves the range of float32
     ordinary = (norm > ORDINARY[0]) & (norm < ORDINARY[1])
     if not looks_at_values(x):
         wide = torch.linalg.vector_norm(x, dim=axes, dtype=torch.float64)
         return norm.where(ordinary, wide.to(dtype))
     if ordinary.all():
         return norm  # nearly always: a second pass is what would cost
-    return norm.where(ordinary, _scaled_norm(x.to(dtype), axes))
+    return norm.where(ordinary, _scaled_norm(x, axes, dtype))
 
 
 def looks_at_values(x: Tensor) -> bool:
@@ -72,13 +76,15 @@ def looks_at_values(x: Tensor) -> bool:
     return x.device.type != 'cuda' and not torch.compiler.is_compiling()
 
 
-def _scaled_norm(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+def _scaled_norm(x: Tensor, axes: tuple[int, ...],
+                 dtype: torch.dtype) -> Tensor:
     if x[:1].numel() == 0:
-        return x.new_zeros(len(x))
-    largest = x.abs().amax(axes, keepdim=True)
+        return x.new_zeros(len(x), dtype=dtype)
+    largest = torch.linalg.vector_norm(
+        x, math.inf, axes, keepdim=True, dtype=dtype)
     known = torch.isfinite(largest) & (largest > 0)
     exponent = torch.frexp(largest.where(known, 1)).exponent
-    scale = torch.exp2(-exponent.clamp(-120, 120).to(x.dtype))
+    scale = torch.exp2(-exponent.clamp(-120, 120).to(dtype))
     return torch.linalg.vector_norm(x * scale, dim=axes) / scale.flatten()
 
 

@@ -1,0 +1,191 @@
+"""In a training iteration nothing of this package waits for the device.
+
+On a CPU nothing waits, but the calls that would are the same.
+"""
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+from torch.utils._python_dispatch import TorchDispatchMode
+from toy_run import toy_runner
+
+import stepnet_mm
+from stepnet_mm.ops import ResidualTail
+from stepnet_mm.recording import TrajectoryRecorder
+from stepnet_mm.resume.non_finite_loss_hook import _Verdict
+from stepnet_mm.stiffness import neural_stiffness_index, sample_norm
+
+pytestmark = pytest.mark.core
+OURS = str(Path(stepnet_mm.__file__).parent)
+THEIRS = 'mmengine', 'mmpretrain', 'mmdet'
+#: Read a device's values, or move them to the host.
+READERS = ('item', 'cpu', 'tolist', 'numpy', '__bool__', '__float__',
+           '__int__', '__index__')
+OPERATORS = {
+    torch.ops.aten._local_scalar_dense.default,
+    torch.ops.aten.nonzero.default, torch.ops.aten.equal.default
+}
+
+
+def caller():
+    """The file and function of a library that asks, ours or another."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if path.startswith(OURS):
+            return f'{Path(path).stem}.{frame.f_code.co_name}'
+        if any(f'/{name}/' in path for name in THEIRS):
+            return None
+        frame = frame.f_back
+    return None
+
+
+class Waits(TorchDispatchMode):
+    """Counts the waits while it is on, by who asked."""
+    on: list = []
+
+    def __init__(self):
+        super().__init__()
+        self.found = Counter()
+
+    def note(self):
+        who = caller()
+        if who not in (None, 'tail_cpu.moments'):  # kernels of CPUs alone
+            self.found[who] += 1
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in OPERATORS:
+            self.note()
+        return func(*args, **(kwargs or {}))
+
+
+@HOOKS.register_module()
+class WaitsHook(Hook):
+    """One Counter for each iteration."""
+    priority = 'VERY_HIGH'
+
+    def __init__(self):
+        self.waits, self.iterations = None, []
+
+    def before_train(self, runner):
+        self.waits = Waits()
+        Waits.on.append(self.waits)
+        self.waits.__enter__()
+
+    def before_train_iter(self, runner, *args, **kwargs):
+        self.waits.found = Counter()
+        self.iterations.append(self.waits.found)
+
+    def after_train(self, runner):
+        self.waits.__exit__(None, None, None)
+        Waits.on.clear()
+
+
+@pytest.fixture
+def patched(monkeypatch):
+    """Tensor's methods tell the mode that is on, too."""
+    def patch(name):
+        method = getattr(torch.Tensor, name)
+
+        def noting(self, *args, **kwargs):
+            for mode in Waits.on:
+                mode.note()
+            return method(self, *args, **kwargs)
+
+        monkeypatch.setattr(torch.Tensor, name, noting)
+
+    for name in READERS:
+        patch(name)
+    move = torch.Tensor.to
+
+    def to(self, *args, **kwargs):
+        given = [*args, *kwargs.values()]
+        if any(isinstance(v, (str, torch.device)) and str(v) == 'cpu'
+               for v in given):
+            self.cpu()
+        return move(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.Tensor, 'to', to)
+
+
+HOOKS_OF_A_RUN = [
+    dict(type='WaitsHook'),
+    dict(type='NonFiniteLossHook', action='skip'),
+    dict(type='PreemptionHook'),
+    dict(type='LoadReportHook'),
+    dict(type='TNSHook', interval=3)]
+
+
+@pytest.mark.parametrize('step', ['StepAdaptor', 'ECAAttention'])
+def test_only_the_loss_is_waited_for(tmp_path, patched, step):
+    pytest.importorskip('mmpretrain')
+    ResidualTail.supports(*torch.rand(2, 1, 1, 2, 2))  # once a process
+    runner = toy_runner(
+        tmp_path, HOOKS_OF_A_RUN, iterations=5,
+        backbone=dict(type='mmpretrain.StepResNet', depth=34,
+                      base_channels=8, stem_channels=8, step=dict(type=step)),
+        train_cfg=dict(type='ResumableIterBasedTrainLoop', max_iters=5),
+        default_hooks=dict(
+            logger=dict(type='LoggerHook', interval=2),
+            checkpoint=dict(type='AtomicCheckpointHook', interval=100,
+                            by_epoch=False, save_last=False)))
+    iterations = next(
+        h for h in runner.hooks if isinstance(h, WaitsHook)).iterations
+    runner.train()
+    measured = iterations.pop(2)
+    assert measured['recorder._table']  # the counter sees what there is
+    assert len(iterations) == 4
+    for waits in iterations:
+        assert set(waits) == {'non_finite_loss_hook.wait'}
+
+
+def test_norms_stay_on_the_device():
+    """No value of a meta tensor can be read."""
+    x = torch.empty(2, 3, 4, 4, device='meta')
+    assert sample_norm(x).shape == (2, )
+    assert neural_stiffness_index(x, x).device.type == 'meta'
+    for dtype in (torch.float16, torch.bfloat16):
+        assert sample_norm(x.to(dtype)).dtype == torch.float32
+
+
+def test_a_recorded_backbone_reads_no_value():
+    models = pytest.importorskip('mmpretrain.registry').MODELS
+    model = models.build(
+        dict(type='StepResNet', depth=34, base_channels=8, stem_channels=8,
+             step=dict(type='SEAttention', reduction=2)))
+    model.to('meta')
+    with TrajectoryRecorder(model) as recorder:
+        model(torch.empty(2, 3, 32, 32, device='meta'))
+    assert all(t.nsi[0].is_meta for t in recorder._traces)
+
+
+def test_a_verdict_is_read_once():
+    flag = torch.ones((), dtype=torch.uint8)
+    verdict = _Verdict(flag)
+    assert verdict.wait()
+    flag.zero_()
+    assert verdict.wait()
+    assert not _Verdict(torch.zeros(())).wait()
+
+
+def test_the_loss_is_looked_at_behind_the_backward_pass(tmp_path,
+                                                        monkeypatch):
+    pytest.importorskip('mmpretrain')
+    runner = toy_runner(tmp_path, [dict(type='NonFiniteLossHook')],
+                        iterations=1)
+    wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
+    runner.optim_wrapper, order = wrapper, []
+    backward, wait = wrapper.backward, _Verdict.wait
+    monkeypatch.setattr(
+        wrapper, 'backward',
+        lambda loss: (backward(loss), order.append('backward')))
+    monkeypatch.setattr(
+        _Verdict, 'wait', lambda self: order.append('wait') or wait(self))
+    monkeypatch.setattr(
+        wrapper.optimizer, 'step', lambda: order.append('step'))
+    runner.train()
+    assert order == ['backward', 'wait', 'step', 'wait']

@@ -1,0 +1,83 @@
+"""Automatic mixed precision as mmengine has it, on a CPU's autocast."""
+import functools
+
+import pytest
+import torch
+from mmengine.optim.optimizer import amp_optimizer_wrapper
+from toy_run import toy_runner
+
+pytestmark = [
+    pytest.mark.core,
+    pytest.mark.since_torch('2.3', 'a loss scale on a CPU')
+]
+pytest.importorskip('mmpretrain')
+
+
+@pytest.fixture(autouse=True)
+def amp_on_a_cpu(monkeypatch):
+    monkeypatch.setattr(amp_optimizer_wrapper, 'is_cuda_available',
+                        lambda: True)
+    monkeypatch.setattr(amp_optimizer_wrapper, 'GradScaler',
+                        functools.partial(torch.amp.GradScaler, 'cpu'))
+
+
+def amp_runner(folder, iterations, resume=False, hooks=()):
+    return toy_runner(
+        folder, hooks, iterations=iterations, resume=resume,
+        train_cfg=dict(type='ResumableIterBasedTrainLoop',
+                       max_iters=iterations),
+        optim_wrapper=dict(
+            type='AmpOptimWrapper', dtype='bfloat16',
+            loss_scale=dict(init_scale=1024., growth_interval=2),
+            optimizer=dict(type='SGD', lr=.01, momentum=.9)),
+        default_hooks=dict(checkpoint=dict(
+            type='AtomicCheckpointHook', interval=3, by_epoch=False)))
+
+
+def test_what_a_checkpoint_holds_and_a_resume_takes(tmp_path):
+    """Weights, moments and averages in float32, and the loss scale."""
+    whole = amp_runner(tmp_path / 'whole', 6)
+    whole.train()
+    amp_runner(tmp_path / 'parts', 3).train()
+    saved = torch.load(tmp_path / 'parts' / 'iter_3.pth', weights_only=False)
+    scaler = saved['optimizer']['loss_scaler']
+    assert scaler['scale'] == 2048 and scaler['_growth_tracker'] == 1
+    tensors = [*saved['state_dict'].values(), *(
+        s['momentum_buffer'] for s in saved['optimizer']['state'].values())]
+    assert {t.dtype for t in tensors if t.is_floating_point()} == {
+        torch.float32}
+    resumed = amp_runner(tmp_path / 'parts', 6, resume=True)
+    resumed.train()
+    assert resumed.optim_wrapper.loss_scaler.get_scale() == 8192
+    for a, b in zip(whole.model.state_dict().values(),
+                    resumed.model.state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_loss_that_is_not_finite_leaves_the_loss_scale(tmp_path):
+    runner = amp_runner(tmp_path, 3, hooks=[dict(type='NonFiniteLossHook')])
+    before = []
+    forward = runner.model.forward
+
+    def overflowing(*args, **kwargs):
+        losses = forward(*args, **kwargs)
+        if runner.iter == 1:
+            before.extend(p.detach().clone()
+                          for p in runner.model.parameters())
+            losses['loss'] = losses['loss'] * torch.inf
+        return losses
+
+    runner.model.forward = overflowing
+    update = runner.model.train_step
+
+    def checking(*args, **kwargs):
+        result = update(*args, **kwargs)
+        if runner.iter == 1:
+            assert all(map(torch.equal, before, runner.model.parameters()))
+        return result
+
+    runner.model.train_step = checking
+    runner.train()
+    assert before
+    assert runner.optim_wrapper.loss_scaler.get_scale() == 2048  # two updates
+    assert all(p.isfinite().all() for p in runner.model.parameters())
