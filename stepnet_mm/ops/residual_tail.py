@@ -19,19 +19,15 @@ one b, c and d per sample and channel. So it has two passes over the maps,
 
 and ordinary autograd between them.
 """
-import functools
-import importlib.util
-import warnings
 from types import ModuleType
 
 import torch
 from torch import Tensor
 from torch.autograd import Function, forward_ad
 
-from . import tail_cpu, tail_reference
+from . import tail_reference
 from .compilation import is_compiling
-
-HAS_TRITON = importlib.util.find_spec('triton') is not None
+from .tail_check import checked_kernels
 
 
 class ResidualTail:
@@ -124,33 +120,16 @@ def take_attached_mean(x: Tensor) -> Tensor | None:
 
 def _kernels_for(z: Tensor) -> ModuleType | None:
     """The module of the fastest kernels for a map; None if there are none."""
-    if z.device.type == 'cpu':
-        return tail_cpu if z.is_contiguous() else None
-    dense = z.is_contiguous() or z.is_contiguous(
-        memory_format=torch.channels_last)
-    if z.device.type == 'cuda' and dense:
-        return _triton_kernels(z.device, z.dtype)
-    return None
-
-
-@functools.lru_cache(None)
-def _triton_kernels(device: torch.device,
-                    dtype: torch.dtype) -> ModuleType | None:
-    """The Triton kernels, if Triton is there and compiles for the device."""
-    if not HAS_TRITON or dtype == torch.float64:
+    if z.is_contiguous():
+        memory_format = torch.contiguous_format
+    elif z.device.type == 'cuda' and z.is_contiguous(
+            memory_format=torch.channels_last):
+        memory_format = torch.channels_last
+    else:
         return None
-    try:
-        from . import tail_triton
-        z = torch.ones(1, 1, 2, 2, device=device, dtype=dtype)
-        tail_triton.moments(z, True)
-        return tail_triton
-    except Exception as error:  # no compiler, an old GPU, another Triton, ...
-        warnings.warn(
-            f'backbone.fused: expected Triton to work for {dtype} on '
-            f'{device}, got {error!r}; StepNet runs there without its fused '
-            'tail, somewhat slower: set backbone.fused=False to choose that',
-            stacklevel=2)
+    if z.device.type not in ('cpu', 'cuda'):
         return None
+    return checked_kernels(z.device, z.dtype, memory_format)
 
 
 def _direct_kernels(z: Tensor) -> ModuleType | None:
@@ -166,8 +145,9 @@ def _direct_kernels(z: Tensor) -> ModuleType | None:
 
 
 def _backward_kernels(z: Tensor) -> ModuleType:
-    # A second derivative needs operators that have a derivative.
-    if torch.is_grad_enabled():
+    # A second derivative needs operators that have a derivative, a compiler
+    # of the backward pass ones that it can see through.
+    if torch.is_grad_enabled() or is_compiling():
         return tail_reference
     return _kernels_for(z) or tail_reference
 

@@ -1,0 +1,227 @@
+"""Whether the kernels of the fused tail compute what they should, here.
+
+A compiler, a driver or a GPU that nobody has tried may give wrong numbers
+without an error. So the kernels are compared with the plain formulas, taken
+in float64, before their first use on each device, dtype and memory format:
+on channels that are no power of two, on a single position, on a channel
+with a large mean, and with a NaN and an inf among the values.
+"""
+import importlib.util
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from ..utils.precision import float32_or_wider
+from . import tail_cpu, tail_reference
+
+HAS_TRITON = importlib.util.find_spec('triton') is not None
+#: Kernels, and how many of their results are maps; these come first.
+KERNELS = dict(
+    moments=0, scale_add_relu=1, mask_and_sum=1, input_gradients=2)
+DTYPES = torch.float32, torch.bfloat16, torch.float16
+FORMATS = torch.contiguous_format, torch.channels_last
+SHAPES = [(2, 5, 7, 9), (3, 70, 1, 1)]
+#: So many tiles that a program of the Triton kernels sums several of them.
+LARGE = 256, 5, 42, 50
+MEAN = 1000
+#: How far sums and maps may be off, relative to 1 + the largest value of a
+#: channel; maps in half precision by four of their steps.
+TABLE_BOUND, MAP_BOUND = 1e-3, 1e-5
+
+
+@dataclass(frozen=True)
+class KernelCheck:
+    """What the check of one kernel found.
+
+    Attributes:
+        kernel (str): one of :data:`KERNELS`.
+        dtype (torch.dtype): of the maps.
+        memory_format (torch.memory_format): of the maps.
+        ok (bool): whether the kernel may be used.
+        difference (float): the largest difference from the plain formulas,
+            in units of the largest allowed one; NaN where there is none.
+        reason (str): why it may not be used; '' if it may.
+    """
+    kernel: str
+    dtype: torch.dtype
+    memory_format: torch.memory_format
+    ok: bool
+    difference: float
+    reason: str
+
+
+def check_kernels(
+    device: str | torch.device,
+    dtypes: Iterable[torch.dtype] = DTYPES,
+    formats: Iterable[torch.memory_format] | None = None
+) -> list[KernelCheck]:
+    """Check every kernel that a device would use; raises nothing.
+
+    Args:
+        device (str | torch.device): 'cpu', or a CUDA device.
+        dtypes (iterable[torch.dtype]): of the maps.
+        formats (iterable[torch.memory_format], optional): of the maps; left
+            out, those that the device has kernels for.
+
+    Returns:
+        list[KernelCheck]: one for each kernel, dtype and format.
+    """
+    device = torch.device(device)
+    if formats is None:
+        formats = FORMATS[:1] if device.type == 'cpu' else FORMATS
+    formats = list(formats)
+    return [result for dtype in dtypes for memory_format in formats
+            for result in _check(device, dtype, memory_format)]
+
+
+def checked_kernels(device: torch.device, dtype: torch.dtype,
+                    memory_format: torch.memory_format) -> ModuleType | None:
+    """The kernels, once they are checked; None if they may not be used.
+
+    The first call of a process for these arguments checks, and warns if a
+    kernel fails. There are none without Triton or for float64 on a GPU, and
+    none yet if that first call is captured in a CUDA graph.
+    """
+    if device.type == 'cuda' and not (
+            HAS_TRITON and dtype != torch.float64):
+        return None
+    key = device, dtype, memory_format
+    if key not in _checked:
+        if device.type == 'cuda' and torch.cuda.is_current_stream_capturing():
+            return None
+        failed = [r for r in _check(*key) if not r.ok]
+        _checked[key] = None if failed else _module(device)
+        if failed:
+            _warn(device, failed)
+    return _checked[key]
+
+
+_checked: dict[tuple, ModuleType | None] = {}
+
+
+def _warn(device: torch.device, failed: list[KernelCheck]) -> None:
+    found = '; '.join(f'{r.kernel}: {r.reason}' for r in failed)
+    warnings.warn(
+        "backbone.fused: expected the fused tail's kernels to give what the "
+        f'plain formulas give for {failed[0].dtype}, '
+        f'{failed[0].memory_format} on {device}, got {found}; the plain '
+        'modules run there, somewhat slower. Please report this with the file '
+        f'that `python -m stepnet_mm.doctor --device {device.type}` writes; '
+        'backbone.fused=False does without the kernels and this check',
+        stacklevel=2)
+
+
+def _module(device: torch.device) -> ModuleType:
+    if device.type == 'cpu':
+        return tail_cpu
+    from . import tail_triton
+    return tail_triton
+
+
+def _check(device: torch.device, dtype: torch.dtype,
+           memory_format: torch.memory_format) -> list[KernelCheck]:
+    try:
+        with torch.no_grad(), torch.autocast(device.type, enabled=False):
+            samples = _samples(device, dtype, memory_format)
+            kernels = _module(device)
+    except Exception as error:  # no Triton, no such device, no memory, ...
+        return [KernelCheck(name, dtype, memory_format, False, torch.nan,
+                            _describe(error)) for name in KERNELS]
+    return [_check_kernel(kernels, name, samples) for name in KERNELS]
+
+
+def _check_kernel(kernels: ModuleType, name: str,
+                  samples: list['_Sample']) -> KernelCheck:
+    z, worst, reason = samples[0].z, 0., ''
+    try:
+        with torch.no_grad(), torch.autocast(z.device.type, enabled=False):
+            worst = max(s.difference(kernels, name) for s in samples)
+        if worst == torch.inf:
+            reason = 'NaN and inf are not where they should be'
+        elif worst > 1:
+            reason = f'off by {worst:.3g} times what rounding explains'
+    except Exception as error:  # no compiler, an old GPU, another Triton, ...
+        worst, reason = torch.nan, _describe(error)
+    return KernelCheck(name, z.dtype, samples[0].memory_format, not reason,
+                       worst, reason)
+
+
+def _describe(error: Exception) -> str:
+    return f'{type(error).__name__}: {error}'[:500]
+
+
+def _samples(device: torch.device, dtype: torch.dtype,
+             memory_format: torch.memory_format) -> list['_Sample']:
+    shapes = [*SHAPES, LARGE] if device.type == 'cuda' else SHAPES
+    return [_Sample(shape, device, dtype, memory_format) for shape in shapes]
+
+
+class _Sample:
+    """Four maps, (N, C, H, W), and four tables, (N, C, 1, 1)."""
+
+    def __init__(self, shape: tuple, device: torch.device,
+                 dtype: torch.dtype, memory_format: torch.memory_format):
+        # Of its own: the training's random numbers stay as they are.
+        random = torch.Generator('cpu').manual_seed(0)
+
+        def draw(*size: int) -> Tensor:
+            return torch.randn(size, generator=random, device='cpu',
+                               dtype=torch.float32)
+
+        z, *maps = draw(4, *shape)
+        z[:, 1] += MEAN
+        z[0, 0, 0, 0], z[-1, -1, -1, -1] = torch.nan, torch.inf
+        self.memory_format = memory_format
+        self.z, self.x, self.grad, y = [
+            m.to(device, dtype).contiguous(memory_format=memory_format)
+            for m in (z, *maps)]
+        self.y = y.relu()
+        wide = float32_or_wider(dtype)
+        self.tables = draw(4, *shape[:2], 1, 1).to(device, wide).unbind()
+
+    def difference(self, kernels: ModuleType, name: str) -> float:
+        """The largest difference, in units of the largest allowed one."""
+        worst = 0.
+        for args in self._calls()[name]:
+            pairs = zip(_run(kernels, name, args),
+                        _run(tail_reference, name, args, True), strict=True)
+            for i, (got, want) in enumerate(pairs):
+                worst = max(worst, self._compare(got, want, i < KERNELS[name]))
+        return worst
+
+    def _calls(self) -> dict[str, list[tuple]]:
+        a, b, c, d = self.tables
+        return dict(
+            moments=[(self.z, True), (self.z, False)],
+            scale_add_relu=[(self.z, self.x, a, b)],
+            mask_and_sum=[(self.grad, self.y, self.z, a)],
+            input_gradients=[(self.grad, self.z, a, b, c, d),
+                             (self.grad, self.z, a, None, c, None)])
+
+    def _compare(self, got: Tensor, want: Tensor, is_map: bool) -> float:
+        dtype = self.z.dtype if is_map else self.tables[0].dtype
+        if got.dtype != dtype or got.shape != want.shape:
+            raise TypeError(f'expected {dtype}, {tuple(want.shape)}, got '
+                            f'{got.dtype}, {tuple(got.shape)}')
+        finite = want.isfinite()
+        if not torch.equal(finite, got.isfinite()):
+            return torch.inf
+        got, want = [v.double().where(finite, 0) for v in (got, want)]
+        size = 1 + want.abs().amax((2, 3), keepdim=True)
+        allowed = max(MAP_BOUND, 4 * torch.finfo(dtype).eps) if (
+            is_map) else TABLE_BOUND
+        return float(((got - want).abs() / size).max() / allowed)
+
+
+def _run(kernels: ModuleType, name: str, args: tuple,
+         exact: bool = False) -> list[Tensor]:
+    """The results that are there, from copies: a kernel may write."""
+    copies = [v if not isinstance(v, Tensor) else
+              v.double() if exact else v.clone() for v in args]
+    results = getattr(kernels, name)(*copies)
+    results = (results, ) if isinstance(results, Tensor) else results
+    return [r for r in results if r is not None]

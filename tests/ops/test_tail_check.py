@@ -1,0 +1,154 @@
+"""The check of the kernels, and what training does where one is wrong.
+
+Triton decides at import whether to interpret, so that runs in a process of
+its own.
+"""
+import importlib.util
+import os
+import subprocess
+import sys
+import types
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from stepnet_mm.ops import ResidualTail, tail_check, tail_cpu
+from stepnet_mm.ops.tail_check import KERNELS, check_kernels, checked_kernels
+
+pytestmark = pytest.mark.core
+HERE = Path(__file__).resolve().parent
+CPU, PLAIN = torch.device('cpu'), torch.contiguous_format
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch):
+    """As in a new process."""
+    monkeypatch.setattr(tail_check, '_checked', {})
+
+
+def faulty(name, change):
+    """The CPU's kernels with one that is wrong."""
+    module = types.SimpleNamespace(**vars(tail_cpu))
+    setattr(module, name, lambda *args: change(
+        getattr(tail_cpu, name)(*args)))
+    return module
+
+
+def use(monkeypatch, module):
+    monkeypatch.setattr(tail_check, '_module', lambda device: module)
+
+
+@pytest.mark.parametrize('dtype', [
+    torch.float64, torch.float32, torch.bfloat16, pytest.param(
+        torch.float16, marks=pytest.mark.since_torch('2.5', 'half'))])
+def test_the_kernels_of_a_cpu_pass(dtype):
+    results = check_kernels('cpu', [dtype])
+    assert [r.kernel for r in results] == [*KERNELS]
+    for result in results:
+        assert result.ok and not result.reason, result
+        assert result.difference < .5
+        assert result.dtype == dtype and result.memory_format is PLAIN
+
+
+def nudged(results):
+    """The first result, a hundredth off at one place."""
+    first = results[0] if isinstance(results, tuple) else results
+    first.view(-1)[-2] += .01 + first.view(-1)[-2].abs() / 100
+    return results
+
+
+def without_nan(results):
+    results = results if isinstance(results, tuple) else (results, )
+    cleaned = [r if r is None else r.nan_to_num() for r in results]
+    return tuple(cleaned) if len(cleaned) > 1 else cleaned[0]
+
+
+def failing(results):
+    raise RuntimeError('no compiler')
+
+
+@pytest.mark.parametrize('name', KERNELS)
+@pytest.mark.parametrize('change, reason', [
+    (nudged, 'times what rounding explains'),
+    (without_nan, 'NaN and inf are not where'),
+    (failing, 'RuntimeError: no compiler')])
+def test_a_wrong_kernel_is_found(monkeypatch, name, change, reason):
+    use(monkeypatch, faulty(name, change))
+    failed = [r for r in check_kernels('cpu', [torch.float32]) if not r.ok]
+    assert [r.kernel for r in failed] == [name]
+    assert reason in failed[0].reason
+    assert not failed[0].difference <= 1
+
+
+def test_once_a_process_with_one_warning(monkeypatch):
+    calls = []
+    module = faulty('mask_and_sum', lambda r: calls.append(1) or nudged(r))
+    use(monkeypatch, module)
+    z = torch.rand(2, 3, 4, 4)
+    with pytest.warns(UserWarning, match=(
+            r'expected .* for torch.float32, torch.contiguous_format on cpu, '
+            r'got mask_and_sum: off by .* report this .*doctor')) as caught:
+        assert not ResidualTail.supports(z, z)
+    assert len(caught) == 1 and calls
+    count = len(calls)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        assert not ResidualTail.supports(z, z)
+    assert len(calls) == count
+    with pytest.warns(UserWarning, match='torch.float64'):  # another dtype
+        assert not ResidualTail.supports(z.double(), z.double())
+
+
+def test_the_check_changes_nothing_outside():
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    with torch.autocast('cpu', torch.bfloat16), torch.device('meta'):
+        assert checked_kernels(CPU, torch.float32, PLAIN) is tail_cpu
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_device_that_is_not_there():
+    if torch.cuda.is_available():
+        pytest.skip('there is one')
+    results = check_kernels('cuda')
+    assert len(results) == len(KERNELS) * 3 * 2
+    assert not any(r.ok for r in results) and all(r.reason for r in results)
+
+
+@pytest.mark.since_torch('2.5', 'one graph for a block')
+def test_a_compiler_never_sees_the_check(monkeypatch):
+    use(monkeypatch, faulty('moments', failing))
+
+    def block(z, x):
+        assert ResidualTail.supports(z, x)
+        tail = ResidualTail(z, x, True, True)
+        return tail.output(tail.mean.sigmoid(), tail.variance)
+
+    z, x = torch.rand(2, 2, 3, 4, 4, requires_grad=True)
+    compiled = torch.compile(block, backend='aot_eager', fullgraph=True)
+    compiled(z, x).sum().backward()
+    assert not tail_check._checked
+
+
+@pytest.mark.skipif(importlib.util.find_spec('triton') is None,
+                    reason='no Triton')
+def test_training_goes_on_where_a_triton_kernel_is_wrong(tmp_path):
+    pytest.importorskip('mmpretrain')
+    pytest.importorskip('triton', '3.1')
+    done = subprocess.run(
+        [sys.executable, str(HERE / 'faulty_triton.py'), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, TRITON_INTERPRET='1', OMP_NUM_THREADS='1',
+                 PYTHONPATH=str(HERE.parents[1])))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == 'equal'
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
+def test_the_kernels_of_a_gpu_pass():
+    for result in check_kernels('cuda'):
+        assert result.ok, result
