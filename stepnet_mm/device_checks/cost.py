@@ -30,17 +30,15 @@ class Contestant:
         device (torch.device): where; bfloat16 or float16, channels_last on a
             GPU, float32 on a CPU.
         compiled (bool): under ``torch.compile``.
-        **settings: others of the backbone.
     """
 
     def __init__(self, name: str, device: torch.device,
-                 compiled: bool = False, **settings):
+                 compiled: bool = False):
         gpu = device.type == 'cuda'
         layout = torch.channels_last if gpu else torch.contiguous_format
         self.device, self.dtype = device, best_dtype(device)
         self.model: nn.Module = build_backbone(
-            device, narrow=False, **{**NETWORKS[name], **settings}).to(
-                memory_format=layout)
+            device, narrow=False, **NETWORKS[name]).to(memory_format=layout)
         self.call: Callable = (
             torch.compile(self.model) if compiled else self.model)
         self.images: Tensor = make_images(

@@ -4,15 +4,14 @@ from itertools import groupby
 import torch
 
 from ..launch.report import Report
-from ..ops import residual_tail
-from ..ops.tail_check import KernelCheck, check_kernels
+from ..ops.tail_check import HAS_TRITON, KernelCheck, check_kernels
 from .networks import short
 from .series import REPORT_IT
 
 
 def check(report: Report, device: torch.device) -> None:
     """Whether every kernel computes what the plain formulas do."""
-    if device.type == 'cuda' and not residual_tail.HAS_TRITON:
+    if device.type == 'cuda' and not HAS_TRITON:
         report.warn('Triton is not installed, StepNet runs without its fused '
                     'tail', 'pip install triton makes it faster')
         return
