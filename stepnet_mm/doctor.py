@@ -1,16 +1,22 @@
 """Says whether this machine and environment are fit to train with.
 
 python -m stepnet_mm.doctor [--config CONFIG] [--work-dir DIR]
+python -m stepnet_mm.doctor --device cuda --json doctor.json
 
-Each line begins with ok, warning or error and ends with what to do. The exit
-code is 1 if there was an error. A tiny StepNet of each library trains for a
-few seconds; else nothing is changed and nothing downloaded.
+Each line begins with ok, skipped, warning or error and ends with what to do.
+The exit code is 1 if there was an error. A tiny StepNet of each library trains
+for a few seconds; else nothing is changed and nothing downloaded.
+
+With --device it tries in at most 5 minutes what a training on that device
+needs, and says whether the fused tail is worth its while there.
 """
 import argparse
 import sys
 
+from .device_checks.series import run_checks, write_json
 from .launch import inputs, libraries, machine, versions
 from .launch.report import Report
+from .utils.command_line import output_file, positive
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,14 +28,37 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         int: 1 if there was an error, else 0.
     """
+    args = _parser().parse_args(arguments)
+    report = Report()
+    if args.device:
+        _check_versions(report)
+        run_checks(report, args.device, args.seconds)
+    else:
+        _check_all(report, args)
+    print('; '.join(f'{number} {level}'
+                    for level, number in report.counts.items()))
+    if args.json:
+        write_json(args.json, report, sys.argv)
+    return int(report.counts['error'] > 0)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='python -m stepnet_mm.doctor', description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--config', help='check a config and its files too')
     parser.add_argument('--work-dir', default='work_dirs')
     parser.add_argument('--data-root', default='data')
-    args = parser.parse_args(arguments)
-    report = Report()
+    parser.add_argument('--device', choices=['cuda', 'cpu'],
+                        help='try that device, and nothing else')
+    parser.add_argument('--seconds', type=positive, default=300,
+                        help='for all that --device tries (default: 300)')
+    parser.add_argument('--json', type=output_file, metavar='FILE',
+                        help='write all lines, for an issue')
+    return parser
+
+
+def _check_all(report: Report, args: argparse.Namespace) -> None:
     _check_software(report)
     if not libraries.import_error('torch'):
         machine.check_devices(report)
@@ -39,18 +68,19 @@ def main(arguments: list[str] | None = None) -> int:
     inputs.check_data(report, args.data_root)
     if args.config:
         inputs.check_config(report, args.config)
-    print('; '.join(f'{number} {level}'
-                    for level, number in report.counts.items()))
-    return int(report.counts['error'] > 0)
 
 
 def _check_software(report: Report) -> None:
-    versions.check_python(report)
-    versions.check_tried(report, versions.check_versions(report))
+    _check_versions(report)
     libraries.check_imports(report)
     if not report.counts['error']:
         for library in libraries.check_registries(report):
             libraries.check_training(report, library)
+
+
+def _check_versions(report: Report) -> None:
+    versions.check_python(report)
+    versions.check_tried(report, versions.check_versions(report))
 
 
 if __name__ == '__main__':

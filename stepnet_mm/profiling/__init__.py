@@ -10,4 +10,5 @@ __getattr__, __all__ = lazy_exports(
         config_inputs=['image_size', 'prepare'],
         counting=['COLUMNS', 'count'],
         forward=['Forward'],
-        timing=['measure', 'peak_memory']))
+        timing=['count_saved', 'interleave', 'measure', 'median_ratio',
+                'peak_memory', 'seconds_of']))

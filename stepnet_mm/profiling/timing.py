@@ -1,17 +1,20 @@
 """Latency and peak memory of a network."""
 import resource
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from statistics import median
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .forward import Forward
 
 #: Runs before the timed ones: caches, thread pools, cuDNN's choices.
 WARM_RUNS = 2
+Name = TypeVar('Name')
 
 
 def measure(forward: Forward, images: Tensor, runs: int,
@@ -56,6 +59,71 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def seconds_of(run: Callable[[], object], device: torch.device) -> float:
+    """How long a run takes, with all that it started on the device."""
+    _synchronize(device)
+    start = time.perf_counter()
+    run()
+    _synchronize(device)
+    return time.perf_counter() - start
+
+
+def interleave(clocks: Mapping[Name, Callable[[], float]], rounds: int,
+               warm_up: int = WARM_RUNS) -> dict[Name, list[float]]:
+    """Run all in turn in every round: a drift of the machine hits all alike.
+
+    Args:
+        clocks (mapping): functions that run something and return its seconds.
+        rounds (int): how many count.
+        warm_up (int): rounds before them.
+
+    Returns:
+        dict: the seconds of every counted round.
+    """
+    times: dict[Name, list[float]] = {name: [] for name in clocks}
+    for i in range(warm_up + rounds):
+        for name, clock in clocks.items():
+            seconds = clock()
+            if i >= warm_up:
+                times[name].append(seconds)
+    return times
+
+
+def median_ratio(taken: Sequence[float],
+                 reference: Sequence[float]) -> float:
+    """Median of the rounds' ratios of two results of :func:`interleave`."""
+    return median(a / b for a, b in zip(taken, reference))
+
+
+@contextmanager
+def count_saved(model: nn.Module) -> Iterator[dict[str, int]]:
+    """Bytes that autograd saves inside, each storage once.
+
+    Yields:
+        dict: has ``bytes`` when the block has ended; without parameters and
+        buffers.
+    """
+    own = {t.untyped_storage().data_ptr()
+           for t in (*model.parameters(), *model.buffers())}
+    saved: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    found: dict[str, int] = {}
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        yield found
+    found['bytes'] = sum(saved.values())
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == 'cuda':
+        torch.cuda.synchronize(device)
+
+
 def _forward_run(forward: Forward, images: Tensor) -> Callable[[], object]:
     return torch.no_grad()(lambda: forward(images))
 
@@ -74,13 +142,8 @@ def _train_run(forward: Forward, images: Tensor) -> Callable[[], object]:
 def _time_runs(run: Callable[[], object], number: int,
                device: torch.device) -> list[float]:
     """Milliseconds of each of ``number`` runs, after the warm ones."""
-    times = []
-    for _ in range(WARM_RUNS + number):
-        start = time.perf_counter()
-        run()
-        if device.type == 'cuda':
-            torch.cuda.synchronize(device)
-        times.append(1e3 * (time.perf_counter() - start))
+    times = [1e3 * seconds_of(run, device)
+             for _ in range(WARM_RUNS + number)]
     return times[WARM_RUNS:]
 
 

@@ -7,6 +7,8 @@ import pytest
 import torch
 from forked import Forked
 
+from stepnet_mm.profiling import count_saved
+
 pytestmark = pytest.mark.core
 SMALL = ('--edge', 32, '--batch-size', 2, '--rounds', 2, '--warm-up', 1)
 
@@ -94,8 +96,7 @@ def test_growth(benchmark):
                for k in ('plain_s', 'stepnet', 'stepnet_recorded'))
 
 
-def test_saved_bytes_by_hand(load_tool):
-    count_saved = load_tool('benchmarks/step_cost').count_saved
+def test_saved_bytes_by_hand():
     layer = torch.nn.Linear(8, 4)
     x = torch.randn(16, 8)
     with count_saved(layer) as found:

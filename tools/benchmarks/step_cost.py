@@ -25,8 +25,8 @@ import platform
 import re
 import subprocess
 import sys
-import time
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -35,6 +35,12 @@ import torch
 from mmengine.registry import MODELS
 
 import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm.profiling import (
+    count_saved,
+    interleave,
+    median_ratio,
+    seconds_of,
+)
 
 matplotlib.use('Agg')
 STEP = 'mmpretrain.StepResNet'
@@ -157,14 +163,9 @@ class Variant:
 
     def seconds(self, phase) -> float:
         """How long ``'train'`` or ``'infer'`` takes."""
-        run = getattr(self, phase)
         self.model.train(phase == 'train')
         self.model.zero_grad(set_to_none=True)
-        synchronize(self.args.device)
-        start = time.perf_counter()
-        run()
-        synchronize(self.args.device)
-        return time.perf_counter() - start
+        return seconds_of(getattr(self, phase), torch.device(self.args.device))
 
 
 def build(name, args):
@@ -226,39 +227,10 @@ def detector_loss(model, images):
     return losses
 
 
-def synchronize(device):
-    if torch.device(device).type == 'cuda':
-        torch.cuda.synchronize(device)
-
-
 def measure(variants, phase, args) -> dict:
     """Seconds of every counted round, by variant."""
-    times = {variant: [] for variant in variants}
-    for i in range(args.warm_up + args.rounds):
-        for variant, taken in times.items():
-            seconds = variant.seconds(phase)
-            if i >= args.warm_up:
-                taken.append(seconds)
-    return times
-
-
-@contextmanager
-def count_saved(model):
-    """Bytes that autograd saves inside, each storage once."""
-    own = {t.untyped_storage().data_ptr()
-           for t in (*model.parameters(), *model.buffers())}
-    saved = {}
-
-    def pack(tensor):
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            saved[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    found = {}
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        yield found
-    found['bytes'] = sum(saved.values())
+    return interleave({v: partial(v.seconds, phase) for v in variants},
+                      args.rounds, args.warm_up)
 
 
 def saved_megabytes(variant) -> float:
@@ -321,7 +293,7 @@ def rows_of(phase, times, args) -> list:
 
 
 def ratio(taken, reference) -> str:
-    return f'{median(a / b for a, b in zip(taken, reference)):.4f}'
+    return f'{median_ratio(taken, reference):.4f}'
 
 
 def add_memory(rows, variants):

@@ -1,0 +1,139 @@
+"""Whatever a check does, its series goes on and says so."""
+import json
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from stepnet_mm import doctor
+from stepnet_mm.device_checks import child, series
+from stepnet_mm.launch.report import Report, Unavailable
+
+pytestmark = pytest.mark.core
+
+#: Programs in place of a check; the file of its rows is sys.argv[1].
+ROW = ("import json, sys; open(sys.argv[1], 'w').write("
+       "json.dumps(dict(level='ok', text='fine')) + chr(10)); ")
+PROGRAMS = dict(
+    fine=ROW,
+    crash=ROW + 'import os; os.abort()',
+    hang=ROW + 'import time; time.sleep(60)',
+    exit='sys = __import__("sys"); print("out of memory"); sys.exit(3)')
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """run(name, ..., seconds=) -> the report of these programs."""
+
+    def command(name, device, rows):
+        return [sys.executable, '-c', PROGRAMS[name], str(rows)]
+
+    def run(*names, seconds=100, limit=20):
+        monkeypatch.setattr(series, '_command', command)
+        monkeypatch.setattr(series, 'CHECKS', dict.fromkeys(names, limit))
+        report = Report()
+        series.run_checks(report, 'cpu', seconds)
+        return report
+
+    return run
+
+
+def of(report):
+    return [(row['check'], row['level'], row['text'].partition(': ')[2])
+            for row in report.rows]
+
+
+def test_a_crash_stops_no_other_check_and_keeps_its_rows(run):
+    rows = of(run('crash', 'exit', 'fine'))
+    assert rows[0] == ('crash', 'ok', 'fine')
+    assert rows[1][:2] == ('crash', 'error')
+    assert rows[1][2].startswith('ended by SIGABRT: please report it')
+    assert rows[2][:2] == ('exit', 'error')
+    assert rows[2][2].startswith('ended with code 3 (out of memory): ')
+    assert rows[3:] == [('fine', 'ok', 'fine')]
+
+
+def test_a_check_that_hangs_is_ended(run):
+    start = time.monotonic()
+    rows = of(run('hang', 'fine', limit=1))
+    assert time.monotonic() - start < 20
+    assert [row[:2] for row in rows] == [
+        ('hang', 'ok'), ('hang', 'error'), ('fine', 'ok')]
+    assert rows[1][2].startswith('not done after 1 s: ')
+
+
+def test_what_no_time_is_left_for_is_named(run):
+    rows = of(run('hang', 'fine', seconds=1.5))
+    assert rows[-1] == ('fine', 'warning', 'not checked, the 1.5 s are over: '
+                        'set a higher --seconds')
+
+
+def test_nothing_is_tried_on_a_device_that_is_not_there(monkeypatch):
+    report = Report()
+    monkeypatch.setattr(series, '_run_check', lambda report, name, *_: (
+        report.add('error', f'{name}: none', check=name)))
+    series.run_checks(report, 'cuda', 10)
+    assert of(report) == [('device', 'error', 'none')]
+
+
+@pytest.fixture
+def tried(monkeypatch, tmp_path):
+    """tried(function) -> the rows of a check that is that function."""
+
+    def tried(function):
+        monkeypatch.setitem(
+            sys.modules, 'stepnet_mm.device_checks.faked',
+            SimpleNamespace(check=function))
+        child.run('faked', 'cpu', tmp_path / 'rows')
+        lines = (tmp_path / 'rows').read_text().splitlines()
+        return [(row['level'], row['text']) for row in map(json.loads, lines)]
+
+    return tried
+
+
+def test_what_a_check_raises_is_a_row_behind_the_others(tried):
+    def check(report, device):
+        report.ok(f'on {device}')
+        raise RuntimeError('an illegal\nmemory access')
+
+    ok, error = tried(check)
+    assert ok == ('ok', 'on cpu')
+    assert error[0] == 'error'
+    assert error[1].startswith('RuntimeError: an illegal memory access: '
+                               'please report it')
+
+
+def test_what_is_not_there_is_skipped(tried):
+    def check(report, device):
+        raise Unavailable('no mmdet')
+
+    assert tried(check) == [('skipped', 'no mmdet')]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='there is a GPU')
+def test_a_machine_without_a_gpu(tmp_path, capsys):
+    path = tmp_path / 'found.json'
+    assert doctor.main(['--device', 'cuda', '--json', str(path)]) == 1
+    text = capsys.readouterr().out
+    assert 'error    device: no GPU that torch can use: ' in text
+    assert 'kernels' not in text
+    found = json.loads(path.read_text())
+    assert found['counts']['error'] == 1
+    assert found['rows'][-1]['check'] == 'device'
+
+
+# One whole run, a process for each check: about 3 minutes beside other work.
+@pytest.mark.long
+def test_the_whole_on_a_cpu(tmp_path, capsys):
+    path = tmp_path / 'found.json'
+    code = doctor.main(
+        ['--device', 'cpu', '--json', str(path), '--seconds', '900'])
+    text = capsys.readouterr().out
+    assert code == 0, text
+    found = json.loads(path.read_text())
+    assert {row.get('check') for row in found['rows']} - {None} == set(
+        series.CHECKS)
+    assert found['versions']['torch'] and found['commit']
+    assert 'fused tail' in text
