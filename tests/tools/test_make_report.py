@@ -69,7 +69,8 @@ def test_options(tool, work_dir, tmp_path):
 
 
 def test_a_work_dir_without_a_record(tool, work_dir):
-    with pytest.raises(FileNotFoundError, match='resnet20_plain: expected a sti'):
+    with pytest.raises(FileNotFoundError,
+                       match='resnet20_plain: expected a sti'):
         tool(TOOL, work_dir)
 
 
