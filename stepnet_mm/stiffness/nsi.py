@@ -69,11 +69,13 @@ def sample_norm(x: Tensor) -> Tensor:
 
 
 def looks_at_values(x: Tensor) -> bool:
-    """Whether a branch on values costs nothing: a GPU would be waited for.
+    """Whether a branch on values is possible, and better than a second pass.
 
-    There a second pass, in double precision, is cheaper.
+    On a GPU it would wait for the device, and a second pass in double
+    precision is cheaper; Apple's GPUs have none.
     """
-    return x.device.type != 'cuda' and not torch.compiler.is_compiling()
+    return x.device.type in ('cpu', 'mps') and (
+        not torch.compiler.is_compiling())
 
 
 def _scaled_norm(x: Tensor, axes: tuple[int, ...],
