@@ -1,5 +1,5 @@
 """StepResNet-50 with its fused tail and without, forward and backward."""
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -66,7 +66,8 @@ def _run(device: torch.device, fused: bool, dtype: torch.dtype,
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     network = _tame(build_backbone(device, fused=fused)).to(
         wide, memory_format=layout)
-    images = make_images(device, number, edge).to(wide, memory_format=layout)
+    images = make_images(device, number, edge).to(
+        wide, memory_format=layout)
     with precision(device, dtype):
         output = network(images)[-1]
     torch.manual_seed(1)
@@ -75,7 +76,7 @@ def _run(device: torch.device, fused: bool, dtype: torch.dtype,
     return Result(output.detach().double().cpu(), _gradient(network))
 
 
-def _tame(network: nn.Module) -> nn.Module:
+def _tame(network: Any) -> Any:
     """Scale the residuals down: a deep network multiplies rounding errors."""
     for name, parameter in network.named_parameters():
         if name.endswith('bn3.weight'):

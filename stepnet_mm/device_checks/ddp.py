@@ -47,7 +47,7 @@ def _try(report: Report, device: torch.device, norm: str, ranks: int) -> None:
 def _train(rank: int, ranks: int, kind: str, backend: str, norm: str,
            folder: str) -> None:
     """Two iterations of one rank."""
-    device = torch.device(kind, rank if kind == 'cuda' else None)
+    device = torch.device(f'cuda:{rank}' if kind == 'cuda' else kind)
     if kind == 'cuda':
         torch.cuda.set_device(device)
     distributed.init_process_group(

@@ -8,8 +8,6 @@ import torch
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-import stepnet_mm  # noqa: F401  registers StepResNet
-
 from ..launch.report import Unavailable
 
 DTYPES = torch.float32, torch.bfloat16, torch.float16
@@ -31,7 +29,7 @@ def library() -> str:
 
 def build_backbone(device: torch.device, kind: str = 'StepResNet',
                    depth: int = 50, narrow: bool = True,
-                   **settings: Any) -> nn.Module:
+                   **settings: Any) -> Any:
     """A backbone in training mode, always with the same weights.
 
     Args:

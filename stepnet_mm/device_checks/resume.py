@@ -4,6 +4,7 @@ import os
 import signal
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.hooks import Hook
@@ -14,7 +15,7 @@ from .networks import library
 
 #: Iterations in all, each with a checkpoint behind it, and that of the kill.
 ITERATIONS, KILLED_IN = 4, 3
-SETTINGS = dict(max_iters=ITERATIONS,
+SETTINGS: dict[str, Any] = dict(max_iters=ITERATIONS,
                 randomness=dict(seed=0, deterministic=True))
 
 
@@ -43,7 +44,8 @@ def check(report: Report, device: torch.device) -> None:
 def _train_and_die(device: torch.device, folder: str) -> None:
     # A fork before torch has begun to compute; CUDA does not take one at all.
     method = 'fork' if device.type == 'cpu' else 'spawn'
-    process = multiprocessing.get_context(method).Process(
+    context: Any = multiprocessing.get_context(method)
+    process = context.Process(
         target=train_tiny, args=(library(), folder),
         kwargs=dict(SETTINGS, custom_hooks=[_Kill()]))
     process.start()
