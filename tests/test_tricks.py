@@ -80,7 +80,8 @@ def logged(work_dir, key):
 
 
 @pytest.mark.parametrize('trick', [
-    trick for trick in TRICKS if trick not in ('cosine', 'ema')])
+    pytest.param(trick, marks=() if trick == 'mixup' else pytest.mark.long)
+    for trick in TRICKS if trick not in ('cosine', 'ema')])
 def test_it_trains(train, trick):
     losses = logged(train(trick, epochs=1), 'loss')
     assert len(losses) == 2 and all(map(math.isfinite, losses))
@@ -229,6 +230,7 @@ AVERAGED = {'custom_hooks.1.momentum': .3, 'custom_hooks.0.interval': 1,
             'val_evaluator': METRICS}
 
 
+@pytest.mark.long
 def test_averaged_weights_are_those_that_are_evaluated(train, data):
     work = train('ema', **AVERAGED, **{
         'default_hooks.checkpoint.save_best': 'accuracy/top1'})
@@ -256,6 +258,7 @@ def tns_of(checkpoint, data):
     return total_neural_stiffness(recorder.nsi, recorder.stage).mean().item()
 
 
+@pytest.mark.long
 def test_averaging_leaves_the_training_and_its_tns_alone(train):
     averaged = train('ema', **AVERAGED)
     alone = train(None, 'alone', **{'custom_hooks.0.interval': 1})
@@ -264,6 +267,7 @@ def test_averaging_leaves_the_training_and_its_tns_alone(train):
         assert logged(averaged, key) == logged(alone, key)
 
 
+@pytest.mark.long
 def test_a_killed_training_ends_with_the_same_averages(train):
     step = {**AVERAGED, 'default_hooks.checkpoint.interval': 2,
             'default_hooks.checkpoint.by_epoch': False, 'epochs': 1,

@@ -135,6 +135,7 @@ def test_a_compiler_never_sees_the_check(monkeypatch):
 
 @pytest.mark.skipif(importlib.util.find_spec('triton') is None,
                     reason='no Triton')
+@pytest.mark.long
 def test_training_goes_on_where_a_triton_kernel_is_wrong(tmp_path):
     pytest.importorskip('mmpretrain')
     pytest.importorskip('triton', '3.1')

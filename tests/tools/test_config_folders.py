@@ -36,7 +36,10 @@ train_cfg = dict(max_epochs=1)
 '''
 
 
-@pytest.fixture(params=['', *CLASSIFIERS])
+@pytest.fixture(params=[
+    pytest.param(name, marks=[pytest.mark.long]
+                 if name in ('', 'imagenet') else [])
+    for name in ('', *CLASSIFIERS)])
 def config(request, tmp_path):
     """A config of that folder, and the options that find its data."""
     pytest.importorskip('mmpretrain' if request.param else 'mmdet')

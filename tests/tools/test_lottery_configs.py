@@ -143,6 +143,7 @@ def test_plain_is_written_for_each_config_that_differs(tool, record, configs,
     assert {'classifier_none', 'se_none'} < set(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('kind, steps', [
     ('stiffest2', 2), ('none', 0)])
 def test_they_train(tool, record, configs, tmp_path, kind, steps):

@@ -80,6 +80,7 @@ def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys):
     assert text in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_records_are_reused(tool, networks, tmp_path):
     (config, (checkpoint, _)), _ = networks.items()
     record = checkpoint.with_name('epoch_1_stiffness.jsonl')
@@ -99,6 +100,7 @@ def test_records_are_reused(tool, networks, tmp_path):
                   ) == FIGURES
 
 
+@pytest.mark.long
 def test_another_folder_of_records(tool, networks, tmp_path):
     config, (checkpoint, other) = next(iter(networks.items()))
     folder = tmp_path / 'records'
@@ -129,6 +131,7 @@ def test_weights_of_another_network_are_found_before_a_measurement(
     assert not list(tmp_path.rglob('*.jsonl'))
 
 
+@pytest.mark.long
 def test_where_nothing_is_stiff(tool, networks, tmp_path):
     config, paths = next(iter(networks.items()))
     text = measure(tool, tmp_path / 'out', '--network', config, *paths,
@@ -137,6 +140,7 @@ def test_where_nothing_is_stiff(tool, networks, tmp_path):
     assert '| plain (1) |' in text and '| plain (2) |' in text
 
 
+@pytest.mark.long
 def test_a_detector(tool, detector, tmp_path):
     from mmengine.config import Config
     from mmengine.registry import init_default_scope
