@@ -9,6 +9,8 @@ from torch import Tensor
 
 #: Norms whose squares are far from both ends of float32.
 ORDINARY = (2.**-40, 2.**60)
+#: Torch 2.1 has no word for it, and breaks its graph instead.
+is_compiling = getattr(torch.compiler, 'is_compiling', lambda: False)
 
 
 def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
@@ -75,7 +77,7 @@ def looks_at_values(x: Tensor) -> bool:
     precision is cheaper; Apple's GPUs have none.
     """
     return x.device.type in ('cpu', 'mps') and (
-        not torch.compiler.is_compiling())
+        not is_compiling())
 
 
 def _scaled_norm(x: Tensor, axes: tuple[int, ...],
