@@ -3,9 +3,9 @@ from itertools import groupby
 
 import torch
 
-from ..launch.report import Report
+from ..launch.report import Report, Unavailable
 from ..ops.tail_check import HAS_TRITON, KernelCheck, check_kernels
-from .networks import short
+from .networks import precision, short
 from .series import REPORT_IT
 
 
@@ -18,7 +18,13 @@ def check(report: Report, device: torch.device) -> None:
     results = check_kernels(device)
     for kind, of_kind in groupby(
             results, lambda found: (found.dtype, found.memory_format)):
-        _add(report, ' '.join(map(short, kind)), list(of_kind))
+        try:
+            with precision(device, kind[0]):
+                pass
+        except Unavailable as reason:  # the plain modules have it neither
+            report.skip(str(reason))
+        else:
+            _add(report, ' '.join(map(short, kind)), list(of_kind))
 
 
 def _add(report: Report, kind: str, results: list[KernelCheck]) -> None:

@@ -1,7 +1,7 @@
 """The networks that the checks run, smaller on a CPU."""
 import importlib.util
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -66,7 +66,12 @@ def precision(device: torch.device, dtype: torch.dtype) -> Iterator[None]:
     if dtype in (torch.float32, torch.float64):
         yield
         return
-    with torch.autocast(device.type, dtype):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(torch.autocast(device.type, dtype))
+        except RuntimeError as error:  # torch 2.1, float16 on a CPU
+            raise Unavailable(f'{short(dtype)}: autocast on {device.type} '
+                              f'gives an error ({error})') from None
         _require(device, dtype)
         yield
 

@@ -14,6 +14,8 @@ from ..safe_loading.loaders import load_from_local
 PREEMPTED = 'preempted_iter_{}.pth'
 #: In a work dir, has the path of the checkpoint that was saved last.
 POINTER = 'last_checkpoint'
+#: The attribute of a folder in a zip's directory; torch reads nothing of one.
+FOLDER = 0x10
 #: A path is not longer.
 _LONGEST = 4096
 #: What the system says of a name that no file has or can have. All else,
@@ -138,13 +140,17 @@ def _damage_of_zip(path: str) -> str:
     try:
         with zipfile.ZipFile(path) as file:
             record = file.testzip()
+            folders = [info.filename for info in file.infolist()
+                       if info.external_attr & FOLDER]
     except MemoryError:
         raise
     except Exception as error:  # a broken file may break any reader
         if isinstance(error, OSError) and error.errno not in _NO_NAME:
             raise
         return f'it is cut off or no checkpoint ({error})'
-    return record and f'the checksum of its record {record} is wrong' or ''
+    if record:
+        return f'the checksum of its record {record} is wrong'
+    return folders and f'its record {folders[0]} is marked as a folder' or ''
 
 
 def _damage_of_content(path: str) -> str:

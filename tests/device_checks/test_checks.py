@@ -36,7 +36,7 @@ def levels(found):
 
 
 def test_a_kernel_with_a_wrong_number_is_named(monkeypatch):
-    assert set(levels(rows(kernels.check))) == {'ok'}
+    assert set(levels(rows(kernels.check))) <= {'ok', 'skipped'}
     right = kernels.check_kernels(CPU)
     wrong = [replace(right[0], ok=False, difference=7., reason='7 times off'),
              *right[1:]]
@@ -44,7 +44,7 @@ def test_a_kernel_with_a_wrong_number_is_named(monkeypatch):
     found = rows(kernels.check)
     assert found[0][0] == 'error'
     assert f'{right[0].kernel}: 7 times off' in found[0][1]
-    assert set(levels(found[1:])) == {'ok'}
+    assert set(levels(found[1:])) <= {'ok', 'skipped'}
 
 
 def test_a_gpu_without_triton(monkeypatch):

@@ -216,6 +216,19 @@ def test_any_bit_of_what_says_where_the_records_are(run):
     assert set(ends) == {'before', 'whole'} and ends['before'] > 30
 
 
+def test_a_record_that_is_marked_as_a_folder(run):
+    """Torch would leave its tensor as the memory was."""
+    folder = run()
+    path = folder / 'iter_2.pth'
+    content = bytearray(path.read_bytes())
+    entry = content.rindex(b'PK\x01\x02', 0, content.rindex(b'/data/8'))
+    content[entry + 38] |= 0x10  # its attributes
+    path.write_bytes(content)
+    taken, damaged = latest_checkpoint(str(folder), template='iter_{}.pth')
+    assert taken == str(folder / 'iter_1.pth')
+    assert 'data/8 is marked as a folder' in damaged[str(path)]
+
+
 @pytest.mark.long
 def test_any_bit(run):
     with warnings.catch_warnings():
