@@ -134,14 +134,17 @@ def group_means(runs: list[Run]) -> list[Run]:
     groups = by_method(runs)
     if len(groups) == len(runs):
         return []
-    return [
-        Run(name=method_of(own[0]['name']),
-            definition=own[0]['definition'],
-            source='seeds',
-            tns=float(np.mean([run['tns'] for run in own])),
-            metric=float(np.mean([run['metric'] for run in own])))
-        for own in groups
-    ]
+    return [mean_run(own) for own in groups]
+
+
+def mean_run(own: list[Run]) -> Run:
+    """The mean of one method's seeds."""
+    return Run(
+        name=method_of(own[0]['name']),
+        definition=own[0]['definition'],
+        source='seeds',
+        tns=float(np.mean([run['tns'] for run in own])),
+        metric=float(np.mean([run['metric'] for run in own])))
 
 
 def _check_values(key: str, values: list[tuple[str, float]]) -> None:

@@ -87,13 +87,21 @@ def _scalars(work_dir: Path) -> Iterator[dict]:
             yield _object(path, number, line)
 
 
-def _object(path: Path, number: int, line: bytes) -> dict:
+def parse_line(line: bytes) -> dict | None:
+    """What mmengine logged in a line; None if it is no JSON object.
+
+    A kill may have cut it.
+    """
     try:
         content = json.loads(line)
-        if isinstance(content, dict):
-            return content
     except (ValueError, RecursionError):
-        pass
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _object(path: Path, number: int, line: bytes) -> dict:
+    if (content := parse_line(line)) is not None:
+        return content
     raise ValueError(
         f'{path}: expected a JSON object in each line, got {line[:60]!r} in '
         f'line {number}; delete it, a kill may have cut it')

@@ -5,7 +5,12 @@ from typing import Literal
 
 import numpy as np
 
-from ..analysis.correlation import by_method, correlate, correlate_within
+from ..analysis.correlation import (
+    by_method,
+    correlate,
+    correlate_within,
+    mean_run,
+)
 from ..analysis.runs import PREFIX, Run
 from .records import StudyRecord
 
@@ -125,7 +130,7 @@ def correlations(records: list[StudyRecord], definition: str,
     several = [own for own in methods if len(own) > 1]
     return dict(
         runs=over_runs(records, definition, measure),
-        methods=_correlation([_mean_run(own) for own in methods], 'methods'),
+        methods=_correlation([mean_run(own) for own in methods], 'methods'),
         within=_too_few(len(several), 'methods with several seeds')
         or _unranked(several) or correlate_within(sum(several, [])))
 
@@ -212,12 +217,6 @@ def _as_runs(records: list[StudyRecord], definition: str,
         if r.last is not None
         and (value := measured(r, definition, measure)) is not None
     ]
-
-
-def _mean_run(own: list[Run]) -> Run:
-    return Run({**own[0],
-                'tns': float(np.mean([run['tns'] for run in own])),
-                'metric': float(np.mean([run['metric'] for run in own]))})
 
 
 def _correlation(runs: list[Run], what: str) -> dict[str, dict] | str:

@@ -1,5 +1,4 @@
 """Losses, metrics and times of a run, from what mmengine logged."""
-import json
 import math
 import re
 import time
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from ..analysis.runs import parse_line
 from .study import digest
 
 #: The mean over an epoch where a config's log_processor gives it, otherwise
@@ -122,12 +122,8 @@ def _logs(folder: Path) -> list[Path]:
 def _lines(folder: Path) -> Iterator[dict]:
     for path in sorted(folder.glob('*/vis_data/scalars.json')):
         for text in path.read_bytes().split(b'\n')[:-1]:
-            try:
-                line = json.loads(text)
-            # A kill cut it, and the next start went on.
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(line, dict) and all(map(_is_number, line.values())):
+            line = parse_line(text)
+            if line is not None and all(map(_is_number, line.values())):
                 yield line
 
 

@@ -1,9 +1,9 @@
 """TNS and NSI over the iterations of a training run."""
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+from ..analysis.runs import parse_line
 from .canvas import COLORS, new_figure
 
 #: Every measurement of TNSHook has it.
@@ -55,7 +55,8 @@ def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
 
 def _read_run(path: Path) -> dict[str, list[dict]]:
     curves: dict[str, list[dict]] = {}
-    for line in map(_parse, path.read_bytes().splitlines()):
+    for text in path.read_bytes().splitlines():
+        line = parse_line(text) or {}
         names = {key.partition('/')[0] for key in line if key != 'step'}
         # Lines of TNSMetric have the evaluation's other numbers too.
         if len(names) == 1 and f'{min(names)}{MARK}' in line:
@@ -65,14 +66,6 @@ def _read_run(path: Path) -> dict[str, list[dict]]:
                 for key, value in line.items()
             })
     return curves
-
-
-def _parse(line: bytes) -> dict:
-    try:
-        content = json.loads(line)
-        return content if isinstance(content, dict) else {}
-    except (ValueError, RecursionError):  # a kill cut it
-        return {}
 
 
 def curve_figure(curve: list[dict], title: str | None = None):
