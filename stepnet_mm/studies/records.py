@@ -1,7 +1,7 @@
 """What came out of the runs of a study: one JSON line each."""
 import json
-import math
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -67,14 +67,14 @@ class StudyRecord:
     date: str = ''
 
     def __post_init__(self):
-        values = [self.last, self.best]
-        numbers = [v for v in values if v is not None]
+        measured = (self.last, self.best, self.cpu_seconds, self.wall_seconds)
         if not (isinstance(self.method, str) and type(self.seed) is int
+                and all(map(_is_number, measured))
+                and self.diverged == (self.last is None)
                 and isinstance(self.epochs, list)
+                and all(map(_is_epoch, self.epochs))
                 and isinstance(self.stiffness, dict)
-                and all(isinstance(v, (int, float)) and math.isfinite(v)
-                        for v in numbers)
-                and self.diverged == (self.last is None)):
+                and all(map(_is_measurement, self.stiffness.values()))):
             raise ValueError('method, seed, epochs, last, best, stiffness: '
                              'expected those of a run, with a finite last '
                              'unless it diverged')
@@ -149,6 +149,26 @@ def append_record(path, record: StudyRecord) -> None:
         file.write(line.encode() + b'\n')
         file.flush()
         os.fsync(file.fileno())
+
+
+def _is_number(value) -> bool:
+    """Whether it is missing or finite as a float."""
+    return value is None or (type(value) in (int, float)
+                             and abs(value) <= sys.float_info.max)
+
+
+def _is_epoch(value) -> bool:
+    return (isinstance(value, dict) and type(value.get('epoch')) is int
+            and all(map(_is_number, value.values())))
+
+
+def _is_measurement(value) -> bool:
+    return (isinstance(value, dict) and isinstance(value.get('blocks'), list)
+            and all(_is_number(v) for k, v in value.items() if k != 'blocks')
+            and all(
+                isinstance(block, dict) and all(map(_is_number,
+                                                    block.values()))
+                for block in value['blocks']))
 
 
 def _parse(path):

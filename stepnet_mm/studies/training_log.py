@@ -86,7 +86,7 @@ def last_checkpoint(folder: Path) -> Path | None:
     note = folder / 'last_checkpoint'
     if not note.is_file():
         return None
-    return folder / Path(note.read_text().strip()).name
+    return folder / Path(note.read_text(errors='replace').strip()).name
 
 
 def is_finished(folder: Path, cfg: Config) -> bool:

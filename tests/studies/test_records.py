@@ -15,7 +15,7 @@ pytestmark = pytest.mark.core
 RECORD = StudyRecord(
     study='s', method='plain', seed=0, settings='a', config='b', dataset='c',
     metric='accuracy/top1', epochs=[{'epoch': 1, 'loss': 2.}], last=50.,
-    best=60., stiffness=dict(residual=dict(tns=.5)))
+    best=60., stiffness=dict(residual=dict(tns=.5, blocks=[])))
 
 
 def another(**fields):
@@ -77,7 +77,11 @@ def test_other_methods_have_other_configs(path):
 
 @pytest.mark.parametrize('fields', [
     dict(last=None), dict(diverged=True), dict(last=float('nan')),
-    dict(seed='0'), dict(epochs=3)])
+    dict(last=10**400), dict(wall_seconds='3'), dict(seed='0'),
+    dict(epochs=3), dict(epochs=[3]), dict(epochs=[dict(loss=2.)]),
+    dict(epochs=[dict(epoch=1, loss='2')]), dict(stiffness=dict(a=1)),
+    dict(stiffness=dict(a=dict(tns='1', blocks=[]))),
+    dict(stiffness=dict(a=dict(blocks=[1])))])
 def test_no_record_of_a_run(fields):
     with pytest.raises(ValueError, match='expected those of a run'):
         another(**fields)

@@ -35,9 +35,10 @@ def tools(tmp_path, study, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def handlers():
-    """A run leaves its handlers of signals behind."""
-    before = [(n, signal.getsignal(n)) for n in (
-        signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    """Those of a terminal, as nohup ignores some; a run leaves its own."""
+    before = [(n, signal.signal(n, handler)) for n, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGTERM, signal.SIG_DFL), (signal.SIGHUP, signal.SIG_DFL))]
     yield
     for number, handler in before:
         signal.signal(number, handler)
