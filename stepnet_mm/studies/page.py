@@ -210,10 +210,11 @@ def _amount(studies: list[Study], records: list[StudyRecord],
     methods = methods_of(studies)
     planned = sum(len(method.seeds) for method in methods)
     hours = sum(r.cpu_seconds for r in records) / 3600
-    epochs = max(map(trained_epochs, records))
+    lengths = sorted({trained_epochs(r) for r in records if not r.diverged})
+    epochs = ' or '.join(map(str, lengths or [0]))
     images = images_per_epoch(first.dataset)
-    each = (f', {epochs * images:,} images'
-            if images and _unchanged(studies, records) else '')
+    each = (f', {lengths[0] * images:,} images' if images and
+            len(lengths) == 1 and _unchanged(studies, records) else '')
     return (f'{len(records)} of {planned} runs of {len(methods)} methods, '
             f'{epochs} epochs{each} each; {hours:.1f} hours of processor '
             'time.')

@@ -211,6 +211,13 @@ def test_records_of_a_study_file_that_changed(study):
     assert '4 epochs each' in flat  # of how many images nobody knows
 
 
+def test_methods_of_different_length(study):
+    text = page(study, with_settings(
+        study, THREE[0], made_run('se', epochs=8), diverged_run('se', 1)))
+    assert '3 of 6 runs of 2 methods, 4 or 8 epochs each; ' in (
+        ' '.join(text.split()))
+
+
 def test_runs_of_methods_that_no_study_file_has_are_named_alone(study):
     records = with_settings(study, *THREE)
     more = with_settings(study, made_run('other', 0, 99., date='2030-01-01'))
