@@ -123,14 +123,15 @@ def prepare(args, config: str, checkpoint: str) -> Measurement:
             f'({str(error):.300})') from error
 
 
-def measure(args, config: str, checkpoint: str) -> StiffnessRecord:
+def measure(measurement: Measurement) -> StiffnessRecord:
     """The record of one checkpoint, which is made or completed."""
-    print(f'{config}: {checkpoint}')
-    measurement = prepare(args, config, checkpoint)
-    path = beside_checkpoint(measurement.cfg, checkpoint, '_stiffness.jsonl')
+    args = measurement.args
+    print(f'{args.config}: {args.checkpoint}')
+    path = beside_checkpoint(measurement.cfg, args.checkpoint,
+                             '_stiffness.jsonl')
     if args.records:
-        path = args.records / f'{Path(config).stem}_{path.parent.name}_' \
-            f'{path.name}'
+        path = args.records / f'{Path(args.config).stem}_' \
+            f'{path.parent.name}_{path.name}'
     return measurement.run(path)
 
 
@@ -236,12 +237,11 @@ def describe_steps(record: StiffnessRecord) -> str:
 def main():
     args = parse_args()
     check_args(args)
-    for config, *paths in args.networks:
-        for path in paths:
-            prepare(args, config, path)
+    measurements = [[prepare(args, config, path) for path in paths]
+                    for config, *paths in args.networks]
     networks = {
-        name: [measure(args, config, path).renamed(name) for path in paths]
-        for name, (config, *paths) in zip(args.names, args.networks)
+        name: [measure(measurement).renamed(name) for measurement in own]
+        for name, own in zip(args.names, measurements)
     }
     for name, figure in draw(networks, args).items():
         save_figure(figure, args.out / f'{name}.png')
