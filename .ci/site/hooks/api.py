@@ -14,7 +14,8 @@ BINDINGS = {
     'stepnet_mm.datasets': ('stepnet_mm.datasets.mmpretrain_binding', ),
 }
 #: A folder's own docstring, above its names.
-ABOUT = '    options: {members: false, show_root_heading: false}\n'
+ABOUT = ('    options: {members: false, show_root_heading: false, '
+         'show_root_toc_entry: false}\n')
 
 
 def packages() -> list[str]:

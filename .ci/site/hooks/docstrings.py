@@ -20,6 +20,8 @@ def markdown(text: str) -> str:
     text = re.sub(r':\w+:`~?\.?(?:\w+\.)*(\w+)`', r'`\1`', text)
     text = re.sub(r'^\.\. math::(.*\n(?:[ \t]+\S.*(?:\n|$))*)', _display,
                   text, flags=re.M)
+    # A folder's docstring ends with a line for its authors.
+    text = re.sub(r'^May import:[^.]*\.$', '', text, flags=re.M)
     return re.sub(r'^::$', '', text, flags=re.M)
 
 

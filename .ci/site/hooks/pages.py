@@ -25,6 +25,8 @@ OUTSIDE = {
     'configs/README.md': 'configs.md',
 }
 CODE = re.compile(r'(^ *```.*?^ *```$|`[^`\n]+`)', re.M | re.S)
+#: A link that shows a page's name, [studies.md](studies.md).
+NAME = re.compile(r'\[([\w./-]+\.md)\](?=\(([^)\s"#:]+))')
 LINK = re.compile(r'(\]\()([^)\s"#:]+)(?=[)\s#])')
 HTML_LINK = re.compile(r'(\b(?:src|href|srcset)=")([^"#:]+)(?=["#])')
 LANGUAGES = {'.py': 'python', '.sh': 'bash', '.yml': 'yaml', '.jsonl': 'json'}
@@ -90,6 +92,8 @@ def _page_of_code(path: Path) -> str:
 
 def on_page_markdown(markdown, page, config, files):
     """Have the links lead to their targets' places on the site."""
+    if page.file.src_uri in ('index.md', 'zh/index.md'):
+        page.meta['hide'] = ['navigation']
     parts = CODE.split(markdown)
     parts[::2] = [_with_links(part, page.file, files) for part in parts[::2]]
     return ''.join(parts)
@@ -97,6 +101,10 @@ def on_page_markdown(markdown, page, config, files):
 
 def _with_links(text: str, file, files) -> str:
     here = PurePosixPath(file.src_uri).parent
+
+    def title(match):
+        path = _target(file, match[2])
+        return f'[{_title(path)}]' if path else match[0]
 
     def relative(match):
         path = _target(file, match[2])
@@ -111,4 +119,10 @@ def _with_links(text: str, file, files) -> str:
             return match[0]
         return match[1] + get_relative_url(found.url, file.url)
 
-    return HTML_LINK.sub(url, LINK.sub(relative, text))
+    return HTML_LINK.sub(url, LINK.sub(relative, NAME.sub(title, text)))
+
+
+def _title(path: Path) -> str:
+    """A page's first heading; elsewhere its name says what it is."""
+    found = re.search('^# (.*)', path.read_text(), re.M)
+    return found[1] if found else path.name
