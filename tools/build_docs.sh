@@ -28,5 +28,6 @@ export NO_MKDOCS_2_WARNING=1
 if [ "${1:-}" = --serve ]; then
   exec "$VENV/bin/python" -m mkdocs serve -f .ci/site/mkdocs.yml "${@:2}"
 fi
-"$VENV/bin/python" -m mkdocs build --quiet -f .ci/site/mkdocs.yml "$@"
+# Not --quiet, which would not count the warnings.
+"$VENV/bin/python" -m mkdocs build --strict -f .ci/site/mkdocs.yml "$@"
 say "done after $SECONDS s; without -d in build/site"

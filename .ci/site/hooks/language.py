@@ -1,5 +1,5 @@
 """MkDocs hook: Chinese pages say so, for fonts and screen readers."""
-CHINESE = ('zh/', 'tutorials/zh_CN/')
+CHINESE = 'zh/'
 
 
 def on_post_page(output, page, config):
