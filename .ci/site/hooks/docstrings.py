@@ -1,6 +1,5 @@
 """Griffe extension: the roles and blocks of docstrings as Markdown."""
 import re
-import textwrap
 
 import griffe
 
@@ -26,4 +25,4 @@ def markdown(text: str) -> str:
 
 
 def _display(match) -> str:
-    return f'$$\n{textwrap.dedent(match[1]).strip()}\n$$\n'
+    return f'$$\n{" ".join(match[1].split())}\n$$\n'
