@@ -53,7 +53,7 @@ print(stepnet_mm.config_path('faster_rcnn_r34_stepnet_mini_coco.py'))")
 # The installed tool counts the network of the installed config.
 "$python" "${config%/configs/*}/tools/analysis/model_report.py" "$config" >report 2>"$tmp/log" ||
   { tail -n 5 "$tmp/log" >&2; die 'model_report.py failed'; }
-grep -q backbone report || die 'model_report.py counts no backbone'
+grep -q StepResNet report || die 'model_report.py counts no StepResNet'
 "$python" -m stepnet_mm.doctor --work-dir . || die 'the doctor found an error'
 
 cp "$tmp/built"/* "$dist"
