@@ -26,7 +26,8 @@ def parse_args():
         'or only where PATTERN, a regular expression, is found in their names')
     parser.add_argument(
         '--out', type=output_file, help='dump all predictions into a .pkl')
-    parser.add_argument('--show', action='store_true', help='in windows')
+    parser.add_argument(
+        '--show', action='store_true', help='show predictions in windows')
     parser.add_argument(
         '--show-dir', type=output_folder,
         help='draw predictions into a folder')

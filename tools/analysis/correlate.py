@@ -45,7 +45,8 @@ def parse_args():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('work_dirs', nargs='*', type=Path)
+    parser.add_argument('work_dirs', nargs='*', type=Path,
+                        help='of the runs')
     parser.add_argument('--csv', type=Path, help='table in place of work dirs')
     parser.add_argument(
         '--metric', default='accuracy/top1', help='its key in scalars.json')

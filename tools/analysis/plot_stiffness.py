@@ -46,17 +46,18 @@ def parse_args():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('records', nargs='+', type=Path, metavar='RECORD')
+    parser.add_argument('records', nargs='+', type=Path, metavar='RECORD',
+                        help='files of measure_stiffness.py')
     parser.add_argument(
         '--figures',
         nargs='+',
         choices=FIGURES,
-        help='default: all that apply to the records')
+        help='which to draw (default: all that apply to the records)')
     parser.add_argument(
         '--out', type=output_folder,
         help='folder; default: figures beside RECORD')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
-                        default='png')
+                        default='png', help='of the pictures')
     parser.add_argument(
         '--names', nargs='+', help='what to call the records, one each')
     parser.add_argument(

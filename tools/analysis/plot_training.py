@@ -22,7 +22,7 @@ def parse_args():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('work_dir', help='work dir of a training run')
     parser.add_argument(
-        '--out', type=output_file, help='picture (default WORK_DIR/tns.png)')
+        '--out', type=output_file, help='picture (default: WORK_DIR/tns.png)')
     parser.add_argument('--title', help='its heading')
     return parser.parse_args()
 

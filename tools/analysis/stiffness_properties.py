@@ -61,7 +61,8 @@ def parse_args():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         '--network', nargs='+', action='append', required=True,
-        metavar=('CONFIG', 'CHECKPOINT'), dest='networks')
+        metavar=('CONFIG', 'CHECKPOINT'), dest='networks',
+        help='a config and its checkpoints; once for each network')
     parser.add_argument(
         '--names', nargs='+', help="of the networks; default: the configs'")
     parser.add_argument(

@@ -69,14 +69,16 @@ def parse_args():
     add_arguments(parser)
     parser.add_argument('--networks', nargs='+', default=list(NETWORKS),
                         choices=list(NETWORKS), metavar='NAME',
-                        help=f'some of {", ".join(NETWORKS)}')
+                        help='to time, plain among them')
     parser.add_argument('--compiled', nargs='+', default=[],
                         choices=list(NETWORKS), metavar='NAME',
                         help='networks to run under torch.compile as well')
     parser.add_argument('--phases', nargs='+', default=['train', 'infer'],
-                        choices=['train', 'infer'])
-    parser.add_argument('--depth', type=int, default=50)
-    parser.add_argument('--batch-size', type=int, default=8)
+                        choices=['train', 'infer'], help='what is timed')
+    parser.add_argument('--depth', type=int, default=50,
+                        help='of the ResNet')
+    parser.add_argument('--batch-size', type=int, default=8,
+                        help='images')
     parser.add_argument('--edge', type=int, default=224, help='px')
     parser.add_argument('--detector', action='store_true',
                         help='Faster R-CNN around each network (mmdet)')
@@ -104,12 +106,14 @@ def check_detector(parser, args):
 
 def add_arguments(parser):
     """The arguments that both benchmarks of this folder share."""
-    parser.add_argument('--device', default='cpu')
+    parser.add_argument('--device', default='cpu', help='cpu or cuda')
     parser.add_argument('--precision', default='fp32', choices=list(DTYPES),
                         help='other than fp32: autocast')
     parser.add_argument('--layout', default='contiguous',
-                        choices=['contiguous', 'channels_last'])
-    parser.add_argument('--rounds', type=int, default=9)
+                        choices=['contiguous', 'channels_last'],
+                        help='of the maps')
+    parser.add_argument('--rounds', type=int, default=9,
+                        help='of all networks, in turn')
     parser.add_argument('--warm-up', type=int, default=2, help='rounds')
     parser.add_argument(
         '--out', type=Path, default=Path('work_dirs/step_cost'),

@@ -41,13 +41,16 @@ def parse_args():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
     parser.add_argument(
-        '--depths', type=int, nargs='*', default=[50, 101, 152])
+        '--depths', type=int, nargs='*', default=[50, 101, 152],
+        help='of the ResNet')
     parser.add_argument(
-        '--batches', type=int, nargs='*', default=[1, 4, 8, 32])
+        '--batches', type=int, nargs='*', default=[1, 4, 8, 32],
+        help='images')
     parser.add_argument(
         '--edges', type=int, nargs='*', default=[224, 512, 800], help='px')
     parser.add_argument('--at', type=int, nargs=3, default=[50, 4, 224],
-                        metavar=('DEPTH', 'BATCH', 'EDGE'))
+                        metavar=('DEPTH', 'BATCH', 'EDGE'),
+                        help='where the others stay while one grows')
     args = parser.parse_args()
     check_arguments(parser, args)
     return args

@@ -43,8 +43,10 @@ def parse_args():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--start', choices=list(STARTS), default='circle')
-    parser.add_argument('--simulations', type=int, default=1000)
+    parser.add_argument('--start', choices=list(STARTS), default='circle',
+                        help='where the bodies begin')
+    parser.add_argument('--simulations', type=int, default=1000,
+                        help='how many')
     parser.add_argument('--time', type=float, default=10., help='of each')
     parser.add_argument(
         '--thresholds',
@@ -54,13 +56,15 @@ def parse_args():
         help='pair distances below which an encounter is close')
     parser.add_argument(
         '--interval', type=float, default=.1, help='length of time intervals')
-    parser.add_argument('--rtol', type=float, default=1e-12)
+    parser.add_argument('--rtol', type=float, default=1e-12,
+                        help='of DOP853')
     parser.add_argument(
         '--energy-tolerance',
         type=float,
         default=1e-6,
         help='a relative error above it makes a simulation fail')
-    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--seed', type=int, default=0,
+                        help='of the starts')
     parser.add_argument('--out', default='three_body.png', help='picture')
     args = parser.parse_args()
     for name in ('simulations', 'time', 'interval', 'rtol'):
