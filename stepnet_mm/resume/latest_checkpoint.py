@@ -4,7 +4,6 @@ import os
 import os.path as osp
 import re
 import stat
-import zipfile
 
 from mmengine.fileio import LocalBackend, get_file_backend
 
@@ -14,8 +13,6 @@ from ..safe_loading.loaders import load_from_local
 PREEMPTED = 'preempted_iter_{}.pth'
 #: In a work dir, has the path of the checkpoint that was saved last.
 POINTER = 'last_checkpoint'
-#: The attribute of a folder in a zip's directory; torch reads nothing of one.
-FOLDER = 0x10
 #: A path is not longer.
 _LONGEST = 4096
 #: What the system says of a name that no file has or can have. All else,
@@ -61,9 +58,7 @@ def latest_checkpoint(work_dir: str,
 def damage(path: str, backend_args: dict | None = None) -> str:
     """What is wrong with a checkpoint file, '' where it is whole.
 
-    torch writes a zip file with a checksum (CRC-32) of every record and does
-    not look at it when it loads. What says where the records are has none, so
-    the file is loaded as well.
+    The safe loader loads it, which tests the checksum of every record.
 
     Args:
         path (str): a file that ``torch.save`` wrote.
@@ -78,8 +73,7 @@ def damage(path: str, backend_args: dict | None = None) -> str:
     if not isinstance(backend, LocalBackend) and not backend.exists(path):
         return 'there is no such file'
     with backend.get_local_path(path) as local:
-        return (_absence(local) or _damage_of_zip(local)
-                or _damage_of_content(local))
+        return _absence(local) or _damage_of_content(local)
 
 
 def _pointed(work_dir: str, folder: str, damaged: dict) -> list[str]:
@@ -134,23 +128,6 @@ def _absence(path: str) -> str:
             raise
         return 'there is no such file'
     return 'it is no file'
-
-
-def _damage_of_zip(path: str) -> str:
-    try:
-        with zipfile.ZipFile(path) as file:
-            record = file.testzip()
-            folders = [info.filename for info in file.infolist()
-                       if info.external_attr & FOLDER]
-    except MemoryError:
-        raise
-    except Exception as error:  # a broken file may break any reader
-        if isinstance(error, OSError) and error.errno not in _NO_NAME:
-            raise
-        return f'it is cut off or no checkpoint ({error})'
-    if record:
-        return f'the checksum of its record {record} is wrong'
-    return folders and f'its record {folders[0]} is marked as a folder' or ''
 
 
 def _damage_of_content(path: str) -> str:
