@@ -8,13 +8,10 @@ import stat
 from mmengine.fileio import LocalBackend, get_file_backend
 
 from ..safe_loading.loaders import load_from_local
+from ..utils.pointer import POINTER, read_pointer
 
 #: Name of a checkpoint that was saved when a job was stopped.
 PREEMPTED = 'preempted_iter_{}.pth'
-#: In a work dir, has the path of the checkpoint that was saved last.
-POINTER = 'last_checkpoint'
-#: A path is not longer.
-_LONGEST = 4096
 #: What the system says of a name that no file has or can have. All else,
 #: such as a lack of rights or a stale handle, is no damage.
 _NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
@@ -80,19 +77,15 @@ def _pointed(work_dir: str, folder: str, damaged: dict) -> list[str]:
     """What ``last_checkpoint`` names, unless it is garbage."""
     pointer = osp.join(work_dir, POINTER)
     try:
-        with open(pointer, 'rb') as file:
-            path = file.read(_LONGEST + 1).decode().strip()
-    except FileNotFoundError:
-        return []
-    except (UnicodeDecodeError, IsADirectoryError) as error:
-        damaged[pointer] = f'it is no text ({error})'
+        path = read_pointer(work_dir)
+    except ValueError as error:
+        damaged[pointer] = str(error)
         return []
     # Checkpoints lie in storage of another kind only if that was asked for.
-    if '\0' in path or not 0 < len(path) < _LONGEST or (
-            _scheme(path) not in ('', _scheme(folder))):
+    if path and _scheme(path) not in ('', _scheme(folder)):
         damaged[pointer] = f'it has no path of a checkpoint, but {path!r:.60}'
         return []
-    return [path]
+    return [path] if path else []
 
 
 def _scheme(path: str) -> str:
