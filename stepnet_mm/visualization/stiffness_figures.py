@@ -23,7 +23,7 @@ from .canvas import (
     panel_grid,
     set_scale,
 )
-from .style import SURFACE, look, points, styled, theme
+from .style import SURFACE, look, points, styled, text_on, theme
 
 #: Median, and the edges of the outer and of the inner band.
 QUANTILES = (.5, .1, .9, .25, .75)
@@ -168,7 +168,7 @@ def _surface(axes, m1, m2, share: np.ndarray) -> None:
         ccount=len(m2), cmap=SURFACE, vmin=0, vmax=1,
         edgecolor=theme().ink, linewidth=points(.1))
     axes.set(xlabel='M1', ylabel='M2', xlim=(m1[0], m1[-1]),
-             ylim=(m2[0], m2[-1]), zlim=(0, 1), zticks=(0, .5, 1))
+             ylim=(m2[0], m2[-1]), zlim=(0, 1), zticks=(.5, 1))
     for axis in 'xy':  # their last ticks would meet in the corner
         axes.locator_params(axis, nbins=4, prune='upper')
     axes.tick_params(pad=points(-1))
@@ -186,8 +186,7 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
     roomy = len(m1) <= MOST and len(m2) <= 2 * MOST
     for place, value in np.ndenumerate(table) if roomy else ():
         axes.text(*place, _percent(value), ha='center', va='center',
-                  fontsize='small', color=theme().paper if norm(value) > .6
-                  else theme().ink)
+                  fontsize='small', color=text_on(image.to_rgba(value)))
     _name_ticks(axes.xaxis, 'M1', m1)
     _name_ticks(axes.yaxis, 'M2', m2)
     axes.grid(False)

@@ -133,7 +133,7 @@ def correlation_figure(records: list[StudyRecord], methods: Sequence[str]):
                       alpha=.8, label=method, **mark(i))
         axes.set(xlabel='mean TNS (Eq. 5)', ylabel=_metric(records))
         axes.set_title(f'{name}\n{_correlation(records, name)}')
-        _legend_of(panels[0])
+    _legend_of(panels[0])
     return figure
 
 
@@ -282,7 +282,7 @@ def _mark_stages(axes, records: list[StudyRecord]) -> None:
     for i, (one, other) in enumerate(zip(stages, stages[1:]), 1):
         if one != other:
             axes.axvline(i + .5, color=theme().muted, linewidth=points(.8))
-    axes.set(xlabel='measured block (lines between stages)',
+    axes.set(xlabel='measured block, by stage',
              xlim=(.5, len(stages) + .5))
     axes.xaxis.get_major_locator().set_params(integer=True)
 

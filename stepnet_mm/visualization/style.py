@@ -127,6 +127,18 @@ def mark(index: int) -> dict[str, Any]:
     return dict(color=color(index), marker=MARKERS[index % len(MARKERS)])
 
 
+def text_on(background) -> str:
+    """Ink or paper, whichever is read better on a colour of matplotlib."""
+    from matplotlib.colors import to_rgb
+    light, *others = sorted((theme().ink, theme().paper), reverse=True,
+                            key=lambda own: _luma(to_rgb(own)))
+    return others[0] if _luma(to_rgb(background)) > .55 else light
+
+
+def _luma(rgb: tuple) -> float:
+    return sum(share * value for share, value in zip((.3, .59, .11), rgb))
+
+
 def styled(draw: Callable) -> Callable:
     """A function whose picture is in the current style."""
 
@@ -152,7 +164,7 @@ def _text() -> dict[str, Any]:
         'mathtext.fontset': 'dejavusans',
         'font.size': points(FONT),
         'figure.titlesize': 'large',
-        'axes.titlesize': 'medium',
+        'axes.titlesize': points(9),
         'axes.formatter.useoffset': False,
         'axes.titlepad': points(6),
         'axes.labelpad': points(4),
