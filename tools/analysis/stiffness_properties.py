@@ -48,6 +48,7 @@ from stepnet_mm.visualization import (
     seeds_figure,
     step_correlations,
     step_figure,
+    style,
     survival_figure,
 )
 
@@ -78,6 +79,7 @@ def parse_args():
         '--m2', type=float, default=0., help='likewise, M2; default: 0')
     add_config_options(parser)
     add_measuring_options(parser)
+    style.add_options(parser)
     args = parser.parse_args()
     args.names = args.names or [Path(n[0]).stem for n in args.networks]
     return args
@@ -244,9 +246,10 @@ def main():
         name: [measure(measurement).renamed(name) for measurement in own]
         for name, own in zip(args.names, measurements)
     }
-    for name, figure in draw(networks, args).items():
-        save_figure(figure, args.out / f'{name}.png')
-        print(args.out / f'{name}.png')
+    with style.use(args.size, args.theme):
+        for name, figure in draw(networks, args).items():
+            save_figure(figure, args.out / f'{name}.png')
+            print(args.out / f'{name}.png')
     text = summarize(networks, args)
     with written_whole(args.out / 'summary.md') as file:
         file.write(text.encode())
