@@ -34,7 +34,8 @@ def test_it_is_short():
 
 @pytest.mark.parametrize('part', list(parts(ENGLISH)))
 def test_the_languages_are_in_step(part):
-    assert parts(ENGLISH)[part] and parts(ENGLISH)[part] == parts(CHINESE)[part]
+    english, chinese = (parts(name)[part] for name in (ENGLISH, CHINESE))
+    assert english and english == chinese
 
 
 def test_each_names_the_other():
