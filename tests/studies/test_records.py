@@ -14,9 +14,8 @@ pytestmark = pytest.mark.core
 
 RECORD = StudyRecord(
     study='s', method='plain', seed=0, settings='a', config='b',
-    dataset='C a/b', metric='accuracy/top1',
-    epochs=[{'epoch': 1, 'loss': 2.}], last=50.,
-    best=60., stiffness=dict(residual=dict(tns=.5, blocks=[])))
+    dataset='C a/b', metric='accuracy/top1', epochs=[{'epoch': 1, 'loss': 2.}],
+    last=50., best=60., stiffness=dict(residual=dict(tns=.5, blocks=[])))
 
 
 def another(**fields):
