@@ -4,7 +4,7 @@ Depth 34, not 18: a stage of R-18 has one measured block (the first is left
 out), so its TNS is 0 by definition. At half the width (base_channels=32) it
 costs less than R-18.
 Command: bash tools/demo.sh
-Result: docs/results.md.
+Result: docs/results/detection.md.
 """
 _base_ = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'
 custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)

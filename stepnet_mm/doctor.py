@@ -47,8 +47,10 @@ def _parser() -> argparse.ArgumentParser:
         prog='python -m stepnet_mm.doctor', description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--config', help='check a config and its files too')
-    parser.add_argument('--work-dir', default='work_dirs')
-    parser.add_argument('--data-root', default='data')
+    parser.add_argument('--work-dir', default='work_dirs',
+                        help='whose disk is looked at')
+    parser.add_argument('--data-root', default='data',
+                        help='folder of the datasets')
     parser.add_argument('--device', choices=['cuda', 'cpu'],
                         help='try that device, and nothing else')
     parser.add_argument('--seconds', type=positive, default=300,

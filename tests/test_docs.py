@@ -11,9 +11,10 @@ pytestmark = pytest.mark.core
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / 'stepnet_mm'
 PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md',
-         *sorted((ROOT / 'docs').glob('*.md'))]
+         *sorted((ROOT / 'docs').rglob('*.md'))]
 #: Pages of what ran at some commit name the files of that commit.
-PAST = ('results.md', 'faults.md')
+PAST = {ROOT / 'docs/results.md', ROOT / 'docs/faults.md',
+        *(ROOT / 'docs/results').glob('*.md')}
 ARCHITECTURE = (ROOT / 'docs/architecture.md').read_text()
 PAPER_MAP = (ROOT / 'docs/paper_map.md').read_text()
 #: What the first paper numbers, and the last number of each.
@@ -129,14 +130,14 @@ def test_the_checks_find_what_is_missing():
     text = '| item | Eq. 1 |\n| Lemma 1, Eq. 4, 12 | Eq. 3 |\n| Eq. 2 | |'
     assert numbers('Eq.', text) == [2, 4, 12]
     page = ROOT / 'docs/stiffness.md'
-    assert leads_somewhere(page, 'results.md#the-demo')
-    assert not leads_somewhere(page, 'results.md#nowhere')
+    assert leads_somewhere(page, 'results/detection.md#the-demo')
+    assert not leads_somewhere(page, 'results/detection.md#nowhere')
     assert not leads_somewhere(page, 'gone.md')
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
 def test_code_that_a_page_names_exists(page):
-    if page.name not in PAST:
+    if page not in PAST:
         named = named_code(page.read_text())
         assert not [code for code in named if not is_there(*code)]
 

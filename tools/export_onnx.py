@@ -34,15 +34,21 @@ def parse_args():
     parser = make_config_parser(__doc__)
     parser.add_argument('checkpoint', nargs='?', help='weights')
     parser.add_argument(
-        '--out', type=output_file, default=Path('model.onnx'))
+        '--out', type=output_file, default=Path('model.onnx'),
+        help='file to write')
     parser.add_argument('--part', choices=['model', 'backbone'],
-                        default='model')
+                        default='model', help='what is exported')
     parser.add_argument('--size', type=positive, nargs=2, default=[224, 224],
                         metavar=('HEIGHT', 'WIDTH'), help='px')
-    parser.add_argument('--batch-size', type=positive, default=1)
-    parser.add_argument('--dynamic', action='store_true')
-    parser.add_argument('--opset', type=positive, default=17)
-    parser.add_argument('--tolerance', type=float, default=1e-4)
+    parser.add_argument('--batch-size', type=positive, default=1,
+                        help='images of the comparison')
+    parser.add_argument('--dynamic', action='store_true',
+                        help='leave batch size, height and width open')
+    parser.add_argument('--opset', type=positive, default=17,
+                        help='version of the ONNX operators')
+    parser.add_argument('--tolerance', type=float, default=1e-4,
+                        help='of the comparison, relative to the largest '
+                        'value')
     args = parser.parse_args()
     if importable('onnx', 'onnxruntime'):
         return args

@@ -9,12 +9,15 @@ What is in them lies in tools/config_tables: figures.yml, a line for each row
 of a table and remarks on runs of ours; methods.yml, what makes each method;
 tricks.yml, what makes each trick of Fig. 8; texts.yml and page.md, the texts
 around them. Results of runs of ours come from results/*.jsonl, the records of
-studies, where a config was trained just as it is.
+studies, where a config was trained just as it is. They also fill the tables
+between ``<!-- last epoch: STUDY METHOD ... -->`` and ``<!-- end -->`` in the
+pages that users read first.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 import itertools
+import re
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +28,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / 'configs'
 TABLES = ROOT / 'tools/config_tables'
+PAGES = ('README.md', 'README_zh-CN.md', 'docs/results.md')
 
 
 def read_table(name: str) -> dict:
@@ -488,7 +492,23 @@ def page_files(everything: list, complexity: dict) -> dict:
     }
     pages[CONFIGS / 'README.md'] = readme_text(everything)
     pages[CONFIGS / 'model-index.yml'] = index_text(folders)
+    for page in filter(Path.exists, (ROOT / name for name in PAGES)):
+        pages[page] = with_results(page.read_text())
     return pages
+
+
+def with_results(text: str) -> str:
+    """A page with its tables of results as the records have them."""
+    return re.sub(r'(<!-- last epoch: (\S+) (.*) -->\n).*?(<!-- end -->)',
+                  _last_epoch, text, flags=re.S)
+
+
+def _last_epoch(found: re.Match) -> str:
+    from stepnet_mm.studies.records import read_records
+    from stepnet_mm.studies.tables import accuracy_line
+    head, study, methods, end = found.groups()
+    records = read_records(ROOT / f'results/{study}.jsonl')
+    return f'{head}\n{accuracy_line(records, methods.split())}\n\n{end}'
 
 
 def index_text(folders: list) -> str:

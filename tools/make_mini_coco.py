@@ -19,7 +19,7 @@ def main():
     parser.add_argument('--train', type=int, default=240, help='images')
     parser.add_argument('--val', type=int, default=60, help='images')
     parser.add_argument('--size', type=int, default=192, help='edge, px')
-    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--seed', type=int, default=0, help='of the drawing')
     args = parser.parse_args()
     make_mini_coco(**vars(args))
     print(f'{args.train} + {args.val} images drawn in {args.root}')

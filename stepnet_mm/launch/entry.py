@@ -63,8 +63,11 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     """A parser with the options that both entry points take."""
     parser = make_config_parser(description)
     parser.add_argument(
-        '--launcher', choices=['none', 'pytorch', 'slurm'], default='none')
-    parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
+        '--launcher', choices=['none', 'pytorch', 'slurm'], default='none',
+        help='what has started the ranks')
+    parser.add_argument(
+        '--local_rank', '--local-rank', type=int, default=0,
+        help='given by older launchers')
     return parser
 
 

@@ -48,11 +48,15 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help='spread over the dataset (default: all)')
     parser.add_argument(
-        '--batch-size', type=positive, help="default: the config's")
+        '--batch-size', type=positive,
+        help="samples at a time (default: the config's)")
     parser.add_argument(
-        '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
+        '--device', default='cuda' if torch.cuda.is_available() else 'cpu',
+        help='where it runs (default: cuda where there is one, else cpu)')
     parser.add_argument('--blocks', help='regular expression for their names')
-    parser.add_argument('--definition', choices=DEFINITIONS)
+    parser.add_argument(
+        '--definition', choices=DEFINITIONS,
+        help='of NSI (default: residual where every block allows it)')
 
 
 class Measurement:

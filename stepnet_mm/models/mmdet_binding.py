@@ -14,6 +14,13 @@ PLUGIN_KEYS = {'cfg', 'position', 'stages'}
 
 
 class _StepBackbone(StepBackbone):
+    """What mmdet's have in common.
+
+    Args:
+        plugins (list[dict], optional): mmdet's own, of ``cfg``, ``position``
+            and ``stages``; other keys are an error. Blocks of R-18 and R-34
+            take none.
+    """
     plain_blocks = (BasicBlock, Bottleneck)
 
     def __init__(self, *args, plugins=None, **kwargs):

@@ -125,6 +125,14 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
         depth (int): 9n+2 with bottlenecks, 6n+2 with basic blocks.
         block (str): ``'bottleneck'`` or ``'basic'``. Defaults to
             ``'bottleneck'``.
+        stem_channels (int): of the stem. Defaults to 16.
+        base_channels (int): of the first stage, doubled in each further one;
+            a bottleneck's output has 4 times as many. Defaults to 16.
+        strides (tuple[int]): of the first block of each stage.
+        dilations (tuple[int]): of the 3 x 3 convolutions, by stage.
+        out_indices (tuple[int]): stages whose outputs are returned, from 0.
+        zero_init_residual (bool): whether a residual's last norm starts at 0
+            instead of 1. Defaults to False.
         downsample_norm_cfg (dict, optional): norm layer of the shortcuts'
             convolutions. Defaults to ``norm_cfg``.
         preact (bool): pre-activation, He et al. 2016b. Defaults to False.
@@ -277,11 +285,14 @@ class SelfAttentionNet(BaseBackbone):
     Args:
         in_channels (int): of the image. Defaults to 3.
         embed_dims (int): width of the network. Defaults to 400.
-        num_layers (int): Defaults to 6.
-        num_heads (int): Defaults to 9, each of the network's full width.
-        feedforward_channels (int): Defaults to 512.
+        num_layers (int): self-attention layers. Defaults to 6.
+        num_heads (int): heads of each layer, each of the network's full
+            width. Defaults to 9.
+        feedforward_channels (int): hidden width of a layer's FFN. Defaults
+            to 512.
         downsample (int): edge of the squares that are folded. Defaults to 2.
-        drop_rate (float): Defaults to 0.1.
+        drop_rate (float): dropout behind the attention and in the FFN.
+            Defaults to 0.1.
         attention (dict, optional): further arguments of
             :class:`RelativeSelfAttention2d`. Defaults to learned encodings
             for maps of 16 x 16 px.

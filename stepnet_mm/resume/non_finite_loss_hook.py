@@ -38,7 +38,8 @@ class NonFiniteLossHook(Hook):
     scaler's business.
 
     Args:
-        action (str): ``'stop'`` or ``'skip'``. Defaults to ``'stop'``.
+        action (str): ``'stop'`` ends the training, ``'skip'`` leaves the
+            batch out. Defaults to ``'stop'``.
         max_skips (int): the most skips in a row; at one more training stops.
             Defaults to 10.
 

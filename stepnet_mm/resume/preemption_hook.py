@@ -41,10 +41,12 @@ class PreemptionHook(Hook):
     checkpoint is whole in any case.
 
     Args:
-        signals (sequence[str]): their names. Defaults to USR1, USR2, TERM.
+        signals (sequence[str]): names of those that it waits for. Defaults
+            to USR1, USR2, TERM.
         max_requeues (int): how often a Slurm job may be put back; 0 for
             never. Defaults to 20.
-        save_timeout (float): seconds. Defaults to 300.
+        save_timeout (float): seconds that a save may take before the process
+            ends. Defaults to 300.
 
     Raises:
         ValueError: on a wrong argument; before training, without

@@ -43,6 +43,8 @@ class StepAdaptor(ChosenStart):
             whatever the block's weights. Defaults to 0.2689 from scratch, 1
             in a pretrained block.
         norm_cfg (dict, optional): norm layer. Defaults to BatchNorm.
+        in_channels (int, optional): what ``plugins`` would give; an error,
+            for a plugin does not see x_t.
 
     Raises:
         ValueError: on an unknown ``inputs``, an ``init_step`` outside (0, 1],

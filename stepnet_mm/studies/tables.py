@@ -148,6 +148,22 @@ def accuracy_text(records: list[StudyRecord], method: str,
     return spread_text(spread(values), places(records))
 
 
+def accuracy_line(records: list[StudyRecord], methods: Sequence[str]) -> str:
+    """A table of one row: the last epoch of some methods, and their seeds.
+
+    Args:
+        records (list[StudyRecord]): the runs.
+        methods (sequence[str]): the columns, by name.
+
+    Returns:
+        str: three lines of Markdown.
+    """
+    counts = [len(accuracies(records, name, 'last')) for name in methods]
+    values = [accuracy_text(records, name, 'last') + (
+        f' ({n} seeds)' if n > 1 else '') for name, n in zip(methods, counts)]
+    return table(methods, [values])
+
+
 def difference_text(records: list[StudyRecord], method: str,
                     other: str) -> str:
     """A paired difference with its interval, or why it has none."""

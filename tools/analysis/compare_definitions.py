@@ -36,7 +36,8 @@ from stepnet_mm.utils.command_line import positive
 def parse_args():
     parser = make_config_parser(__doc__)
     parser.add_argument('checkpoint', nargs='?', help='weights')
-    parser.add_argument('--num-samples', type=positive, default=128)
+    parser.add_argument('--num-samples', type=positive, default=128,
+                        help='spread over the dataset')
     return parser.parse_args()
 
 

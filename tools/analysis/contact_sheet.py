@@ -39,8 +39,10 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('folder', help='folder of pictures, searched deep')
     parser.add_argument('out', type=output_file, help='picture to write')
-    parser.add_argument('--number', type=positive, default=8)
-    parser.add_argument('--columns', type=positive, default=2)
+    parser.add_argument('--number', type=positive, default=8,
+                        help='the most pictures')
+    parser.add_argument('--columns', type=positive, default=2,
+                        help='pictures side by side')
     args = parser.parse_args()
     found = sorted(
         path for kind in ('*.png', '*.jpg')

@@ -32,12 +32,14 @@ def parse_args():
         type=Path,
         help='stiffness records; default: WORK_DIR/*.jsonl')
     parser.add_argument(
-        '--out', type=output_file, help='default: WORK_DIR/report.html')
-    parser.add_argument('--title', help='default: the name of the work dir')
+        '--out', type=output_file,
+        help='file to write (default: WORK_DIR/report.html)')
     parser.add_argument(
-        '--m1', type=float, default=.5, help='M1 of the tables; default 0.5')
+        '--title', help='its heading (default: the name of the work dir)')
     parser.add_argument(
-        '--m2', type=float, default=0., help='M2 of the tables; default 0')
+        '--m1', type=float, default=.5, help='M1 of the tables')
+    parser.add_argument(
+        '--m2', type=float, default=0., help='M2 of the tables')
     return parser.parse_args()
 
 

@@ -58,7 +58,8 @@ def parse_args():
         help='the record (default: beside the checkpoint, '
         '<checkpoint>_attention.npz; without one in the work dir)')
     parser.add_argument(
-        '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
+        '--device', default='cuda' if torch.cuda.is_available() else 'cpu',
+        help='where it runs (default: cuda where there is one, else cpu)')
     return parser.parse_args()
 
 

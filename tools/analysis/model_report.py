@@ -53,8 +53,8 @@ def parse_args():
         nargs=2,
         type=positive,
         metavar=('H', 'W'),
-        help="px; default: the pipelines' size in the config, else "
-        f'{EDGE} {EDGE}. A detector at its full size takes long on a CPU')
+        help='px; a detector at its full size takes long on a CPU (default: '
+        f"the pipelines' size in the config, else {EDGE} {EDGE})")
     parser.add_argument(
         '--batch-size', type=positive, default=1, help='of the timed runs')
     parser.add_argument('--device', default='cpu', help='cpu, cuda, cuda:1')
@@ -65,7 +65,8 @@ def parse_args():
         action='store_true',
         help='time the loss and its backward pass in place of a forward pass')
     parser.add_argument(
-        '--format', choices=['text', 'markdown', 'json'], default='text')
+        '--format', choices=['text', 'markdown', 'json'], default='text',
+        help='of what is printed')
     parser.add_argument(
         '--cfg-options',
         nargs='+',

@@ -44,8 +44,9 @@ def parse_args():
         choices=['area', 'mean'],
         default='area',
         help='rank by the mean own area or by the mean NSI; default: area')
-    parser.add_argument('--m1', type=float, default=.5)
-    parser.add_argument('--m2', type=float, default=0.)
+    parser.add_argument('--m1', type=float, default=.5,
+                        help='M1, above which a block is stiff')
+    parser.add_argument('--m2', type=float, default=0., help='M2, likewise')
     return parser.parse_args()
 
 

@@ -82,7 +82,8 @@ def parse_args():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        'configs', nargs='*', default=CONFIGS, help='default: a choice of 34')
+        'configs', nargs='*', default=CONFIGS,
+        help='to try, as in _base_ (default: a choice of 34)')
     return parser.parse_args()
 
 

@@ -25,11 +25,15 @@ def parse_args():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('data_root', help='COCO folder')
-    parser.add_argument('--split', default='train2017')
-    parser.add_argument('--images', type=int, default=4)
-    parser.add_argument('--iterations', type=int, default=300)
+    parser.add_argument('--split', default='train2017',
+                        help='of COCO')
+    parser.add_argument('--images', type=int, default=4,
+                        help='to learn by heart')
+    parser.add_argument('--iterations', type=int, default=300,
+                        help='of the training')
     parser.add_argument('--edge', type=int, default=320, help='px')
-    parser.add_argument('--work-dir', default='work_dirs/overfit_coco')
+    parser.add_argument('--work-dir', default='work_dirs/overfit_coco',
+                        help='where logs and checkpoints go')
     return parser.parse_args()
 
 

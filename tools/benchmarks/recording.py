@@ -34,10 +34,13 @@ def parse_args():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--batch-size', type=int, default=8)
+    parser.add_argument('--batch-size', type=int, default=8,
+                        help='images')
     parser.add_argument('--edge', type=int, default=224, help='px')
-    parser.add_argument('--rounds', type=int, default=9)
-    parser.add_argument('--interval', type=int, default=50)
+    parser.add_argument('--rounds', type=int, default=9,
+                        help='of all, in turn')
+    parser.add_argument('--interval', type=int, default=50,
+                        help="TNSHook's, for the cost of an iteration")
     parser.add_argument('--images', type=int, default=512, help='of the probe')
     parser.add_argument(
         '--child', choices=['plain', 'residual', 'output'],

@@ -24,11 +24,12 @@ def parse_args(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--rounds', type=int, default=3,
+                        help='of which the least counts')
     parser.add_argument('--imports', nargs='*', default=IMPORTS,
                         help='modules beside torch and mmengine.runner')
     parser.add_argument('--tools', nargs='*', type=Path, default=all_tools(),
-                        help='tools of which --help is asked')
+                        help='of which --help is asked (default: all)')
     return parser.parse_args(arguments)
 
 

@@ -31,14 +31,18 @@ def parse_args():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--samples', type=int, default=10000)
-    parser.add_argument('--stages', type=int, default=3)
+    parser.add_argument('--samples', type=int, default=10000,
+                        help='of NSI, drawn')
+    parser.add_argument('--stages', type=int, default=3,
+                        help='of the network')
     parser.add_argument(
         '--blocks', type=int, default=17, help='measured blocks of a stage')
     parser.add_argument('--cells', type=int, default=200, help='along an axis')
     parser.add_argument('--spread', type=float, default=.5, help='of log NSI')
-    parser.add_argument('--runs', type=int, default=5)
-    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--runs', type=int, default=5,
+                        help='timed runs')
+    parser.add_argument('--seed', type=int, default=0,
+                        help='of the drawing')
     args = parser.parse_args()
     for name in ('samples', 'stages', 'blocks', 'cells', 'runs'):
         if getattr(args, name) < 1:

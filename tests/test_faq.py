@@ -1,0 +1,148 @@
+"""docs/reference/faq.md: every config runs, and does what the page says."""
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import HOOKS, VISUALIZERS, init_default_scope
+
+from stepnet_mm.steps import SEAttention, StepSize
+
+mmdet_registry = pytest.importorskip('mmdet.registry')
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / 'docs/reference/faq.md').read_text()
+BASE = "_base_ = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'\n"
+IMPORTS = '''custom_imports = dict(
+    imports='stepnet_mm', allow_failed_imports=False)
+'''
+PARTS = re.split(r'^## (.*)\n', PAGE, flags=re.M)[1:]
+SECTIONS = dict(zip(PARTS[::2], PARTS[1::2]))
+SNIPPETS = {title: re.findall(r'^```python\n(.*?)^```$', text, re.M | re.S)
+            for title, text in SECTIONS.items()}
+
+
+def config(title, folder):
+    """The config that a section's lines make."""
+    snippet, = SNIPPETS[title]
+    text = snippet if '_base_' in snippet else BASE + IMPORTS + snippet
+    path = folder / 'config.py'
+    path.write_text(text)
+    return Config.fromfile(path)
+
+
+def build_backbone(cfg, **changes):
+    init_default_scope('mmdet')
+    settings = dict(cfg.model.backbone, init_cfg=None, **changes)
+    return mmdet_registry.MODELS.build(settings)
+
+
+def find(title):
+    found, = [name for name in SECTIONS if title in name]
+    return found
+
+
+@pytest.fixture
+def backbone_of(tmp_path):
+    return lambda title, **changes: build_backbone(
+        config(find(title), tmp_path), **changes)
+
+
+@pytest.mark.parametrize(
+    'title', [title for title, found in SNIPPETS.items() if found])
+def test_the_lines_make_a_config(title, tmp_path):
+    cfg = config(title, tmp_path)
+    assert build_backbone(cfg, base_channels=16)
+    for hook in cfg.get('custom_hooks', []):
+        assert HOOKS.build(hook)
+
+
+def test_every_block_is_looked_at():
+    assert PAGE.count('```python') == sum(map(len, SNIPPETS.values())) >= 9
+    assert all(len(text.strip().splitlines()) < 25
+               for text in SECTIONS.values())
+
+
+def test_a_stock_r34_takes_no_plugins():
+    plugin = dict(cfg=dict(type='SEAttention'), position='after_conv2')
+    with pytest.raises(AssertionError, match='Not implemented yet'):
+        mmdet_registry.MODELS.build(
+            dict(type='ResNet', depth=34, plugins=[plugin]))
+
+
+def test_attention_in_r34(backbone_of):
+    steps = backbone_of('ResNet-34').steps()
+    assert len(steps) == 16 and {*map(type, steps)} == {SEAttention}
+
+
+def test_pretrained_weights_start_at_1(backbone_of):
+    net = backbone_of('pretrained weights', base_channels=8)
+    plain = backbone_of('pretrained weights', base_channels=8, step=None)
+    net.load_state_dict(plain.state_dict(), strict=False)
+    images = torch.randn(1, 3, 64, 64)
+    for ours, theirs in zip(net.eval()(images), plain.eval()(images)):
+        assert torch.equal(ours, theirs)
+
+
+def test_frozen_stages(backbone_of):
+    def trains(frozen):
+        net = backbone_of('frozen stages', frozen_stages=frozen)
+        return [p.requires_grad for p in net.layer1[1].step.parameters()]
+
+    assert all(trains(0)) and not any(trains(1))
+
+
+def test_an_optimizer_for_steps_alone(tmp_path):
+    from mmengine.optim import build_optim_wrapper
+    cfg = config(find('frozen stages'), tmp_path)
+    net = torch.nn.ModuleDict(dict(backbone=build_backbone(cfg)))
+    groups = build_optim_wrapper(net, cfg.optim_wrapper).param_groups
+    rates = {'.step.' in name: group['lr'] for name, group in zip(
+        dict(net.named_parameters()), groups)}
+    assert rates == {True: .02, False: 0.}
+
+
+def test_sync_bn_in_the_steps(backbone_of):
+    for step in backbone_of('SyncBN').steps():
+        assert isinstance(step.norm, torch.nn.SyncBatchNorm)
+
+
+def test_some_blocks(backbone_of):
+    net = backbone_of('Which blocks')
+    assert [name for name, module in net.named_modules()
+            if isinstance(module, StepSize)] == [
+        'layer1.1.step', 'layer1.2.step', 'layer3.0.step', 'layer3.5.step']
+
+
+def test_tensorboard_gets_scalars(tmp_path):
+    cfg = config(find('TensorBoard'), tmp_path)
+    init_default_scope('mmdet')
+    drawer = VISUALIZERS.build(dict(
+        cfg.visualizer, name='faq', save_dir=str(tmp_path)))
+    drawer.add_scalar('stiffness/tns', .1, 1)
+    assert [*tmp_path.rglob('events.out.tfevents*')]
+
+
+def test_the_parts_of_a_resume(tmp_path):
+    cfg = config(find('Resume hangs'), tmp_path)
+    hooks = [hook.type for hook in cfg.custom_hooks]
+    assert hooks == ['PreemptionHook', 'NonFiniteLossHook']
+    assert cfg.train_cfg.type == 'ResumableEpochBasedTrainLoop'
+    assert cfg.default_hooks.checkpoint.type == 'AtomicCheckpointHook'
+
+
+def test_amp(tmp_path):
+    cfg = config(find('Mixed precision'), tmp_path)
+    assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
+    assert cfg.optim_wrapper.optimizer.type == 'SGD'
+
+
+def test_names_are_found_in_the_scope():
+    """As docs/reference/troubleshooting.md says."""
+    from mmengine.registry import MODELS
+    small = dict(depth=18, base_channels=8)
+    assert MODELS.build(dict(type='mmdet.StepResNet', **small))
+    init_default_scope('mmdet')
+    assert MODELS.build(dict(type='StepResNet', **small))
