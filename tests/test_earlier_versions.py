@@ -98,3 +98,13 @@ def test_a_training_of_version_0_1_goes_on(tmp_path, monkeypatch):
     assert runner.iter == 4
     history = runner.message_hub.get_info('stiffness_history')
     assert [entry['step'] for entry in history] == [1, 2, 3, 4]
+
+
+def test_a_record_of_version_0_1_reads():
+    from stepnet_mm.stiffness import read_stiffness_record
+    record = read_stiffness_record(ROOT / 'tests/data/version_0_1.jsonl')
+    assert record.nsi.tolist() == [
+        [.5, .25, .75], [float('inf'), .5, .5], [.125, .25, .25]]
+    assert record.step[:, 1:].tolist() == [[.25, .5]] * 3
+    assert record.header.blocks[0] == 'backbone.layer1.1'
+    assert record.header.stages == 4
