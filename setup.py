@@ -17,6 +17,18 @@ MIM = {
     'tools': 'tools',
     'model-index.yml': 'configs/model-index.yml',
 }
+CLASSIFIERS = [
+    'Development Status :: 5 - Production/Stable',
+    'Intended Audience :: Developers',
+    'Intended Audience :: Science/Research',
+    'Operating System :: POSIX :: Linux',
+    'Topic :: Scientific/Engineering :: Artificial Intelligence',
+    'Topic :: Scientific/Engineering :: Image Recognition',
+    *sorted({
+        f'Programming Language :: Python :: {python}'
+        for pythons, _ in SUPPORTED['TRIED'].values() for python in pythons
+    }),
+]
 
 
 def link_mim():
@@ -68,6 +80,9 @@ setup(
     long_description=(ROOT / 'README.md').read_text(),
     long_description_content_type='text/markdown',
     license='Apache-2.0',
+    keywords='mmdetection mmpretrain resnet attention step-size stiffness '
+    'ode object-detection image-classification',
+    classifiers=CLASSIFIERS,
     packages=find_packages(include=['stepnet_mm', 'stepnet_mm.*']),
     package_data={
         'stepnet_mm':

@@ -108,7 +108,7 @@ def _add_old_names(names: dict[str, str], module) -> None:
 
 def _warn(old: str, new: str, stacklevel: int) -> None:
     warnings.warn(f'{old} has moved to {new}; the old path will go with '
-                  'version 0.3', DeprecationWarning, stacklevel=stacklevel)
+                  'version 2.0', DeprecationWarning, stacklevel=stacklevel)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -1,2 +1,2 @@
 """The version of this package, which setup.py reads."""
-__version__ = '0.1.0'
+__version__ = '1.0.0'

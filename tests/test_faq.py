@@ -18,8 +18,8 @@ BASE = "_base_ = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'\n"
 IMPORTS = '''custom_imports = dict(
     imports='stepnet_mm', allow_failed_imports=False)
 '''
-SECTIONS = dict(re.findall(
-    r'^## (.*)\n(.*?)(?=^## |\Z)', PAGE, re.M | re.S))
+PARTS = re.split(r'^## (.*)\n', PAGE, flags=re.M)[1:]
+SECTIONS = dict(zip(PARTS[::2], PARTS[1::2]))
 SNIPPETS = {title: re.findall(r'^```python\n(.*?)^```$', text, re.M | re.S)
             for title, text in SECTIONS.items()}
 

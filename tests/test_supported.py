@@ -1,4 +1,4 @@
-"""setup.py, requirements/, docs/install.md and the set-up say the same versions."""
+"""setup.py, requirements/, docs/install.md and set-up name one set of versions."""
 import re
 from pathlib import Path
 

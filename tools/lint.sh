@@ -6,5 +6,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export VENV=${VENV:-$PWD/.venv/${STACK:-onedl}}
 bash tools/setup_env.sh
-"$VENV/bin/ruff" check --config .ci/pyproject.toml "$@" stepnet_mm tools tests setup.py
+"$VENV/bin/ruff" check --config .ci/pyproject.toml "$@" stepnet_mm tools tests setup.py .ci/site/hooks
 "$VENV/bin/python" -m mypy --config-file .ci/pyproject.toml

@@ -45,6 +45,7 @@ from stepnet_mm.studies.view import (
     progress_table,
     time_left,
 )
+from stepnet_mm.utils.command_line import positive
 
 TOOLS = Path(__file__).resolve().parent
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -106,14 +107,6 @@ def add_run_options(parser) -> None:
 def add_status_options(parser) -> None:
     parser.add_argument(
         '--watch', action='store_true', help='again and again, until Ctrl-C')
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(
-            f'expected a number from 1, got {text}')
-    return number
 
 
 def add_report_options(parser) -> None:

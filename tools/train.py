@@ -15,7 +15,10 @@ if HELD:
 
 import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
 from stepnet_mm import config as C  # noqa: E402
-from stepnet_mm.launch.distributed import init_distributed  # noqa: E402
+from stepnet_mm.launch.distributed import (  # noqa: E402
+    init_distributed,
+    on_first_rank,
+)
 from stepnet_mm.launch.entry import (  # noqa: E402
     build_runner,
     config_from,
@@ -60,9 +63,9 @@ def main():
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
     C.check_weights(cfg)
     C.check_sync_bn(cfg)
-    if not args.skip_data_check:
-        C.check_data(cfg, C.TRAIN + ('val_dataloader', ))
     init_distributed(cfg)
+    if not args.skip_data_check:
+        on_first_rank(C.check_data, cfg, C.TRAIN + ('val_dataloader', ))
     with work_dir_lock(cfg.work_dir):
         build_runner(cfg, changes).train()
 

@@ -292,7 +292,7 @@ def attention_files(work_dir, name: str = 'attention') -> list[Path]:
 def read_attention_run(work_dir, name: str = 'attention') -> list:
     """The former name of :func:`read_attention_history`."""
     warnings.warn('read_attention_run is read_attention_history now; the old '
-                  'name will go with version 0.3', DeprecationWarning,
+                  'name will go with version 2.0', DeprecationWarning,
                   stacklevel=2)
     return read_attention_history(work_dir, name)
 

@@ -1,5 +1,6 @@
 """The changes that the tools' options make to a config."""
 import os.path as osp
+import re
 
 from mmengine.config import Config, DictAction
 
@@ -12,14 +13,39 @@ from .parts import (
     type_name,
 )
 
+#: Spaces within a text, not those beside a comma or inside of a bracket.
+_SPACES = re.compile(r'(?<=[^,(\[\s]) +(?=[^,)\]\s])')
+
 
 class OptionsAction(DictAction):
-    """mmengine's ``key=value``, whose plain text keeps its spaces."""
+    """mmengine's ``key=value``, whose texts keep their spaces."""
 
     @staticmethod
     def _parse_iterable(val: str):
-        parsed = DictAction._parse_iterable(val)
-        return val.strip('\'"') if isinstance(parsed, str) else parsed
+        # A command line has no NUL, so it can stand for what mmengine drops.
+        parsed = DictAction._parse_iterable(
+            _SPACES.sub(lambda spaces: '\0' * len(spaces[0]), val))
+        if isinstance(parsed, str):
+            return val.strip('\'"')
+        return _with_spaces(parsed)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        """Add options; an error of the command line if one is none."""
+        for text in values:
+            if not text.partition('=')[0] or '=' not in text:
+                parser.error(f'{option_string}: expected key=value, got '
+                             f'{text!r}; correct it')
+        try:
+            super().__call__(parser, namespace, values, option_string)
+        except (AssertionError, RecursionError) as error:  # mmengine's
+            parser.error(f'{option_string}: expected brackets around whole '
+                         f'lists, got {values} ({error}); correct it')
+
+
+def _with_spaces(value):
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_with_spaces, value))
+    return value.replace('\0', ' ') if isinstance(value, str) else value
 
 
 def set_data_root(cfg: Config, root: str) -> None:

@@ -4,12 +4,14 @@ import os
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from torch import distributed
 
+from ..utils.ranks import is_first_rank
 from ..utils.slurm import first_host, slurm_port
 
 
@@ -40,6 +42,30 @@ def init_distributed(cfg: Config) -> None:
         return  # mmengine knows how the others begin
     sys.excepthook = _name_the_rank
     _init(cfg, device)
+
+
+def on_first_rank(function: Callable, *args) -> None:
+    """Call it on the first rank; all ranks stop where it raises an error.
+
+    All ranks have to call this, after :func:`init_distributed`.
+
+    Raises:
+        Exception: on the first rank, that of the function.
+        SystemExit: on the others, which point to the first.
+    """
+    from mmengine import dist  # takes seconds to import
+    error = None
+    try:
+        if is_first_rank():
+            function(*args)
+    except Exception as raised:
+        error = raised
+    failed = [error is not None]
+    dist.broadcast_object_list(failed)
+    if error is not None:
+        raise error
+    if failed[0]:
+        sys.exit(f'{_this_rank()} stops: rank 0 says why')
 
 
 def _init(cfg: Config, device: str) -> None:
@@ -127,7 +153,10 @@ def _cpu_wrapper(cfg: Config) -> dict:
 def _name_the_rank(kind, error, trace) -> None:
     """Whose error it is; those of other ranks follow from it."""
     text = ''.join(traceback.format_exception(kind, error, trace))
-    sys.stderr.write(f'rank {os.environ["RANK"]} of '
-                     f'{os.environ["WORLD_SIZE"]} on {socket.gethostname()} '
-                     f'stops:\n{text}')
+    sys.stderr.write(f'{_this_rank()} stops:\n{text}')
     sys.stderr.flush()
+
+
+def _this_rank() -> str:
+    return (f'rank {os.environ["RANK"]} of {os.environ["WORLD_SIZE"]} on '
+            f'{socket.gethostname()}')

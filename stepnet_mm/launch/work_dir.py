@@ -11,8 +11,8 @@ from ..utils.file_lock import (
     file_lock,
     read_note,
 )
-from ..utils.ranks import is_first_rank
 from ..utils.slurm import is_earlier_start
+from .distributed import on_first_rank
 
 #: In s. A requeued job may begin while its last start still ends on another
 #: node; an NFS server keeps the locks of a node that died for 90 s.
@@ -29,30 +29,23 @@ def work_dir_lock(work_dir: str) -> Iterator[None]:
         work_dir (str): the work dir, which is made.
 
     Raises:
-        ValueError: on all ranks, if another process trains there.
-        OSError: on all ranks, if nothing can be written there.
+        ValueError: if another process trains there.
+        OSError: if nothing can be written there.
+        SystemExit: on the other ranks, at either.
     """
-    from mmengine import dist  # takes seconds to import
     with ExitStack() as held:
-        error = [_take(held, work_dir) if is_first_rank() else None]
-        dist.broadcast_object_list(error)
-        if error[0] is not None:
-            raise error[0]
+        on_first_rank(_take, held, work_dir)
         yield
 
 
-def _take(held: ExitStack, work_dir: str) -> Exception | None:
-    """An error of the first rank has to reach them all."""
-    path = Path(work_dir) / TRAINING_LOCK
+def _take(held: ExitStack, work_dir: str) -> None:
     try:
-        _enter(held, path)
+        _enter(held, Path(work_dir) / TRAINING_LOCK)
     except LockTaken as taken:
-        return ValueError(
+        raise ValueError(
             f'work_dir: expected {work_dir} to be free, got {taken}, which '
-            'trains there; wait for it, or choose another --work-dir')
-    except OSError as error:
-        return error
-    return None
+            'trains there; wait for it, or choose another --work-dir'
+        ) from None
 
 
 def _enter(held: ExitStack, path: Path) -> None:

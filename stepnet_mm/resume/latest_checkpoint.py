@@ -4,20 +4,14 @@ import os
 import os.path as osp
 import re
 import stat
-import zipfile
 
 from mmengine.fileio import LocalBackend, get_file_backend
 
 from ..safe_loading.loaders import load_from_local
+from ..utils.pointer import POINTER, read_pointer
 
 #: Name of a checkpoint that was saved when a job was stopped.
 PREEMPTED = 'preempted_iter_{}.pth'
-#: In a work dir, has the path of the checkpoint that was saved last.
-POINTER = 'last_checkpoint'
-#: The attribute of a folder in a zip's directory; torch reads nothing of one.
-FOLDER = 0x10
-#: A path is not longer.
-_LONGEST = 4096
 #: What the system says of a name that no file has or can have. All else,
 #: such as a lack of rights or a stale handle, is no damage.
 _NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
@@ -61,9 +55,7 @@ def latest_checkpoint(work_dir: str,
 def damage(path: str, backend_args: dict | None = None) -> str:
     """What is wrong with a checkpoint file, '' where it is whole.
 
-    torch writes a zip file with a checksum (CRC-32) of every record and does
-    not look at it when it loads. What says where the records are has none, so
-    the file is loaded as well.
+    The safe loader loads it, which tests the checksum of every record.
 
     Args:
         path (str): a file that ``torch.save`` wrote.
@@ -78,27 +70,22 @@ def damage(path: str, backend_args: dict | None = None) -> str:
     if not isinstance(backend, LocalBackend) and not backend.exists(path):
         return 'there is no such file'
     with backend.get_local_path(path) as local:
-        return (_absence(local) or _damage_of_zip(local)
-                or _damage_of_content(local))
+        return _absence(local) or _damage_of_content(local)
 
 
 def _pointed(work_dir: str, folder: str, damaged: dict) -> list[str]:
     """What ``last_checkpoint`` names, unless it is garbage."""
     pointer = osp.join(work_dir, POINTER)
     try:
-        with open(pointer, 'rb') as file:
-            path = file.read(_LONGEST + 1).decode().strip()
-    except FileNotFoundError:
-        return []
-    except (UnicodeDecodeError, IsADirectoryError) as error:
-        damaged[pointer] = f'it is no text ({error})'
+        path = read_pointer(work_dir)
+    except ValueError as error:
+        damaged[pointer] = str(error)
         return []
     # Checkpoints lie in storage of another kind only if that was asked for.
-    if '\0' in path or not 0 < len(path) < _LONGEST or (
-            _scheme(path) not in ('', _scheme(folder))):
+    if path and _scheme(path) not in ('', _scheme(folder)):
         damaged[pointer] = f'it has no path of a checkpoint, but {path!r:.60}'
         return []
-    return [path]
+    return [path] if path else []
 
 
 def _scheme(path: str) -> str:
@@ -134,23 +121,6 @@ def _absence(path: str) -> str:
             raise
         return 'there is no such file'
     return 'it is no file'
-
-
-def _damage_of_zip(path: str) -> str:
-    try:
-        with zipfile.ZipFile(path) as file:
-            record = file.testzip()
-            folders = [info.filename for info in file.infolist()
-                       if info.external_attr & FOLDER]
-    except MemoryError:
-        raise
-    except Exception as error:  # a broken file may break any reader
-        if isinstance(error, OSError) and error.errno not in _NO_NAME:
-            raise
-        return f'it is cut off or no checkpoint ({error})'
-    if record:
-        return f'the checksum of its record {record} is wrong'
-    return folders and f'its record {folders[0]} is marked as a folder' or ''
 
 
 def _damage_of_content(path: str) -> str:

@@ -54,7 +54,7 @@ def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
 def read_record(path, partial: bool = False) -> StiffnessRecord:
     """The former name of :func:`read_stiffness_record`."""
     warnings.warn('read_record is read_stiffness_record now; the old name '
-                  'will go with version 0.3', DeprecationWarning,
+                  'will go with version 2.0', DeprecationWarning,
                   stacklevel=2)
     return read_stiffness_record(path, partial)
 

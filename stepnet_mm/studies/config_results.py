@@ -6,9 +6,9 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ..config import read_config
-from .records import StudyRecord, read_records
+from .records import StudyRecord, evaluated_on, read_records
 from .run import config_digest
-from .statistics import spread, trained_epochs
+from .statistics import spread
 from .tables import places, spread_text
 from .training_log import dataset_of
 
@@ -22,9 +22,8 @@ def records_of_configs(files: Iterable, configs: Mapping[Path, list[Path]]
 
     Args:
         files (iterable[str | Path]): record files, of any settings.
-        configs (mapping): a base config, which gives the data and the number
-            of epochs and is named ``..._<dataset>.py``, -> configs that
-            inherit it.
+        configs (mapping): a base config, which gives what is tested on and
+            is named ``..._<dataset>.py``, -> configs that inherit it.
 
     Returns:
         dict: a config -> its records; without configs that have none.
@@ -56,14 +55,13 @@ def result_text(records: list[StudyRecord]) -> str:
 
 
 def _fits(base: Path, records: list[StudyRecord]) -> bool:
-    """Whether some of a config's runs have a base's data and epochs."""
+    """Whether some of a config's runs were tested on a base's data."""
     name = base.stem.rpartition('_')[2]
-    named = [r for r in records if name in r.dataset.split()[0].lower()]
-    return bool(named) and _frame(base) in {
-        (r.dataset, trained_epochs(r)) for r in named}
+    tested = {r.test_data for r in records
+              if name in r.test_data.split()[0].lower()}
+    return bool(tested) and _test_data(base) in tested
 
 
 @lru_cache
-def _frame(base: Path) -> tuple[str, int]:
-    cfg = Config.fromfile(str(base))
-    return dataset_of(cfg), cfg.train_cfg.get('max_epochs', 0)
+def _test_data(base: Path) -> str:
+    return evaluated_on(dataset_of(Config.fromfile(str(base))))

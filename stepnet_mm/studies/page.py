@@ -1,13 +1,15 @@
 """A page on a study: its setting, tables, figures and limits."""
 import ast
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from textwrap import fill
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mmengine.config import Config
 
 from .records import StudyRecord
+from .run import misfit
 from .statistics import (
     paired_difference,
     runs_of_method,
@@ -43,6 +45,38 @@ a t interval over runs, and p of a sign test. Both numbers change while a
 network trains, whether or not one causes the other.'''
 
 
+class FirstConfig(NamedTuple):
+    """The config of a study's first method, which stands for all.
+
+    Attributes:
+        base (Config): as its file has it.
+        run (Config): with the options of the method.
+    """
+    base: Config
+    run: Config
+
+    @classmethod
+    def read(cls, studies: list[Study]) -> 'FirstConfig':
+        """Read it once, since that is slow.
+
+        Raises:
+            ValueError: if it cannot be read, or the options do not fit.
+        """
+        method = studies[0].methods[0]
+        try:
+            base = Config.fromfile(str(method.config))
+            run = copy.deepcopy(base)
+            run.merge_from_dict(dict(method.options))
+        except Exception as error:  # a config is code, and may raise anything
+            raise misfit(studies[0], method, error) from None
+        return cls(base, run)
+
+    @property
+    def dataset(self) -> Mapping:
+        """What is trained on."""
+        return self.run.train_dataloader.dataset
+
+
 def study_page(studies: list[Study], records: list[StudyRecord],
                paper: Callable[[str], str | None], commands: Iterable[str],
                figures: Mapping[str, str]) -> str:
@@ -55,11 +89,11 @@ def study_page(studies: list[Study], records: list[StudyRecord],
         commands (iterable[str]): that made the records and this page.
         figures (mapping): caption -> link, relative to the page.
     """
-    methods = methods_of(studies)
+    methods, first = methods_of(studies), FirstConfig.read(studies)
     listed = [r for r in records if r.method in {m.name for m in methods}]
     parts = [
         *_heading(studies),
-        *_setting(studies, listed),
+        *_setting(studies, listed, first),
         '\n'.join(['```bash', *commands, '```']),
         '## Results', _result_note(studies[0].metric, listed),
         result_table(listed, methods, paper),
@@ -68,7 +102,7 @@ def study_page(studies: list[Study], records: list[StudyRecord],
         *(f'![{caption}]({link})\n\n{caption}.'
           for caption, link in figures.items()),
         '## What cannot be concluded',
-        _list(limits(studies, records)),
+        _list(limits(studies, records, first)),
     ]
     return '\n\n'.join(parts) + '\n'
 
@@ -82,7 +116,8 @@ def methods_of(studies: list[Study]) -> list[StudyMethod]:
     return list(found.values())
 
 
-def limits(studies: list[Study], records: list[StudyRecord]) -> list[str]:
+def limits(studies: list[Study], records: list[StudyRecord],
+           first: FirstConfig) -> list[str]:
     """What the facts of a study do not let one conclude, in sentences."""
     methods = methods_of(studies)
     return [text for text in (
@@ -90,8 +125,8 @@ def limits(studies: list[Study], records: list[StudyRecord]) -> list[str]:
         _left_out(records),
         _few_seeds(records, methods),
         *(_unclear(records, methods, other) for other in REFERENCES),
-        _short(records, methods[0]),
-        _small(methods[0]),
+        _short(records, first),
+        _small(first, methods[0]),
         _files(records),
         _changed_files(records),
     ) if text]
@@ -124,13 +159,14 @@ def _heading(studies: list[Study]) -> list[str]:
     return text
 
 
-def _setting(studies: list[Study], records: list[StudyRecord]) -> list[str]:
-    methods = methods_of(studies)
-    lines = [f'Changed in every config: {_changes(methods)}.']
+def _setting(studies: list[Study], records: list[StudyRecord],
+             first: FirstConfig) -> list[str]:
+    changes = _changes(methods_of(studies), first)
+    lines = [f'Changed in every config: {changes}.']
     if records:
         lines = [
             f'Data: {_distinct(r.dataset.split()[0] for r in records)}.',
-            _amount(studies, records), *lines, *_measurement(records),
+            _amount(studies, records, first), *lines, *_measurement(records),
             f'Device: {_distinct(r.device for r in records)}; machine: '
             f'{_distinct(r.machine for r in records)}.',
             f'Versions: {_versions(records)}.',
@@ -149,15 +185,14 @@ def _unchanged(studies: list[Study], records: list[StudyRecord]) -> bool:
     return {r.settings for r in records} <= {s.settings for s in studies}
 
 
-def _changes(methods: list[StudyMethod]) -> str:
+def _changes(methods: list[StudyMethod], first: FirstConfig) -> str:
     """Options that all have, with the values of the first one's config."""
-    base = Config.fromfile(str(methods[0].config))
     found = []
     for key, value in shared_options(methods).items():
         if isinstance(value, (dict, list)):
             found.append(f'`{key}`')
         else:
-            found.append(f'`{key}` {value} (was {_at(base, key)})')
+            found.append(f'`{key}` {value} (was {_at(first.base, key)})')
     return ', '.join(found) or 'nothing'
 
 
@@ -170,24 +205,19 @@ def _at(cfg: Config, key: str) -> Any:
     return value
 
 
-def _amount(studies: list[Study], records: list[StudyRecord]) -> str:
+def _amount(studies: list[Study], records: list[StudyRecord],
+            first: FirstConfig) -> str:
     methods = methods_of(studies)
     planned = sum(len(method.seeds) for method in methods)
     hours = sum(r.cpu_seconds for r in records) / 3600
-    epochs = max(map(trained_epochs, records))
-    images = images_per_epoch(_dataset(methods[0]))
-    each = (f', {epochs * images:,} images'
-            if images and _unchanged(studies, records) else '')
+    lengths = sorted({trained_epochs(r) for r in records if not r.diverged})
+    epochs = ' or '.join(map(str, lengths or [0]))
+    images = images_per_epoch(first.dataset)
+    each = (f', {lengths[0] * images:,} images' if images and
+            len(lengths) == 1 and _unchanged(studies, records) else '')
     return (f'{len(records)} of {planned} runs of {len(methods)} methods, '
             f'{epochs} epochs{each} each; {hours:.1f} hours of processor '
             'time.')
-
-
-def _dataset(method: StudyMethod) -> Mapping:
-    """What a method trains on, with its options."""
-    cfg = Config.fromfile(str(method.config))
-    cfg.merge_from_dict(dict(method.options))
-    return cfg.train_dataloader.dataset
 
 
 def _measurement(records: list[StudyRecord]) -> list[str]:
@@ -282,8 +312,8 @@ def _unclear(records: list[StudyRecord], methods: list[StudyMethod],
             f'the intervals are wider than ± {half:.{places(records)}f}.')
 
 
-def _short(records: list[StudyRecord], method: StudyMethod) -> str:
-    full = _at(Config.fromfile(str(method.config)), 'train_cfg.max_epochs')
+def _short(records: list[StudyRecord], first: FirstConfig) -> str:
+    full = _at(first.base, 'train_cfg.max_epochs')
     epochs = max(map(trained_epochs, records), default=0)
     if not isinstance(full, int) or not 0 < epochs < full:
         return ''
@@ -292,8 +322,8 @@ def _short(records: list[StudyRecord], method: StudyMethod) -> str:
             'the paper\'s.')
 
 
-def _small(method: StudyMethod) -> str:
-    sizes = [step['scale'] for step in _dataset(method).get('pipeline', [])
+def _small(first: FirstConfig, method: StudyMethod) -> str:
+    sizes = [step['scale'] for step in first.dataset.get('pipeline', [])
              if step['type'] == 'Resize']
     depth = method.options.get('model.backbone.depth')
     parts = ([f'images of {sizes[0]} px'] if sizes else []) + (

@@ -12,7 +12,7 @@ from .run import StudyRun, config_digest
 
 FORMAT = 'stepnet_mm study record 1'
 #: What the records of one method have in common, and what all have.
-SAME_BY_METHOD, SAME = ('config', ), ('settings', 'metric', 'dataset',
+SAME_BY_METHOD, SAME = ('config', ), ('settings', 'metric', 'test_data',
                                       'device')
 
 
@@ -26,7 +26,8 @@ class StudyRecord:
         seed (int): its seed.
         settings (str): digest of what all methods of the study share.
         config (str): digest of the resolved config without its seed.
-        dataset (str): what it was trained and tested on.
+        dataset (str): what it was trained and tested on, ``TYPE a/b``: a
+            digest of each.
         metric (str): the key of the values in ``epochs`` that are compared.
         epochs (list[dict]): of each ``epoch``, the mean ``loss`` over its
             iterations, and what was evaluated after it, by its key.
@@ -69,6 +70,7 @@ class StudyRecord:
     def __post_init__(self):
         measured = (self.last, self.best, self.cpu_seconds, self.wall_seconds)
         if not (isinstance(self.method, str) and type(self.seed) is int
+                and isinstance(self.dataset, str)
                 and all(map(_is_number, measured))
                 and self.diverged == (self.last is None)
                 and isinstance(self.epochs, list)
@@ -83,6 +85,20 @@ class StudyRecord:
     def key(self) -> tuple[str, int]:
         """What tells it from the study's other runs."""
         return self.method, self.seed
+
+    @property
+    def test_data(self) -> str:
+        """Type of the dataset and digest of what it was tested on.
+
+        A method may train on other images: some tricks change them.
+        """
+        return evaluated_on(self.dataset)
+
+
+def evaluated_on(dataset: str) -> str:
+    """``TYPE a/b`` -> ``TYPE b``."""
+    kind, _, digests = dataset.partition(' ')
+    return f'{kind} {digests.rpartition("/")[2]}'
 
 
 def read_records(*paths) -> list[StudyRecord]:

@@ -65,11 +65,7 @@ class StudyRun:
         try:
             cfg = copy.deepcopy(_config_of(self.method))
         except Exception as error:  # a config is code, and may raise anything
-            raise ValueError(
-                f'{self.study.path}: methods.{self.method.name}: expected a '
-                f'config and options that fit it, got '
-                f'{type(error).__name__}: {error}, of {self.method.config}; '
-                'correct config or options') from None
+            raise misfit(self.study, self.method, error) from None
         cfg.work_dir = str(self.folder)
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
@@ -93,6 +89,14 @@ class StudyRun:
                 f'{self.study.path}; take back the change, or delete '
                 f'{self.folder} and that file to begin anew')
         return cfg
+
+
+def misfit(study: Study, method: StudyMethod, error: Exception) -> ValueError:
+    """What to raise where a method has no config, because of an error."""
+    return ValueError(
+        f'{study.path}: methods.{method.name}: expected a config and options '
+        f'that fit it, got {type(error).__name__}: {error}, of '
+        f'{method.config}; correct config or options')
 
 
 def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:

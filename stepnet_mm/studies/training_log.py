@@ -1,4 +1,5 @@
 """Losses, metrics and times of a run, from what mmengine logged."""
+import contextlib
 import math
 import re
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ..analysis.runs import parse_line
+from ..utils.pointer import read_pointer
 from .study import digest
 
 #: The mean over an epoch where a config's log_processor gives it, otherwise
@@ -82,20 +84,27 @@ def seconds_of(folder: Path) -> float:
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint that the run saved last, in this folder."""
-    note = folder / 'last_checkpoint'
-    if not note.is_file():
-        return None
-    return folder / Path(note.read_text(errors='replace').strip()).name
+    """The checkpoint that the run saved last, in this folder, if any."""
+    with contextlib.suppress(ValueError):
+        if path := read_pointer(folder):
+            return folder / Path(path).name
+    return None
 
 
 def is_finished(folder: Path, cfg: Config) -> bool:
-    """Whether a run has its last checkpoint."""
-    loop = cfg.train_cfg
-    names = (f'epoch_{loop.get("max_epochs")}.pth',
-             f'iter_{loop.get("max_iters")}.pth')
+    """Whether a run has its last checkpoint, and was evaluated after it."""
     path = last_checkpoint(folder)
-    return path is not None and path.name in names and path.is_file()
+    for name, key in (('epoch', 'max_epochs'), ('iter', 'max_iters')):
+        last = cfg.train_cfg.get(key)
+        if path is not None and path.name == f'{name}_{last}.pth':
+            return path.is_file() and _is_evaluated(folder, last)
+    return False
+
+
+def _is_evaluated(folder: Path, number: int) -> bool:
+    """Whether a run has results of that epoch (iteration)."""
+    return any(epoch['epoch'] == number and any('/' in key for key in epoch)
+               for epoch in epochs_of(folder))
 
 
 def has_diverged(folder: Path) -> bool:

@@ -3,6 +3,7 @@
 May import: analysis, attention, stiffness, studies, utils.
 """
 from ..stiffness import labels
+from . import style
 from .attention_figures import (
     attention_figures,
     attention_map_figure,
@@ -37,5 +38,5 @@ __all__ = [
     'proportion_figure', 'read_stiffness_curve', 'read_stiffness_curves',
     'render_attention_page', 'render_report', 'save_figure',
     'seeds_figure', 'step_correlations', 'step_figure', 'study_figures',
-    'survival_figure', 'tns_figure', 'write_figures'
+    'style', 'survival_figure', 'tns_figure', 'write_figures'
 ]

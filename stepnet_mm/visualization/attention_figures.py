@@ -1,13 +1,29 @@
 """Where attention heads look: Fig. 1 and 4 of Cordonnier et al. 2020."""
+import math
 from textwrap import fill
+from typing import NamedTuple
 
 import numpy as np
 
 from ..attention import AttentionRecord
-from .canvas import look, new_figure, panel_grid
+from .canvas import legend_below, legend_beside, new_figure, panel_grid
+from .style import (
+    WIDTH,
+    color,
+    look,
+    mark,
+    points,
+    size,
+    styled,
+    theme,
+)
 
 #: Between two heads, as a part of a map's width.
 GAP = .12
+#: Heads side by side; further ones go into a further line.
+MOST = 9
+#: Of a map's label, and of the tallest map, in inches on a screen.
+LABEL, TALLEST = .24, 3.
 
 
 def attention_figures(records: list, title: str | None = None) -> dict:
@@ -28,11 +44,13 @@ def attention_figures(records: list, title: str | None = None) -> dict:
         range=attention_range_figure(records, title))
 
 
+@styled
 def attention_map_figure(record: AttentionRecord, title: str | None = None):
     """Each head's attention of one query pixel (Fig. 4).
 
     Layers in rows, heads in columns, the nearest-looking first, the query
-    pixel framed in black. Each map's largest attention is dark.
+    pixel framed in orange. Where attention is zero a map looks like paper,
+    and its largest attention is darkest (on a dark page, brightest).
 
     Args:
         record (AttentionRecord): of a network.
@@ -42,27 +60,28 @@ def attention_map_figure(record: AttentionRecord, title: str | None = None):
         matplotlib.figure.Figure: a row per layer.
     """
     heads = max(len(layer.maps) for layer in record.layers)
-    width = max(6., 1.15 * heads + .4)
-    heights = [width * _height_of_row(layer, heads) + .55
-               for layer in record.layers]
-    figure = new_figure(width, sum(heights) + .8)
-    rows = figure.subplots(len(record.layers), 1, squeeze=False,
+    columns = min(heads, MOST)
+    width = min(WIDTH, max(5., columns + .2))
+    grids = [_grid(layer, columns, width) for layer in record.layers]
+    heights = [grid.lines * grid.down / grid.inch + .3 for grid in grids]
+    figure = new_figure(width, sum(heights) + .6)
+    rows = figure.subplots(len(grids), 1, squeeze=False,
                            height_ratios=heights)[:, 0]
     for number, (axes, layer) in enumerate(zip(rows, record.layers), 1):
-        _draw_heads(axes, layer, heads, 72 * width)
-        axes.set_title(f'layer {number}: {layer.name}', loc='left',
-                       fontsize=8, pad=14)
+        _draw_heads(axes, layer, grids[number - 1])
+        axes.set_title(f'layer {number}: {layer.name}', loc='left')
     _head(figure, title or f'{record.name}, iteration {record.iteration}: '
           f'attention of pixel {_query(record)} by layer '
           '(rows) and head (columns, with its mean attention distance in px)')
     return figure
 
 
+@styled
 def attention_path_figure(records: list, title: str | None = None):
     """Where each head's attention of the query pixel is centred, in training.
 
-    A line per head, from its first record (dot) to its last (cross, with its
-    number), over the image; the query pixel is the white square.
+    A line per head, from its first record (dot) to its last (the mark in
+    the legend), over the image; the query pixel is the empty square.
 
     Args:
         records (list[AttentionRecord]): of one network, by iteration.
@@ -79,16 +98,19 @@ def attention_path_figure(records: list, title: str | None = None):
     last = records[-1]
     height, width = last.size
     figure, panels = panel_grid(
-        len(last.layers), 3., 3. * min(2., height / width) + .3)
+        len(last.layers), 2.8, 2.8 * min(2., height / width) + .4)
     for i, axes in enumerate(panels):
         _draw_paths(axes, last, [record.layers[i] for record in records])
-        axes.set_title(f'layer {i + 1}: {last.layers[i].name}', fontsize=9)
+        axes.set_title(_broken(f'layer {i + 1}: {last.layers[i].name}', 2.8))
+    legend_below(figure, _head_marks(
+        max(len(layer.maps) for layer in last.layers)))
     _head(figure, title or f'{last.name}: centre of the attention of pixel '
           f'{_query(last)} by head, iteration '
-          f'{records[0].iteration} (dot) to {last.iteration} (cross)')
+          f'{records[0].iteration} (dot) to {last.iteration} (mark)')
     return figure
 
 
+@styled
 def attention_range_figure(records: list, title: str | None = None):
     """Mean attention distance by layer and head, and over the iterations.
 
@@ -106,14 +128,14 @@ def attention_range_figure(records: list, title: str | None = None):
     """
     _check_alike(records)
     last, several = records[-1], len(records) > 1
-    figure = new_figure(10 if several else 5.5, 4)
-    panels = figure.subplots(1, 2 if several else 1, squeeze=False)[0]
+    figure = new_figure(8, 6.2 if several else 3.4)
+    panels = figure.subplots(2 if several else 1, squeeze=False)[:, 0]
     _draw_ranges(panels[0], records)
     if several:
         _draw_history(panels[1], records)
     for axes in panels:
         axes.set_ylim(bottom=0)
-        axes.grid(alpha=.3)
+        legend_beside(axes)
     _head(figure, title or f'{last.name}, iteration {last.iteration}: mean '
           f'attention distance, {last.samples} images')
     return figure
@@ -121,7 +143,13 @@ def attention_range_figure(records: list, title: str | None = None):
 
 def _head(figure, title: str) -> None:
     """A heading, broken at the figure's width and at any place."""
-    figure.suptitle(fill(title, int(11 * figure.get_figwidth())), fontsize=10)
+    figure.suptitle(_broken(title, figure.get_figwidth() / size().scale),
+                    fontsize='medium')
+
+
+def _broken(text: str, width: float) -> str:
+    """Lines of text for a width in inches on a screen."""
+    return fill(text, int(11 * width))
 
 
 def _query(record: AttentionRecord) -> str:
@@ -129,81 +157,102 @@ def _query(record: AttentionRecord) -> str:
     return f'({row}, {column}) of {height} × {width}'
 
 
-def _height_of_row(layer, heads: int) -> float:
-    """Of this layer's maps side by side: height over width."""
-    height, width = layer.maps.shape[1:]
-    return height / (width * (heads + GAP * (heads - 1)))
+class Grid(NamedTuple):
+    """Where the maps of a layer stand; lengths in pixels of a map."""
+
+    columns: int
+    lines: int
+    along: float  # from one map to the next
+    down: float  # from one line to the next
+    inch: float  # on a screen
 
 
-def _draw_heads(axes, layer, heads: int, points: float) -> None:
-    """One layer's maps; ``points`` is the figure's width."""
-    from matplotlib.patches import Rectangle
+def _grid(layer, columns: int, room: float) -> Grid:
     height, width = layer.maps.shape[1:]
-    along = width * (1 + GAP)
-    mark = max(4., points / (heads * along))
-    for column, head in enumerate(np.argsort(layer.distance, kind='stable')):
-        left = column * along
-        maps = layer.maps[head]
-        axes.imshow(maps / maps.max(), cmap='Reds', vmin=0, vmax=1,
-                    extent=(left, left + width, height, 0))
-        axes.add_patch(Rectangle((left, 0), width, height, fill=False,
-                                 color='grey', linewidth=.6))
-        row, place = layer.query
-        axes.plot([left + place + .5], [row + .5], 's', color='black',
-                  fillstyle='none', markersize=mark)
-        axes.text(left + width / 2, -.04 * height,
+    each = min(room / columns / (1 + GAP), TALLEST * width / height)
+    inch = width / each
+    return Grid(columns, math.ceil(len(layer.maps) / columns),
+                max(width * (1 + GAP), .75 * inch), height + LABEL * inch,
+                inch)
+
+
+def _draw_heads(axes, layer, grid: Grid) -> None:
+    """One layer's maps, with the head's number and its distance."""
+    height, width = layer.maps.shape[1:]
+    row, place = layer.query
+    order = np.argsort(layer.distance, kind='stable')
+    for number, head in enumerate(order):
+        line, column = divmod(number, grid.columns)
+        left, top = column * grid.along, line * grid.down
+        _draw_map(axes, layer.maps[head], left, top)
+        axes.plot([left + place + .5], [top + row + .5], 's', color=color(1),
+                  fillstyle='none',
+                  markersize=points(max(4., 72 / grid.inch)))
+        axes.text(left + width / 2, top - .04 * height,
                   f'{head + 1}: {layer.distance[head]:.1f} px',
-                  ha='center', va='bottom', fontsize=7)
-    axes.set(xlim=(-.02 * width, heads * along), ylim=(height * 1.02, 0),
-             xticks=[], yticks=[], aspect='equal')
+                  ha='center', va='bottom', fontsize='small')
+    axes.set(xlim=(-.02 * width, grid.columns * grid.along),
+             ylim=(grid.lines * grid.down - .9 * LABEL * grid.inch,
+                   -LABEL * grid.inch),
+             xticks=[], yticks=[], aspect='equal', anchor='W')
     axes.spines[:].set_visible(False)
+
+
+def _draw_map(axes, maps: np.ndarray, left: float, top: float) -> None:
+    from matplotlib.patches import Rectangle
+    height, width = maps.shape
+    axes.imshow(maps / maps.max(), vmin=0, vmax=1,
+                extent=(left, left + width, top + height, top))
+    axes.add_patch(Rectangle((left, top), width, height, fill=False,
+                             color=theme().muted, linewidth=points(.6)))
 
 
 def _draw_paths(axes, last: AttentionRecord, layers: list) -> None:
     height, width = last.size
-    grey = last.image.mean(2)
-    axes.imshow(grey, cmap='gray', vmin=-120, vmax=255,
+    axes.imshow(last.image.mean(2), cmap='gray', vmin=0, vmax=255, alpha=.4,
                 extent=(0, width, height, 0))
     centers = np.stack([layer.centers for layer in layers])
     for head in range(centers.shape[1]):
         rows, columns = centers[:, head].T
-        style = look(head)
-        axes.plot(columns, rows, linewidth=1.3, **style)
-        axes.plot(columns[:1], rows[:1], '.', color=style['color'])
-        axes.plot(columns[-1:], rows[-1:], 'X', color=style['color'],
-                  markeredgecolor='white', markeredgewidth=.4, markersize=6)
-        axes.annotate(
-            str(head + 1), (columns[-1], rows[-1]), (4, 3), fontsize=7,
-            textcoords='offset points', path_effects=_halo())
+        axes.plot(columns, rows, path_effects=_halo(), **look(head))
+        axes.plot(columns[:1], rows[:1], '.', color=color(head))
+        axes.plot(columns[-1:], rows[-1:], markersize=points(7),
+                  markeredgecolor=theme().paper, **mark(head))
     row, column = layers[-1].place
-    axes.plot([column], [row], 's', color='white', markeredgecolor='black',
-              markersize=5)
+    axes.plot([column], [row], 's', color=theme().paper,
+              markeredgecolor=theme().ink)
     axes.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[])
 
 
+def _head_marks(heads: int) -> list:
+    """What the legend shows of each head: its line and its end."""
+    from matplotlib.lines import Line2D
+    return [Line2D([], [], label=f'head {i + 1}', **{**mark(i), **look(i)})
+            for i in range(heads)]
+
+
 def _halo() -> list:
-    """A white edge, which makes text legible over anything."""
+    """An edge like paper, which sets a line off from anything."""
     from matplotlib.patheffects import withStroke
-    return [withStroke(linewidth=2, foreground='white')]
+    return [withStroke(linewidth=points(3), foreground=theme().paper)]
 
 
 def _draw_ranges(axes, records: list) -> None:
     layers = records[-1].layers
     at = np.arange(1, len(layers) + 1)
+    ink = dict(color=theme().ink)
     for i, layer in zip(at, layers):
         axes.plot(np.full(len(layer.distance), i), layer.distance, 'o',
-                  color=look(0)['color'], alpha=.5,
-                  label='head' if i == 1 else None)
-    axes.plot(at, [layer.mean_distance for layer in layers], 'k-',
-              label='mean')
+                  color=color(0), alpha=.5, label='head' if i == 1 else None)
+    axes.plot(at, [layer.mean_distance for layer in layers], label='mean',
+              **ink)
     if len(records) > 1:
         axes.plot(at, [layer.mean_distance
-                       for layer in records[0].layers], 'k--',
-                  label=f'mean, iteration {records[0].iteration}')
-    axes.plot(at, [layer.uniform for layer in layers], ':', color='grey',
-              label='the same attention everywhere')
+                       for layer in records[0].layers], linestyle='--',
+                  label=f'mean, iteration {records[0].iteration}', **ink)
+    axes.plot(at, [layer.uniform for layer in layers], ':',
+              color=theme().muted, label='uniform attention')
     axes.set(xlabel='layer', ylabel='px of the image', xticks=at)
-    axes.legend(fontsize=8)
 
 
 def _draw_history(axes, records: list) -> None:
@@ -212,8 +261,7 @@ def _draw_history(axes, records: list) -> None:
         axes.plot(iterations, [record.layers[i].mean_distance
                           for record in records],
                   label=f'layer {i + 1}', **look(i))
-    axes.set(xlabel='iteration', ylabel='px of the image, mean over heads')
-    axes.legend(fontsize=8)
+    axes.set(xlabel='iteration', ylabel='px of the image, mean')
 
 
 def _check_alike(records: list) -> None:

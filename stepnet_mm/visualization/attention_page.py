@@ -9,6 +9,7 @@ from string import Template
 import numpy as np
 
 from ..attention import AttentionRecord, LayerAttention
+from .style import SURFACE, style_sheet
 
 PAGE = Template('''<!DOCTYPE html>
 <html lang="en">
@@ -47,10 +48,9 @@ PAGE = Template('''<!DOCTYPE html>
 </body>
 </html>
 ''')
-STYLE = '''
-:root { color-scheme: light dark; }
+STYLE = style_sheet() + '''
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 1040px;
-  margin: 0 auto; padding: 1rem; background: Canvas; color: CanvasText; }
+  margin: 0 auto; padding: 1rem; background: var(--paper); color: var(--ink); }
 h1 { font-size: 1.4rem; line-height: 1.2; overflow-wrap: anywhere; }
 p { margin: .4rem 0; max-width: 72ch; overflow-wrap: anywhere; }
 figure { margin: 0; }
@@ -68,9 +68,10 @@ select { min-width: 0; max-width: 100%; font: inherit; }
 #heads { display: grid; gap: .6rem; align-content: start;
   grid-template-columns: repeat(auto-fill, minmax(5.5rem, 1fr)); }
 #heads button { font: inherit; font-size: .8rem; padding: .25rem;
-  border: 2px solid GrayText; border-radius: 4px; cursor: pointer; }
-#heads button[aria-pressed=true] { border-color: Highlight;
-  outline: 2px solid Highlight; font-weight: bold; }
+  background: var(--panel); color: inherit;
+  border: 2px solid var(--grid); border-radius: 4px; cursor: pointer; }
+#heads button[aria-pressed=true] { border-color: var(--accent);
+  outline: 2px solid var(--accent); font-weight: bold; }
 .legend { display: flex; align-items: center; gap: .5rem;
   margin-top: .4rem; font-size: .85rem; }
 .legend canvas { height: 1.2rem; }
@@ -80,7 +81,8 @@ select { min-width: 0; max-width: 100%; font: inherit; }
 figcaption { font-size: .9rem; font-variant-numeric: tabular-nums;
   min-height: 4em; }
 #tip { position: fixed; padding: .1rem .4rem; font-size: .85rem;
-  pointer-events: none; background: Canvas; border: 1px solid GrayText; }
+  pointer-events: none; background: var(--panel);
+  border: 1px solid var(--muted); }
 '''
 SCRIPT = '''
 'use strict';
@@ -300,7 +302,7 @@ def _json(value: dict) -> str:
 
 def _data(record: AttentionRecord) -> dict:
     from matplotlib import colormaps
-    colors = colormaps['cividis'](np.arange(256), bytes=True)[:, :3]
+    colors = colormaps[SURFACE](np.arange(256), bytes=True)[:, :3]
     return dict(
         image=_picture(record.image), query=[*record.query],
         colors=_base64(colors),

@@ -13,14 +13,12 @@ import numpy as np
 
 from ..stiffness import StiffnessRecord, labels
 from ..utils.replaced_method import ReplacedMethod
+from .style import FONT, SMALL, WIDTH, look, parameters, size
 
-#: Okabe and Ito's colours, which colour-blind readers tell apart; their
-#: yellow is too pale for lines on white.
-COLORS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9',
-          '#000000')
 #: What matplotlib's own tick labels with powers begin with.
 TICK = r'$\mathdefault{'
-STYLES = ('-', '--', ':', '-.')
+#: Formats whose files say when they were written, and where.
+DATES = {'.svg': 'Date', '.pdf': 'CreationDate'}
 #: A wider range than this in one figure is drawn on a log scale.
 LINEAR = 30
 
@@ -66,44 +64,51 @@ def lost_note(records: list[StiffnessRecord]) -> str:
     return f'\n{text}' if parts else ''
 
 
-def look(index: int) -> dict:
-    """Colour and line style of the model with this index."""
-    round_, color = divmod(index, len(COLORS))
-    return dict(color=COLORS[color], linestyle=STYLES[round_ % len(STYLES)])
-
-
 def new_figure(width: float, height: float):
-    """An empty matplotlib Figure; sizes in inches.
+    """An empty matplotlib Figure in the current style.
 
     A dollar sign in a name is drawn as it is, and begins no mathematics.
+
+    Args:
+        width (float): in inches on a screen, at most ``style.WIDTH``.
+        height (float): likewise, without a limit.
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
-    figure = Figure(figsize=(width, height), layout='constrained')
-    ReplacedMethod(figure, 'draw', functools.partial(_draw_as_text, figure))
+    style, scale = parameters(), size().scale
+    with rc_context(style):
+        figure = Figure(
+            figsize=(scale * min(width, WIDTH), scale * height),
+            layout='constrained')
+    ReplacedMethod(
+        figure, 'draw', functools.partial(_draw_as_text, figure, style))
     return figure
 
 
-def _draw_as_text(figure, draw, renderer) -> None:
+def _draw_as_text(figure, style: dict, draw, renderer) -> None:
+    """Draw in the style that was current when the figure was made."""
+    from matplotlib import rc_context
     from matplotlib.text import Text
     for text in figure.findobj(Text):
         if '$' in text.get_text() and TICK not in text.get_text():
             text.set_parse_math(False)
-    draw(renderer)
+    with rc_context(style):  # ticks are made while drawing
+        draw(renderer)
 
 
 def panel_grid(count: int, width: float, height: float, **options) -> tuple:
-    """A figure of equal panels, at most four side by side.
+    """A figure of equal panels, as many side by side as there is room for.
 
     Args:
         count (int): how many panels.
-        width (float): of each, in inches.
+        width (float): of each, in inches on a screen.
         height (float): likewise.
         **options: of ``Figure.add_subplot``.
 
     Returns:
         tuple: the Figure and the list of its axes.
     """
-    rows = math.ceil(count / 4)
+    rows = math.ceil(count / int(WIDTH / width))
     columns = math.ceil(count / rows)
     figure = new_figure(columns * width, rows * height)
     return figure, [
@@ -115,13 +120,24 @@ def panel_grid(count: int, width: float, height: float, **options) -> tuple:
 def name_lines(figure, names: list) -> None:
     """A legend below all panels: the look of each model."""
     from matplotlib.lines import Line2D
-    lines = [Line2D([], [], label=n, **look(i)) for i, n in enumerate(names)]
-    room = figure.get_figwidth() / (.09 * max(map(len, names)) + .6)
-    figure.legend(
-        handles=lines,
-        loc='outside lower center',
-        ncols=max(1, min(len(names), int(room))),
-        frameon=False)
+    legend_below(figure, [
+        Line2D([], [], label=n, **look(i)) for i, n in enumerate(names)])
+
+
+def legend_below(figure, handles: list) -> None:
+    """One legend for all panels, as wide as the figure allows."""
+    if not handles:
+        return
+    longest = max(len(handle.get_label()) for handle in handles)
+    column = (.65 * longest + 5.2) * FONT * SMALL / 72
+    room = figure.get_figwidth() / size().scale / column
+    figure.legend(handles=handles, loc='outside lower center',
+                  ncols=max(1, min(len(handles), int(room))))
+
+
+def legend_beside(axes) -> None:
+    """A legend at the right of a panel, where no data can be."""
+    axes.legend(loc='upper left', bbox_to_anchor=(1, 1), borderaxespad=0)
 
 
 def set_scale(axes, which: str, low: float, high: float) -> None:
@@ -151,11 +167,21 @@ def as_image(figure) -> np.ndarray:
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def save_figure(figure, path, dpi: int = 150) -> None:
+def save_figure(figure, path, dpi: int | None = None) -> None:
     """Write a figure, in the format of the suffix; folders are made.
+
+    The same records give the same file, whenever it is written.
+
+    Args:
+        figure (matplotlib.figure.Figure): to write.
+        path (str | Path): its suffix is a format.
+        dpi (int, optional): of pixels; left out, of the current size.
 
     Raises:
         ValueError: if matplotlib does not know the format.
     """
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=dpi)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    date = DATES.get(path.suffix)
+    figure.savefig(path, dpi=dpi or size().dpi,
+                   metadata={date: None} if date else None)

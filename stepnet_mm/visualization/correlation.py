@@ -1,10 +1,13 @@
 """TNS against the performance of many runs (Fig. 7)."""
 from ..analysis import method_of
+from .canvas import legend_below, new_figure
+from .style import mark, styled
 
 
+@styled
 def plot_correlation(runs: list, metric: str, title: str | None = None,
                      label: str = 'TNS (Eq. 5)'):
-    """Scatter of the metric over TNS, one colour per method.
+    """Scatter of the metric over TNS, a colour and marker per method.
 
     Args:
         runs (list[dict]): ``name``, ``tns`` and ``metric`` of each run.
@@ -15,20 +18,13 @@ def plot_correlation(runs: list, metric: str, title: str | None = None,
     Returns:
         matplotlib.figure.Figure: to save or to show.
     """
-    from matplotlib import color_sequences
-    from matplotlib.figure import Figure
-    figure = Figure(figsize=(7, 5), layout='constrained')
-    axes = figure.subplots()
-    colors = color_sequences['tab20']
     methods = list(dict.fromkeys(method_of(run['name']) for run in runs))
+    figure = new_figure(7, 5)
+    axes = figure.subplots()
     for i, method in enumerate(methods):
         own = [run for run in runs if method_of(run['name']) == method]
-        axes.scatter([run['tns'] for run in own],
-                     [run['metric'] for run in own],
-                     color=colors[2 * i % 20 + i // 10 % 2],
-                     marker='os^D'[i // 20 % 4],
-                     label=method)
+        axes.plot([run['tns'] for run in own], [run['metric'] for run in own],
+                  linestyle='', label=method, **mark(i))
     axes.set(xlabel=label, ylabel=metric, title=title)
-    axes.grid(alpha=.3)
-    axes.legend(fontsize='small', ncols=1 + len(methods) // 16)
+    legend_below(figure, axes.lines)
     return figure

@@ -8,18 +8,14 @@ from ..stiffness import (
     stiffness_proportion,
     stiffness_survival,
 )
-from .canvas import (
-    check_records,
-    look,
-    lost_note,
-    name_lines,
-    new_figure,
-)
+from .canvas import check_records, lost_note, name_lines, new_figure
+from .style import WIDTH, look, points, styled, theme
 
 #: How many thresholds M1 a line joins.
 POINTS = 101
 
 
+@styled
 def property_figure(records: list, m2: float = 0., mark: float | None = None):
     """How many samples are stiff, and how many blocks, over M1.
 
@@ -40,7 +36,7 @@ def property_figure(records: list, m2: float = 0., mark: float | None = None):
     check_records(records)
     highest = max(mark or 0., *map(_highest_m1, records)) or 1.
     m1 = np.linspace(0, highest, POINTS)
-    figure = new_figure(8, 3.8)
+    figure = new_figure(WIDTH, 4)
     left, right = figure.subplots(1, 2)
     for i, record in enumerate(records):
         for axes, share in ((left, stiffness_survival),
@@ -62,8 +58,7 @@ def _highest_m1(record: StiffnessRecord) -> float:
 
 
 def _describe(axes, title: str, label: str, mark: float | None) -> None:
-    axes.set_title(title, fontsize='medium')
-    axes.set(xlabel='M1', ylabel=label, ylim=(0, 102))
-    axes.grid(alpha=.3)
+    axes.set(title=title, xlabel='M1', ylabel=label, ylim=(0, 102))
     if mark is not None:
-        axes.axvline(mark, color='gray', linewidth=.8, linestyle=':')
+        axes.axvline(mark, color=theme().muted, linewidth=points(1),
+                     linestyle=':', zorder=0)

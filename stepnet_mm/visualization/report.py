@@ -1,6 +1,8 @@
 """One self-contained HTML page about the stiffness of a run."""
 import base64
 import io
+from collections.abc import Callable
+from functools import partial
 from html import escape
 from string import Template
 
@@ -10,10 +12,15 @@ from ..stiffness import (
     stiffness_proportion,
     stiffness_survival,
 )
-from .attention_figures import attention_figures
+from .attention_figures import (
+    attention_map_figure,
+    attention_path_figure,
+    attention_range_figure,
+)
 from .canvas import check_records
 from .step_figures import has_steps, step_figure
 from .stiffness_figures import depth_figure, proportion_figure, survival_figure
+from .style import THEMES, size, style_sheet, use
 from .tns_figure import tns_figure
 from .training_curve import curve_figure
 
@@ -24,17 +31,18 @@ PAGE = Template('''<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>$title</title>
 <style>
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c2430;
-  background: #fff; max-width: 1040px; margin: 0 auto; padding: 1rem; }
+$colors
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink);
+  background: var(--paper); max-width: 1040px; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.6rem; line-height: 1.2; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin-top: 2.2rem; padding-bottom: .2rem;
-  border-bottom: 1px solid #cfd6df; }
+  border-bottom: 1px solid var(--muted); }
 p, figcaption { max-width: 72ch; }
 .table { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .85rem; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #e3e7ed;
+th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--grid);
   text-align: left; vertical-align: top; }
-thead th { background: #f2f5f8; }
+thead th { background: var(--panel); }
 .numbers th { white-space: nowrap; }
 .numbers th + th { text-align: right; }
 td.number { text-align: right; white-space: nowrap;
@@ -42,7 +50,7 @@ td.number { text-align: right; white-space: nowrap;
 .about td { overflow-wrap: anywhere; min-width: 8rem; }
 figure { margin: 1rem 0; }
 img { max-width: 100%; height: auto; }
-figcaption { font-size: .85rem; color: #4b5766; }
+figcaption { font-size: .85rem; color: var(--muted); }
 @media print { body { max-width: none; padding: 0; font-size: 11px; }
   .table { overflow: visible; } figure, tr { break-inside: avoid; } }
 </style>
@@ -95,6 +103,13 @@ BLOCKS = (
     'its stage · (1 + M1), M2), with M1 and M2 in brackets. Δt is the mean '
     'step size (attention value) of a known gate.')
 
+#: Of all records together; the first one, of several.
+COMPARED = (
+    ('TNS of each network', tns_figure, TOTALS),
+    ('Degrees of stiffness', survival_figure, SURVIVAL),
+    ('NSI along depth', depth_figure, DEPTH),
+    ('How many blocks are stiff', proportion_figure, PROPORTION))
+
 
 def render_report(title: str,
                   records: list,
@@ -131,25 +146,21 @@ def render_report(title: str,
         section('Blocks', note(BLOCKS),
                 *(blocks_table(record, m1, m2) for record in records))
     ]
-    return PAGE.substitute(title=escape(title), sections='\n'.join(sections))
+    return PAGE.substitute(title=escape(title), colors=style_sheet(),
+                           sections='\n'.join(sections))
 
 
 def figures(records: list, curves: dict | None = None) -> list:
     """The sections with pictures."""
     gated = [record for record in records if has_steps(record)]
-    steps = (picture(step_figure(record), f'{record.name}. {STEPS}')
+    steps = (picture(partial(step_figure, record), f'{record.name}. {STEPS}')
              for record in gated)
     return [
         *(section(f'While training: {name}',
-                  picture(curve_figure(rows), CURVE))
+                  picture(partial(curve_figure, rows), CURVE))
           for name, rows in (curves or {}).items()),
-        *([section('TNS of each network', picture(tns_figure(records), TOTALS))
-           ] if len(records) > 1 else []),
-        section('Degrees of stiffness',
-                picture(survival_figure(records), SURVIVAL)),
-        section('NSI along depth', picture(depth_figure(records), DEPTH)),
-        section('How many blocks are stiff',
-                picture(proportion_figure(records), PROPORTION)),
+        *(section(heading, picture(partial(draw, records), caption))
+          for heading, draw, caption in COMPARED[len(records) < 2:]),
         *([section('Step size against NSI', *steps)] if gated else [])
     ]
 
@@ -157,9 +168,11 @@ def figures(records: list, curves: dict | None = None) -> list:
 def attention_pictures(records: list) -> list[str]:
     """Of one AttentionMapHook; of records that compare with the last."""
     alike = [r for r in records if r.view == records[-1].view]
-    captions = dict(maps=MAPS, paths=PATHS, range=RANGE)
-    return [picture(figure, captions[name])
-            for name, figure in attention_figures(alike).items()]
+    return [
+        picture(partial(attention_map_figure, alike[-1]), MAPS),
+        picture(partial(attention_path_figure, alike), PATHS),
+        picture(partial(attention_range_figure, alike), RANGE)
+    ]
 
 
 def section(heading: str, *parts: str) -> str:
@@ -259,12 +272,21 @@ def _cell(value) -> str:
     return f'<td class="number">{text}</td>'
 
 
-def picture(figure, caption: str) -> str:
-    """A matplotlib figure as an image inside the page."""
-    buffer = io.BytesIO()
-    # Tight, since titles of 3-D axes reach beyond the figure.
-    figure.savefig(buffer, format='png', dpi=120, bbox_inches='tight')
-    data = base64.b64encode(buffer.getvalue()).decode()
+def picture(draw: Callable, caption: str) -> str:
+    """A figure inside the page, drawn for light and for dark pages."""
+    light, dark = (_image(draw, theme) for theme in THEMES)
     caption = escape(caption)
-    return (f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'
+    return (f'<figure><picture><source srcset="{dark}" '
+            'media="screen and (prefers-color-scheme: dark)">'
+            f'<img alt="{caption}" src="{light}"></picture>'
             f'<figcaption>{caption}</figcaption></figure>')
+
+
+def _image(draw: Callable, theme: str) -> str:
+    buffer = io.BytesIO()
+    with use(theme=theme):
+        # Tight, since titles of 3-D axes reach beyond the figure.
+        draw().savefig(buffer, format='png', dpi=size().dpi,
+                       bbox_inches='tight')
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'data:image/png;base64,{data}'

@@ -4,7 +4,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..stiffness import StiffnessRecord
-from .canvas import COLORS, check_records, new_figure
+from .canvas import check_records, new_figure
+from .style import WIDTH, color, points, styled
 
 #: With fewer blocks a correlation along depth says nothing.
 LEAST = 3
@@ -48,12 +49,14 @@ def step_correlations(record: StiffnessRecord) -> StepCorrelations:
     return StepCorrelations(pearson(nsi.T, step.T), depth)
 
 
+@styled
 def step_figure(record: StiffnessRecord,
                 blocks: list | None = None,
                 stage: int | None = None):
     """Mean step size Δt against NSI (Fig. 9).
 
-    a: a point per sample, a panel per block. b: for each sample, Pearson's r
+    a: a point per sample, a panel per block; where Δt is constant, how NSI is
+    spread. b: for each sample, Pearson's r
     of NSI and Δt over the blocks of one stage.
 
     Args:
@@ -64,7 +67,7 @@ def step_figure(record: StiffnessRecord,
             blocks with a gate, or else the first that has any.
 
     Returns:
-        matplotlib.figure.Figure: a above b.
+        matplotlib.figure.Figure: a, above b where there is one.
 
     Raises:
         ValueError: if no block, one of ``blocks``, or fewer than three of
@@ -75,21 +78,39 @@ def step_figure(record: StiffnessRecord,
     along = _blocks_of_stage(record, gated, stage)
     chosen = _chosen(record, gated, along, blocks)
     r = pearson(nsi[:, along], step[:, along])
-    rows = -(-len(chosen) // 3)
-    below = 3 if _along_depth(r, along) else .5  # a histogram, or one line
-    figure = new_figure(9.5, 3.1 * rows + below)
-    upper, lower = figure.subfigures(2, 1, height_ratios=[3.1 * rows, below])
-    upper.suptitle(_heading(record, len(nsi)))
-    for i, column in enumerate(chosen, 1):
-        axes = upper.add_subplot(rows, min(3, len(chosen)), i)
-        _scatter(axes, record.header.blocks[column], nsi[:, column],
-                 step[:, column])
     name = f'stage {record.header.stage[along[0]]}'
+    heading = _heading(record, len(nsi))
     if _along_depth(r, along):
+        upper, lower = _two_parts(len(chosen))
         _histogram(lower.subplots(), f'{name}, {len(along)} blocks', r)
     else:
-        lower.suptitle(f'{name}: {_why_not(len(along))}', fontsize='medium')
-    return figure
+        upper = new_figure(WIDTH, .6 + _height(len(chosen)))
+        heading += f'\n{name}: {_why_not(len(along))}'
+    upper.suptitle(heading)
+    _panels(upper, record, chosen, nsi, step)
+    return upper.figure
+
+
+def _height(panels: int) -> float:
+    return 2.9 * -(-panels // 3)
+
+
+def _two_parts(panels: int):
+    """Subfigures for the panels of a, and below it b."""
+    above, below = .4 + _height(panels), 2.7
+    figure = new_figure(WIDTH, above + below)
+    return figure.subfigures(2, 1, height_ratios=[above, below])
+
+
+def _panels(figure, record: StiffnessRecord, chosen: list, nsi: np.ndarray,
+            step: np.ndarray) -> None:
+    """The panels of a, at most three side by side."""
+    rows, columns = -(-len(chosen) // 3), min(3, len(chosen))
+    for i, column in enumerate(chosen, 1):
+        axes = figure.add_subplot(rows, columns, i)
+        draw = _distribution if _is_constant(step[:, column]) else _scatter
+        draw(axes, record.header.blocks[column], nsi[:, column],
+             step[:, column])
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -177,14 +198,20 @@ def _heading(record: StiffnessRecord, left: int) -> str:
 
 def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
     # As one picture: a vector file of 10,000 points is slow to show.
-    axes.scatter(nsi, step, s=10, alpha=.4, linewidth=0, color=COLORS[0],
-                 rasterized=True)
+    axes.scatter(nsi, step, s=points(3)**2, alpha=.4, linewidth=0,
+                 color=color(0), rasterized=True)
     r, rho = float(pearson(nsi, step)), spearman(nsi, step)
     found = (f'Pearson {_signed(r)}, Spearman {_signed(rho)}'
              if np.isfinite(r) else 'no correlation: constant values')
-    axes.set_title(f'{name}\n{found}', fontsize='medium')
+    axes.set_title(f'{name}\n{found}')
     axes.set(xlabel='NSI (Eq. 4)', ylabel='mean step size Δt')
-    axes.grid(alpha=.3)
+
+
+def _distribution(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
+    """How NSI is spread at one Δt, which would be an empty panel of dots."""
+    axes.hist(nsi, bins=40, color=color(0))
+    axes.set_title(f'{name}\nΔt {step[0]:.4g}, no correlation: constant')
+    axes.set(xlabel='NSI (Eq. 4)', ylabel='samples')
 
 
 def _along_depth(r: np.ndarray, along: np.ndarray) -> bool:
@@ -204,16 +231,15 @@ def _why_not(blocks: int) -> str:
 def _histogram(axes, name: str, r: np.ndarray) -> None:
     """The distribution of r over samples."""
     found = r[np.isfinite(r)]
-    axes.hist(found, bins=np.linspace(-1, 1, 41), color=COLORS[0])
+    axes.hist(found, bins=np.linspace(-1, 1, 41), color=color(0))
     middle, lost = np.median(found), len(r) - len(found)
-    axes.axvline(middle, color=COLORS[1], linestyle='--')
+    axes.axvline(middle, color=color(1), linestyle='--')
     note = f' ({lost} with constant values left out)' if lost else ''
     axes.set_title(
         f'{name}: {len(found)} samples{note}, median (dashed)'
-        f' {_signed(middle)}', fontsize='medium')
+        f' {_signed(middle)}')
     axes.set(xlabel="Pearson's r of NSI and Δt along depth, by sample",
              ylabel='samples', xlim=(-1, 1))
-    axes.grid(alpha=.3)
 
 
 def _signed(r: float) -> str:

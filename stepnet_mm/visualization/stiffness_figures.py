@@ -3,6 +3,7 @@
 All take stiffness records, leave out the samples with an inf or NaN, say how
 many these are, and return a matplotlib Figure.
 """
+import math
 from textwrap import fill
 
 import numpy as np
@@ -16,18 +17,22 @@ from ..stiffness import (
 )
 from .canvas import (
     check_records,
-    look,
     lost_note,
     name_lines,
     new_figure,
     panel_grid,
     set_scale,
 )
+from .style import SURFACE, look, points, styled, text_on, theme
 
 #: Median, and the edges of the outer and of the inner band.
 QUANTILES = (.5, .1, .9, .25, .75)
+#: Thresholds of a heat map for which there is room.
+MOST = 8
+HIGH = str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹')
 
 
+@styled
 def survival_figure(records: list, m1=None, m2=None):
     """δ(M1, M2) of Eq. 5 as surfaces, TNS above each (Fig. 2).
 
@@ -48,15 +53,16 @@ def survival_figure(records: list, m1=None, m2=None):
     if min(len(m1), len(m2)) < 2:
         raise ValueError('m1, m2: expected at least two different thresholds '
                          f'each, got {m1.tolist()} and {m2.tolist()}')
-    figure, panels = panel_grid(len(records), 3.5, 3.7, projection='3d')
+    figure, panels = panel_grid(len(records), 2.9, 3.4, projection='3d')
     for axes, label, record in zip(panels, labels(records), records):
         share = stiffness_survival(record.nsi, record.stage, m1, m2)
         _surface(axes, m1, m2, share.numpy())
-        axes.set_title(_totals(label, record), y=.95, fontsize='medium')
+        axes.set_title(_totals(label, record), y=.97)
     figure.suptitle('δ(M1, M2): share of stiff samples')
     return figure
 
 
+@styled
 def proportion_figure(records: list, m1=None, m2=None):
     """p̂(M1, M2) of §3.1 as heat maps with one colour scale (Fig. 6).
 
@@ -79,18 +85,19 @@ def proportion_figure(records: list, m1=None, m2=None):
         100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
         for r in records
     ]
-    figure, panels = panel_grid(len(records), 3.4, 3.2)
+    figure, panels = panel_grid(len(records), 2.9, 3.1)
     # Most of p̂ is small; a linear scale would show it as one colour.
     norm = PowerNorm(.5, 0, max(table.max() for table in tables) or 1.)
     for axes, label, record, table in zip(panels, labels(records), records,
                                           tables):
         image = _heat_map(axes, m1, m2, table, norm)
-        axes.set_title(_totals(label, record), fontsize='medium')
+        axes.set_title(_totals(label, record))
     figure.colorbar(
         image, ax=panels, label='p̂(M1, M2), % of the blocks', pad=.02)
     return figure
 
 
+@styled
 def depth_figure(records: list):
     """NSI along depth, its median and bands over samples (Fig. 3).
 
@@ -109,6 +116,7 @@ def depth_figure(records: list):
         'NSI along depth: median, 25–75 % and 10–90 % of samples')
 
 
+@styled
 def seeds_figure(records: list):
     """NSI along depth of several seeds of one model, medians (Fig. 10).
 
@@ -148,8 +156,8 @@ def _thresholds(records: list, m1, m2, count: int, quantile: float) -> tuple:
 
 def _totals(label: str, record: StiffnessRecord) -> str:
     mean, median, high = record.tns_summary().values()
-    return (f'{fill(label, 32)}\nTNS {mean:.4g}\n'
-            f'median {median:.3g}, 95 % quantile {high:.3g}'
+    return (f'{fill(label, 28)}\nTNS: mean {mean:.4g}\n'
+            f'median {median:.3g}, 95 % {high:.3g}'
             f'{lost_note([record])}')
 
 
@@ -157,13 +165,15 @@ def _surface(axes, m1, m2, share: np.ndarray) -> None:
     """Draw (len(m1), len(m2)) shares over the thresholds."""
     axes.plot_surface(
         *np.meshgrid(m1, m2, indexing='ij'), share, rcount=len(m1),
-        ccount=len(m2), cmap='cividis', vmin=0, vmax=1,
-        edgecolor='#00000030', linewidth=.2)
+        ccount=len(m2), cmap=SURFACE, vmin=0, vmax=1,
+        edgecolor=theme().ink, linewidth=points(.1))
     axes.set(xlabel='M1', ylabel='M2', xlim=(m1[0], m1[-1]),
-             ylim=(m2[0], m2[-1]), zlim=(0, 1), zticks=(0, .5, 1))
+             ylim=(m2[0], m2[-1]), zlim=(0, 1), zticks=(.5, 1))
     for axis in 'xy':  # their last ticks would meet in the corner
         axes.locator_params(axis, nbins=4, prune='upper')
-    axes.tick_params(pad=-1)
+    axes.tick_params(pad=points(-1))
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_pane_color(theme().panel)
     # From where both thresholds are high: the surface falls to the viewer.
     axes.view_init(elev=25, azim=40)
     axes.set_box_aspect((4, 4, 3), zoom=.9)
@@ -172,15 +182,36 @@ def _surface(axes, m1, m2, share: np.ndarray) -> None:
 def _heat_map(axes, m1, m2, table: np.ndarray, norm):
     """Draw (len(m1), len(m2)) percents, each with its value."""
     image = axes.imshow(
-        table.T, origin='lower', aspect='auto', cmap='Blues', norm=norm)
-    for place, value in np.ndenumerate(table):
+        table.T, origin='lower', aspect='auto', norm=norm)
+    roomy = len(m1) <= MOST and len(m2) <= 2 * MOST
+    for place, value in np.ndenumerate(table) if roomy else ():
         axes.text(*place, _percent(value), ha='center', va='center',
-                  fontsize='small', color='white' if norm(value) > .6
-                  else 'black')
-    axes.set_xticks(range(len(m1)), [f'{m:.2g}' for m in m1])
-    axes.set_yticks(range(len(m2)), [f'{m:.2g}' for m in m2])
-    axes.set(xlabel='M1', ylabel='M2')
+                  fontsize='small', color=text_on(image.to_rgba(value)))
+    _name_ticks(axes.xaxis, 'M1', m1)
+    _name_ticks(axes.yaxis, 'M2', m2)
+    axes.grid(False)
     return image
+
+
+def _name_ticks(axis, name: str, values: np.ndarray) -> None:
+    """A tick at each value, or at some of many; powers go to the label."""
+    power = math.floor(math.log10(values[-1])) if values[-1] else 0
+    if -1 <= power <= 2:
+        power = 0
+    every = slice(None, None, math.ceil(len(values) / MOST))
+    axis.set_ticks(range(len(values))[every],
+                   _short(values[every] / 10. ** power))
+    axis.set_label_text(
+        name if power == 0 else f'{name} · 10{str(-power).translate(HIGH)}')
+
+
+def _short(values: np.ndarray) -> list[str]:
+    """Of few digits, two where these tell the values apart."""
+    for digits in (2, 3, 4):
+        texts = [f'{value:.{digits}g}' for value in values]
+        if len(set(texts)) == len(texts):
+            break
+    return texts
 
 
 def _percent(value: float) -> str:
@@ -197,7 +228,8 @@ def _along_depth(records: list, quantiles: tuple, heading: str):
     figure, panels = _stage_panels(records, tables)
     for i, (record, table) in enumerate(zip(records, tables)):
         for axes, places, (middle, *edges) in _by_stage(panels, record, table):
-            axes.plot(places, middle, marker='o', markersize=3, **look(i))
+            axes.plot(places, middle, marker='o', markersize=points(3),
+                      **look(i))
             for low, high, alpha in zip(edges[::2], edges[1::2], (.12, .2)):
                 _band(axes, places, low, high, color=look(i)['color'],
                       alpha=alpha, linewidth=0)
@@ -219,11 +251,11 @@ def _stage_panels(records: list, tables: list) -> tuple:
     stages = sorted(places)
     # A stage of one block needs room for its heading too.
     widths = [max(places[s]) - min(places[s]) + 4 for s in stages]
-    figure = new_figure(min(max(.22 * sum(widths), 6.5), 13.), 4.2)
+    figure = new_figure(max(.22 * sum(widths), 6.5), 4.2)
     row = figure.subplots(
         1, len(stages), sharey=True, squeeze=False, width_ratios=widths)[0]
     for axes, stage in zip(row, stages):
-        axes.set_title(f'stage {stage}', fontsize='medium')
+        axes.set_title(f'stage {stage}')
         _mark_places(axes, min(places[stage]), max(places[stage]))
     row[0].set_ylabel('NSI (Eq. 4)')
     set_scale(row[0], 'y', min(table.min() for table in tables),
@@ -236,7 +268,6 @@ def _mark_places(axes, first: int, last: int) -> None:
     apart = (last - first) // 9 + 1
     axes.set(xlabel='block index', xlim=(first - .7, last + .7),
              xticks=range(first, last + 1, apart))
-    axes.grid(alpha=.3)
 
 
 def _by_stage(panels: dict, record: StiffnessRecord, table: np.ndarray):

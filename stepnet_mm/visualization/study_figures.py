@@ -16,14 +16,13 @@ from ..studies.statistics import (
     over_runs,
     runs_of_method,
 )
-from .canvas import COLORS, look, new_figure, panel_grid, save_figure
+from .canvas import legend_below, new_figure, panel_grid, save_figure
+from .style import WIDTH, color, look, mark, points, styled, theme
 
 #: In colour among many methods, where they are there.
 HIGHLIGHTED = ('plain', 'se', 'stepnet', 'constant')
 #: Their means are lines in :func:`accuracy_figure`.
 LINES = ('plain', 'constant')
-MARKERS = 'os^DvP'
-GREY = '#999999'
 #: A wider range than this is drawn on a log scale.
 WIDE = 8
 #: Of what TNSMetric logs, the mean Δt of blocks.
@@ -45,7 +44,7 @@ def write_figures(records: list[StudyRecord], methods: Sequence[str],
     links = {}
     for name, (caption, figure) in study_figures(records, methods).items():
         links[caption] = f'figures/{page.name}_{name}.png'
-        save_figure(figure, page.parent / links[caption], dpi=100)
+        save_figure(figure, page.parent / links[caption])
     return links
 
 
@@ -81,6 +80,7 @@ def study_figures(records: list[StudyRecord], methods: Sequence[str]) -> dict:
     return found
 
 
+@styled
 def accuracy_figure(records: list[StudyRecord], methods: Sequence[str]):
     """The last epoch of every run, methods sorted by their mean.
 
@@ -97,20 +97,19 @@ def accuracy_figure(records: list[StudyRecord], methods: Sequence[str]):
     axes = figure.subplots()
     for y, method in enumerate(ranked):
         axes.plot(values[method], [y] * len(values[method]), 'o',
-                  color=COLORS[0], alpha=.6, markersize=5, linewidth=0)
-        axes.plot(np.mean(values[method]), y, '|', color='black',
-                  markersize=13, markeredgewidth=2)
+                  color=color(0), alpha=.6)
+        axes.plot(np.mean(values[method]), y, '|', color=theme().ink,
+                  markersize=points(13), markeredgewidth=points(2))
     for i, method in enumerate(m for m in LINES if m in methods):
-        axes.axvline(np.mean(values[method]), color=COLORS[i + 1],
-                     linestyle='--', linewidth=1.2, zorder=0,
+        axes.axvline(np.mean(values[method]), zorder=0, **look(i + 1),
                      label=f'mean of {method}')
     axes.set(xlabel=_metric(records), yticks=range(len(ranked)),
              yticklabels=ranked, ylim=(-.7, len(ranked) - .3))
-    axes.grid(alpha=.3)
-    _legend_below(figure, axes)
+    _legend_of(axes)
     return figure
 
 
+@styled
 def correlation_figure(records: list[StudyRecord], methods: Sequence[str]):
     """Accuracy over mean TNS, a panel per definition (Fig. 7).
 
@@ -122,7 +121,7 @@ def correlation_figure(records: list[StudyRecord], methods: Sequence[str]):
         matplotlib.figure.Figure: with tau and rho over all runs as titles.
     """
     names = list(dict.fromkeys(n for r in records for n in r.stiffness))
-    figure, panels = panel_grid(len(names), 3.8, 4.6)
+    figure, panels = panel_grid(len(names), 2.9, 4.2)
     _set_scale(panels, 'x', [[x for r in records
                               if (x := measured(r, name, 'tns'))]
                              for name in names])
@@ -131,15 +130,14 @@ def correlation_figure(records: list[StudyRecord], methods: Sequence[str]):
             points = [(x, r.last) for r in runs_of_method(records, method)
                       if (x := measured(r, name, 'tns')) is not None]
             axes.plot(*zip(*points) if points else ([], []), linestyle='',
-                      alpha=.8, markersize=6, label=method, **_mark(i))
+                      alpha=.8, label=method, **mark(i))
         axes.set(xlabel='mean TNS (Eq. 5)', ylabel=_metric(records))
-        axes.set_title(f'{name}\n{_correlation(records, name)}',
-                       fontsize='medium')
-        axes.grid(alpha=.3)
-    _legend_below(figure, panels[0])
+        axes.set_title(f'{name}\n{_correlation(records, name)}')
+    _legend_of(panels[0])
     return figure
 
 
+@styled
 def curves_figure(records: list[StudyRecord], methods: Sequence[str]):
     """Accuracy and mean TNS by epoch, means over seeds.
 
@@ -150,7 +148,7 @@ def curves_figure(records: list[StudyRecord], methods: Sequence[str]):
     Returns:
         matplotlib.figure.Figure: two panels.
     """
-    figure, panels = panel_grid(2, 4.6, 4.2)
+    figure, panels = panel_grid(2, 4.3, 4.)
     for axes, label, values in zip(
             panels, (_metric(records), 'mean TNS (Eq. 5), as logged'),
             (lambda r: by_epoch(r, r.metric), lambda r: logged(r, 'tns'))):
@@ -159,10 +157,11 @@ def curves_figure(records: list[StudyRecord], methods: Sequence[str]):
         _mark_epochs(axes)
     _set_scale(panels[1:], 'y', [[v for r in records
                                   for v in logged(r, 'tns').values()]])
-    _legend_below(figure, panels[0])
+    _legend_of(panels[0])
     return figure
 
 
+@styled
 def nsi_figure(records: list[StudyRecord], methods: Sequence[str]):
     """NSI by depth, a panel per definition.
 
@@ -174,7 +173,7 @@ def nsi_figure(records: list[StudyRecord], methods: Sequence[str]):
         matplotlib.figure.Figure: a panel per definition.
     """
     names = list(dict.fromkeys(n for r in records for n in r.stiffness))
-    figure, panels = panel_grid(len(names), 4.2, 3.8)
+    figure, panels = panel_grid(len(names), 2.9, 3.6)
     for axes, name in zip(panels, names):
         _curves(axes, records, methods,
                 partial(_by_block, definition=name, key='nsi'))
@@ -183,10 +182,11 @@ def nsi_figure(records: list[StudyRecord], methods: Sequence[str]):
     _set_scale(panels, 'y', [[v for r in records
                               for v in _by_block(r, name, 'nsi').values()]
                              for name in names])
-    _legend_below(figure, panels[0])
+    _legend_of(panels[0])
     return figure
 
 
+@styled
 def steps_figure(records: list[StudyRecord], methods: Sequence[str]):
     """Mean Δt by depth after training, and by epoch in each stage.
 
@@ -203,7 +203,7 @@ def steps_figure(records: list[StudyRecord], methods: Sequence[str]):
            if any(map(_steps, runs_of_method(records, m)))]
     stages = sorted({_stage(key) for r in records for epoch in r.epochs
                      for key in epoch if key.startswith(STEP)})
-    figure = new_figure(9, 8 if stages else 4.8)
+    figure = new_figure(WIDTH, 7.4 if stages else 4.4)
     grid = figure.add_gridspec(2 if stages else 1, max(len(stages), 1))
     upper = figure.add_subplot(grid[0, :])
     _curves(upper, records, own, _steps, in_color=own)
@@ -219,7 +219,7 @@ def steps_figure(records: list[StudyRecord], methods: Sequence[str]):
     limits = [axes.dataLim for axes in figure.axes]
     upper.set_ylim(min(0, *(box.y0 for box in limits)),
                    1.08 * max(box.y1 for box in limits))
-    _legend_below(figure, upper)
+    _legend_of(upper)
     return figure
 
 
@@ -230,13 +230,13 @@ def _curves(axes, records: list[StudyRecord], methods: Sequence[str],
     colored = [method for method in in_color if method in methods]
     others = [method for method in methods if method not in colored]
     for method in others:
-        axes.plot(*_mean_curve(records, method, values), color=GREY,
-                  linewidth=.9, alpha=.7, marker='.', markersize=3,
+        axes.plot(*_mean_curve(records, method, values), alpha=.7,
+                  color=theme().muted, linewidth=points(.9), marker='.',
+                  markersize=points(3),
                   label='others' if method == others[0] else None)
     for method in colored:
-        axes.plot(*_mean_curve(records, method, values), linewidth=1.6,
-                  marker='.', label=method, **look(in_color.index(method)))
-    axes.grid(alpha=.3)
+        axes.plot(*_mean_curve(records, method, values), marker='.',
+                  label=method, **look(in_color.index(method)))
 
 
 def _mean_curve(records: list[StudyRecord], method: str,
@@ -281,8 +281,8 @@ def _mark_stages(axes, records: list[StudyRecord]) -> None:
                   for r in records for m in r.stiffness.values()), key=len)
     for i, (one, other) in enumerate(zip(stages, stages[1:]), 1):
         if one != other:
-            axes.axvline(i + .5, color='black', linewidth=.8)
-    axes.set(xlabel='measured block (lines between stages)',
+            axes.axvline(i + .5, color=theme().muted, linewidth=points(.8))
+    axes.set(xlabel='measured block, by stage',
              xlim=(.5, len(stages) + .5))
     axes.xaxis.get_major_locator().set_params(integer=True)
 
@@ -290,12 +290,6 @@ def _mark_stages(axes, records: list[StudyRecord]) -> None:
 def _mark_epochs(axes) -> None:
     axes.set_xlabel('epoch')
     axes.xaxis.get_major_locator().set_params(integer=True)
-
-
-def _mark(index: int) -> dict:
-    """Colour and marker of the method with this index."""
-    return dict(color=COLORS[index % len(COLORS)],
-                marker=MARKERS[index // len(COLORS) % len(MARKERS)])
 
 
 def _set_scale(panels: list, name: str, values: list[list]) -> None:
@@ -325,10 +319,6 @@ def _metric(records: list[StudyRecord]) -> str:
     return records[0].metric
 
 
-def _legend_below(figure, axes) -> None:
-    handles, names = axes.get_legend_handles_labels()
-    if names:
-        room = figure.get_figwidth() / (.09 * max(map(len, names)) + .6)
-        figure.legend(
-            handles, names, loc='outside lower center', frameon=False,
-            ncols=max(1, min(len(names), int(room))))
+def _legend_of(axes) -> None:
+    """What the first panel shows, below all of them."""
+    legend_below(axes.figure, axes.get_legend_handles_labels()[0])

@@ -5,12 +5,12 @@ from textwrap import fill
 from ..analysis import FEW_SEEDS, MethodTNS, tns_by_method
 from .canvas import (
     check_records,
-    look,
     lost_note,
     name_lines,
     new_figure,
     set_scale,
 )
+from .style import WIDTH, look, points, styled, theme
 
 #: A panel each: its key in the estimates, and the label of its axis.
 PANELS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
@@ -18,6 +18,7 @@ PANELS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
 PAIR = ['plain', 'stepnet']
 
 
+@styled
 def tns_figure(records: list):
     """TNS by network or trick, with intervals (Fig. 8).
 
@@ -38,13 +39,12 @@ def tns_figure(records: list):
     check_records(records)
     methods = tns_by_method(records)
     rows = _rows(methods)
-    longest = max(map(len, rows))
-    figure = new_figure(8.5 + .07 * min(longest, 40), 1.9 + .34 * len(rows))
+    figure = new_figure(WIDTH, 1.9 + .36 * len(rows))
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, (key, label) in zip(panels, PANELS.items()):
         _draw(axes, rows, key)
         axes.set_xlabel(f'{label} of samples')
-    panels[0].set_yticks(range(len(rows)), [fill(name, 40) for name in rows])
+    panels[0].set_yticks(range(len(rows)), [fill(name, 26) for name in rows])
     panels[0].set_ylim(len(rows) - .5, -.5)
     if any(len(row) > 1 for row in rows.values()):
         name_lines(figure, PAIR)
@@ -98,12 +98,12 @@ def _draw(axes, rows: dict, key: str) -> None:
         for part, method in row.items():
             value, low, high, seeds = method['estimates'][key].values()
             y = place + .14 * (PAIR.index(part) * 2 - 1 if part else 0)
-            color = look(PAIR.index(part))['color'] if part else 'black'
-            axes.plot([low, high], [y, y], color=color)
-            axes.plot(value, y, marker='o', markersize=5, color=color)
-            axes.plot(seeds, [y] * len(seeds), '.', markersize=4, color=color,
-                      markerfacecolor='white')
+            style = look(PAIR.index(part)) if part else dict(
+                color=theme().ink)
+            axes.plot([low, high], [y, y], **style)
+            axes.plot(value, y, marker='o', color=style['color'])
+            axes.plot(seeds, [y] * len(seeds), '.', color=style['color'],
+                      markersize=points(4), markerfacecolor=theme().paper)
             ends += [value, low, high, *seeds]
-    axes.locator_params(axis='x', nbins=6)
+    axes.locator_params(axis='x', nbins=4)
     set_scale(axes, 'x', min(ends), max(ends))
-    axes.grid(alpha=.3)

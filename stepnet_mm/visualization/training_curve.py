@@ -1,18 +1,16 @@
 """TNS and NSI over the iterations of a training run."""
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..analysis.runs import parse_line
-from .canvas import COLORS, new_figure
+from .canvas import legend_beside, new_figure
+from .style import look, points, styled
 
 #: Every measurement of TNSHook has it.
 MARK = '/nonfinite'
-#: TNS over samples and how it is drawn; earlier versions logged the mean only.
-TNS_STYLES: dict[str, dict[str, Any]] = dict(
-    tns=dict(label='mean', color='black', marker='o', markersize=3),
-    tns_median=dict(label='median', color=COLORS[0]),
-    tns_q95=dict(label='95 % quantile', color=COLORS[0], linestyle='--'))
+#: TNS over samples, each with its look; earlier versions logged the mean only.
+TNS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
 
 
 def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
@@ -68,6 +66,7 @@ def _read_run(path: Path) -> dict[str, list[dict]]:
     return curves
 
 
+@styled
 def curve_figure(curve: list[dict], title: str | None = None):
     """Draw TNS, and below it the NSI of each stage, over the iterations.
 
@@ -82,37 +81,46 @@ def curve_figure(curve: list[dict], title: str | None = None):
     Returns:
         matplotlib.figure.Figure: two panels.
     """
-    figure = new_figure(7, 6)
+    figure = new_figure(8, 5.6)
     upper, lower = figure.subplots(2, 1, sharex=True)
     _draw_tns(upper, curve)
+    _draw_nsi(lower, curve)
     upper.set_title(title or 'Neural stiffness while training')
-    for stage in _stages(curve):
-        iterations, mean = _series(curve, f'nsi_stage{stage}_mean')
-        highest = _series(curve, f'nsi_stage{stage}_max')[1]
-        line, = lower.plot(iterations, mean, label=f'stage {stage}')
-        lower.fill_between(
-            iterations, mean, highest, color=line.get_color(), alpha=.15)
-    lower.set_ylabel('NSI (Eq. 4): mean to maximum')
     lower.set_xlabel('iteration')
-    lower.set_ylim(bottom=0)
-    if _stages(curve):
-        lower.legend(loc='lower left', ncols=4)
     for axes in (upper, lower):
-        axes.grid(alpha=.3)
+        if len(axes.lines) > 1:
+            legend_beside(axes)
     return figure
 
 
 def _draw_tns(axes, curve: list[dict]) -> None:
     highest = 0.
-    for key, style in TNS_STYLES.items():
+    for i, (key, label) in enumerate(TNS.items()):
         iterations, values = _series(curve, key)
         if values:
-            axes.plot(iterations, values, **style)
+            axes.plot(iterations, values, label=label, **look(i),
+                      **_dots(iterations))
             highest = max(highest, *values)
-    axes.set_ylabel('TNS (Eq. 5)')
-    axes.set_ylim(0, 1.08 * highest or 1.)
-    if len(axes.lines) > 1:
-        axes.legend(loc='upper right', ncols=len(axes.lines))
+    axes.set(ylabel='TNS (Eq. 5)', ylim=(0, 1.08 * highest or 1.))
+
+
+def _draw_nsi(axes, curve: list[dict]) -> None:
+    for stage in _stages(curve):
+        iterations, mean = _series(curve, f'nsi_stage{stage}_mean')
+        highest = _series(curve, f'nsi_stage{stage}_max')[1]
+        style = look(int(stage) - 1)
+        axes.plot(iterations, mean, label=f'stage {stage}', **style,
+                  **_dots(iterations))
+        axes.fill_between(iterations, mean, highest, color=style['color'],
+                          alpha=.15, linewidth=0)
+    axes.set(ylabel='NSI (Eq. 4): mean to max.')
+    axes.set_ylim(bottom=0)
+
+
+def _dots(places: Sequence) -> dict:
+    """Markers where there are few places; one place has no line."""
+    few = len(places) <= 40
+    return dict(marker='o', markersize=points(3)) if few else {}
 
 
 def _series(curve: list[dict], key: str) -> tuple:

@@ -49,31 +49,46 @@ def no_job(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def train(rank, port, folder, launcher):
+def train(rank, port, folder, launcher, *arguments):
     names = dict(
         pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
         slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'))[launcher]
     os.environ.update(
         dict(zip(names, (rank, '2', '0'))), MASTER_ADDR='127.0.0.1',
         MASTER_PORT=str(port), SLURM_JOB_ID='7')
-    run_train(CONFIG, '--work-dir', folder, '--launcher', launcher)
+    run_train(CONFIG, '--work-dir', folder, '--launcher', launcher, *arguments)
+
+
+def stopped_ranks(folder, *arguments):
+    """What each of two ranks wrote before it stopped; no launcher did it."""
+    port, ranks = free_ports(1)[0], []
+    for rank in '01':
+        (folder / rank).mkdir()
+        ranks.append(Forked(folder / rank, train, rank, port, *arguments))
+    for rank in ranks:
+        with rank:
+            assert rank.wait(60) == 1
+            yield rank.printed('stderr')
 
 
 @pytest.mark.parametrize('launcher', ['pytorch', 'slurm'])
 def test_all_ranks_stop_at_once(held, tmp_path, launcher):
-    """The first rank alone sees the lock; no launcher ends the other."""
-    work, (port, ) = held(), free_ports(1)
-    ranks = []
-    for rank in '01':
-        (tmp_path / rank).mkdir()
-        ranks.append(Forked(tmp_path / rank, train, rank, port, work,
-                            launcher))
-    for rank in ranks:
-        with rank:
-            assert rank.wait(60) == 1
-            assert 'got process' in rank.printed('stderr')
-            assert str(work) in rank.printed('stderr')
+    """The first rank alone sees the lock."""
+    work = held()
+    first, second = stopped_ranks(tmp_path, work, launcher)
+    assert f'work_dir: expected {work} to be free, got process' in first
+    assert second.startswith('rank 1 of 2 on ')
+    assert second.endswith(' stops: rank 0 says why\n')
     assert [path.name for path in work.iterdir()] == [TRAINING_LOCK]
+
+
+def test_all_ranks_stop_where_data_are_missing(tmp_path):
+    first, second = stopped_ranks(
+        tmp_path, tmp_path / 'work', 'pytorch', '--cfg-options',
+        'train_dataloader.dataset.data_root=nowhere')
+    assert 'train_dataloader.dataset.data_root: expected a folder' in first
+    assert second.endswith(' stops: rank 0 says why\n')
+    assert not (tmp_path / 'work').exists()
 
 
 def _train(work_dir):

@@ -274,6 +274,45 @@ def test_a_length_that_is_not_there(tmp_path, announced):
         CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
 
 
+@pytest.fixture
+def zipped(tmp_path):
+    """zipped(place, bits) -> a file that differs there in its directory."""
+
+    def change(place, bits):
+        path = tmp_path / 'a.pth'
+        torch.save(dict(a=torch.arange(99.), b=torch.ones(9)), path)
+        content = bytearray(path.read_bytes())
+        entry = content.rindex(b'PK\x01\x02', 0, content.rindex(b'/data/0'))
+        content[entry + place] ^= bits
+        path.write_bytes(content)
+        return str(path)
+
+    return change
+
+
+@pytest.mark.parametrize('place, bits, reason', [
+    (38, 0x10, 'data/0 is marked as a folder'),  # torch reads nothing then
+    (16, 1, 'the checksum of its record data/0 is wrong')])
+def test_what_torch_does_not_look_at(zipped, place, bits, reason):
+    path = zipped(place, bits)
+    assert torch.load(path)['a'].numel() == 99
+    with pytest.raises(ValueError, match=rf'a\.pth: expected .*{reason}'):
+        CheckpointLoader.load_checkpoint(path)
+
+
+def test_a_file_that_was_written_without_checksums(tmp_path):
+    options = getattr(torch.serialization, 'set_crc32_options', None)
+    if options is None:
+        pytest.skip('this torch always writes them')
+    options(False)
+    try:
+        torch.save(torch.arange(9), tmp_path / 'a.pth')
+    finally:
+        options(True)
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded.tolist() == [*range(9)]
+
+
 def legacy(content):
     with io.BytesIO() as file:
         torch.save(content, file, _use_new_zipfile_serialization=False)

@@ -5,12 +5,15 @@ import time
 
 import pytest
 from made_study import recorded
+from mmengine.config import Config
 from rich.console import Console
 
 from stepnet_mm.studies.progress import state_of, write_failure
 from stepnet_mm.studies.training_log import (
     epochs_of,
     fraction_of,
+    is_finished,
+    last_checkpoint,
     seconds_of,
 )
 from stepnet_mm.studies.view import (
@@ -70,6 +73,30 @@ def test_epochs_are_those_of_training_and_validation(start, tmp_path):
     assert epochs_of(tmp_path) == [
         {'epoch': 1, 'loss': 2., 'accuracy/top1': 50.},
         {'epoch': 2, 'loss': 1.}]
+
+
+def test_a_run_that_was_killed_in_its_last_validation(start, tmp_path):
+    """Its last checkpoint is older than that."""
+    cfg = Config(dict(train_cfg=dict(max_epochs=2)))
+    (tmp_path / 'epoch_2.pth').touch()
+    (tmp_path / 'last_checkpoint').write_text('elsewhere/epoch_2.pth')
+    lines = [line for n in (1, 2) for line in (
+        dict(loss=1., epoch=n, iter=n, step=n),
+        {'accuracy/top1': 50., 'data_time': .1, 'step': n})]
+    start(9, '', lines[:3])
+    assert not is_finished(tmp_path, cfg)
+    start(9, '', lines[3:])
+    assert is_finished(tmp_path, cfg)
+
+
+@pytest.mark.parametrize('content', [b'', b'\0', b'\xff', b'a' * 5000, None])
+def test_a_pointer_that_is_garbage(tmp_path, content):
+    pointer = tmp_path / 'last_checkpoint'
+    if content is None:
+        pointer.mkdir()
+    else:
+        pointer.write_bytes(content)
+    assert last_checkpoint(tmp_path) is None
 
 
 def test_states(make_runs, make_runner, start):

@@ -13,8 +13,8 @@ from stepnet_mm.studies.records import (
 pytestmark = pytest.mark.core
 
 RECORD = StudyRecord(
-    study='s', method='plain', seed=0, settings='a', config='b', dataset='c',
-    metric='accuracy/top1', epochs=[{'epoch': 1, 'loss': 2.}], last=50.,
+    study='s', method='plain', seed=0, settings='a', config='b',
+    dataset='C a/b', metric='accuracy/top1', epochs=[{'epoch': 1, 'loss': 2.}], last=50.,
     best=60., stiffness=dict(residual=dict(tns=.5, blocks=[])))
 
 
@@ -60,7 +60,8 @@ def test_a_broken_line_within_is_named(path, line):
     (dict(), 'expected one record of each run, got plain, seed 0 of .*line 1'),
     (dict(seed=1, settings='z'), "expected settings 'a' as in .*got 'z'"),
     (dict(seed=1, config='z'), "expected config 'b'"),
-    (dict(method='se', dataset='z'), "expected dataset 'c'"),
+    (dict(method='se', dataset='Z a/b'), "expected test_data 'C b'"),
+    (dict(method='se', dataset='C a/z'), "expected test_data 'C b'"),
     (dict(method='se', metric='z'), "expected metric 'accuracy/top1'"),
     (dict(method='se', device='z'), "expected device 'cpu'"),
 ])
@@ -70,15 +71,15 @@ def test_records_that_do_not_compare(path, fields, message):
         read_records(path)
 
 
-def test_other_methods_have_other_configs(path):
-    append_record(path, another(method='se', config='z'))
+def test_other_methods_have_other_configs_and_train_on_other_images(path):
+    append_record(path, another(method='se', config='z', dataset='C z/b'))
     assert len(read_records(path)) == 2
 
 
 @pytest.mark.parametrize('fields', [
     dict(last=None), dict(diverged=True), dict(last=float('nan')),
     dict(last=10**400), dict(wall_seconds='3'), dict(seed='0'),
-    dict(epochs=3), dict(epochs=[3]), dict(epochs=[dict(loss=2.)]),
+    dict(dataset=1), dict(epochs=3), dict(epochs=[3]), dict(epochs=[dict(loss=2.)]),
     dict(epochs=[dict(epoch=1, loss='2')]), dict(stiffness=dict(a=1)),
     dict(stiffness=dict(a=dict(tns='1', blocks=[]))),
     dict(stiffness=dict(a=dict(blocks=[1])))])

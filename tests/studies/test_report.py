@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from made_runs import diverged_run, made_run, made_study
 
-from stepnet_mm.studies.page import images_per_epoch, limits, study_page
+from stepnet_mm.studies.page import (
+    FirstConfig,
+    images_per_epoch,
+    limits,
+    study_page,
+)
 from stepnet_mm.studies.records import append_record
 from stepnet_mm.studies.study import StudyMethod, read_study
 from stepnet_mm.studies.tables import (
@@ -171,6 +176,10 @@ def with_settings(study, *records):
     return [replace(record, settings=study.settings) for record in records]
 
 
+def limits_of(study, records):
+    return '\n'.join(limits([study], records, FirstConfig.read([study])))
+
+
 def page(study, records, figures=None):
     return study_page([study], records, {}.get, ['one', 'two'], figures or {})
 
@@ -202,6 +211,13 @@ def test_records_of_a_study_file_that_changed(study):
     assert '4 epochs each' in flat  # of how many images nobody knows
 
 
+def test_methods_of_different_length(study):
+    text = page(study, with_settings(
+        study, THREE[0], made_run('se', epochs=8), diverged_run('se', 1)))
+    assert '3 of 6 runs of 2 methods, 4 or 8 epochs each; ' in (
+        ' '.join(text.split()))
+
+
 def test_runs_of_methods_that_no_study_file_has_are_named_alone(study):
     records = with_settings(study, *THREE)
     more = with_settings(study, made_run('other', 0, 99., date='2030-01-01'))
@@ -220,7 +236,7 @@ def test_limits_are_of_the_facts(study):
     records = with_settings(
         study, *THREE, *SE[:2], diverged_run('se', 2), made_run('other'))
     records[0].commit = 'abc-dirty'
-    text = '\n'.join(limits([study], records))
+    text = limits_of(study, records)
     for part in (
             'Not all seeds: se (2 of 3, 1 diverged).',
             'Run, but in no study file: other.', 'se, seed 2',
@@ -231,12 +247,21 @@ def test_limits_are_of_the_facts(study):
             'images of 16 px and depth 20', '`FolderCIFAR10` reads',
             'differ from their commit: 1 of 7.'):
         assert part in text
-    whole = '\n'.join(limits([study], with_settings(
+    whole = limits_of(study, with_settings(
         study, *(made_run('plain', s, 50. + s, epochs=100, dataset='CIFAR10')
-                 for s in range(5)))))
+                 for s in range(5))))
     assert 'of the config' not in whole and 'Folder' not in whole
     assert 'At most 5 seeds' in whole and 'reaches 1.2' in whole
-    assert 'No method has two seeds' in '\n'.join(limits([study], THREE[:1]))
+    assert 'No method has two seeds' in limits_of(study, THREE[:1])
+
+
+@pytest.mark.parametrize('text', [
+    "_base_ = 'gone.py'", 'model = ', "model = dict(backbone='ResNet')"])
+def test_a_config_that_went_wrong_since(study, text):
+    study.methods[0].config.write_text(text)
+    with pytest.raises(ValueError, match='small.py: methods.plain: expected '
+                       'a config and options that fit it, got .*config.py'):
+        page(study, THREE)
 
 
 @pytest.mark.parametrize('dataset, count', [

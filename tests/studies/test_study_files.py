@@ -7,10 +7,14 @@ import pytest
 import torch
 from mmengine.registry import init_default_scope
 
+from stepnet_mm.analysis import random_blocks, step_blocks
 from stepnet_mm.config import read_config
 from stepnet_mm.launch.entry import build_model
+from stepnet_mm.stiffness import RecordHeader
+from stepnet_mm.studies.records import evaluated_on
 from stepnet_mm.studies.run import config_digest, runs_of
 from stepnet_mm.studies.study import read_study
+from stepnet_mm.studies.training_log import dataset_of
 
 pytestmark = pytest.mark.core
 
@@ -20,6 +24,10 @@ SMALL = [path.stem for path in PATHS if '16px' in path.stem]
 PAPER = [path.stem for path in PATHS if path.stem not in SMALL]
 #: Of studies that have records, which would not compare with other settings.
 SETTINGS = dict(cifar10_16px_modules='aae74d23f4d2')
+#: Beside whose rows the others' stand.
+BESIDE = dict(fig8_cifar10='table1_cifar10', fig8_cifar100='table1_cifar100',
+              cifar10_16px_tricks='cifar10_16px_modules',
+              cifar10_16px_tickets='cifar10_16px_modules')
 
 
 @functools.cache
@@ -41,7 +49,7 @@ def load(name, method):
 
 
 def test_there_are_studies():
-    assert len(PAPER) >= 11 and len(SMALL) >= 5
+    assert len(PAPER) >= 13 and len(SMALL) >= 7
 
 
 @pytest.mark.parametrize('name', SMALL)
@@ -71,6 +79,50 @@ def test_settings_of_a_study_that_has_records_stay():
     for name, settings in SETTINGS.items():
         assert read_study(
             ROOT / f'configs/studies/{name}.py').settings == settings
+
+
+@pytest.mark.parametrize('name, other', BESIDE.items())
+def test_studies_whose_rows_stand_beside_others_compare(name, other):
+    ours, theirs = (read_study(ROOT / f'configs/studies/{stem}.py')
+                    for stem in (name, other))
+    assert ours.settings == theirs.settings
+    assert not {m.name for m in ours.methods} & {
+        m.name for m in theirs.methods}
+    configs = [run.config() for study in (name, other)
+               for run in runs(study).values()]
+    assert len({evaluated_on(dataset_of(cfg)) for cfg in configs}) == 1
+
+
+@pytest.mark.parametrize('dataset', ['cifar10', 'cifar100'])
+def test_fig_8_has_all_tricks_without_and_with_steps(dataset):
+    tricks = {path.stem for path in ROOT.glob(
+        f'configs/tricks/*_{dataset}.py')}
+    found = [method.paper
+             for method in read_study(
+                 ROOT / f'configs/studies/fig8_{dataset}.py').methods]
+    assert len(found) == 18 and set(found) == tricks
+
+
+def test_averaged_weights_forget_their_start():
+    for method in ('plain_ema', 'stepnet_ema'):
+        hook = load('cifar10_16px_tricks', method).custom_hooks[1]
+        assert hook.type == 'EMAHook'
+        assert (1 - hook.momentum) ** (5 * 50_000 / 128) < 1e-4
+
+
+@pytest.mark.parametrize('k', [3, 6])
+def test_blocks_of_the_tickets(k):
+    stage = [s for s in (1, 2, 3) for _ in range(5)]
+    index = 3 * [1, 2, 3, 4, 5]
+    header = RecordHeader(
+        'residual', [f'{s}.{i}' for s, i in zip(stage, index)], stage, index,
+        1)
+    found = {
+        kind: load('cifar10_16px_tickets', f'se_{kind}{k}').model.backbone
+        for kind in ('stiffest', 'random')}
+    assert found['random'].step_blocks == step_blocks(
+        random_blocks(header, k, 0), 3)
+    assert sum(map(len, found['stiffest'].step_blocks)) == k
 
 
 @pytest.mark.parametrize('name', SMALL)

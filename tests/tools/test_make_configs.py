@@ -159,6 +159,21 @@ def test_tables_of_pages_come_from_the_records(make_configs, monkeypatch,
     assert page.read_text().endswith('<!-- end -->\nb')
 
 
+def test_so_do_those_of_tricks_on_other_images_and_for_longer(tmp_path):
+    from stepnet_mm.config import read_config
+    from stepnet_mm.studies.config_results import records_of_configs
+    from stepnet_mm.studies.records import append_record
+    paths = [ROOT / f'configs/tricks/resnet164_plain_{trick}_cifar10.py'
+             for trick in ('cutout', 'longer')]
+    records = [made_record(read_config(str(path)), 0, 94., method=path.stem)
+               for path in paths]
+    for record in records:
+        append_record(tmp_path / 'a.jsonl', record)
+    base = ROOT / 'configs/_base_/resnet164_cifar10.py'
+    assert records_of_configs([tmp_path / 'a.jsonl'], {base: paths}) == {
+        path: [record] for path, record in zip(paths, records)}
+
+
 def test_a_records_digest_is_of_a_config_as_a_study_keeps_it(trained):
     from stepnet_mm.config import read_config
     from stepnet_mm.studies.run import config_digest

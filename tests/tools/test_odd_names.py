@@ -78,12 +78,25 @@ def test_a_dataset_is_checked(tmp_path):
 @pytest.mark.parametrize('text, value', [
     ('a b/c d.pth', 'a b/c d.pth'), ("'a b'", 'a b'), ('[1, 2]', [1, 2]),
     ('"[(1, 2)]"', [(1, 2)]), ('a,b', ['a', 'b']), ('1e-3', .001),
+    ('[a b, c  d]', ['a b', 'c  d']), ("['a b' , ( 1, 'c (d)' )]",
+                                      ['a b', (1, 'c (d)')]),
+    ('my a,my b', ['my a', 'my b']), ('1 2', '1 2'), ('[ 1 , None ]',
+                                                      [1, None]),
     ('None', None), ("it's", "it's"), ('run[lr=0.1]/a.pth',
                                        'run[lr=0.1]/a.pth')])
 def test_options_keep_their_spaces(text, value):
     args = make_parser('').parse_args(
         ['config.py', '--cfg-options', f'load_from={text}'])
     assert args.cfg_options == dict(load_from=value)
+
+
+@pytest.mark.parametrize('text', ['load_from', '=1', 'a=[1,(2]',
+                                  'a=run[1,2]/c.pth'])
+def test_options_that_are_none(text, capsys):
+    with pytest.raises(SystemExit):
+        make_parser('').parse_args(['config.py', '--cfg-options', text])
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert '--cfg-options: expected' in error and text in error
 
 
 ARGUMENTS = [f'{ODD}.pth', '--work-dir', ODD, '--cfg-options', f'a={ODD}']

@@ -1,9 +1,11 @@
 import re
+from unittest.mock import Mock
 
 import cv2
 import pytest
 import torch
 
+from stepnet_mm.launch import measurement
 from stepnet_mm.stiffness import (
     read_stiffness_record,
     stiffness_proportion,
@@ -52,8 +54,11 @@ def measure(tool, out, *arguments):
     return (out / 'summary.md').read_text()
 
 
-def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys):
+def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys,
+                                     monkeypatch):
     out = tmp_path / 'out'
+    build = Mock(wraps=measurement.build_model)
+    monkeypatch.setattr(measurement, 'build_model', build)
     text = measure(tool, out, *words(networks), '--names', 'plain', 'my net',
                    '--m1', .2, '--m2', .1)
     assert sorted(path.stem for path in out.glob('*.png')) == sorted(
@@ -62,7 +67,7 @@ def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys):
         assert cv2.imread(str(path)).std() > 5
     rows = [line.split(' | ') for line in text.splitlines()
             if line.startswith('|')][2:]
-    assert len(rows) == 4
+    assert len(rows) == build.call_count == 4
     for row, path in zip(rows, sum(networks.values(), [])):
         record = read_stiffness_record(
             path.with_name('epoch_1_stiffness.jsonl'))

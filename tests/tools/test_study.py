@@ -79,8 +79,10 @@ def test_a_signal_stops_it(study, tools, tmp_path, number, code, capsys):
 
 @pytest.mark.parametrize('arguments, message', [
     (['run', 'gone.py'], 'error: gone.py: expected a study file'),
-    (['run', 'made.py', '--jobs', '0'], 'expected a number from 1, got 0'),
-    (['plan', 'made.py', '--per-gpu', '-1'], 'expected a number from 1'),
+    (['run', 'made.py', '--jobs', '0'],
+     "--jobs: expected a positive integer, got '0'; change it"),
+    (['plan', 'made.py', '--per-gpu', '-1'],
+     "--per-gpu: expected a positive integer, got '-1'"),
     (['status', 'made.py', '--methods', 'god'],
      "--methods: expected some of ['good'], got ['god']"),
     (['run', 'made.py', '--work-dir', 'config.py/x'], 'Not a directory'),

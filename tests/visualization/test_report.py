@@ -22,7 +22,7 @@ CURVE = [
     dict(step=step, tns=2. - step / 99, nsi_stage1_mean=.5,
          nsi_stage1_max=.8, nonfinite=0.) for step in (50, 100, 150)
 ]
-VOID = {'meta', 'img', 'br'}
+VOID = {'meta', 'img', 'br', 'source'}
 
 
 def record(name='plain', gates=False, samples=40, **changes):
@@ -61,7 +61,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
-        self.sources += [v for k, v in attributes if k in ('src', 'href')]
+        self.sources += [v for k, v in attributes
+                         if k in ('src', 'srcset', 'href')]
         if tag not in VOID:
             self.open.append(tag)
         if tag == 'img':

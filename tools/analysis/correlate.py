@@ -32,7 +32,7 @@ from stepnet_mm.analysis import (
 )
 from stepnet_mm.utils.command_line import output_file
 from stepnet_mm.utils.files import written_whole
-from stepnet_mm.visualization import plot_correlation
+from stepnet_mm.visualization import plot_correlation, save_figure, style
 
 #: Fewer runs than this give rough p-values and intervals.
 FEW = 10
@@ -72,6 +72,7 @@ def parse_args():
         '--json', type=output_file, help='file for the numbers')
     parser.add_argument(
         '--figure', type=output_file, help='picture to write')
+    style.add_options(parser)
     return parser.parse_args()
 
 
@@ -141,12 +142,17 @@ def write(args, runs: list, found: dict) -> None:
         with written_whole(args.json) as file:
             file.write(json.dumps(content, indent=1).encode())
     if args.figure:
-        tau, rho = (found['runs'][name]['statistic'] for name in STATISTICS)
-        plot_correlation(
-            runs, args.metric,
-            f"{len(runs)} runs: Kendall's τ {tau:+.2f}, "
-            f"Spearman's ρ {rho:+.2f}", LABELS[args.statistic]).savefig(
-                args.figure, dpi=120)
+        draw(args, runs, found['runs'])
+
+
+def draw(args, runs: list, found: dict) -> None:
+    tau, rho = (found[name]['statistic'] for name in STATISTICS)
+    title = (f"{len(runs)} runs: Kendall's τ {tau:+.2f}, "
+             f"Spearman's ρ {rho:+.2f}")
+    with style.use(args.size, args.theme):
+        save_figure(
+            plot_correlation(runs, args.metric, title,
+                             LABELS[args.statistic]), args.figure)
 
 
 if __name__ == '__main__':

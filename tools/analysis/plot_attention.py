@@ -24,6 +24,7 @@ from stepnet_mm.visualization import (
     has_query_maps,
     render_attention_page,
     save_figure,
+    style,
 )
 
 
@@ -43,6 +44,7 @@ def parse_args():
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png', help='of the figures')
     parser.add_argument('--title', help='heading of every figure and the page')
+    style.add_options(parser)
     return parser.parse_args()
 
 
@@ -88,14 +90,15 @@ def save_page(record, path, title):
 def main():
     args = parse_args()
     records = read(args)
-    figures = attention_figures(records, args.title)
-    print_table(records)
     source = args.source[0]
     out = args.out or (source if source.is_dir() else source.parent)
-    for name, figure in figures.items():
-        path = out / f'attention_{name}.{args.format}'
-        save_figure(figure, path)
-        print(f'{name}: {path}')
+    with style.use(args.size, args.theme):
+        figures = attention_figures(records, args.title)
+        print_table(records)
+        for name, figure in figures.items():
+            path = out / f'attention_{name}.{args.format}'
+            save_figure(figure, path)
+            print(f'{name}: {path}')
     save_page(records[-1], out / 'attention.html', args.title)
 
 

@@ -35,6 +35,7 @@ from stepnet_mm.visualization import (
     save_figure,
     seeds_figure,
     step_figure,
+    style,
     survival_figure,
     tns_figure,
 )
@@ -68,6 +69,7 @@ def parse_args():
         '--blocks', nargs='+', help='of step: blocks to show, by name')
     parser.add_argument(
         '--stage', type=int, help='of step: stage of the distribution')
+    style.add_options(parser)
     return parser.parse_args()
 
 
@@ -141,10 +143,8 @@ def print_table(records: list) -> None:
               f'{median:.4g}  {high:.4g}')
 
 
-def main():
-    args = parse_args()
-    records = read_records(args.records, args.names)
-    print_table(records)
+def save_all(records: list, args) -> None:
+    """Every figure that applies, or that was asked for."""
     out = args.out or args.records[0].parent / 'figures'
     for figure in args.figures or FIGURES:
         reason = None if args.figures else why_not(figure, records)
@@ -155,6 +155,14 @@ def main():
             path = out / f'{name}.{args.format}'
             save_figure(drawn, path)
             print(f'{figure}: {path}')
+
+
+def main():
+    args = parse_args()
+    records = read_records(args.records, args.names)
+    print_table(records)
+    with style.use(args.size, args.theme):
+        save_all(records, args)
 
 
 if __name__ == '__main__':

@@ -13,6 +13,7 @@ from stepnet_mm.visualization import (
     curve_figure,
     read_stiffness_curve,
     save_figure,
+    style,
 )
 
 
@@ -24,6 +25,7 @@ def parse_args():
     parser.add_argument(
         '--out', type=output_file, help='picture (default: WORK_DIR/tns.png)')
     parser.add_argument('--title', help='its heading')
+    style.add_options(parser)
     return parser.parse_args()
 
 
@@ -42,7 +44,8 @@ def main():
     curve = read_stiffness_curve(args.work_dir)
     print_table(curve)
     out = args.out or Path(args.work_dir) / 'tns.png'
-    save_figure(curve_figure(curve, args.title), out)
+    with style.use(args.size, args.theme):
+        save_figure(curve_figure(curve, args.title), out)
     print(f'TNS curve: {out}')
 
 

@@ -48,6 +48,7 @@ from stepnet_mm.visualization import (
     seeds_figure,
     step_correlations,
     step_figure,
+    style,
     survival_figure,
 )
 
@@ -78,6 +79,7 @@ def parse_args():
         '--m2', type=float, default=0., help='likewise, M2; default: 0')
     add_config_options(parser)
     add_measuring_options(parser)
+    style.add_options(parser)
     args = parser.parse_args()
     args.names = args.names or [Path(n[0]).stem for n in args.networks]
     return args
@@ -124,14 +126,15 @@ def prepare(args, config: str, checkpoint: str) -> Measurement:
             f'({str(error):.300})') from error
 
 
-def measure(args, config: str, checkpoint: str) -> StiffnessRecord:
+def measure(measurement: Measurement) -> StiffnessRecord:
     """The record of one checkpoint, which is made or completed."""
-    print(f'{config}: {checkpoint}')
-    measurement = prepare(args, config, checkpoint)
-    path = beside_checkpoint(measurement.cfg, checkpoint, '_stiffness.jsonl')
+    args = measurement.args
+    print(f'{args.config}: {args.checkpoint}')
+    path = beside_checkpoint(measurement.cfg, args.checkpoint,
+                             '_stiffness.jsonl')
     if args.records:
-        path = args.records / f'{Path(config).stem}_{path.parent.name}_' \
-            f'{path.name}'
+        path = args.records / f'{Path(args.config).stem}_' \
+            f'{path.parent.name}_{path.name}'
     return measurement.run(path)
 
 
@@ -237,16 +240,16 @@ def describe_steps(record: StiffnessRecord) -> str:
 def main():
     args = parse_args()
     check_args(args)
-    for config, *paths in args.networks:
-        for path in paths:
-            prepare(args, config, path)
+    measurements = [[prepare(args, config, path) for path in paths]
+                    for config, *paths in args.networks]
     networks = {
-        name: [measure(args, config, path).renamed(name) for path in paths]
-        for name, (config, *paths) in zip(args.names, args.networks)
+        name: [measure(measurement).renamed(name) for measurement in own]
+        for name, own in zip(args.names, measurements)
     }
-    for name, figure in draw(networks, args).items():
-        save_figure(figure, args.out / f'{name}.png')
-        print(args.out / f'{name}.png')
+    with style.use(args.size, args.theme):
+        for name, figure in draw(networks, args).items():
+            save_figure(figure, args.out / f'{name}.png')
+            print(args.out / f'{name}.png')
     text = summarize(networks, args)
     with written_whole(args.out / 'summary.md') as file:
         file.write(text.encode())

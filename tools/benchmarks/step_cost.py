@@ -30,7 +30,6 @@ from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
-import matplotlib
 import torch
 from mmengine.registry import MODELS
 
@@ -41,8 +40,9 @@ from stepnet_mm.profiling import (
     median_ratio,
     seconds_of,
 )
+from stepnet_mm.visualization import save_figure, style
+from stepnet_mm.visualization.canvas import panel_grid
 
-matplotlib.use('Agg')
 STEP = 'mmpretrain.StepResNet'
 #: name -> config of a backbone, or a timm model's name without its depth
 NETWORKS = {
@@ -118,6 +118,7 @@ def add_arguments(parser):
     parser.add_argument(
         '--out', type=Path, default=Path('work_dirs/step_cost'),
         help='folder of the CSV and the figure')
+    style.add_options(parser)
 
 
 def check_arguments(parser, args):
@@ -335,36 +336,43 @@ def print_rows(fields, rows):
         print('  '.join(map(str.ljust, line, widths)).rstrip())
 
 
-def plot(rows, path):
+@style.styled
+def plot(rows):
     """Bars of time over eager plain, with the quartiles."""
-    from matplotlib import pyplot
     groups = list(dict.fromkeys((r['phase'], r['mode']) for r in rows))
-    most = max(sum((r['phase'], r['mode']) == g for r in rows) for g in groups)
-    figure, axes = pyplot.subplots(
-        1, len(groups), figsize=(4 * len(groups), .9 + .4 * most),
-        squeeze=False, layout='constrained')
-    for axis, group in zip(axes[0], groups):
-        own = {r['network']: r for r in rows
-               if (r['phase'], r['mode']) == group}
-        names = list(own)
-        ratios = [float(own[n]['of_plain_eager']) for n in names]
-        seconds = [[float(own[n][k]) for n in names]
-                   for k in ('median_s', 'q1_s', 'q3_s')]
-        errors = [[abs(q - m) / m * r for m, q, r in zip(
-            seconds[0], quartile, ratios)] for quartile in seconds[1:]]
-        colors = ['#b0b0b0' if n == 'plain' else '#d1495b'
-                  if n == 'stepnet' else '#3d7ea6' for n in names]
-        bars = axis.barh(names, ratios, xerr=errors, color=colors,
-                         ecolor='#303030', capsize=2)
-        axis.bar_label(bars, [f'{r:.3f}' for r in ratios], padding=4)
-        axis.axvline(1, color='#303030', linewidth=.8, linestyle=':')
-        axis.set_xlim(0, max(ratios) * 1.25)
-        axis.set_title({'train': 'training', 'infer': 'inference'}[group[0]]
-                       + f', {group[1]}')
-        axis.set_xlabel('time / plain, eager')
-        axis.spines[['top', 'right']].set_visible(False)
+    panels = [[r for r in rows if (r['phase'], r['mode']) == group]
+              for group in groups]
+    most = max(map(len, panels))
+    figure, axes = panel_grid(len(groups), 4.3, .9 + .36 * most)
+    for axis, own in zip(axes, panels):
+        draw_bars(axis, own)
         axis.set_ylim(most - .4, -.6)  # bars of one width in all panels
-    figure.savefig(path, dpi=130)
+    return figure
+
+
+def draw_bars(axis, rows):
+    """One phase and mode, a bar for each network."""
+    now = style.theme()
+    colors = {'plain': now.muted, 'stepnet': style.color(1)}
+    ratios = [float(row['of_plain_eager']) for row in rows]
+    bars = axis.barh(
+        [row['network'] for row in rows], ratios, xerr=quartiles_of(rows),
+        color=[colors.get(row['network'], style.color(0)) for row in rows],
+        ecolor=now.ink, capsize=style.points(2))
+    axis.bar_label(bars, [f'{ratio:.3f}' for ratio in ratios],
+                   padding=style.points(4), fontsize='small')
+    axis.axvline(1, color=now.ink, linewidth=style.points(.8), linestyle=':')
+    phase = {'train': 'training', 'infer': 'inference'}[rows[0]['phase']]
+    axis.set(xlabel='time / plain, eager', xlim=(0, max(ratios) * 1.25),
+             title=f'{phase}, {rows[0]["mode"]}')
+    axis.grid(axis='y', visible=False)
+
+
+def quartiles_of(rows) -> list:
+    """How far the two quartiles lie from the ratios."""
+    return [[abs(float(row[key]) / float(row['median_s']) - 1)
+             * float(row['of_plain_eager']) for row in rows]
+            for key in ('q1_s', 'q3_s')]
 
 
 def main():
@@ -380,7 +388,8 @@ def main():
     name = 'step_cost_detector' if args.detector else 'step_cost'
     path = args.out / f'{stem_of(name, args)}.csv'
     write_csv(path, FIELDS, rows)
-    plot(rows, path.with_suffix('.png'))
+    with style.use(args.size, args.theme):
+        save_figure(plot(rows), path.with_suffix('.png'))
     print_rows(FIELDS[:10], rows)
     print(path)
 

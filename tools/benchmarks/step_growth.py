@@ -30,6 +30,8 @@ from step_cost import (
 
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import summarize_stiffness
+from stepnet_mm.visualization import save_figure, style
+from stepnet_mm.visualization.canvas import legend_below, new_figure
 
 FIELDS = ('changes', 'depth', 'batch_size', 'edge', 'plain_s', 'stepnet',
           'stepnet_recorded')
@@ -92,28 +94,30 @@ def measure_size(changes, depth, batch_size, edge, args) -> dict:
         stepnet_recorded=ratio(times[recorded], times[plain]))
 
 
-def plot(rows, path):
+@style.styled
+def plot(rows):
     """Ratios by what changes, one panel each."""
-    from matplotlib import pyplot
     groups = list(dict.fromkeys(row['changes'] for row in rows))
-    figure, axes = pyplot.subplots(
-        1, len(groups), figsize=(3.2 * len(groups), 2.8), sharey=True,
-        squeeze=False, layout='constrained')
+    figure = new_figure(2.9 * len(groups), 3.2)
+    axes = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
     names = dict(depth='depth', batch_size='batch size', edge='edge, px')
-    for axis, group in zip(axes[0], groups):
-        own = [row for row in rows if row['changes'] == group]
-        labels = [str(row[group]) for row in own]
-        for key, label, color in (
-                ('stepnet', 'StepNet', '#d1495b'),
-                ('stepnet_recorded', 'StepNet, recorded', '#3d7ea6')):
-            axis.plot(labels, [float(row[key]) for row in own], 'o-',
-                      label=label, color=color)
-        axis.axhline(1, color='#303030', linewidth=.8, linestyle=':')
+    for axis, group in zip(axes, groups):
+        draw_growth(axis, group, [r for r in rows if r['changes'] == group])
         axis.set_xlabel(names[group])
-        axis.spines[['top', 'right']].set_visible(False)
-    axes[0][0].set_ylabel('training time / plain')
-    axes[0][0].legend(frameon=False, fontsize='small')
-    figure.savefig(path, dpi=130)
+    axes[0].set_ylabel('training time / plain')
+    legend_below(figure, axes[0].get_legend_handles_labels()[0])
+    return figure
+
+
+def draw_growth(axis, group, rows):
+    """Two lines over the sizes of one kind."""
+    sizes = [str(row[group]) for row in rows]
+    for i, (key, label) in enumerate((('stepnet', 'StepNet'), (
+            'stepnet_recorded', 'StepNet, recorded'))):
+        axis.plot(sizes, [float(row[key]) for row in rows], label=label,
+                  **{**style.mark(i), **style.look(i)})
+    axis.axhline(1, color=style.theme().ink, linewidth=style.points(.8),
+                 linestyle=':')
 
 
 def main():
@@ -124,7 +128,8 @@ def main():
         rows.append(measure_size(*size, args))
         print_rows(FIELDS, rows[-1:])
         write_csv(path, FIELDS, rows)
-    plot(rows, path.with_suffix('.png'))
+    with style.use(args.size, args.theme):
+        save_figure(plot(rows), path.with_suffix('.png'))
     print(path)
 
 

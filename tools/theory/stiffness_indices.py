@@ -25,6 +25,8 @@ from scipy.stats import spearmanr
 from torch.func import jacrev, vmap
 
 from stepnet_mm.stiffness import stiffness_aware_index, stiffness_index
+from stepnet_mm.visualization import save_figure, style
+from stepnet_mm.visualization.canvas import legend_beside, new_figure
 
 #: Of an eigenvalue that is 0, relative to the largest one.
 ROUNDING = 1e-9
@@ -60,6 +62,7 @@ def parse_args():
     parser.add_argument('--seed', type=int, default=0, help='linear system')
     parser.add_argument(
         '--out', default='stiffness_indices.png', help='picture')
+    style.add_options(parser)
     args = parser.parse_args()
     if not (args.mu > 0 and args.rtol > 0):
         parser.error('--mu and --rtol: expected more than 0, got '
@@ -177,52 +180,45 @@ def print_nonlinear(name, found):
         print(f'  {label:<24} {text}')
 
 
-def draw(followed, seed, path):
-    import matplotlib
-    matplotlib.use('Agg')
-    import matplotlib.pyplot as plt
-    figure, axes = plt.subplots(
-        2, 2, figsize=(11, 8), layout='constrained')
-    draw_linear(*axes[0], seed)
-    for axis, (system, found) in zip(axes[1], followed):
+@style.styled
+def draw(followed, seed):
+    figure = new_figure(style.WIDTH, 10)
+    axes = figure.subplots(4, 1)
+    draw_linear(*axes[:2], seed)
+    for axis, (system, found) in zip(axes[2:], followed):
         draw_nonlinear(axis, system, found)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    for axis in axes:
+        legend_beside(axis)
+    return figure
 
 
-def draw_linear(left, right, seed):
+def draw_linear(upper, lower, seed):
     sizes = np.geomspace(10, 1e6, 60)
     found, root = linear_ratios(sizes, seed)
-    for (case, values), style in zip(found.items(), ('-', '--', ':')):
-        left.semilogx(sizes, values, style, lw=2, label=CASES[case])
+    for i, (case, values) in enumerate(found.items()):
+        upper.semilogx(sizes, values, label=CASES[case], **style.look(i))
         if case != 'slow':
-            right.loglog(
-                sizes, abs(values - root), style, lw=2, label=CASES[case])
-    left.axhline(root, color='gray', lw=1)
-    left.annotate('√c', (sizes[-1], root), xytext=(0, 3), ha='right',
-                  textcoords='offset points', color='gray')
-    left.set(
+            lower.loglog(sizes, abs(values - root), label=CASES[case],
+                         **style.look(i))
+    upper.axhline(root, color=style.theme().muted, label='√c', zorder=0,
+                 linewidth=style.points(1))
+    upper.set(
         xlabel='SI (1 / time)', ylabel='SAI / SI', ylim=(0, None),
         title='Theorem 2, symmetric linear system')
-    right.set(
+    lower.set(
         xlabel='SI (1 / time)', ylabel='|SAI / SI - √c|',
         title='how fast SAI / SI comes to √c')
-    for axes in (left, right):
-        axes.grid(alpha=.3)
-    left.legend(loc='center right')
-    right.legend()
 
 
 def draw_nonlinear(axes, system, found):
     show = axes.loglog if system.log_time else axes.semilogy
     moving = slice(1, None) if system.log_time else slice(None)
-    show(found.times[moving], found.si[moving], label='SI')
-    show(found.times[moving], found.sai[moving], label='SAI')
+    for i, key in enumerate(('si', 'sai')):
+        show(found.times[moving], getattr(found, key)[moving],
+             label=key.upper(), **style.look(i))
     axes.set(
         xlabel='time', ylabel='SI, SAI (1 / time)',
         title=f'{system.name} (no theorem: J not symmetric)')
-    axes.grid(alpha=.3)
-    axes.legend()
 
 
 def main():
@@ -232,7 +228,8 @@ def main():
                 for system in systems(args.mu)]
     for system, found in followed:
         print_nonlinear(system.name, found)
-    draw(followed, args.seed, args.out)
+    with style.use(args.size, args.theme):
+        save_figure(draw(followed, args.seed), args.out)
     print(f'\npicture: {args.out}')
 
 

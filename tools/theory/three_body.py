@@ -26,6 +26,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from stepnet_mm.visualization import save_figure, style
+from stepnet_mm.visualization.canvas import legend_beside, new_figure
+
 #: Points at which each step of the solver is looked at.
 SUBSTEPS = 4
 PAPER = dict(simulations=.914, time=.042)
@@ -66,6 +69,7 @@ def parse_args():
     parser.add_argument('--seed', type=int, default=0,
                         help='of the starts')
     parser.add_argument('--out', default='three_body.png', help='picture')
+    style.add_options(parser)
     args = parser.parse_args()
     for name in ('simulations', 'time', 'interval', 'rtol'):
         if getattr(args, name) <= 0:
@@ -209,31 +213,28 @@ def print_table(runs, args):
           f'{PAPER["time"]:>8.2%}')
 
 
+@style.styled
 def draw(runs, args):
     """Shares over the threshold, and three simulations."""
-    import matplotlib
-    matplotlib.use('Agg')
-    import matplotlib.pyplot as plt
-    figure, axes = plt.subplot_mosaic(
-        [['shares', 'shares', 'distance'], [.1, .5, .9]],
-        figsize=(11, 7.5),
-        layout='constrained')
+    figure = new_figure(style.WIDTH, 8)
+    axes = figure.subplot_mosaic(
+        [['shares'] * 3, ['distance'] * 3, [.1, .5, .9]])
     figure.suptitle(
         f'{len(runs):,} simulations of three equal masses (G = m = 1) from '
         f'{args.start!r}, t = 0 to {args.time:g}')
     draw_shares(axes['shares'], runs, args.interval)
     runs = sorted(runs, key=lambda run: run.nearest.min())
-    for share, color in zip((.1, .5, .9), ('C3', 'C4', 'C5')):
+    for i, share in enumerate((.1, .5, .9)):
         run = runs[round(share * (len(runs) - 1))]
         axes['distance'].semilogy(
-            run.times, run.nearest, color=color, lw=1, label=f'{share:.0%}')
+            run.times, run.nearest, linewidth=style.points(1),
+            color=style.color(i), label=f'quantile {share:.0%}')
         draw_paths(axes[share], run, f'{share:.0%}')
     axes['distance'].set(
         xlabel='time', ylabel='smallest pair distance',
         title='the three simulations below')
-    axes['distance'].legend(title='quantile', loc='lower left')
-    figure.savefig(args.out, dpi=120)
-    plt.close(figure)
+    legend_beside(axes['distance'])
+    return figure
 
 
 def draw_shares(axes, runs, interval):
@@ -242,33 +243,29 @@ def draw_shares(axes, runs, interval):
         max(smallest.min(), 1e-3), max(smallest.max(), 1), 40)
     found = np.array([shares(runs, t, interval) for t in thresholds])
     labels = ('simulations with one', 'time in one',
-              f'time intervals of {interval:g} with one')
-    for values, label, color in zip(found.T, labels, ('C0', 'C1', 'C2')):
-        axes.loglog(thresholds, 100 * values, color=color, label=label)
-    for share, color in zip(PAPER.values(), ('C0', 'C1')):
-        axes.axhline(100 * share, color=color, ls='--', lw=1)
-        axes.annotate(
-            f'the paper: {100 * share:.1f} %', (.01, 100 * share),
-            xycoords=('axes fraction', 'data'),
-            xytext=(0, -3), textcoords='offset points',
-            va='top', color=color)
+              f'intervals of {interval:g} with one')
+    for i, (values, label) in enumerate(zip(found.T, labels)):
+        axes.loglog(thresholds, 100 * values, label=label, **style.look(i))
+    for i, (kind, share) in enumerate(PAPER.items()):
+        axes.axhline(100 * share, color=style.color(i), zorder=0,
+                     linewidth=style.points(.8),
+                     label=f'the paper, {kind}: {100 * share:.1f} %')
     axes.set(
         xlabel='pair distance that counts as close',
-        ylabel='share of simulations or of time (%)',
+        ylabel='share (%)',
         title='close encounters',
         ylim=(.01, 150))
-    axes.grid(alpha=.3)
-    axes.legend(loc='lower right')
+    legend_beside(axes)
 
 
 def draw_paths(axes, run, quantile):
-    for path in run.positions.T:
-        line, = axes.plot(path.real, path.imag, lw=1)
-        axes.plot(
-            path[0].real, path[0].imag, 'o', ms=5, color=line.get_color())
+    for i, path in enumerate(run.positions.T):
+        axes.plot(path.real, path.imag, linewidth=style.points(1),
+                  color=style.color(i))
+        axes.plot(path[0].real, path[0].imag, **style.mark(i))
     axes.set(
         xlabel='x', ylabel='y', aspect='equal', adjustable='datalim',
-        title=f'{quantile}: down to {run.nearest.min():.2g} (dots: t = 0)')
+        title=f'{quantile}: nearest {run.nearest.min():.2g} (marks: t = 0)')
 
 
 def main():
@@ -288,7 +285,8 @@ def main():
         raise ValueError('no simulation kept its energy: choose a smaller '
                          '--rtol or a larger --energy-tolerance')
     print_table(good, args)
-    draw(good, args)
+    with style.use(args.size, args.theme):
+        save_figure(draw(good, args), args.out)
     print(f'picture: {args.out}')
 
 

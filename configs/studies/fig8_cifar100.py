@@ -1,0 +1,15 @@
+"""Fig. 8, CIFAR-100: nine training tricks, without and with StepNet, five runs each.
+
+Its rows without a trick are those of table1_cifar100.py. The paper names
+neither its tricks nor a number: these are ours.
+"""
+_base_ = './_base_/paper.py'
+
+methods = {
+    f'{name}_{trick}': dict(
+        config=f'../tricks/resnet164_{name}_{trick}_cifar100.py',
+        paper=f'resnet164_{name}_{trick}_cifar100')
+    for trick in ('label_smoothing', 'mixup', 'cutmix', 'cutout',
+                  'random_erasing', 'auto_augment', 'cosine', 'longer', 'ema')
+    for name in ('plain', 'stepnet')
+}

@@ -1,0 +1,191 @@
+"""The documentation site: its hooks, and a strict build."""
+import base64
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / '.ci' / 'site'
+#: What the site is built from.
+SOURCES = ('.ci', 'README.md', 'README_zh-CN.md', 'CHANGELOG.md',
+           'CONTRIBUTING.md', 'LICENSE', 'configs', 'docs', 'requirements',
+           'results', 'setup.py', 'stepnet_mm', 'tests', 'tools')
+NO_PACKAGES = 69
+
+
+def hook(name):
+    """A hook's module, where it needs nothing that is not here."""
+    path = SITE / 'hooks' / f'{name}.py'
+    spec = importlib.util.spec_from_file_location(f'site_{name}', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Config(yaml.SafeLoader):
+    """MkDocs' file, with the tags that only MkDocs can read left out."""
+
+
+Config.add_multi_constructor('', lambda *_: None)
+
+
+def nav_places(nav):
+    for item in nav:
+        for place in item.values() if isinstance(item, dict) else [item]:
+            yield from nav_places(place) if isinstance(place, list) else [
+                place]
+
+
+def test_the_api_has_the_public_names():
+    api = hook('api')
+    assert len(api.packages()) > 15
+    for package in api.packages():
+        module = importlib.import_module(package)
+        names = set(getattr(module, '__all__', ()))
+        found = set(api.public_names(package))
+        assert found <= names
+        # What it gives from another folder stands on that folder's page.
+        assert not [name for name in names - found if getattr(
+            module, name).__module__.startswith(package)]
+
+
+def test_an_api_page_names_each_object_where_it_is_defined():
+    page = hook('api').page('stepnet_mm.stiffness')
+    assert page.startswith('# stepnet_mm.stiffness\n')
+    assert '\n::: stepnet_mm.stiffness.nsi.norm_ratio\n' in page
+    page = hook('api').page('stepnet_mm.hooks')
+    assert '\n::: stepnet_mm.hooks.tns_hook.TNSHook\n' in page
+    page = hook('api').page('stepnet_mm.models')
+    assert '\n::: stepnet_mm.models.mmdet_binding.StepResNet\n' in page
+    assert '_StepBackbone' not in page
+    assert hook('api').page('stepnet_mm.utils') == ''
+
+
+def test_the_nav_names_pages_that_exist():
+    nav = yaml.load((SITE / 'mkdocs.yml').read_text(), Config)['nav']
+    outside = set(re.findall(
+        r"^    '[\w./-]+': '([\w./-]+)',$",
+        (SITE / 'hooks' / 'pages.py').read_text(), re.M))
+    places = [*nav_places(nav)]
+    assert len(places) == len(set(places)) > 15
+    assert not [place for place in places if not place.endswith('/')
+                and place not in outside
+                and not (ROOT / 'docs' / place).is_file()]
+
+
+def test_a_folder_in_the_nav_stands_for_the_pages_that_are_not_named():
+    nav = hook('nav')
+    pages = ['a.md', 'b.md', 'c.md', 'api/x.md', 'api/y.md', 'deep/er/z.md']
+    config = SimpleNamespace(nav=[
+        {'Home': 'a.md'}, {'All': ['b.md', './', {'API': 'api/'}]},
+        {'None': 'gone/'}])
+    files = SimpleNamespace(documentation_pages=lambda: [
+        SimpleNamespace(src_uri=page) for page in pages])
+    assert nav.on_files(files, config) is files
+    assert config.nav == [
+        {'Home': 'a.md'},
+        {'All': ['b.md', 'c.md', {'API': ['api/x.md', 'api/y.md']}]}]
+
+
+def test_docstrings_become_markdown(monkeypatch):
+    monkeypatch.setitem(
+        sys.modules, 'griffe', SimpleNamespace(Extension=object))
+    text = hook('docstrings').markdown(
+        'See :func:`~.a.tns` and :math:`x_t`.\n\n'
+        '.. math:: a\n    + b\n\nThen ``c``.\n\nMay import: utils,\nsteps.')
+    assert text == ('See `tns` and $x_t$.\n\n$$\na + b\n$$\n\n'
+                    'Then ``c``.\n\n')
+
+
+def test_a_diagram_becomes_a_table():
+    text = hook('diagrams').on_page_markdown(
+        'A\n\n```mermaid\nflowchart BT\n  %% below\n  a & b --> c\n```\n',
+        None, None, None)
+    assert text == ('A\n\n| folder | imports |\n|---|---|\n'
+                    '| `c` | `a`, `b` |\n')
+
+
+def test_a_notebook_becomes_a_page_with_its_outputs():
+    picture = base64.b64encode(b'PNG').decode()
+    cells = [
+        dict(cell_type='markdown', source=['# Title\n', 'text']),
+        dict(cell_type='code', source='%cd -q ..', outputs=[]),
+        dict(cell_type='code', source='%%bash\nls', outputs=[
+            dict(output_type='stream', text=['\x1b[1ma\x1b[0m\n', 'b\n'])]),
+        dict(cell_type='code', source='%%writefile a/b.py\nc = 1',
+             outputs=[]),
+        dict(cell_type='code', source='draw()', outputs=[
+            dict(output_type='display_data',
+                 data={'image/png': picture, 'text/plain': 'Figure'})])]
+    text, pictures = hook('notebooks').as_markdown(dict(cells=cells), 'name')
+    assert pictures == {'name_1.png': b'PNG'}
+    assert text.split('\n\n') == [
+        '# Title\ntext', '````bash\nls\n````',
+        '````{.text .output}\na\nb\n````',
+        '````python title="a/b.py"\nc = 1\n````',
+        '````python\ndraw()\n````', '![output](name_1.png)\n']
+
+
+def build(root, out):
+    result = subprocess.run(
+        ['bash', 'tools/build_docs.sh', '-d', out], cwd=root, text=True,
+        capture_output=True, env=dict(
+            os.environ, DOCS_VENV=str(ROOT / '.venv' / 'docs')))
+    if result.returncode == NO_PACKAGES:
+        pytest.skip(f'the packages of requirements/docs.txt cannot be had: '
+                    f'{result.stderr[-300:]}')
+    return result
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group('site')
+def test_the_site_builds_strictly_and_asks_no_other_host(tmp_path):
+    result = build(ROOT, tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    pages = {str(path.relative_to(tmp_path)): path.read_text()
+             for path in tmp_path.rglob('*.html')}
+    assert {'index.html', 'zh/index.html', 'stiffness.html', 'configs.html',
+            'api/stepnet_mm.steps.html'} <= pages.keys()
+    asked = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*'
+                       r'(?:src|href)="(?:https?:)?//[^"]*"|@import|url\(.?//')
+    assert not {name: found for name, page in pages.items()
+                if (found := asked.findall(page))}
+    assert not [name for name, page in pages.items()
+                if 'class="arithmatex"' in page or 'class="mermaid"' in page]
+    assert pages['stiffness.html'].count('class="equation"') >= 3
+    assert pages['api/stepnet_mm.steps.html'].count('class="equation"') >= 8
+    assert '<html lang="zh-CN"' in pages['zh/index.html']
+    assert not re.search(r':(func|class|meth):`', re.sub(
+        r'<details.*?</details>', '', pages['api/stepnet_mm.steps.html'],
+        flags=re.S))
+    assert (tmp_path / 'search' / 'search_index.json').exists()
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group('site')
+def test_what_is_broken_fails_the_build(tmp_path):
+    tree = tmp_path / 'tree'
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        tree.mkdir(exist_ok=True)
+        copy(ROOT / name, tree / name)
+    page = tree / 'docs' / 'stiffness.md'
+    page.write_text(page.read_text() + '''
+[a](gone.md) [b](../stepnet_mm/gone.py) [c](results.md#gone)
+[`d`][stepnet_mm.stiffness.gone] $\\gone$ <img src="gone.png">
+''')
+    (tree / 'docs' / 'reference').mkdir(exist_ok=True)
+    result = build(tree, tmp_path / 'out')
+    assert result.returncode != 0
+    for found in ("a link 'gone.md'", "a link '../stepnet_mm/gone.py'",
+                  'results.md#gone', 'stepnet_mm.stiffness.gone',
+                  r'in \\gone', 'src="gone.png"'):
+        assert re.search(found, result.stderr), (found, result.stderr)
