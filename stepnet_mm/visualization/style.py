@@ -161,7 +161,7 @@ def _text() -> dict[str, Any]:
     return {
         # matplotlib brings it: the same text on every machine.
         'font.family': 'DejaVu Sans',
-        'mathtext.fontset': 'dejavusans',
+        'mathtext.fontset': 'cm',
         'font.size': points(FONT),
         'figure.titlesize': 'large',
         'axes.titlesize': points(9),
