@@ -355,7 +355,9 @@ def draw_bars(axis, rows):
         color=[colors.get(row['network'], style.color(0)) for row in rows],
         ecolor=now.ink, capsize=style.points(2))
     axis.bar_label(bars, [f'{ratio:.3f}' for ratio in ratios],
-                   padding=style.points(4), fontsize='small')
+                   padding=style.points(4), fontsize='small',
+                   bbox=dict(facecolor=now.paper, linewidth=0,
+                             pad=style.points(1)))
     axis.axvline(1, color=now.ink, linewidth=style.points(.8), linestyle=':')
     axis.set(xlabel='time / plain, eager', xlim=(0, max(ratios) * 1.25),
              title=dict(train='training', infer='inference')[
