@@ -10,6 +10,8 @@ from .runs import Run
 
 #: Names of ours -> functions of scipy.stats.
 STATISTICS = dict(kendall='kendalltau', spearman='spearmanr')
+#: Of differences within a method, so that equal values stay equal.
+DIGITS = 9
 
 
 def method_of(name: str) -> str:
@@ -164,7 +166,7 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 def _centred(runs: list[Run], key: Literal['tns', 'metric']) -> np.ndarray:
     values = np.array([run[key] for run in runs])
-    return np.round(values - values.mean(), 9)  # equal ones stay equal
+    return np.round(values - values.mean(), DIGITS)
 
 
 def _resampled(x: np.ndarray, y: np.ndarray,

@@ -58,7 +58,7 @@ def _fits(base: Path, records: list[StudyRecord]) -> bool:
     """Whether some of a config's runs were tested on a base's data."""
     name = base.stem.rpartition('_')[2]
     tested = {r.test_data for r in records
-              if name in r.test_data.split()[0].lower()}
+              if name in r.dataset_type.lower()}
     return bool(tested) and _test_data(base) in tested
 
 

@@ -165,7 +165,7 @@ def _setting(studies: list[Study], records: list[StudyRecord],
     lines = [f'Changed in every config: {changes}.']
     if records:
         lines = [
-            f'Data: {_distinct(r.dataset.split()[0] for r in records)}.',
+            f'Data: {_distinct(r.dataset_type for r in records)}.',
             _amount(studies, records, first), *lines, *_measurement(records),
             f'Device: {_distinct(r.device for r in records)}; machine: '
             f'{_distinct(r.machine for r in records)}.',
@@ -224,8 +224,8 @@ def _measurement(records: list[StudyRecord]) -> list[str]:
     found = [m for r in records for m in r.stiffness.values()]
     if not found:
         return []
-    samples = _distinct(f'{m.get("samples", 0):,}' for m in found)
-    lost = sum(m.get('lost', 0) for m in found)
+    samples = _distinct(f'{m.get("samples") or 0:,}' for m in found)
+    lost = sum(m.get('lost') or 0 for m in found)
     names = ', '.join(f'`{name}`' for name in definitions_of(records))
     return [f'Stiffness: of the same {samples} images of the validation '
             f'split after training, by the definitions {names} of NSI (see '
@@ -333,7 +333,7 @@ def _small(first: FirstConfig, method: StudyMethod) -> str:
 
 
 def _files(records: list[StudyRecord]) -> str:
-    names = sorted({r.dataset.split()[0] for r in records})
+    names = sorted({r.dataset_type for r in records})
     read = [name for name in names if name.startswith('Folder')]
     return (f'{", ".join(f"`{n}`" for n in read)} reads folders of image '
             'files where there are any. JPEG files differ from the official '

@@ -3,7 +3,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -69,22 +69,31 @@ class StudyRecord:
 
     def __post_init__(self):
         measured = (self.last, self.best, self.cpu_seconds, self.wall_seconds)
-        if not (isinstance(self.method, str) and type(self.seed) is int
-                and isinstance(self.dataset, str)
+        texts = [getattr(self, f.name) for f in fields(self) if f.type is str]
+        if not (all(isinstance(text, str) for text in texts)
+                and type(self.seed) is int
                 and all(map(_is_number, measured))
+                and None not in measured[2:]
                 and self.diverged == (self.last is None)
+                and isinstance(self.versions, dict)
                 and isinstance(self.epochs, list)
                 and all(map(_is_epoch, self.epochs))
                 and isinstance(self.stiffness, dict)
                 and all(map(_is_measurement, self.stiffness.values()))):
-            raise ValueError('method, seed, epochs, last, best, stiffness: '
-                             'expected those of a run, with a finite last '
-                             'unless it diverged')
+            raise ValueError(
+                f'{self.method!r:.40}, seed {self.seed!r:.20}: expected the '
+                'fields of a run, with a finite last unless it diverged, got '
+                'others; run it again')
 
     @property
     def key(self) -> tuple[str, int]:
         """What tells it from the study's other runs."""
         return self.method, self.seed
+
+    @property
+    def dataset_type(self) -> str:
+        """The dataset's class."""
+        return self.dataset.partition(' ')[0]
 
     @property
     def test_data(self) -> str:
@@ -181,10 +190,13 @@ def _is_epoch(value) -> bool:
 def _is_measurement(value) -> bool:
     return (isinstance(value, dict) and isinstance(value.get('blocks'), list)
             and all(_is_number(v) for k, v in value.items() if k != 'blocks')
-            and all(
-                isinstance(block, dict) and all(map(_is_number,
-                                                    block.values()))
-                for block in value['blocks']))
+            and all(map(_is_block, value['blocks'])))
+
+
+def _is_block(value) -> bool:
+    return (isinstance(value, dict) and {'nsi', 'step'} <= {*value}
+            and type(value.get('stage')) is int
+            and all(map(_is_number, value.values())))
 
 
 def _parse(path):

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from ..analysis.correlation import (
+    DIGITS,
     by_method,
     correlate,
     correlate_within,
@@ -132,7 +133,8 @@ def correlations(records: list[StudyRecord], definition: str,
         runs=over_runs(records, definition, measure),
         methods=_correlation([mean_run(own) for own in methods], 'methods'),
         within=_too_few(len(several), 'methods with several seeds')
-        or _unranked(several) or correlate_within(sum(several, [])))
+        or _unranked(several, 10**-DIGITS)
+        or correlate_within(sum(several, [])))
 
 
 def over_runs(records: list[StudyRecord], definition: str,
@@ -229,8 +231,9 @@ def _too_few(count: int, what: str) -> str:
     return '' if count >= LEAST else f'needs {LEAST} {what}, has {count}'
 
 
-def _unranked(groups: list[list[Run]]) -> str:
+def _unranked(groups: list[list[Run]], differ: float = 0.) -> str:
     """Says so if TNS or the metric has one value in every group."""
-    equal = any(all(len({run[key] for run in own}) == 1 for own in groups)
-                for key in ('tns', 'metric'))
+    equal = any(
+        all(np.ptp([run[key] for run in own]) <= differ for own in groups)
+        for key in ('tns', 'metric'))
     return 'equal values' if equal else ''

@@ -69,6 +69,7 @@ def study_figures(records: list[StudyRecord], methods: Sequence[str]) -> dict:
     if any(r.stiffness for r in records):
         found['fig7'] = (f'{metric} over mean TNS by definition, as Fig. 7',
                          correlation_figure(records, present))
+    if any(m['blocks'] for r in records for m in r.stiffness.values()):
         found['nsi'] = ('NSI by block, means over samples and seeds',
                         nsi_figure(records, present))
     if any(r.epochs for r in records):

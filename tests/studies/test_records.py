@@ -83,7 +83,11 @@ def test_other_methods_have_other_configs_and_train_on_other_images(path):
     dict(epochs=[dict(loss=2.)]),
     dict(epochs=[dict(epoch=1, loss='2')]), dict(stiffness=dict(a=1)),
     dict(stiffness=dict(a=dict(tns='1', blocks=[]))),
-    dict(stiffness=dict(a=dict(blocks=[1])))])
+    dict(stiffness=dict(a=dict(blocks=[1]))),
+    dict(stiffness=dict(a=dict(blocks=[dict(stage=1, nsi=.5)]))),
+    dict(stiffness=dict(a=dict(blocks=[dict(stage=None, nsi=1, step=1)]))),
+    dict(dataset=3), dict(date=None), dict(versions=None),
+    dict(cpu_seconds=None), dict(wall_seconds=None)])
 def test_no_record_of_a_run(fields):
-    with pytest.raises(ValueError, match='expected those of a run'):
+    with pytest.raises(ValueError, match='expected the fields of a run'):
         another(**fields)

@@ -14,7 +14,7 @@ from stepnet_mm.studies.page import (
     limits,
     study_page,
 )
-from stepnet_mm.studies.records import append_record
+from stepnet_mm.studies.records import append_record, read_records
 from stepnet_mm.studies.study import StudyMethod, read_study
 from stepnet_mm.studies.tables import (
     correlation_table,
@@ -24,6 +24,7 @@ from stepnet_mm.studies.tables import (
     stiffness_table,
     table,
 )
+from stepnet_mm.visualization.study_figures import write_figures
 
 pytestmark = pytest.mark.core
 
@@ -253,6 +254,51 @@ def test_limits_are_of_the_facts(study):
     assert 'of the config' not in whole and 'Folder' not in whole
     assert 'At most 5 seeds' in whole and 'reaches 1.2' in whole
     assert 'No method has two seeds' in limits_of(study, THREE[:1])
+
+
+def measured_as(record, **changes):
+    return replace(record, stiffness={
+        name: {**measurement, **changes}
+        for name, measurement in record.stiffness.items()})
+
+
+FEW = residual_only(THREE)
+NO_NSI = [dict(stage=1, nsi=None, step=None)]
+ODD = dict(
+    one=[FEW[0]],
+    of_no_method=[made_run('other')],
+    diverged=[diverged_run('plain'), diverged_run('se')],
+    diverged_but_measured=[made_run('se', last=None, diverged=True, epochs=0)],
+    no_epochs=[made_run('plain', s, epochs=0) for s in range(3)],
+    no_stiffness=[made_run('plain', s, stiffness={}) for s in range(3)],
+    other_definitions=[FEW[0], replace(FEW[1], stiffness=dict(
+        output=THREE[1].stiffness['output']))],
+    no_blocks=[measured_as(record, blocks=[]) for record in FEW],
+    some_blocks=[FEW[0], measured_as(FEW[1], blocks=[]),
+                 measured_as(FEW[2], blocks=NO_NSI)],
+    blocks_alone=[replace(record, stiffness=dict(residual=dict(
+        blocks=NO_NSI))) for record in FEW],
+    nothing_finite=[measured_as(
+        record, tns=None, tns_median=None, nsi=None, samples=None, lost=None,
+        blocks=NO_NSI) for record in FEW],
+    nothing_logged=[replace(record, epochs=[dict(epoch=i) for i in (3, 1)])
+                    for record in FEW],
+    no_best=[replace(record, best=None) for record in FEW],
+    empty_texts=[made_run(dataset='', metric='', commit='', versions={},
+                          device='', machine='', date='')])
+
+
+@pytest.mark.parametrize('name', ODD)
+def test_odd_records_have_a_page_and_what_figures_they_give(
+        study, tmp_path, name):
+    pytest.importorskip('matplotlib')
+    path = tmp_path / 'odd.jsonl'
+    for record in ODD[name]:
+        append_record(path, record)
+    records = read_records(path)
+    figures = write_figures(records, ['plain', 'se'], tmp_path / 'page')
+    assert '## What cannot be concluded' in page(study, records, figures)
+    assert all((tmp_path / link).is_file() for link in figures.values())
 
 
 @pytest.mark.parametrize('text', [

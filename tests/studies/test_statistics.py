@@ -126,6 +126,9 @@ def test_permutations_find_nothing_in_noise():
         runs='equal values', methods='needs 3 methods, has 1')),
     ([made_run(m, s, v, tns=v) for m, v in (('a', 1.), ('b', 2.), ('c', 3.))
       for s in range(2)], dict(within='equal values')),
+    ([made_run(m, s, v + s, tns=1e-12 * (v + s))
+      for m, v in (('a', 1.), ('b', 2.), ('c', 3.)) for s in range(2)],
+     dict(within='equal values')),
 ])
 def test_why_there_is_no_correlation(records, wanted):
     found = correlations(records, 'residual', 'tns')
