@@ -233,7 +233,8 @@ class RelativeSelfAttention2d(nn.Module):
         values = values.expand(-1, self.num_heads, -1, -1)
         # One width for all and a multiple of 8, and dense: what torch's
         # kernels without a T x T tensor want.
-        width = -(-max(keys.size(-1), values.size(-1)) // 8) * 8
+        # Of a negative number the exporter of ONNX takes no floor.
+        width = (max(keys.size(-1), values.size(-1)) + 7) // 8 * 8
         q, k, v = [F.pad(t, (0, width - t.size(-1))).contiguous()
                    for t in (queries, keys, values)]
         mixed = F.scaled_dot_product_attention(q, k, v, scale=1.)
@@ -291,10 +292,11 @@ class RelativeSelfAttention2d(nn.Module):
         own = torch.arange(
             queries.start, queries.stop, queries.step, device=c.device)
         shifts = torch.arange(size, device=c.device) - own[:, None]
-        which = 'nhqpd,qkd->nhqpk' if axis == 0 else 'nhqpd,pkd->nhqpk'
+        # ONNX takes a size from where it stands first, and that of c may be 1.
+        which = 'qkd,nhqpd->nhqpk' if axis == 0 else 'pkd,nhqpd->nhqpk'
         with torch.autocast(c.device.type, enabled=False):
             scores = torch.einsum(
-                which, c, self.positions(shifts, axis).to(c.dtype))
+                which, self.positions(shifts, axis).to(c.dtype), c)
         largest = scores.detach().amax(-1, keepdim=True)
         return (scores - largest).clamp_min(-1e4)
 

@@ -20,6 +20,16 @@ model = dict(
 '''
 
 
+ATTENTION = '''
+_base_ = '{root}/configs/self_attention/self_attention_{name}_cifar10.py'
+model = dict(
+    backbone=dict(embed_dims=12, num_layers=1, num_heads=3,
+                  feedforward_channels=8),
+    head=dict(in_channels=12, num_classes=2))
+data_preprocessor = dict(num_classes=2)
+'''
+
+
 @pytest.fixture
 def export(tool, tmp_path, capsys):
 
@@ -45,6 +55,24 @@ def test_a_whole_classifier(export, step):
     assert 'of the largest value in onnxruntime' in printed.out
 
 
+@pytest.mark.parametrize('name', ['stepnet', 'content', 'absolute'])
+def test_self_attention(export, name, request):
+    """Its width, 12, is no multiple of 8."""
+    pytest.importorskip('mmpretrain')
+    code, _ = export(ATTENTION.format(root=request.config.rootpath, name=name),
+                     '--size', 32, 32)
+    assert code == 0
+
+
+def test_what_onnxruntime_cannot_run(export, request):
+    pytest.importorskip('mmpretrain')
+    code, _ = export(
+        ATTENTION.format(root=request.config.rootpath, name='stepnet'),
+        '--size', 32, 32, '--dynamic')
+    assert 'expected a network that onnxruntime runs on' in code
+    assert 'leave --dynamic out' in code
+
+
 def test_a_detectors_backbone(export):
     pytest.importorskip('mmdet')
     code, _ = export(DETECTOR, '--part', 'backbone', '--size', 64, 96)
@@ -61,5 +89,14 @@ def test_a_difference_is_an_error(export, monkeypatch):
     pytest.importorskip('mmpretrain')
     real = torch.from_numpy
     monkeypatch.setattr(torch, 'from_numpy', lambda a: real(a) + 1)
+    code, _ = export(CLASSIFIER.format(step='StepAdaptor'), '--size', 32, 32)
+    assert code == 1
+
+
+def test_nan_is_an_error(export, monkeypatch):
+    pytest.importorskip('mmpretrain')
+    real = torch.from_numpy
+    monkeypatch.setattr(torch, 'from_numpy',
+                        lambda a: real(a) * float('nan'))
     code, _ = export(CLASSIFIER.format(step='StepAdaptor'), '--size', 32, 32)
     assert code == 1
