@@ -8,6 +8,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from stepnet_mm import doctor
 from stepnet_mm.device_checks import child, series
@@ -190,6 +191,12 @@ def test_a_check_ends_with_the_doctor():
     process.stdin.close()
     assert process.wait(20) == -signal.SIGKILL
     assert not process.stdout.read()  # ends when all that have it have ended
+
+
+def test_no_test_sees_a_gpu():
+    """But those that are marked; a fork of the others trains on the CPU."""
+    assert os.environ['CUDA_VISIBLE_DEVICES'] == ''
+    assert not torch.cuda.is_available()
 
 
 def test_a_machine_without_a_gpu(tmp_path, capsys):
