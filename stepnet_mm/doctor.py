@@ -11,9 +11,11 @@ With --device it tries in at most 5 minutes what a training on that device
 needs, and says whether the fused tail is worth its while there.
 """
 import argparse
+import functools
 import sys
+from pathlib import Path
 
-from .device_checks.series import run_checks, write_json
+from .device_checks.series import device_name, run_checks, write_json
 from .launch import inputs, libraries, machine, versions
 from .launch.report import Report
 from .utils.command_line import output_file, positive
@@ -28,18 +30,37 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         int: 1 if there was an error, else 0.
     """
-    args = _parser().parse_args(arguments)
-    report = Report()
+    args, report = _parse(arguments), Report()
+    save = functools.partial(_save, args.json, report)
+    save()
     if args.device:
         _check_versions(report)
-        run_checks(report, args.device, args.seconds)
+        run_checks(report, args.device, args.seconds, save)
     else:
         _check_all(report, args)
     print('; '.join(f'{number} {level}'
                     for level, number in report.counts.items()))
-    if args.json:
-        write_json(args.json, report, sys.argv)
+    save(finished=True)
     return int(report.counts['error'] > 0)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    if args.device and args.config:
+        parser.error('--config: expected no --device beside it, got both; '
+                     'call the doctor twice')
+    return args
+
+
+def _save(path: Path | None, report: Report, finished: bool = False) -> None:
+    """Write what was found so far: whatever comes, it is kept."""
+    try:
+        if path:
+            write_json(path, report, sys.argv, finished)
+    except OSError as error:
+        sys.exit(f'--json: expected a file that can be written, got {path} '
+                 f'({error.strerror}); choose another')
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,8 +72,9 @@ def _parser() -> argparse.ArgumentParser:
                         help='whose disk is looked at')
     parser.add_argument('--data-root', default='data',
                         help='folder of the datasets')
-    parser.add_argument('--device', choices=['cuda', 'cpu'],
-                        help='try that device, and nothing else')
+    parser.add_argument('--device', type=device_name, metavar='DEVICE',
+                        help='try that device, and nothing else: cuda, '
+                        'cuda:1, ... (that GPU alone) or cpu')
     parser.add_argument('--seconds', type=positive, default=300,
                         help='for all that --device tries (default: 300)')
     parser.add_argument('--json', type=output_file, metavar='FILE',

@@ -2,6 +2,7 @@
 import stepnet_mm.utils.interrupts  # noqa: F401
 
 import logging
+import os
 import signal
 
 import pytest
@@ -20,9 +21,14 @@ if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
 # Two threads for tiny layers cost far more than they gain where another
 # process wants the cores.
 torch.set_num_threads(1)
-# The first backward pass of a process decides whether its forks may have one:
-# not after it has seen a device, which compilers and exporters pretend.
-torch.ones(1, requires_grad=True).backward()
+
+
+def pytest_configure(config):
+    # The first backward pass of a process decides whether its forks may have
+    # one: not after it has seen a device. Compilers and exporters pretend one.
+    if config.getoption('markexpr') != 'gpu':
+        os.environ['CUDA_VISIBLE_DEVICES'] = ''
+    torch.ones(1, requires_grad=True).backward()
 
 
 @MODELS.register_module()
@@ -49,6 +55,8 @@ def pytest_runtest_setup(item):
         version, what = mark.args
         if digit_version(torch.__version__) < digit_version(version):
             pytest.skip(f'{what}: needs torch {version}')
+    if item.get_closest_marker('gpu') and not torch.cuda.is_available():
+        pytest.skip('no GPU, or hidden: python -m pytest -m gpu shows it')
 
 
 def forget_instances(kind):

@@ -6,7 +6,7 @@ import torch
 
 from ..launch.report import Report, Unavailable, one_line
 from ..launch.trial import train_tiny
-from .networks import library, short
+from .networks import library, precision, short
 from .series import REPORT_IT
 
 
@@ -16,9 +16,13 @@ def check(report: Report, device: torch.device) -> None:
         raise Unavailable('AmpOptimWrapper of mmengine needs a GPU')
     for dtype in (torch.float16, torch.bfloat16):
         try:
+            with precision(device, dtype):
+                pass
             with tempfile.TemporaryDirectory() as folder:
                 _train(short(dtype), Path(folder, short(dtype)))
             report.ok(f'{short(dtype)}: 4 iterations with AmpOptimWrapper')
+        except Unavailable as error:
+            report.skip(str(error))
         except Exception as error:
             report.error(f'{short(dtype)}: {one_line(error)}', REPORT_IT)
 

@@ -5,7 +5,10 @@ was found before a crash is kept.
 """
 import importlib
 import json
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from ..launch.report import Report, Unavailable, one_line
@@ -43,5 +46,19 @@ def run(name: str, device: str, rows: Path) -> None:
         report.error(one_line(error), REPORT_IT)
 
 
+def end_with_the_doctor() -> None:
+    """Kill this process and all it started when the doctor is gone.
+
+    However that ended, the pipe to the standard input is closed then.
+    """
+    def wait() -> None:
+        os.read(sys.stdin.fileno(), 1)
+        os.killpg(0, signal.SIGKILL)
+
+    if os.getsid(0) == os.getpid():  # the doctor started it, not a shell
+        threading.Thread(target=wait, daemon=True).start()
+
+
 if __name__ == '__main__':
+    end_with_the_doctor()
     run(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

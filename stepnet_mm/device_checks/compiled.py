@@ -10,7 +10,7 @@ def check(report: Report, device: torch.device) -> None:
     if device.type == 'cpu':
         raise Unavailable('a compiler takes minutes on a CPU: tools/benchmarks'
                           '/step_cost.py --compiled plain stepnet takes them')
-    _require_compiler()
+    _require_compiler(device)
     compare(report, device)
 
 
@@ -21,10 +21,11 @@ def compare(report: Report, device: torch.device) -> None:
     add_verdict(report, race(networks), sizes(device))
 
 
-def _require_compiler() -> None:
+def _require_compiler(device: torch.device) -> None:
     """Skip where torch.compile does not work for anything."""
     try:
-        torch.compile(lambda x: x.square() + 1)(torch.ones(2))
+        torch.compile(lambda x: x.square() + 1)(
+            torch.ones(2, device=device))
     except Exception as error:
         reason = f'{error}'.strip().partition('\n')[0]
         raise Unavailable(f'torch.compile does not work here ({reason}); '

@@ -1,4 +1,5 @@
 """The device, and what is installed for it."""
+import os
 import platform
 import shutil
 import subprocess
@@ -36,6 +37,7 @@ def _facts(device: torch.device) -> dict:
         found,
         platform=platform.platform(),
         gpus=[torch.cuda.get_device_name(i) for i in range(gpus)],
+        load=[round(load, 2) for load in os.getloadavg()],
         driver=_driver(),
         cuda=torch.version.cuda,
         cudnn=torch.backends.cudnn.version())

@@ -34,4 +34,6 @@ def _add(report: Report, kind: str, results: list[KernelCheck]) -> None:
     if not wrong:
         largest = max(found.difference for found in results)
         report.ok(f'{kind}: {len(results)} kernels, at most {largest:.2g} of '
-                  'the allowed difference')
+                  'the allowed difference', differences={
+                      found.kernel: f'{found.difference:.2g}'
+                      for found in results})

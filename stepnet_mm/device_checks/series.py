@@ -1,11 +1,14 @@
 """Runs the checks one after another, within a time, whatever they do."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentTypeError
+from collections.abc import Callable
 from pathlib import Path
 
 from ..launch.report import Report
@@ -19,14 +22,30 @@ REPORT_IT = ('please report it as an issue, with the file of --json; '
              'backbone.fused=False does without the fused tail')
 
 
-def run_checks(report: Report, device: str, seconds: float) -> None:
+def device_name(text: str) -> str:
+    """An argument that is ``'cpu'``, ``'cuda'`` or ``'cuda:N'``.
+
+    Raises:
+        ArgumentTypeError: if it is none.
+    """
+    if not re.fullmatch(r'cpu|cuda(:\d+)?', text, re.ASCII):
+        raise ArgumentTypeError(
+            f'expected cuda, cuda:0, cuda:1, ... or cpu, got {text!r}; '
+            'change it')
+    return text
+
+
+def run_checks(report: Report, device: str, seconds: float,
+               after_each: Callable[[], object] = bool) -> None:
     """Run all; one that crashes, hangs or raises is an error of its own.
 
     Args:
         report (Report): gets the rows, each with its ``check``.
-        device (str): ``'cuda'`` or ``'cpu'``.
+        device (str): as :func:`device_name` takes it; of ``'cuda:1'`` the
+            checks see that GPU alone.
         seconds (float): for all together; what no time is left for is a
             warning.
+        after_each (callable): called when a check is done.
     """
     end = time.monotonic() + seconds
     for name, limit in CHECKS.items():
@@ -35,20 +54,22 @@ def run_checks(report: Report, device: str, seconds: float) -> None:
             report.add('warning', f'{name}: not checked, the {seconds:g} s '
                        'are over: set a higher --seconds', check=name)
         else:
-            _run_check(report, name, device, min(limit, left))
+            _run_check(report, name, device, limit, left)
+        after_each()
         if name == 'device' and _is_absent(report):
             return
 
 
-def write_json(path: Path, report: Report, command: list[str]) -> None:
+def write_json(path: Path, report: Report, command: list[str],
+               finished: bool) -> None:
     """Write all rows and the machine's facts, to be attached to an issue."""
     facts: dict = {}
     for row in report.rows:
         facts.update(row.get('facts', {}))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(
-        dict(command=command, **facts, counts=report.counts,
-             rows=report.rows), indent=1) + '\n')
+        dict(command=command, finished=finished, **facts,
+             counts=report.counts, rows=report.rows), indent=1) + '\n')
 
 
 def _is_absent(report: Report) -> bool:
@@ -57,40 +78,47 @@ def _is_absent(report: Report) -> bool:
                if row.get('check') == 'device')
 
 
-def _run_check(report: Report, name: str, device: str, limit: float) -> None:
+def _run_check(report: Report, name: str, device: str, limit: float,
+               left: float) -> None:
+    """Run one, for its own limit or the time that is left for all."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         rows, log = Path(folder, 'rows'), Path(folder, 'log')
         rows.touch()
-        ended = _run_process(_command(name, device, rows), device, log, limit)
+        code = _run_process(
+            _command(name, device, rows), device, log, min(limit, left))
         for line in rows.read_text().splitlines():
             row = json.loads(line)
             report.add(**dict(row, text=f'{name}: {row["text"]}', check=name,
                               seconds=round(time.monotonic() - start, 1)))
-        if ended:
-            report.add('error', f'{name}: {ended}: {REPORT_IT}', check=name,
+        if code is None and left < limit:  # as a sound machine may end
+            report.add('warning', f'{name}: not done in the {left:.0f} s that '
+                       'were left: set a higher --seconds', check=name)
+        elif code != 0:
+            why = f'not done after {limit} s' if code is None else (
+                _why(code, log))
+            report.add('error', f'{name}: {why}: {REPORT_IT}', check=name,
                        log=_tail(log))
 
 
 def _command(name: str, device: str, rows: Path) -> list[str]:
     return [sys.executable, '-m', 'stepnet_mm.device_checks.child', name,
-            device, str(rows)]
+            device.partition(':')[0], str(rows)]
 
 
 def _run_process(command: list[str], device: str, log: Path,
-                 limit: float) -> str:
-    """Run a command, with all that it starts; why it failed, or ''."""
+                 limit: float) -> int | None:
+    """Run a command, with all that it starts; its code, None if too slow."""
     with log.open('wb') as file:
         process = subprocess.Popen(
-            command, stdout=file, stderr=file, env=_environment(device),
-            start_new_session=True)
+            command, stdin=subprocess.PIPE, stdout=file, stderr=file,
+            env=_environment(device), start_new_session=True)
         try:
-            code = process.wait(limit)
+            return process.wait(limit)
         except subprocess.TimeoutExpired:
-            return f'not done after {limit:.0f} s'
+            return None
         finally:
             _kill_group(process)
-    return _why(code, log) if code else ''
 
 
 def _kill_group(process: subprocess.Popen) -> None:
@@ -102,9 +130,17 @@ def _kill_group(process: subprocess.Popen) -> None:
 
 
 def _environment(device: str) -> dict[str, str]:
-    chosen = {'CUDA_VISIBLE_DEVICES': ''} if device == 'cpu' else {}
     # Without it cuBLAS is not deterministic, and torch refuses.
-    return dict(os.environ, CUBLAS_WORKSPACE_CONFIG=':4096:8', **chosen)
+    found = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=':4096:8')
+    kind, _, number = device.partition(':')
+    if number:
+        visible = found.get('CUDA_VISIBLE_DEVICES')
+        names = [number] if visible is None else (
+            visible.split(',')[int(number):][:1])
+        found['CUDA_VISIBLE_DEVICES'] = ','.join(names)
+    elif kind == 'cpu':
+        found['CUDA_VISIBLE_DEVICES'] = ''
+    return found
 
 
 def _why(code: int, log: Path) -> str:

@@ -43,7 +43,7 @@ class Report:
         """
         self.counts[level] += 1
         self.rows.append(dict(level=level, text=text, **values))
-        print(f'{level:<8} {text}')
+        print(f'{level:<8} {text}', flush=True)
 
 
 def one_line(error: BaseException) -> str:

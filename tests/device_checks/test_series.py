@@ -1,5 +1,8 @@
 """Whatever a check does, its series goes on and says so."""
 import json
+import os
+import signal
+import subprocess
 import sys
 import time
 from types import SimpleNamespace
@@ -64,6 +67,13 @@ def test_a_check_that_hangs_is_ended(run):
     assert rows[1][2].startswith('not done after 1 s: ')
 
 
+def test_the_end_of_the_whole_time_is_no_error(run):
+    # On a sound machine a compiler may take minutes.
+    rows = of(run('hang', seconds=1.9))
+    assert rows[-1] == ('hang', 'warning', 'not done in the 2 s that were '
+                       'left: set a higher --seconds')
+
+
 def test_what_no_time_is_left_for_is_named(run):
     rows = of(run('hang', 'fine', seconds=1.5))
     assert rows[-1] == ('fine', 'warning', 'not checked, the 1.5 s are over: '
@@ -112,7 +122,83 @@ def test_what_is_not_there_is_skipped(tried):
     assert tried(check) == [('skipped', 'no mmdet')]
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason='there is a GPU')
+def test_the_rows_so_far_are_in_the_file(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(series, 'CHECKS', dict(fine=9, more=9))
+    report, found = Report(), []
+    path = tmp_path / 'found.json'
+
+    def save():
+        series.write_json(path, report, [], finished=False)
+        found.append(json.loads(path.read_text()))
+
+    series.run_checks(report, 'cpu', 0, save)
+    assert [len(one['rows']) for one in found] == [1, 2]
+    assert not found[-1]['finished']
+
+
+def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path, capsys):
+    (tmp_path / 'file').touch()
+    for path in (tmp_path / 'file' / 'a.json', '/dev/full'):
+        with pytest.raises(SystemExit):
+            doctor.main(['--device', 'cpu', '--json', str(path)])
+        assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize('device', ['cuda:', 'cuda:-1', 'cuda:x', 'gpu', ''])
+def test_a_device_that_is_none(device, capsys):
+    with pytest.raises(SystemExit):
+        doctor.main(['--device', device])
+    assert f'cuda:1, ... or cpu, got {device!r}' in capsys.readouterr().err
+
+
+def test_a_config_beside_a_device(capsys):
+    with pytest.raises(SystemExit):
+        doctor.main(['--device', 'cpu', '--config', 'a.py'])
+    assert 'call the doctor twice' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('visible, device, expected', [
+    (None, 'cuda', None), (None, 'cuda:1', '1'),
+    ('2,GPU-5', 'cuda', '2,GPU-5'), ('2,GPU-5', 'cuda:1', 'GPU-5'),
+    ('2,GPU-5', 'cuda:2', ''), (None, 'cpu', '')])
+def test_the_gpus_that_a_check_sees(monkeypatch, visible, device, expected):
+    monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
+    if visible is not None:
+        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
+    found = series._environment(device)
+    assert found.get('CUDA_VISIBLE_DEVICES') == expected
+    assert series._command('cost', device, 'rows')[-2] in ('cpu', 'cuda')
+
+
+#: A check that has started something and hangs.
+HANGING = '''
+import subprocess, time
+from stepnet_mm.device_checks.child import end_with_the_doctor
+end_with_the_doctor()
+subprocess.Popen(['sleep', '60'])
+print('on', flush=True)
+time.sleep(60)
+'''
+
+
+def test_a_check_ends_with_the_doctor():
+    process = subprocess.Popen(
+        [sys.executable, '-c', HANGING], text=True, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env=dict(os.environ, PYTHONPATH=os.getcwd()))
+    assert process.stdout.readline() and process.poll() is None
+    # As the kernel does where the doctor is killed, in whatever way.
+    process.stdin.close()
+    assert process.wait(20) == -signal.SIGKILL
+    assert not process.stdout.read()  # ends when all that have it have ended
+
+
+def test_no_test_sees_a_gpu():
+    """But those that are marked; a fork of the others trains on the CPU."""
+    assert os.environ['CUDA_VISIBLE_DEVICES'] == ''
+    assert not torch.cuda.is_available()
+
+
 def test_a_machine_without_a_gpu(tmp_path, capsys):
     path = tmp_path / 'found.json'
     assert doctor.main(['--device', 'cuda', '--json', str(path)]) == 1
@@ -136,4 +222,13 @@ def test_the_whole_on_a_cpu(tmp_path, capsys):
     assert {row.get('check') for row in found['rows']} - {None} == set(
         series.CHECKS)
     assert found['versions']['torch'] and found['commit']
-    assert 'fused tail' in text
+    assert 'fused tail' in text and found['finished']
+
+
+@pytest.mark.gpu
+def test_the_whole_on_a_gpu(tmp_path, capsys):
+    path = tmp_path / 'found.json'
+    code = doctor.main(
+        ['--device', 'cuda', '--json', str(path), '--seconds', '900'])
+    assert code == 0, capsys.readouterr().out
+    assert json.loads(path.read_text())['gpus']

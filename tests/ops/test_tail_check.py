@@ -190,8 +190,6 @@ def test_the_check_changes_nothing_outside():
 
 
 def test_a_device_that_is_not_there():
-    if torch.cuda.is_available():
-        pytest.skip('there is one')
     results = check_kernels('cuda')
     assert len(results) == len(KERNELS) * 3 * 2
     assert not any(r.ok for r in results) and all(r.reason for r in results)
@@ -228,7 +226,7 @@ def test_training_goes_on_where_a_triton_kernel_is_wrong(tmp_path):
     assert done.stdout.split()[-1] == 'equal'
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
+@pytest.mark.gpu
 def test_the_kernels_of_a_gpu_pass():
     for result in check_kernels('cuda'):
         assert result.ok, result

@@ -87,7 +87,7 @@ def test_compiles_for_a_gpu(name, dtype, capability):
     assert made.asm['cubin']
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
+@pytest.mark.gpu
 @pytest.mark.parametrize('shape', SHAPES)
 @pytest.mark.parametrize(
     'layout', [torch.contiguous_format, torch.channels_last])
