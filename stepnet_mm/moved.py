@@ -40,6 +40,8 @@ MOVED = {
     'engine.training_state': 'resume.training_state',
     'engine.trial': 'launch.trial',
     'evaluation.tns_metric': 'hooks.tns_metric',
+    'models.mmdet_resnet': 'models.mmdet_binding',
+    'models.mmpretrain_resnet': 'models.mmpretrain_binding',
 }
 #: Old path -> its names that are others today, or elsewhere.
 RENAMED = {

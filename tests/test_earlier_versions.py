@@ -109,3 +109,13 @@ def test_what_is_old_goes_with_a_later_version():
     today = digit_version(stepnet_mm.__version__)
     assert len(said) == 3
     assert all(digit_version(version) > today for version in said)
+
+
+def test_a_record_of_version_0_1_reads():
+    from stepnet_mm.stiffness import read_stiffness_record
+    record = read_stiffness_record(ROOT / 'tests/data/version_0_1.jsonl')
+    assert record.nsi.tolist() == [
+        [.5, .25, .75], [float('inf'), .5, .5], [.125, .25, .25]]
+    assert record.step[:, 1:].tolist() == [[.25, .5]] * 3
+    assert record.header.blocks[0] == 'backbone.layer1.1'
+    assert record.header.stages == 4

@@ -164,10 +164,11 @@ def load_report(module: nn.Module, state_dict: dict) -> dict:
         that the source lacks; ``new``, all others that it lacks; ``unused``,
         keys that the module lacks; ``mismatched``, with both shapes.
     """
-    own = module.state_dict()
-    in_step = tuple(
-        f'{name}.' if name else '' for name, child in module.named_modules()
-        if isinstance(child, StepSize))
+    own, state_dict = module.state_dict(), dict(state_dict)
+    steps = {f'{name}.' if name else '': child for name, child in
+             module.named_modules() if isinstance(child, StepSize)}
+    for prefix, step in steps.items():
+        step.rename_weights(state_dict, prefix)
     missing = [key for key in own if key not in state_dict]
     mismatched = [
         f'{key} (source {tuple(state_dict[key].shape)}, model '
@@ -176,8 +177,8 @@ def load_report(module: nn.Module, state_dict: dict) -> dict:
     ]
     return dict(
         loaded=[key for key in own if key in state_dict],
-        step=[key for key in missing if key.startswith(in_step)],
-        new=[key for key in missing if not key.startswith(in_step)],
+        step=[key for key in missing if key.startswith((*steps, ))],
+        new=[key for key in missing if not key.startswith((*steps, ))],
         unused=[key for key in state_dict if key not in own],
         mismatched=mismatched)
 
