@@ -156,6 +156,16 @@ def build(root, out):
     return result
 
 
+def test_without_the_packages_it_says_so(tmp_path):
+    result = subprocess.run(
+        ['bash', 'tools/build_docs.sh'], cwd=ROOT, text=True,
+        capture_output=True, env=dict(
+            os.environ, PYTHON='false', DOCS_VENV=str(tmp_path / 'none')))
+    assert result.returncode == NO_PACKAGES
+    assert result.stderr == (
+        'build_docs: error: the packages could not be installed\n')
+
+
 @pytest.mark.long
 @pytest.mark.xdist_group('site')
 def test_the_site_builds_strictly_and_asks_no_other_host(tmp_path):

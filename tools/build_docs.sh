@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the documentation site from README.md, docs/ and the docstrings.
 #   bash tools/build_docs.sh             # into build/site
-#   bash tools/build_docs.sh --serve     # shows it, anew after each change
+#   bash tools/build_docs.sh --serve     # shows it, anew after each change; not
+#                                        # strict, as it is being written
 # Further arguments go to mkdocs. A broken link, anchor or reference, or a page
 # that the nav does not have, is an error. The packages of requirements/docs.txt
 # go into an environment of their own, .venv/docs or $DOCS_VENV; torch is not
@@ -26,7 +27,7 @@ cmp -s requirements/docs.txt "$stamp" || install ||
 # What Material says of the next MkDocs, in colours, at each build.
 export NO_MKDOCS_2_WARNING=1
 if [ "${1:-}" = --serve ]; then
-  exec "$VENV/bin/python" -m mkdocs serve -f .ci/site/mkdocs.yml "${@:2}"
+  exec "$VENV/bin/python" -m mkdocs serve --no-strict -f .ci/site/mkdocs.yml "${@:2}"
 fi
 # Not --quiet, which would not count the warnings.
 "$VENV/bin/python" -m mkdocs build --strict -f .ci/site/mkdocs.yml "$@"

@@ -35,7 +35,8 @@ LINK = re.compile(r'(\]\()([^)\s"#:]+)(?=[)\s#])')
 HTML_LINK = re.compile(r'(\b(?:src|href|srcset)=")([^"#:]+)(?=["#])')
 #: In the name of a page in Chinese, tutorials/NAME.zh_CN.ipynb.
 CHINESE = '.zh_CN'
-LANGUAGES = {'.py': 'python', '.sh': 'bash', '.yml': 'yaml', '.jsonl': 'json'}
+LANGUAGES = {'.py': 'python', '.sh': 'bash', '.yml': 'yaml', '.cff': 'yaml',
+             '.jsonl': 'json'}
 
 
 def on_files(files, config):
