@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from mmengine.utils import digit_version
 
 import stepnet_mm
 from stepnet_mm.moved import GONE, MOVED, OLD_NAMES, RENAMED
@@ -98,6 +99,16 @@ def test_a_training_of_version_0_1_goes_on(tmp_path, monkeypatch):
     assert runner.iter == 4
     history = runner.message_hub.get_info('stiffness_history')
     assert [entry['step'] for entry in history] == [1, 2, 3, 4]
+
+
+def test_what_is_old_goes_with_a_later_version():
+    package = Path(stepnet_mm.__file__).parent
+    text = ' '.join(re.sub(r"'\s*'", '', path.read_text())
+                    for path in package.rglob('*.py'))
+    said = re.findall(r'will go with version ([\d.]+)', text)
+    today = digit_version(stepnet_mm.__version__)
+    assert len(said) == 3
+    assert all(digit_version(version) > today for version in said)
 
 
 def test_a_record_of_version_0_1_reads():

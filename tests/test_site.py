@@ -113,6 +113,17 @@ def test_a_diagram_becomes_a_table():
                     '| `c` | `a`, `b` |\n')
 
 
+def test_lines_of_a_chinese_sentence_are_joined():
+    def markdown(uri):
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=uri))
+        return hook('language').on_page_markdown(text, page, None, None)
+
+    text = '# 标题\n文字，\n  文字。\nx 文\n\n- 一\n- b\n二\n'
+    assert markdown('index.md') == text
+    assert markdown('zh/index.md') == (
+        '# 标题\n文字，文字。\nx 文\n\n- 一\n- b\n二\n')
+
+
 def test_a_notebook_becomes_a_page_with_its_outputs():
     picture = base64.b64encode(b'PNG').decode()
     cells = [

@@ -1,4 +1,4 @@
-"""setup.py, requirements/, docs/install.md and set-up name one set of versions."""
+"""setup.py, requirements/, docs/install.md and set-up name equal versions."""
 import re
 from pathlib import Path
 

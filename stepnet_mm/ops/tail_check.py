@@ -4,11 +4,11 @@ A compiler, a driver or a GPU that nobody has tried may give wrong numbers
 without an error. So the kernels are compared with the plain formulas, taken
 in float64, before their first use on each device, dtype and memory format:
 on channels that are no power of two, on a single position, on a channel
-with a large mean, and with a NaN and an inf among the values.
+with a large mean, and with a NaN and an inf in every map.
 """
 import importlib.util
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -24,9 +24,11 @@ KERNELS = dict(
     moments=0, scale_add_relu=1, mask_and_sum=1, input_gradients=2)
 DTYPES = torch.float32, torch.bfloat16, torch.float16
 FORMATS = torch.contiguous_format, torch.channels_last
-SHAPES = [(2, 5, 7, 9), (3, 70, 1, 1)]
-#: So many tiles that a program of the Triton kernels sums several of them.
-LARGE = 256, 5, 42, 50
+#: In either memory format the channels of the first take several programs of
+#: the Triton kernels, the last of them partly filled.
+SHAPES = [(2, 70, 7, 9), (3, 70, 1, 1)]
+#: A sum takes several programs, and each of them several tiles.
+LARGE = 200, 5, 65, 65
 MEAN = 1000
 #: How far sums and maps may be off, relative to 1 + the largest value of a
 #: channel; maps in half precision by four of their steps.
@@ -139,11 +141,14 @@ def _check_kernel(kernels: ModuleType, name: str,
     z, worst, reason = samples[0].z, 0., ''
     try:
         with torch.no_grad(), torch.autocast(z.device.type, enabled=False):
-            worst = max(s.difference(kernels, name) for s in samples)
+            worst, shape = max((s.difference(kernels, name), s.z.shape)
+                               for s in samples)
         if worst == torch.inf:
             reason = 'NaN and inf are not where they should be'
         elif worst > 1:
             reason = f'off by {worst:.3g} times what rounding explains'
+        if reason:
+            reason += f', maps {tuple(shape)}'
     except Exception as error:  # no compiler, an old GPU, another Triton, ...
         worst, reason = torch.nan, _describe(error)
     return KernelCheck(name, z.dtype, samples[0].memory_format, not reason,
@@ -172,14 +177,18 @@ class _Sample:
             return torch.randn(size, generator=random, device='cpu',
                                dtype=torch.float32)
 
-        z, *maps = draw(4, *shape)
+        z, x, grad, y = draw(4, *shape)
+        y.relu_()
         z[:, 1] += MEAN
         z[0, 0, 0, 0], z[-1, -1, -1, -1] = torch.nan, torch.inf
+        x[0, 2, 0, 0], x[0, 3, 0, 0] = torch.nan, torch.inf
+        # Where y masks nothing.
+        y[0, 2:4, 0, 0], y[0, 4, 0, 0] = 1, torch.nan
+        grad[0, 2, 0, 0], grad[0, 3, 0, 0] = torch.nan, torch.inf
         self.memory_format = memory_format
-        self.z, self.x, self.grad, y = [
+        self.z, self.x, self.grad, self.y = [
             m.to(device, dtype).contiguous(memory_format=memory_format)
-            for m in (z, *maps)]
-        self.y = y.relu()
+            for m in (z, x, grad, y)]
         wide = float32_or_wider(dtype)
         self.tables = draw(4, *shape[:2], 1, 1).to(device, wide).unbind()
 
@@ -187,8 +196,9 @@ class _Sample:
         """The largest difference, in units of the largest allowed one."""
         worst = 0.
         for args in self._calls()[name]:
-            pairs = zip(_run(kernels, name, args),
-                        _run(tail_reference, name, args, True), strict=True)
+            wide = [v.double() if isinstance(v, Tensor) else v for v in args]
+            pairs = zip(_run_guarded(kernels, name, args),
+                        _run(tail_reference, name, wide), strict=True)
             for i, (got, want) in enumerate(pairs):
                 worst = max(worst, self._compare(got, want, i < KERNELS[name]))
         return worst
@@ -197,10 +207,10 @@ class _Sample:
         a, b, c, d = self.tables
         return dict(
             moments=[(self.z, True), (self.z, False)],
-            scale_add_relu=[(self.z, self.x, a, b)],
+            scale_add_relu=[(self.z, self.x, a, b[:1].expand_as(b))],
             mask_and_sum=[(self.grad, self.y, self.z, a)],
-            input_gradients=[(self.grad, self.z, a, b, c, d),
-                             (self.grad, self.z, a, None, c, None)])
+            input_gradients=[(self.grad, self.z, a, b_, c, d_)
+                             for b_ in (b, None) for d_ in (d, None)])
 
     def _compare(self, got: Tensor, want: Tensor, is_map: bool) -> float:
         dtype = self.z.dtype if is_map else self.tables[0].dtype
@@ -217,11 +227,23 @@ class _Sample:
         return float(((got - want).abs() / size).max() / allowed)
 
 
-def _run(kernels: ModuleType, name: str, args: tuple,
-         exact: bool = False) -> list[Tensor]:
-    """The results that are there, from copies: a kernel may write."""
-    copies = [v if not isinstance(v, Tensor) else
-              v.double() if exact else v.clone() for v in args]
-    results = getattr(kernels, name)(*copies)
+def _run(kernels: ModuleType, name: str, args: Sequence) -> list[Tensor]:
+    """The results that are there."""
+    results = getattr(kernels, name)(*args)
     results = (results, ) if isinstance(results, Tensor) else results
     return [r for r in results if r is not None]
+
+
+def _run_guarded(kernels: ModuleType, name: str,
+                 args: tuple) -> list[Tensor]:
+    """The results; an argument that is written over is an error."""
+    before = [v.clone() if isinstance(v, Tensor) else v for v in args]
+    if name == 'input_gradients':  # its first may be
+        args = before[0], *args[1:]
+    results = _run(kernels, name, args)
+    for i, (now, old) in enumerate(zip(args, before), 1):
+        if isinstance(now, Tensor) and not torch.equal(
+                now.nan_to_num(), old.nan_to_num()):
+            raise RuntimeError(f'argument {i}: expected it to be left as it '
+                               'was, got other values')
+    return results

@@ -18,8 +18,9 @@ from .statistics import (
 )
 from .study import StudyMethod
 
-#: Every method is compared with these, where the study has them.
-REFERENCES = ('plain', 'se')
+#: Every method is compared with these, where the study has them; the last two
+#: are of tools/analysis/lottery_configs.py.
+REFERENCES = ('plain', 'se', 'none', 'all')
 NOT_RUN = 'not yet run'
 SCOPES = dict(runs='over all runs', methods='over method means',
               within='within methods, over seeds')

@@ -64,14 +64,16 @@ def lost_note(records: list[StiffnessRecord]) -> str:
     return f'\n{text}' if parts else ''
 
 
-def new_figure(width: float, height: float):
+def new_figure(width: float, height: float, formulas: bool = False):
     """An empty matplotlib Figure in the current style.
 
-    A dollar sign in a name is drawn as it is, and begins no mathematics.
+    A dollar sign in a name is drawn as it is, and begins no mathematics,
+    unless its texts are formulas.
 
     Args:
         width (float): in inches on a screen, at most ``style.WIDTH``.
         height (float): likewise, without a limit.
+        formulas (bool): whether dollar signs begin mathematics.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -80,16 +82,16 @@ def new_figure(width: float, height: float):
         figure = Figure(
             figsize=(scale * min(width, WIDTH), scale * height),
             layout='constrained')
-    ReplacedMethod(
-        figure, 'draw', functools.partial(_draw_as_text, figure, style))
+    ReplacedMethod(figure, 'draw', functools.partial(
+        _draw, figure, style, formulas))
     return figure
 
 
-def _draw_as_text(figure, style: dict, draw, renderer) -> None:
+def _draw(figure, style: dict, formulas: bool, draw, renderer) -> None:
     """Draw in the style that was current when the figure was made."""
     from matplotlib import rc_context
     from matplotlib.text import Text
-    for text in figure.findobj(Text):
+    for text in () if formulas else figure.findobj(Text):
         if '$' in text.get_text() and TICK not in text.get_text():
             text.set_parse_math(False)
     with rc_context(style):  # ticks are made while drawing

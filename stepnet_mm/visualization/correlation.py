@@ -23,8 +23,8 @@ def plot_correlation(runs: list, metric: str, title: str | None = None,
     axes = figure.subplots()
     for i, method in enumerate(methods):
         own = [run for run in runs if method_of(run['name']) == method]
-        axes.plot([run['tns'] for run in own], [run['metric'] for run in own],
-                  linestyle='', label=method, **mark(i))
+        axes.scatter([run['tns'] for run in own],
+                     [run['metric'] for run in own], label=method, **mark(i))
     axes.set(xlabel=label, ylabel=metric, title=title)
-    legend_below(figure, axes.lines)
+    legend_below(figure, list(axes.collections))
     return figure

@@ -78,28 +78,18 @@ def step_figure(record: StiffnessRecord,
     along = _blocks_of_stage(record, gated, stage)
     chosen = _chosen(record, gated, along, blocks)
     r = pearson(nsi[:, along], step[:, along])
-    name = f'stage {record.header.stage[along[0]]}'
-    heading = _heading(record, len(nsi))
-    if _along_depth(r, along):
-        upper, lower = _two_parts(len(chosen))
-        _histogram(lower.subplots(), f'{name}, {len(along)} blocks', r)
-    else:
-        upper = new_figure(WIDTH, .6 + _height(len(chosen)))
-        heading += f'\n{name}: {_why_not(len(along))}'
-    upper.suptitle(heading)
-    _panels(upper, record, chosen, nsi, step)
-    return upper.figure
-
-
-def _height(panels: int) -> float:
-    return 2.9 * -(-panels // 3)
-
-
-def _two_parts(panels: int):
-    """Subfigures for the panels of a, and below it b."""
-    above, below = .4 + _height(panels), 2.7
+    above = .5 + 2.9 * -(-len(chosen) // 3)
+    below = 2.7 if _along_depth(r, along) else 0.
     figure = new_figure(WIDTH, above + below)
-    return figure.subfigures(2, 1, height_ratios=[above, below])
+    upper, *lower = figure.subfigures(
+        2, 1, height_ratios=[above, below]) if below else [figure]
+    name = f'stage {record.header.stage[along[0]]}'
+    upper.suptitle(_heading(record, len(nsi)) + (
+        '' if below else f'\n{name}: {_why_not(len(along))}'))
+    _panels(upper, record, chosen, nsi, step)
+    for part in lower:
+        _histogram(part.subplots(), f'{name}, {len(along)} blocks', r)
+    return figure
 
 
 def _panels(figure, record: StiffnessRecord, chosen: list, nsi: np.ndarray,

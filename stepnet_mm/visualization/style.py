@@ -19,7 +19,7 @@ FONT = 10
 #: What ticks, legends and notes have of it, matplotlib's own 'small'.
 SMALL = .833
 STYLES = ('-', '--', ':', '-.')
-MARKERS = ('o', 's', '^', 'D', 'v', 'P')
+MARKERS = ('o', 's', '^', 'D', 'v', 'P', '*', 'X')
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def look(index: int) -> dict[str, Any]:
 
 
 def mark(index: int) -> dict[str, Any]:
-    """Colour and marker; 42 of them differ."""
+    """Colour and marker; 56 of them differ."""
     return dict(color=color(index), marker=MARKERS[index % len(MARKERS)])
 
 
@@ -161,7 +161,7 @@ def _text() -> dict[str, Any]:
     return {
         # matplotlib brings it: the same text on every machine.
         'font.family': 'DejaVu Sans',
-        'mathtext.fontset': 'dejavusans',
+        'mathtext.fontset': 'cm',
         'font.size': points(FONT),
         'figure.titlesize': 'large',
         'axes.titlesize': points(9),

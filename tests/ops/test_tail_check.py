@@ -82,6 +82,85 @@ def test_a_wrong_kernel_is_found(monkeypatch, name, change, reason):
     assert not failed[0].difference <= 1
 
 
+def given(name, i, change):
+    """The CPU's kernels, one of which gets another argument."""
+    def kernel(*args):
+        return getattr(tail_cpu, name)(*(
+            change(v) if j == i else v for j, v in enumerate(args)))
+
+    module = types.SimpleNamespace(**vars(tail_cpu))
+    setattr(module, name, kernel)
+    return module
+
+
+def failed_kernels():
+    return [r.kernel for r in check_kernels('cpu', [torch.float32])
+            if not r.ok]
+
+
+LOSE = dict(NaN=lambda v: v.nan_to_num(posinf=torch.inf),
+            inf=lambda v: v.clamp_max(1e30))
+
+
+@pytest.mark.parametrize('lost', LOSE)
+@pytest.mark.parametrize('name, i', [
+    ('moments', 0), ('scale_add_relu', 0), ('scale_add_relu', 1),
+    ('mask_and_sum', 0), ('mask_and_sum', 2), ('input_gradients', 0),
+    ('input_gradients', 1)])
+def test_a_map_that_is_not_finite(monkeypatch, name, i, lost):
+    """A loss scaler looks for the NaN and inf of gradients."""
+    use(monkeypatch, given(name, i, LOSE[lost]))
+    assert failed_kernels() == [name]
+
+
+@pytest.mark.parametrize('name, i', [
+    ('moments', 0), ('scale_add_relu', 1), ('mask_and_sum', 3),
+    ('input_gradients', 2)])
+def test_a_kernel_that_writes_over_its_argument(monkeypatch, name, i):
+    use(monkeypatch, given(name, i, lambda v: v.add_(1)))
+    result, = [r for r in check_kernels('cpu', [torch.float32])
+               if r.kernel == name]
+    assert f'argument {i + 1}: expected it to be left' in result.reason
+
+
+@pytest.mark.parametrize('has_b', [True, False])
+@pytest.mark.parametrize('has_d', [True, False])
+def test_a_variant_of_the_input_gradients(monkeypatch, has_b, has_d):
+    def kernel(masked, z, a, b, c, d):
+        wrong = (b is not None, d is not None) == (has_b, has_d)
+        return tail_cpu.input_gradients(masked, z, a, b, c + wrong, d)
+
+    module = types.SimpleNamespace(**vars(tail_cpu))
+    module.input_gradients = kernel
+    use(monkeypatch, module)
+    assert failed_kernels() == ['input_gradients']
+
+
+def test_a_table_without_strides(monkeypatch):
+    """As of a constant step size behind frozen statistics."""
+    dense = []
+    use(monkeypatch, given('scale_add_relu', 3, lambda v: dense.append(
+        v.is_contiguous()) or v))
+    assert not failed_kernels() and not any(dense)
+
+
+@pytest.mark.parametrize('memory_format', tail_check.FORMATS)
+def test_what_the_samples_of_a_gpu_reach(memory_format):
+    """All that the Triton kernels' programs may be given."""
+    pytest.importorskip('triton')
+    from stepnet_mm.ops.tail_triton import _Grid
+    layouts = []
+    for shape in (*tail_check.SHAPES, tail_check.LARGE):
+        z = torch.empty(shape).to(memory_format=memory_format)
+        grid = _Grid(z, sums=True).layout
+        layouts.append((grid['C'] > grid['BLOCK_C'], grid['SPLITS'] > 1,
+                        grid['TILES'] > 1))
+    many_channels, split, many_tiles = zip(*layouts)
+    assert any(many_channels)
+    assert any(map(all, zip(split, many_tiles)))
+    assert any(shape[1] % 64 for shape in tail_check.SHAPES)
+
+
 def test_once_a_process_with_one_warning(monkeypatch):
     calls = []
     module = faulty('mask_and_sum', lambda r: calls.append(1) or nudged(r))

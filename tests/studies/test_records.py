@@ -14,8 +14,8 @@ pytestmark = pytest.mark.core
 
 RECORD = StudyRecord(
     study='s', method='plain', seed=0, settings='a', config='b',
-    dataset='C a/b', metric='accuracy/top1', epochs=[{'epoch': 1, 'loss': 2.}], last=50.,
-    best=60., stiffness=dict(residual=dict(tns=.5, blocks=[])))
+    dataset='C a/b', metric='accuracy/top1', epochs=[{'epoch': 1, 'loss': 2.}],
+    last=50., best=60., stiffness=dict(residual=dict(tns=.5, blocks=[])))
 
 
 def another(**fields):
@@ -79,7 +79,8 @@ def test_other_methods_have_other_configs_and_train_on_other_images(path):
 @pytest.mark.parametrize('fields', [
     dict(last=None), dict(diverged=True), dict(last=float('nan')),
     dict(last=10**400), dict(wall_seconds='3'), dict(seed='0'),
-    dict(dataset=1), dict(epochs=3), dict(epochs=[3]), dict(epochs=[dict(loss=2.)]),
+    dict(dataset=1), dict(epochs=3), dict(epochs=[3]),
+    dict(epochs=[dict(loss=2.)]),
     dict(epochs=[dict(epoch=1, loss='2')]), dict(stiffness=dict(a=1)),
     dict(stiffness=dict(a=dict(tns='1', blocks=[]))),
     dict(stiffness=dict(a=dict(blocks=[1])))])

@@ -17,6 +17,8 @@ from stepnet_mm.stiffness import (
     begin_record,
     read_stiffness_record,
 )
+from stepnet_mm.studies.run import config_digest, runs_of
+from stepnet_mm.studies.study import read_study
 
 pytestmark = pytest.mark.core
 
@@ -141,6 +143,67 @@ def test_plain_is_written_for_each_config_that_differs(tool, record, configs,
     configs[1].write_text(configs[1].read_text() + 'max_norm = 1\n')
     found = write(tool, record(), configs, tmp_path / 'lth', '-k', 1)
     assert {'classifier_none', 'se_none'} < set(found)
+
+
+def test_a_study_of_two_configs(tool, record, configs, tmp_path):
+    out = tmp_path / 'new' / 'lth'
+    write(tool, record(), configs, out, '-k', 2, '--study', 'tickets.py',
+          '--seeds', 3, 4)
+    study = read_study(out / 'tickets.py')
+    assert {m.name: m.config.name for m in study.methods} == {
+        'none': 'classifier_none.py',
+        **{f'{name}_{kind}': f'{name}_{kind}.py'
+           for name in ('classifier', 'se')
+           for kind in ('all', 'stiffest2', 'random2_draw0')}}
+    assert all(method.seeds == [3, 4] for method in study.methods)
+    assert study.measure == dict(
+        num_samples=2000, definitions=['residual', 'output', 'update'])
+    assert re.search(r'^# Record: .*\n# Command: python .*-k 2',
+                     (out / 'tickets.py').read_text(), re.M)
+
+
+def test_a_study_of_the_runs_of_a_study(tool, record, configs, tmp_path):
+    """Their configs differ in the seed and the folder too."""
+    path = record()
+    runs = [tmp_path / f'my-{config.stem}_seed{i}.py'
+            for i, config in enumerate(configs)]
+    for i, (run, config) in enumerate(zip(runs, configs)):
+        cfg = Config.fromfile(config)
+        cfg.work_dir, cfg.randomness = f'work/{i}', dict(seed=i)
+        cfg.dump(run)
+    write(tool, path, runs[1:], tmp_path / 'one', '-k', 2, '--study',
+          'a.py')
+    one = read_study(tmp_path / 'one/a.py')
+    assert [method.name for method in one.methods] == [
+        'none', 'all', 'stiffest2', 'random2_draw0']
+    write(tool, path, runs, tmp_path / 'two', '-k', 2, '--study', 'a.py')
+    two = read_study(tmp_path / 'two/a.py')
+    assert [method.name for method in two.methods] == [
+        'none', 'my_classifier_0_all', 'my_se_1_all',
+        'my_classifier_0_stiffest2', 'my_se_1_stiffest2',
+        'my_classifier_0_random2_draw0', 'my_se_1_random2_draw0']
+    digests = [{config_digest(run.config()) for run in runs_of(s, tmp_path)}
+               for s in (one, two)]
+    assert len(digests[0]) == 4 and len(digests[1]) == 7
+
+
+@pytest.mark.parametrize('arguments, match', [
+    (['--study', 'a.py', '--seeds', 1, 1], '--seeds: expected different'),
+    (['--study', 'a.py', '--seeds', -1], '--seeds: expected different'),
+    (['--study', 'se_all.py'], '--study: expected a name that no config')])
+def test_wrong_studies(tool, record, configs, tmp_path, arguments, match):
+    with pytest.raises(ValueError, match=match):
+        write(tool, record(), configs, tmp_path / 'lth', '-k', 2, *arguments)
+    assert not (tmp_path / 'lth').exists()
+
+
+def test_a_study_lies_beside_its_configs(tool, record, configs, tmp_path,
+                                         capsys):
+    with pytest.raises(SystemExit):
+        write(tool, record(), configs, tmp_path / 'lth', '-k', 2, '--study',
+              '../a.py')
+    assert "--study: expected a file name such as tickets.py, got '../a.py'" \
+        in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -27,9 +27,10 @@ def only_line(result):
     return line
 
 
-def test_unknown_stack(request):
-    line = only_line(setup(request, STACK='conda'))
-    assert 'STACK=conda: expected onedl, openmmlab or classic' in line
+@pytest.mark.parametrize('stack', ['conda', 'tests', 'docs'])
+def test_unknown_stack(request, stack):
+    line = only_line(setup(request, STACK=stack))
+    assert f'STACK={stack}: expected onedl, openmmlab or classic' in line
 
 
 def test_no_interpreter(request):

@@ -46,7 +46,7 @@ def test_paths_in_pixels_of_the_image():
         np.testing.assert_allclose(path.get_ydata(), [3, 11])
     query = axes.lines[-1]
     assert (query.get_xdata()[0], query.get_ydata()[0]) == (9, 7)
-    assert 'iteration 0 (dot) to 50 (cross)' in figure.get_suptitle()
+    assert 'iteration 0 (dot) to 50 (mark)' in figure.get_suptitle()
     assert as_image(figure).std() > 5
 
 

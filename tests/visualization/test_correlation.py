@@ -32,7 +32,7 @@ def test_what_is_drawn():
     assert axes.collections[1].get_offsets().tolist() == [[1, 89], [1.1, 89]]
     assert axes.get_title() == 'a title'
     assert axes.get_ylabel() == 'top-1'
-    assert [text.get_text() for text in axes.get_legend().get_texts()
+    assert [text.get_text() for text in figure.legends[0].get_texts()
             ] == ['m0', 'm1', 'm2']
 
 

@@ -3,7 +3,7 @@ import pytest
 from made_records import named
 
 from stepnet_mm.analysis import tns_by_method
-from stepnet_mm.visualization import as_image, tns_figure
+from stepnet_mm.visualization import as_image, style, tns_figure
 
 pytest.importorskip('matplotlib')
 pytestmark = pytest.mark.core
@@ -109,7 +109,7 @@ def test_what_is_drawn():
     assert [text.get_text() for text in legend.get_texts()] == [
         'plain', 'stepnet']
     assert [line.get_color() for line in legend.get_lines()] == colors[:2]
-    assert colors[2] == 'black'
+    assert colors[2] == style.theme().ink
 
 
 @pytest.mark.parametrize('given, expected', [

@@ -3,11 +3,13 @@ r"""Configs with steps in a few blocks: the lottery-ticket reading of §3.1.
 
 python tools/analysis/lottery_configs.py RECORD... -k 9 18 \
   --configs configs/resnet164/resnet164_{stepnet,se}_cifar10.py \
-  --random-seeds 0 1 2 --out work_dirs/lth4sa
+  --random-seeds 0 1 2 --out work_dirs/lth4sa --study tickets.py
+python tools/study.py run work_dirs/lth4sa/tickets.py
 
 From stiffness records of one network (several seeds are taken together) and
 configs of that network with a step. Each new config inherits one of --configs
-and is trained as it is, by tools/train.py:
+and is trained as it is, by tools/train.py, or all with several --seeds, by
+tools/study.py and the study file that --study names:
 
 CONFIG_stiffestK      steps in the K stiffest of the measured blocks, as
                       select_blocks.py ranks them
@@ -19,7 +21,9 @@ CONFIG_none           in no block; once for configs that differ in the step
 Records are compared with the configs by names and indices of blocks alone, so
 that of another data set, step or layout (preact) may fit: take one of a
 trained network of the configs' own layout and data, with steps in all blocks,
-as in the paper's measurements, or plain. The new files name its config.
+as in the paper's measurements, or plain. The new files name its config. Of a
+run of a study, --configs takes WORK_DIR/configs/METHOD_seedN.py, which has the
+study's options in it.
 
 A stage's first block is never measured, so it is never chosen. With the
 default step_blocks, `all` has steps there too for SE and the other modules
@@ -29,6 +33,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 import copy
+import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -47,12 +52,17 @@ from stepnet_mm.config.conversion import find_config
 from stepnet_mm.config.inheriting_config import inherit
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
+from stepnet_mm.recording.recorder import DEFINITIONS
 from stepnet_mm.stiffness import (
     RecordHeader,
     StiffnessRecord,
     read_stiffness_record,
 )
+from stepnet_mm.studies.run import config_digest
 from stepnet_mm.utils.files import file_digest, write_new
+
+#: What a study measures.
+MEASURE = dict(num_samples=2000, definitions=[*DEFINITIONS])
 
 
 def parse_args():
@@ -75,7 +85,21 @@ def parse_args():
     parser.add_argument(
         '--by', choices=['area', 'mean'], default='area',
         help='as in select_blocks.py; default: area')
+    parser.add_argument(
+        '--study', type=study_name, metavar='NAME.py',
+        help='write a study file of all of them too, into --out')
+    parser.add_argument(
+        '--seeds', nargs='+', type=int, default=[0, 1, 2], metavar='SEED',
+        help='of the runs of --study; default: 0 1 2')
     return parser.parse_args()
+
+
+def study_name(text: str) -> str:
+    if not re.fullmatch(r'[\w-]+\.py', text):
+        raise argparse.ArgumentTypeError(
+            f'expected a file name such as tickets.py, got {text!r}; it lies '
+            'in --out')
+    return text
 
 
 @dataclass
@@ -121,15 +145,15 @@ class StepConfig:
         return cls(path, cfg, ('model', *key.split('.')), blocks,
                    len(backbone.res_layers))
 
-    def without_step(self) -> dict:
-        """The whole config, but for the step."""
-        whole = copy.deepcopy(self.cfg.to_dict())
-        node = whole
+    def without_step(self) -> str:
+        """A digest of the config, but for step, seed and folder."""
+        cfg = copy.deepcopy(self.cfg)
+        node = cfg
         for key in self.keys:
             node = node[key]
         for key in ('step', 'step_blocks'):
             node.pop(key, None)
-        return whole
+        return config_digest(cfg)
 
 
 def has_step(step) -> bool:
@@ -174,10 +198,13 @@ def check_args(args, record: StiffnessRecord) -> None:
             f'{", ".join(args.records)}: expected a sample with a finite NSI '
             f'everywhere, got none in {len(record.nsi)}; measure a network '
             'that does not diverge')
-    stems = [Path(name).stem for name in args.configs]
-    if len(set(stems)) < len(stems):
+    names = [method_name(Path(name).stem) for name in args.configs]
+    if len(set(names)) < len(names):
         raise ValueError('--configs: expected files of different names, got '
-                         f'{stems}; rename one, or write into two folders')
+                         f'{names}; rename one, or write into two folders')
+    if len(set(args.seeds)) < len(args.seeds) or min(args.seeds) < 0:
+        raise ValueError('--seeds: expected different numbers from 0, got '
+                         f'{args.seeds}; change them')
 
 
 def choices(args, record: StiffnessRecord) -> dict[str, tuple]:
@@ -199,28 +226,79 @@ def make_texts(args, configs: list[StepConfig],
                record: StiffnessRecord) -> dict[Path, str]:
     """The new files."""
     chosen, texts, plain = choices(args, record), {}, []
+    files: dict[str, list[Path]] = {}
     for config in configs:
-        settings = {name: (f'in {what}', dict(step_blocks=blocks))
-                    for name, (what, blocks) in chosen.items()}
-        settings['all'] = 'where it has them', {}
+        settings = {}
         if config.without_step() not in plain:
             plain.append(config.without_step())
             settings['none'] = 'in no block', dict(step=None)
+        settings['all'] = 'where it has them', {}
+        settings.update({name: (f'in {what}', dict(step_blocks=blocks))
+                         for name, (what, blocks) in chosen.items()})
         for name, (what, changes) in settings.items():
             path = args.out / f'{config.path.stem}_{name}.py'
             texts[path] = make_text(args, config, what, changes)
+            files.setdefault(name, []).append(path)
+    if args.study:
+        add_study(args, files, texts)
     return texts
 
 
 def make_text(args, config: StepConfig, what: str, changes: dict) -> str:
     """A config that inherits another one, and says where it comes from."""
-    lines = [
+    return join([
         f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
-        *map(describe_record, args.records),
-        f'# Command: {shlex.join(["python", *sys.argv])}',
+        *origin(args),
         *inherit(config.path, args.out.absolute(),
                  {config.keys: changes} if changes else {})
-    ]
+    ])
+
+
+def add_study(args, files: dict[str, list[Path]],
+              texts: dict[Path, str]) -> None:
+    """Add the study of all the new files.
+
+    Args:
+        args (Namespace): of the command.
+        files (dict): how the names of new files end -> these files. It is
+            the method's name where it is that of one file alone.
+        texts (dict): the new files, by their paths.
+
+    Raises:
+        ValueError: if one of them has the study's name.
+    """
+    path = args.out / args.study
+    if path in texts:
+        raise ValueError(f'--study: expected a name that no config has, got '
+                         f'{args.study}; choose another')
+    methods = {
+        end if len(paths) == 1 else method_name(path.stem): path.name
+        for end, paths in files.items() for path in paths
+    }
+    texts[path] = join([
+        '"""LTH4SA (§3.1): steps in no, in all and in few blocks."""',
+        *origin(args),
+        'methods = {',
+        *(f'    {name!r}: dict(config={file!r}),'
+          for name, file in methods.items()),
+        '}',
+        f'seeds = {args.seeds}',
+        f'measure = {MEASURE}',
+    ])
+
+
+def method_name(stem: str) -> str:
+    """A file's name as a study may call a method."""
+    return re.sub(r'\W|_seed', '_', stem)
+
+
+def origin(args) -> list[str]:
+    """Comments: which records and which command a file comes from."""
+    return [*map(describe_record, args.records),
+            f'# Command: {shlex.join(["python", *sys.argv])}']
+
+
+def join(lines: list[str]) -> str:
     return '\n'.join(lines) + '\n'
 
 

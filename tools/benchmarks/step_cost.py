@@ -339,33 +339,40 @@ def print_rows(fields, rows):
 @style.styled
 def plot(rows):
     """Bars of time over eager plain, with the quartiles."""
-    groups = list(dict.fromkeys((r['phase'], r['mode']) for r in rows))
-    panels = [[r for r in rows if (r['phase'], r['mode']) == group]
-              for group in groups]
-    most = max(map(len, panels))
-    figure, axes = panel_grid(len(groups), 4.3, .9 + .36 * most)
-    for axis, own in zip(axes, panels):
+    phases = [[row for row in rows if row['phase'] == phase]
+              for phase in dict.fromkeys(row['phase'] for row in rows)]
+    most = max(map(len, phases))
+    figure, axes = panel_grid(len(phases), 4.3, 1. + .3 * most)
+    for axis, own in zip(axes, phases):
         draw_bars(axis, own)
         axis.set_ylim(most - .4, -.6)  # bars of one width in all panels
     return figure
 
 
 def draw_bars(axis, rows):
-    """One phase and mode, a bar for each network."""
+    """One phase, a bar for each network and mode."""
     now = style.theme()
     colors = {'plain': now.muted, 'stepnet': style.color(1)}
     ratios = [float(row['of_plain_eager']) for row in rows]
     bars = axis.barh(
-        [row['network'] for row in rows], ratios, xerr=quartiles_of(rows),
+        list(map(name_of, rows)), ratios, xerr=quartiles_of(rows),
         color=[colors.get(row['network'], style.color(0)) for row in rows],
         ecolor=now.ink, capsize=style.points(2))
     axis.bar_label(bars, [f'{ratio:.3f}' for ratio in ratios],
-                   padding=style.points(4), fontsize='small')
+                   padding=style.points(4), fontsize='small',
+                   bbox=dict(facecolor=now.paper, linewidth=0,
+                             pad=style.points(1)))
     axis.axvline(1, color=now.ink, linewidth=style.points(.8), linestyle=':')
-    phase = {'train': 'training', 'infer': 'inference'}[rows[0]['phase']]
     axis.set(xlabel='time / plain, eager', xlim=(0, max(ratios) * 1.25),
-             title=f'{phase}, {rows[0]["mode"]}')
+             title=dict(train='training', infer='inference')[
+                 rows[0]['phase']])
     axis.grid(axis='y', visible=False)
+
+
+def name_of(row) -> str:
+    """Of a bar: networks are eager unless it says otherwise."""
+    eager = row['mode'] == 'eager'
+    return row['network'] if eager else f'{row["network"]}, {row["mode"]}'
 
 
 def quartiles_of(rows) -> list:

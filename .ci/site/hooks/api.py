@@ -25,14 +25,14 @@ def packages() -> list[str]:
 
 
 def public_names(package: str) -> dict[str, str]:
-    """Name -> its module, as in `from PACKAGE import NAME`.
+    """Name -> its place, as in `from PACKAGE import NAME`.
 
     Args:
         package (str): ``'stepnet_mm'`` or a folder, ``'stepnet_mm.steps'``.
 
     Returns:
         dict: what its ``__all__`` has, without what comes from another
-        folder; modules as ``'stepnet_mm.steps.adaptor'``.
+        folder; places as ``'stepnet_mm.steps.adaptor.StepAdaptor'``.
     """
     tree = _tree(f'{package}.__init__')
     names, public = {}, None
@@ -45,7 +45,7 @@ def public_names(package: str) -> dict[str, str]:
         elif (isinstance(node, ast.Assign)
               and _name(node.targets[0]) == '__all__'):
             public = ast.literal_eval(node.value)
-    return {name: f'{package}.{module}'
+    return {name: '.'.join(filter(None, (package, module, name)))
             for name, module in sorted(names.items())
             if not public or name in public}
 
@@ -61,8 +61,7 @@ def _name(node: ast.AST) -> str | None:
 
 def page(package: str) -> str:
     """The Markdown of a folder's page, or '' if nothing of it is public."""
-    names = [f'{module}.{name}'
-             for name, module in public_names(package).items()]
+    names = [*public_names(package).values()]
     names += [f'{module}.{name}' for module in BINDINGS.get(package, ())
               for name in _classes(module)]
     if not names:

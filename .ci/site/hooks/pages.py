@@ -47,6 +47,9 @@ def on_files(files, config):
             log.warning('%s: expected in the repository, got no file', name)
     for path in sorted(DOCS.rglob('[!.]*.ipynb')):
         _add_notebook(files, config, path)
+    for path in sorted(DOCS.rglob(f'*{CHINESE}.md')):
+        files.remove(files.get_file_from_path(_name(path, DOCS)))
+        _add(files, config, path, abs_src_path=str(path))
     for path in sorted(_linked_code(files)):
         _add(files, config, path, content=_page_of_code(path))
     return files

@@ -1,0 +1,84 @@
+"""What a release brings beside the code, and the script that tries one."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import stepnet_mm
+
+ROOT = Path(__file__).resolve().parents[1]
+GITHUB = ROOT / '.github'
+TEMPLATES = sorted((GITHUB / 'ISSUE_TEMPLATE').glob('[!c]*.yml'))
+NO_PACKAGES = 69
+
+
+def read(path):
+    return yaml.safe_load(path.read_text())
+
+
+def test_the_changelog_has_this_version_or_is_on_its_way_to_it():
+    heads = re.findall(r'^## (\S+)', (ROOT / 'CHANGELOG.md').read_text(),
+                       re.M)
+    assert heads[0] in ('Unreleased', stepnet_mm.__version__)
+
+
+def test_the_citation_is_that_of_the_readme():
+    cited = read(ROOT / 'CITATION.cff')
+    assert {'cff-version', 'message', 'title', 'authors'} <= cited.keys()
+    assert 'version' not in cited  # it stands in stepnet_mm/version.py
+    paper = cited['preferred-citation']
+    readme = ' '.join((ROOT / 'README.md').read_text().split())
+    assert paper['title'] in readme
+    assert paper['authors'][0]['family-names'] in readme
+    assert f'ICCV {paper["year"]}' in readme
+
+
+def test_the_workflow_runs_what_ci_runs():
+    jobs = read(GITHUB / 'workflows' / 'ci.yml')['jobs'].values()
+    commands = [step.get('run') for job in jobs for step in job['steps']]
+    assert {'bash .ci/run', 'bash tools/build_docs.sh'} <= set(commands)
+    assert all(job['steps'][0]['uses'].startswith('actions/checkout@')
+               for job in jobs)
+
+
+def test_nothing_names_the_host_of_a_package_registry():
+    texts = [path.read_text() for path in (
+        *GITHUB.rglob('*.yml'), *(ROOT / 'requirements').glob('*.txt'),
+        *ROOT.glob('tools/*.sh'), ROOT / 'setup.py', ROOT / '.ci' / 'run')]
+    assert not [text for text in texts if re.search(
+        r'https?://|index-url|find-links', text)]
+
+
+@pytest.mark.parametrize('path', TEMPLATES, ids=lambda path: path.stem)
+def test_a_template_asks_for_the_doctor(path):
+    template = read(path)
+    assert {'name', 'description', 'body'} <= template.keys()
+    fields = {part['id']: part for part in template['body'] if 'id' in part}
+    asked = fields['doctor']
+    assert ('python -m stepnet_mm.doctor'
+            in asked['attributes']['description'])
+    required = asked.get('validations', {}).get('required', False)
+    assert required == (path.stem != 'question')
+
+
+def test_there_are_templates():
+    assert len(TEMPLATES) == 3
+
+
+@pytest.mark.long
+def test_a_release_installs_and_works(tmp_path):
+    """As it stands in the last commit."""
+    if not (ROOT / '.git').exists():
+        pytest.skip('no git checkout, from which a release is built')
+    result = subprocess.run(
+        ['bash', 'tools/check_release.sh', tmp_path], cwd=ROOT, text=True,
+        capture_output=True, env=dict(os.environ, VENV=sys.prefix))
+    if result.returncode == NO_PACKAGES:
+        pytest.skip(f'the release tools cannot be had: {result.stderr[-300:]}')
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count('PASSED') == 2
+    assert {path.suffix for path in tmp_path.iterdir()} == {'.whl', '.gz'}
