@@ -37,6 +37,10 @@ HEAD = '''\
 Written by `tools/make_reference.py` from the code; do not edit it. Below each
 class are the arguments that this package adds; "and those of" names the class
 whose arguments it takes besides. A *required* one has no default.
+
+At the top of a config one key is this package's: `exact_resume` (`True`);
+`False` leaves mmengine's own loop and checkpoint hook
+([distributed](../distributed.md#resume-bit-for-bit)).
 '''
 #: Registry -> title and text of its section.
 SECTIONS = {
