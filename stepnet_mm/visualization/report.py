@@ -103,6 +103,8 @@ BLOCKS = (
     'its stage · (1 + M1), M2), with M1 and M2 in brackets. Δt is the mean '
     'step size (attention value) of a known gate.')
 
+#: Of the page in an inch of a figure.
+PIXELS = 114
 #: Of all records together; the first one, of several.
 COMPARED = (
     ('TNS of each network', tns_figure, TOTALS),
@@ -276,17 +278,23 @@ def picture(draw: Callable, caption: str) -> str:
     """A figure inside the page, drawn for light and for dark pages."""
     light, dark = (_image(draw, theme) for theme in THEMES)
     caption = escape(caption)
-    return (f'<figure><picture><source srcset="{dark}" '
+    # Of one scale, so that the text of all figures is of one size.
+    width = int.from_bytes(light[16:20], 'big') * PIXELS // size().dpi
+    return (f'<figure><picture><source srcset="{_link(dark)}" '
             'media="screen and (prefers-color-scheme: dark)">'
-            f'<img alt="{caption}" src="{light}"></picture>'
-            f'<figcaption>{caption}</figcaption></figure>')
+            f'<img alt="{caption}" width="{width}" src="{_link(light)}">'
+            f'</picture><figcaption>{caption}</figcaption></figure>')
 
 
-def _image(draw: Callable, theme: str) -> str:
+def _image(draw: Callable, theme: str) -> bytes:
+    """A PNG, which has its width in bytes 16 to 19."""
     buffer = io.BytesIO()
     with use(theme=theme):
         # Tight, since titles of 3-D axes reach beyond the figure.
         draw().savefig(buffer, format='png', dpi=size().dpi,
                        bbox_inches='tight')
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return f'data:image/png;base64,{data}'
+    return buffer.getvalue()
+
+
+def _link(image: bytes) -> str:
+    return f'data:image/png;base64,{base64.b64encode(image).decode()}'

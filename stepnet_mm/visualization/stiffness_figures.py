@@ -156,8 +156,8 @@ def _thresholds(records: list, m1, m2, count: int, quantile: float) -> tuple:
 
 def _totals(label: str, record: StiffnessRecord) -> str:
     mean, median, high = record.tns_summary().values()
-    return (f'{fill(label, 28)}\nTNS {mean:.4g}\n'
-            f'median {median:.3g}, 95 % quantile {high:.3g}'
+    return (f'{fill(label, 28)}\n'
+            f'TNS {mean:.4g}, median {median:.3g}\n95 % quantile {high:.3g}'
             f'{lost_note([record])}')
 
 

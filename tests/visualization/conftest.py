@@ -70,11 +70,11 @@ def look(browser, tmp_path):
 def screenshot(browser, tmp_path):
     """screenshot(page, 1280, 1600): the pixels of its upper part."""
 
-    def screenshot(page, width, height):
+    def screenshot(page, width, height, *flags):
         path, picture = tmp_path / 'page.html', tmp_path / 'page.png'
         path.write_text(page)
-        browser(f'--screenshot={picture}', f'--window-size={width},{height}',
-                '--hide-scrollbars', path.as_uri())
+        browser(*flags, f'--screenshot={picture}', '--hide-scrollbars',
+                f'--window-size={width},{height}', path.as_uri())
         return cv2.imread(str(picture))
 
     return screenshot

@@ -55,6 +55,9 @@ def hidden(figure) -> list:
 def assert_legible(figure) -> None:
     """Nothing is cut, nothing lies over text, no legend over data."""
     assert as_image(figure).std() > 2
-    assert not overlapping(figure)
-    assert not cut_off(figure)
-    assert not hidden(figure)
+    found = overlapping(figure)
+    assert not found, found
+    found = cut_off(figure)
+    assert not found, found
+    found = hidden(figure)
+    assert not found, found

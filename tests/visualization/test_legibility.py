@@ -1,4 +1,6 @@
 """No label over another, none cut off, no legend over data."""
+import importlib
+
 import pytest
 from legibility import assert_legible, cut_off, hidden, overlapping
 from made_records import make_attention_record, make_record, named
@@ -15,7 +17,6 @@ from stepnet_mm.visualization import (
     proportion_figure,
     seeds_figure,
     step_figure,
-    study_figures,
     style,
     survival_figure,
     tns_figure,
@@ -50,6 +51,8 @@ def attention():
     return [make_attention_record(i, layers=1) for i in (0, 500)]
 
 
+#: The package's own study_figures is a function.
+STUDIES = importlib.import_module('stepnet_mm.visualization.study_figures')
 STUDY = made_study(17, 1)
 METHODS = [f'm{i}' for i in range(17)]
 FIGURES = dict(
@@ -74,9 +77,9 @@ FIGURES = dict(
     maps=lambda: attention_map_figure(attention()[0]),
     paths=lambda: attention_path_figure(attention()),
     range=lambda: attention_range_figure(attention()),
-    **{f'study_{name}': lambda name=name: study_figures(
-        STUDY, METHODS)[name][1]
-       for name in ('accuracy', 'fig7', 'nsi', 'curves', 'steps')})
+    **{name: lambda name=name: getattr(STUDIES, name)(STUDY, METHODS)
+       for name in ('accuracy_figure', 'correlation_figure', 'curves_figure',
+                    'nsi_figure', 'steps_figure')})
 
 
 @pytest.mark.parametrize('size', style.SIZES)

@@ -1,7 +1,10 @@
+import base64
 import math
 import re
 from html.parser import HTMLParser
 
+import cv2
+import numpy as np
 import pytest
 import torch
 from made_records import make_attention_record
@@ -22,6 +25,8 @@ CURVE = [
     dict(step=step, tns=2. - step / 99, nsi_stage1_mean=.5,
          nsi_stage1_max=.8, nonfinite=0.) for step in (50, 100, 150)
 ]
+#: Chromium's word for a reader who prefers dark pages.
+DARK = '--blink-settings=preferredColorScheme=0'
 VOID = {'meta', 'img', 'br', 'source'}
 
 
@@ -97,6 +102,22 @@ def test_the_page_is_whole_and_asks_for_nothing(page):
     assert found.sources
     assert all(s.startswith('data:image/png;base64,') for s in found.sources)
     assert not re.search(r'https?://|url\(|@import', page)
+
+
+def test_dark_pages_have_pictures_of_their_own(page):
+    found = re.findall(
+        r'<source srcset="([^"]*)" media="screen and '
+        r'\(prefers-color-scheme: dark\)">'
+        r'<img alt="[^"]*" width="(\d+)" src="([^"]*)">', page)
+    assert len(found) == page.count('<img') >= 5
+    for dark, width, light in found:
+        assert dark != light and 300 < int(width) <= 1040
+        assert pixels(dark).mean() < 100 < 200 < pixels(light).mean()
+
+
+def pixels(source):
+    data = base64.b64decode(source.partition(',')[2])
+    return cv2.imdecode(np.frombuffer(data, np.uint8), 1)
 
 
 def test_where_it_comes_from(page):
@@ -191,6 +212,12 @@ def test_a_browser_shows_all_of_it(page, width, look):
     assert found['outer'] == []
     for part in ('Stiffness of a run', 'backbone.layer4.6', 'TNS (Eq. 5)'):
         assert part in found['text']
+
+
+def test_a_browser_follows_the_dark_scheme(page, screenshot):
+    pixels = screenshot(page, 1280, 400, DARK)
+    assert pixels[5, 5, ::-1].tolist() == [0x0d, 0x11, 0x17]
+    assert screenshot(page, 1280, 400)[5, 5].tolist() == [255] * 3
 
 
 def test_a_browser_draws_it(page, screenshot):

@@ -97,7 +97,7 @@ def test_titles_hold_the_tns(figure):
         for r in records
     ]
     numbers = [
-        f'TNS {t.mean():.4g}\nmedian {t.quantile(.5):.3g}, '
+        f'TNS {t.mean():.4g}, median {t.quantile(.5):.3g}\n'
         f'95 % quantile {t.quantile(.95):.3g}' for t in tns
     ]
     assert [axes.get_title() for axes in figure(records).axes[:2]] == [
