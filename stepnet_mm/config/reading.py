@@ -1,4 +1,5 @@
 """Reads a config as the tools of mmdet and mmpretrain do."""
+import copy
 import os.path as osp
 
 from mmengine.config import Config
@@ -31,7 +32,8 @@ def read_config(path: str,
                          'nothing; name another file')
     cfg.launcher = launcher
     if options:
-        cfg.merge_from_dict(options)
+        # mmengine takes _delete_ out of them.
+        cfg.merge_from_dict(copy.deepcopy(options))
         # mmengine imports what the file names, but not what options add.
         if cfg.get('custom_imports'):
             import_modules_from_strings(**cfg.custom_imports)

@@ -1,5 +1,6 @@
 """A page on a study: its setting, tables, figures and limits."""
 import ast
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from textwrap import fill
 from typing import Any
@@ -186,7 +187,7 @@ def _amount(studies: list[Study], records: list[StudyRecord]) -> str:
 def _dataset(method: StudyMethod) -> Mapping:
     """What a method trains on, with its options."""
     cfg = Config.fromfile(str(method.config))
-    cfg.merge_from_dict(dict(method.options))
+    cfg.merge_from_dict(copy.deepcopy(method.options))
     return cfg.train_dataloader.dataset
 
 
