@@ -1,7 +1,9 @@
 """Reads a config as the tools of mmdet and mmpretrain do."""
+import copy
 import os.path as osp
 
 from mmengine.config import Config
+from mmengine.utils import import_modules_from_strings
 
 from .hardening import harden
 from .parts import EVALUATION, TRAIN
@@ -17,7 +19,8 @@ def read_config(path: str,
         path (str): the config file.
         work_dir (str, optional): where records go; before the config's own,
             and before ``work_dirs/<config name>``.
-        options (dict, optional): changes to single keys, ``a.b=c``.
+        options (dict, optional): changes to single keys, ``a.b=c``; the
+            modules of ``custom_imports`` are imported after them.
         launcher (str): none, pytorch or slurm.
 
     Raises:
@@ -29,7 +32,11 @@ def read_config(path: str,
                          'nothing; name another file')
     cfg.launcher = launcher
     if options:
-        cfg.merge_from_dict(options)
+        # mmengine takes _delete_ out of them.
+        cfg.merge_from_dict(copy.deepcopy(options))
+        # mmengine imports what the file names, but not what options add.
+        if cfg.get('custom_imports'):
+            import_modules_from_strings(**cfg.custom_imports)
     name = osp.splitext(osp.basename(path))[0]
     cfg.work_dir = work_dir or cfg.get('work_dir') or osp.join(
         'work_dirs', name)

@@ -67,6 +67,8 @@ class Measurement:
             :func:`add_measuring_options`; ``checkpoint``, None for the
             network at its start; ``name``, of the record, None for that of
             the config.
+        start (bool): whether ``init_cfg`` is followed without a checkpoint;
+            the blocks alone need no weights.
 
     Attributes:
         cfg (Config): the config, with the options applied.
@@ -77,11 +79,13 @@ class Measurement:
         ValueError: if no blocks are found.
     """
 
-    def __init__(self, args: argparse.Namespace):
+    def __init__(self, args: argparse.Namespace, start: bool = True):
         self.args = args
         self.cfg: Config = config_from(args)
-        check_weights(self.cfg)
-        self.model = build_model(self.cfg, args.checkpoint, args.device)
+        if start:
+            check_weights(self.cfg)
+        self.model = build_model(
+            self.cfg, args.checkpoint, args.device, start)
         self.blocks = find_residual_blocks(self.model, args.blocks)
 
     def run(self, path: Path) -> StiffnessRecord:

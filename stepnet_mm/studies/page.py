@@ -66,7 +66,7 @@ class FirstConfig(NamedTuple):
         try:
             base = Config.fromfile(str(method.config))
             run = copy.deepcopy(base)
-            run.merge_from_dict(dict(method.options))
+            run.merge_from_dict(copy.deepcopy(method.options))
         except Exception as error:  # a config is code, and may raise anything
             raise misfit(studies[0], method, error) from None
         return cls(base, run)

@@ -58,6 +58,12 @@ def test_options_change_single_keys(saved):
     assert cfg.optim_wrapper.type == 'Other'
 
 
+def test_options_may_be_used_again(saved):
+    options = {'optim_wrapper': dict(lr=1, _delete_=True)}
+    configs = [C.read_config(saved, options=options) for _ in range(2)]
+    assert [cfg.optim_wrapper for cfg in configs] == [dict(lr=1)] * 2
+
+
 def test_broken_images_are_skipped_in_training_only(saved):
     cfg = C.load_config(saved)
     loading = [pipeline[0] for pipeline in pipelines(cfg)]

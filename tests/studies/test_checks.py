@@ -1,5 +1,8 @@
 """What is wrong is said before anything runs."""
+import sys
+
 import pytest
+from mmengine.registry import MODELS
 
 from stepnet_mm.studies.checks import check_runs
 from stepnet_mm.studies.run import runs_of
@@ -29,6 +32,24 @@ def runs(tmp_path, request):
 
 def test_nothing_is_wrong(runs, tmp_path):
     check_runs(runs(), str(tmp_path))
+
+
+def test_modules_that_options_import(runs, tmp_path, monkeypatch):
+    (tmp_path / 'own_step.py').write_text(
+        'from mmengine.registry import MODELS\n'
+        'from stepnet_mm.steps import ConstantStep\n\n\n'
+        '@MODELS.register_module()\n'
+        'class OwnStep(ConstantStep):\n'
+        '    pass\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        check_runs(
+            runs(model__backbone__step=dict(type='OwnStep', _delete_=True),
+                 custom_imports__imports=['stepnet_mm', 'own_step']),
+            str(tmp_path))
+    finally:
+        MODELS.module_dict.pop('OwnStep', None)
+        sys.modules.pop('own_step', None)
 
 
 @pytest.mark.parametrize('options, message', [

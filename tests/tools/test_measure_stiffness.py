@@ -88,7 +88,9 @@ def test_samples_are_spread(tool, deep, tmp_path):
 
 
 def test_list_measures_nothing(tool, deep, tmp_path, capsys):
-    tool(TOOL, deep, '--list', '--work-dir', tmp_path / 'work')
+    tool(TOOL, deep, '--list', '--work-dir', tmp_path / 'work',
+         '--cfg-options', 'model.backbone.init_cfg.type=Pretrained',
+         'model.backbone.init_cfg.checkpoint=nowhere.pth')
     assert 'backbone.layer4.2' in capsys.readouterr().out
     assert not list(tmp_path.rglob('*.jsonl'))
 

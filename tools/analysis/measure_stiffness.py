@@ -33,7 +33,7 @@ def parse_args():
 
 def main():
     args = parse_args()
-    measurement = Measurement(args)
+    measurement = Measurement(args, start=not args.list)
     if args.list:
         return print(list_blocks(measurement.blocks))
     path = args.out or beside_checkpoint(measurement.cfg, args.checkpoint,
