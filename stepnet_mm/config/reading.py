@@ -24,9 +24,10 @@ def read_config(path: str,
         launcher (str): none, pytorch or slurm.
 
     Raises:
-        ValueError: if the file sets nothing.
+        FileNotFoundError: if it, or a file that it names, is not there.
+        ValueError: if it is no config, or sets nothing.
     """
-    cfg = Config.fromfile(path)
+    cfg = _from_file(path)
     if not cfg:
         raise ValueError(f'{path}: expected a config, got one that sets '
                          'nothing; name another file')
@@ -47,6 +48,19 @@ def read_config(path: str,
         if loader.get('num_workers') == 0:
             loader.persistent_workers = False  # torch refuses it
     return cfg
+
+
+def _from_file(path: str) -> Config:
+    try:
+        return Config.fromfile(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f'{path}: expected a config, got no such file or one that names '
+            f'none ({error}); correct the path, or _base_ in it') from None
+    except Exception as error:  # a config is code of the user's
+        raise ValueError(
+            f'{path}: expected a config, got {type(error).__name__}: {error}; '
+            'correct it') from error
 
 
 def load_config(path: str, *args, **kwargs) -> Config:

@@ -93,6 +93,12 @@ def _check_work_dir(work_dir: str) -> None:
         raise ValueError(f'work_dir: {error}') from None
 
 
+def _check_model(cfg: Config) -> None:
+    if not cfg.get('model'):
+        raise ValueError(f'{cfg.filename}: expected a config with a model, '
+                         f'got the keys {sorted(cfg)}; name another file')
+
+
 def set_scope(cfg: Config) -> None:
     """Have types without a scope looked up in the config's own.
 
@@ -108,11 +114,17 @@ def build_runner(cfg: Config, changes: Sequence[str] = ()):
         cfg (Config): the config.
         changes (sequence[str]): what :func:`.harden` changed in it, for the
             Runner's log, which is a file too.
+
+    Raises:
+        ValueError: if the config has no model.
     """
     from mmengine.runner import Runner
     init_distributed(cfg)
-    runner = (RUNNERS.build(cfg) if 'runner_type' in cfg else
-              Runner.from_cfg(cfg))
+    if 'runner_type' in cfg:
+        runner = RUNNERS.build(cfg)
+    else:
+        _check_model(cfg)
+        runner = Runner.from_cfg(cfg)
     for change in changes:
         runner.logger.info(change)
     return runner
@@ -132,9 +144,11 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
 
     Raises:
         RuntimeError: if the weights are those of another network.
+        ValueError: if the config has no model.
     """
     from mmengine.model import revert_sync_batchnorm
     from mmengine.runner import load_checkpoint, set_random_seed
+    _check_model(cfg)
     set_scope(cfg)
     set_random_seed((cfg.get('randomness') or {}).get('seed') or 0)
     model_cfg = copy.deepcopy(cfg.model)

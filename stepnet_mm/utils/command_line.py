@@ -34,8 +34,10 @@ def output_folder(text: str) -> Path:
     """An argument that names a folder to write into, which may be there.
 
     Raises:
-        ArgumentTypeError: if it is a file, or cannot be written.
+        ArgumentTypeError: if it is empty, a file, or cannot be written.
     """
+    if not text:  # pathlib takes it for the current one
+        raise ArgumentTypeError("expected a folder, got ''; name one")
     _check_writable(_existing(Path(text)), text)
     return Path(text)
 

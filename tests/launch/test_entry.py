@@ -76,3 +76,32 @@ def test_a_work_dir_that_is_a_file(config, tmp_path, capsys):
         [config, '--cfg-options', f'work_dir={taken}'])
     with pytest.raises(ValueError, match='work_dir: expected a folder, got'):
         entry.config_from(args)
+
+
+@pytest.mark.parametrize('name, content', [
+    ('a.json', b'5'), ('a.json', b'[1]'), ('a.json', b'{'), ('a.txt', b'x'),
+    ('a.py', b'\xff\xfe'), ('a.py', b'model = ('), ('a.py', b'1 / 0'),
+    ('a.yaml', b'a: [')])
+def test_what_is_no_config_is_named(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    args = entry.make_parser('about').parse_args([str(path)])
+    with pytest.raises(ValueError, match=f'(?s){path}: expected a config, got '
+                       '.*; correct it'):
+        entry.config_from(args)
+
+
+def test_a_base_that_is_not_there(tmp_path):
+    path = tmp_path / 'a.py'
+    path.write_text("_base_ = 'nowhere.py'")
+    args = entry.make_parser('about').parse_args([str(path)])
+    with pytest.raises(FileNotFoundError, match=r'a\.py: .*nowhere\.py'):
+        entry.config_from(args)
+
+
+@pytest.mark.parametrize('build', [entry.build_model, entry.build_runner])
+def test_a_config_without_a_model(config, build):
+    args = entry.make_parser('about').parse_args([config])
+    with pytest.raises(ValueError, match='config.py: expected a config with a '
+                       'model, got the keys'):
+        build(entry.config_from(args))

@@ -51,3 +51,8 @@ def test_what_is_read_only(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(os, 'access', lambda path, mode: False)
     with pytest.raises(argparse.ArgumentTypeError, match='is read-only'):
         kind(str(tmp_path / 'new/out'))
+
+
+def test_no_folder():
+    with pytest.raises(argparse.ArgumentTypeError, match="got ''; name one"):
+        output_folder('')
