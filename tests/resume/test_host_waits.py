@@ -27,7 +27,8 @@ READERS = ('item', 'cpu', 'tolist', 'numpy', '__bool__', '__float__',
            '__int__', '__index__')
 OPERATORS = {
     torch.ops.aten._local_scalar_dense.default,
-    torch.ops.aten.nonzero.default, torch.ops.aten.equal.default
+    torch.ops.aten.nonzero.default, torch.ops.aten.equal.default,
+    torch.ops.aten.masked_select.default, torch.ops.aten._unique2.default
 }
 
 
@@ -44,6 +45,13 @@ def caller():
     return None
 
 
+def has_mask(func, args):
+    """Whether it takes the elements where a mask is set: how many are they?"""
+    return func is torch.ops.aten.index.Tensor and any(
+        i is not None and i.dtype in (torch.bool, torch.uint8)
+        for i in args[1])
+
+
 class Waits(TorchDispatchMode):
     """Counts the waits while it is on, by who asked."""
     on: list = []
@@ -58,7 +66,7 @@ class Waits(TorchDispatchMode):
             self.found[who] += 1
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func in OPERATORS:
+        if func in OPERATORS or has_mask(func, args):
             self.note()
         return func(*args, **(kwargs or {}))
 
@@ -100,6 +108,8 @@ def patched(monkeypatch):
 
     for name in READERS:
         patch(name)
+    monkeypatch.setattr(torch.cuda, 'synchronize', lambda *_: [
+        mode.note() for mode in Waits.on])
     move = torch.Tensor.to
 
     def to(self, *args, **kwargs):
@@ -141,6 +151,23 @@ def test_only_the_loss_is_waited_for(tmp_path, patched, step):
     assert len(iterations) == 4
     for waits in iterations:
         assert set(waits) == {'non_finite_loss_hook.wait'}
+
+
+@pytest.mark.parametrize('wait', [
+    lambda x: x.sum().item(), lambda x: x[x > 0], lambda x: x.tolist(),
+    lambda x: torch.cuda.synchronize(), lambda x: x.to('cpu'),
+    lambda x: float(x[0]), lambda x: f'{x[0]:.3f}', lambda x: x.unique()],
+    ids=range(8))
+def test_what_counts_as_a_wait(patched, wait, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], 'OURS', __file__)
+    waits = Waits()
+    monkeypatch.setattr(Waits, 'on', [waits])
+    x = torch.ones(3)
+    with waits:
+        x.mean() + x.isfinite().all()
+        assert not waits.found
+        wait(x)
+    assert waits.found
 
 
 def test_norms_stay_on_the_device():
