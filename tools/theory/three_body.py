@@ -26,6 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from stepnet_mm.utils.command_line import output_file
+
 #: Points at which each step of the solver is looked at.
 SUBSTEPS = 4
 PAPER = dict(simulations=.914, time=.042)
@@ -61,7 +63,8 @@ def parse_args():
         default=1e-6,
         help='a relative error above it makes a simulation fail')
     parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument('--out', default='three_body.png', help='picture')
+    parser.add_argument(
+        '--out', type=output_file, default='three_body.png', help='picture')
     args = parser.parse_args()
     for name in ('simulations', 'time', 'interval', 'rtol'):
         if getattr(args, name) <= 0:
