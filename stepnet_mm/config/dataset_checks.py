@@ -156,6 +156,11 @@ def _check_links(key: str, path: str, content: dict) -> None:
     rows = content.get('annotations') or []
     for name, field in (('images', 'image_id'), ('categories', 'category_id')):
         known = {row['id'] for row in content[name]}
+        if len(known) < len(content[name]):
+            raise ValueError(
+                f'{key}.ann_file: {path}: expected an id of its own for each '
+                f'of "{name}", got {len(known)} for {len(content[name])}; '
+                'correct it')
         lost = [row for row in rows if row[field] not in known]
         text = (f'{key}.ann_file: expected each {field} of {path} among the '
                 f'ids of its {name}, got {len(lost)} of {len(rows)} '

@@ -384,6 +384,10 @@ def first(part, **values):
     return lambda content: content[part][0].update(values)
 
 
+def twice(part):
+    return lambda content: content[part].append(content[part][0])
+
+
 def every(part, **values):
     return lambda content: [row.update(values) for row in content[part]]
 
@@ -395,6 +399,8 @@ def every(part, **values):
     (first('categories', name=7), ('categories[0].name as str', 'got 7')),
     (lambda c: c.update(images=[]), ('at least one of "images"', )),
     (lambda c: c.update(annotations=[]), ('at least one of "annotations"', )),
+    (twice('images'), ('of its own', '"images"')),
+    (twice('categories'), ('of its own', '"categories"')),
     (every('annotations', image_id=99), ('image_id', 'images', '[99, 99')),
     (every('annotations', category_id=99), ('category_id', 'categories', )),
 ])

@@ -287,3 +287,13 @@ def test_nothing_is_overwritten(tool, record, configs, tmp_path):
         write(tool, path, configs[::-1], tmp_path / 'lth', '-k', 3, 2)
     assert {p: p.read_bytes() for p in (tmp_path / 'lth').glob('*')
             } == before
+
+
+@pytest.mark.parametrize('name, words', [
+    ('lottery_configs', ['r.jsonl', '-k', 1, '--configs', 'c.py']),
+    ('stiffness_properties', ['--network', 'c.py', 'c.pth'])])
+def test_a_file_where_a_folder_is_meant(tool, tmp_path, capsys, name, words):
+    (tmp_path / 'taken').touch()
+    with pytest.raises(SystemExit):
+        tool(f'analysis/{name}', *words, '--out', tmp_path / 'taken')
+    assert '--out: expected a folder, got' in capsys.readouterr().err

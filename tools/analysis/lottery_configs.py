@@ -59,6 +59,7 @@ from stepnet_mm.stiffness import (
     read_stiffness_record,
 )
 from stepnet_mm.studies.run import config_digest
+from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.utils.files import file_digest, write_new
 
 #: What a study measures.
@@ -78,7 +79,8 @@ def parse_args():
         '--configs', nargs='+', required=True, metavar='CONFIG',
         help='of the network with a step, such as StepNet and SE')
     parser.add_argument(
-        '--out', type=Path, required=True, help='folder of the new configs')
+        '--out', type=output_folder, required=True,
+        help='folder of the new configs')
     parser.add_argument(
         '--random-seeds', nargs='+', type=int, default=[0], metavar='SEED',
         help='of the random choices; default: 0')

@@ -35,6 +35,7 @@ from stepnet_mm.stiffness import (
     stiffness_proportion,
     stiffness_survival,
 )
+from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import (
     check_records,
@@ -67,9 +68,10 @@ def parse_args():
     parser.add_argument(
         '--names', nargs='+', help="of the networks; default: the configs'")
     parser.add_argument(
-        '--out', type=Path, required=True, help='folder of the figures')
+        '--out', type=output_folder, required=True,
+        help='folder of the figures')
     parser.add_argument(
-        '--records', type=Path,
+        '--records', type=output_folder,
         help='folder of the records; default: each beside its checkpoint, '
         'where measure_stiffness.py has it')
     parser.add_argument(

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from stepnet_mm.utils.command_line import output_file
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.canvas import legend_beside, new_figure
 
@@ -68,7 +69,8 @@ def parse_args():
         help='a relative error above it makes a simulation fail')
     parser.add_argument('--seed', type=int, default=0,
                         help='of the starts')
-    parser.add_argument('--out', default='three_body.png', help='picture')
+    parser.add_argument(
+        '--out', type=output_file, default='three_body.png', help='picture')
     style.add_options(parser)
     args = parser.parse_args()
     for name in ('simulations', 'time', 'interval', 'rtol'):
