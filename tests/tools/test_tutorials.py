@@ -21,10 +21,12 @@ ABSOLUTE = re.compile(r'(?<![\w.:/)}*])/(?:[\w.-]+/)+[\w.-]+')
 SHOWN = {
     'from_mmdet': ["type='StepResNet'", 'stiffness/tns', 'loss: ',
                    'Average Precision', 'tns_median'],
+    'own_step_size': ['unchanged at the start: True', 'solver_seed1',
+                      'solver'],
     'reading_a_network': ['no (first)', 'nsi_stage3_mean', 'own area',
                           'step_blocks=', 'resnet32_stiffest3.py'],
 }
-PICTURES = {'from_mmdet': 4, 'reading_a_network': 4}
+PICTURES = {'from_mmdet': 4, 'own_step_size': 1, 'reading_a_network': 4}
 
 
 @pytest.fixture
@@ -89,6 +91,7 @@ def test_a_page_is_small_and_of_no_machine(tutorials, path):
     assert max(map(len, pictures(tutorials, page))) < 100_000
     code = ''.join(cell.source for cell in tutorials.code_cells(page))
     assert not ABSOLUTE.findall(printed(tutorials, page) + code)
+    assert '\x1b' not in printed(tutorials, page)
     assert {*page.metadata} == {'kernelspec', 'stepnet_mm'}
 
 
