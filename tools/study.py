@@ -189,8 +189,12 @@ def shown(args, runs, live: bool = True):
 
 
 def console() -> Console:
-    """A pipe or a file has no width of its own."""
-    return Console(width=None if sys.stdout.isatty() else 120)
+    """A pipe or a file has no width of its own, and no lines to draw over.
+
+    In Jupyter, FORCE_COLOR would make it a terminal.
+    """
+    terminal = sys.stdout.isatty()
+    return Console(width=None if terminal else 120, force_terminal=terminal)
 
 
 def run(args):

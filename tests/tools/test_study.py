@@ -44,6 +44,11 @@ def handlers():
         signal.signal(number, handler)
 
 
+def test_a_pipe_is_no_terminal_in_jupyter(study, monkeypatch):
+    monkeypatch.setenv('FORCE_COLOR', '1')
+    assert not study.module.console().is_terminal
+
+
 def test_plan_run_and_status(study, tools, tmp_path, capsys):
     make_study(tmp_path, 'seconds = 3600', good={},
                fail=dict(behaviour='fail'))
