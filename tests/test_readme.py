@@ -18,7 +18,8 @@ def parts(name):
     """What both languages share: code, links, tables, levels of headings."""
     found = text(name)
     prose = re.sub(r'^```.*?^```$', '', found, flags=re.M | re.S)
-    links = [link for link in re.findall(r'\]\(([^)]+)\)', prose)
+    links = [link.replace('.zh_CN', '')
+             for link in re.findall(r'\]\(([^)]+)\)', prose)
              if link not in (ENGLISH, CHINESE)]
     return dict(
         code=re.findall(r'^```.*?^```$', found, flags=re.M | re.S),
