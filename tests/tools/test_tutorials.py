@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 ROOT = Path(__file__).resolve().parents[2]
 ENGLISH = sorted(path for path in (ROOT / 'docs/tutorials').glob('*.ipynb')
                  if '.zh_CN.' not in path.name)
