@@ -196,7 +196,7 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
 def _name_ticks(axis, name: str, values: np.ndarray) -> None:
     """A tick at each value, or at some of many; powers go to the label."""
     power = math.floor(math.log10(values[-1])) if values[-1] else 0
-    if -1 <= power <= 2:
+    if 0 <= power <= 2:
         power = 0
     every = slice(None, None, math.ceil(len(values) / MOST))
     axis.set_ticks(range(len(values))[every],

@@ -1,6 +1,7 @@
 """No label over another, none cut off, no legend over data."""
 import importlib
 
+import numpy as np
 import pytest
 from legibility import assert_legible, cut_off, hidden, overlapping
 from made_records import make_attention_record, make_record, named
@@ -68,6 +69,8 @@ FIGURES = dict(
     many=lambda: proportion_figure(
         SEVERAL[:3], [.01 * i for i in range(30)], [.1 * i for i in range(40)]
     ),
+    tenths=lambda: proportion_figure(
+        [make_record((5, 5, 5))], np.linspace(0, .23, 6)),
     step=lambda: step_figure(SEVERAL[2]),
     constant=lambda: step_figure(constant()),
     few_gates=lambda: step_figure(make_record((1, 2))),
