@@ -44,6 +44,11 @@ def export(tool, tmp_path, capsys):
     return run
 
 
+SCALED = pytest.mark.skipif(
+    torch.__version__.startswith('2.1.'),
+    reason="torch 2.1's exporter of ONNX fails on the attention's scale")
+
+
 @pytest.mark.parametrize('step', [
     'StepAdaptor', *(pytest.param(f'{name}Attention', marks=pytest.mark.long)
                      for name in ('SE', 'ECA', 'CBAM'))])
@@ -55,7 +60,9 @@ def test_a_whole_classifier(export, step):
     assert 'of the largest value in onnxruntime' in printed.out
 
 
-@pytest.mark.parametrize('name', ['stepnet', 'content', 'absolute'])
+@pytest.mark.parametrize('name', [
+    'stepnet', pytest.param('content', marks=SCALED),
+    pytest.param('absolute', marks=SCALED)])
 def test_self_attention(export, name, request):
     """Its width, 12, is no multiple of 8."""
     pytest.importorskip('mmpretrain')
