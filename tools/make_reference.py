@@ -28,6 +28,7 @@ from stepnet_mm.launch.measurement import add_measuring_options
 from stepnet_mm.models.backbone import StepBackbone
 from stepnet_mm.registration import BINDINGS, NAMES
 from stepnet_mm.steps import StepSize
+from stepnet_mm.studies.tables import table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / 'docs/reference/arguments.md'
@@ -42,6 +43,8 @@ At the top of a config one key is this package's: `exact_resume` (`True`);
 `False` leaves mmengine's own loop and checkpoint hook
 ([distributed](../distributed.md#resume-bit-for-bit)).
 '''
+ARGUMENT_COLUMNS = ('argument', 'type', 'default', 'what it is')
+OPTION_COLUMNS = ('option', 'default', 'what it does')
 #: Registry -> title and text of its section.
 SECTIONS = {
     'all': ('All step backbones of ResNets', ''),
@@ -143,7 +146,7 @@ def class_text(cls: type, elsewhere: set[type]) -> str:
                 rows.append(argument_row(cls, parameter))
     parts = [f'### `{cls.__name__}`', summary(cls)]
     if rows:
-        parts.append(table('argument | type | default | what it is', rows))
+        parts.append(table(ARGUMENT_COLUMNS, rows))
     if others:
         parts.append(f'And those of {", ".join(others)}.')
     return '\n\n'.join(parts if rows or others else [*parts, 'No arguments.'])
@@ -288,8 +291,7 @@ def options_text(parser: argparse.ArgumentParser, shared: dict) -> str:
 
 
 def option_table(actions: list[argparse.Action]) -> str:
-    return table('option | default | what it does',
-                 [option_row(action) for action in actions])
+    return table(OPTION_COLUMNS, [option_row(action) for action in actions])
 
 
 def option_row(action: argparse.Action) -> list[str]:
@@ -343,12 +345,6 @@ def scripts_text() -> str:
 
 
 # The page
-
-def table(head: str, rows: list[list[str]]) -> str:
-    columns = head.split(' | ')
-    lines = [columns, ['---'] * len(columns), *rows]
-    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
-
 
 def first_paragraph(text: str | None) -> str:
     return as_markdown(' '.join((text or '').split('\n\n')[0].split()))

@@ -35,6 +35,7 @@ from stepnet_mm.stiffness import (
     stiffness_proportion,
     stiffness_survival,
 )
+from stepnet_mm.studies.tables import table
 from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import (
@@ -175,27 +176,27 @@ def summarize(networks: dict[str, list[StiffnessRecord]], args) -> str:
         f'stiff to the degree {degree} where its NSI is at least (1 + M1) '
         'times the mean of its stage and at least M2; a sample is stiff where '
         'one of its blocks is.',
-        table(networks, args),
+        checkpoint_table(networks, args),
         *(describe(name, records, args)
           for name, records in networks.items())
     ]
     return '\n\n'.join(parts) + '\n'
 
 
-def table(networks: dict[str, list[StiffnessRecord]], args) -> str:
+def checkpoint_table(networks: dict[str, list[StiffnessRecord]], args) -> str:
     """A row for each checkpoint."""
-    lines = [COLUMNS, ['---'] * len(COLUMNS)]
+    rows = []
     for records in networks.values():
         for name, record in zip(labels(records), records):
             tns = record.tns_summary()
             samples, blocks = stiff_shares(record, args)
-            lines.append([
+            rows.append([
                 name, record.header.meta['checkpoint'],
                 str(len(record.nsi) - record.lost), str(record.lost),
                 *(f'{value:.4g}' for value in tns.values()),
                 f'{samples:.1%}', f'{blocks:.1%}'
             ])
-    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+    return table(COLUMNS, rows)
 
 
 def describe(name: str, records: list[StiffnessRecord], args) -> str:
