@@ -49,7 +49,8 @@ def survival_figure(records: list, m1=None, m2=None):
         ValueError: on records that do not go together, or wrong thresholds.
     """
     check_records(records)
-    m1, m2 = _thresholds(records, m1, m2, 41, .99)
+    m1, m2 = _thresholds(
+        records, m1, m2, .99, lambda top: np.linspace(0, top, 41))
     if min(len(m1), len(m2)) < 2:
         raise ValueError('m1, m2: expected at least two different thresholds '
                          f'each, got {m1.tolist()} and {m2.tolist()}')
@@ -68,8 +69,8 @@ def proportion_figure(records: list, m1=None, m2=None):
 
     Args:
         records (list[StiffnessRecord]): a panel each.
-        m1 (sequence[float], optional): thresholds >= 0; left out, six from
-            0 to where δ is at most 10 % in all records.
+        m1 (sequence[float], optional): thresholds >= 0; left out, round
+            ones from 0 to where δ is at most 10 % in all records.
         m2 (sequence[float], optional): likewise.
 
     Returns:
@@ -80,7 +81,7 @@ def proportion_figure(records: list, m1=None, m2=None):
     """
     from matplotlib.colors import PowerNorm
     check_records(records)
-    m1, m2 = _thresholds(records, m1, m2, 6, .9)
+    m1, m2 = _thresholds(records, m1, m2, .9, _round_numbers)
     tables = [
         100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
         for r in records
@@ -135,8 +136,11 @@ def seeds_figure(records: list):
         f'NSI along depth of {len(records)} seeds: median of samples')
 
 
-def _thresholds(records: list, m1, m2, count: int, quantile: float) -> tuple:
-    """Ascending M1 and M2, to just past a quantile of what samples reach."""
+def _thresholds(records: list, m1, m2, quantile: float, spaced) -> tuple:
+    """Ascending M1 and M2, to just past a quantile of what samples reach.
+
+    ``spaced`` gives the numbers from 0 to such an end.
+    """
     tops = []
     for record in records:
         _, mean, maximum, finite = stage_summary(record.nsi, record.stage)
@@ -146,12 +150,15 @@ def _thresholds(records: list, m1, m2, count: int, quantile: float) -> tuple:
             1.05 * np.quantile(v.amax(1), quantile, method='higher')
             for v in (excess, maximum)
         ])
-    found = []
-    for given, top in zip((m1, m2), np.max(tops, 0)):
-        # Stages of one block each reach M1 = 0 alone.
-        chosen = np.linspace(0, top or 1., count)
-        found.append(np.unique(chosen if given is None else given))
-    return tuple(found)
+    # Stages of one block each reach M1 = 0 alone.
+    return tuple(np.unique(spaced(top or 1.) if given is None else given)
+                 for given, top in zip((m1, m2), np.max(tops, 0)))
+
+
+def _round_numbers(top: float) -> np.ndarray:
+    """Some six from 0 to past the top, as a reader would choose them."""
+    from matplotlib.ticker import MaxNLocator
+    return MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, top)
 
 
 def _totals(label: str, record: StiffnessRecord) -> str:
@@ -195,12 +202,12 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
 
 def _name_ticks(axis, name: str, values: np.ndarray) -> None:
     """A tick at each value, or at some of many; powers go to the label."""
-    power = math.floor(math.log10(values[-1])) if values[-1] else 0
-    if 0 <= power <= 2:
-        power = 0
     every = slice(None, None, math.ceil(len(values) / MOST))
-    axis.set_ticks(range(len(values))[every],
-                   _short(values[every] / 10. ** power))
+    power, texts = 0, _short(values[every])
+    if max(map(len, texts)) > 4:  # those would run into each other
+        power = math.floor(math.log10(values[-1]))
+        texts = _short(values[every] / 10. ** power)
+    axis.set_ticks(range(len(values))[every], texts)
     axis.set_label_text(
         name if power == 0 else f'{name} · 10{str(-power).translate(HIGH)}')
 
