@@ -158,7 +158,8 @@ def _thresholds(records: list, m1, m2, quantile: float, spaced) -> tuple:
 def _round_numbers(top: float) -> np.ndarray:
     """Some six from 0 to past the top, as a reader would choose them."""
     from matplotlib.ticker import MaxNLocator
-    return MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, top)
+    locator = MaxNLocator(6, steps=[1, 2, 5, 10])
+    return np.asarray(locator.tick_values(0, top))
 
 
 def _totals(label: str, record: StiffnessRecord) -> str:
