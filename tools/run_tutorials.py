@@ -87,9 +87,13 @@ def run(notebook, folder: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Where ``python`` is this one, and nothing is written at home."""
+    """Where ``python`` is this one, and nothing is written at home.
+
+    One thread, so that a page made again has the numbers that its text names.
+    """
     binaries = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
-    return dict(os.environ, PATH=binaries, IPYTHONDIR=str(folder / 'ipython'),
+    return dict(os.environ, PATH=binaries, OMP_NUM_THREADS='1',
+                IPYTHONDIR=str(folder / 'ipython'),
                 JUPYTER_RUNTIME_DIR=str(folder / 'jupyter'))
 
 
