@@ -1,5 +1,6 @@
 """Checks the datasets that a config names, before anything is built."""
 import json
+import math
 import os
 import os.path as osp
 import warnings
@@ -185,6 +186,12 @@ def _check_classes(key: str, path: str, classes, categories: list) -> None:
 
 
 def _check_images(key: str, path: str, folder: str, images: list) -> None:
+    for image in images:
+        if not all(0 < image[side] < math.inf for side in ('height', 'width')):
+            raise ValueError(
+                f'{key}.ann_file: {path}: expected a height and a width above '
+                f'0 px, got {image["height"]!r} and {image["width"]!r} of '
+                f'image {image["id"]!r}; correct them')
     present = {entry.name for entry in os.scandir(folder)}
     absent = [
         image['file_name'] for image in images

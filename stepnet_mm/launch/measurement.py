@@ -25,8 +25,8 @@ from ..recording.probe import (
     spread_indices,
     subset_loader,
 )
-from ..recording.recorder import DEFINITIONS
 from ..stiffness import (
+    DEFINITIONS,
     RecordHeader,
     StiffnessRecord,
     append_rows,

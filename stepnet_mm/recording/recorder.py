@@ -6,11 +6,15 @@ from torch import Tensor, nn
 
 from ..ops import is_compiling
 from ..steps.pooled import AffineMap, BuiltMap
-from ..stiffness import neural_stiffness_index, norm_ratio, sample_norm
+from ..stiffness import (
+    DEFINITIONS,
+    neural_stiffness_index,
+    norm_ratio,
+    sample_norm,
+)
 from ..utils.model_wrappers import unwrap
 from .blocks import ResidualBlock, find_residual_blocks, first_tensor
 
-DEFINITIONS = ('residual', 'output', 'update')
 CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
 
 

@@ -4,7 +4,7 @@ May import: no other folder.
 """
 from .nsi import neural_stiffness_index, norm_ratio, sample_norm
 from .ode import stiffness_aware_index, stiffness_index
-from .record import RecordHeader, StiffnessRecord, labels
+from .record import DEFINITIONS, RecordHeader, StiffnessRecord, labels
 from .record_file import (
     append_rows,
     begin_record,
@@ -28,7 +28,7 @@ from .tns import (
 )
 
 __all__ = [
-    'DEGREES', 'RecordHeader', 'StiffnessRecord', 'append_rows',
+    'DEFINITIONS', 'DEGREES', 'RecordHeader', 'StiffnessRecord', 'append_rows',
     'begin_record', 'block_stiffness', 'check_degrees', 'labels',
     'neural_stiffness_index', 'norm_ratio', 'read_record',
     'read_stiffness_record', 'sample_norm', 'stage_summary', 'stiff_blocks',

@@ -15,13 +15,17 @@ from .summary import (
 )
 from .tns import total_neural_stiffness
 
+#: How NSI may be taken: of the residual by Eq. 4, of the block's output, or of
+#: the residual with its step size (docs/stiffness.md).
+DEFINITIONS = ('residual', 'output', 'update')
+
 
 @dataclass
 class RecordHeader:
     """What was measured, on what; two records of one model share it.
 
     Attributes:
-        definition (str): of NSI, ``'residual'`` or ``'output'``.
+        definition (str): of NSI, one of ``DEFINITIONS``.
         blocks (list[str]): names of the L measured blocks.
         stage (list[int]): the stage of each, from 1.
         position (list[int]): the index of each in its stage, from 0.
@@ -57,8 +61,10 @@ class RecordHeader:
                 f'in {self.stages} stages and {self.samples} samples')
 
     def _check_texts(self):
-        for key, kind, value in (('definition', str, self.definition),
-                                 ('meta', dict, self.meta),
+        if self.definition not in DEFINITIONS:
+            raise ValueError(f'definition: expected one of {DEFINITIONS}, got '
+                             f'{self.definition!r:.60}; make the record again')
+        for key, kind, value in (('meta', dict, self.meta),
                                  *(('blocks', str, b) for b in self.blocks)):
             if not isinstance(value, kind):
                 wanted = 'an object' if kind is dict else 'text'

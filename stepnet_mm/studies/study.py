@@ -8,7 +8,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..recording.recorder import DEFINITIONS
+from ..stiffness import DEFINITIONS
 
 #: The keys of a study file; the first has to hold something.
 DEFAULTS: dict[str, Any] = dict(

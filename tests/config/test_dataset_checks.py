@@ -262,6 +262,14 @@ def test_another_format_is_not_read_but_must_be_there(intact, tmp_path, kind,
     expect(FileNotFoundError, f'{KEY}.data_prefix: ', dataset=nowhere)
 
 
+@pytest.mark.parametrize('side', ['height', 'width'])
+@pytest.mark.parametrize('value', [0, -1, float('nan'), float('inf')])
+def test_an_image_without_a_size_is_named(root, side, value):
+    edit(root, lambda content: content['images'][1].update({side: value}))
+    expect(ValueError, 'a height and a width above 0 px', repr(value),
+           'of image ', dataset=coco(root))
+
+
 @pytest.mark.parametrize('name', ['images', 'annotations', 'categories'])
 @pytest.mark.parametrize('row', [1, {}])
 def test_a_wrong_row_anywhere_is_named(root, name, row):

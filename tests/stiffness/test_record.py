@@ -279,7 +279,8 @@ def test_the_former_name_warns(half):
 @pytest.mark.parametrize('change, match', [
     (dict(meta=[1]), r'meta: expected an object, got \[1\]'),
     (dict(blocks=[1, 2, 3]), 'blocks: expected text, got 1'),
-    (dict(definition=5), 'definition: expected text, got 5')])
+    (dict(definition=5), 'definition: expected one of .*, got 5'),
+    (dict(definition='mean'), "definition: expected one of .*, got 'mean'")])
 def test_a_header_of_other_types(path, change, match):
     begin_record(path, header())
     fields = json.loads(path.read_text())

@@ -52,8 +52,8 @@ from stepnet_mm.config.conversion import find_config
 from stepnet_mm.config.inheriting_config import inherit
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
-from stepnet_mm.recording.recorder import DEFINITIONS
 from stepnet_mm.stiffness import (
+    DEFINITIONS,
     RecordHeader,
     StiffnessRecord,
     read_stiffness_record,
