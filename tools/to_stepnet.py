@@ -62,6 +62,7 @@ def main():
         except OSError as error:
             parser.error(f'--out: expected a new file (what is there stays), '
                          f'got {args.out}: {error.strerror}; name another')
+        print(args.out)
     else:
         print(text, end='')
 

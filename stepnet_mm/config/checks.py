@@ -36,7 +36,8 @@ def check_weights(cfg: Config) -> None:
                 f'{path!r}, which does not exist; change it in the config '
                 '(its docstring may say what makes them) or with '
                 '--cfg-options model.backbone.init_cfg.checkpoint=FILE; '
-                'model.backbone.init_cfg=None starts from random weights')
+                'model.backbone.init_cfg=None model.backbone.frozen_stages=-1 '
+                'starts from random weights')
 
 
 def check_sync_bn(cfg: Config) -> None:

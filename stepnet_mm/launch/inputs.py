@@ -19,8 +19,9 @@ def check_weights(report: Report) -> None:
         report.warn(
             f'no weights in {folder}',
             "init_cfg with torchvision:// or http:// will download; on a node "
-            'without network put the file there, or set '
-            'model.backbone.init_cfg=None')
+            'without network put the file there, or start from random weights '
+            'by --cfg-options model.backbone.init_cfg=None '
+            'model.backbone.frozen_stages=-1')
 
 
 def check_data(report: Report, root: str) -> None:

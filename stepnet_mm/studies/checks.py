@@ -1,4 +1,5 @@
 """What can be known to go wrong before the first run of a study starts."""
+import os
 import os.path as osp
 from collections.abc import Sequence
 
@@ -38,11 +39,16 @@ def _check_data(cfg: Config) -> None:
         for key, inner in innermost_datasets(f'{name}.dataset', dataset):
             root = inner.get('data_root') or ''
             remote = '://' in root or inner.get('backend_args')
-            if root and not remote and not osp.isdir(root):
+            if root and not remote and not _has_files(root):
                 raise FileNotFoundError(
-                    f'{key}.data_root: expected a folder, got {root}, which '
-                    'does not exist; give --data-root, or download the data '
-                    'there once')
+                    f'{key}.data_root: expected a folder with data, got '
+                    f'{root}, which does not exist or is empty; give '
+                    '--data-root, or download the data there once')
+
+
+def _has_files(folder: str) -> bool:
+    """A download that failed leaves an empty one."""
+    return osp.isdir(folder) and bool(os.listdir(folder))
 
 
 def _check_model(name: str, cfg: Config) -> None:

@@ -134,7 +134,9 @@ def attention_range_figure(records: list, title: str | None = None):
     if several:
         _draw_history(panels[1], records)
     for axes in panels:
-        axes.set_ylim(bottom=0)
+        low, high = axes.dataLim.intervaly
+        if low < high / 2:  # else half of the panel would be empty
+            axes.set_ylim(bottom=0)
         legend_beside(axes)
     _head(figure, title or f'{last.name}, iteration {last.iteration}: mean '
           f'attention distance, {last.samples} images')

@@ -166,7 +166,8 @@ def test_auto_scale_lr(cfg):
     assert cfg.auto_scale_lr.enable
 
 
-def test_only_the_first_rank_looks_at_the_data(cfg, monkeypatch):
+def test_only_the_first_rank_looks_at_the_data(cfg, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # the checkout may have data
     with pytest.raises(FileNotFoundError, match='data_root'):
         C.check_data(cfg, C.TRAIN)
     monkeypatch.setenv('RANK', '1')

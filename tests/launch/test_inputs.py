@@ -1,9 +1,12 @@
 """Weights, data and configs that are not there are named."""
+from pathlib import Path
+
 import pytest
 
 from stepnet_mm.launch import inputs
 
 pytestmark = pytest.mark.core
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_weights_and_data(report, tmp_path, monkeypatch, printed):
@@ -21,7 +24,10 @@ def test_weights_and_data(report, tmp_path, monkeypatch, printed):
     assert 'resnet50.pth' in lines[1] and 'hub' in lines[3]
 
 
-def test_a_config_whose_data_are_missing(report, printed):
-    inputs.check_config(report, 'configs/faster_rcnn_r50_stepnet.py')
+def test_a_config_whose_data_are_missing(report, printed, monkeypatch,
+                                         tmp_path):
+    monkeypatch.chdir(tmp_path)  # the checkout may have data
+    inputs.check_config(
+        report, str(ROOT / 'configs/faster_rcnn_r50_stepnet.py'))
     assert 'data_root: expected a folder, got data/coco/' in printed()
     assert report.counts['error'] == 1

@@ -63,10 +63,12 @@ def test_a_model_that_cannot_be_built(runs, tmp_path, options, message):
 
 
 def test_data_that_are_absent(runs, tmp_path):
-    for root in (None, str(tmp_path / 'none')):
+    (tmp_path / 'empty').mkdir()
+    for root in (None, str(tmp_path / 'none'), str(tmp_path / 'empty')):
         with pytest.raises(FileNotFoundError, match=(
-                'train_dataloader.dataset.data_root: expected a folder, got '
-                '.*, which does not exist; give --data-root')):
+                'train_dataloader.dataset.data_root: expected a folder with '
+                'data, got .*, which does not exist or is empty; give '
+                '--data-root')):
             check_runs(runs(train_dataloader__dataset__data_root='gone'),
                        root)
 
