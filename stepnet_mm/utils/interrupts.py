@@ -16,6 +16,8 @@ from types import FrameType
 
 from .ranks import is_first_rank
 
+_IMPORTED_BY = os.getpid()
+
 
 def _listen() -> None:
     """Take SIGINT, where Python's own handler would raise its error."""
@@ -24,9 +26,14 @@ def _listen() -> None:
         signal.signal(signal.SIGINT, _end)
 
 
+def _is_command() -> bool:
+    """Not a worker, nor a fork that multiprocessing has not made one yet."""
+    return os.getpid() == _IMPORTED_BY and parent_process() is None
+
+
 def _end(number: int, frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)  # a second one does not wait
-    if parent_process() is None:  # a worker says nothing, its parent does
+    if _is_command():  # a worker says nothing, its parent does
         if is_first_rank():
             name = os.path.basename(sys.argv[0])
             os.write(2, f'{name}: interrupted\n'.encode())

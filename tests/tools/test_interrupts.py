@@ -66,7 +66,7 @@ FORK = ('__import__("multiprocessing").get_context("fork")'
         '.Process(target=time.sleep, args=(60, ), daemon=True).start()')
 
 
-@pytest.mark.parametrize('fork', ['None', FORK])
+@pytest.mark.parametrize('fork', ['None', FORK, '__import__("os").fork()'])
 def test_nothing_swallows_it_and_workers_say_nothing(tmp_path, fork):
     path = tmp_path / 'tool.py'
     path.write_text(PROGRAM.format(fork=fork))
