@@ -1,7 +1,11 @@
-"""Whether a compiler is at work, on torch 2.1 too, which has no public word.
+"""Whether a compiler is at work, and how to stay out of its reach.
 
-Dynamo knows these very functions and takes the first for True.
+On torch 2.1 too, which has no public word for the first. Dynamo knows these
+very functions and takes ``is_compiling`` for True.
 """
+import sys
+from collections.abc import Callable
+
 import torch
 
 is_compiling = getattr(torch.compiler, 'is_compiling', None) or (
@@ -17,3 +21,14 @@ def is_exporting() -> bool:
     Dynamo takes torch.compiler.is_exporting() for True (torch 2.11).
     """
     return is_compiling() and not is_dynamo_compiling()
+
+
+def uncompiled(function: Callable) -> Callable:
+    """The function, out of the reach of a compiler at work.
+
+    Where a graph breaks, as on torch 2.1, Dynamo runs what follows, and
+    compiles each function that is called there.
+    """
+    if 'torch._dynamo' not in sys.modules:  # whose import takes seconds
+        return function
+    return torch.compiler.disable(function)

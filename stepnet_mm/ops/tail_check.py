@@ -7,9 +7,8 @@ on channels that are no power of two, on a single position, on a channel
 with a large mean, and with a NaN and an inf in every map.
 """
 import importlib.util
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from ..utils.precision import float32_or_wider
 from . import tail_cpu, tail_reference
+from .compilation import uncompiled
 
 HAS_TRITON = importlib.util.find_spec('triton') is not None
 #: Kernels, and how many of their results are maps; these come first.
@@ -96,7 +96,7 @@ def checked_kernels(device: torch.device, dtype: torch.dtype,
     if key not in _checked:
         if device.type == 'cuda' and torch.cuda.is_current_stream_capturing():
             return None
-        failed = [r for r in _uncompiled(_check)(*key) if not r.ok]
+        failed = [r for r in uncompiled(_check)(*key) if not r.ok]
         _checked[key] = None if failed else _module(device)
         if failed:
             _warn(device, failed)
@@ -104,17 +104,6 @@ def checked_kernels(device: torch.device, dtype: torch.dtype,
 
 
 _checked: dict[tuple, ModuleType | None] = {}
-
-
-def _uncompiled(function: Callable) -> Callable:
-    """It, out of the reach of a compiler at work.
-
-    Where a graph breaks, as on torch 2.1, Dynamo runs what follows, and
-    compiles each function that is called there.
-    """
-    if 'torch._dynamo' not in sys.modules:  # whose import takes seconds
-        return function
-    return torch.compiler.disable(function)
 
 
 def _warn(device: torch.device, failed: list[KernelCheck]) -> None:
