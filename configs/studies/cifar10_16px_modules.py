@@ -25,6 +25,13 @@ methods = {
         paper=f'resnet164_{name}_cifar10')
     for name in TABLE_1
 }
+methods['fca']['options'] = {
+    # The size of its maps, as in the config, or the smallest that it takes.
+    'model.backbone.step': [
+        dict(type='FCAAttention', dct_size=size, bias=True)
+        for size in (16, 8, 7)
+    ]
+}
 methods.update(
     constant=dict(
         config=PLAIN,

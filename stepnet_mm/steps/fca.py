@@ -84,14 +84,27 @@ class FCAAttention(StepSize):
     def spectrum(self, f: Tensor) -> Tensor:
         """Each channel's DCT component: (N, C, H, W) -> (N, C, 1, 1)."""
         f = f.to(float32_or_wider(f.dtype))
-        size = (self.dct_size, self.dct_size)
-        if f.shape[2:] != size:
-            f = F.adaptive_avg_pool2d(f, size)
         grouped = f.unflatten(1, (len(self.basis), -1)).flatten(3)
-        columns = self.basis.flatten(1)[:, :, None].to(f.dtype)
         # In half precision a large mean would leak into every component.
         with torch.autocast(f.device.type, enabled=False):
+            columns = self._basis_of(f).flatten(1)[:, :, None]
             return (grouped @ columns).flatten(1)[:, :, None, None]
+
+    def _basis_of(self, f: Tensor) -> Tensor:
+        """The basis with the pooling before it, (16, H, W), in f's dtype.
+
+        Both are linear. So f is read once, and no gradient goes through a
+        pooling of unequal windows, which is slow on a CPU and not
+        deterministic on a GPU.
+        """
+        basis = self.basis.to(f.dtype)
+        if f.shape[2:] == basis.shape[1:]:
+            return basis
+        rows, columns = (
+            F.adaptive_avg_pool1d(
+                torch.eye(n, dtype=f.dtype, device=f.device), self.dct_size)
+            for n in f.shape[2:])
+        return rows @ basis @ columns.T
 
 
 def dct_basis(size: int) -> Tensor:

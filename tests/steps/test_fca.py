@@ -39,11 +39,17 @@ def test_the_basis_is_orthonormal():
         basis @ basis.T, torch.eye(16).double(), atol=2e-7, rtol=0)
 
 
-def test_another_size_is_pooled():
+@pytest.mark.parametrize('size', [(14, 21), (16, 16), (4, 5), (1, 1)])
+def test_another_size_is_pooled(size):
     step = FCAAttention(32, dct_size=7)
-    f = torch.randn(1, 32, 14, 21)
+    f = torch.randn(2, 32, *size, requires_grad=True)
     pooled = torch.nn.functional.adaptive_avg_pool2d(f, 7)
-    torch.testing.assert_close(step.spectrum(f), step.spectrum(pooled))
+    spectrum, expected = step.spectrum(f), step.spectrum(pooled)
+    torch.testing.assert_close(spectrum, expected)
+    cotangent = torch.randn_like(spectrum)
+    torch.testing.assert_close(
+        *(torch.autograd.grad(z, f, cotangent)[0]
+          for z in (spectrum, expected)))
 
 
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
