@@ -7,6 +7,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import DATASETS
+from ranks import run_on_ranks
 from toy_run import VALIDATION, ToyDataset, toy_runner
 
 from stepnet_mm.attention import read_attention_history
@@ -229,9 +230,8 @@ def _train_rank(rank, rendezvous, folder, hooks, results):
 
 def train_two(folder, hooks):
     results = torch.multiprocessing.get_context('fork').Manager().dict()
-    torch.multiprocessing.start_processes(
-        _train_rank, (folder / 'meet', folder / 'run', hooks, results),
-        nprocs=2, start_method='fork')
+    run_on_ranks(
+        _train_rank, (folder / 'meet', folder / 'run', hooks, results), 2)
     return [results[0], results[1]]
 
 

@@ -6,6 +6,7 @@ import os
 import pytest
 import torch
 from mmengine.config import Config
+from ranks import run_on_ranks
 from toy_run import VALIDATION, toy_runner
 
 from stepnet_mm.hooks import TNSHook
@@ -36,10 +37,9 @@ def test_ranks_give_the_numbers_of_one_process(tmp_path, sizes):
     nsi[1, 1] = math.inf
     manager = torch.multiprocessing.get_context('fork').Manager()
     results = manager.dict()
-    torch.multiprocessing.start_processes(
+    run_on_ranks(
         _measure_on_a_rank, (tmp_path / 'meet', nsi.split(sizes), results),
-        nprocs=len(sizes),
-        start_method='fork')
+        len(sizes))
     expected = summarize_stiffness(nsi, STAGE)
     for rank in range(len(sizes)):
         assert results[rank] == pytest.approx(expected, rel=1e-12)
@@ -418,9 +418,7 @@ def _train_rank(rank, rendezvous, folder, results):
 
 def test_two_processes_under_ddp(tmp_path):
     results = torch.multiprocessing.get_context('fork').Manager().dict()
-    torch.multiprocessing.start_processes(
-        _train_rank, (tmp_path / 'meet', tmp_path, results), nprocs=2,
-        start_method='fork')
+    run_on_ranks(_train_rank, (tmp_path / 'meet', tmp_path, results), 2)
     first, second = results[0], results[1]
     assert first['wrapper'] == 'MMDistributedDataParallel'
     assert first['hooks'] == 0

@@ -4,6 +4,7 @@ import json
 import pytest
 import torch
 from mmengine.registry import DATASETS
+from ranks import run_on_ranks
 from toy_run import ToyDataset, toy_runner
 
 from stepnet_mm.hooks import TNSMetric
@@ -161,8 +162,8 @@ def test_processes_give_the_numbers_of_one(tmp_path, world, size, round_up):
     assert expected['count'] == size
     assert expected['stiffness_eval/tns'] > 0
     results = torch.multiprocessing.get_context('fork').Manager().dict()
-    torch.multiprocessing.start_processes(
+    run_on_ranks(
         _rank, (tmp_path / 'meet', world, tmp_path, results, size, round_up),
-        nprocs=world, start_method='fork')
+        world)
     for rank in range(world):
         assert results[rank] == pytest.approx(expected, rel=1e-12, abs=1e-14)

@@ -4,6 +4,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from ranks import run_on_ranks
 from torch.utils.data import DataLoader
 from toy_run import ToyDataset, ToyModel
 
@@ -163,9 +164,8 @@ def test_any_number_of_processes_gives_the_same_numbers(
         tmp_path, world, number):
     """Uneven last batches, and a rank without samples, too."""
     results = torch.multiprocessing.get_context('fork').Manager().dict()
-    torch.multiprocessing.start_processes(
-        _measure_rank, (tmp_path / 'meet', world, number, results),
-        nprocs=world, start_method='fork')
+    run_on_ranks(
+        _measure_rank, (tmp_path / 'meet', world, number, results), world)
     count, expected = probed(number, batch_size=7)
     assert count == number
     for rank in range(world):

@@ -5,13 +5,13 @@ import tempfile
 
 import numpy as np
 import torch
-import torch.multiprocessing as mp
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import EMAHook, Hook
 from mmengine.model import BaseModel
 from mmengine.registry import DATASETS, HOOKS, METRICS, MODELS
 from mmengine.structures import BaseDataElement
+from ranks import run_on_ranks
 from torch import distributed, nn
 from torch.utils.data import Dataset
 from toy_run import toy_runner
@@ -211,9 +211,7 @@ def train_on_ranks(ranks, work_dir, **kwargs):
     A rank that left has its exit code, one that failed its error's text.
     """
     with tempfile.TemporaryDirectory() as folder:
-        mp.start_processes(
-            _train, (ranks, folder, str(work_dir), kwargs), ranks,
-            start_method='fork')
+        run_on_ranks(_train, (ranks, folder, str(work_dir), kwargs), ranks)
         return [torch.load(f'{folder}/{rank}.pth', weights_only=False)
                 for rank in range(ranks)]
 

@@ -1,0 +1,25 @@
+"""Runs a function in forks that are ranks."""
+import time
+
+from torch import multiprocessing
+
+
+def run_on_ranks(function, args, ranks, seconds=300):
+    """Call function(rank, *args) on each; their end is this call's.
+
+    Ranks that wait for each other for ever, which a fork of a process with
+    threads can do, are killed and fail the test instead of stopping all.
+    """
+    forks = multiprocessing.start_processes(
+        function, args, ranks, join=False, start_method='fork')
+    end = time.monotonic() + seconds
+    try:
+        while not forks.join(timeout=max(0, end - time.monotonic())):
+            running = [i for i, process in enumerate(forks.processes)
+                       if process.is_alive()]
+            assert time.monotonic() < end, (
+                f'ranks {running} of {ranks} still run after {seconds} s')
+    finally:
+        for process in forks.processes:
+            process.kill()
+            process.join()
