@@ -10,6 +10,7 @@ from mmengine.registry import MODELS
 from torch import Tensor, nn
 
 from .adaptor import StepAdaptor
+from .pooling import global_max
 
 
 @MODELS.register_module()
@@ -27,7 +28,7 @@ class MaxPoolStepAdaptor(StepAdaptor):
             states = [identity + residual]
         else:
             states = [identity if self.inputs == 'current' else residual]
-        return [state.amax((2, 3), keepdim=True) for state in states]
+        return [global_max(state) for state in states]
 
 
 @MODELS.register_module()

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from .base import StepSize
 from .excitation import Excitation
-from .pooling import apply_norm, global_mean
+from .pooling import apply_norm, global_max, global_mean
 
 
 @MODELS.register_module()
@@ -54,12 +54,12 @@ class CBAMAttention(StepSize):
 
     def _channel(self, f: Tensor) -> Tensor:
         """M_c: (N, C, H, W) -> (N, C, 1, 1)."""
-        mean, largest = global_mean(f), f.amax((2, 3), keepdim=True)
+        mean, largest = global_mean(f), global_max(f)
         return (self.excitation(mean) + self.excitation(largest)).sigmoid()
 
     def _spatial(self, f: Tensor) -> Tensor:
         """M_s: (N, C, H, W) -> (N, 1, H, W)."""
         pooled = torch.cat(
-            [f.amax(1, keepdim=True),
+            [f.max(1, keepdim=True).values,
              f.mean(1, keepdim=True)], 1)
         return apply_norm(self.norm, self.conv(pooled)).sigmoid()

@@ -15,6 +15,15 @@ def global_mean(x: Tensor) -> Tensor:
     return _pooled(x).mean
 
 
+def global_max(x: Tensor) -> Tensor:
+    """GMP in the dtype of x: (N, C, H, W) -> (N, C, 1, 1).
+
+    The gradient goes to one of equal values, as in a pooling layer (``amax``
+    divides it, in a backward pass that is several times slower).
+    """
+    return x.flatten(2).max(2).values[:, :, None, None]
+
+
 def global_std(x: Tensor, eps: float = 0.) -> Tensor:
     """Unbiased standard deviation over space: (N, C, H, W) -> (N, C, 1, 1).
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from stepnet_mm.steps import pooling
 from stepnet_mm.steps.pooled import AffineMap
-from stepnet_mm.steps.pooling import apply_norm, global_mean
+from stepnet_mm.steps.pooling import apply_norm, global_max, global_mean
 
 pytestmark = pytest.mark.core
 
@@ -23,6 +23,19 @@ def test_global_mean_of_bfloat16_is_accumulated_in_float32():
 def test_global_mean_keeps_float64():
     x = torch.rand(2, 3, 5, 7, dtype=torch.float64)
     torch.testing.assert_close(global_mean(x)[:, :, 0, 0], x.mean((2, 3)))
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16])
+def test_global_max_is_max_pooling_also_among_equal_values(dtype):
+    x = torch.randn(2, 3, 5, 7, dtype=dtype).relu_()
+    x[0, 0] = 0
+    x[1, 2, 1, 2:4] = 9
+    x.requires_grad_()
+    ours, pooled = global_max(x), nn.functional.adaptive_max_pool2d(x, 1)
+    assert ours.equal(pooled)
+    ones = torch.ones_like(ours)
+    got, want = (torch.autograd.grad(y, x, ones)[0] for y in (ours, pooled))
+    assert got.equal(want)
 
 
 @pytest.fixture
