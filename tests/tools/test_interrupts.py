@@ -66,7 +66,7 @@ FORK = ('__import__("multiprocessing").get_context("fork")'
         '.Process(target=time.sleep, args=(60, ), daemon=True).start()')
 
 
-#: Python drops the signals that reach a child before fork() has returned in it.
+#: Python drops what signals reach a child before fork() returns in it.
 RAW_FORK = '__import__("os").fork() or pathlib.Path("child").touch()'
 
 
