@@ -26,8 +26,8 @@ PAPER = [path.stem for path in PATHS if path.stem not in SMALL]
 SETTINGS = dict(cifar10_16px_modules='aae74d23f4d2')
 #: Beside whose rows the others' stand.
 BESIDE = dict(fig8_cifar10='table1_cifar10', fig8_cifar100='table1_cifar100',
-              cifar10_16px_tricks='cifar10_16px_modules',
-              cifar10_16px_tickets='cifar10_16px_modules')
+              **{f'cifar10_16px_{part}': 'cifar10_16px_modules'
+                 for part in ('inputs', 'preact', 'tickets', 'tricks')})
 
 
 @functools.cache
