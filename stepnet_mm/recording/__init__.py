@@ -7,9 +7,17 @@ from .attention import find_attention_layers, record_attention
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks
 from .calls import RecordedCalls
 from .recorder import TrajectoryRecorder
+from .step_sizes import (
+    StepAblation,
+    StepSizeMoments,
+    StepSizeRecorder,
+    ablate_step_sizes,
+    fixed_step_sizes,
+)
 
 __all__ = [
-    'RecordedCalls', 'ResidualBlock', 'TrajectoryRecorder',
-    'find_attention_layers', 'find_residual_blocks', 'list_blocks',
-    'record_attention', 'unwrap'
+    'RecordedCalls', 'ResidualBlock', 'StepAblation', 'StepSizeMoments',
+    'StepSizeRecorder', 'TrajectoryRecorder', 'ablate_step_sizes',
+    'find_attention_layers', 'find_residual_blocks', 'fixed_step_sizes',
+    'list_blocks', 'record_attention', 'unwrap'
 ]

@@ -14,6 +14,7 @@ from ..stiffness import (
 )
 from ..utils.model_wrappers import unwrap
 from .blocks import ResidualBlock, find_residual_blocks, first_tensor
+from .compiled import refuse_compiled
 
 CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
 
@@ -67,7 +68,7 @@ class TrajectoryRecorder:
                  blocks: str | list[ResidualBlock] | None = None,
                  definition: str | None = None):
         model = unwrap(model)
-        _refuse_compiled(model)
+        refuse_compiled(model)
         self.found: list[ResidualBlock] = blocks if isinstance(
             blocks, list) else find_residual_blocks(model, blocks)
         measured = [block for block in self.found if block.position]
@@ -413,15 +414,3 @@ def _choose(definition, measured: list) -> str:
 
 def _in_backward() -> bool:
     return not is_compiling() and torch._C._current_graph_task_id() != -1
-
-
-def _refuse_compiled(model: nn.Module) -> None:
-    for name, module in model.named_modules():
-        if hasattr(module, '_orig_mod') or getattr(
-                module, '_compiled_call_impl', None) or hasattr(
-                    vars(module).get('forward'), '_torchdynamo_orig_callable'):
-            raise ValueError(
-                f'{name or type(module).__name__}: expected a module that is '
-                'not compiled, got a compiled one, which does not see hooks '
-                'that come later; enter the recorder before torch.compile, '
-                'or measure without it')
