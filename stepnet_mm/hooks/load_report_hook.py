@@ -153,7 +153,7 @@ class WholeLoadHook(Hook):
                 f'CHECKPOINT: expected weights for all of '
                 f'{type(model).__name__}, got none that fit for {len(bad)} of '
                 f'its keys: {shown}; take the config that it was trained '
-                'with, or allow them with --allow-missing [PATTERN]')
+                'with, or allow them: tools/test.py --allow-missing [PATTERN]')
 
 
 def load_report(module: nn.Module, state_dict: dict) -> dict:

@@ -128,8 +128,7 @@ class Measurement:
             config=args.config,
             settings=_settings_digest(self.cfg, args.split),
             checkpoint=checkpoint,
-            sha256=file_digest(checkpoint)
-            if Path(checkpoint).is_file() else None,
+            sha256=file_digest(checkpoint),
             dataset=f'{type(dataset).__name__}, {args.split} split, '
             f'{len(indices)} of {len(dataset)} samples',
             batch_size=loader.batch_size,

@@ -10,14 +10,14 @@ from .recorder import TrajectoryRecorder
 from .step_sizes import (
     StepAblation,
     StepSizeMoments,
-    StepSizeRecorder,
     ablate_step_sizes,
     fixed_step_sizes,
+    record_step_sizes,
 )
 
 __all__ = [
     'RecordedCalls', 'ResidualBlock', 'StepAblation', 'StepSizeMoments',
-    'StepSizeRecorder', 'TrajectoryRecorder', 'ablate_step_sizes',
-    'find_attention_layers', 'find_residual_blocks', 'fixed_step_sizes',
-    'list_blocks', 'record_attention', 'unwrap'
+    'TrajectoryRecorder', 'ablate_step_sizes', 'find_attention_layers',
+    'find_residual_blocks', 'fixed_step_sizes', 'list_blocks',
+    'record_attention', 'record_step_sizes', 'unwrap'
 ]

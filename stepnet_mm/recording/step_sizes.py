@@ -4,6 +4,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..steps import StepSize
@@ -13,25 +14,30 @@ from .compiled import refuse_compiled
 
 @dataclass
 class StepSizeMoments:
-    """Δt of one step-size module, over the samples that were seen.
-
-    Each sample and channel counts by its mean over space.
+    """Δt of one step-size module, over samples and positions.
 
     Attributes:
-        mean (Tensor): (C,), float64; C is 1 where channels share their Δt.
-        variance (Tensor): (C,), over samples.
         samples (int): how many; a Δt that looks at no input counts once per
             forward.
+        mean (Tensor): (C,), float64, over samples and positions; C is 1 where
+            channels share their Δt.
+        between (Tensor): (C,), the variance over samples of each sample's
+            mean over positions.
+        within (Tensor): (C,), the mean over samples of the variance over
+            positions; 0 where Δt is no map.
     """
+    samples: int
     mean: Tensor
-    variance: Tensor
-    samples: int = 0
+    between: Tensor
+    within: Tensor
 
     @classmethod
     def of(cls, step_size: Tensor) -> 'StepSizeMoments':
-        """Of one Δt, (N, C, H, W)."""
-        rows = step_size.detach().double().mean((2, 3)).cpu()
-        return cls(rows.mean(0), rows.var(0, unbiased=False), len(rows))
+        """Of the Δt of one forward, (N, C, H, W)."""
+        values = step_size.detach().double().flatten(2).cpu()
+        means = values.mean(2)
+        return cls(len(values), means.mean(0), means.var(0, unbiased=False),
+                   values.var(2, unbiased=False).mean(0))
 
     def merged(self, other: 'StepSizeMoments') -> 'StepSizeMoments':
         """Of both sets of samples (Chan, Golub and LeVeque 1983)."""
@@ -39,14 +45,21 @@ class StepSizeMoments:
         share = other.samples / samples
         apart = other.mean - self.mean
         return StepSizeMoments(
+            samples,
             self.mean + share * apart,
-            (1 - share) * self.variance + share * other.variance
-            + share * (1 - share) * apart.square(), samples)
+            torch.lerp(self.between, other.between, share)
+            + share * (1 - share) * apart.square(),
+            torch.lerp(self.within, other.within, share))
 
     @property
     def over_samples(self) -> float:
         """Standard deviation over samples, root mean square of channels."""
-        return self.variance.mean().sqrt().item()
+        return self.between.mean().sqrt().item()
+
+    @property
+    def over_positions(self) -> float:
+        """Standard deviation over positions, as :attr:`over_samples`."""
+        return self.within.mean().sqrt().item()
 
     @property
     def over_channels(self) -> float:
@@ -54,50 +67,72 @@ class StepSizeMoments:
         return self.mean.std(unbiased=False).item()
 
 
-class StepSizeRecorder:
-    """Reads Δt of every step-size module while a model runs.
+@contextmanager
+def record_step_sizes(
+        model: nn.Module) -> Iterator[dict[str, StepSizeMoments]]:
+    """Read Δt of every step-size module while a model runs.
 
     Nothing that the model computes changes, and the hooks are gone when the
     context ends.
 
     Example:
-        >>> with StepSizeRecorder(model) as recorder:
+        >>> with record_step_sizes(model) as moments:
         ...     model(images)
-        >>> {name: m.over_samples for name, m in recorder.moments.items()}
+        >>> {name: m.over_samples for name, m in moments.items()}
 
     Args:
         model (nn.Module): of DDP and averaged (EMA) models the one inside.
 
-    Attributes:
-        moments (dict[str, StepSizeMoments]): by the module's name, of those
-            that ran.
+    Yields:
+        dict[str, StepSizeMoments]: by the name of each module that has run;
+        it grows with every forward.
 
     Raises:
         ValueError: if the model has no step-size module, or is compiled.
     """
+    moments: dict[str, StepSizeMoments] = {}
 
-    def __init__(self, model: nn.Module):
-        self._steps = find_step_sizes(model)
-        self._hooks = ExitStack()
-        self.moments: dict[str, StepSizeMoments] = {}
-
-    def __enter__(self):
-        for name, step in self._steps.items():
-            self._hooks.callback(step.delta.register_forward_hook(
-                self._hook(name)).remove)
-        return self
-
-    def __exit__(self, *error):
-        self._hooks.close()
-
-    def _hook(self, name: str) -> Callable:
-
-        def add(module, args, step_size: Tensor) -> None:
+    def add(name: str, step_size: Tensor) -> None:
+        if len(step_size):
             new = StepSizeMoments.of(step_size)
-            known = self.moments.get(name)
-            self.moments[name] = known.merged(new) if known else new
+            known = moments.get(name)
+            moments[name] = known.merged(new) if known else new
 
-        return add
+    with _hooks_on(find_step_sizes(model), add):
+        yield moments
+
+
+@contextmanager
+def fixed_step_sizes(model: nn.Module,
+                     values: Mapping[str, Tensor | float]) -> Iterator[None]:
+    """Have step-size modules give these Δt, whatever their input is.
+
+    Args:
+        model (nn.Module): as for :func:`record_step_sizes`.
+        values (mapping): a module's name -> Δt, a number or (C,). Modules
+            that are not named compute their own.
+
+    Raises:
+        ValueError: if a name is of no step-size module; while the model runs,
+            if a value is not of its channels.
+    """
+    known = find_step_sizes(model)
+    unknown = sorted(values.keys() - known.keys())
+    if unknown:
+        raise ValueError(f'values: expected names of {[*known]}, got '
+                         f'{unknown}; correct them')
+
+    def replace(name: str, step_size: Tensor) -> Tensor:
+        value = torch.as_tensor(values[name]).to(step_size).flatten()
+        channels = step_size.size(1)
+        if len(value) not in (1, channels):
+            raise ValueError(
+                f'values[{name!r}]: expected a number or {channels}, one for '
+                f'each channel of its Δt, got {len(value)}; correct it')
+        return value.expand(channels).contiguous().view(1, -1, 1, 1)
+
+    with _hooks_on({name: known[name] for name in values}, replace):
+        yield
 
 
 def find_step_sizes(model: nn.Module) -> dict[str, StepSize]:
@@ -113,39 +148,24 @@ def find_step_sizes(model: nn.Module) -> dict[str, StepSize]:
     if not found:
         raise ValueError(
             f'model: expected step-size modules in {type(model).__name__}, '
-            'got none; take a config that has model.backbone.step')
+            'got none; build it with backbone.step, or with an attention '
+            'module of stepnet_mm.steps')
     return found
 
 
 @contextmanager
-def fixed_step_sizes(model: nn.Module,
-                     values: Mapping[str, Tensor]) -> Iterator[None]:
-    """Have step-size modules give these Δt, whatever their input is.
+def _hooks_on(steps: dict[str, StepSize],
+              function: Callable) -> Iterator[None]:
+    """Have ``function(name, Δt)`` see Δt; what it returns takes its place."""
 
-    Args:
-        model (nn.Module): as for :class:`StepSizeRecorder`.
-        values (mapping): a module's name -> Δt, a scalar or (C,). Modules
-            that are not named compute their own.
+    def hook(name: str) -> Callable:
+        return lambda module, args, step_size: function(name, step_size)
 
-    Raises:
-        ValueError: if a name is of no step-size module.
-    """
-    steps = find_step_sizes(model)
-    unknown = sorted(values.keys() - steps.keys())
-    if unknown:
-        raise ValueError(f'values: expected names of {[*steps]}, got '
-                         f'{unknown}; correct them')
     with ExitStack() as hooks:
-        for name, value in values.items():
-            hooks.callback(steps[name].delta.register_forward_hook(
-                _replacement(value)).remove)
+        for name, step in steps.items():
+            hooks.callback(
+                step.delta.register_forward_hook(hook(name)).remove)
         yield
-
-
-def _replacement(value: Tensor) -> Callable:
-    value = value.view(1, -1, 1, 1)
-    return lambda module, args, step_size: value.to(step_size).expand_as(
-        step_size).contiguous()
 
 
 @dataclass
@@ -154,9 +174,9 @@ class StepAblation:
 
     Attributes:
         trained (dict): metrics of the network as it is.
-        per_channel (dict): metrics with each Δt at its mean over samples and
-            space, by channel: nothing adapts to the input.
-        per_block (dict): metrics with one Δt for all channels of a block.
+        per_channel (dict): metrics with each channel's Δt at its mean over
+            samples and positions: nothing adapts to the input.
+        per_block (dict): metrics with one Δt for each block.
         moments (dict[str, StepSizeMoments]): Δt as it was, by module.
     """
     trained: dict[str, Any]
@@ -172,13 +192,18 @@ def ablate_step_sizes(model: nn.Module,
     The fixed ones are the means over the samples of the first evaluation.
 
     Args:
-        model (nn.Module): as for :class:`StepSizeRecorder`.
-        evaluate (callable): runs the model over the same samples each time,
+        model (nn.Module): as for :func:`record_step_sizes`.
+        evaluate (callable): runs this model over the same samples each time,
             and returns its metrics.
+
+    Raises:
+        ValueError: if ``evaluate`` does not run the model's step sizes.
     """
-    with StepSizeRecorder(model) as recorder:
+    with record_step_sizes(model) as moments:
         trained = evaluate()
-    moments = recorder.moments
+    if not moments:
+        raise ValueError('evaluate: expected it to run the step sizes of the '
+                         'model, got no call; evaluate this very model')
     with fixed_step_sizes(model, {n: m.mean for n, m in moments.items()}):
         per_channel = evaluate()
     with fixed_step_sizes(

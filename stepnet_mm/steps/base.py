@@ -53,7 +53,8 @@ class StepSize(nn.Module):
 
     def __init__(self):
         super().__init__()
-        # Δt passes through here, for whoever wants to hook onto it.
+        # Δt passes through here, for whoever wants to hook onto it; the
+        # block goes on with what comes out.
         self.delta = nn.Identity()
 
     def forward(self, *states: Tensor) -> Tensor | Product | AffineMap:

@@ -62,11 +62,12 @@ class TimmAttention(StepSize):
     def forward(self, *states: Tensor) -> Tensor:
         """(x_t, f) or (f, ), each (N, C, H, W) -> f ⊗ Δt."""
         residual = states[-1]
-        if self.delta._forward_hooks:
-            scaled, step_size = self._run(residual)
-            self.delta(step_size)
-        else:
-            scaled = self.attention(residual)
+        if not self.delta._forward_hooks:
+            return self.attention(residual).to(residual.dtype)
+        scaled, step_size = self._run(residual)
+        given = self.delta(step_size)
+        if given is not step_size:  # a hook has put another one in its place
+            scaled = residual * given
         return scaled.to(residual.dtype)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:

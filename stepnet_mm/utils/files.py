@@ -50,8 +50,10 @@ def write_new(path, text: str) -> None:
         file.write(text)
 
 
-def file_digest(path) -> str:
-    """The first 12 digits of a file's SHA-256."""
+def file_digest(path) -> str | None:
+    """The first 12 digits of a file's SHA-256; None for no local file."""
+    if not Path(path).is_file():
+        return None
     sha = hashlib.sha256()
     with open(path, 'rb') as file:
         while block := file.read(2**20):

@@ -1,14 +1,22 @@
 import pytest
 import torch
+from mmengine.registry import MODELS
 from torch import nn
 
 from stepnet_mm.recording import (
     StepSizeMoments,
-    StepSizeRecorder,
     ablate_step_sizes,
     fixed_step_sizes,
+    record_step_sizes,
 )
-from stepnet_mm.steps import ConstantStep, SEAttention, StepAdaptor
+from stepnet_mm.steps import (
+    CBAMAttention,
+    ConstantStep,
+    SEAttention,
+    SGEAttention,
+    StepAdaptor,
+    TimmAttention,
+)
 
 pytestmark = pytest.mark.core
 
@@ -50,56 +58,56 @@ def step_sizes(net, x):
     return found
 
 
-@pytest.mark.parametrize('sizes', [[12], [5, 4, 3], [1] * 12])
+@pytest.mark.parametrize('sizes', [[12], [5, 4, 3], [1] * 12, [12, 0]])
 def test_moments_of_any_batches_are_those_of_all_samples(net, x, sizes):
-    with torch.no_grad(), StepSizeRecorder(net) as recorder:
+    with torch.no_grad(), record_step_sizes(net) as moments:
         for batch in x.split(sizes):
             net(batch)
-    assert [*recorder.moments] == ['blocks.0', 'blocks.1']
-    with torch.no_grad():
         expected = step_sizes(net, x)
-    for moments, delta in zip(recorder.moments.values(), expected):
-        assert moments.samples == 12
-        torch.testing.assert_close(moments.mean, delta.mean(0))
+    assert [*moments] == ['blocks.0', 'blocks.1']
+    for found, delta in zip(moments.values(), expected):
+        assert found.samples == 12 and found.over_positions == 0
+        torch.testing.assert_close(found.mean, delta.mean(0))
         variance = delta.var(0, unbiased=False)
-        torch.testing.assert_close(moments.variance, variance)
-        assert moments.over_samples == pytest.approx(
+        torch.testing.assert_close(found.between, variance)
+        assert found.over_samples == pytest.approx(
             variance.mean().sqrt().item())
-        assert moments.over_channels == pytest.approx(
+        assert found.over_channels == pytest.approx(
             delta.mean(0).std(unbiased=False).item())
 
 
 def test_recording_changes_nothing_and_leaves_no_hook(net, x):
     before = net(x)
-    with StepSizeRecorder(net) as recorder:
+    with record_step_sizes(net) as moments:
         inside = net(x)
     assert inside.equal(before) and net(x).equal(before)
-    assert recorder.moments['blocks.0'].samples == 12
+    assert moments['blocks.0'].samples == 12
     assert not any(step.delta._forward_hooks for step in net.blocks)
 
 
-def test_a_map_of_step_sizes_counts_by_its_mean_over_space():
-    delta = torch.rand(6, 1, 3, 4)
-    moments = StepSizeMoments.of(delta)
-    torch.testing.assert_close(moments.mean, delta.mean().double()[None])
-    torch.testing.assert_close(
-        moments.variance[0], delta.double().mean((1, 2, 3)).var(
-            unbiased=False))
+def test_a_map_of_step_sizes_varies_between_and_within_samples():
+    delta = torch.rand(6, 2, 3, 4, dtype=torch.float64)
+    found = StepSizeMoments.of(delta[:2]).merged(StepSizeMoments.of(delta[2:]))
+    torch.testing.assert_close(found.mean, delta.mean((0, 2, 3)))
+    total = delta.var((0, 2, 3), unbiased=False)
+    torch.testing.assert_close(found.between + found.within, total)
+    assert found.over_positions == pytest.approx(
+        delta.var((2, 3), unbiased=False).mean().sqrt().item())
 
 
-@pytest.mark.parametrize('value', [torch.tensor(.25),
+@pytest.mark.parametrize('value', [torch.tensor(.25), .25,
                                    torch.linspace(.1, .8, 8)])
 def test_fixed_step_sizes(net, x, value):
     before = net(x)
     with fixed_step_sizes(net, {'blocks.0': value, 'blocks.1': value}):
         fixed = net(x)
-    by_hand = x * (1 + value.double().view(1, -1, 1, 1))**2
+    by_hand = x * (1 + torch.as_tensor(value).view(1, -1, 1, 1).double())**2
     torch.testing.assert_close(fixed, by_hand, rtol=1e-6, atol=0)
     assert net(x).equal(before)
 
 
-def test_hooks_are_gone_after_an_error(net, x):
-    for context in (StepSizeRecorder(net),
+def test_hooks_are_gone_after_an_error(net):
+    for context in (record_step_sizes(net),
                     fixed_step_sizes(net, {'blocks.0': torch.tensor(1.)})):
         with pytest.raises(KeyError), context:
             raise KeyError
@@ -125,6 +133,52 @@ def test_an_ablation_fixes_the_means_that_it_saw(net, x):
     assert not found.per_channel['y'].equal(trained)
 
 
+@pytest.mark.parametrize('build', [
+    CBAMAttention, SGEAttention, lambda c: TimmAttention(c, 'cbam'),
+    lambda c: TimmAttention(c, 'eca')])
+def test_gates_of_every_kind_are_fixed(build):
+    if build not in (CBAMAttention, SGEAttention):
+        pytest.importorskip('timm')
+    torch.manual_seed(0)
+    step = build(64).eval()
+    for parameter in step.parameters():
+        nn.init.normal_(parameter)
+    net, x = Net(step), torch.randn(3, 64, 5, 6)
+    with torch.no_grad():
+        found = ablate_step_sizes(net, lambda: dict(y=net(x)))
+    mean = found.moments['blocks.0'].mean.float()
+    torch.testing.assert_close(found.per_channel['y'],
+                               x * (1 + mean.view(1, -1, 1, 1)))
+    assert not torch.allclose(found.per_channel['y'], found.trained['y'])
+
+
+@pytest.mark.parametrize('grad', [False, True])
+@pytest.mark.parametrize('library', ['mmdet', 'mmpretrain'])
+def test_a_fused_backbone_takes_what_is_fixed(library, grad):
+    pytest.importorskip(library)
+    torch.manual_seed(0)
+    net = MODELS.build(dict(
+        type=f'{library}.StepResNet', depth=18, base_channels=8,
+        stem_channels=8)).eval()
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.normal_(module.weight)
+    steps = {name: module for name, module in net.named_modules()
+             if isinstance(module, StepAdaptor)}
+    x = torch.randn(2, 3, 32, 32)
+    with torch.set_grad_enabled(grad):
+        own = net(x)[-1]
+        with fixed_step_sizes(net, dict.fromkeys(steps, .7)):
+            fixed = net(x)[-1]
+        for step in steps.values():
+            step.step_size = lambda x, f: torch.full((1, 1, 1, 1), .7)
+        for module in net.modules():
+            if hasattr(module, 'fused'):
+                module.fused = False
+        torch.testing.assert_close(fixed, net(x)[-1], rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(own, fixed, rtol=1e-4, atol=1e-5)
+
+
 def test_constant_step_sizes_lose_nothing():
     net = Net(ConstantStep(4, value=.3), ConstantStep(4, value=.2))
     x = torch.randn(3, 4, 2, 2)
@@ -133,11 +187,18 @@ def test_constant_step_sizes_lose_nothing():
     assert found.moments['blocks.0'].over_samples == 0
 
 
-def test_wrong_models_and_names(net):
+def test_wrong_models_names_and_values(net, x):
     with pytest.raises(ValueError, match='step-size modules in Linear.*none'):
-        StepSizeRecorder(nn.Linear(2, 2))
-    with pytest.raises(ValueError, match=r"blocks\.1.*got \['block'\]"):
-        with fixed_step_sizes(net, dict(block=torch.tensor(1.))):
+        with record_step_sizes(nn.Linear(2, 2)):
             pass
+    with pytest.raises(ValueError, match=r"blocks\.1.*got \['block'\]"):
+        with fixed_step_sizes(net, dict(block=1.)):
+            pass
+    with pytest.raises(ValueError, match=r"'blocks\.1'.*or 8, .*got 5"):
+        with fixed_step_sizes(net, {'blocks.1': torch.ones(5)}):
+            net(x)
     with pytest.raises(ValueError, match='not compiled'):
-        StepSizeRecorder(torch.compile(net))
+        with record_step_sizes(torch.compile(net)):
+            pass
+    with pytest.raises(ValueError, match='evaluate: expected it to run'):
+        ablate_step_sizes(net, lambda: dict(y=1))

@@ -1,6 +1,8 @@
 import json
+import re
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
@@ -24,8 +26,9 @@ custom_hooks = [dict(type='EMAHook', momentum=.1)]
 
 def ablate(tool, config, work_dir):
     tool('train', config, '--work-dir', work_dir)
-    tool(TOOL, config, work_dir / 'epoch_2.pth')
-    return json.loads((work_dir / 'epoch_2_steps.json').read_text())
+    tool(TOOL, config, work_dir / 'epoch_2.pth',
+         '--work-dir', work_dir / 'ablation')
+    return json.loads((work_dir / 'epoch_2_steps_val.json').read_text())
 
 
 def test_a_network_that_adapts(tool, with_step, tmp_path, capsys):
@@ -39,11 +42,18 @@ def test_a_network_that_adapts(tool, with_step, tmp_path, capsys):
         trained, channel, block)}
     assert len(means) == 3
     for numbers in found['steps'].values():
-        assert 0 < numbers['mean'] < 1
-        assert numbers['over_images'] > 0 and numbers['over_channels'] > 0
+        assert 0 < numbers['mean'] < 1 and numbers['over_positions'] == 0
+        assert numbers['over_samples'] > 0 and numbers['over_channels'] > 0
+        assert sum(numbers['by_channel']) / len(
+            numbers['by_channel']) == pytest.approx(numbers['mean'])
+    assert found['split'] == 'val' and found['images'] == 8
+    # The log of the work dir is that of the network as it is.
+    log, = (tmp_path / 'work/ablation').glob('*/*.json')
+    key = 'stiffness_eval/nsi_stage4_mean'
+    assert json.loads(log.read_text())[key] == trained[key]
     said = capsys.readouterr().out
     assert 'as trained' in said and 'backbone.layer4.1.step' in said
-    assert 'epoch_2_steps.json' in said
+    assert 'epoch_2_steps_val.json' in said
 
 
 def test_averaged_weights_stay_and_constants_lose_nothing(
@@ -61,21 +71,54 @@ def test_a_detector_on_its_test_split(tool, detector, tmp_path):
     config, data = detector
     tool('train', config, '--data-root', data, '--work-dir', tmp_path / 'w')
     out = tmp_path / 'found' / 'steps.json'
-    tool(TOOL, config, tmp_path / 'w/iter_4.pth', '--data-root', data,
-         '--split', 'test', '--out', out)
+    common = [TOOL, config, tmp_path / 'w/iter_4.pth', '--data-root', data,
+              '--split', 'test', '--out', out, '--work-dir', tmp_path / 'log',
+              '--cfg-options']
+    tool(*common, 'model.test_cfg.rcnn.score_thr=0')
     found = json.loads(out.read_text())
     assert 'coco/bbox_mAP' in found['metrics']['per_block']
-    assert len(found['sha256']) == 12 and found['checkpoint'].endswith('.pth')
+    assert found['images'] == 3 and len(found['sha256']) == 12
+    with pytest.raises(ValueError, match='metrics that are numbers.*none'):
+        tool(*common, 'model.test_cfg.rcnn.score_thr=1.1')
+
+
+def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
+                                            capsys, monkeypatch):
+    """JSON has no NaN, and a variant may lack a metric."""
+    from mmengine.evaluator import Evaluator
+    given = iter([dict(a=float('nan'), b=torch.tensor(2.), c=[1]),
+                  dict(b=1), {}])
+    tool('train', classifier, '--work-dir', tmp_path / 'w')
+    monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: next(given))
+    tool(TOOL, classifier, tmp_path / 'w/epoch_2.pth',
+         '--work-dir', tmp_path / 'log')
+    text = (tmp_path / 'w/epoch_2_steps_val.json').read_text()
+    assert json.loads(text)['metrics'] == dict(
+        trained=dict(a=None, b=2), per_channel=dict(b=1), per_block={})
+    assert re.search(r'^b +2 +1 +-$', capsys.readouterr().out, re.M)
 
 
 @pytest.mark.parametrize('arguments, wrong', [
     (['--cfg-options', 'model.backbone.type=ResNet'],
      'step-size modules in ImageClassifier'),
+    (['--cfg-options', 'model.backbone.depth=34'], 'weights for all of'),
     (['--split', 'test', '--cfg-options', 'test_evaluator=None'],
      'test_evaluator, got none'),
+    (['--cfg-options', 'val_dataloader.dataset.data_root=/nowhere'],
+     r'val_dataloader\.dataset\.data_root.*/nowhere'),
 ])
 def test_bad_input(tool, classifier, tmp_path, arguments, wrong):
     tool('train', classifier, '--work-dir', tmp_path / 'w')
-    with pytest.raises(ValueError, match=wrong):
-        tool(TOOL, classifier, tmp_path / 'w/epoch_2.pth', *arguments)
-    assert not (tmp_path / 'w/epoch_2_steps.json').exists()
+    with pytest.raises((FileNotFoundError, ValueError), match=wrong):
+        tool(TOOL, classifier, tmp_path / 'w/epoch_2.pth',
+             '--work-dir', tmp_path / 'log', *arguments)
+    assert not (tmp_path / 'w/epoch_2_steps_val.json').exists()
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(
+        tool, classifier, tmp_path):
+    (tmp_path / 'weights_steps_val.json').mkdir()
+    (tmp_path / 'weights.pth').touch()
+    with pytest.raises(ValueError, match='--out: expected a file'):
+        tool(TOOL, classifier, tmp_path / 'weights.pth',
+             '--work-dir', tmp_path / 'log')

@@ -35,3 +35,4 @@ def test_a_digest_is_that_of_sha256sum(tmp_path):
     path = tmp_path / 'a.bin'
     path.write_bytes(b'abc')
     assert file_digest(path) == 'ba7816bf8f01'
+    assert file_digest('https://host/weights.pth') is None

@@ -3,16 +3,20 @@
 
 python tools/analysis/ablate_steps.py CONFIG CHECKPOINT
 
-Evaluates three times: the network as it is; with each step size fixed at its
-mean over the images, by channel; and with one number for each block. Says how
-much step sizes vary over images and over channels. Attention modules of this
-package are step sizes too.
+Evaluates three times: the network as it is; with each channel's step size
+fixed at its mean over images and positions; and with one number for each
+block. Says how much step sizes vary over images, positions and channels.
+Attention modules of this package are step sizes too.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
+import argparse
 import json
+import math
 from datetime import date
 from numbers import Real
+
+from mmengine.hooks import LoggerHook
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
@@ -29,42 +33,25 @@ from stepnet_mm.utils.files import file_digest, written_whole
 
 VARIANTS = dict(trained='as trained', per_channel='fixed, per channel',
                 per_block='fixed, per block')
+SPREADS = ('over_samples', 'over_positions', 'over_channels')
 
 
 def parse_args():
     parser = make_config_parser(__doc__)
     parser.add_argument('checkpoint', help='weights')
     parser.add_argument(
-        '--split', choices=['val', 'test'], default='val', help='of the data')
+        '--split', choices=['val', 'test'], default='val',
+        help="whose data and evaluator are taken; the loop is the config's "
+        'test_cfg')
     parser.add_argument(
         '--out', type=output_file,
-        help='a JSON file of all numbers (default: beside the checkpoint, '
-        '<checkpoint>_steps.json)')
+        help='a JSON file of all numbers, the fixed step sizes among them '
+        '(default: beside the checkpoint, <checkpoint>_steps_<split>.json)')
     return parser.parse_args()
 
 
-class Evaluation:
-    """The test of a config, as often as it is asked for.
-
-    The Runner's own ``test`` would begin anew each time: EMAHook, for one,
-    would lose the weights that it averaged.
-    """
-
-    def __init__(self, cfg, changes):
-        self.runner = build_runner(cfg, changes)
-        self.runner.register_hook(WholeLoadHook())
-        self.begun = False
-
-    def metrics(self):
-        """Numbers by name."""
-        run = self.runner.test_loop.run if self.begun else self.runner.test
-        self.begun = True
-        return {key: float(value) for key, value in run().items()
-                if isinstance(value, Real)}
-
-
 def test_on(cfg, split):
-    """Have the test of a config be that of a split.
+    """Have the test of a config be that of a split, and draw nothing.
 
     Raises:
         ValueError: if the config does not evaluate on it.
@@ -76,56 +63,123 @@ def test_on(cfg, split):
                 'one, or choose another --split')
         cfg[f'test_{key}'] = cfg[f'{split}_{key}']
     cfg.test_cfg = cfg.get('test_cfg') or {}
+    cfg.get('default_hooks', {}).pop('visualization', None)
 
 
-def ablate(args):
+class Evaluation:
+    """The test of a config, as often as it is asked for.
+
+    ``Runner.test`` would begin anew each time: EMAHook, for one, would lose
+    the weights that it averaged.
+    """
+
+    def __init__(self, cfg, changes):
+        self.runner = build_runner(cfg, changes)
+        self.runner.register_hook(WholeLoadHook())
+        self.runner.call_hook('before_run')
+        self.runner.load_or_resume()
+        self.variants = iter(VARIANTS.values())
+
+    def metrics(self):
+        """Those that are numbers, by name.
+
+        Raises:
+            ValueError: if the network as it is has none.
+        """
+        variant = next(self.variants)
+        self.runner.logger.info(f'step sizes {variant}:')
+        found = self.runner.test_loop.run()
+        # A work dir's log is of the network as it is.
+        self.runner.hooks[:] = [hook for hook in self.runner.hooks
+                                if not isinstance(hook, LoggerHook)]
+        numbers = {key: float(value) for key, value in found.items()
+                   if isinstance(value, Real)
+                   or getattr(value, 'ndim', None) == 0}
+        if not numbers and variant == VARIANTS['trained']:
+            raise ValueError(
+                'val_evaluator, test_evaluator: expected metrics that are '
+                f'numbers, got {sorted(found) or "none"} (a detector that '
+                'finds no box has none); set another one, or train for longer')
+        return numbers
+
+
+def output_path(args, cfg):
+    """Where the numbers go, before the work.
+
+    Raises:
+        ValueError: if nothing can be written there.
+    """
+    path = args.out or beside_checkpoint(
+        cfg, args.checkpoint, f'_steps_{args.split}.json')
+    try:
+        return output_file(str(path))
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f'--out: {error}') from None
+
+
+def ablate(cfg, args):
+    """The ablation of the network, with how many images it has seen."""
     changes = []
-    cfg = C.harden(config_from(args), changes.append)
+    cfg = C.harden(cfg, changes.append)
     cfg.load_from = args.checkpoint
-    test_on(cfg, args.split)
     if not args.skip_data_check:
-        C.check_data(cfg, ('test_dataloader', ))
+        C.check_data(cfg, (f'{args.split}_dataloader', ))
+    test_on(cfg, args.split)
     evaluation = Evaluation(cfg, changes)
     found = ablate_step_sizes(evaluation.runner.model, evaluation.metrics)
-    return found, beside_checkpoint(cfg, args.checkpoint, '_steps.json')
+    return found, len(evaluation.runner.test_dataloader.dataset)
 
 
-def as_json(args, found):
+def as_content(args, found, images):
     """All that is known, with where it comes from."""
     return dict(
         config=args.config,
+        options=args.cfg_options or {},
         checkpoint=args.checkpoint,
         sha256=file_digest(args.checkpoint),
+        split=args.split,
+        images=images,
         date=date.today().isoformat(),
-        metrics={key: getattr(found, key) for key in VARIANTS},
+        metrics={variant: {
+            name: value if math.isfinite(value) else None
+            for name, value in getattr(found, variant).items()}
+            for variant in VARIANTS},
         steps={name: dict(mean=m.mean.mean().item(),
-                          over_images=m.over_samples,
-                          over_channels=m.over_channels)
+                          **{key: getattr(m, key) for key in SPREADS},
+                          by_channel=m.mean.tolist())
                for name, m in found.moments.items()})
 
 
 def columns(head, rows):
     """Lines of text; the first column to the left, numbers to the right."""
-    width = max(len(str(row[0])) for row in [head, *rows])
+    table = [head, *([name, *map(shown, values)] for name, values in rows)]
+    width = max(len(row[0]) for row in table)
     return '\n'.join(
         f'{row[0]:{width}}' + ''.join(f'  {cell:>18}' for cell in row[1:])
-        for row in [head, *rows])
+        for row in table)
+
+
+def shown(value):
+    return '-' if value is None else f'{value:.5g}'
 
 
 def main():
     args = parse_args()
-    found, beside = ablate(args)
-    content, path = as_json(args, found), args.out or beside
+    cfg = config_from(args)
+    path = output_path(args, cfg)
+    content = as_content(args, *ablate(cfg, args))
     with written_whole(path) as file:
-        file.write(json.dumps(content, indent=2).encode() + b'\n')
-    metrics, steps = content['metrics'], content['steps']
+        file.write(json.dumps(content, indent=2, allow_nan=False).encode())
+    metrics = content['metrics']
+    names = dict.fromkeys(name for key in VARIANTS for name in metrics[key])
     print(columns(['', *VARIANTS.values()],
-                  [[name, *(f'{metrics[key][name]:.6g}' for key in VARIANTS)]
-                   for name in metrics['trained']]))
+                  [(name, [metrics[key].get(name) for key in VARIANTS])
+                   for name in names]))
     print()
-    print(columns(['step size', 'mean', 'SD over images', 'SD over channels'],
-                  [[name, *(f'{value:.4f}' for value in numbers.values())]
-                   for name, numbers in steps.items()]))
+    print(columns(['step size', 'mean', 'SD over images',
+                   'SD over positions', 'SD over channels'],
+                  [(name, [step[key] for key in ('mean', *SPREADS)])
+                   for name, step in content['steps'].items()]))
     print(f'all numbers: {path}')
 
 
