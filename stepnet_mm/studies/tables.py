@@ -20,7 +20,7 @@ from .study import StudyMethod
 
 #: Every method is compared with these, where the study has them; the last two
 #: are of tools/analysis/lottery_configs.py.
-REFERENCES = ('plain', 'se', 'none', 'all')
+REFERENCES = ('plain', 'se', 'constant', 'none', 'all')
 NOT_RUN = 'not yet run'
 SCOPES = dict(runs='over all runs', methods='over method means',
               within='within methods, over seeds')
