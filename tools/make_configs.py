@@ -499,7 +499,7 @@ def page_files(everything: list, complexity: dict) -> dict:
 
 def with_results(text: str) -> str:
     """A page with its tables of results as the records have them."""
-    return re.sub(r'(<!-- last epoch: (\S+) (.*) -->\n).*?(<!-- end -->)',
+    return re.sub(r'(<!-- last epoch: (\S+) ([\w ]+) -->\n).*?(<!-- end -->)',
                   _last_epoch, text, flags=re.S)
 
 

@@ -147,17 +147,29 @@ def test_tables_of_pages_come_from_the_records(make_configs, monkeypatch,
     run(make_configs, monkeypatch)
     capsys.readouterr()
     page.write_text('a\n<!-- last epoch: made se eca -->\nold\n'
-                    '<!-- end -->\nb')
+                    '<!-- end -->\nb\n'
+                    '<!-- last epoch: made se -->\n<!-- end -->\nc')
     with pytest.raises(SystemExit):
         run(make_configs, monkeypatch, '--check')
     assert 'README.md' in capsys.readouterr().out
     run(make_configs, monkeypatch)
-    head, row = [line for line in page.read_text().splitlines()
-                 if line.startswith('|')][::2]
-    assert head == '| se | eca |'
-    assert row == '| 94.50 ± 0.71 (2 seeds) | not yet run |'
-    assert page.read_text().startswith('a\n<!-- last epoch: made se eca -->')
-    assert page.read_text().endswith('<!-- end -->\nb')
+    assert page.read_text() == '''a
+<!-- last epoch: made se eca -->
+
+| se | eca |
+| --- | --- |
+| 94.50 ± 0.71 (2 seeds) | not yet run |
+
+<!-- end -->
+b
+<!-- last epoch: made se -->
+
+| se |
+| --- |
+| 94.50 ± 0.71 (2 seeds) |
+
+<!-- end -->
+c'''
 
 
 def test_so_do_those_of_tricks_on_other_images_and_for_longer(tmp_path):
