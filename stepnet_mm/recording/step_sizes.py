@@ -19,8 +19,8 @@ class StepSizeMoments:
     Attributes:
         samples (int): how many; a Δt that looks at no input counts once per
             forward.
-        mean (Tensor): (C,), float64, over samples and positions; C is 1 where
-            channels share their Δt.
+        mean (Tensor): (C,), over samples and positions; float64 on the device
+            of Δt, as the others. C is 1 where channels share their Δt.
         between (Tensor): (C,), the variance over samples of each sample's
             mean over positions.
         within (Tensor): (C,), the mean over samples of the variance over
@@ -34,7 +34,7 @@ class StepSizeMoments:
     @classmethod
     def of(cls, step_size: Tensor) -> 'StepSizeMoments':
         """Of the Δt of one forward, (N, C, H, W)."""
-        values = step_size.detach().double().flatten(2).cpu()
+        values = step_size.detach().double().flatten(2)
         means = values.mean(2)
         return cls(len(values), means.mean(0), means.var(0, unbiased=False),
                    values.var(2, unbiased=False).mean(0))

@@ -1,7 +1,16 @@
-"""Arguments of commands, checked before they work for hours."""
+"""Arguments of commands, checked before they work for hours; tables."""
 import os
 from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from pathlib import Path
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as lines: the first column left, the others right."""
+    first, *others = (max(map(len, column)) for column in zip(*rows))
+    return '\n'.join(
+        '  '.join([name.ljust(first), *map(str.rjust, cells, others)])
+        for name, *cells in rows)
 
 
 def positive(text: str) -> int:

@@ -4,6 +4,7 @@ import os
 import pytest
 
 from stepnet_mm.utils.command_line import (
+    aligned,
     output_file,
     output_folder,
     positive,
@@ -56,3 +57,10 @@ def test_what_is_read_only(tmp_path, monkeypatch, kind):
 def test_no_folder():
     with pytest.raises(argparse.ArgumentTypeError, match="got ''; name one"):
         output_folder('')
+
+
+def test_names_stand_left_and_numbers_right():
+    assert aligned([('a', 'b'), ('long', '1'), ('c', '20')]) == (
+        'a      b\n'
+        'long   1\n'
+        'c     20')

@@ -28,7 +28,7 @@ from stepnet_mm.launch.entry import (
     make_config_parser,
 )
 from stepnet_mm.recording import ablate_step_sizes
-from stepnet_mm.utils.command_line import output_file
+from stepnet_mm.utils.command_line import aligned, output_file
 from stepnet_mm.utils.files import file_digest, written_whole
 
 VARIANTS = dict(trained='as trained', per_channel='fixed, per channel',
@@ -150,15 +150,6 @@ def as_content(args, found, images):
                for name, m in found.moments.items()})
 
 
-def columns(head, rows):
-    """Lines of text; the first column to the left, numbers to the right."""
-    table = [head, *([name, *map(shown, values)] for name, values in rows)]
-    width = max(len(row[0]) for row in table)
-    return '\n'.join(
-        f'{row[0]:{width}}' + ''.join(f'  {cell:>18}' for cell in row[1:])
-        for row in table)
-
-
 def shown(value):
     return '-' if value is None else f'{value:.5g}'
 
@@ -172,14 +163,14 @@ def main():
         file.write(json.dumps(content, indent=2, allow_nan=False).encode())
     metrics = content['metrics']
     names = dict.fromkeys(name for key in VARIANTS for name in metrics[key])
-    print(columns(['', *VARIANTS.values()],
-                  [(name, [metrics[key].get(name) for key in VARIANTS])
-                   for name in names]))
+    print(aligned([('', *VARIANTS.values()),
+                   *((name, *(shown(metrics[key].get(name))
+                              for key in VARIANTS)) for name in names)]))
     print()
-    print(columns(['step size', 'mean', 'SD over images',
-                   'SD over positions', 'SD over channels'],
-                  [(name, [step[key] for key in ('mean', *SPREADS)])
-                   for name, step in content['steps'].items()]))
+    print(aligned([('step size', 'mean', 'SD over images',
+                    'SD over positions', 'SD over channels'),
+                   *((name, *(shown(step[key]) for key in ('mean', *SPREADS)))
+                     for name, step in content['steps'].items())]))
     print(f'all numbers: {path}')
 
 

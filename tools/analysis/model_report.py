@@ -27,7 +27,7 @@ from stepnet_mm.profiling import (
     prepare,
 )
 from stepnet_mm.profiling.config_inputs import EDGE
-from stepnet_mm.utils.command_line import positive
+from stepnet_mm.utils.command_line import aligned, positive
 
 NOTES = (
     "FLOPs: one image, forward pass (mode='tensor') in eval mode. The two "
@@ -197,16 +197,8 @@ def describe_memory(memory):
 
 def as_text(report):
     """Sentences and a table that fit a terminal."""
-    rows = table(report)
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = [
-        '  '.join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths)))
-        for row in rows
-    ]
-    return '\n'.join([*map(wrap, heading(report)), '', *lines, '',
-                      *map(wrap, notes(report))])
+    return '\n'.join([*map(wrap, heading(report)), '',
+                      aligned(table(report)), '', *map(wrap, notes(report))])
 
 
 def wrap(sentence):
