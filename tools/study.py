@@ -83,7 +83,7 @@ def add_plan_options(parser) -> None:
         '--per-gpu', type=positive, default=1, metavar='N',
         help='runs at a time on each GPU')
     parser.add_argument(
-        '--data-root', help='folder of all datasets, in place of data_root')
+        '--data-root', help='in place of the data_root of each dataset')
     parser.add_argument(
         '--check', action='store_true',
         help='look for the data and build each model, as run does')

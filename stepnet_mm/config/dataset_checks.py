@@ -57,7 +57,7 @@ def _check_files(key: str, dataset: dict) -> None:
     remote = dataset.get('backend_args') or dataset.get('file_client_args')
     if remote or '://' in root:
         return
-    if _downloads(dataset):
+    if downloads(dataset):
         _announce_download(key, root)
         return
     if root:
@@ -78,8 +78,8 @@ def _check_files(key: str, dataset: dict) -> None:
                         classes_of(dataset))
 
 
-def _downloads(dataset: dict) -> bool:
-    """Whether a dataset makes its folder itself."""
+def downloads(dataset: dict) -> bool:
+    """Whether the dataset of a config makes its folder itself."""
     kind = type_name(dataset)
     return (any(name in kind for name in DOWNLOADING)
             and dataset.get('download', True))

@@ -41,7 +41,7 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
         '--work-dir', type=output_folder,
         help='where logs and checkpoints go')
     parser.add_argument(
-        '--data-root', help='folder of all datasets, in place of data_root')
+        '--data-root', help='in place of the data_root of each dataset')
     parser.add_argument(
         '--image-scale',
         nargs=2,

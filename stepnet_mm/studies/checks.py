@@ -1,54 +1,65 @@
 """What can be known to go wrong before the first run of a study starts."""
-import os
-import os.path as osp
 from collections.abc import Sequence
 
 from mmengine.config import Config
 
-from ..config import set_data_root
+from ..config import check_data, set_data_root
+from ..config.class_counts import head_counts
+from ..config.dataset_checks import downloads
 from ..config.dataset_config import innermost_datasets
 from ..config.parts import TRAIN
-from ..launch.entry import build_model
+from ..launch.entry import build_loader, build_model
 from .run import StudyRun
+
+LOADERS = (*TRAIN, 'val_dataloader')
 
 
 def check_runs(runs: Sequence[StudyRun], data_root: str | None) -> None:
     """Check data and model of each method, once.
+
+    Data are looked at as a run does at its start, and the validation split,
+    the smaller one, is read.
 
     Args:
         runs (sequence[StudyRun]): of one study.
         data_root (str, optional): in place of the configs'.
 
     Raises:
-        FileNotFoundError: if the folder of a dataset is not there.
-        ValueError: if a model cannot be built.
+        ValueError: if data are not there or cannot be read, or a model cannot
+            be built.
     """
     configs = {run.method.name: run.config() for run in runs}
-    for cfg in configs.values():
+    checked = []
+    for name, cfg in configs.items():
         if data_root:
             set_data_root(cfg, data_root)
-        _check_data(cfg)
+        _forbid_downloads(cfg)
+        data = [cfg.get(key) for key in LOADERS], head_counts(cfg.get('model'))
+        if data not in checked:
+            checked.append(data)
+            _check_data(name, cfg)
     for name, cfg in configs.items():
         _check_model(name, cfg)
 
 
-def _check_data(cfg: Config) -> None:
-    """Datasets that download themselves as well: runs would do so at once."""
-    for name in (*TRAIN, 'val_dataloader'):
-        dataset = (cfg.get(name) or {}).get('dataset') or {}
-        for key, inner in innermost_datasets(f'{name}.dataset', dataset):
-            root = inner.get('data_root') or ''
-            remote = '://' in root or inner.get('backend_args')
-            if root and not remote and not _has_files(root):
-                raise FileNotFoundError(
-                    f'{key}.data_root: expected a folder with data, got '
-                    f'{root}, which does not exist or is empty; give '
-                    '--data-root, or download the data there once')
+def _check_data(name: str, cfg: Config) -> None:
+    try:
+        check_data(cfg, TRAIN)
+        build_loader(cfg, 'val')
+    except Exception as error:  # a dataset may raise anything
+        raise ValueError(
+            f'methods.{name}: expected data that its runs can read, got '
+            f'{type(error).__name__}: {error}; data that can be downloaded '
+            'are, by tools/train.py with one of the configs') from error
 
 
-def _has_files(folder: str) -> bool:
-    """A download that failed leaves an empty one."""
-    return osp.isdir(folder) and bool(os.listdir(folder))
+def _forbid_downloads(cfg: Config) -> None:
+    """Several runs would start the same one at once."""
+    for key in LOADERS:
+        dataset = (cfg.get(key) or {}).get('dataset') or {}
+        for _, inner in innermost_datasets(key, dataset):
+            if downloads(inner):
+                inner['download'] = False
 
 
 def _check_model(name: str, cfg: Config) -> None:

@@ -1,6 +1,7 @@
 """The runs of a study as a table for the terminal."""
 from collections.abc import Mapping, Sequence
 from math import nan
+from statistics import median
 
 from rich.table import Table
 from rich.text import Text
@@ -63,13 +64,13 @@ def time_left(run: StudyRun, state: RunState, done: Done) -> float:
 def expected_time(run: StudyRun, done: Done) -> float:
     """How long a run takes in all, in s, NaN if nothing says it.
 
-    As long as those of its method, or of all methods, took, otherwise as the
-    study says.
+    The median of those of its method, or of all methods, since some were
+    stopped or slowed down; otherwise as the study says.
     """
     for records in ([r for r in done.values() if r.method == run.method.name],
                     [*done.values()]):
         if records:
-            return sum(r.wall_seconds for r in records) / len(records)
+            return median(r.wall_seconds for r in records)
     return run.study.seconds or nan
 
 

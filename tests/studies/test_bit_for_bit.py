@@ -1,6 +1,4 @@
 """A study that was stopped in the middle ends as one that was not."""
-import cv2
-import numpy as np
 import pytest
 import torch
 from made_study import once, recorded, runner_of
@@ -22,22 +20,6 @@ options = {{
                       dict(type='TNSMetric')]}}
 measure = dict(num_samples=10)
 '''
-
-
-@pytest.fixture
-def data(tmp_path):
-    """CIFAR-10 of noise: 40 images to train with, 20 to test with."""
-    classes = pytest.importorskip(
-        'mmpretrain.datasets').CIFAR10.METAINFO['classes']
-    rng = np.random.default_rng(0)
-    for split, number in (('train', 4), ('test', 2)):
-        for name in classes:
-            folder = tmp_path / 'data' / split / name
-            folder.mkdir(parents=True)
-            for i in range(number):
-                cv2.imwrite(str(folder / f'{i}.png'),
-                            rng.integers(0, 256, (32, 32, 3), np.uint8))
-    return str(tmp_path / 'data')
 
 
 @pytest.mark.long

@@ -1,5 +1,8 @@
 """What is wrong is said before anything runs."""
+import shutil
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from mmengine.registry import MODELS
@@ -30,11 +33,11 @@ def runs(tmp_path, request):
     return runs
 
 
-def test_nothing_is_wrong(runs, tmp_path):
-    check_runs(runs(), str(tmp_path))
+def test_nothing_is_wrong(runs, data):
+    check_runs(runs(), data)
 
 
-def test_modules_that_options_import(runs, tmp_path, monkeypatch):
+def test_modules_that_options_import(runs, data, tmp_path, monkeypatch):
     (tmp_path / 'own_step.py').write_text(
         'from mmengine.registry import MODELS\n'
         'from stepnet_mm.steps import ConstantStep\n\n\n'
@@ -46,7 +49,7 @@ def test_modules_that_options_import(runs, tmp_path, monkeypatch):
         check_runs(
             runs(model__backbone__step=dict(type='OwnStep', _delete_=True),
                  custom_imports__imports=['stepnet_mm', 'own_step']),
-            str(tmp_path))
+            data)
     finally:
         MODELS.module_dict.pop('OwnStep', None)
         sys.modules.pop('own_step', None)
@@ -57,20 +60,53 @@ def test_modules_that_options_import(runs, tmp_path, monkeypatch):
     (dict(model__backbone__depth=21), 'methods.own: .*depth'),
     (dict(model__backbone__step=dict(type='Nothing')), 'own: .*Nothing'),
 ])
-def test_a_model_that_cannot_be_built(runs, tmp_path, options, message):
+def test_a_model_that_cannot_be_built(runs, data, options, message):
     with pytest.raises(ValueError, match=message):
-        check_runs(runs(**options), str(tmp_path))
+        check_runs(runs(**options), data)
 
 
-def test_data_that_are_absent(runs, tmp_path):
-    (tmp_path / 'empty').mkdir()
-    for root in (None, str(tmp_path / 'none'), str(tmp_path / 'empty')):
-        with pytest.raises(FileNotFoundError, match=(
-                'train_dataloader.dataset.data_root: expected a folder with '
-                'data, got .*, which does not exist or is empty; give '
-                '--data-root')):
-            check_runs(runs(train_dataloader__dataset__data_root='gone'),
-                       root)
+@pytest.fixture
+def wrong_root(tmp_path, data, request):
+    """A data root that a user could give by mistake."""
+    folder = Path(data)
+    if request.param == 'absent':
+        return str(tmp_path / 'none')
+    if request.param == 'its parent':
+        return str(folder.parent)
+    if request.param == 'one split':
+        shutil.rmtree(folder / 'test')
+    elif request.param == 'a damaged image':
+        next(folder.glob('test/*/*.png')).write_bytes(b'')
+    return data
+
+
+@pytest.mark.parametrize('wrong_root, message', [
+    ('absent', 'train_dataloader.dataset.data_root: expected a folder'),
+    ('its parent', r'expected train/ and test/ with images, or the pickles'),
+    ('one split', 'got no .*test'),
+    ('a damaged image', 'expected images that decode'),
+], indirect=['wrong_root'])
+def test_data_that_cannot_be_read(runs, wrong_root, message, monkeypatch):
+    monkeypatch.setattr('urllib.request.urlopen', None)  # nothing is fetched
+    with pytest.raises(ValueError, match=(
+            f'methods.own: expected data that its runs can read, got .*'
+            f'{message}.*; data that can be downloaded')):
+        check_runs(runs(), wrong_root)
+
+
+def test_data_of_another_class_count(runs, data):
+    with pytest.raises(ValueError, match='methods.own: .*num_classes=7'):
+        check_runs(runs(model__head__num_classes=7), data)
+
+
+def test_the_same_data_are_read_once(runs, data, monkeypatch):
+    read = []
+    monkeypatch.setattr('stepnet_mm.studies.checks.build_loader',
+                        lambda cfg, split: read.append(split))
+    own, = runs()
+    other = replace(own, method=replace(own.method, name='other'))
+    check_runs([own, other], data)
+    assert read == ['val']
 
 
 @pytest.mark.parametrize('count, visible, names', [

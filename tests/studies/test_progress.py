@@ -2,6 +2,7 @@
 import json
 import os
 import time
+from dataclasses import replace
 
 import pytest
 from made_study import recorded
@@ -117,6 +118,9 @@ def test_states(make_runs, make_runner, start):
     assert time_left(stopped, states[2], records) == pytest.approx(90, abs=4)
     took = records[done.key].wall_seconds
     assert expected_time(waiting, records) == took
+    others = {name: replace(records[done.key], wall_seconds=seconds)
+              for name, seconds in (('a', took + 1), ('b', took + 1e4))}
+    assert expected_time(waiting, records | others) == took + 1
     assert time_left(done, states[0], records) == 0.
 
     screen = Console(width=120, record=True)
