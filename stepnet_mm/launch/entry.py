@@ -21,7 +21,7 @@ from ..config import (
     set_data_root,
     set_image_scale,
 )
-from ..utils.command_line import output_folder
+from ..utils.command_line import output_file, output_folder
 from .distributed import init_distributed
 
 
@@ -77,7 +77,7 @@ def config_from(args: argparse.Namespace) -> Config:
     os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
     work_dir = args.work_dir and str(args.work_dir)
     cfg = read_config(args.config, work_dir, args.cfg_options, launcher)
-    _check_work_dir(cfg.work_dir)
+    _written_to(output_folder, cfg.work_dir, 'work_dir')
     if args.data_root:
         set_data_root(cfg, args.data_root)
     if args.image_scale:
@@ -85,12 +85,12 @@ def config_from(args: argparse.Namespace) -> Config:
     return cfg
 
 
-def _check_work_dir(work_dir: str) -> None:
-    """Raise a ValueError where a config's own cannot be written."""
+def _written_to(kind, path, key: str) -> Path:
+    """What argparse checks of its own arguments, of a path from elsewhere."""
     try:
-        output_folder(work_dir)
+        return kind(str(path))
     except argparse.ArgumentTypeError as error:
-        raise ValueError(f'work_dir: {error}') from None
+        raise ValueError(f'{key}: {error}') from None
 
 
 def _check_model(cfg: Config) -> None:
@@ -178,6 +178,22 @@ def beside_checkpoint(cfg: Config, checkpoint: str | None,
     if checkpoint and Path(checkpoint).exists():
         return Path(checkpoint).parent / f'{stem}{ending}'
     return Path(cfg.work_dir) / f'{stem}{ending}'
+
+
+def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
+    """Where a tool writes what it measures of a checkpoint.
+
+    Args:
+        cfg (Config): the config.
+        args (argparse.Namespace): with ``out`` and ``checkpoint``.
+        ending (str): see :func:`beside_checkpoint`, which is followed where
+            ``out`` is None.
+
+    Raises:
+        ValueError: if it cannot be written.
+    """
+    path = args.out or beside_checkpoint(cfg, args.checkpoint, ending)
+    return _written_to(output_file, path, '--out')
 
 
 def build_loader(cfg: Config, split: str, check: bool = True,

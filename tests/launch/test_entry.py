@@ -1,3 +1,4 @@
+from argparse import Namespace
 
 import pytest
 from mmengine.config import Config
@@ -54,6 +55,19 @@ def test_where_a_measurement_goes(tmp_path):
             ('https://host/models/net.pth', tmp_path / 'work' / 'net_a.npz'),
             (None, tmp_path / 'work' / 'start_a.npz')):
         assert entry.beside_checkpoint(cfg, checkpoint, '_a.npz') == where
+        args = Namespace(out=None, checkpoint=checkpoint)
+        assert entry.output_of(cfg, args, '_a.npz') == where
+        args.out = tmp_path / 'own.npz'
+        assert entry.output_of(cfg, args, '_a.npz') == args.out
+
+
+def test_a_measurement_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / 'net_a.npz').mkdir()
+    (tmp_path / 'net.pth').touch()
+    args = Namespace(out=None, checkpoint=str(tmp_path / 'net.pth'))
+    with pytest.raises(ValueError, match='^--out: expected a file, got .*net_a'
+                       '.npz.*, which is a folder'):
+        entry.output_of(Config(), args, '_a.npz')
 
 
 def test_an_empty_config_is_named(tmp_path):

@@ -10,7 +10,6 @@ Attention modules of this package are step sizes too.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import json
 import math
 from datetime import date
@@ -22,10 +21,10 @@ import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch.entry import (
-    beside_checkpoint,
     build_runner,
     config_from,
     make_config_parser,
+    output_of,
 )
 from stepnet_mm.recording import ablate_step_sizes
 from stepnet_mm.utils.command_line import aligned, output_file
@@ -103,20 +102,6 @@ class Evaluation:
         return numbers
 
 
-def output_path(args, cfg):
-    """Where the numbers go, before the work.
-
-    Raises:
-        ValueError: if nothing can be written there.
-    """
-    path = args.out or beside_checkpoint(
-        cfg, args.checkpoint, f'_steps_{args.split}.json')
-    try:
-        return output_file(str(path))
-    except argparse.ArgumentTypeError as error:
-        raise ValueError(f'--out: {error}') from None
-
-
 def ablate(cfg, args):
     """The ablation of the network, with how many images it has seen."""
     changes = []
@@ -157,7 +142,7 @@ def shown(value):
 def main():
     args = parse_args()
     cfg = config_from(args)
-    path = output_path(args, cfg)
+    path = output_of(cfg, args, f'_steps_{args.split}.json')
     content = as_content(args, *ablate(cfg, args))
     with written_whole(path) as file:
         file.write(json.dumps(content, indent=2, allow_nan=False).encode())

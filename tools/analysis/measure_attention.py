@@ -19,11 +19,11 @@ import torch
 from stepnet_mm import config as C
 from stepnet_mm.attention import save_attention
 from stepnet_mm.launch.entry import (
-    beside_checkpoint,
     build_loader,
     build_model,
     config_from,
     make_config_parser,
+    output_of,
 )
 from stepnet_mm.recording import find_attention_layers
 from stepnet_mm.recording.probe import measure_attention, sample_inputs
@@ -65,11 +65,9 @@ def parse_args():
 
 def record_path(cfg, args):
     """``--out``, with an ending that says what it is."""
-    if args.out is None:
-        return beside_checkpoint(cfg, args.checkpoint, '_attention.npz')
-    if args.out.suffix == '.npz':
-        return args.out
-    return args.out.with_name(f'{args.out.name}.npz')
+    path = output_of(cfg, args, '_attention.npz')
+    return path if path.suffix == '.npz' else path.with_name(
+        f'{path.name}.npz')
 
 
 def trained_iterations(checkpoint):

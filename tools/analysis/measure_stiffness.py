@@ -11,7 +11,7 @@ lottery_configs.py, correlate.py and make_report.py.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-from stepnet_mm.launch.entry import beside_checkpoint, make_config_parser
+from stepnet_mm.launch.entry import make_config_parser, output_of
 from stepnet_mm.launch.measurement import Measurement, add_measuring_options
 from stepnet_mm.recording import list_blocks
 from stepnet_mm.utils.command_line import output_file
@@ -36,8 +36,7 @@ def main():
     measurement = Measurement(args, start=not args.list)
     if args.list:
         return print(list_blocks(measurement.blocks))
-    path = args.out or beside_checkpoint(measurement.cfg, args.checkpoint,
-                                         '_stiffness.jsonl')
+    path = output_of(measurement.cfg, args, '_stiffness.jsonl')
     record = measurement.run(path)
     for key, value in record.summary().items():
         print(f'{key:24} {value:.6g}')
