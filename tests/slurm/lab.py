@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 #: Fast enough for tests: a requeued job starts after some 10 s, not 150.
@@ -133,16 +134,16 @@ class Lab:
 
 
 def _terminate(pid, seconds=10):
-    """TERM, and wait until the process is gone."""
+    """TERM, and KILL if the process is not gone in time."""
     end = time.monotonic() + seconds
     number = signal.SIGTERM
-    while pid and time.monotonic() < end:
-        try:
+    with suppress(ProcessLookupError):
+        while pid and time.monotonic() < end:
             os.kill(pid, number)
-        except ProcessLookupError:
-            return
-        number = 0
-        time.sleep(.05)
+            number = 0
+            time.sleep(.05)
+        if pid:
+            os.kill(pid, signal.SIGKILL)
 
 
 def free_ports(number):
