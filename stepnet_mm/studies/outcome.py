@@ -1,12 +1,14 @@
 """What came out of a run, read from its folder."""
+import json
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from mmengine.config import Config
 
 from ..stiffness import read_stiffness_record
 from .progress import times_of
-from .records import StudyRecord
+from .records import ABLATIONS, STEP_MOMENTS, StudyRecord
 from .run import StudyRun, config_digest
 from .training_log import (
     dataset_of,
@@ -43,6 +45,16 @@ def record_of(run: StudyRun, **circumstances: Any) -> StudyRecord:
         **_times(run.folder))
 
 
+def ablation_is_left(run: StudyRun) -> bool:
+    """Whether a measured run has step sizes still to be held fixed."""
+    measure = run.study.measure
+    return (measure['ablate_steps'] and not run.ablation_file.exists()
+            and any(block['step'] is not None
+                    for name in measure['definitions']
+                    for block in _stiffness(run.stiffness_file(name))['blocks']
+                    ))
+
+
 def _times(folder: Path) -> dict[str, Any]:
     """The logs know of pieces that were killed, or trained by Slurm."""
     times = times_of(folder)
@@ -65,7 +77,8 @@ def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:
         stiffness={
             name: _stiffness(run.stiffness_file(name))
             for name in run.study.measure['definitions']
-        })
+        },
+        steps=_steps(run))
 
 
 def _stiffness(path: Path) -> dict[str, Any]:
@@ -81,3 +94,20 @@ def _stiffness(path: Path) -> dict[str, Any]:
             dict(stage=row['stage'], nsi=rounded(row['mean']),
                  step=rounded(row['step'])) for row in rows
         ])
+
+
+def _steps(run: StudyRun) -> dict[str, Any]:
+    """What a record keeps of the ablation of step sizes, {} without one."""
+    if not run.ablation_file.exists():
+        return {}
+    found = json.loads(run.ablation_file.read_text())
+    metrics, modules = found['metrics'], found['steps'].values()
+    return dict(
+        **{name: _rounded(metrics[name].get(run.study.metric))
+           for name in ABLATIONS},
+        **{name: rounded(mean(module[name] for module in modules))
+           for name in STEP_MOMENTS})
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else rounded(value)

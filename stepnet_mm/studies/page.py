@@ -19,6 +19,7 @@ from .statistics import (
 from .study import Study, StudyMethod
 from .tables import (
     REFERENCES,
+    ablation_table,
     correlation_table,
     count_text,
     definitions_of,
@@ -31,6 +32,13 @@ from .tables import (
 
 #: Training images of the datasets whose names end in these.
 IMAGES = dict(CIFAR10=50_000, CIFAR100=50_000)
+ABLATION = '''The last checkpoint, evaluated once more on the whole validation
+split ({metric}), with Δt at its mean over images and positions: one number for
+each channel, or one for each block. Changes are from the network as trained,
+paired by seed, with a 95 % t interval over n seeds. Δt and its standard
+deviations (SD) are means over modules. All other weights stay as they were
+trained: a drop is what these weights need, not what adaptation is worth in
+training.'''
 CORRELATIONS = '''τ is Kendall's τ-b, ρ is Spearman's, of a measure of
 stiffness and {metric} after the last epoch, each with its 95 % interval, from
 {runs} runs of {methods} methods. Over runs and over method means p comes from
@@ -97,6 +105,7 @@ def study_page(studies: list[Study], records: list[StudyRecord],
         '\n'.join(['```bash', *commands, '```']),
         '## Results', _result_note(studies[0].metric, listed),
         result_table(listed, methods, paper),
+        *_ablation(listed, methods),
         *(_stiffness(listed, methods) if definitions_of(listed) else ()),
         *(['## Figures'] if figures else []),
         *(f'![{caption}]({link})\n\n{caption}.'
@@ -248,6 +257,15 @@ def _result_note(metric: str, records: list[StudyRecord]) -> str:
             'epoch, paired by seed, with a 95 % t interval. TNS and NSI by '
             f'the definition `{first}`. The paper\'s figures are of its own '
             'setting.')
+
+
+def _ablation(records: list[StudyRecord],
+              methods: list[StudyMethod]) -> list[str]:
+    if not any(r.steps for r in records):
+        return []
+    return ['## Step sizes held fixed',
+            ABLATION.format(metric=f'`{records[0].metric}`'),
+            ablation_table(records, methods)]
 
 
 def _stiffness(records: list[StudyRecord],

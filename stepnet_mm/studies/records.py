@@ -14,6 +14,9 @@ FORMAT = 'stepnet_mm study record 1'
 #: What the records of one method have in common, and what all have.
 SAME_BY_METHOD, SAME = ('config', ), ('settings', 'metric', 'test_data',
                                       'device')
+#: The metric as trained, and with Δt fixed; the moments of Δt.
+ABLATIONS = ('trained', 'per_channel', 'per_block')
+STEP_MOMENTS = ('mean', 'over_samples', 'over_positions', 'over_channels')
 
 
 @dataclass
@@ -38,6 +41,10 @@ class StudyRecord:
         stiffness (dict): definition of NSI -> ``tns``, ``tns_median``,
             ``tns_q95``, ``nsi`` (means over samples and blocks), and of each
             measured block ``stage``, ``nsi`` and ``step``.
+        steps (dict): where Δt was held fixed: the metric ``trained``, with
+            Δt's mean ``per_channel`` and ``per_block``; Δt's ``mean`` and
+            standard deviations ``over_samples``, ``over_positions`` and
+            ``over_channels``, means over its modules.
         commit (str): of this package, with ``-dirty`` where files differed.
         versions (dict): of the libraries.
         device (str): ``'cpu'`` or the GPU's name.
@@ -59,6 +66,7 @@ class StudyRecord:
     last: float | None = None
     best: float | None = None
     stiffness: dict[str, Any] = field(default_factory=dict)
+    steps: dict[str, Any] = field(default_factory=dict)
     commit: str = ''
     versions: dict[str, str] = field(default_factory=dict)
     device: str = 'cpu'
@@ -79,7 +87,8 @@ class StudyRecord:
                 and isinstance(self.epochs, list)
                 and all(map(_is_epoch, self.epochs))
                 and isinstance(self.stiffness, dict)
-                and all(map(_is_measurement, self.stiffness.values()))):
+                and all(map(_is_measurement, self.stiffness.values()))
+                and _is_ablation(self.steps)):
             raise ValueError(
                 f'{self.method!r:.40}, seed {self.seed!r:.20}: expected the '
                 'fields of a run, with a finite last unless it diverged, got '
@@ -191,6 +200,12 @@ def _is_measurement(value) -> bool:
     return (isinstance(value, dict) and isinstance(value.get('blocks'), list)
             and all(_is_number(v) for k, v in value.items() if k != 'blocks')
             and all(map(_is_block, value['blocks'])))
+
+
+def _is_ablation(value) -> bool:
+    return (isinstance(value, dict)
+            and {*value} in ({*ABLATIONS, *STEP_MOMENTS}, set())
+            and all(map(_is_number, value.values())))
 
 
 def _is_block(value) -> bool:

@@ -56,6 +56,11 @@ class StudyRun:
         """The record of its NSI by a definition."""
         return self.folder / f'stiffness_{definition}.jsonl'
 
+    @property
+    def ablation_file(self) -> Path:
+        """What tools/analysis/ablate_steps.py found; its log lies beside."""
+        return self.folder / 'ablation' / 'steps.json'
+
     def config(self) -> Config:
         """The resolved config.
 

@@ -20,7 +20,7 @@ from ..utils.file_lock import (
     lock_holder,
 )
 from .circumstances import circumstances
-from .outcome import record_of
+from .outcome import ablation_is_left, record_of
 from .progress import add_times, failure_of, lock_of, write_failure
 from .records import append_record, check_records, read_records
 from .run import StudyRun
@@ -195,6 +195,10 @@ class StudyRunner:
                        '--num-samples', run.study.measure['num_samples'],
                        '--definition', definition, '--out',
                        run.stiffness_file(definition))
+        if ablation_is_left(run):
+            self._call(run, slot, 'analysis/ablate_steps.py',
+                       last_checkpoint(run.folder), '--work-dir',
+                       run.ablation_file.parent, '--out', run.ablation_file)
 
     def _call(self, run: StudyRun, slot: int, tool: str, *arguments) -> None:
         """Run a tool on the run's config to its end."""

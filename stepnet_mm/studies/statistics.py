@@ -97,8 +97,14 @@ def paired_difference(records: list[StudyRecord], method: str, other: str,
     """
     ours, theirs = (accuracies(records, name, key)
                     for name in (method, other))
-    found = spread(ours[seed] - theirs[seed] for seed in ours
-                   if seed in theirs)
+    return mean_difference((ours[seed] - theirs[seed] for seed in ours
+                            if seed in theirs), confidence)
+
+
+def mean_difference(differences: Iterable[float],
+                    confidence: float = CONFIDENCE) -> Difference:
+    """The mean of differences, one a seed, with its interval."""
+    found = spread(differences)
     if found.mean is None or found.sd is None:
         return Difference(found.n, found.mean)
     half = t_factor(found.n, confidence) * found.sd

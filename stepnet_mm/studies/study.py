@@ -15,7 +15,10 @@ DEFAULTS: dict[str, Any] = dict(
     methods={}, seeds=[0], options={}, metric='accuracy/top1', measure={},
     seconds=None)
 METHOD_KEYS = ('config', 'options', 'seeds', 'paper')
-MEASURE = dict(num_samples=2000, definitions=['residual'])
+MEASURE: dict[str, Any] = dict(
+    num_samples=2000, definitions=['residual'], ablate_steps=False)
+#: What of it changes the numbers that records compare.
+COMPARED = ('num_samples', 'definitions')
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +51,9 @@ class Study:
         methods (list[StudyMethod]): in the order of the file.
         metric (str): the key of what is compared, such as
             ``'accuracy/top1'``.
-        measure (dict): ``num_samples`` and ``definitions`` of NSI, measured
-            on the same images of the validation split after training.
+        measure (dict): after training, ``num_samples`` and ``definitions``
+            of NSI on the same images of the validation split, and whether to
+            ``ablate_steps``: to evaluate with Δt held fixed.
         seconds (float | None): what a run is expected to take.
         settings (str): a digest of what all methods have in common; records
             with another one do not compare.
@@ -82,7 +86,8 @@ def read_study(path) -> Study:
                                 'file; configs/studies has some')
     content = _content(path)
     metric, measure = content['metric'], content['measure']
-    shared = dict(options=content['options'], metric=metric, measure=measure)
+    shared = dict(options=content['options'], metric=metric,
+                  measure={key: measure[key] for key in COMPARED})
     return Study(
         name=path.stem,
         path=path,
@@ -131,6 +136,10 @@ def _measure(path: Path, given: dict) -> dict[str, Any]:
     _expect(path, 'measure.definitions', isinstance(names, list)
             and all(name in DEFINITIONS for name in names),
             f'some of {DEFINITIONS}', names)
+    ablate = measure['ablate_steps']
+    _expect(path, 'measure.ablate_steps', isinstance(ablate, bool)
+            and bool(names or not ablate),
+            'True or False, and definitions where True', ablate)
     return measure
 
 

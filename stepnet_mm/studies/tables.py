@@ -3,14 +3,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from .records import StudyRecord
+from .records import ABLATIONS, STEP_MOMENTS, StudyRecord
 from .statistics import (
     MEASURES,
     Accuracy,
+    Difference,
     Spread,
     accuracies,
     along_epochs,
     correlations,
+    mean_difference,
     measured,
     paired_difference,
     runs_of_method,
@@ -66,7 +68,8 @@ def _result_row(records: list[StudyRecord], method: StudyMethod, others: list,
         *(accuracy_text(records, method.name, key)
           for key in ('last', 'best')),
         *('' if name == method.name else
-          difference_text(records, method.name, name) for name in others),
+          difference_text(paired_difference(records, method.name, name),
+                          places(records)) for name in others),
         *(stiffness_text(own, definition, measure)
           for measure in ('tns', 'nsi')),
         f'{np.mean([r.cpu_seconds for r in own]) / 60:.1f} min',
@@ -165,17 +168,55 @@ def accuracy_line(records: list[StudyRecord], methods: Sequence[str]) -> str:
     return table(methods, [values])
 
 
-def difference_text(records: list[StudyRecord], method: str,
-                    other: str) -> str:
+def difference_text(found: Difference, digits: int) -> str:
     """A paired difference with its interval, or why it has none."""
-    found = paired_difference(records, method, other)
     if found.mean is None:
         return 'no common seed'
-    text = signed(found.mean, places(records))
+    text = signed(found.mean, digits)
     if found.low is None or found.high is None:
         return f'{text} (1 seed)'
-    return (f'{text} [{signed(found.low, places(records))}, '
-            f'{signed(found.high, places(records))}]')
+    return (f'{text} [{signed(found.low, digits)}, '
+            f'{signed(found.high, digits)}]')
+
+
+def ablation_table(records: list[StudyRecord],
+                   methods: list[StudyMethod]) -> str:
+    """The metric with Δt held fixed, and how much Δt varies.
+
+    Args:
+        records (list[StudyRecord]): some with ``steps``.
+        methods (list[StudyMethod]): a row for each that has them.
+    """
+    own = {m.name: [r for r in runs_of_method(records, m.name) if r.steps]
+           for m in methods}
+    return table(
+        ['method', 'n', 'as trained', 'fixed per channel',
+         'change per channel', 'fixed per block', 'change per block',
+         'mean Δt', 'SD over images', 'SD over positions',
+         'SD over channels'],
+        [_ablation_row(name, found, places(records))
+         for name, found in own.items() if found])
+
+
+def _ablation_row(name: str, records: list[StudyRecord],
+                  digits: int) -> list[str]:
+    def level(key, decimals=digits):
+        found = values(key)
+        return spread_text(spread(found), decimals) if found else 'no number'
+
+    def change(key):
+        found = values(key, 'trained')
+        return (difference_text(mean_difference(found), digits) if found else
+                'no number')
+
+    def values(*keys):
+        """Of a number, or of a number less another one."""
+        rows = [[r.steps[key] for key in keys] for r in records]
+        return [row[0] - sum(row[1:]) for row in rows if None not in row]
+
+    return [name, str(len(records)), level('trained'),
+            *(text(key) for key in ABLATIONS[1:] for text in (level, change)),
+            *(level(key, 3) for key in STEP_MOMENTS)]
 
 
 def stiffness_text(own: list[StudyRecord], definition: str,

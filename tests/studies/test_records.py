@@ -3,6 +3,7 @@ import dataclasses
 import json
 
 import pytest
+from made_runs import made_steps
 
 from stepnet_mm.studies.records import (
     StudyRecord,
@@ -86,6 +87,8 @@ def test_other_methods_have_other_configs_and_train_on_other_images(path):
     dict(stiffness=dict(a=dict(blocks=[1]))),
     dict(stiffness=dict(a=dict(blocks=[dict(stage=1, nsi=.5)]))),
     dict(stiffness=dict(a=dict(blocks=[dict(stage=None, nsi=1, step=1)]))),
+    dict(steps=1), dict(steps=dict(mean=.2)),
+    dict(steps=dict(made_steps(), mean='2')),
     dict(dataset=3), dict(date=None), dict(versions=None),
     dict(cpu_seconds=None), dict(wall_seconds=None)])
 def test_no_record_of_a_run(fields):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_runs import diverged_run, made_run, made_study
+from made_runs import diverged_run, made_run, made_steps, made_study
 
 from stepnet_mm.studies.page import (
     FirstConfig,
@@ -17,6 +17,7 @@ from stepnet_mm.studies.page import (
 from stepnet_mm.studies.records import append_record, read_records
 from stepnet_mm.studies.study import StudyMethod, read_study
 from stepnet_mm.studies.tables import (
+    ablation_table,
     correlation_table,
     epoch_table,
     result_table,
@@ -109,6 +110,28 @@ def test_a_metric_below_one_has_more_places():
                for s, v in ((0, .3612), (1, .3652))]
     row = cells(result_table(records, methods_of('plain'), {}.get))['plain']
     assert row['last epoch'] == '0.3632 ± 0.0028'
+
+
+def test_the_table_of_steps_held_fixed(study):
+    records = [
+        made_run('plain'), diverged_run('se'),
+        *(made_run('se', s, steps=made_steps(50. + s, 49. - s, None, .1 * s))
+          for s in (1, 2)),
+        made_run('eca', 0, steps=made_steps(per_block=40.))]
+    found = cells(ablation_table(records, methods_of('plain', 'se', 'eca')))
+    assert list(found) == ['se', 'eca']
+    assert found['se'] == {
+        'method': 'se', 'n': '2', 'as trained': '51.50 ± 0.71',
+        'fixed per channel': '47.50 ± 0.71',
+        'change per channel': '−4.00 [−16.71, +8.71]',
+        'fixed per block': 'no number', 'change per block': 'no number',
+        'mean Δt': '0.150 ± 0.071', 'SD over images': '0.010 ± 0.000',
+        'SD over positions': '0.000 ± 0.000',
+        'SD over channels': '0.020 ± 0.000'}
+    assert found['eca']['change per block'] == '−10.00 (1 seed)'
+    text = page(study, records)
+    assert ablation_table(records, methods_of('plain', 'se')) in text
+    assert 'held fixed' not in page(study, records[:1])
 
 
 def test_stiffness_by_definition_and_stage():

@@ -18,17 +18,19 @@ seconds = 60
     assert own.options == {'train_cfg.max_epochs': 3, 'a': 2}
     assert (own.seeds, other.seeds) == ([7], [0, 1])
     assert (own.paper, study.seconds, study.name) == ('table', 60, 'made')
-    assert study.measure == dict(num_samples=2000, definitions=['residual'])
+    assert study.measure == dict(
+        num_samples=2000, definitions=['residual'], ablate_steps=False)
 
 
 def test_settings_change_with_what_methods_share_only(tmp_path):
     settings = [make_study(tmp_path, text, **methods).settings
                 for text, methods in (
-                    ('', {}), ('seconds = 1', dict(other={'a': 1})),
+                    ('', {}), ('measure = dict(ablate_steps=True)', {}),
+                    ('seconds = 1', dict(other={'a': 1})),
                     ("options = {'a': 1}", {}),
                     ('measure = dict(num_samples=3)', {}),
                     ("metric = 'loss'", {}))]
-    assert settings[0] == settings[1]
+    assert settings[0] == settings[1] == settings[2]
     assert len(set(settings)) == 4
 
 
@@ -57,6 +59,9 @@ def test_configs_are_named_from_here(tmp_path, monkeypatch):
     ('measure = dict(samples=3)', r"measure: .*got \['samples'\]"),
     ('measure = dict(num_samples=0)', 'num_samples: expected a number from'),
     ("measure = dict(definitions=['nsi'])", 'definitions: expected some of'),
+    ('measure = dict(ablate_steps=1)', 'ablate_steps: expected True or False'),
+    ('measure = dict(ablate_steps=True, definitions=[])',
+     'ablate_steps: expected .* definitions where True'),
     ('methods = ', r'expected a study file in Python, got SyntaxError'),
     ("_base_ = 'gone.py'", r'expected a study file in Python, got .*gone'),
     ('1 / 0', 'expected a study file in Python, got ZeroDivisionError'),

@@ -54,3 +54,10 @@ def made_study(methods=5, seeds=3):
                  2. / (i + 1) + .01 * seed, step=.1 * i)
         for i in range(methods) for seed in range(seeds)
     ]
+
+
+def made_steps(trained=50., per_channel=50., per_block=50., mean=.2):
+    """What a record holds where Δt was held fixed."""
+    return dict(trained=trained, per_channel=per_channel, per_block=per_block,
+                mean=mean, over_samples=.01, over_positions=0.,
+                over_channels=.02)

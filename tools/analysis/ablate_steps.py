@@ -107,6 +107,7 @@ def ablate(cfg, args):
     changes = []
     cfg = C.harden(cfg, changes.append)
     cfg.load_from = args.checkpoint
+    cfg.pop('compile', None)  # what is compiled sees no hook
     if not args.skip_data_check:
         C.check_data(cfg, (f'{args.split}_dataloader', ))
     test_on(cfg, args.split)
