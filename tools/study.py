@@ -5,11 +5,12 @@ python tools/study.py plan configs/studies/cifar10_16px_modules.py
 python tools/study.py run configs/studies/cifar10_16px_modules.py --jobs 2
 python tools/study.py status configs/studies/cifar10_16px_modules.py --watch
 
-Each run is trained by tools/train.py and measured by measure_stiffness.py;
-its record is one line of results/STUDY.jsonl. Stopped at any moment, by a
-signal or a kill, the same command goes on where it was; what is done is not
-run again, and several of these commands, on several machines too, share the
-work. docs/studies.md has more.
+Each run is trained by tools/train.py, measured by measure_stiffness.py and,
+where the study says so, ablate_steps.py; its record is one line of
+results/STUDY.jsonl. Stopped at any moment, by a signal or a kill, the same
+command goes on where it was; what is done is not run again, and several of
+these commands, on several machines too, share the work.
+docs/studies.md has more.
 
 Exit code: 0 if all is well, 1 if a run failed, 2 if the study cannot run,
 128 + N after signal N.
