@@ -8,11 +8,9 @@ import warnings
 from mmengine.registry import DefaultScope
 
 from .class_counts import check_class_count, head_counts
-from .dataset_config import classes_of, innermost_datasets
+from .dataset_config import classes_of, innermost_datasets, takes_argument
 from .parts import type_name
 
-#: Types, by a part of their names, that download what is absent.
-DOWNLOADING = ('CIFAR', 'MNIST', 'STL10')
 ID, NUMBER = (int, str), (int, float)
 #: What a COCO file must hold for training: its lists, their keys, the types.
 COCO_KEYS: dict[str, dict[str, tuple[type, ...]]] = dict(
@@ -80,9 +78,7 @@ def _check_files(key: str, dataset: dict) -> None:
 
 def downloads(dataset: dict) -> bool:
     """Whether the dataset of a config makes its folder itself."""
-    kind = type_name(dataset)
-    return (any(name in kind for name in DOWNLOADING)
-            and dataset.get('download', True))
+    return dataset.get('download', takes_argument(dataset, 'download'))
 
 
 def _announce_download(key: str, root: str) -> None:

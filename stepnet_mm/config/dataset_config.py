@@ -1,5 +1,6 @@
 """What a config says of a dataset, before it is built."""
 from collections.abc import Iterator
+from inspect import signature
 
 from mmengine.registry import DATASETS
 
@@ -40,6 +41,15 @@ def classes_of(dataset: dict, field: str = 'classes') -> list | tuple | None:
     for place in (dataset, getattr(_class_of(dataset), 'METAINFO', {})):
         classes = place.get(field) if classes is None else classes
     return classes if isinstance(classes, (list, tuple)) else None
+
+
+def takes_argument(dataset: dict, name: str) -> bool:
+    """Whether the class that a config's ``type`` names takes an argument.
+
+    Classes that hand ``**kwargs`` on take those of their bases.
+    """
+    return any(name in signature(base.__init__).parameters
+               for base in getattr(_class_of(dataset), '__mro__', ()))
 
 
 def _class_of(dataset: dict):

@@ -11,6 +11,10 @@ from ..steps import StepSize
 from ..utils.model_wrappers import unwrap
 from .compiled import refuse_compiled
 
+#: The metrics of an ablation, and how Δt is described, as files name them.
+ABLATIONS = ('trained', 'per_channel', 'per_block')
+STEP_MOMENTS = ('mean', 'over_samples', 'over_positions', 'over_channels')
+
 
 @dataclass
 class StepSizeMoments:
@@ -135,6 +139,12 @@ def fixed_step_sizes(model: nn.Module,
         yield
 
 
+def step_sizes_of(model: nn.Module) -> dict[str, StepSize]:
+    """The step-size modules of a model, if it has any, by name."""
+    return {name: module for name, module in model.named_modules()
+            if isinstance(module, StepSize)}
+
+
 def find_step_sizes(model: nn.Module) -> dict[str, StepSize]:
     """The step-size modules of a model, by name.
 
@@ -143,8 +153,7 @@ def find_step_sizes(model: nn.Module) -> dict[str, StepSize]:
     """
     model = unwrap(model)
     refuse_compiled(model)
-    found = {name: module for name, module in model.named_modules()
-             if isinstance(module, StepSize)}
+    found = step_sizes_of(model)
     if not found:
         raise ValueError(
             f'model: expected step-size modules in {type(model).__name__}, '

@@ -9,7 +9,7 @@ shows it; outcome.py makes of what came out one line of the records
 (records.py). statistics.py compares these, tables.py and page.py write what
 comes out, visualization/study_figures.py draws it.
 
-May import: analysis, config, launch, stiffness, utils.
+May import: analysis, config, launch, recording, stiffness, utils.
 """
 from ..lazy_exports import lazy_exports
 

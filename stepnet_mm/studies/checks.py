@@ -2,23 +2,25 @@
 from collections.abc import Sequence
 
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 
 from ..config import check_data, set_data_root
 from ..config.class_counts import head_counts
 from ..config.dataset_checks import downloads
 from ..config.dataset_config import innermost_datasets
-from ..config.parts import TRAIN
 from ..launch.entry import build_loader, build_model
 from .run import StudyRun
+from .study import digest
 
-LOADERS = (*TRAIN, 'val_dataloader')
+SPLITS = ('train', 'val')
 
 
 def check_runs(runs: Sequence[StudyRun], data_root: str | None) -> None:
     """Check data and model of each method, once.
 
-    Data are looked at as a run does at its start, and the validation split,
-    the smaller one, is read.
+    Data are looked at as a training does, and the validation dataset is
+    built, the smaller one. Of a dataset that downloads itself both are, and
+    nothing is downloaded: several runs would do so at once.
 
     Args:
         runs (sequence[StudyRun]): of one study.
@@ -29,37 +31,46 @@ def check_runs(runs: Sequence[StudyRun], data_root: str | None) -> None:
             be built.
     """
     configs = {run.method.name: run.config() for run in runs}
-    checked = []
+    checked = set()
     for name, cfg in configs.items():
         if data_root:
             set_data_root(cfg, data_root)
-        _forbid_downloads(cfg)
-        data = [cfg.get(key) for key in LOADERS], head_counts(cfg.get('model'))
+        data = digest([head_counts(cfg.get('model')),
+                       *(cfg.get(f'{split}_dataloader') for split in SPLITS)])
         if data not in checked:
-            checked.append(data)
-            _check_data(name, cfg)
+            checked.add(data)
+            for split in SPLITS:
+                _check_split(name, cfg, split)
     for name, cfg in configs.items():
         _check_model(name, cfg)
 
 
-def _check_data(name: str, cfg: Config) -> None:
+def _check_split(name: str, cfg: Config, split: str) -> None:
+    key = f'{split}_dataloader'
+    if not cfg.get(key):
+        raise ValueError(f'methods.{name}: expected a config with a {key}, '
+                         'got none; set one')
+    downloading = _forbid_downloads(cfg, key)
     try:
-        check_data(cfg, TRAIN)
-        build_loader(cfg, 'val')
+        check_data(cfg, (key, ))
+        if downloading or split == 'val':
+            build_loader(cfg, split, check=False)
     except Exception as error:  # a dataset may raise anything
+        hint = ('; tools/train.py with its config downloads them once'
+                if downloading else '')
         raise ValueError(
             f'methods.{name}: expected data that its runs can read, got '
-            f'{type(error).__name__}: {error}; data that can be downloaded '
-            'are, by tools/train.py with one of the configs') from error
+            f'{type(error).__name__}: {error}{hint}') from error
 
 
-def _forbid_downloads(cfg: Config) -> None:
-    """Several runs would start the same one at once."""
-    for key in LOADERS:
-        dataset = (cfg.get(key) or {}).get('dataset') or {}
-        for _, inner in innermost_datasets(key, dataset):
-            if downloads(inner):
-                inner['download'] = False
+def _forbid_downloads(cfg: Config, key: str) -> bool:
+    """Whether a loader's dataset would have downloaded what is absent."""
+    with DefaultScope.overwrite_default_scope(cfg.get('default_scope')):
+        found = [inner for _, inner in innermost_datasets(
+            key, cfg[key].get('dataset') or {}) if downloads(inner)]
+    for inner in found:
+        inner['download'] = False
+    return bool(found)
 
 
 def _check_model(name: str, cfg: Config) -> None:

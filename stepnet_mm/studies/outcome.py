@@ -6,9 +6,11 @@ from typing import Any
 
 from mmengine.config import Config
 
+from ..launch.entry import build_model
+from ..recording.step_sizes import ABLATIONS, STEP_MOMENTS, step_sizes_of
 from ..stiffness import read_stiffness_record
 from .progress import times_of
-from .records import ABLATIONS, STEP_MOMENTS, StudyRecord
+from .records import StudyRecord
 from .run import StudyRun, config_digest
 from .training_log import (
     dataset_of,
@@ -46,13 +48,11 @@ def record_of(run: StudyRun, **circumstances: Any) -> StudyRecord:
 
 
 def ablation_is_left(run: StudyRun) -> bool:
-    """Whether a measured run has step sizes still to be held fixed."""
-    measure = run.study.measure
-    return (measure['ablate_steps'] and not run.ablation_file.exists()
-            and any(block['step'] is not None
-                    for name in measure['definitions']
-                    for block in _stiffness(run.stiffness_file(name))['blocks']
-                    ))
+    """Whether a trained run has step sizes still to be held fixed."""
+    if not run.study.measure['ablate_steps'] or run.ablation_file.exists():
+        return False
+    cfg = Config.fromfile(str(run.config_file))
+    return bool(step_sizes_of(build_model(cfg, start=False)))
 
 
 def _times(folder: Path) -> dict[str, Any]:
@@ -103,11 +103,13 @@ def _steps(run: StudyRun) -> dict[str, Any]:
     found = json.loads(run.ablation_file.read_text())
     metrics, modules = found['metrics'], found['steps'].values()
     return dict(
-        **{name: _rounded(metrics[name].get(run.study.metric))
+        **{name: _rounded([metrics[name].get(run.study.metric)])
            for name in ABLATIONS},
-        **{name: rounded(mean(module[name] for module in modules))
+        **{name: _rounded([module[name] for module in modules])
            for name in STEP_MOMENTS})
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else rounded(value)
+def _rounded(values: list[float | None]) -> float | None:
+    """Their mean, if all are numbers."""
+    numbers = [value for value in values if value is not None]
+    return rounded(mean(numbers)) if len(numbers) == len(values) else None

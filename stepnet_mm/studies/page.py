@@ -35,10 +35,10 @@ IMAGES = dict(CIFAR10=50_000, CIFAR100=50_000)
 ABLATION = '''The last checkpoint, evaluated once more on the whole validation
 split ({metric}), with Δt at its mean over images and positions: one number for
 each channel, or one for each block. Changes are from the network as trained,
-paired by seed, with a 95 % t interval over n seeds. Δt and its standard
-deviations (SD) are means over modules. All other weights stay as they were
-trained: a drop is what these weights need, not what adaptation is worth in
-training.'''
+paired by seed, with a 95 % t interval over n seeds; "in 1 of 3" says that the
+other runs have no such number. Δt and its standard deviations (SD) are means
+over modules. All other weights stay as they were trained: a drop is what these
+weights need, not what adaptation is worth in training.'''
 CORRELATIONS = '''τ is Kendall's τ-b, ρ is Spearman's, of a measure of
 stiffness and {metric} after the last epoch, each with its 95 % interval, from
 {runs} runs of {methods} methods. Over runs and over method means p comes from
@@ -255,7 +255,8 @@ def _result_note(metric: str, records: list[StudyRecord]) -> str:
             'after the last epoch and of the best one, which is chosen on '
             'the images that it is tested on. Differences are of the last '
             'epoch, paired by seed, with a 95 % t interval. TNS and NSI by '
-            f'the definition `{first}`. The paper\'s figures are of its own '
+            f'the definition `{first}`. Processor time is of all that a run '
+            'did, on the machines above. The paper\'s figures are of its own '
             'setting.')
 
 

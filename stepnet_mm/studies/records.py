@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ..recording.step_sizes import ABLATIONS, STEP_MOMENTS
 from ..utils.file_lock import file_lock
 from .run import StudyRun, config_digest
 
@@ -14,9 +15,6 @@ FORMAT = 'stepnet_mm study record 1'
 #: What the records of one method have in common, and what all have.
 SAME_BY_METHOD, SAME = ('config', ), ('settings', 'metric', 'test_data',
                                       'device')
-#: The metric as trained, and with Δt fixed; the moments of Δt.
-ABLATIONS = ('trained', 'per_channel', 'per_block')
-STEP_MOMENTS = ('mean', 'over_samples', 'over_positions', 'over_channels')
 
 
 @dataclass

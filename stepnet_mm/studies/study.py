@@ -137,9 +137,8 @@ def _measure(path: Path, given: dict) -> dict[str, Any]:
             and all(name in DEFINITIONS for name in names),
             f'some of {DEFINITIONS}', names)
     ablate = measure['ablate_steps']
-    _expect(path, 'measure.ablate_steps', isinstance(ablate, bool)
-            and bool(names or not ablate),
-            'True or False, and definitions where True', ablate)
+    _expect(path, 'measure.ablate_steps', isinstance(ablate, bool),
+            'True or False', ablate)
     return measure
 
 

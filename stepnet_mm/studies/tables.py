@@ -3,7 +3,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from .records import ABLATIONS, STEP_MOMENTS, StudyRecord
+from ..recording.step_sizes import ABLATIONS, STEP_MOMENTS
+from .records import StudyRecord
 from .statistics import (
     MEASURES,
     Accuracy,
@@ -201,21 +202,21 @@ def ablation_table(records: list[StudyRecord],
 def _ablation_row(name: str, records: list[StudyRecord],
                   digits: int) -> list[str]:
     def level(key, decimals=digits):
-        found = values(key)
-        return spread_text(spread(found), decimals) if found else 'no number'
+        return text(lambda values: spread_text(spread(values), decimals), key)
 
     def change(key):
-        found = values(key, 'trained')
-        return (difference_text(mean_difference(found), digits) if found else
-                'no number')
+        return text(lambda values: difference_text(
+            mean_difference(values), digits), key, 'trained')
 
-    def values(*keys):
+    def text(write, *keys):
         """Of a number, or of a number less another one."""
         rows = [[r.steps[key] for key in keys] for r in records]
-        return [row[0] - sum(row[1:]) for row in rows if None not in row]
+        whole = [row[0] - sum(row[1:]) for row in rows if None not in row]
+        return (write(whole) if len(whole) == len(rows) else
+                f'in {len(whole)} of {len(rows)}')
 
     return [name, str(len(records)), level('trained'),
-            *(text(key) for key in ABLATIONS[1:] for text in (level, change)),
+            *(cell(key) for key in ABLATIONS[1:] for cell in (level, change)),
             *(level(key, 3) for key in STEP_MOMENTS)]
 
 

@@ -39,6 +39,12 @@ def check(dataset, loader='train_dataloader', **kwargs):
     check_datasets(cfg, ('train_dataloader', 'val_dataloader'))
 
 
+def check_there(dataset):
+    """Check a dataset of mmpretrain."""
+    pytest.importorskip('mmpretrain')
+    check(dataset, default_scope='mmpretrain')
+
+
 def expect(error, *parts, dataset, **kwargs):
     pattern = '.*'.join(re.escape(str(part)) for part in parts)
     with pytest.raises(error, match=pattern):
@@ -231,7 +237,7 @@ def test_remote_storage_is_skipped(tmp_path, remote):
 
 def test_datasets_that_download_may_lack_their_folder(tmp_path):
     missing = str(tmp_path / 'nowhere')
-    check(dict(type='CIFAR10', data_root=missing, split='train'))
+    check_there(dict(type='CIFAR10', data_root=missing, split='train'))
 
 
 def test_other_datasets_need_their_folder(tmp_path):
@@ -295,12 +301,13 @@ def test_a_test_set_may_lack_annotations(root):
 def test_without_a_download_the_folder_must_be_there(tmp_path, kind):
     missing = tmp_path / 'nowhere'
     dataset = dict(type=kind, data_root=str(missing))
-    check(dataset)
-    check(dict(dataset, download=True))
+    check_there(dataset)
+    check_there(dict(dataset, download=True))
     dataset['download'] = False
     expect(
-        FileNotFoundError, f'{KEY}.data_root: ', missing, dataset=dataset)
-    check(dict(dataset, data_root=str(tmp_path)))
+        FileNotFoundError, f'{KEY}.data_root: ', missing, dataset=dataset,
+        default_scope='mmpretrain')
+    check_there(dict(dataset, data_root=str(tmp_path)))
 
 
 def test_a_folder_cifar_needs_nothing_more(tmp_path):
@@ -442,4 +449,5 @@ def test_a_test_split_may_have_no_annotation(root):
 def test_a_download_is_announced(tmp_path):
     with pytest.warns(UserWarning, match='nowhere.*will be downloaded into '
                       'it; without network put the files there'):
-        check(dict(type='FolderCIFAR10', data_root=str(tmp_path / 'nowhere')))
+        check_there(
+            dict(type='FolderCIFAR10', data_root=str(tmp_path / 'nowhere')))

@@ -18,7 +18,7 @@ options = {{
     'train_cfg.max_epochs': 3, 'default_hooks.logger.interval': 1,
     'val_evaluator': [dict(type='Accuracy', topk=(1, )),
                       dict(type='TNSMetric')]}}
-measure = dict(num_samples=10)
+measure = dict(num_samples=10, ablate_steps=True)
 '''
 
 
@@ -46,9 +46,12 @@ def test_stopped_in_the_middle(data, tmp_path, request):
     assert list(parts.folder.glob('preempted_iter_*.pth'))
     _, runner = go('parts')
     record, = recorded(runner).values()
-    for key in ('epochs', 'last', 'best', 'stiffness', 'config', 'settings'):
+    for key in ('epochs', 'last', 'best', 'stiffness', 'steps', 'config',
+                'settings'):
         assert getattr(record, key) == getattr(expected, key), key
     assert len(record.epochs) == 3
+    assert record.steps['trained'] == record.last
+    assert 0 < record.steps['mean'] < 1 and record.steps['over_samples'] > 0
     weights = [torch.load(run.folder / 'epoch_3.pth', weights_only=False)
                for run in (whole, parts)]
     assert_same(weights[0]['state_dict'], weights[1]['state_dict'], 'weights')

@@ -75,6 +75,8 @@ def wrong_root(tmp_path, data, request):
         return str(folder.parent)
     if request.param == 'one split':
         shutil.rmtree(folder / 'test')
+    elif request.param == 'one class':
+        shutil.rmtree(folder / 'train/cat')
     elif request.param == 'a damaged image':
         next(folder.glob('test/*/*.png')).write_bytes(b'')
     return data
@@ -84,13 +86,14 @@ def wrong_root(tmp_path, data, request):
     ('absent', 'train_dataloader.dataset.data_root: expected a folder'),
     ('its parent', r'expected train/ and test/ with images, or the pickles'),
     ('one split', 'got no .*test'),
+    ('one class', r"none for \['cat'\]"),
     ('a damaged image', 'expected images that decode'),
 ], indirect=['wrong_root'])
 def test_data_that_cannot_be_read(runs, wrong_root, message, monkeypatch):
     monkeypatch.setattr('urllib.request.urlopen', None)  # nothing is fetched
     with pytest.raises(ValueError, match=(
             f'methods.own: expected data that its runs can read, got .*'
-            f'{message}.*; data that can be downloaded')):
+            f'{message}.*; tools/train.py with its config downloads them')):
         check_runs(runs(), wrong_root)
 
 
@@ -99,14 +102,55 @@ def test_data_of_another_class_count(runs, data):
         check_runs(runs(model__head__num_classes=7), data)
 
 
+def test_a_config_that_evaluates_nothing(runs, data):
+    with pytest.raises(ValueError, match=(
+            'methods.own: expected a config with a val_dataloader, got none')):
+        check_runs(runs(val_dataloader=None), data)
+
+
+def test_a_dataset_that_takes_no_download(runs, data):
+    datasets = pytest.importorskip('mmpretrain.registry').DATASETS
+    base = datasets.get('BaseDataset')
+
+    @datasets.register_module()
+    class CIFARLike(base):
+
+        def load_data_list(self):
+            return [dict(img_path='a', gt_label=0)]
+
+    dataset = dict(type='CIFARLike', data_root=data, ann_file='',
+                   _delete_=True)
+    try:
+        check_runs(runs(train_dataloader__dataset=dataset,
+                        val_dataloader__dataset=dataset), None)
+    finally:
+        datasets.module_dict.pop('CIFARLike')
+
+
+def beside(own, name, **options):
+    """The run of another method, which differs by these options."""
+    return replace(own, method=replace(
+        own.method, name=name, options={**own.method.options, **options}))
+
+
 def test_the_same_data_are_read_once(runs, data, monkeypatch):
     read = []
-    monkeypatch.setattr('stepnet_mm.studies.checks.build_loader',
-                        lambda cfg, split: read.append(split))
+    monkeypatch.setattr(
+        'stepnet_mm.studies.checks.build_loader',
+        lambda cfg, split, check: read.append((split, check)))
     own, = runs()
-    other = replace(own, method=replace(own.method, name='other'))
-    check_runs([own, other], data)
-    assert read == ['val']
+    check_runs([own, beside(own, 'other')], data)
+    assert read == [('train', False), ('val', False)]
+
+
+@pytest.mark.parametrize('options, message', [
+    ({'val_dataloader.dataset.split': 'gone'}, 'gone'),
+    ({'model.head.num_classes': 7}, 'num_classes=7'),
+])
+def test_data_of_every_method_are_looked_at(runs, data, options, message):
+    own, = runs()
+    with pytest.raises(ValueError, match=f'methods.other: .*{message}'):
+        check_runs([own, beside(own, 'other', **options)], data)
 
 
 @pytest.mark.parametrize('count, visible, names', [

@@ -124,7 +124,7 @@ def test_the_table_of_steps_held_fixed(study):
         'method': 'se', 'n': '2', 'as trained': '51.50 ± 0.71',
         'fixed per channel': '47.50 ± 0.71',
         'change per channel': '−4.00 [−16.71, +8.71]',
-        'fixed per block': 'no number', 'change per block': 'no number',
+        'fixed per block': 'in 0 of 2', 'change per block': 'in 0 of 2',
         'mean Δt': '0.150 ± 0.071', 'SD over images': '0.010 ± 0.000',
         'SD over positions': '0.000 ± 0.000',
         'SD over channels': '0.020 ± 0.000'}

@@ -5,13 +5,7 @@ import time
 
 import pytest
 from forked import Forked
-from made_study import (
-    once,
-    recorded,
-    runner_of,
-    starts_of,
-    write_stiffness,
-)
+from made_study import once, recorded, runner_of, starts_of
 
 from stepnet_mm.studies import records as records_module
 from stepnet_mm.studies import runner as runner_module
@@ -49,26 +43,23 @@ def test_runs_are_trained_measured_and_recorded_once(make_runs, make_runner):
         assert len(starts_of(run, 'measure')) == 2
 
 
-@pytest.mark.parametrize('step', [.3, float('nan')])
 def test_step_sizes_are_held_fixed_where_there_are_some(
-        make_runs, make_runner, tools, monkeypatch, step):
-    write_stiffness(tools, step)
-    try:
-        run, = runs = make_runs(text='measure = dict(ablate_steps=True)')
-        runner = make_runner()
-        assert runner.run(runs) == []
-        record = recorded(runner)[run.key]
-        runner.records.unlink()
-        assert runner.run(runs) == []  # it is not done again for its record
-    finally:
-        write_stiffness(tools)
-    if step == .3:
-        assert record.steps == dict(
-            trained=52., per_channel=51., per_block=None, mean=.3,
-            over_samples=.02, over_positions=0., over_channels=.1)
-        assert len(starts_of(run, 'ablate')) == 1
-    else:
-        assert record.steps == {} and not starts_of(run, 'ablate')
+        make_runs, make_runner):
+    some, none = runs = make_runs(
+        text='measure = dict(ablate_steps=True, definitions=[])',
+        some=dict(model=dict(type='ConstantStep', in_channels=1)),
+        none=dict(model=dict(type='BaseDataPreprocessor')))
+    runner = make_runner()
+    assert runner.run(runs) == []
+    records = recorded(runner)
+    assert records[some.key].steps == dict(
+        trained=52., per_channel=51., per_block=None, mean=.3,
+        over_samples=.02, over_positions=0., over_channels=.1)
+    assert records[none.key].steps == {} and not starts_of(none, 'ablate')
+    runner.records.unlink()
+    assert runner.run(runs) == []  # it is not done again for its record
+    assert recorded(runner)[some.key].steps == records[some.key].steps
+    assert len(starts_of(some, 'ablate')) == 1
 
 
 def test_a_failure_is_kept_and_stops_no_other(make_runs, make_runner):

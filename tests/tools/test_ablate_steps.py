@@ -4,6 +4,8 @@ import re
 import pytest
 import torch
 
+from stepnet_mm.recording import StepSizeMoments
+
 pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
 TOOL = 'analysis/ablate_steps'
@@ -90,12 +92,17 @@ def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
                   dict(b=1), {}])
     tool('train', classifier, '--work-dir', tmp_path / 'w')
     monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: next(given))
+    monkeypatch.setattr(StepSizeMoments, 'over_samples', float('inf'))
     tool(TOOL, classifier, tmp_path / 'w/epoch_2.pth',
          '--work-dir', tmp_path / 'log')
     text = (tmp_path / 'w/epoch_2_steps_val.json').read_text()
     assert json.loads(text)['metrics'] == dict(
         trained=dict(a=None, b=2), per_channel=dict(b=1), per_block={})
-    assert re.search(r'^b +2 +1 +-$', capsys.readouterr().out, re.M)
+    assert all(step['over_samples'] is None and 0 < step['mean'] < 1
+               for step in json.loads(text)['steps'].values())
+    said = capsys.readouterr().out
+    assert re.search(r'^b +2 +1 +-$', said, re.M)
+    assert re.search(r'^backbone.layer1.0.step +0\.\d+ +- ', said, re.M)
 
 
 @pytest.mark.parametrize('arguments, wrong', [

@@ -48,6 +48,14 @@ def test_the_start_and_a_checkpoint(tool, config, tmp_path, capsys):
     assert (start.layers[0].maps != record.layers[0].maps).any()
 
 
+def test_the_place_is_looked_at_before_the_checkpoint(tool, config, tmp_path):
+    (tmp_path / 'maps.npz').mkdir()
+    with pytest.raises(ValueError, match=(
+            r'--out: expected a file, got .*maps\.npz.*, which is a folder')):
+        tool(MEASURE, config, tmp_path / 'gone.pth', '--out',
+             tmp_path / 'maps')
+
+
 def test_pictures_of_a_training(tool, config, tmp_path, capsys):
     work = tmp_path / 'work'
     tool('train', config, '--work-dir', work)

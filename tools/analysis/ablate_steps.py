@@ -27,12 +27,11 @@ from stepnet_mm.launch.entry import (
     output_of,
 )
 from stepnet_mm.recording import ablate_step_sizes
+from stepnet_mm.recording.step_sizes import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.utils.command_line import aligned, output_file
 from stepnet_mm.utils.files import file_digest, written_whole
 
-VARIANTS = dict(trained='as trained', per_channel='fixed, per channel',
-                per_block='fixed, per block')
-SPREADS = ('over_samples', 'over_positions', 'over_channels')
+TITLES = ('as trained', 'fixed, per channel', 'fixed, per block')
 
 
 def parse_args():
@@ -77,7 +76,7 @@ class Evaluation:
         self.runner.register_hook(WholeLoadHook())
         self.runner.call_hook('before_run')
         self.runner.load_or_resume()
-        self.variants = iter(VARIANTS.values())
+        self.variants = iter(TITLES)
 
     def metrics(self):
         """Those that are numbers, by name.
@@ -94,7 +93,7 @@ class Evaluation:
         numbers = {key: float(value) for key, value in found.items()
                    if isinstance(value, Real)
                    or getattr(value, 'ndim', None) == 0}
-        if not numbers and variant == VARIANTS['trained']:
+        if not numbers and variant == TITLES[0]:
             raise ValueError(
                 'val_evaluator, test_evaluator: expected metrics that are '
                 f'numbers, got {sorted(found) or "none"} (a detector that '
@@ -107,7 +106,6 @@ def ablate(cfg, args):
     changes = []
     cfg = C.harden(cfg, changes.append)
     cfg.load_from = args.checkpoint
-    cfg.pop('compile', None)  # what is compiled sees no hook
     if not args.skip_data_check:
         C.check_data(cfg, (f'{args.split}_dataloader', ))
     test_on(cfg, args.split)
@@ -127,13 +125,19 @@ def as_content(args, found, images):
         images=images,
         date=date.today().isoformat(),
         metrics={variant: {
-            name: value if math.isfinite(value) else None
+            name: finite(value)
             for name, value in getattr(found, variant).items()}
-            for variant in VARIANTS},
-        steps={name: dict(mean=m.mean.mean().item(),
-                          **{key: getattr(m, key) for key in SPREADS},
-                          by_channel=m.mean.tolist())
+            for variant in ABLATIONS},
+        steps={name: dict(mean=finite(m.mean.mean().item()),
+                          **{key: finite(getattr(m, key))
+                             for key in STEP_MOMENTS[1:]},
+                          by_channel=[*map(finite, m.mean.tolist())])
                for name, m in found.moments.items()})
+
+
+def finite(value):
+    """The number, or what JSON has for one that is none."""
+    return value if math.isfinite(value) else None
 
 
 def shown(value):
@@ -148,14 +152,14 @@ def main():
     with written_whole(path) as file:
         file.write(json.dumps(content, indent=2, allow_nan=False).encode())
     metrics = content['metrics']
-    names = dict.fromkeys(name for key in VARIANTS for name in metrics[key])
-    print(aligned([('', *VARIANTS.values()),
+    names = dict.fromkeys(name for key in ABLATIONS for name in metrics[key])
+    print(aligned([('', *TITLES),
                    *((name, *(shown(metrics[key].get(name))
-                              for key in VARIANTS)) for name in names)]))
+                              for key in ABLATIONS)) for name in names)]))
     print()
     print(aligned([('step size', 'mean', 'SD over images',
                     'SD over positions', 'SD over channels'),
-                   *((name, *(shown(step[key]) for key in ('mean', *SPREADS)))
+                   *((name, *(shown(step[key]) for key in STEP_MOMENTS))
                      for name, step in content['steps'].items())]))
     print(f'all numbers: {path}')
 

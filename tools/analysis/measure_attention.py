@@ -65,9 +65,9 @@ def parse_args():
 
 def record_path(cfg, args):
     """``--out``, with an ending that says what it is."""
-    path = output_of(cfg, args, '_attention.npz')
-    return path if path.suffix == '.npz' else path.with_name(
-        f'{path.name}.npz')
+    if args.out and args.out.suffix != '.npz':
+        args.out = args.out.with_name(f'{args.out.name}.npz')
+    return output_of(cfg, args, '_attention.npz')
 
 
 def trained_iterations(checkpoint):
@@ -103,6 +103,7 @@ def save_all(record, path):
 def main():
     args = parse_args()
     cfg = config_from(args)
+    path = record_path(cfg, args)
     C.check_weights(cfg)
     model = build_model(cfg, args.checkpoint, args.device)
     find_attention_layers(model, args.layers)  # before the data is looked at
@@ -113,7 +114,7 @@ def main():
         iteration=trained_iterations(args.checkpoint),
         name=args.name or Path(args.config).stem)
     print_table(record)
-    save_all(record, record_path(cfg, args))
+    save_all(record, path)
 
 
 if __name__ == '__main__':
