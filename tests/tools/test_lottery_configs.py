@@ -157,7 +157,8 @@ def test_a_study_of_two_configs(tool, record, configs, tmp_path):
            for kind in ('all', 'stiffest2', 'random2_draw0')}}
     assert all(method.seeds == [3, 4] for method in study.methods)
     assert study.measure == dict(
-        num_samples=2000, definitions=['residual', 'output', 'update'])
+        num_samples=2000, definitions=['residual', 'output', 'update'],
+        ablate_steps=False)
     assert re.search(r'^# Record: .*\n# Command: python .*-k 2',
                      (out / 'tickets.py').read_text(), re.M)
 
