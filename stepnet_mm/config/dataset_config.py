@@ -1,8 +1,9 @@
 """What a config says of a dataset, before it is built."""
 from collections.abc import Iterator
-from inspect import signature
 
 from mmengine.registry import DATASETS
+
+from ..utils.arguments import accepted_arguments
 
 
 def innermost_datasets(key: str,
@@ -44,12 +45,9 @@ def classes_of(dataset: dict, field: str = 'classes') -> list | tuple | None:
 
 
 def takes_argument(dataset: dict, name: str) -> bool:
-    """Whether the class that a config's ``type`` names takes an argument.
-
-    Classes that hand ``**kwargs`` on take those of their bases.
-    """
-    return any(name in signature(base.__init__).parameters
-               for base in getattr(_class_of(dataset), '__mro__', ()))
+    """Whether the class that a config's ``type`` names takes an argument."""
+    cls = _class_of(dataset)
+    return bool(cls) and name in accepted_arguments(cls)
 
 
 def _class_of(dataset: dict):

@@ -1,6 +1,6 @@
 """Blocks and backbones, one thin binding module per library.
 
-May import: attention, ops, steps.
+May import: attention, ops, steps, utils.
 """
 from .backbone import StepBackbone, StepOwner
 from .blocks import StepBlock, step_block_class

@@ -1,8 +1,9 @@
 """Which kind of ResNet arguments and weights belong to."""
-import inspect
 import itertools
 import re
 from collections.abc import Iterable
+
+from ..utils.arguments import accepted_arguments
 
 #: Arguments of other backbones -> the backbone; the most specific first.
 OWNERS = dict(
@@ -74,9 +75,7 @@ def check_arguments(cls: type, arguments: Iterable[str]) -> None:
     Raises:
         TypeError: if one is; names that backbone.
     """
-    accepted = {name for base in cls.__mro__ if '__init__' in vars(base)
-                for name in inspect.signature(
-                    vars(base)['__init__']).parameters}
+    accepted = accepted_arguments(cls)
     for name, owner in OWNERS.items():
         if name in arguments and name not in accepted:
             raise TypeError(

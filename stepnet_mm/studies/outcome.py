@@ -103,13 +103,13 @@ def _steps(run: StudyRun) -> dict[str, Any]:
     found = json.loads(run.ablation_file.read_text())
     metrics, modules = found['metrics'], found['steps'].values()
     return dict(
-        **{name: _rounded([metrics[name].get(run.study.metric)])
+        **{name: _rounded_mean([metrics[name].get(run.study.metric)])
            for name in ABLATIONS},
-        **{name: _rounded([module[name] for module in modules])
+        **{name: _rounded_mean([module[name] for module in modules])
            for name in STEP_MOMENTS})
 
 
-def _rounded(values: list[float | None]) -> float | None:
-    """Their mean, if all are numbers."""
+def _rounded_mean(values: list[float | None]) -> float | None:
+    """None where one of them is."""
     numbers = [value for value in values if value is not None]
     return rounded(mean(numbers)) if len(numbers) == len(values) else None

@@ -202,22 +202,28 @@ def ablation_table(records: list[StudyRecord],
 def _ablation_row(name: str, records: list[StudyRecord],
                   digits: int) -> list[str]:
     def level(key, decimals=digits):
-        return text(lambda values: spread_text(spread(values), decimals), key)
+        found = values(key)
+        return _lacking(found, records) or spread_text(spread(found), decimals)
 
     def change(key):
-        return text(lambda values: difference_text(
-            mean_difference(values), digits), key, 'trained')
+        found = values(key, 'trained')
+        return _lacking(found, records) or difference_text(
+            mean_difference(found), digits)
 
-    def text(write, *keys):
-        """Of a number, or of a number less another one."""
+    def values(*keys):
+        """Of a number, or of a number less another one, where there are."""
         rows = [[r.steps[key] for key in keys] for r in records]
-        whole = [row[0] - sum(row[1:]) for row in rows if None not in row]
-        return (write(whole) if len(whole) == len(rows) else
-                f'in {len(whole)} of {len(rows)}')
+        return [row[0] - sum(row[1:]) for row in rows if None not in row]
 
     return [name, str(len(records)), level('trained'),
             *(cell(key) for key in ABLATIONS[1:] for cell in (level, change)),
             *(level(key, 3) for key in STEP_MOMENTS)]
+
+
+def _lacking(values: list[float], records: list[StudyRecord]) -> str:
+    """How many of the runs have a number; '' if all have."""
+    return '' if len(values) == len(records) else (
+        f'in {len(values)} of {len(records)}')
 
 
 def stiffness_text(own: list[StudyRecord], definition: str,

@@ -1,5 +1,12 @@
-"""Checks of what a config gives as a number."""
+"""What a class takes of a config; checks of numbers that one gives."""
+import inspect
 import math
+
+
+def accepted_arguments(cls: type) -> set[str]:
+    """Names that a class or a base takes, which ``**kwargs`` hand on."""
+    return {name for base in cls.__mro__ if '__init__' in vars(base)
+            for name in inspect.signature(vars(base)['__init__']).parameters}
 
 
 def check_count(key: str, value, least: int = 0, todo: str = '') -> None:

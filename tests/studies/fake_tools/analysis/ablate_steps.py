@@ -1,4 +1,4 @@
-"""Says that nothing changes where Δt is held fixed."""
+"""Writes made numbers of an ablation."""
 import json
 import os
 import sys
