@@ -4,16 +4,17 @@ The controls ask where a gain comes from. A constant Δt, at StepAdaptor's
 start, and LayerScale, which learns one a channel from there, damp residuals
 without looking at them; zero-initialised last norms do it at the start alone.
 SE and ECA start at the same Δt instead of 0.5, StepNet at 1. The schedule
-warms up, so two runs do without.
+warms up, so two runs do without. IEBN without adaptation keeps its gates
+where they start, at 0.27 on every norm.
 """
 _base_ = './_base_/cifar10_16px.py'
 
 TABLE_1 = ('plain', 'se', 'stepnet', 'eca', 'cbam', 'srm', 'fca', 'iebn',
            'sem')
 START = 0.2689414213699951  # sigmoid(-1), where StepAdaptor starts
-PLAIN, SE, ECA, STEPNET = (
+PLAIN, SE, ECA, STEPNET, IEBN = (
     f'../resnet164/resnet164_{name}_cifar10.py'
-    for name in ('plain', 'se', 'eca', 'stepnet'))
+    for name in ('plain', 'se', 'eca', 'stepnet', 'iebn'))
 NO_WARMUP = [
     dict(type='CosineAnnealingLR', by_epoch=True, end=5, T_max=5,
          convert_to_iter_based=True)
@@ -60,9 +61,16 @@ methods.update(
         config=ECA,
         options={'model.backbone.step.init_gate': START},
         seeds=[0, 1]),
+    iebn_constant=dict(
+        config=IEBN,
+        options={
+            'optim_wrapper.paramwise_cfg.custom_keys':
+            {'.ie.': dict(lr_mult=0, decay_mult=0)}
+        },
+        seeds=[0, 1]),
     plain_no_warmup=dict(
         config=PLAIN, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1]),
     stepnet_no_warmup=dict(
         config=STEPNET, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1]),
 )
-del TABLE_1, START, PLAIN, SE, ECA, STEPNET, NO_WARMUP
+del TABLE_1, START, PLAIN, SE, ECA, STEPNET, IEBN, NO_WARMUP
