@@ -66,8 +66,7 @@ methods.update(
         options={
             'optim_wrapper.paramwise_cfg.custom_keys':
             {'.ie.': dict(lr_mult=0, decay_mult=0)}
-        },
-        seeds=[0, 1]),
+        }),
     plain_no_warmup=dict(
         config=PLAIN, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1]),
     stepnet_no_warmup=dict(
