@@ -87,6 +87,15 @@ def test_samples_are_spread(tool, deep, tmp_path):
     torch.testing.assert_close(some.nsi, whole.nsi[::2], rtol=1e-5, atol=0)
 
 
+def test_a_pattern_measures_the_blocks_that_a_hook_would(
+        tool, deep, tmp_path):
+    record = measure(tool, deep, tmp_path / 'late.jsonl', '--blocks',
+                     r'backbone\.layer3\.[2-5]')
+    assert record.header.blocks == [
+        f'backbone.layer3.{i}' for i in (2, 3, 4, 5)]
+    assert record.header.position == [2, 3, 4, 5]
+
+
 def test_list_measures_nothing(tool, deep, tmp_path, capsys):
     tool(TOOL, deep, '--list', '--work-dir', tmp_path / 'work',
          '--cfg-options', 'model.backbone.init_cfg.type=Pretrained',
