@@ -11,7 +11,7 @@ from toy_run import VALIDATION, toy_runner
 
 from stepnet_mm.hooks import TNSHook
 from stepnet_mm.hooks.tns_hook import _gather
-from stepnet_mm.stiffness import summarize_stiffness
+from stepnet_mm.stiffness import DEFINITIONS, summarize_stiffness
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
@@ -52,12 +52,13 @@ def test_wrong_interval(interval):
 
 
 def test_training_is_bit_identical_with_the_hook(tmp_path):
-    weights = []
-    for name, hooks in dict(
-            without=[], with_it=[dict(type='TNSHook', interval=3)]).items():
-        runner = toy_runner(tmp_path / name, hooks)
-        weights.append(runner.train().state_dict())
-    assert all(torch.equal(weights[0][k], weights[1][k]) for k in weights[0])
+    hooks = [dict(type='TNSHook', interval=3, definition=key, name=key)
+             for key in DEFINITIONS]
+    expected = toy_runner(tmp_path / 'plain', (), 4).train().state_dict()
+    for hook in hooks:
+        runner = toy_runner(tmp_path / hook['name'], [hook], 4)
+        found = runner.train().state_dict()
+        assert all(torch.equal(found[key], expected[key]) for key in expected)
 
 
 def test_logged_once_where_it_was_measured(tmp_path):
