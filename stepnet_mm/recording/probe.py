@@ -37,8 +37,21 @@ class Probe:
             size=size,
             samples=len(self.indices))
         rank, world = dist.get_rank(), dist.get_world_size()
+        self.dataset = loader.dataset
         self.loader = subset_loader(loader, self.indices[rank::world])
         ignore_in_workers(self.loader)
+
+    @torch.no_grad()
+    def check(self, model, recorder: TrajectoryRecorder) -> None:
+        """Run one sample, on every rank the same, as an early test.
+
+        Raises:
+            ValueError: if the model cannot be measured.
+        """
+        with kept_state(model), recorder:
+            sample = self.loader.collate_fn([self.dataset[self.indices[0]]])
+            run_features(model, sample, recorder.blocks)
+        _ = recorder.nsi  # whose reading may fail
 
     @torch.no_grad()
     def measure(self, model, recorder: TrajectoryRecorder) -> None:

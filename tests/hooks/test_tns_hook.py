@@ -6,7 +6,9 @@ import os
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.registry import MODELS
 from ranks import run_on_ranks
+from torch import nn
 from toy_run import VALIDATION, toy_runner
 
 from stepnet_mm.hooks import TNSHook
@@ -171,13 +173,57 @@ def test_hooks_are_gone_after_a_measurement(tmp_path):
 def test_a_model_without_blocks_fails_before_training(tmp_path):
     backbone = dict(type='Conv2d', in_channels=3, out_channels=3,
                     kernel_size=1)
-    from mmengine.registry import MODELS
     if 'Conv2d' not in MODELS:
         import mmcv.cnn  # noqa: F401
     runner = toy_runner(tmp_path, [dict(type='TNSHook')], backbone=backbone)
     with pytest.raises(ValueError, match='no residual block'):
         runner.train()
     assert runner.iter == 0
+
+
+@MODELS.register_module()
+class TwoStagesInOneContainer(nn.Module):
+    """Which no regular expression tells apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Sequential(*[
+            nn.Sequential(nn.Conv2d(channels, channels, 1, stride),
+                          nn.Conv2d(channels, channels, 1))
+            for channels, stride in [(3, 1)] * 3 + [(3, 2)] + [(3, 1)] * 2])
+
+    def forward(self, images):
+        return [self.trunk(images)]
+
+
+@pytest.mark.parametrize('name', ['batch', 'probe'])
+def test_blocks_that_do_not_go_together_fail_at_once(tmp_path, name):
+    hook = dict(copy.deepcopy(HOOKS[name]), interval=1000,
+                blocks=r'backbone\.trunk\.\d')
+    runner = toy_runner(tmp_path, [hook], 2,
+                        dict(type='TwoStagesInOneContainer'),
+                        **copy.deepcopy(VALIDATION))
+    with pytest.raises(ValueError, match='trunk.3: expected'):
+        runner.train()
+    assert runner.iter == 0
+
+
+def test_hooks_on_the_same_iterations_leave_nothing_behind(tmp_path):
+    """Nor does the first iteration, which all of them try."""
+    hooks = [dict(type='TNSHook', interval=2, name=name) for name in 'ab']
+    runner = toy_runner(tmp_path, hooks, 4)
+    forward, counts = runner.model.backbone.forward, []
+
+    def counted(images):
+        counts.append(hook_count(runner.model))
+        return forward(images)
+
+    runner.model.backbone.forward = counted
+    runner.train()
+    assert counts[0] == counts[1] == counts[3] > 0 == counts[2]
+    assert 'train_step' not in vars(runner.model)
+    first, second = (hook_of(runner, name).history(runner) for name in 'ab')
+    assert first == second and [row['step'] for row in first] == [2, 4]
 
 
 def test_one_measured_block_a_stage_is_warned_of(tmp_path, monkeypatch):
