@@ -1,5 +1,6 @@
 """NSI of a config's network on the config's own data, as a record."""
 import argparse
+import copy
 import hashlib
 import platform
 from collections.abc import Sized
@@ -13,6 +14,7 @@ from mmengine.utils import ProgressBar
 from torch.utils.data import DataLoader
 
 from ..config import check_weights
+from ..config.parts import all_dicts
 from ..recording import (
     ResidualBlock,
     TrajectoryRecorder,
@@ -158,10 +160,18 @@ class Measurement:
 
 
 def _settings_digest(cfg: Config, split: str) -> str:
-    """A digest of everything in a config that a measurement depends on.
+    """A digest of everything in a config that changes what is measured.
 
-    The path alone would not tell a config that has changed since.
+    The path alone would not tell a config that has changed since. Where the
+    data lie and how many workers load them may change, the name of their
+    folder may not.
     """
-    keys = ('model', 'data_preprocessor', 'randomness', f'{split}_dataloader')
-    parts = [cfg[key] for key in keys if cfg.get(key) is not None]
+    loader = cfg[f'{split}_dataloader']
+    dataset = copy.deepcopy(loader['dataset'])
+    for node in all_dicts(dataset):
+        if node.get('data_root'):
+            node['data_root'] = Path(node['data_root']).name
+    seed = (cfg.get('randomness') or {}).get('seed') or 0
+    parts = [cfg['model'], cfg.get('data_preprocessor'), seed, dataset,
+             loader.get('collate_fn')]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]

@@ -68,6 +68,24 @@ def test_a_cut_measurement_goes_on_bit_for_bit(tool, deep, tmp_path, capsys):
     assert torch.equal(done.nsi, whole.nsi)
 
 
+def test_it_goes_on_where_the_data_were_moved_to(tool, deep, tmp_path):
+    whole = measure(tool, deep, tmp_path / 'whole.jsonl')
+    text = (tmp_path / 'whole.jsonl').read_bytes()
+    cut = tmp_path / 'cut.jsonl'
+    cut.write_bytes(text[:text.index(b'\n', text.index(b'\n') + 1) + 1])
+    (tmp_path / 'disk').mkdir()
+    (tmp_path / 'images').rename(tmp_path / 'disk/images')
+    moved = '--data-root', tmp_path / 'disk/images'
+    record = measure(tool, deep, cut, *moved, '--cfg-options',
+                     'val_dataloader.num_workers=1')
+    assert torch.equal(record.nsi, whole.nsi)
+    (tmp_path / 'other').symlink_to('disk/images')
+    for arguments in (('--data-root', tmp_path / 'other'),
+                      (*moved, '--image-scale', 48, 48)):
+        with pytest.raises(ValueError, match='settings.*another'):
+            measure(tool, deep, cut, *arguments)
+
+
 def test_another_model_or_data_is_refused_and_nothing_overwritten(
         tool, deep, tmp_path):
     out = tmp_path / 'a.jsonl'
