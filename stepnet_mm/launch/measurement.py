@@ -3,7 +3,7 @@ import argparse
 import copy
 import hashlib
 import platform
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from datetime import date
 from pathlib import Path
 from typing import cast
@@ -69,11 +69,13 @@ class Measurement:
             :func:`add_measuring_options`; ``checkpoint``, None for the
             network at its start; ``name``, of the record, None for that of
             the config.
-        start (bool): whether ``init_cfg`` is followed without a checkpoint;
-            the blocks alone need no weights.
+        record (callable, optional): returns, for the config, where the
+            record goes; is called before anything is built. Left out, the
+            blocks alone are looked at, which need no weights.
 
     Attributes:
         cfg (Config): the config, with the options applied.
+        path (Path | None): of the record.
         blocks (list[ResidualBlock]): the network's residual blocks.
 
     Raises:
@@ -81,23 +83,25 @@ class Measurement:
         ValueError: if no blocks are found.
     """
 
-    def __init__(self, args: argparse.Namespace, start: bool = True):
+    def __init__(self, args: argparse.Namespace,
+                 record: Callable[[Config], Path] | None = None):
         self.args = args
         self.cfg: Config = config_from(args)
-        if start:
+        self.path = record and record(self.cfg)
+        if record:
             check_weights(self.cfg)
         self.model = build_model(
-            self.cfg, args.checkpoint, args.device, start)
+            self.cfg, args.checkpoint, args.device, start=bool(record))
         self.blocks = find_residual_blocks(self.model, args.blocks)
 
-    def run(self, path: Path) -> StiffnessRecord:
-        """Measure what the record at ``path`` still lacks, and read it.
+    def run(self) -> StiffnessRecord:
+        """Measure what the record still lacks, and read it.
 
         Raises:
             ValueError: if there is no such data, or the file is the record
                 of another measurement, or none.
         """
-        args = self.args
+        args, path = self.args, cast(Path, self.path)
         loader = build_loader(self.cfg, args.split, not args.skip_data_check,
                               args.batch_size)
         indices = spread_indices(

@@ -141,6 +141,15 @@ def test_bad_input(tool, deep, tmp_path, arguments, message):
     assert not (tmp_path / 'a.jsonl').exists()
 
 
+def test_where_it_cannot_write_is_found_before_the_network_is_built(
+        tool, deep, tmp_path):
+    path = tmp_path / 'none.pth'
+    path.write_text('no weights')
+    path.with_name('none_stiffness.jsonl').mkdir()
+    with pytest.raises(ValueError, match='^--out: expected a file'):
+        tool(TOOL, deep, path, '--device', 'cpu')
+
+
 def test_weights_of_another_network_are_refused(tool, deep, tmp_path):
     path = tmp_path / 'other.pth'
     torch.save(dict(state_dict={'backbone.x': torch.zeros(1)}), path)
