@@ -43,8 +43,9 @@ class TNSHook(MeasuringHook):
             ``val_dataloader``. ``probe=dict()`` takes these defaults.
         blocks (str, optional): a regular expression for the names of the
             blocks, where the search should not decide.
-        definition (str, optional): of NSI, ``'residual'`` or ``'output'``;
-            left out, the first where every block allows it.
+        definition (str, optional): of NSI, ``'residual'``, ``'output'`` or
+            ``'update'``; left out, the first where every block allows it,
+            else the second.
         degrees (sequence[tuple]): pairs (M1, M2) at which the stiffness
             proportion is logged.
         figure_interval (int): every ``figure_interval``-th measurement, NSI

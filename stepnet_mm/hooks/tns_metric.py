@@ -22,7 +22,7 @@ class TNSMetric(BaseMetric):
     Args:
         blocks (str, optional): a regular expression for the names of the
             blocks, where the search should not decide.
-        definition (str, optional): of NSI, ``'residual'`` or ``'output'``.
+        definition (str, optional): of NSI, as in ``TNSHook``.
         degrees (sequence[tuple]): pairs (M1, M2) for the stiffness
             proportion (§3.1).
         by_block (bool): whether the mean NSI of each block is given too, as

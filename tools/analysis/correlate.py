@@ -3,10 +3,10 @@
 
 python tools/analysis/correlate.py work_dirs/methods/* --figure fig7.png
 
-Of each work dir: TNS is that of its newest stiffness record (*.jsonl) of the
-definition, the metric that of mmengine's scalars.json. Where no work dir has a record, it is what
-TNSMetric logged beside the metric. Or --csv FILE: a line a run, with the
-columns name, tns, metric.
+Of each work dir: TNS is that of its newest stiffness record (*.jsonl) of one
+definition, the metric that of mmengine's scalars.json. Where no work dir has a
+record, it is what TNSMetric logged beside the metric. Or --csv FILE: a line a
+run, with the columns name, tns, metric.
 
 TNS of a run is the mean over samples (Eq. 5), as in the paper; with
 --statistic tns_median or tns_q95 it is their median or 95 % quantile, which
