@@ -220,7 +220,8 @@ def _siblings(modules: dict, names: list) -> list[list[str]]:
     return rows
 
 
-def _places(rows: list[list[str]], names: list) -> dict[str, tuple]:
+def _places(rows: list[list[str]],
+            names: list) -> dict[str, tuple[int, int]]:
     """Stage and position of each name; a row of siblings is a stage.
 
     A block that was not chosen, or has no shortcut, still takes its place.
