@@ -13,7 +13,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS
 
-from stepnet_mm.recording import find_residual_blocks
+from stepnet_mm.recording import TrajectoryRecorder, find_residual_blocks
 from stepnet_mm.steps.pooled import PooledMap
 from stepnet_mm.stiffness import read_stiffness_record
 
@@ -131,6 +131,17 @@ def test_it_is_measured(page):
     assert record.nsi.shape == (4, 12)
     assert (record.nsi > 0).all() and (record.step == 1).all()
     assert names['tns'].shape == (4, )
+
+
+def test_its_hook_measures_the_backbone_that_is_not_known(page):
+    names, _, _ = page
+    model = torch.nn.ModuleDict(dict(backbone=names['own']))
+    hook = names['hook']
+    recorder = TrajectoryRecorder(model, hook['blocks'], hook['definition'])
+    with recorder, torch.no_grad():
+        model.backbone(names['images'])
+    assert recorder.nsi.shape == (len(names['images']), 2)
+    assert recorder.definition == 'output'
 
 
 def test_a_plugin_behind_the_last_convolution_counts(page):

@@ -12,7 +12,8 @@ __getattr__, __all__ = lazy_exports(
                      'rank_correlations'],
         intervals=['FEW_SEEDS', 'MethodTNS', 'group_seeds',
                    'tns_by_method'],
-        runs=['Run', 'read_run', 'read_runs_table'],
+        runs=['Run', 'choose_definition', 'continued', 'read_run',
+              'read_runs_table'],
         selection=['check_block_count', 'pool_records', 'random_blocks',
                    'rank_blocks', 'step_blocks', 'stiffest_blocks',
                    'warn_of_no_area']))

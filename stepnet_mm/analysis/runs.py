@@ -2,11 +2,11 @@
 import csv
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TypedDict
 
-from ..stiffness import RecordHeader, read_stiffness_record
+from ..stiffness import DEFINITIONS, RecordHeader, read_stiffness_record
 
 #: What TNSMetric's keys begin with, beside other metrics.
 PREFIX = 'stiffness_eval/'
@@ -49,18 +49,22 @@ def read_runs_table(path: Path, statistic: str = 'tns') -> list[Run]:
 
 
 def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
-             best: bool = False, statistic: str = 'tns') -> Run:
+             best: bool = False, statistic: str = 'tns',
+             definition: str | None = None) -> Run:
     """One run: its metric, and TNS from its record or its scalars.
 
     Args:
         work_dir (Path): of a training run.
         metric (str): the metric's key in ``scalars.json``.
-        pattern (str): file name of the records; the newest one is taken.
-            Without a record, TNS is what TNSMetric logged beside the metric.
+        pattern (str): file name of the records; the newest one of the
+            definition is taken. Without a record, TNS is what TNSMetric
+            logged beside the metric.
         best (bool): whether the highest value of the metric is taken, in
             place of the last one.
         statistic (str): of TNS over samples, a key of
             :func:`summarize_tns`; the mean of Eq. 5 by default.
+        definition (str, optional): of NSI, as in :func:`choose_definition`;
+            what was logged does not say its own.
 
     Raises:
         FileNotFoundError: if there is no such folder.
@@ -68,23 +72,69 @@ def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
     """
     if not work_dir.is_dir():
         raise FileNotFoundError(f'{work_dir}: expected a work dir, got none')
-    lines = [line for line in _scalars(work_dir) if _is_number(line, metric)]
+    lines = _evaluations(work_dir, metric)
     if not lines:
         raise ValueError(
             f'{work_dir}: expected a number {metric!r} in a '
             '<run>/vis_data/scalars.json, got none; name another key with '
             '--metric')
     line = max(lines, key=lambda line: line[metric]) if best else lines[-1]
-    tns, source, definition = _tns(work_dir, pattern, statistic, line)
+    tns, source, conditions = _tns(work_dir, pattern, statistic, line,
+                                   definition)
     return Run(name=work_dir.resolve().name, metric=line[metric], tns=tns,
-               source=source, definition=definition)
+               source=source, definition=conditions)
 
 
-def _scalars(work_dir: Path) -> Iterator[dict]:
-    """What mmengine logged, of all runs in a work dir, in order."""
+def choose_definition(found: Collection[str], wanted: str | None,
+                      source: str) -> str:
+    """The definition of NSI that is read where records have several.
+
+    Args:
+        found (collection[str]): the definitions that the records have.
+        wanted (str | None): the one that the user names; None for the first
+            of :data:`DEFINITIONS` that there is.
+        source (str): where the records are, for an error.
+
+    Raises:
+        ValueError: if no record has it.
+    """
+    if wanted is None:
+        return next(name for name in DEFINITIONS if name in found)
+    if wanted not in found:
+        raise ValueError(
+            f'{source}: expected a record of definition {wanted!r}, got '
+            f'{sorted({*found})}; make one with '
+            'tools/analysis/measure_stiffness.py, or name another with '
+            '--definition')
+    return wanted
+
+
+def continued(before: list[dict], rows: list[dict]) -> list[dict]:
+    """What earlier runs in a work dir logged, and what the next one did.
+
+    Of a resumed training, or one that began anew, that is all up to its first
+    step, and then its own.
+    """
+    first = _step(rows[0], math.inf) if rows else math.inf
+    return [row for row in before if _step(row, 0) < first] + rows
+
+
+def _step(row: dict, default: float) -> float:
+    return row['step'] if _is_number(row, 'step') else default
+
+
+def _evaluations(work_dir: Path, metric: str) -> list[dict]:
+    """What mmengine logged beside a metric, of all runs in a work dir."""
+    found: list[dict] = []
     for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
-            yield _object(path, number, line)
+        found = continued(found, [
+            line for line in _lines(path) if _is_number(line, metric)])
+    return found
+
+
+def _lines(path: Path) -> Iterator[dict]:
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        yield _object(path, number, line)
 
 
 def parse_line(line: bytes) -> dict | None:
@@ -111,22 +161,32 @@ def _is_number(line: dict, key: str) -> bool:
     return type(line.get(key)) in (int, float)
 
 
-def _tns(work_dir: Path, pattern: str, statistic: str,
-         line: dict) -> tuple[float, str, str | None]:
+def _tns(work_dir: Path, pattern: str, statistic: str, line: dict,
+         definition: str | None) -> tuple[float, str, str | None]:
     """TNS of a run, where it comes from and which definition it follows."""
-    found = sorted(work_dir.glob(pattern),
-                   key=lambda path: path.stat().st_mtime)
+    found = [*work_dir.glob(pattern)]
     if found:
-        record = read_stiffness_record(found[-1])
+        path = _newest(found, definition, str(work_dir))
+        record = read_stiffness_record(path)
         tns = (record.tns_summary()[statistic] if record.finite.any()
                else math.inf)
-        return tns, found[-1].name, _conditions(record.header)
-    if _is_number(line, key := PREFIX + statistic):
+        return tns, path.name, _conditions(record.header)
+    if _is_number(line, key := PREFIX + statistic) and definition is None:
         return line[key], 'scalars.json', None
     raise ValueError(
-        f'{work_dir}: expected a record {pattern} or {key} beside the metric, '
-        'got neither; make one with tools/analysis/measure_stiffness.py or '
-        'train with TNSMetric in val_evaluator')
+        f'{work_dir}: expected a record {pattern} or, without --definition, '
+        f'{key} beside the metric, got neither; make one with '
+        'tools/analysis/measure_stiffness.py or train with TNSMetric in '
+        'val_evaluator')
+
+
+def _newest(paths: list[Path], wanted: str | None, source: str) -> Path:
+    """The newest record of the definition that is read."""
+    paths = sorted(paths, key=lambda path: path.stat().st_mtime)
+    own = [read_stiffness_record(path, partial=True).header.definition
+           for path in paths]
+    chosen = choose_definition(own, wanted, source)
+    return [path for path, name in zip(paths, own) if name == chosen][-1]
 
 
 def _conditions(header: RecordHeader) -> str:

@@ -50,6 +50,7 @@ class LoadReportHook(Hook):
 
     def before_run(self, runner) -> None:
         """Listen to whatever is loaded from here to the start."""
+        self._stop_listening()
         self._handles = [
             module._register_load_state_dict_pre_hook(
                 functools.partial(self._on_load, runner.logger, name, module))
@@ -61,6 +62,10 @@ class LoadReportHook(Hook):
         if not self._reports:
             runner.logger.info('LoadReportHook: nothing was loaded, all '
                                'weights are at their start')
+        self._stop_listening()
+
+    def before_val(self, runner) -> None:
+        """Remove the hooks on loading, where nothing is trained."""
         self._stop_listening()
 
     def before_test(self, runner) -> None:

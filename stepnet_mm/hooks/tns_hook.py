@@ -43,8 +43,9 @@ class TNSHook(MeasuringHook):
             ``val_dataloader``. ``probe=dict()`` takes these defaults.
         blocks (str, optional): a regular expression for the names of the
             blocks, where the search should not decide.
-        definition (str, optional): of NSI, ``'residual'`` or ``'output'``;
-            left out, the first where every block allows it.
+        definition (str, optional): of NSI, ``'residual'``, ``'output'`` or
+            ``'update'``; left out, the first where every block allows it,
+            else the second.
         degrees (sequence[tuple]): pairs (M1, M2) at which the stiffness
             proportion is logged.
         figure_interval (int): every ``figure_interval``-th measurement, NSI
@@ -71,6 +72,7 @@ class TNSHook(MeasuringHook):
         self.degrees = check_degrees(degrees, 'TNSHook.degrees')
         self._probe: Probe | None = None
         self._calls: RecordedCalls | None = None
+        self._unchecked = False
 
     def before_train(self, runner) -> None:
         """Check that the model can be measured; take the probe's samples."""
@@ -82,10 +84,12 @@ class TNSHook(MeasuringHook):
                 'training forward, got True, which does not see hooks that '
                 'come later; set compile=False, or TNSHook.probe=dict() to '
                 'measure a fixed set of samples')
+        recorder = self._new_recorder(runner)
+        self._unchecked = self.probe_cfg is None
         if self.probe_cfg is not None:
             self._probe = Probe(self._build_loader(runner),
                                 self._of_probe('num_samples', 512))
-        recorder = self._new_recorder(runner)
+            self._probe.check(unwrap(runner.model), recorder)
         self._check_history(runner, recorder)
         stage = recorder.stage
         if len(stage.unique()) == len(stage):
@@ -98,11 +102,22 @@ class TNSHook(MeasuringHook):
                 'StepResNetCIFAR).')
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        """Have the training forward recorded, where it is measured."""
+        """Have the training forward recorded, where it is measured.
+
+        And in the first iteration of a run, so that a model that cannot be
+        measured is an error then, not after an interval.
+        """
         self._end_recording()
-        if self._probe is None and self._is_due(runner, batch_idx):
+        if self._probe is None and (
+                self._unchecked or self._is_due(runner, batch_idx)):
             self._calls = RecordedCalls(runner.model, 'train_step',
                                         self._new_recorder(runner))
+
+    def after_train_iter(self, runner, *args, **kwargs) -> None:
+        """Measure, where it is due; give the model its own method back."""
+        super().after_train_iter(runner, *args, **kwargs)
+        recorder, self._unchecked = self._end_recording(), False
+        _ = recorder and recorder.nsi  # whose reading may fail
 
     def _measure(self, runner) -> None:
         recorder = self._end_recording()

@@ -22,7 +22,7 @@ class TNSMetric(BaseMetric):
     Args:
         blocks (str, optional): a regular expression for the names of the
             blocks, where the search should not decide.
-        definition (str, optional): of NSI, ``'residual'`` or ``'output'``.
+        definition (str, optional): of NSI, as in ``TNSHook``.
         degrees (sequence[tuple]): pairs (M1, M2) for the stiffness
             proportion (§3.1).
         by_block (bool): whether the mean NSI of each block is given too, as
@@ -51,11 +51,18 @@ class TNSMetric(BaseMetric):
         self.by_block = by_block
         self._calls: RecordedCalls | None = None
 
+    def new_recorder(self, model) -> TrajectoryRecorder:
+        """A recorder of the blocks that this metric measures.
+
+        Raises:
+            ValueError: as :class:`TrajectoryRecorder` does.
+        """
+        return TrajectoryRecorder(model, **self.choice)
+
     def attach(self, model, method: str) -> None:
         """Watch the calls of a model's method until :meth:`detach`."""
         self.detach()
-        recorder = TrajectoryRecorder(model, **self.choice)
-        self._calls = RecordedCalls(model, method, recorder)
+        self._calls = RecordedCalls(model, method, self.new_recorder(model))
 
     def detach(self) -> None:
         """Stop recording, if it was."""
@@ -99,7 +106,8 @@ class TNSMetric(BaseMetric):
         blocks = self.recorder.blocks if self.by_block else ()
         scalars = summarize_stiffness(nsi, self.recorder.stage, blocks,
                                       self.degrees)
-        means = zip(blocks, step.nanmean(0).tolist())
+        finite = nsi.isfinite().all(1)  # as the other numbers
+        means = zip(blocks, step[finite].nanmean(0).tolist())
         return {**scalars,
                 **{f'step/{name}': mean for name, mean in means
                    if math.isfinite(mean)}}
@@ -108,6 +116,12 @@ class TNSMetric(BaseMetric):
 @HOOKS.register_module()
 class TNSMetricHook(Hook):
     """Shows the model to every :class:`TNSMetric` that evaluates it."""
+
+    def before_train(self, runner) -> None:
+        """Fail before training, not at the first validation."""
+        if runner.val_loop is not None:
+            for metric in _metrics(runner.val_evaluator):
+                metric.new_recorder(runner.model)
 
     def before_val(self, runner) -> None:
         """Attach the metrics of the validation."""

@@ -180,7 +180,8 @@ def beside_checkpoint(cfg: Config, checkpoint: str | None,
     return Path(cfg.work_dir) / f'{stem}{ending}'
 
 
-def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
+def output_of(cfg: Config, args: argparse.Namespace, ending: str,
+              key: str = '--out') -> Path:
     """Where a tool writes what it measures of a checkpoint.
 
     Args:
@@ -188,12 +189,13 @@ def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
         args (argparse.Namespace): with ``out`` and ``checkpoint``.
         ending (str): see :func:`beside_checkpoint`, which is followed where
             ``out`` is None.
+        key (str): the option that ``out`` comes from, for an error.
 
     Raises:
         ValueError: if it cannot be written.
     """
     path = args.out or beside_checkpoint(cfg, args.checkpoint, ending)
-    return _written_to(output_file, path, '--out')
+    return _written_to(output_file, path, key)
 
 
 def build_loader(cfg: Config, split: str, check: bool = True,

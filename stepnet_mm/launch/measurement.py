@@ -1,8 +1,9 @@
 """NSI of a config's network on the config's own data, as a record."""
 import argparse
+import copy
 import hashlib
 import platform
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from datetime import date
 from pathlib import Path
 from typing import cast
@@ -13,6 +14,7 @@ from mmengine.utils import ProgressBar
 from torch.utils.data import DataLoader
 
 from ..config import check_weights
+from ..config.parts import all_dicts
 from ..recording import (
     ResidualBlock,
     TrajectoryRecorder,
@@ -67,11 +69,13 @@ class Measurement:
             :func:`add_measuring_options`; ``checkpoint``, None for the
             network at its start; ``name``, of the record, None for that of
             the config.
-        start (bool): whether ``init_cfg`` is followed without a checkpoint;
-            the blocks alone need no weights.
+        record (callable, optional): returns, for the config, where the
+            record goes; is called before anything is built. Left out, the
+            blocks alone are looked at, which need no weights.
 
     Attributes:
         cfg (Config): the config, with the options applied.
+        path (Path | None): of the record.
         blocks (list[ResidualBlock]): the network's residual blocks.
 
     Raises:
@@ -79,23 +83,25 @@ class Measurement:
         ValueError: if no blocks are found.
     """
 
-    def __init__(self, args: argparse.Namespace, start: bool = True):
+    def __init__(self, args: argparse.Namespace,
+                 record: Callable[[Config], Path] | None = None):
         self.args = args
         self.cfg: Config = config_from(args)
-        if start:
+        self.path = record and record(self.cfg)
+        if record:
             check_weights(self.cfg)
         self.model = build_model(
-            self.cfg, args.checkpoint, args.device, start)
+            self.cfg, args.checkpoint, args.device, start=bool(record))
         self.blocks = find_residual_blocks(self.model, args.blocks)
 
-    def run(self, path: Path) -> StiffnessRecord:
-        """Measure what the record at ``path`` still lacks, and read it.
+    def run(self) -> StiffnessRecord:
+        """Measure what the record still lacks, and read it.
 
         Raises:
             ValueError: if there is no such data, or the file is the record
                 of another measurement, or none.
         """
-        args = self.args
+        args, path = self.args, cast(Path, self.path)
         loader = build_loader(self.cfg, args.split, not args.skip_data_check,
                               args.batch_size)
         indices = spread_indices(
@@ -158,10 +164,18 @@ class Measurement:
 
 
 def _settings_digest(cfg: Config, split: str) -> str:
-    """A digest of everything in a config that a measurement depends on.
+    """A digest of everything in a config that changes what is measured.
 
-    The path alone would not tell a config that has changed since.
+    The path alone would not tell a config that has changed since. Where the
+    data lie and how many workers load them may change, the name of their
+    folder may not.
     """
-    keys = ('model', 'data_preprocessor', 'randomness', f'{split}_dataloader')
-    parts = [cfg[key] for key in keys if cfg.get(key) is not None]
+    loader = cfg[f'{split}_dataloader']
+    dataset = copy.deepcopy(loader['dataset'])
+    for node in all_dicts(dataset):
+        if node.get('data_root'):
+            node['data_root'] = Path(node['data_root']).name
+    seed = (cfg.get('randomness') or {}).get('seed') or 0
+    parts = [cfg['model'], cfg.get('data_preprocessor'), seed, dataset,
+             loader.get('collate_fn')]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]

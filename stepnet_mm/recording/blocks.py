@@ -97,10 +97,13 @@ def find_residual_blocks(model: nn.Module,
     model = unwrap(model)
     names = _matching(model, pattern) if pattern else _search(model)
     modules = dict(model.named_modules())
-    places = _places(modules, names)
-    blocks = [_describe(ResidualBlock(name, *places[name], modules[name]))
-              for name in names]
-    return blocks if run is None else _split_by_shape(model, blocks, run)
+    rows = _siblings(modules, names)
+    if run is not None:
+        shapes = _observe_shapes(model, sum(rows, []), run)
+        rows = [part for row in rows for part in _split(row, shapes)]
+    places = _places(rows, names)
+    return [_describe(ResidualBlock(name, *places[name], modules[name]))
+            for name in names]
 
 
 def list_blocks(blocks: list[ResidualBlock]) -> str:
@@ -203,20 +206,29 @@ def _weights(module) -> int:
     return sum(p.ndim > 1 for p in module.parameters())
 
 
-def _places(modules: dict, names: list) -> dict[str, tuple[int, int]]:
-    """Stage and position of each name, by the container that it is in."""
-    stages: dict[str, list[str]] = {}
-    places = {}
+def _siblings(modules: dict, names: list) -> list[list[str]]:
+    """The blocks of each container, those that were not chosen included."""
+    chosen: dict[str, list[str]] = {}
     for name in names:
-        stages.setdefault(name.rpartition('.')[0], []).append(name)
-    for stage, (parent, own) in enumerate(stages.items(), 1):
+        chosen.setdefault(_parent(name), []).append(name)
+    rows = []
+    for parent, own in chosen.items():
         kinds = tuple({type(modules[name]) for name in own})
-        # A pattern may leave blocks out; their places are still taken.
-        siblings = [key for key, child in modules[parent].named_children()
-                    if isinstance(child, kinds)]
-        for name in own:
-            places[name] = stage, siblings.index(name.rpartition('.')[2])
-    return places
+        rows.append([f'{parent}.{key}'.lstrip('.')
+                     for key, child in modules[parent].named_children()
+                     if isinstance(child, kinds)])
+    return rows
+
+
+def _places(rows: list[list[str]],
+            names: list) -> dict[str, tuple[int, int]]:
+    """Stage and position of each name; a row of siblings is a stage.
+
+    A block that was not chosen, or has no shortcut, still takes its place.
+    """
+    rows = [row for row in rows if not set(row).isdisjoint(names)]
+    return {name: (stage, position) for stage, row in enumerate(rows, 1)
+            for position, name in enumerate(row)}
 
 
 def _describe(block: ResidualBlock) -> ResidualBlock:
@@ -309,33 +321,33 @@ def _other_gates(module, step: Gate | None) -> tuple:
                 step and child is step.module))
 
 
-def _split_by_shape(model, blocks: list, run) -> list:
-    """Count stages and positions by the shapes of a forward pass."""
-    shapes = _observe_shapes(model, blocks, run)
-    stage, position, before, found = 0, 0, None, []
-    for block in blocks:
-        taken, given = shapes.get(block.name, (None, None))
-        goes_on = before == (_parent(block), given) and taken == given
-        stage, position = (stage, position + 1) if goes_on else (stage + 1, 0)
-        before = _parent(block), given
-        found.append(replace(block, stage=stage, position=position))
-    return found
+def _split(row: list[str], shapes: dict) -> list[list[str]]:
+    """A row of blocks, cut where shapes change."""
+    parts: list[list[str]] = []
+    before = None
+    for name in row:
+        taken, given = shapes.get(name, (None, None))
+        if not parts or not before == taken == given:
+            parts.append([])
+        parts[-1].append(name)
+        before = given
+    return parts
 
 
-def _parent(block) -> str:
-    return block.name.rpartition('.')[0]
+def _parent(name: str) -> str:
+    return name.rpartition('.')[0]
 
 
 @torch.no_grad()
-def _observe_shapes(model, blocks: list, run) -> dict:
+def _observe_shapes(model, names: list, run) -> dict:
     """Names -> shapes of a sample that goes in and that comes out."""
     shapes, modes = {}, {m: m.training for m in model.modules()}
 
     def note(name, module, args, output):
         shapes[name] = _sample_shape(args), _sample_shape(output)
 
-    handles = [b.module.register_forward_hook(partial(note, b.name))
-               for b in blocks]
+    handles = [model.get_submodule(name).register_forward_hook(
+        partial(note, name)) for name in names]
     try:
         model.eval()
         run()

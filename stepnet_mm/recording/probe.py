@@ -16,7 +16,8 @@ class Probe:
     """The same samples at every measurement, spread over a dataset.
 
     The parameters and the running statistics stay as they are, and so do the
-    training flag of every module and the state of every random generator.
+    training flag of every module and the state of every random generator. On
+    all ranks the network has the first one's running statistics meanwhile.
 
     Args:
         loader (DataLoader): names the dataset, the batch size and the
@@ -36,16 +37,52 @@ class Probe:
             size=size,
             samples=len(self.indices))
         rank, world = dist.get_rank(), dist.get_world_size()
+        self.dataset = loader.dataset
         self.loader = subset_loader(loader, self.indices[rank::world])
         ignore_in_workers(self.loader)
+
+    @torch.no_grad()
+    def check(self, model, recorder: TrajectoryRecorder) -> None:
+        """Run one sample, on every rank the same, as an early test.
+
+        Raises:
+            ValueError: if the model cannot be measured.
+        """
+        with kept_state(model), recorder:
+            sample = self.loader.collate_fn([self.dataset[self.indices[0]]])
+            run_features(model, sample, recorder.blocks)
+        _ = recorder.nsi  # whose reading may fail
 
     @torch.no_grad()
     def measure(self, model, recorder: TrajectoryRecorder) -> None:
         """Run this rank's samples through a model, under a recorder."""
         self.loader.generator.manual_seed(0)
-        with kept_state(model), recorder:
+        with kept_state(model), _first_rank_buffers(model), recorder:
             for batch in self.loader:
                 run_features(model, batch, recorder.blocks)
+
+
+@contextmanager
+def _first_rank_buffers(model):
+    """The buffers that a checkpoint would have; each rank's own afterwards.
+
+    Plain BatchNorm has averages of its own on each rank.
+    """
+    buffers = [*model.buffers()] if dist.get_world_size() > 1 else []
+    own = [buffer.clone() for buffer in buffers]
+    try:
+        if buffers:
+            first = [[buffer.cpu() for buffer in buffers]]
+            dist.broadcast_object_list(first)
+            _set(buffers, first[0])
+        yield
+    finally:
+        _set(buffers, own)
+
+
+def _set(buffers: list, values: list) -> None:
+    for buffer, value in zip(buffers, values):
+        buffer.copy_(value)
 
 
 def spread_indices(size: int, number: int | None = None) -> list[int]:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from ..ops import is_compiling
-from ..steps.pooled import AffineMap, BuiltMap
+from ..steps.pooled import AffineMap, BuiltMap, Product
 from ..stiffness import (
     DEFINITIONS,
     neural_stiffness_index,
@@ -319,12 +319,7 @@ class _PartTrace(_Trace):
 
     @_reads_pooled
     def _step_input(self, module, args):
-        f = args[-1]
-        if isinstance(f, AffineMap):
-            self._note('f', AffineMap.norm, f)
-        else:
-            f = f.values if isinstance(f, BuiltMap) else f
-            self._note('f', sample_norm, f.detach())
+        self._note('f', _map_norm, args[-1])
 
     def _delta(self, module, args, output):
         self._note('step', _mean_step, output.detach())
@@ -343,8 +338,9 @@ class _UpdateTrace(_PartTrace):
             hooks.append(step.module.register_forward_hook(self._update))
         return hooks
 
+    @_reads_pooled
     def _update(self, module, args, output):
-        self._note('f', sample_norm, output.detach())
+        self._note('f', _map_norm, output)
 
 
 class _OutputTrace(_Trace):
@@ -385,6 +381,17 @@ def _output_nsi(state: _Unchanged, output: Tensor) -> tuple:
             'blocks by a regular expression, blocks=..., or tell stages '
             'apart by blocks=find_residual_blocks(model, run=...)')
     return neural_stiffness_index(x, output), None
+
+
+def _map_norm(x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:
+    """2-norm of each sample of a map, or of what a fused block has of it."""
+    if isinstance(x, AffineMap):
+        return x.norm()
+    if isinstance(x, BuiltMap):
+        x = x.values
+    elif isinstance(x, Product):
+        x = x.values * x.step_size.to(x.values.dtype)
+    return sample_norm(x.detach())
 
 
 def _mean_step(step: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ from torch import Tensor
 
 #: Norms whose squares are far from both ends of float32.
 ORDINARY = (2.**-40, 2.**60)
+#: Values that are widened at once: 128 MiB in double precision.
+CHUNK = 2**24
 #: Torch 2.1 has no word for it, and breaks its graph instead.
 is_compiling = getattr(torch.compiler, 'is_compiling', lambda: False)
 
@@ -63,11 +65,20 @@ def sample_norm(x: Tensor) -> Tensor:
         return norm  # no square leaves the range of float32
     ordinary = (norm > ORDINARY[0]) & (norm < ORDINARY[1])
     if not looks_at_values(x):
-        wide = torch.linalg.vector_norm(x, dim=axes, dtype=torch.float64)
-        return norm.where(ordinary, wide.to(dtype))
+        return norm.where(ordinary, _wide_norm(x, axes).to(dtype))
     if ordinary.all():
         return norm  # nearly always: a second pass is what would cost
     return norm.where(ordinary, _scaled_norm(x, axes, dtype))
+
+
+def _wide_norm(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """In double precision; of some samples at a time, as torch copies them."""
+    if is_compiling():  # which copies nothing
+        return torch.linalg.vector_norm(x, dim=axes, dtype=torch.float64)
+    samples = max(1, CHUNK // max(1, x.shape[1:].numel()))
+    return torch.cat([
+        torch.linalg.vector_norm(part, dim=axes, dtype=torch.float64)
+        for part in x.split(samples)])
 
 
 def looks_at_values(x: Tensor) -> bool:

@@ -19,12 +19,27 @@ class ReplacedMethod:
         self.owner, self.name = owner, name
         # It may have been replaced before, by others too.
         self._before = vars(owner).get(name)
-        setattr(owner, name,
-                functools.partial(replacement, getattr(owner, name)))
+        self._method = getattr(owner, name)
+        self._call = functools.partial(replacement, self._method)
+        setattr(owner, name, self)
+
+    def __call__(self, *args, **kwargs):
+        """The replacement, or once it is undone the method itself."""
+        return self._call(*args, **kwargs)
 
     def undo(self) -> None:
-        """Give the object back what it had."""
-        if self._before is None:
-            delattr(self.owner, self.name)
-        else:
-            setattr(self.owner, self.name, self._before)
+        """Give the object back what it had.
+
+        One that was replaced again passes calls on until that is undone.
+        """
+        self._call = self._method
+        while self._is_undone(top := vars(self.owner).get(self.name)):
+            if top._before is None:
+                delattr(self.owner, self.name)
+            else:
+                setattr(self.owner, self.name, top._before)
+
+    @staticmethod
+    def _is_undone(method) -> bool:
+        return isinstance(method, ReplacedMethod) and (
+            method._call is method._method)

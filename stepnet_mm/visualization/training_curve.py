@@ -3,7 +3,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..analysis.runs import parse_line
+from ..analysis.runs import continued, parse_line
 from .canvas import legend_beside, new_figure
 from .style import look, points, styled
 
@@ -45,9 +45,7 @@ def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
     curves: dict[str, list[dict]] = {}
     for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json')):
         for name, rows in _read_run(path).items():
-            before = [row for row in curves.get(name, [])
-                      if row['step'] < rows[0]['step']]
-            curves[name] = before + rows
+            curves[name] = continued(curves.get(name, []), rows)
     return curves
 
 

@@ -101,8 +101,13 @@ def test_num_batches_tracked_may_lack(run):
     assert len(run.lines) == 1
 
 
-def test_it_listens_only_until_the_start(run):
-    run.hook.before_train(run.runner)
+@pytest.mark.parametrize('start', ['before_train', 'before_val',
+                                   'before_test'])
+@pytest.mark.parametrize('runs', [1, 2])
+def test_it_listens_only_until_the_start(run, start, runs):
+    for _ in range(1, runs):
+        run.hook.before_run(run.runner)
+    getattr(run.hook, start)(run.runner)
     run.lines.clear()
     load_state_dict(run.net, {'a': torch.zeros(1)})
     assert not run.lines

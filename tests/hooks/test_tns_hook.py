@@ -6,12 +6,14 @@ import os
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.registry import MODELS
 from ranks import run_on_ranks
+from torch import nn
 from toy_run import VALIDATION, toy_runner
 
 from stepnet_mm.hooks import TNSHook
 from stepnet_mm.hooks.tns_hook import _gather
-from stepnet_mm.stiffness import summarize_stiffness
+from stepnet_mm.stiffness import DEFINITIONS, summarize_stiffness
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
@@ -52,12 +54,13 @@ def test_wrong_interval(interval):
 
 
 def test_training_is_bit_identical_with_the_hook(tmp_path):
-    weights = []
-    for name, hooks in dict(
-            without=[], with_it=[dict(type='TNSHook', interval=3)]).items():
-        runner = toy_runner(tmp_path / name, hooks)
-        weights.append(runner.train().state_dict())
-    assert all(torch.equal(weights[0][k], weights[1][k]) for k in weights[0])
+    hooks = [dict(type='TNSHook', interval=3, definition=key, name=key)
+             for key in DEFINITIONS]
+    expected = toy_runner(tmp_path / 'plain', (), 4).train().state_dict()
+    for hook in hooks:
+        runner = toy_runner(tmp_path / hook['name'], [hook], 4)
+        found = runner.train().state_dict()
+        assert all(torch.equal(found[key], expected[key]) for key in expected)
 
 
 def test_logged_once_where_it_was_measured(tmp_path):
@@ -170,13 +173,57 @@ def test_hooks_are_gone_after_a_measurement(tmp_path):
 def test_a_model_without_blocks_fails_before_training(tmp_path):
     backbone = dict(type='Conv2d', in_channels=3, out_channels=3,
                     kernel_size=1)
-    from mmengine.registry import MODELS
     if 'Conv2d' not in MODELS:
         import mmcv.cnn  # noqa: F401
     runner = toy_runner(tmp_path, [dict(type='TNSHook')], backbone=backbone)
     with pytest.raises(ValueError, match='no residual block'):
         runner.train()
     assert runner.iter == 0
+
+
+@MODELS.register_module()
+class TwoStagesInOneContainer(nn.Module):
+    """Which no regular expression tells apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Sequential(*[
+            nn.Sequential(nn.Conv2d(channels, channels, 1, stride),
+                          nn.Conv2d(channels, channels, 1))
+            for channels, stride in [(3, 1)] * 3 + [(3, 2)] + [(3, 1)] * 2])
+
+    def forward(self, images):
+        return [self.trunk(images)]
+
+
+@pytest.mark.parametrize('name', ['batch', 'probe'])
+def test_blocks_that_do_not_go_together_fail_at_once(tmp_path, name):
+    hook = dict(copy.deepcopy(HOOKS[name]), interval=1000,
+                blocks=r'backbone\.trunk\.\d')
+    runner = toy_runner(tmp_path, [hook], 2,
+                        dict(type='TwoStagesInOneContainer'),
+                        **copy.deepcopy(VALIDATION))
+    with pytest.raises(ValueError, match='trunk.3: expected'):
+        runner.train()
+    assert runner.iter == 0
+
+
+def test_hooks_on_the_same_iterations_leave_nothing_behind(tmp_path):
+    """Nor does the first iteration, which all of them try."""
+    hooks = [dict(type='TNSHook', interval=2, name=name) for name in 'ab']
+    runner = toy_runner(tmp_path, hooks, 4)
+    forward, counts = runner.model.backbone.forward, []
+
+    def counted(images):
+        counts.append(hook_count(runner.model))
+        return forward(images)
+
+    runner.model.backbone.forward = counted
+    runner.train()
+    assert counts[0] == counts[1] == counts[3] > 0 == counts[2]
+    assert 'train_step' not in vars(runner.model)
+    first, second = (hook_of(runner, name).history(runner) for name in 'ab')
+    assert first == second and [row['step'] for row in first] == [2, 4]
 
 
 def test_one_measured_block_a_stage_is_warned_of(tmp_path, monkeypatch):

@@ -78,6 +78,30 @@ def test_without_its_hook_it_says_which_one(tmp_path):
         runner_of(tmp_path, hooks=()).val()
 
 
+@pytest.mark.parametrize('choice', [
+    dict(blocks=r'backbone\.layer\d\.0'), dict(blocks='nothing')])
+def test_a_model_that_cannot_be_measured_fails_before_training(
+        tmp_path, choice):
+    runner = runner_of(
+        tmp_path, val_evaluator=dict(type='TNSMetric', **choice))
+    with pytest.raises(ValueError, match='^blocks: expected'):
+        runner.train()
+    assert runner.iter == 0
+
+
+def test_step_sizes_of_samples_that_are_not_finite_do_not_count(tmp_path):
+    metric = TNSMetric(by_block=True)
+    runner = runner_of(tmp_path)
+    metric.attach(runner.model, 'val_step')
+    rows = torch.ones(3, 2, len(metric.recorder.blocks))
+    rows[1, :, 2] = torch.inf
+    rows[1, 1, :2] = 7.
+    found = metric.compute_metrics([*rows.numpy()])
+    assert found['nonfinite'] == 1
+    steps = [v for key, v in found.items() if key.startswith('step/')]
+    assert steps == [1.] * len(metric.recorder.blocks)
+
+
 def test_more_forwards_than_samples_are_refused(tmp_path):
     metric = TNSMetric()
     runner = runner_of(tmp_path)

@@ -280,12 +280,28 @@ def test_blocks_of_unequal_shape_in_one_stage_are_refused():
         measure(nn.Sequential(Mixer(3), Mixer(3, 4)))
 
 
-def test_splitting_by_shape_keeps_what_the_containers_say():
-    model = build('mmpretrain', dict(type='ResNet', depth=50, **SMALL))
+@pytest.mark.parametrize('cfg, pattern', [
+    (dict(type='ResNet', depth=50, **SMALL), None),
+    (dict(type='ResNet', depth=50, **SMALL), r'layer3\.[2-5]'),
+    # Of its blocks only some have shortcuts.
+    (dict(type='MobileNetV2', widen_factor=.25), None)])
+def test_splitting_by_shape_keeps_what_the_containers_say(cfg, pattern):
+    model = build('mmpretrain', cfg)
     split = find_residual_blocks(
-        model, run=lambda: model(torch.randn(1, 3, 64, 64)))
-    assert split == find_residual_blocks(model)
+        model, pattern, run=lambda: model(torch.randn(1, 3, 64, 64)))
+    assert split == find_residual_blocks(model, pattern)
     assert not model.training
+
+
+def test_a_block_left_out_takes_its_place_in_a_shared_container():
+    model = flat()
+    found = find_residual_blocks(
+        model, '[1245]', run=lambda: model(torch.randn(1, 3, 4, 4)))
+    assert [(b.stage, b.position) for b in found] == [
+        (1, 1), (1, 2), (2, 1), (2, 2)]
+    late = find_residual_blocks(
+        model, '[45]', run=lambda: model(torch.randn(1, 3, 4, 4)))
+    assert [(b.stage, b.position) for b in late] == [(1, 1), (1, 2)]
 
 
 def test_a_pattern_chooses_blocks():

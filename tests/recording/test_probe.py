@@ -140,15 +140,21 @@ class DoubleImages(ToyDataset):
         return dict(inputs=super().__getitem__(i)['inputs'].double())
 
 
-def probed(number, **kwargs):
-    """The rows and numbers of a probe, in however many processes."""
+def probed(number, rank=0, **kwargs):
+    """The rows and numbers of a probe, in however many processes.
+
+    And whether the BatchNorm averages, of each rank its own, are as before.
+    """
     torch.manual_seed(0)
     model = ToyModel(BACKBONE).double()
+    model.backbone.layer3[1].norm1.running_var.add_(rank)
+    before = copy.deepcopy([*model.buffers()])
     recorder = TrajectoryRecorder(model)
     data = DataLoader(DoubleImages(), **{'batch_size': 2, **kwargs})
     Probe(data, number).measure(model, recorder)
     nsi = _gather(recorder.nsi)
-    return len(nsi), summarize_stiffness(nsi, recorder.stage)
+    kept = all(map(torch.equal, model.buffers(), before))
+    return len(nsi), summarize_stiffness(nsi, recorder.stage), kept
 
 
 def _measure_rank(rank, rendezvous, world, number, results):
@@ -156,7 +162,7 @@ def _measure_rank(rank, rendezvous, world, number, results):
     torch.distributed.init_process_group(
         'gloo', init_method=f'file://{rendezvous}', rank=rank,
         world_size=world)
-    results[rank] = probed(number)
+    results[rank] = probed(number, rank)
 
 
 @pytest.mark.parametrize('world, number', [(1, 7), (2, 7), (4, 7), (4, 3)])
@@ -166,8 +172,9 @@ def test_any_number_of_processes_gives_the_same_numbers(
     results = torch.multiprocessing.get_context('fork').Manager().dict()
     run_on_ranks(
         _measure_rank, (tmp_path / 'meet', world, number, results), world)
-    count, expected = probed(number, batch_size=7)
+    count, expected, _ = probed(number, batch_size=7)
     assert count == number
     for rank in range(world):
         assert results[rank][0] == number
         assert results[rank][1] == pytest.approx(expected, rel=1e-12)
+        assert results[rank][2]

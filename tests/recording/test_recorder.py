@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from stepnet_mm.recording import ResidualBlock, TrajectoryRecorder
+from stepnet_mm.stiffness import DEFINITIONS
 
 pytestmark = pytest.mark.core
 
@@ -295,12 +296,14 @@ def test_a_forward_that_broke_off_is_not_mixed_in(monkeypatch):
 @pytest.mark.parametrize('library', LIBRARIES)
 @pytest.mark.parametrize('name', BACKBONES)
 @pytest.mark.parametrize('with_cp', [False, True])
+@pytest.mark.parametrize('definition', DEFINITIONS)
 @pytest.mark.filterwarnings('ignore:torch.utils.checkpoint')
-def test_outputs_and_gradients_stay_bit_for_bit(library, name, with_cp):
+def test_outputs_and_gradients_stay_bit_for_bit(library, name, with_cp,
+                                                definition):
     watched = build(library, name, with_cp=with_cp)
     watched.train()
     alone = copy.deepcopy(watched)
-    with TrajectoryRecorder(watched):
+    with TrajectoryRecorder(watched, definition=definition):
         outputs = train_once(watched, images())
     for output, expected in zip(outputs, train_once(alone, images())):
         assert torch.equal(output, expected)
@@ -310,6 +313,20 @@ def test_outputs_and_gradients_stay_bit_for_bit(library, name, with_cp):
     state = alone.state_dict()
     for key, value in watched.state_dict().items():
         assert torch.equal(value, state[key]), key
+
+
+@pytest.mark.parametrize('training', [False, True])
+def test_an_update_is_the_same_in_a_fused_block(training):
+    found = []
+    for fused in (False, True):
+        model = build('mmdet', 'StepResNet', fused=fused)
+        model.train(training)
+        with TrajectoryRecorder(model, definition='update') as recorder, (
+                torch.set_grad_enabled(training)):
+            model(images())
+        found.append(recorder.nsi)
+    torch.testing.assert_close(*found, rtol=1e-4, atol=0)
+    assert not torch.allclose(found[0], record(model, images()).nsi)
 
 
 def test_records_hold_no_graph():
@@ -483,7 +500,7 @@ class NoTransfers(TorchDispatchMode):
         return function(*args, **kwargs)
 
 
-@pytest.mark.parametrize('definition', ['residual', 'output'])
+@pytest.mark.parametrize('definition', DEFINITIONS)
 @pytest.mark.parametrize('name', BACKBONES)
 def test_a_forward_never_waits_for_the_device(name, definition):
     # Not on a CPU, where a look at the norms is free.
@@ -542,7 +559,7 @@ def test_memory_does_not_grow_with_the_number_of_blocks():
     assert all(trace.current is None for trace in recorder._traces)
 
 
-@pytest.mark.parametrize('definition', ['residual', 'output'])
+@pytest.mark.parametrize('definition', DEFINITIONS)
 def test_a_copy_of_a_watched_model_records_nothing(definition):
     import io
     model = build('mmdet')

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from stepnet_mm.stiffness import (
     neural_stiffness_index,
     norm_ratio,
+    nsi,
     sample_norm,
 )
 
@@ -189,6 +190,26 @@ def test_values_whose_squares_leave_float32(scale, step, looks, monkeypatch):
     torch.testing.assert_close(  # subnormals have few digits
         found.double(), expected, rtol=2e-2 if scale < 1e-38 else 1e-5,
         atol=0)
+
+
+@pytest.mark.parametrize('chunk', [1, 40, 80, 10**6])
+def test_few_samples_are_widened_at_once(chunk, monkeypatch):
+    """On a GPU, where each is normed in double precision too."""
+    x = random_states(torch.float32)[0] * 1e-30
+    expected, widened = sample_norm(x), []
+    norm = torch.linalg.vector_norm
+
+    def watched(x, *args, dtype, **kwargs):
+        if dtype == torch.float64:
+            widened.append(x.numel())
+        return norm(x, *args, dtype=dtype, **kwargs)
+
+    monkeypatch.setattr(nsi, 'looks_at_values', lambda x: False)
+    monkeypatch.setattr(nsi, 'CHUNK', chunk)
+    monkeypatch.setattr(torch.linalg, 'vector_norm', watched)
+    torch.testing.assert_close(sample_norm(x), expected, rtol=1e-6, atol=0)
+    assert sum(widened) == 120 and max(widened) == min(max(chunk, 40), 120)
+    assert sample_norm(x[:0]).shape == (0, )
 
 
 def test_ordinary_norms_keep_their_bits():

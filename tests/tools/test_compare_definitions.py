@@ -49,6 +49,28 @@ def test_the_two_of_the_recorder_are_among_them(compare, step):
     assert len(set(values)) >= 6
 
 
+@torch.no_grad()
+def test_batches_give_the_numbers_of_one(compare):
+    model, images = build('SEAttention')
+    whole = compare(find_residual_blocks(model), lambda: model(images))
+    parts = compare(find_residual_blocks(model),
+                    lambda: [model(part) for part in images.split(2)])
+    for text, numbers in whole.items():
+        assert parts[text] == pytest.approx(numbers, rel=1e-5), text
+
+
+@torch.no_grad()
+def test_no_map_is_kept(load_tool):
+    model, images = build('StepAdaptor')
+    shown = [load_tool('analysis/compare_definitions').Shown(block)
+             for block in find_residual_blocks(model)]
+    model(images)
+    for own in shown:
+        kept = [*vars(own).values(), *sum(own.kept.values(), [])]
+        sizes = [v.numel() for v in kept if isinstance(v, torch.Tensor)]
+        assert sizes == [len(images)] * 4
+
+
 def test_blocks_that_hide_f_are_refused(compare):
     blocks = find_residual_blocks(nn.Sequential(*[
         nn.TransformerEncoderLayer(8, 2) for _ in range(2)]))

@@ -106,7 +106,7 @@ def test_another_statistic_where_it_is_asked_for(run, work_dir, tmp_path):
                      tmp_path / 'figure.png')
     assert [row['tns'] for row in found['runs']] == TNS
     assert found['statistic'] == 'tns_median' and 'tns_median' in out
-    with pytest.raises(ValueError, match='or stiffness_eval/tns_q95 beside'):
+    with pytest.raises(ValueError, match='stiffness_eval/tns_q95 beside'):
         run(*folders, '--statistic', 'tns_q95')
 
 
@@ -142,6 +142,32 @@ def test_the_newest_record_or_the_named_one(run, four):
     found, _ = run(*four, '--record', 'stiffness.jsonl')
     assert found['runs'][0]['tns'] == pytest.approx(.1)
     assert found['runs'][0]['source'] == 'stiffness.jsonl'
+
+
+def test_what_was_trained_anew_does_not_count(run, four):
+    for step, (best, last) in ((1, (90, 10)), (0, (10, 10))):
+        later = four[0] / f'2025010{3 - step}_000000/vis_data/scalars.json'
+        later.parent.mkdir(parents=True)
+        later.write_text(json.dumps({'accuracy/top1': 10., 'step': step}))
+        found, _ = run(*four, '--best')
+        assert found['runs'][0]['metric'] == best
+        assert run(*four)[0]['runs'][0]['metric'] == last
+
+
+def test_a_newer_record_of_another_definition(run, work_dir):
+    folders = [work_dir(f'run{i}', [acc], tns)
+               for i, (tns, acc) in enumerate(zip(TNS, ACCURACY))]
+    for folder, tns in zip(folders, TNS[::-1]):
+        write_record(folder / 'stiffness_update.jsonl', tns, 'update')
+        os.utime(folder / 'stiffness.jsonl', (0, 0))
+    found, out = run(*folders)
+    assert [row['tns'] for row in found['runs']] == pytest.approx(TNS)
+    assert 'Definition of NSI: residual, trained' in out
+    found, out = run(*folders, '--definition', 'update')
+    assert [row['tns'] for row in found['runs']] == pytest.approx(TNS[::-1])
+    assert 'Definition of NSI: update, trained' in out
+    with pytest.raises(ValueError, match="definition 'output', got .'resid"):
+        run(*folders, '--definition', 'output')
 
 
 def test_without_records_what_the_metric_logged_counts(run, work_dir):

@@ -57,6 +57,20 @@ def test_records_of_one_name_are_told_apart(tool, work_dir):
         assert f'<h3>{name}</h3>' in page
 
 
+def test_records_of_one_definition_are_shown(tool, work_dir, capsys):
+    write_record(work_dir / 'a.jsonl')
+    write_record(work_dir / 'b.jsonl', definition='update')
+    tool(TOOL, work_dir)
+    page = (work_dir / 'report.html').read_text()
+    assert '<h3>a</h3>' in page and '<h3>b</h3>' not in page
+    assert 'NSI: residual; of others, not shown: b.jsonl' in (
+        capsys.readouterr().out)
+    tool(TOOL, work_dir, '--definition', 'update')
+    assert '<h3>b</h3>' in (work_dir / 'report.html').read_text()
+    with pytest.raises(ValueError, match="plain: expected .*'output'.*resid"):
+        tool(TOOL, work_dir, '--definition', 'output')
+
+
 def test_options(tool, work_dir, tmp_path):
     record = write_record(tmp_path / 'elsewhere.jsonl')
     (work_dir / '20250101_000000/vis_data/scalars.json').unlink()
@@ -76,7 +90,6 @@ def test_a_work_dir_without_a_record(tool, work_dir):
 
 @pytest.mark.parametrize('changes, match', [
     (dict(samples=9), 'expected 9 samples, got 8'),
-    (dict(definition='output'), 'definition'),
 ])
 def test_a_report_that_fails_leaves_the_old_one(tool, work_dir, changes,
                                                 match):

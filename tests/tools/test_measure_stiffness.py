@@ -68,6 +68,24 @@ def test_a_cut_measurement_goes_on_bit_for_bit(tool, deep, tmp_path, capsys):
     assert torch.equal(done.nsi, whole.nsi)
 
 
+def test_it_goes_on_where_the_data_were_moved_to(tool, deep, tmp_path):
+    whole = measure(tool, deep, tmp_path / 'whole.jsonl')
+    text = (tmp_path / 'whole.jsonl').read_bytes()
+    cut = tmp_path / 'cut.jsonl'
+    cut.write_bytes(text[:text.index(b'\n', text.index(b'\n') + 1) + 1])
+    (tmp_path / 'disk').mkdir()
+    (tmp_path / 'images').rename(tmp_path / 'disk/images')
+    moved = '--data-root', tmp_path / 'disk/images'
+    record = measure(tool, deep, cut, *moved, '--cfg-options',
+                     'val_dataloader.num_workers=1')
+    assert torch.equal(record.nsi, whole.nsi)
+    (tmp_path / 'other').symlink_to('disk/images')
+    for arguments in (('--data-root', tmp_path / 'other'),
+                      (*moved, '--image-scale', 48, 48)):
+        with pytest.raises(ValueError, match='settings.*another'):
+            measure(tool, deep, cut, *arguments)
+
+
 def test_another_model_or_data_is_refused_and_nothing_overwritten(
         tool, deep, tmp_path):
     out = tmp_path / 'a.jsonl'
@@ -85,6 +103,15 @@ def test_samples_are_spread(tool, deep, tmp_path):
     whole = measure(tool, deep, tmp_path / 'whole.jsonl')
     some = measure(tool, deep, tmp_path / 'some.jsonl', '--num-samples', 4)
     torch.testing.assert_close(some.nsi, whole.nsi[::2], rtol=1e-5, atol=0)
+
+
+def test_a_pattern_measures_the_blocks_that_a_hook_would(
+        tool, deep, tmp_path):
+    record = measure(tool, deep, tmp_path / 'late.jsonl', '--blocks',
+                     r'backbone\.layer3\.[2-5]')
+    assert record.header.blocks == [
+        f'backbone.layer3.{i}' for i in (2, 3, 4, 5)]
+    assert record.header.position == [2, 3, 4, 5]
 
 
 def test_list_measures_nothing(tool, deep, tmp_path, capsys):
@@ -112,6 +139,15 @@ def test_bad_input(tool, deep, tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
         measure(tool, deep, tmp_path / 'a.jsonl', *arguments)
     assert not (tmp_path / 'a.jsonl').exists()
+
+
+def test_where_it_cannot_write_is_found_before_the_network_is_built(
+        tool, deep, tmp_path):
+    path = tmp_path / 'none.pth'
+    path.write_text('no weights')
+    path.with_name('none_stiffness.jsonl').mkdir()
+    with pytest.raises(ValueError, match='^--out: expected a file'):
+        tool(TOOL, deep, path, '--device', 'cpu')
 
 
 def test_weights_of_another_network_are_refused(tool, deep, tmp_path):

@@ -28,3 +28,28 @@ def test_table_and_picture(tool, tmp_path, capsys, rows, heads):
         assert [float(cell) for cell in line.split()] == pytest.approx(
             expected, nan_ok=True)
     assert cv2.imread(str(tmp_path / 'tns.png')).std() > 5
+
+
+def test_of_several_hooks_one_is_chosen(tool, tmp_path, capsys):
+    path = tmp_path / 'run' / 'vis_data' / 'scalars.json'
+    path.parent.mkdir(parents=True)
+    path.write_text(''.join(
+        json.dumps({'step': 5, f'{name}/tns': tns, f'{name}/nonfinite': 0})
+        + '\n' for name, tns in (('stiffness', 1.), ('probe', 2.))))
+    for name, tns in (('stiffness', 1.), ('probe', 2.)):
+        tool('analysis/plot_training', tmp_path, '--hook', name)
+        row = capsys.readouterr().out.splitlines()[1]
+        assert float(row.split()[1]) == tns
+    with pytest.raises(ValueError, match="one of .'probe', 'stiffness'"):
+        tool('analysis/plot_training', tmp_path)
+    with pytest.raises(FileNotFoundError, match="'mine'.*'probe', 'stiffn"):
+        tool('analysis/plot_training', tmp_path, '--hook', 'mine')
+
+
+def test_the_only_hook_needs_no_name(tool, tmp_path):
+    path = tmp_path / 'run' / 'vis_data' / 'scalars.json'
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(
+        {'step': 5, 'probe/tns': 1., 'probe/nonfinite': 0}))
+    tool('analysis/plot_training', tmp_path)
+    assert (tmp_path / 'tns.png').exists()

@@ -126,6 +126,41 @@ def test_a_record_of_other_settings_is_refused(tool, networks, tmp_path):
     assert not (tmp_path / 'new').exists()
 
 
+@pytest.mark.parametrize('records', [[], ['--records', 'records']])
+def test_records_that_cannot_be_told_apart_are_refused(
+        tool, networks, tmp_path, records, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config, (first, second) = next(iter(networks.items()))
+    if records:
+        other = tmp_path / 'b' / first.parent.name / first.name
+        other.parent.mkdir(parents=True)
+    else:
+        other = first.with_suffix('.pt')
+    second.rename(other)
+    with pytest.raises(ValueError, match='--network: .* different names, got '
+                       f'.*{first} and .*{other}, both'):
+        measure(tool, tmp_path / 'out', '--network', config, first, other,
+                *records)
+    assert not list(tmp_path.rglob('*.jsonl'))
+
+
+def test_a_record_that_cannot_be_written_is_found_before_the_network(
+        tool, networks, tmp_path, monkeypatch):
+    build = Mock()
+    monkeypatch.setattr(measurement, 'build_model', build)
+    config, (checkpoint, _) = next(iter(networks.items()))
+    name = f'{config.stem}_{checkpoint.parent.name}_epoch_1_stiffness.jsonl'
+    for path, key, options in (
+            (checkpoint.with_name('epoch_1_stiffness.jsonl'), '--network', []),
+            (tmp_path / 'records' / name, '--records',
+             ['--records', tmp_path / 'records'])):
+        path.mkdir(parents=True)
+        with pytest.raises(ValueError, match=f'^{key}: expected a file'):
+            measure(tool, tmp_path / 'out', '--network', config, checkpoint,
+                    *options)
+    assert not build.called
+
+
 def test_weights_of_another_network_are_found_before_a_measurement(
         tool, networks, tmp_path):
     (plain, (weights, _)), (config, _) = networks.items()

@@ -39,3 +39,15 @@ def test_what_was_replaced_before_comes_back(counter):
     assert counter.add(1) == 10
     outer.undo()
     assert counter.add(1) == 2
+
+
+def test_the_order_in_which_several_are_undone_does_not_matter(counter):
+    before = dict(vars(counter))
+    lower = ReplacedMethod(counter, 'add', doubled)
+    upper = ReplacedMethod(counter, 'add', lambda add, number: -add(number))
+    assert counter.add(1) == -4
+    lower.undo()
+    assert counter.add(1) == -2
+    upper.undo()
+    assert counter.add(1) == 2
+    assert vars(counter) == before

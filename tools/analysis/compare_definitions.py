@@ -4,7 +4,7 @@
 python tools/analysis/compare_definitions.py CONFIG CHECKPOINT
 
 Runs some images of the config's own data through a ResNet of the libraries'
-families, keeps what its blocks show, and changes one choice at a time. What
+families, reads what its blocks show, and changes one choice at a time. What
 each means, and why this package takes the first: docs/stiffness.md.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
@@ -42,44 +42,45 @@ def parse_args():
 
 
 class Shown:
-    """x_t, f, f ⊗ Δt and the output of a block, of all samples."""
+    """What a block shows of each sample, in one number each.
+
+    The norms of x_t, f and f ⊗ Δt, and the NSI by its output; the maps
+    themselves are too large to be kept. ``size`` is their number of elements.
+    """
 
     def __init__(self, block):
-        self.block = block
-        self.kept = {key: [] for key in ('x', 'f', 'scaled', 'out')}
+        self.block, self.size, self._identity = block, 0, None
+        self.kept = {key: [] for key in ('x', 'f', 'scaled', 'output')}
         block.module.register_forward_hook(self._block)
         if block.identity is not None:
-            block.identity.register_forward_hook(self._keep_output('x'))
+            block.identity.register_forward_hook(self._project)
         if block.step is None:
-            block.residual.register_forward_hook(self._keep_output('f'))
-            self.kept['scaled'] = self.kept['f']
+            block.residual.register_forward_hook(self._residual)
         else:
             block.step.module.register_forward_hook(self._gate)
 
     def _block(self, module, args, output):
-        self.kept['out'].append(output.clone())
-        if self.block.identity is None:
-            self.kept['x'].append(args[0].clone())
+        x = args[0] if self._identity is None else self._identity
+        self.size, self._identity = x[0].numel(), None
+        self.kept['x'].append(sample_norm(x))
+        self.kept['output'].append(neural_stiffness_index(x, output))
+
+    def _project(self, module, args, output):
+        self._identity = output.clone()
+
+    def _residual(self, module, args, output):
+        self._gate(module, (output,), output)
 
     def _gate(self, module, args, output):
-        self.kept['f'].append(args[-1].clone())
-        self.kept['scaled'].append(output.clone())
-
-    def _keep_output(self, key):
-        return lambda module, args, output: self.kept[key].append(
-            output.clone())
+        self.kept['f'].append(sample_norm(args[-1]))
+        self.kept['scaled'].append(sample_norm(output))
 
     def __getattr__(self, key):
         return torch.cat(self.kept[key])
 
 
 def residual_nsi(s):
-    return norm_ratio(sample_norm(s.f), sample_norm(s.x))
-
-
-def mean_norm(x):
-    """Root mean square of each sample."""
-    return sample_norm(x) / x[0].numel()**.5
+    return norm_ratio(s.f, s.x)
 
 
 #: One choice changed -> NSI of a block, (N,).
@@ -87,13 +88,13 @@ CHOICES = {
     'f over x_t (this package)':
     residual_nsi,
     'x_{t+1} is the block output, after the activation':
-    lambda s: neural_stiffness_index(s.x, s.out),
+    lambda s: s.output,
     'not divided by Δt: f ⊗ Δt over x_t':
-    lambda s: norm_ratio(sample_norm(s.scaled), sample_norm(s.x)),
+    lambda s: norm_ratio(s.scaled, s.x),
     'norms as means over the elements, not sums':
-    lambda s: norm_ratio(mean_norm(s.f), mean_norm(s.x)),
+    lambda s: norm_ratio(s.f / s.size**.5, s.x / s.size**.5),
     'one norm for the whole batch':
-    lambda s: norm_ratio(s.f.norm(), s.x.norm()).expand(len(s.f)),
+    lambda s: norm_ratio(s.f.norm(), s.x.norm()).expand_as(s.f),
 }
 
 

@@ -3,10 +3,10 @@
 
 python tools/analysis/correlate.py work_dirs/methods/* --figure fig7.png
 
-Of each work dir: TNS is that of its stiffness record (*.jsonl), the metric
-that of mmengine's scalars.json. Where no work dir has a record, it is what
-TNSMetric logged beside the metric. Or --csv FILE: a line a run, with the
-columns name, tns, metric.
+Of each work dir: TNS is that of its newest stiffness record (*.jsonl) of one
+definition, the metric that of mmengine's scalars.json. Where no work dir has a
+record, it is what TNSMetric logged beside the metric. Or --csv FILE: a line a
+run, with the columns name, tns, metric.
 
 TNS of a run is the mean over samples (Eq. 5), as in the paper; with
 --statistic tns_median or tns_q95 it is their median or 95 % quantile, which
@@ -30,6 +30,7 @@ from stepnet_mm.analysis import (
     read_run,
     read_runs_table,
 )
+from stepnet_mm.stiffness import DEFINITIONS
 from stepnet_mm.utils.command_line import output_file
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import plot_correlation, save_figure, style
@@ -64,6 +65,10 @@ def parse_args():
         default='*.jsonl',
         help='file name of the records; the newest that fits is taken')
     parser.add_argument(
+        '--definition', choices=DEFINITIONS,
+        help='of NSI, of the records (default: residual where a work dir has '
+        'it)')
+    parser.add_argument(
         '--resamples', type=int, default=2000, help='of the bootstrap')
     parser.add_argument('--seed', type=int, default=0, help='of the bootstrap')
     parser.add_argument(
@@ -82,6 +87,7 @@ def print_runs(runs: list, metric: str, statistic: str) -> None:
     for run in sorted(runs, key=lambda run: -run['tns']):
         print(f'{run["name"]:<{width}}  {run["tns"]:10.5g}  '
               f'{run["metric"]:15.5g}  {run["source"]}')
+    print(f'Definition of NSI: {runs[0]["definition"] or "not known"}')
 
 
 def print_result(title: str, count: int, found: dict, args) -> None:
@@ -100,7 +106,8 @@ def main():
     args = parse_args()
     check_args(args)
     runs = read_runs_table(args.csv, args.statistic) if args.csv else [
-        read_run(folder, args.metric, args.record, args.best, args.statistic)
+        read_run(folder, args.metric, args.record, args.best, args.statistic,
+                 args.definition)
         for folder in args.work_dirs
     ]
     check_runs(runs)

@@ -13,8 +13,9 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import argparse
 from pathlib import Path
 
+from stepnet_mm.analysis import choose_definition
 from stepnet_mm.attention import read_attention_histories
-from stepnet_mm.stiffness import read_stiffness_record
+from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
 from stepnet_mm.utils.command_line import output_file
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import read_stiffness_curves
@@ -31,6 +32,10 @@ def parse_args():
         nargs='+',
         type=Path,
         help='stiffness records; default: WORK_DIR/*.jsonl')
+    parser.add_argument(
+        '--definition', choices=DEFINITIONS,
+        help='of NSI: shows the records of it alone (default: residual where '
+        'there is one)')
     parser.add_argument(
         '--out', type=output_file,
         help='file to write (default: WORK_DIR/report.html)')
@@ -58,13 +63,22 @@ def find_records(work_dir: Path) -> list:
     return found
 
 
-def read_records(paths: list) -> list:
-    """The records; those of one name are told apart by their files."""
-    records = [read_stiffness_record(path) for path in paths]
-    names = [record.name for record in records]
+def read_records(paths: list, definition: str | None,
+                 work_dir: Path) -> list:
+    """The records of one definition; those of one name by their files."""
+    found = {path: read_stiffness_record(path) for path in paths}
+    chosen = choose_definition(
+        {record.header.definition for record in found.values()}, definition,
+        str(work_dir))
+    shown = {path: record for path, record in found.items()
+             if record.header.definition == chosen}
+    left = ', '.join(path.name for path in found if path not in shown)
+    print(f'Definition of NSI: {chosen}'
+          + (f'; of others, not shown: {left}' if left else ''))
+    names = [record.name for record in shown.values()]
     return [record.renamed(f'{record.name}, {path.name}')
             if names.count(record.name) > 1 else record
-            for path, record in zip(paths, records)]
+            for path, record in shown.items()]
 
 
 def main():
@@ -72,8 +86,9 @@ def main():
     paths = args.records or find_records(args.work_dir)
     page = render_report(
         args.title or f'Neural stiffness of {args.work_dir.resolve().name}',
-        read_records(paths), read_stiffness_curves(args.work_dir), args.m1,
-        args.m2, read_attention_histories(args.work_dir))
+        read_records(paths, args.definition, args.work_dir),
+        read_stiffness_curves(args.work_dir), args.m1, args.m2,
+        read_attention_histories(args.work_dir))
     out = args.out or args.work_dir / 'report.html'
     with written_whole(out) as file:
         file.write(page.encode())

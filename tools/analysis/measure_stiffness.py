@@ -33,14 +33,14 @@ def parse_args():
 
 def main():
     args = parse_args()
-    measurement = Measurement(args, start=not args.list)
     if args.list:
-        return print(list_blocks(measurement.blocks))
-    path = output_of(measurement.cfg, args, '_stiffness.jsonl')
-    record = measurement.run(path)
+        return print(list_blocks(Measurement(args).blocks))
+    measurement = Measurement(
+        args, lambda cfg: output_of(cfg, args, '_stiffness.jsonl'))
+    record = measurement.run()
     for key, value in record.summary().items():
         print(f'{key:24} {value:.6g}')
-    print(f'record: {path}')
+    print(f'record: {measurement.path}')
 
 
 if __name__ == '__main__':

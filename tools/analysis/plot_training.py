@@ -12,6 +12,7 @@ from stepnet_mm.utils.command_line import output_file
 from stepnet_mm.visualization import (
     curve_figure,
     read_stiffness_curve,
+    read_stiffness_curves,
     save_figure,
     style,
 )
@@ -25,8 +26,23 @@ def parse_args():
     parser.add_argument(
         '--out', type=output_file, help='picture (default: WORK_DIR/tns.png)')
     parser.add_argument('--title', help='its heading')
+    parser.add_argument(
+        '--hook', help='name of the TNSHook, where the run had several')
     style.add_options(parser)
     return parser.parse_args()
+
+
+def read_curve(work_dir, hook):
+    """The curve of a hook; left out, of the only one.
+
+    Raises:
+        ValueError: if there are several.
+    """
+    names = sorted(read_stiffness_curves(work_dir))
+    if hook is None and len(names) > 1:
+        raise ValueError(f'--hook: expected one of {names}, which all '
+                         f'measured in {work_dir}, got none; name one')
+    return read_stiffness_curve(work_dir, hook or (names or ['stiffness'])[0])
 
 
 def print_table(curve):
@@ -41,7 +57,7 @@ def print_table(curve):
 
 def main():
     args = parse_args()
-    curve = read_stiffness_curve(args.work_dir)
+    curve = read_curve(args.work_dir, args.hook)
     print_table(curve)
     out = args.out or Path(args.work_dir) / 'tns.png'
     with style.use(args.size, args.theme):

@@ -27,7 +27,11 @@ from pathlib import Path
 
 import numpy as np
 
-from stepnet_mm.launch.entry import add_config_options, beside_checkpoint
+from stepnet_mm.launch.entry import (
+    add_config_options,
+    beside_checkpoint,
+    output_of,
+)
 from stepnet_mm.launch.measurement import Measurement, add_measuring_options
 from stepnet_mm.stiffness import (
     StiffnessRecord,
@@ -54,6 +58,7 @@ from stepnet_mm.visualization import (
     survival_figure,
 )
 
+ENDING = '_stiffness.jsonl'
 COLUMNS = ('network', 'checkpoint', 'samples', 'not finite, left out', 'TNS',
            'median TNS', '95 % quantile', 'stiff samples', 'stiff blocks')
 
@@ -121,7 +126,7 @@ def prepare(args, config: str, checkpoint: str) -> Measurement:
     args = argparse.Namespace(**{**vars(args), 'config': config,
                                  'checkpoint': checkpoint, 'name': None})
     try:
-        return Measurement(args)
+        return Measurement(args, lambda cfg: record_path(cfg, args))
     except RuntimeError as error:
         raise ValueError(
             f'--network: expected weights of {config}, got {checkpoint}, '
@@ -129,16 +134,34 @@ def prepare(args, config: str, checkpoint: str) -> Measurement:
             f'({str(error):.300})') from error
 
 
-def measure(measurement: Measurement) -> StiffnessRecord:
-    """The record of one checkpoint, which is made or completed."""
-    args = measurement.args
-    print(f'{args.config}: {args.checkpoint}')
-    path = beside_checkpoint(measurement.cfg, args.checkpoint,
-                             '_stiffness.jsonl')
+def record_path(cfg, args) -> Path:
+    """Where the record of one checkpoint goes, beside it or in --records."""
+    path = beside_checkpoint(cfg, args.checkpoint, ENDING)
+    key = '--network'
     if args.records:
+        key = '--records'
         path = args.records / f'{Path(args.config).stem}_' \
             f'{path.parent.name}_{path.name}'
-    return measurement.run(path)
+    return output_of(cfg, argparse.Namespace(out=path), ENDING, key)
+
+
+def check_paths(measurements: list[Measurement]) -> None:
+    """Refuse checkpoints whose records would be one file."""
+    known: dict = {}
+    for own in measurements:
+        name = f'{own.args.config} {own.args.checkpoint}'
+        other = known.setdefault(own.path.resolve(), name)
+        if other != name:
+            raise ValueError(
+                '--network: expected checkpoints whose records have different '
+                f'names, got {other} and {name}, both with {own.path}; rename '
+                'a folder, a checkpoint or a config')
+
+
+def measure(measurement: Measurement) -> StiffnessRecord:
+    """The record of one checkpoint, which is made or completed."""
+    print(f'{measurement.args.config}: {measurement.args.checkpoint}')
+    return measurement.run()
 
 
 def draw(networks: dict[str, list[StiffnessRecord]], args) -> dict:
@@ -245,6 +268,7 @@ def main():
     check_args(args)
     measurements = [[prepare(args, config, path) for path in paths]
                     for config, *paths in args.networks]
+    check_paths(sum(measurements, []))
     networks = {
         name: [measure(measurement).renamed(name) for measurement in own]
         for name, own in zip(args.names, measurements)
