@@ -4,6 +4,7 @@ import re
 
 from mmengine.config import Config, DictAction
 
+from ..utils.pointer import POINTER
 from .parts import (
     EVALUATORS,
     all_dicts,
@@ -116,7 +117,7 @@ def use_auto_scale_lr(cfg: Config) -> None:
 
 
 def use_resume(cfg: Config, path: str) -> None:
-    """Go on from a checkpoint.
+    """Go on from a checkpoint, whatever the config says of that.
 
     Args:
         cfg (Config): it is changed.
@@ -125,9 +126,12 @@ def use_resume(cfg: Config, path: str) -> None:
             config's ``load_from``.
     """
     cfg.resume = True
+    cfg.pop('auto_resume', None)
     if path != 'auto':
         cfg.load_from = path
     elif has_hook(cfg, 'AtomicCheckpointHook'):
         cfg.auto_resume = True
-    else:
+    elif osp.exists(osp.join(cfg.work_dir, POINTER)):
         cfg.load_from = None
+    else:  # mmengine would resume from load_from
+        cfg.resume = False

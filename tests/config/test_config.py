@@ -344,14 +344,24 @@ def test_a_config_that_is_read_is_as_its_file_has_it(plain, tmp_path):
 
 
 @pytest.mark.parametrize('path, hook, expected', [
-    ('auto', 'AtomicCheckpointHook', dict(load_from='w', auto_resume=True)),
-    ('auto', 'CheckpointHook', dict(load_from=None)),
-    ('x.pth', 'AtomicCheckpointHook', dict(load_from='x.pth')),
+    ('auto', 'AtomicCheckpointHook',
+     dict(load_from='w', resume=True, auto_resume=True)),
+    ('auto', 'CheckpointHook', dict(load_from='w', resume=False)),
+    ('x.pth', 'AtomicCheckpointHook', dict(load_from='x.pth', resume=True)),
 ])
-def test_what_is_resumed(path, hook, expected):
-    cfg = Config(dict(load_from='w',
+@pytest.mark.parametrize('before', [{}, dict(resume=True, auto_resume=True)])
+def test_what_is_resumed(path, hook, expected, before, tmp_path):
+    """``before``: in the config that an earlier training wrote."""
+    cfg = Config(dict(load_from='w', work_dir=str(tmp_path), **before,
                       default_hooks=dict(checkpoint=dict(type=hook))))
     C.use_resume(cfg, path)
     got = cfg.to_dict()
-    del got['default_hooks']
-    assert got == dict(expected, resume=True)
+    del got['default_hooks'], got['work_dir']
+    assert got == expected
+
+
+def test_the_last_checkpoint_of_mmengines_own_hook(tmp_path):
+    cfg = Config(dict(load_from='w', work_dir=str(tmp_path)))
+    (tmp_path / 'last_checkpoint').write_text('epoch_1.pth')
+    C.use_resume(cfg, 'auto')
+    assert cfg.resume and cfg.load_from is None
