@@ -2,6 +2,7 @@ import pytest
 from mmengine.config import Config
 
 from stepnet_mm import config as C
+from stepnet_mm.config.parts import later_pipelines
 
 pytestmark = pytest.mark.core
 
@@ -126,6 +127,54 @@ def test_data_root(cfg):
     expected = '/there/annotations/val.json'
     assert cfg.val_evaluator.ann_file == expected
     assert cfg.test_evaluator[0].ann_file == expected
+
+
+def test_the_data_root_moves_all_paths_of_evaluators(cfg):
+    cfg.val_dataloader.dataset.data_root = 'data/coco/extra'
+    cfg.val_evaluator = dict(type='Several', metrics=[
+        dict(ann_file=['data/coco/a.json', 'data/coco/extra/b.json'],
+             seg_prefix='data/coco/panoptic', metric=['bbox'], num=3),
+        dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')])
+    C.set_data_root(cfg, '/there')
+    assert [dict(metric) for metric in cfg.val_evaluator.metrics] == [
+        dict(ann_file=['/there/a.json', '/there/b.json'],
+             seg_prefix='/there/panoptic', metric=['bbox'], num=3),
+        dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')]
+
+
+@pytest.mark.parametrize('old', ['', None])
+def test_without_a_data_root_of_before_evaluators_stay(cfg, old):
+    for node in (cfg.train_dataloader.dataset.dataset,
+                 cfg.val_dataloader.dataset, cfg.test_dataloader.dataset):
+        node.data_root = old
+    C.set_data_root(cfg, '/there')
+    assert cfg.val_evaluator.ann_file == 'data/coco/annotations/val.json'
+    assert cfg.val_dataloader.dataset.data_root == '/there'
+
+
+SWITCHES = [
+    lambda new: dict(type='PipelineSwitchHook', switch_epoch=2,
+                     switch_pipeline=new),
+    lambda new: dict(type='SwitchRecipeHook', schedule=[
+        dict(action_epoch=1, batch_augments=None),
+        dict(action_epoch=2, train_pipeline=new)])]
+
+
+@pytest.mark.parametrize('switch', SWITCHES, ids=['mmdet', 'mmpretrain'])
+def test_pipelines_that_come_later(cfg, switch):
+    cfg.custom_hooks = [
+        dict(type='TNSHook'), switch(dataset('train')['pipeline'])]
+
+    def later():
+        return next(pipeline for _, pipeline in later_pipelines(cfg))
+
+    C.set_image_scale(cfg, [320, 200])
+    C.use_intact_images(cfg)
+    assert later()[0].type == 'LoadIntactImageFromFile'
+    assert later()[1].scale == (320, 200)
+    del later()[1]
+    with pytest.raises(ValueError, match='custom_hooks.1: .*_pipeline; leave'):
+        C.set_image_scale(cfg, [320, 200])
 
 
 def test_image_scale(cfg):
