@@ -74,6 +74,8 @@ def _moved(value, before: set[str], root: str):
     """A path in a folder of ``before``, or a list of such, in ``root``."""
     if isinstance(value, (list, tuple)):
         return type(value)(_moved(part, before, root) for part in value)
+    if not isinstance(value, str):
+        return value
     # The innermost folder first, where one lies in another.
     for old in sorted((path.rstrip('/') for path in before), reverse=True):
         if old and f'{value}/'.startswith(f'{old}/'):

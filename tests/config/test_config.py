@@ -223,7 +223,7 @@ def test_only_the_first_rank_looks_at_the_data(cfg, monkeypatch, tmp_path):
     C.check_data(cfg, C.TRAIN)
 
 
-def test_weights_that_are_not_there(cfg, tmp_path):
+def test_weights_that_are_not_there(cfg, tmp_path, monkeypatch):
     def with_weights(path):
         cfg.model = dict(
             backbone=dict(init_cfg=dict(type='Pretrained', checkpoint=path)))
@@ -232,6 +232,8 @@ def test_weights_that_are_not_there(cfg, tmp_path):
     present = tmp_path / 'weights.pth'
     present.touch()
     with_weights(str(present))
+    monkeypatch.setenv('HOME', str(tmp_path))
+    with_weights('~/weights.pth')
     with_weights('torchvision://resnet50')
     with pytest.raises(FileNotFoundError, match='checkpoint: .*absent.pth'):
         with_weights(str(tmp_path / 'absent.pth'))
