@@ -116,14 +116,21 @@ def test_frozen_stages(backbone_of):
     assert all(trains(0)) and not any(trains(1))
 
 
-def test_an_optimizer_for_steps_alone(tmp_path):
+@pytest.mark.parametrize('base', BASES)
+def test_an_optimizer_for_steps_alone(tmp_path, base):
     from mmengine.optim import build_optim_wrapper
-    cfg = config(find('frozen stages'), tmp_path)
-    net = torch.nn.ModuleDict(dict(backbone=build_backbone(cfg)))
-    groups = build_optim_wrapper(net, cfg.optim_wrapper).param_groups
-    rates = {'.step.' in name: group['lr'] for name, group in zip(
-        dict(net.named_parameters()), groups)}
-    assert rates == {True: .02, False: 0.}
+    pytest.importorskip(BASES[base].partition('::')[0])
+    cfg = config(find('frozen stages'), tmp_path, base)
+    net = torch.nn.ModuleDict(dict(
+        backbone=build_backbone(cfg), head=torch.nn.Linear(1, 1)))
+    names = {id(p): name for name, p in net.named_parameters()}
+    optimizer = build_optim_wrapper(net, cfg.optim_wrapper).optimizer
+    rates = {(names[id(p)].partition('.')[0], '.step.' in names[id(p)]): (
+        group['lr'], group['weight_decay'])
+        for group in optimizer.param_groups for p in group['params']}
+    lr = cfg.optim_wrapper.optimizer.lr
+    assert rates == {('backbone', True): (lr, 0.), ('head', False): (lr, 1e-4),
+                     ('backbone', False): (0., 1e-4)}
 
 
 @pytest.mark.parametrize('base', BASES)
