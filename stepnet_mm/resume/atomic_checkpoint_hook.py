@@ -62,6 +62,9 @@ class AtomicCheckpointHook(CheckpointHook):
     # After all hooks that change a state, the schedulers' included.
     priority = 'VERY_LOW'
     backend_args: dict | None
+    # One of them, as save_best names one metric or several.
+    best_ckpt_path: str | None
+    best_ckpt_path_dict: dict[str, str | None]
 
     def __init__(self, interval: int = 1, *args, **kwargs) -> None:
         check_count(
