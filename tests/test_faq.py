@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.registry import HOOKS, VISUALIZERS, init_default_scope
+from mmengine.registry import HOOKS, MODELS, VISUALIZERS, init_default_scope
 
+from stepnet_mm.config.parts import all_dicts
 from stepnet_mm.steps import SEAttention, StepSize
 
 mmdet_registry = pytest.importorskip('mmdet.registry')
@@ -14,7 +15,10 @@ pytestmark = pytest.mark.core
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / 'docs/reference/faq.md').read_text()
-BASE = "_base_ = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'\n"
+BASES = dict(
+    faster_rcnn='mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py',
+    detr='mmdet::detr/detr_r50_8xb2-150e_coco.py',
+    classifier='mmpretrain::resnet/resnet50_8xb32_in1k.py')
 IMPORTS = '''custom_imports = dict(
     imports='stepnet_mm', allow_failed_imports=False)
 '''
@@ -24,19 +28,20 @@ SNIPPETS = {title: re.findall(r'^```python\n(.*?)^```$', text, re.M | re.S)
             for title, text in SECTIONS.items()}
 
 
-def config(title, folder):
-    """The config that a section's lines make."""
+def config(title, folder, base='faster_rcnn'):
+    """The config that a section's lines make under a base."""
     snippet, = SNIPPETS[title]
-    text = snippet if '_base_' in snippet else BASE + IMPORTS + snippet
+    text = snippet if '_base_' in snippet else (
+        f'_base_ = {BASES[base]!r}\n{IMPORTS}{snippet}')
     path = folder / 'config.py'
     path.write_text(text)
     return Config.fromfile(path)
 
 
 def build_backbone(cfg, **changes):
-    init_default_scope('mmdet')
+    init_default_scope(cfg.default_scope)
     settings = dict(cfg.model.backbone, init_cfg=None, **changes)
-    return mmdet_registry.MODELS.build(settings)
+    return MODELS.build(settings)
 
 
 def find(title):
@@ -50,13 +55,30 @@ def backbone_of(tmp_path):
         config(find(title), tmp_path), **changes)
 
 
+@pytest.mark.parametrize('base', BASES)
 @pytest.mark.parametrize(
     'title', [title for title, found in SNIPPETS.items() if found])
-def test_the_lines_make_a_config(title, tmp_path):
-    cfg = config(title, tmp_path)
+def test_the_lines_make_a_config(title, base, tmp_path):
+    pytest.importorskip(BASES[base].partition('::')[0])
+    cfg = config(title, tmp_path, base)
     assert build_backbone(cfg, base_channels=16)
     for hook in cfg.get('custom_hooks', []):
         assert HOOKS.build(hook)
+    assert not any('_delete_' in node for node in all_dicts(cfg.to_dict()))
+    assert not {'type', 'by_epoch'} <= {*cfg.train_cfg}  # mmengine's error
+
+
+def test_what_the_page_says_of_merging(tmp_path):
+    base, path = tmp_path / 'base.py', tmp_path / 'config.py'
+    base.write_text("a = dict(b=1)\n"
+                    "custom_hooks = [dict(type='EMAHook')]\n")
+    line, = re.findall(r'custom_hooks = \[\*.*?\]', PAGE)
+    path.write_text(f"_base_ = 'base.py'\n{line}\n"
+                    'a = dict(_delete_=True, c=2)\n'
+                    'd = dict(_delete_=True, c=2)\n')
+    cfg = Config.fromfile(path)
+    assert [hook.type for hook in cfg.custom_hooks] == ['EMAHook', 'TNSHook']
+    assert cfg.a == dict(c=2) and '_delete_' in cfg.d
 
 
 def test_every_block_is_looked_at():
@@ -94,19 +116,31 @@ def test_frozen_stages(backbone_of):
     assert all(trains(0)) and not any(trains(1))
 
 
-def test_an_optimizer_for_steps_alone(tmp_path):
+@pytest.mark.parametrize('base', BASES)
+def test_an_optimizer_for_steps_alone(tmp_path, base):
     from mmengine.optim import build_optim_wrapper
-    cfg = config(find('frozen stages'), tmp_path)
-    net = torch.nn.ModuleDict(dict(backbone=build_backbone(cfg)))
-    groups = build_optim_wrapper(net, cfg.optim_wrapper).param_groups
-    rates = {'.step.' in name: group['lr'] for name, group in zip(
-        dict(net.named_parameters()), groups)}
-    assert rates == {True: .02, False: 0.}
+    pytest.importorskip(BASES[base].partition('::')[0])
+    cfg = config(find('frozen stages'), tmp_path, base)
+    net = torch.nn.ModuleDict(dict(
+        backbone=build_backbone(cfg), head=torch.nn.Linear(1, 1)))
+    names = {id(p): name for name, p in net.named_parameters()}
+    optimizer = build_optim_wrapper(net, cfg.optim_wrapper).optimizer
+    rates = {(names[id(p)].partition('.')[0], '.step.' in names[id(p)]): (
+        group['lr'], group['weight_decay'])
+        for group in optimizer.param_groups for p in group['params']}
+    lr = cfg.optim_wrapper.optimizer.lr
+    assert rates == {('backbone', True): (lr, 0.), ('head', False): (lr, 1e-4),
+                     ('backbone', False): (0., 1e-4)}
 
 
-def test_sync_bn_in_the_steps(backbone_of):
-    for step in backbone_of('SyncBN').steps():
+@pytest.mark.parametrize('base', BASES)
+def test_sync_bn_in_the_steps(tmp_path, base):
+    pytest.importorskip(BASES[base].partition('::')[0])
+    cfg = config('SyncBN', tmp_path, base)
+    net = build_backbone(cfg, frozen_stages=0)
+    for step in net.steps():
         assert isinstance(step.norm, torch.nn.SyncBatchNorm)
+    assert all(p.requires_grad for p in net.layer1.parameters())
 
 
 def test_some_blocks(backbone_of):
@@ -129,7 +163,8 @@ def test_the_parts_of_a_resume(tmp_path):
     cfg = config(find('Resume hangs'), tmp_path)
     hooks = [hook.type for hook in cfg.custom_hooks]
     assert hooks == ['PreemptionHook', 'NonFiniteLossHook']
-    assert cfg.train_cfg.type == 'ResumableEpochBasedTrainLoop'
+    assert cfg.train_cfg == dict(
+        type='ResumableEpochBasedTrainLoop', max_epochs=12)
     assert cfg.default_hooks.checkpoint.type == 'AtomicCheckpointHook'
 
 
@@ -141,7 +176,6 @@ def test_amp(tmp_path):
 
 def test_names_are_found_in_the_scope():
     """As docs/reference/troubleshooting.md says."""
-    from mmengine.registry import MODELS
     small = dict(depth=18, base_channels=8)
     assert MODELS.build(dict(type='mmdet.StepResNet', **small))
     init_default_scope('mmdet')

@@ -39,6 +39,10 @@ def parse_args():
     return args
 
 
+def is_detection(cfg):
+    return cfg.get('default_scope') == 'mmdet'
+
+
 def draw(cfg, args):
     """Switch on the library's own visualization hook."""
     hook = cfg.get('default_hooks', {}).get('visualization')
@@ -46,18 +50,27 @@ def draw(cfg, args):
         raise ValueError('--show, --show-dir: expected '
                          'default_hooks.visualization in the config, got '
                          'none; set it, or leave these out')
-    detection = cfg.get('default_scope') == 'mmdet'
+    detection = is_detection(cfg)
     folder = args.show_dir and os.path.abspath(args.show_dir)
     hook['draw' if detection else 'enable'] = True
     hook['test_out_dir' if detection else 'out_dir'] = folder
     hook.update(show=args.show, wait_time=args.wait_time)
 
 
+def dump(cfg, path):
+    """The metric by which the library's own tools/test.py writes --out."""
+    if is_detection(cfg):
+        from mmdet.evaluation import DumpDetResults as Dump
+    else:
+        from mmengine.evaluator import DumpResults as Dump
+    return Dump(out_file_path=str(path))
+
+
 def main():
     args = parse_args()
     changes = []
     cfg = C.harden(config_from(args), changes.append)
-    cfg.load_from = args.checkpoint
+    cfg.update(load_from=args.checkpoint, resume=False)
     if args.show or args.show_dir:
         draw(cfg, args)
     init_distributed(cfg)
@@ -66,9 +79,7 @@ def main():
     runner = build_runner(cfg, changes)
     runner.register_hook(WholeLoadHook(args.allow_missing))
     if args.out:
-        from mmengine.evaluator import DumpResults
-        runner.test_evaluator.metrics.append(
-            DumpResults(out_file_path=str(args.out)))
+        runner.test_evaluator.metrics.append(dump(cfg, args.out))
     runner.test()
 
 

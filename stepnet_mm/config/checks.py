@@ -30,7 +30,7 @@ def check_weights(cfg: Config) -> None:
     """
     for node in dicts_of_type(cfg.get('model'), 'Pretrained'):
         path = node.get('checkpoint') or ''
-        if '://' not in path and not osp.isfile(path):
+        if '://' not in path and not osp.isfile(osp.expanduser(path)):
             raise FileNotFoundError(
                 'init_cfg.checkpoint: expected a file of weights, got '
                 f'{path!r}, which does not exist; change it in the config '

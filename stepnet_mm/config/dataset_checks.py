@@ -188,6 +188,7 @@ def _check_images(key: str, path: str, folder: str, images: list) -> None:
                 f'{key}.ann_file: {path}: expected a height and a width above '
                 f'0 px, got {image["height"]!r} and {image["width"]!r} of '
                 f'image {image["id"]!r}; correct them')
+    folder = folder or osp.curdir
     present = {entry.name for entry in os.scandir(folder)}
     absent = [
         image['file_name'] for image in images

@@ -15,6 +15,7 @@ from .parts import (
     dicts_of_type,
     has_hook,
     import_package,
+    later_pipelines,
     type_name,
 )
 
@@ -49,8 +50,9 @@ def use_intact_images(cfg: Config) -> list[str]:
         list[str]: what was substituted, a line each.
     """
     lines = []
-    for name in TRAIN:
-        for transform in dicts_of_type(cfg.get(name), 'LoadImageFromFile'):
+    loaders = [(name, cfg.get(name)) for name in TRAIN]
+    for name, part in (*loaders, *later_pipelines(cfg)):
+        for transform in dicts_of_type(part, 'LoadImageFromFile'):
             transform['type'] = 'LoadIntactImageFromFile'
             lines.append(f'{name}: LoadIntactImageFromFile replaces '
                          'LoadImageFromFile; broken images are skipped')

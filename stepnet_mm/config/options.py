@@ -4,11 +4,13 @@ import re
 
 from mmengine.config import Config, DictAction
 
+from ..utils.pointer import POINTER
 from .parts import (
     EVALUATORS,
     all_dicts,
     dicts_of_type,
     has_hook,
+    later_pipelines,
     loaders_of,
     type_name,
 )
@@ -49,7 +51,7 @@ def _with_spaces(value):
 
 
 def set_data_root(cfg: Config, root: str) -> None:
-    """Move all datasets and annotation files of a config to ``root``.
+    """Move all datasets of a config, and its evaluators' paths, to ``root``.
 
     Raises:
         ValueError: if the config names no ``data_root``.
@@ -60,14 +62,25 @@ def set_data_root(cfg: Config, root: str) -> None:
     if not datasets:
         raise ValueError('--data-root: expected a dataset with a data_root to '
                          'change, got none in the config; leave it out')
-    old = datasets[0]['data_root']
+    before = {node['data_root'] or '' for node in datasets}
     for node in datasets:
         node['data_root'] = root
-    for name in EVALUATORS:
-        for node in all_dicts(cfg.get(name)):
-            path = node.get('ann_file')
-            if path and path.startswith(old):
-                node['ann_file'] = osp.join(root, path[len(old):].lstrip('/'))
+    for node in all_dicts([cfg.get(name) for name in EVALUATORS]):
+        for key, value in node.items():
+            node[key] = _moved(value, before, root)
+
+
+def _moved(value, before: set[str], root: str):
+    """A path in a folder of ``before``, or a list of such, in ``root``."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_moved(part, before, root) for part in value)
+    if not isinstance(value, str):
+        return value
+    # The innermost folder first, where one lies in another.
+    for old in sorted((path.rstrip('/') for path in before), reverse=True):
+        if old and f'{value}/'.startswith(f'{old}/'):
+            return osp.join(root, value[len(old):].lstrip('/'))
+    return value
 
 
 def set_image_scale(cfg: Config, scale: tuple) -> None:
@@ -78,10 +91,11 @@ def set_image_scale(cfg: Config, scale: tuple) -> None:
         scale (tuple[int, int]): long and short edge in px.
 
     Raises:
-        ValueError: if a data loader has none.
+        ValueError: if a data loader, or a pipeline to which a hook switches,
+            has none.
     """
-    for name, loader in loaders_of(cfg).items():
-        found = dicts_of_type(loader, 'Resize', 'RandomResize',
+    for name, part in (*loaders_of(cfg).items(), *later_pipelines(cfg)):
+        found = dicts_of_type(part, 'Resize', 'RandomResize',
                               'RandomChoiceResize')
         if not found:
             raise ValueError(
@@ -116,7 +130,7 @@ def use_auto_scale_lr(cfg: Config) -> None:
 
 
 def use_resume(cfg: Config, path: str) -> None:
-    """Go on from a checkpoint.
+    """Go on from a checkpoint, whatever the config says of that.
 
     Args:
         cfg (Config): it is changed.
@@ -125,9 +139,12 @@ def use_resume(cfg: Config, path: str) -> None:
             config's ``load_from``.
     """
     cfg.resume = True
+    cfg.pop('auto_resume', None)
     if path != 'auto':
         cfg.load_from = path
     elif has_hook(cfg, 'AtomicCheckpointHook'):
         cfg.auto_resume = True
-    else:
+    elif osp.exists(osp.join(cfg.work_dir, POINTER)):
         cfg.load_from = None
+    else:  # mmengine would resume from load_from
+        cfg.resume = False

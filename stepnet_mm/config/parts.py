@@ -7,6 +7,9 @@ TRAIN = ('train_dataloader', )
 EVALUATION = ('val_dataloader', 'test_dataloader')
 EVALUATORS = ('val_evaluator', 'test_evaluator')
 
+#: Of mmdet's PipelineSwitchHook, and in mmpretrain's SwitchRecipeHook.
+SWITCHES = ('switch_pipeline', 'train_pipeline')
+
 
 def loaders_of(cfg: Config) -> dict[str, dict]:
     """All data loaders of a config by name, those of probes too."""
@@ -16,6 +19,15 @@ def loaders_of(cfg: Config) -> dict[str, dict]:
         if isinstance(probe, dict) and probe.get('dataloader'):
             loaders[f'custom_hooks.{i}.probe.dataloader'] = probe['dataloader']
     return loaders
+
+
+def later_pipelines(cfg: Config) -> Iterator[tuple[str, list]]:
+    """Key and value of the pipelines to which hooks switch the training."""
+    for i, hook in enumerate(cfg.get('custom_hooks') or []):
+        for node in all_dicts(hook):
+            for name in SWITCHES:
+                if node.get(name):
+                    yield f'custom_hooks.{i}: {name}', node[name]
 
 
 def has_hook(cfg: Config, name: str) -> bool:

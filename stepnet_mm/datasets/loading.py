@@ -51,6 +51,8 @@ class LoadIntactImageFromFile(LoadImageFromFile):
                 f'image {path} does not decode and is skipped',
                 logger='current',
                 level=30)
+        # Long trainings outlive what a system keeps in temporary folders.
+        os.makedirs(os.path.dirname(self.log), exist_ok=True)
         with open(self.log, 'a') as log:
             log.write(path + '\n')
 
@@ -105,8 +107,11 @@ def broken_images() -> Counter:
 
 
 def _read(log: str) -> Counter:
-    with open(log) as lines:
-        return Counter(lines.read().splitlines())
+    try:
+        with open(log) as lines:
+            return Counter(lines.read().splitlines())
+    except FileNotFoundError:
+        return Counter()
 
 
 def _new_log() -> str:

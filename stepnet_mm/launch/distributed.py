@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -42,6 +43,23 @@ def init_distributed(cfg: Config) -> None:
         return  # mmengine knows how the others begin
     sys.excepthook = _name_the_rank
     _init(cfg, device)
+
+
+def stand_alone() -> None:
+    """Have a process without ``--launcher`` be a run of its own.
+
+    It forgets its rank, which srun and torchrun tell it in any case; the
+    first of several such processes warns.
+    """
+    count = os.environ.get('WORLD_SIZE',
+                           os.environ.get('SLURM_STEP_NUM_TASKS', '1'))
+    if count != '1' and is_first_rank():
+        warnings.warn(
+            f'--launcher: expected pytorch (torchrun) or slurm (srun) with '
+            f'{count} processes, got none; each of them does the whole work '
+            'by itself: name the launcher, or start one process', stacklevel=2)
+    for name in ('RANK', 'SLURM_PROCID'):
+        os.environ.pop(name, None)
 
 
 def on_first_rank(function: Callable, *args) -> None:

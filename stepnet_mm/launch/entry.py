@@ -22,7 +22,7 @@ from ..config import (
     set_image_scale,
 )
 from ..utils.command_line import output_file, output_folder
-from .distributed import init_distributed
+from .distributed import init_distributed, stand_alone
 
 
 def make_config_parser(description: str) -> argparse.ArgumentParser:
@@ -74,6 +74,8 @@ def make_parser(description: str) -> argparse.ArgumentParser:
 def config_from(args: argparse.Namespace) -> Config:
     """The config with the common options applied."""
     launcher = getattr(args, 'launcher', 'none')
+    if launcher == 'none':
+        stand_alone()
     os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
     work_dir = args.work_dir and str(args.work_dir)
     cfg = read_config(args.config, work_dir, args.cfg_options, launcher)

@@ -12,6 +12,7 @@ from mmengine.dist import is_main_process, master_only
 from mmengine.fileio import LocalBackend, get_file_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
+from mmengine.runner import BaseLoop
 from mmengine.runner.checkpoint import _load_checkpoint
 
 from ..utils.arguments import check_count
@@ -61,25 +62,30 @@ class AtomicCheckpointHook(CheckpointHook):
     # After all hooks that change a state, the schedulers' included.
     priority = 'VERY_LOW'
     backend_args: dict | None
+    # One of them, as save_best names one metric or several.
+    best_ckpt_path: str | None
+    best_ckpt_path_dict: dict[str, str | None]
 
     def __init__(self, interval: int = 1, *args, **kwargs) -> None:
         check_count(
             'default_hooks.checkpoint.interval', interval, 1,
             'a number above the length of the training saves at its end alone')
         super().__init__(interval, *args, **kwargs)
+        #: Whether every start of this run takes the work dir's last one.
+        self.resumes_last = False
         self._state: dict | None = None
 
     def before_run(self, runner) -> None:
         """Choose what a resume loads, and look whether it is whole."""
         _check_names(self.args, runner)
-        if not runner._resume or runner._train_loop is None:
+        if not (runner._resume and _trains(runner)):
             return
-        automatic = (runner._load_from is None
-                     or runner.cfg.get('auto_resume', False))
+        self.resumes_last = (runner._load_from is None
+                             or runner.cfg.get('auto_resume', False))
         chosen = [None]
         if is_main_process():
             chosen = [_result_or_error(
-                self._choose if automatic else _check, runner)]
+                self._choose if self.resumes_last else _check, runner)]
         dist.broadcast_object_list(chosen)
         if isinstance(chosen[0], Exception):
             raise chosen[0]
@@ -112,9 +118,9 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """Hand the state over to the loop, when this is a resume."""
-        loop = runner._train_loop
-        if not runner._resume:
+        if not (runner._resume and _trains(runner)):
             return
+        loop = runner._train_loop
         if isinstance(loop, ResumableLoop):
             loop.resume_from(checkpoint.get('training_state', {}))
         changed = changed_settings(runner, checkpoint)
@@ -132,6 +138,7 @@ class AtomicCheckpointHook(CheckpointHook):
         if self.file_client_args is None and type(backend) is LocalBackend:
             self.backend_args = dict(backend='atomic_local')
         super().before_train(runner)
+        self._forget_best_of_others()
         if not (self.save_optimizer and self.save_param_scheduler):
             runner.logger.warning(
                 'default_hooks.checkpoint: with save_optimizer=False or '
@@ -152,7 +159,8 @@ class AtomicCheckpointHook(CheckpointHook):
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):
             loop.validation_due = False
-        super().after_val_epoch(runner, metrics)
+        if _trains(runner):
+            super().after_val_epoch(runner, metrics)
 
     def save(self,
              runner,
@@ -246,6 +254,21 @@ class AtomicCheckpointHook(CheckpointHook):
             if path not in best:
                 self.file_backend.remove(path)
 
+    def _forget_best_of_others(self) -> None:
+        """A resume from another run brings the path of that run's best."""
+        if hasattr(self, 'best_ckpt_path_dict'):
+            self.best_ckpt_path_dict = {
+                key: self._own(path)
+                for key, path in self.best_ckpt_path_dict.items()}
+        elif self.save_best is not None:
+            self.best_ckpt_path = self._own(self.best_ckpt_path)
+
+    def _own(self, path: str | None) -> str | None:
+        """What this run's folder has under that name, None if nothing."""
+        own = path and self.file_backend.join_path(
+            self.out_dir, osp.basename(path))
+        return own if own and self.file_backend.exists(own) else None
+
     def _best_paths(self) -> list:
         if hasattr(self, 'best_ckpt_path_dict'):
             return list(self.best_ckpt_path_dict.values())
@@ -258,7 +281,9 @@ class AtomicCheckpointHook(CheckpointHook):
             self.file_backend.remove(path)
 
     @master_only
-    def _publish_model(self, runner, ckpt_path: str) -> None:
+    def _publish_model(self, runner, ckpt_path: str | None) -> None:
+        if ckpt_path is None:  # of several best ones, there may be none yet
+            return
         saved = _load_checkpoint(ckpt_path, 'cpu')
         checkpoint = {key: value for key, value in saved.items()
                       if key in self.published_keys}
@@ -270,6 +295,11 @@ class AtomicCheckpointHook(CheckpointHook):
         self.file_backend.put(content, final)
         runner.logger.info(f'{ckpt_path} is published as {final}, with '
                            f'{list(checkpoint)}')
+
+
+def _trains(runner) -> bool:
+    """A Runner that validates or tests has a config in place of the loop."""
+    return isinstance(runner._train_loop, BaseLoop)
 
 
 def _check_names(others: dict, runner) -> None:

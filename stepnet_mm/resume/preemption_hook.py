@@ -34,7 +34,8 @@ class PreemptionHook(Hook):
     The signal sets a flag and nothing else. At the end of the next iteration,
     in training or validation, all ranks agree on it; the first one saves and
     writes ``last_checkpoint``, puts the Slurm job back into the queue where
-    there is one, and all leave with exit code 75. ``--resume`` goes on.
+    there is one whose command resumes by itself, and all leave with exit code
+    75. ``--resume`` goes on.
 
     A second signal, more than a second after the first, or a save that takes
     longer than ``save_timeout``, ends the process at once; the last
@@ -152,18 +153,24 @@ class PreemptionHook(Hook):
                                 (self.save_timeout, ))
         watch.daemon = True
         watch.start()
-        path = _checkpoint_hook(runner).save_out_of_turn(
-            runner, epoch, iteration)
+        hook = _checkpoint_hook(runner)
+        path = hook.save_out_of_turn(runner, epoch, iteration)
         runner.visualizer.close()  # a requeue ends this process at any moment
         if dist.is_main_process():
             # Before the others leave: srun ends the job when one does.
             runner.logger.warning(
-                f'PreemptionHook: saved {path}; {requeue(self.max_requeues)}. '
+                f'PreemptionHook: saved {path}; {self._requeue(hook)}. '
                 f'Leaving with exit code {EXIT_PREEMPTED}; --resume goes on')
         if self._group is not None:
             torch.distributed.barrier(self._group)
         watch.cancel()
         sys.exit(EXIT_PREEMPTED)
+
+    def _requeue(self, hook: AtomicCheckpointHook) -> str:
+        if hook.resumes_last:
+            return requeue(self.max_requeues)
+        return ('not requeued, since the same command would not go on from '
+                'it (it has no --resume, or one with a PATH)')
 
 
 class _AveragedWeights:

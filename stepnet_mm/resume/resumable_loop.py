@@ -50,7 +50,6 @@ class ResumableLoop(BaseLoop):
                 seed=runner.seed,
                 diff_rank_seed=runner._randomness_cfg.get(
                     'diff_rank_seed', False))
-        _check_size(dataloader.dataset)
         self.batches = 0
         self.validation_due = False
         self._resumed: dict | None = None
@@ -58,7 +57,9 @@ class ResumableLoop(BaseLoop):
         # Not a seed for each rank, as with diff_rank_seed: the seed of a
         # sample contains the rank.
         self.seed = dist.all_gather_object(runner.seed)[0]
-        return resumable_loader(dataloader, self.seed, self.endless)
+        resumable = resumable_loader(dataloader, self.seed, self.endless)
+        _check_size(dataloader.dataset)
+        return resumable
 
     def run(self):
         """Train to the end, from the state that :meth:`resume_from` got."""

@@ -35,10 +35,13 @@ def is_data(text) -> bool:
     """Whether the text of a config sets plain values and does nothing else.
 
     As mmengine writes it; ``_base_`` is no part of that, and would read
-    another file.
+    another file. Nor are double braces: mmengine replaces what stands in
+    them before it reads the text as Python, by text that may be code.
     """
     if not isinstance(text, str):
         return True
+    if '{{' in text:
+        return False
     try:
         lines = ast.parse(text).body
     except Exception:  # too deep, or no Python

@@ -238,6 +238,7 @@ def _calls() -> dict:
         'builtins.slice': slice,
         'builtins.bytes': _no_bytes,
         'builtins.getattr': _known_method,
+        'mmengine.config.config.ConfigDict': _plain_dict,
         '_codecs.encode': _encode,
         'numpy.dtype': _number_type,
         # numpy 1 calls its module numpy.core, numpy 2 numpy._core.
@@ -323,6 +324,13 @@ def _empty_array(cls, shape: tuple, code) -> np.ndarray:
     if cls is not np.ndarray or shape != (0, ) or code not in (b'b', 'b'):
         raise Refused(f'an array of {code!r:.60}, {shape!r:.60}')
     return np.ndarray(shape, code)
+
+
+def _plain_dict(content: dict) -> dict:
+    """What metainfo of a config is in a checkpoint: ``dataset_meta``."""
+    if type(content) is not dict:
+        raise Refused(f'a ConfigDict of {torch.typename(content)}')
+    return content
 
 
 def _no_bytes() -> bytes:

@@ -90,13 +90,27 @@ def first_host(node_list: str) -> str:
 
     Args:
         node_list (str): Slurm's form, such as ``node[3-5,7]``.
+
+    Raises:
+        ValueError: if the node has a name for Slurm only, and ``scontrol``,
+            which containers often lack, does not say its address.
     """
-    host = scontrol('show', 'hostnames', node_list).split()[0]
+    host = re.sub(r'\[(\w+)[^]]*\]', r'\1', node_list).partition(',')[0]
     try:
         socket.getaddrinfo(host, None)
         return host
-    except OSError:  # the node has a name for Slurm only
+    except OSError:
+        return _address(host)
+
+
+def _address(host: str) -> str:
+    try:
         return _field(scontrol('show', 'node', '-o', host), 'NodeAddr')
+    except RuntimeError as error:
+        raise ValueError(
+            f'MASTER_ADDR: expected an address of the first node, got {host}, '
+            f'which does not resolve here ({error}); set MASTER_ADDR'
+        ) from None
 
 
 def _field(line: str, name: str) -> str:

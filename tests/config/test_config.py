@@ -2,6 +2,7 @@ import pytest
 from mmengine.config import Config
 
 from stepnet_mm import config as C
+from stepnet_mm.config.parts import later_pipelines
 
 pytestmark = pytest.mark.core
 
@@ -128,6 +129,54 @@ def test_data_root(cfg):
     assert cfg.test_evaluator[0].ann_file == expected
 
 
+def test_the_data_root_moves_all_paths_of_evaluators(cfg):
+    cfg.val_dataloader.dataset.data_root = 'data/coco/extra'
+    cfg.val_evaluator = dict(type='Several', metrics=[
+        dict(ann_file=['data/coco/a.json', 'data/coco/extra/b.json'],
+             seg_prefix='data/coco/panoptic', metric=['bbox'], num=3),
+        dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')])
+    C.set_data_root(cfg, '/there')
+    assert [dict(metric) for metric in cfg.val_evaluator.metrics] == [
+        dict(ann_file=['/there/a.json', '/there/b.json'],
+             seg_prefix='/there/panoptic', metric=['bbox'], num=3),
+        dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')]
+
+
+@pytest.mark.parametrize('old', ['', None])
+def test_without_a_data_root_of_before_evaluators_stay(cfg, old):
+    for node in (cfg.train_dataloader.dataset.dataset,
+                 cfg.val_dataloader.dataset, cfg.test_dataloader.dataset):
+        node.data_root = old
+    C.set_data_root(cfg, '/there')
+    assert cfg.val_evaluator.ann_file == 'data/coco/annotations/val.json'
+    assert cfg.val_dataloader.dataset.data_root == '/there'
+
+
+SWITCHES = [
+    lambda new: dict(type='PipelineSwitchHook', switch_epoch=2,
+                     switch_pipeline=new),
+    lambda new: dict(type='SwitchRecipeHook', schedule=[
+        dict(action_epoch=1, batch_augments=None),
+        dict(action_epoch=2, train_pipeline=new)])]
+
+
+@pytest.mark.parametrize('switch', SWITCHES, ids=['mmdet', 'mmpretrain'])
+def test_pipelines_that_come_later(cfg, switch):
+    cfg.custom_hooks = [
+        dict(type='TNSHook'), switch(dataset('train')['pipeline'])]
+
+    def later():
+        return next(pipeline for _, pipeline in later_pipelines(cfg))
+
+    C.set_image_scale(cfg, [320, 200])
+    C.use_intact_images(cfg)
+    assert later()[0].type == 'LoadIntactImageFromFile'
+    assert later()[1].scale == (320, 200)
+    del later()[1]
+    with pytest.raises(ValueError, match='custom_hooks.1: .*_pipeline; leave'):
+        C.set_image_scale(cfg, [320, 200])
+
+
 def test_image_scale(cfg):
     C.set_image_scale(cfg, [320, 200])
     assert [p[1].scale for p in pipelines(cfg)] == [(320, 200)] * 3
@@ -174,7 +223,7 @@ def test_only_the_first_rank_looks_at_the_data(cfg, monkeypatch, tmp_path):
     C.check_data(cfg, C.TRAIN)
 
 
-def test_weights_that_are_not_there(cfg, tmp_path):
+def test_weights_that_are_not_there(cfg, tmp_path, monkeypatch):
     def with_weights(path):
         cfg.model = dict(
             backbone=dict(init_cfg=dict(type='Pretrained', checkpoint=path)))
@@ -183,6 +232,8 @@ def test_weights_that_are_not_there(cfg, tmp_path):
     present = tmp_path / 'weights.pth'
     present.touch()
     with_weights(str(present))
+    monkeypatch.setenv('HOME', str(tmp_path))
+    with_weights('~/weights.pth')
     with_weights('torchvision://resnet50')
     with pytest.raises(FileNotFoundError, match='checkpoint: .*absent.pth'):
         with_weights(str(tmp_path / 'absent.pth'))
@@ -344,14 +395,24 @@ def test_a_config_that_is_read_is_as_its_file_has_it(plain, tmp_path):
 
 
 @pytest.mark.parametrize('path, hook, expected', [
-    ('auto', 'AtomicCheckpointHook', dict(load_from='w', auto_resume=True)),
-    ('auto', 'CheckpointHook', dict(load_from=None)),
-    ('x.pth', 'AtomicCheckpointHook', dict(load_from='x.pth')),
+    ('auto', 'AtomicCheckpointHook',
+     dict(load_from='w', resume=True, auto_resume=True)),
+    ('auto', 'CheckpointHook', dict(load_from='w', resume=False)),
+    ('x.pth', 'AtomicCheckpointHook', dict(load_from='x.pth', resume=True)),
 ])
-def test_what_is_resumed(path, hook, expected):
-    cfg = Config(dict(load_from='w',
+@pytest.mark.parametrize('before', [{}, dict(resume=True, auto_resume=True)])
+def test_what_is_resumed(path, hook, expected, before, tmp_path):
+    """``before``: in the config that an earlier training wrote."""
+    cfg = Config(dict(load_from='w', work_dir=str(tmp_path), **before,
                       default_hooks=dict(checkpoint=dict(type=hook))))
     C.use_resume(cfg, path)
     got = cfg.to_dict()
-    del got['default_hooks']
-    assert got == dict(expected, resume=True)
+    del got['default_hooks'], got['work_dir']
+    assert got == expected
+
+
+def test_the_last_checkpoint_of_mmengines_own_hook(tmp_path):
+    cfg = Config(dict(load_from='w', work_dir=str(tmp_path)))
+    (tmp_path / 'last_checkpoint').write_text('epoch_1.pth')
+    C.use_resume(cfg, 'auto')
+    assert cfg.resume and cfg.load_from is None

@@ -72,6 +72,15 @@ def test_absolute_paths_pass(intact):
             data_prefix=dict(img=str(intact / 'train2017'))))
 
 
+def test_images_in_the_folder_of_the_command(intact, monkeypatch):
+    monkeypatch.chdir(intact / 'train2017')
+    there = dict(data_root='', data_prefix=dict(img=''), ann_file=str(
+        intact / 'annotations/instances_train2017.json'))
+    check(coco('unused', **there))
+    monkeypatch.chdir(intact / 'val2017')
+    expect(ValueError, 'in .,', dataset=coco('unused', **there))
+
+
 def test_a_missing_folder_is_named_with_its_key(tmp_path):
     missing = tmp_path / 'nowhere'
     expect(

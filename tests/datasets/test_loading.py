@@ -1,6 +1,7 @@
 import copy
 import json
 import pickle
+import shutil
 
 import cv2
 import numpy as np
@@ -97,6 +98,19 @@ def test_a_missing_file_is_always_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match='missing.jpg'):
         load(path)
     assert broken_images()[str(path)] == 0
+
+
+def test_a_temporary_folder_that_was_cleaned_away(intact, tmp_path,
+                                                  monkeypatch):
+    """As systems do with files that nothing touched for days."""
+    temporary = tmp_path / 'temporary'
+    temporary.mkdir()
+    monkeypatch.setattr('tempfile.tempdir', str(temporary))
+    path, transform = cut(intact, .5), LoadIntactImageFromFile()
+    shutil.rmtree(temporary)
+    assert broken_images()[path] == 0
+    assert transform(dict(img_path=path)) is None
+    assert broken_images()[path] == 1
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,13 @@ from mmengine.config import Config
 from torch import distributed
 
 from stepnet_mm.launch import distributed as launch
-from stepnet_mm.launch.distributed import init_distributed
+from stepnet_mm.launch.distributed import (
+    init_distributed,
+    on_first_rank,
+    stand_alone,
+)
 from stepnet_mm.utils import slurm
+from stepnet_mm.utils.ranks import is_first_rank
 from stepnet_mm.utils.slurm import slurm_port
 
 pytestmark = pytest.mark.core
@@ -54,6 +59,32 @@ def port():
 def test_no_launcher_no_group():
     init_distributed(Config(dict(launcher='none')))
     assert not distributed.is_initialized()
+
+
+STARTED = [dict(RANK='{}', WORLD_SIZE='2'),
+           dict(SLURM_PROCID='{}', SLURM_STEP_NUM_TASKS='2')]
+
+
+@pytest.mark.parametrize('started', STARTED)
+@pytest.mark.parametrize('rank', [0, 1])
+def test_without_a_launcher_each_process_is_the_first(started, rank, recwarn):
+    os.environ.update({k: v.format(rank) for k, v in started.items()})
+    stand_alone()
+    called = []
+    on_first_rank(called.append, 'by all')
+    assert called == ['by all'] and is_first_rank()
+    assert [str(w.message)[:60] for w in recwarn] == (1 - rank) * [
+        '--launcher: expected pytorch (torchrun) or slurm (srun) with']
+
+
+@pytest.mark.parametrize('started', [
+    {}, dict(RANK='0', WORLD_SIZE='1'),
+    # Of an sbatch script, which is one process whatever the job has.
+    dict(SLURM_PROCID='0', SLURM_NTASKS='16')])
+def test_one_process_needs_no_launcher(started, recwarn):
+    os.environ.update(started)
+    stand_alone()
+    assert not recwarn.list
 
 
 def test_on_cpu(port):

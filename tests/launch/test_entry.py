@@ -5,6 +5,7 @@ from mmengine.config import Config
 from mmengine.registry import RUNNERS
 
 from stepnet_mm.launch import entry
+from stepnet_mm.utils.ranks import is_first_rank
 
 pytestmark = pytest.mark.core
 
@@ -31,6 +32,16 @@ def test_the_common_options_reach_the_config(config, monkeypatch):
     assert (cfg.work_dir, cfg.launcher, cfg.a.b) == ('there', 'pytorch', 5)
     assert dataset.data_root == 'new'
     assert dataset.pipeline[0].scale == (4, 3)
+
+
+@pytest.mark.parametrize('launcher, first', [('none', True),
+                                             ('pytorch', False)])
+def test_the_launcher_says_whether_there_are_ranks(config, monkeypatch,
+                                                   launcher, first):
+    monkeypatch.setenv('RANK', '1')
+    entry.config_from(entry.make_parser('about').parse_args(
+        [config, '--launcher', launcher]))
+    assert is_first_rank() == first
 
 
 def test_an_unknown_launcher_is_refused(config, capsys):

@@ -82,6 +82,21 @@ def test_all_ranks_stop_at_once(held, tmp_path, launcher):
     assert [path.name for path in work.iterdir()] == [TRAINING_LOCK]
 
 
+def train_alone(folder):
+    os.environ.update(RANK='1', WORLD_SIZE='2')
+    run_train(CONFIG, '--work-dir', folder)
+
+
+def test_a_second_process_without_a_launcher_stops(held, tmp_path):
+    """It is the first rank of its own training, whatever RANK says."""
+    work = held()
+    (tmp_path / 'second').mkdir()
+    with Forked(tmp_path / 'second', train_alone, work) as second:
+        assert second.wait(60) == 1
+        assert 'work_dir: expected' in second.printed('stderr')
+    assert [path.name for path in work.iterdir()] == [TRAINING_LOCK]
+
+
 def test_all_ranks_stop_where_data_are_missing(tmp_path):
     first, second = stopped_ranks(
         tmp_path, tmp_path / 'work', 'pytorch', '--cfg-options',

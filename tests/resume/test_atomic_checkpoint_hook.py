@@ -15,6 +15,15 @@ from stepnet_mm.resume.training_state import accumulating
 pytestmark = pytest.mark.core
 
 
+TEST = dict(
+    test_dataloader=dict(
+        dataset=dict(type='AugmentedDataset', size=6),
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        batch_size=2),
+    test_cfg=dict(),
+    test_evaluator=dict(type='RandomMetric'))
+
+
 def checkpoints(folder):
     """Their names in order of the iterations."""
     names = [n for n in os.listdir(folder) if n.endswith('.pth')]
@@ -265,6 +274,53 @@ def test_the_best_so_far_is_known_after_a_resume(tmp_path):
     assert [n for n in checkpoints(tmp_path) if n[:4] == 'best'] == [
         'best_loss_iter_33.pth'
     ]
+
+
+@pytest.mark.parametrize('names', ['loss', ['loss', 'acc']])
+def test_the_best_one_of_another_run_stays(tmp_path, names):
+    settings = dict(
+        interval=5,
+        checkpoint=dict(save_best=names, rule='less',
+                        published_keys=['state_dict']),
+        val_evaluator=dict(type='FallingMetric'))
+    train(tmp_path / 'a', stop=13, **settings)
+    before = checkpoints(tmp_path / 'a')
+    assert 'best_loss_iter_11.pth' in before
+    train(tmp_path / 'b', resume=True,
+          load_from=str(tmp_path / 'a/iter_11.pth'), **settings)
+    assert checkpoints(tmp_path / 'a') == before
+
+
+def test_the_best_one_is_found_in_a_folder_that_was_moved(tmp_path):
+    settings = dict(
+        interval=5,
+        checkpoint=dict(save_best='loss', rule='less'),
+        val_evaluator=dict(type='FallingMetric'))
+    train(tmp_path / 'a', stop=13, **settings)
+    (tmp_path / 'a').rename(tmp_path / 'b')
+    (tmp_path / 'b/last_checkpoint').write_text(
+        str(tmp_path / 'b/iter_11.pth'))
+    train(tmp_path / 'b', resume=True, **settings)
+    assert [n for n in checkpoints(tmp_path / 'b') if n[:4] == 'best'] == [
+        'best_loss_iter_33.pth'
+    ]
+
+
+@pytest.mark.parametrize('what', ['val', 'test'])
+def test_a_validation_resumes_nothing(tmp_path, what):
+    """As with the config that a training with --resume wrote."""
+    train(tmp_path, stop=12, interval=5)
+    weights = str(tmp_path / 'iter_5.pth')
+    runner = resume_runner(
+        tmp_path, interval=5, checkpoint=dict(save_best='loss', rule='less'),
+        resume=True, load_from=weights, cfg=Config(dict(auto_resume=True)),
+        **TEST)
+    loaded = []
+    runner.resume = loaded.append  # mmengine's own would build the loop
+    getattr(runner, what)()
+    runner.load_checkpoint(weights)
+    assert loaded == [weights]
+    assert isinstance(runner._train_loop, dict)
 
 
 def test_several_best_ones(tmp_path):

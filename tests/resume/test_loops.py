@@ -280,9 +280,6 @@ def test_samples_without_an_index(tmp_path):
         def __iter__(self):
             return iter(())
 
-        def __len__(self):
-            return 9
-
     runner = resume_runner(tmp_path, by_epoch=False)
     with pytest.raises(ValueError, match='exact_resume=False'):
         ResumableIterBasedTrainLoop(runner, DataLoader(Stream()), max_iters=1)

@@ -161,7 +161,8 @@ def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
     monkeypatch.setattr(
         'stepnet_mm.resume.preemption_hook.requeue', lambda most: done.append(
             (most, os.listdir(tmp_path), list(done))) or '')
-    runner = resume_runner(tmp_path, interval=1000, hooks=hooks())
+    runner = resume_runner(tmp_path, interval=1000, hooks=hooks(),
+                           resume=True)
     close = runner.visualizer.close
     monkeypatch.setattr(runner.visualizer, 'close',
                         lambda: (done.append('closed'), close()))
@@ -170,6 +171,27 @@ def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
     most, files, before = done[-1]
     assert most == 20 and before == ['closed']
     assert {'preempted_iter_7.pth', 'last_checkpoint'} <= set(files)
+
+
+@pytest.mark.parametrize('with_path', [False, True])
+def test_a_command_that_would_begin_anew_is_not_requeued(
+        tmp_path, monkeypatch, with_path):
+    monkeypatch.setattr('stepnet_mm.resume.preemption_hook.requeue',
+                        lambda most: pytest.fail('requeued'))
+    settings = {}
+    if with_path:
+        finish(tmp_path / 'earlier')
+        settings = dict(
+            resume=True, load_from=str(tmp_path / 'earlier/iter_33.pth'),
+            train_cfg=dict(type='ResumableEpochBasedTrainLoop', max_epochs=6))
+    runner = resume_runner(tmp_path / 'a', interval=1000, hooks=hooks(),
+                           **settings)
+    said = []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    with pytest.raises(SystemExit):
+        runner.train()
+    assert (tmp_path / 'a/last_checkpoint').exists()
+    assert 'not requeued, since the same command would not' in said[-1]
 
 
 def test_nor_in_validation(tmp_path):

@@ -80,6 +80,7 @@ STRANGE = dict(
     an_element_of_an_object=HISTORY + b')\x81Na',
     elements_of_an_object=HISTORY + b')\x81(NNe',
     elements_of_a_set=b']\x8f(NN\x90Na',
+    a_config_of_a_list=b'cmmengine.config.config\nConfigDict\n(]tR',
     another_codec=call(b'c_codecs\nencode\n', 'a', 'idna'),
     a_structure=call(b'cnumpy\ndtype\n', 'f8,O'),
     a_state_for_a_type=call(b'cnumpy\ndtype\n', 'f8')
@@ -348,7 +349,8 @@ CODE = dict(
     a_method='a = dict.fromkeys(map(__import__("os").mkdir, [{!r}]))',
     another_file='_base_ = {!r}',
     an_f_string='a = f"{{open({!r}, chr(119))}}"',
-    to_an_attribute='a = dict()\na.b = {!r}', a_long_one='a = ' + '-' * 10**5)
+    to_an_attribute='a = dict()\na.b = {!r}', a_long_one='a = ' + '-' * 10**5,
+    a_variable='a = "{{{{$NO_VARIABLE:"+open({!r},\'w\').name+"}}}}"')
 
 
 @pytest.mark.parametrize('code', CODE.values(), ids=CODE)
@@ -363,6 +365,13 @@ def test_the_config_text_of_a_checkpoint_is_data(tmp_path, prefix, code):
             f'{prefix}{tmp_path}/a.pth')
     assert loaded == dict(meta=dict(epoch=3),
                           message_hub=dict(runtime_info={}))
+
+
+def test_mmengine_would_run_what_is_in_double_braces(tmp_path):
+    code = CODE['a_variable'].format(str(tmp_path / 'it_ran'))
+    (tmp_path / 'a.py').write_text(code)
+    Config.fromfile(tmp_path / 'a.py')
+    assert (tmp_path / 'it_ran').exists()
 
 
 def test_config_texts_that_mmengine_writes_stay(tmp_path, recwarn):

@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 import numpy as np
 import pytest
 import torch
+from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader, load_checkpoint
 
@@ -183,6 +184,18 @@ def test_a_training_state_loads(tmp_path, zipped, name, monkeypatch):
     assert loaded['message_hub']['log_scalars']['loss'].mean() == 1.5
     assert loaded['meta'] == dict(seed=3, best=.5)
     assert loaded['sizes'].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize('zipped', [True, False])
+def test_metainfo_of_a_config_loads_as_a_plain_dict(tmp_path, zipped):
+    """Such as ``dataset_meta``, where a dataset's config sets metainfo."""
+    meta = ConfigDict(classes=('cat', ), palette=[dict(rgb=(1, 2, 3))])
+    torch.save(dict(meta=dict(dataset_meta=meta, again=meta)),
+               tmp_path / 'a.pth', _use_new_zipfile_serialization=zipped)
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))['meta']
+    assert loaded['dataset_meta'] is loaded['again']
+    assert type(loaded['again']['palette'][0]) is type(loaded['again']) is dict
+    assert loaded['again'] == meta.to_dict()
 
 
 def tagged(tensor):

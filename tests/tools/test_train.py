@@ -1,5 +1,6 @@
 import json
 import os
+import pickle
 
 import pytest
 import torch
@@ -78,6 +79,22 @@ def test_a_classifier_trains_and_is_tested(tool, classifier, tmp_path):
     tool('test', classifier, work / 'epoch_2.pth', '--work-dir',
          tmp_path / 'test', '--show-dir', tmp_path / 'drawn')
     assert list((tmp_path / 'drawn').rglob('*.png'))
+
+
+def test_a_detectors_predictions_are_written_as_mmdet_does(
+        tool, detector, tmp_path):
+    """With the config of a training that was resumed: no ``resume`` here."""
+    config, data = detector
+    torch.save(dict(state_dict={}), tmp_path / 'some.pth')
+    tool('test', config, tmp_path / 'some.pth', '--allow-missing',
+         '--work-dir', tmp_path / 'work', '--data-root', data,
+         '--out', tmp_path / 'all.pkl',
+         '--cfg-options', 'resume=True', 'auto_resume=True',
+         'custom_hooks=[]')
+    rows = pickle.loads((tmp_path / 'all.pkl').read_bytes())
+    assert len(rows) == 3
+    assert all('pred_instances' in row and 'gt_instances' not in row
+               for row in rows)
 
 
 MIXED = """

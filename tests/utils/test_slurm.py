@@ -8,7 +8,6 @@ FAKE = '''#!/bin/sh
 echo "$@" >> {log}
 case "$1 $2" in
   "show job") echo "JobId=7 JobState={state} Restarts=0";;
-  "show hostnames") printf 'gpu3\\ngpu4\\n';;
   "show node") echo "NodeName=gpu3 NodeAddr=127.0.0.1 NodeHostName=x";;
   "requeue 7") {requeue};;
 esac
@@ -70,20 +69,33 @@ def test_without_slurm(monkeypatch):
     assert 'could not be requeued' in requeue(3)
 
 
-def test_the_first_host_by_a_name_that_resolves(scontrol, monkeypatch):
-    scontrol()
+def unknown(*_):
+    raise OSError
+
+
+@pytest.mark.parametrize('nodes, first', [
+    ('gpu3', 'gpu3'), ('gpu[3-4]', 'gpu3'), ('gpu[003,7-9],cpu1', 'gpu003'),
+    ('gpu-a,gpu-b', 'gpu-a'), ('rack[1-2]n[04-07]', 'rack1n04')])
+def test_the_first_host_by_a_name_that_resolves(monkeypatch, nodes, first):
+    """In a container too, which has no scontrol."""
+    monkeypatch.setenv('PATH', '')
     monkeypatch.setattr('socket.getaddrinfo', lambda *_: [])
-    assert first_host('gpu[3-4]') == 'gpu3'
+    assert first_host(nodes) == first
 
 
 def test_the_first_host_by_its_address_in_slurm(scontrol, monkeypatch):
-    scontrol()
-
-    def unknown(*_):
-        raise OSError
-
+    calls = scontrol()
     monkeypatch.setattr('socket.getaddrinfo', unknown)
     assert first_host('gpu[3-4]') == '127.0.0.1'
+    assert calls() == ['show node -o gpu3']
+
+
+def test_a_first_host_without_an_address(monkeypatch):
+    monkeypatch.setenv('PATH', '')
+    monkeypatch.setattr('socket.getaddrinfo', unknown)
+    with pytest.raises(ValueError, match='MASTER_ADDR: .*got gpu3.*scontrol '
+                       'show node.*set MASTER_ADDR'):
+        first_host('gpu[3-4]')
 
 
 def test_a_task_of_an_array_is_requeued_alone(scontrol, monkeypatch):
