@@ -1,5 +1,6 @@
 """docs/reference/faq.md: every config runs, and does what the page says."""
 import re
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
@@ -95,13 +96,21 @@ def test_frozen_stages(backbone_of):
 
 
 def test_an_optimizer_for_steps_alone(tmp_path):
+    """A training iteration changes every step, and nothing else."""
     from mmengine.optim import build_optim_wrapper
-    cfg = config(find('frozen stages'), tmp_path)
-    net = torch.nn.ModuleDict(dict(backbone=build_backbone(cfg)))
-    groups = build_optim_wrapper(net, cfg.optim_wrapper).param_groups
-    rates = {'.step.' in name: group['lr'] for name, group in zip(
-        dict(net.named_parameters()), groups)}
-    assert rates == {True: .02, False: 0.}
+    cfg = config(find('step modules alone'), tmp_path)
+    net = torch.nn.Sequential(OrderedDict(
+        backbone=build_backbone(cfg, base_channels=8, norm_eval=False),
+        neck=torch.nn.ModuleList([torch.nn.Conv2d(256, 4, 1)])))
+    before = {name: value.clone() for name, value in net.named_parameters()}
+    loss = net.neck[0](net.backbone(torch.randn(2, 3, 64, 64))[-1]).sum()
+    build_optim_wrapper(net, cfg.optim_wrapper).update_params(loss)
+    changed = {name for name, value in net.named_parameters()
+               if not torch.equal(value, before[name])}
+    steps = {name for name in before if '.step.' in name}
+    assert changed and changed <= steps
+    assert {name.split('.step.')[0] for name in changed} == {
+        name.split('.step.')[0] for name in steps}
 
 
 def test_sync_bn_in_the_steps(backbone_of):
