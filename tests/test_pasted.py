@@ -1,4 +1,4 @@
-"""docs/attention_modules.md, docs/backbones.md: what is pasted works."""
+"""What a reader pastes from the pages of docs/ into a config works."""
 import re
 from pathlib import Path
 
@@ -53,3 +53,17 @@ def test_a_vit_keeps_its_attention_by_the_line_of_the_page(tmp_path):
             "    imports='stepnet_mm', allow_failed_imports=False)\n")
     net = backbone(base + text, tmp_path)
     assert all(hasattr(layer.attn, 'qkv') for layer in net.layers)
+
+
+def test_hooks_of_the_base_are_kept_as_the_page_on_stiffness_says(tmp_path):
+    line = 'custom_hooks = [*_base_.custom_hooks, ...]'
+    assert line in (DOCS / 'stiffness.md').read_text()
+    (tmp_path / 'base.py').write_text("custom_hooks = [dict(type='A')]\n")
+    ours = "dict(type='TNSHook')"
+    hooks = {}
+    for name, text in dict(kept=line.replace('...', ours),
+                           lost=f'custom_hooks = [{ours}]').items():
+        path = tmp_path / f'{name}.py'
+        path.write_text(f"_base_ = './base.py'\n{text}\n")
+        hooks[name] = [h['type'] for h in Config.fromfile(path).custom_hooks]
+    assert hooks == dict(kept=['A', 'TNSHook'], lost=['TNSHook'])
