@@ -20,6 +20,11 @@ PAPER_MAP = (ROOT / 'docs/paper_map.md').read_text()
 #: What the first paper numbers, and the last number of each.
 NUMBERED = {'Definition': 3, 'Eq.': 33, 'Fig.': 11, 'Lemma': 1, 'Table': 7,
             'Theorem': 2}
+#: What the other pages say in full before they abbreviate it.
+FULL = {'NSI': 'neural stiffness ind', 'TNS': 'total neural stiffness'}
+#: Pages that a tool writes, or in Chinese.
+OTHER = {'arguments.md', 'faults.md', 'cifar10_16px_modules.md',
+         'README.zh_CN.md'}
 FOLDERS = {path.parent.name for path in PACKAGE.glob('*/__init__.py')}
 
 
@@ -102,6 +107,21 @@ def leads_somewhere(page, link):
         not anchor or anchor in anchors(target.read_text()))
 
 
+def in_full_at_first(text, short):
+    """Whether `short`, if it is there, first stands beside its words."""
+    text = ' '.join(without_code(text).split())
+    found = re.search(rf'\b{short}\b', text)
+    words = text.lower().find(FULL[short])
+    return not found or 0 <= words < found.start() + len('**NSI**, the ')
+
+
+def commands(text):
+    """A page's commands, each in one line."""
+    return [line for line in re.sub(r'\\\n\s*', '', text).splitlines()
+            if 'CONFIG' in line or 'run STUDY' in line
+            or line.startswith(('sbatch', 'python'))]
+
+
 def may_import(folder):
     text = ast.get_docstring(
         ast.parse((PACKAGE / folder / '__init__.py').read_text()))
@@ -152,6 +172,27 @@ def test_no_page_names_what_does_not_ship():
     texts = [page.read_text() for page in PAGES]
     assert not [text for text in texts if re.search(
         r'DESIGN\.md|\bshared/', text)]
+
+
+@pytest.mark.parametrize('short', FULL)
+def test_a_page_says_in_full_what_it_abbreviates(short):
+    assert in_full_at_first('The total neural stiffness (TNS) ...', 'TNS')
+    assert not in_full_at_first('TNS is of a network ...', 'TNS')
+    assert not [page.name for page in PAGES if page.name not in OTHER
+                and not in_full_at_first(page.read_text(), short)]
+
+
+def test_no_page_counts_by_a_list_that_a_reader_does_not_have():
+    texts = {page.name: page.read_text() for page in PAGES}
+    assert not [name for name, text in texts.items() if re.search(
+        r"\bthe issue\b|\bissue's\b|\b[Ii]tems? \d|By item", text)]
+
+
+def test_a_job_of_slurm_asks_for_processors():
+    jobs = [line for page in PAGES for line in commands(page.read_text())
+            if re.search(r'sbatch .*slurm_submit\.sh|--slurm [A-Za-z]', line)]
+    assert len(jobs) > 6
+    assert not [line for line in jobs if '--cpus-per-task' not in line]
 
 
 def test_code_that_is_quoted_as_an_example_is_this_code():
