@@ -9,6 +9,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ..analysis.runs import parse_line
+from ..utils.files import DIVERGED
 from ..utils.pointer import read_pointer
 from .study import digest
 
@@ -109,7 +110,7 @@ def _is_evaluated(folder: Path, number: int) -> bool:
 
 def has_diverged(folder: Path) -> bool:
     """Whether a run stopped at a loss of NaN or inf."""
-    return any(folder.glob('nonfinite_iter_*.pth'))
+    return (folder / DIVERGED).is_file()
 
 
 def dataset_of(cfg: Config) -> str:

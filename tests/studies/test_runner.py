@@ -93,6 +93,13 @@ def test_a_divergence_is_recorded(make_runs, make_runner):
     assert len(starts_of(run)) == 1
 
 
+def test_a_run_that_skipped_a_loss_did_not_diverge(make_runs, make_runner):
+    run, = runs = make_runs(**behave('skip'))
+    runner = make_runner()
+    assert runner.run(runs) == []
+    assert recorded(runner)[run.key].last == 52.
+
+
 def test_a_killed_training_goes_on_once(make_runs, make_runner):
     once_killed, always = runs = make_runs(
         **behave('killed once', 'killed always'))

@@ -42,7 +42,7 @@ if behaviour == 'killed always' or behaviour == 'killed once' and first:
     os.kill(os.getpid(), signal.SIGKILL)
 if behaviour == 'diverge':
     log()
-    (folder / 'nonfinite_iter_5.pth').touch()
+    (folder / 'diverged.txt').write_text('loss: expected a finite one')
     sys.exit(1)
 if behaviour == 'preempted' and first:
     from stepnet_mm.utils.slurm import requeue
@@ -57,6 +57,8 @@ if behaviour == 'deaf' or behaviour in ('long', 'preempted') and first:
     time.sleep(60)
 time.sleep(cfg.get('seconds', 0))
 log()
+if behaviour == 'skip':
+    (folder / 'nonfinite_iter_5.pth').touch()
 (folder / 'visible.txt').write_text(
     os.environ.get('CUDA_VISIBLE_DEVICES', 'all'))
 (folder / 'epoch_2.pth').touch()
