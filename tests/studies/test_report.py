@@ -256,6 +256,14 @@ def test_a_page_without_a_record(study):
     assert 'Not yet run: plain, se.' in text
 
 
+def test_runs_on_different_devices_have_a_sentence(study):
+    one = with_settings(study, *THREE)
+    assert 'different devices' not in limits_of(study, one)
+    text = limits_of(study, [*one, made_run('se', device='a GPU')])
+    assert ('The runs were made on different devices: cpu (3), a GPU (1). '
+            in ' '.join(text.split()))
+
+
 def test_limits_are_of_the_facts(study):
     records = with_settings(
         study, *THREE, *SE[:2], diverged_run('se', 2), made_run('other'))

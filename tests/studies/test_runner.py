@@ -259,8 +259,8 @@ def test_each_slot_has_its_environment(make_runs, make_runner):
 
 def test_another_config_in_a_folder_is_refused(make_runs, make_runner):
     make_runner().run(make_runs(a={}))
-    with pytest.raises(ValueError, match=r'made.jsonl: config: expected \w+ '
-                       r'as in its records, got \w+ of a in '):
+    with pytest.raises(ValueError, match=r"made.py: a_seed0: expected config "
+                       r"'\w+' as in .*made.jsonl: line 1, got '\w+'; "):
         make_runner().run(make_runs(a=dict(seconds=1)))
     make_runner().records.unlink()
     with pytest.raises(ValueError, match='a_seed0: expected the config that '
@@ -270,8 +270,16 @@ def test_another_config_in_a_folder_is_refused(make_runs, make_runner):
 
 def test_other_settings_are_refused(make_runs, make_runner):
     make_runner().run(make_runs(a={}))
-    with pytest.raises(ValueError, match='made.jsonl: settings: expected'):
+    with pytest.raises(ValueError, match='b_seed0: expected settings'):
         make_runner().run(make_runs('measure = dict(num_samples=3)', b={}))
+
+
+def test_other_test_data_are_refused_before_a_run(make_runs, make_runner):
+    make_runner().run(make_runs(a={}))
+    other = make_runs(b={'val_dataloader.dataset.ann_file': 'x'})
+    with pytest.raises(ValueError, match="b_seed0: expected test_data 'A "):
+        make_runner().run(other)
+    assert not starts_of(other[0])
 
 
 def test_a_metric_that_nothing_gives(make_runs, make_runner):
