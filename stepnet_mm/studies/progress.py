@@ -8,7 +8,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..utils.file_lock import TRAINING_LOCK, lock_holder
+from ..utils.file_lock import TRAINING_LOCK, lock_beside, lock_holder
 from ..utils.files import written_whole
 from .records import StudyRecord
 from .run import StudyRun
@@ -75,9 +75,15 @@ def lock_of(run: StudyRun) -> Path:
 
 
 def holder_of(run: StudyRun) -> str:
-    """Who has a run: a runner, or a training that outlived its own."""
-    return lock_holder(lock_of(run)) or lock_holder(
-        run.folder / TRAINING_LOCK)
+    """Who has a run: a runner, or what outlived its own."""
+    return lock_holder(lock_of(run)) or tool_at(run)
+
+
+def tool_at(run: StudyRun) -> str:
+    """What trains or measures a run, with or without a runner."""
+    measured = map(run.stiffness_file, run.study.measure['definitions'])
+    locks = [run.folder / TRAINING_LOCK, *map(lock_beside, measured)]
+    return next(filter(None, map(lock_holder, locks)), '')
 
 
 def failure_of(run: StudyRun) -> str:

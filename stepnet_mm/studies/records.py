@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..recording.step_sizes import ABLATIONS, STEP_MOMENTS
-from ..utils.file_lock import file_lock
+from ..utils.file_lock import file_lock, lock_beside
 from .run import StudyRun, config_digest
 from .training_log import dataset_of
 
@@ -172,10 +172,8 @@ def append_record(path, record: StudyRecord) -> None:
         ValueError: if the file has the run already, or runs that it does not
             compare with.
     """
-    path = Path(path)
     line = json.dumps(dict(format=FORMAT, **asdict(record)), allow_nan=False)
-    with file_lock(path.with_name(path.name + '.lock'), wait=True), open(
-            path, 'a+b') as file:
+    with file_lock(lock_beside(path), wait=True), open(path, 'a+b') as file:
         compared = Comparison()
         for where, earlier in _numbered(path):
             compared.add(where, earlier)

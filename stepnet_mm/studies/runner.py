@@ -13,15 +13,16 @@ from queue import Empty, SimpleQueue
 
 from mmengine.config import Config
 
-from ..utils.file_lock import (
-    TRAINING_LOCK,
-    LockTaken,
-    file_lock,
-    lock_holder,
-)
+from ..utils.file_lock import LockTaken, file_lock
 from .circumstances import circumstances
 from .outcome import ablation_is_left, record_of
-from .progress import add_times, failure_of, lock_of, write_failure
+from .progress import (
+    add_times,
+    failure_of,
+    lock_of,
+    tool_at,
+    write_failure,
+)
 from .records import append_record, check_records, read_records
 from .run import StudyRun
 from .training_log import has_diverged, is_finished, last_checkpoint
@@ -159,7 +160,7 @@ class StudyRunner:
     def _is_left(self, run: StudyRun) -> bool:
         if any(r.key == run.key for r in read_records(self.records)):
             return False
-        if holder := lock_holder(run.folder / TRAINING_LOCK):
+        if holder := tool_at(run):
             raise LockTaken(holder)  # it outlived a runner that was killed
         if failure_of(run):
             self._failed.append(run.name)

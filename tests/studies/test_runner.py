@@ -10,7 +10,7 @@ from made_study import once, recorded, runner_of, starts_of
 from stepnet_mm.studies import records as records_module
 from stepnet_mm.studies import runner as runner_module
 from stepnet_mm.studies.progress import failure_of, lock_of, state_of
-from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock
+from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock, lock_beside
 
 pytestmark = pytest.mark.core
 
@@ -219,6 +219,17 @@ def test_a_training_that_outlives_its_runner_is_left_alone(
         assert runner.run(runs) == []
         assert runner.said[0].startswith('long_seed0: left to process ')
     assert len(starts_of(run)) == 1
+
+
+def test_so_is_a_measurement(make_runs, make_runner, tmp_path):
+    run, = runs = make_runs()
+    with Forked(tmp_path, _hold,
+                lock_beside(run.stiffness_file('residual'))) as holder:
+        holder.until_it_prints('held')
+        assert state_of(run, {}).state == 'running'
+        runner = make_runner()
+        assert runner.run(runs) == []
+        assert runner.said[0].startswith('good_seed0: left to process ')
 
 
 def _hold(path):
