@@ -140,7 +140,8 @@ class NonFiniteLossHook(Hook):
         wrapper = runner.optim_wrapper
         if not self._skips or wrapper._accumulative_counts > 1:
             self._stop(
-                runner, f"{what}; NonFiniteLossHook(action='skip') leaves such "
+                runner,
+                f"{what}; NonFiniteLossHook(action='skip') leaves such "
                 'batches out, a lower learning rate, warm-up or clip_grad '
                 'may prevent them')
         if self._in_a_row > self.max_skips:
