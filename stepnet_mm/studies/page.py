@@ -370,7 +370,7 @@ def _files(records: list[StudyRecord]) -> str:
 
 
 def _changed_files(records: list[StudyRecord]) -> str:
-    dirty = sum(r.commit.endswith('-dirty') for r in records)
+    dirty = sum('-dirty' in r.commit for r in records)
     return ('Runs made with files that differ from their commit: '
             f'{dirty} of {len(records)}.' if dirty else '')
 

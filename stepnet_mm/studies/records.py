@@ -43,9 +43,10 @@ class StudyRecord:
             Δt's mean ``per_channel`` and ``per_block``; Δt's ``mean`` and
             standard deviations ``over_samples``, ``over_positions`` and
             ``over_channels``, means over its modules.
-        commit (str): of this package, with ``-dirty`` where files differed.
+        commit (str): of this package, with ``-dirty`` where files differed,
+            as the training's log has it; several are joined by +.
         versions (dict): of the libraries.
-        device (str): ``'cpu'`` or the GPU's name.
+        device (str): ``'cpu'`` or the GPU's name, from that log too.
         machine (str): processor and threads.
         cpu_seconds (float): processor time of the pieces that a runner saw
             to their end.

@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 
 from mmengine.config import Config
 
+from ..utils.circumstances import circumstances
 from ..utils.file_lock import LockTaken, file_lock
-from .circumstances import circumstances
 from .outcome import ablation_is_left, record_of
 from .progress import (
     add_times,
@@ -25,7 +25,12 @@ from .progress import (
 )
 from .records import append_record, check_records, read_records
 from .run import StudyRun
-from .training_log import has_diverged, is_finished, last_checkpoint
+from .training_log import (
+    has_diverged,
+    is_finished,
+    last_checkpoint,
+    trained_with,
+)
 
 #: What ends a process from outside, without its fault: the code after
 #: tools/train.py saved at a signal, and the signals that may come unsaved.
@@ -173,8 +178,8 @@ class StudyRunner:
             self._train(run, slot)
         if not has_diverged(run.folder):
             self._measure(run, slot)
-        record = record_of(
-            run, **circumstances(self.tools.parent, self.threads))
+        record = record_of(run, **{**circumstances(self.threads),
+                                   **trained_with(run.folder)})
         append_record(self.records, record)
         self.say(f'{run.name}: ' + ('diverged' if record.last is None else
                                     f'{record.metric} {record.last:.4g}'))

@@ -24,7 +24,10 @@ def leave(*_):
 def log():
     start = folder / time.strftime('%Y%m%d_%H%M%S')
     (start / 'vis_data').mkdir(parents=True, exist_ok=True)
-    (start / f'{start.name}.log').write_text('Epoch(train)  [2][10/10] lr\n')
+    (start / f'{start.name}.log').write_text(
+        '    GPU 0,1: A GPU\n'
+        '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: 1.0.0, abc\n'
+        'Epoch(train)  [2][10/10] lr\n')
     lines = [line for n in (1, 2) for line in (
         dict(loss=3. - n, epoch=n, iter=10 * n, step=10 * n),
         {'stiffness/tns': .5, 'step': 100 * n},
