@@ -73,7 +73,7 @@ def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:
             f'{run.study.metric!r}; correct it')
     return dict(
         last=values[-1],
-        best=max(values),
+        best=max((v for v in values if v is not None), default=None),
         stiffness={
             name: _stiffness(run.stiffness_file(name))
             for name in run.study.measure['definitions']

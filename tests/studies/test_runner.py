@@ -1,11 +1,12 @@
 """Every run once, whatever happens to a process or the disk."""
 import os
+import re
 import signal
 import time
 
 import pytest
 from forked import Forked
-from made_study import once, recorded, runner_of, starts_of
+from made_study import make_tools, once, recorded, runner_of, starts_of
 
 from stepnet_mm.studies import records as records_module
 from stepnet_mm.studies import runner as runner_module
@@ -61,6 +62,20 @@ def test_step_sizes_are_held_fixed_where_there_are_some(
     assert runner.run(runs) == []  # it is not done again for its record
     assert recorded(runner)[some.key].steps == records[some.key].steps
     assert len(starts_of(some, 'ablate')) == 1
+
+
+def test_a_measurement_without_a_finite_sample_is_recorded(
+        make_runs, tmp_path):
+    tools = make_tools(tmp_path / 'tools')
+    record = tools / 'record.jsonl'
+    record.write_text(re.sub(r'"nsi": .*?\]\]', '"nsi": [[null, null], '
+                             '[null, null]]', record.read_text()))
+    run, = runs = make_runs()
+    runner = runner_of(tools, tmp_path)
+    assert runner.run(runs) == []
+    found = recorded(runner)[run.key].stiffness['residual']
+    assert (found['tns'], found['tns_median'], found['nsi']) == (None, ) * 3
+    assert (found['samples'], found['lost']) == (2, 2)
 
 
 def test_a_failure_is_kept_and_stops_no_other(make_runs, make_runner):
