@@ -29,7 +29,8 @@ class RunState:
         metric (float | None): after the last one that was evaluated.
         fraction (float): of its iterations that are done, 0 to 1.
         seconds (float): how long it ran so far.
-        note (str): why it failed, or who runs it.
+        note (str): why it failed, who runs it, or that the study's metric is
+            not evaluated.
     """
     state: str
     epochs: int = 0
@@ -62,11 +63,26 @@ def state_of(run: StudyRun,
     if not run.config_file.is_file():
         return RunState(state, note=note)
     total = _epochs_in(run.config_file)
-    values = [e[run.study.metric] for e in epochs_of(run.folder)
-              if run.study.metric in e]
+    epochs = epochs_of(run.folder)
+    values = [e[run.study.metric] for e in epochs if run.study.metric in e]
     return RunState(state, len(values), total, values[-1] if values else None,
                     fraction_of(run.folder, total), seconds_of(run.folder),
-                    note)
+                    wrong_metric(run, epochs) or note)
+
+
+def wrong_metric(run: StudyRun, epochs: list[dict]) -> str:
+    """What to tell where a run evaluated something, not the study's metric.
+
+    Args:
+        run (StudyRun): the run.
+        epochs (list[dict]): of :func:`.epochs_of`.
+    """
+    known = {key for epoch in epochs for key in epoch}
+    evaluated = sorted(key for key in known if '/' in key)
+    if not evaluated or run.study.metric in known:
+        return ''
+    return (f'{run.study.path}: metric: expected one of {evaluated}, got '
+            f'{run.study.metric!r}; correct it')
 
 
 def lock_of(run: StudyRun) -> Path:

@@ -120,7 +120,7 @@ def test_a_killed_training_goes_on_once(make_runs, make_runner):
     once_killed, always = runs = make_runs(
         **behave('killed once', 'killed always'))
     runner = make_runner()
-    assert runner.run(runs) == []
+    assert runner.run(runs) == [always.name]
     assert set(recorded(runner)) == {once_killed.key}
     assert len(starts_of(once_killed)) == len(starts_of(always)) == 2
     assert not failure_of(always)
@@ -193,13 +193,42 @@ def test_a_full_disk_is_one_message_and_loses_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(runner_module, what, full)
-        assert set(runner.run(runs)) >= {
-            'good_seed0' if what == 'append_record' else 'fail_seed0'}
-    assert any('No space left on device; the next call goes on' in line
-               for line in runner.said)
+        with pytest.raises(RuntimeError, match='_seed0: .*No space left on '
+                           'device; the next call goes on'):
+            runner.run(runs)
+    assert (what == 'append_record') == bool(starts_of(runs[1]))
     assert make_runner(retry=True).run(runs) == ['fail_seed0']
     assert set(recorded(runner)) == {('good', 0)}
     assert len(starts_of(runs[1])) == 1
+
+
+def test_a_disk_that_a_training_finds_full_halts_the_others(
+        make_runs, make_runner):
+    full, good = runs = make_runs(**behave('full disk', 'good'))
+    with pytest.raises(RuntimeError, match='full_disk_seed0: No space left '
+                       'on device, .*output.log; the next call goes on'):
+        make_runner().run(runs)
+    assert not failure_of(full) and not starts_of(good)
+
+
+def test_a_note_of_a_failure_goes_when_its_run_is_taken(
+        make_runs, make_runner):
+    long, fail = runs = make_runs(**behave('long', 'fail'))
+    make_runner().run([fail])
+    runner = make_runner(retry=True)
+    thread = once((long.folder / 'listens').exists, runner.stop)
+    runner.run(runs)
+    thread.join()
+    assert failure_of(fail) and len(starts_of(fail)) == 1
+
+
+def test_a_training_is_not_of_the_job_around_the_runner(
+        make_runs, make_runner, monkeypatch):
+    for name in ('SLURM_JOB_ID', 'SLURM_ARRAY_JOB_ID', 'SLURM_CPUS_ON_NODE'):
+        monkeypatch.setenv(name, '3')
+    run, = runs = make_runs()
+    make_runner().run(runs)
+    assert (run.folder / 'job.txt').read_text() == 'SLURM_CPUS_ON_NODE'
 
 
 def _run(runs, tools, folder, **settings):
@@ -310,11 +339,12 @@ def test_other_test_data_are_refused_before_a_run(make_runs, make_runner):
 
 
 def test_a_metric_that_nothing_gives(make_runs, make_runner):
-    run, = runs = make_runs("metric = 'accuracy/top5'")
-    runner = make_runner()
-    assert runner.run(runs) == [run.name]
-    assert ("metric: expected one of ['accuracy/top1'], got 'accuracy/top5'"
-            in runner.said[-1])
+    run, other = runs = make_runs("metric = 'accuracy/top5'", seeds=[0, 1])
+    message = "metric: expected one of ['accuracy/top1'], got 'accuracy/top5'"
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        make_runner().run(runs)
+    assert not starts_of(run, 'measure') and not starts_of(other)
+    assert message in state_of(run, {}).note
 
 
 def test_records_of_many_threads(make_runs, make_runner):

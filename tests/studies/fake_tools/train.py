@@ -39,6 +39,8 @@ def log():
 if behaviour == 'fail':
     print('\n'.join(f'line {n}' for n in range(40)))
     sys.exit(3)
+if behaviour == 'full disk':
+    sys.exit('OSError: [Errno 28] No space left on device')
 if behaviour == 'crash':
     os.kill(os.getpid(), signal.SIGSEGV)
 if behaviour == 'killed always' or behaviour == 'killed once' and first:
@@ -64,5 +66,7 @@ if behaviour == 'skip':
     (folder / 'nonfinite_iter_5.pth').touch()
 (folder / 'visible.txt').write_text(
     os.environ.get('CUDA_VISIBLE_DEVICES', 'all'))
+(folder / 'job.txt').write_text(' '.join(
+    name for name in os.environ if name.startswith('SLURM_')))
 (folder / 'epoch_2.pth').touch()
 (folder / 'last_checkpoint').write_text('/elsewhere/epoch_2.pth')
