@@ -12,8 +12,8 @@ command goes on where it was; what is done is not run again, and several of
 these commands, on several machines too, share the work.
 docs/studies.md has more.
 
-Exit code: 0 if all is well, 1 if a run failed, 2 if the study cannot run,
-128 + N after signal N.
+Exit code: 0 if all is well, 1 if a run failed or was killed, or none could be
+submitted, 2 if the study cannot run or go on, 128 + N after signal N.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -23,6 +23,7 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -33,12 +34,12 @@ from rich.table import Table
 
 import stepnet_mm  # noqa: F401  registers the modules that checks build
 from stepnet_mm.studies.checks import check_runs
-from stepnet_mm.studies.progress import state_of, write_failure
+from stepnet_mm.studies.progress import state_of
 from stepnet_mm.studies.records import check_records, read_records
 from stepnet_mm.studies.run import runs_of
 from stepnet_mm.studies.runner import StudyRunner
 from stepnet_mm.studies.slots import gpu_environments, threads_of_each
-from stepnet_mm.studies.slurm_array import SlurmArray
+from stepnet_mm.studies.slurm_array import NothingToSubmit, SlurmArray
 from stepnet_mm.studies.study import read_study
 from stepnet_mm.studies.view import (
     clock,
@@ -164,9 +165,11 @@ def plan(args):
 
 def status(args):
     runs = runs_from(args)
-    with suppress(KeyboardInterrupt), shown(args, runs, args.watch):
-        while args.watch and sys.stdout.isatty():
-            time.sleep(1)
+    watching = args.watch and sys.stdout.isatty()
+    caught = stop_on_signals(lambda: None) if watching else []
+    with shown(args, runs, args.watch):
+        while watching and not caught:
+            time.sleep(.2)
 
 
 @contextmanager
@@ -199,14 +202,17 @@ def console() -> Console:
 
 
 def run(args):
+    if args.slurm and args.trained:
+        raise ValueError('--trained: expected without --slurm, which trains, '
+                         'got both; leave out one of them')
     runs, records = runs_from(args), records_of(args)
     check_records(records, runs)
     done = done_of(args)
     left = [run for run in runs if run.key not in done]
     if not args.trained:
         check_runs(left, args.data_root)
-    if args.slurm and left:
-        return submit(args, left)
+    if args.slurm:
+        return submit(args, left) if left else 0
     environments = gpu_environments()
     jobs = args.jobs or len(environments) * args.per_gpu
     with shown(args, runs) as say:
@@ -214,7 +220,7 @@ def run(args):
             TOOLS, records, args.data_root, jobs, environments,
             threads_of_each(jobs), args.retry, args.trained,
             lambda line: write(say, line))
-        caught = stop_on_signals(runner)
+        caught = stop_on_signals(runner.stop)
         failed = runner.run(left)
     return 128 + caught[0] if caught else int(bool(failed))
 
@@ -224,23 +230,22 @@ def write(say, line: str) -> None:
         say(line)
 
 
-def stop_on_signals(runner: StudyRunner) -> list[int]:
-    """Have signals stop a runner; the list takes what comes."""
+def stop_on_signals(stop: Callable[[], None]) -> list[int]:
+    """Have signals stop something; the list takes what comes."""
     caught: list[int] = []
 
-    def stop(number, frame):
+    def take(number, frame):
         caught.append(number)
-        runner.stop()
+        stop()
 
     for number in SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
-            signal.signal(number, stop)
+            signal.signal(number, take)
     return caught
 
 
-def submit(args, runs):
-    for run in runs if args.retry else ():
-        write_failure(run, '')
+def submit(args, runs) -> int:
+    """Submit the runs to Slurm; the exit code."""
     work_dir = runs[0].work_dir
     measuring = [
         sys.executable, TOOLS / 'study.py', 'run', Path(args.study).resolve(),
@@ -250,19 +255,34 @@ def submit(args, runs):
     if args.data_root:
         measuring += ['--data-root', args.data_root]
     array = SlurmArray(TOOLS, work_dir, args.slurm, args.jobs,
-                       shlex.split(args.sbatch_args), args.data_root)
-    print(array.submit(runs, list(map(str, measuring))))
+                       shlex.split(args.sbatch_args), args.data_root,
+                       args.retry)
+    try:
+        print(array.submit(runs, list(map(str, measuring))))
+    except NothingToSubmit as nothing:
+        print(nothing)
+        return 1
+    return 0
+
+
+def record_files(args, studies) -> list[Path]:
+    """Those that the user names, which have to be there, or the studies'."""
+    if absent := [str(path) for path in args.records if not path.is_file()]:
+        raise ValueError('--records: expected files of records, got '
+                         f'{", ".join(absent)}, which are not there; correct '
+                         'the paths')
+    return args.records or [
+        Path('results') / f'{study.name}.jsonl' for study in studies]
 
 
 def report(args) -> None:
+    studies = [read_study(path) for path in args.study]
+    records = read_records(*record_files(args, studies))
+
     from make_configs import paper_figure
 
     from stepnet_mm.studies.page import methods_of, study_page
     from stepnet_mm.visualization.study_figures import write_figures
-    studies = [read_study(path) for path in args.study]
-    files = args.records or [
-        Path('results') / f'{study.name}.jsonl' for study in studies]
-    records = read_records(*files)
     names = [method.name for method in methods_of(studies)]
     if args.out and args.out.suffix == '.md':
         args.out = args.out.with_suffix('')

@@ -25,6 +25,8 @@ from stepnet_mm.launch.entry import (  # noqa: E402
     make_parser,
 )
 from stepnet_mm.launch.work_dir import work_dir_lock  # noqa: E402
+from stepnet_mm.utils.circumstances import revision  # noqa: E402
+from stepnet_mm.version import __version__  # noqa: E402
 
 
 def parse_args():
@@ -44,8 +46,8 @@ def parse_args():
 
 
 def build_config(args):
-    """The config that runs, and what was changed in it."""
-    changes = []
+    """The config that runs, and what its log begins with."""
+    changes = [f'stepnet_mm: {__version__}, {revision()}']
     cfg = C.harden(config_from(args), changes.append)
     if args.amp:
         C.use_amp(cfg)

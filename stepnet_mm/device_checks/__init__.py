@@ -3,5 +3,5 @@
 :mod:`.series` runs them; a check is a module with a function ``check(report,
 device)``, which ``series.CHECKS`` names.
 
-May import: config, datasets, launch, ops, profiling, steps, studies.
+May import: config, datasets, launch, ops, profiling, steps, utils.
 """

@@ -3,13 +3,12 @@ import os
 import platform
 import shutil
 import subprocess
-from pathlib import Path
 
 import torch
 
 from ..launch.machine import check_devices
 from ..launch.report import Report
-from ..studies.circumstances import circumstances
+from ..utils.circumstances import circumstances
 from ..version import __version__
 
 
@@ -29,8 +28,7 @@ def check(report: Report, device: torch.device) -> None:
 
 
 def _facts(device: torch.device) -> dict:
-    root = Path(__file__).resolve().parents[2]
-    found = circumstances(root, torch.get_num_threads())
+    found = circumstances(torch.get_num_threads())
     found['versions'].update(stepnet_mm=__version__, triton=_triton())
     gpus = torch.cuda.device_count() if device.type == 'cuda' else 0
     return dict(

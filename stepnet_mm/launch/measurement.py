@@ -3,7 +3,8 @@ import argparse
 import copy
 import hashlib
 import platform
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterator, Sized
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
 from typing import cast
@@ -36,6 +37,7 @@ from ..stiffness import (
     read_stiffness_record,
 )
 from ..utils.command_line import positive
+from ..utils.file_lock import LockTaken, file_lock, lock_beside
 from ..utils.files import file_digest
 from ..version import __version__
 from .entry import build_loader, build_model, config_from
@@ -98,8 +100,8 @@ class Measurement:
         """Measure what the record still lacks, and read it.
 
         Raises:
-            ValueError: if there is no such data, or the file is the record
-                of another measurement, or none.
+            ValueError: if there is no such data, the file is the record of
+                another measurement, or none, or somebody else writes it.
         """
         args, path = self.args, cast(Path, self.path)
         loader = build_loader(self.cfg, args.split, not args.skip_data_check,
@@ -109,8 +111,10 @@ class Measurement:
         blocks = self._split_stages(loader, indices)
         print(list_blocks(blocks))
         recorder = TrajectoryRecorder(self.model, blocks, args.definition)
-        done = begin_record(path, self._header(recorder, loader, indices))
-        self._add_samples(recorder, loader, indices, path, done)
+        header = self._header(recorder, loader, indices)
+        with _alone_at(path):
+            done = begin_record(path, header)
+            self._add_samples(recorder, loader, indices, path, done)
         return read_stiffness_record(path)
 
     def _split_stages(self, loader: DataLoader,
@@ -161,6 +165,20 @@ class Measurement:
                 done += len(nsi)
                 bar.update(len(nsi))
         print()
+
+
+@contextmanager
+def _alone_at(path: Path) -> Iterator[None]:
+    """Keep a second measurement out of a record."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(file_lock(lock_beside(path)))
+        except LockTaken as taken:
+            raise ValueError(
+                f'{path}: expected a record that nobody writes, got {taken}, '
+                'which measures into it; wait for it, or measure into '
+                'another file') from None
+        yield
 
 
 def _settings_digest(cfg: Config, split: str) -> str:

@@ -1,5 +1,7 @@
 """Does not let a NaN or infinite loss into the weights."""
 import functools
+from pathlib import Path
+from typing import NoReturn
 
 import torch
 from mmengine import dist
@@ -8,6 +10,7 @@ from mmengine.optim import AmpOptimWrapper, OptimWrapperDict
 from mmengine.registry import HOOKS
 
 from ..utils.arguments import check_count
+from ..utils.files import DIVERGED, written_whole
 from ..utils.model_wrappers import unwrap
 from ..utils.random_state import get_random_state
 from ..utils.replaced_method import ReplacedMethod
@@ -27,7 +30,8 @@ class NonFiniteLossHook(Hook):
     backward pass in the queue. The first time, the state before that
     iteration is saved as ``nonfinite_iter_N.pth`` (N iterations done),
     weights, BatchNorm averages and random generators included: a resume from
-    it meets the same batch and the same loss.
+    it meets the same batch and the same loss. Where the training stops,
+    ``diverged.txt`` in its work dir says why, until the next one begins there.
 
     With ``'skip'`` neither weights, optimizer nor BatchNorm averages see the
     batch; schedulers and averaged models go on. Each skip is logged.
@@ -69,6 +73,8 @@ class NonFiniteLossHook(Hook):
     def before_train(self, runner) -> None:
         """Look at every loss from here on."""
         self.after_train(runner)  # of an earlier one that failed
+        if dist.is_main_process():
+            _note_of(runner).unlink(missing_ok=True)
         wrapper = runner.optim_wrapper
         if isinstance(wrapper, OptimWrapperDict):
             runner.logger.warning(
@@ -133,12 +139,14 @@ class NonFiniteLossHook(Hook):
                 f'{self._saved or "not saved, without AtomicCheckpointHook"})')
         wrapper = runner.optim_wrapper
         if not self._skips or wrapper._accumulative_counts > 1:
-            raise FloatingPointError(
+            self._stop(
+                runner,
                 f"{what}; NonFiniteLossHook(action='skip') leaves such "
                 'batches out, a lower learning rate, warm-up or clip_grad '
                 'may prevent them')
         if self._in_a_row > self.max_skips:
-            raise FloatingPointError(
+            self._stop(
+                runner,
                 f'{what}, {self._in_a_row} times in a row; a lower learning '
                 'rate, warm-up or clip_grad may prevent it, a greater '
                 f'NonFiniteLossHook.max_skips than {self.max_skips} allows it')
@@ -146,6 +154,12 @@ class NonFiniteLossHook(Hook):
         runner.logger.warning(
             f'{what}; NonFiniteLossHook has skipped its update, '
             f'{self.skipped} so far')
+
+    def _stop(self, runner, why: str) -> NoReturn:
+        if dist.is_main_process():
+            with written_whole(_note_of(runner)) as file:
+                file.write(f'{why}\n'.encode())
+        raise FloatingPointError(why)
 
     def _undo(self, runner) -> None:
         with torch.no_grad():
@@ -166,6 +180,10 @@ class NonFiniteLossHook(Hook):
             random=self._random,
             batches=loop.batches - 1,
             validation_due=False)
+
+
+def _note_of(runner) -> Path:
+    return Path(runner.work_dir) / DIVERGED
 
 
 class _Verdict:

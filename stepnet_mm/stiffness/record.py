@@ -139,7 +139,7 @@ class StiffnessRecord:
         return summarize_stiffness(self.nsi, self.stage, degrees=degrees)
 
     def tns_summary(self) -> dict[str, float]:
-        """As :func:`summarize_tns`, over the finite samples, at least one."""
+        """As :func:`summarize_tns`, over the finite samples."""
         return summarize_tns(self.tns())
 
     def summary_by_block(self, degree: tuple = DEGREES[0]) -> list[dict]:

@@ -65,12 +65,12 @@ def summarize_tns(tns: Tensor) -> dict[str, float]:
     """TNS of a network, and how it is spread over samples.
 
     Args:
-        tns (Tensor): (N,), TNS of each sample, finite; N >= 1.
+        tns (Tensor): (N,), TNS of each sample, finite.
 
     Returns:
         dict[str, float]: ``tns``, the mean (Eq. 5), which few samples can
         dominate; ``tns_median`` and ``tns_q95``, the 50 % and the 95 %
-        quantile, interpolated linearly.
+        quantile, interpolated linearly; all NaN without a sample.
     """
     ordered = tns.sort().values
     return dict(tns=tns.mean().item(), tns_median=_quantile(ordered, .5),
@@ -79,6 +79,8 @@ def summarize_tns(tns: Tensor) -> dict[str, float]:
 
 def _quantile(ordered: Tensor, share: float) -> float:
     """As torch.quantile, which refuses more than 16 million values."""
+    if not len(ordered):
+        return math.nan
     index = share * (len(ordered) - 1)
     low, high = ordered[[math.floor(index), math.ceil(index)]].tolist()
     return low + (index - math.floor(index)) * (high - low)

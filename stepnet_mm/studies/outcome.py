@@ -24,12 +24,11 @@ from .training_log import (
 def record_of(run: StudyRun, **circumstances: Any) -> StudyRecord:
     """The record of a run that is trained and measured, or diverged.
 
+    The study's metric was evaluated, see :func:`.wrong_metric`.
+
     Args:
         run (StudyRun): the run.
         **circumstances: fields that are not in its folder.
-
-    Raises:
-        ValueError: if the study's metric was never evaluated.
     """
     cfg = Config.fromfile(str(run.config_file))
     epochs = epochs_of(run.folder)
@@ -66,14 +65,9 @@ def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:
     if has_diverged(run.folder):
         return dict(diverged=True)
     values = [e[run.study.metric] for e in epochs if run.study.metric in e]
-    if not values:
-        known = sorted({key for e in epochs for key in e if '/' in key})
-        raise ValueError(
-            f'{run.study.path}: metric: expected one of {known}, got '
-            f'{run.study.metric!r}; correct it')
     return dict(
         last=values[-1],
-        best=max(values),
+        best=max((v for v in values if v is not None), default=None),
         stiffness={
             name: _stiffness(run.stiffness_file(name))
             for name in run.study.measure['definitions']

@@ -1,6 +1,7 @@
 """A page on a study: its setting, tables, figures and limits."""
 import ast
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -132,6 +133,7 @@ def limits(studies: list[Study], records: list[StudyRecord],
     return [text for text in (
         _unfinished(records, methods),
         _left_out(records),
+        _devices(records),
         _few_seeds(records, methods),
         *(_unclear(records, methods, other) for other in REFERENCES),
         _short(records, first),
@@ -303,6 +305,14 @@ def _left_out(records: list[StudyRecord]) -> str:
             'other seeds flatter these methods.' if names else '')
 
 
+def _devices(records: list[StudyRecord]) -> str:
+    counts = Counter(r.device for r in records)
+    names = ', '.join(f'{name} ({n})' for name, n in counts.items())
+    return (f'The runs were made on different devices: {names}. They round '
+            'differently, so a difference by seeds is not of the methods '
+            'alone; times do not compare.' if len(counts) > 1 else '')
+
+
 def _few_seeds(records: list[StudyRecord],
                methods: list[StudyMethod]) -> str:
     n = max(len(runs_of_method(records, m.name)) for m in methods)
@@ -360,7 +370,7 @@ def _files(records: list[StudyRecord]) -> str:
 
 
 def _changed_files(records: list[StudyRecord]) -> str:
-    dirty = sum(r.commit.endswith('-dirty') for r in records)
+    dirty = sum('-dirty' in r.commit for r in records)
     return ('Runs made with files that differ from their commit: '
             f'{dirty} of {len(records)}.' if dirty else '')
 

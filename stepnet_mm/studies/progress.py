@@ -8,7 +8,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..utils.file_lock import TRAINING_LOCK, lock_holder
+from ..utils.file_lock import TRAINING_LOCK, lock_beside, lock_holder
 from ..utils.files import written_whole
 from .records import StudyRecord
 from .run import StudyRun
@@ -29,7 +29,8 @@ class RunState:
         metric (float | None): after the last one that was evaluated.
         fraction (float): of its iterations that are done, 0 to 1.
         seconds (float): how long it ran so far.
-        note (str): why it failed, or who runs it.
+        note (str): why it failed, who runs it, or that the study's metric is
+            not evaluated.
     """
     state: str
     epochs: int = 0
@@ -62,11 +63,26 @@ def state_of(run: StudyRun,
     if not run.config_file.is_file():
         return RunState(state, note=note)
     total = _epochs_in(run.config_file)
-    values = [e[run.study.metric] for e in epochs_of(run.folder)
-              if run.study.metric in e]
+    epochs = epochs_of(run.folder)
+    values = [e[run.study.metric] for e in epochs if run.study.metric in e]
     return RunState(state, len(values), total, values[-1] if values else None,
                     fraction_of(run.folder, total), seconds_of(run.folder),
-                    note)
+                    wrong_metric(run, epochs) or note)
+
+
+def wrong_metric(run: StudyRun, epochs: list[dict]) -> str:
+    """What to tell where a run evaluated something, not the study's metric.
+
+    Args:
+        run (StudyRun): the run.
+        epochs (list[dict]): of :func:`.epochs_of`.
+    """
+    known = {key for epoch in epochs for key in epoch}
+    evaluated = sorted(key for key in known if '/' in key)
+    if not evaluated or run.study.metric in known:
+        return ''
+    return (f'{run.study.path}: metric: expected one of {evaluated}, got '
+            f'{run.study.metric!r}; correct it')
 
 
 def lock_of(run: StudyRun) -> Path:
@@ -75,9 +91,15 @@ def lock_of(run: StudyRun) -> Path:
 
 
 def holder_of(run: StudyRun) -> str:
-    """Who has a run: a runner, or a training that outlived its own."""
-    return lock_holder(lock_of(run)) or lock_holder(
-        run.folder / TRAINING_LOCK)
+    """Who has a run: a runner, or what outlived its own."""
+    return lock_holder(lock_of(run)) or tool_at(run)
+
+
+def tool_at(run: StudyRun) -> str:
+    """What trains or measures a run, with or without a runner."""
+    measured = map(run.stiffness_file, run.study.measure['definitions'])
+    locks = [run.folder / TRAINING_LOCK, *map(lock_beside, measured)]
+    return next(filter(None, map(lock_holder, locks)), '')
 
 
 def failure_of(run: StudyRun) -> str:

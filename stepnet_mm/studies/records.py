@@ -2,19 +2,19 @@
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from ..recording.step_sizes import ABLATIONS, STEP_MOMENTS
-from ..utils.file_lock import file_lock
+from ..utils.file_lock import file_lock, lock_beside
 from .run import StudyRun, config_digest
+from .training_log import dataset_of
 
 FORMAT = 'stepnet_mm study record 1'
 #: What the records of one method have in common, and what all have.
-SAME_BY_METHOD, SAME = ('config', ), ('settings', 'metric', 'test_data',
-                                      'device')
+SAME_BY_METHOD, SAME = ('config', ), ('settings', 'metric', 'test_data')
 
 
 @dataclass
@@ -43,9 +43,10 @@ class StudyRecord:
             Δt's mean ``per_channel`` and ``per_block``; Δt's ``mean`` and
             standard deviations ``over_samples``, ``over_positions`` and
             ``over_channels``, means over its modules.
-        commit (str): of this package, with ``-dirty`` where files differed.
+        commit (str): of this package, with ``-dirty`` where files differed,
+            as the training's log has it; several are joined by +.
         versions (dict): of the libraries.
-        device (str): ``'cpu'`` or the GPU's name.
+        device (str): ``'cpu'`` or the GPU's name, from that log too.
         machine (str): processor and threads.
         cpu_seconds (float): processor time of the pieces that a runner saw
             to their end.
@@ -129,40 +130,36 @@ def read_records(*paths) -> list[StudyRecord]:
             were made under different settings.
     """
     records: list[StudyRecord] = []
-    first: dict[tuple, tuple] = {}
+    compared = Comparison()
     for path in paths:
-        for number, record in _parse(path):
-            where = f'{path}: line {number}'
-            _check_settings(where, record, first)
+        for where, record in _numbered(path):
+            compared.add(where, record)
             records.append(record)
     return records
 
 
 def check_records(path, runs: Sequence[StudyRun]) -> None:
-    """Check, before anything runs, that new records fit those of a file.
+    """Check, before anything runs, that new records will fit those of a file.
 
     Args:
         path (str | Path): the file.
         runs (sequence[StudyRun]): what is to run.
 
     Raises:
-        ValueError: if the file was made under other settings or configs.
+        ValueError: if they will not compare with one another, or with those
+            of the file.
     """
-    begun = {(r.method, r.seed): r for r in read_records(path)}
-    if not begun or not runs:
-        return
-    by_method = {r.method: r.config for r in begun.values()}
-    settings = next(iter(begun.values())).settings
+    compared = Comparison()
+    for where, record in _numbered(path):
+        compared.add(where, record)
     for run in runs:
-        config = by_method.get(run.method.name)
-        for key, wanted, got in (
-                ('settings', settings, run.study.settings),
-                ('config', config, config and config_digest(run.config()))):
-            if wanted != got:
-                raise ValueError(
-                    f'{path}: {key}: expected {wanted} as in its records, got '
-                    f'{got} of {run.method.name} in {run.study.path}; take '
-                    'back the change, or give another file of --records')
+        cfg = run.config()
+        compared.hold(
+            f'{run.study.path}: {run.name}', run.method.name,
+            dict(settings=run.study.settings, metric=run.study.metric,
+                 test_data=evaluated_on(dataset_of(cfg)),
+                 config=config_digest(cfg)),
+            'take back the change, or give another file of --records')
 
 
 def append_record(path, record: StudyRecord) -> None:
@@ -171,16 +168,73 @@ def append_record(path, record: StudyRecord) -> None:
     Args:
         path (str | Path): the file; folders are made.
         record (StudyRecord): the run.
+
+    Raises:
+        ValueError: if the file has the run already, or runs that it does not
+            compare with.
     """
-    path = Path(path)
     line = json.dumps(dict(format=FORMAT, **asdict(record)), allow_nan=False)
-    with file_lock(path.with_name(path.name + '.lock'), wait=True), open(
-            path, 'a+b') as file:
+    with file_lock(lock_beside(path), wait=True), open(path, 'a+b') as file:
+        compared = Comparison()
+        for where, earlier in _numbered(path):
+            compared.add(where, earlier)
+        compared.add(f'{path}: a new line', record)
         file.seek(0)
         file.truncate(file.read().rfind(b'\n') + 1)
         file.write(line.encode() + b'\n')
         file.flush()
         os.fsync(file.fileno())
+
+
+class Comparison:
+    """Whether records compare: each one is held to those before it."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, int], str] = {}
+        self._first: dict[tuple[str, ...], tuple[str, Any]] = {}
+
+    def add(self, where: str, record: StudyRecord) -> None:
+        """One record more.
+
+        Args:
+            where (str): its file and line.
+            record (StudyRecord): the record.
+
+        Raises:
+            ValueError: if its run is there, or it does not compare.
+        """
+        if record.key in self._runs:
+            raise ValueError(
+                f'{where}: expected one record of each run, got '
+                f'{record.method}, seed {record.seed} of '
+                f'{self._runs[record.key]} again; delete one of them')
+        self._runs[record.key] = where
+        self.hold(where, record.method,
+                  {key: getattr(record, key) for key in SAME + SAME_BY_METHOD},
+                  'take other files, or delete the line')
+
+    def hold(self, where: str, method: str, values: Mapping[str, str],
+             hint: str) -> None:
+        """Hold a run to what the first record has.
+
+        Args:
+            where (str): which run.
+            method (str): its method.
+            values (mapping): what has to be the same.
+            hint (str): what to do where it is not.
+
+        Raises:
+            ValueError: if something is not the same.
+        """
+        for key, value in values.items():
+            group = (method, ) if key in SAME_BY_METHOD else ()
+            there, wanted = self._first.setdefault((key, *group),
+                                                   (where, value))
+            if value != wanted:
+                raise ValueError(
+                    f'{where}: expected {key} {wanted!r} as in {there}, got '
+                    f'{value!r}; runs under different settings do not '
+                    f'compare: {hint}')
 
 
 def _is_number(value) -> bool:
@@ -212,7 +266,8 @@ def _is_block(value) -> bool:
             and all(map(_is_number, value.values())))
 
 
-def _parse(path):
+def _numbered(path) -> Iterator[tuple[str, StudyRecord]]:
+    """The records of a file, each with its place in it."""
     path = Path(path)
     if not path.exists():
         return
@@ -221,28 +276,10 @@ def _parse(path):
             fields = json.loads(line)
             if fields.pop('format') != FORMAT:
                 raise ValueError('another format')
-            yield number, StudyRecord(**fields)
+            yield f'{path}: line {number}', StudyRecord(**fields)
         except (ValueError, KeyError, TypeError, AttributeError,
                 RecursionError) as error:
             raise ValueError(
                 f'{path}: expected a record of a run in line {number}, got '
                 f'{line[:60]!r} ({error!r:.100}); delete the line, and '
                 'tools/study.py run makes it again') from None
-
-
-def _check_settings(where: str, record: StudyRecord, first: dict) -> None:
-    """Refuse a record that does not compare with those before."""
-    if (earlier := first.setdefault(record.key, (where, None)))[0] != where:
-        raise ValueError(
-            f'{where}: expected one record of each run, got '
-            f'{record.method}, seed {record.seed} of {earlier[0]} again; '
-            'delete one of them')
-    for keys, group in ((SAME, ()), (SAME_BY_METHOD, (record.method, ))):
-        for key in keys:
-            value = getattr(record, key)
-            there, wanted = first.setdefault((key, *group), (where, value))
-            if value != wanted:
-                raise ValueError(
-                    f'{where}: expected {key} {wanted!r} as in {there}, got '
-                    f'{value!r}; runs under different settings do not '
-                    'compare: take other files, or delete the line')

@@ -1,4 +1,5 @@
 """Trains and measures the runs of a study, several at a time."""
+import errno
 import os
 import signal
 import subprocess
@@ -13,23 +14,35 @@ from queue import Empty, SimpleQueue
 
 from mmengine.config import Config
 
-from ..utils.file_lock import (
-    TRAINING_LOCK,
-    LockTaken,
-    file_lock,
-    lock_holder,
-)
-from .circumstances import circumstances
+from ..utils.circumstances import circumstances
+from ..utils.file_lock import LockTaken, file_lock
 from .outcome import ablation_is_left, record_of
-from .progress import add_times, failure_of, lock_of, write_failure
+from .progress import (
+    add_times,
+    failure_of,
+    lock_of,
+    tool_at,
+    write_failure,
+    wrong_metric,
+)
 from .records import append_record, check_records, read_records
 from .run import StudyRun
-from .training_log import has_diverged, is_finished, last_checkpoint
+from .training_log import (
+    epochs_of,
+    has_diverged,
+    is_finished,
+    last_checkpoint,
+    trained_with,
+)
 
 #: What ends a process from outside, without its fault: the code after
 #: tools/train.py saved at a signal, and the signals that may come unsaved.
 FROM_OUTSIDE = (75, *(-number for number in (
     signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)))
+#: What no other run would get past either.
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+#: Started by a Slurm job, a training would put that job back into the queue.
+JOB = ('SLURM_JOB_ID', 'SLURM_ARRAY_JOB_ID')
 #: How many of its last lines are kept of a run that failed.
 LAST_LINES = 15
 #: In s, between two looks at whether to stop.
@@ -44,6 +57,10 @@ class RunStopped(Exception):
     """A tool was ended from outside; how."""
 
 
+class StudyHalted(Exception):
+    """What no run of the study can go on with."""
+
+
 @dataclass
 class StudyRunner:
     """Takes the runs of a study one after the other, ``jobs`` at a time.
@@ -51,8 +68,10 @@ class StudyRunner:
     A run is trained by tools/train.py, goes on from where it was, is measured
     by tools/analysis/measure_stiffness.py, and its record is added to the
     file. A run that is done, or that somebody else has, is left alone; a run
-    that fails does not stop the others. A process that is killed from outside
-    is started once more; after that its run waits for the next call.
+    that fails does not stop the others, unless none could go on: on a full
+    disk, or where the study's metric is not evaluated. A process that is
+    killed from outside is started once more; after that its run waits for the
+    next call.
 
     Attributes:
         tools (Path): the folder of the tools.
@@ -78,6 +97,7 @@ class StudyRunner:
     trained_only: bool = False
     say: Callable[[str], None] = print
     _stops: int = 0
+    _halted: str = ''
     _failed: list[str] = field(default_factory=list)
     #: Process -> how often it was told to stop.
     _children: dict[int, int] = field(default_factory=dict)
@@ -90,18 +110,18 @@ class StudyRunner:
             runs (sequence[StudyRun]): in this order.
 
         Returns:
-            list[str]: the names of those that failed, now or before.
+            list[str]: the names of those that failed, now or before, or were
+            killed.
 
         Raises:
             ValueError: if a run was begun with another config, or the records
                 were made under other settings.
+            RuntimeError: if no run can go on.
         """
         check_records(self.records, runs)
         waiting: SimpleQueue[StudyRun] = SimpleQueue()
         for run in runs:
             run.write_config()
-            if self.retry:
-                write_failure(run, '')
             waiting.put(run)
         threads = [
             threading.Thread(target=self._work, args=(waiting, slot))
@@ -112,6 +132,8 @@ class StudyRunner:
         while any(thread.is_alive() for thread in threads):
             self._pass_on()
             time.sleep(PAUSE)
+        if self._halted:
+            raise RuntimeError(self._halted)
         return list(dict.fromkeys(self._failed))
 
     def stop(self) -> None:
@@ -135,10 +157,19 @@ class StudyRunner:
                 run = waiting.get_nowait()
                 try:
                     self._take(run, slot)
-                except Exception as error:  # such as a full disk
-                    self._failed.append(run.name)
-                    self.say(f'{run.name}: {type(error).__name__}: {error}; '
-                             'the next call goes on with it')
+                except Exception as error:  # a result may be anything
+                    self._fail(run, error)
+
+    def _fail(self, run: StudyRun, error: Exception) -> None:
+        if (isinstance(error, StudyHalted)
+                or getattr(error, 'errno', None) in FULL_DISK):
+            self._halted = self._halted or (
+                f'{run.name}: {error}; the next call goes on')
+            self.stop()
+            return
+        self._failed.append(run.name)
+        self.say(f'{run.name}: {type(error).__name__}: {error}; the next '
+                 'call goes on with it')
 
     def _take(self, run: StudyRun, slot: int) -> None:
         """One run, if it is free and not done."""
@@ -149,9 +180,12 @@ class StudyRunner:
         except LockTaken as taken:
             self.say(f'{run.name}: left to {taken}')
         except RunStopped as stopped:
+            if not self._stops:
+                self._failed.append(run.name)
             self.say(f'{run.name}: stopped ({stopped}); the next call goes '
                      'on with it')
         except RunFailed as failed:
+            _halt_if_full(str(failed), run.log)
             self._failed.append(run.name)
             self.say(f'{run.name}: failed\n{failed}')
             write_failure(run, str(failed))
@@ -159,21 +193,27 @@ class StudyRunner:
     def _is_left(self, run: StudyRun) -> bool:
         if any(r.key == run.key for r in read_records(self.records)):
             return False
-        if holder := lock_holder(run.folder / TRAINING_LOCK):
+        if holder := tool_at(run):
             raise LockTaken(holder)  # it outlived a runner that was killed
-        if failure_of(run):
+        if failure_of(run) and not self.retry:
             self._failed.append(run.name)
             self.say(f'{run.name}: failed before; --retry tries it again')
             return False
-        return not self.trained_only or _is_trained(run)
+        if self.trained_only and not _is_trained(run):
+            return False
+        if failure_of(run):
+            write_failure(run, '')
+        return True
 
     def _finish(self, run: StudyRun, slot: int) -> None:
         if not _is_trained(run):
             self._train(run, slot)
         if not has_diverged(run.folder):
+            if wrong := wrong_metric(run, epochs_of(run.folder)):
+                raise StudyHalted(wrong)
             self._measure(run, slot)
-        record = record_of(
-            run, **circumstances(self.tools.parent, self.threads))
+        record = record_of(run, **{**circumstances(self.threads),
+                                   **trained_with(run.folder)})
         append_record(self.records, record)
         self.say(f'{run.name}: ' + ('diverged' if record.last is None else
                                     f'{record.metric} {record.last:.4g}'))
@@ -223,7 +263,8 @@ class StudyRunner:
     def _process(self, run: StudyRun, slot: int, command: list[str]) -> int:
         """Run a command; its exit code, -N where signal N ended it."""
         environment = {
-            **os.environ, 'OMP_NUM_THREADS': str(self.threads),
+            **{k: v for k, v in os.environ.items() if k not in JOB},
+            'OMP_NUM_THREADS': str(self.threads),
             **self.environments[slot % len(self.environments)]
         }
         begin = time.monotonic()
@@ -251,6 +292,12 @@ def _end(process: int, at_once: bool) -> None:
         os.killpg(process, signal.SIGKILL)
     else:
         os.kill(process, signal.SIGTERM)
+
+
+def _halt_if_full(text: str, log: Path) -> None:
+    for reason in map(os.strerror, FULL_DISK):
+        if reason in text:
+            raise StudyHalted(f'{reason}, {log}') from None
 
 
 def _is_trained(run: StudyRun) -> bool:

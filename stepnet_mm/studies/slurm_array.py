@@ -3,15 +3,20 @@ import re
 import shlex
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..utils.files import written_whole
 from ..utils.slurm import slurm_command
-from .progress import failure_of, holder_of
+from .progress import failure_of, holder_of, write_failure
 from .run import StudyRun
 from .study import digest
+
+
+class NothingToSubmit(Exception):
+    """No run can be submitted; why."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class SlurmArray:
         jobs (int | None): how many tasks at a time; None for all.
         arguments (sequence[str]): of sbatch, for both jobs.
         data_root (str | None): of all datasets, in place of the configs'.
+        retry (bool): whether runs that failed are submitted too.
     """
     tools: Path
     work_dir: Path
@@ -36,6 +42,7 @@ class SlurmArray:
     jobs: int | None = None
     arguments: Sequence[str] = ()
     data_root: str | None = None
+    retry: bool = False
 
     def submit(self, runs: Sequence[StudyRun],
                measuring: Sequence[str]) -> str:
@@ -50,19 +57,23 @@ class SlurmArray:
             str: what was submitted.
 
         Raises:
+            NothingToSubmit: if there is none.
             RuntimeError: if sbatch or squeue fails.
         """
         queued = self._queued()
-        runs = [run for run in runs if str(run.folder.resolve()) not in queued
-                and not holder_of(run) and not failure_of(run)]
+        reasons = [self._why_not(run, queued) for run in runs]
+        runs = [run for run, reason in zip(runs, reasons) if not reason]
         if not runs:
-            return f'nothing to submit; {len(queued)} runs are in the queue'
+            raise NothingToSubmit('nothing to submit: ' + ', '.join(
+                f'{n} {reason}' for reason, n in Counter(reasons).items()))
         path = self._write_lines(runs)
         limit = f'%{self.jobs}' if self.jobs else ''
         array = self._sbatch(
             f'--job-name={path.stem}', f'--array=1-{len(runs)}{limit}',
             f'--output={path.with_suffix("")}_%a.log', '--ntasks=1',
             *self.arguments, str(self.tools / 'slurm_submit.sh'), f'@{path}')
+        for run in runs:
+            write_failure(run, '')
         after = self._sbatch(
             f'--job-name={path.stem}_measure',
             f'--dependency=afterany:{array}',
@@ -70,6 +81,16 @@ class SlurmArray:
             *self.arguments, '--wrap', shlex.join(measuring))
         return (f'{len(runs)} runs are array {array}; job {after} measures '
                 f'and records them then; their logs: {path.parent}')
+
+    def _why_not(self, run: StudyRun, queued: set[str]) -> str:
+        """Why a run is not to be submitted; '' if it is."""
+        if str(run.folder.resolve()) in queued:
+            return 'in the queue'
+        if holder_of(run):
+            return 'running'
+        if failure_of(run) and not self.retry:
+            return 'failed (--retry submits them)'
+        return ''
 
     def _queued(self) -> set[str]:
         """The folders of the runs that wait in Slurm's queue, or run."""

@@ -2,18 +2,22 @@
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
 
+from ..config_path import config_path
 from ..stiffness import DEFINITIONS
 
 #: The keys of a study file; the first has to hold something.
 DEFAULTS: dict[str, Any] = dict(
     methods={}, seeds=[0], options={}, metric='accuracy/top1', measure={},
     seconds=None)
+#: Of a method, whose folders have it.
+NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
 METHOD_KEYS = ('config', 'options', 'seeds', 'paper')
 MEASURE: dict[str, Any] = dict(
     num_samples=2000, definitions=['residual'], ablate_steps=False)
@@ -118,6 +122,9 @@ def _content(path: Path) -> dict[str, Any]:
     for key in ('methods', 'options', 'measure'):
         _expect(path, key, isinstance(content[key], dict), 'a dict',
                 content[key])
+    metric = content['metric']
+    _expect(path, 'metric', isinstance(metric, str) and bool(metric),
+            'what is compared, as the log names it', metric)
     _expect(path, 'methods', bool(content['methods']),
             'a config for each name', content['methods'])
     seconds = content['seconds']
@@ -153,15 +160,18 @@ def _method(path: Path, name: str, fields, content: dict) -> StudyMethod:
     if not isinstance(fields, dict) or 'config' not in fields:
         raise ValueError(f'{path}: {where}: expected a dict with config, got '
                          f'{fields!r:.100}')
-    if not str(name).replace('_', '').isalnum() or '_seed' in name:
-        raise ValueError(f'{path}: {where}: expected a name of letters, '
-                         "digits and _, without '_seed', which names files; "
-                         'rename it')
+    if not NAME.fullmatch(str(name)):
+        raise ValueError(f'{path}: {where}: expected a name of at most 100 '
+                         "letters (a to z), digits and _, without '_seed', "
+                         'which names files; rename it')
     _check_keys(path, where, fields, METHOD_KEYS)
     for key, kind in (('config', str), ('options', dict)):
         value = fields.get(key, {})
         _expect(path, f'{where}.{key}', isinstance(value, kind),
                 f'a {kind.__name__}', value)
+    paper = fields.get('paper')
+    _expect(path, f'{where}.paper', paper is None or _is_config(paper),
+            "the name of a config of this package, without '.py'", paper)
     config = Path(os.path.normpath(path.parent / fields['config']))
     if not config.is_file():
         raise FileNotFoundError(
@@ -174,7 +184,14 @@ def _method(path: Path, name: str, fields, content: dict) -> StudyMethod:
         raise ValueError(f'{path}: {where}.seeds: expected different numbers '
                          f'from 0, got {seeds!r:.100}')
     options = {**content['options'], **fields.get('options', {})}
-    return StudyMethod(name, config, options, seeds, fields.get('paper'))
+    return StudyMethod(name, config, options, seeds, paper)
+
+
+def _is_config(name) -> bool:
+    try:
+        return isinstance(name, str) and Path(config_path(name)).stem == name
+    except ValueError:
+        return False
 
 
 def _check_keys(path: Path, where: str, content: dict, keys: tuple) -> None:

@@ -25,6 +25,8 @@ from .study import StudyMethod
 #: are of tools/analysis/lottery_configs.py.
 REFERENCES = ('plain', 'se', 'constant', 'none', 'all')
 NOT_RUN = 'not yet run'
+#: Measured, and no sample or run gave a finite number.
+NOT_FINITE = '–'
 SCOPES = dict(runs='over all runs', methods='over method means',
               within='within methods, over seeds')
 
@@ -222,6 +224,8 @@ def _ablation_row(name: str, records: list[StudyRecord],
 
 def _lacking(values: list[float], records: list[StudyRecord]) -> str:
     """How many of the runs have a number; '' if all have."""
+    if not values:
+        return NOT_FINITE
     return '' if len(values) == len(records) else (
         f'in {len(values)} of {len(records)}')
 
@@ -231,7 +235,10 @@ def stiffness_text(own: list[StudyRecord], definition: str,
     """Mean ± standard deviation of one of :data:`MEASURES`."""
     values = [measured(record, definition, measure) for record in own]
     found = spread(value for value in values if value is not None)
-    return spread_text(found, 3) if found.n else 'not measured'
+    if found.n:
+        return spread_text(found, 3)
+    tried = any(definition in record.stiffness for record in own)
+    return NOT_FINITE if tried else 'not measured'
 
 
 def spread_text(found: Spread, digits: int) -> str:
@@ -274,7 +281,10 @@ def _stage_text(own: list[StudyRecord], key: str, stage: int) -> str:
             block[key] for block in blocks(record)
             if block['stage'] == stage and block[key] is not None])
     ]
-    return spread_text(spread(values), 3) if values else 'none'
+    if values:
+        return spread_text(spread(values), 3)
+    tried = key == 'nsi' and any(map(blocks, own))
+    return NOT_FINITE if tried else 'none'  # no block has a known Δt
 
 
 def _cell(text: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ..analysis.runs import parse_line
+from ..utils.files import DIVERGED
 from ..utils.pointer import read_pointer
 from .study import digest
 
@@ -19,10 +20,13 @@ LOSSES = ('loss_epoch', 'loss')
 #: [iteration/of all].
 PLACE = re.compile(rb'(?:Epoch\(train\) +\[(\d+)\]|Iter\(train\) +)'
                    rb'\[ *(\d+)/(\d+)\]')
+#: What tools/train.py logs, and mmengine where there is a GPU.
+COMMIT = re.compile(rb'INFO - stepnet_mm: \d\S*, (\S+)$', re.M)
+GPU = re.compile(rb'^ +GPU [\d,]+: (.+)$', re.M)
 #: mmengine names each start's folder and log by its time.
 START = '%Y%m%d_%H%M%S'
-#: In bytes: more than is logged between two of these.
-TAIL = 1 << 20
+#: In bytes, of a log's begin or end: more than is logged between two places.
+PART = 1 << 20
 
 
 def epochs_of(folder: Path) -> list[dict]:
@@ -65,7 +69,7 @@ def fraction_of(folder: Path, epochs: int) -> float:
     """
     for path in _logs(folder)[::-1]:
         with open(path, 'rb') as file:
-            file.seek(max(path.stat().st_size - TAIL, 0))
+            file.seek(max(path.stat().st_size - PART, 0))
             places = PLACE.findall(file.read())
         if places:
             epoch, *rest = places[-1]
@@ -109,7 +113,26 @@ def _is_evaluated(folder: Path, number: int) -> bool:
 
 def has_diverged(folder: Path) -> bool:
     """Whether a run stopped at a loss of NaN or inf."""
-    return any(folder.glob('nonfinite_iter_*.pth'))
+    return (folder / DIVERGED).is_file()
+
+
+def trained_with(folder: Path) -> dict[str, str]:
+    """``commit`` and ``device`` of a run; several are joined by +."""
+    heads = [_head(path) for path in _logs(folder)]
+    heads = [head for head in heads if PLACE.search(head)] or heads
+    return dict(commit=_found(COMMIT, heads, 'unknown'),
+                device=_found(GPU, heads, 'cpu'))
+
+
+def _head(path: Path) -> bytes:
+    with open(path, 'rb') as file:
+        return file.read(PART)
+
+
+def _found(pattern: re.Pattern, heads: list[bytes], otherwise: str) -> str:
+    matches = [pattern.search(head) for head in heads]
+    names = [match[1].decode() if match else otherwise for match in matches]
+    return '+'.join(dict.fromkeys(names)) or otherwise
 
 
 def dataset_of(cfg: Config) -> str:

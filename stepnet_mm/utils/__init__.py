@@ -1,4 +1,5 @@
-"""The ground: random generators, signals, rank, Slurm, files, precision.
+"""The ground: random generators, signals, rank, Slurm, files, precision,
+and with what a run is made.
 
 May import: no other folder.
 """

@@ -71,6 +71,16 @@ def file_lock(path, wait: bool = False,
             file.close()
 
 
+def lock_beside(path) -> Path:
+    """Where to hold a lock on a file that is itself written and read.
+
+    Args:
+        path (str | Path): the file.
+    """
+    path = Path(path)
+    return path.with_name(path.name + '.lock')
+
+
 def lock_holder(path) -> str:
     """Who holds a lock, and since when; empty if nobody does.
 

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+#: In a work dir whose training NonFiniteLossHook stopped: why.
+DIVERGED = 'diverged.txt'
 #: Ends the name of a file that is being written.
 UNFINISHED = '.unfinished'
 

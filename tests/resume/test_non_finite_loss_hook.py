@@ -8,6 +8,7 @@ from mmengine.registry import HOOKS
 from resume_run import resume_runner, train_on_ranks
 
 from stepnet_mm.resume import NonFiniteLossHook
+from stepnet_mm.utils.files import DIVERGED
 
 pytestmark = pytest.mark.core
 
@@ -80,6 +81,15 @@ def test_a_resume_meets_the_same_batch(tmp_path):
                  hook_of(again, 'PoisonHook').before[14])
 
 
+def test_a_note_says_why_until_the_next_start(tmp_path):
+    with pytest.raises(FloatingPointError) as stopped:
+        runner_with(tmp_path, 14).train()
+    note = tmp_path / DIVERGED
+    assert note.read_text() == f'{stopped.value}\n'
+    runner_with(tmp_path).train()
+    assert not note.exists()
+
+
 def spy(runner):
     seen = []
     hook = hook_of(runner, 'PoisonHook')
@@ -109,6 +119,7 @@ def test_a_skipped_batch_leaves_no_trace(tmp_path):
     assert [n for n in os.listdir(tmp_path) if 'nonfinite' in n] == [
         'nonfinite_iter_4.pth'
     ]
+    assert not (tmp_path / DIVERGED).exists()
 
 
 def test_too_many_in_a_row(tmp_path):
@@ -117,6 +128,7 @@ def test_too_many_in_a_row(tmp_path):
     with pytest.raises(FloatingPointError, match='4 times in a row'):
         runner.train()
     assert runner.iter == 7
+    assert '4 times in a row' in (tmp_path / DIVERGED).read_text()
 
 
 def test_half_precision_overflows_now_and_then(tmp_path, monkeypatch):

@@ -63,6 +63,10 @@ def test_quantiles_of_tns_are_those_of_numpy(count):
         tns_q95=np.quantile(tns.numpy(), .95)))
 
 
+def test_without_a_sample_there_is_no_tns():
+    assert all(map(math.isnan, summarize_tns(torch.zeros(0)).values()))
+
+
 def test_quantiles_of_more_samples_than_torch_takes():
     tns = torch.ones(()).double().expand(2**24 + 1)
     with pytest.raises(RuntimeError, match='too large'):

@@ -16,6 +16,7 @@ from stepnet_mm.studies.training_log import (
     is_finished,
     last_checkpoint,
     seconds_of,
+    trained_with,
 )
 from stepnet_mm.studies.view import (
     clock,
@@ -74,6 +75,18 @@ def test_epochs_are_those_of_training_and_validation(start, tmp_path):
     assert epochs_of(tmp_path) == [
         {'epoch': 1, 'loss': 2., 'accuracy/top1': 50.},
         {'epoch': 2, 'loss': 1.}]
+
+
+def test_commit_and_device_are_those_of_the_starts_that_trained(
+        start, tmp_path):
+    line = '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: '
+    assert trained_with(tmp_path) == dict(commit='unknown', device='cpu')
+    start(9, 'ended before its first iteration')
+    for commit in ('abc', 'abc', 'def-dirty'):
+        start(9, f'{line}1.0.0, {commit}\n{line}train_cfg: replaced\n'
+              'Epoch(train) [1][90/100]')
+    assert trained_with(tmp_path) == dict(
+        commit='abc+def-dirty', device='cpu')
 
 
 def test_a_run_that_was_killed_in_its_last_validation(start, tmp_path):

@@ -64,12 +64,20 @@ def test_a_broken_line_within_is_named(path, line):
     (dict(method='se', dataset='Z a/b'), "expected test_data 'C b'"),
     (dict(method='se', dataset='C a/z'), "expected test_data 'C b'"),
     (dict(method='se', metric='z'), "expected metric 'accuracy/top1'"),
-    (dict(method='se', device='z'), "expected device 'cpu'"),
 ])
 def test_records_that_do_not_compare(path, fields, message):
-    append_record(path, another(**fields))
-    with pytest.raises(ValueError, match=f'line 2: {message}'):
-        read_records(path)
+    with pytest.raises(ValueError, match=f'a new line: {message}'):
+        append_record(path, another(**fields))
+    assert read_records(path) == [RECORD]
+    more = path.with_name('more.jsonl')
+    append_record(more, another(**fields))
+    with pytest.raises(ValueError, match=f'more.jsonl: line 1: {message}'):
+        read_records(path, more)
+
+
+def test_runs_on_different_devices_may_be_in_one_file(path):
+    append_record(path, another(method='se', device='a GPU'))
+    assert len(read_records(path)) == 2
 
 
 def test_other_methods_have_other_configs_and_train_on_other_images(path):

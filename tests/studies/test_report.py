@@ -124,7 +124,7 @@ def test_the_table_of_steps_held_fixed(study):
         'method': 'se', 'n': '2', 'as trained': '51.50 ± 0.71',
         'fixed per channel': '47.50 ± 0.71',
         'change per channel': '−4.00 [−16.71, +8.71]',
-        'fixed per block': 'in 0 of 2', 'change per block': 'in 0 of 2',
+        'fixed per block': '–', 'change per block': '–',
         'mean Δt': '0.150 ± 0.071', 'SD over images': '0.010 ± 0.000',
         'SD over positions': '0.000 ± 0.000',
         'SD over channels': '0.020 ± 0.000'}
@@ -156,6 +156,16 @@ def test_stiffness_by_definition_and_stage():
         'NSI, stage 2': '7.000 ± 3.500'}
     assert found['plain']['Δt, stage 1'] == 'none'
     assert found['plain']['NSI, stage 1'] == '1.500 (1 seed)'
+
+
+def test_what_was_measured_and_is_not_finite_is_a_dash():
+    lost = measured_as(THREE[0], tns=None, nsi=None)
+    row = cells(stiffness_table([lost], methods_of('plain')))['plain']
+    assert row['mean TNS, residual'] == row['mean NSI, update'] == '–'
+    assert row['median TNS, residual'] == '0.500 (1 seed)'
+    lost = measured_as(THREE[0], blocks=NO_NSI)
+    row = cells(stage_table([lost], methods_of('plain')))['plain']
+    assert (row['NSI, stage 1'], row['Δt, stage 1']) == ('–', 'none')
 
 
 def test_correlations_say_what_they_lack():
@@ -254,6 +264,14 @@ def test_a_page_without_a_record(study):
     text = page(study, [])
     assert text.count('not yet run') == 2 and '## Stiffness' not in text
     assert 'Not yet run: plain, se.' in text
+
+
+def test_runs_on_different_devices_have_a_sentence(study):
+    one = with_settings(study, *THREE)
+    assert 'different devices' not in limits_of(study, one)
+    text = limits_of(study, [*one, made_run('se', device='a GPU')])
+    assert ('The runs were made on different devices: cpu (3), a GPU (1). '
+            in ' '.join(text.split()))
 
 
 def test_limits_are_of_the_facts(study):

@@ -1,16 +1,17 @@
 """Every run once, whatever happens to a process or the disk."""
 import os
+import re
 import signal
 import time
 
 import pytest
 from forked import Forked
-from made_study import once, recorded, runner_of, starts_of
+from made_study import make_tools, once, recorded, runner_of, starts_of
 
 from stepnet_mm.studies import records as records_module
 from stepnet_mm.studies import runner as runner_module
 from stepnet_mm.studies.progress import failure_of, lock_of, state_of
-from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock
+from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock, lock_beside
 
 pytestmark = pytest.mark.core
 
@@ -36,6 +37,7 @@ def test_runs_are_trained_measured_and_recorded_once(make_runs, make_runner):
     assert [e['loss'] for e in record.epochs] == [2., 1.]
     assert set(record.stiffness) == {'residual', 'output'}
     assert record.wall_seconds > 0
+    assert (record.commit, record.device) == ('abc', 'A GPU')
     make_runner().run(runs)
     assert recorded(runner) == first
     for run in runs:
@@ -60,6 +62,20 @@ def test_step_sizes_are_held_fixed_where_there_are_some(
     assert runner.run(runs) == []  # it is not done again for its record
     assert recorded(runner)[some.key].steps == records[some.key].steps
     assert len(starts_of(some, 'ablate')) == 1
+
+
+def test_a_measurement_without_a_finite_sample_is_recorded(
+        make_runs, tmp_path):
+    tools = make_tools(tmp_path / 'tools')
+    record = tools / 'record.jsonl'
+    record.write_text(re.sub(r'"nsi": .*?\]\]', '"nsi": [[null, null], '
+                             '[null, null]]', record.read_text()))
+    run, = runs = make_runs()
+    runner = runner_of(tools, tmp_path)
+    assert runner.run(runs) == []
+    found = recorded(runner)[run.key].stiffness['residual']
+    assert (found['tns'], found['tns_median'], found['nsi']) == (None, ) * 3
+    assert (found['samples'], found['lost']) == (2, 2)
 
 
 def test_a_failure_is_kept_and_stops_no_other(make_runs, make_runner):
@@ -93,11 +109,18 @@ def test_a_divergence_is_recorded(make_runs, make_runner):
     assert len(starts_of(run)) == 1
 
 
+def test_a_run_that_skipped_a_loss_did_not_diverge(make_runs, make_runner):
+    run, = runs = make_runs(**behave('skip'))
+    runner = make_runner()
+    assert runner.run(runs) == []
+    assert recorded(runner)[run.key].last == 52.
+
+
 def test_a_killed_training_goes_on_once(make_runs, make_runner):
     once_killed, always = runs = make_runs(
         **behave('killed once', 'killed always'))
     runner = make_runner()
-    assert runner.run(runs) == []
+    assert runner.run(runs) == [always.name]
     assert set(recorded(runner)) == {once_killed.key}
     assert len(starts_of(once_killed)) == len(starts_of(always)) == 2
     assert not failure_of(always)
@@ -170,13 +193,42 @@ def test_a_full_disk_is_one_message_and_loses_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(runner_module, what, full)
-        assert set(runner.run(runs)) >= {
-            'good_seed0' if what == 'append_record' else 'fail_seed0'}
-    assert any('No space left on device; the next call goes on' in line
-               for line in runner.said)
+        with pytest.raises(RuntimeError, match='_seed0: .*No space left on '
+                           'device; the next call goes on'):
+            runner.run(runs)
+    assert (what == 'append_record') == bool(starts_of(runs[1]))
     assert make_runner(retry=True).run(runs) == ['fail_seed0']
     assert set(recorded(runner)) == {('good', 0)}
     assert len(starts_of(runs[1])) == 1
+
+
+def test_a_disk_that_a_training_finds_full_halts_the_others(
+        make_runs, make_runner):
+    full, good = runs = make_runs(**behave('full disk', 'good'))
+    with pytest.raises(RuntimeError, match='full_disk_seed0: No space left '
+                       'on device, .*output.log; the next call goes on'):
+        make_runner().run(runs)
+    assert not failure_of(full) and not starts_of(good)
+
+
+def test_a_note_of_a_failure_goes_when_its_run_is_taken(
+        make_runs, make_runner):
+    long, fail = runs = make_runs(**behave('long', 'fail'))
+    make_runner().run([fail])
+    runner = make_runner(retry=True)
+    thread = once((long.folder / 'listens').exists, runner.stop)
+    runner.run(runs)
+    thread.join()
+    assert failure_of(fail) and len(starts_of(fail)) == 1
+
+
+def test_a_training_is_not_of_the_job_around_the_runner(
+        make_runs, make_runner, monkeypatch):
+    for name in ('SLURM_JOB_ID', 'SLURM_ARRAY_JOB_ID', 'SLURM_CPUS_ON_NODE'):
+        monkeypatch.setenv(name, '3')
+    run, = runs = make_runs()
+    make_runner().run(runs)
+    assert (run.folder / 'job.txt').read_text() == 'SLURM_CPUS_ON_NODE'
 
 
 def _run(runs, tools, folder, **settings):
@@ -212,6 +264,17 @@ def test_a_training_that_outlives_its_runner_is_left_alone(
         assert runner.run(runs) == []
         assert runner.said[0].startswith('long_seed0: left to process ')
     assert len(starts_of(run)) == 1
+
+
+def test_so_is_a_measurement(make_runs, make_runner, tmp_path):
+    run, = runs = make_runs()
+    with Forked(tmp_path, _hold,
+                lock_beside(run.stiffness_file('residual'))) as holder:
+        holder.until_it_prints('held')
+        assert state_of(run, {}).state == 'running'
+        runner = make_runner()
+        assert runner.run(runs) == []
+        assert runner.said[0].startswith('good_seed0: left to process ')
 
 
 def _hold(path):
@@ -252,8 +315,8 @@ def test_each_slot_has_its_environment(make_runs, make_runner):
 
 def test_another_config_in_a_folder_is_refused(make_runs, make_runner):
     make_runner().run(make_runs(a={}))
-    with pytest.raises(ValueError, match=r'made.jsonl: config: expected \w+ '
-                       r'as in its records, got \w+ of a in '):
+    with pytest.raises(ValueError, match=r"made.py: a_seed0: expected config "
+                       r"'\w+' as in .*made.jsonl: line 1, got '\w+'; "):
         make_runner().run(make_runs(a=dict(seconds=1)))
     make_runner().records.unlink()
     with pytest.raises(ValueError, match='a_seed0: expected the config that '
@@ -263,16 +326,25 @@ def test_another_config_in_a_folder_is_refused(make_runs, make_runner):
 
 def test_other_settings_are_refused(make_runs, make_runner):
     make_runner().run(make_runs(a={}))
-    with pytest.raises(ValueError, match='made.jsonl: settings: expected'):
+    with pytest.raises(ValueError, match='b_seed0: expected settings'):
         make_runner().run(make_runs('measure = dict(num_samples=3)', b={}))
 
 
+def test_other_test_data_are_refused_before_a_run(make_runs, make_runner):
+    make_runner().run(make_runs(a={}))
+    other = make_runs(b={'val_dataloader.dataset.ann_file': 'x'})
+    with pytest.raises(ValueError, match="b_seed0: expected test_data 'A "):
+        make_runner().run(other)
+    assert not starts_of(other[0])
+
+
 def test_a_metric_that_nothing_gives(make_runs, make_runner):
-    run, = runs = make_runs("metric = 'accuracy/top5'")
-    runner = make_runner()
-    assert runner.run(runs) == [run.name]
-    assert ("metric: expected one of ['accuracy/top1'], got 'accuracy/top5'"
-            in runner.said[-1])
+    run, other = runs = make_runs("metric = 'accuracy/top5'", seeds=[0, 1])
+    message = "metric: expected one of ['accuracy/top1'], got 'accuracy/top5'"
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        make_runner().run(runs)
+    assert not starts_of(run, 'measure') and not starts_of(other)
+    assert message in state_of(run, {}).note
 
 
 def test_records_of_many_threads(make_runs, make_runner):

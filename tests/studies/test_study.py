@@ -11,13 +11,14 @@ def test_options_and_seeds_of_the_study_and_of_a_method(tmp_path):
     study = make_study(tmp_path, '''
 options = {'train_cfg.max_epochs': 3, 'a': 1}
 methods['own']['seeds'] = [7]
-methods['own']['paper'] = 'table'
+methods['own']['paper'] = 'resnet164_se_cifar10'
 seconds = 60
 ''', seeds=[0, 1], own={'a': 2}, other={})
     own, other = study.methods
     assert own.options == {'train_cfg.max_epochs': 3, 'a': 2}
     assert (own.seeds, other.seeds) == ([7], [0, 1])
-    assert (own.paper, study.seconds, study.name) == ('table', 60, 'made')
+    assert (own.paper, other.paper) == ('resnet164_se_cifar10', None)
+    assert (study.seconds, study.name) == (60, 'made')
     assert study.measure == dict(
         num_samples=2000, definitions=['residual'], ablate_steps=False)
 
@@ -51,6 +52,14 @@ def test_configs_are_named_from_here(tmp_path, monkeypatch):
     ('steps = 3', r"the study: expected some of \['methods', .*got \['steps"),
     ("methods['good'] = 3", 'methods.good: expected a dict with config'),
     ("methods['a/b'] = methods['good']", 'methods.a/b: expected a name of'),
+    ("methods['a_seed1'] = methods['good']", 'a_seed1: expected a name of'),
+    ("methods['a\\n'] = methods['good']", 'methods.a\n: expected a name of'),
+    ("methods['ä'] = methods['good']", 'methods.ä: expected a name of'),
+    ("methods['a' * 101] = methods['good']", 'expected a name of at most 100'),
+    ("methods['good']['paper'] = 3", 'good.paper: expected the name of a con'),
+    ("methods['good']['paper'] = 'gone'", "paper: expected .* got 'gone'"),
+    ('metric = 3', 'metric: expected what is compared, .* got 3'),
+    ("metric = ''", 'metric: expected what is compared'),
     ("methods['good']['seed'] = 3", r"methods.good: .*got \['seed'\]"),
     ("methods['good']['seeds'] = [1, 1]", r'seeds: expected different'),
     ('seeds = 3', 'seeds: expected different numbers from 0, got 3'),

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from stepnet_mm.stiffness import read_stiffness_record
+from stepnet_mm.utils.file_lock import file_lock, lock_beside
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
@@ -97,6 +98,15 @@ def test_another_model_or_data_is_refused_and_nothing_overwritten(
         with pytest.raises(ValueError, match=f'another.*{key}'):
             measure(tool, deep, out, *arguments)
         assert out.read_bytes() == before
+
+
+def test_two_do_not_measure_into_one_record(tool, deep, tmp_path):
+    out = tmp_path / 'a.jsonl'
+    with file_lock(lock_beside(out)), pytest.raises(
+            ValueError, match='a.jsonl: expected a record that nobody '
+            'writes, got this process, which measures into it'):
+        measure(tool, deep, out)
+    assert not out.exists()
 
 
 def test_samples_are_spread(tool, deep, tmp_path):

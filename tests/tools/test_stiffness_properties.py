@@ -111,7 +111,7 @@ def test_another_folder_of_records(tool, networks, tmp_path):
     folder = tmp_path / 'records'
     measure(tool, tmp_path / 'out', '--network', config, checkpoint, other,
             '--records', folder, '--num-samples', 4)
-    assert sorted(path.name for path in folder.glob('*')) == [
+    assert sorted(path.name for path in folder.glob('*.jsonl')) == [
         f'plain_plain_seed{seed}_epoch_1_stiffness.jsonl' for seed in (0, 1)]
     assert not checkpoint.with_name('epoch_1_stiffness.jsonl').exists()
 

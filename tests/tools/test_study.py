@@ -1,5 +1,6 @@
 """The commands of study.py."""
 import signal
+import sys
 
 import pytest
 from made_study import make_study, make_tools, once, recorded, runner_of
@@ -69,6 +70,28 @@ def test_plan_run_and_status(study, tools, tmp_path, capsys):
     assert '2 runs, 1 records' in capsys.readouterr().out
 
 
+def test_a_killed_run_is_exit_code_1(study, tools, tmp_path, capsys):
+    make_study(tmp_path, good=dict(behaviour='killed always'))
+    assert study('run', 'made.py') == 1
+    assert 'stopped (SIGKILL)' in capsys.readouterr().out
+
+
+def test_what_stops_all_runs_is_one_error(study, tools, tmp_path, capsys):
+    make_study(tmp_path, "metric = 'accuracy/top5'", seeds=[0, 1])
+    assert study('run', 'made.py') == 2
+    assert capsys.readouterr().err.count('error: good_seed0: ') == 1
+
+
+def test_a_watch_ends_with_ctrl_c(study, tmp_path, monkeypatch, capsys):
+    make_study(tmp_path)
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # as tools end
+    monkeypatch.setattr(study.module.sys.stdout, 'isatty', lambda: True)
+    monkeypatch.setattr(study.module.time, 'sleep',
+                        lambda _: signal.raise_signal(signal.SIGINT))
+    assert not study('status', 'made.py', '--watch')
+    assert '1 waiting' in capsys.readouterr().out
+
+
 @pytest.mark.parametrize('number, code', [('SIGTERM', 143), ('SIGINT', 130),
                                           ('SIGHUP', 129)])
 def test_a_signal_stops_it(study, tools, tmp_path, number, code, capsys):
@@ -91,6 +114,10 @@ def test_a_signal_stops_it(study, tools, tmp_path, number, code, capsys):
     (['status', 'made.py', '--methods', 'god'],
      "--methods: expected some of ['good'], got ['god']"),
     (['run', 'made.py', '--work-dir', 'config.py/x'], 'Not a directory'),
+    (['run', 'made.py', '--slurm', 'gpu', '--trained'],
+     '--trained: expected without --slurm'),
+    (['report', 'made.py', '--records', 'gone.jsonl'],
+     '--records: expected files of records, got gone.jsonl'),
     (['status', 'made.py', '--records', 'config.py'],
      'config.py: expected a record of a run in line 1'),
 ])
@@ -116,6 +143,8 @@ def test_slurm_gets_what_is_left(study, tools, tmp_path, monkeypatch, capsys):
                      'the data')
     assert '2 runs are array 2; job 3 measures' in capsys.readouterr().out
     _, array, after = calls
+    failed = tmp_path / 'work_dirs/made/good_seed3/failed.txt'
+    assert not failed.exists()
     assert {'--partition=gpu', '--array=1-2%1', '--gres=gpu:1', '--time=9',
             str(tools / 'slurm_submit.sh')} <= set(array)
     lines, = (tmp_path / 'work_dirs/made/slurm').glob('*.txt')
@@ -128,3 +157,12 @@ def test_slurm_gets_what_is_left(study, tools, tmp_path, monkeypatch, capsys):
     make_study(tmp_path, seeds=[0, 1, 2])
     assert study('run', 'made.py', '--slurm', 'gpu') == 0
     assert len(calls) == 3
+    make_study(tmp_path, seeds=[3])
+    failed.parent.mkdir()
+    failed.write_text('exit code 1')
+    assert study('run', 'made.py', '--slurm', 'gpu') == 1
+    assert 'nothing to submit: 1 failed (--retry submits them)' in (
+        capsys.readouterr().out)
+    assert len(calls) == 4 and failed.exists()
+    assert study('run', 'made.py', '--slurm', 'gpu', '--retry') == 0
+    assert len(calls) == 7 and not failed.exists()

@@ -24,7 +24,10 @@ def leave(*_):
 def log():
     start = folder / time.strftime('%Y%m%d_%H%M%S')
     (start / 'vis_data').mkdir(parents=True, exist_ok=True)
-    (start / f'{start.name}.log').write_text('Epoch(train)  [2][10/10] lr\n')
+    (start / f'{start.name}.log').write_text(
+        '    GPU 0,1: A GPU\n'
+        '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: 1.0.0, abc\n'
+        'Epoch(train)  [2][10/10] lr\n')
     lines = [line for n in (1, 2) for line in (
         dict(loss=3. - n, epoch=n, iter=10 * n, step=10 * n),
         {'stiffness/tns': .5, 'step': 100 * n},
@@ -36,13 +39,15 @@ def log():
 if behaviour == 'fail':
     print('\n'.join(f'line {n}' for n in range(40)))
     sys.exit(3)
+if behaviour == 'full disk':
+    sys.exit('OSError: [Errno 28] No space left on device')
 if behaviour == 'crash':
     os.kill(os.getpid(), signal.SIGSEGV)
 if behaviour == 'killed always' or behaviour == 'killed once' and first:
     os.kill(os.getpid(), signal.SIGKILL)
 if behaviour == 'diverge':
     log()
-    (folder / 'nonfinite_iter_5.pth').touch()
+    (folder / 'diverged.txt').write_text('loss: expected a finite one')
     sys.exit(1)
 if behaviour == 'preempted' and first:
     from stepnet_mm.utils.slurm import requeue
@@ -57,7 +62,11 @@ if behaviour == 'deaf' or behaviour in ('long', 'preempted') and first:
     time.sleep(60)
 time.sleep(cfg.get('seconds', 0))
 log()
+if behaviour == 'skip':
+    (folder / 'nonfinite_iter_5.pth').touch()
 (folder / 'visible.txt').write_text(
     os.environ.get('CUDA_VISIBLE_DEVICES', 'all'))
+(folder / 'job.txt').write_text(' '.join(
+    name for name in os.environ if name.startswith('SLURM_')))
 (folder / 'epoch_2.pth').touch()
 (folder / 'last_checkpoint').write_text('/elsewhere/epoch_2.pth')

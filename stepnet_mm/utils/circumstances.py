@@ -6,20 +6,22 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[2]
+#: Whose files a run depends on.
+FOLDERS = ('stepnet_mm', 'tools', 'configs')
 LIBRARIES = ('torch', 'mmengine', 'mmcv', 'mmdet', 'mmpretrain', 'numpy')
 
 
-def circumstances(root: Path, threads: int) -> dict[str, Any]:
-    """The fields of a :class:`.StudyRecord` that no result depends on.
+def circumstances(threads: int) -> dict[str, Any]:
+    """What a result is given with, though it should not depend on it.
 
     Args:
-        root (Path): the repository.
         threads (int): of a process.
     """
     import torch
     gpu = torch.cuda.is_available()
     return dict(
-        commit=_commit(root),
+        commit=revision(),
         versions=dict(_versions(), python=platform.python_version()),
         device=torch.cuda.get_device_name() if gpu else 'cpu',
         machine=f'{_processor()}, {threads} threads',
@@ -35,14 +37,26 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _commit(root: Path) -> str:
+def revision() -> str:
+    """The commit of this package; 'unknown' where it is no checkout.
+
+    It ends in ``-dirty`` where something that a run depends on is not
+    committed.
+    """
+    if not (ROOT / '.git').exists():  # installed into somebody's repository
+        return 'unknown'
     try:
-        return subprocess.run(
-            ['git', 'describe', '--always', '--dirty', '--abbrev=12',
-             '--exclude=*'], cwd=root, check=True, capture_output=True,
-            text=True).stdout.strip()
+        commit = _git('rev-parse', '--short=12', 'HEAD')
+        changed = _git('status', '--porcelain', '--', *FOLDERS)
     except (OSError, subprocess.CalledProcessError):
         return 'unknown'
+    return f'{commit}-dirty' if changed else commit
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(
+        ['git', '--no-optional-locks', *words], cwd=ROOT, check=True,
+        capture_output=True, text=True).stdout.strip()
 
 
 def _processor() -> str:

@@ -1,0 +1,56 @@
+"""With what a run is made."""
+import subprocess
+
+import pytest
+
+from stepnet_mm.utils import circumstances as module
+from stepnet_mm.utils.circumstances import circumstances, revision
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """git(...) in a repository that stands for this package's."""
+    monkeypatch.setattr(module, 'ROOT', tmp_path)
+
+    def git(*words):
+        return subprocess.run(
+            ['git', '-c', 'user.name=a', '-c', 'user.email=a@b', *words],
+            cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    git('init')
+    for folder in ('tools', 'docs'):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / 'a').touch()
+    git('add', '.')
+    git('commit', '-m', 'a')
+    return git
+
+
+def test_the_commit_is_dirty_by_what_a_run_depends_on(repository, tmp_path):
+    commit = repository('rev-parse', 'HEAD')[:12]
+    assert revision() == commit
+    (tmp_path / 'docs/a').write_text('changed')
+    (tmp_path / 'docs/new').touch()
+    assert revision() == commit
+    (tmp_path / 'tools/a').write_text('changed')
+    assert revision() == f'{commit}-dirty'
+
+
+def test_a_new_file_counts_too(repository, tmp_path):
+    (tmp_path / 'configs').mkdir()
+    (tmp_path / 'configs/new.py').touch()
+    assert revision().endswith('-dirty')
+
+
+def test_another_repository_around_is_not_ours(repository, tmp_path,
+                                               monkeypatch):
+    monkeypatch.setattr(module, 'ROOT', tmp_path / 'tools')
+    assert revision() == 'unknown'
+
+
+def test_without_git(repository, monkeypatch):
+    monkeypatch.setenv('PATH', '')
+    assert revision() == 'unknown'
+    assert circumstances(3)['machine'].endswith(', 3 threads')
