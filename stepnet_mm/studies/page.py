@@ -22,7 +22,6 @@ from .tables import (
     REFERENCES,
     ablation_table,
     correlation_table,
-    count_text,
     definitions_of,
     epoch_table,
     places,
@@ -104,7 +103,7 @@ def study_page(studies: list[Study], records: list[StudyRecord],
         *_heading(studies),
         *_setting(studies, listed, first),
         '\n'.join(['```bash', *commands, '```']),
-        '## Results', _result_note(studies[0].metric, listed),
+        '## Results', _result_note(studies[0].metric, listed, methods),
         result_table(listed, methods, paper),
         *_ablation(listed, methods),
         *(_stiffness(listed, methods) if definitions_of(listed) else ()),
@@ -137,7 +136,7 @@ def limits(studies: list[Study], records: list[StudyRecord],
         _few_seeds(records, methods),
         *(_unclear(records, methods, other) for other in REFERENCES),
         _short(records, first),
-        _small(first, methods[0]),
+        _small(first),
         _files(records),
         _changed_files(records),
     ) if text]
@@ -220,15 +219,15 @@ def _amount(studies: list[Study], records: list[StudyRecord],
             first: FirstConfig) -> str:
     methods = methods_of(studies)
     planned = sum(len(method.seeds) for method in methods)
-    hours = sum(r.cpu_seconds for r in records) / 3600
     lengths = sorted({trained_epochs(r) for r in records if not r.diverged})
     epochs = ' or '.join(map(str, lengths or [0]))
     images = images_per_epoch(first.dataset)
     each = (f', {lengths[0] * images:,} images' if images and
             len(lengths) == 1 and _unchanged(studies, records) else '')
+    hours = sum(r.cpu_seconds for r in records) / 3600
+    time = f'; {hours:.1f} hours of processor time' if hours else ''
     return (f'{len(records)} of {planned} runs of {len(methods)} methods, '
-            f'{epochs} epochs{each} each; {hours:.1f} hours of processor '
-            'time.')
+            f'{epochs} epochs{each} each{time}.')
 
 
 def _measurement(records: list[StudyRecord]) -> list[str]:
@@ -251,15 +250,19 @@ def _versions(records: list[StudyRecord]) -> str:
                                for r in records) for name in names)
 
 
-def _result_note(metric: str, records: list[StudyRecord]) -> str:
+def _result_note(metric: str, records: list[StudyRecord],
+                 methods: list[StudyMethod]) -> str:
     first = next(iter(definitions_of(records)), 'residual')
+    time = ('Processor time is of the pieces that study.py trained and '
+            'measured to their end, on the machines above, not of what Slurm '
+            'trained. ' if any(r.cpu_seconds for r in records) else '')
+    paper = ('The paper\'s figures are of its own setting.'
+             if any(method.paper for method in methods) else '')
     return (f'`{metric}`: mean ± standard deviation (n − 1) over n seeds, '
             'after the last epoch and of the best one, which is chosen on '
             'the images that it is tested on. Differences are of the last '
             'epoch, paired by seed, with a 95 % t interval. TNS and NSI by '
-            f'the definition `{first}`. Processor time is of all that a run '
-            'did, on the machines above. The paper\'s figures are of its own '
-            'setting.')
+            f'the definition `{first}`. {time}{paper}').rstrip()
 
 
 def _ablation(records: list[StudyRecord],
@@ -288,11 +291,11 @@ def _stiffness(records: list[StudyRecord],
 
 def _unfinished(records: list[StudyRecord],
                 methods: list[StudyMethod]) -> str:
-    tried = {r.method for r in records}
-    absent = [m.name for m in methods if m.name not in tried]
-    part = [f'{m.name} ({count_text(records, m)})' for m in methods
-            if m.name in tried and ' of ' in count_text(records, m)]
-    others = sorted(tried - {m.name for m in methods})
+    tried = Counter(r.method for r in records)
+    absent = [m.name for m in methods if not tried[m.name]]
+    part = [f'{m.name} ({tried[m.name]} of {len(m.seeds)})' for m in methods
+            if 0 < tried[m.name] < len(m.seeds)]
+    others = sorted({*tried} - {m.name for m in methods})
     texts = [f'{what}: {", ".join(names)}.' for what, names in (
         ('Not yet run', absent), ('Not all seeds', part),
         ('Run, but in no study file', others)) if names]
@@ -351,14 +354,21 @@ def _short(records: list[StudyRecord], first: FirstConfig) -> str:
             'the paper\'s.')
 
 
-def _small(first: FirstConfig, method: StudyMethod) -> str:
-    sizes = [step['scale'] for step in first.dataset.get('pipeline', [])
-             if step['type'] == 'Resize']
-    depth = method.options.get('model.backbone.depth')
-    parts = ([f'images of {sizes[0]} px'] if sizes else []) + (
-        [f'depth {depth}'] if depth else [])
+def _small(first: FirstConfig) -> str:
+    """What the study made of another size than its configs."""
+    size, was = _size(first.run), _size(first.base)
+    depth = _at(first.run, 'model.backbone.depth')
+    parts = ([f'images of {size} px'] if size not in (None, was) else []) + (
+        [f'depth {depth}']
+        if depth != _at(first.base, 'model.backbone.depth') else [])
     return (f'With {" and ".join(parts)} the networks are not the paper\'s; '
             'nothing is said about theirs.' if parts else '')
+
+
+def _size(cfg: Config) -> Any:
+    """What training images are resized to; None if they are not."""
+    steps = cfg.train_dataloader.dataset.get('pipeline', [])
+    return next((s.get('scale') for s in steps if s['type'] == 'Resize'), None)
 
 
 def _files(records: list[StudyRecord]) -> str:

@@ -165,7 +165,7 @@ class StudyRunner:
                 or getattr(error, 'errno', None) in FULL_DISK):
             self._halted = self._halted or (
                 f'{run.name}: {error}; the next call goes on')
-            self.stop()
+            self._stops = self._stops or 1  # a second one kills
             return
         self._failed.append(run.name)
         self.say(f'{run.name}: {type(error).__name__}: {error}; the next '

@@ -75,7 +75,7 @@ def _result_row(records: list[StudyRecord], method: StudyMethod, others: list,
                           places(records)) for name in others),
         *(stiffness_text(own, definition, measure)
           for measure in ('tns', 'nsi')),
-        f'{np.mean([r.cpu_seconds for r in own]) / 60:.1f} min',
+        time_text(own),
         figure,
     ]
 
@@ -239,6 +239,12 @@ def stiffness_text(own: list[StudyRecord], definition: str,
         return spread_text(found, 3)
     tried = any(definition in record.stiffness for record in own)
     return NOT_FINITE if tried else 'not measured'
+
+
+def time_text(own: list[StudyRecord]) -> str:
+    """Mean processor time of the runs that have one."""
+    found = [r.cpu_seconds for r in own if r.cpu_seconds]
+    return f'{np.mean(found) / 60:.1f} min' if found else 'not measured'
 
 
 def spread_text(found: Spread, digits: int) -> str:

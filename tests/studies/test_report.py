@@ -280,7 +280,6 @@ def test_limits_are_of_the_facts(study):
     records[0].commit = 'abc-dirty'
     text = limits_of(study, records)
     for part in (
-            'Not all seeds: se (2 of 3, 1 diverged).',
             'Run, but in no study file: other.', 'se, seed 2',
             'At most 3 seeds: a 95 % interval reaches 2.5 standard',
             'Not told apart from `plain` (interval with 0): se, of 1 methods; '
@@ -294,7 +293,26 @@ def test_limits_are_of_the_facts(study):
                  for s in range(5))))
     assert 'of the config' not in whole and 'Folder' not in whole
     assert 'At most 5 seeds' in whole and 'reaches 1.2' in whole
-    assert 'No method has two seeds' in limits_of(study, THREE[:1])
+    assert 'Not all seeds' not in text  # that of se diverged
+    few = limits_of(study, THREE[:1])
+    assert 'No method has two seeds' in few
+    assert 'Not all seeds: plain (1 of 3).' in few
+
+
+def test_what_a_study_left_as_it_was_is_not_called_small(study, tmp_path):
+    path = tmp_path / 'config.py'
+    path.write_text(path.read_text().replace('164', '20').replace(
+        'pipeline=[', "pipeline=[dict(type='Resize', scale=16), "))
+    assert 'the networks are not' not in limits_of(study, THREE)
+
+
+def test_processor_time_that_nobody_measured_is_not_told(study):
+    records = [replace(record, cpu_seconds=0.) for record in THREE]
+    text = page(study, with_settings(study, *records))
+    row = cells(result_table(records, methods_of('plain'), {}.get))['plain']
+    assert row['processor time'] == 'not measured'
+    assert 'rocessor time is' not in text and 'hours' not in text
+    assert 'not of what Slurm trained' in ' '.join(page(study, THREE).split())
 
 
 def measured_as(record, **changes):
