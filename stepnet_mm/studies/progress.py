@@ -63,11 +63,11 @@ def state_of(run: StudyRun,
     if not run.config_file.is_file():
         return RunState(state, note=note)
     total = _epochs_in(run.config_file)
-    epochs = epochs_of(run.folder)
-    values = [e[run.study.metric] for e in epochs if run.study.metric in e]
+    logged = epochs_of(run.folder)
+    values = [e[run.study.metric] for e in logged if run.study.metric in e]
     return RunState(state, len(values), total, values[-1] if values else None,
                     fraction_of(run.folder, total), seconds_of(run.folder),
-                    wrong_metric(run, epochs) or note)
+                    wrong_metric(run, logged) or note)
 
 
 def wrong_metric(run: StudyRun, epochs: list[dict]) -> str:
