@@ -136,9 +136,16 @@ def _found(pattern: re.Pattern, heads: list[bytes], otherwise: str) -> str:
 
 
 def dataset_of(cfg: Config) -> str:
-    """What a run is trained and evaluated on, in a line."""
+    """What a run is trained and evaluated on, in a line.
+
+    Raises:
+        ValueError: if the config does not say it.
+    """
     parts = []
     for name in ('train_dataloader', 'val_dataloader'):
+        if not cfg.get(name):
+            raise ValueError(f'{cfg.filename}: expected a config with a '
+                             f'{name}, got none; set one')
         dataset = dict(cfg[name].dataset)
         dataset.pop('data_root', None)
         parts.append(digest(dataset))

@@ -336,6 +336,10 @@ def test_other_test_data_are_refused_before_a_run(make_runs, make_runner):
     with pytest.raises(ValueError, match="b_seed0: expected test_data 'A "):
         make_runner().run(other)
     assert not starts_of(other[0])
+    none = make_runs(b={'val_dataloader': None})
+    with pytest.raises(ValueError, match='config.py: expected a config with '
+                       'a val_dataloader, got none'):
+        make_runner().run(none)
 
 
 def test_a_metric_that_nothing_gives(make_runs, make_runner):
