@@ -26,6 +26,7 @@ from stepnet_mm.launch.entry import (  # noqa: E402
 )
 from stepnet_mm.launch.work_dir import work_dir_lock  # noqa: E402
 from stepnet_mm.utils.circumstances import revision  # noqa: E402
+from stepnet_mm.utils.ranks import is_first_rank  # noqa: E402
 from stepnet_mm.version import __version__  # noqa: E402
 
 
@@ -47,7 +48,8 @@ def parse_args():
 
 def build_config(args):
     """The config that runs, and what its log begins with."""
-    changes = [f'stepnet_mm: {__version__}, {revision()}']
+    commit = revision() if is_first_rank() else 'as on the first rank'
+    changes = [f'stepnet_mm: {__version__}, {commit}']
     cfg = C.harden(config_from(args), changes.append)
     if args.amp:
         C.use_amp(cfg)

@@ -66,7 +66,8 @@ def set_data_root(cfg: Config, root: str) -> None:
     for node in datasets:
         node['data_root'] = root
     for node in all_dicts([cfg.get(name) for name in EVALUATORS]):
-        for key, value in node.items():
+        # dict's own items: a ConfigDict's build the lazy objects of a config.
+        for key, value in list(dict.items(node)):
             node[key] = _moved(value, before, root)
 
 

@@ -24,10 +24,8 @@ from .training_log import (
 def record_of(run: StudyRun, **circumstances: Any) -> StudyRecord:
     """The record of a run that is trained and measured, or diverged.
 
-    The study's metric was evaluated, see :func:`.wrong_metric`.
-
     Args:
-        run (StudyRun): the run.
+        run (StudyRun): the run, with a result, see :func:`.missing_result`.
         **circumstances: fields that are not in its folder.
     """
     cfg = Config.fromfile(str(run.config_file))
@@ -67,7 +65,7 @@ def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:
     values = [e[run.study.metric] for e in epochs if run.study.metric in e]
     return dict(
         last=values[-1],
-        best=max((v for v in values if v is not None), default=None),
+        best=max(v for v in values if v is not None),
         stiffness={
             name: _stiffness(run.stiffness_file(name))
             for name in run.study.measure['definitions']

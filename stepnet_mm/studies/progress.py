@@ -85,6 +85,21 @@ def wrong_metric(run: StudyRun, epochs: list[dict]) -> str:
             f'{run.study.metric!r}; correct it')
 
 
+def missing_result(run: StudyRun) -> str:
+    """What to tell where a run that is trained has no number at its end.
+
+    Args:
+        run (StudyRun): the run, trained to its end.
+    """
+    metric = run.study.metric
+    values = [e[metric] for e in epochs_of(run.folder) if metric in e]
+    if values and values[-1] is not None:
+        return ''
+    got = f'{values[-1]} at the end' if values else 'none'
+    return (f'{run.folder}: expected evaluations of {metric!r}, got {got}; '
+            'look at val_evaluator, train_cfg.val_interval and the log')
+
+
 def lock_of(run: StudyRun) -> Path:
     """The file that a runner holds while a run is its own."""
     return run.folder / 'runner.lock'
@@ -96,7 +111,7 @@ def holder_of(run: StudyRun) -> str:
 
 
 def tool_at(run: StudyRun) -> str:
-    """What trains or measures a run, with or without a runner."""
+    """What trains a run or measures NSI, with or without a runner."""
     measured = map(run.stiffness_file, run.study.measure['definitions'])
     locks = [run.folder / TRAINING_LOCK, *map(lock_beside, measured)]
     return next(filter(None, map(lock_holder, locks)), '')

@@ -1,6 +1,7 @@
 """Trains and measures the runs of a study, several at a time."""
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from .progress import (
     add_times,
     failure_of,
     lock_of,
+    missing_result,
     tool_at,
     write_failure,
     wrong_metric,
@@ -41,8 +43,12 @@ FROM_OUTSIDE = (75, *(-number for number in (
     signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)))
 #: What no other run would get past either.
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
-#: Started by a Slurm job, a training would put that job back into the queue.
-JOB = ('SLURM_JOB_ID', 'SLURM_ARRAY_JOB_ID')
+#: In bytes: with less, a failed run that names a full disk is believed.
+ROOM = 1 << 30
+#: A training is no part of the Slurm job, or of the ranks, that a runner is
+#: in: it would put that job back into the queue.
+JOB = ('SLURM_JOB_ID', 'SLURM_ARRAY_JOB_ID', 'SLURM_PROCID',
+       'SLURM_STEP_NUM_TASKS', 'RANK', 'WORLD_SIZE')
 #: How many of its last lines are kept of a run that failed.
 LAST_LINES = 15
 #: In s, between two looks at whether to stop.
@@ -143,17 +149,23 @@ class StudyRunner:
         """
         self._stops += 1
 
+    @property
+    def _ending(self) -> int:
+        """How often every run was told to stop, by a halt at least once."""
+        return max(self._stops, bool(self._halted))
+
     def _pass_on(self) -> None:
         """Tell processes that were started since then, too."""
+        ending = self._ending
         with self._mutex:
             for process, told in self._children.items():
-                if told < self._stops:
-                    self._children[process] = self._stops
-                    _end(process, self._stops > 1)
+                if told < ending:
+                    self._children[process] = ending
+                    _end(process, ending > 1)
 
     def _work(self, waiting: SimpleQueue, slot: int) -> None:
         with suppress(Empty):
-            while not self._stops:
+            while not self._ending:
                 run = waiting.get_nowait()
                 try:
                     self._take(run, slot)
@@ -165,7 +177,6 @@ class StudyRunner:
                 or getattr(error, 'errno', None) in FULL_DISK):
             self._halted = self._halted or (
                 f'{run.name}: {error}; the next call goes on')
-            self._stops = self._stops or 1  # a second one kills
             return
         self._failed.append(run.name)
         self.say(f'{run.name}: {type(error).__name__}: {error}; the next '
@@ -180,12 +191,12 @@ class StudyRunner:
         except LockTaken as taken:
             self.say(f'{run.name}: left to {taken}')
         except RunStopped as stopped:
-            if not self._stops:
+            if not self._ending:
                 self._failed.append(run.name)
             self.say(f'{run.name}: stopped ({stopped}); the next call goes '
                      'on with it')
         except RunFailed as failed:
-            _halt_if_full(str(failed), run.log)
+            _halt_if_full(str(failed), run)
             self._failed.append(run.name)
             self.say(f'{run.name}: failed\n{failed}')
             write_failure(run, str(failed))
@@ -209,8 +220,7 @@ class StudyRunner:
         if not _is_trained(run):
             self._train(run, slot)
         if not has_diverged(run.folder):
-            if wrong := wrong_metric(run, epochs_of(run.folder)):
-                raise StudyHalted(wrong)
+            _check_result(run)
             self._measure(run, slot)
         record = record_of(run, **{**circumstances(self.threads),
                                    **trained_with(run.folder)})
@@ -247,13 +257,13 @@ class StudyRunner:
         if self.data_root:
             command += ['--data-root', self.data_root]
         for is_last in (False, True):
-            if self._stops:
+            if self._ending:
                 raise RunStopped('before it started')
             begin = run.log.stat().st_size if run.log.exists() else 0
             code = self._process(run, slot, [str(word) for word in command])
             if not code:
                 return
-            if self._stops or (is_last and code in FROM_OUTSIDE):
+            if self._ending or (is_last and code in FROM_OUTSIDE):
                 raise RunStopped(_described(code))
             if code not in FROM_OUTSIDE:
                 raise RunFailed(_last_lines(run.log, begin, code))
@@ -294,10 +304,23 @@ def _end(process: int, at_once: bool) -> None:
         os.kill(process, signal.SIGTERM)
 
 
-def _halt_if_full(text: str, log: Path) -> None:
-    for reason in map(os.strerror, FULL_DISK):
-        if reason in text:
-            raise StudyHalted(f'{reason}, {log}') from None
+def _halt_if_full(text: str, run: StudyRun) -> None:
+    """Not for shared memory, or a temporary folder, that was too small."""
+    for code in FULL_DISK:
+        reason = os.strerror(code)
+        if reason in text and (code != errno.ENOSPC or shutil.disk_usage(
+                run.folder).free < ROOM):
+            raise StudyHalted(f'{reason}, {run.log}') from None
+
+
+def _check_result(run: StudyRun) -> None:
+    """Look, before a run is measured, whether its record can be written."""
+    if wrong := wrong_metric(run, epochs_of(run.folder)):
+        # Another run may have it, so that this one is left alone from now on.
+        write_failure(run, wrong)
+        raise StudyHalted(f'{wrong}; --retry takes this run again')
+    if missing := missing_result(run):
+        raise RunFailed(missing)
 
 
 def _is_trained(run: StudyRun) -> bool:

@@ -141,15 +141,17 @@ def dataset_of(cfg: Config) -> str:
     Raises:
         ValueError: if the config does not say it.
     """
+    content = cfg.to_dict()  # a config of Python modules has classes in it
     parts = []
     for name in ('train_dataloader', 'val_dataloader'):
-        if not cfg.get(name):
+        if not content.get(name):
             raise ValueError(f'{cfg.filename}: expected a config with a '
                              f'{name}, got none; set one')
-        dataset = dict(cfg[name].dataset)
+        dataset = dict(content[name]['dataset'])
         dataset.pop('data_root', None)
         parts.append(digest(dataset))
-    return f'{cfg.train_dataloader.dataset.type} {"/".join(parts)}'
+    kind = content['train_dataloader']['dataset']['type']
+    return f'{kind} {"/".join(parts)}'
 
 
 def _logs(folder: Path) -> list[Path]:

@@ -41,14 +41,14 @@ def revision() -> str:
     """The commit of this package; 'unknown' where it is no checkout.
 
     It ends in ``-dirty`` where something that a run depends on is not
-    committed.
+    committed, files unknown to git included.
     """
     if not (ROOT / '.git').exists():  # installed into somebody's repository
         return 'unknown'
     try:
         commit = _git('rev-parse', '--short=12', 'HEAD')
         changed = _git('status', '--porcelain', '--', *FOLDERS)
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError):
         return 'unknown'
     return f'{commit}-dirty' if changed else commit
 
@@ -56,7 +56,7 @@ def revision() -> str:
 def _git(*words: str) -> str:
     return subprocess.run(
         ['git', '--no-optional-locks', *words], cwd=ROOT, check=True,
-        capture_output=True, text=True).stdout.strip()
+        capture_output=True, text=True, timeout=10).stdout.strip()
 
 
 def _processor() -> str:

@@ -129,6 +129,21 @@ def test_data_root(cfg):
     assert cfg.test_evaluator[0].ann_file == expected
 
 
+def test_the_data_root_leaves_lazy_objects_to_their_config(tmp_path):
+    """What a ConfigDict gives by items() is built, and cannot be written."""
+    path = tmp_path / 'config.py'
+    path.write_text('''
+from mmengine.evaluator import DumpResults
+from torch.utils.data import DataLoader
+train_dataloader = dict(dataset=dict(type=DataLoader, data_root='data'))
+val_evaluator = dict(type=DumpResults, out_file_path='data/a.pkl')
+''')
+    cfg = Config.fromfile(str(path), lazy_import=True)
+    C.set_data_root(cfg, '/there')
+    assert cfg.val_evaluator.out_file_path == '/there/a.pkl'
+    assert "type='mmengine.evaluator." in cfg.pretty_text
+
+
 def test_the_data_root_moves_all_paths_of_evaluators(cfg):
     cfg.val_dataloader.dataset.data_root = 'data/coco/extra'
     cfg.val_evaluator = dict(type='Several', metrics=[

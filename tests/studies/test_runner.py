@@ -3,6 +3,7 @@ import os
 import re
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 from forked import Forked
@@ -203,12 +204,24 @@ def test_a_full_disk_is_one_message_and_loses_nothing(
 
 
 def test_a_disk_that_a_training_finds_full_halts_the_others(
-        make_runs, make_runner):
+        make_runs, make_runner, monkeypatch):
     full, good = runs = make_runs(**behave('full disk', 'good'))
+    monkeypatch.setattr(runner_module.shutil, 'disk_usage',
+                        lambda _: SimpleNamespace(free=1))
     with pytest.raises(RuntimeError, match='full_disk_seed0: No space left '
                        'on device, .*output.log; the next call goes on'):
         make_runner().run(runs)
     assert not failure_of(full) and not starts_of(good)
+
+
+def test_another_folder_that_is_full_is_one_runs_failure(
+        make_runs, make_runner, monkeypatch):
+    full, _ = runs = make_runs(**behave('full disk', 'good'))
+    monkeypatch.setattr(runner_module.shutil, 'disk_usage',
+                        lambda _: SimpleNamespace(free=1 << 40))
+    runner = make_runner()
+    assert runner.run(runs) == [full.name]
+    assert set(recorded(runner)) == {('good', 0)}
 
 
 def test_a_note_of_a_failure_goes_when_its_run_is_taken(
@@ -224,11 +237,13 @@ def test_a_note_of_a_failure_goes_when_its_run_is_taken(
 
 def test_a_training_is_not_of_the_job_around_the_runner(
         make_runs, make_runner, monkeypatch):
-    for name in ('SLURM_JOB_ID', 'SLURM_ARRAY_JOB_ID', 'SLURM_CPUS_ON_NODE'):
+    for name in ('SLURM_JOB_ID', 'SLURM_PROCID', 'SLURM_CPUS_ON_NODE'):
         monkeypatch.setenv(name, '3')
     run, = runs = make_runs()
     make_runner().run(runs)
-    assert (run.folder / 'job.txt').read_text() == 'SLURM_CPUS_ON_NODE'
+    names = (run.folder / 'job.txt').read_text().split()
+    assert 'SLURM_CPUS_ON_NODE' in names
+    assert not {'SLURM_JOB_ID', 'SLURM_PROCID'} & {*names}
 
 
 def _run(runs, tools, folder, **settings):
@@ -349,6 +364,26 @@ def test_a_metric_that_nothing_gives(make_runs, make_runner):
         make_runner().run(runs)
     assert not starts_of(run, 'measure') and not starts_of(other)
     assert message in state_of(run, {}).note
+    # Another run may have it: the one that has not does not halt it again.
+    assert message in failure_of(run)
+
+
+def test_a_run_that_evaluates_nothing_is_not_measured(make_runs, make_runner):
+    silent, good = runs = make_runs(**behave('silent', 'good'))
+    runner = make_runner()
+    assert runner.run(runs) == [silent.name]
+    assert "expected evaluations of 'accuracy/top1', got none" in (
+        failure_of(silent))
+    assert not starts_of(silent, 'measure')
+    assert set(recorded(runner)) == {good.key}
+
+
+def test_a_run_whose_last_result_is_not_finite_is_not_measured(
+        make_runs, make_runner):
+    run, = runs = make_runs(**behave('not finite'))
+    assert make_runner().run(runs) == [run.name]
+    assert 'got None at the end' in failure_of(run)
+    assert not starts_of(run, 'measure')
 
 
 def test_records_of_many_threads(make_runs, make_runner):
