@@ -13,7 +13,8 @@ these commands, on several machines too, share the work.
 docs/studies.md has more.
 
 Exit code: 0 if all is well, 1 if a run failed or was killed, or none could be
-submitted, 2 if the study cannot run or go on, 128 + N after signal N.
+submitted, 2 if the study cannot run or go on, 128 + N after signal N (0 where
+Ctrl-C ends `status --watch`).
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -163,13 +164,14 @@ def plan(args):
           f'single runs, {clock(left / jobs)} with {jobs} at a time')
 
 
-def status(args):
+def status(args) -> int:
     runs = runs_from(args)
     watching = args.watch and sys.stdout.isatty()
     caught = stop_on_signals(lambda: None) if watching else []
     with shown(args, runs, args.watch):
         while watching and not caught:
             time.sleep(.2)
+    return 128 + caught[0] if caught and caught[0] != signal.SIGINT else 0
 
 
 @contextmanager

@@ -33,8 +33,8 @@ def check_runs(runs: list[Run]) -> None:
         raise ValueError(
             'runs: expected TNS of one definition of NSI, on the same data, '
             f'got (with a run of each): {some}; measure all runs alike, or '
-            'name the right records with --record (logged scalars do not say '
-            'theirs)')
+            'name the right records with --definition or --record (logged '
+            'scalars do not say theirs)')
     _check_values('tns', [(run['name'], run['tns']) for run in runs])
     _check_values('metric', [(run['name'], run['metric']) for run in runs])
 

@@ -181,12 +181,17 @@ def _tns(work_dir: Path, pattern: str, statistic: str, line: dict,
 
 
 def _newest(paths: list[Path], wanted: str | None, source: str) -> Path:
-    """The newest record of the definition that is read."""
-    paths = sorted(paths, key=lambda path: path.stat().st_mtime)
-    own = [read_stiffness_record(path, partial=True).header.definition
-           for path in paths]
-    chosen = choose_definition(own, wanted, source)
-    return [path for path, name in zip(paths, own) if name == chosen][-1]
+    """The newest record of the definition that is read.
+
+    Older files are not looked at: they may be damaged, or of somebody else.
+    """
+    own: dict[str, Path] = {}
+    for path in sorted(paths, key=lambda path: -path.stat().st_mtime):
+        name = read_stiffness_record(path, partial=True).header.definition
+        own.setdefault(name, path)
+        if name == (wanted or DEFINITIONS[0]):
+            break
+    return own[choose_definition(own, wanted, source)]
 
 
 def _conditions(header: RecordHeader) -> str:

@@ -37,9 +37,10 @@ class Probe:
             size=size,
             samples=len(self.indices))
         rank, world = dist.get_rank(), dist.get_world_size()
-        self.dataset = loader.dataset
         self.loader = subset_loader(loader, self.indices[rank::world])
-        ignore_in_workers(self.loader)
+        self.first = subset_loader(loader, self.indices[:1], 1)
+        for part in (self.loader, self.first):
+            ignore_in_workers(part)
 
     @torch.no_grad()
     def check(self, model, recorder: TrajectoryRecorder) -> None:
@@ -49,8 +50,8 @@ class Probe:
             ValueError: if the model cannot be measured.
         """
         with kept_state(model), recorder:
-            sample = self.loader.collate_fn([self.dataset[self.indices[0]]])
-            run_features(model, sample, recorder.blocks)
+            for sample in self.first:
+                run_features(model, sample, recorder.blocks)
         _ = recorder.nsi  # whose reading may fail
 
     @torch.no_grad()
@@ -64,7 +65,7 @@ class Probe:
 
 @contextmanager
 def _first_rank_buffers(model):
-    """The buffers that a checkpoint would have; each rank's own afterwards.
+    """The first rank's buffers on every rank; each one's own afterwards.
 
     Plain BatchNorm has averages of its own on each rank.
     """
@@ -72,7 +73,8 @@ def _first_rank_buffers(model):
     own = [buffer.clone() for buffer in buffers]
     try:
         if buffers:
-            first = [[buffer.cpu() for buffer in buffers]]
+            first: list = [[buffer.cpu() for buffer in buffers]
+                           if dist.is_main_process() else None]
             dist.broadcast_object_list(first)
             _set(buffers, first[0])
         yield

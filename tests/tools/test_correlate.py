@@ -144,6 +144,12 @@ def test_the_newest_record_or_the_named_one(run, four):
     assert found['runs'][0]['source'] == 'stiffness.jsonl'
 
 
+def test_older_files_are_not_looked_at(run, four):
+    (four[0] / 'older.jsonl').write_text('no record')
+    os.utime(four[0] / 'older.jsonl', (0, 0))
+    assert run(*four)[0]['runs'][0]['source'] == 'stiffness.jsonl'
+
+
 def test_what_was_trained_anew_does_not_count(run, four):
     for step, (best, last) in ((1, (90, 10)), (0, (10, 10))):
         later = four[0] / f'2025010{3 - step}_000000/vis_data/scalars.json'

@@ -65,6 +65,10 @@ def test_records_of_one_definition_are_shown(tool, work_dir, capsys):
     assert '<h3>a</h3>' in page and '<h3>b</h3>' not in page
     assert 'NSI: residual; of others, not shown: b.jsonl' in (
         capsys.readouterr().out)
+    whole = (work_dir / 'b.jsonl').read_text()
+    (work_dir / 'b.jsonl').write_text(whole[:whole.rindex('\n', 0, -1) + 1])
+    tool(TOOL, work_dir)  # a measurement that was cut, and is not shown
+    (work_dir / 'b.jsonl').write_text(whole)
     tool(TOOL, work_dir, '--definition', 'update')
     assert '<h3>b</h3>' in (work_dir / 'report.html').read_text()
     with pytest.raises(ValueError, match="plain: expected .*'output'.*resid"):

@@ -30,26 +30,30 @@ def test_table_and_picture(tool, tmp_path, capsys, rows, heads):
     assert cv2.imread(str(tmp_path / 'tns.png')).std() > 5
 
 
-def test_of_several_hooks_one_is_chosen(tool, tmp_path, capsys):
-    path = tmp_path / 'run' / 'vis_data' / 'scalars.json'
+def write_hooks(folder, **tns):
+    path = folder / 'run' / 'vis_data' / 'scalars.json'
     path.parent.mkdir(parents=True)
     path.write_text(''.join(
-        json.dumps({'step': 5, f'{name}/tns': tns, f'{name}/nonfinite': 0})
-        + '\n' for name, tns in (('stiffness', 1.), ('probe', 2.))))
-    for name, tns in (('stiffness', 1.), ('probe', 2.)):
-        tool('analysis/plot_training', tmp_path, '--hook', name)
+        json.dumps({'step': 5, f'{name}/tns': value, f'{name}/nonfinite': 0})
+        + '\n' for name, value in tns.items()))
+    return folder
+
+
+def test_of_several_hooks_one_is_chosen(tool, tmp_path, capsys):
+    work = write_hooks(tmp_path / 'a', stiffness=1., probe=2.)
+    for options, tns in (((), 1.), (('--hook', 'stiffness'), 1.),
+                         (('--hook', 'probe'), 2.)):
+        tool('analysis/plot_training', work, *options)
         row = capsys.readouterr().out.splitlines()[1]
         assert float(row.split()[1]) == tns
-    with pytest.raises(ValueError, match="one of .'probe', 'stiffness'"):
-        tool('analysis/plot_training', tmp_path)
     with pytest.raises(FileNotFoundError, match="'mine'.*'probe', 'stiffn"):
-        tool('analysis/plot_training', tmp_path, '--hook', 'mine')
+        tool('analysis/plot_training', work, '--hook', 'mine')
+    with pytest.raises(ValueError, match="one of .'late', 'probe'"):
+        tool('analysis/plot_training',
+             write_hooks(tmp_path / 'b', late=1., probe=2.))
 
 
 def test_the_only_hook_needs_no_name(tool, tmp_path):
-    path = tmp_path / 'run' / 'vis_data' / 'scalars.json'
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(
-        {'step': 5, 'probe/tns': 1., 'probe/nonfinite': 0}))
+    write_hooks(tmp_path, probe=1.)
     tool('analysis/plot_training', tmp_path)
     assert (tmp_path / 'tns.png').exists()

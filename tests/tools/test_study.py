@@ -82,13 +82,15 @@ def test_what_stops_all_runs_is_one_error(study, tools, tmp_path, capsys):
     assert capsys.readouterr().err.count('error: good_seed0: ') == 1
 
 
-def test_a_watch_ends_with_ctrl_c(study, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize('number, code', [('SIGINT', 0), ('SIGTERM', 143)])
+def test_a_watch_ends_with_a_signal(study, tmp_path, monkeypatch, capsys,
+                                    number, code):
     make_study(tmp_path)
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # as tools end
     monkeypatch.setattr(study.module.sys.stdout, 'isatty', lambda: True)
     monkeypatch.setattr(study.module.time, 'sleep',
-                        lambda _: signal.raise_signal(signal.SIGINT))
-    assert not study('status', 'made.py', '--watch')
+                        lambda _: signal.raise_signal(signal.Signals[number]))
+    assert study('status', 'made.py', '--watch') == code
     assert '1 waiting' in capsys.readouterr().out
 
 

@@ -131,6 +131,9 @@ def check_args(args) -> None:
     if bool(args.csv) == bool(args.work_dirs):
         raise ValueError('WORK_DIRS, --csv: expected one of the two, got '
                          f'{"both" if args.csv else "neither"}; name one')
+    if args.csv and args.definition:
+        raise ValueError('--definition: expected work dirs, whose records '
+                         'have one, got --csv; leave it out')
     if args.resamples < 100 or not 0 < args.confidence < 1:
         raise ValueError(
             '--resamples, --confidence: expected at least 100 and a number '
@@ -142,8 +145,8 @@ def write(args, runs: list, found: dict) -> None:
     if args.json:
         options = {
             key: getattr(args, key)
-            for key in ('metric', 'best', 'statistic', 'resamples', 'seed',
-                        'confidence')
+            for key in ('metric', 'best', 'statistic', 'definition',
+                        'resamples', 'seed', 'confidence')
         }
         content = dict(options, runs=runs, correlation=found)
         with written_whole(args.json) as file:

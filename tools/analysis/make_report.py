@@ -66,12 +66,13 @@ def find_records(work_dir: Path) -> list:
 def read_records(paths: list, definition: str | None,
                  work_dir: Path) -> list:
     """The records of one definition; those of one name by their files."""
-    found = {path: read_stiffness_record(path) for path in paths}
-    chosen = choose_definition(
-        {record.header.definition for record in found.values()}, definition,
-        str(work_dir))
-    shown = {path: record for path, record in found.items()
-             if record.header.definition == chosen}
+    found = {
+        path: read_stiffness_record(path, partial=True).header.definition
+        for path in paths
+    }
+    chosen = choose_definition(found.values(), definition, str(work_dir))
+    shown = {path: read_stiffness_record(path)
+             for path, name in found.items() if name == chosen}
     left = ', '.join(path.name for path in found if path not in shown)
     print(f'Definition of NSI: {chosen}'
           + (f'; of others, not shown: {left}' if left else ''))

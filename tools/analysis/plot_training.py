@@ -33,12 +33,14 @@ def parse_args():
 
 
 def read_curve(work_dir, hook):
-    """The curve of a hook; left out, of the only one.
+    """The curve of a hook; left out, of the one without a name of its own.
 
     Raises:
-        ValueError: if there are several.
+        ValueError: if there are several, all with names.
     """
     names = sorted(read_stiffness_curves(work_dir))
+    if hook is None and 'stiffness' in names:
+        hook = 'stiffness'
     if hook is None and len(names) > 1:
         raise ValueError(f'--hook: expected one of {names}, which all '
                          f'measured in {work_dir}, got none; name one')
