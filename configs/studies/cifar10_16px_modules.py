@@ -4,8 +4,8 @@ The controls ask where a gain comes from. A constant Δt, at StepAdaptor's
 start, and LayerScale, which learns one a channel from there, damp residuals
 without looking at them; zero-initialised last norms do it at the start alone.
 SE and ECA start at the same Δt instead of 0.5, StepNet at 1. The schedule
-warms up, so two runs do without. IEBN without adaptation keeps its gates
-where they start, at 0.27 on every norm.
+warms up, so two methods do without. `iebn_constant` keeps IEBN's gates
+where they start, at 0.27 on every norm but the shortcuts'.
 """
 _base_ = './_base_/cifar10_16px.py'
 
