@@ -85,7 +85,8 @@ def test_requeued_by_an_operator(lab, tmp_path, whole):
 @pytest.mark.long
 def test_the_time_limit(lab, tmp_path, whole):
     """The signal of slurm_submit.sh, which Slurm may send a minute early."""
-    slower = {**SLOW, 'default_hooks.slow.seconds': 1.5}
+    # 52 iterations, of which the limit leaves time for 40 at most.
+    slower = {**SLOW, 'default_hooks.slow.seconds': 2}
     job = submit(lab, tmp_path, *options(**slower),
                  sbatch=['--time=2', '--signal=USR1@30'])
     lab.wait(lambda: lab.field(job, 'Restarts') == '1', 240)
