@@ -9,7 +9,7 @@ from mmengine.config import Config
 from ..launch.entry import build_model
 from ..recording.step_sizes import ABLATIONS, STEP_MOMENTS, step_sizes_of
 from ..stiffness import read_stiffness_record
-from .progress import times_of
+from .progress import results_of, times_of
 from .records import StudyRecord
 from .run import StudyRun, config_digest
 from .training_log import (
@@ -62,7 +62,7 @@ def _times(folder: Path) -> dict[str, Any]:
 def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:
     if has_diverged(run.folder):
         return dict(diverged=True)
-    values = [e[run.study.metric] for e in epochs if run.study.metric in e]
+    values = results_of(run, epochs)
     return dict(
         last=values[-1],
         best=max(v for v in values if v is not None),

@@ -64,10 +64,21 @@ def state_of(run: StudyRun,
         return RunState(state, note=note)
     total = _epochs_in(run.config_file)
     logged = epochs_of(run.folder)
-    values = [e[run.study.metric] for e in logged if run.study.metric in e]
+    values = results_of(run, logged)
     return RunState(state, len(values), total, values[-1] if values else None,
                     fraction_of(run.folder, total), seconds_of(run.folder),
                     wrong_metric(run, logged) or note)
+
+
+def results_of(run: StudyRun, epochs: list[dict]) -> list[float | None]:
+    """The study's metric in the order of its evaluations; None if not finite.
+
+    Args:
+        run (StudyRun): the run.
+        epochs (list[dict]): of :func:`.epochs_of`.
+    """
+    metric = run.study.metric
+    return [epoch[metric] for epoch in epochs if metric in epoch]
 
 
 def wrong_metric(run: StudyRun, epochs: list[dict]) -> str:
@@ -85,19 +96,20 @@ def wrong_metric(run: StudyRun, epochs: list[dict]) -> str:
             f'{run.study.metric!r}; correct it')
 
 
-def missing_result(run: StudyRun) -> str:
+def missing_result(run: StudyRun, epochs: list[dict]) -> str:
     """What to tell where a run that is trained has no number at its end.
 
     Args:
         run (StudyRun): the run, trained to its end.
+        epochs (list[dict]): of :func:`.epochs_of`.
     """
-    metric = run.study.metric
-    values = [e[metric] for e in epochs_of(run.folder) if metric in e]
+    values = results_of(run, epochs)
     if values and values[-1] is not None:
         return ''
     got = f'{values[-1]} at the end' if values else 'none'
-    return (f'{run.folder}: expected evaluations of {metric!r}, got {got}; '
-            'look at val_evaluator, train_cfg.val_interval and the log')
+    return (f'{run.folder}: expected evaluations of {run.study.metric!r}, '
+            f'got {got}; look at val_evaluator, train_cfg.val_interval and '
+            'the log')
 
 
 def lock_of(run: StudyRun) -> Path:

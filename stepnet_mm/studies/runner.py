@@ -315,11 +315,12 @@ def _halt_if_full(text: str, run: StudyRun) -> None:
 
 def _check_result(run: StudyRun) -> None:
     """Look, before a run is measured, whether its record can be written."""
-    if wrong := wrong_metric(run, epochs_of(run.folder)):
+    epochs = epochs_of(run.folder)
+    if wrong := wrong_metric(run, epochs):
         # Another run may have it, so that this one is left alone from now on.
         write_failure(run, wrong)
         raise StudyHalted(f'{wrong}; --retry takes this run again')
-    if missing := missing_result(run):
+    if missing := missing_result(run, epochs):
         raise RunFailed(missing)
 
 
