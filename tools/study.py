@@ -35,6 +35,7 @@ from rich.table import Table
 
 import stepnet_mm  # noqa: F401  registers the modules that checks build
 from stepnet_mm.studies.checks import check_runs
+from stepnet_mm.studies.method_times import time_method
 from stepnet_mm.studies.progress import state_of
 from stepnet_mm.studies.records import check_records, read_records
 from stepnet_mm.studies.run import runs_of
@@ -43,12 +44,11 @@ from stepnet_mm.studies.slots import gpu_environments, threads_of_each
 from stepnet_mm.studies.slurm_array import NothingToSubmit, SlurmArray
 from stepnet_mm.studies.study import read_study
 from stepnet_mm.studies.view import (
-    clock,
     expected_time,
     progress_table,
     time_left,
 )
-from stepnet_mm.utils.command_line import positive
+from stepnet_mm.utils.command_line import clock, positive
 
 TOOLS = Path(__file__).resolve().parent
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -79,6 +79,14 @@ def add_common_options(parser) -> None:
 
 
 def add_plan_options(parser) -> None:
+    add_machine_options(parser)
+    parser.add_argument(
+        '--time', type=positive, nargs='?', const=50, metavar='N',
+        help='train N iterations (default: 50) of each method without a '
+        'record on this machine, to say how long its runs take')
+
+
+def add_machine_options(parser) -> None:
     parser.add_argument(
         '--jobs', type=positive, metavar='N', help='runs at a time, on one '
         'machine (default: one, or --per-gpu on each GPU)')
@@ -93,7 +101,7 @@ def add_plan_options(parser) -> None:
 
 
 def add_run_options(parser) -> None:
-    add_plan_options(parser)
+    add_machine_options(parser)
     parser.add_argument(
         '--retry', action='store_true', help='try failed runs again')
     parser.add_argument(
@@ -148,20 +156,36 @@ def done_of(args):
 
 def plan(args):
     runs, done = runs_from(args), done_of(args)
+    for run in runs:
+        run.config()  # an option that does not fit is named here
+    if args.check:
+        check_runs(runs, args.data_root)
     jobs = args.jobs or len(gpu_environments()) * args.per_gpu
+    timed = times_of_methods(args, runs, done) if args.time else {}
     table = Table('run', 'config', 'state', 'time')
     left = 0.
     for run in runs:
-        run.config()  # an option that does not fit is named here
         state = state_of(run, done)
-        left += time_left(run, state, done)
+        left += time_left(run, state, done, timed)
         table.add_row(run.name, str(run.method.config), state.state,
-                      clock(expected_time(run, done)))
-    if args.check:
-        check_runs(runs, args.data_root)
+                      clock(expected_time(run, done, timed)))
     console().print(table)
     print(f'{len(runs)} runs, {len(done)} records; left: {clock(left)} of '
           f'single runs, {clock(left / jobs)} with {jobs} at a time')
+
+
+def times_of_methods(args, runs, done) -> dict[str, float]:
+    """What a training of each method without a record takes, in s."""
+    measured = {method for method, _ in done}
+    first = {run.method.name: run for run in reversed(runs)
+             if run.method.name not in measured}
+    slot, threads = gpu_environments()[0], threads_of_each(args.jobs or 1)
+    times = {}
+    for name, run in reversed(first.items()):
+        times[name] = time_method(run, TOOLS, args.time, args.data_root, slot,
+                                  threads)
+        print(f'{name}: a training of {clock(times[name])}', flush=True)
+    return times
 
 
 def status(args) -> int:

@@ -61,10 +61,10 @@ def peak_memory(device: torch.device) -> int:
 
 def seconds_of(run: Callable[[], object], device: torch.device) -> float:
     """How long a run takes, with all that it started on the device."""
-    _synchronize(device)
+    synchronize(device)
     start = time.perf_counter()
     run()
-    _synchronize(device)
+    synchronize(device)
     return time.perf_counter() - start
 
 
@@ -119,7 +119,8 @@ def count_saved(model: nn.Module) -> Iterator[dict[str, int]]:
     found['bytes'] = sum(saved.values())
 
 
-def _synchronize(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
+    """Wait for all that was started on a device."""
     if device.type == 'cuda':
         torch.cuda.synchronize(device)
 

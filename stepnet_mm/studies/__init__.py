@@ -5,9 +5,10 @@ A study file (study.py) lists methods and seeds, each of which is a run
 runner.py trains and measures by the tools, one process each, with a share of
 the machine (slots.py), or slurm_array.py submits the trainings. progress.py
 says where a run stands, from its locks and logs (training_log.py), view.py
-shows it; outcome.py makes of what came out one line of the records
-(records.py). statistics.py compares these, tables.py and page.py write what
-comes out, visualization/study_figures.py draws it.
+shows it; method_times.py says how long a method takes that was not run.
+outcome.py makes of what came out one line of the records (records.py).
+statistics.py compares these, tables.py and page.py write what comes out,
+visualization/study_figures.py draws it.
 
 May import: analysis, config, launch, recording, stiffness, utils.
 """

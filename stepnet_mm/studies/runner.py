@@ -29,6 +29,7 @@ from .progress import (
 )
 from .records import append_record, check_records, read_records
 from .run import StudyRun
+from .slots import environment_of
 from .training_log import (
     epochs_of,
     has_diverged,
@@ -45,10 +46,6 @@ FROM_OUTSIDE = (75, *(-number for number in (
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 #: In bytes: with less, a failed run that names a full disk is believed.
 ROOM = 1 << 30
-#: A training is no part of the Slurm job, or of the ranks, that a runner is
-#: in: it would put that job back into the queue.
-JOB = ('SLURM_JOB_ID', 'SLURM_ARRAY_JOB_ID', 'SLURM_PROCID',
-       'SLURM_STEP_NUM_TASKS', 'RANK', 'WORLD_SIZE')
 #: How many of its last lines are kept of a run that failed.
 LAST_LINES = 15
 #: In s, between two looks at whether to stop.
@@ -272,11 +269,8 @@ class StudyRunner:
 
     def _process(self, run: StudyRun, slot: int, command: list[str]) -> int:
         """Run a command; its exit code, -N where signal N ended it."""
-        environment = {
-            **{k: v for k, v in os.environ.items() if k not in JOB},
-            'OMP_NUM_THREADS': str(self.threads),
-            **self.environments[slot % len(self.environments)]
-        }
+        environment = environment_of(
+            self.environments[slot % len(self.environments)], self.threads)
         begin = time.monotonic()
         run.folder.mkdir(parents=True, exist_ok=True)
         with open(run.log, 'ab') as log, self._mutex:

@@ -6,12 +6,16 @@ from statistics import median
 from rich.table import Table
 from rich.text import Text
 
+from ..utils.command_line import clock
 from .progress import STATES, RunState, state_of
 from .records import StudyRecord
 from .run import StudyRun
 
 #: A run's key -> its record.
 Done = Mapping[tuple[str, int], StudyRecord]
+#: A method's name -> what a training of it takes, in s.
+Times = Mapping[str, float]
+NOTHING: Times = {}
 COLORS = dict(running='cyan', failed='red', diverged='red', stopped='yellow',
               waiting='white', done='green')
 
@@ -52,34 +56,30 @@ def summary(runs: Sequence[StudyRun], done: Done,
     return ', '.join([*counts, f'left: {clock(left)} of single runs'])
 
 
-def time_left(run: StudyRun, state: RunState, done: Done) -> float:
+def time_left(run: StudyRun, state: RunState, done: Done,
+              timed: Times = NOTHING) -> float:
     """How long a run still takes, in s; NaN if nothing says it."""
     if state.is_over:
         return 0.
     if state.fraction and state.seconds:
         return state.seconds * (1 / state.fraction - 1)
-    return expected_time(run, done)
+    return expected_time(run, done, timed)
 
 
-def expected_time(run: StudyRun, done: Done) -> float:
+def expected_time(run: StudyRun, done: Done, timed: Times = NOTHING) -> float:
     """How long a run takes in all, in s, NaN if nothing says it.
 
-    The median of those of its method, or of all methods, since some were
-    stopped or slowed down; otherwise as the study says.
+    The median of those of its method, since some were stopped or slowed down;
+    otherwise as its method was timed, as the median of all methods is, or as
+    the study says.
     """
-    for records in ([r for r in done.values() if r.method == run.method.name],
-                    [*done.values()]):
-        if records:
-            return median(r.wall_seconds for r in records)
+    name = run.method.name
+    own = [r.wall_seconds for r in done.values() if r.method == name]
+    if own or name in timed:
+        return median(own) if own else timed[name]
+    if done:
+        return median(record.wall_seconds for record in done.values())
     return run.study.seconds or nan
-
-
-def clock(seconds: float) -> str:
-    """Hours, minutes and seconds."""
-    if seconds != seconds:
-        return 'unknown'
-    minutes, rest = divmod(round(seconds), 60)
-    return f'{minutes // 60}:{minutes % 60:02d}:{rest:02d}'
 
 
 def _last_line(text: str) -> str:

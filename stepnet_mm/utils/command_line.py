@@ -1,4 +1,4 @@
-"""Arguments of commands, checked before they work for hours; tables."""
+"""Arguments of commands, checked before work of hours; what they print."""
 import os
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
@@ -11,6 +11,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return '\n'.join(
         '  '.join([name.ljust(first), *map(str.rjust, cells, others)])
         for name, *cells in rows)
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds."""
+    if seconds != seconds:
+        return 'unknown'
+    minutes, rest = divmod(round(seconds), 60)
+    return f'{minutes // 60}:{minutes % 60:02d}:{rest:02d}'
 
 
 def positive(text: str) -> int:

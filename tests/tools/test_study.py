@@ -70,6 +70,35 @@ def test_plan_run_and_status(study, tools, tmp_path, capsys):
     assert '2 runs, 1 records' in capsys.readouterr().out
 
 
+def test_plan_times_methods_without_a_record(
+        study, tools, tmp_path, capsys, monkeypatch):
+    make_study(tmp_path, seeds=[0, 1], good={}, quick=dict(seconds=60),
+               slow=dict(seconds=600))
+    assert study('run', 'made.py', '--methods', 'good') == 0
+    monkeypatch.setenv('SLURM_JOB_ID', '1')
+    assert not study('plan', 'made.py', '--time', 5, '--data-root', 'data')
+    out = capsys.readouterr().out
+    assert 'quick: a training of 0:01:00\nslow: a training of 0:10:00' in out
+    assert 'good: a training' not in out
+    assert '6 runs, 2 records; left: 0:22:00 of single runs' in out
+    call, other = (tools / 'benchmarks/calls').read_text().splitlines()
+    assert call == other
+    assert call.startswith('--iterations 5 --data-root data ')
+    assert 'SLURM' not in call
+    assert not list((tmp_path / 'work_dirs/made').glob('[!g]*_seed?'))
+
+
+def test_a_method_that_cannot_be_timed_is_named(
+        study, tools, tmp_path, capsys):
+    make_study(tmp_path, good=dict(seconds=60), bad=dict(behaviour='fail'))
+    assert study('plan', 'made.py', '--time') == 2
+    said = capsys.readouterr()
+    assert 'good: a training of 0:01:00' in said.out
+    assert 'methods.bad: expected a training that can be timed, got exit ' in (
+        said.err)
+    assert 'ValueError: no such step' in said.err
+
+
 def test_a_killed_run_is_exit_code_1(study, tools, tmp_path, capsys):
     make_study(tmp_path, good=dict(behaviour='killed always'))
     assert study('run', 'made.py') == 1

@@ -1,0 +1,85 @@
+#!/usr/bin/env python
+"""How long a training takes on this machine, without training it.
+
+python tools/benchmarks/training_time.py CONFIG --data-root DATA
+
+Trains some iterations as tools/train.py does, on the real data, validates some
+batches, and counts how many of both the config asks for. Nothing is saved.
+What evaluators compute at the end of a validation (COCO's AP) is not in it.
+"""
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
+import json
+from dataclasses import asdict
+
+import torch
+
+import stepnet_mm  # noqa: F401  registers modules and the safe loader
+from stepnet_mm import config as C
+from stepnet_mm.launch.entry import config_from, make_config_parser
+from stepnet_mm.profiling import time_training
+from stepnet_mm.utils.circumstances import circumstances
+from stepnet_mm.utils.command_line import clock, output_file, positive
+from stepnet_mm.utils.files import written_whole
+
+
+def parse_args():
+    parser = make_config_parser(__doc__)
+    parser.add_argument(
+        '--iterations', type=positive, default=50,
+        help='iterations that are timed, and batches of a validation')
+    parser.add_argument(
+        '--amp', action='store_true', help='automatic mixed precision')
+    parser.add_argument(
+        '--out', type=output_file, help='a JSON file of all numbers')
+    return parser.parse_args()
+
+
+def build_config(args):
+    """The config, as tools/train.py would train it from its start."""
+    cfg = C.harden(config_from(args))
+    if args.amp:
+        C.use_amp(cfg)
+    cfg.resume = False
+    C.check_weights(cfg)
+    C.check_sync_bn(cfg)
+    if not args.skip_data_check:
+        C.check_data(cfg, C.TRAIN + ('val_dataloader', ))
+    return cfg
+
+
+def text_of(found, where):
+    """What was found, in lines."""
+    torch_version = where['versions']['torch']
+    lines = [
+        f'on {where["device"]} ({where["machine"]}), torch {torch_version}',
+        f'training: {found.iteration:.3f} s an iteration of '
+        f'{found.batch_size} images ({found.batch_size / found.iteration:.0f} '
+        f'images/s, {found.loading / found.iteration:.0%} of it waiting for '
+        f'data), mean of {found.timed}; {found.iterations} iterations: '
+        f'{clock(found.training)}'
+    ]
+    if found.validations:
+        lines.append(
+            f'validation: {found.val_batch:.3f} s a batch; {found.validations}'
+            f' times {found.val_batches}: {clock(found.validation)}')
+    return '\n'.join([
+        *lines, f'peak memory: {found.peak_memory / 2**20:.0f} MiB',
+        f'in all: {clock(found.seconds)}'])
+
+
+def main():
+    args = parse_args()
+    found = time_training(build_config(args), args.iterations)
+    where = circumstances(torch.get_num_threads())
+    print(text_of(found, where))
+    if args.out:
+        content = dict(config=args.config, **asdict(found),
+                       seconds=found.seconds, **where)
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(args.out) as file:
+            file.write(json.dumps(content, indent=2).encode())
+
+
+if __name__ == '__main__':
+    main()
