@@ -3,8 +3,7 @@ import argparse
 import copy
 import hashlib
 import platform
-from collections.abc import Callable, Iterator, Sized
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sized
 from datetime import date
 from pathlib import Path
 from typing import cast
@@ -37,10 +36,10 @@ from ..stiffness import (
     read_stiffness_record,
 )
 from ..utils.command_line import positive
-from ..utils.file_lock import LockTaken, file_lock, lock_beside
 from ..utils.files import file_digest
 from ..version import __version__
 from .entry import build_loader, build_model, config_from
+from .work_dir import measurement_lock
 
 
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:
@@ -112,7 +111,7 @@ class Measurement:
         print(list_blocks(blocks))
         recorder = TrajectoryRecorder(self.model, blocks, args.definition)
         header = self._header(recorder, loader, indices)
-        with _alone_at(path):
+        with measurement_lock(path):
             done = begin_record(path, header)
             self._add_samples(recorder, loader, indices, path, done)
         return read_stiffness_record(path)
@@ -165,20 +164,6 @@ class Measurement:
                 done += len(nsi)
                 bar.update(len(nsi))
         print()
-
-
-@contextmanager
-def _alone_at(path: Path) -> Iterator[None]:
-    """Keep a second measurement out of a record."""
-    with ExitStack() as held:
-        try:
-            held.enter_context(file_lock(lock_beside(path)))
-        except LockTaken as taken:
-            raise ValueError(
-                f'{path}: expected a record that nobody writes, got {taken}, '
-                'which measures into it; wait for it, or measure into '
-                'another file') from None
-        yield
 
 
 def _settings_digest(cfg: Config, split: str) -> str:

@@ -1,4 +1,4 @@
-"""Keeps a second training out of a work dir."""
+"""Keeps others out: of a work dir, of the file of a measurement."""
 import sys
 import time
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from ..utils.file_lock import (
     TRAINING_LOCK,
     LockTaken,
     file_lock,
+    lock_beside,
     read_note,
 )
 from ..utils.slurm import is_earlier_start
@@ -35,6 +36,27 @@ def work_dir_lock(work_dir: str) -> Iterator[None]:
     """
     with ExitStack() as held:
         on_first_rank(_take, held, work_dir)
+        yield
+
+
+@contextmanager
+def measurement_lock(path: Path) -> Iterator[None]:
+    """Hold the file that a measurement goes into, by a lock beside it.
+
+    Args:
+        path (Path): the file, which need not be there.
+
+    Raises:
+        ValueError: if another process measures into it.
+    """
+    with ExitStack() as held:
+        try:
+            held.enter_context(file_lock(lock_beside(path)))
+        except LockTaken as taken:
+            raise ValueError(
+                f'{path}: expected a file that nobody writes, got {taken}, '
+                'which measures into it; wait for it, or measure into '
+                'another file') from None
         yield
 
 

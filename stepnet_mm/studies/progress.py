@@ -123,8 +123,9 @@ def holder_of(run: StudyRun) -> str:
 
 
 def tool_at(run: StudyRun) -> str:
-    """What trains a run or measures NSI, with or without a runner."""
-    measured = map(run.stiffness_file, run.study.measure['definitions'])
+    """What trains or measures a run, with or without a runner."""
+    measured = [*map(run.stiffness_file, run.study.measure['definitions']),
+                run.ablation_file]
     locks = [run.folder / TRAINING_LOCK, *map(lock_beside, measured)]
     return next(filter(None, map(lock_holder, locks)), '')
 

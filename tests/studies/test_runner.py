@@ -281,10 +281,12 @@ def test_a_training_that_outlives_its_runner_is_left_alone(
     assert len(starts_of(run)) == 1
 
 
-def test_so_is_a_measurement(make_runs, make_runner, tmp_path):
+@pytest.mark.parametrize('measured', [
+    lambda run: run.stiffness_file('residual'),
+    lambda run: run.ablation_file])
+def test_so_is_a_measurement(make_runs, make_runner, tmp_path, measured):
     run, = runs = make_runs()
-    with Forked(tmp_path, _hold,
-                lock_beside(run.stiffness_file('residual'))) as holder:
+    with Forked(tmp_path, _hold, lock_beside(measured(run))) as holder:
         holder.until_it_prints('held')
         assert state_of(run, {}).state == 'running'
         runner = make_runner()

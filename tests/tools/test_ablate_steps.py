@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from stepnet_mm.recording import StepSizeMoments
+from stepnet_mm.utils.file_lock import file_lock
 
 pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
@@ -122,6 +123,14 @@ def test_bad_input(tool, classifier, tmp_path, arguments, wrong):
         tool(TOOL, classifier, tmp_path / 'w/epoch_2.pth',
              '--work-dir', tmp_path / 'log', *arguments)
     assert not (tmp_path / 'w/epoch_2_steps_val.json').exists()
+
+
+def test_two_do_not_write_one_file(tool, classifier, tmp_path):
+    (tmp_path / 'weights.pth').touch()
+    with file_lock(tmp_path / 'weights_steps_val.json.lock'), pytest.raises(
+            ValueError, match='val.json: expected a file that nobody writes'):
+        tool(TOOL, classifier, tmp_path / 'weights.pth',
+             '--work-dir', tmp_path / 'log')
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(

@@ -103,7 +103,7 @@ def test_another_model_or_data_is_refused_and_nothing_overwritten(
 def test_two_do_not_measure_into_one_record(tool, deep, tmp_path):
     out = tmp_path / 'a.jsonl'
     with file_lock(lock_beside(out)), pytest.raises(
-            ValueError, match='a.jsonl: expected a record that nobody '
+            ValueError, match='a.jsonl: expected a file that nobody '
             'writes, got this process, which measures into it'):
         measure(tool, deep, out)
     assert not out.exists()

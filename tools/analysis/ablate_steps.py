@@ -26,6 +26,7 @@ from stepnet_mm.launch.entry import (
     make_config_parser,
     output_of,
 )
+from stepnet_mm.launch.work_dir import measurement_lock
 from stepnet_mm.recording import ablate_step_sizes
 from stepnet_mm.recording.step_sizes import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.utils.command_line import aligned, output_file
@@ -148,9 +149,11 @@ def main():
     args = parse_args()
     cfg = config_from(args)
     path = output_of(cfg, args, f'_steps_{args.split}.json')
-    content = as_content(args, *ablate(cfg, args))
-    with written_whole(path) as file:
-        file.write(json.dumps(content, indent=2, allow_nan=False).encode())
+    with measurement_lock(path):
+        content = as_content(args, *ablate(cfg, args))
+        with written_whole(path) as file:
+            file.write(
+                json.dumps(content, indent=2, allow_nan=False).encode())
     metrics = content['metrics']
     names = dict.fromkeys(name for key in ABLATIONS for name in metrics[key])
     print(aligned([('', *TITLES),
