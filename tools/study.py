@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -74,6 +75,10 @@ def add_common_options(parser) -> None:
     parser.add_argument(
         '--records', type=Path,
         help='file of the records (default: results/STUDY.jsonl)')
+    add_methods_option(parser)
+
+
+def add_methods_option(parser) -> None:
     parser.add_argument(
         '--methods', nargs='+', help='some of the methods only')
 
@@ -125,6 +130,7 @@ def add_report_options(parser) -> None:
     parser.add_argument(
         '--records', type=Path, nargs='+', default=[],
         help='files of the records (default: results/STUDY.jsonl of each)')
+    add_methods_option(parser)
     parser.add_argument(
         '--out', type=Path, metavar='PAGE',
         help='write PAGE.md and figures/PAGE_*.png beside it '
@@ -133,16 +139,24 @@ def add_report_options(parser) -> None:
 
 def runs_from(args):
     """The runs that the arguments choose."""
-    study = read_study(args.study)
-    names = [method.name for method in study.methods]
-    if unknown := set(args.methods or ()) - set(names):
-        raise ValueError(f'--methods: expected some of {names}, got '
-                         f'{sorted(unknown)}; correct the names')
-    return [
-        run for run in runs_of(
-            study, args.work_dir or Path('work_dirs') / study.name)
-        if run.method.name in (args.methods or names)
-    ]
+    study, = studies_from(args, [args.study])
+    return runs_of(study, args.work_dir or Path('work_dirs') / study.name)
+
+
+def studies_from(args, paths):
+    """Study files, with the methods that the arguments choose."""
+    studies = [read_study(path) for path in paths]
+    if not args.methods:
+        return studies
+    names = list(dict.fromkeys(
+        method.name for study in studies for method in study.methods))
+    if unknown := sorted(set(args.methods) - set(names)):
+        raise ValueError(f'--methods: expected some of {names}, got {unknown};'
+                         ' correct the names')
+    chosen = [replace(study, methods=[method for method in study.methods
+                                      if method.name in args.methods])
+              for study in studies]
+    return [study for study in chosen if study.methods]
 
 
 def records_of(args) -> Path:
@@ -302,7 +316,7 @@ def record_files(args, studies) -> list[Path]:
 
 
 def report(args) -> None:
-    studies = [read_study(path) for path in args.study]
+    studies = studies_from(args, args.study)
     records = read_records(*record_files(args, studies))
 
     from make_configs import paper_figure
@@ -310,10 +324,12 @@ def report(args) -> None:
     from stepnet_mm.studies.page import methods_of, study_page
     from stepnet_mm.visualization.study_figures import write_figures
     names = [method.name for method in methods_of(studies)]
+    if args.methods:
+        records = [r for r in records if r.method in args.methods]
     if args.out and args.out.suffix == '.md':
         args.out = args.out.with_suffix('')
     page = study_page(
-        studies, records, paper_figure, commands_of(args),
+        studies, records, paper_figure, commands_of(args, studies),
         write_figures(records, names, args.out) if args.out else {})
     if args.out is None:
         print(page)
@@ -322,12 +338,14 @@ def report(args) -> None:
     args.out.with_name(f'{args.out.name}.md').write_text(page)
 
 
-def commands_of(args) -> list[str]:
+def commands_of(args, studies) -> list[str]:
     """What made the records, and this page."""
     options = [f'--out {path_text(args.out)}'] if args.out else []
+    if args.methods:
+        options.append('--methods ' + ' '.join(args.methods))
     if args.records:
         options.append('--records ' + ' '.join(map(path_text, args.records)))
-    paths = [path_text(path) for path in args.study]
+    paths = [path_text(study.path) for study in studies]
     return [*(f'python tools/study.py run {path}' for path in paths),
             ' '.join(['python tools/study.py report', *paths, *options])]
 

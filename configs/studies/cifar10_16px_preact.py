@@ -9,3 +9,4 @@ methods = {
         config=f'../resnet164/resnet164_preact_{name}_cifar10.py')
     for name in ('plain', 'stepnet')
 }
+baselines = ['plain', 'stepnet', 'preact_plain']

@@ -15,3 +15,4 @@ methods = {
     for trick in ('label_smoothing', 'mixup', 'cutmix', 'ema')
     for name in ('plain', 'stepnet')
 }
+baselines = ['plain', 'stepnet']

@@ -13,3 +13,4 @@ methods = {
                   'random_erasing', 'auto_augment', 'cosine', 'longer', 'ema')
     for name in ('plain', 'stepnet')
 }
+baselines = ['plain', 'stepnet']

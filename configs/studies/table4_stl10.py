@@ -11,3 +11,4 @@ methods = {
     for name in ('current', 'next', 'difference', 'adaptor_a', 'adaptor_b',
                  'adaptor_c', 'adaptor_d')
 }
+baselines = ['plain', 'stepnet']

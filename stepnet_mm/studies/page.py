@@ -19,7 +19,6 @@ from .statistics import (
 )
 from .study import Study, StudyMethod
 from .tables import (
-    REFERENCES,
     ablation_table,
     correlation_table,
     definitions_of,
@@ -104,7 +103,7 @@ def study_page(studies: list[Study], records: list[StudyRecord],
         *_setting(studies, listed, first),
         '\n'.join(['```bash', *commands, '```']),
         '## Results', _result_note(studies[0].metric, listed, methods),
-        result_table(listed, methods, paper),
+        result_table(listed, methods, baselines_of(studies), paper),
         *_ablation(listed, methods),
         *(_stiffness(listed, methods) if definitions_of(listed) else ()),
         *(['## Figures'] if figures else []),
@@ -125,6 +124,13 @@ def methods_of(studies: list[Study]) -> list[StudyMethod]:
     return list(found.values())
 
 
+def baselines_of(studies: list[Study]) -> list[str]:
+    """Those of all studies that are methods of one of them, each once."""
+    names = {method.name for method in methods_of(studies)}
+    found = dict.fromkeys(n for study in studies for n in study.baselines)
+    return [name for name in found if name in names]
+
+
 def limits(studies: list[Study], records: list[StudyRecord],
            first: FirstConfig) -> list[str]:
     """What the facts of a study do not let one conclude, in sentences."""
@@ -134,7 +140,8 @@ def limits(studies: list[Study], records: list[StudyRecord],
         _left_out(records),
         _devices(records),
         _few_seeds(records, methods),
-        *(_unclear(records, methods, other) for other in REFERENCES),
+        *(_unclear(records, methods, other)
+          for other in baselines_of(studies)),
         _short(records, first),
         _small(first),
         _files(records),

@@ -15,7 +15,8 @@ from ..stiffness import DEFINITIONS
 #: The keys of a study file; the first has to hold something.
 DEFAULTS: dict[str, Any] = dict(
     methods={}, seeds=[0], options={}, metric='accuracy/top1', measure={},
-    seconds=None)
+    # The last two are of tools/analysis/lottery_configs.py.
+    seconds=None, baselines=['plain', 'se', 'constant', 'none', 'all'])
 #: Of a method, whose folders have it.
 NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
 METHOD_KEYS = ('config', 'options', 'seeds', 'paper')
@@ -59,6 +60,8 @@ class Study:
             of NSI on the same images of the validation split, and whether to
             ``ablate_steps``: to evaluate with Δt held fixed.
         seconds (float | None): what a run is expected to take.
+        baselines (list[str]): methods that the report compares every one
+            with, as far as it has them.
         settings (str): a digest of what all methods have in common; records
             with another one do not compare.
     """
@@ -68,6 +71,7 @@ class Study:
     metric: str
     measure: dict[str, Any]
     seconds: float | None
+    baselines: list[str]
     settings: str
 
 
@@ -78,7 +82,8 @@ def read_study(path) -> Study:
         path (str | Path): a config with ``methods``: a name -> ``config``,
             relative to this file, and, where they differ from the study's,
             ``options`` and ``seeds``. At the top ``seeds``, ``options`` for
-            all methods, ``metric``, ``measure`` and ``seconds``.
+            all methods, ``metric``, ``measure``, ``seconds`` and
+            ``baselines``.
 
     Raises:
         FileNotFoundError: if the file, or a config that it names, is gone.
@@ -100,6 +105,7 @@ def read_study(path) -> Study:
         metric=metric,
         measure=measure,
         seconds=content['seconds'],
+        baselines=content['baselines'],
         settings=digest(shared))
 
 
@@ -130,6 +136,10 @@ def _content(path: Path) -> dict[str, Any]:
     seconds = content['seconds']
     _expect(path, 'seconds', seconds is None or isinstance(
         seconds, (int, float)) and seconds > 0, 'a time', seconds)
+    names = content['baselines']
+    _expect(path, 'baselines', isinstance(names, list)
+            and all(isinstance(name, str) for name in names),
+            'names of methods', names)
     content['measure'] = _measure(path, content['measure'])
     return content
 

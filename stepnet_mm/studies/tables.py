@@ -21,9 +21,6 @@ from .statistics import (
 )
 from .study import StudyMethod
 
-#: Every method is compared with these, where the study has them; the last two
-#: are of tools/analysis/lottery_configs.py.
-REFERENCES = ('plain', 'se', 'constant', 'none', 'all')
 NOT_RUN = 'not yet run'
 #: Measured, and no sample or run gave a finite number.
 NOT_FINITE = '–'
@@ -38,24 +35,25 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def result_table(records: list[StudyRecord], methods: list[StudyMethod],
+                 baselines: Sequence[str],
                  paper: Callable[[str], str | None]) -> str:
     """Accuracy, differences, stiffness and time of each method.
 
     Args:
         records (list[StudyRecord]): those made so far.
         methods (list[StudyMethod]): a row each.
+        baselines (sequence[str]): methods to compare with, a column each.
         paper (callable): a config's name -> the paper's figure.
     """
-    others = [name for name in REFERENCES
-              if name in {method.name for method in methods}]
     head = ['method', 'n', 'last epoch', 'best epoch',
-            *(f'last, less `{name}`' for name in others),
+            *(f'last, less `{name}`' for name in baselines),
             'mean TNS', 'mean NSI', 'processor time', 'paper']
-    return table(head, [
-        _result_row(records, method, others, paper) for method in methods])
+    return table(head, [_result_row(records, method, baselines, paper)
+                        for method in methods])
 
 
-def _result_row(records: list[StudyRecord], method: StudyMethod, others: list,
+def _result_row(records: list[StudyRecord], method: StudyMethod,
+                baselines: Sequence[str],
                 paper: Callable[[str], str | None]) -> list[str]:
     own = runs_of_method(records, method.name)
     figure = (paper(method.paper) if method.paper else None) or 'none'
@@ -63,7 +61,7 @@ def _result_row(records: list[StudyRecord], method: StudyMethod, others: list,
         tried = any(r.method == method.name for r in records)
         return [method.name, count_text(records, method),
                 'diverged' if tried else NOT_RUN,
-                *[''] * (4 + len(others)), figure]
+                *[''] * (4 + len(baselines)), figure]
     definition = next(iter(definitions_of(records)), '')
     return [
         method.name,
@@ -72,7 +70,7 @@ def _result_row(records: list[StudyRecord], method: StudyMethod, others: list,
           for key in ('last', 'best')),
         *('' if name == method.name else
           difference_text(paired_difference(records, method.name, name),
-                          places(records)) for name in others),
+                          places(records)) for name in baselines),
         *(stiffness_text(own, definition, measure)
           for measure in ('tns', 'nsi')),
         time_text(own),

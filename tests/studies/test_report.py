@@ -10,6 +10,7 @@ from made_runs import diverged_run, made_run, made_steps, made_study
 
 from stepnet_mm.studies.page import (
     FirstConfig,
+    baselines_of,
     images_per_epoch,
     limits,
     study_page,
@@ -68,7 +69,7 @@ def test_a_cell_may_hold_anything():
 def test_the_result_table_has_the_papers_form():
     found = cells(result_table(
         THREE + SE, methods_of('se', 'plain', 'stepnet', paper='x'),
-        {'x': '94.26'}.get))
+        ['plain', 'se'], {'x': '94.26'}.get))
     assert list(found) == ['se', 'plain', 'stepnet']  # the file's order
     assert found['se'] == {
         'method': 'se', 'n': '3', 'last epoch': '57.00 ± 4.58',
@@ -88,7 +89,8 @@ def test_a_study_that_is_half_done():
                *(diverged_run('sem', s) for s in range(3)),
                made_run('one', 0, 53.25, stiffness={})]
     found = cells(result_table(
-        records, methods_of('plain', 'se', 'sem', 'one'), {}.get))
+        records, methods_of('plain', 'se', 'sem', 'one'), ['plain'],
+        {}.get))
     assert found['plain']['n'] == '1 of 3'
     assert found['plain']['last epoch'] == '50.00 (1 seed)'
     assert found['se']['n'] == '1 of 3, 1 diverged'
@@ -100,15 +102,20 @@ def test_a_study_that_is_half_done():
     assert all(row['paper'] == 'none' for row in found.values())
 
 
-def test_only_references_of_the_study_have_a_column():
-    text = result_table([], methods_of('se', 'eca'), {}.get)
-    assert 'less `se`' in text and 'plain' not in text
+def test_only_baselines_that_are_methods_have_a_column(study):
+    text = page(study, [])
+    assert 'less `plain` | last, less `se` | mean TNS' in text
+    other = replace(study, baselines=['gone', 'se', 'plain'])
+    assert 'less `se` | last, less `plain` | mean TNS' in page(other, [])
+    assert baselines_of([replace(study, baselines=['se']), other]) == [
+        'se', 'plain']
 
 
 def test_a_metric_below_one_has_more_places():
     records = [made_run('plain', s, v, best=v)
                for s, v in ((0, .3612), (1, .3652))]
-    row = cells(result_table(records, methods_of('plain'), {}.get))['plain']
+    row = cells(result_table(
+        records, methods_of('plain'), ['plain'], {}.get))['plain']
     assert row['last epoch'] == '0.3632 ± 0.0028'
 
 
@@ -309,7 +316,8 @@ def test_what_a_study_left_as_it_was_is_not_called_small(study, tmp_path):
 def test_processor_time_that_nobody_measured_is_not_told(study):
     records = [replace(record, cpu_seconds=0.) for record in THREE]
     text = page(study, with_settings(study, *records))
-    row = cells(result_table(records, methods_of('plain'), {}.get))['plain']
+    row = cells(result_table(
+        records, methods_of('plain'), ['plain'], {}.get))['plain']
     assert row['processor time'] == 'not measured'
     assert 'rocessor time is' not in text and 'hours' not in text
     assert 'not of what Slurm trained' in ' '.join(page(study, THREE).split())
@@ -451,3 +459,24 @@ def test_studies_that_compare_are_reported_together(report, study, tmp_path):
     assert '# small, more' in out and out.count('| plain | 1 of 3') == 1
     assert re.search(r'\| se \|.*\n\| eca \| 1 of 3', out)
     assert 'other settings' not in out
+
+
+def test_some_methods_are_reported_alone(report, study, tmp_path, capsys):
+    (tmp_path / 'more.py').write_text(
+        "_base_ = 'small.py'\nmethods = dict(_delete_=True, "
+        "eca=dict(config='config.py'))\n")
+    records = tmp_path / 'both.jsonl'
+    for record in with_settings(study, THREE[0], SE[0], made_run('eca', 1)):
+        append_record(records, record)
+    paths = tmp_path / 'small.py', tmp_path / 'more.py'
+    out = report(*paths, '--methods', 'plain', 'eca', '--records', records)
+    assert '# small, more' in out and '2 of 6 runs of 2 methods' in out
+    assert '| eca | 1 of 3' in out and '| se |' not in out
+    assert 'less `se`' not in out and 'in no study file' not in out
+    assert 'report small.py more.py --methods plain eca --records' in out
+    out = report(*paths, '--methods', 'eca', '--records', records)
+    assert out.startswith('# more\n') and 'run small.py' not in out
+    with pytest.raises(AssertionError):
+        report(*paths, '--methods', 'sem', '--records', records)
+    assert re.search(r"--methods: expected some of \['plain', 'se', 'eca'\], "
+                     r"got \['sem'\]", capsys.readouterr().err)

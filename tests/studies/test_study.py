@@ -28,10 +28,11 @@ def test_settings_change_with_what_methods_share_only(tmp_path):
                 for text, methods in (
                     ('', {}), ('measure = dict(ablate_steps=True)', {}),
                     ('seconds = 1', dict(other={'a': 1})),
+                    ("baselines = ['other']", {}),
                     ("options = {'a': 1}", {}),
                     ('measure = dict(num_samples=3)', {}),
                     ("metric = 'loss'", {}))]
-    assert settings[0] == settings[1] == settings[2]
+    assert len(set(settings[:4])) == 1
     assert len(set(settings)) == 4
 
 
@@ -65,6 +66,8 @@ def test_configs_are_named_from_here(tmp_path, monkeypatch):
     ('seeds = 3', 'seeds: expected different numbers from 0, got 3'),
     ('options = 3', 'options: expected a dict, got 3'),
     ('seconds = -1', 'seconds: expected a time, got -1'),
+    ("baselines = 'plain'", "baselines: expected names of .*got 'plain'"),
+    ('baselines = [1]', r'baselines: expected names of methods, got \[1\]'),
     ('measure = dict(samples=3)', r"measure: .*got \['samples'\]"),
     ('measure = dict(num_samples=0)', 'num_samples: expected a number from'),
     ("measure = dict(definitions=['nsi'])", 'definitions: expected some of'),
