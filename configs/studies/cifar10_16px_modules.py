@@ -26,6 +26,7 @@ methods = {
         paper=f'resnet164_{name}_cifar10')
     for name in TABLE_1
 }
+methods['iebn']['baseline'] = 'iebn_constant'
 methods['fca']['options'] = {
     # The size of its maps, as in the config, or the smallest that it takes.
     'model.backbone.step': [
@@ -48,7 +49,8 @@ methods.update(
                  _delete_=True)
         }),
     stepnet_from_1=dict(
-        config=STEPNET, options={'model.backbone.step.init_step': 1}),
+        config=STEPNET, options={'model.backbone.step.init_step': 1},
+        baseline='stepnet'),
     plain_zero_init=dict(
         config=PLAIN,
         options={'model.backbone.zero_init_residual': True},
@@ -56,11 +58,13 @@ methods.update(
     se_from_027=dict(
         config=SE,
         options={'model.backbone.step.init_gate': START},
-        seeds=[0, 1]),
+        seeds=[0, 1],
+        baseline='se'),
     eca_from_027=dict(
         config=ECA,
         options={'model.backbone.step.init_gate': START},
-        seeds=[0, 1]),
+        seeds=[0, 1],
+        baseline='eca'),
     iebn_constant=dict(
         config=IEBN,
         options={
@@ -68,8 +72,10 @@ methods.update(
             {'.ie.': dict(lr_mult=0, decay_mult=0)}
         }),
     plain_no_warmup=dict(
-        config=PLAIN, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1]),
+        config=PLAIN, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1],
+        baseline='plain'),
     stepnet_no_warmup=dict(
-        config=STEPNET, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1]),
+        config=STEPNET, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1],
+        baseline='plain_no_warmup'),
 )
 del TABLE_1, START, PLAIN, SE, ECA, STEPNET, IEBN, NO_WARMUP

@@ -6,7 +6,8 @@ _base_ = './_base_/cifar10_16px.py'
 
 methods = {
     f'preact_{name}': dict(
-        config=f'../resnet164/resnet164_preact_{name}_cifar10.py')
+        config=f'../resnet164/resnet164_preact_{name}_cifar10.py',
+        baseline='preact_plain' if name == 'stepnet' else 'plain')
     for name in ('plain', 'stepnet')
 }
-baselines = ['plain', 'stepnet', 'preact_plain']
+baselines = ['plain', 'stepnet']

@@ -11,7 +11,8 @@ methods = {
     f'{name}_{trick}': dict(
         config=f'../tricks/resnet164_{name}_{trick}_cifar10.py',
         options={'custom_hooks.1.momentum': 1 / 150} if trick == 'ema' else {},
-        paper=f'resnet164_{name}_{trick}_cifar10')
+        paper=f'resnet164_{name}_{trick}_cifar10',
+        **(dict(baseline=f'plain_{trick}') if name == 'stepnet' else {}))
     for trick in ('label_smoothing', 'mixup', 'cutmix', 'ema')
     for name in ('plain', 'stepnet')
 }

@@ -8,7 +8,8 @@ _base_ = './_base_/paper.py'
 methods = {
     f'{name}_{trick}': dict(
         config=f'../tricks/resnet164_{name}_{trick}_cifar10.py',
-        paper=f'resnet164_{name}_{trick}_cifar10')
+        paper=f'resnet164_{name}_{trick}_cifar10',
+        **(dict(baseline=f'plain_{trick}') if name == 'stepnet' else {}))
     for trick in ('label_smoothing', 'mixup', 'cutmix', 'cutout',
                   'random_erasing', 'auto_augment', 'cosine', 'longer', 'ema')
     for name in ('plain', 'stepnet')

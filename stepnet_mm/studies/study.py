@@ -19,7 +19,7 @@ DEFAULTS: dict[str, Any] = dict(
     seconds=None, baselines=['plain', 'se', 'constant', 'none', 'all'])
 #: Of a method, whose folders have it.
 NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
-METHOD_KEYS = ('config', 'options', 'seeds', 'paper')
+METHOD_KEYS = ('config', 'options', 'seeds', 'paper', 'baseline')
 MEASURE: dict[str, Any] = dict(
     num_samples=2000, definitions=['residual'], ablate_steps=False)
 #: What of it changes the numbers that records compare.
@@ -38,12 +38,15 @@ class StudyMethod:
         seeds (list[int]): one run each.
         paper (str | None): the config whose figure of the paper stands
             beside it, by its name.
+        baseline (str | None): a method that the report compares it with,
+            beside those that it compares every one with.
     """
     name: str
     config: Path
     options: dict[str, Any]
     seeds: list[int]
     paper: str | None = None
+    baseline: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,9 @@ def read_study(path) -> Study:
     Args:
         path (str | Path): a config with ``methods``: a name -> ``config``,
             relative to this file, and, where they differ from the study's,
-            ``options`` and ``seeds``. At the top ``seeds``, ``options`` for
-            all methods, ``metric``, ``measure``, ``seconds`` and
-            ``baselines``.
+            ``options`` and ``seeds``; ``paper`` and ``baseline``. At the top
+            ``seeds``, ``options`` for all methods, ``metric``, ``measure``,
+            ``seconds`` and ``baselines``.
 
     Raises:
         FileNotFoundError: if the file, or a config that it names, is gone.
@@ -182,6 +185,9 @@ def _method(path: Path, name: str, fields, content: dict) -> StudyMethod:
     paper = fields.get('paper')
     _expect(path, f'{where}.paper', paper is None or _is_config(paper),
             "the name of a config of this package, without '.py'", paper)
+    baseline = fields.get('baseline')
+    _expect(path, f'{where}.baseline', baseline is None
+            or isinstance(baseline, str), 'the name of a method', baseline)
     config = Path(os.path.normpath(path.parent / fields['config']))
     if not config.is_file():
         raise FileNotFoundError(
@@ -194,7 +200,7 @@ def _method(path: Path, name: str, fields, content: dict) -> StudyMethod:
         raise ValueError(f'{path}: {where}.seeds: expected different numbers '
                          f'from 0, got {seeds!r:.100}')
     options = {**content['options'], **fields.get('options', {})}
-    return StudyMethod(name, config, options, seeds, paper)
+    return StudyMethod(name, config, options, seeds, paper, baseline)
 
 
 def _is_config(name) -> bool:

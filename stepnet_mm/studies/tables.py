@@ -42,18 +42,39 @@ def result_table(records: list[StudyRecord], methods: list[StudyMethod],
     Args:
         records (list[StudyRecord]): those made so far.
         methods (list[StudyMethod]): a row each.
-        baselines (sequence[str]): methods to compare with, a column each.
+        baselines (sequence[str]): methods to compare with, a column each;
+            one more is of the methods' own, where those have rows.
         paper (callable): a config's name -> the paper's figure.
     """
-    head = ['method', 'n', 'last epoch', 'best epoch',
-            *(f'last, less `{name}`' for name in baselines),
+    compared = _comparisons(records, methods, baselines)
+    head = ['method', 'n', 'last epoch', 'best epoch', *compared,
             'mean TNS', 'mean NSI', 'processor time', 'paper']
-    return table(head, [_result_row(records, method, baselines, paper)
-                        for method in methods])
+    return table(head, [
+        _result_row(records, method, [column.get(method.name, '')
+                                      for column in compared.values()], paper)
+        for method in methods])
+
+
+def _comparisons(records: list[StudyRecord], methods: list[StudyMethod],
+                 baselines: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Title of a column -> method -> its difference."""
+    own = {m.name: m.baseline for m in methods
+           if m.baseline in {other.name for other in methods}}
+
+    def less(name, other):
+        return difference_text(paired_difference(records, name, other),
+                               places(records))
+
+    columns = {f'last, less `{other}`': {
+        m.name: less(m.name, other) for m in methods if m.name != other}
+        for other in baselines}
+    return {**columns, **({'last, less its own baseline': {
+        name: f'`{other}`: {less(name, other)}'
+        for name, other in own.items()}} if own else {})}
 
 
 def _result_row(records: list[StudyRecord], method: StudyMethod,
-                baselines: Sequence[str],
+                differences: Sequence[str],
                 paper: Callable[[str], str | None]) -> list[str]:
     own = runs_of_method(records, method.name)
     figure = (paper(method.paper) if method.paper else None) or 'none'
@@ -61,16 +82,14 @@ def _result_row(records: list[StudyRecord], method: StudyMethod,
         tried = any(r.method == method.name for r in records)
         return [method.name, count_text(records, method),
                 'diverged' if tried else NOT_RUN,
-                *[''] * (4 + len(baselines)), figure]
+                *[''] * (4 + len(differences)), figure]
     definition = next(iter(definitions_of(records)), '')
     return [
         method.name,
         count_text(records, method),
         *(accuracy_text(records, method.name, key)
           for key in ('last', 'best')),
-        *('' if name == method.name else
-          difference_text(paired_difference(records, method.name, name),
-                          places(records)) for name in baselines),
+        *differences,
         *(stiffness_text(own, definition, measure)
           for measure in ('tns', 'nsi')),
         time_text(own),

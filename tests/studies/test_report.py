@@ -111,6 +111,17 @@ def test_only_baselines_that_are_methods_have_a_column(study):
         'se', 'plain']
 
 
+def test_a_method_is_compared_with_a_baseline_of_its_own():
+    plain, se, other = methods_of('plain', 'se', 'other')
+    methods = [plain, replace(se, baseline='plain'),
+               replace(other, baseline='gone')]
+    found = cells(result_table(THREE + SE, methods, [], {}.get))
+    assert [row['last, less its own baseline'] for row in found.values()] == [
+        '', '`plain`: +2.00 [−0.48, +4.48]', '']
+    without = result_table(THREE, [plain, methods[2]], [], {}.get)
+    assert 'baseline' not in without
+
+
 def test_a_metric_below_one_has_more_places():
     records = [made_run('plain', s, v, best=v)
                for s, v in ((0, .3612), (1, .3652))]

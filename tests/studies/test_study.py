@@ -59,6 +59,7 @@ def test_configs_are_named_from_here(tmp_path, monkeypatch):
     ("methods['a' * 101] = methods['good']", 'expected a name of at most 100'),
     ("methods['good']['paper'] = 3", 'good.paper: expected the name of a con'),
     ("methods['good']['paper'] = 'gone'", "paper: expected .* got 'gone'"),
+    ("methods['good']['baseline'] = 3", 'good.baseline: expected the name'),
     ('metric = 3', 'metric: expected what is compared, .* got 3'),
     ("metric = ''", 'metric: expected what is compared'),
     ("methods['good']['seed'] = 3", r"methods.good: .*got \['seed'\]"),
