@@ -28,6 +28,7 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from math import nan
 from pathlib import Path
 
 from rich.console import Console
@@ -86,9 +87,12 @@ def add_methods_option(parser) -> None:
 def add_plan_options(parser) -> None:
     add_machine_options(parser)
     parser.add_argument(
-        '--time', type=positive, nargs='?', const=50, metavar='N',
-        help='train N iterations (default: 50) of each method without a '
-        'record on this machine, to say how long its runs take')
+        '--time', action='store_true',
+        help='train a part of each method that has runs left on this machine, '
+        'to say how long their trainings take')
+    parser.add_argument(
+        '--iterations', type=positive, default=100, metavar='N',
+        help='that --time trains of each method')
 
 
 def add_machine_options(parser) -> None:
@@ -172,33 +176,44 @@ def plan(args):
     runs, done = runs_from(args), done_of(args)
     for run in runs:
         run.config()  # an option that does not fit is named here
-    if args.check:
-        check_runs(runs, args.data_root)
+    left = [run for run in runs if run.key not in done]
+    if args.check or args.time:
+        check_runs(left if args.time else runs, args.data_root)
     jobs = args.jobs or len(gpu_environments()) * args.per_gpu
-    timed = times_of_methods(args, runs, done) if args.time else {}
+    timed = times_of_methods(args, left, jobs) if args.time else {}
     table = Table('run', 'config', 'state', 'time')
-    left = 0.
+    seconds = 0.
     for run in runs:
         state = state_of(run, done)
-        left += time_left(run, state, done, timed)
+        seconds += time_left(run, state, done, timed)
         table.add_row(run.name, str(run.method.config), state.state,
                       clock(expected_time(run, done, timed)))
     console().print(table)
-    print(f'{len(runs)} runs, {len(done)} records; left: {clock(left)} of '
-          f'single runs, {clock(left / jobs)} with {jobs} at a time')
+    print(f'{len(runs)} runs, {len(done)} records; left: {clock(seconds)} of '
+          f'single runs, {clock(seconds / jobs)} with {jobs} at a time')
+    if timed:
+        print('Timed one at a time, without what comes after a training '
+              '(measuring).')
+    return int(nan in timed.values())
 
 
-def times_of_methods(args, runs, done) -> dict[str, float]:
-    """What a training of each method without a record takes, in s."""
-    measured = {method for method, _ in done}
-    first = {run.method.name: run for run in reversed(runs)
-             if run.method.name not in measured}
-    slot, threads = gpu_environments()[0], threads_of_each(args.jobs or 1)
+def times_of_methods(args, runs, jobs) -> dict[str, float]:
+    """Method -> what a training takes, in s; NaN where that failed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # its process ends too
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     times = {}
-    for name, run in reversed(first.items()):
-        times[name] = time_method(run, TOOLS, args.time, args.data_root, slot,
-                                  threads)
-        print(f'{name}: a training of {clock(times[name])}', flush=True)
+    for run in {run.method.name: run for run in runs}.values():
+        name = run.method.name
+        print(f'{name}: training {args.iterations} iterations', flush=True)
+        try:
+            times[name] = time_method(
+                run, TOOLS, args.iterations, args.data_root,
+                gpu_environments()[0], threads_of_each(jobs))
+        except RuntimeError as error:
+            times[name] = nan
+            print(f'study.py: error: {error}', file=sys.stderr)
+        else:
+            print(f'{name}: a training of {clock(times[name])}', flush=True)
     return times
 
 

@@ -9,6 +9,9 @@ from tempfile import TemporaryDirectory
 from .run import StudyRun
 from .slots import environment_of
 
+#: How many of its last lines are shown where it fails.
+LAST_LINES = 15
+
 
 def time_method(run: StudyRun, tools: Path, iterations: int,
                 data_root: str | None, slot: Mapping[str, str],
@@ -24,7 +27,8 @@ def time_method(run: StudyRun, tools: Path, iterations: int,
         threads (int): of the process.
 
     Raises:
-        RuntimeError: if the method cannot be trained; with what was said.
+        RuntimeError: if it cannot be timed; with the last lines of what was
+            said.
     """
     with TemporaryDirectory() as folder:
         config, out = Path(folder) / 'config.py', Path(folder) / 'time.json'
@@ -34,11 +38,13 @@ def time_method(run: StudyRun, tools: Path, iterations: int,
         if data_root:
             command += ['--data-root', data_root]
         done = subprocess.run(
-            [str(word) for word in command], capture_output=True, text=True,
+            [str(word) for word in command], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors='replace', env=environment_of(slot, threads))
         if done.returncode:
-            raise RuntimeError(
+            lines = done.stdout.splitlines()[-LAST_LINES:]
+            raise RuntimeError('\n'.join([
                 f'methods.{run.method.name}: expected a training that can be '
-                f'timed, got exit code {done.returncode} and\n'
-                f'{done.stderr[-2000:].strip()}')
+                f'timed, got exit code {done.returncode}; correct what its '
+                'last lines say:', *lines]))
         return json.loads(out.read_text())['seconds']

@@ -29,6 +29,9 @@ from .tables import (
     stiffness_table,
 )
 
+#: Of studies that name none; 'none' and 'all' are methods of
+#: tools/analysis/lottery_configs.py.
+BASELINES = ('plain', 'se', 'constant', 'none', 'all')
 #: Training images of the datasets whose names end in these.
 IMAGES = dict(CIFAR10=50_000, CIFAR100=50_000)
 ABLATION = '''The last checkpoint, evaluated once more on the whole validation
@@ -125,10 +128,14 @@ def methods_of(studies: list[Study]) -> list[StudyMethod]:
 
 
 def baselines_of(studies: list[Study]) -> list[str]:
-    """Those of all studies that are methods of one of them, each once."""
+    """What the studies name, else the usual ones, each once.
+
+    Those are left out that are no method of these studies.
+    """
     names = {method.name for method in methods_of(studies)}
-    found = dict.fromkeys(n for study in studies for n in study.baselines)
-    return [name for name in found if name in names]
+    found = dict.fromkeys(name for study in studies
+                          for name in study.baselines or ())
+    return [name for name in found or BASELINES if name in names]
 
 
 def limits(studies: list[Study], records: list[StudyRecord],

@@ -15,8 +15,7 @@ from ..stiffness import DEFINITIONS
 #: The keys of a study file; the first has to hold something.
 DEFAULTS: dict[str, Any] = dict(
     methods={}, seeds=[0], options={}, metric='accuracy/top1', measure={},
-    # The last two are of tools/analysis/lottery_configs.py.
-    seconds=None, baselines=['plain', 'se', 'constant', 'none', 'all'])
+    seconds=None, baselines=None)
 #: Of a method, whose folders have it.
 NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
 METHOD_KEYS = ('config', 'options', 'seeds', 'paper', 'baseline')
@@ -63,8 +62,8 @@ class Study:
             of NSI on the same images of the validation split, and whether to
             ``ablate_steps``: to evaluate with Δt held fixed.
         seconds (float | None): what a run is expected to take.
-        baselines (list[str]): methods that the report compares every one
-            with, as far as it has them.
+        baselines (list[str] | None): methods that the report compares every
+            one with; None leaves it to the report.
         settings (str): a digest of what all methods have in common; records
             with another one do not compare.
     """
@@ -74,7 +73,7 @@ class Study:
     metric: str
     measure: dict[str, Any]
     seconds: float | None
-    baselines: list[str]
+    baselines: list[str] | None
     settings: str
 
 
@@ -140,7 +139,7 @@ def _content(path: Path) -> dict[str, Any]:
     _expect(path, 'seconds', seconds is None or isinstance(
         seconds, (int, float)) and seconds > 0, 'a time', seconds)
     names = content['baselines']
-    _expect(path, 'baselines', isinstance(names, list)
+    _expect(path, 'baselines', names is None or isinstance(names, list)
             and all(isinstance(name, str) for name in names),
             'names of methods', names)
     content['measure'] = _measure(path, content['measure'])

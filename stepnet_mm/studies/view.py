@@ -69,16 +69,16 @@ def time_left(run: StudyRun, state: RunState, done: Done,
 def expected_time(run: StudyRun, done: Done, timed: Times = NOTHING) -> float:
     """How long a run takes in all, in s, NaN if nothing says it.
 
-    The median of those of its method, since some were stopped or slowed down;
-    otherwise as its method was timed, as the median of all methods is, or as
-    the study says.
+    As its method was timed; otherwise the median of those of its method, or
+    of all methods, since some were stopped or slowed down; otherwise as the
+    study says.
     """
-    name = run.method.name
-    own = [r.wall_seconds for r in done.values() if r.method == name]
-    if own or name in timed:
-        return median(own) if own else timed[name]
-    if done:
-        return median(record.wall_seconds for record in done.values())
+    if run.method.name in timed:
+        return timed[run.method.name]
+    for records in ([r for r in done.values() if r.method == run.method.name],
+                    [*done.values()]):
+        if records:
+            return median(r.wall_seconds for r in records)
     return run.study.seconds or nan
 
 

@@ -107,8 +107,9 @@ def test_only_baselines_that_are_methods_have_a_column(study):
     assert 'less `plain` | last, less `se` | mean TNS' in text
     other = replace(study, baselines=['gone', 'se', 'plain'])
     assert 'less `se` | last, less `plain` | mean TNS' in page(other, [])
-    assert baselines_of([replace(study, baselines=['se']), other]) == [
-        'se', 'plain']
+    alone = replace(study, baselines=['plain'])
+    assert baselines_of([study, alone]) == ['plain']  # the usual ones go
+    assert baselines_of([alone, other]) == ['plain', 'se']
 
 
 def test_a_method_is_compared_with_a_baseline_of_its_own():
