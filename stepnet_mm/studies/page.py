@@ -252,8 +252,9 @@ def _measurement(records: list[StudyRecord]) -> list[str]:
     lost = sum(m.get('lost') or 0 for m in found)
     names = ', '.join(f'`{name}`' for name in definitions_of(records))
     return [f'Stiffness: of the same {samples} images of the validation '
-            f'split after training, by the definitions {names} of NSI (see '
-            '`docs/stiffness.md`; `update` is not divided by Δt); '
+            f'split after training, by the definitions {names} of the neural '
+            'stiffness index (NSI, see `docs/stiffness.md`; `update` is not '
+            'divided by Δt); '
             f'{lost} samples were not finite and are left out.']
 
 
@@ -275,8 +276,9 @@ def _result_note(metric: str, records: list[StudyRecord],
     return (f'`{metric}`: mean ± standard deviation (n − 1) over n seeds, '
             'after the last epoch and of the best one, which is chosen on '
             'the images that it is tested on. Differences are of the last '
-            'epoch, paired by seed, with a 95 % t interval. TNS and NSI by '
-            f'the definition `{first}`. {time}{paper}').rstrip()
+            'epoch, paired by seed, with a 95 % t interval. Total neural '
+            f'stiffness (TNS) and NSI by the definition `{first}`. '
+            f'{time}{paper}').rstrip()
 
 
 def _ablation(records: list[StudyRecord],
