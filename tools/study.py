@@ -12,9 +12,9 @@ command goes on where it was; what is done is not run again, and several of
 these commands, on several machines too, share the work.
 docs/studies.md has more.
 
-Exit code: 0 if all is well, 1 if a run failed or was killed, or none could be
-submitted, 2 if the study cannot run or go on, 128 + N after signal N (0 where
-Ctrl-C ends `status --watch`).
+Exit code: 0 if all is well, 1 if a run failed or was killed, none could be
+submitted or a method could not be timed, 2 if the study cannot run or go on,
+128 + N after signal N (0 where Ctrl-C ends `status --watch`).
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -266,8 +266,12 @@ def run(args):
     left = [run for run in runs if run.key not in done]
     if not args.trained:
         check_runs(left, args.data_root)
+    if not left:
+        print(f'{records} has all runs; another --records and --work-dir make '
+              'them anew')
+        return 0
     if args.slurm:
-        return submit(args, left) if left else 0
+        return submit(args, left)
     environments = gpu_environments()
     jobs = args.jobs or len(environments) * args.per_gpu
     with shown(args, runs) as say:

@@ -30,8 +30,7 @@ class TrainingTime:
     """What a training takes, in s.
 
     Not in it are the start, what is done once an epoch (checkpoints, the start
-    of loader workers) and, where a validation has more batches than were
-    timed, what its evaluators compute at its end.
+    of loader workers), and what evaluators compute at the end of a validation.
 
     Attributes:
         iteration (float): an iteration, the mean over those that were timed.
@@ -238,7 +237,7 @@ class _Stopwatch(Hook):
 
 
 def _time_validation(runner, watch: _Stopwatch) -> float:
-    """Seconds of a validation; all of it counts where it was not stopped."""
+    """Seconds of one validation; whole where a loop calls no hooks."""
     if not watch.validations:
         return 0.
     start = time.perf_counter()

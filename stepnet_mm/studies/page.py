@@ -146,6 +146,7 @@ def limits(studies: list[Study], records: list[StudyRecord],
         _unfinished(records, methods),
         _left_out(records),
         _devices(records),
+        _machines(records),
         _few_seeds(records, methods),
         *(_unclear(records, methods, other)
           for other in baselines_of(studies)),
@@ -241,7 +242,7 @@ def _amount(studies: list[Study], records: list[StudyRecord],
     hours = sum(r.cpu_seconds for r in records) / 3600
     time = f'; {hours:.1f} hours of processor time' if hours else ''
     return (f'{len(records)} of {planned} runs of {len(methods)} methods, '
-            f'{epochs} epochs{each} each{time}.')
+            f'{epochs} epochs{each} a run{time}.')
 
 
 def _measurement(records: list[StudyRecord]) -> list[str]:
@@ -330,6 +331,20 @@ def _devices(records: list[StudyRecord]) -> str:
     return (f'The runs were made on different devices: {names}. They round '
             'differently, so a difference by seeds is not of the methods '
             'alone; times do not compare.' if len(counts) > 1 else '')
+
+
+def _machines(records: list[StudyRecord]) -> str:
+    """Which methods ran on which processors, where these differ."""
+    methods: dict[str, list[str]] = {}
+    for record in records:
+        own = methods.setdefault(record.machine, [])
+        own += [record.method] if record.method not in own else []
+    names = '; '.join(f'{name}: {", ".join(own)}'
+                      for name, own in methods.items())
+    return (f'The runs were made on different machines ({names}). They may '
+            'round differently: a run made again on another one is as of '
+            'another seed, and times do not compare.'
+            if len(methods) > 1 else '')
 
 
 def _few_seeds(records: list[StudyRecord],

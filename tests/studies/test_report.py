@@ -245,7 +245,7 @@ def test_the_setting_is_of_the_records_and_the_study_file(study):
     flat = ' '.join(text.split())
     for part in (
             '# small', 'What a study asks.', 'Data: FolderCIFAR10.',
-            '4 of 6 runs of 2 methods, 4 epochs, 200,000 images each; 0.1 '
+            '4 of 6 runs of 2 methods, 4 epochs, 200,000 images a run; 0.1 '
             'hours of processor time.',
             '`train_cfg.max_epochs` 4 (was 100), `model.backbone.depth` 20 '
             '(was 164), `new.key` 1 (was not there), '
@@ -261,13 +261,13 @@ def test_the_setting_is_of_the_records_and_the_study_file(study):
 def test_records_of_a_study_file_that_changed(study):
     flat = ' '.join(page(study, [made_run()]).split())
     assert 'of other settings than the study file has now' in flat
-    assert '4 epochs each' in flat  # of how many images nobody knows
+    assert '4 epochs a run' in flat  # of how many images nobody knows
 
 
 def test_methods_of_different_length(study):
     text = page(study, with_settings(
         study, THREE[0], made_run('se', epochs=8), diverged_run('se', 1)))
-    assert '3 of 6 runs of 2 methods, 4 or 8 epochs each; ' in (
+    assert '3 of 6 runs of 2 methods, 4 or 8 epochs a run; ' in (
         ' '.join(text.split()))
 
 
@@ -290,6 +290,15 @@ def test_runs_on_different_devices_have_a_sentence(study):
     assert 'different devices' not in limits_of(study, one)
     text = limits_of(study, [*one, made_run('se', device='a GPU')])
     assert ('The runs were made on different devices: cpu (3), a GPU (1). '
+            in ' '.join(text.split()))
+
+
+def test_so_have_methods_on_different_machines(study):
+    one = with_settings(study, *THREE)
+    assert 'different machines' not in limits_of(study, one)
+    text = limits_of(study, [*one, *(
+        replace(record, machine='another') for record in SE)])
+    assert (f'different machines ({THREE[0].machine}: plain; another: se). '
             in ' '.join(text.split()))
 
 

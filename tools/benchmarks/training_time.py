@@ -6,9 +6,9 @@ python tools/benchmarks/training_time.py CONFIG --data-root DATA
 Trains some iterations as tools/train.py does, on the real data and on one GPU
 where there is one, validates some batches, and counts how many of both the
 config asks for. Nothing is kept. Not in it are the start, what is done once an
-epoch (checkpoints, the start of loader workers) and what evaluators compute at
-a long validation's end (COCO's AP). A detector finds few boxes that early, so
-its validations take longer later.
+epoch (checkpoints, the start of loader workers), and what evaluators compute
+at the end of a validation (COCO's AP). A detector finds few boxes that early,
+so its validations take longer later.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
