@@ -199,16 +199,16 @@ def plan(args):
 
 def times_of_methods(args, runs, jobs) -> dict[str, float]:
     """Method -> what a training takes, in s; NaN where that failed."""
-    for number in (signal.SIGTERM, signal.SIGHUP):  # its process ends too
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    # What is timed ends with this process.
+    caught = stop_on_signals(lambda: sys.exit(128 + caught[0]))
+    slot, threads = gpu_environments()[0], threads_of_each(jobs)
     times = {}
     for run in {run.method.name: run for run in runs}.values():
         name = run.method.name
         print(f'{name}: training {args.iterations} iterations', flush=True)
         try:
             times[name] = time_method(
-                run, TOOLS, args.iterations, args.data_root,
-                gpu_environments()[0], threads_of_each(jobs))
+                run, TOOLS, args.iterations, args.data_root, slot, threads)
         except RuntimeError as error:
             times[name] = nan
             print(f'study.py: error: {error}', file=sys.stderr)

@@ -7,10 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .run import StudyRun
+from .runner import LAST_LINES
 from .slots import environment_of
-
-#: How many of its last lines are shown where it fails.
-LAST_LINES = 15
 
 
 def time_method(run: StudyRun, tools: Path, iterations: int,

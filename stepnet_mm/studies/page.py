@@ -335,10 +335,9 @@ def _devices(records: list[StudyRecord]) -> str:
 
 def _machines(records: list[StudyRecord]) -> str:
     """Which methods ran on which processors, where these differ."""
-    methods: dict[str, list[str]] = {}
+    methods: dict[str, dict[str, None]] = {}
     for record in records:
-        own = methods.setdefault(record.machine, [])
-        own += [record.method] if record.method not in own else []
+        methods.setdefault(record.machine, {})[record.method] = None
     names = '; '.join(f'{name}: {", ".join(own)}'
                       for name, own in methods.items())
     return (f'The runs were made on different machines ({names}). They may '

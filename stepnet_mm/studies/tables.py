@@ -68,9 +68,11 @@ def _comparisons(records: list[StudyRecord], methods: list[StudyMethod],
     columns = {f'last, less `{other}`': {
         m.name: less(m.name, other) for m in methods if m.name != other}
         for other in baselines}
-    return {**columns, **({'last, less its own baseline': {
-        name: f'`{other}`: {less(name, other)}'
-        for name, other in own.items()}} if own else {})}
+    if own:
+        columns['last, less its own baseline'] = {
+            name: f'`{other}`: {less(name, other)}'
+            for name, other in own.items()}
+    return columns
 
 
 def _result_row(records: list[StudyRecord], method: StudyMethod,

@@ -112,6 +112,13 @@ def test_a_method_that_cannot_be_timed_is_named(
             'step\n') in said.err
 
 
+def test_a_timed_plan_ignores_what_nohup_ignores(study, tools, tmp_path):
+    make_study(tmp_path, good=dict(seconds=60))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert not study('plan', 'made.py', '--time')
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+
+
 def test_a_plan_that_is_ended_leaves_no_training(study, tools, tmp_path):
     make_study(tmp_path, good=dict(behaviour='long', seconds=60))
     begun = tools / 'benchmarks/begun'

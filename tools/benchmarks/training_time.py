@@ -88,7 +88,6 @@ def main():
         content = dict(config=args.config, options=args.cfg_options or {},
                        amp=args.amp, **asdict(found), seconds=found.seconds,
                        load=load, **where)
-        args.out.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(args.out) as file:
             file.write(json.dumps(content, indent=2, default=str).encode())
 
