@@ -89,7 +89,7 @@ class FirstConfig(NamedTuple):
 
 def study_page(studies: list[Study], records: list[StudyRecord],
                paper: Callable[[str], str | None], commands: Iterable[str],
-               figures: Mapping[str, str]) -> str:
+               figures: Mapping[str, str], title: str = '') -> str:
     """The Markdown page; the same records give the same page.
 
     Args:
@@ -98,11 +98,12 @@ def study_page(studies: list[Study], records: list[StudyRecord],
         paper (callable): a config's name -> the paper's figure.
         commands (iterable[str]): that made the records and this page.
         figures (mapping): caption -> link, relative to the page.
+        title (str): its heading. Default: the names of the studies.
     """
     methods, first = methods_of(studies), FirstConfig.read(studies)
     listed = [r for r in records if r.method in {m.name for m in methods}]
     parts = [
-        *_heading(studies),
+        *_heading(studies, title),
         *_setting(studies, listed, first),
         '\n'.join(['```bash', *commands, '```']),
         '## Results', _result_note(studies[0].metric, listed, methods),
@@ -145,7 +146,6 @@ def limits(studies: list[Study], records: list[StudyRecord],
     return [text for text in (
         _unfinished(records, methods),
         _left_out(records),
-        _devices(records),
         _machines(records),
         _few_seeds(records, methods),
         *(_unclear(records, methods, other)
@@ -174,8 +174,8 @@ def images_per_epoch(dataset: Mapping) -> int | None:
                  if dataset['type'].endswith(name)), None)
 
 
-def _heading(studies: list[Study]) -> list[str]:
-    text = ['# ' + ', '.join(study.name for study in studies),
+def _heading(studies: list[Study], title: str) -> list[str]:
+    text = [f'# {title or ", ".join(study.name for study in studies)}',
             'Written by `tools/study.py report` from the records of the runs; '
             'edits are lost.']
     for study in studies:
@@ -325,25 +325,17 @@ def _left_out(records: list[StudyRecord]) -> str:
             'other seeds flatter these methods.' if names else '')
 
 
-def _devices(records: list[StudyRecord]) -> str:
-    counts = Counter(r.device for r in records)
-    names = ', '.join(f'{name} ({n})' for name, n in counts.items())
-    return (f'The runs were made on different devices: {names}. They round '
-            'differently, so a difference by seeds is not of the methods '
-            'alone; times do not compare.' if len(counts) > 1 else '')
-
-
 def _machines(records: list[StudyRecord]) -> str:
-    """Which methods ran on which processors, where these differ."""
+    """Which methods ran where, if not all on the same."""
     methods: dict[str, dict[str, None]] = {}
     for record in records:
-        methods.setdefault(record.machine, {})[record.method] = None
+        methods.setdefault(record.made_on, {})[record.method] = None
     names = '; '.join(f'{name}: {", ".join(own)}'
                       for name, own in methods.items())
     return (f'The runs were made on different machines ({names}). They may '
             'round differently: a run made again on another one is as of '
-            'another seed, and times do not compare.'
-            if len(methods) > 1 else '')
+            'another seed, and times do not compare. `report --machine` '
+            'takes the runs of one of them.' if len(methods) > 1 else '')
 
 
 def _few_seeds(records: list[StudyRecord],

@@ -99,6 +99,11 @@ class StudyRecord:
         return self.method, self.seed
 
     @property
+    def made_on(self) -> str:
+        """Device and machine."""
+        return f'{self.device}, {self.machine}'
+
+    @property
     def dataset_type(self) -> str:
         """The dataset's class."""
         return self.dataset.partition(' ')[0]
@@ -118,24 +123,31 @@ def evaluated_on(dataset: str) -> str:
     return f'{kind} {digests.rpartition("/")[2]}'
 
 
-def read_records(*paths) -> list[StudyRecord]:
+def read_records(*paths, machine: str = '') -> list[StudyRecord]:
     """The runs in record files, which must compare.
 
     Args:
         *paths (str | Path): files; one that is not there has no runs. A last
             line without its end, which a kill leaves, is left out.
+        machine (str): a part of a processor's or a GPU's name: only runs that
+            were made on it. Default: all runs.
 
     Raises:
-        ValueError: if a line is no record, a run is there twice, or runs
-            were made under different settings.
+        ValueError: if a line is no record, a run is there twice, runs were
+            made under different settings, or none on the machine.
     """
-    records: list[StudyRecord] = []
+    found = [pair for path in paths for pair in _numbered(path)]
+    chosen = [(where, record) for where, record in found
+              if machine in record.made_on]
+    if machine and not chosen:
+        names = sorted({record.made_on for _, record in found})
+        raise ValueError(
+            f'machine {machine!r}: expected a part of where the runs were '
+            f'made, {names or "but there are none"}; correct it')
     compared = Comparison()
-    for path in paths:
-        for where, record in _numbered(path):
-            compared.add(where, record)
-            records.append(record)
-    return records
+    for where, record in chosen:
+        compared.add(where, record)
+    return [record for _, record in chosen]
 
 
 def check_records(path, runs: Sequence[StudyRun]) -> None:

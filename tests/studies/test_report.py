@@ -285,20 +285,14 @@ def test_a_page_without_a_record(study):
     assert 'Not yet run: plain, se.' in text
 
 
-def test_runs_on_different_devices_have_a_sentence(study):
-    one = with_settings(study, *THREE)
-    assert 'different devices' not in limits_of(study, one)
-    text = limits_of(study, [*one, made_run('se', device='a GPU')])
-    assert ('The runs were made on different devices: cpu (3), a GPU (1). '
-            in ' '.join(text.split()))
-
-
-def test_so_have_methods_on_different_machines(study):
+@pytest.mark.parametrize('where, name', [
+    (dict(device='a GPU'), f'a GPU, {THREE[0].machine}'),
+    (dict(machine='another'), 'cpu, another')])
+def test_methods_on_different_machines_have_a_sentence(study, where, name):
     one = with_settings(study, *THREE)
     assert 'different machines' not in limits_of(study, one)
-    text = limits_of(study, [*one, *(
-        replace(record, machine='another') for record in SE)])
-    assert (f'different machines ({THREE[0].machine}: plain; another: se). '
+    text = limits_of(study, [*one, *(replace(r, **where) for r in SE)])
+    assert (f'different machines (cpu, {THREE[0].machine}: plain; {name}: se)'
             in ' '.join(text.split()))
 
 
@@ -433,6 +427,7 @@ def test_the_tool_writes_the_same_bytes_again(report, study, tmp_path,
     report(*command)
     first = {path: path.read_bytes() for path in Path('docs').rglob('*.*')}
     text = Path('docs/a_page.md').read_text()
+    assert text.startswith('# a_page\n')
     links = re.findall(r'\]\((figures/a_page_\w+\.png)\)', text)
     assert len(links) == 5 and len(first) == 6
     assert all((Path('docs') / link).is_file() for link in links)
@@ -480,6 +475,31 @@ def test_studies_that_compare_are_reported_together(report, study, tmp_path):
     assert '# small, more' in out and out.count('| plain | 1 of 3') == 1
     assert re.search(r'\| se \|.*\n\| eca \| 1 of 3', out)
     assert 'other settings' not in out
+
+
+def test_runs_of_one_machine_are_reported_alone(report, study, tmp_path,
+                                                capsys):
+    first, again = tmp_path / 'first.jsonl', tmp_path / 'again.jsonl'
+    for record in with_settings(study, *THREE, *SE):
+        append_record(first, replace(record, machine='one, 1 threads'))
+    for record in with_settings(study, made_run('plain', 0, 51.)):
+        append_record(again, replace(record, machine='another', device='X1'))
+    both = study.path, '--records', first, again
+    with pytest.raises(AssertionError):
+        report(*both)
+    assert 'expected one record of each run' in capsys.readouterr().err
+    assert '55.00 ± 5.00' in report(*both, '--machine', 'one, 1')
+    out = report(*both, '--machine', 'X1')
+    assert '51.00 (1 seed)' in out and '| se |' not in out
+    assert "small.py --machine X1 --records" in out
+    for options, message in (
+            (['--machine', 'two'], "machine 'two': expected a part of where "
+             "the runs were made, ['X1, another', 'cpu, one, 1 threads']"),
+            (['--machine', 'X1', '--methods', 'se'],
+             "expected runs of these methods on it, got those of ['plain']")):
+        with pytest.raises(AssertionError):
+            report(*both, *options)
+        assert message in capsys.readouterr().err
 
 
 def test_some_methods_are_reported_alone(report, study, tmp_path, capsys):

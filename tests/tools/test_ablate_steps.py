@@ -114,8 +114,8 @@ def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
     (['--cfg-options', 'model.backbone.depth=34'], 'weights for all of'),
     (['--split', 'test', '--cfg-options', 'test_evaluator=None'],
      'test_evaluator, got none'),
-    (['--cfg-options', 'val_dataloader.dataset.data_root=/nowhere'],
-     r'val_dataloader\.dataset\.data_root.*/nowhere'),
+    (['--cfg-options', 'val_dataloader.dataset.data_root=not/there'],
+     r'val_dataloader\.dataset\.data_root.*not/there'),
 ])
 def test_bad_input(tool, classifier, tmp_path, arguments, wrong):
     tool('train', classifier, '--work-dir', tmp_path / 'w')
