@@ -136,9 +136,6 @@ def add_report_options(parser) -> None:
         help='files of the records (default: results/STUDY.jsonl of each)')
     add_methods_option(parser)
     parser.add_argument(
-        '--machine', default='', metavar='TEXT', help='only runs on the GPU '
-        'or processor with this in its name, and the methods that have some')
-    parser.add_argument(
         '--out', type=Path, metavar='PAGE',
         help='write PAGE.md and figures/PAGE_*.png beside it '
         '(default: print the page, without figures)')
@@ -160,13 +157,8 @@ def studies_from(args, paths):
     if unknown := sorted(set(args.methods) - set(names)):
         raise ValueError(f'--methods: expected some of {names}, got {unknown};'
                          ' correct the names')
-    return with_methods(studies, args.methods)
-
-
-def with_methods(studies, names):
-    """Studies with these methods, those with none left out."""
     chosen = [replace(study, methods=[method for method in study.methods
-                                      if method.name in names])
+                                      if method.name in args.methods])
               for study in studies]
     return [study for study in chosen if study.methods]
 
@@ -344,14 +336,7 @@ def record_files(args, studies) -> list[Path]:
 
 def report(args) -> None:
     studies = studies_from(args, args.study)
-    records = read_records(*record_files(args, studies), machine=args.machine)
-    if args.machine:
-        here = {record.method for record in records}
-        studies = with_methods(studies, here)
-        if not studies:
-            raise ValueError(f'--machine {args.machine}: expected runs of '
-                             f'these methods on it, got those of '
-                             f'{sorted(here)}; take these with --methods')
+    records = read_records(*record_files(args, studies))
 
     from make_configs import paper_figure
 
@@ -378,8 +363,6 @@ def commands_of(args, studies) -> list[str]:
     options = [f'--out {path_text(args.out)}'] if args.out else []
     if args.methods:
         options.append('--methods ' + ' '.join(args.methods))
-    if args.machine:
-        options.append(f'--machine {shlex.quote(args.machine)}')
     if args.records:
         options.append('--records ' + ' '.join(map(path_text, args.records)))
     paths = [path_text(study.path) for study in studies]

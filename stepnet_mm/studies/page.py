@@ -37,7 +37,7 @@ IMAGES = dict(CIFAR10=50_000, CIFAR100=50_000)
 ABLATION = '''The last checkpoint, evaluated once more on the whole validation
 split ({metric}), with Δt at its mean over images and positions: one number for
 each channel, or one for each block. Changes are from the network as trained,
-paired by seed, with a 95 % t interval over n seeds; "in 1 of 3" says that the
+paired by seed, with a 95 % t interval over n runs; "in 1 of 3" says that the
 other runs have no such number. Δt and its standard deviations (SD) are means
 over modules. All other weights stay as they were trained: a drop is what these
 weights need, not what adaptation is worth in training.'''
@@ -233,7 +233,8 @@ def _at(cfg: Config, key: str) -> Any:
 def _amount(studies: list[Study], records: list[StudyRecord],
             first: FirstConfig) -> str:
     methods = methods_of(studies)
-    planned = sum(len(method.seeds) for method in methods)
+    made = Counter(r.method for r in records)
+    planned = sum(max(len(m.seeds), made[m.name]) for m in methods)
     lengths = sorted({trained_epochs(r) for r in records if not r.diverged})
     epochs = ' or '.join(map(str, lengths or [0]))
     images = images_per_epoch(first.dataset)
@@ -274,7 +275,7 @@ def _result_note(metric: str, records: list[StudyRecord],
             'trained. ' if any(r.cpu_seconds for r in records) else '')
     paper = ('The paper\'s figures are of its own setting.'
              if any(method.paper for method in methods) else '')
-    return (f'`{metric}`: mean ± standard deviation (n − 1) over n seeds, '
+    return (f'`{metric}`: mean ± standard deviation (n − 1) over n runs, '
             'after the last epoch and of the best one, which is chosen on '
             'the images that it is tested on. Differences are of the last '
             'epoch, paired by seed, with a 95 % t interval. Total neural '
@@ -308,7 +309,7 @@ def _stiffness(records: list[StudyRecord],
 
 def _unfinished(records: list[StudyRecord],
                 methods: list[StudyMethod]) -> str:
-    tried = Counter(r.method for r in records)
+    tried = Counter(method for method, _ in {r.key for r in records})
     absent = [m.name for m in methods if not tried[m.name]]
     part = [f'{m.name} ({tried[m.name]} of {len(m.seeds)})' for m in methods
             if 0 < tried[m.name] < len(m.seeds)]
@@ -334,20 +335,22 @@ def _machines(records: list[StudyRecord]) -> str:
                       for name, own in methods.items())
     return (f'The runs were made on different machines ({names}). They may '
             'round differently: a run made again on another one is as of '
-            'another seed, and times do not compare. `report --machine` '
-            'takes the runs of one of them.' if len(methods) > 1 else '')
+            'another seed, and times do not compare. Where a method has no '
+            'run of a seed on the machine of the other one, their pair is '
+            'by seed alone.' if len(methods) > 1 else '')
 
 
 def _few_seeds(records: list[StudyRecord],
                methods: list[StudyMethod]) -> str:
-    n = max(len(runs_of_method(records, m.name)) for m in methods)
-    if n < 2:
+    counts = [len(runs_of_method(records, m.name)) for m in methods]
+    n = min((count for count in counts if count > 1), default=0)
+    if not n:
         return 'No method has two seeds: no difference has an interval.'
-    return (f'At most {n} seeds: a 95 % interval reaches '
-            f'{t_factor(n):.1f} standard deviations to either side, and the '
-            'standard deviations themselves are rough. The intervals are not '
-            f'corrected for {len(methods)} methods: one in 20 is expected to '
-            'miss the true difference.')
+    return (f'Over {n} runs a 95 % interval reaches {t_factor(n):.1f} '
+            'standard deviations to either side, and the standard deviations '
+            'themselves are rough. The intervals are not corrected for '
+            f'{len(methods)} methods: one in 20 is expected to miss the true '
+            'difference.')
 
 
 def _unclear(records: list[StudyRecord], methods: list[StudyMethod],

@@ -100,8 +100,8 @@ class StudyRecord:
 
     @property
     def made_on(self) -> str:
-        """Device and machine."""
-        return f'{self.device}, {self.machine}'
+        """What rounds its numbers: the GPU, or the processor."""
+        return self.machine if self.device == 'cpu' else self.device
 
     @property
     def dataset_type(self) -> str:
@@ -123,31 +123,24 @@ def evaluated_on(dataset: str) -> str:
     return f'{kind} {digests.rpartition("/")[2]}'
 
 
-def read_records(*paths, machine: str = '') -> list[StudyRecord]:
+def read_records(*paths) -> list[StudyRecord]:
     """The runs in record files, which must compare.
 
     Args:
         *paths (str | Path): files; one that is not there has no runs. A last
             line without its end, which a kill leaves, is left out.
-        machine (str): a part of a processor's or a GPU's name: only runs that
-            were made on it. Default: all runs.
 
     Raises:
-        ValueError: if a line is no record, a run is there twice, runs were
-            made under different settings, or none on the machine.
+        ValueError: if a line is no record, a run is there twice from one
+            machine, or runs were made under different settings.
     """
-    found = [pair for path in paths for pair in _numbered(path)]
-    chosen = [(where, record) for where, record in found
-              if machine in record.made_on]
-    if machine and not chosen:
-        names = sorted({record.made_on for _, record in found})
-        raise ValueError(
-            f'machine {machine!r}: expected a part of where the runs were '
-            f'made, {names or "but there are none"}; correct it')
+    records: list[StudyRecord] = []
     compared = Comparison()
-    for where, record in chosen:
-        compared.add(where, record)
-    return [record for _, record in chosen]
+    for path in paths:
+        for where, record in _numbered(path):
+            compared.add(where, record)
+            records.append(record)
+    return records
 
 
 def check_records(path, runs: Sequence[StudyRun]) -> None:
@@ -190,6 +183,8 @@ def append_record(path, record: StudyRecord) -> None:
         compared = Comparison()
         for where, earlier in _numbered(path):
             compared.add(where, earlier)
+            if earlier.key == record.key:
+                raise _twice(f'{path}: a new line', record, where)
         compared.add(f'{path}: a new line', record)
         file.seek(0)
         file.truncate(file.read().rfind(b'\n') + 1)
@@ -202,7 +197,7 @@ class Comparison:
     """Whether records compare: each one is held to those before it."""
 
     def __init__(self) -> None:
-        self._runs: dict[tuple[str, int], str] = {}
+        self._runs: dict[tuple[str, int, str], str] = {}
         self._first: dict[tuple[str, ...], tuple[str, Any]] = {}
 
     def add(self, where: str, record: StudyRecord) -> None:
@@ -213,14 +208,13 @@ class Comparison:
             record (StudyRecord): the record.
 
         Raises:
-            ValueError: if its run is there, or it does not compare.
+            ValueError: if its run is there from the same machine, or it does
+                not compare.
         """
-        if record.key in self._runs:
-            raise ValueError(
-                f'{where}: expected one record of each run, got '
-                f'{record.method}, seed {record.seed} of '
-                f'{self._runs[record.key]} again; delete one of them')
-        self._runs[record.key] = where
+        run = *record.key, record.made_on
+        if run in self._runs:
+            raise _twice(where, record, self._runs[run])
+        self._runs[run] = where
         self.hold(where, record.method,
                   {key: getattr(record, key) for key in SAME + SAME_BY_METHOD},
                   'take other files, or delete the line')
@@ -247,6 +241,12 @@ class Comparison:
                     f'{where}: expected {key} {wanted!r} as in {there}, got '
                     f'{value!r}; runs under different settings do not '
                     f'compare: {hint}')
+
+
+def _twice(where: str, record: StudyRecord, before: str) -> ValueError:
+    return ValueError(
+        f'{where}: expected one record of each run, got {record.method}, seed '
+        f'{record.seed} of {before} again; delete one of them')
 
 
 def _is_number(value) -> bool:

@@ -40,12 +40,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """Of two methods, over the seeds that both have.
+    """Of two methods, over pairs of runs with one seed.
 
     Attributes:
-        n (int): how many.
-        mean (float | None): None without a common seed.
-        low (float | None): Student's t interval; None below two seeds.
+        n (int): how many pairs.
+        mean (float | None): None without a pair.
+        low (float | None): Student's t interval; None below two pairs.
         high (float | None): likewise.
     """
     n: int
@@ -67,14 +67,15 @@ def runs_of_method(records: list[StudyRecord],
                    method: str) -> list[StudyRecord]:
     """The runs of a method that did not diverge, by seed."""
     own = [r for r in records if r.method == method and not r.diverged]
-    return sorted(own, key=lambda record: record.seed)
+    return sorted(own, key=lambda record: (record.seed, record.made_on))
 
 
 def accuracies(records: list[StudyRecord], method: str,
-               key: Accuracy = 'last') -> dict[int, float]:
-    """Seed -> the metric of the last or the best epoch."""
-    values = {r.seed: getattr(r, key) for r in runs_of_method(records, method)}
-    return {seed: v for seed, v in values.items() if v is not None}
+               key: Accuracy = 'last') -> dict[tuple[int, str], float]:
+    """Seed and machine -> the metric of the last or the best epoch."""
+    values = {(r.seed, r.made_on): getattr(r, key)
+              for r in runs_of_method(records, method)}
+    return {run: v for run, v in values.items() if v is not None}
 
 
 def measured(record: StudyRecord, definition: str,
@@ -86,7 +87,11 @@ def measured(record: StudyRecord, definition: str,
 def paired_difference(records: list[StudyRecord], method: str, other: str,
                       key: Accuracy = 'last',
                       confidence: float = CONFIDENCE) -> Difference:
-    """A method less another one, by seeds that both have.
+    """A method less another one, over pairs of runs with one seed.
+
+    A run has one pair at most: the run of the same machine where there is
+    one, since rounding makes two machines two samples, otherwise one of
+    another.
 
     Args:
         records (list[StudyRecord]): of both, and of any others.
@@ -97,13 +102,13 @@ def paired_difference(records: list[StudyRecord], method: str, other: str,
     """
     ours, theirs = (accuracies(records, name, key)
                     for name in (method, other))
-    return mean_difference((ours[seed] - theirs[seed] for seed in ours
-                            if seed in theirs), confidence)
+    return mean_difference(
+        (a - b for a, b in _pairs(ours, theirs)), confidence)
 
 
 def mean_difference(differences: Iterable[float],
                     confidence: float = CONFIDENCE) -> Difference:
-    """The mean of differences, one a seed, with its interval."""
+    """The mean of differences, one a pair, with its interval."""
     found = spread(differences)
     if found.mean is None or found.sd is None:
         return Difference(found.n, found.mean)
@@ -205,6 +210,17 @@ def logged(record: StudyRecord, measure: str) -> dict[int, float]:
                               if k.startswith(f'{PREFIX}nsi/')])
             for epoch in record.epochs) if values and None not in values
     }
+
+
+def _pairs(ours: dict[tuple[int, str], float],
+           theirs: dict[tuple[int, str], float]) -> list[tuple[float, float]]:
+    """Values of the same seed, of the same machine as far as there are."""
+    same = [run for run in ours if run in theirs]
+    left = {seed: value for (seed, machine), value in theirs.items()
+            if (seed, machine) not in same}
+    return [(ours[run], theirs[run]) for run in same] + [
+        (value, left.pop(run[0])) for run, value in ours.items()
+        if run not in same and run[0] in left]
 
 
 def _tau_of_run(record: StudyRecord, measure: str) -> float | None:

@@ -175,7 +175,7 @@ def accuracy_text(records: list[StudyRecord], method: str,
 
 
 def accuracy_line(records: list[StudyRecord], methods: Sequence[str]) -> str:
-    """A table of one row: the last epoch of some methods, and their seeds.
+    """A table of one row: the last epoch of some methods, over their runs.
 
     Args:
         records (list[StudyRecord]): the runs.
@@ -186,7 +186,7 @@ def accuracy_line(records: list[StudyRecord], methods: Sequence[str]) -> str:
     """
     counts = [len(accuracies(records, name, 'last')) for name in methods]
     values = [accuracy_text(records, name, 'last') + (
-        f' ({n} seeds)' if n > 1 else '') for name, n in zip(methods, counts)]
+        f' ({n} runs)' if n > 1 else '') for name, n in zip(methods, counts)]
     return table(methods, [values])
 
 

@@ -80,6 +80,21 @@ def test_runs_on_different_devices_may_be_in_one_file(path):
     assert len(read_records(path)) == 2
 
 
+@pytest.mark.parametrize('where', [dict(device='GPU'), dict(machine='two')])
+def test_a_run_may_be_there_once_from_each_machine(path, where):
+    again = path.with_name('again.jsonl')
+    append_record(again, another(**where))
+    assert read_records(path, again) == [RECORD, another(**where)]
+    path.write_bytes(path.read_bytes() + again.read_bytes())
+    assert len(read_records(path)) == 2
+    with pytest.raises(ValueError, match='again.jsonl: line 1: expected one '
+                       'record of each run, .*s.jsonl: line 2 again'):
+        read_records(path, again)
+    # A run that has its record is not made again by the way.
+    with pytest.raises(ValueError, match='a new line: expected one record'):
+        append_record(path, another(machine='three'))
+
+
 def test_other_methods_have_other_configs_and_train_on_other_images(path):
     append_record(path, another(method='se', config='z', dataset='C z/b'))
     assert len(read_records(path)) == 2

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_runs import diverged_run, made_run, made_study
@@ -60,7 +62,27 @@ def test_a_difference_without_enough_seeds_has_no_interval():
     found = paired_difference(records, 'se', 'plain')
     assert (found.n, found.mean, found.low, found.high) == (1, 3., None, None)
     assert paired_difference(records, 'gone', 'plain').mean is None
-    assert accuracies(records, 'se') == {0: 53.}
+    assert list(accuracies(records, 'se').values()) == [53.]
+
+
+def test_pairs_are_of_one_machine_as_far_as_there_are_some():
+    def made(method, machine, *values):
+        return [replace(made_run(method, seed, value), machine=machine)
+                for seed, value in enumerate(values)]
+
+    plain = [*made('plain', 'one', 50., 51., 52.),
+             *made('plain', 'two', 60., 61.)]
+    # Seeds 0 and 1 have a run of plain there, seed 2 only elsewhere.
+    se = made('se', 'two', 63., 65., 56.)
+    found = paired_difference([*plain, *se], 'se', 'plain')
+    assert (found.n, found.mean) == (3, pytest.approx((3 + 4 + 4) / 3))
+    back = paired_difference([*plain, *se], 'plain', 'se')
+    assert (back.n, back.mean) == (3, pytest.approx(-found.mean))
+    # Both seeds 0 of plain are one step better than their own constant.
+    constant = [*made('constant', 'one', 49.), *made('constant', 'two', 59.)]
+    found = paired_difference([*plain, *constant], 'plain', 'constant')
+    assert (found.n, found.mean) == (2, 1.) and found.low == found.high == 1.
+    assert len(accuracies(plain, 'plain')) == 5
 
 
 def test_half_of_an_interval():
