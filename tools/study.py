@@ -168,8 +168,9 @@ def records_of(args) -> Path:
 
 
 def done_of(args):
-    """A run's key -> its record."""
-    return {record.key: record for record in read_records(records_of(args))}
+    """A run's key -> its first record; other machines may have more."""
+    records = read_records(records_of(args))
+    return {record.key: record for record in reversed(records)}
 
 
 def plan(args):

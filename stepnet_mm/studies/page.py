@@ -19,11 +19,13 @@ from .statistics import (
 )
 from .study import Study, StudyMethod
 from .tables import (
+    ACROSS,
     ablation_table,
     correlation_table,
     definitions_of,
     epoch_table,
     places,
+    planned_runs,
     result_table,
     stage_table,
     stiffness_table,
@@ -36,9 +38,9 @@ BASELINES = ('plain', 'se', 'constant', 'none', 'all')
 IMAGES = dict(CIFAR10=50_000, CIFAR100=50_000)
 ABLATION = '''The last checkpoint, evaluated once more on the whole validation
 split ({metric}), with Δt at its mean over images and positions: one number for
-each channel, or one for each block. Changes are from the network as trained,
-paired by seed, with a 95 % t interval over n runs; "in 1 of 3" says that the
-other runs have no such number. Δt and its standard deviations (SD) are means
+each channel, or one for each block. Changes are from the same network as
+trained, with a 95 % t interval over n runs; "in 1 of 3" says that the other
+runs have no such number. Δt and its standard deviations (SD) are means
 over modules. All other weights stay as they were trained: a drop is what these
 weights need, not what adaptation is worth in training.'''
 CORRELATIONS = '''τ is Kendall's τ-b, ρ is Spearman's, of a measure of
@@ -233,8 +235,7 @@ def _at(cfg: Config, key: str) -> Any:
 def _amount(studies: list[Study], records: list[StudyRecord],
             first: FirstConfig) -> str:
     methods = methods_of(studies)
-    made = Counter(r.method for r in records)
-    planned = sum(max(len(m.seeds), made[m.name]) for m in methods)
+    planned = sum(planned_runs(records, m) for m in methods)
     lengths = sorted({trained_epochs(r) for r in records if not r.diverged})
     epochs = ' or '.join(map(str, lengths or [0]))
     images = images_per_epoch(first.dataset)
@@ -278,8 +279,8 @@ def _result_note(metric: str, records: list[StudyRecord],
     return (f'`{metric}`: mean ± standard deviation (n − 1) over n runs, '
             'after the last epoch and of the best one, which is chosen on '
             'the images that it is tested on. Differences are of the last '
-            'epoch, paired by seed, with a 95 % t interval. Total neural '
-            f'stiffness (TNS) and NSI by the definition `{first}`. '
+            'epoch, paired by seed, with a 95 % t interval over pairs. Total '
+            f'neural stiffness (TNS) and NSI by the definition `{first}`. '
             f'{time}{paper}').rstrip()
 
 
@@ -323,7 +324,7 @@ def _unfinished(records: list[StudyRecord],
 def _left_out(records: list[StudyRecord]) -> str:
     names = [f'{r.method}, seed {r.seed}' for r in records if r.diverged]
     return (f'Diverged, and in no mean: {"; ".join(names)}. Means of the '
-            'other seeds flatter these methods.' if names else '')
+            'other runs flatter these methods.' if names else '')
 
 
 def _machines(records: list[StudyRecord]) -> str:
@@ -334,10 +335,12 @@ def _machines(records: list[StudyRecord]) -> str:
     names = '; '.join(f'{name}: {", ".join(own)}'
                       for name, own in methods.items())
     return (f'The runs were made on different machines ({names}). They may '
-            'round differently: a run made again on another one is as of '
-            'another seed, and times do not compare. Where a method has no '
-            'run of a seed on the machine of the other one, their pair is '
-            'by seed alone.' if len(methods) > 1 else '')
+            'round differently, which makes other networks of the same seed; '
+            'times do not compare. Pairs are of one machine as far as there '
+            f'are such; differences with{ACROSS} have pairs of two. Runs of '
+            'one seed on two machines begin with the same weights and order '
+            'of images, and count as independent.'
+            if len(methods) > 1 else '')
 
 
 def _few_seeds(records: list[StudyRecord],
@@ -345,7 +348,7 @@ def _few_seeds(records: list[StudyRecord],
     counts = [len(runs_of_method(records, m.name)) for m in methods]
     n = min((count for count in counts if count > 1), default=0)
     if not n:
-        return 'No method has two seeds: no difference has an interval.'
+        return 'No method has two runs: no difference has an interval.'
     return (f'Over {n} runs a 95 % interval reaches {t_factor(n):.1f} '
             'standard deviations to either side, and the standard deviations '
             'themselves are rough. The intervals are not corrected for '

@@ -100,7 +100,7 @@ class StudyRecord:
 
     @property
     def made_on(self) -> str:
-        """What rounds its numbers: the GPU, or the processor."""
+        """What rounds its numbers: the GPU, or processor and threads."""
         return self.machine if self.device == 'cpu' else self.device
 
     @property
@@ -183,6 +183,7 @@ def append_record(path, record: StudyRecord) -> None:
         compared = Comparison()
         for where, earlier in _numbered(path):
             compared.add(where, earlier)
+            # Also from another machine: each run of a study is made once.
             if earlier.key == record.key:
                 raise _twice(f'{path}: a new line', record, where)
         compared.add(f'{path}: a new line', record)

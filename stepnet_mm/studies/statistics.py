@@ -1,6 +1,6 @@
 """Means, differences and correlations of a study's records."""
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -47,11 +47,13 @@ class Difference:
         mean (float | None): None without a pair.
         low (float | None): Student's t interval; None below two pairs.
         high (float | None): likewise.
+        across (int): how many pairs are of two machines.
     """
     n: int
     mean: float | None = None
     low: float | None = None
     high: float | None = None
+    across: int = 0
 
 
 def spread(values: Iterable[float]) -> Spread:
@@ -89,9 +91,9 @@ def paired_difference(records: list[StudyRecord], method: str, other: str,
                       confidence: float = CONFIDENCE) -> Difference:
     """A method less another one, over pairs of runs with one seed.
 
-    A run has one pair at most: the run of the same machine where there is
-    one, since rounding makes two machines two samples, otherwise one of
-    another.
+    A run is in one pair at most: with the run of the same seed and machine
+    where there is one, since two machines round differently, otherwise with
+    one of another machine.
 
     Args:
         records (list[StudyRecord]): of both, and of any others.
@@ -102,8 +104,12 @@ def paired_difference(records: list[StudyRecord], method: str, other: str,
     """
     ours, theirs = (accuracies(records, name, key)
                     for name in (method, other))
-    return mean_difference(
-        (a - b for a, b in _pairs(ours, theirs)), confidence)
+    same = [(value, theirs[run]) for run, value in ours.items()
+            if run in theirs]
+    across = _pairs_by_seed(_without(ours, theirs), _without(theirs, ours))
+    return replace(
+        mean_difference((a - b for a, b in same + across), confidence),
+        across=len(across))
 
 
 def mean_difference(differences: Iterable[float],
@@ -212,15 +218,20 @@ def logged(record: StudyRecord, measure: str) -> dict[int, float]:
     }
 
 
-def _pairs(ours: dict[tuple[int, str], float],
-           theirs: dict[tuple[int, str], float]) -> list[tuple[float, float]]:
-    """Values of the same seed, of the same machine as far as there are."""
-    same = [run for run in ours if run in theirs]
-    left = {seed: value for (seed, machine), value in theirs.items()
-            if (seed, machine) not in same}
-    return [(ours[run], theirs[run]) for run in same] + [
-        (value, left.pop(run[0])) for run, value in ours.items()
-        if run not in same and run[0] in left]
+def _without(ours: dict[tuple[int, str], float],
+             theirs: dict[tuple[int, str], float]) -> dict[int, list[float]]:
+    """Seed -> what only we have a run of, in the machines' order."""
+    found: dict[int, list[float]] = {}
+    for run, value in ours.items():
+        if run not in theirs:
+            found.setdefault(run[0], []).append(value)
+    return found
+
+
+def _pairs_by_seed(ours: dict[int, list[float]], theirs: dict[int, list[float]]
+                   ) -> list[tuple[float, float]]:
+    return [pair for seed, own in ours.items()
+            for pair in zip(own, theirs.get(seed, []))]
 
 
 def _tau_of_run(record: StudyRecord, measure: str) -> float | None:

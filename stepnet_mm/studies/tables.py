@@ -22,10 +22,12 @@ from .statistics import (
 from .study import StudyMethod
 
 NOT_RUN = 'not yet run'
+#: Behind a difference of pairs of which some are of two machines.
+ACROSS = ' †'
 #: Measured, and no sample or run gave a finite number.
 NOT_FINITE = '–'
 SCOPES = dict(runs='over all runs', methods='over method means',
-              within='within methods, over seeds')
+              within='within methods, over runs')
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -62,8 +64,11 @@ def _comparisons(records: list[StudyRecord], methods: list[StudyMethod],
            if m.baseline in {other.name for other in methods}}
 
     def less(name, other):
-        return difference_text(paired_difference(records, name, other),
-                               places(records))
+        found = paired_difference(records, name, other)
+        fewer = 1 < found.n < len(runs_of_method(records, name))
+        return ''.join((difference_text(found, places(records)),
+                        f', {found.n} pairs' if fewer else '',
+                        ACROSS if found.across else ''))
 
     columns = {f'last, less `{other}`': {
         m.name: less(m.name, other) for m in methods if m.name != other}
@@ -114,7 +119,7 @@ def stiffness_table(records: list[StudyRecord],
 
 def stage_table(records: list[StudyRecord],
                 methods: list[StudyMethod]) -> str:
-    """Mean Δt and NSI by stage, in the first definition, over seeds."""
+    """Mean Δt and NSI by stage, in the first definition, over runs."""
     stages = sorted({block['stage'] for r in records for block in blocks(r)})
     return table(
         ['method', *(f'{text}, stage {stage}' for text in ('Δt', 'NSI')
@@ -162,9 +167,15 @@ def count_text(records: list[StudyRecord], method: StudyMethod) -> str:
     """How many runs there are of those planned, and how many diverged."""
     n = len(runs_of_method(records, method.name))
     diverged = sum(r.diverged and r.method == method.name for r in records)
-    planned = max(len(method.seeds), n + diverged)
+    planned = planned_runs(records, method)
     text = str(n) if n == planned else f'{n} of {planned}'
     return f'{text}, {diverged} diverged' if diverged else text
+
+
+def planned_runs(records: list[StudyRecord], method: StudyMethod) -> int:
+    """Those that there are, and one of each seed that has none."""
+    made = [r.seed for r in records if r.method == method.name]
+    return len(made) + len({*method.seeds} - {*made})
 
 
 def accuracy_text(records: list[StudyRecord], method: str,
@@ -196,7 +207,7 @@ def difference_text(found: Difference, digits: int) -> str:
         return 'no common seed'
     text = signed(found.mean, digits)
     if found.low is None or found.high is None:
-        return f'{text} (1 seed)'
+        return f'{text} (n = 1)'
     return (f'{text} [{signed(found.low, digits)}, '
             f'{signed(found.high, digits)}]')
 
@@ -216,11 +227,12 @@ def ablation_table(records: list[StudyRecord],
          'change per channel', 'fixed per block', 'change per block',
          'mean Δt', 'SD over images', 'SD over positions',
          'SD over channels'],
-        [_ablation_row(name, found, places(records))
+        [_ablation_row(name, found, len(runs_of_method(records, name)),
+                       places(records))
          for name, found in own.items() if found])
 
 
-def _ablation_row(name: str, records: list[StudyRecord],
+def _ablation_row(name: str, records: list[StudyRecord], runs: int,
                   digits: int) -> list[str]:
     def level(key, decimals=digits):
         found = values(key)
@@ -236,7 +248,8 @@ def _ablation_row(name: str, records: list[StudyRecord],
         rows = [[r.steps[key] for key in keys] for r in records]
         return [row[0] - sum(row[1:]) for row in rows if None not in row]
 
-    return [name, str(len(records)), level('trained'),
+    n = len(records)
+    return [name, f'{n} of {runs}' if n < runs else str(n), level('trained'),
             *(cell(key) for key in ABLATIONS[1:] for cell in (level, change)),
             *(level(key, 3) for key in STEP_MOMENTS)]
 
@@ -272,7 +285,7 @@ def spread_text(found: Spread, digits: int) -> str:
         return NOT_RUN
     mean = f'{found.mean:.{digits}f}'
     if found.sd is None:
-        return f'{mean} (1 seed)'
+        return f'{mean} (1 run)'
     return f'{mean} ± {found.sd:.{digits}f}'
 
 

@@ -64,20 +64,20 @@ def study_figures(records: list[StudyRecord], methods: Sequence[str]) -> dict:
         return {}
     metric = _metric(records)
     found = dict(
-        accuracy=(f'{metric} after the last epoch: a dot per seed, a bar at '
+        accuracy=(f'{metric} after the last epoch: a dot per run, a bar at '
                   'the mean', accuracy_figure(records, present)))
     if any(r.stiffness for r in records):
         found['fig7'] = (f'{metric} over mean TNS by definition, as Fig. 7',
                          correlation_figure(records, present))
     if any(m['blocks'] for r in records for m in r.stiffness.values()):
-        found['nsi'] = ('NSI by block, means over samples and seeds',
+        found['nsi'] = ('NSI by block, means over samples and runs',
                         nsi_figure(records, present))
     if any(r.epochs for r in records):
-        found['curves'] = (f'{metric} and mean TNS by epoch, means over seeds',
+        found['curves'] = (f'{metric} and mean TNS by epoch, means over runs',
                            curves_figure(records, present))
     if any(map(_steps, records)):
         found['steps'] = ('Mean Δt by block and over epochs, means over '
-                          'samples and seeds', steps_figure(records, present))
+                          'samples and runs', steps_figure(records, present))
     return found
 
 
@@ -140,7 +140,7 @@ def correlation_figure(records: list[StudyRecord], methods: Sequence[str]):
 
 @styled
 def curves_figure(records: list[StudyRecord], methods: Sequence[str]):
-    """Accuracy and mean TNS by epoch, means over seeds.
+    """Accuracy and mean TNS by epoch, means over runs.
 
     Args:
         records (list[StudyRecord]): as for :func:`accuracy_figure`.

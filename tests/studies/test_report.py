@@ -92,12 +92,12 @@ def test_a_study_that_is_half_done():
         records, methods_of('plain', 'se', 'sem', 'one'), ['plain'],
         {}.get))
     assert found['plain']['n'] == '1 of 3'
-    assert found['plain']['last epoch'] == '50.00 (1 seed)'
+    assert found['plain']['last epoch'] == '50.00 (1 run)'
     assert found['se']['n'] == '1 of 3, 1 diverged'
     assert found['se']['last, less `plain`'] == 'no common seed'
     assert found['sem']['n'] == '0 of 3, 3 diverged'
     assert found['sem']['last epoch'] == 'diverged'
-    assert found['one']['last, less `plain`'] == '+3.25 (1 seed)'
+    assert found['one']['last, less `plain`'] == '+3.25 (n = 1)'
     assert found['one']['mean TNS'] == 'not measured'
     assert all(row['paper'] == 'none' for row in found.values())
 
@@ -127,11 +127,19 @@ def test_runs_made_again_elsewhere_count(study):
     again = [replace(r, machine='two', last=r.last + 1) for r in THREE]
     records = with_settings(study, *THREE, *again, *SE)
     text = page(study, records)
-    found = cells(result_table(records, study.methods, ['plain'], {}.get))
+    found = cells(result_table(records, study.methods, ['plain', 'se'],
+                               {}.get))
     assert (found['plain']['n'], found['se']['n']) == ('6', '3')
     assert found['plain']['last epoch'] == '55.50 ± 4.51'
     assert found['se']['last, less `plain`'] == '+2.00 [−0.48, +4.48]'
+    assert found['plain']['last, less `se`'] == '−2.00 [−4.48, +0.48], 3 pairs'
     assert '9 of 9 runs' in text and 'Not all seeds' not in text
+    assert ' †' not in text.replace('with †', '')
+    elsewhere = [*again, *records[6:]]
+    text = page(study, elsewhere)
+    assert '+1.00 [−1.48, +3.48] †' in text and 'with † have pairs' in text
+    some = page(study, [again[0], *records[:1], *records[6:]])
+    assert '| plain | 2 of 4 |' in some and '5 of 7 runs' in some
 
 
 def test_a_metric_below_one_has_more_places():
@@ -158,7 +166,7 @@ def test_the_table_of_steps_held_fixed(study):
         'mean Δt': '0.150 ± 0.071', 'SD over images': '0.010 ± 0.000',
         'SD over positions': '0.000 ± 0.000',
         'SD over channels': '0.020 ± 0.000'}
-    assert found['eca']['change per block'] == '−10.00 (1 seed)'
+    assert found['eca']['change per block'] == '−10.00 (n = 1)'
     text = page(study, records)
     assert ablation_table(records, methods_of('plain', 'se')) in text
     assert 'held fixed' not in page(study, records[:1])
@@ -185,14 +193,14 @@ def test_stiffness_by_definition_and_stage():
         'Δt, stage 2': '0.250 ± 0.000', 'NSI, stage 1': '3.000 ± 1.500',
         'NSI, stage 2': '7.000 ± 3.500'}
     assert found['plain']['Δt, stage 1'] == 'none'
-    assert found['plain']['NSI, stage 1'] == '1.500 (1 seed)'
+    assert found['plain']['NSI, stage 1'] == '1.500 (1 run)'
 
 
 def test_what_was_measured_and_is_not_finite_is_a_dash():
     lost = measured_as(THREE[0], tns=None, nsi=None)
     row = cells(stiffness_table([lost], methods_of('plain')))['plain']
     assert row['mean TNS, residual'] == row['mean NSI, update'] == '–'
-    assert row['median TNS, residual'] == '0.500 (1 seed)'
+    assert row['median TNS, residual'] == '0.500 (1 run)'
     lost = measured_as(THREE[0], blocks=NO_NSI)
     row = cells(stage_table([lost], methods_of('plain')))['plain']
     assert (row['NSI, stage 1'], row['Δt, stage 1']) == ('–', 'none')
@@ -204,7 +212,7 @@ def test_correlations_say_what_they_lack():
     assert found['mean TNS, output'] == {
         '': 'mean TNS, output', 'over all runs': 'none: needs 3 runs, has 1',
         'over method means': 'none: needs 3 methods, has 1',
-        'within methods, over seeds':
+        'within methods, over runs':
         'none: needs 3 methods with several seeds, has 0'}
     assert cells(epoch_table([]))['mean NSI']['mean over runs'] == (
         'none: needs 3 runs, has 0')
@@ -327,7 +335,7 @@ def test_limits_are_of_the_facts(study):
     assert 'Over 5 runs' in whole and 'reaches 1.2' in whole
     assert 'Not all seeds' not in text  # that of se diverged
     few = limits_of(study, THREE[:1])
-    assert 'No method has two seeds' in few
+    assert 'No method has two runs' in few
     assert 'Not all seeds: plain (1 of 3).' in few
 
 
@@ -458,7 +466,7 @@ def test_the_tool_prints_what_a_running_study_has(report, study, tmp_path,
     with open(path, 'a') as file:
         file.write('{"format": "stepnet')
     out = report(study.path, '--records', path)
-    assert '50.00 (1 seed)' in out and str(tmp_path) not in out
+    assert '50.00 (1 run)' in out and str(tmp_path) not in out
     assert 'report small.py --records cut.jsonl' in out
     assert not list(Path().iterdir())
 

@@ -76,8 +76,12 @@ def test_pairs_are_of_one_machine_as_far_as_there_are_some():
     se = made('se', 'two', 63., 65., 56.)
     found = paired_difference([*plain, *se], 'se', 'plain')
     assert (found.n, found.mean) == (3, pytest.approx((3 + 4 + 4) / 3))
+    assert found.across == 1
     back = paired_difference([*plain, *se], 'plain', 'se')
     assert (back.n, back.mean) == (3, pytest.approx(-found.mean))
+    other = [*made('eca', 'three', 1.), *made('eca', 'four', 5.)]
+    assert [paired_difference([*plain, *other], *names).mean
+            for names in (('plain', 'eca'), ('eca', 'plain'))] == [52., -52.]
     # Both seeds 0 of plain are one step better than their own constant.
     constant = [*made('constant', 'one', 49.), *made('constant', 'two', 59.)]
     found = paired_difference([*plain, *constant], 'plain', 'constant')
