@@ -337,9 +337,9 @@ def _machines(records: list[StudyRecord]) -> str:
     return (f'The runs were made on different machines ({names}). They may '
             'round differently, which makes other networks of the same seed; '
             'times do not compare. Pairs are of one machine as far as there '
-            f'are such; differences with{ACROSS} have pairs of two. Runs of '
-            'one seed on two machines begin with the same weights and order '
-            'of images, and count as independent.'
+            f'are such; differences with{ACROSS} have pairs of two '
+            'machines. Runs of one seed on two machines begin with the same '
+            'weights and order of images, and count as independent.'
             if len(methods) > 1 else '')
 
 
