@@ -158,7 +158,7 @@ def test_tables_of_pages_come_from_the_records(make_configs, monkeypatch,
 
 | se | eca |
 | --- | --- |
-| 94.50 ± 0.71 (2 seeds) | not yet run |
+| 94.50 ± 0.71 (2 runs) | not yet run |
 
 <!-- end -->
 b
@@ -166,7 +166,7 @@ b
 
 | se |
 | --- |
-| 94.50 ± 0.71 (2 seeds) |
+| 94.50 ± 0.71 (2 runs) |
 
 <!-- end -->
 c'''
