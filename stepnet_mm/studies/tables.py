@@ -167,8 +167,7 @@ def count_text(records: list[StudyRecord], method: StudyMethod) -> str:
     """How many runs there are of those planned, and how many diverged."""
     n = len(runs_of_method(records, method.name))
     diverged = sum(r.diverged and r.method == method.name for r in records)
-    planned = planned_runs(records, method)
-    text = str(n) if n == planned else f'{n} of {planned}'
+    text = _out_of(n, planned_runs(records, method))
     return f'{text}, {diverged} diverged' if diverged else text
 
 
@@ -248,8 +247,7 @@ def _ablation_row(name: str, records: list[StudyRecord], runs: int,
         rows = [[r.steps[key] for key in keys] for r in records]
         return [row[0] - sum(row[1:]) for row in rows if None not in row]
 
-    n = len(records)
-    return [name, f'{n} of {runs}' if n < runs else str(n), level('trained'),
+    return [name, _out_of(len(records), runs), level('trained'),
             *(cell(key) for key in ABLATIONS[1:] for cell in (level, change)),
             *(level(key, 3) for key in STEP_MOMENTS)]
 
@@ -259,7 +257,11 @@ def _lacking(values: list[float], records: list[StudyRecord]) -> str:
     if not values:
         return NOT_FINITE
     return '' if len(values) == len(records) else (
-        f'in {len(values)} of {len(records)}')
+        f'in {_out_of(len(values), len(records))}')
+
+
+def _out_of(n: int, whole: int) -> str:
+    return str(n) if n == whole else f'{n} of {whole}'
 
 
 def stiffness_text(own: list[StudyRecord], definition: str,
