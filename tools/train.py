@@ -25,7 +25,7 @@ from stepnet_mm.launch.entry import (  # noqa: E402
     make_parser,
 )
 from stepnet_mm.launch.work_dir import work_dir_lock  # noqa: E402
-from stepnet_mm.utils.circumstances import revision  # noqa: E402
+from stepnet_mm.utils.circumstances import machine, revision  # noqa: E402
 from stepnet_mm.utils.ranks import is_first_rank  # noqa: E402
 from stepnet_mm.version import __version__  # noqa: E402
 
@@ -49,7 +49,8 @@ def parse_args():
 def build_config(args):
     """The config that runs, and what its log begins with."""
     commit = revision() if is_first_rank() else 'as on the first rank'
-    changes = [f'stepnet_mm: {__version__}, {commit}']
+    changes = [f'stepnet_mm: {__version__}, {commit}',
+               f'stepnet_mm: machine: {machine()}']
     cfg = C.harden(config_from(args), changes.append)
     if args.amp:
         C.use_amp(cfg)

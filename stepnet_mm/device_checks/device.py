@@ -28,7 +28,7 @@ def check(report: Report, device: torch.device) -> None:
 
 
 def _facts(device: torch.device) -> dict:
-    found = circumstances(torch.get_num_threads())
+    found = circumstances()
     found['versions'].update(stepnet_mm=__version__, triton=_triton())
     gpus = torch.cuda.device_count() if device.type == 'cuda' else 0
     return dict(

@@ -28,10 +28,7 @@ def records_of_configs(files: Iterable, configs: Mapping[Path, list[Path]]
     Returns:
         dict: a config -> its records; without configs that have none.
     """
-    by_digest: dict[str, list[StudyRecord]] = {}
-    for path in files:
-        for record in read_records(path):
-            by_digest.setdefault(record.config, []).append(record)
+    by_digest = _by_digest(files)
     found = {}
     for base, paths in configs.items():
         left = {digest: own for digest, own in by_digest.items()
@@ -52,6 +49,16 @@ def result_text(records: list[StudyRecord]) -> str:
     return ', '.join(filter(None, (
         f'{what} after the last epoch', f'{len(values)} runs',
         f'{lost} diverged' if lost else '', max(r.date for r in records))))
+
+
+def _by_digest(files: Iterable) -> dict[str, list[StudyRecord]]:
+    """The runs of each config; one that is in two files counts once."""
+    runs: dict[str, dict[tuple, StudyRecord]] = {}
+    for path in files:
+        for record in read_records(path):
+            runs.setdefault(record.config, {}).setdefault(
+                (record.seed, record.made_on), record)
+    return {digest: [*own.values()] for digest, own in runs.items()}
 
 
 def _fits(base: Path, records: list[StudyRecord]) -> bool:

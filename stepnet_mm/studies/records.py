@@ -47,7 +47,8 @@ class StudyRecord:
             as the training's log has it; several are joined by +.
         versions (dict): of the libraries.
         device (str): ``'cpu'`` or the GPU's name, from that log too.
-        machine (str): processor and threads.
+        machine (str): processor and threads, from that log too;
+            ``'unknown'`` where it does not say.
         cpu_seconds (float): processor time of the pieces that a runner saw
             to their end.
         wall_seconds (float): how long it ran in all.

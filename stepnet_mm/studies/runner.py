@@ -219,7 +219,7 @@ class StudyRunner:
         if not has_diverged(run.folder):
             _check_result(run)
             self._measure(run, slot)
-        record = record_of(run, **{**circumstances(self.threads),
+        record = record_of(run, **{**circumstances(),
                                    **trained_with(run.folder)})
         append_record(self.records, record)
         self.say(f'{run.name}: ' + ('diverged' if record.last is None else

@@ -22,6 +22,7 @@ PLACE = re.compile(rb'(?:Epoch\(train\) +\[(\d+)\]|Iter\(train\) +)'
                    rb'\[ *(\d+)/(\d+)\]')
 #: What tools/train.py logs, and mmengine where there is a GPU.
 COMMIT = re.compile(rb'INFO - stepnet_mm: \d\S*, (\S+)$', re.M)
+MACHINE = re.compile(rb'INFO - stepnet_mm: machine: (.+)$', re.M)
 GPU = re.compile(rb'^ +GPU [\d,]+: (.+)$', re.M)
 #: mmengine names each start's folder and log by its time.
 START = '%Y%m%d_%H%M%S'
@@ -117,11 +118,12 @@ def has_diverged(folder: Path) -> bool:
 
 
 def trained_with(folder: Path) -> dict[str, str]:
-    """``commit`` and ``device`` of a run; several are joined by +."""
+    """``commit``, ``device`` and ``machine`` of a run, several joined by +."""
     heads = [_head(path) for path in _logs(folder)]
     heads = [head for head in heads if PLACE.search(head)] or heads
     return dict(commit=_found(COMMIT, heads, 'unknown'),
-                device=_found(GPU, heads, 'cpu'))
+                device=_found(GPU, heads, 'cpu'),
+                machine=_found(MACHINE, heads, 'unknown'))
 
 
 def _head(path: Path) -> bytes:

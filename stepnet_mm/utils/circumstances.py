@@ -12,20 +12,22 @@ FOLDERS = ('stepnet_mm', 'tools', 'configs')
 LIBRARIES = ('torch', 'mmengine', 'mmcv', 'mmdet', 'mmpretrain', 'numpy')
 
 
-def circumstances(threads: int) -> dict[str, Any]:
-    """What a result is given with, though it should not depend on it.
-
-    Args:
-        threads (int): of a process.
-    """
+def circumstances() -> dict[str, Any]:
+    """What a result is given with, though it should not depend on it."""
     import torch
     gpu = torch.cuda.is_available()
     return dict(
         commit=revision(),
         versions=dict(_versions(), python=platform.python_version()),
         device=torch.cuda.get_device_name() if gpu else 'cpu',
-        machine=f'{_processor()}, {threads} threads',
+        machine=machine(),
         date=date.today().isoformat())
+
+
+def machine() -> str:
+    """The processor, and the threads that this process uses of it."""
+    import torch
+    return f'{_processor()}, {torch.get_num_threads()} threads'
 
 
 def _versions() -> dict[str, str]:

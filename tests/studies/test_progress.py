@@ -77,16 +77,20 @@ def test_epochs_are_those_of_training_and_validation(start, tmp_path):
         {'epoch': 2, 'loss': 1.}]
 
 
-def test_commit_and_device_are_those_of_the_starts_that_trained(
+def test_commit_device_and_machine_are_those_of_the_starts_that_trained(
         start, tmp_path):
     line = '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: '
-    assert trained_with(tmp_path) == dict(commit='unknown', device='cpu')
-    start(9, 'ended before its first iteration')
-    for commit in ('abc', 'abc', 'def-dirty'):
-        start(9, f'{line}1.0.0, {commit}\n{line}train_cfg: replaced\n'
-              'Epoch(train) [1][90/100]')
     assert trained_with(tmp_path) == dict(
-        commit='abc+def-dirty', device='cpu')
+        commit='unknown', device='cpu', machine='unknown')
+    start(9, 'ended before its first iteration')
+    for commit, machine in (('abc', 'Xeon, 2 threads'),
+                            ('abc', 'EPYC, 1 threads'),
+                            ('def-dirty', 'EPYC, 1 threads')):
+        start(9, f'{line}1.0.0, {commit}\n{line}machine: {machine}\n'
+              f'{line}train_cfg: replaced\nEpoch(train) [1][90/100]')
+    assert trained_with(tmp_path) == dict(
+        commit='abc+def-dirty', device='cpu',
+        machine='Xeon, 2 threads+EPYC, 1 threads')
 
 
 def test_a_run_that_was_killed_in_its_last_validation(start, tmp_path):

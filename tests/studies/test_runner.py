@@ -38,7 +38,8 @@ def test_runs_are_trained_measured_and_recorded_once(make_runs, make_runner):
     assert [e['loss'] for e in record.epochs] == [2., 1.]
     assert set(record.stiffness) == {'residual', 'output'}
     assert record.wall_seconds > 0
-    assert (record.commit, record.device) == ('abc', 'A GPU')
+    assert (record.commit, record.device, record.machine) == (
+        'abc', 'A GPU', 'A processor, 3 threads')
     make_runner().run(runs)
     assert recorded(runner) == first
     for run in runs:

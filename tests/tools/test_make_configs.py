@@ -187,6 +187,24 @@ def test_so_do_those_of_tricks_on_other_images_and_for_longer(tmp_path):
         path: [record] for path, record in zip(paths, records)}
 
 
+def test_a_run_in_two_files_counts_once(tmp_path):
+    from dataclasses import replace
+
+    from stepnet_mm.config import read_config
+    from stepnet_mm.studies.config_results import records_of_configs
+    from stepnet_mm.studies.records import append_record
+    path = ROOT / 'configs/tricks/resnet164_plain_cutout_cifar10.py'
+    record = made_record(read_config(str(path)), 0, 94., machine='one')
+    elsewhere = replace(record, machine='two', last=93.)
+    files = [tmp_path / 'a.jsonl', tmp_path / 'again.jsonl']
+    for file in files:
+        append_record(file, record)
+    append_record(tmp_path / 'b.jsonl', elsewhere)
+    assert records_of_configs([*files, tmp_path / 'b.jsonl'], {
+        ROOT / 'configs/_base_/resnet164_cifar10.py': [path]}) == {
+            path: [record, elsewhere]}
+
+
 def test_a_records_digest_is_of_a_config_as_a_study_keeps_it(trained):
     from stepnet_mm.config import read_config
     from stepnet_mm.studies.run import config_digest

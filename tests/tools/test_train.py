@@ -7,6 +7,7 @@ import torch
 from resume_run import assert_same
 
 from stepnet_mm.safe_loading.loaders import UnsafeCheckpointError
+from stepnet_mm.studies.training_log import trained_with
 from stepnet_mm.utils import circumstances
 from stepnet_mm.version import __version__
 
@@ -81,8 +82,9 @@ def test_a_classifier_trains_and_is_tested(
     assert 'accuracy/top1' in metrics(work)
     assert measured(work) == [1, 2, 3, 4]
     log, = work.glob('*/*.log')
-    assert f'INFO - stepnet_mm: {__version__}, abc-dirty\n' in (
-        log.read_text())
+    assert trained_with(work) == dict(
+        commit='abc-dirty', device='cpu', machine=circumstances.machine())
+    assert f'stepnet_mm: {__version__}, abc-dirty\n' in log.read_text()
     tool('test', classifier, work / 'epoch_2.pth', '--work-dir',
          tmp_path / 'test', '--show-dir', tmp_path / 'drawn')
     assert list((tmp_path / 'drawn').rglob('*.png'))

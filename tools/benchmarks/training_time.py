@@ -16,8 +16,6 @@ import json
 import os
 from dataclasses import asdict
 
-import torch
-
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
 from stepnet_mm.launch.entry import config_from, make_config_parser
@@ -82,7 +80,7 @@ def main():
     args = parse_args()
     load = os.getloadavg()[0]
     found = time_training(build_config(args), args.iterations)
-    where = circumstances(torch.get_num_threads())
+    where = circumstances()
     print(load_text(load) + text_of(found, where))
     if args.out:
         content = dict(config=args.config, options=args.cfg_options or {},

@@ -28,6 +28,8 @@ def log():
     (start / f'{start.name}.log').write_text(
         '    GPU 0,1: A GPU\n'
         '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: 1.0.0, abc\n'
+        '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: machine: '
+        'A processor, 3 threads\n'
         'Epoch(train)  [2][10/10] lr\n')
     lines = [line for n in (1, 2) for line in (
         dict(loss=3. - n, epoch=n, iter=10 * n, step=10 * n),
