@@ -47,7 +47,8 @@ def result_text(records: list[StudyRecord]) -> str:
     lost = len(records) - len(values)
     what = f'{records[0].metric} {mean}' if values else 'no result'
     return ', '.join(filter(None, (
-        f'{what} after the last epoch', f'{len(values)} runs',
+        f'{what} after the last epoch',
+        f'{len(values)} runs' if len(values) > 1 else '',
         f'{lost} diverged' if lost else '', max(r.date for r in records))))
 
 

@@ -205,6 +205,18 @@ def test_a_run_in_two_files_counts_once(tmp_path):
             path: [record, elsewhere]}
 
 
+def test_a_result_of_one_run_or_of_none():
+    from stepnet_mm.config import read_config
+    from stepnet_mm.studies.config_results import result_text
+    config = read_config(
+        str(ROOT / 'configs/tricks/resnet164_plain_cutout_cifar10.py'))
+    assert result_text([made_record(config, 0, 94.)]) == (
+        'accuracy/top1 94.00 (1 run) after the last epoch, 2026-11-23')
+    assert result_text([
+        made_record(config, 0, None, diverged=True, best=None)]) == (
+            'no result after the last epoch, 1 diverged, 2026-11-23')
+
+
 def test_a_records_digest_is_of_a_config_as_a_study_keeps_it(trained):
     from stepnet_mm.config import read_config
     from stepnet_mm.studies.run import config_digest
