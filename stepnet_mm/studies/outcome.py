@@ -9,6 +9,7 @@ from mmengine.config import Config
 from ..launch.entry import build_model
 from ..recording.step_sizes import ABLATIONS, STEP_MOMENTS, step_sizes_of
 from ..stiffness import read_stiffness_record
+from ..utils.circumstances import today, versions
 from .progress import results_of, times_of
 from .records import StudyRecord
 from .run import StudyRun, config_digest
@@ -18,15 +19,15 @@ from .training_log import (
     has_diverged,
     rounded,
     seconds_of,
+    trained_with,
 )
 
 
-def record_of(run: StudyRun, **circumstances: Any) -> StudyRecord:
+def record_of(run: StudyRun) -> StudyRecord:
     """The record of a run that is trained and measured, or diverged.
 
     Args:
         run (StudyRun): the run, with a result, see :func:`.missing_result`.
-        **circumstances: fields that are not in its folder.
     """
     cfg = Config.fromfile(str(run.config_file))
     epochs = epochs_of(run.folder)
@@ -40,7 +41,9 @@ def record_of(run: StudyRun, **circumstances: Any) -> StudyRecord:
         metric=run.study.metric,
         epochs=epochs,
         **_results(run, epochs),
-        **circumstances,
+        versions=versions(),
+        date=today(),
+        **trained_with(run.folder),
         **_times(run.folder))
 
 

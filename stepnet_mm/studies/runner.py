@@ -15,7 +15,6 @@ from queue import Empty, SimpleQueue
 
 from mmengine.config import Config
 
-from ..utils.circumstances import circumstances
 from ..utils.file_lock import LockTaken, file_lock
 from .outcome import ablation_is_left, record_of
 from .progress import (
@@ -35,7 +34,6 @@ from .training_log import (
     has_diverged,
     is_finished,
     last_checkpoint,
-    trained_with,
 )
 
 #: What ends a process from outside, without its fault: the code after
@@ -219,8 +217,7 @@ class StudyRunner:
         if not has_diverged(run.folder):
             _check_result(run)
             self._measure(run, slot)
-        record = record_of(run, **{**circumstances(),
-                                   **trained_with(run.folder)})
+        record = record_of(run)
         append_record(self.records, record)
         self.say(f'{run.name}: ' + ('diverged' if record.last is None else
                                     f'{record.metric} {record.last:.4g}'))

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 
@@ -117,7 +118,7 @@ def has_diverged(folder: Path) -> bool:
     return (folder / DIVERGED).is_file()
 
 
-def trained_with(folder: Path) -> dict[str, str]:
+def trained_with(folder: Path) -> dict[str, Any]:
     """``commit``, ``device`` and ``machine`` of a run, several joined by +."""
     heads = [_head(path) for path in _logs(folder)]
     heads = [head for head in heads if PLACE.search(head)] or heads

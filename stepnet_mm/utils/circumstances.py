@@ -18,10 +18,10 @@ def circumstances() -> dict[str, Any]:
     gpu = torch.cuda.is_available()
     return dict(
         commit=revision(),
-        versions=dict(_versions(), python=platform.python_version()),
+        versions=versions(),
         device=torch.cuda.get_device_name() if gpu else 'cpu',
         machine=machine(),
-        date=date.today().isoformat())
+        date=today())
 
 
 def machine() -> str:
@@ -30,13 +30,19 @@ def machine() -> str:
     return f'{_processor()}, {torch.get_num_threads()} threads'
 
 
-def _versions() -> dict[str, str]:
-    """Of the libraries, by import name."""
+def versions() -> dict[str, str]:
+    """Of the libraries, by import name, and of Python."""
     owners = importlib.metadata.packages_distributions()
-    return {
+    found = {
         name: importlib.metadata.version(owners[name][0])
         for name in LIBRARIES if name in owners
     }
+    return dict(found, python=platform.python_version())
+
+
+def today() -> str:
+    """The date, as results are given with it."""
+    return date.today().isoformat()
 
 
 def revision() -> str:

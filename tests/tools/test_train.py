@@ -84,7 +84,8 @@ def test_a_classifier_trains_and_is_tested(
     log, = work.glob('*/*.log')
     assert trained_with(work) == dict(
         commit='abc-dirty', device='cpu', machine=circumstances.machine())
-    assert f'stepnet_mm: {__version__}, abc-dirty\n' in log.read_text()
+    assert f'INFO - stepnet_mm: {__version__}, abc-dirty\n' in (
+        log.read_text())
     tool('test', classifier, work / 'epoch_2.pth', '--work-dir',
          tmp_path / 'test', '--show-dir', tmp_path / 'drawn')
     assert list((tmp_path / 'drawn').rglob('*.png'))
