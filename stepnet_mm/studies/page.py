@@ -39,7 +39,7 @@ IMAGES = dict(CIFAR10=50_000, CIFAR100=50_000)
 ABLATION = '''The last checkpoint, evaluated once more on the whole validation
 split ({metric}), with Δt at its mean over images and positions: one number for
 each channel, or one for each block. Changes are from the same network as
-trained, with a 95 % t interval over n runs; "in 1 of 3" says that the other
+trained, with a 95 % t interval over seeds; "in 1 of 3" says that the other
 runs have no such number. Δt and its standard deviations (SD) are means
 over modules. All other weights stay as they were trained: a drop is what these
 weights need, not what adaptation is worth in training.'''
@@ -279,7 +279,7 @@ def _result_note(metric: str, records: list[StudyRecord],
     return (f'`{metric}`: mean ± standard deviation (n − 1) over n runs, '
             'after the last epoch and of the best one, which is chosen on '
             'the images that it is tested on. Differences are of the last '
-            'epoch, paired by seed, with a 95 % t interval over pairs. Total '
+            'epoch, paired by seed, with a 95 % t interval over seeds. Total '
             f'neural stiffness (TNS) and NSI by the definition `{first}`. '
             f'{time}{paper}').rstrip()
 
@@ -339,17 +339,19 @@ def _machines(records: list[StudyRecord]) -> str:
             'times do not compare. Pairs are of one machine as far as there '
             f'are such; differences with{ACROSS} have pairs of two '
             'machines. Runs of one seed on two machines begin with the same '
-            'weights and order of images, and count as independent.'
+            'weights and order of images: in a difference they count as one '
+            'seed, elsewhere as independent.'
             if len(methods) > 1 else '')
 
 
 def _few_seeds(records: list[StudyRecord],
                methods: list[StudyMethod]) -> str:
-    counts = [len(runs_of_method(records, m.name)) for m in methods]
+    counts = [len({run.seed for run in runs_of_method(records, m.name)})
+              for m in methods]
     n = min((count for count in counts if count > 1), default=0)
     if not n:
-        return 'No method has two runs: no difference has an interval.'
-    return (f'Over {n} runs a 95 % interval reaches {t_factor(n):.1f} '
+        return 'No method has two seeds: no difference has an interval.'
+    return (f'Over {n} seeds a 95 % interval reaches {t_factor(n):.1f} '
             'standard deviations to either side, and the standard deviations '
             'themselves are rough. The intervals are not corrected for '
             f'{len(methods)} methods: one in 20 is expected to miss the true '

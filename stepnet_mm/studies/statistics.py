@@ -40,19 +40,22 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """Of two methods, over pairs of runs with one seed.
+    """A mean difference over seeds, such as that of two methods.
 
     Attributes:
-        n (int): how many pairs.
-        mean (float | None): None without a pair.
-        low (float | None): Student's t interval; None below two pairs.
+        n (int): how many seeds.
+        mean (float | None): None without a seed.
+        low (float | None): Student's t interval; None below two seeds.
         high (float | None): likewise.
-        across (int): how many pairs are of two machines.
+        pairs (int): how many differences these are of; a seed that two
+            machines ran has two.
+        across (int): how many of the pairs are of two machines.
     """
     n: int
     mean: float | None = None
     low: float | None = None
     high: float | None = None
+    pairs: int = 0
     across: int = 0
 
 
@@ -89,7 +92,7 @@ def measured(record: StudyRecord, definition: str,
 def paired_difference(records: list[StudyRecord], method: str, other: str,
                       key: Accuracy = 'last',
                       confidence: float = CONFIDENCE) -> Difference:
-    """A method less another one, over pairs of runs with one seed.
+    """A method less another one, over the seeds that both have.
 
     A run is in one pair at most: with the run of the same seed and machine
     where there is one, since two machines round differently, otherwise with
@@ -104,27 +107,39 @@ def paired_difference(records: list[StudyRecord], method: str, other: str,
     """
     ours, theirs = (accuracies(records, name, key)
                     for name in (method, other))
-    same = [(value, theirs[run]) for run, value in ours.items()
+    same = [(run[0], value - theirs[run]) for run, value in ours.items()
             if run in theirs]
-    across = _pairs_by_seed(_without(ours, theirs), _without(theirs, ours))
-    return replace(
-        mean_difference((a - b for a, b in same + across), confidence),
-        across=len(across))
+    across = _across_machines(_without(ours, theirs), _without(theirs, ours))
+    return replace(mean_difference(same + across, confidence),
+                   across=len(across))
 
 
-def mean_difference(differences: Iterable[float],
+def mean_difference(differences: Iterable[tuple[int, float]],
                     confidence: float = CONFIDENCE) -> Difference:
-    """The mean of differences, one a pair, with its interval."""
-    found = spread(differences)
+    """The mean of differences over seeds, with its interval.
+
+    Differences of one seed, on several machines, begin with the same weights
+    and order of images. They are not independent and count as one, their
+    mean.
+
+    Args:
+        differences (iterable[tuple[int, float]]): the seed of each, and it.
+        confidence (float): of the interval.
+    """
+    by_seed: dict[int, list[float]] = {}
+    for seed, value in differences:
+        by_seed.setdefault(seed, []).append(value)
+    found = spread(float(np.mean(own)) for own in by_seed.values())
+    pairs = sum(map(len, by_seed.values()))
     if found.mean is None or found.sd is None:
-        return Difference(found.n, found.mean)
+        return Difference(found.n, found.mean, pairs=pairs)
     half = t_factor(found.n, confidence) * found.sd
     return Difference(
-        found.n, found.mean, found.mean - half, found.mean + half)
+        found.n, found.mean, found.mean - half, found.mean + half, pairs)
 
 
 def t_factor(n: int, confidence: float = CONFIDENCE) -> float:
-    """Half of a mean's interval over n runs, in standard deviations."""
+    """Half of a mean's interval over n values, in standard deviations."""
     from scipy import stats
     return float(stats.t.ppf((1 + confidence) / 2, n - 1) / np.sqrt(n))
 
@@ -228,10 +243,11 @@ def _without(ours: dict[tuple[int, str], float],
     return found
 
 
-def _pairs_by_seed(ours: dict[int, list[float]], theirs: dict[int, list[float]]
-                   ) -> list[tuple[float, float]]:
-    return [pair for seed, own in ours.items()
-            for pair in zip(own, theirs.get(seed, []))]
+def _across_machines(ours: dict[int, list[float]],
+                     theirs: dict[int, list[float]]
+                     ) -> list[tuple[int, float]]:
+    return [(seed, a - b) for seed, own in ours.items()
+            for a, b in zip(own, theirs.get(seed, []))]
 
 
 def _tau_of_run(record: StudyRecord, measure: str) -> float | None:

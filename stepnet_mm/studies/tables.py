@@ -65,9 +65,9 @@ def _comparisons(records: list[StudyRecord], methods: list[StudyMethod],
 
     def less(name, other):
         found = paired_difference(records, name, other)
-        fewer = 1 < found.n < len(runs_of_method(records, name))
+        fewer = 1 < found.pairs < len(runs_of_method(records, name))
         return ''.join((difference_text(found, places(records)),
-                        f', {found.n} pairs' if fewer else '',
+                        f', {found.pairs} pairs' if fewer else '',
                         ACROSS if found.across else ''))
 
     columns = {f'last, less `{other}`': {
@@ -234,30 +234,32 @@ def ablation_table(records: list[StudyRecord],
 def _ablation_row(name: str, records: list[StudyRecord], runs: int,
                   digits: int) -> list[str]:
     def level(key, decimals=digits):
-        found = values(key)
-        return _lacking(found, records) or spread_text(spread(found), decimals)
+        found = having(key)
+        return _lacking(found, records) or spread_text(
+            spread(r.steps[key] for r in found), decimals)
 
     def change(key):
-        found = values(key, 'trained')
+        found = having(key, 'trained')
         return _lacking(found, records) or difference_text(
-            mean_difference(found), digits)
+            mean_difference((r.seed, r.steps[key] - r.steps['trained'])
+                            for r in found), digits)
 
-    def values(*keys):
-        """Of a number, or of a number less another one, where there are."""
-        rows = [[r.steps[key] for key in keys] for r in records]
-        return [row[0] - sum(row[1:]) for row in rows if None not in row]
+    def having(*keys):
+        """The runs that have these numbers."""
+        return [r for r in records
+                if None not in [r.steps[key] for key in keys]]
 
     return [name, _out_of(len(records), runs), level('trained'),
             *(cell(key) for key in ABLATIONS[1:] for cell in (level, change)),
             *(level(key, 3) for key in STEP_MOMENTS)]
 
 
-def _lacking(values: list[float], records: list[StudyRecord]) -> str:
+def _lacking(having: list[StudyRecord], records: list[StudyRecord]) -> str:
     """How many of the runs have a number; '' if all have."""
-    if not values:
+    if not having:
         return NOT_FINITE
-    return '' if len(values) == len(records) else (
-        f'in {_out_of(len(values), len(records))}')
+    return '' if len(having) == len(records) else (
+        f'in {_out_of(len(having), len(records))}')
 
 
 def _out_of(n: int, whole: int) -> str:

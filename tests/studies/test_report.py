@@ -321,7 +321,7 @@ def test_limits_are_of_the_facts(study):
     text = limits_of(study, records)
     for part in (
             'Run, but in no study file: other.', 'se, seed 2',
-            'Over 2 runs a 95 % interval reaches 9.0 standard',
+            'Over 2 seeds a 95 % interval reaches 9.0 standard',
             'Not told apart from `plain` (interval with 0): se, of 1 methods; '
             'half the intervals are wider than ± 6.35.',
             "4 epochs of the config's 100",
@@ -332,10 +332,10 @@ def test_limits_are_of_the_facts(study):
         study, *(made_run('plain', s, 50. + s, epochs=100, dataset='CIFAR10')
                  for s in range(5))))
     assert 'of the config' not in whole and 'Folder' not in whole
-    assert 'Over 5 runs' in whole and 'reaches 1.2' in whole
+    assert 'Over 5 seeds' in whole and 'reaches 1.2' in whole
     assert 'Not all seeds' not in text  # that of se diverged
     few = limits_of(study, THREE[:1])
-    assert 'No method has two runs' in few
+    assert 'No method has two seeds' in few
     assert 'Not all seeds: plain (1 of 3).' in few
 
 

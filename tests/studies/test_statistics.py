@@ -11,6 +11,7 @@ from stepnet_mm.studies.statistics import (
     along_epochs,
     correlations,
     logged,
+    mean_difference,
     paired_difference,
     spread,
     t_factor,
@@ -85,8 +86,17 @@ def test_pairs_are_of_one_machine_as_far_as_there_are_some():
     # Both seeds 0 of plain are one step better than their own constant.
     constant = [*made('constant', 'one', 49.), *made('constant', 'two', 59.)]
     found = paired_difference([*plain, *constant], 'plain', 'constant')
-    assert (found.n, found.mean) == (2, 1.) and found.low == found.high == 1.
+    assert (found.n, found.mean, found.low) == (1, 1., None)
     assert len(accuracies(plain, 'plain')) == 5
+
+
+def test_two_pairs_of_a_seed_count_as_one():
+    found = mean_difference([(0, 1.), (1, 4.), (0, 3.), (2, 9.)])
+    once = mean_difference([(0, 2.), (1, 4.), (2, 9.)])
+    assert found == replace(once, pairs=4) and once.pairs == 3
+    assert (found.n, found.mean) == (3, 5.)
+    wanted = stats.ttest_1samp([2., 4., 9.], 0).confidence_interval(.95)
+    assert (found.low, found.high) == pytest.approx(tuple(wanted))
 
 
 def test_half_of_an_interval():
