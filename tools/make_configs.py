@@ -11,7 +11,8 @@ tricks.yml, what makes each trick of Fig. 8; texts.yml and page.md, the texts
 around them. Results of runs of ours come from results/*.jsonl, the records of
 studies, where a config was trained just as it is. They also fill the tables
 between ``<!-- last epoch: STUDY METHOD ... -->`` and ``<!-- end -->`` in the
-pages that users read first.
+pages that users read first. With ``less METHOD ...`` behind the methods they
+have the differences to these too; STUDY+STUDY takes the records of both.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -499,16 +500,31 @@ def page_files(everything: list, complexity: dict) -> dict:
 
 def with_results(text: str) -> str:
     """A page with its tables of results as the records have them."""
-    return re.sub(r'(<!-- last epoch: (\S+) ([\w ]+) -->\n).*?(<!-- end -->)',
-                  _last_epoch, text, flags=re.S)
+    return re.sub(
+        r'(<!-- last epoch: (\S+) ([\w ]+?)(?: less ([\w ]+))? -->\n)'
+        r'.*?(<!-- end -->)', _last_epoch, text, flags=re.S)
 
 
 def _last_epoch(found: re.Match) -> str:
     from stepnet_mm.studies.records import read_records
-    from stepnet_mm.studies.tables import accuracy_line
-    head, study, methods, end = found.groups()
-    records = read_records(ROOT / f'results/{study}.jsonl')
-    return f'{head}\n{accuracy_line(records, methods.split())}\n\n{end}'
+    from stepnet_mm.studies.tables import accuracy_line, short_table
+    head, names, methods, baselines, end = found.groups()
+    studies = names.split('+')
+    records = read_records(*(ROOT / f'results/{name}.jsonl'
+                             for name in studies))
+    table = (short_table(records, _methods(studies, methods.split()),
+                         baselines.split())
+             if baselines else accuracy_line(records, methods.split()))
+    return f'{head}\n{table}\n\n{end}'
+
+
+def _methods(studies: list, names: list) -> list:
+    """Methods of studies, by their names."""
+    from stepnet_mm.studies.page import methods_of
+    from stepnet_mm.studies.study import read_study
+    known = {method.name: method for method in methods_of(
+        [read_study(CONFIGS / f'studies/{name}.py') for name in studies])}
+    return [known[name] for name in names]
 
 
 def index_text(folders: list) -> str:

@@ -22,4 +22,6 @@ methods = {
         options={'model.backbone.step_blocks': blocks})
     for name, blocks in BLOCKS.items()
 }
+methods['se_stiffest3']['baseline'] = 'se_random3'
+methods['se_stiffest6']['baseline'] = 'se_random6'
 del BLOCKS

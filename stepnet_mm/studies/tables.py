@@ -45,7 +45,8 @@ def result_table(records: list[StudyRecord], methods: list[StudyMethod],
         records (list[StudyRecord]): those made so far.
         methods (list[StudyMethod]): a row each.
         baselines (sequence[str]): methods to compare with, a column each;
-            one more is of the methods' own, where those have rows.
+            one more is of the methods' own, where those have rows and no
+            column.
         paper (callable): a config's name -> the paper's figure.
     """
     compared = _comparisons(records, methods, baselines)
@@ -57,11 +58,22 @@ def result_table(records: list[StudyRecord], methods: list[StudyMethod],
         for method in methods])
 
 
+def short_table(records: list[StudyRecord], methods: list[StudyMethod],
+                baselines: Sequence[str]) -> str:
+    """The last epoch and the differences alone, as :func:`result_table`."""
+    compared = _comparisons(records, methods, baselines)
+    return table(['method', 'n', 'last epoch', *compared], [
+        [method.name, count_text(records, method),
+         accuracy_text(records, method.name, 'last'),
+         *(column.get(method.name, '') for column in compared.values())]
+        for method in methods])
+
+
 def _comparisons(records: list[StudyRecord], methods: list[StudyMethod],
                  baselines: Sequence[str]) -> dict[str, dict[str, str]]:
     """Title of a column -> method -> its difference."""
     own = {m.name: m.baseline for m in methods
-           if m.baseline in {other.name for other in methods}}
+           if m.baseline in {o.name for o in methods} - {*baselines}}
 
     def less(name, other):
         found = paired_difference(records, name, other)

@@ -121,6 +121,8 @@ def test_a_method_is_compared_with_a_baseline_of_its_own():
         '', '`plain`: +2.00 [−0.48, +4.48]', '']
     without = result_table(THREE, [plain, methods[2]], [], {}.get)
     assert 'baseline' not in without
+    again = result_table(THREE + SE, methods, ['plain'], {}.get)
+    assert 'less `plain`' in again and 'baseline' not in again
 
 
 def test_runs_made_again_elsewhere_count(study):

@@ -172,6 +172,38 @@ b
 c'''
 
 
+def test_tables_of_pages_may_have_differences(make_configs, elsewhere,
+                                              trained):
+    from stepnet_mm.studies.records import append_record
+    path = 'resnet164/resnet164_se_cifar10.py'
+    (elsewhere / 'studies').mkdir()
+    for study, methods in dict(
+            first=dict(plain={}),
+            second=dict(se={}, stepnet=dict(baseline='se'))).items():
+        for i, name in enumerate(2 * [*methods]):
+            append_record(
+                elsewhere.parent / f'results/{study}.jsonl',
+                made_record(trained(path), i // len(methods),
+                            90. + i // len(methods) + len(name), method=name))
+        rows = {name: dict(fields, config=str(elsewhere / path))
+                for name, fields in methods.items()}
+        (elsewhere / f'studies/{study}.py').write_text(
+            f'methods = {rows}\nseeds = [0, 1]')
+    head = '<!-- last epoch: first+second plain se stepnet less plain -->\n'
+    filled = make_configs.with_results(f'{head}<!-- end -->')
+    assert filled.startswith(head) and filled.endswith('\n\n<!-- end -->')
+    assert [line.strip('| ').split(' | ') for line in
+            filled.removeprefix(head).splitlines()[1:-2]] == [
+        ['method', 'n', 'last epoch', 'last, less `plain`',
+         'last, less its own baseline'],
+        ['---'] * 5,
+        ['plain', '2', '95.50 ± 0.71'],
+        ['se', '2', '92.50 ± 0.71', '−3.00 [−3.00, −3.00]'],
+        ['stepnet', '2', '97.50 ± 0.71', '+2.00 [+2.00, +2.00]',
+         '`se`: +5.00 [+5.00, +5.00]'],
+    ]
+
+
 def test_so_do_those_of_tricks_on_other_images_and_for_longer(tmp_path):
     from stepnet_mm.config import read_config
     from stepnet_mm.studies.config_results import records_of_configs
