@@ -1,17 +1,22 @@
 """Runs a function in forks that are ranks."""
+import faulthandler
 import time
 
 from torch import multiprocessing
+
+STDERR = 2
 
 
 def run_on_ranks(function, args, ranks, seconds=300):
     """Call function(rank, *args) on each; their end is this call's.
 
     Ranks that wait for each other for ever, which a fork of a process with
-    threads can do, are killed and fail the test instead of stopping all.
+    threads can do, are killed and fail the test instead of stopping all. Its
+    output then has the stacks of their threads.
     """
     forks = multiprocessing.start_processes(
-        function, args, ranks, join=False, start_method='fork')
+        _watched, (.9 * seconds, function, *args), ranks, join=False,
+        start_method='fork')
     end = time.monotonic() + seconds
     try:
         while not forks.join(timeout=max(0, end - time.monotonic())):
@@ -23,3 +28,8 @@ def run_on_ranks(function, args, ranks, seconds=300):
         for process in forks.processes:
             process.kill()
             process.join()
+
+
+def _watched(rank, seconds, function, *args):
+    faulthandler.dump_traceback_later(seconds, file=STDERR)
+    function(rank, *args)
