@@ -520,8 +520,7 @@ def _last_epoch(found: re.Match) -> str:
 
 def _methods(studies: list, names: list) -> list:
     """Methods of studies, by their names."""
-    from stepnet_mm.studies.page import methods_of
-    from stepnet_mm.studies.study import read_study
+    from stepnet_mm.studies.study import methods_of, read_study
     known = {method.name: method for method in methods_of(
         [read_study(CONFIGS / f'studies/{name}.py') for name in studies])}
     return [known[name] for name in names]

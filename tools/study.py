@@ -44,7 +44,7 @@ from stepnet_mm.studies.run import runs_of
 from stepnet_mm.studies.runner import StudyRunner
 from stepnet_mm.studies.slots import gpu_environments, threads_of_each
 from stepnet_mm.studies.slurm_array import NothingToSubmit, SlurmArray
-from stepnet_mm.studies.study import read_study
+from stepnet_mm.studies.study import methods_of, read_study
 from stepnet_mm.studies.view import (
     expected_time,
     progress_table,
@@ -341,7 +341,7 @@ def report(args) -> None:
 
     from make_configs import paper_figure
 
-    from stepnet_mm.studies.page import methods_of, study_page
+    from stepnet_mm.studies.page import study_page
     from stepnet_mm.visualization.study_figures import write_figures
     names = [method.name for method in methods_of(studies)]
     if args.methods:

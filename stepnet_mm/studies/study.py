@@ -16,6 +16,9 @@ from ..stiffness import DEFINITIONS
 DEFAULTS: dict[str, Any] = dict(
     methods={}, seeds=[0], options={}, metric='accuracy/top1', measure={},
     seconds=None, baselines=None)
+#: Baselines of studies that name none; 'none' and 'all' are methods of
+#: tools/analysis/lottery_configs.py.
+BASELINES = ('plain', 'se', 'constant', 'none', 'all')
 #: Of a method, whose folders have it.
 NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
 METHOD_KEYS = ('config', 'options', 'seeds', 'paper', 'baseline')
@@ -109,6 +112,26 @@ def read_study(path) -> Study:
         seconds=content['seconds'],
         baselines=content['baselines'],
         settings=digest(shared))
+
+
+def methods_of(studies: list[Study]) -> list[StudyMethod]:
+    """Those of all studies, each name once."""
+    found: dict[str, StudyMethod] = {}
+    for study in studies:
+        for method in study.methods:
+            found.setdefault(method.name, method)
+    return list(found.values())
+
+
+def baselines_of(studies: list[Study]) -> list[str]:
+    """What the studies name, else the usual ones, each once.
+
+    Those are left out that are no method of these studies.
+    """
+    names = {method.name for method in methods_of(studies)}
+    found = dict.fromkeys(name for study in studies
+                          for name in study.baselines or ())
+    return [name for name in found or BASELINES if name in names]
 
 
 def digest(content) -> str:

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from made_runs import diverged_run, made_run, made_steps, made_study
 
-from stepnet_mm.studies.page import (
-    FirstConfig,
-    baselines_of,
-    images_per_epoch,
-    limits,
-    study_page,
-)
+from stepnet_mm.studies.first_config import FirstConfig
+from stepnet_mm.studies.limits import limits
+from stepnet_mm.studies.page import images_per_epoch, study_page
 from stepnet_mm.studies.records import append_record, read_records
-from stepnet_mm.studies.study import StudyMethod, read_study
+from stepnet_mm.studies.study import (
+    StudyMethod,
+    baselines_of,
+    read_study,
+)
 from stepnet_mm.studies.tables import (
     ablation_table,
     correlation_table,
