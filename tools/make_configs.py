@@ -9,10 +9,14 @@ What is in them lies in tools/config_tables: figures.yml, a line for each row
 of a table and remarks on runs of ours; methods.yml, what makes each method;
 tricks.yml, what makes each trick of Fig. 8; texts.yml and page.md, the texts
 around them. Results of runs of ours come from results/*.jsonl, the records of
-studies, where a config was trained just as it is. They also fill the tables
-between ``<!-- last epoch: STUDY METHOD ... -->`` and ``<!-- end -->`` in the
-pages that users read first. With ``less METHOD ...`` behind the methods they
-have the differences to these too; STUDY+STUDY takes the records of both.
+studies, where a config was trained just as it is. They also fill the tables in
+the pages that users read first, between ``<!-- end -->`` and
+
+<!-- last epoch: STUDY[+STUDY] METHOD ... [less METHOD ...] -->
+
+which has a column for each method. With ``less`` it has a row for each, and
+columns of the differences to the methods behind it, and to a method's own
+baseline where that has a row.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -499,31 +503,39 @@ def page_files(everything: list, complexity: dict) -> dict:
 
 
 def with_results(text: str) -> str:
-    """A page with its tables of results as the records have them."""
-    return re.sub(
-        r'(<!-- last epoch: (\S+) ([\w ]+?)(?: less ([\w ]+))? -->\n)'
-        r'.*?(<!-- end -->)', _last_epoch, text, flags=re.S)
+    """A page with its tables of results as the records have them.
+
+    Raises:
+        ValueError: if a comment of one names what is not there.
+    """
+    return re.sub(r'(<!-- last epoch: (.*?) -->\n).*?(<!-- end -->)',
+                  _last_epoch, text, flags=re.S)
 
 
 def _last_epoch(found: re.Match) -> str:
     from stepnet_mm.studies.records import read_records
     from stepnet_mm.studies.tables import accuracy_line, short_table
-    head, names, methods, baselines, end = found.groups()
-    studies = names.split('+')
+    head, what, end = found.groups()
+    names, _, baselines = what.partition(' less ')
+    studies, *methods = names.split()
+    studies = studies.split('+')
+    known = _methods(studies)
+    if unknown := {*methods, *baselines.split()} - {*known}:
+        raise ValueError(f'{head.strip()}: expected methods of {studies}, got '
+                         f'{sorted(unknown)}; correct the comment')
     records = read_records(*(ROOT / f'results/{name}.jsonl'
                              for name in studies))
-    table = (short_table(records, _methods(studies, methods.split()),
+    table = (short_table(records, [known[name] for name in methods],
                          baselines.split())
-             if baselines else accuracy_line(records, methods.split()))
+             if baselines else accuracy_line(records, methods))
     return f'{head}\n{table}\n\n{end}'
 
 
-def _methods(studies: list, names: list) -> list:
-    """Methods of studies, by their names."""
+def _methods(studies: list) -> dict:
+    """Name -> method, of all these studies."""
     from stepnet_mm.studies.study import methods_of, read_study
-    known = {method.name: method for method in methods_of(
+    return {method.name: method for method in methods_of(
         [read_study(CONFIGS / f'studies/{name}.py') for name in studies])}
-    return [known[name] for name in names]
 
 
 def index_text(folders: list) -> str:

@@ -72,8 +72,7 @@ methods.update(
             {'.ie.': dict(lr_mult=0, decay_mult=0)}
         }),
     plain_no_warmup=dict(
-        config=PLAIN, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1],
-        baseline='plain'),
+        config=PLAIN, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1]),
     stepnet_no_warmup=dict(
         config=STEPNET, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1],
         baseline='plain_no_warmup'),

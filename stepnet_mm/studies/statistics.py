@@ -26,11 +26,11 @@ Accuracy = Literal['last', 'best']
 
 @dataclass(frozen=True)
 class Spread:
-    """Of a number over runs.
+    """Of a number over runs or seeds.
 
     Attributes:
-        n (int): how many runs.
-        mean (float | None): None without a run.
+        n (int): how many.
+        mean (float | None): None without one.
         sd (float | None): standard deviation with n - 1; None below two.
     """
     n: int
@@ -47,7 +47,7 @@ class Difference:
         mean (float | None): None without a seed.
         low (float | None): Student's t interval; None below two seeds.
         high (float | None): likewise.
-        pairs (int): how many differences these are of; a seed that two
+        pairs (int): how many differences are in the mean; a seed that two
             machines ran has two.
         across (int): how many of the pairs are of two machines.
     """

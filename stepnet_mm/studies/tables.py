@@ -49,47 +49,62 @@ def result_table(records: list[StudyRecord], methods: list[StudyMethod],
             column.
         paper (callable): a config's name -> the paper's figure.
     """
-    compared = _comparisons(records, methods, baselines)
-    head = ['method', 'n', 'last epoch', 'best epoch', *compared,
+    titles, differences = _comparisons(records, methods, baselines)
+    head = ['method', 'n', 'last epoch', 'best epoch', *titles,
             'mean TNS', 'mean NSI', 'processor time', 'paper']
     return table(head, [
-        _result_row(records, method, [column.get(method.name, '')
-                                      for column in compared.values()], paper)
+        _result_row(records, method, differences[method.name], paper)
         for method in methods])
 
 
 def short_table(records: list[StudyRecord], methods: list[StudyMethod],
                 baselines: Sequence[str]) -> str:
     """The last epoch and the differences alone, as :func:`result_table`."""
-    compared = _comparisons(records, methods, baselines)
-    return table(['method', 'n', 'last epoch', *compared], [
-        [method.name, count_text(records, method),
-         accuracy_text(records, method.name, 'last'),
-         *(column.get(method.name, '') for column in compared.values())]
+    titles, differences = _comparisons(records, methods, baselines)
+    return table(['method', 'n', 'last epoch', *titles], [
+        [*_last_cells(records, method), *differences[method.name]]
         for method in methods])
 
 
 def _comparisons(records: list[StudyRecord], methods: list[StudyMethod],
-                 baselines: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Title of a column -> method -> its difference."""
+                 baselines: Sequence[str]
+                 ) -> tuple[list[str], dict[str, list[str]]]:
+    """The titles of the columns, and the cells of each method."""
     own = {m.name: m.baseline for m in methods
            if m.baseline in {o.name for o in methods} - {*baselines}}
+    titles = [f'last, less `{other}`' for other in baselines]
+    if own:
+        titles.append('last, less its own baseline')
 
     def less(name, other):
         found = paired_difference(records, name, other)
-        fewer = 1 < found.pairs < len(runs_of_method(records, name))
-        return ''.join((difference_text(found, places(records)),
-                        f', {found.pairs} pairs' if fewer else '',
-                        ACROSS if found.across else ''))
+        fewer = found.pairs < len(runs_of_method(records, name))
+        return ''.join((
+            difference_text(found, places(records)),
+            f', {found.pairs} pairs' if fewer and found.n > 1 else '',
+            ACROSS if found.across else ''))
 
-    columns = {f'last, less `{other}`': {
-        m.name: less(m.name, other) for m in methods if m.name != other}
-        for other in baselines}
-    if own:
-        columns['last, less its own baseline'] = {
-            name: f'`{other}`: {less(name, other)}'
-            for name, other in own.items()}
-    return columns
+    def cells(name):
+        if not runs_of_method(records, name):
+            return [''] * len(titles)
+        found = [less(name, other) if other != name else ''
+                 for other in baselines]
+        if own:
+            found.append(f'`{own[name]}`: {less(name, own[name])}'
+                         if name in own else '')
+        return found
+
+    return titles, {method.name: cells(method.name) for method in methods}
+
+
+def _last_cells(records: list[StudyRecord],
+                method: StudyMethod) -> list[str]:
+    """A method, its runs, and the last epoch or why there is none."""
+    tried = any(r.method == method.name for r in records)
+    own = runs_of_method(records, method.name)
+    return [method.name, count_text(records, method),
+            accuracy_text(records, method.name, 'last')
+            if own or not tried else 'diverged']
 
 
 def _result_row(records: list[StudyRecord], method: StudyMethod,
@@ -97,17 +112,13 @@ def _result_row(records: list[StudyRecord], method: StudyMethod,
                 paper: Callable[[str], str | None]) -> list[str]:
     own = runs_of_method(records, method.name)
     figure = (paper(method.paper) if method.paper else None) or 'none'
+    cells = _last_cells(records, method)
     if not own:
-        tried = any(r.method == method.name for r in records)
-        return [method.name, count_text(records, method),
-                'diverged' if tried else NOT_RUN,
-                *[''] * (4 + len(differences)), figure]
+        return [*cells, *[''] * (4 + len(differences)), figure]
     definition = next(iter(definitions_of(records)), '')
     return [
-        method.name,
-        count_text(records, method),
-        *(accuracy_text(records, method.name, key)
-          for key in ('last', 'best')),
+        *cells,
+        accuracy_text(records, method.name, 'best'),
         *differences,
         *(stiffness_text(own, definition, measure)
           for measure in ('tns', 'nsi')),
@@ -218,7 +229,7 @@ def difference_text(found: Difference, digits: int) -> str:
         return 'no common seed'
     text = signed(found.mean, digits)
     if found.low is None or found.high is None:
-        return f'{text} (n = 1)'
+        return f'{text} (1 seed)'
     return (f'{text} [{signed(found.low, digits)}, '
             f'{signed(found.high, digits)}]')
 

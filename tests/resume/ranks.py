@@ -4,18 +4,18 @@ import time
 
 from torch import multiprocessing
 
-STDERR = 2
+STDERR = 2  # sys.stderr may be pytest's
 
 
 def run_on_ranks(function, args, ranks, seconds=300):
     """Call function(rank, *args) on each; their end is this call's.
 
     Ranks that wait for each other for ever, which a fork of a process with
-    threads can do, are killed and fail the test instead of stopping all. Its
-    output then has the stacks of their threads.
+    threads can do, are killed and fail the test instead of stopping all. The
+    stacks of ranks that take half of this time are in its output.
     """
     forks = multiprocessing.start_processes(
-        _watched, (.9 * seconds, function, *args), ranks, join=False,
+        _watched, (seconds / 2, function, *args), ranks, join=False,
         start_method='fork')
     end = time.monotonic() + seconds
     try:

@@ -31,7 +31,7 @@ def test_ranks_that_do_not_end_are_killed_and_named(tmp_path, capfd):
     with pytest.raises(AssertionError, match=r'ranks \[1\] of 2 still run'):
         run_on_ranks(_wait, (tmp_path, ), 2, seconds=2)
     stacks = capfd.readouterr().err
-    assert stacks.count('in _wait') == 1, 'of the one that waits'
+    assert stacks.count(' in _wait\n') == 1, 'of the one that waits'
 
 
 def test_an_error_is_raised_here():

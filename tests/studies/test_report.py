@@ -97,7 +97,7 @@ def test_a_study_that_is_half_done():
     assert found['se']['last, less `plain`'] == 'no common seed'
     assert found['sem']['n'] == '0 of 3, 3 diverged'
     assert found['sem']['last epoch'] == 'diverged'
-    assert found['one']['last, less `plain`'] == '+3.25 (n = 1)'
+    assert found['one']['last, less `plain`'] == '+3.25 (1 seed)'
     assert found['one']['mean TNS'] == 'not measured'
     assert all(row['paper'] == 'none' for row in found.values())
 
@@ -142,6 +142,18 @@ def test_runs_made_again_elsewhere_count(study):
     assert '+1.00 [−1.48, +3.48] †' in text and 'with † have pairs' in text
     some = page(study, [again[0], *records[:1], *records[6:]])
     assert '| plain | 2 of 4 |' in some and '5 of 7 runs' in some
+    one_method = page(study, with_settings(study, *THREE, *again))
+    assert 'Over 3 seeds a 95 % interval reaches 2.5' in one_method
+
+
+def test_a_network_of_two_machines_is_one_seed_in_the_ablation():
+    runs = [replace(made_run('se', seed, steps=made_steps(
+        50., 50. - less)), machine=machine) for seed, machine, less in (
+            (0, 'one', 1.), (0, 'two', 3.), (1, 'one', 4.))]
+    found = cells(ablation_table(runs, methods_of('se')))['se']
+    # Of 2 and 4, by scipy's ttest_1samp(...).confidence_interval().
+    assert found['change per channel'] == '−3.00 [−15.71, +9.71]'
+    assert found['n'] == '3'
 
 
 def test_a_metric_below_one_has_more_places():
@@ -168,7 +180,7 @@ def test_the_table_of_steps_held_fixed(study):
         'mean Δt': '0.150 ± 0.071', 'SD over images': '0.010 ± 0.000',
         'SD over positions': '0.000 ± 0.000',
         'SD over channels': '0.020 ± 0.000'}
-    assert found['eca']['change per block'] == '−10.00 (n = 1)'
+    assert found['eca']['change per block'] == '−10.00 (1 seed)'
     text = page(study, records)
     assert ablation_table(records, methods_of('plain', 'se')) in text
     assert 'held fixed' not in page(study, records[:1])

@@ -87,6 +87,7 @@ def test_pairs_are_of_one_machine_as_far_as_there_are_some():
     constant = [*made('constant', 'one', 49.), *made('constant', 'two', 59.)]
     found = paired_difference([*plain, *constant], 'plain', 'constant')
     assert (found.n, found.mean, found.low) == (1, 1., None)
+    assert (found.pairs, found.across) == (2, 0)
     assert len(accuracies(plain, 'plain')) == 5
 
 

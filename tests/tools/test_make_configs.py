@@ -1,3 +1,4 @@
+import itertools
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,16 @@ def test_results_come_from_the_records(make_configs, monkeypatch, elsewhere,
     assert end.value.code == 0, capsys.readouterr().out
 
 
+def write_study(configs, study, **methods):
+    """A study file whose methods have one config."""
+    config = str(configs / 'resnet164/resnet164_se_cifar10.py')
+    rows = {name: dict(fields, config=config)
+            for name, fields in methods.items()}
+    (configs / 'studies').mkdir(exist_ok=True)
+    (configs / f'studies/{study}.py').write_text(
+        f'methods = {rows}\nseeds = [0, 1]')
+
+
 def test_tables_of_pages_come_from_the_records(make_configs, monkeypatch,
                                                elsewhere, trained, capsys):
     from stepnet_mm.studies.records import append_record
@@ -142,6 +153,7 @@ def test_tables_of_pages_come_from_the_records(make_configs, monkeypatch,
     for i, last in enumerate([94., 95.]):
         append_record(elsewhere.parent / 'results/made.jsonl', made_record(
             config, i, last, method='se'))
+    write_study(elsewhere, 'made', se={}, eca={})
     page = elsewhere.parent / 'README.md'
     monkeypatch.setattr(make_configs, 'rows', lambda: [])
     run(make_configs, monkeypatch)
@@ -175,20 +187,14 @@ c'''
 def test_tables_of_pages_may_have_differences(make_configs, elsewhere,
                                               trained):
     from stepnet_mm.studies.records import append_record
-    path = 'resnet164/resnet164_se_cifar10.py'
-    (elsewhere / 'studies').mkdir()
-    for study, methods in dict(
-            first=dict(plain={}),
-            second=dict(se={}, stepnet=dict(baseline='se'))).items():
-        for i, name in enumerate(2 * [*methods]):
+    config = trained('resnet164/resnet164_se_cifar10.py')
+    write_study(elsewhere, 'first', plain={})
+    write_study(elsewhere, 'second', se={}, stepnet=dict(baseline='se'))
+    for study, *names in (('first', 'plain'), ('second', 'se', 'stepnet')):
+        for name, seed in itertools.product(names, range(2)):
             append_record(
-                elsewhere.parent / f'results/{study}.jsonl',
-                made_record(trained(path), i // len(methods),
-                            90. + i // len(methods) + len(name), method=name))
-        rows = {name: dict(fields, config=str(elsewhere / path))
-                for name, fields in methods.items()}
-        (elsewhere / f'studies/{study}.py').write_text(
-            f'methods = {rows}\nseeds = [0, 1]')
+                elsewhere.parent / f'results/{study}.jsonl', made_record(
+                    config, seed, 90. + seed + len(name), method=name))
     head = '<!-- last epoch: first+second plain se stepnet less plain -->\n'
     filled = make_configs.with_results(f'{head}<!-- end -->')
     assert filled.startswith(head) and filled.endswith('\n\n<!-- end -->')
@@ -202,6 +208,11 @@ def test_tables_of_pages_may_have_differences(make_configs, elsewhere,
         ['stepnet', '2', '97.50 ± 0.71', '+2.00 [+2.00, +2.00]',
          '`se`: +5.00 [+5.00, +5.00]'],
     ]
+    for wrong in ('first se', 'first plain less plian', 'second se plain'):
+        with pytest.raises(ValueError, match=f'^<!-- last epoch: {wrong} -->'
+                           ": expected methods of .*; correct the comment$"):
+            make_configs.with_results(
+                f'<!-- last epoch: {wrong} -->\n<!-- end -->')
 
 
 def test_so_do_those_of_tricks_on_other_images_and_for_longer(tmp_path):
