@@ -152,8 +152,7 @@ def studies_from(args, paths):
     studies = [read_study(path) for path in paths]
     if not args.methods:
         return studies
-    names = list(dict.fromkeys(
-        method.name for study in studies for method in study.methods))
+    names = [method.name for method in methods_of(studies)]
     if unknown := sorted(set(args.methods) - set(names)):
         raise ValueError(f'--methods: expected some of {names}, got {unknown};'
                          ' correct the names')

@@ -46,5 +46,5 @@ def value_at(cfg: Config, key: str) -> Any:
     value: Any = cfg
     for part in key.split('.'):
         value = value.get(part, 'not there') if isinstance(
-            value, Mapping) or isinstance(value, Config) else 'not there'
+            value, (Mapping, Config)) else 'not there'
     return value
