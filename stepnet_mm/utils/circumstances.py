@@ -1,6 +1,7 @@
 """Where and with what a run was made."""
 import importlib.metadata
 import platform
+import re
 import subprocess
 from datetime import date
 from pathlib import Path
@@ -25,9 +26,14 @@ def circumstances() -> dict[str, Any]:
 
 
 def machine() -> str:
-    """The processor, and the threads that this process uses of it."""
+    """What rounds on a CPU: processor, instruction set and threads.
+
+    A name such as AMD EPYC is that of processors of several generations,
+    which do not round alike.
+    """
     import torch
-    return f'{_processor()}, {torch.get_num_threads()} threads'
+    return (f'{_processor()}, {torch.backends.cpu.get_cpu_capability()}, '
+            f'{torch.get_num_threads()} threads')
 
 
 def versions() -> dict[str, str]:
@@ -68,10 +74,13 @@ def _git(*words: str) -> str:
 
 
 def _processor() -> str:
+    """Name, family and model, as far as Linux tells them."""
     try:
         text = Path('/proc/cpuinfo').read_text()
     except OSError:
         return platform.processor() or platform.machine()
-    names = [line.partition(':')[2].strip() for line in text.splitlines()
-             if line.startswith('model name')]
-    return names[0] if names else platform.machine()
+    found = dict(re.findall(r'^(.+?)\s*: (.*)$', text, re.M))
+    name = found.get('model name', platform.machine())
+    if not {'cpu family', 'model'} <= {*found}:  # not x86
+        return name
+    return f'{name} (family {found["cpu family"]}, model {found["model"]})'

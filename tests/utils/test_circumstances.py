@@ -53,5 +53,18 @@ def test_another_repository_around_is_not_ours(repository, tmp_path,
 def test_without_git(repository, monkeypatch):
     monkeypatch.setenv('PATH', '')
     assert revision() == 'unknown'
+
+
+@pytest.mark.parametrize('text, name', [
+    ('cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n\n'
+     'cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n',
+     'AMD EPYC (family 25, model 1)'),
+    ('processor\t: 0\nCPU part\t: 0xd40\n', 'aarch64'),
+], ids=['x86', 'arm'])
+def test_a_machine_is_what_rounds(monkeypatch, text, name):
+    monkeypatch.setattr('pathlib.Path.read_text', lambda _: text)
+    monkeypatch.setattr('platform.machine', lambda: 'aarch64')
     monkeypatch.setattr('torch.get_num_threads', lambda: 3)
-    assert circumstances()['machine'].endswith(', 3 threads')
+    monkeypatch.setattr('torch.backends.cpu.get_cpu_capability',
+                        lambda: 'AVX2')
+    assert module.machine() == f'{name}, AVX2, 3 threads'
