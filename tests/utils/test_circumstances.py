@@ -4,7 +4,7 @@ import subprocess
 import pytest
 
 from stepnet_mm.utils import circumstances as module
-from stepnet_mm.utils.circumstances import circumstances, revision
+from stepnet_mm.utils.circumstances import revision
 
 pytestmark = pytest.mark.core
 
