@@ -498,18 +498,21 @@ def page_files(everything: list, complexity: dict) -> dict:
     pages[CONFIGS / 'README.md'] = readme_text(everything)
     pages[CONFIGS / 'model-index.yml'] = index_text(folders)
     for page in filter(Path.exists, (ROOT / name for name in PAGES)):
-        pages[page] = with_results(page.read_text())
+        pages[page] = with_results(page)
     return pages
 
 
-def with_results(text: str) -> str:
-    """A page with its tables of results as the records have them.
+def with_results(page: Path) -> str:
+    """A page's text, with tables of results as the records have them.
 
     Raises:
         ValueError: if a comment of one names what is not there.
     """
-    return re.sub(r'(<!-- last epoch: (.*?) -->\n).*?(<!-- end -->)',
-                  _last_epoch, text, flags=re.S)
+    try:
+        return re.sub(r'(<!-- last epoch: (.*?) -->\n).*?(<!-- end -->)',
+                      _last_epoch, page.read_text(), flags=re.S)
+    except (OSError, ValueError) as error:
+        raise ValueError(f'{page}: {error}') from error
 
 
 def _last_epoch(found: re.Match) -> str:
@@ -592,7 +595,10 @@ def main():
     parser.add_argument(
         '--measure', action='store_true', help='every model, not the new ones')
     args = parser.parse_args()
-    check() if args.check else update(args.measure)
+    try:
+        check() if args.check else update(args.measure)
+    except (OSError, ValueError) as error:
+        parser.exit(2, f'{parser.prog}: error: {error}\n')
 
 
 if __name__ == '__main__':

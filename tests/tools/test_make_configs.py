@@ -1,4 +1,5 @@
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -196,7 +197,9 @@ def test_tables_of_pages_may_have_differences(make_configs, elsewhere,
                 elsewhere.parent / f'results/{study}.jsonl', made_record(
                     config, seed, 90. + seed + len(name), method=name))
     head = '<!-- last epoch: first+second plain se stepnet less plain -->\n'
-    filled = make_configs.with_results(f'{head}<!-- end -->')
+    page = elsewhere.parent / 'page.md'
+    page.write_text(f'{head}<!-- end -->')
+    filled = make_configs.with_results(page)
     assert filled.startswith(head) and filled.endswith('\n\n<!-- end -->')
     assert [line.strip('| ').split(' | ') for line in
             filled.removeprefix(head).splitlines()[1:-2]] == [
@@ -208,11 +211,23 @@ def test_tables_of_pages_may_have_differences(make_configs, elsewhere,
         ['stepnet', '2', '97.50 ± 0.71', '+2.00 [+2.00, +2.00]',
          '`se`: +5.00 [+5.00, +5.00]'],
     ]
-    for wrong in ('first se', 'first plain less plian', 'second se plain'):
-        with pytest.raises(ValueError, match=f'^<!-- last epoch: {wrong} -->'
-                           ": expected methods of .*; correct the comment$"):
-            make_configs.with_results(
-                f'<!-- last epoch: {wrong} -->\n<!-- end -->')
+
+
+@pytest.mark.parametrize('wrong, message', [
+    ('first se', '<!-- last epoch: first se -->: expected methods of .*; '
+     'correct the comment'),
+    ('first plain less plian', '.*: expected methods of .*, got .*plian'),
+    ('gone plain', '.*gone.py'),
+])
+def test_a_table_of_what_is_not_there(make_configs, elsewhere, monkeypatch,
+                                      capsys, wrong, message):
+    write_study(elsewhere, 'first', plain={})
+    (elsewhere.parent / 'README.md').write_text(
+        f'<!-- last epoch: {wrong} -->\n<!-- end -->')
+    with pytest.raises(SystemExit, match='2'):
+        run(make_configs, monkeypatch, '--check')
+    assert re.match(f'make_configs.py: error: .*README.md: {message}',
+                    capsys.readouterr().err)
 
 
 def test_so_do_those_of_tricks_on_other_images_and_for_longer(tmp_path):
