@@ -63,11 +63,12 @@ def _machines(records: list[StudyRecord]) -> str:
                       for name, own in methods.items())
     return (f'The runs were made on different machines ({names}). They may '
             'round differently, which makes other networks of the same seed; '
-            'times do not compare. Pairs are of one machine as far as there '
-            f'are such; differences with{ACROSS} have pairs of two '
-            'machines. Runs of one seed on two machines begin with the same '
-            'weights and order of images: in a difference they count as one '
-            'seed, elsewhere as independent.'
+            'times do not compare. Differences are those on one machine; '
+            f'where they have{ACROSS}, no machine ran both methods with some '
+            'seed, and the means over machines are compared. Runs of one '
+            'seed on two machines begin with the same weights and order of '
+            'images: in a difference they count as one seed, elsewhere as '
+            'independent.'
             if len(methods) > 1 else '')
 
 

@@ -186,8 +186,8 @@ def _result_note(metric: str, records: list[StudyRecord],
     return (f'`{metric}`: mean ± standard deviation (n − 1) over n runs, '
             'after the last epoch and of the best one, which is chosen on '
             'the images that it is tested on. Differences are of the last '
-            'epoch, paired by seed, with a 95 % t interval over seeds; "3 '
-            'pairs" says that other runs have no partner. Total '
+            'epoch, paired by seed, with a 95 % t interval over seeds; "2 '
+            'seeds" says that the other method lacks some. Total '
             f'neural stiffness (TNS) and NSI by the definition `{first}`. '
             f'{time}{paper}').rstrip()
 

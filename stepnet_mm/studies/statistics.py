@@ -47,15 +47,12 @@ class Difference:
         mean (float | None): None without a seed.
         low (float | None): Student's t interval; None below two seeds.
         high (float | None): likewise.
-        pairs (int): how many differences are in the mean; a seed that two
-            machines ran has two.
-        across (int): how many of the pairs are of two machines.
+        across (int): how many of the seeds have no machine that ran both.
     """
     n: int
     mean: float | None = None
     low: float | None = None
     high: float | None = None
-    pairs: int = 0
     across: int = 0
 
 
@@ -94,9 +91,9 @@ def paired_difference(records: list[StudyRecord], method: str, other: str,
                       confidence: float = CONFIDENCE) -> Difference:
     """A method less another one, over the seeds that both have.
 
-    A run is in one pair at most: with the run of the same seed and machine
-    where there is one, since two machines round differently, otherwise with
-    one of another machine.
+    Of a seed it is the difference on one machine, the mean where several ran
+    both. Machines round differently; where none ran both, it is the
+    difference of the means over machines.
 
     Args:
         records (list[StudyRecord]): of both, and of any others.
@@ -109,7 +106,11 @@ def paired_difference(records: list[StudyRecord], method: str, other: str,
                     for name in (method, other))
     same = [(run[0], value - theirs[run]) for run, value in ours.items()
             if run in theirs]
-    across = _across_machines(_without(ours, theirs), _without(theirs, ours))
+    mean, other_mean = (_mean_by_seed((seed, value) for (seed, _), value
+                                      in values.items())
+                        for values in (ours, theirs))
+    alone = mean.keys() & other_mean.keys() - {seed for seed, _ in same}
+    across = [(seed, mean[seed] - other_mean[seed]) for seed in alone]
     return replace(mean_difference(same + across, confidence),
                    across=len(across))
 
@@ -126,16 +127,12 @@ def mean_difference(differences: Iterable[tuple[int, float]],
         differences (iterable[tuple[int, float]]): the seed of each, and it.
         confidence (float): of the interval.
     """
-    by_seed: dict[int, list[float]] = {}
-    for seed, value in differences:
-        by_seed.setdefault(seed, []).append(value)
-    found = spread(float(np.mean(own)) for own in by_seed.values())
-    pairs = sum(map(len, by_seed.values()))
+    found = spread(_mean_by_seed(differences).values())
     if found.mean is None or found.sd is None:
-        return Difference(found.n, found.mean, pairs=pairs)
+        return Difference(found.n, found.mean)
     half = t_factor(found.n, confidence) * found.sd
     return Difference(
-        found.n, found.mean, found.mean - half, found.mean + half, pairs)
+        found.n, found.mean, found.mean - half, found.mean + half)
 
 
 def t_factor(n: int, confidence: float = CONFIDENCE) -> float:
@@ -233,21 +230,11 @@ def logged(record: StudyRecord, measure: str) -> dict[int, float]:
     }
 
 
-def _without(ours: dict[tuple[int, str], float],
-             theirs: dict[tuple[int, str], float]) -> dict[int, list[float]]:
-    """Seed -> what only we have a run of, in the machines' order."""
-    found: dict[int, list[float]] = {}
-    for run, value in ours.items():
-        if run not in theirs:
-            found.setdefault(run[0], []).append(value)
-    return found
-
-
-def _across_machines(ours: dict[int, list[float]],
-                     theirs: dict[int, list[float]]
-                     ) -> list[tuple[int, float]]:
-    return [(seed, a - b) for seed, own in ours.items()
-            for a, b in zip(own, theirs.get(seed, []))]
+def _mean_by_seed(values: Iterable[tuple[int, float]]) -> dict[int, float]:
+    by_seed: dict[int, list[float]] = {}
+    for seed, value in values:
+        by_seed.setdefault(seed, []).append(value)
+    return {seed: float(np.mean(own)) for seed, own in by_seed.items()}
 
 
 def _tau_of_run(record: StudyRecord, measure: str) -> float | None:

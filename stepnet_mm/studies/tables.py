@@ -22,7 +22,7 @@ from .statistics import (
 from .study import StudyMethod
 
 NOT_RUN = 'not yet run'
-#: Behind a difference of pairs of which some are of two machines.
+#: Behind a difference with seeds that no machine ran of both methods.
 ACROSS = ' †'
 #: Measured, and no sample or run gave a finite number.
 NOT_FINITE = '–'
@@ -78,10 +78,10 @@ def _comparisons(records: list[StudyRecord], methods: list[StudyMethod],
 
     def less(name, other):
         found = paired_difference(records, name, other)
-        fewer = found.pairs < len(runs_of_method(records, name))
+        seeds = len({run.seed for run in runs_of_method(records, name)})
         return ''.join((
             difference_text(found, places(records)),
-            f', {found.pairs} pairs' if fewer and found.n > 1 else '',
+            f', {found.n} seeds' if 1 < found.n < seeds else '',
             ACROSS if found.across else ''))
 
     def cells(name):
