@@ -83,6 +83,7 @@ def test_the_end_of_the_whole_time(run, monkeypatch):
          'higher --seconds'),
         ('fine', 'warning', 'not checked, the 1.9 s are over: set a higher '
          '--seconds')]
+    assert now == 1.9  # not the check's own limit
 
 
 def test_nothing_is_tried_on_a_device_that_is_not_there(monkeypatch):

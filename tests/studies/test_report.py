@@ -128,7 +128,7 @@ def test_a_method_is_compared_with_a_baseline_of_its_own():
 def test_runs_made_again_elsewhere_count(study):
     again = [replace(r, machine='two', last=r.last + 1) for r in THREE]
     records = with_settings(study, *THREE, *again, *SE)
-    text = page(study, records)
+    text = ' '.join(page(study, records).split())
     found = cells(result_table(records, study.methods, ['plain', 'se'],
                                {}.get))
     assert (found['plain']['n'], found['se']['n']) == ('6', '3')
@@ -136,7 +136,7 @@ def test_runs_made_again_elsewhere_count(study):
     assert found['se']['last, less `plain`'] == '+2.00 [−0.48, +4.48]'
     assert found['plain']['last, less `se`'] == '−2.00 [−4.48, +0.48]'
     assert '9 of 9 runs' in text and 'Not all seeds' not in text
-    assert '] †' not in text
+    assert ' †' not in text.replace('have †', '')
     elsewhere = [*again, *records[6:]]
     text = ' '.join(page(study, elsewhere).split())
     assert '+1.00 [−1.48, +3.48] †' in text

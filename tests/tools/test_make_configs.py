@@ -214,14 +214,15 @@ def test_tables_of_pages_may_have_differences(make_configs, elsewhere,
 
 
 @pytest.mark.parametrize('wrong, message', [
-    ('first se', '<!-- last epoch: first se -->: expected methods of .*; '
-     'correct the comment'),
-    ('first plain less plian', '.*: expected methods of .*, got .*plian'),
+    *((wrong, f'<!-- last epoch: {wrong} -->: expected methods of .*; '
+       'correct the comment\n$')
+      for wrong in ('first se', 'first plain less plian', 'second se plain')),
     ('gone plain', '.*gone.py'),
 ])
 def test_a_table_of_what_is_not_there(make_configs, elsewhere, monkeypatch,
                                       capsys, wrong, message):
     write_study(elsewhere, 'first', plain={})
+    write_study(elsewhere, 'second', se={}, stepnet={})
     (elsewhere.parent / 'README.md').write_text(
         f'<!-- last epoch: {wrong} -->\n<!-- end -->')
     with pytest.raises(SystemExit, match='2'):

@@ -4,7 +4,7 @@ import subprocess
 import pytest
 
 from stepnet_mm.utils import circumstances as module
-from stepnet_mm.utils.circumstances import revision
+from stepnet_mm.utils.circumstances import circumstances, revision
 
 pytestmark = pytest.mark.core
 
@@ -53,6 +53,8 @@ def test_another_repository_around_is_not_ours(repository, tmp_path,
 def test_without_git(repository, monkeypatch):
     monkeypatch.setenv('PATH', '')
     assert revision() == 'unknown'
+    monkeypatch.setattr('torch.get_num_threads', lambda: 3)
+    assert circumstances()['machine'].endswith(', 3 threads')
 
 
 @pytest.mark.parametrize('text, name', [
