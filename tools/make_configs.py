@@ -9,20 +9,12 @@ What is in them lies in tools/config_tables: figures.yml, a line for each row
 of a table and remarks on runs of ours; methods.yml, what makes each method;
 tricks.yml, what makes each trick of Fig. 8; texts.yml and page.md, the texts
 around them. Results of runs of ours come from results/*.jsonl, the records of
-studies, where a config was trained just as it is. They also fill the tables in
-the pages that users read first, between ``<!-- end -->`` and
-
-<!-- last epoch: STUDY[+STUDY] METHOD ... [less METHOD ...] -->
-
-which has a column for each method. With ``less`` it has a row for each, and
-columns of the differences to the methods behind it, and to a method's own
-baseline where that has a row.
+studies, where a config was trained just as it is.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 import itertools
-import re
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,7 +25,6 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / 'configs'
 TABLES = ROOT / 'tools/config_tables'
-PAGES = ('README.md', 'README_zh-CN.md', 'docs/results.md')
 
 
 def read_table(name: str) -> dict:
@@ -497,48 +488,7 @@ def page_files(everything: list, complexity: dict) -> dict:
     }
     pages[CONFIGS / 'README.md'] = readme_text(everything)
     pages[CONFIGS / 'model-index.yml'] = index_text(folders)
-    for page in filter(Path.exists, (ROOT / name for name in PAGES)):
-        pages[page] = with_results(page)
     return pages
-
-
-def with_results(page: Path) -> str:
-    """A page's text, with tables of results as the records have them.
-
-    Raises:
-        ValueError: if a comment of one names what is not there.
-    """
-    try:
-        return re.sub(r'(<!-- last epoch: (.*?) -->\n).*?(<!-- end -->)',
-                      _last_epoch, page.read_text(), flags=re.S)
-    except (OSError, ValueError) as error:
-        raise ValueError(f'{page}: {error}') from error
-
-
-def _last_epoch(found: re.Match) -> str:
-    from stepnet_mm.studies.records import read_records
-    from stepnet_mm.studies.tables import accuracy_line, short_table
-    head, what, end = found.groups()
-    names, _, baselines = what.partition(' less ')
-    studies, *methods = names.split()
-    studies = studies.split('+')
-    known = _methods(studies)
-    if unknown := {*methods, *baselines.split()} - {*known}:
-        raise ValueError(f'{head.strip()}: expected methods of {studies}, got '
-                         f'{sorted(unknown)}; correct the comment')
-    records = read_records(*(ROOT / f'results/{name}.jsonl'
-                             for name in studies))
-    table = (short_table(records, [known[name] for name in methods],
-                         baselines.split())
-             if baselines else accuracy_line(records, methods))
-    return f'{head}\n{table}\n\n{end}'
-
-
-def _methods(studies: list) -> dict:
-    """Name -> method, of all these studies."""
-    from stepnet_mm.studies.study import methods_of, read_study
-    return {method.name: method for method in methods_of(
-        [read_study(CONFIGS / f'studies/{name}.py') for name in studies])}
 
 
 def index_text(folders: list) -> str:

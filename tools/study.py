@@ -13,8 +13,9 @@ these commands, on several machines too, share the work.
 docs/studies.md has more.
 
 Exit code: 0 if all is well, 1 if a run failed or was killed, none could be
-submitted or a method could not be timed, 2 if the study cannot run or go on,
-128 + N after signal N (0 where Ctrl-C ends `status --watch`).
+submitted, a method could not be timed or a page is not up to date, 2 if the
+study cannot run or go on, 128 + N after signal N (0 where Ctrl-C ends `status
+--watch`).
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -139,6 +140,9 @@ def add_report_options(parser) -> None:
         '--out', type=Path, metavar='PAGE',
         help='write PAGE.md and figures/PAGE_*.png beside it '
         '(default: print the page, without figures)')
+    parser.add_argument(
+        '--check', action='store_true',
+        help='write nothing, fail where PAGE.md is not what the records give')
 
 
 def runs_from(args):
@@ -334,28 +338,55 @@ def record_files(args, studies) -> list[Path]:
         Path('results') / f'{study.name}.jsonl' for study in studies]
 
 
-def report(args) -> None:
+def report(args) -> int:
+    if args.check and not args.out:
+        raise ValueError('--check: expected --out PAGE beside it, got none; '
+                         'add the page to compare')
     studies = studies_from(args, args.study)
     records = read_records(*record_files(args, studies))
 
     from make_configs import paper_figure
 
     from stepnet_mm.studies.page import study_page
-    from stepnet_mm.visualization.study_figures import write_figures
-    names = [method.name for method in methods_of(studies)]
     if args.methods:
         records = [r for r in records if r.method in args.methods]
     if args.out and args.out.suffix == '.md':
         args.out = args.out.with_suffix('')
     page = study_page(
         studies, records, paper_figure, commands_of(args, studies),
-        write_figures(records, names, args.out) if args.out else {},
-        args.out.name if args.out else '')
+        figures_of(args, studies, records), args.out.name if args.out else '')
     if args.out is None:
         print(page)
-        return
+        return 0
+    path = args.out.with_name(f'{args.out.name}.md')
+    if args.check:
+        return compare(path, page)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.with_name(f'{args.out.name}.md').write_text(page)
+    path.write_text(page)
+    return 0
+
+
+def figures_of(args, studies, records) -> dict[str, str]:
+    """Caption -> link of the page's figures; --check does not write them."""
+    if args.out is None:
+        return {}
+    from stepnet_mm.visualization.study_figures import (
+        figure_links,
+        study_figures,
+        write_figures,
+    )
+    names = [method.name for method in methods_of(studies)]
+    if args.check:
+        return figure_links(study_figures(records, names), args.out)
+    return write_figures(records, names, args.out)
+
+
+def compare(path, page) -> int:
+    """The exit code of --check."""
+    if path.is_file() and path.read_text() == page:
+        return 0
+    print(f'not up to date: {path}')
+    return 1
 
 
 def commands_of(args, studies) -> list[str]:

@@ -22,6 +22,8 @@ from .tables import (
 
 #: Training images of the datasets whose names end in these.
 IMAGES = dict(CIFAR10=50_000, CIFAR100=50_000)
+WRITTEN = ('Written by `tools/study.py report` from the records of the runs; '
+           'edits are lost.')
 ABLATION = '''The last checkpoint, evaluated once more on the whole validation
 split ({metric}), with Δt at its mean over images and positions: one number for
 each channel, or one for each block. Changes are from the same network as
@@ -94,8 +96,7 @@ def images_per_epoch(dataset: Mapping) -> int | None:
 
 def _heading(studies: list[Study], title: str) -> list[str]:
     text = [f'# {title or ", ".join(study.name for study in studies)}',
-            'Written by `tools/study.py report` from the records of the runs; '
-            'edits are lost.']
+            WRITTEN]
     for study in studies:
         about = ast.get_docstring(ast.parse(study.path.read_text()))
         text += [about] if about else []

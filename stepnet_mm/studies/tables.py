@@ -165,6 +165,15 @@ def correlation_table(records: list[StudyRecord]) -> str:
     return table(['', *SCOPES.values()], rows)
 
 
+def kendall_table(records: list[StudyRecord]) -> str:
+    """Kendall's τ of mean TNS alone, as :func:`correlation_table`."""
+    names = definitions_of(records)
+    found = [correlations(records, name, 'tns') for name in names]
+    return table(['τ', *(f'`{name}`' for name in names)], [
+        [text, *(_kendall_text(by_scope[scope]) for by_scope in found)]
+        for scope, text in SCOPES.items()])
+
+
 def epoch_table(records: list[StudyRecord]) -> str:
     """Kendall's τ over the epochs of a run, its mean over runs."""
     rows = []
@@ -324,6 +333,12 @@ def correlation_text(found: dict[str, dict] | str) -> str:
         ('τ', 'kendall'), ('ρ', 'spearman')))
 
 
+def _kendall_text(found: dict[str, dict] | str) -> str:
+    if isinstance(found, str):
+        return f'none: {found}'
+    return _interval(found['kendall'])
+
+
 def signed(value: float, digits: int) -> str:
     """A number with its sign, a true minus."""
     return f'{value:+.{digits}f}'.replace('-', '−')
@@ -336,8 +351,12 @@ def places(records: list[StudyRecord]) -> int:
 
 def _estimate(sign: str, row: dict) -> str:
     p = '< 0.001' if row['p'] < .001 else f'{row["p"]:.2g}'
-    return (f'{sign} {signed(row["statistic"], 2)} '
-            f'[{signed(row["low"], 2)}, {signed(row["high"], 2)}], p {p}')
+    return f'{sign} {_interval(row)}, p {p}'
+
+
+def _interval(row: dict) -> str:
+    return (f'{signed(row["statistic"], 2)} '
+            f'[{signed(row["low"], 2)}, {signed(row["high"], 2)}]')
 
 
 def _stage_text(own: list[StudyRecord], key: str, stage: int) -> str:

@@ -41,11 +41,17 @@ def write_figures(records: list[StudyRecord], methods: Sequence[str],
     Returns:
         dict: caption -> link, relative to the page.
     """
-    links = {}
-    for name, (caption, figure) in study_figures(records, methods).items():
-        links[caption] = f'figures/{page.name}_{name}.png'
+    figures = study_figures(records, methods)
+    links = figure_links(figures, page)
+    for caption, figure in figures.values():
         save_figure(figure, page.parent / links[caption])
     return links
+
+
+def figure_links(figures: dict, page: Path) -> dict[str, str]:
+    """Where :func:`write_figures` writes what :func:`study_figures` gives."""
+    return {caption: f'figures/{page.name}_{name}.png'
+            for name, (caption, _) in figures.items()}
 
 
 def study_figures(records: list[StudyRecord], methods: Sequence[str]) -> dict:

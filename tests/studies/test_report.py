@@ -469,6 +469,17 @@ def test_the_tool_writes_the_same_bytes_again(report, study, tmp_path,
             ) in text
     report(*command)
     assert first == {p: p.read_bytes() for p in Path('docs').rglob('*.*')}
+    assert report(*command, '--check') == ''
+    Path('docs/a_page.md').write_text(text.replace('# a_page', '# another'))
+    with pytest.raises(AssertionError):
+        report(*command, '--check')
+    assert Path('docs/a_page.md').read_text().startswith('# another')
+
+
+def test_a_page_to_check_is_named(report, study, capsys):
+    with pytest.raises(AssertionError):
+        report(study.path, '--check')
+    assert '--check: expected --out PAGE' in capsys.readouterr().err
 
 
 def test_the_tool_prints_what_a_running_study_has(report, study, tmp_path,

@@ -1,5 +1,3 @@
-import itertools
-import re
 from pathlib import Path
 
 import pytest
@@ -135,100 +133,6 @@ def test_results_come_from_the_records(make_configs, monkeypatch, elsewhere,
     with pytest.raises(SystemExit) as end:
         run(make_configs, monkeypatch, '--check')
     assert end.value.code == 0, capsys.readouterr().out
-
-
-def write_study(configs, study, **methods):
-    """A study file whose methods have one config."""
-    config = str(configs / 'resnet164/resnet164_se_cifar10.py')
-    rows = {name: dict(fields, config=config)
-            for name, fields in methods.items()}
-    (configs / 'studies').mkdir(exist_ok=True)
-    (configs / f'studies/{study}.py').write_text(
-        f'methods = {rows}\nseeds = [0, 1]')
-
-
-def test_tables_of_pages_come_from_the_records(make_configs, monkeypatch,
-                                               elsewhere, trained, capsys):
-    from stepnet_mm.studies.records import append_record
-    config = trained('resnet164/resnet164_se_cifar10.py')
-    for i, last in enumerate([94., 95.]):
-        append_record(elsewhere.parent / 'results/made.jsonl', made_record(
-            config, i, last, method='se'))
-    write_study(elsewhere, 'made', se={}, eca={})
-    page = elsewhere.parent / 'README.md'
-    monkeypatch.setattr(make_configs, 'rows', lambda: [])
-    run(make_configs, monkeypatch)
-    capsys.readouterr()
-    page.write_text('a\n<!-- last epoch: made se eca -->\nold\n'
-                    '<!-- end -->\nb\n'
-                    '<!-- last epoch: made se -->\n<!-- end -->\nc')
-    with pytest.raises(SystemExit):
-        run(make_configs, monkeypatch, '--check')
-    assert 'README.md' in capsys.readouterr().out
-    run(make_configs, monkeypatch)
-    assert page.read_text() == '''a
-<!-- last epoch: made se eca -->
-
-| se | eca |
-| --- | --- |
-| 94.50 ± 0.71 (2 runs) | not yet run |
-
-<!-- end -->
-b
-<!-- last epoch: made se -->
-
-| se |
-| --- |
-| 94.50 ± 0.71 (2 runs) |
-
-<!-- end -->
-c'''
-
-
-def test_tables_of_pages_may_have_differences(make_configs, elsewhere,
-                                              trained):
-    from stepnet_mm.studies.records import append_record
-    config = trained('resnet164/resnet164_se_cifar10.py')
-    write_study(elsewhere, 'first', plain={})
-    write_study(elsewhere, 'second', se={}, stepnet=dict(baseline='se'))
-    for study, *names in (('first', 'plain'), ('second', 'se', 'stepnet')):
-        for name, seed in itertools.product(names, range(2)):
-            append_record(
-                elsewhere.parent / f'results/{study}.jsonl', made_record(
-                    config, seed, 90. + seed + len(name), method=name))
-    head = '<!-- last epoch: first+second plain se stepnet less plain -->\n'
-    page = elsewhere.parent / 'page.md'
-    page.write_text(f'{head}<!-- end -->')
-    filled = make_configs.with_results(page)
-    assert filled.startswith(head) and filled.endswith('\n\n<!-- end -->')
-    assert [line.strip('| ').split(' | ') for line in
-            filled.removeprefix(head).splitlines()[1:-2]] == [
-        ['method', 'n', 'last epoch', 'last, less `plain`',
-         'last, less its own baseline'],
-        ['---'] * 5,
-        ['plain', '2', '95.50 ± 0.71'],
-        ['se', '2', '92.50 ± 0.71', '−3.00 [−3.00, −3.00]'],
-        ['stepnet', '2', '97.50 ± 0.71', '+2.00 [+2.00, +2.00]',
-         '`se`: +5.00 [+5.00, +5.00]'],
-    ]
-
-
-@pytest.mark.parametrize('wrong, message', [
-    *((wrong, f'<!-- last epoch: {wrong} -->: expected methods of .*; '
-       'correct the comment\n$')
-      for wrong in ('first se', 'first plain less plian', 'second se plain')),
-    ('gone plain', '.*gone.py'),
-])
-def test_a_table_of_what_is_not_there(make_configs, elsewhere, monkeypatch,
-                                      capsys, wrong, message):
-    write_study(elsewhere, 'first', plain={})
-    write_study(elsewhere, 'second', se={}, stepnet={})
-    (elsewhere.parent / 'README.md').write_text(
-        f'<!-- last epoch: {wrong} -->\n<!-- end -->')
-    with pytest.raises(SystemExit, match='2'):
-        run(make_configs, monkeypatch, '--check')
-    assert re.match(f'make_configs.py: error: .*README.md: {message}',
-                    capsys.readouterr().err)
 
 
 def test_so_do_those_of_tricks_on_other_images_and_for_longer(tmp_path):
