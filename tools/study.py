@@ -45,7 +45,7 @@ from stepnet_mm.studies.run import runs_of
 from stepnet_mm.studies.runner import StudyRunner
 from stepnet_mm.studies.slots import gpu_environments, threads_of_each
 from stepnet_mm.studies.slurm_array import NothingToSubmit, SlurmArray
-from stepnet_mm.studies.study import methods_of, read_study
+from stepnet_mm.studies.study import absent_baselines, methods_of, read_study
 from stepnet_mm.studies.view import (
     expected_time,
     progress_table,
@@ -178,8 +178,7 @@ def done_of(args):
 
 def plan(args):
     runs, done = runs_from(args), done_of(args)
-    for run in runs:
-        run.config()  # an option that does not fit is named here
+    check_records(records_of(args), runs)
     left = [run for run in runs if run.key not in done]
     if args.check or args.time:
         check_runs(left if args.time else runs, args.data_root)
@@ -191,10 +190,15 @@ def plan(args):
         state = state_of(run, done)
         seconds += time_left(run, state, done, timed)
         table.add_row(run.name, str(run.method.config), state.state,
-                      clock(expected_time(run, done, timed)))
+                      clock(state.seconds if state.is_over else
+                            expected_time(run, done, timed)))
     console().print(table)
     print(f'{len(runs)} runs, {len(done)} records; left: {clock(seconds)} of '
           f'single runs, {clock(seconds / jobs)} with {jobs} at a time')
+    absent = [] if args.methods else absent_baselines(runs[0].study)
+    if absent:
+        print(f'{args.study} compares with {", ".join(absent)}, which it does '
+              'not have: report it together with the study that does.')
     if timed:
         print('Timed one at a time, without what comes after a training '
               '(measuring).')
@@ -223,6 +227,7 @@ def times_of_methods(args, runs, jobs) -> dict[str, float]:
 
 def status(args) -> int:
     runs = runs_from(args)
+    check_records(records_of(args), runs[:1])
     watching = args.watch and sys.stdout.isatty()
     caught = stop_on_signals(lambda: None) if watching else []
     with shown(args, runs, args.watch):

@@ -106,7 +106,10 @@ def _heading(studies: list[Study], title: str) -> list[str]:
 def _setting(studies: list[Study], records: list[StudyRecord],
              first: FirstConfig) -> list[str]:
     changes = _changes(methods_of(studies), first)
-    lines = [f'Changed in every config: {changes}.']
+    lines = [_training(first), f'Changed in every config: {changes}.']
+    if not _unchanged(studies, records):
+        lines.insert(0, 'The records are of other settings than the study '
+                     'file has now, which the next two points are of.')
     if records:
         lines = [
             f'Data: {_distinct(r.dataset_type for r in records)}.',
@@ -115,12 +118,8 @@ def _setting(studies: list[Study], records: list[StudyRecord],
             f'{_distinct(r.machine for r in records)}.',
             f'Versions: {_versions(records)}.',
             f'Commits: {_distinct(r.commit for r in records)}.',
-            f'Dates: {min(r.date for r in records)} to '
-            f'{max(r.date for r in records)}.',
+            f'Dates: {_range(r.date for r in records)}.',
         ]
-    if not _unchanged(studies, records):
-        lines.append('The records are of other settings than the study file '
-                     'has now.')
     return ['## Setting', _list(lines)]
 
 
@@ -134,10 +133,28 @@ def _changes(methods: list[StudyMethod], first: FirstConfig) -> str:
     found = []
     for key, value in shared_options(methods).items():
         if isinstance(value, (dict, list)):
-            found.append(f'`{key}`')
+            found.append(f'`{key}`{_types(value)}')
         else:
             found.append(f'`{key}` {value} (was {value_at(first.base, key)})')
     return ', '.join(found) or 'nothing'
+
+
+def _types(value: dict | list) -> str:
+    """The types of a part of a config, in brackets; '' if it has none."""
+    names = [part['type'] for part in (
+        value if isinstance(value, list) else [value])
+             if isinstance(part, dict) and isinstance(part.get('type'), str)]
+    return f' ({", ".join(names)})' if names else ''
+
+
+def _training(first: FirstConfig) -> str:
+    """Batch and optimizer, as the config has them."""
+    optimizer = value_at(first.run, 'optim_wrapper.optimizer')
+    if isinstance(optimizer, Mapping):
+        optimizer = ', '.join(str(value) if key == 'type' else f'{key} {value}'
+                              for key, value in optimizer.items())
+    batch = value_at(first.run, 'train_dataloader.batch_size')
+    return f'Batch size: {batch}; optimizer: {optimizer}.'
 
 
 def _amount(studies: list[Study], records: list[StudyRecord],
@@ -215,6 +232,10 @@ def _stiffness(records: list[StudyRecord],
         correlation_table(records), EPOCHS.format(metric=metric),
         epoch_table(records)
     ]
+
+
+def _range(values: Iterable[str]) -> str:
+    return ' to '.join(dict.fromkeys([min(found := [*values]), max(found)]))
 
 
 def _distinct(values: Iterable[str]) -> str:

@@ -160,12 +160,17 @@ def check_records(path, runs: Sequence[StudyRun]) -> None:
         compared.add(where, record)
     for run in runs:
         cfg = run.config()
-        compared.hold(
-            f'{run.study.path}: {run.name}', run.method.name,
-            dict(settings=run.study.settings, metric=run.study.metric,
-                 test_data=evaluated_on(dataset_of(cfg)),
-                 config=config_digest(cfg)),
-            'take back the change, or give another file of --records')
+        own = dict(settings=run.study.settings, metric=run.study.metric,
+                   test_data=evaluated_on(dataset_of(cfg)),
+                   config=config_digest(cfg))
+        try:
+            compared.hold(f'{run.study.path}: {run.name}', run.method.name,
+                          own, 'take back the change, or give another file '
+                          'of --records')
+        except ValueError as error:
+            if not (changed := run.changed()):
+                raise
+            raise ValueError(f'{error} (what changed: {changed})') from None
 
 
 def append_record(path, record: StudyRecord) -> None:

@@ -1,8 +1,11 @@
 """One run of a study: its folder, its config, its commands."""
 import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 
@@ -10,6 +13,9 @@ from ..config import read_config
 from ..utils.file_lock import file_lock
 from ..utils.files import written_whole
 from .study import Study, StudyMethod, digest
+
+#: Changes of a config that an error names.
+NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -86,14 +92,21 @@ class StudyRun:
             if not self.config_file.exists():
                 with written_whole(self.config_file) as file:
                     file.write(cfg.pretty_text.encode())
-        begun = config_digest(Config.fromfile(str(self.config_file)))
-        if begun != config_digest(cfg):
+        if changed := self.changed():
             raise ValueError(
                 f'{self.name}: expected the config that it was begun with, '
                 f'{self.config_file}, got another one from '
-                f'{self.study.path}; take back the change, or delete '
-                f'{self.folder} and that file to begin anew')
+                f'{self.study.path} ({changed}); take back the change, or '
+                f'delete {self.folder} and that file to begin anew')
         return cfg
+
+    def changed(self) -> str:
+        """What its config has otherwise now than where it was begun."""
+        if not self.config_file.is_file():
+            return ''
+        begun, now = (comparable(cfg) for cfg in (
+            Config.fromfile(str(self.config_file)), self.config()))
+        return ', '.join(islice(_changes(begun, now), NAMED))
 
 
 def misfit(study: Study, method: StudyMethod, error: Exception) -> ValueError:
@@ -127,6 +140,11 @@ def _config_of(method: StudyMethod) -> Config:
 
 def config_digest(cfg: Config) -> str:
     """A digest of a run's config, the same for all its seeds and folders."""
+    return digest(comparable(cfg))
+
+
+def comparable(cfg: Config) -> dict[str, Any]:
+    """What of a run's config is the same for all its seeds and folders."""
     content = cfg.to_dict()
     for key in ('work_dir', 'launcher'):
         content.pop(key, None)
@@ -134,4 +152,14 @@ def config_digest(cfg: Config) -> str:
     randomness.pop('seed', None)
     if randomness:  # a config without it equals one with a seed alone
         content['randomness'] = randomness
-    return digest(content)
+    return content
+
+
+def _changes(begun: Mapping, now: Mapping, above: str = '') -> Iterator[str]:
+    for name in {**begun, **now}:
+        key = f'{above}{name}'
+        old, new = (own.get(name, 'not there') for own in (begun, now))
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _changes(old, new, f'{key}.')
+        elif digest(old) != digest(new):
+            yield f'{key}: {old!r:.60} -> {new!r:.60}'

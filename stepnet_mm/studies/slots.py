@@ -34,7 +34,12 @@ def environment_of(slot: Mapping[str, str], threads: int) -> dict[str, str]:
 
 
 def threads_of_each(jobs: int) -> int:
-    """Processor threads for each of ``jobs`` processes."""
+    """Processor threads for each of ``jobs`` processes.
+
+    An equal share of the cores, at most what ``OMP_NUM_THREADS`` asks for.
+    """
     cores = (len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity')
              else os.cpu_count() or 1)
-    return max(cores // jobs, 1)
+    share = max(cores // jobs, 1)
+    asked = os.environ.get('OMP_NUM_THREADS', '')
+    return min(share, int(asked) or share) if asked.isdecimal() else share

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,14 @@ def baselines_of(studies: list[Study]) -> list[str]:
     return [name for name in found or BASELINES if name in names]
 
 
+def absent_baselines(study: Study) -> list[str]:
+    """Methods that a study compares with and does not have."""
+    names = [*(study.baselines or ()),
+             *(m.baseline for m in study.methods if m.baseline)]
+    own = {method.name for method in study.methods}
+    return [name for name in dict.fromkeys(names) if name not in own]
+
+
 def digest(content) -> str:
     """12 digits that change with anything in a part of a config."""
     text = json.dumps(content, sort_keys=True, default=str)
@@ -235,5 +244,7 @@ def _is_config(name) -> bool:
 def _check_keys(path: Path, where: str, content: dict, keys: tuple) -> None:
     unknown = sorted(map(str, set(content) - set(keys)))
     if unknown:
+        near = get_close_matches(unknown[0], keys, 1)
+        hint = f'{near[0]!r} may be meant' if near else 'correct the names'
         raise ValueError(f'{path}: {where}: expected some of {list(keys)}, '
-                         f'got {unknown}; correct the names')
+                         f'got {unknown}; {hint}')

@@ -30,7 +30,7 @@ def progress_table(runs: Sequence[StudyRun], done: Done) -> Table:
     states = [(run, state_of(run, done)) for run in runs]
     states.sort(key=lambda pair: STATES.index(pair[1].state))
     table = Table(box=None, padding=(0, 2, 0, 0), caption_justify='left')
-    table.caption = summary(runs, done, [state for _, state in states])
+    table.caption = summary(states, done)
     for name in ('run', 'state', 'epochs', runs[0].study.metric, 'ran',
                  'left'):
         table.add_column(name, no_wrap=True)
@@ -46,13 +46,12 @@ def progress_table(runs: Sequence[StudyRun], done: Done) -> Table:
     return table
 
 
-def summary(runs: Sequence[StudyRun], done: Done,
-            states: Sequence[RunState]) -> str:
+def summary(states: Sequence[tuple[StudyRun, RunState]],
+            done: Done) -> str:
     """How many runs are where, and how long all of them still take."""
     counts = [f'{n} {name}' for name in STATES
-              if (n := sum(state.state == name for state in states))]
-    left = sum(time_left(run, state, done)
-               for run, state in zip(runs, states))
+              if (n := sum(state.state == name for _, state in states))]
+    left = sum(time_left(run, state, done) for run, state in states)
     return ', '.join([*counts, f'left: {clock(left)} of single runs'])
 
 

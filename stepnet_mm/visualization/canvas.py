@@ -126,15 +126,22 @@ def name_lines(figure, names: list) -> None:
         Line2D([], [], label=n, **look(i)) for i, n in enumerate(names)])
 
 
-def legend_below(figure, handles: list) -> None:
-    """One legend for all panels, as wide as the figure allows."""
+def legend_below(figure, handles: list, length: float = 2.) -> None:
+    """One legend for all panels, as wide as the figure allows.
+
+    Args:
+        figure (matplotlib.figure.Figure): it is changed.
+        handles (list): what it explains.
+        length (float): of its lines, in font sizes; dashes need more.
+    """
     if not handles:
         return
     longest = max(len(handle.get_label()) for handle in handles)
-    column = (.65 * longest + 5.2) * FONT * SMALL / 72
+    column = (.65 * longest + 3.2 + length) * FONT * SMALL / 72
     room = figure.get_figwidth() / size().scale / column
     figure.legend(handles=handles, loc='outside lower center',
-                  ncols=max(1, min(len(handles), int(room))))
+                  ncols=max(1, min(len(handles), int(room))),
+                  handlelength=length)
 
 
 def legend_beside(axes) -> None:

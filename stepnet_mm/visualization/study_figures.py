@@ -19,10 +19,13 @@ from ..studies.statistics import (
 from .canvas import legend_below, new_figure, panel_grid, save_figure
 from .style import WIDTH, color, look, mark, points, styled, theme
 
-#: In colour among many methods, where they are there.
+#: In colour among more methods than these, where they are there.
+MANY = 12
 HIGHLIGHTED = ('plain', 'se', 'stepnet', 'constant')
 #: Their means are lines in :func:`accuracy_figure`.
 LINES = ('plain', 'constant')
+#: As many have a range of their own.
+FEW = 4
 #: A wider range than this is drawn on a log scale.
 WIDE = 8
 #: Of what TNSMetric logs, the mean Δt of blocks.
@@ -102,18 +105,34 @@ def accuracy_figure(records: list[StudyRecord], methods: Sequence[str]):
     ranked = sorted(methods, key=lambda m: np.mean(values[m]))
     figure = new_figure(7, max(2.4, 1.2 + .27 * len(methods)))
     axes = figure.subplots()
-    for y, method in enumerate(ranked):
+    far = _far_below([float(np.mean(values[m])) for m in ranked])
+    for y, method in enumerate(ranked[far:], far):
         axes.plot(values[method], [y] * len(values[method]), 'o',
                   color=color(0), alpha=.6)
         axes.plot(np.mean(values[method]), y, '|', color=theme().ink,
                   markersize=points(13), markeredgewidth=points(2))
-    for i, method in enumerate(m for m in LINES if m in methods):
+    for y, method in enumerate(ranked[:far]):
+        axes.text(0, y, ' ← ' + ', '.join(
+            f'{value:.2f}' for value in values[method]), va='center',
+                  color=color(0), transform=axes.get_yaxis_transform(),
+                  bbox=dict(facecolor=theme().paper, edgecolor='none', pad=1))
+    for i, method in enumerate(m for m in LINES if m in ranked[far:]):
         axes.axvline(np.mean(values[method]), zorder=0, **look(i + 1),
                      label=f'mean of {method}')
     axes.set(xlabel=_metric(records), yticks=range(len(ranked)),
              yticklabels=ranked, ylim=(-.7, len(ranked) - .3))
     _legend_of(axes)
     return figure
+
+
+def _far_below(means: Sequence[float]) -> int:
+    """How many of some sorted means would squeeze the others.
+
+    Those below a gap that is wider than what at least :data:`FEW` above it
+    span.
+    """
+    return max((i for i in range(1, len(means) - FEW + 1)
+                if means[i] - means[i - 1] > means[-1] - means[i]), default=0)
 
 
 @styled
@@ -150,7 +169,8 @@ def curves_figure(records: list[StudyRecord], methods: Sequence[str]):
 
     Args:
         records (list[StudyRecord]): as for :func:`accuracy_figure`.
-        methods (sequence[str]): likewise; :data:`HIGHLIGHTED` in colour.
+        methods (sequence[str]): likewise; of more than :data:`MANY` only
+            :data:`HIGHLIGHTED` are in colour.
 
     Returns:
         matplotlib.figure.Figure: two panels.
@@ -174,7 +194,8 @@ def nsi_figure(records: list[StudyRecord], methods: Sequence[str]):
 
     Args:
         records (list[StudyRecord]): as for :func:`accuracy_figure`.
-        methods (sequence[str]): likewise; :data:`HIGHLIGHTED` in colour.
+        methods (sequence[str]): likewise; of more than :data:`MANY` only
+            :data:`HIGHLIGHTED` are in colour.
 
     Returns:
         matplotlib.figure.Figure: a panel per definition.
@@ -223,18 +244,18 @@ def steps_figure(records: list[StudyRecord], methods: Sequence[str]):
         axes.set(title=f'stage {stage}, mean over its blocks',
                  ylabel='mean Δt' if i == 0 else None)
         _mark_epochs(axes)
-    limits = [axes.dataLim for axes in figure.axes]
-    upper.set_ylim(min(0, *(box.y0 for box in limits)),
-                   1.08 * max(box.y1 for box in limits))
+    _set_scale([upper], 'y', [[v for r in records
+                               for v in _steps(r).values()]])
     _legend_of(upper)
     return figure
 
 
 def _curves(axes, records: list[StudyRecord], methods: Sequence[str],
             values: Callable[[StudyRecord], dict],
-            in_color: Sequence[str] = HIGHLIGHTED) -> None:
+            in_color: Sequence[str] = ()) -> None:
     """A line per method: ``values`` of a run -> its mean over seeds."""
-    colored = [method for method in in_color if method in methods]
+    names = in_color or (HIGHLIGHTED if len(methods) > MANY else methods)
+    colored = [method for method in names if method in methods]
     others = [method for method in methods if method not in colored]
     for method in others:
         axes.plot(*_mean_curve(records, method, values), alpha=.7,
@@ -243,7 +264,8 @@ def _curves(axes, records: list[StudyRecord], methods: Sequence[str],
                   label='others' if method == others[0] else None)
     for method in colored:
         axes.plot(*_mean_curve(records, method, values), marker='.',
-                  label=method, **look(in_color.index(method)))
+                  label=method, **look(names.index(method)),
+                  zorder=3 if method in HIGHLIGHTED else 2)
 
 
 def _mean_curve(records: list[StudyRecord], method: str,
@@ -328,4 +350,4 @@ def _metric(records: list[StudyRecord]) -> str:
 
 def _legend_of(axes) -> None:
     """What the first panel shows, below all of them."""
-    legend_below(axes.figure, axes.get_legend_handles_labels()[0])
+    legend_below(axes.figure, axes.get_legend_handles_labels()[0], 3.5)

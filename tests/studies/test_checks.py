@@ -169,4 +169,14 @@ def test_one_gpu_for_each_environment(monkeypatch, count, visible, names):
 
 def test_threads_are_shared(monkeypatch):
     monkeypatch.setattr('os.sched_getaffinity', lambda _: range(8))
+    monkeypatch.delenv('OMP_NUM_THREADS', raising=False)
     assert [threads_of_each(jobs) for jobs in (1, 3, 20)] == [8, 2, 1]
+
+
+@pytest.mark.parametrize('asked, each', [
+    ('1', [1, 1]), ('4', [4, 2]), ('64', [8, 2]), ('', [8, 2]), ('0', [8, 2]),
+    ('4,2', [8, 2])])
+def test_no_more_threads_than_the_user_asks_for(monkeypatch, asked, each):
+    monkeypatch.setattr('os.sched_getaffinity', lambda _: range(8))
+    monkeypatch.setenv('OMP_NUM_THREADS', asked)
+    assert [threads_of_each(jobs) for jobs in (1, 3)] == each

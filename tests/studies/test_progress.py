@@ -148,6 +148,19 @@ def test_states(make_runs, make_runner, start):
     assert len(lines) == 6  # no note takes two
 
 
+def test_all_that_is_left_is_of_the_runs_that_are_left(make_runs,
+                                                       make_runner):
+    runs = make_runs(seeds=(0, 1), slow={}, quick={})
+    runner = make_runner()
+    runner.run(runs[:1])
+    done = recorded(runner)[runs[0].key]
+    records = {run.key: replace(done, method=run.method.name,
+                                wall_seconds=seconds)
+               for run, seconds in zip(runs, (100., 3., 100.))}
+    assert progress_table(runs, records).caption == (
+        '1 waiting, 3 done, left: 0:00:03 of single runs')
+
+
 def test_without_a_figure_the_time_is_unknown(make_runs):
     run, = make_runs()
     assert clock(time_left(run, state_of(run, {}), {})) == 'unknown'

@@ -247,7 +247,9 @@ def study(tmp_path):
     (tmp_path / 'config.py').write_text(
         "train_cfg = dict(max_epochs=100)\n"
         "model = dict(backbone=dict(depth=164))\n"
-        "train_dataloader = dict(dataset=dict(type='FolderCIFAR10',\n"
+        "optim_wrapper = dict(optimizer=dict(type='SGD', lr=.1))\n"
+        "train_dataloader = dict(batch_size=8,\n"
+        "    dataset=dict(type='FolderCIFAR10',\n"
         "    pipeline=[dict(type='PackInputs')]))\n")
     (tmp_path / 'small.py').write_text(
         '"""What a study asks."""\n'
@@ -283,7 +285,8 @@ def test_the_setting_is_of_the_records_and_the_study_file(study):
             'hours of processor time.',
             '`train_cfg.max_epochs` 4 (was 100), `model.backbone.depth` 20 '
             '(was 164), `new.key` 1 (was not there), '
-            '`train_dataloader.dataset.pipeline`.',
+            '`train_dataloader.dataset.pipeline` (Resize, PackInputs).',
+            'Batch size: 8; optimizer: SGD, lr 0.1.',
             'the same 100 images', 'Versions: torch 2.0 / 2.1, extra absent '
             '/ 1.', 'Commits: abc / def.', '2026-11-23 to 2026-11-25.',
             '![A caption](figures/a.png)'):

@@ -334,11 +334,12 @@ def test_each_slot_has_its_environment(make_runs, make_runner):
 def test_another_config_in_a_folder_is_refused(make_runs, make_runner):
     make_runner().run(make_runs(a={}))
     with pytest.raises(ValueError, match=r"made.py: a_seed0: expected config "
-                       r"'\w+' as in .*made.jsonl: line 1, got '\w+'; "):
+                       r"'\w+' as in .*made.jsonl: line 1, got '\w+'; .* "
+                       r"\(what changed: seconds: 'not there' -> 1\)"):
         make_runner().run(make_runs(a=dict(seconds=1)))
     make_runner().records.unlink()
     with pytest.raises(ValueError, match='a_seed0: expected the config that '
-                       'it was begun with'):
+                       "it was begun with, .* .seconds: 'not there' -> 1.; "):
         make_runner().run(make_runs(a=dict(seconds=1)))
 
 

@@ -1,5 +1,6 @@
 """The commands of study.py."""
 import os
+import re
 import signal
 import sys
 
@@ -68,7 +69,23 @@ def test_plan_run_and_status(study, tools, tmp_path, capsys):
     runner = runner_of(tools, tmp_path)
     assert set(recorded(runner)) == {('good', 0)}
     assert not study('plan', 'made.py')
-    assert '2 runs, 1 records' in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert '2 runs, 1 records' in out and 'compares with' not in out
+
+
+def test_a_study_that_its_records_are_not_of(study, tools, tmp_path, capsys):
+    make_study(tmp_path, good={})
+    assert study('run', 'made.py') == 0
+    make_study(tmp_path, "options = {'train_cfg.max_epochs': 3}\n"
+               "baselines = ['plane']", good={})
+    for action in ('plan', 'status', 'run'):
+        assert study(action, 'made.py') == 2
+        assert re.search(r"expected settings '\w+' as in .*: line 1, got .*"
+                         r'\(what changed: train_cfg.max_epochs: 2 -> 3\)',
+                         capsys.readouterr().err)
+    assert not study('plan', 'made.py', '--records', 'mine.jsonl')
+    assert 'made.py compares with plane, which it does not have' in (
+        capsys.readouterr().out)
 
 
 def test_plan_times_the_methods_that_have_runs_left(
