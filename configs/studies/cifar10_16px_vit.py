@@ -7,3 +7,4 @@ methods = {
     for name in ('plain', 'stepnet')
 }
 options = {'model.backbone.img_size': 16, 'model.backbone.patch_size': 2}
+seconds = 7000  # by the first halves of two runs, on one core of two
