@@ -22,6 +22,8 @@ from string import Template
 
 import yaml
 
+from stepnet_mm.utils.files import differing_files, write_differing
+
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / 'configs'
 TABLES = ROOT / 'tools/config_tables'
@@ -497,21 +499,6 @@ def index_text(folders: list) -> str:
     return yaml.safe_dump(dict(Import=[str(path) for path in paths]))
 
 
-def differing_files(files: dict) -> list:
-    """Those whose text is not what the file holds."""
-    return [
-        path for path, text in files.items()
-        if not path.exists() or path.read_text() != text
-    ]
-
-
-def write(files: dict) -> None:
-    for path in differing_files(files):
-        print(f'writing {path.relative_to(ROOT)}')
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(files[path])
-
-
 def check() -> None:
     """Exit with 1 and the names of what is not up to date."""
     everything = rows_with_results()
@@ -527,13 +514,13 @@ def check() -> None:
 def update(anew: bool) -> None:
     """Write everything; measure the new models, or all of them."""
     everything = rows_with_results()
-    write(config_files(everything))
+    write_differing(config_files(everything), ROOT)
     known = {} if anew else read_complexity()
     for row in everything:
         if row.path not in known:
             known[row.path] = measure(row)
             print(row.path, known[row.path], flush=True)
-    write(page_files(everything, known))
+    write_differing(page_files(everything, known), ROOT)
 
 
 def main():

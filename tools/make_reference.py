@@ -29,6 +29,7 @@ from stepnet_mm.models.backbone import StepBackbone
 from stepnet_mm.registration import BINDINGS, NAMES
 from stepnet_mm.steps import StepSize
 from stepnet_mm.studies.tables import table
+from stepnet_mm.utils.files import differing_files, write_differing
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / 'docs/reference/arguments.md'
@@ -368,14 +369,11 @@ def main():
     parser.add_argument(
         '--check', action='store_true', help='write nothing')
     args = parser.parse_args()
-    text = page_text()
-    if PAGE.exists() and PAGE.read_text() == text:
-        return
-    if args.check:
+    texts = {PAGE: page_text()}
+    if not args.check:
+        write_differing(texts, ROOT)
+    elif differing_files(texts):
         sys.exit(f'not up to date: {PAGE.relative_to(ROOT)}')
-    print(f'writing {PAGE.relative_to(ROOT)}')
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text)
 
 
 if __name__ == '__main__':

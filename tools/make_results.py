@@ -33,6 +33,7 @@ from stepnet_mm.studies.tables import (
     kendall_table,
     short_table,
 )
+from stepnet_mm.utils.files import differing_files, write_differing
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ('README.md', 'README_zh-CN.md', 'docs/results.md')
@@ -63,12 +64,10 @@ def run(command: list[str], **options) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *command], cwd=ROOT, **options)
 
 
-def old_pages() -> dict[Path, str]:
-    """Pages whose tables are not up to date -> their text with new ones."""
-    pages = {page: with_tables(page)
-             for name in PAGES if (page := ROOT / name).exists()}
-    return {page: text for page, text in pages.items()
-            if text != page.read_text()}
+def pages() -> dict[Path, str]:
+    """The other pages -> their text, with tables as the records have them."""
+    return {page: with_tables(page)
+            for name in PAGES if (page := ROOT / name).exists()}
 
 
 def with_tables(page: Path) -> str:
@@ -132,17 +131,20 @@ def _split(words: tuple, word: str, known: dict) -> tuple[list, list]:
     return before, behind
 
 
-def update(check: bool) -> None:
-    """Write everything, or exit with 1 where something is not up to date."""
-    pages, old = old_pages(), [*filter(is_old, reports())]
-    for page, text in pages.items():
+def check() -> None:
+    """Exit with 1 and the names of what is not up to date."""
+    wrong = differing_files(pages())
+    for page in wrong:
         print(f'not up to date: {page.relative_to(ROOT)}')
-        if not check:
-            page.write_text(text)
-    for command in [] if check else old:
+    old = [*filter(is_old, reports())]  # which say so themselves
+    sys.exit(int(bool(wrong or old)))
+
+
+def update() -> None:
+    """Write what is not up to date."""
+    write_differing(pages(), ROOT)
+    for command in filter(is_old, reports()):
         run(command, check=True)
-    if check:
-        sys.exit(int(bool(pages or old)))
 
 
 def main():
@@ -153,7 +155,7 @@ def main():
         '--check', action='store_true', help='write nothing')
     args = parser.parse_args()
     try:
-        update(args.check)
+        check() if args.check else update()
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         parser.exit(2, f'{parser.prog}: error: {error}\n')
 

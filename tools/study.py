@@ -52,6 +52,7 @@ from stepnet_mm.studies.view import (
     time_left,
 )
 from stepnet_mm.utils.command_line import clock, positive
+from stepnet_mm.utils.files import differing_files
 
 TOOLS = Path(__file__).resolve().parent
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -365,7 +366,10 @@ def report(args) -> int:
         return 0
     path = args.out.with_name(f'{args.out.name}.md')
     if args.check:
-        return compare(path, page)
+        if not differing_files({path: page}):
+            return 0
+        print(f'not up to date: {path}')
+        return 1
     args.out.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page)
     return 0
@@ -377,21 +381,11 @@ def figures_of(args, studies, records) -> dict[str, str]:
         return {}
     from stepnet_mm.visualization.study_figures import (
         figure_links,
-        study_figures,
         write_figures,
     )
     names = [method.name for method in methods_of(studies)]
-    if args.check:
-        return figure_links(study_figures(records, names), args.out)
-    return write_figures(records, names, args.out)
-
-
-def compare(path, page) -> int:
-    """The exit code of --check."""
-    if path.is_file() and path.read_text() == page:
-        return 0
-    print(f'not up to date: {path}')
-    return 1
+    return (figure_links if args.check else write_figures)(
+        records, names, args.out)
 
 
 def commands_of(args, studies) -> list[str]:

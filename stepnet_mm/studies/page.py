@@ -95,8 +95,8 @@ def images_per_epoch(dataset: Mapping) -> int | None:
 
 
 def _heading(studies: list[Study], title: str) -> list[str]:
-    text = [f'# {title or ", ".join(study.name for study in studies)}',
-            WRITTEN]
+    names = ', '.join(study.name for study in studies)
+    text = [f'# {title or names}', WRITTEN]
     for study in studies:
         about = ast.get_docstring(ast.parse(study.path.read_text()))
         text += [about] if about else []
@@ -118,7 +118,7 @@ def _setting(studies: list[Study], records: list[StudyRecord],
             f'{_distinct(r.machine for r in records)}.',
             f'Versions: {_versions(records)}.',
             f'Commits: {_distinct(r.commit for r in records)}.',
-            f'Dates: {_range(r.date for r in records)}.',
+            f'Dates: {_dates(records)}.',
         ]
     return ['## Setting', _list(lines)]
 
@@ -234,8 +234,9 @@ def _stiffness(records: list[StudyRecord],
     ]
 
 
-def _range(values: Iterable[str]) -> str:
-    return ' to '.join(dict.fromkeys([min(found := [*values]), max(found)]))
+def _dates(records: list[StudyRecord]) -> str:
+    first, last = (of(r.date for r in records) for of in (min, max))
+    return first if first == last else f'{first} to {last}'
 
 
 def _distinct(values: Iterable[str]) -> str:

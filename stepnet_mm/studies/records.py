@@ -168,9 +168,9 @@ def check_records(path, runs: Sequence[StudyRun]) -> None:
                           own, 'take back the change, or give another file '
                           'of --records')
         except ValueError as error:
-            if not (changed := run.changed()):
+            if not (changes := run.changes(cfg)):
                 raise
-            raise ValueError(f'{error} (what changed: {changed})') from None
+            raise ValueError(f'{error} (what changed: {changes})') from None
 
 
 def append_record(path, record: StudyRecord) -> None:

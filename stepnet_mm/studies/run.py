@@ -92,7 +92,7 @@ class StudyRun:
             if not self.config_file.exists():
                 with written_whole(self.config_file) as file:
                     file.write(cfg.pretty_text.encode())
-        if changed := self.changed():
+        if changed := self.changes(cfg):
             raise ValueError(
                 f'{self.name}: expected the config that it was begun with, '
                 f'{self.config_file}, got another one from '
@@ -100,13 +100,21 @@ class StudyRun:
                 f'delete {self.folder} and that file to begin anew')
         return cfg
 
-    def changed(self) -> str:
-        """What its config has otherwise now than where it was begun."""
+    def changes(self, cfg: Config) -> str:
+        """What a config has otherwise than the one that the run began with.
+
+        Args:
+            cfg (Config): as :meth:`config` gives it.
+
+        Returns:
+            str: the first keys, old and new values; empty if there are none,
+            or the run was not begun.
+        """
         if not self.config_file.is_file():
             return ''
-        begun, now = (comparable(cfg) for cfg in (
-            Config.fromfile(str(self.config_file)), self.config()))
-        return ', '.join(islice(_changes(begun, now), NAMED))
+        begun = Config.fromfile(str(self.config_file))
+        found = _changes(comparable(begun), comparable(cfg))
+        return ', '.join(islice(found, NAMED))
 
 
 def misfit(study: Study, method: StudyMethod, error: Exception) -> ValueError:

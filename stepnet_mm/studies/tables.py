@@ -236,11 +236,9 @@ def difference_text(found: Difference, digits: int) -> str:
     """A paired difference with its interval, or why it has none."""
     if found.mean is None:
         return 'no common seed'
-    text = signed(found.mean, digits)
     if found.low is None or found.high is None:
-        return f'{text} (1 seed)'
-    return (f'{text} [{signed(found.low, digits)}, '
-            f'{signed(found.high, digits)}]')
+        return f'{signed(found.mean, digits)} (1 seed)'
+    return _interval(found.mean, found.low, found.high, digits)
 
 
 def ablation_table(records: list[StudyRecord],
@@ -336,7 +334,7 @@ def correlation_text(found: dict[str, dict] | str) -> str:
 def _kendall_text(found: dict[str, dict] | str) -> str:
     if isinstance(found, str):
         return f'none: {found}'
-    return _interval(found['kendall'])
+    return _rank_text(found['kendall'])
 
 
 def signed(value: float, digits: int) -> str:
@@ -351,12 +349,16 @@ def places(records: list[StudyRecord]) -> int:
 
 def _estimate(sign: str, row: dict) -> str:
     p = '< 0.001' if row['p'] < .001 else f'{row["p"]:.2g}'
-    return f'{sign} {_interval(row)}, p {p}'
+    return f'{sign} {_rank_text(row)}, p {p}'
 
 
-def _interval(row: dict) -> str:
-    return (f'{signed(row["statistic"], 2)} '
-            f'[{signed(row["low"], 2)}, {signed(row["high"], 2)}]')
+def _rank_text(row: dict) -> str:
+    return _interval(row['statistic'], row['low'], row['high'], 2)
+
+
+def _interval(value: float, low: float, high: float, digits: int) -> str:
+    value_text, *ends = (signed(x, digits) for x in (value, low, high))
+    return f'{value_text} [{", ".join(ends)}]'
 
 
 def _stage_text(own: list[StudyRecord], key: str, stage: int) -> str:

@@ -1,7 +1,7 @@
 """Files that are whole or not there."""
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -50,6 +50,25 @@ def write_new(path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('x') as file:
         file.write(text)
+
+
+def differing_files(texts: Mapping[Path, str]) -> list[Path]:
+    """Those files that do not hold their text."""
+    return [path for path, text in texts.items()
+            if not path.exists() or path.read_text() != text]
+
+
+def write_differing(texts: Mapping[Path, str], root: Path) -> None:
+    """Write those of :func:`differing_files`, and say so; folders are made.
+
+    Args:
+        texts (mapping): a file -> what it is to hold.
+        root (Path): a folder above all of them, left out in what is said.
+    """
+    for path in differing_files(texts):
+        print(f'writing {path.relative_to(root)}')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(texts[path])
 
 
 def file_digest(path) -> str | None:

@@ -44,17 +44,17 @@ def write_figures(records: list[StudyRecord], methods: Sequence[str],
     Returns:
         dict: caption -> link, relative to the page.
     """
-    figures = study_figures(records, methods)
-    links = figure_links(figures, page)
-    for caption, figure in figures.values():
+    links = figure_links(records, methods, page)
+    for caption, figure in study_figures(records, methods).values():
         save_figure(figure, page.parent / links[caption])
     return links
 
 
-def figure_links(figures: dict, page: Path) -> dict[str, str]:
-    """Where :func:`write_figures` writes what :func:`study_figures` gives."""
-    return {caption: f'figures/{page.name}_{name}.png'
-            for name, (caption, _) in figures.items()}
+def figure_links(records: list[StudyRecord], methods: Sequence[str],
+                 page: Path) -> dict[str, str]:
+    """What :func:`write_figures` gives; nothing is drawn."""
+    return {caption: f'figures/{page.name}_{name}.png' for name, (caption, _)
+            in _drawings(records, methods).items()}
 
 
 def study_figures(records: list[StudyRecord], methods: Sequence[str]) -> dict:
@@ -67,27 +67,34 @@ def study_figures(records: list[StudyRecord], methods: Sequence[str]) -> dict:
     Returns:
         dict: name -> caption and matplotlib.figure.Figure.
     """
+    return {name: (caption, draw()) for name, (caption, draw)
+            in _drawings(records, methods).items()}
+
+
+def _drawings(records: list[StudyRecord], methods: Sequence[str]
+              ) -> dict[str, tuple[str, Callable]]:
+    """Name -> caption of each figure that the records give, what draws it."""
     present = [m for m in methods if runs_of_method(records, m)]
     records = [r for r in records if r.method in present]
     if not records:
         return {}
     metric = _metric(records)
-    found = dict(
-        accuracy=(f'{metric} after the last epoch: a dot per run, a bar at '
-                  'the mean', accuracy_figure(records, present)))
+    found = dict(accuracy=(f'{metric} after the last epoch: a dot per run, a '
+                           'bar at the mean', accuracy_figure))
     if any(r.stiffness for r in records):
         found['fig7'] = (f'{metric} over mean TNS by definition, as Fig. 7',
-                         correlation_figure(records, present))
+                         correlation_figure)
     if any(m['blocks'] for r in records for m in r.stiffness.values()):
         found['nsi'] = ('NSI by block, means over samples and runs',
-                        nsi_figure(records, present))
+                        nsi_figure)
     if any(r.epochs for r in records):
         found['curves'] = (f'{metric} and mean TNS by epoch, means over runs',
-                           curves_figure(records, present))
+                           curves_figure)
     if any(map(_steps, records)):
         found['steps'] = ('Mean Δt by block and over epochs, means over '
-                          'samples and runs', steps_figure(records, present))
-    return found
+                          'samples and runs', steps_figure)
+    return {name: (caption, partial(draw, records, present))
+            for name, (caption, draw) in found.items()}
 
 
 @styled

@@ -1,6 +1,12 @@
 import pytest
 
-from stepnet_mm.utils.files import file_digest, write_new, written_whole
+from stepnet_mm.utils.files import (
+    differing_files,
+    file_digest,
+    write_differing,
+    write_new,
+    written_whole,
+)
 
 pytestmark = pytest.mark.core
 
@@ -36,3 +42,15 @@ def test_a_digest_is_that_of_sha256sum(tmp_path):
     path.write_bytes(b'abc')
     assert file_digest(path) == 'ba7816bf8f01'
     assert file_digest('https://host/weights.pth') is None
+
+
+def test_only_what_differs_is_written(tmp_path, capsys):
+    same, other, absent = (tmp_path / name for name in
+                           ('same', 'other', 'new/absent'))
+    for path in (same, other):
+        path.write_text('a')
+    texts = {same: 'a', other: 'b', absent: 'c'}
+    assert differing_files(texts) == [other, absent]
+    write_differing(texts, tmp_path)
+    assert capsys.readouterr().out == 'writing other\nwriting new/absent\n'
+    assert differing_files(texts) == []

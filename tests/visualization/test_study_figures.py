@@ -10,6 +10,7 @@ from stepnet_mm.visualization.study_figures import (
     accuracy_figure,
     correlation_figure,
     curves_figure,
+    figure_links,
     nsi_figure,
     steps_figure,
 )
@@ -86,6 +87,10 @@ def test_curves_are_means_over_seeds(monkeypatch):
     assert data(tns.lines[1]) == [[i, pytest.approx(2.05 / i)]
                                   for i in range(1, 5)]
     assert legend(figure) == ['others', 'plain', 'se']
+    monkeypatch.setattr(STUDIES, 'MANY', 0)
+    alone = curves_figure(FOUR[2:], ['se'])  # in its own colour
+    assert alone.axes[0].lines[0].get_color() == (
+        accuracy.lines[2].get_color())
     monkeypatch.setattr(STUDIES, 'MANY', 3)
     assert legend(curves_figure(FOUR, ['plain', 'eca', 'se'])) == [
         'plain', 'eca', 'se']
@@ -128,8 +133,11 @@ def test_what_the_records_give(records, names):
 
 
 def test_pictures(tmp_path):
-    links = write_figures(FOUR, ['plain', 'se'], tmp_path / 'docs/page')
-    assert len(links) == 5
+    where = FOUR, ['plain', 'se'], tmp_path / 'docs/page'
+    expected = figure_links(*where)
+    assert not any(tmp_path.iterdir())
+    links = write_figures(*where)
+    assert len(links) == 5 and links == expected
     for caption, link in links.items():
         assert caption and link.startswith('figures/page_')
         pixels = cv2.imread(str(tmp_path / 'docs' / link))
