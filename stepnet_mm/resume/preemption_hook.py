@@ -3,7 +3,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import torch
@@ -147,8 +147,11 @@ class PreemptionHook(Hook):
         set_random_state(self._random)
 
     def _leave(self, runner, epoch: int, iteration: int) -> None:
-        runner.logger.warning(
-            f'PreemptionHook: told to stop; saving at iteration {iteration}')
+
+        def say(text: str) -> None:
+            runner.logger.warning(f'PreemptionHook: {text}')
+
+        say(f'told to stop; saving at iteration {iteration}')
         watch = threading.Timer(self.save_timeout, _give_up,
                                 (self.save_timeout, ))
         watch.daemon = True
@@ -157,19 +160,21 @@ class PreemptionHook(Hook):
         path = hook.save_out_of_turn(runner, epoch, iteration)
         runner.visualizer.close()  # a requeue ends this process at any moment
         if dist.is_main_process():
+            say(f'saved {path}; leaving with exit code {EXIT_PREEMPTED}, '
+                '--resume goes on')
             # Before the others leave: srun ends the job when one does.
-            runner.logger.warning(
-                f'PreemptionHook: saved {path}; {self._requeue(hook)}. '
-                f'Leaving with exit code {EXIT_PREEMPTED}; --resume goes on')
+            self._requeue(hook, say)
         if self._group is not None:
             torch.distributed.barrier(self._group)
         watch.cancel()
         sys.exit(EXIT_PREEMPTED)
 
-    def _requeue(self, hook: AtomicCheckpointHook) -> str:
+    def _requeue(self, hook: AtomicCheckpointHook,
+                 say: Callable[[str], None]) -> None:
         if hook.resumes_last:
-            return requeue(self.max_requeues)
-        return ('not requeued, since the same command would not go on from '
+            requeue(self.max_requeues, say)
+        else:
+            say('not requeued, since the same command would not go on from '
                 'it (it has no --resume, or one with a PATH)')
 
 

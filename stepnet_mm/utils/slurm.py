@@ -3,6 +3,7 @@ import os
 import re
 import socket
 import subprocess
+from collections.abc import Callable
 
 #: A job in one of these states would not come back by itself.
 _REQUEUED_FROM = ('RUNNING', 'PREEMPTED', 'SUSPENDED', 'TIMEOUT')
@@ -45,7 +46,7 @@ def slurm_command(*words: str, **environment: str) -> str:
     return done.stdout
 
 
-def requeue(max_requeues: int) -> str:
+def requeue(max_requeues: int, say: Callable[[str], None]) -> None:
     """Put this job back into the queue, where there is a job to put back.
 
     A job that was cancelled stays so, and one that Slurm has already put
@@ -53,25 +54,25 @@ def requeue(max_requeues: int) -> str:
 
     Args:
         max_requeues (int): how often a job may come back in all.
-
-    Returns:
-        str: what was done and why, for the log.
+        say (callable): is called with what is done and why, a requeue before
+            it is done: Slurm may end this process before ``scontrol``
+            returns.
     """
     job = _job()
     if job is None:
-        return 'no Slurm job to requeue'
+        return say('no Slurm job to requeue')
     before = int(os.environ.get('SLURM_RESTART_COUNT', 0))
     if before >= max_requeues:
-        return (f'Slurm job {job} came back {before} times, the most that '
-                'PreemptionHook.max_requeues allows: not requeued')
+        return say(f'Slurm job {job} came back {before} times, the most that '
+                   'PreemptionHook.max_requeues allows: not requeued')
     try:
         state = _field(scontrol('show', 'job', '-o', job), 'JobState')
         if state not in _REQUEUED_FROM:
-            return f'Slurm job {job} is {state}: not requeued'
+            return say(f'Slurm job {job} is {state}: not requeued')
+        say(f'requeues Slurm job {job}, {before + 1} of {max_requeues}')
         scontrol('requeue', job)
     except RuntimeError as error:
-        return f'Slurm job {job} could not be requeued: {error}'
-    return f'Slurm job {job} is requeued, {before + 1} of {max_requeues}'
+        say(f'Slurm job {job} could not be requeued: {error}')
 
 
 def _job() -> str | None:

@@ -159,8 +159,9 @@ def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
     """Slurm ends the ranks as soon as it is."""
     done = []
     monkeypatch.setattr(
-        'stepnet_mm.resume.preemption_hook.requeue', lambda most: done.append(
-            (most, os.listdir(tmp_path), list(done))) or '')
+        'stepnet_mm.resume.preemption_hook.requeue',
+        lambda most, say: done.append(
+            (most, os.listdir(tmp_path), list(done))))
     runner = resume_runner(tmp_path, interval=1000, hooks=hooks(),
                            resume=True)
     close = runner.visualizer.close
@@ -177,7 +178,7 @@ def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
 def test_a_command_that_would_begin_anew_is_not_requeued(
         tmp_path, monkeypatch, with_path):
     monkeypatch.setattr('stepnet_mm.resume.preemption_hook.requeue',
-                        lambda most: pytest.fail('requeued'))
+                        lambda *_: pytest.fail('requeued'))
     settings = {}
     if with_path:
         finish(tmp_path / 'earlier')

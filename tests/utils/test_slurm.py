@@ -32,41 +32,56 @@ def scontrol(tmp_path, monkeypatch):
     return install
 
 
+def said(most=3):
+    """What requeue says, in its order."""
+    lines = []
+    requeue(most, lines.append)
+    return lines
+
+
 def test_a_running_job_is_requeued(scontrol):
     calls = scontrol()
-    assert requeue(3) == 'Slurm job 7 is requeued, 1 of 3'
+    assert said() == ['requeues Slurm job 7, 1 of 3']
     assert calls()[-1] == 'requeue 7'
+
+
+def test_a_requeue_is_said_before_it_is_done(scontrol):
+    """Slurm may end this process before scontrol returns."""
+    calls = scontrol()
+    before = []
+    requeue(3, lambda text: before.extend([text, *calls()]))
+    assert before == ['requeues Slurm job 7, 1 of 3', 'show job -o 7']
 
 
 @pytest.mark.parametrize('state', ['CANCELLED', 'PENDING', 'COMPLETING'])
 def test_one_that_was_cancelled_or_is_back_already_is_not(scontrol, state):
     calls = scontrol(state)
-    assert requeue(3) == f'Slurm job 7 is {state}: not requeued'
+    assert said() == [f'Slurm job 7 is {state}: not requeued']
     assert not any('requeue' in call for call in calls())
 
 
 def test_not_more_often_than_allowed(scontrol, monkeypatch):
     calls = scontrol()
     monkeypatch.setenv('SLURM_RESTART_COUNT', '2')
-    assert requeue(3).endswith('3 of 3')
+    assert said()[0].endswith('3 of 3')
     monkeypatch.setenv('SLURM_RESTART_COUNT', '3')
-    assert 'came back 3 times' in requeue(3)
+    assert 'came back 3 times' in said()[0]
     assert len([call for call in calls() if 'requeue' in call]) == 1
 
 
 def test_a_requeue_that_fails_is_told(scontrol):
     scontrol(requeue='echo "Requested operation not allowed" >&2; exit 1')
-    assert requeue(3) == ('Slurm job 7 could not be requeued: scontrol '
+    assert said()[1:] == ['Slurm job 7 could not be requeued: scontrol '
                           'requeue 7: expected an answer, got Requested '
-                          'operation not allowed')
+                          'operation not allowed']
 
 
 def test_without_slurm(monkeypatch):
     monkeypatch.delenv('SLURM_JOB_ID', raising=False)
-    assert requeue(3) == 'no Slurm job to requeue'
+    assert said() == ['no Slurm job to requeue']
     monkeypatch.setenv('SLURM_JOB_ID', '7')
     monkeypatch.setenv('PATH', '')
-    assert 'could not be requeued' in requeue(3)
+    assert 'could not be requeued' in said()[0]
 
 
 def unknown(*_):
@@ -103,5 +118,5 @@ def test_a_task_of_an_array_is_requeued_alone(scontrol, monkeypatch):
     calls = scontrol()
     monkeypatch.setenv('SLURM_ARRAY_JOB_ID', '7')
     monkeypatch.setenv('SLURM_ARRAY_TASK_ID', '3')
-    requeue(3)
+    said()
     assert calls() == ['show job -o 7_3', 'requeue 7_3']

@@ -57,7 +57,8 @@ if behaviour == 'diverge':
     sys.exit(1)
 if behaviour == 'preempted' and first:
     from stepnet_mm.utils.slurm import requeue
-    signal.signal(signal.SIGUSR1, lambda *_: leave(print(requeue(20))))
+    signal.signal(signal.SIGUSR1, lambda *_: leave(
+        requeue(20, (folder / 'requeue.txt').write_text)))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
 if behaviour == 'deaf':
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
