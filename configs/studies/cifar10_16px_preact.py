@@ -1,6 +1,7 @@
-"""Pre-activation at 16 px, without and with StepNet (no table of the paper).
+"""Pre-activation at 16 px: plain, StepNet, constant Δt (no table of the paper).
 
-The same two with post-activation are in cifar10_16px_modules.py.
+The same three with post-activation are in cifar10_16px_modules.py. Here Δt is
+in all blocks, there in those with an identity shortcut.
 """
 _base_ = './_base_/cifar10_16px.py'
 
@@ -10,4 +11,11 @@ methods = {
         baseline='preact_plain' if name == 'stepnet' else 'plain')
     for name in ('plain', 'stepnet')
 }
+methods['preact_constant'] = dict(
+    config='../resnet164/resnet164_preact_stepnet_cifar10.py',
+    options={
+        'model.backbone.step':
+        dict(type='ConstantStep', value=0.2689414213699951, _delete_=True)
+    },
+    baseline='preact_plain')
 baselines = ['plain', 'stepnet']
