@@ -167,10 +167,13 @@ def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
     close = runner.visualizer.close
     monkeypatch.setattr(runner.visualizer, 'close',
                         lambda: (done.append('closed'), close()))
+    monkeypatch.setattr(runner.logger, 'warning', done.append)
     with pytest.raises(SystemExit):
         runner.train()
-    most, files, before = done[-1]
-    assert most == 20 and before == ['closed']
+    most, files, (told, closed, saved) = done[-1]
+    assert most == 20 and 'told to stop' in told and closed == 'closed'
+    assert f'preempted_iter_7.pth; leaving with exit code {EXIT_PREEMPTED}' \
+        in saved
     assert {'preempted_iter_7.pth', 'last_checkpoint'} <= set(files)
 
 
