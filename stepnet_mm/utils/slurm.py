@@ -60,19 +60,28 @@ def requeue(max_requeues: int, say: Callable[[str], None]) -> None:
     """
     job = _job()
     if job is None:
-        return say('no Slurm job to requeue')
+        say('no Slurm job to requeue')
+        return
     before = int(os.environ.get('SLURM_RESTART_COUNT', 0))
-    if before >= max_requeues:
-        return say(f'Slurm job {job} came back {before} times, the most that '
-                   'PreemptionHook.max_requeues allows: not requeued')
     try:
-        state = _field(scontrol('show', 'job', '-o', job), 'JobState')
-        if state not in _REQUEUED_FROM:
-            return say(f'Slurm job {job} is {state}: not requeued')
-        say(f'requeues Slurm job {job}, {before + 1} of {max_requeues}')
-        scontrol('requeue', job)
+        if refusal := _refusal(job, before, max_requeues):
+            say(refusal)
+        else:
+            say(f'requeueing Slurm job {job}, {before + 1} of {max_requeues}')
+            scontrol('requeue', job)
     except RuntimeError as error:
         say(f'Slurm job {job} could not be requeued: {error}')
+
+
+def _refusal(job: str, before: int, max_requeues: int) -> str:
+    """Why a job is not requeued; '' if it may be."""
+    if before >= max_requeues:
+        return (f'Slurm job {job} came back {before} times, the most that '
+                'PreemptionHook.max_requeues allows: not requeued')
+    state = _field(scontrol('show', 'job', '-o', job), 'JobState')
+    if state not in _REQUEUED_FROM:
+        return f'Slurm job {job} is {state}: not requeued'
+    return ''
 
 
 def _job() -> str | None:

@@ -55,7 +55,7 @@ def test_two_nodes_preempted_requeued_finished(lab, tmp_path, whole):
     lab.wait(lambda: lab.field(job, 'Restarts') == '1', 120)
     assert finished(lab, job) == 'COMPLETED'
     log = log_of(tmp_path)
-    assert f'requeues Slurm job {job}, 1 of 20' in log
+    assert f'requeueing Slurm job {job}, 1 of 20' in log
     assert 'start 2, 2 ranks' in log
     assert tns_steps(tmp_path) == [10, 20, 30, 40, 50]
     assert_as_if_nothing_had_been(whole, tmp_path)
@@ -147,8 +147,8 @@ def test_a_rank_that_is_killed(lab, tmp_path):
                     'default_hooks.fail.rank': 1,
                     'default_hooks.fail.kill': True,
                     'default_hooks.fail.at': 7}), **CPU)
-    # srun ends with the highest code: KILL's, or TERM's, where it ended rank 0
-    # before that had left by itself.
+    # srun ends with the highest code: 137 of KILL, or 143 of its own TERM,
+    # where that ended rank 0 before it had left by itself.
     assert done.returncode in (137, 143)
     assert 'task 1: Killed' in done.stderr
     assert iteration(tmp_path) == 5

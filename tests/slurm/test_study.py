@@ -54,7 +54,7 @@ def test_trained_in_an_array_preempted_and_measured(lab, tmp_path,
     assert set(recorded(runner)) == {good.key, preempted.key}
     assert [len(starts_of(run)) for run in runs] == [1, 1, 2]
     said = (preempted.folder / 'requeue.txt').read_text()
-    assert said == f'requeues Slurm job {job}_3, 1 of 20'
+    assert said == f'requeueing Slurm job {job}_3, 1 of 20'
     log, = (tmp_path / 'runs/slurm').glob('*_3.log')
     assert 'start 2, 1 ranks' in log.read_text()
     assert array._queued() == set()

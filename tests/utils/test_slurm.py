@@ -41,7 +41,7 @@ def said(most=3):
 
 def test_a_running_job_is_requeued(scontrol):
     calls = scontrol()
-    assert said() == ['requeues Slurm job 7, 1 of 3']
+    assert said() == ['requeueing Slurm job 7, 1 of 3']
     assert calls()[-1] == 'requeue 7'
 
 
@@ -50,7 +50,7 @@ def test_a_requeue_is_said_before_it_is_done(scontrol):
     calls = scontrol()
     before = []
     requeue(3, lambda text: before.extend([text, *calls()]))
-    assert before == ['requeues Slurm job 7, 1 of 3', 'show job -o 7']
+    assert before == ['requeueing Slurm job 7, 1 of 3', 'show job -o 7']
 
 
 @pytest.mark.parametrize('state', ['CANCELLED', 'PENDING', 'COMPLETING'])
@@ -63,17 +63,20 @@ def test_one_that_was_cancelled_or_is_back_already_is_not(scontrol, state):
 def test_not_more_often_than_allowed(scontrol, monkeypatch):
     calls = scontrol()
     monkeypatch.setenv('SLURM_RESTART_COUNT', '2')
-    assert said()[0].endswith('3 of 3')
+    assert said() == ['requeueing Slurm job 7, 3 of 3']
     monkeypatch.setenv('SLURM_RESTART_COUNT', '3')
-    assert 'came back 3 times' in said()[0]
+    line, = said()
+    assert 'came back 3 times' in line
     assert len([call for call in calls() if 'requeue' in call]) == 1
 
 
 def test_a_requeue_that_fails_is_told(scontrol):
     scontrol(requeue='echo "Requested operation not allowed" >&2; exit 1')
-    assert said()[1:] == ['Slurm job 7 could not be requeued: scontrol '
-                          'requeue 7: expected an answer, got Requested '
-                          'operation not allowed']
+    assert said() == [
+        'requeueing Slurm job 7, 1 of 3',
+        'Slurm job 7 could not be requeued: scontrol requeue 7: expected an '
+        'answer, got Requested operation not allowed'
+    ]
 
 
 def test_without_slurm(monkeypatch):
@@ -81,7 +84,8 @@ def test_without_slurm(monkeypatch):
     assert said() == ['no Slurm job to requeue']
     monkeypatch.setenv('SLURM_JOB_ID', '7')
     monkeypatch.setenv('PATH', '')
-    assert 'could not be requeued' in said()[0]
+    line, = said()
+    assert 'could not be requeued' in line
 
 
 def unknown(*_):
