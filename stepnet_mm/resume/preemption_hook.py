@@ -3,7 +3,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 import torch
@@ -147,11 +147,8 @@ class PreemptionHook(Hook):
         set_random_state(self._random)
 
     def _leave(self, runner, epoch: int, iteration: int) -> None:
-
-        def say(text: str) -> None:
-            runner.logger.warning(f'PreemptionHook: {text}')
-
-        say(f'told to stop; saving at iteration {iteration}')
+        runner.logger.warning(
+            f'PreemptionHook: told to stop; saving at iteration {iteration}')
         watch = threading.Timer(self.save_timeout, _give_up,
                                 (self.save_timeout, ))
         watch.daemon = True
@@ -160,17 +157,21 @@ class PreemptionHook(Hook):
         path = hook.save_out_of_turn(runner, epoch, iteration)
         runner.visualizer.close()  # a requeue ends this process at any moment
         if dist.is_main_process():
-            say(f'saved {path}; leaving with exit code {EXIT_PREEMPTED}, '
-                '--resume goes on')
+            runner.logger.warning(
+                f'PreemptionHook: saved {path}; leaving with exit code '
+                f'{EXIT_PREEMPTED}, --resume goes on')
             # Before the others leave: srun ends the job when one does.
-            self._requeue(hook, say)
+            self._requeue(runner, hook)
         if self._group is not None:
             torch.distributed.barrier(self._group)
         watch.cancel()
         sys.exit(EXIT_PREEMPTED)
 
-    def _requeue(self, hook: AtomicCheckpointHook,
-                 say: Callable[[str], None]) -> None:
+    def _requeue(self, runner, hook: AtomicCheckpointHook) -> None:
+
+        def say(text: str) -> None:
+            runner.logger.warning(f'PreemptionHook: {text}')
+
         if hook.resumes_last:
             requeue(self.max_requeues, say)
         else:
