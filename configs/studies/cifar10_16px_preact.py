@@ -13,9 +13,6 @@ methods = {
 }
 methods['preact_constant'] = dict(
     config='../resnet164/resnet164_preact_stepnet_cifar10.py',
-    options={
-        'model.backbone.step':
-        dict(type='ConstantStep', value=0.2689414213699951, _delete_=True)
-    },
+    options={'model.backbone.step': dict(type='ConstantStep', _delete_=True)},
     baseline='preact_plain')
 baselines = ['plain', 'stepnet']

@@ -32,10 +32,10 @@ def scontrol(tmp_path, monkeypatch):
     return install
 
 
-def said(most=3):
+def said():
     """What requeue says, in its order."""
     lines = []
-    requeue(most, lines.append)
+    requeue(3, lines.append)
     return lines
 
 
