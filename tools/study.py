@@ -37,6 +37,10 @@ from rich.live import Live
 from rich.table import Table
 
 import stepnet_mm  # noqa: F401  registers the modules that checks build
+from stepnet_mm.studies.checkpoints import (
+    delete_checkpoints,
+    spare_checkpoints,
+)
 from stepnet_mm.studies.checks import check_runs
 from stepnet_mm.studies.method_times import time_method
 from stepnet_mm.studies.progress import state_of
@@ -129,6 +133,11 @@ def add_run_options(parser) -> None:
 def add_status_options(parser) -> None:
     parser.add_argument(
         '--watch', action='store_true', help='again and again, until Ctrl-C')
+
+
+def add_clean_options(parser) -> None:
+    parser.add_argument(
+        '--dry-run', action='store_true', help='delete nothing, list them')
 
 
 def add_report_options(parser) -> None:
@@ -334,6 +343,22 @@ def submit(args, runs) -> int:
     return 0
 
 
+def clean(args) -> None:
+    runs = runs_from(args)
+    check_records(records_of(args), runs)
+    spare = spare_checkpoints(runs, done_of(args))
+    total = 0
+    for name, files in spare.items():
+        size = sum(path.stat().st_size for path in files)
+        total += size
+        print(f'{name}: {", ".join(path.name for path in files)}, '
+              f'{size / 2**20:.1f} MiB')
+        if not args.dry_run:
+            delete_checkpoints(files)
+    print(f'{"to delete" if args.dry_run else "deleted"}: {len(spare)} runs\' '
+          f'checkpoints, {total / 2**20:.1f} MiB; each method keeps its best')
+
+
 def record_files(args, studies) -> list[Path]:
     """Those that the user names, which have to be there, or the studies'."""
     if absent := [str(path) for path in args.records if not path.is_file()]:
@@ -362,7 +387,7 @@ def report(args) -> int:
         studies, records, paper_figure, commands_of(args, studies),
         figures_of(args, studies, records), args.out.name if args.out else '')
     if args.out is None:
-        print(page)
+        print(page, flush=True)
         return 0
     path = args.out.with_name(f'{args.out.name}.md')
     if args.check:
@@ -414,6 +439,9 @@ ACTIONS = dict(
     run=(run, 'run all that are left', add_common_options, add_run_options),
     status=(status, 'say where each run stands', add_common_options,
             add_status_options),
+    clean=(clean, 'delete the checkpoints of runs that have a record, except '
+           "those of each method's best", add_common_options,
+           add_clean_options),
     report=(report, 'write the tables and figures of what is done',
             add_report_options))
 
@@ -422,6 +450,9 @@ def main():
     args = parse_args()
     try:
         sys.exit(ACTIONS[args.action][0](args))
+    except BrokenPipeError:  # head has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except (OSError, RuntimeError, ValueError) as error:
         print(f'study.py: error: {error}', file=sys.stderr)
         sys.exit(2)

@@ -1,4 +1,5 @@
 """The commands of study.py."""
+import json
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import pytest
 from made_study import make_study, make_tools, once, recorded, runner_of
 
 from stepnet_mm.studies import slurm_array
+from stepnet_mm.utils.file_lock import file_lock
 
 pytestmark = pytest.mark.core
 
@@ -155,6 +157,57 @@ def test_what_stops_all_runs_is_one_error(study, tools, tmp_path, capsys):
     make_study(tmp_path, "metric = 'accuracy/top5'", seeds=[0, 1])
     assert study('run', 'made.py') == 2
     assert capsys.readouterr().err.count('error: good_seed0: ') == 1
+
+
+def checkpoints(folder):
+    return sorted(str(path.relative_to(folder))
+                  for path in folder.rglob('*.pth'))
+
+
+def test_each_method_keeps_its_best_checkpoints(study, tools, tmp_path,
+                                                capsys):
+    make_study(tmp_path, seeds=[0, 1, 2], good={}, other={})
+    assert not study('run', 'made.py', '--methods', 'good')
+    path = tmp_path / 'results/made.jsonl'
+    first, *others = map(json.loads, path.read_text().splitlines())
+    assert others[0]['last'] == 52.
+    others[0]['last'] = 53.
+    path.write_text(''.join(json.dumps(line) + '\n'
+                            for line in (first, *others)))
+    assert not study('run', 'made.py', '--methods', 'other')
+    folder = tmp_path / 'work_dirs/made'
+    with path.open('rb+') as file:  # without the record of one
+        file.truncate(file.read()[:-1].rfind(b'\n') + 1)
+    there = checkpoints(folder)
+    assert len(there) == 6
+    capsys.readouterr()
+    with file_lock(folder / 'good_seed2/runner.lock'):
+        assert not study('clean', 'made.py', '--dry-run')
+        assert checkpoints(folder) == there
+        assert capsys.readouterr().out == (
+            'good_seed0: epoch_2.pth, 0.0 MiB\n'
+            'other_seed0: epoch_2.pth, 0.0 MiB\n'
+            "to delete: 2 runs' checkpoints, 0.0 MiB; each method keeps its "
+            'best\n')
+    assert not study('clean', 'made.py')
+    assert 'deleted: 3 runs' in capsys.readouterr().out
+    assert checkpoints(folder) == [
+        'good_seed1/epoch_2.pth', 'other_seed1/epoch_2.pth',
+        'other_seed2/epoch_2.pth']
+    assert not (folder / 'good_seed0/last_checkpoint').exists()
+    assert not study('clean', 'made.py')
+    assert 'deleted: 0 runs' in capsys.readouterr().out
+
+
+def test_a_report_may_be_read_in_part(study, tmp_path, monkeypatch, capsys):
+    make_study(tmp_path)
+    monkeypatch.syspath_prepend(study.module.TOOLS)  # as for a command
+    end, begin = os.pipe()
+    os.close(end)
+    with os.fdopen(begin, 'w') as pipe:
+        monkeypatch.setattr('sys.stdout', pipe)
+        assert study('report', 'made.py') == 128 + signal.SIGPIPE
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.parametrize('number, code', [('SIGINT', 0), ('SIGTERM', 143)])
