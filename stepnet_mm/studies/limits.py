@@ -98,7 +98,7 @@ def _unclear(records: list[StudyRecord], methods: list[StudyMethod],
     names = [name for name, low, high in known if low <= 0 <= high]
     half = np.median([(high - low) / 2 for _, low, high in known])
     return (f'Not shown to differ from `{other}` (the interval has 0 in it): '
-            f'{", ".join(names) or "none"}, of {len(known)} methods; half '
+            f'{", ".join(names) or "none"}, of {len(known)} compared; half '
             f'the intervals are wider than ± {half:.{places(records)}f}.')
 
 

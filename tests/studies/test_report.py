@@ -341,7 +341,7 @@ def test_limits_are_of_the_facts(study):
             'Run, but in no study file: other.', 'se, seed 2',
             'Over 2 seeds a 95 % interval reaches 9.0 standard',
             'Not shown to differ from `plain` (the interval has 0 in it): se, '
-            'of 1 methods; '
+            'of 1 compared; '
             'half the intervals are wider than ± 6.35.',
             "4 epochs of the config's 100",
             'images of 16 px and depth 20', '`FolderCIFAR10` reads',
