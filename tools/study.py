@@ -68,7 +68,7 @@ def parse_args():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest='action', required=True)
     for name, (_, text, *adders) in ACTIONS.items():
-        action = actions.add_parser(name, help=text)
+        action = actions.add_parser(name, help=text, description=text)
         for add in adders:
             add(action)
     return parser.parse_args()

@@ -4,9 +4,10 @@ from math import inf
 from pathlib import Path
 
 from ..utils.pointer import POINTER
-from .progress import holder_of
+from .progress import holder_of, results_of
 from .records import StudyRecord
 from .run import StudyRun
+from .training_log import epochs_of, has_diverged, is_trained
 
 
 def spare_checkpoints(
@@ -15,7 +16,9 @@ def spare_checkpoints(
     """Those of all recorded runs but the best one of each method.
 
     The best has the highest metric after its last epoch, among those whose
-    checkpoints are here. A run that a process is at work on is left alone.
+    checkpoints are here. Left alone are runs that a process is at work on,
+    and those whose record is not of this folder: another machine's, or one
+    of a run that is made anew here.
 
     Args:
         runs (sequence[StudyRun]): of one study.
@@ -25,12 +28,21 @@ def spare_checkpoints(
         dict[str, list[Path]]: name of a run -> its files.
     """
     here = [run for run in runs if run.key in done
-            and not holder_of(run) and any(run.folder.glob('*.pth'))]
+            and not holder_of(run) and _is_of(done[run.key], run)
+            and any(run.folder.glob('*.pth'))]
     best = {}
     for run in sorted(here, key=lambda run: _last(done[run.key])):
         best[run.method.name] = run
     return {run.name: sorted(run.folder.glob('*.pth')) for run in here
             if run is not best[run.method.name]}
+
+
+def _is_of(record: StudyRecord, run: StudyRun) -> bool:
+    """Whether a record is of what was trained in a run's folder."""
+    values = results_of(run, epochs_of(run.folder))
+    return (has_diverged(run.folder) if record.diverged else
+            values[-1:] == [record.last] and run.config_file.is_file()
+            and is_trained(run.folder, run.config_file))
 
 
 def _last(record: StudyRecord) -> float:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from mmengine.config import Config
-
 from ..utils.file_lock import LockTaken, file_lock
 from .outcome import ablation_is_left, record_of
 from .progress import (
@@ -32,7 +30,7 @@ from .slots import environment_of
 from .training_log import (
     epochs_of,
     has_diverged,
-    is_finished,
+    is_trained,
     last_checkpoint,
 )
 
@@ -205,14 +203,14 @@ class StudyRunner:
             self._failed.append(run.name)
             self.say(f'{run.name}: failed before; --retry tries it again')
             return False
-        if self.trained_only and not _is_trained(run):
+        if self.trained_only and not is_trained(run.folder, run.config_file):
             return False
         if failure_of(run):
             write_failure(run, '')
         return True
 
     def _finish(self, run: StudyRun, slot: int) -> None:
-        if not _is_trained(run):
+        if not is_trained(run.folder, run.config_file):
             self._train(run, slot)
         if not has_diverged(run.folder):
             _check_result(run)
@@ -313,11 +311,6 @@ def _check_result(run: StudyRun) -> None:
         raise StudyHalted(f'{wrong}; --retry takes this run again')
     if missing := missing_result(run, epochs):
         raise RunFailed(missing)
-
-
-def _is_trained(run: StudyRun) -> bool:
-    cfg = Config.fromfile(str(run.config_file))
-    return is_finished(run.folder, cfg) or has_diverged(run.folder)
 
 
 def _described(code: int) -> str:

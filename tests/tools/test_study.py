@@ -169,13 +169,13 @@ def test_each_method_keeps_its_best_checkpoints(study, tools, tmp_path,
     make_study(tmp_path, seeds=[0, 1, 2], good={}, other={})
     assert not study('run', 'made.py', '--methods', 'good')
     path = tmp_path / 'results/made.jsonl'
-    first, *others = map(json.loads, path.read_text().splitlines())
-    assert others[0]['last'] == 52.
-    others[0]['last'] = 53.
-    path.write_text(''.join(json.dumps(line) + '\n'
-                            for line in (first, *others)))
-    assert not study('run', 'made.py', '--methods', 'other')
     folder = tmp_path / 'work_dirs/made'
+    records = [*map(json.loads, path.read_text().splitlines())]
+    records[1]['last'] = 53.
+    scalars, = folder.glob('good_seed1/*/vis_data/scalars.json')
+    scalars.write_text(scalars.read_text().replace('52.0', '53.0'))
+    path.write_text(''.join(json.dumps(line) + '\n' for line in records))
+    assert not study('run', 'made.py', '--methods', 'other')
     with path.open('rb+') as file:  # without the record of one
         file.truncate(file.read()[:-1].rfind(b'\n') + 1)
     there = checkpoints(folder)
@@ -197,6 +197,30 @@ def test_each_method_keeps_its_best_checkpoints(study, tools, tmp_path,
     assert not (folder / 'good_seed0/last_checkpoint').exists()
     assert not study('clean', 'made.py')
     assert 'deleted: 0 runs' in capsys.readouterr().out
+
+
+def test_checkpoints_of_another_record_stay(study, tools, tmp_path, capsys):
+    make_study(tmp_path, seeds=[0, 1])
+    assert not study('run', 'made.py')
+    path = tmp_path / 'results/made.jsonl'
+    records = [*map(json.loads, path.read_text().splitlines())]
+    path.write_text(''.join(
+        json.dumps({**line, 'last': 40.}) + '\n' for line in records))
+    assert not study('clean', 'made.py')
+    assert len(checkpoints(tmp_path)) == 2
+    assert 'deleted: 0 runs' in capsys.readouterr().out
+
+
+def test_checkpoints_of_a_run_that_is_not_at_its_end_stay(
+        study, tools, tmp_path):
+    make_study(tmp_path, seeds=[0, 1, 2])
+    assert not study('run', 'made.py')
+    folder = tmp_path / 'work_dirs/made/good_seed0'
+    (folder / 'epoch_2.pth').rename(folder / 'epoch_1.pth')
+    (folder / 'last_checkpoint').write_text('epoch_1.pth')
+    assert not study('clean', 'made.py')
+    assert checkpoints(folder.parent) == [
+        'good_seed0/epoch_1.pth', 'good_seed2/epoch_2.pth']
 
 
 def test_a_report_may_be_read_in_part(study, tmp_path, monkeypatch, capsys):
