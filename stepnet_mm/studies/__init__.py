@@ -6,7 +6,8 @@ runner.py trains and measures by the tools, one process each, with a share of
 the machine (slots.py), or slurm_array.py submits the trainings. progress.py
 says where a run stands, from its locks and logs (training_log.py), view.py
 shows it; method_times.py says how long a method takes that was not run.
-outcome.py makes of what came out one line of the records (records.py).
+outcome.py makes of what came out one line of the records (records.py);
+checkpoints.py says which weights nobody needs after that.
 statistics.py compares these, tables.py and page.py write what comes out,
 visualization/study_figures.py draws it.
 

@@ -4,10 +4,10 @@ from math import inf
 from pathlib import Path
 
 from ..utils.pointer import POINTER
-from .progress import holder_of, results_of
+from .progress import holder_of, is_trained, results_of
 from .records import StudyRecord
 from .run import StudyRun
-from .training_log import epochs_of, has_diverged, is_trained
+from .training_log import epochs_of, has_diverged
 
 
 def spare_checkpoints(
@@ -27,13 +27,13 @@ def spare_checkpoints(
     Returns:
         dict[str, list[Path]]: name of a run -> its files.
     """
-    here = [run for run in runs if run.key in done
-            and not holder_of(run) and _is_of(done[run.key], run)
-            and any(run.folder.glob('*.pth'))]
+    files = {run.name: sorted(run.folder.glob('*.pth')) for run in runs}
+    here = [run for run in runs if files[run.name] and run.key in done
+            and _is_of(done[run.key], run) and not holder_of(run)]
     best = {}
     for run in sorted(here, key=lambda run: _last(done[run.key])):
         best[run.method.name] = run
-    return {run.name: sorted(run.folder.glob('*.pth')) for run in here
+    return {run.name: files[run.name] for run in here
             if run is not best[run.method.name]}
 
 
@@ -42,7 +42,7 @@ def _is_of(record: StudyRecord, run: StudyRun) -> bool:
     values = results_of(run, epochs_of(run.folder))
     return (has_diverged(run.folder) if record.diverged else
             values[-1:] == [record.last] and run.config_file.is_file()
-            and is_trained(run.folder, run.config_file))
+            and is_trained(run))
 
 
 def _last(record: StudyRecord) -> float:

@@ -12,7 +12,13 @@ from ..utils.file_lock import TRAINING_LOCK, lock_beside, lock_holder
 from ..utils.files import written_whole
 from .records import StudyRecord
 from .run import StudyRun
-from .training_log import epochs_of, fraction_of, has_diverged, seconds_of
+from .training_log import (
+    epochs_of,
+    fraction_of,
+    has_diverged,
+    is_finished,
+    seconds_of,
+)
 
 #: In this order: what is shown first.
 STATES = ('running', 'failed', 'diverged', 'stopped', 'waiting', 'done')
@@ -110,6 +116,12 @@ def missing_result(run: StudyRun, epochs: list[dict]) -> str:
     return (f'{run.folder}: expected evaluations of {run.study.metric!r}, '
             f'got {got}; look at val_evaluator, train_cfg.val_interval and '
             'the log')
+
+
+def is_trained(run: StudyRun) -> bool:
+    """Whether a run's training has come to its end, or diverged."""
+    cfg = Config.fromfile(str(run.config_file))
+    return is_finished(run.folder, cfg) or has_diverged(run.folder)
 
 
 def lock_of(run: StudyRun) -> Path:

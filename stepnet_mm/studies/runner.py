@@ -18,6 +18,7 @@ from .outcome import ablation_is_left, record_of
 from .progress import (
     add_times,
     failure_of,
+    is_trained,
     lock_of,
     missing_result,
     tool_at,
@@ -27,12 +28,7 @@ from .progress import (
 from .records import append_record, check_records, read_records
 from .run import StudyRun
 from .slots import environment_of
-from .training_log import (
-    epochs_of,
-    has_diverged,
-    is_trained,
-    last_checkpoint,
-)
+from .training_log import epochs_of, has_diverged, last_checkpoint
 
 #: What ends a process from outside, without its fault: the code after
 #: tools/train.py saved at a signal, and the signals that may come unsaved.
@@ -203,14 +199,14 @@ class StudyRunner:
             self._failed.append(run.name)
             self.say(f'{run.name}: failed before; --retry tries it again')
             return False
-        if self.trained_only and not is_trained(run.folder, run.config_file):
+        if self.trained_only and not is_trained(run):
             return False
         if failure_of(run):
             write_failure(run, '')
         return True
 
     def _finish(self, run: StudyRun, slot: int) -> None:
-        if not is_trained(run.folder, run.config_file):
+        if not is_trained(run):
             self._train(run, slot)
         if not has_diverged(run.folder):
             _check_result(run)

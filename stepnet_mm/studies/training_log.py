@@ -107,12 +107,6 @@ def is_finished(folder: Path, cfg: Config) -> bool:
     return False
 
 
-def is_trained(folder: Path, config_file: Path) -> bool:
-    """Whether nothing is left of a run's training, or it diverged."""
-    cfg = Config.fromfile(str(config_file))
-    return is_finished(folder, cfg) or has_diverged(folder)
-
-
 def _is_evaluated(folder: Path, number: int) -> bool:
     """Whether a run has results of that epoch (iteration)."""
     return any(epoch['epoch'] == number and any('/' in key for key in epoch)
