@@ -40,7 +40,7 @@ def test_the_citation_is_that_of_the_readme():
 def test_the_workflow_runs_what_ci_runs():
     jobs = read(GITHUB / 'workflows' / 'ci.yml')['jobs'].values()
     commands = [step.get('run') for job in jobs for step in job['steps']]
-    assert {'bash .ci/run', 'bash tools/build_docs.sh'} <= set(commands)
+    assert 'bash .ci/run' in commands
     assert all(job['steps'][0]['uses'].startswith('actions/checkout@')
                for job in jobs)
 

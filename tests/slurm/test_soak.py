@@ -1,11 +1,10 @@
-"""Twenty kills and five requeues: nothing is lost, the end is the same."""
+"""A few kills and requeues; soak.py itself has more, before a release."""
 import json
-import os
 import subprocess
 import sys
 
 import pytest
-from jobs import ENVIRONMENT, HERE
+from jobs import HERE
 from lab import missing
 
 pytestmark = pytest.mark.soak
@@ -13,13 +12,11 @@ pytestmark = pytest.mark.soak
 
 @pytest.mark.skipif(bool(missing()), reason=f'no Slurm: {missing()}')
 def test_soak(tmp_path):
-    paths = [str(HERE), str(HERE.parent / 'resume')]
     done = subprocess.run(
-        [sys.executable, str(HERE / 'soak.py'), str(tmp_path)],
-        capture_output=True, text=True,
-        env=dict(os.environ, **{**ENVIRONMENT,
-                                'PYTHONPATH': os.pathsep.join(paths)}))
+        [sys.executable, str(HERE / 'soak.py'), str(tmp_path),
+         '--kills', '4', '--requeues', '2', '--epochs', '12'],
+        capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / 'soak.json').read_text())
-    assert (found['kills'], found['requeues']) == (20, 5)
-    assert found['kills_in_a_save'] >= 3
+    assert (found['kills'], found['requeues']) == (4, 2)
+    assert found['kills_in_a_save'] >= 1
