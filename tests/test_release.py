@@ -41,6 +41,7 @@ def test_the_workflow_runs_what_ci_runs():
     jobs = read(GITHUB / 'workflows' / 'ci.yml')['jobs'].values()
     commands = [step.get('run') for job in jobs for step in job['steps']]
     assert 'bash .ci/run' in commands
+    assert 'bash tools/build_docs.sh\n' in (ROOT / '.ci/run').read_text()
     assert all(job['steps'][0]['uses'].startswith('actions/checkout@')
                for job in jobs)
 

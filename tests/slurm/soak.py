@@ -3,8 +3,9 @@
 
 python tests/slurm/soak.py WORK_DIR    # 20 kills, 5 requeues: 13 minutes
 
-Two ranks on two virtual nodes. Some kills wait until a checkpoint is being
-written. Prints what happened as JSON and ends with 1 if anything was lost.
+Needs Slurm and root: two ranks on two virtual nodes. Some kills wait until a
+checkpoint is being written. Prints what happened as JSON and ends with 1 if
+anything was lost.
 """
 import argparse
 import json
@@ -27,7 +28,7 @@ from jobs import (  # noqa: E402
     saved,
     submit,
 )
-from lab import Lab  # noqa: E402
+from lab import Lab, missing  # noqa: E402
 
 from stepnet_mm.resume.latest_checkpoint import latest_checkpoint  # noqa: E402
 from stepnet_mm.utils.files import UNFINISHED  # noqa: E402
@@ -38,7 +39,7 @@ IN_A_SAVE = 3
 
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('work_dir', type=Path)
+    parser.add_argument('work_dir', type=Path, help='a new folder')
     parser.add_argument('--kills', type=int, default=20)
     parser.add_argument('--requeues', type=int, default=5)
     parser.add_argument('--epochs', type=int, default=30)
@@ -65,7 +66,7 @@ class Soak:
             'default_hooks.checkpoint.interval': 4,
             'default_hooks.slow.type': 'SlowHook',
             'default_hooks.slow.seconds': pause,
-            'custom_hooks.1.interval': 25})
+            'custom_hooks.1.interval': 5})
         self.found = dict(kills=0, kills_in_a_save=0, requeues=0, damaged=0,
                           lost=0, went_back=0)
         self.job = None
@@ -86,6 +87,9 @@ class Soak:
     def kill(self, in_a_save):
         """KILL to all ranks at once, somewhere or amid a save."""
         ranks = ranks_of(self.folder)  # a look that outlasts a save
+        if not ranks:
+            raise RuntimeError('the training ended before its last kill; '
+                               'raise --epochs')
         if in_a_save:
             end = time.monotonic() + 30
             while not self.unfinished() and time.monotonic() < end:
@@ -143,6 +147,9 @@ class Soak:
 
 def main():
     args = parse_args()
+    if missing():
+        sys.exit(f'soak: {missing()}')
+    args.work_dir = args.work_dir.resolve()
     start = time.monotonic()
     with Lab(tempfile.mkdtemp()) as lab:
         whole = Soak(lab, args.work_dir / 'whole', args.epochs)
