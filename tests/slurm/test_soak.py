@@ -1,4 +1,4 @@
-"""A few kills and requeues; soak.py itself has more, before a release."""
+"""Kills and requeues: nothing is lost, the end is the same."""
 import json
 import subprocess
 import sys
