@@ -38,6 +38,7 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = dict(
             'ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop'),
     },
     METRICS={'stepnet_mm.hooks.tns_metric': ('TNSMetric', )},
+    WEIGHT_INITIALIZERS={'stepnet_mm.models.last_norm': ('LastNorm', )},
     TRANSFORMS={'stepnet_mm.datasets.loading': ('LoadIntactImageFromFile', )})
 
 #: Library -> its registries -> the module that binds to it.

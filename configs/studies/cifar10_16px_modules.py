@@ -4,7 +4,7 @@ The controls ask where a gain comes from. A constant Δt, at StepAdaptor's
 start, and LayerScale, which learns one a channel from there, damp residuals
 without looking at them; zero-initialised last norms do it at the start alone.
 SE and ECA start at the same Δt instead of 0.5, StepNet at 1. The schedule
-warms up, so two methods do without. `iebn_constant` keeps IEBN's gates
+warms up, so three methods do without. `iebn_constant` keeps IEBN's gates
 where they start, at 0.27 on every norm but the shortcuts'.
 """
 _base_ = './_base_/cifar10_16px.py'
@@ -72,9 +72,17 @@ methods.update(
             {'.ie.': dict(lr_mult=0, decay_mult=0)}
         }),
     plain_no_warmup=dict(
-        config=PLAIN, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1]),
+        config=PLAIN, options={'param_scheduler': NO_WARMUP}),
     stepnet_no_warmup=dict(
-        config=STEPNET, options={'param_scheduler': NO_WARMUP}, seeds=[0, 1],
+        config=STEPNET, options={'param_scheduler': NO_WARMUP},
+        baseline='plain_no_warmup'),
+    constant_no_warmup=dict(
+        config=PLAIN,
+        options={
+            'param_scheduler': NO_WARMUP,
+            'model.backbone.step':
+            dict(type='ConstantStep', value=START, _delete_=True)
+        },
         baseline='plain_no_warmup'),
 )
 del TABLE_1, START, PLAIN, SE, ECA, STEPNET, IEBN, NO_WARMUP

@@ -1,0 +1,25 @@
+"""Plain, StepNet and constant Δt of cifar10_16px_longer.py for 30 epochs."""
+_base_ = './_base_/cifar10_16px.py'
+
+methods = {
+    name: dict(
+        config=f'../resnet164/resnet164_{name}_cifar10.py',
+        paper=f'resnet164_{name}_cifar10')
+    for name in ('plain', 'stepnet')
+}
+methods['constant'] = dict(
+    config='../resnet164/resnet164_plain_cifar10.py',
+    options={
+        'model.backbone.step':
+        dict(type='ConstantStep', value=0.2689414213699951, _delete_=True)
+    })
+options = {
+    'train_cfg.max_epochs': 30,
+    'param_scheduler': [
+        dict(type='LinearLR', start_factor=0.01, by_epoch=True, end=1,
+             convert_to_iter_based=True),
+        dict(type='CosineAnnealingLR', by_epoch=True, begin=1, end=30,
+             T_max=29, convert_to_iter_based=True),
+    ],
+}
+seconds = 7200

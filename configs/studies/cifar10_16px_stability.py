@@ -1,0 +1,24 @@
+"""Two epochs without warm-up, at two learning rates: who starts at all?"""
+_base_ = './_base_/cifar10_16px_two_epochs.py'
+
+PLAIN, SE, STEPNET, PREACT = (
+    f'../resnet164/resnet164_{name}_cifar10.py'
+    for name in ('plain', 'se', 'stepnet', 'preact_plain'))
+CONSTANT = dict(type='ConstantStep', value=0.2689414213699951, _delete_=True)
+methods = {
+    f'{name}_lr_{lr:02}': dict(
+        config=config,
+        options={'optim_wrapper.optimizer.lr': lr / 10, **options},
+        baseline=None if name == 'plain' else f'plain_lr_{lr:02}')
+    for lr in (1, 4)
+    for name, config, options in (
+        ('plain', PLAIN, {}),
+        ('plain_zero_init', PLAIN,
+         {'model.backbone.zero_init_residual': True}),
+        ('constant', PLAIN, {'model.backbone.step': CONSTANT}),
+        ('stepnet', STEPNET, {}),
+        ('se', SE, {}),
+        ('preact_plain', PREACT, {}))
+}
+seconds = 500
+del PLAIN, SE, STEPNET, PREACT, CONSTANT

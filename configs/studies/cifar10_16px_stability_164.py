@@ -1,0 +1,21 @@
+"""Some of cifar10_16px_stability.py in a ResNet-164: does the gap grow?"""
+_base_ = './_base_/cifar10_16px_two_epochs.py'
+
+PLAIN, STEPNET = (
+    f'../resnet164/resnet164_{name}_cifar10.py'
+    for name in ('plain', 'stepnet'))
+methods = dict(
+    plain=dict(config=PLAIN),
+    plain_zero_init=dict(
+        config=PLAIN, options={'model.backbone.zero_init_residual': True}),
+    constant=dict(
+        config=PLAIN,
+        options={
+            'model.backbone.step':
+            dict(type='ConstantStep', value=0.2689414213699951,
+                 _delete_=True)
+        }),
+    stepnet=dict(config=STEPNET))
+options = {'model.backbone.depth': 164}
+seconds = 1500
+del PLAIN, STEPNET

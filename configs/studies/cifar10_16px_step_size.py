@@ -1,0 +1,30 @@
+"""Which step size: a constant Δt from 0.05 to 0.7, and a start of γ.
+
+1 is `plain` and 0.27 `constant` of cifar10_16px_modules.py, whose setting
+this is. `last_gamma` is plain with the last γ of a residual at 0.27 and β at
+0, in the blocks that `constant` damps: f starts alike in both, only the
+constant's gradient stays scaled.
+"""
+_base_ = './_base_/cifar10_16px.py'
+
+PLAIN = '../resnet164/resnet164_plain_cifar10.py'
+methods = {
+    f'constant_{round(100 * value):03}': dict(
+        config=PLAIN,
+        options={
+            'model.backbone.step':
+            dict(type='ConstantStep', value=value, _delete_=True)
+        })
+    for value in (.05, .1, .2, .4, .5, .7)
+}
+methods['last_gamma'] = dict(
+    config=PLAIN,
+    options={
+        'model.backbone.init_cfg': [
+            dict(type='Kaiming', layer=['Conv2d']),
+            dict(type='Constant', val=1, layer=['_BatchNorm', 'GroupNorm']),
+            dict(type='LastNorm', val=0.2689414213699951),
+        ]
+    })
+baselines = ['plain', 'constant']
+del PLAIN
