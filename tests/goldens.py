@@ -1,0 +1,336 @@
+#!/usr/bin/env python
+"""The numbers and texts that no change of the code alone may change.
+
+python tests/goldens.py              # shows what differs from the files
+python tests/goldens.py --accept     # writes the files
+
+Weights and images are drawn by their names, so that no initialiser and no
+order of construction has a part in them; only the training draws its own. A
+key that comes several times was found in several ways, which must agree.
+
+That a training that was killed and resumed ends as an unbroken one, bit for
+bit, is shown by tests/resume/test_loops.py and tests/tools/test_train.py.
+"""
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
+import argparse
+import difflib
+import json
+import math
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import torch
+from mmengine.logging import MMLogger
+from torch import Tensor, nn
+
+import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm.registration import NAMES
+from stepnet_mm.supported import differences
+from stepnet_mm.utils.circumstances import versions
+
+ROOT = Path(__file__).resolve().parents[1]
+NUMBERS = ROOT / 'tests/data/goldens.json'
+TEXTS = ROOT / 'tests/data/to_stepnet.txt'
+TABLE = ROOT / 'docs/results/existing_configs.md'
+MEANT = 'if this is meant: python tests/goldens.py --accept'
+#: Rounding is 1e-16 of values of about 1 in float64, 1e-7 in the mean Δt
+#: alone, a float32. A sum that should vanish comes to 1e-13: hence a floor.
+FLOAT64 = dict(rel_tol=1e-6, abs_tol=1e-10)
+#: Weights changed by 1e-6 at the start change no loss by more. The floor is
+#: below every value but the zeros.
+FLOAT32 = dict(rel_tol=1e-4, abs_tol=1e-8)
+
+#: Networks, each recorded in another way.
+NETWORKS: dict[str, dict] = {
+    'post-activation': dict(type='mmpretrain.StepResNetCIFAR', depth=29),
+    'pre-activation': dict(
+        type='mmpretrain.StepResNetCIFAR', depth=20, block='basic',
+        preact=True),
+    'without steps': dict(
+        type='mmdet.ResNet', depth=50, base_channels=8, stem_channels=8),
+    'transformer': dict(
+        type='mmpretrain.VisionTransformer', img_size=16, patch_size=8,
+        arch=dict(embed_dims=32, num_layers=4, num_heads=4,
+                  feedforward_channels=64)),
+}
+#: Arguments that have no default.
+ARGUMENTS = dict(TimmAttention=dict(name='ese'))
+STEPS = NAMES['MODELS']['stepnet_mm.steps']
+CHANNELS = 64
+#: To the config of version 0.1: a stage of three measured blocks, residuals
+#: that are there from the first iteration, and few files.
+TRAINING = {
+    'model.backbone.depth': 34,
+    'model.backbone.zero_init_residual': False,
+    'train_cfg.max_iters': 10,
+    'default_hooks.checkpoint.interval': 10,
+    'log_level': 'ERROR',
+}
+Values = Iterator[tuple[str, Any]]
+
+
+def draw(name: str, shape: tuple[int, ...]) -> Tensor:
+    """Normal numbers in float64 that depend on the name alone."""
+    # Of numpy's generators the one whose stream is promised to stay.
+    generator = np.random.RandomState(crc32(name.encode()))
+    return torch.from_numpy(generator.standard_normal(shape))
+
+
+def with_drawn_weights(module: nn.Module) -> nn.Module:
+    """In float64; other buffers, which are constants, keep their values."""
+    module.double()
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.copy_(_weight(name, tuple(parameter.shape)))
+        for name, buffer in module.named_buffers():
+            if name.endswith(('running_mean', 'running_var')):
+                buffer.copy_(_weight(name, tuple(buffer.shape)))
+    return module
+
+
+def _weight(name: str, shape: tuple[int, ...]) -> Tensor:
+    values = draw(name, shape)
+    if len(shape) > 1:  # outputs as large as inputs
+        return values / math.sqrt(math.prod(shape[1:]))
+    if name.endswith(('weight', 'running_var')):
+        return 1 + values.tanh() / 2
+    return values * .3
+
+
+def digest(values: Tensor) -> list[float]:
+    """2-norm, and the product with a fixed vector, which knows the order."""
+    flat = values.detach().double().flatten()
+    direction = torch.arange(1., len(flat) + 1, dtype=torch.float64).cos()
+    return [flat.norm().item(), flat.dot(direction).item()]
+
+
+def stiffness(network: dict) -> Values:
+    """NSI, Δt and TNS of four images, by every definition."""
+    from mmengine.registry import MODELS
+
+    from stepnet_mm.recording import TrajectoryRecorder
+    from stepnet_mm.stiffness import (
+        DEFINITIONS,
+        summarize_stiffness,
+        total_neural_stiffness,
+    )
+    net = with_drawn_weights(MODELS.build(network))
+    net.eval()
+    for definition in DEFINITIONS:
+        with TrajectoryRecorder(net, definition=definition) as recorder:
+            with torch.no_grad():
+                net(draw('images', (4, 3, 16, 16)))
+        nsi, stage = recorder.nsi, recorder.stage
+        yield f'{definition}/blocks', recorder.blocks
+        for name, values in zip(recorder.blocks, nsi.T):
+            yield f'{definition}/nsi of {name}', values.tolist()
+        for name, values in zip(recorder.blocks, recorder.step.T):
+            if not values.isnan().any():  # there is a gate to be read
+                yield f'step of {name}', values.tolist()
+        yield f'{definition}/tns', total_neural_stiffness(nsi, stage).tolist()
+        for name, value in summarize_stiffness(nsi, stage).items():
+            yield f'{definition}/summary {name}', value
+
+
+def step_block(name: str) -> Values:
+    """A block with a step: its start, then outputs and gradients."""
+    yield from _starts(_block(name).step or _block(name).bn2)
+    for fused in (False, True):
+        for training in (False, True):
+            block = with_drawn_weights(_block(name)).train(training)
+            block.fused = fused
+            mode = 'training' if training else 'eval'
+            for key, value in _outputs_and_gradients(block):
+                yield f'{mode}/{key}', value
+
+
+def _block(name: str) -> Any:
+    from mmpretrain.models.backbones.resnet import BasicBlock
+
+    from stepnet_mm.models import step_block_class
+    from stepnet_mm.steps import build_step
+    norm = 'IEBN' if name == 'IEBN' else 'BN'
+    block = step_block_class(BasicBlock, (BasicBlock, ))(
+        CHANNELS, CHANNELS, norm_cfg=dict(type=norm))
+    if name != 'IEBN':  # a norm layer, not a step
+        block.step = build_step(
+            dict(type=name, **ARGUMENTS.get(name, {})), CHANNELS)
+    return block
+
+
+def _starts(module: nn.Module) -> Values:
+    for key, value in module.state_dict().items():
+        one = value.unique().numel() == 1
+        yield f'start/{key}', value.flatten()[0].item() if one else 'several'
+
+
+def _outputs_and_gradients(block: nn.Module) -> Values:
+    x = draw('x_t', (3, CHANNELS, 6, 5)).requires_grad_()
+    y = block(x)
+    (y * draw('gradient', tuple(y.shape))).sum().backward()
+    yield 'output', digest(y)
+    yield 'gradient of x_t', digest(x.grad)
+    for name, parameter in block.named_parameters():
+        yield f'gradient of {name}', digest(parameter.grad)
+    if block.training:
+        for name, buffer in block.named_buffers():
+            if 'running' in name:
+                yield name, digest(buffer)
+
+
+def training() -> Values:
+    """Ten iterations of a RetinaNet from a config to its losses and TNS."""
+    from stepnet_mm.config import load_config
+    from stepnet_mm.config.options import set_data_root
+    from stepnet_mm.datasets import make_mini_coco
+    from stepnet_mm.launch.entry import build_runner
+    with tempfile.TemporaryDirectory() as folder:
+        make_mini_coco(f'{folder}/data', train=8, val=3, size=64)
+        cfg = load_config(str(ROOT / 'tests/data/version_0_1.py'),
+                          f'{folder}/work', TRAINING)
+        set_data_root(cfg, f'{folder}/data/')
+        runner = build_runner(cfg)
+        runner.train()
+    for name, scalars in runner.message_hub.log_scalars.items():
+        if name.startswith('train/') and 'time' not in name:
+            yield name[6:], scalars.data[0].tolist()
+    history = runner.message_hub.get_info('stiffness_history')
+    for name in history[0]:
+        yield f'stiffness {name}', [entry[name] for entry in history]
+
+
+def to_stepnet() -> Values:
+    """The texts of the configs that the table lists."""
+    from stepnet_mm.config.conversion import to_stepnet as text_of
+    for name in re.findall(r'^\| (mm\w+::\S+)', TABLE.read_text(), re.M):
+        yield name, text_of(name)
+
+
+#: What the goldens are of -> what finds them.
+PARTS: dict[str, Callable[[], Values]] = {
+    **{f'stiffness/{name}': partial(stiffness, network)
+       for name, network in NETWORKS.items()},
+    **{f'steps/{name}': partial(step_block, name) for name in STEPS},
+    'training': training,
+    'to_stepnet': to_stepnet,
+}
+
+
+def why_not(part: str) -> str:
+    """Why a part cannot be compared here; '' if it can."""
+    if part == 'steps/TimmAttention' and not find_spec('timm'):
+        return 'needs timm'
+    if part == 'training':
+        found = versions()
+        other = differences(found['python'], found)['onedl']
+        return other and f'on file for onedl alone, here {", ".join(other)}'
+    return ''
+
+
+def find(part: str) -> Values:
+    """Keys, which begin with the part, and values to eight digits."""
+    for key, value in PARTS[part]():
+        yield f'{part}/{key}', _rounded(value)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rounded(v) for v in value]
+    return float(f'{value:.8g}') if isinstance(value, float) else value
+
+
+def compare(part: str, found: Iterable[tuple[str, Any]],
+            accepted: dict) -> list[str]:
+    """What differs from the accepted goldens of a part, a text each."""
+    missing = {key for key in accepted if key.startswith(f'{part}/')}
+    tolerance = FLOAT32 if part == 'training' else FLOAT64
+    texts = []
+    for key, got in found:
+        expected = accepted.get(key)
+        if not _agree(got, expected, tolerance):
+            texts.append(_difference(key, got, expected))
+        missing.discard(key)
+    return texts + [_difference(key, None, accepted[key])
+                    for key in sorted(missing)]
+
+
+def _agree(got: Any, expected: Any, tolerance: dict) -> bool:
+    if isinstance(got, list) and isinstance(expected, list):
+        return len(got) == len(expected) and all(
+            _agree(*pair, tolerance) for pair in zip(got, expected))
+    if isinstance(got, (int, float)) and isinstance(expected, (int, float)):
+        return math.isclose(got, expected, **tolerance)
+    return got == expected
+
+
+def _difference(key: str, got: Any, expected: Any) -> str:
+    if not _is_text(got) or not _is_text(expected):
+        return f'{key}: expected {expected}, got {got}'
+    lines = difflib.unified_diff(
+        expected.splitlines(), got.splitlines(), 'expected', 'got',
+        lineterm='')
+    return '\n'.join([f'{key}:', *lines])
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and '\n' in value
+
+
+def read() -> dict:
+    """The accepted goldens, by key."""
+    parts = re.split(r'(?m)^=== (.+)\n', TEXTS.read_text())[1:]
+    return {**json.loads(NUMBERS.read_text()),
+            **dict(zip(parts[::2], parts[1::2]))}
+
+
+def write(goldens: dict) -> None:
+    """A key a line, and the texts in a file of their own."""
+    lines = [f'{json.dumps(key)}: {json.dumps(value)}'
+             for key, value in goldens.items() if not _is_text(value)]
+    NUMBERS.write_text('{\n' + ',\n'.join(lines) + '\n}\n')
+    TEXTS.write_text(''.join(f'=== {key}\n{value}' for key, value in
+                             goldens.items() if _is_text(value)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--accept', action='store_true',
+                        help='write the goldens of what can be found here')
+    accept = parser.parse_args().accept
+    torch.set_num_threads(1)
+    MMLogger.get_instance('goldens', log_level='ERROR')
+    accepted = read()
+    kept, texts = {}, []
+    for part in PARTS:
+        reason = why_not(part)
+        if reason:
+            print(f'{part}: left out, {reason}')
+            kept.update({key: value for key, value in accepted.items()
+                         if key.startswith(f'{part}/')})
+            continue
+        found = [*find(part)]
+        texts += compare(part, found, accepted)
+        for key, value in found:
+            # Of several ways the first, with which the others are compared.
+            kept.setdefault(key, value)
+    print('\n'.join(texts))
+    if accept:
+        write(kept)
+    elif texts:
+        print(f'{len(texts)} differences; {MEANT}')
+    return bool(texts) and not accept
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Numbers and texts are those on file: tests/goldens.py."""
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+pytest.importorskip('mmdet')
+pytest.importorskip('mmpretrain')
+
+
+def _load():
+    # tests/ itself is on no path: it has folders named as libraries are.
+    spec = importlib.util.spec_from_file_location(
+        'goldens', Path(__file__).with_name('goldens.py'))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GOLDENS = _load()
+
+
+@pytest.fixture(scope='module')
+def accepted():
+    return GOLDENS.read()
+
+
+@pytest.mark.parametrize('part', GOLDENS.PARTS)
+def test_nothing_has_changed(part, accepted):
+    reason = GOLDENS.why_not(part)
+    if reason:
+        pytest.skip(reason)
+    texts = GOLDENS.compare(part, GOLDENS.find(part), accepted)
+    assert not texts, '\n'.join([*texts, GOLDENS.MEANT])
+
+
+def test_every_golden_is_of_a_part(accepted):
+    assert not [key for key in accepted
+                if not key.startswith(tuple(f'{p}/' for p in GOLDENS.PARTS))]
+
+
+def test_the_table_is_on_file_and_names_no_place(accepted):
+    texts = {key: text for key, text in accepted.items()
+             if key.startswith('to_stepnet/')}
+    assert len(texts) == 34
+    assert not [key for key, text in texts.items() if "'/" in text]
+
+
+@pytest.mark.parametrize('part, got, text', [
+    ('steps/A', {'steps/A/x': [1., 2.00001]},
+     r"steps/A/x: expected \[1.0, 2.0\], got \[1.0, 2.00001\]"),
+    ('steps/A', {'steps/A/x': [1.]}, r'got \[1.0\]'),
+    ('steps/A', {}, r'steps/A/x: expected \[1.0, 2.0\], got None'),
+    ('training', {'training/loss': 1.001}, 'expected 1.0, got 1.001'),
+    ('training', {'training/new': 1.}, 'new: expected None, got 1.0'),
+    ('to_stepnet', {'to_stepnet/a': 'type=2\n'}, r'a:\n.*\n-type=1\n\+type=2'),
+])
+def test_a_difference_says_what_is_expected(part, got, text):
+    accepted = {'steps/A/x': [1., 2.], 'training/loss': 1.,
+                'to_stepnet/a': 'type=1\n'}
+    found = GOLDENS.compare(part, got.items(), accepted)
+    assert re.search(text, found[0], re.DOTALL)
+
+
+@pytest.mark.parametrize('part, got', [
+    ('steps/A', {'steps/A/x': [1. + 1e-9, 1e-13]}),
+    ('training', {'training/loss': 1.00001})])
+def test_rounding_is_no_difference(part, got):
+    accepted = {'steps/A/x': [1., 0.], 'training/loss': 1.}
+    assert not GOLDENS.compare(part, got.items(), accepted)
+
+
+def test_what_is_written_is_read(monkeypatch, tmp_path, accepted):
+    for name in ('NUMBERS', 'TEXTS'):
+        monkeypatch.setattr(GOLDENS, name, tmp_path / name)
+    GOLDENS.write(accepted)
+    assert GOLDENS.read() == accepted
