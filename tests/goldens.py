@@ -42,10 +42,10 @@ NUMBERS = ROOT / 'tests/data/goldens.json'
 TEXTS = ROOT / 'tests/data/to_stepnet.txt'
 TABLE = ROOT / 'docs/results/existing_configs.md'
 MEANT = 'if this is meant: python tests/goldens.py --accept'
-#: The largest relative differences. In float64 rounding is 1e-16, in a mean Δt,
-#: a float32, 1e-7. In the training weights that begin 1e-6 off change a loss by
-#: 5e-6 and TNS by 7e-5, and rounding is 1e-7. No absolute floor is needed: each
-#: value is above 0.005, or 0 because it is a count, a share or a start.
+#: The largest relative differences. In float64 rounding is 1e-16; in a mean
+#: Δt, a float32, 1e-7. In the training it is 1e-7 too, and weights that begin
+#: 1e-6 off change a loss by 5e-6 and TNS by 7e-5. No absolute floor is needed:
+#: each value is beyond 0.005, or 0 as a count, a share or a start.
 FLOAT64, TRAINED = 1e-6, 1e-4
 
 #: Networks, each recorded in another way.
