@@ -1,3 +1,6 @@
+from collections import Counter
+from types import SimpleNamespace
+
 import pytest
 from mmengine.runner import Runner
 
@@ -5,6 +8,7 @@ from stepnet_mm import config as C
 from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.datasets.loading import broken_images
 from stepnet_mm.hooks import BrokenImageHook
+from stepnet_mm.hooks import broken_image_hook as module
 
 pytest.importorskip('mmdet')
 
@@ -67,3 +71,20 @@ def test_in_a_test_it_is_an_error(data_root, tmp_path):
     with pytest.raises(Exception, match=str(broken)):
         runner.test()
 
+
+
+def test_images_of_this_training_on_all_ranks(monkeypatch):
+    own = Counter({'earlier.jpg': 3})
+    monkeypatch.setattr(module, 'broken_images', lambda: own.copy())
+    monkeypatch.setattr(module.dist, 'all_gather_object',
+                        lambda counts: [counts, Counter({'b.jpg': 2})])
+    said = []
+    runner = SimpleNamespace(logger=SimpleNamespace(warning=said.append))
+    hook = BrokenImageHook()
+    hook.before_train(runner)
+    own.update(['a.jpg'])
+    hook.after_train_epoch(runner)
+    hook.after_train(runner)
+    assert said == [
+        '2 unreadable images were skipped in training so far, 3 times in all: '
+        'a.jpg (1x), b.jpg (2x)']

@@ -175,6 +175,16 @@ def test_a_test_needs_all_weights(strict, absent):
     load_state_dict(strict(absent), state)
 
 
+def test_it_listens_only_until_the_test():
+    net, hook = Net(), WholeLoadHook()
+    runner = SimpleNamespace(model=net)
+    hook.before_run(runner)
+    hook.before_test(runner)
+    net.load_state_dict({}, strict=False)
+    assert not net._load_state_dict_pre_hooks
+    assert not net._load_state_dict_post_hooks
+
+
 def test_a_test_takes_its_own_and_more(strict):
     state = without(Net().state_dict(), 'num_batches_tracked')
     state['teacher.weight'] = torch.zeros(1)  # mmengine logs it

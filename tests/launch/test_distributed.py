@@ -155,6 +155,17 @@ def test_ranks_that_do_not_come(port):
         init_distributed(cfg)
 
 
+def test_the_timeout_of_the_config(port, monkeypatch):
+    torchrun(port)
+    seen = []
+    monkeypatch.setattr(distributed, 'init_process_group',
+                        lambda *_, timeout: seen.append(timeout.seconds))
+    for settings in (dict(timeout=7), dict()):
+        init_distributed(Config(dict(launcher='pytorch',
+                                     env_cfg=dict(dist_cfg=settings))))
+    assert seen == [7, 1800]
+
+
 @pytest.mark.parametrize('count, local, expected', [(8, 3, 3), (1, 3, 0)])
 def test_the_gpu_of_a_rank(monkeypatch, count, local, expected):
     monkeypatch.setattr(torch.cuda, 'device_count', lambda: count)

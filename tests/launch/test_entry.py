@@ -1,13 +1,23 @@
 from argparse import Namespace
 
 import pytest
+import torch
 from mmengine.config import Config
-from mmengine.registry import RUNNERS
+from mmengine.model import BaseModule
+from mmengine.registry import MODELS, RUNNERS
 
 from stepnet_mm.launch import entry
 from stepnet_mm.utils.ranks import is_first_rank
 
 pytestmark = pytest.mark.core
+
+
+@MODELS.register_module()
+class EntryNet(BaseModule):
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 2)
 
 
 @pytest.fixture
@@ -130,3 +140,16 @@ def test_a_config_without_a_model(config, build):
     with pytest.raises(ValueError, match='config.py: expected a config with a '
                        'model, got the keys'):
         build(entry.config_from(args))
+
+
+def test_a_network_is_built_to_be_measured(tmp_path):
+    cfg = Config(dict(model=dict(type='EntryNet')))
+    net, again = entry.build_model(cfg), entry.build_model(cfg)
+    assert not net.training
+    assert torch.equal(net.layer.weight, again.layer.weight)
+    path = str(tmp_path / 'a.pth')
+    torch.save(dict(state_dict=net.state_dict()), path)
+    entry.build_model(cfg, path)
+    torch.save(dict(state_dict={'layer.bias': net.layer.bias}), path)
+    with pytest.raises(RuntimeError, match='layer.weight'):
+        entry.build_model(cfg, path)

@@ -31,3 +31,13 @@ def test_a_config_whose_data_are_missing(report, printed, monkeypatch,
         report, str(ROOT / 'configs/faster_rcnn_r50_stepnet.py'))
     assert 'data_root: expected a folder, got data/coco/' in printed()
     assert report.counts['error'] == 1
+
+
+@pytest.mark.parametrize('split', ['train', 'val', 'test'])
+def test_the_data_of_each_split_are_looked_at(report, printed, tmp_path,
+                                              split):
+    path = tmp_path / 'a.py'
+    path.write_text(f'{split}_dataloader = dict(dataset=dict('
+                    f"type='CocoDataset', data_root='{tmp_path}/nowhere'))")
+    inputs.check_config(report, str(path))
+    assert f'{split}_dataloader.dataset.data_root: expected a' in printed()

@@ -9,7 +9,7 @@ from forked import Forked
 from jobs import CONFIG, free_ports, run_train
 
 from stepnet_mm.launch import work_dir as module
-from stepnet_mm.launch.work_dir import work_dir_lock
+from stepnet_mm.launch.work_dir import measurement_lock, work_dir_lock
 from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock
 
 pytestmark = pytest.mark.core
@@ -128,6 +128,16 @@ def test_one_training_in_a_work_dir(tmp_path, monkeypatch):
             pass
     monkeypatch.delenv('RANK')
     with work_dir_lock(work_dir):
+        pass
+
+
+def test_one_measurement_into_a_file(tmp_path):
+    path = tmp_path / 'a.jsonl'
+    with measurement_lock(path), pytest.raises(
+            ValueError, match='a.jsonl: expected a file that nobody writes, '
+            'got this process'), measurement_lock(path):
+        pass
+    with measurement_lock(path):
         pass
 
 

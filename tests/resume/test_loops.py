@@ -13,7 +13,12 @@ from resume_run import (
 )
 from torch.utils.data import DataLoader, IterableDataset
 
+from stepnet_mm.resume import resumable_loader as module
 from stepnet_mm.resume.loops import ResumableIterBasedTrainLoop
+from stepnet_mm.resume.resumable_loader import (
+    NumberedBatches,
+    resumable_loader,
+)
 
 pytestmark = pytest.mark.core
 
@@ -210,6 +215,20 @@ def test_a_sample_drawn_twice_is_augmented_in_two_ways(tmp_path):
     assert torch.equal(same, dataset[3, (0, 5, 0, 1)]['inputs'])
     for place in [(1, 5, 0, 1), (0, 6, 0, 1), (0, 5, 1, 1), (0, 5, 0, 2)]:
         assert not torch.equal(same, dataset[3, place]['inputs'])
+
+
+def test_the_rank_is_part_of_a_samples_place(monkeypatch):
+    monkeypatch.setattr(module, 'get_rank', lambda: 7)
+    batches = NumberedBatches([[3], [4, 5]])
+    batches.start, batches.epoch = 1, 2
+    assert [*batches] == [[(4, (2, 1, 7, 0)), (5, (2, 1, 7, 1))]]
+
+
+def test_a_loader_draws_nothing_from_the_training():
+    loader = resumable_loader(DataLoader([0., 1.]), seed=0)
+    before = torch.get_rng_state()
+    assert len([*loader]) == 2
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_dataset_stays_within_reach(tmp_path):
