@@ -3,17 +3,16 @@
 
 python tests/faults.py [--only NAME ...] [--markdown docs/faults.md]
 
-Writes the deliberate faults of faults.yml into a copy of the checkout, one at
-a time, and runs the tests on each until one fails: first those of the module
-that is wrong, then the rest of the short run, then the long ones. What was
-found out is kept at once, so it can be stopped (Ctrl-C) and goes on. Ends
-with a table, and with exit code 1 if a fault was not found: then a test is
-missing.
+Writes each deliberate fault of faults.yml into a copy of the checkout and
+runs tests there until one fails: those of the module that is wrong, for
+several faults at a time; where they pass, the rest of the short run; then the
+long ones. At the end the tests that failed have to pass without a fault.
+Exit code 1 if a fault was not found: then a test is missing.
 """
 import argparse
+import asyncio
+import compileall
 import contextlib
-import datetime
-import hashlib
 import json
 import os
 import re
@@ -24,7 +23,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,13 +30,6 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_suffix('.yml')
-SHORT = 'not long and not soak'
-LONG = 'long and not soak'
-#: Where a fault may be found, in the order in which it is looked for.
-STAGES = ('own tests', 'short run', 'long tests')
-#: Libraries whose versions the page names, where they are installed.
-STACK = ('torch', 'onedl-mmengine', 'mmengine', 'onedl-mmcv', 'mmcv',
-         'onedl-mmdetection', 'mmdet', 'onedl-mmpretrain', 'mmpretrain')
 
 
 class CannotExamine(RuntimeError):
@@ -54,11 +45,6 @@ class Fault(NamedTuple):
     replacement: str
     tests: list
 
-    @property
-    def digest(self) -> str:
-        """Tells it from another one of this name."""
-        return digest_of(json.dumps(self).encode())
-
     def write(self, root: Path) -> str:
         """Put it into a copy of the checkout.
 
@@ -68,7 +54,7 @@ class Fault(NamedTuple):
         Raises:
             CannotExamine: if the text is not there once and only once.
         """
-        path = Path(root) / self.file
+        path = root / self.file
         before = path.read_text() if path.is_file() else ''
         if before.count(self.text) != 1:
             raise CannotExamine(
@@ -77,6 +63,28 @@ class Fault(NamedTuple):
         after = before.replace(self.text, self.replacement)
         path.write_text(after)
         return after
+
+
+class Stage(NamedTuple):
+    """Where a fault may be found: tests by their marker."""
+    name: str
+    marker: str
+    #: Seconds for each run of pytest; one that takes longer finds nothing,
+    #: since a run that hangs shows nobody what is wrong.
+    limit: int
+
+
+OWN = Stage('own tests', 'not long and not soak', 300)
+SHORT = Stage('short run', OWN.marker, 1800)
+#: In the order in which a fault is looked for.
+STAGES = (OWN, SHORT, Stage('long tests', 'long and not soak', 3600))
+
+
+class Result(NamedTuple):
+    """Where a fault was found, and the test that failed; '' if none did."""
+    stage: str
+    test: str
+    seconds: float
 
 
 def read_faults(only=()) -> list:
@@ -93,308 +101,174 @@ def read_faults(only=()) -> list:
     return [fault for fault in faults if not only or fault.name in only]
 
 
-def stages_of(fault: Fault, own_only: bool = False) -> dict:
-    """Stage -> the arguments with which pytest runs its tests."""
-    stages = zip(STAGES, (
-        # A few files: the start of workers costs more than they save.
-        ['-m', SHORT, '-n0', *fault.tests],
-        ['-m', SHORT, *[f'--deselect={path}' for path in fault.tests]],
-        ['-m', LONG]))
-    return dict([*stages][:1 if own_only else None])
-
-
-def examine(fault: Fault, stages: dict, run) -> dict:
-    """Look for a fault, stage by stage.
-
-    Args:
-        fault (Fault): the fault.
-        stages (dict): as :func:`stages_of` gives them.
-        run (callable): takes the fault, or None, and pytest's arguments; runs
-            the tests with it and returns the first that fails, or ''.
-
-    Returns:
-        dict: ``found_by``, the stage, and ``test``, which failed, both ''
-        where none did; ``tried``, the stages; ``seconds``.
-
-    Raises:
-        CannotExamine: if that test fails without the fault too.
-    """
-    start, found_by, test = time.monotonic(), '', ''
-    for stage, arguments in stages.items():
-        test = run(fault, arguments)
-        if test:
-            found_by = stage
-            break
-    # A module's own tests ran without the fault before.
-    if found_by not in ('', STAGES[0]) and run(
-            None, [*stages[found_by][:2], '-n0', test]):
-        raise CannotExamine(f'{test} fails without a fault too')
-    return dict(found_by=found_by, test=test, tried=[*stages],
-                seconds=round(time.monotonic() - start))
-
-
-class Record:
-    """What was found out so far, a JSON Lines file that is always whole.
-
-    Args:
-        path (Path): the file.
-        tree (str): digest of the code that is examined.
-        commit (str): how git calls it.
-    """
-
-    def __init__(self, path: Path, tree: str, commit: str):
-        self.path, self.tree, self.commit = Path(path), tree, commit
-        lines = self.path.read_text().splitlines() if (
-            self.path.exists()) else []
-        self.rows = [json.loads(line) for line in lines]
-
-    def add(self, **row) -> dict:
-        """Keep a row, at once."""
-        row.update(tree=self.tree, commit=self.commit)
-        self.rows.append(row)
-        self._write()
-        return row
-
-    def forget(self, faults: list) -> None:
-        """Begin anew with some faults, and with the code as it is."""
-        names = {fault.name for fault in faults}
-        self.rows = [row for row in self.rows
-                     if 'fault' in row and row['fault'] not in names]
-        self._write()
-
-    def find(self, fault: Fault, stages: dict):
-        """The row of a fault, if it still says something; else None.
-
-        A fault that was found stays found when the code changes, as long as
-        its own text does not; one that was not is looked for again.
-        """
-        for row in self.rows[::-1]:
-            if row.get('fault') == fault.name and (
-                    row['digest'] == fault.digest) and (
-                        row['test'] or row['tree'] == self.tree
-                        and set(stages) <= set(row['tried'])):
-                return row
-        return None
-
-    def passed(self) -> set:
-        """Tests that are known to pass without a fault."""
-        return {path for row in self.rows if row['tree'] == self.tree
-                for path in row.get('passed', ())}
-
-    def _write(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_name(f'{self.path.name}.unfinished')
-        beside.write_text(''.join(f'{json.dumps(r)}\n' for r in self.rows))
-        os.replace(beside, self.path)
-
-
-def digest_of(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:12]
-
-
-def git(*arguments) -> str:
-    return subprocess.run(['git', *arguments], cwd=ROOT, check=True, text=True,
-                          capture_output=True).stdout
-
-
-def tracked_files() -> list:
-    """Paths of the checkout, those that are deleted left out."""
-    names = git('ls-files', '-z').split('\0')
-    return sorted(name for name in names if (ROOT / name).is_file())
-
-
-def tree_digest() -> str:
-    """Of what the result of a fault depends on."""
-    whole = hashlib.sha256()
-    for name in tracked_files():
-        if not name.startswith(('docs/', 'tests/faults.')):
-            whole.update(f'{name}\0'.encode() + (ROOT / name).read_bytes())
-    return whole.hexdigest()[:12]
-
-
 @contextlib.contextmanager
 def copy_of_checkout():
     """A folder with the tracked files as they are now; gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix='stepnet_mm_fault_') as folder:
+    names = subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, check=True,
+                           text=True, capture_output=True).stdout.split('\0')
+    with tempfile.TemporaryDirectory(prefix='stepnet_mm_faults_') as folder:
+        checkout = Path(folder, 'checkout')
         # The test of the list itself would find every fault.
-        for name in set(tracked_files()) - {'tests/test_faults.py'}:
-            path = Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, path)
-        yield Path(folder)
+        for name in set(names) - {'', 'tests/test_faults.py'}:
+            if (ROOT / name).is_file():  # not deleted
+                path = checkout / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, path)
+        compileall.compile_dir(checkout / 'stepnet_mm', quiet=2)
+        yield checkout
 
 
 class Pytest:
-    """Runs tests in a fresh copy of the checkout, with or without a fault.
+    """Runs tests in a copy of the checkout, with or without a fault.
 
     Args:
-        workers (int): processes of pytest-xdist.
-        limit (float): seconds after which a run is ended.
+        checkout (Path): what is copied for each run.
+        workers (int): processes of pytest-xdist, where more than a module's
+            own tests run.
     """
 
-    def __init__(self, workers: int, limit: float):
-        self.limit = limit
-        self.options = [
-            '-x', '-q', '-rfE', '--color=no', '-p', 'no:cacheprovider', '-n',
-            str(workers), '--dist', 'loadgroup']
+    def __init__(self, checkout: Path, workers: int):
+        self.checkout, self.workers = checkout, workers
 
-    def __call__(self, fault, arguments: list) -> str:
-        """The first test that fails, '' where all pass.
+    async def find(self, fault: Fault, stage: Stage) -> str:
+        """The first test of a stage that fails with a fault, '' if none."""
+        if stage is OWN:
+            # The start of workers costs more than they save.
+            arguments = ['-n0', *fault.tests]
+        else:
+            arguments = [f'--deselect={test}' for test in fault.tests]
+        return await self.run(['-m', stage.marker, *arguments], stage.limit,
+                              fault)
+
+    async def run(self, arguments: list, limit: float, fault=None) -> str:
+        """The first test that fails, '' where all pass or time is up.
 
         Raises:
             CannotExamine: if pytest could not run them.
         """
-        with copy_of_checkout() as copy:
+        with tempfile.TemporaryDirectory(dir=self.checkout.parent) as folder:
+            copy = Path(shutil.copytree(self.checkout, f'{folder}/checkout'))
             if fault is not None:
                 fault.write(copy)
-            code, output = self._run(
-                copy, ['-m', 'pytest', *self.options, *arguments])
-        if code is not None:
-            return failed_test(code, output)
-        if fault is None:
-            raise CannotExamine(f'{arguments} took longer than --limit')
-        # A run that hangs shows nobody what is wrong: a test is missing.
-        return ''
-
-    def check_import(self) -> None:
-        """The tests, and what they start, must see the copy's package."""
-        with copy_of_checkout() as copy:
-            where = ('import importlib.util as u; '
-                     'print(u.find_spec("stepnet_mm").origin)')
-            _, output = self._run(copy, ['-c', where], copy.parent)
-            if Path(output.strip()).parent != copy / 'stepnet_mm':
-                raise CannotExamine('expected stepnet_mm of the copy, got '
-                                    f'{output.strip()}')
-
-    def _run(self, copy: Path, arguments: list, folder=None) -> tuple:
-        # What tests start must not see an editable install either.
-        environment = dict(os.environ, PYTHONPATH=str(copy))
-        environment.setdefault('OMP_NUM_THREADS', '1')
-        process = subprocess.Popen(
-            [sys.executable, *arguments], cwd=folder or copy, text=True,
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            start_new_session=True)
-        try:
-            output, _ = process.communicate(timeout=self.limit)
-        except subprocess.TimeoutExpired:
-            return None, ''
-        finally:
-            end(process)
-        return process.returncode, output
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, '-m', 'pytest', '-x', f'-n{self.workers}',
+                '--dist=loadgroup', *arguments, cwd=copy,
+                # What tests start must not see an editable install either.
+                env={**os.environ, 'PYTHONPATH': str(copy),
+                     'OMP_NUM_THREADS': '1'},
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                start_new_session=True)
+            try:
+                output, _ = await asyncio.wait_for(
+                    process.communicate(), limit)
+            except asyncio.TimeoutError:
+                return ''
+            finally:
+                await end(process)
+            return failed_test(process.returncode, output.decode(), copy)
 
 
-def end(process: subprocess.Popen) -> None:
+async def end(process) -> None:
     """End pytest, where it still runs, and what it left behind."""
-    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-        if process.poll() is None:  # let fixtures stop what they started
-            os.killpg(process.pid, signal.SIGINT)
-            process.wait(20)
+    if process.returncode is None:  # let fixtures stop what they started
+        os.killpg(process.pid, signal.SIGINT)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(process.wait(), 20)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    await process.wait()
 
 
-def failed_test(code: int, output: str) -> str:
-    """The first test that pytest's summary names, '' if all passed.
+def failed_test(code: int, output: str, copy: Path) -> str:
+    """A test that pytest's cache names as failed, '' if all passed.
 
     Args:
         code (int): pytest's exit code; with ``-x`` pytest-xdist ends with 2
             where pytest ends with 1.
-        output (str): what it printed with ``-rfE``.
+        output (str): what it printed.
+        copy (Path): where it ran.
 
     Raises:
         CannotExamine: if it ended otherwise, or ran no test.
     """
     if code == 0:
         return ''
-    found = re.search(
-        r'^(?:FAILED|ERROR) (\S+?\[.*?\](?:@\S+)?|.+?)(?: - .*)?$', output,
-        re.M)
-    if code not in (1, 2) or found is None:
+    cache = copy / '.pytest_cache/v/cache/lastfailed'
+    if code not in (1, 2) or not cache.exists():
         raise CannotExamine(f'pytest ended with exit code {code}:\n'
                             f'{output[-2000:]}')
     # pytest-xdist adds the group: test_a[1]@gpu.
-    return re.sub(r'@[^\]@]*$', '', found.group(1))
+    return re.sub(r'@[^\]@]*$', '', next(iter(json.loads(cache.read_text()))))
 
 
-def check_without_faults(faults: list, record: Record, run) -> None:
-    """A fault that a broken test finds is worth nothing.
+async def examine(faults: list, stages: tuple, pytest) -> dict:
+    """Look for each fault, stage by stage.
+
+    Args:
+        faults (list): the faults.
+        stages (tuple): where to look.
+        pytest (Pytest): runs the tests.
+
+    Returns:
+        dict: a fault's name -> its :class:`Result`.
 
     Raises:
-        CannotExamine: if one of their own tests fails without a fault.
+        CannotExamine: if a test that found a fault fails without it too.
     """
-    tests = sorted({path for fault in faults for path in fault.tests}
-                   - record.passed())
-    if not tests:
-        return
-    print(f'without a fault: {len(tests)} files of tests', flush=True)
-    start = time.monotonic()
-    failed = run(None, ['-m', SHORT, *tests])
+    results = {fault.name: Result('', '', 0) for fault in faults}
+
+    async def look_for(fault, stage, turns):
+        async with turns:
+            start = time.monotonic()
+            test = await pytest.find(fault, stage)
+            seconds = results[fault.name].seconds + time.monotonic() - start
+        results[fault.name] = Result(test and stage.name, test, seconds)
+        print(f'{fault.name}: {test or "NOT FOUND"} ({stage.name}, '
+              f'{seconds:.0f} s)', flush=True)
+
+    for stage in stages:
+        turns = asyncio.Semaphore(pytest.workers if stage is OWN else 1)
+        await asyncio.gather(*(look_for(fault, stage, turns)
+                               for fault in faults
+                               if not results[fault.name].test))
+    tests = {result.test for result in results.values()} - {''}
+    failed = tests and await pytest.run(sorted(tests), SHORT.limit)
     if failed:
-        raise CannotExamine(f'{failed} fails without a fault')
-    record.add(passed=tests, seconds=round(time.monotonic() - start))
+        raise CannotExamine(f'{failed} fails without a fault too')
+    return results
 
 
-def examine_all(faults: list, record: Record, run, own_only=False) -> list:
-    """The row of every fault; those that are known are not run again."""
-    stages = {fault.name: stages_of(fault, own_only) for fault in faults}
-    rows = {f.name: record.find(f, stages[f.name]) for f in faults}
-    other = {row['commit'] for row in rows.values()
-             if row and row['tree'] != record.tree}
-    if other:
-        print(f'some were found in other code ({", ".join(sorted(other))}); '
-              '--again runs them anew')
-    left = [fault for fault in faults if rows[fault.name] is None]
-    check_without_faults(left, record, run)
-    for fault in left:
-        result = examine(fault, stages[fault.name], run)
-        rows[fault.name] = record.add(
-            fault=fault.name, digest=fault.digest, **result)
-        print(f'{fault.name}: {verdict(rows[fault.name])}', flush=True)
-    return [rows[fault.name] for fault in faults]
+def summary(results: dict) -> str:
+    """How many were found, and where."""
+    by = [result.stage for result in results.values()]
+    own, short = by.count(OWN.name), by.count(SHORT.name)
+    return (f'{len(by)} faults, {len(by) - by.count("")} of them found: {own} '
+            f'by the own tests of the module that is wrong, {own + short} by '
+            'the short run')
 
 
-def verdict(row: dict) -> str:
-    if not row['test']:
-        return f'NOT FOUND by {", ".join(row["tried"])} ({row["seconds"]} s)'
-    return f'{row["found_by"]} ({row["seconds"]} s): {row["test"]}'
-
-
-def counts(rows: list) -> list:
-    """How many were found up to each stage."""
-    by = [STAGES.index(row['found_by']) for row in rows if row['test']]
-    return [sum(i <= stage for i in by) for stage in range(len(STAGES))]
-
-
-def print_table(faults: list, rows: list) -> None:
-    print()
-    for fault, row in zip(faults, rows):
-        print(f'{fault.name}\n    {fault.what}\n    {verdict(row)}')
-    own, short, every = counts(rows)
-    print(f'\n{len(rows)} faults: {own} found by own tests, {short} by the '
-          f'short run, {every} in all')
-
-
-def markdown(faults: list, rows: list, seconds: int, command: str) -> str:
+def markdown(faults: list, results: dict, seconds: float,
+             command: str) -> str:
     """The page of the docs."""
-    own, short, every = counts(rows)
-    listed = len(read_faults())
-    commits = ', '.join(sorted({row['commit'] for row in rows}))
+    from stepnet_mm.utils import circumstances
+    versions = ', '.join(
+        f'{name} {version}'
+        for name, version in circumstances.versions().items())
     table = [f'| {fault.name} | `{fault.file}` | {fault.what} | '
-             f'{row["found_by"] or "**not found**"} | '
-             f'{shown(row["test"])} | {row["seconds"]} |'
-             for fault, row in zip(faults, rows)]
+             f'{result.stage or "**not found**"} | {shown(result.test)} | '
+             f'{result.seconds:.0f} |'
+             for fault in faults for result in [results[fault.name]]]
     return '\n'.join([
         '# Do the tests notice when the code is wrong?', '',
-        f'`python tests/faults.py` writes {listed} deliberate faults '
-        '(`tests/faults.yml`)', 'into a copy of the checkout, one at a time, '
-        "and runs the tests on each: the wrong", "module's own first, then "
-        'the rest of the short run, then the long ones.', '',
-        f'- {len(rows)} of the {listed} were written, **{every}** of them '
-        f'found: {own} by the own tests of', '  the module that is wrong, '
-        f'{short} by the short run.',
-        f'- `{command}`, {datetime.date.today()}, commit {commits}, '
-        f'{seconds // 60} min in all.', f'- {machine()}; {stack()}.', '',
+        '`python tests/faults.py` writes each deliberate fault of '
+        '`tests/faults.yml` into a copy of', "the checkout and runs tests "
+        "there until one fails: the wrong module's own, then the rest",
+        'of the short run, then the long ones.', '',
+        f'- {summary(results)}.',
+        f'- `{command}`, {circumstances.today()}, commit '
+        f'{circumstances.revision()}, {seconds / 60:.0f} min in all.',
+        f'- {len(os.sched_getaffinity(0))} cores of '
+        f'{circumstances.machine()}; {versions}.', '',
         '| fault | file | what is wrong | found by | first test that fails '
         '| s |', '|---|---|---|---|---|---|', *table, ''])
 
@@ -402,21 +276,6 @@ def markdown(faults: list, rows: list, seconds: int, command: str) -> str:
 def shown(test: str) -> str:
     """A test's id, which may hold what ends a cell."""
     return f'`{test}`'.replace('|', r'\|') if test else ''
-
-
-def machine() -> str:
-    import torch
-    gpu = torch.cuda.get_device_name() if (
-        torch.cuda.is_available()) else 'no GPU'
-    return f'{len(os.sched_getaffinity(0))} CPU cores, {gpu}'
-
-
-def stack() -> str:
-    found = [f'Python {".".join(map(str, sys.version_info[:3]))}']
-    for name in STACK:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found.append(f'{name} {metadata.version(name)}')
-    return ', '.join(found)
 
 
 def parse_args(arguments=None):
@@ -427,37 +286,25 @@ def parse_args(arguments=None):
                         help='these faults only')
     parser.add_argument('--own-only', action='store_true',
                         help="run the wrong module's own tests only")
-    parser.add_argument('--again', action='store_true',
-                        help='forget what an earlier call found out')
-    parser.add_argument('--record', type=Path,
-                        default=ROOT / 'work_dirs/faults.jsonl',
-                        help='what was found out; a second call goes on')
     parser.add_argument('--markdown', type=Path, help='write the table there')
-    parser.add_argument('--workers', type=int, default=2)
-    parser.add_argument(
-        '--limit', type=float, default=1800,
-        help='seconds for each run of pytest; one that takes longer finds '
-        'nothing')
+    parser.add_argument('--workers', type=int, default=2,
+                        help='faults at a time, and processes of pytest')
     return parser.parse_args(arguments)
 
 
 def main() -> int:
     args = parse_args()
-    faults = read_faults(args.only)
-    record = Record(args.record, tree_digest(),
-                    git('describe', '--always', '--dirty').strip())
-    if args.again:
-        record.forget(faults)
-    run = Pytest(args.workers, args.limit)
-    run.check_import()
-    rows = examine_all(faults, record, run, args.own_only)
-    print_table(faults, rows)
+    start, faults = time.monotonic(), read_faults(args.only)
+    with copy_of_checkout() as checkout:
+        results = asyncio.run(examine(
+            faults, STAGES[:1] if args.own_only else STAGES,
+            Pytest(checkout, args.workers)))
+    seconds = time.monotonic() - start
+    print(f'{summary(results)}; {seconds / 60:.0f} min')
     if args.markdown:
-        seconds = sum(row['seconds'] for row in [
-            *rows, *[row for row in record.rows if 'passed' in row]])
         command = shlex.join(['python', 'tests/faults.py', *sys.argv[1:]])
-        args.markdown.write_text(markdown(faults, rows, seconds, command))
-    return int(not all(row['test'] for row in rows))
+        args.markdown.write_text(markdown(faults, results, seconds, command))
+    return int(not all(result.test for result in results.values()))
 
 
 if __name__ == '__main__':
@@ -468,5 +315,4 @@ if __name__ == '__main__':
         print(f'faults: error: {error}', file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print('stopped; the same command goes on', file=sys.stderr)
         sys.exit(130)
