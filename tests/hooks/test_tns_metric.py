@@ -59,6 +59,7 @@ def test_it_measures_the_evaluated_samples(tmp_path, loop):
     assert metrics == {f'stiffness_eval/{k}': v for k, v in expected.items()}
     assert metrics['stiffness_eval/tns'] > 0
     assert hook_count(runner.model) == 0
+    assert f'{loop}_step' not in vars(runner.model)
 
 
 def test_it_is_logged_beside_the_other_metrics(tmp_path):
