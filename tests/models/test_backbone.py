@@ -149,6 +149,13 @@ def test_frozen_stages_cover_steps_again_at_every_train(models):
         net.eval()
 
 
+def test_steps_are_frozen_before_the_first_train(models):
+    """DDP looks there which parameters train."""
+    net = build(models, frozen_stages=2)
+    frozen = [p for step in net.steps(2) for p in step.parameters()]
+    assert frozen and not any(p.requires_grad for p in frozen)
+
+
 def test_freezing_fresh_steps_is_an_error_in_training(models):
     net = build(models, frozen_stages=1)
     x = torch.randn(2, 3, 32, 32)

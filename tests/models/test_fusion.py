@@ -178,6 +178,8 @@ def double_in_secret(module, x, y):
 def test_a_hook_that_changes_the_state_between_blocks(models, grad, calls):
     net = models.build(NET).double()
     net.eval()
+    for step in net.steps():  # at the start Δt sees no state
+        nn.init.normal_(step.ie.weight)
     net.layer1[0].register_forward_hook(lambda module, x, y: y.mul_(2))
     net.layer2[1].register_forward_hook(lambda module, x, y: y * 2)
     net.layer3[1].register_forward_hook(double_in_secret)

@@ -54,6 +54,7 @@ def test_a_step_gates_the_attention():
     net = build(step=dict(type='StepAdaptor'))
     net.eval()
     layer, x = net.layers[0], torch.randn(2, 32, 16, 16)
+    torch.nn.init.normal_(layer.step.ie.weight)  # else Δt sees no state
     f = layer.attn(layer.ln1(x))
     after = x + f * layer.step.step_size(x, f)
     torch.testing.assert_close(

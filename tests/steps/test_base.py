@@ -39,6 +39,15 @@ def test_delta_can_be_hooked():
     assert seen[0].shape == (2, 4, 1, 1)
 
 
+def test_a_subclass_may_read_more_than_its_base():
+    from stepnet_mm.steps import SEAttention
+
+    class Reading(SEAttention):
+        pass
+
+    assert SEAttention.pools_only and not Reading.pools_only
+
+
 @pytest.mark.parametrize('cfg', [
     'Foo', dict(type='Conv2d'), dict(), 3, '', '.', dict(type='mmdet.')])
 def test_unknown_step_type(cfg):

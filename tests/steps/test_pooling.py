@@ -7,7 +7,12 @@ from torch import nn
 
 from stepnet_mm.steps import pooling
 from stepnet_mm.steps.pooled import AffineMap
-from stepnet_mm.steps.pooling import apply_norm, global_max, global_mean
+from stepnet_mm.steps.pooling import (
+    apply_norm,
+    global_max,
+    global_mean,
+    global_std,
+)
 
 pytestmark = pytest.mark.core
 
@@ -67,6 +72,12 @@ def test_two_images_use_the_batch(norm):
         out.mean((0, 2, 3)), norm.bias, atol=1e-6, rtol=0)
 
 
+def test_the_pixels_of_one_image_are_a_batch(norm):
+    out = apply_norm(norm, torch.rand(1, 3, 4, 4))
+    torch.testing.assert_close(
+        out.mean((0, 2, 3)), norm.bias, atol=1e-6, rtol=0)
+
+
 def test_one_image_under_a_sync_bn_of_one_process(norm):
     sync = nn.SyncBatchNorm.convert_sync_batchnorm(norm)
     pooled = torch.rand(1, 3, 1, 1)
@@ -86,13 +97,24 @@ def test_a_norm_without_a_batch_is_left_alone():
     torch.testing.assert_close(apply_norm(norm, pooled), norm(pooled))
 
 
+def tail_of(z):
+    return SimpleNamespace(
+        map=z, mean=z.mean((2, 3), keepdim=True),
+        variance=z.var((2, 3), unbiased=False, keepdim=True))
+
+
+def test_the_deviation_of_a_map_that_is_never_built():
+    z, factor = torch.randn(2, 3, 4, 4), torch.tensor([-2., .5, -1.])
+    factor = factor[:, None, None]
+    torch.testing.assert_close(
+        global_std(AffineMap(tail_of(z), factor, factor)),
+        (factor * z).std((2, 3), keepdim=True))
+
+
 @pytest.mark.parametrize('scale', [1e-30, 1., 1e30])
 def test_the_norm_of_a_map_that_is_never_built(scale):
     z = torch.randn(2, 3, 4, 4)
-    tail = SimpleNamespace(
-        map=z, mean=z.mean((2, 3), keepdim=True),
-        variance=z.var((2, 3), unbiased=False, keepdim=True))
     factor, shift = torch.randn(2, 1, 3, 1, 1)
-    f = AffineMap(tail, factor * scale, shift * scale)
+    f = AffineMap(tail_of(z), factor * scale, shift * scale)
     expected = (factor * z + shift).double().flatten(1).norm(dim=1)
     torch.testing.assert_close(f.norm().double(), expected * scale)
