@@ -1,6 +1,7 @@
 import itertools
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,6 +179,27 @@ def test_files_that_are_no_record(tmp_path):
             read_attention_record(tmp_path / f'{name}.npz')
     with pytest.raises(FileNotFoundError, match='got a folder'):
         read_attention_record(tmp_path)
+
+
+class Code:
+    """Unpickled it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path, )
+
+
+def test_no_code_in_a_file_is_run(tmp_path):
+    save_attention(make_record(), tmp_path / 'a.npz')
+    with np.load(tmp_path / 'a.npz') as arrays:
+        content = dict(arrays)
+    content['image'] = np.array([Code(tmp_path / 'ran')], object)
+    np.savez(tmp_path / 'a.npz', **content)
+    with pytest.raises(ValueError, match='expected an attention record'):
+        read_attention_record(tmp_path / 'a.npz')
+    assert not (tmp_path / 'ran').exists()
 
 
 def test_a_resumed_run_goes_on_where_it_stood(tmp_path):

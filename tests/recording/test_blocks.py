@@ -1,6 +1,7 @@
 from collections import OrderedDict
 
 import pytest
+import torch
 from mmengine.registry import MODELS
 from torch import nn
 
@@ -127,6 +128,16 @@ def test_names_inside_a_larger_model():
     blocks = find_residual_blocks(model)
     assert blocks[0].name == 'backbone.layer1.0'
     assert [block.stage for block in blocks] == [1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_a_run_leaves_each_module_in_its_mode():
+    model = build('mmdet')
+    model.train()
+    model.layer1.eval()  # as frozen stages are
+    modes = {name: m.training for name, m in model.named_modules()}
+    find_residual_blocks(
+        model, run=lambda: model(torch.randn(2, 3, 32, 32)))
+    assert {name: m.training for name, m in model.named_modules()} == modes
 
 
 def test_a_model_without_residual_blocks():

@@ -254,6 +254,33 @@ def test_before_any_forward():
     assert recorder.nsi.shape == recorder.step.shape == (0, 4)
 
 
+def test_clear_forgets_the_samples():
+    model = build('mmdet')
+    recorder = record(model, images(2))
+    recorder.clear()
+    assert len(recorder.nsi) == 0
+    with recorder, torch.no_grad():
+        model(images(1))
+    assert len(recorder.nsi) == 1
+
+
+@pytest.mark.parametrize('definition', DEFINITIONS)
+def test_a_copy_of_a_watched_model_records_nothing(definition):
+    import io
+    model = build('mmdet')
+    with TrajectoryRecorder(model, definition=definition) as recorder:
+        twin = copy.deepcopy(model)
+        torch.save(model, io.BytesIO())
+    twin(images(1))
+    assert len(recorder.nsi) == 0
+    hooks = [hook.__self__ for module in twin.modules()
+             for hook in module._forward_hooks.values()]
+    assert hooks and not any(hook.on for hook in hooks)
+    with TrajectoryRecorder(twin) as other, torch.no_grad():
+        twin(images(2))
+    assert len(other.nsi) == 2
+
+
 @pytest.mark.parametrize('library', LIBRARIES)
 @pytest.mark.parametrize('name', BACKBONES)
 def test_hooks_are_gone_after_the_context(library, name):
@@ -538,16 +565,6 @@ def test_averaged_and_wrapped_models_are_looked_into(monkeypatch):
         assert torch.equal(recorder.nsi, exact.nsi)
 
 
-def test_clear_forgets_the_samples():
-    model = build('mmdet')
-    recorder = record(model, images(2))
-    recorder.clear()
-    assert len(recorder.nsi) == 0
-    with recorder, torch.no_grad():
-        model(images(1))
-    assert len(recorder.nsi) == 1
-
-
 def test_memory_does_not_grow_with_the_number_of_blocks():
     """Kept after a forward: one number a sample, block and table."""
     model = build('mmdet', depth=50)
@@ -557,17 +574,3 @@ def test_memory_does_not_grow_with_the_number_of_blocks():
                 for t in trace.nsi + trace.step]
     assert {t.shape for t in kept} == {(3, )}
     assert all(trace.current is None for trace in recorder._traces)
-
-
-@pytest.mark.parametrize('definition', DEFINITIONS)
-def test_a_copy_of_a_watched_model_records_nothing(definition):
-    import io
-    model = build('mmdet')
-    with TrajectoryRecorder(model, definition=definition) as recorder:
-        twin = copy.deepcopy(model)
-        torch.save(model, io.BytesIO())
-    twin(images(1))
-    assert len(recorder.nsi) == 0
-    with TrajectoryRecorder(twin) as other, torch.no_grad():
-        twin(images(2))
-    assert len(other.nsi) == 2

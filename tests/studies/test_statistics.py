@@ -13,6 +13,7 @@ from stepnet_mm.studies.statistics import (
     logged,
     mean_difference,
     paired_difference,
+    runs_of_method,
     spread,
     t_factor,
     trained_epochs,
@@ -64,6 +65,12 @@ def test_a_difference_without_enough_seeds_has_no_interval():
     assert (found.n, found.mean, found.low, found.high) == (1, 3., None, None)
     assert paired_difference(records, 'gone', 'plain').mean is None
     assert list(accuracies(records, 'se').values()) == [53.]
+
+
+def test_a_run_that_diverged_is_none_of_its_methods():
+    good = made_run('se', 0, 53.)
+    records = [diverged_run('se', 1), good, made_run('plain', 0, 50.)]
+    assert runs_of_method(records, 'se') == [good]
 
 
 def test_a_difference_is_on_one_machine_where_there_is_one():
@@ -145,6 +152,12 @@ def test_within_methods_by_hand():
     # Of the 8 orders within methods, those with both larger methods in one
     # direction are as far or further: 4.
     assert found['kendall']['p'] == pytest.approx(.5, abs=.08)
+
+
+def test_p_is_never_below_one_of_the_permutations():
+    order = [(x, x) for x in range(4)]
+    runs = as_runs({name: order for name in 'abcdef'})
+    assert correlate_within(runs, 20)['kendall']['p'] == 1 / 21
 
 
 def test_permutations_find_nothing_in_noise():

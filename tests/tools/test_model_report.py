@@ -90,6 +90,12 @@ def parts_of(found):
     return {part.pop('part'): part for part in found['parts']}
 
 
+def test_a_module_is_not_in_one_whose_name_begins_alike():
+    model = nn.ModuleDict({name: SEMAttention(16)
+                           for name in ('step1', 'step10')})
+    assert [*find_steps(model)] == ['step1', 'step10']
+
+
 def test_the_parts_sum_to_the_total_and_to_the_model(report, write, scope):
     parts = parts_of(report(scope))
     total = parts.pop('total')
