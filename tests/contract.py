@@ -1,0 +1,340 @@
+#!/usr/bin/env python
+"""What users rely on, one line for each promise: contract.txt.
+
+python tests/contract.py             # shows what the code has otherwise
+python tests/contract.py --accept    # writes what the code has
+
+Registered names and public ones with their arguments and defaults, the options
+of all tools, what a TNSHook and a TNSMetric write, the fields of records, the
+digests of what was run for results/, and of every config's network the number
+of its parameters with a digest of its keys and shapes. Exit code 1 where the
+two differ. Takes a minute, nearly all of it for the networks.
+"""
+import argparse
+import difflib
+import hashlib
+import importlib.util
+import inspect
+import json
+import pkgutil
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.fileio import load
+from mmengine.logging import MessageHub
+from mmengine.registry import MODELS, init_default_scope
+
+import stepnet_mm
+from stepnet_mm import doctor
+from stepnet_mm.attention import (
+    AttentionRecord,
+    LayerAttention,
+    save_attention,
+)
+from stepnet_mm.hooks import TNSHook, TNSMetric
+from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
+from stepnet_mm.studies.records import FORMAT, StudyRecord, read_records
+from stepnet_mm.studies.run import config_digest, runs_of
+from stepnet_mm.studies.study import read_study
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = Path(__file__).with_suffix('.txt')
+CONFIGS = ROOT / 'configs'
+NETWORKS = sorted(
+    str(path.relative_to(CONFIGS)) for path in CONFIGS.rglob('*.py')
+    if not {'_base_', 'studies'} & set(path.parts))
+RESULTS = sorted(path.stem for path in (ROOT / 'results').glob('*.jsonl'))
+
+
+@cache
+def reference():
+    """tools/make_reference.py, which reads classes and parsers."""
+    path = ROOT / 'tools/make_reference.py'
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+#: mmengine reads all metafiles of a library for each config of it.
+load_once = cache(load)
+
+
+def config_by(reader: Callable, *args) -> Config:
+    """A config, with each of the libraries' metafiles read once."""
+    with mock.patch('mmengine.config.utils.load', load_once):
+        return reader(*args)
+
+
+# Names
+
+def signature(name: str, thing) -> Iterator[str]:
+    """A name, and a line for each argument that our code gives it.
+
+    Annotations and the libraries' arguments differ between stacks.
+    """
+    yield name
+    seen = set()
+    for parameter in parameters(thing):
+        if parameter.name not in seen:
+            seen.add(parameter.name)
+            star = '*, ' * (parameter.kind is parameter.KEYWORD_ONLY)
+            parameter = parameter.replace(annotation=parameter.empty)
+            yield f'{name}({star}{parameter})'
+
+
+def parameters(thing) -> Iterable[inspect.Parameter]:
+    if inspect.isfunction(thing):
+        return inspect.signature(thing).parameters.values()
+    if not inspect.isclass(thing):
+        return ()
+    return [parameter for cls in reference().constructors(thing)
+            if reference().is_ours(cls)
+            for parameter in reference().parameters(cls)]
+
+
+def registered() -> Iterator[str]:
+    """What a config may name."""
+    found = reference().registered()
+    found['MODELS'] += found.pop('steps')
+    del found['all']  # the base of some
+    for registry, classes in found.items():
+        for cls in classes:
+            yield from signature(f'{registry}.{cls.__name__}', cls)
+
+
+def public() -> Iterator[str]:
+    """What may be imported from each folder; of what is registered the name.
+    """
+    known = [cls for classes in reference().registered().values()
+             for cls in classes]
+    for folder in pkgutil.iter_modules(stepnet_mm.__path__, 'stepnet_mm.'):
+        module = importlib.import_module(folder.name) if folder.ispkg else None
+        for name in getattr(module, '__all__', ()):
+            thing = getattr(module, name)
+            yield from signature(f'{folder.name}.{name}',
+                                 None if thing in known else thing)
+
+
+# Tools
+
+def options() -> Iterator[str]:
+    """The options of all tools, and the variables of the shell scripts."""
+    read = reference().parser_of
+    yield from parsed('python -m stepnet_mm.doctor', read(doctor.main, []))
+    for path in reference().python_tools():
+        yield from parsed(f'{path.relative_to(ROOT)}',
+                          read(reference().run_file, path))
+    for path in sorted((ROOT / 'tools').glob('*.sh')):
+        for name in sorted({*re.findall(r'\$\{(\w+):-', path.read_text())}):
+            yield f'{path.relative_to(ROOT)} ${name}'
+
+
+def parsed(command: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                yield from parsed(f'{command} {name}', inner)
+        elif not isinstance(action, argparse._HelpAction):
+            yield f'{command} {option(action)}'
+
+
+def option(action: argparse.Action) -> str:
+    """--size: dest='size', nargs=2, default=[224, 224]."""
+    facts = {key: plain(getattr(action, key))
+             for key in ('dest', 'nargs', 'default', 'choices', 'required')
+             if getattr(action, key) not in (None, False)}
+    name = ', '.join(action.option_strings) or action.dest
+    return f'{name}: {", ".join(f"{k}={v}" for k, v in facts.items())}'
+
+
+def plain(value) -> str:
+    """As repr, without what depends on where the checkout is."""
+    text = re.sub(r"\w+Path\(('.*?')\)", r'\1', repr(value))
+    return 'files of the checkout' if f'{ROOT}' in text else text
+
+
+# What is written
+
+class Network(torch.nn.Module):
+    """A model of a backbone alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.backbone = MODELS.build(dict(
+            type='mmpretrain.StepResNet', depth=18, base_channels=8,
+            stem_channels=8))
+
+    def train_step(self):
+        return self.backbone(torch.ones(2, 3, 32, 32))
+
+
+def scalars() -> Iterator[str]:
+    """What a TNSHook writes, and what a TNSMetric gives."""
+    model, metric = Network(), TNSMetric(by_block=True)
+    yield from hook_writes(model)
+    metric.attach(model, 'train_step')
+    model.train_step()
+    metric.process(None, [None, None])
+    for key in metric.compute_metrics(metric.results):
+        yield f'TNSMetric: {metric.prefix}/{key}'
+
+
+def hook_writes(model: torch.nn.Module) -> Iterator[str]:
+    hook = TNSHook(interval=1, figure_interval=1, name='NAME',
+                   degrees=[(.5, 0.), (1., .25)])
+    runner = mock.MagicMock(
+        cfg={}, model=model, hooks=[hook], iter=0,
+        message_hub=MessageHub('contract'))
+    hook.before_train(runner)
+    hook.before_train_iter(runner, 0)
+    model.train_step()
+    hook.after_train_iter(runner, 0)
+    for key in runner.visualizer.add_scalars.call_args.args[0]:
+        yield f'TNSHook, scalar: {key}'
+    for call in runner.visualizer.add_image.call_args_list:
+        yield f'TNSHook, image: {call.args[0]}'
+    for key, value in runner.message_hub.runtime_info.items():
+        for inner in value[0] if isinstance(value, list) else value:
+            yield f'TNSHook, in checkpoints: {key}, {inner}'
+
+
+def records() -> Iterator[str]:
+    """The fields of each record."""
+    yield from signature(FORMAT, StudyRecord)
+    with tempfile.TemporaryDirectory() as folder:
+        yield from stiffness_record(Path(folder, 'record.jsonl'))
+        yield from attention_record(Path(folder, 'record.npz'))
+
+
+def stiffness_record(path: Path) -> Iterator[str]:
+    begin_record(path, RecordHeader('residual', ['block'], [1], [0], 1))
+    append_rows(path, 0, torch.ones(1, 1), torch.ones(1, 1))
+    header, rows = map(json.loads, path.read_text().splitlines())
+    for key in header:
+        yield f'{header["format"]}, header: {key}'
+    for key in rows:
+        yield f'{header["format"]}, rows: {key}'
+
+
+def attention_record(path: Path) -> Iterator[str]:
+    layer = LayerAttention('layer', np.ones((1, 1, 1)), (0, 0), [0.], 0.,
+                           (1., 1.), (0, 0))
+    image = np.zeros((1, 1, 3), np.uint8)
+    save_attention(AttentionRecord([layer], image, (1, 1), (0, 0), 1), path)
+    with np.load(path) as arrays:
+        header = json.loads(str(arrays['header']))
+        for key in arrays:
+            yield f'{header["format"]}: {key}'
+    for key in header:
+        yield f'{header["format"]}, header: {key}'
+    for key in header['layers'][0]:
+        yield f'{header["format"]}, layers: {key}'
+
+
+def runs(results: Iterable[str]) -> Iterator[str]:
+    """The digests of what was run for the records, as they are today."""
+    for name in results:
+        study = read_study(CONFIGS / f'studies/{name}.py')
+        found = {run.method.name: run
+                 for run in runs_of(study, Path('work_dirs'))}
+        for method, digest in recorded(name):
+            run = found.get(method)
+            today = config_digest(config_by(run.config)) if run else 'gone'
+            yield (f'{name}, {method}: config {today}, recorded as '
+                   f'{digest}; settings {study.settings}')
+
+
+def recorded(name: str) -> list[tuple[str, str]]:
+    """Method and digest of the config of each record, once."""
+    found = read_records(ROOT / f'results/{name}.jsonl')
+    return sorted({(record.method, record.config) for record in found})
+
+
+def networks(paths: Iterable[str]) -> Iterator[str]:
+    """The network of each config."""
+    for path in paths:
+        model = network(path)
+        shapes = [f'{key} {[*value.shape]}'
+                  for key, value in sorted(model.state_dict().items())]
+        digest = hashlib.sha256('\n'.join(shapes).encode()).hexdigest()[:12]
+        count = sum(p.numel() for p in model.parameters())
+        yield f'{path}: {count} parameters, keys and shapes {digest}'
+
+
+def network(path: str) -> torch.nn.Module:
+    cfg = config_by(Config.fromfile, CONFIGS / path)
+    init_default_scope(cfg.default_scope)
+    # mmpretrain reads the rates of its DropPath off a tensor.
+    with torch.device('meta'), mock.patch(
+            'torch.linspace', partial(torch.linspace, device='cpu')):
+        return MODELS.build(cfg.model)
+
+
+# The file
+
+#: Section -> what gives its lines.
+SECTIONS: dict[str, Callable[[], Iterator[str]]] = dict(
+    registered=registered, public=public, options=options, scalars=scalars,
+    records=records, runs=partial(runs, RESULTS),
+    networks=partial(networks, NETWORKS))
+
+
+def accepted() -> dict[str, list[str]]:
+    """Section -> its lines in the file."""
+    parts = FILE.read_text().strip().split('\n\n') if FILE.exists() else ()
+    return {head.strip('[]'): lines
+            for head, *lines in map(str.splitlines, parts)}
+
+
+def changes(section: str, lines: Iterable[str], only: Collection[str] = ()
+            ) -> str:
+    """How lines of the code differ from a section of the file.
+
+    Args:
+        section (str): the section.
+        lines (iterable[str]): what the code has.
+        only (collection[str]): the words before a line's first ``,`` or
+            ``:`` that were looked at; left out, all.
+
+    Returns:
+        str: a diff, empty where they are equal.
+    """
+    before = [line for line in accepted().get(section, ())
+              if not only or re.split('[,:]', line)[0] in only]
+    return '\n'.join(difflib.unified_diff(
+        before, [*lines], f'{FILE.relative_to(ROOT)} [{section}]', 'the code',
+        n=0, lineterm=''))
+
+
+def accept() -> None:
+    """Write what the code has."""
+    FILE.write_text('\n\n'.join(
+        '\n'.join([f'[{section}]', *lines()])
+        for section, lines in SECTIONS.items()) + '\n')
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        '--accept', action='store_true', help='write what the code has')
+    if parser.parse_args().accept:
+        accept()
+        return
+    found = [changes(section, lines()) for section, lines in SECTIONS.items()]
+    print('\n'.join(filter(None, found)))
+    sys.exit(int(any(found)))
+
+
+if __name__ == '__main__':
+    main()

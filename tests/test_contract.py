@@ -1,0 +1,68 @@
+"""What users rely on is as contract.txt has it."""
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+for library in ('mmdet', 'mmpretrain'):
+    pytest.importorskip(library)
+
+PATH = Path(__file__).with_name('contract.py')
+
+
+def _load():
+    # tests/ itself is on no path: it has folders named as libraries are.
+    spec = importlib.util.spec_from_file_location('contract', PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CONTRACT = _load()
+#: Folder of configs -> those in it.
+FAMILIES = {}
+for _path in CONTRACT.NETWORKS:
+    FAMILIES.setdefault(Path(_path).parent.name, []).append(_path)
+#: One of each.
+SOME = [next(path for path in paths if 'stepnet' in path)
+        for paths in FAMILIES.values()]
+
+
+def assert_kept(section, lines, only=()):
+    found = CONTRACT.changes(section, lines, only)
+    assert not found, (
+        f'a promise to users changed:\n{found}\naccept with `python '
+        'tests/contract.py --accept`, and say it in CHANGELOG.md')
+
+
+@pytest.mark.parametrize(
+    'section', sorted({*CONTRACT.SECTIONS} - {'runs', 'networks'}))
+def test_a_section_is_as_accepted(section):
+    assert_kept(section, CONTRACT.SECTIONS[section]())
+
+
+@pytest.mark.parametrize('name', CONTRACT.RESULTS)
+def test_what_was_run_still_counts(name):
+    assert_kept('runs', CONTRACT.runs([name]), [name])
+
+
+def test_there_are_lines_for_every_network_and_file_of_results():
+    lines = CONTRACT.accepted()
+    assert [line.partition(':')[0]
+            for line in lines['networks']] == CONTRACT.NETWORKS
+    assert {line.partition(',')[0]
+            for line in lines['runs']} == {*CONTRACT.RESULTS}
+
+
+@pytest.mark.parametrize('path', SOME)
+def test_a_network_is_as_accepted(path):
+    assert_kept('networks', CONTRACT.networks([path]), [path])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize('folder', FAMILIES)
+def test_all_networks_are_as_accepted(folder):
+    paths = FAMILIES[folder]
+    assert_kept('networks', CONTRACT.networks(paths), paths)
