@@ -14,6 +14,8 @@ from mmengine.utils import ManagerMixin, digit_version
 import stepnet_mm  # noqa: F401
 from stepnet_mm.steps import StepSize
 
+pytest_plugins = ['limits']
+
 # Tools that tests run in this process import it; Ctrl-C stays pytest's.
 if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
