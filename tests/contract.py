@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.fileio import load
-from mmengine.logging import MessageHub
+from mmengine.logging import MessageHub, MMLogger
 from mmengine.registry import MODELS, init_default_scope
 
 import stepnet_mm
@@ -328,7 +328,9 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         '--accept', action='store_true', help='write what the code has')
-    if parser.parse_args().accept:
+    args = parser.parse_args()
+    MMLogger.get_instance('contract', log_level='ERROR')
+    if args.accept:
         accept()
         return
     found = [changes(section, lines()) for section, lines in SECTIONS.items()]
