@@ -1,10 +1,12 @@
 """Fixtures shared by all tests; nothing is downloaded."""
 import stepnet_mm.utils.interrupts  # noqa: F401
 
+import functools
 import logging
 import os
 import signal
 
+import mmengine.config.utils
 import pytest
 import torch
 from mmengine.logging import MMLogger
@@ -19,6 +21,10 @@ pytest_plugins = ['limits']
 # Tools that tests run in this process import it; Ctrl-C stays pytest's.
 if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Every `mmpretrain::` base reads all metafiles of the library, which is most
+# of the time that a config takes.
+mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 
 # Two threads for tiny layers cost far more than they gain where another
 # process wants the cores.
