@@ -243,6 +243,25 @@ def test_a_detector_takes_the_weights_that_it_names(path):
         CONFIGS / path).read_text()
 
 
+@pytest.mark.parametrize('method, step', [
+    ('plain', None), ('se', 'SEAttention'), ('stepnet', 'StepAdaptor')])
+def test_recipe_of_the_blood_cells(method, step):
+    cfg = load(f'blood_cells/faster_rcnn_r34_{method}_blood_cells.py')
+    found = cfg.model.backbone.step
+    assert (found and found.type) == step
+    for split in ('train', 'val', 'test'):
+        dataset = cfg[f'{split}_dataloader'].dataset
+        assert dataset.ann_file == f'{split}.json'
+        assert dataset.data_prefix == dict(img='images/')
+        assert len(dataset.metainfo.classes) == 3
+    for split in ('val', 'test'):
+        evaluator = cfg[f'{split}_evaluator']
+        assert evaluator.ann_file == f'data/blood_cells/{split}.json'
+        assert evaluator.classwise
+    assert cfg.train_cfg.max_iters == cfg.param_scheduler[1].end == 1500
+    assert cfg.default_hooks.checkpoint.save_best == 'coco/bbox_mAP'
+
+
 def test_the_stepnet_detectors_start_as_they_say(tmp_path):
     backbone = load('imagenet/resnet50_stepnet_imagenet.py').model.backbone
     given = MODELS.build(backbone)
@@ -272,9 +291,9 @@ def steps_of(backbone):
             if isinstance(module, StepSize)]
 
 
-def test_the_metafiles_list_every_config_but_the_demo():
-    demo = {'faster_rcnn_r34_stepnet_mini_coco.py'}
-    assert set(MODELS_LISTED) == set(PATHS) - demo
+def test_the_metafiles_list_every_config_but_the_demo_and_own_data():
+    others = {path for path in PATHS if re.search('mini_coco|blood_', path)}
+    assert set(MODELS_LISTED) == set(PATHS) - others
     index = yaml.safe_load((CONFIGS / 'model-index.yml').read_text())
     assert sorted(index['Import']) == [
         str(Path('configs') / path.relative_to(CONFIGS)) for path in METAFILES

@@ -3,6 +3,7 @@ import contextlib
 import math
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,21 +41,24 @@ def epochs_of(folder: Path) -> list[dict]:
     Returns:
         list[dict]: of each epoch ``epoch``, ``loss``, the mean over its
         iterations if the config logs it, and what was evaluated after it.
-        Iterations that ran again after a kill count once.
+        Iterations that ran again after a kill count once. Of a training
+        that counts iterations, each one that was evaluated, by its number.
     """
-    epochs: dict[int, dict] = {}
+    found: defaultdict[int, dict] = defaultdict(dict)
+    numbers = set()
     for line in _lines(folder):
-        if 'epoch' in line:  # of training
-            epoch = epochs.setdefault(line['epoch'],
-                                      dict(epoch=line['epoch']))
+        if 'epoch' in line or 'iter' in line:  # of training
+            epoch = found[line['epoch' if 'epoch' in line else 'iter']]
             for key in LOSSES[::-1]:
                 if key in line:
                     epoch['loss'] = rounded(line[key])
+            if 'epoch' in line:
+                numbers.add(line['epoch'])
         elif {'data_time', 'step'} <= {*line}:  # of a validation, no TNSHook
-            epoch = epochs.setdefault(line['step'], dict(epoch=line['step']))
-            epoch.update(
+            numbers.add(line['step'])
+            found[line['step']].update(
                 {k: rounded(v) for k, v in line.items() if '/' in k})
-    return [epochs[number] for number in sorted(epochs)]
+    return [dict(epoch=number, **found[number]) for number in sorted(numbers)]
 
 
 def rounded(value: float) -> float | None:

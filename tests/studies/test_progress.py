@@ -77,6 +77,19 @@ def test_epochs_are_those_of_training_and_validation(start, tmp_path):
         {'epoch': 2, 'loss': 1.}]
 
 
+def test_iterations_are_those_that_were_evaluated(start, tmp_path):
+    start(9, '', [
+        dict(loss=3., data_time=.1, iter=10, step=10),
+        {'stiffness/tns': .5, 'step': 20},
+        dict(loss=2., data_time=.1, iter=20, step=20),
+        {'coco/bbox_mAP': .5, 'coco/RBC_precision': .6, 'data_time': .1,
+         'step': 20},
+        dict(loss=1., data_time=.1, iter=30, step=30)])
+    assert epochs_of(tmp_path) == [
+        {'epoch': 20, 'loss': 2., 'coco/bbox_mAP': .5,
+         'coco/RBC_precision': .6}]
+
+
 def test_commit_device_and_machine_are_those_of_the_starts_that_trained(
         start, tmp_path):
     line = '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: '

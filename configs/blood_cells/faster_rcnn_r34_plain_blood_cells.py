@@ -1,0 +1,9 @@
+"""Faster R-CNN R-34 at half width on blood cells: an example of own data.
+
+Data: docs/backbones.md#your-own-data.
+Command: python tools/train.py configs/blood_cells/faster_rcnn_r34_plain_blood_cells.py
+Result here: not yet run.
+"""
+_base_ = '../_base_/faster_rcnn_r34_blood_cells.py'
+
+model = dict(backbone=dict(step=None))
