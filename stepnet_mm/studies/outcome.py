@@ -14,9 +14,11 @@ from .progress import results_of, times_of
 from .records import StudyRecord
 from .run import StudyRun, config_digest
 from .training_log import (
+    best_checkpoint,
     dataset_of,
     epochs_of,
     has_diverged,
+    number_of,
     rounded,
     seconds_of,
     trained_with,
@@ -55,6 +57,32 @@ def ablation_is_left(run: StudyRun) -> bool:
     return bool(step_sizes_of(build_model(cfg, start=False)))
 
 
+def best_to_test(run: StudyRun) -> Path | None:
+    """The checkpoint that validation chose, if its test is still to be made.
+
+    There is one where the config has test data of its own, and ``save_best``.
+    """
+    cfg = Config.fromfile(str(run.config_file))
+    if not has_own_test(cfg) or _test_log(run):
+        return None
+    return best_checkpoint(run.folder, run.study.metric)
+
+
+def has_own_test(cfg: Config) -> bool:
+    """Whether a config tests on other data than those of its validation."""
+    test, val = (dict((cfg.get(f'{split}_dataloader') or {}).get(
+        'dataset') or {}) for split in ('test', 'val'))
+    for dataset in (test, val):
+        for key in ('pipeline', 'data_root'):
+            dataset.pop(key, None)
+    return bool(test) and test != val
+
+
+def _test_log(run: StudyRun) -> Path | None:
+    """The file that mmengine writes at the end of a test."""
+    return max(run.test_folder.glob('*/*.json'), default=None)
+
+
 def _times(folder: Path) -> dict[str, Any]:
     """The logs know of pieces that were killed, or trained by Slurm."""
     times = times_of(folder)
@@ -73,7 +101,8 @@ def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:
             name: _stiffness(run.stiffness_file(name))
             for name in run.study.measure['definitions']
         },
-        steps=_steps(run))
+        steps=_steps(run),
+        test=_test(run))
 
 
 def _stiffness(path: Path) -> dict[str, Any]:
@@ -102,6 +131,18 @@ def _steps(run: StudyRun) -> dict[str, Any]:
            for name in ABLATIONS},
         **{name: _rounded_mean([module[name] for module in modules])
            for name in STEP_MOMENTS})
+
+
+def _test(run: StudyRun) -> dict[str, Any]:
+    """What a record keeps of the test of the best epoch, {} without one."""
+    path = _test_log(run)
+    best = best_checkpoint(run.folder, run.study.metric)
+    if path is None or best is None:
+        return {}
+    found = json.loads(path.read_text())
+    return dict(epoch=number_of(best),
+                **{key: rounded(value) for key, value in found.items()
+                   if '/' in key and isinstance(value, (int, float))})
 
 
 def _rounded_mean(values: list[float | None]) -> float | None:

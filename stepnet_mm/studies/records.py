@@ -43,6 +43,9 @@ class StudyRecord:
             Δt's mean ``per_channel`` and ``per_block``; Δt's ``mean`` and
             standard deviations ``over_samples``, ``over_positions`` and
             ``over_channels``, means over its modules.
+        test (dict): where the config has test data of its own and keeps its
+            best checkpoint: the ``epoch`` that validation chose, and what was
+            evaluated of it on them, by its key.
         commit (str): of this package, with ``-dirty`` where files differed,
             as the training's log has it; several are joined by +.
         versions (dict): of the libraries.
@@ -67,6 +70,7 @@ class StudyRecord:
     best: float | None = None
     stiffness: dict[str, Any] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
+    test: dict[str, Any] = field(default_factory=dict)
     commit: str = ''
     versions: dict[str, str] = field(default_factory=dict)
     device: str = 'cpu'
@@ -88,7 +92,8 @@ class StudyRecord:
                 and all(map(_is_epoch, self.epochs))
                 and isinstance(self.stiffness, dict)
                 and all(map(_is_measurement, self.stiffness.values()))
-                and _is_ablation(self.steps)):
+                and _is_ablation(self.steps)
+                and (self.test == {} or _is_epoch(self.test))):
             raise ValueError(
                 f'{self.method!r:.40}, seed {self.seed!r:.20}: expected the '
                 'fields of a run, with a finite last unless it diverged, got '

@@ -67,6 +67,11 @@ class StudyRun:
         """What tools/analysis/ablate_steps.py found; its log lies beside."""
         return self.folder / 'ablation' / 'steps.json'
 
+    @property
+    def test_folder(self) -> Path:
+        """The work dir of tools/test.py with the best checkpoint."""
+        return self.folder / 'test'
+
     def config(self) -> Config:
         """The resolved config.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from ..utils.file_lock import LockTaken, file_lock
-from .outcome import ablation_is_left, record_of
+from .outcome import ablation_is_left, best_to_test, record_of
 from .progress import (
     add_times,
     failure_of,
@@ -237,6 +237,9 @@ class StudyRunner:
             self._call(run, slot, 'analysis/ablate_steps.py',
                        last_checkpoint(run.folder), '--work-dir',
                        run.ablation_file.parent, '--out', run.ablation_file)
+        if best := best_to_test(run):
+            self._call(run, slot, 'test.py', best, '--work-dir',
+                       run.test_folder)
 
     def _call(self, run: StudyRun, slot: int, tool: str, *arguments) -> None:
         """Run a tool on the run's config to its end."""

@@ -101,6 +101,17 @@ def last_checkpoint(folder: Path) -> Path | None:
     return None
 
 
+def best_checkpoint(folder: Path, metric: str) -> Path | None:
+    """The checkpoint that a metric chose (``save_best``), if any."""
+    found = folder.glob(f'best_{metric.replace("/", "_")}_*_*.pth')
+    return max(found, key=number_of, default=None)
+
+
+def number_of(checkpoint: Path) -> int:
+    """The epoch (iteration) that a checkpoint is named after."""
+    return int(checkpoint.stem.rpartition('_')[2])
+
+
 def is_finished(folder: Path, cfg: Config) -> bool:
     """Whether a run has its last checkpoint, and was evaluated after it."""
     path = last_checkpoint(folder)

@@ -66,6 +66,27 @@ def test_step_sizes_are_held_fixed_where_there_are_some(
     assert len(starts_of(some, 'ablate')) == 1
 
 
+def test_the_best_epoch_is_tested_where_there_are_test_data(
+        make_runs, make_runner):
+    own = dict(dataset=dict(type='A', ann_file='test.json'))
+    same = dict(dataset=dict(type='A', data_root='elsewhere', pipeline=[]))
+    tested, validated, last_only = runs = make_runs(
+        text='measure = dict(definitions=[])',
+        tested=dict(best=[9, 10], test_dataloader=own),
+        validated=dict(best=[10], test_dataloader=same),
+        last_only=dict(test_dataloader=own))
+    runner = make_runner()
+    assert runner.run(runs) == []
+    records = recorded(runner)
+    assert records[tested.key].test == {
+        'epoch': 10, 'accuracy/top1': 49.1235, 'accuracy/other': None}
+    assert records[validated.key].test == records[last_only.key].test == {}
+    runner.records.unlink()
+    assert runner.run(runs) == []  # it is not done again for its record
+    assert recorded(runner)[tested.key].test == records[tested.key].test
+    assert len(starts_of(tested, 'test')) == 1
+
+
 def test_a_measurement_without_a_finite_sample_is_recorded(
         make_runs, tmp_path):
     tools = make_tools(tmp_path / 'tools')

@@ -76,4 +76,6 @@ if behaviour == 'skip':
 (folder / 'job.txt').write_text(' '.join(
     name for name in os.environ if name.startswith('SLURM_')))
 (folder / 'epoch_2.pth').touch()
+for number in cfg.get('best', ()):
+    (folder / f'best_accuracy_top1_epoch_{number}.pth').touch()
 (folder / 'last_checkpoint').write_text('/elsewhere/epoch_2.pth')
