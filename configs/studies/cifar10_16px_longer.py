@@ -10,4 +10,5 @@ options = {
              T_max=14, convert_to_iter_based=True),
     ],
 }
+measure = dict(robustness=True)
 seconds = 3600

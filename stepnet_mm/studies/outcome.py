@@ -102,6 +102,7 @@ def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:
             for name in run.study.measure['definitions']
         },
         steps=_steps(run),
+        robustness=_robustness(run),
         test=_test(run))
 
 
@@ -131,6 +132,14 @@ def _steps(run: StudyRun) -> dict[str, Any]:
            for name in ABLATIONS},
         **{name: _rounded_mean([module[name] for module in modules])
            for name in STEP_MOMENTS})
+
+
+def _robustness(run: StudyRun) -> dict[str, float | None]:
+    """Top-1 on disturbed images by their kind, {} where not measured."""
+    if not run.robustness_file.exists():
+        return {}
+    top1 = json.loads(run.robustness_file.read_text())['top1']
+    return {name: rounded(value) for name, value in top1.items()}
 
 
 def _test(run: StudyRun) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def holder_of(run: StudyRun) -> str:
 def tool_at(run: StudyRun) -> str:
     """What trains or measures a run, with or without a runner."""
     measured = [*map(run.stiffness_file, run.study.measure['definitions']),
-                run.ablation_file]
+                run.ablation_file, run.robustness_file]
     locks = [run.folder / TRAINING_LOCK, *map(lock_beside, measured)]
     return next(filter(None, map(lock_holder, locks)), '')
 

@@ -43,6 +43,9 @@ class StudyRecord:
             Δt's mean ``per_channel`` and ``per_block``; Δt's ``mean`` and
             standard deviations ``over_samples``, ``over_positions`` and
             ``over_channels``, means over its modules.
+        robustness (dict): where it was measured, the top-1 in % on images as
+            they are, ``clean``, with noise, such as ``noise_0.02``, and
+            against the network, such as ``fgsm_1``.
         test (dict): where the config has test data of its own and keeps its
             best checkpoint: the ``epoch`` that validation chose, and what was
             evaluated of it on them, by its key.
@@ -70,6 +73,7 @@ class StudyRecord:
     best: float | None = None
     stiffness: dict[str, Any] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
+    robustness: dict[str, float | None] = field(default_factory=dict)
     test: dict[str, Any] = field(default_factory=dict)
     commit: str = ''
     versions: dict[str, str] = field(default_factory=dict)
@@ -93,6 +97,8 @@ class StudyRecord:
                 and isinstance(self.stiffness, dict)
                 and all(map(_is_measurement, self.stiffness.values()))
                 and _is_ablation(self.steps)
+                and isinstance(self.robustness, dict)
+                and all(map(_is_number, self.robustness.values()))
                 and (self.test == {} or _is_epoch(self.test))):
             raise ValueError(
                 f'{self.method!r:.40}, seed {self.seed!r:.20}: expected the '

@@ -68,6 +68,11 @@ class StudyRun:
         return self.folder / 'ablation' / 'steps.json'
 
     @property
+    def robustness_file(self) -> Path:
+        """What tools/analysis/robustness.py found."""
+        return self.folder / 'robustness.json'
+
+    @property
     def test_folder(self) -> Path:
         """The work dir of tools/test.py with the best checkpoint."""
         return self.folder / 'test'

@@ -237,6 +237,11 @@ class StudyRunner:
             self._call(run, slot, 'analysis/ablate_steps.py',
                        last_checkpoint(run.folder), '--work-dir',
                        run.ablation_file.parent, '--out', run.ablation_file)
+        if (run.study.measure['robustness']
+                and not run.robustness_file.exists()):
+            self._call(run, slot, 'analysis/robustness.py',
+                       last_checkpoint(run.folder), '--out',
+                       run.robustness_file)
         if best := best_to_test(run):
             self._call(run, slot, 'test.py', best, '--work-dir',
                        run.test_folder)

@@ -24,7 +24,8 @@ BASELINES = ('plain', 'se', 'constant', 'none', 'all')
 NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
 METHOD_KEYS = ('config', 'options', 'seeds', 'paper', 'baseline')
 MEASURE: dict[str, Any] = dict(
-    num_samples=2000, definitions=['residual'], ablate_steps=False)
+    num_samples=2000, definitions=['residual'], ablate_steps=False,
+    robustness=False)
 #: What of it changes the numbers that records compare.
 COMPARED = ('num_samples', 'definitions')
 
@@ -63,8 +64,9 @@ class Study:
         metric (str): the key of what is compared, such as
             ``'accuracy/top1'``.
         measure (dict): after training, ``num_samples`` and ``definitions``
-            of NSI on the same images of the validation split, and whether to
-            ``ablate_steps``: to evaluate with Δt held fixed.
+            of NSI on the same images of the validation split; whether to
+            ``ablate_steps``: to evaluate with Δt held fixed; and whether to
+            measure ``robustness``: to evaluate on disturbed images.
         seconds (float | None): what a run is expected to take.
         baselines (list[str] | None): methods that the report compares every
             one with; None leaves it to the report.
@@ -187,9 +189,9 @@ def _measure(path: Path, given: dict) -> dict[str, Any]:
     _expect(path, 'measure.definitions', isinstance(names, list)
             and all(name in DEFINITIONS for name in names),
             f'some of {DEFINITIONS}', names)
-    ablate = measure['ablate_steps']
-    _expect(path, 'measure.ablate_steps', isinstance(ablate, bool),
-            'True or False', ablate)
+    for key in ('ablate_steps', 'robustness'):
+        _expect(path, f'measure.{key}', isinstance(measure[key], bool),
+                'True or False', measure[key])
     return measure
 
 

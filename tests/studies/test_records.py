@@ -111,6 +111,8 @@ def test_other_methods_have_other_configs_and_train_on_other_images(path):
     dict(stiffness=dict(a=dict(blocks=[dict(stage=1, nsi=.5)]))),
     dict(stiffness=dict(a=dict(blocks=[dict(stage=None, nsi=1, step=1)]))),
     dict(steps=1), dict(steps=dict(mean=.2)),
+    dict(robustness=[1]), dict(robustness=dict(clean='2')),
+    dict(test=dict(top1=2.)), dict(test=dict(epoch=1, top1='2')),
     dict(steps=dict(made_steps(), mean='2')),
     dict(dataset=3), dict(date=None), dict(versions=None),
     dict(cpu_seconds=None), dict(wall_seconds=None)])

@@ -66,6 +66,18 @@ def test_step_sizes_are_held_fixed_where_there_are_some(
     assert len(starts_of(some, 'ablate')) == 1
 
 
+def test_disturbed_images_where_the_study_says_so(make_runs, make_runner):
+    run, = runs = make_runs(
+        text='measure = dict(robustness=True, definitions=[])')
+    runner = make_runner()
+    for _ in range(2):
+        assert runner.run(runs) == []
+        assert recorded(runner)[run.key].robustness == dict(
+            clean=52., fgsm_1=31.25)
+        runner.records.unlink()  # it is not done again for its record
+    assert len(starts_of(run, 'robustness')) == 1
+
+
 def test_the_best_epoch_is_tested_where_there_are_test_data(
         make_runs, make_runner):
     own = dict(dataset=dict(type='A', ann_file='test.json'))
@@ -305,7 +317,8 @@ def test_a_training_that_outlives_its_runner_is_left_alone(
 
 @pytest.mark.parametrize('measured', [
     lambda run: run.stiffness_file('residual'),
-    lambda run: run.ablation_file])
+    lambda run: run.ablation_file,
+    lambda run: run.robustness_file])
 def test_so_is_a_measurement(make_runs, make_runner, tmp_path, measured):
     run, = runs = make_runs()
     with Forked(tmp_path, _hold, lock_beside(measured(run))) as holder:

@@ -20,19 +20,21 @@ seconds = 60
     assert (own.paper, other.paper) == ('resnet164_se_cifar10', None)
     assert (study.seconds, study.name) == (60, 'made')
     assert study.measure == dict(
-        num_samples=2000, definitions=['residual'], ablate_steps=False)
+        num_samples=2000, definitions=['residual'], ablate_steps=False,
+        robustness=False)
 
 
 def test_settings_change_with_what_methods_share_only(tmp_path):
     settings = [make_study(tmp_path, text, **methods).settings
                 for text, methods in (
                     ('', {}), ('measure = dict(ablate_steps=True)', {}),
+                    ('measure = dict(robustness=True)', {}),
                     ('seconds = 1', dict(other={'a': 1})),
                     ("baselines = ['other']", {}),
                     ("options = {'a': 1}", {}),
                     ('measure = dict(num_samples=3)', {}),
                     ("metric = 'loss'", {}))]
-    assert len(set(settings[:4])) == 1
+    assert len(set(settings[:5])) == 1
     assert len(set(settings)) == 4
 
 
@@ -73,6 +75,7 @@ def test_configs_are_named_from_here(tmp_path, monkeypatch):
     ('measure = dict(num_samples=0)', 'num_samples: expected a number from'),
     ("measure = dict(definitions=['nsi'])", 'definitions: expected some of'),
     ('measure = dict(ablate_steps=1)', 'ablate_steps: expected True or False'),
+    ('measure = dict(robustness=1)', 'robustness: expected True or False'),
     ('methods = ', r'expected a study file in Python, got SyntaxError'),
     ("_base_ = 'gone.py'", r'expected a study file in Python, got .*gone'),
     ('1 / 0', 'expected a study file in Python, got ZeroDivisionError'),

@@ -158,7 +158,7 @@ def test_a_study_of_two_configs(tool, record, configs, tmp_path):
     assert all(method.seeds == [3, 4] for method in study.methods)
     assert study.measure == dict(
         num_samples=2000, definitions=['residual', 'output', 'update'],
-        ablate_steps=False)
+        ablate_steps=False, robustness=False)
     assert re.search(r'^# Record: .*\n# Command: python .*-k 2',
                      (out / 'tickets.py').read_text(), re.M)
 

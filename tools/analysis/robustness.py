@@ -1,0 +1,129 @@
+#!/usr/bin/env python
+"""Top-1 of a classifier on images with noise, and on images against it.
+
+python tools/analysis/robustness.py CONFIG CHECKPOINT
+
+Gaussian noise of standard deviation 0.02, 0.05 and 0.1 of the pixels' range,
+the same for every network, and FGSM (Goodfellow et al. 2015): one step of 1
+and 2 / 255 for each pixel in the direction that raises the cross-entropy.
+Both act on the pixels before they are normalised, and are clipped to their
+range.
+"""
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
+import json
+from datetime import date
+
+import torch
+from torch.nn.functional import cross_entropy
+
+import stepnet_mm  # noqa: F401  registers modules and the safe loader
+from stepnet_mm.launch.entry import (
+    build_loader,
+    build_model,
+    config_from,
+    make_config_parser,
+    output_of,
+)
+from stepnet_mm.launch.work_dir import measurement_lock
+from stepnet_mm.recording.probe import spread_indices, subset_loader
+from stepnet_mm.utils.command_line import aligned, output_file, positive
+from stepnet_mm.utils.files import file_digest, written_whole
+
+NOISE, FGSM = (.02, .05, .1), (1, 2)
+WHITE = 255
+
+
+def parse_args():
+    parser = make_config_parser(__doc__)
+    parser.add_argument('checkpoint', help='weights')
+    parser.add_argument('--num-samples', type=positive,
+                        help='spread over the validation split (default: all)')
+    parser.add_argument(
+        '--device', default='cuda' if torch.cuda.is_available() else 'cpu',
+        help='where it runs (default: cuda where there is one, else cpu)')
+    parser.add_argument(
+        '--out', type=output_file, help='a JSON file (default: beside the '
+        'checkpoint, <checkpoint>_robustness.json)')
+    return parser.parse_args()
+
+
+def logits_of(model, pixels):
+    """Of a batch of images, 0 to 255 as they are loaded."""
+    inputs = model.data_preprocessor(dict(inputs=pixels))['inputs']
+    return model(inputs, mode='tensor')
+
+
+def slope_of(model, pixels, labels):
+    """The gradient of the cross-entropy in the pixels."""
+    with torch.enable_grad():
+        pixels = pixels.clone().requires_grad_()
+        loss = cross_entropy(logits_of(model, pixels), labels)
+        return torch.autograd.grad(loss, pixels)[0]
+
+
+def variants(model, pixels, labels, generator):
+    """Name -> the images as they are, with noise, and against the network."""
+    noise = torch.randn(pixels.shape, generator=generator).to(pixels.device)
+    sign = slope_of(model, pixels, labels).sign()
+    return {
+        'clean': pixels,
+        **{f'noise_{sigma}': pixels + WHITE * sigma * noise
+           for sigma in NOISE},
+        **{f'fgsm_{epsilon}': pixels + epsilon * sign for epsilon in FGSM}}
+
+
+@torch.no_grad()
+def top1_of(model, loader, device):
+    """Name of a variant -> its top-1 in %."""
+    generator, right, number = torch.Generator().manual_seed(0), {}, 0
+    for batch in loader:
+        pixels = torch.stack([*batch['inputs']]).to(device).float()
+        labels = torch.cat([sample.gt_label for sample in
+                            batch['data_samples']]).to(device)
+        number += len(labels)
+        for name, images in variants(model, pixels, labels,
+                                     generator).items():
+            found = logits_of(model, images.clamp(0, WHITE)).argmax(1)
+            right[name] = right.get(name, 0) + (found == labels).sum().item()
+    return {name: 100 * count / number for name, count in right.items()}
+
+
+def measure(cfg, args):
+    """Top-1 by variant, and of how many images.
+
+    Raises:
+        ValueError: if the config is not one of mmpretrain.
+    """
+    if cfg.get('default_scope') != 'mmpretrain':
+        raise ValueError(f'{cfg.filename}: default_scope: expected a '
+                         'classifier of mmpretrain, got '
+                         f'{cfg.get("default_scope")!r}; name another config')
+    model = build_model(cfg, args.checkpoint, args.device)
+    model.requires_grad_(False)
+    loader = build_loader(cfg, 'val', not args.skip_data_check)
+    indices = spread_indices(len(loader.dataset), args.num_samples)
+    return top1_of(model, subset_loader(loader, indices),
+                   args.device), len(indices)
+
+
+def main():
+    args = parse_args()
+    cfg = config_from(args)
+    path = output_of(cfg, args, '_robustness.json')
+    with measurement_lock(path):
+        top1, images = measure(cfg, args)
+        with written_whole(path) as file:
+            file.write(json.dumps(dict(
+                config=args.config, options=args.cfg_options or {},
+                checkpoint=args.checkpoint,
+                sha256=file_digest(args.checkpoint), images=images,
+                date=date.today().isoformat(), top1=top1), indent=2).encode())
+    print(aligned([('images', 'top-1'),
+                   *((name, f'{value:.5g}')
+                     for name, value in top1.items())]))
+    print(f'all numbers: {path}')
+
+
+if __name__ == '__main__':
+    main()
