@@ -2,18 +2,20 @@
 from contextlib import contextmanager
 from unittest import mock
 
+import pytest
 import torch
 
+BOTH = pytest.mark.parametrize(
+    'models', ['mmdet', 'mmpretrain'], indirect=True)
 
-def stock_and_step(models, type='ResNet', **kwargs):
-    """A stock backbone and the step backbone of the same weights."""
-    step = {
-        key: kwargs.pop(key)
-        for key in ('step', 'step_blocks') if key in kwargs
-    }
+
+def assert_bound(models, type='ResNet', **kwargs):
+    """A step backbone without step, or with one of 1, is the stock one."""
     stock = models.build(dict(type=type, **kwargs))
-    net = models.build(dict(type=f'Step{type}', **step, **kwargs))
-    return stock, net
+    cfg = dict(type=f'Step{type}', **kwargs)
+    assert_stock(stock, models.build(dict(cfg, step=None)))
+    assert_kept(stock, models.build(dict(
+        cfg, step=dict(type='StepAdaptor', init_step=1))))
 
 
 def assert_stock(stock, net):
@@ -21,7 +23,7 @@ def assert_stock(stock, net):
     assert list(stock.state_dict()) == list(net.state_dict())
     net.load_state_dict(stock.state_dict())
     stock.train(), net.train()
-    x = torch.randn(2, 3, 64, 64)
+    x = torch.randn(2, 3, 48, 48)
     inputs = [x.clone().requires_grad_() for _ in range(2)]
     results = []
     for m, x in zip((stock, net), inputs):
@@ -43,7 +45,7 @@ def assert_kept(stock, net):
     """Equal outputs at every level in evaluation, given the same weights."""
     net.load_state_dict(stock.state_dict(), strict=False)
     stock.eval(), net.eval()
-    x = torch.randn(2, 3, 64, 64)
+    x = torch.randn(2, 3, 48, 48)
     for grad in (True, False):
         with torch.set_grad_enabled(grad):
             for a, b in zip(stock(x), net(x)):

@@ -5,8 +5,6 @@ from mmengine.registry import MODELS
 
 import stepnet_mm  # noqa: F401
 
-pytestmark = pytest.mark.core
-
 
 def network(library, **kwargs):
     pytest.importorskip(library)
@@ -18,6 +16,7 @@ def network(library, **kwargs):
     return model
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('library, kwargs', [
     ('mmdet', dict(type='ResNet', depth=18)),
     ('mmpretrain', dict(type='ResNet', depth=50)),

@@ -1,52 +1,32 @@
 """Bindings to mmpretrain; the twin file does the same for mmdet."""
 import pytest
 import torch
-from equality import assert_kept, assert_stock, count, stock_and_step, undrawn
+from equality import assert_bound, assert_stock, count, undrawn
 
-pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
 from mmpretrain.registry import MODELS  # noqa: E402
 
-ALL = (0, 1, 2, 3)
 SMALL = dict(base_channels=8, stem_channels=8)
 VARIANTS = dict(
-    r18=dict(depth=18, out_indices=ALL),
-    r34_drop=dict(depth=34, out_indices=ALL, drop_path_rate=.3),
-    r50=dict(depth=50, out_indices=ALL, style='caffe', frozen_stages=1),
-    r50_v1d=dict(
-        depth=50, out_indices=ALL, deep_stem=True, avg_down=True,
-        with_cp=True),
-    v1c=dict(type='ResNetV1c', depth=18, out_indices=ALL),
-    v1d=dict(type='ResNetV1d', depth=50, out_indices=ALL, frozen_stages=1),
-    cifar=dict(type='ResNet_CIFAR', depth=18, out_indices=ALL),
+    r18_drop=dict(depth=18, drop_path_rate=.3),
+    r50=dict(depth=50, style='caffe', frozen_stages=1),
+    r50_deep=dict(depth=50, deep_stem=True, avg_down=True, with_cp=True),
+    v1c=dict(type='ResNetV1c', depth=18),
+    v1d=dict(type='ResNetV1d', depth=50, frozen_stages=1),
+    cifar=dict(type='ResNet_CIFAR', depth=18),
     x50=dict(type='ResNeXt', depth=50, groups=4, width_per_group=4,
-             out_indices=ALL, drop_path_rate=.2),
+             drop_path_rate=.2),
 )
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('name', VARIANTS)
-def test_without_step_it_is_the_stock_network(name):
-    assert_stock(*stock_and_step(
-        MODELS, step=None, **SMALL, **VARIANTS[name]))
+def test_no_step_and_a_step_of_one_keep_the_network(name):
+    assert_bound(
+        MODELS, **SMALL, out_indices=(0, 1, 2, 3), **VARIANTS[name])
 
 
-@pytest.mark.parametrize('name', VARIANTS)
-def test_a_step_of_one_keeps_every_output(name):
-    assert_kept(*stock_and_step(
-        MODELS, step=dict(type='StepAdaptor', init_step=1), **SMALL,
-        **VARIANTS[name]))
-
-
-@pytest.mark.parametrize('depth, plain, with_step', [
-    (34, 21.798, 21.815), (50, 25.557, 25.625), (101, 44.549, 44.721)])
-def test_imagenet_parameter_count(depth, plain, with_step):
-    head = (513 if depth == 34 else 2049) * 1000
-    with undrawn():
-        stock, net = stock_and_step(MODELS, depth=depth)
-    assert round((count(stock) + head) / 1e6, 3) == plain
-    assert round((count(net) + head) / 1e6, 3) == with_step
-
-
+@pytest.mark.core
 def test_drop_path_comes_after_the_step():
     net = MODELS.build(
         dict(type='StepResNet', depth=18, **SMALL, drop_path_rate=.5,
@@ -117,49 +97,30 @@ def test_resnet_cifar_shapes(block, channels):
         (channels // 4, 32, 32), (channels // 2, 16, 16), (channels, 8, 8)]
 
 
-def test_resnet_cifar_starts_as_published():
-    net = cifar('stepnet', depth=29)
+@pytest.mark.parametrize('preact', [False, True])
+def test_resnet_cifar_starts_as_published(preact):
+    net = cifar('stepnet', depth=29, preact=preact)
     net.init_weights()
     conv = net.layer3[1].conv2.weight
     assert conv.std().item() == pytest.approx((2 / (9 * 64))**.5, rel=.05)
     assert (net.layer3[1].bn3.weight == 1).all()
     assert (net.layer3[1].step.ie.bias == -1).all()
+    assert not preact or (net.end_norm.weight == 1).all()
 
 
-@pytest.mark.parametrize('method', ['plain', 'stepnet'])
-@pytest.mark.parametrize('block', ['basic', 'bottleneck'])
-def test_resnet_cifar_with_residuals_that_start_at_zero(method, block):
-    net = cifar(method, depth=20, block=block, zero_init_residual=True)
+@pytest.mark.parametrize('block, last', [('basic', 'norm2'),
+                                         ('bottleneck', 'norm3')])
+def test_resnet_cifar_with_residuals_that_start_at_zero(block, last):
+    net = cifar('stepnet', depth=20, block=block, zero_init_residual=True)
     net.init_weights()
-    last = [m for name in net.res_layers for b in getattr(net, name)
-            for m in [b.norm3 if block == 'bottleneck' else b.norm2]]
-    assert all((m.weight == 0).all() for m in last) and len(last) == (
-        6 if block == 'bottleneck' else 9)
+    assert all((getattr(b, last).weight == 0).all()
+               for name in net.res_layers for b in getattr(net, name))
     assert (net.layer2[1].norm1.weight == 1).all()
     x = torch.rand(2, net.layer2[1].conv1.in_channels, 4, 4)
     assert torch.equal(net.layer2[1](x), x)
 
 
-def test_resnet_cifar_with_a_step_of_one_is_the_plain_one():
-    step = dict(type='StepAdaptor', init_step=1)
-    torch.manual_seed(0)
-    net = cifar(depth=20, step=step)
-    net.init_weights()
-    plain = cifar(depth=20)
-    plain.load_state_dict({key: value for key, value in
-                           net.state_dict().items() if '.step.' not in key})
-    assert all(s.init_step == 1 for s in net.steps()) and net.steps()
-    x = torch.randn(4, 3, 16, 16)
-    torch.testing.assert_close(net(x), plain(x), atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize('block, blocks', [('bottleneck', 6), ('basic', 9)])
-def test_depth_56_is_of_either_block(block, blocks):
-    net = cifar(depth=56, block=block)
-    assert [len(getattr(net, name)) for name in net.res_layers] == [blocks] * 3
-    assert hasattr(net.layer1[0], 'conv3') == (block == 'bottleneck')
-
-
+@pytest.mark.core
 def test_resnet_cifar_without_step_is_the_stock_network():
     class Stock(MODELS.get('ResNet_CIFAR')):
         arch_settings = {29: (MODELS.get('ResNet').arch_settings[50][0],
@@ -170,7 +131,8 @@ def test_resnet_cifar_without_step_is_the_stock_network():
     assert_stock(Stock(29, **common), cifar(depth=29))
 
 
-@pytest.mark.parametrize('kind', ['ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR'])
+@pytest.mark.core
+@pytest.mark.parametrize('kind', ['ResNetV1d', 'ResNet_CIFAR'])
 def test_the_same_seed_gives_the_same_start(kind):
     states = []
     for name in (kind, f'Step{kind}'):
@@ -190,13 +152,10 @@ def test_iebn_layout():
     assert type(net.layer1[0].downsample[-1]).__name__ == 'BatchNorm2d'
 
 
-@pytest.mark.parametrize('wrong, match', [
-    (dict(depth=18), r'depth: expected 9n\+2.*got 18'),
-    (dict(depth=29, block='basic'), r'depth: expected 6n\+2.*got 29'),
+@pytest.mark.parametrize('wrong, key', [
     (dict(depth=20, downsample_norm_cfg=dict(type='BNN')),
-     'downsample_norm_cfg: expected.*got.*BNN'),
-    (dict(depth=50), 'depth: .*got 50.*StepResNet_CIFAR'),
-    (dict(depth=20, block='wide'), 'block: expected')])
-def test_wrong_cifar_arguments(wrong, match):
-    with pytest.raises(ValueError, match=match):
+     'downsample_norm_cfg: .*BNN'),
+    (dict(depth=50), 'depth: .*50.*StepResNet_CIFAR')])
+def test_wrong_cifar_arguments(wrong, key):
+    with pytest.raises(ValueError, match=key):
         cifar(**wrong)

@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 import torch
-from equality import put_sum
+from equality import BOTH, put_sum
 
-pytestmark = pytest.mark.core
 SMALL = dict(base_channels=8, stem_channels=8)
+R18 = dict(type='StepResNet', depth=18, **SMALL)
 
 
 def by_pickle(model):
@@ -32,23 +32,27 @@ def assert_twins(ours, theirs, call):
             assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize('way', [by_pickle, by_torch, copy.deepcopy])
-@pytest.mark.parametrize('kind, depth', [
-    ('StepResNet', 18), ('StepResNet', 50), ('StepResNeXt', 50),
-    ('StepResNetV1d', 18)])
+@pytest.mark.core
+@BOTH
+@pytest.mark.parametrize('way, kind, depth', [
+    (by_pickle, 'StepResNet', 18), (by_torch, 'StepResNet', 50),
+    (copy.deepcopy, 'StepResNeXt', 50)])
 def test_backbones(models, way, kind, depth):
     net = models.build(dict(type=kind, depth=depth, **SMALL))
     x = torch.randn(1, 3, 64, 64)
     assert_twins(way(net), net, lambda net: net(x))
 
 
-@pytest.mark.parametrize('kind, depth', [
-    ('StepResNetCIFAR', 20), ('StepResNet_CIFAR', 18), ('StepResNetV1c', 18)])
-def test_mmpretrains_alone(kind, depth):
-    models = pytest.importorskip('mmpretrain.registry').MODELS
-    net = models.build(dict(type=kind, depth=depth, **SMALL))
+@pytest.mark.parametrize('way', [by_pickle, copy.deepcopy])
+@pytest.mark.parametrize('cfg', [
+    dict(type='StepResNetCIFAR', depth=20),
+    dict(type='StepResNetCIFAR', depth=14, block='basic', preact=True),
+    dict(type='StepVisionTransformer', img_size=32, arch=dict(
+        embed_dims=32, num_layers=2, num_heads=4, feedforward_channels=48))])
+def test_mmpretrains_alone(models, cfg, way):
+    net = models.build(cfg)
     x = torch.randn(1, 3, 32, 32)
-    assert_twins(by_pickle(net), net, lambda net: net(x))
+    assert_twins(way(net), net, lambda net: net(x))
 
 
 def detector():
@@ -58,7 +62,7 @@ def detector():
     from mmengine.registry import init_default_scope
     init_default_scope('mmdet')
     cfg = get_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py').model
-    cfg.backbone = dict(type='StepResNet', depth=18, **SMALL)
+    cfg.backbone = R18
     cfg.neck.update(in_channels=[8, 16, 32, 64], out_channels=8)
     cfg.rpn_head.update(in_channels=8, feat_channels=8)
     cfg.roi_head.bbox_roi_extractor.out_channels = 8
@@ -72,30 +76,22 @@ def classifier():
     from mmpretrain.registry import MODELS
     init_default_scope('mmpretrain')
     return MODELS.build(dict(
-        type='ImageClassifier',
-        backbone=dict(type='StepResNet', depth=18, **SMALL),
+        type='ImageClassifier', backbone=R18,
         neck=dict(type='GlobalAveragePooling'),
         head=dict(type='LinearClsHead', num_classes=4, in_channels=64)))
 
 
-@pytest.mark.parametrize('way', [by_pickle, by_torch, copy.deepcopy])
 @pytest.mark.parametrize('build', [detector, classifier])
-def test_whole_models(build, way):
+def test_whole_models(build):
     model = build()
     x = torch.randn(1, 3, 64, 64)
-    assert_twins(way(model), model, lambda model: model.extract_feat(x))
+    assert_twins(by_torch(model), model, lambda model: model.extract_feat(x))
 
 
-def test_the_librarys_layer_names_its_own_block(models):
-    net = models.build(dict(type='StepResNet', depth=18, **SMALL))
-    block = type(net).arch_settings[18][0]
-    assert all(stage.block is block for stage in net._stages())
-
-
-def test_a_spawned_process():
+@pytest.mark.long
+def test_a_spawned_process(models):
     """Which imports what the pickle names; that takes its seconds."""
-    models = pytest.importorskip('mmpretrain.registry').MODELS
-    net = models.build(dict(type='StepResNet', depth=18, **SMALL))
+    net = models.build(R18)
     net.eval()
     x = torch.randn(1, 3, 64, 64)
     context = multiprocessing.get_context('spawn')
