@@ -1,5 +1,4 @@
 import copy
-import io
 import re
 from contextlib import nullcontext
 
@@ -9,8 +8,10 @@ from mmengine.utils import digit_version
 from torch import nn
 
 from stepnet_mm.models import fusion, step_block_class
+from stepnet_mm.ops import tail_check
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.steps import SEAttention, StepSize, build_step
+from stepnet_mm.steps.pooling import global_mean, global_std
 
 library = pytest.importorskip('mmdet.models.backbones.resnet')
 #: Backbones of two stages: 4 blocks, 3 of them with a step; 7 blocks, 5.
@@ -84,7 +85,7 @@ def run_as_it_is(made, x):
     return dict(out=out, x=x.grad, **grads, **dict(made.named_buffers()))
 
 
-def assert_as_unfused(made, x, calls, **bounds):
+def assert_as_unfused(made, x, calls, atol=1e-12, rtol=1e-11):
     fused = run(made, x, True)
     assert len(calls) == 1
     plain = run(made, x, False)
@@ -93,8 +94,8 @@ def assert_as_unfused(made, x, calls, **bounds):
     for key, value in plain.items():
         if value is not None:
             torch.testing.assert_close(
-                fused[key], value, msg=lambda m, key=key: f'{key}: {m}',
-                **bounds)
+                fused[key], value, atol=atol, rtol=rtol,
+                msg=lambda m, key=key: f'{key}: {m}')
 
 
 def assert_not_fused(made, x, calls):
@@ -108,25 +109,23 @@ def assert_not_fused(made, x, calls):
 KINDS = 'StepAdaptor', 'SRMAttention', 'FCAAttention'
 
 
-@pytest.mark.core
 @pytest.mark.parametrize('step, kind, training', [
     *((step, library.Bottleneck, True) for step in FUSED),
     *((step, library.BasicBlock, False) for step in KINDS)])
 def test_as_the_modules_one_by_one(step, kind, training, calls):
     made = block(step, kind).train(training)
-    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+    assert_as_unfused(made, image(), calls)
 
 
-@pytest.mark.parametrize('step', KINDS)
-def test_in_float32(step, calls):
-    made = block(step, dtype=torch.float32)
-    assert_as_unfused(made, image(dtype=torch.float32), calls, atol=3e-4,
-                      rtol=3e-4)
+@pytest.mark.core
+def test_in_float32(calls):
+    made = block('SRMAttention', dtype=torch.float32)
+    assert_as_unfused(made, image(dtype=torch.float32), calls, 3e-4, 3e-4)
 
 
 @pytest.mark.core
 @pytest.mark.parametrize('step, training', [
-    ('StepAdaptor', True), *((step, False) for step in KINDS)])
+    ('StepAdaptor', True), ('FCAAttention', False)])
 @torch.no_grad()
 def test_without_a_gradient(step, training, calls):
     made, x = block(step).train(training), image()
@@ -143,10 +142,9 @@ def test_without_a_gradient(step, training, calls):
 
 @pytest.mark.parametrize('step, training, grad', [
     ('StepAdaptor', True, True), ('StepAdaptor', False, False),
-    ('FCAAttention', False, True)])
+    ('SRMAttention', False, True)])
 def test_the_same_stiffness(models, step, training, grad, calls):
-    net = models.build(dict(SMALL, step=dict(
-        type=step, **EXTRA.get(step, {})))).double()
+    net = models.build(dict(SMALL, step=step)).double()
     net.train(training)
     x, found = torch.randn(3, 3, 32, 32, dtype=torch.float64), []
     for fused in (True, False):
@@ -198,11 +196,6 @@ def test_a_hook_that_changes_the_state_between_blocks(models, grad, calls):
     torch.testing.assert_close(*results, atol=1e-12, rtol=1e-11)
 
 
-def test_nothing_is_left_on_the_features(models):
-    for y in models.build(SMALL)(image((2, 3, 32, 32), torch.float32)):
-        assert not vars(y)
-
-
 @pytest.mark.parametrize('step', UNFUSED)
 def test_steps_that_see_the_map_are_not_fused(step, calls):
     assert_not_fused(block(step), image(), calls)
@@ -220,24 +213,32 @@ def test_a_subclass_may_see_the_map(calls):
     assert_not_fused(made, image(), calls)
 
 
-def test_a_step_of_ones_own(calls):
+class Deviations(StepSize):
+    """A step of one's own."""
+    pools_only = needs_identity = True
 
-    class Mine(StepSize):
-        pools_only = True
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(1, 16, 1, 1))
 
-        def __init__(self, channels):
-            super().__init__()
-            self.weight = nn.Parameter(torch.rand(channels, 1, 1))
+    def step_size(self, identity, residual):
+        deviations = global_std(residual, 1e-5) + global_std(identity)
+        return (self.weight * global_mean(residual) + deviations).sigmoid()
 
-        def step_size(self, identity, residual):
-            from stepnet_mm.steps.pooling import global_mean, global_std
-            deviations = global_std(residual, 1e-5) + global_std(identity)
-            return (self.weight * global_mean(residual) + deviations).sigmoid()
 
+class Scale(Deviations):
+    """One step for all samples."""
+    pools_only = True
+
+    def step_size(self, identity, residual):
+        return self.weight
+
+
+@pytest.mark.parametrize('step', [Deviations, Scale])
+def test_a_step_of_ones_own(step, calls):
     made = block()
-    made.step = Mine(16).double()
-    made.step.needs_identity = True
-    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+    made.step = step().double()
+    assert_as_unfused(made, image(), calls)
 
 
 NORMS = dict(
@@ -247,7 +248,6 @@ NORMS = dict(
     untracked=nn.BatchNorm2d(16, track_running_stats=False))
 
 
-@pytest.mark.core
 @pytest.mark.parametrize('norm, training', [
     *((norm, True) for norm in NORMS), ('untracked', False)])
 def test_every_batch_norm(norm, training, calls):
@@ -256,83 +256,58 @@ def test_every_batch_norm(norm, training, calls):
     made.train(training)
     made(image())  # a first update of the running statistics
     calls.clear()
-    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+    assert_as_unfused(made, image(), calls)
 
 
-def test_frozen_parts(calls):
+@pytest.mark.parametrize('frozen', [('bn3', 'conv3'), ('', )])
+def test_frozen_parts(frozen, calls):
+    """The last norm and convolution; all but the step."""
     made = block()
-    made.bn3.requires_grad_(False)
-    made.bn3.eval()
-    made.conv3.requires_grad_(False)
-    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
-
-
-def test_a_trained_step_on_a_frozen_block(calls):
-    made = block()
-    made.requires_grad_(False)
+    for name in frozen:
+        made.get_submodule(name).requires_grad_(False)
+    made.bn3.train('' in frozen)
     made.step.requires_grad_(True)
-    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
+    assert_as_unfused(made, image(), calls)
 
 
-def sync_bn():
-    made = block()
-    made.bn3 = nn.SyncBatchNorm(16).double().eval()
-    return made
-
-
-def iebn():
-    return block(norm_cfg=dict(type='IEBN'))
-
-
-def plugin():
-    return block(plugins=[dict(cfg=dict(type='ECAAttention'),
-                               position='after_conv3')])
-
-
-def drop_path():
-    made = block()
-    made.drop_path = nn.Dropout(1e-9)
-    return made
-
-
-def other_activation():
-    made = block()
-    made.relu = nn.ReLU6()
-    return made
-
-
-def hooked(name, method):
+def changed(change):
+    """What makes a block and changes it."""
 
     def make():
         made = block()
-
-        def look(*args):
-            return None
-
-        getattr(getattr(made, name), method)(look)
-        return made
+        change(made)
+        return made.double()
 
     return make
 
 
-HOOKS = ('register_forward_hook', 'register_forward_pre_hook',
-         'register_full_backward_hook')
+def hooked(name, method='register_forward_hook'):
+    return changed(lambda made: getattr(getattr(made, name), method)(
+        lambda *args: None))
 
 
-def patched():
-    made = block()
-    made.bn3.forward = made.bn3.forward
-    return made
+UNFIT = dict(
+    sync_bn=changed(lambda made: setattr(made, 'bn3', nn.SyncBatchNorm(16))),
+    iebn=lambda: block(norm_cfg=dict(type='IEBN')),
+    plugin=lambda: block(plugins=[dict(cfg=dict(type='ECAAttention'),
+                                       position='after_conv3')]),
+    drop_path=changed(
+        lambda made: setattr(made, 'drop_path', nn.Dropout(1e-9))),
+    other_activation=changed(lambda made: setattr(made, 'relu', nn.ReLU6())),
+    patched=changed(
+        lambda made: setattr(made.bn3, 'forward', made.bn3.forward)),
+    hook_on_the_norm=hooked('bn3'),
+    pre_hook=hooked('bn3', 'register_forward_pre_hook'),
+    backward_hook=hooked('bn3', 'register_full_backward_hook'),
+    backward_pre_hook=hooked('bn3', 'register_full_backward_pre_hook'),
+    hook_on_the_step=hooked('step'),
+    hook_on_the_relu=hooked('relu'))
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('make', [
-    sync_bn, iebn, plugin, drop_path, other_activation, patched,
-    *(hooked('bn3', method) for method in HOOKS),
-    *(hooked(name, HOOKS[0]) for name in ('step', 'relu'))
-])
-def test_what_does_not_fit_runs_the_modules(make, calls):
-    made = make()
+@pytest.mark.parametrize('name', UNFIT)
+def test_what_does_not_fit_runs_the_modules(name, calls):
+    made = UNFIT[name]()
     results = []
     for fused in (True, False):
         made.fused = fused
@@ -354,12 +329,6 @@ def test_global_hooks_see_every_module(calls):
     assert not calls and made.bn3 in seen and made.step in seen
 
 
-def test_a_plugin_further_in_does_not_matter(calls):
-    made = block(plugins=[dict(cfg=dict(type='ECAAttention'),
-                               position='after_conv2')])
-    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
-
-
 def test_one_value_a_channel(calls):
     """The library's own error, not a division by 0."""
     with pytest.raises(ValueError, match='more than 1 value'):
@@ -368,8 +337,7 @@ def test_one_value_a_channel(calls):
 
 def test_one_position(calls):
     made = block(kind=library.BasicBlock).eval()
-    assert_as_unfused(
-        made, image((2, 16, 1, 1)), calls, atol=1e-9, rtol=1e-7)
+    assert_as_unfused(made, image((2, 16, 1, 1)), calls, 1e-9, 1e-7)
 
 
 @pytest.mark.core
@@ -444,23 +412,6 @@ def test_a_variance_too_large_for_a_half():
                                exact.bn3.running_var, rtol=2e-2, atol=0)
 
 
-def test_one_step_for_all_samples(calls):
-
-    class Scale(StepSize):
-        pools_only = True
-
-        def __init__(self):
-            super().__init__()
-            self.weight = nn.Parameter(torch.rand(1, 16, 1, 1))
-
-        def step_size(self, identity, residual):
-            return self.weight
-
-    made = block()
-    made.step = Scale().double()
-    assert_as_unfused(made, image(), calls, atol=1e-12, rtol=1e-11)
-
-
 @pytest.mark.core
 def test_fake_tensors_and_forward_mode_run_the_modules(calls):
     from torch._subclasses import FakeTensorMode
@@ -524,9 +475,10 @@ def test_the_key_switches_it_off(models, calls):
           ('FCAAttention', True), ('SEMAttention', True),
           ('SoftmaxStepAdaptor', True), ('SGEAttention', False),
           ('CBAMAttention', True), ('TimmAttention', True)])])
-def test_compiled_without_a_graph_break(step, training):
+def test_compiled_without_a_graph_break(step, training, monkeypatch):
     """The tail is fused there as well: no BatchNorm is called at its end."""
     torch._dynamo.reset()
+    monkeypatch.setattr(tail_check, '_checked', {})
     made = block(step).train(training)
     twin, x, norms = copy.deepcopy(made), image(), []
 
@@ -537,7 +489,9 @@ def test_compiled_without_a_graph_break(step, training):
 
     made.forward = torch.compile(
         made.forward, backend=count_norms, fullgraph=True)
-    got, want = run_as_it_is(made, x), run_as_it_is(twin, x)
+    got = run_as_it_is(made, x)
+    assert not tail_check._checked  # no compiler sees the kernels' check
+    want = run_as_it_is(twin, x)
     for key, value in want.items():
         if value is not None:
             torch.testing.assert_close(got[key], value, atol=1e-11, rtol=1e-10)
@@ -614,13 +568,3 @@ def test_the_onnx_exporter_of_torch_2_9(models, tmp_path):
         for a, b in zip(got, net(x)):
             torch.testing.assert_close(
                 torch.from_numpy(a), b, atol=1e-4, rtol=1e-4)
-
-
-def test_copies_and_pickles_keep_the_choice():
-    made = block()
-    made.fused = False
-    assert not copy.deepcopy(made).fused
-    file = io.BytesIO()
-    torch.save(made, file)
-    file.seek(0)
-    assert not torch.load(file, weights_only=False).fused

@@ -1,15 +1,6 @@
-"""The check of the kernels, and what training does where one is wrong.
-
-Triton decides at import whether to interpret, so that runs in a process of
-its own.
-"""
-import importlib.util
-import os
-import subprocess
-import sys
+"""The check of the kernels, and what a block does where one is wrong."""
 import types
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,8 +8,6 @@ import torch
 from stepnet_mm.ops import ResidualTail, tail_check, tail_cpu
 from stepnet_mm.ops.tail_check import KERNELS, check_kernels, checked_kernels
 
-pytestmark = pytest.mark.core
-HERE = Path(__file__).resolve().parent
 CPU, PLAIN = torch.device('cpu'), torch.contiguous_format
 
 
@@ -40,6 +29,7 @@ def use(monkeypatch, module):
     monkeypatch.setattr(tail_check, '_module', lambda device: module)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('dtype', [
     torch.float64, torch.float32, torch.bfloat16, pytest.param(
         torch.float16, marks=pytest.mark.since_torch('2.5', 'half'))])
@@ -59,21 +49,14 @@ def nudged(results):
     return results
 
 
-def without_nan(results):
-    results = results if isinstance(results, tuple) else (results, )
-    cleaned = [r if r is None else r.nan_to_num() for r in results]
-    return tuple(cleaned) if len(cleaned) > 1 else cleaned[0]
-
-
 def failing(results):
     raise RuntimeError('no compiler')
 
 
-@pytest.mark.parametrize('name', KERNELS)
-@pytest.mark.parametrize('change, reason', [
-    (nudged, 'times what rounding explains'),
-    (without_nan, 'NaN and inf are not where'),
-    (failing, 'RuntimeError: no compiler')])
+@pytest.mark.parametrize('name, change, reason', [
+    *((name, nudged, 'times what rounding explains') for name in KERNELS),
+    ('scale_add_relu', torch.nan_to_num, 'NaN and inf are not where'),
+    ('scale_add_relu', failing, 'RuntimeError: no compiler')])
 def test_a_wrong_kernel_is_found(monkeypatch, name, change, reason):
     use(monkeypatch, faulty(name, change))
     failed = [r for r in check_kernels('cpu', [torch.float32]) if not r.ok]
@@ -84,12 +67,9 @@ def test_a_wrong_kernel_is_found(monkeypatch, name, change, reason):
 
 def given(name, i, change):
     """The CPU's kernels, one of which gets another argument."""
-    def kernel(*args):
-        return getattr(tail_cpu, name)(*(
-            change(v) if j == i else v for j, v in enumerate(args)))
-
     module = types.SimpleNamespace(**vars(tail_cpu))
-    setattr(module, name, kernel)
+    setattr(module, name, lambda *args: getattr(tail_cpu, name)(
+        *args[:i], change(args[i]), *args[i + 1:]))
     return module
 
 
@@ -104,9 +84,8 @@ LOSE = dict(NaN=lambda v: v.nan_to_num(posinf=torch.inf),
 
 @pytest.mark.parametrize('lost', LOSE)
 @pytest.mark.parametrize('name, i', [
-    ('moments', 0), ('scale_add_relu', 0), ('scale_add_relu', 1),
-    ('mask_and_sum', 0), ('mask_and_sum', 2), ('input_gradients', 0),
-    ('input_gradients', 1)])
+    ('moments', 0), ('scale_add_relu', 1), ('mask_and_sum', 0),
+    ('input_gradients', 0)])
 def test_a_map_that_is_not_finite(monkeypatch, name, i, lost):
     """A loss scaler looks for the NaN and inf of gradients."""
     use(monkeypatch, given(name, i, LOSE[lost]))
@@ -114,8 +93,7 @@ def test_a_map_that_is_not_finite(monkeypatch, name, i, lost):
 
 
 @pytest.mark.parametrize('name, i', [
-    ('moments', 0), ('scale_add_relu', 1), ('mask_and_sum', 3),
-    ('input_gradients', 2)])
+    ('scale_add_relu', 1), ('input_gradients', 2)])
 def test_a_kernel_that_writes_over_its_argument(monkeypatch, name, i):
     use(monkeypatch, given(name, i, lambda v: v.add_(1)))
     result, = [r for r in check_kernels('cpu', [torch.float32])
@@ -123,8 +101,7 @@ def test_a_kernel_that_writes_over_its_argument(monkeypatch, name, i):
     assert f'argument {i + 1}: expected it to be left' in result.reason
 
 
-@pytest.mark.parametrize('has_b', [True, False])
-@pytest.mark.parametrize('has_d', [True, False])
+@pytest.mark.parametrize('has_b, has_d', [(True, False), (False, True)])
 def test_a_variant_of_the_input_gradients(monkeypatch, has_b, has_d):
     def kernel(masked, z, a, b, c, d):
         wrong = (b is not None, d is not None) == (has_b, has_d)
@@ -167,8 +144,8 @@ def test_once_a_process_with_one_warning(monkeypatch):
     use(monkeypatch, module)
     z = torch.rand(2, 3, 4, 4)
     with pytest.warns(UserWarning, match=(
-            r'expected .* for torch.float32, torch.contiguous_format on cpu, '
-            r'got mask_and_sum: off by .* report this .*doctor')) as caught:
+            r'torch.float32, torch.contiguous_format on cpu, '
+            r'got mask_and_sum: off by .*doctor')) as caught:
         assert not ResidualTail.supports(z, z)
     assert len(caught) == 1 and calls
     count = len(calls)
@@ -180,6 +157,7 @@ def test_once_a_process_with_one_warning(monkeypatch):
         assert not ResidualTail.supports(z.double(), z.double())
 
 
+@pytest.mark.core
 def test_the_check_changes_nothing_outside():
     torch.manual_seed(3)
     expected = torch.rand(3)
@@ -193,37 +171,6 @@ def test_a_device_that_is_not_there():
     results = check_kernels('cuda')
     assert len(results) == len(KERNELS) * 3 * 2
     assert not any(r.ok for r in results) and all(r.reason for r in results)
-
-
-@pytest.mark.since_torch('2.5', 'one graph for a block')
-def test_a_compiler_never_sees_the_check(monkeypatch):
-    use(monkeypatch, faulty('moments', failing))
-
-    def block(z, x):
-        assert ResidualTail.supports(z, x)
-        tail = ResidualTail(z, x, True, True)
-        return tail.output(tail.mean.sigmoid(), tail.variance)
-
-    z, x = torch.rand(2, 2, 3, 4, 4, requires_grad=True)
-    compiled = torch.compile(block, backend='aot_eager', fullgraph=True)
-    compiled(z, x).sum().backward()
-    assert not tail_check._checked
-
-
-@pytest.mark.skipif(importlib.util.find_spec('triton') is None,
-                    reason='no Triton')
-@pytest.mark.long
-def test_training_goes_on_where_a_triton_kernel_is_wrong(tmp_path):
-    pytest.importorskip('mmpretrain')
-    pytest.importorskip('triton', '3.1')
-    done = subprocess.run(
-        [sys.executable, str(HERE / 'faulty_triton.py'), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env=dict(os.environ, TRITON_INTERPRET='1', OMP_NUM_THREADS='1',
-                 PYTHONPATH=str(HERE.parents[1])))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[-1] == 'equal'
 
 
 @pytest.mark.gpu

@@ -1,9 +1,6 @@
-import pytest
 import torch
 
 from stepnet_mm.ops import tail_reference as kernels
-
-pytestmark = pytest.mark.core
 
 
 def table(*values):
