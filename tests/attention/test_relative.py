@@ -2,18 +2,15 @@ import math
 
 import pytest
 import torch
-from mmengine.registry import MODELS
 from torch import nn
 
 from stepnet_mm.attention import RelativeSelfAttention2d
 
-pytestmark = pytest.mark.core
 FORMS = [dict(encoding=encoding, content=content)
          for encoding in ('quadratic', 'learned', None)
          for content in (True, False) if encoding or content]
 RELATIVE = [form for form in FORMS if form['encoding']]
 ABSOLUTE = dict(encoding='absolute', content=True)
-POSITIONED = [*RELATIVE, ABSOLUTE]
 FORMS.append(ABSOLUTE)
 SIZED = ('learned', 'absolute')
 
@@ -85,13 +82,13 @@ def encode(positions, query, key):
                       positions.columns[middle + columns]])
 
 
-@pytest.mark.parametrize('head_dim', [None, 2, 7])
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.parametrize('form, head_dim', [
+    *((form, 7) for form in FORMS), *((form, None) for form in FORMS[:2])])
 def test_the_scores_as_they_are_defined(form, head_dim):
-    layer = build(head_dim=head_dim, out_channels=5, **form)
-    want, scores = by_definition(layer, image())
-    torch.testing.assert_close(layer(image()), want)
-    attention = layer.attention(image(), (3, 1))
+    layer, x = build(head_dim=head_dim, out_channels=5, **form), image()
+    want, scores = by_definition(layer, x)
+    torch.testing.assert_close(layer(x), want)
+    attention = layer.attention(x, (3, 1))
     torch.testing.assert_close(
         attention, scores.softmax(-1)[:, :, 3 * 6 + 1].view(2, 3, 5, 6))
 
@@ -110,8 +107,9 @@ def test_the_quadratic_score_is_a_distance_to_the_centre():
 
 @pytest.mark.parametrize('form', FORMS)
 def test_derivatives(form):
-    # Every number of a learned encoding is two more runs of the layer.
-    size = dict(max_size=3) if form['encoding'] in SIZED else {}
+    # Every number of an encoding is two more runs of the layer.
+    size = dict(learned=dict(max_size=3, encoding_dim=4),
+                absolute=dict(max_size=3)).get(form['encoding'], {})
     layer = build(2, num_heads=2, head_dim=2, **size, **form)
     assert torch.autograd.gradcheck(
         lambda x, *_: layer(x),
@@ -147,15 +145,6 @@ def test_values_are_of_the_map_without_its_positions():
     torch.testing.assert_close(layer(x), layer.output(layer.value(x)))
 
 
-@pytest.mark.parametrize('form', POSITIONED)
-def test_positions_tell_pixels_apart(form):
-    layer, x = build(**form), image()
-    order = torch.randperm(30)
-    shuffled = x.flatten(2)[..., order].view_as(x)
-    difference = layer(shuffled) - layer(x).flatten(2)[..., order].view_as(x)
-    assert difference.abs().max() > 1e-3
-
-
 def odds_before_and_after_a_shift(layer):
     """Of two pixels of a pattern; the map's edge has no part in it."""
     pattern, x, y = image(1, 4, 3, 3), *torch.zeros(2, 1, 4, 9, 9).double()
@@ -169,7 +158,7 @@ def odds_before_and_after_a_shift(layer):
     return odds(x, (2, 2)), odds(y, (5, 4))
 
 
-@pytest.mark.parametrize('form', RELATIVE)
+@pytest.mark.parametrize('form', RELATIVE[::2])
 def test_translation_equivariance(form):
     """A shift of the pattern shifts what every query sees of it."""
     layer = build(max_size=40, **form) if (
@@ -194,34 +183,17 @@ def test_translation_of_the_output_far_from_the_edge():
         atol=1e-8, rtol=1e-8)
 
 
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.parametrize('form', [FORMS[0], FORMS[2], ABSOLUTE])
 def test_padding_and_crop(form):
-    layer = build(padding=(2, 1), crop=(1, 0), **form)
-    x = image()
+    layer, x = build(padding=(2, 1), crop=(1, 0), **form), image(1, 4, 3, 2)
     out = layer(x)
-    assert out.shape == (2, 4, 5 + 4 - 2, 6 + 2)
+    assert out.shape == (1, 4, 3 + 4 - 2, 2 + 2)
     padded = nn.functional.pad(x, (1, 1, 2, 2))
-    torch.testing.assert_close(out, by_definition(layer, padded)[0][..., 1:-1,
-                                                                    :])
+    torch.testing.assert_close(
+        out, by_definition(layer, padded)[0][..., 1:-1, :])
     found = layer.attention(x, (0, 0))
-    assert found.shape == (2, 3, 9, 8)
-    torch.testing.assert_close(found.sum((2, 3)), torch.ones(2, 3).double())
-
-
-LOW = [torch.bfloat16, pytest.param(
-    torch.float16, marks=pytest.mark.since_torch(
-        '2.5', 'autocast to float16 on a CPU'))]
-
-
-@pytest.mark.parametrize('dtype', LOW)
-@pytest.mark.parametrize('form', FORMS)
-def test_autocast(form, dtype):
-    layer, x = build(head_dim=8, **form), image(2, 4, 8, 8)
-    want = layer(x)
-    with torch.autocast('cpu', dtype):
-        got = layer.float()(x.float())
-    assert got.dtype == dtype
-    assert (got.double() - want).norm() < .05 * want.norm()
+    assert found.shape == (1, 3, 7, 4)
+    torch.testing.assert_close(found.sum((2, 3)), torch.ones(1, 3).double())
 
 
 @pytest.mark.parametrize('form', FORMS)
@@ -230,13 +202,18 @@ def test_lower_precisions(form):
     want = layer(x)
     torch.testing.assert_close(
         layer.float()(x.float()).double(), want, atol=1e-4, rtol=1e-4)
-    got = layer.bfloat16()(x.bfloat16())
-    assert got.dtype == torch.bfloat16
-    assert (got.double() - want).norm() < .1 * want.norm()
+    with torch.autocast('cpu', torch.bfloat16):
+        mixed = layer(x.float())
+    whole = layer.bfloat16()(x.bfloat16())
+    for got, bound in ((mixed, .05), (whole, .1)):
+        assert got.dtype == torch.bfloat16
+        assert (got.double() - want).norm() < bound * want.norm()
 
 
-@pytest.mark.parametrize('content', [True, False])
-@pytest.mark.parametrize('dtype', LOW)
+@pytest.mark.parametrize('dtype, content', [
+    (torch.bfloat16, True), (torch.bfloat16, False),
+    pytest.param(torch.float16, True, marks=pytest.mark.since_torch(
+        '2.5', 'autocast to float16 on a CPU'))])
 def test_large_scores_in_half_precision(dtype, content):
     """Narrow heads and far shifts: scores of a million before the softmax."""
     layer = build(head_dim=4, content=content).float()
@@ -246,20 +223,20 @@ def test_large_scores_in_half_precision(dtype, content):
             torch.tensor([[10., -9.], [0., 0.], [-3., 6.]]))
         if content:
             layer.position_key.mul_(.1)
-    x = image(1, 4, 48, 48).float()
+    x = image(1, 4, 32, 32).float()
     want = layer(x)
     with torch.autocast('cpu', dtype):
         got = layer(x).float()
     assert (got - want).norm() < .02 * want.norm()
 
 
-@pytest.mark.parametrize('width', [0., 1e-20, -1e-11])
-def test_a_head_of_no_width(width):
-    layer = build()
-    with torch.no_grad():
-        layer.positions.widths.fill_(width)
-    layer(image()).sum().backward()
-    assert all(p.grad.isfinite().all() for p in layer.parameters())
+def test_a_head_of_no_width():
+    for width in (0., 1e-20, -1e-11):
+        layer = build()
+        with torch.no_grad():
+            layer.positions.widths.fill_(width)
+        layer(image()).sum().backward()
+        assert all(p.grad.isfinite().all() for p in layer.parameters())
 
 
 def traced(layer, x):
@@ -274,15 +251,15 @@ def exported(layer, x):
     traced, pytest.param(exported, marks=pytest.mark.since_torch(
         '2.5', 'torch.export without Dynamo'))])
 @pytest.mark.parametrize('form', [
-    FORMS[0],
-    *(pytest.param(form, marks=pytest.mark.long) for form in FORMS[1:])])
+    pytest.param(FORMS[0], marks=pytest.mark.core),
+    *(pytest.param(form, marks=pytest.mark.long)
+      for form in (FORMS[2], ABSOLUTE))])
 def test_tracing_and_exporting(form, make):
     layer, x = build(**form), image()
     torch.testing.assert_close(make(layer, x)(x), layer(x))
-    assert 'num_heads=3' in repr(layer)
 
 
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.parametrize('form', [FORMS[1], FORMS[2], ABSOLUTE])
 def test_no_square_of_the_pixels_in_memory(form):
     """Nothing of T x T elements is made, T = 1600 pixels."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -313,38 +290,22 @@ def test_heads_are_free_of_the_channels():
     assert layer(torch.zeros(1, 16, 4, 4)).shape == (1, 16, 4, 4)
 
 
-def test_from_the_registry_and_as_a_plugin_is_built():
-    layer = MODELS.build(dict(
-        type='RelativeSelfAttention2d', in_channels=8, num_heads=4,
-        head_dim=2))
-    assert layer(torch.randn(1, 8, 5, 5)).shape == (1, 8, 5, 5)
-
-
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(encoding='sine'), "encoding: .*quadratic.*got 'sine'"),
-    (dict(encoding=None), 'encoding=None and content=False'),
-    (dict(encoding='learned'), 'max_size: .*got None'),
+@pytest.mark.parametrize('kwargs, key', [
+    (dict(encoding='sine'), 'encoding: '),
+    (dict(encoding=None), 'content=False'),
+    (dict(encoding='learned'), 'max_size: '),
     (dict(encoding='learned', max_size=8, encoding_dim=5), 'encoding_dim'),
-    (dict(max_size=8), "max_size: .*'learned', 'absolute'.*'quadratic'"),
-    (dict(encoding='absolute', max_size=8), "content: .*'absolute'.*False"),
-    (dict(ABSOLUTE), 'max_size: .*pixel in it, got None'),
-    (dict(ABSOLUTE, max_size=8, encoding_dim=4),
-     "encoding_dim: .*.'learned'. only, got it with 'absolute'"),
+    (dict(max_size=8), 'max_size: '),
+    (dict(encoding='absolute', max_size=8), 'content: '),
+    (dict(ABSOLUTE, max_size=8, encoding_dim=4), 'encoding_dim: '),
     (dict(num_heads=0), 'num_heads: .*got 0'),
     (dict(head_dim=1.5), 'head_dim: .*got 1.5'),
-    (dict(head_dim=0), 'head_dim: .*got 0'),
-    (dict(out_channels=0), 'out_channels: .*got 0'),
-    (dict(encoding=['quadratic']), 'encoding: .*got'),
-    (dict(encoding=None, content=True, max_size=8), 'max_size: .*with None'),
-    (dict(encoding='learned', max_size=8, encoding_dim=0), 'encoding_dim'),
-    (dict(padding=-1), 'padding: .*got -1'),
     (dict(padding='same'), "padding: .*got 'same'"),
-    (dict(padding=(1, 2, 3)), 'padding: .*got'),
     (dict(crop=.5), 'crop: .*got 0.5'),
     (dict(padding=1, padding_mode='zero'), "padding_mode: .*got 'zero'"),
 ])
-def test_bad_arguments(kwargs, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_arguments(kwargs, key):
+    with pytest.raises(ValueError, match=key):
         RelativeSelfAttention2d(4, **kwargs)
 
 
@@ -357,9 +318,15 @@ def test_a_map_larger_than_the_encoding(form):
         layer(torch.zeros(1, 2, 4, 5))
 
 
-def test_what_is_no_batch_of_maps():
-    with pytest.raises(ValueError, match=r'N, C, H, W.*\(2, 5, 5\)'):
+def test_bad_maps():
+    with pytest.raises(ValueError, match=r'\(2, 5, 5\)'):
         RelativeSelfAttention2d(2)(torch.zeros(2, 5, 5))
+    with pytest.raises(ValueError, match=r'\(4, 9\).*crop'):
+        RelativeSelfAttention2d(2, crop=2)(torch.zeros(1, 2, 4, 9))
+    for query in ((5, 0), (0, -1), (1, )):
+        with pytest.raises(ValueError, match='query: '):
+            RelativeSelfAttention2d(2).attention(
+                torch.zeros(1, 2, 5, 5), query)
 
 
 def test_the_learned_encoding_starts_soft():
@@ -367,15 +334,3 @@ def test_the_learned_encoding_starts_soft():
     layer = RelativeSelfAttention2d(2, encoding='learned', max_size=16)
     found = layer.attention(torch.zeros(1, 2, 16, 16), (8, 8))
     assert found.amax((2, 3)).mean() < .2
-
-
-def test_a_map_too_small_for_the_crop():
-    layer = RelativeSelfAttention2d(2, crop=2)
-    with pytest.raises(ValueError, match=r'\(4, 9\).*crop'):
-        layer(torch.zeros(1, 2, 4, 9))
-
-
-@pytest.mark.parametrize('query', [(5, 0), (0, -1), (1, )])
-def test_a_query_that_is_not_there(query):
-    with pytest.raises(ValueError, match='query: .*got'):
-        RelativeSelfAttention2d(2).attention(torch.zeros(1, 2, 5, 5), query)

@@ -1,4 +1,5 @@
 import copy
+import io
 import math
 from collections import OrderedDict
 from types import SimpleNamespace
@@ -7,36 +8,20 @@ import pytest
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 from stepnet_mm.recording import ResidualBlock, TrajectoryRecorder
 from stepnet_mm.stiffness import DEFINITIONS
 
-pytestmark = pytest.mark.core
-
-LIBRARIES = ['mmdet', 'mmpretrain']
 BACKBONES = ['ResNet', 'StepResNet']
-START = 1 / (1 + math.e)
-
-
-@pytest.fixture(autouse=True, scope='module')
-def one_thread():
-    """Threads that wait for a busy core make small nets 200x slower."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def build(library, name='ResNet', depth=18, **kwargs):
     registry = pytest.importorskip(f'{library}.registry').MODELS
     torch.manual_seed(0)
-    model = registry.build(
-        dict(
-            type=f'{library}.{name}',
-            depth=depth,
-            base_channels=8,
-            stem_channels=8,
-            **kwargs))
+    model = registry.build(dict(
+        type=f'{library}.{name}', depth=depth, base_channels=8,
+        stem_channels=8, **kwargs))
     for parameter_name, parameter in model.named_parameters():
         if parameter_name.endswith(('step.ie.weight', 'step.ie.bias')):
             nn.init.normal_(parameter)
@@ -44,68 +29,18 @@ def build(library, name='ResNet', depth=18, **kwargs):
     return model
 
 
-def images(number=3, seed=1, channels=3):
+def images(number=3, seed=1):
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(number, channels, 64, 64, generator=generator)
-
-
-def gate_of(block):
-    """The step-size module of a block: its step, or a plugin at the end."""
-    names = getattr(block, 'after_conv3_plugin_names', [])
-    plugins = [getattr(block, name) for name in names]
-    return getattr(block, 'step', None) or (plugins or [None])[-1]
-
-
-def residual_by_hand(block, x):
-    last = 3 if hasattr(block, 'conv3') else 2
-    for i in range(1, last + 1):
-        x = getattr(block, f'norm{i}')(getattr(block, f'conv{i}')(x))
-        x = x.relu() if i < last else x
-    return x
-
-
-@torch.no_grad()
-def by_hand(model, x):
-    """Runs a ResNet part by part: NSI and steps (N, L), and the output."""
-    x = model.maxpool(model.relu(model.norm1(model.conv1(x))))
-    nsi, steps = [], []
-    for name in model.res_layers:
-        for position, block in enumerate(getattr(model, name)):
-            identity = block.downsample(x) if block.downsample else x
-            f, gate = residual_by_hand(block, x), gate_of(block)
-            step = gate.step_size(identity, f) if gate else torch.ones(1)
-            x = (identity + step * f).relu()
-            if position:
-                nsi.append(
-                    f.flatten(1).norm(dim=1) / identity.flatten(1).norm(dim=1))
-                steps.append(
-                    step.flatten(1).mean(1) if gate else nsi[-1] * math.nan)
-    return torch.stack(nsi, 1), torch.stack(steps, 1), x
-
-
-def assert_equals_hand_run(model):
-    x = images()
-    with TrajectoryRecorder(model) as recorder, torch.no_grad():
-        output = model(x)[-1]
-    nsi, steps, expected = by_hand(model, x)
-    torch.testing.assert_close(output, expected)
-    torch.testing.assert_close(recorder.nsi, nsi, rtol=1e-5, atol=0)
-    torch.testing.assert_close(
-        recorder.step, steps, rtol=1e-5, atol=0, equal_nan=True)
+    return torch.randn(number, 3, 32, 32, generator=generator)
 
 
 def hook_counts(model):
-    return [
-        len(module._forward_hooks) + len(module._forward_pre_hooks)
-        for module in model.modules()
-    ]
+    return [len(m._forward_hooks) + len(m._forward_pre_hooks)
+            for m in model.modules()]
 
 
 def gradients(model):
-    return {
-        name: parameter.grad
-        for name, parameter in model.named_parameters()
-    }
+    return {name: p.grad for name, p in model.named_parameters()}
 
 
 def train_once(model, x):
@@ -121,53 +56,16 @@ def record(model, *batches):
     return recorder
 
 
-@pytest.mark.parametrize('library', LIBRARIES)
-@pytest.mark.parametrize('name', BACKBONES)
-@pytest.mark.parametrize('depth', [18, 50])
-def test_equals_a_run_by_hand(library, name, depth):
-    assert_equals_hand_run(build(library, name, depth))
-
-
-@pytest.mark.parametrize('library', LIBRARIES)
-def test_steps_in_all_blocks_equal_a_run_by_hand(library):
-    assert_equals_hand_run(build(library, 'StepResNet', step_blocks='all'))
-
-
-def test_a_projected_identity_is_the_state_where_the_last_block_projects():
-    layers = pytest.importorskip('mmdet.models.layers')
-    blocks = pytest.importorskip('mmdet.models.backbones.resnet')
-    stage = layers.ResLayer(
-        blocks.BasicBlock, 4, 8, 2, downsample_first=False).eval()
-    features = images(channels=4)
-    recorder = record(stage, features)
-    with torch.no_grad():
-        x = stage[0](features)
-        identity, f = stage[1].downsample(x), residual_by_hand(stage[1], x)
-    expected = f.flatten(1).norm(dim=1) / identity.flatten(1).norm(dim=1)
-    torch.testing.assert_close(recorder.nsi, expected[:, None])
-
-
-def test_a_step_plugin_after_conv3_is_a_step():
-    plugin = dict(
-        cfg=dict(type='ToyStep'),
-        position='after_conv3',
-        stages=(False, True, False, False))
-    model = build('mmdet', depth=50, plugins=[plugin])
-    assert_equals_hand_run(model)
-    recorder = record(model, images())
-    has_step = ~recorder.step.isnan()
-    assert torch.equal(has_step, (recorder.stage == 2).expand_as(has_step))
-
-
-@pytest.mark.parametrize('library', LIBRARIES)
+@pytest.mark.core
+@pytest.mark.parametrize('library', ['mmdet', 'mmpretrain'])
 def test_first_blocks_are_left_out(library):
-    recorder = TrajectoryRecorder(build(library, depth=50))
-    assert recorder.blocks == [
-        f'layer{stage}.{position}'
-        for stage, length in ((1, 3), (2, 4), (3, 6), (4, 3))
-        for position in range(1, length)
-    ]
-    assert recorder.stage.tolist() == [1] * 2 + [2] * 3 + [3] * 5 + [4] * 2
+    recorder = TrajectoryRecorder(build(library, 'StepResNet', 50))
+    places = [(stage, position)
+              for stage, length in ((1, 3), (2, 4), (3, 6), (4, 3))
+              for position in range(length)]
+    assert [(b.stage, b.position) for b in recorder.found] == places
+    assert recorder.blocks == [f'layer{s}.{p}' for s, p in places if p]
+    assert recorder.stage.tolist() == [s for s, p in places if p]
 
 
 def test_names_inside_a_larger_model():
@@ -177,34 +75,13 @@ def test_names_inside_a_larger_model():
     assert recorder.nsi.shape == (1, 4)
 
 
-def test_definition_is_that_of_the_residual():
-    assert TrajectoryRecorder(build('mmdet')).definition == 'residual'
-
-
-@pytest.mark.parametrize('library', LIBRARIES)
-@pytest.mark.parametrize('training', [False, True])
-def test_fresh_adaptors_have_the_published_step(library, training):
-    registry = pytest.importorskip(f'{library}.registry').MODELS
-    model = registry.build(dict(type=f'{library}.StepResNet', depth=18))
-    model.train(training)
-    step = record(model, images()).step
-    torch.testing.assert_close(step, torch.full((3, 4), START))
-
-
-@pytest.mark.parametrize('library', LIBRARIES)
-def test_no_step_is_nan(library):
-    recorder = record(build(library), images())
-    assert recorder.step.shape == (3, 4)
-    assert recorder.step.isnan().all()
-
-
-@pytest.mark.parametrize('library', LIBRARIES)
-@pytest.mark.parametrize('name', BACKBONES)
-@pytest.mark.parametrize('depth', [18, 50])
+@pytest.mark.core
+@pytest.mark.parametrize('library, name', [
+    ('mmdet', 'ResNet'), ('mmpretrain', 'StepResNet')])
 @pytest.mark.filterwarnings('ignore:torch.utils.checkpoint')
-def test_checkpointing_changes_no_number(library, name, depth):
-    plain = build(library, name, depth)
-    saving = build(library, name, depth, with_cp=True)
+def test_checkpointing_changes_no_number(library, name):
+    plain = build(library, name)
+    saving = build(library, name, with_cp=True)
     saving.load_state_dict(plain.state_dict())
     runs = []
     saving.layer2[1].conv1.register_forward_hook(
@@ -232,41 +109,25 @@ def test_several_forwards_append_their_samples():
         assert torch.equal(getattr(both, name), rows)
 
 
-def test_several_contexts_append_their_samples():
+def test_only_contexts_record_and_append_their_samples():
     model = build('mmdet')
     recorder = TrajectoryRecorder(model)
-    for number in (1, 2):
-        with recorder, torch.no_grad():
-            model(images(number))
-    assert len(recorder.nsi) == 3
-
-
-def test_nothing_is_recorded_outside_the_context():
-    model = build('mmdet')
-    recorder = record(model, images(2))
-    before = recorder.nsi
-    model(images(1))
-    assert torch.equal(recorder.nsi, before)
-
-
-def test_before_any_forward():
-    recorder = TrajectoryRecorder(build('mmdet'))
     assert recorder.nsi.shape == recorder.step.shape == (0, 4)
-
-
-def test_clear_forgets_the_samples():
-    model = build('mmdet')
-    recorder = record(model, images(2))
-    recorder.clear()
-    assert len(recorder.nsi) == 0
-    with recorder, torch.no_grad():
-        model(images(1))
+    with torch.no_grad():
+        for number in (1, 2):
+            with recorder:
+                model(images(number))
+            model(images(1))
+        assert len(recorder.nsi) == 3
+        recorder.clear()
+        assert len(recorder.nsi) == 0
+        with recorder:
+            model(images(1))
     assert len(recorder.nsi) == 1
 
 
 @pytest.mark.parametrize('definition', DEFINITIONS)
 def test_a_copy_of_a_watched_model_records_nothing(definition):
-    import io
     model = build('mmdet')
     with TrajectoryRecorder(model, definition=definition) as recorder:
         twin = copy.deepcopy(model)
@@ -281,31 +142,24 @@ def test_a_copy_of_a_watched_model_records_nothing(definition):
     assert len(other.nsi) == 2
 
 
-@pytest.mark.parametrize('library', LIBRARIES)
 @pytest.mark.parametrize('name', BACKBONES)
-def test_hooks_are_gone_after_the_context(library, name):
-    model = build(library, name)
+def test_hooks_are_gone_after_the_context_and_after_an_error(
+        name, monkeypatch):
+    model = build('mmdet', name)
     before = hook_counts(model)
     with TrajectoryRecorder(model):
         assert sum(hook_counts(model)) > sum(before)
         model(images(1))
     assert hook_counts(model) == before
-
-
-def fail(*args):
-    raise RuntimeError('broken on purpose')
-
-
-@pytest.mark.parametrize('library', LIBRARIES)
-@pytest.mark.parametrize('name', BACKBONES)
-def test_hooks_are_gone_after_an_error(library, name, monkeypatch):
-    model = build(library, name)
-    before = hook_counts(model)
     monkeypatch.setattr(model.layer3[1].conv2, 'forward', fail)
     with pytest.raises(RuntimeError, match='broken on purpose'):
         with TrajectoryRecorder(model):
             model(images(1))
     assert hook_counts(model) == before
+
+
+def fail(*args):
+    raise RuntimeError('broken on purpose')
 
 
 def test_a_forward_that_broke_off_is_not_mixed_in(monkeypatch):
@@ -320,10 +174,10 @@ def test_a_forward_that_broke_off_is_not_mixed_in(monkeypatch):
         _ = recorder.nsi
 
 
-@pytest.mark.parametrize('library', LIBRARIES)
-@pytest.mark.parametrize('name', BACKBONES)
-@pytest.mark.parametrize('with_cp', [False, True])
 @pytest.mark.parametrize('definition', DEFINITIONS)
+@pytest.mark.parametrize('library, name, with_cp', [
+    pytest.param('mmdet', 'StepResNet', False, marks=pytest.mark.core),
+    ('mmpretrain', 'ResNet', True)])
 @pytest.mark.filterwarnings('ignore:torch.utils.checkpoint')
 def test_outputs_and_gradients_stay_bit_for_bit(library, name, with_cp,
                                                 definition):
@@ -356,14 +210,19 @@ def test_an_update_is_the_same_in_a_fused_block(training):
     assert not torch.allclose(found[0], record(model, images()).nsi)
 
 
-def test_records_hold_no_graph():
-    model = build('mmdet', 'StepResNet')
+def test_a_number_a_sample_and_block_is_kept_and_no_graph():
+    model = build('mmdet', 'StepResNet').double()
     with TrajectoryRecorder(model) as recorder:
-        model(images(1))
-    assert not recorder.nsi.requires_grad
-    assert not recorder.step.requires_grad
+        model(images().double())
+        kept = [t for trace in recorder._traces
+                for t in trace.nsi + trace.step]
+    assert {t.shape for t in kept} == {(3, )}
+    assert not any(t.requires_grad for t in kept)
+    assert all(trace.current is None for trace in recorder._traces)
+    assert recorder.nsi.dtype == torch.float64
 
 
+@pytest.mark.core
 def test_autocast_is_measured_in_float32():
     model = build('mmdet', 'StepResNet')
     with torch.autocast('cpu', torch.bfloat16):
@@ -371,11 +230,6 @@ def test_autocast_is_measured_in_float32():
     exact = record(model, images())
     assert recorder.nsi.dtype == recorder.step.dtype == torch.float32
     torch.testing.assert_close(recorder.nsi, exact.nsi, rtol=.1, atol=.01)
-
-
-def test_float64_is_kept():
-    model = build('mmdet').double()
-    assert record(model, images(1).double()).nsi.dtype == torch.float64
 
 
 def test_a_broken_image_gives_inf_in_its_row_only():
@@ -407,6 +261,7 @@ def compiled_forward():
     return model
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('make', [
     lambda: torch.compile(build('mmdet')),
     lambda: nn.Sequential(torch.compile(build('mmdet'))),
@@ -418,76 +273,56 @@ def test_compiled_models_are_refused(make):
         TrajectoryRecorder(make())
 
 
-def test_a_model_without_residual_blocks():
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
-    with pytest.raises(ValueError, match='no residual block'):
-        TrajectoryRecorder(model)
-
-
 def test_a_model_with_first_blocks_only():
     model = nn.Sequential(build('mmdet').layer1[0])
     with pytest.raises(ValueError, match='got first blocks only'):
         TrajectoryRecorder(model)
 
 
+@pytest.mark.core
 def test_a_stage_checkpointed_from_outside_counts_once():
-    import torch.utils.checkpoint as cp
-    models = pytest.importorskip('mmdet.registry').MODELS
-    net = models.build(
-        dict(type='ResNet', depth=50, base_channels=8, stem_channels=8))
+    net = build('mmdet')
+    net.train()
     inner = net.layer2.forward
-    net.layer2.forward = lambda x: cp.checkpoint(
-        inner, x, use_reentrant=False)
-    x = torch.randn(2, 3, 32, 32, requires_grad=True)
+    net.layer2.forward = lambda x: checkpoint(inner, x, use_reentrant=False)
     with TrajectoryRecorder(net) as recorder:
-        net(x)[-1].sum().backward()
-    assert recorder.nsi.shape == (2, 12)
+        net(images(2).requires_grad_())[-1].sum().backward()
+    assert recorder.nsi.shape == (2, 4)
 
 
 def test_entering_twice_is_refused():
-    models = pytest.importorskip('mmdet.registry').MODELS
-    recorder = TrajectoryRecorder(models.build(dict(type='ResNet', depth=18)))
-    with recorder:
+    with TrajectoryRecorder(build('mmdet')) as recorder:
         with pytest.raises(RuntimeError, match='got one in use'):
             recorder.__enter__()
 
 
-def test_a_block_that_takes_no_tensor_is_named():
-    models = pytest.importorskip('mmdet.registry').MODELS
-    net = models.build(
-        dict(type='TridentResNet', depth=50, num_branch=3, test_branch_idx=1,
-             trident_dilations=(1, 2, 3), num_stages=3, strides=(1, 2, 2),
-             dilations=(1, 1, 1), out_indices=(2, )))
-    with TrajectoryRecorder(net):
-        with pytest.raises(ValueError, match='layer3.* takes a tensor'):
-            net(torch.randn(1, 3, 32, 32))
-
-
-class Pair(torch.nn.Module):
+class Pair(nn.Module):
     """A block whose output is no tensor, but an object of its own."""
 
     def __init__(self):
         super().__init__()
-        self.conv = torch.nn.Conv2d(4, 4, 1)
+        self.conv = nn.Conv2d(4, 4, 1)
 
     def forward(self, x):
         return SimpleNamespace(x=x + self.conv(getattr(x, 'x', x)))
 
 
-def test_a_block_that_gives_no_tensor_is_named():
-    net = torch.nn.Sequential(torch.nn.Identity(), Pair())
-    block = ResidualBlock('1', stage=1, position=1, module=net[1])
+@pytest.mark.parametrize('place, match', [
+    (1, '1: .* gives a tensor'), (2, '2: .* takes a tensor')])
+def test_a_block_without_a_tensor_is_named(place, match):
+    net = nn.Sequential(nn.Identity(), Pair(), Pair())
+    block = ResidualBlock(str(place), 1, 1, net[place])
     with TrajectoryRecorder(net, [block], 'output'):
-        with pytest.raises(ValueError, match='1: .* gives a tensor, got none'):
+        with pytest.raises(ValueError, match=match):
             net(torch.randn(1, 4, 8, 8))
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     'backend', ['eager', pytest.param('aot_eager', marks=pytest.mark.long)])
-@pytest.mark.parametrize('name', BACKBONES)
-def test_hooks_that_come_before_compilation_record(backend, name):
-    model = build('mmpretrain', name, num_stages=2, strides=(1, 2),
-                  dilations=(1, 1), out_indices=(1, ))
+def test_hooks_that_come_before_compilation_record(backend):
+    model = build('mmpretrain', 'StepResNet', num_stages=1, strides=(1, ),
+                  dilations=(1, ), out_indices=(0, ))
     exact = record(model, images())
     torch._dynamo.reset()
     with TrajectoryRecorder(model) as recorder, torch.no_grad():
@@ -496,7 +331,8 @@ def test_hooks_that_come_before_compilation_record(backend, name):
         compiled(images())
     torch.testing.assert_close(
         recorder.nsi, exact.nsi.repeat(2, 1), rtol=1e-4, atol=0)
-    compiled(images())
+    with torch.no_grad():
+        compiled(images())
     assert len(recorder.nsi) == 6
     with pytest.raises(ValueError, match='got a compiled'):
         TrajectoryRecorder(compiled)
@@ -528,10 +364,10 @@ class NoTransfers(TorchDispatchMode):
 
 
 @pytest.mark.parametrize('definition', DEFINITIONS)
-@pytest.mark.parametrize('name', BACKBONES)
-def test_a_forward_never_waits_for_the_device(name, definition):
+def test_a_forward_never_waits_for_the_device(definition):
     # Not on a CPU, where a look at the norms is free.
-    model, x = build('mmpretrain', name).to('meta'), images().to('meta')
+    model = build('mmpretrain', 'StepResNet').to('meta')
+    x = images().to('meta')
     with TrajectoryRecorder(model, definition=definition) as recorder:
         with NoTransfers() as transfers, torch.no_grad():
             model(x)
@@ -553,6 +389,7 @@ class Wrapper(nn.Module):
         return self.module(x)
 
 
+@pytest.mark.core
 def test_averaged_and_wrapped_models_are_looked_into(monkeypatch):
     from mmengine.model import ExponentialMovingAverage
     from mmengine.registry import MODEL_WRAPPERS
@@ -563,14 +400,3 @@ def test_averaged_and_wrapped_models_are_looked_into(monkeypatch):
         recorder = record(outer, images())
         assert recorder.blocks == exact.blocks
         assert torch.equal(recorder.nsi, exact.nsi)
-
-
-def test_memory_does_not_grow_with_the_number_of_blocks():
-    """Kept after a forward: one number a sample, block and table."""
-    model = build('mmdet', depth=50)
-    with TrajectoryRecorder(model) as recorder:
-        model(images())
-        kept = [t for trace in recorder._traces
-                for t in trace.nsi + trace.step]
-    assert {t.shape for t in kept} == {(3, )}
-    assert all(trace.current is None for trace in recorder._traces)

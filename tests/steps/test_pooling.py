@@ -14,8 +14,6 @@ from stepnet_mm.steps.pooling import (
     global_std,
 )
 
-pytestmark = pytest.mark.core
-
 
 def test_global_mean_of_bfloat16_is_accumulated_in_float32():
     x = torch.ones(2, 3, 64, 64, dtype=torch.bfloat16)

