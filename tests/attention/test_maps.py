@@ -33,27 +33,29 @@ def build(**kwargs):
     return layer
 
 
-@pytest.mark.parametrize('kwargs', [
-    dict(padding=(1, 0), crop=(0, 1)),
-    dict(encoding=None, content=True, head_dim=2),
-    dict(encoding='absolute', content=True, max_size=8)])
-def test_distance_is_that_of_a_loop_over_all_pairs(kwargs):
+@pytest.mark.parametrize('size, step, kwargs', [
+    ((3, 4), 1, dict(padding=(1, 0), crop=(0, 1))),
+    ((3, 4), 1, dict(encoding=None, content=True, head_dim=2)),
+    ((3, 4), 1, dict(encoding='absolute', content=True, max_size=8)),
+    # Of larger maps so many queries at most.
+    ((9, 10), 3, dict(padding=(1, 0), crop=(0, 1)))])
+def test_distance_is_that_of_a_loop_over_all_pairs(size, step, kwargs):
     layer, pixel = build(**kwargs), (2., 3.)
-    x = torch.randn(2, 4, 3, 4, dtype=torch.float64)
-    height, width = layer(x).shape[2:]
-    want, count, uniform = torch.zeros(3, dtype=torch.float64), 0, 0
-    for i, j in itertools.product(range(height), range(width)):
+    x = torch.randn(2, 4, *size, dtype=torch.float64)
+    queries = [*itertools.product(
+        *(range(0, side, step) for side in layer(x).shape[2:]))]
+    want, uniform = torch.zeros(3, dtype=torch.float64), 0
+    for i, j in queries:
         maps = layer.attention(x, (i, j)).mean(0)
         for k, m in itertools.product(*map(range, maps.shape[1:])):
             distance = math.hypot((k - i - layer.crop[0]) * pixel[0],
                                   (m - j - layer.crop[1]) * pixel[1])
-            want += maps[:, k, m] * distance
-            uniform += distance / maps[0].numel()
-        count += 1
+            want += maps[:, k, m] * distance / len(queries)
+            uniform += distance / maps[0].numel() / len(queries)
     torch.testing.assert_close(
-        mean_attention_distance(layer, x, pixel), want / count)
-    assert uniform_attention_distance(layer, x, pixel) == pytest.approx(
-        uniform / count)
+        mean_attention_distance(layer, x, pixel, max_queries=12), want)
+    assert uniform == pytest.approx(
+        uniform_attention_distance(layer, x, pixel, max_queries=12))
 
 
 def test_the_heads_of_a_convolution_look_at_their_place_in_the_kernel():
@@ -63,21 +65,6 @@ def test_the_heads_of_a_convolution_look_at_their_place_in_the_kernel():
     torch.testing.assert_close(
         found.sort().values, torch.tensor(sorted(want)).double(),
         rtol=1e-5, atol=1e-5)
-
-
-def test_of_larger_maps_so_many_queries_at_most():
-    layer = build(padding=(1, 0), crop=(0, 1))
-    x = torch.randn(1, 4, 9, 10, dtype=torch.float64)
-    height, width = layer(x).shape[2:]
-    queries = [*itertools.product(range(0, height, 3), range(0, width, 3))]
-    want = torch.zeros(3, dtype=torch.float64)
-    for i, j in queries:
-        maps = layer.attention(x, (i, j))[0]
-        for k, m in itertools.product(*map(range, maps.shape[1:])):
-            want += maps[:, k, m] * math.hypot(
-                k - i - layer.crop[0], m - j - layer.crop[1]) / len(queries)
-    torch.testing.assert_close(
-        mean_attention_distance(layer, x, max_queries=12), want)
 
 
 def test_distances_in_half_precision_and_the_order_of_memory():

@@ -377,39 +377,45 @@ def test_plain_stacks_of_convolutions_are_no_blocks():
         TrajectoryRecorder(model)
 
 
+class Running(nn.Module):
+    """Blocks of a kind, as a function runs them."""
+
+    def __init__(self, run, kind=Mixer):
+        super().__init__()
+        self.run = run
+        self.blocks = nn.ModuleList(kind(3) for _ in range(3))
+
+    def forward(self, x):
+        return self.run(self.blocks, x)
+
+
+def one_by_one(blocks, x):
+    for block in blocks:
+        x = block(x)
+    return x
+
+
+class Odd(Mixer):
+
+    def forward(self, *, hidden):
+        return super().forward(hidden), None
+
+
 def test_blocks_that_take_keywords_and_give_tuples():
 
-    class Odd(Mixer):
+    def run(blocks, x):
+        for block in blocks:
+            x = block(hidden=x)[0]
+        return x
 
-        def forward(self, *, hidden):
-            return super().forward(hidden), None
-
-    class Chain(nn.Module):
-
-        def __init__(self):
-            super().__init__()
-            self.parts = nn.ModuleList(Odd(3) for _ in range(3))
-
-        def forward(self, x):
-            for part in self.parts:
-                x = part(hidden=x)[0]
-            return x
-
-    assert measure(Chain()).nsi.shape == (2, 2)
+    assert measure(Running(run, Odd)).nsi.shape == (2, 2)
 
 
 def test_maps_that_are_no_samples_are_refused():
-
-    class Folded(nn.Module):
-
-        def __init__(self):
-            super().__init__()
-            self.blocks = nn.Sequential(Mixer(3), Mixer(3))
-
-        def forward(self, x):
-            return self.blocks(x.reshape(4 * len(x), 3, 16, 16))
-
-    model = nn.Sequential(Folded(), nn.Sequential(Mixer(3), Mixer(3)))
+    model = nn.Sequential(
+        Running(lambda blocks, x: one_by_one(
+            blocks, x.reshape(4 * len(x), 3, 16, 16))),
+        nn.Sequential(Mixer(3), Mixer(3)))
     recorder = measure(model)
     with pytest.raises(ValueError, match='got 8 maps of 2 images'):
         _ = recorder.nsi
@@ -434,19 +440,7 @@ def test_a_block_of_another_class_keeps_its_place():
 
 
 def test_blocks_may_run_in_any_order():
-
-    class Backwards(nn.Module):
-
-        def __init__(self):
-            super().__init__()
-            self.up = nn.ModuleList(Mixer(3) for _ in range(3))
-
-        def forward(self, x):
-            for block in self.up[::-1]:
-                x = block(x)
-            return x
-
-    model = Backwards()
+    model = Running(lambda blocks, x: one_by_one(blocks[::-1], x))
     with TrajectoryRecorder(model) as recorder, torch.no_grad():
         for edge in (8, 4):
             model(torch.randn(1, 3, edge, edge))

@@ -139,7 +139,7 @@ def test_as_a_plugin_of_a_stock_backbone(name):
 
 @pytest.mark.core
 @pytest.mark.since_torch('2.5', 'one graph')
-@every
+@pytest.mark.parametrize('name', ALL)
 def test_traces_without_a_graph_break(name):
     torch._dynamo.reset()
     step = randomised(name).train()

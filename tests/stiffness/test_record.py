@@ -144,7 +144,6 @@ ROWS = [[1., 2., 3.]]
 @pytest.mark.parametrize('line', [
     b'{"first": 0, "nsi": [[1.0, ',
     b'\x93NUMPY\x01\x00\xff\xfe',
-    b'',
     b'[]',
     dict(first=0, nsi=ROWS),
     dict(first=1, nsi=ROWS, step=ROWS),
