@@ -21,8 +21,6 @@ from stepnet_mm.launch.report import Report, Unavailable
 from stepnet_mm.ops import tail_check
 from stepnet_mm.steps import SEAttention
 
-pytestmark = pytest.mark.core
-
 CPU = torch.device('cpu')
 
 
@@ -36,6 +34,7 @@ def levels(found):
     return [level for level, _ in found]
 
 
+@pytest.mark.core
 def test_a_kernel_with_a_wrong_number_is_named(monkeypatch):
     assert set(levels(rows(kernels.check))) <= {'ok', 'skipped'}
     right = kernels.check_kernels(CPU)

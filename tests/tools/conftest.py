@@ -1,10 +1,14 @@
 """Run a tool as a user does, but in this process."""
 import importlib.util
+import math
 import runpy
 import signal
 import sys
 
 import pytest
+import torch
+
+from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
 
 @pytest.fixture
@@ -39,6 +43,22 @@ def load_tool(request):
         return module
 
     return load
+
+
+@pytest.fixture
+def write_record(tmp_path):
+    """write_record('SE', nsi, blocks=...): a record's path; no Δt is known"""
+
+    def write(name, nsi, steps=None, **header):
+        path = tmp_path / f'{name}.jsonl'
+        fields = dict(definition='residual', samples=len(nsi),
+                      meta=dict(name=path.stem))
+        begin_record(path, RecordHeader(**{**fields, **header}))
+        append_rows(path, 0, nsi, torch.full_like(nsi, math.nan)
+                    if steps is None else steps)
+        return path
+
+    return write
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@ import re
 
 import pytest
 import torch
+from mmengine.config import Config
 
+from stepnet_mm.launch.entry import build_model
 from stepnet_mm.recording import StepSizeMoments
 from stepnet_mm.utils.file_lock import file_lock
 
-pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
 TOOL = 'analysis/ablate_steps'
 
@@ -71,34 +72,24 @@ def test_averaged_weights_stay_and_constants_lose_nothing(
     assert metrics['per_block'] == pytest.approx(metrics['trained'])
 
 
-def test_a_detector_on_its_test_split(tool, detector, tmp_path):
-    pytest.importorskip('mmdet')
-    config, data = detector
-    tool('train', config, '--data-root', data, '--work-dir', tmp_path / 'w')
-    out = tmp_path / 'found' / 'steps.json'
-    common = [TOOL, config, tmp_path / 'w/iter_4.pth', '--data-root', data,
-              '--split', 'test', '--out', out, '--work-dir', tmp_path / 'log',
-              '--cfg-options']
-    tool(*common, 'model.test_cfg.rcnn.score_thr=0')
-    found = json.loads(out.read_text())
-    assert 'coco/bbox_mAP' in found['metrics']['per_block']
-    assert found['images'] == 3 and len(found['sha256']) == 12
-    with pytest.raises(ValueError, match='metrics that are numbers.*none'):
-        tool(*common, 'model.test_cfg.rcnn.score_thr=1.1')
+def untrained(config, folder):
+    """A checkpoint of the network as it starts."""
+    torch.save(dict(state_dict=build_model(
+        Config.fromfile(config)).state_dict()), folder / 'weights.pth')
+    return folder / 'weights.pth'
 
 
 def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
                                             capsys, monkeypatch):
     """JSON has no NaN, and a variant may lack a metric."""
     from mmengine.evaluator import Evaluator
+    weights = untrained(classifier, tmp_path)
     given = iter([dict(a=float('nan'), b=torch.tensor(2.), c=[1]),
                   dict(b=1), {}])
-    tool('train', classifier, '--work-dir', tmp_path / 'w')
     monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: next(given))
     monkeypatch.setattr(StepSizeMoments, 'over_samples', float('inf'))
-    tool(TOOL, classifier, tmp_path / 'w/epoch_2.pth',
-         '--work-dir', tmp_path / 'log')
-    text = (tmp_path / 'w/epoch_2_steps_val.json').read_text()
+    tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
+    text = (tmp_path / 'weights_steps_val.json').read_text()
     assert json.loads(text)['metrics'] == dict(
         trained=dict(a=None, b=2), per_channel=dict(b=1), per_block={})
     assert all(step['over_samples'] is None and 0 < step['mean'] < 1
@@ -106,23 +97,9 @@ def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
     said = capsys.readouterr().out
     assert re.search(r'^b +2 +1 +-$', said, re.M)
     assert re.search(r'^backbone.layer1.0.step +0\.\d+ +- ', said, re.M)
-
-
-@pytest.mark.parametrize('arguments, wrong', [
-    (['--cfg-options', 'model.backbone.type=ResNet'],
-     'step-size modules in ImageClassifier'),
-    (['--cfg-options', 'model.backbone.depth=34'], 'weights for all of'),
-    (['--split', 'test', '--cfg-options', 'test_evaluator=None'],
-     'test_evaluator, got none'),
-    (['--cfg-options', 'val_dataloader.dataset.data_root=not/there'],
-     r'val_dataloader\.dataset\.data_root.*not/there'),
-])
-def test_bad_input(tool, classifier, tmp_path, arguments, wrong):
-    tool('train', classifier, '--work-dir', tmp_path / 'w')
-    with pytest.raises((FileNotFoundError, ValueError), match=wrong):
-        tool(TOOL, classifier, tmp_path / 'w/epoch_2.pth',
-             '--work-dir', tmp_path / 'log', *arguments)
-    assert not (tmp_path / 'w/epoch_2_steps_val.json').exists()
+    monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: {})
+    with pytest.raises(ValueError, match='metrics that are numbers'):
+        tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
 
 
 def test_two_do_not_write_one_file(tool, classifier, tmp_path):
@@ -140,3 +117,20 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(
     with pytest.raises(ValueError, match='--out: expected a file'):
         tool(TOOL, classifier, tmp_path / 'weights.pth',
              '--work-dir', tmp_path / 'log')
+
+
+def test_bad_input(tool, classifier, tmp_path):
+    weights = untrained(classifier, tmp_path)
+    for wrong, *arguments in (
+            ('step-size modules', '--cfg-options',
+             'model.backbone.type=ResNet'),
+            ('weights for all of', '--cfg-options',
+             'model.backbone.depth=34'),
+            ('test_evaluator, got none', '--split', 'test', '--cfg-options',
+             'test_evaluator=None'),
+            (r'val_dataloader\.dataset\.data_root', '--cfg-options',
+             'val_dataloader.dataset.data_root=not/there')):
+        with pytest.raises((FileNotFoundError, ValueError), match=wrong):
+            tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log',
+                 *arguments)
+    assert not (tmp_path / 'weights_steps_val.json').exists()

@@ -1,12 +1,10 @@
 import cv2
-import numpy as np
 import pytest
 
 from stepnet_mm.attention import read_attention_record
 
 pytest.importorskip('mmpretrain')
 pytest.importorskip('matplotlib')
-pytestmark = pytest.mark.core
 MEASURE, PLOT = 'analysis/measure_attention', 'analysis/plot_attention'
 
 
@@ -26,9 +24,21 @@ def config(classifier):
     return classifier
 
 
-def test_the_start_and_a_checkpoint(tool, config, tmp_path, capsys):
+def test_a_training_its_checkpoint_and_the_start(tool, config, tmp_path,
+                                                 capsys):
     work = tmp_path / 'work'
     tool('train', config, '--work-dir', work)
+    capsys.readouterr()
+    tool(PLOT, work)
+    table = capsys.readouterr().out.splitlines()[2:5]
+    assert [row.split()[0] for row in table] == ['0', '2', '4']
+    for name in ('maps', 'paths', 'range'):
+        assert cv2.imread(str(work / f'attention_{name}.png')).std() > 5
+    assert 'Iteration 4, an image of 32' in (
+        work / 'attention.html').read_text()
+    with pytest.raises(ValueError, match='--iteration: .*0, 2, 4.*got 3'):
+        tool(PLOT, work, '--iteration', 3)
+
     tool(MEASURE, config, work / 'epoch_2.pth', '--device', 'cpu',
          '--query', 3, 31, '--num-samples', 2)
     record = read_attention_record(work / 'epoch_2_attention.npz')
@@ -56,65 +66,13 @@ def test_the_place_is_looked_at_before_the_checkpoint(tool, config, tmp_path):
              tmp_path / 'maps')
 
 
-def test_pictures_of_a_training(tool, config, tmp_path, capsys):
-    work = tmp_path / 'work'
-    tool('train', config, '--work-dir', work)
-    capsys.readouterr()
-    tool(PLOT, work)
-    table = capsys.readouterr().out.splitlines()[2:5]
-    assert [row.split()[0] for row in table] == ['0', '2', '4']
-    for name in ('maps', 'paths', 'range'):
-        assert cv2.imread(str(work / f'attention_{name}.png')).std() > 5
-    assert 'Iteration 4, an image of 32' in (
-        work / 'attention.html').read_text()
-    records = sorted(work.glob('*/attention/*.npz'))
-    tool(PLOT, *records[::-1], '--out', tmp_path / 'figures', '--format',
-         'svg', '--iteration', 2)
-    out = capsys.readouterr().out
-    assert len(list((tmp_path / 'figures').glob('*.svg'))) == 3
-    assert 'Iteration 2, an image of 32' in (
-        tmp_path / 'figures/attention.html').read_text()
-    assert '\n             4' not in out
-    with pytest.raises(ValueError, match='--iteration: .*0, 2, 4.*got 3'):
-        tool(PLOT, work, '--iteration', 3)
-
-
-def test_no_page_of_an_earlier_versions_record(tool, config, tmp_path, capsys):
-    path = tmp_path / 'a.npz'
-    tool(MEASURE, config, '--device', 'cpu', '--out', path)
-    with np.load(path) as arrays:
-        kept = {name: array for name, array in arrays.items()
-                if not name.startswith('queries')}
-    np.savez(path, **kept)
-    tool(PLOT, path)
-    assert 'page: none, as an earlier version' in capsys.readouterr().out
-    assert [*tmp_path.glob('*.html')] == []
-    assert (tmp_path / 'attention_maps.png').exists()
-
-
-@pytest.mark.long
-def test_checkpoints_by_iteration(tool, config, tmp_path, capsys):
-    work = tmp_path / 'work'
-    tool('train', config, '--work-dir', work)
-    for epoch in (2, 1):
-        tool(MEASURE, config, work / f'epoch_{epoch}.pth', '--device', 'cpu',
-             '--out', tmp_path / f'net_v1.{epoch}')
-    capsys.readouterr()
-    tool(PLOT, *(tmp_path / f'net_v1.{epoch}.npz' for epoch in (2, 1)))
-    table = capsys.readouterr().out.splitlines()[2:4]
-    assert [row.split()[0] for row in table] == ['2', '4']
-    assert (tmp_path / 'net_v1.1_maps.png').exists()
-    assert (tmp_path / 'net_v1.2_maps.png').exists()
-
-
-@pytest.mark.parametrize('arguments, message', [
-    (['--query', 40, 0], r'query: .*\(32, 32\) px, got'),
-    (['--image', 8], 'image: .*got 8'),
-    (['--layers', 'head.*'], 'none that')])
-def test_bad_input(tool, config, tmp_path, arguments, message):
+def test_bad_input(tool, config, tmp_path):
     out = tmp_path / 'a.npz'
-    with pytest.raises(ValueError, match=message):
-        tool(MEASURE, config, '--device', 'cpu', '--out', out, *arguments)
+    for message, *arguments in ((r'query: .*\(32, 32\)', '--query', 40, 0),
+                                ('image: .*got 8', '--image', 8),
+                                ('none that', '--layers', 'head.*')):
+        with pytest.raises(ValueError, match=message):
+            tool(MEASURE, config, '--device', 'cpu', '--out', out, *arguments)
     assert not out.exists()
 
 

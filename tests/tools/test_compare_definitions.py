@@ -5,8 +5,6 @@ from torch import nn
 from stepnet_mm.recording import TrajectoryRecorder, find_residual_blocks
 from stepnet_mm.stiffness import total_neural_stiffness
 
-pytestmark = pytest.mark.core
-
 
 @pytest.fixture
 def compare(load_tool):
@@ -29,7 +27,7 @@ def recorded(model, images, definition):
     return total_neural_stiffness(recorder.nsi, recorder.stage).mean().item()
 
 
-@pytest.mark.parametrize('step', [None, 'SEAttention', 'StepAdaptor'])
+@pytest.mark.parametrize('step', [None, 'StepAdaptor'])
 @torch.no_grad()
 def test_the_two_of_the_recorder_are_among_them(compare, step):
     model, images = build(step)
@@ -57,18 +55,6 @@ def test_batches_give_the_numbers_of_one(compare):
                     lambda: [model(part) for part in images.split(2)])
     for text, numbers in whole.items():
         assert parts[text] == pytest.approx(numbers, rel=1e-5), text
-
-
-@torch.no_grad()
-def test_no_map_is_kept(load_tool):
-    model, images = build('StepAdaptor')
-    shown = [load_tool('analysis/compare_definitions').Shown(block)
-             for block in find_residual_blocks(model)]
-    model(images)
-    for own in shown:
-        kept = [*vars(own).values(), *sum(own.kept.values(), [])]
-        sizes = [v.numel() for v in kept if isinstance(v, torch.Tensor)]
-        assert sizes == [len(images)] * 4
 
 
 def test_blocks_that_hide_f_are_refused(compare):

@@ -3,15 +3,14 @@ import math
 import os
 import re
 
+import cv2
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from stepnet_mm.analysis import read_run, read_runs_table
+from stepnet_mm.analysis import read_run
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
-
-pytestmark = pytest.mark.core
 
 TOOL = 'analysis/correlate'
 # One discordant pair of six: tau = (5 - 1) / 6, rho = 1 - 6 * 2 / (4 * 15).
@@ -94,6 +93,8 @@ def test_by_hand(run, four):
     assert 'kendall: +0.667  p 0.333  95% interval' in out
     assert 'Only 4: p-values and intervals are rough' in out
     assert 'methods' not in found['correlation']
+    with pytest.raises(ValueError, match='runs: expected at least 3, got 2'):
+        run(*four[:2])
 
 
 def test_another_statistic_where_it_is_asked_for(run, work_dir, tmp_path):
@@ -106,6 +107,8 @@ def test_another_statistic_where_it_is_asked_for(run, work_dir, tmp_path):
                      tmp_path / 'figure.png')
     assert [row['tns'] for row in found['runs']] == TNS
     assert found['statistic'] == 'tns_median' and 'tns_median' in out
+    assert cv2.imread(str(tmp_path / 'figure.png')).std() > 5
+    assert found['runs'][0]['source'] == 'scalars.json'
     with pytest.raises(ValueError, match='stiffness_eval/tns_q95 beside'):
         run(*folders, '--statistic', 'tns_q95')
 
@@ -123,16 +126,6 @@ def test_another_statistic_of_a_record(work_dir):
         assert run['tns'] == pytest.approx(expected)
 
 
-def test_best_takes_the_highest_of_all_runs_in_a_work_dir(run, four):
-    found, _ = run(*four, '--best')
-    assert [row['metric'] for row in found['runs']] == [90, 91, 92, 93]
-    later = four[0] / '20250102_000000/vis_data/scalars.json'
-    later.parent.mkdir(parents=True)
-    later.write_text('{"accuracy/top1": 40.0}\n')
-    assert run(*four, '--best')[0]['runs'][0]['metric'] == 90
-    assert run(*four)[0]['runs'][0]['metric'] == 40
-
-
 def test_the_newest_record_or_the_named_one(run, four):
     write_record(four[0] / 'other.jsonl', 2.)
     os.utime(four[0] / 'other.jsonl', (1, 1))
@@ -142,12 +135,6 @@ def test_the_newest_record_or_the_named_one(run, four):
     found, _ = run(*four, '--record', 'stiffness.jsonl')
     assert found['runs'][0]['tns'] == pytest.approx(.1)
     assert found['runs'][0]['source'] == 'stiffness.jsonl'
-
-
-def test_older_files_are_not_looked_at(run, four):
-    (four[0] / 'older.jsonl').write_text('no record')
-    os.utime(four[0] / 'older.jsonl', (0, 0))
-    assert run(*four)[0]['runs'][0]['source'] == 'stiffness.jsonl'
 
 
 def test_what_was_trained_anew_does_not_count(run, four):
@@ -176,16 +163,6 @@ def test_a_newer_record_of_another_definition(run, work_dir):
         run(*folders, '--definition', 'output')
 
 
-def test_without_records_what_the_metric_logged_counts(run, work_dir):
-    folders = [
-        work_dir(f'run{i}', [acc], logged={'stiffness_eval/tns': tns})
-        for i, (tns, acc) in enumerate(zip(TNS, ACCURACY))
-    ]
-    found, _ = run(*folders)
-    assert [row['tns'] for row in found['runs']] == TNS
-    assert found['runs'][0]['source'] == 'scalars.json'
-
-
 def test_scipy_on_every_resample_gives_the_interval(run, table):
     rng = np.random.default_rng(5)
     x, y = rng.random(12), rng.random(12)
@@ -205,16 +182,6 @@ def test_scipy_on_every_resample_gives_the_interval(run, table):
     assert 'Only' not in out
 
 
-def test_resamples_of_one_run_only_are_left_out(run, table):
-    found, out = run('--csv', table('abc', [1, 2, 3], [4, 5, 6]))
-    row = found['correlation']['runs']['kendall']
-    assert (row['low'], row['high']) == pytest.approx((1, 1))
-    draws = np.random.default_rng(0).integers(3, size=(200, 3))
-    used = int((np.ptp(draws, axis=1) > 0).sum())
-    assert row['used'] == used < 200
-    assert f'({used} of 200 resamples)' in out
-
-
 def test_means_of_seeds(run, table):
     names = [f'{m}_seed{s}' for m in ('a', 'b', 'c') for s in range(2)]
     found, out = run('--csv', table(names, [1, 3, 2, 4, 3, 5],
@@ -225,34 +192,11 @@ def test_means_of_seeds(run, table):
     assert "Means of the methods' seeds (n = 3)" in out
 
 
-def test_two_methods_have_no_correlation_of_means(run, table):
-    names = ['a_seed0', 'a_seed1', 'b_seed0']
-    found, out = run('--csv', table(names, [1, 2, 3], [1, 3, 2]))
-    assert 'methods' not in found['correlation']
-    assert '2 methods only' in out
-
-
-def test_figure(run, four, tmp_path):
-    import cv2
-    run(*four, '--figure', tmp_path / 'fig7.png')
-    assert cv2.imread(str(tmp_path / 'fig7.png')).std() > 5
-
-
-def test_too_few_runs(run, four):
-    with pytest.raises(ValueError, match='runs: expected at least 3, got 2'):
-        run(*four[:2])
-
-
 def test_a_metric_that_is_not_there(run, four):
     with pytest.raises(ValueError, match="run0: .*'coco/bbox_mAP'.*--metric"):
         run(*four, '--metric', 'coco/bbox_mAP')
     with pytest.raises(FileNotFoundError, match='nowhere: expected a work d'):
         run(*four, four[0] / 'nowhere')
-
-
-def test_no_tns(run, four, work_dir):
-    with pytest.raises(ValueError, match='bare: expected .*TNSMetric'):
-        run(*four, work_dir('bare', [1.]))
 
 
 @pytest.mark.parametrize('other', [
@@ -265,10 +209,9 @@ def test_definitions_are_not_mixed(run, four, work_dir, other):
 
 
 @pytest.mark.parametrize('tns, metric, match', [
-    ([1, 1, 1], [1, 2, 3], 'tns: expected .*got 1.0 in all 3 runs'),
-    ([1, 2, 3], [2, 2, 2], 'metric: expected .*got 2.0 in all 3 runs'),
-    ([1, 2, 'inf'], [1, 2, 3], 'c: expected a finite tns, got inf'),
-    ([1, 2, 'x'], [1, 2, 3], 'runs.csv: expected the columns name, tns'),
+    ([1, 1, 1], [1, 2, 3], 'tns: .*got 1.0 in all 3'),
+    ([1, 2, 'inf'], [1, 2, 3], 'c: .*got inf'),
+    ([1, 2, 'x'], [1, 2, 3], 'runs.csv: expected'),
 ])
 def test_numbers_without_a_correlation(run, table, tns, metric, match):
     with pytest.raises(ValueError, match=match):
@@ -285,17 +228,7 @@ def test_a_broken_line_and_a_broken_table(run, four, tmp_path):
         run('--csv', tmp_path / 'bad.csv')
 
 
-def test_wrong_arguments(run, four, table):
-    with pytest.raises(ValueError, match='WORK_DIRS, --csv: .*neither'):
-        run()
-    with pytest.raises(ValueError, match='WORK_DIRS, --csv: .*got both'):
-        run(*four, '--csv', table('abc', [1, 2, 3], [1, 2, 3]))
-    with pytest.raises(ValueError, match='--resamples, --confidence: exp'):
-        run(*four, '--confidence', 1)
-
-
-@pytest.mark.parametrize('line', [
-    b'5', b'"accuracy/top1"', b'[' * 100_000, b'\xff\xfe'])
+@pytest.mark.parametrize('line', [b'5', b'[' * 100_000, b'\xff\xfe'])
 def test_a_line_of_scalars_that_is_no_object(work_dir, line):
     folder = work_dir('a', [1.])
     path, = folder.glob('*/vis_data/scalars.json')
@@ -303,12 +236,3 @@ def test_a_line_of_scalars_that_is_no_object(work_dir, line):
     with pytest.raises(ValueError, match='scalars.json: expected a JSON '
                        'object in each line, got .* in line 4'):
         read_run(folder, 'accuracy/top1')
-
-
-@pytest.mark.parametrize('content', [
-    b'\xff\xfe\x00\x01', b'name,tns,metric\n' + b'a' * 200_000 + b',1,2\n'])
-def test_a_table_that_is_no_text(tmp_path, content):
-    path = tmp_path / 'runs.csv'
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match='runs.csv: expected the columns'):
-        read_runs_table(path)

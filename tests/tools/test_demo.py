@@ -5,12 +5,11 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.core
 #: A stage's tools run at the same time.
 STAGES = (('make_mini_coco', ), ('train', ),
           ('measure_stiffness', 'plot_training'), ('make_report', ),
           ('contact_sheet', ))
-BROKEN = [(tool, i) for i, tools in enumerate(STAGES) for tool in tools]
+STAGE = {tool: i for i, tools in enumerate(STAGES) for tool in tools}
 PYTHON = '''#!/usr/bin/env bash
 echo "$@" >>calls
 echo "Could not import OneDL. Skipping OneDL datasets."
@@ -71,8 +70,8 @@ def test_it_says_what_the_user_needs_and_nothing_else(demo, tmp_path):
     assert ' work_dirs/demo/iter_40.pth ' in measured
 
 
-@pytest.mark.parametrize('tool, stage', BROKEN)
-def test_an_error_is_one_line_that_names_the_log(demo, tmp_path, tool, stage):
+@pytest.mark.parametrize('tool', ['train', 'measure_stiffness'])
+def test_an_error_is_one_line_that_names_the_log(demo, tmp_path, tool):
     done = demo(tool)
     assert done.returncode == 1
     line, = done.stderr.splitlines()
@@ -81,5 +80,5 @@ def test_an_error_is_one_line_that_names_the_log(demo, tmp_path, tool, stage):
     assert 'OneDL' in (tmp_path / log).read_text()
     calls = (tmp_path / 'calls').read_text()
     assert f'{tool}.py' in calls
-    assert not [t for t, later in BROKEN
-                if later > stage and f'{t}.py' in calls]
+    assert not [other for other, stage in STAGE.items()
+                if stage > STAGE[tool] and f'{other}.py' in calls]

@@ -3,7 +3,6 @@ import functools
 
 import pytest
 
-pytestmark = pytest.mark.core
 CONFIG = 'mmpretrain::resnet/resnet18_8xb16_cifar10.py'
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = sorted(path.relative_to(ROOT / 'tools')
                for path in (ROOT / 'tools').rglob('*.py')
@@ -34,11 +32,12 @@ def interrupted(command, begun, environment=(), **kwargs):
     return process.returncode, error.splitlines()
 
 
-@pytest.mark.parametrize('tool', TOOLS, ids=str)
-def test_every_tool_listens_before_anything_else(tool):
-    first = next(line for line in (ROOT / 'tools' / tool).read_text()
-                 .partition('"""\n')[2].splitlines() if line)
-    assert first.startswith('import stepnet_mm.utils.interrupts')
+def test_every_tool_listens_before_anything_else():
+    assert TOOLS
+    for tool in TOOLS:
+        first = next(line for line in (ROOT / 'tools' / tool).read_text()
+                     .partition('"""\n')[2].splitlines() if line)
+        assert first.startswith('import stepnet_mm.utils.interrupts'), tool
 
 
 def test_while_the_config_is_read(tmp_path):
@@ -70,38 +69,20 @@ FORK = ('__import__("multiprocessing").get_context("fork")'
 RAW_FORK = '__import__("os").fork() or pathlib.Path("child").touch()'
 
 
-@pytest.mark.parametrize('fork, files', [
-    ('None', ['begun']), (FORK, ['begun']), (RAW_FORK, ['begun', 'child'])])
-def test_nothing_swallows_it_and_workers_say_nothing(tmp_path, fork, files):
+@pytest.mark.core
+@pytest.mark.parametrize('rank, fork, files', [
+    (0, FORK, ['begun']), (1, RAW_FORK, ['begun', 'child'])])
+def test_nothing_swallows_it_and_the_first_rank_alone_says_so(
+        tmp_path, rank, fork, files):
     path = tmp_path / 'tool.py'
     path.write_text(PROGRAM.format(fork=fork))
     code, lines = interrupted(
         [sys.executable, path],
         lambda: all((tmp_path / file).exists() for file in files),
-        cwd=tmp_path)
-    assert (code, lines) == (-signal.SIGINT, ['tool.py: interrupted'])
-    assert (tmp_path / 'left').exists()
-
-
-@pytest.mark.parametrize('rank', [0, 1])
-def test_the_first_rank_alone_says_so(tmp_path, rank):
-    path = tmp_path / 'tool.py'
-    path.write_text(PROGRAM.format(fork=None))
-    code, lines = interrupted(
-        [sys.executable, path], (tmp_path / 'begun').exists,
         dict(RANK=str(rank)), cwd=tmp_path)
     assert code == -signal.SIGINT
     assert lines == ['tool.py: interrupted'] * (rank == 0)
-
-
-def test_a_shell_has_130_and_stops_its_own_loop(tmp_path):
-    path = tmp_path / 'tool.py'
-    path.write_text(PROGRAM.format(fork=None))
-    loop = f'for i in 1 2; do "{sys.executable}" "{path}"; done'
-    code, lines = interrupted(['bash', '-c', loop],
-                              (tmp_path / 'begun').exists, cwd=tmp_path)
-    assert code == -signal.SIGINT
-    assert lines == ['tool.py: interrupted']
+    assert (tmp_path / 'left').exists()
 
 
 @pytest.mark.parametrize('script', ['setup_env', 'demo'])
@@ -120,6 +101,7 @@ sleep 60
     assert (code, lines) == (-signal.SIGINT, [f'{script}: interrupted'])
 
 
+@pytest.mark.long
 def test_a_library_leaves_the_handler_alone():
     done = subprocess.run(
         [sys.executable, '-c', 'import signal; before = signal.getsignal(2);'

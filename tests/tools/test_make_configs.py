@@ -2,8 +2,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -21,18 +19,6 @@ def test_what_is_committed_is_up_to_date(make_configs, monkeypatch, capsys):
     with pytest.raises(SystemExit) as end:
         run(make_configs, monkeypatch, '--check')
     assert end.value.code == 0, capsys.readouterr().out
-
-
-def test_every_row_of_the_tables_is_there(make_configs):
-    rows = make_configs.rows()
-    assert len({row.path for row in rows}) == len(rows)
-    by_table = {
-        table: sum(row.table == table for row in rows)
-        for table in make_configs.TITLES
-    }
-    assert by_table == {
-        1: 27, 2: 16, 3: 12, 4: 21, 7: 6, 'attention': 7, 'tricks': 36,
-        0: 14}
 
 
 @pytest.fixture
@@ -60,19 +46,6 @@ def test_a_change_is_found_and_a_users_config_kept(make_configs, monkeypatch,
     run(make_configs, monkeypatch)
     assert (elsewhere / 'vit/mine.py').exists()
     assert 'edited' not in (elsewhere / 'vit/vit_plain_cifar10.py').read_text()
-
-
-def test_known_models_are_not_measured_again(make_configs, monkeypatch,
-                                             elsewhere):
-    measured = []
-    monkeypatch.setattr(
-        make_configs, 'measure',
-        lambda row: measured.append(row.path) or dict(Parameters=3, FLOPs=4))
-    run(make_configs, monkeypatch)
-    assert not measured
-    run(make_configs, monkeypatch, '--measure')
-    assert len(measured) == len(make_configs.rows())
-    assert 'Parameters: 3' in (elsewhere / 'vit/metafile.yml').read_text()
 
 
 def made_record(config, seed, last, **fields):
@@ -135,21 +108,6 @@ def test_results_come_from_the_records(make_configs, monkeypatch, elsewhere,
     assert end.value.code == 0, capsys.readouterr().out
 
 
-def test_so_do_those_of_tricks_on_other_images_and_for_longer(tmp_path):
-    from stepnet_mm.config import read_config
-    from stepnet_mm.studies.config_results import records_of_configs
-    from stepnet_mm.studies.records import append_record
-    paths = [ROOT / f'configs/tricks/resnet164_plain_{trick}_cifar10.py'
-             for trick in ('cutout', 'longer')]
-    records = [made_record(read_config(str(path)), 0, 94., method=path.stem)
-               for path in paths]
-    for record in records:
-        append_record(tmp_path / 'a.jsonl', record)
-    base = ROOT / 'configs/_base_/resnet164_cifar10.py'
-    assert records_of_configs([tmp_path / 'a.jsonl'], {base: paths}) == {
-        path: [record] for path, record in zip(paths, records)}
-
-
 def test_a_run_in_two_files_counts_once(tmp_path):
     from dataclasses import replace
 
@@ -168,18 +126,6 @@ def test_a_run_in_two_files_counts_once(tmp_path):
             path: [record, elsewhere]}
 
 
-def test_a_result_of_one_run_or_of_none():
-    from stepnet_mm.config import read_config
-    from stepnet_mm.studies.config_results import result_text
-    config = read_config(
-        str(ROOT / 'configs/tricks/resnet164_plain_cutout_cifar10.py'))
-    assert result_text([made_record(config, 0, 94.)]) == (
-        'accuracy/top1 94.00 (1 run) after the last epoch, 2026-11-23')
-    assert result_text([
-        made_record(config, 0, None, diverged=True, best=None)]) == (
-            'no result after the last epoch, 1 diverged, 2026-11-23')
-
-
 def test_a_records_digest_is_of_a_config_as_a_study_keeps_it(trained):
     from stepnet_mm.config import read_config
     from stepnet_mm.studies.run import config_digest
@@ -188,11 +134,3 @@ def test_a_records_digest_is_of_a_config_as_a_study_keeps_it(trained):
         read_config(str(ROOT / 'configs' / path)))
     changed = trained(path, **{'model.backbone.depth': 56})
     assert config_digest(changed) != config_digest(trained(path))
-
-
-def test_the_papers_figure_by_a_configs_name(make_configs):
-    assert make_configs.paper_figure('resnet164_se_cifar10') == (
-        'top-1 94.26 ± 0.14 %, 5 runs')
-    assert make_configs.paper_figure('resnet164_preact_plain_cifar10') is None
-    with pytest.raises(ValueError, match='^paper: expected .* got gone; '):
-        make_configs.paper_figure('gone')

@@ -5,13 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mmengine.config import Config
 
 from stepnet_mm.config import TRAIN, check_data, read_config
 from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.launch.entry import make_parser
-
-pytestmark = pytest.mark.core
 
 TOOLS = Path(__file__).resolve().parents[2] / 'tools'
 
@@ -55,17 +52,6 @@ def test_a_run_and_what_is_read_from_it(tool, odd):
         f'{ODD}_stiffness.jsonl', 'tns.png', 'report.html'}
 
 
-def test_a_config_that_is_made_from_another(tool, tmp_path):
-    folder = tmp_path / ODD
-    folder.mkdir()
-    plain = folder / f'{ODD}.py'
-    plain.write_text("model = dict(type='mmdet.FasterRCNN', backbone="
-                     "dict(type='mmdet.ResNet', depth=18))")
-    tool('to_stepnet', plain, '--out', folder / f'{ODD}_step.py')
-    made = Config.fromfile(folder / f'{ODD}_step.py')
-    assert made.model.backbone.type == 'mmdet.StepResNet'
-
-
 def test_a_dataset_is_checked(tmp_path):
     make_mini_coco(tmp_path / ODD, train=3, val=3, size=64)
     cfg = read_config(
@@ -76,22 +62,19 @@ def test_a_dataset_is_checked(tmp_path):
 
 
 @pytest.mark.parametrize('text, value', [
-    ('a b/c d.pth', 'a b/c d.pth'), ("'a b'", 'a b'), ('[1, 2]', [1, 2]),
+    ('a b/c d.pth', 'a b/c d.pth'), ("'a b'", 'a b'),
     ('"[(1, 2)]"', [(1, 2)]), ('a,b', ['a', 'b']), ('1e-3', .001),
     ('[a b, c  d]', ['a b', 'c  d']), ("['a b' , ( 1, 'c (d)' )]",
                                       ['a b', (1, 'c (d)')]),
-    ('my a,my b', ['my a', 'my b']), ('1 2', '1 2'), ('[ 1 , None ]',
-                                                      [1, None]),
-    ('None', None), ("it's", "it's"), ('run[lr=0.1]/a.pth',
-                                       'run[lr=0.1]/a.pth')])
+    ('my a,my b', ['my a', 'my b']), ('[ 1 , None ]', [1, None]),
+    ("it's", "it's"), ('run[lr=0.1]/a.pth', 'run[lr=0.1]/a.pth')])
 def test_options_keep_their_spaces(text, value):
     args = make_parser('').parse_args(
         ['config.py', '--cfg-options', f'load_from={text}'])
     assert args.cfg_options == dict(load_from=value)
 
 
-@pytest.mark.parametrize('text', ['load_from', '=1', 'a=[1,(2]',
-                                  'a=run[1,2]/c.pth'])
+@pytest.mark.parametrize('text', ['load_from', 'a=[1,(2]'])
 def test_options_that_are_none(text, capsys):
     with pytest.raises(SystemExit):
         make_parser('').parse_args(['config.py', '--cfg-options', text])
@@ -103,8 +86,7 @@ ARGUMENTS = [f'{ODD}.pth', '--work-dir', ODD, '--cfg-options', f'a={ODD}']
 
 
 @pytest.mark.parametrize('script, before, after', [
-    ('dist_train.sh', [], ['2']), ('dist_test.sh', [], ['c.pth', '2']),
-    ('slurm_train.sh', ['gpu', ODD], []), ('slurm_test.sh', ['gpu', ODD], []),
+    ('dist_test.sh', [], ['c.pth', '2']), ('slurm_train.sh', ['gpu', ODD], []),
     ('slurm_submit.sh', [], [])])
 def test_launchers_pass_names_on(tmp_path, script, before, after):
     """Stand-ins print how they were called."""

@@ -5,15 +5,9 @@ import cv2
 import pytest
 import torch
 
-from stepnet_mm.stiffness import (
-    RecordHeader,
-    append_rows,
-    begin_record,
-    total_neural_stiffness,
-)
+from stepnet_mm.stiffness import total_neural_stiffness
 
 pytest.importorskip('matplotlib')
-pytestmark = pytest.mark.core
 
 TOOL = 'analysis/plot_stiffness'
 STAGE, POSITION = [1, 1, 1, 2, 2], [1, 2, 3, 1, 2]
@@ -23,17 +17,13 @@ STEP = 1 / (1 + NSI)
 
 
 @pytest.fixture
-def write(tmp_path):
+def write(write_record):
     """write('SE_seed0', gates=False) -> the path of its record"""
 
     def write(name, gates=True, **changes):
-        path = tmp_path / f'{name}.jsonl'
-        fields = dict(
-            definition='residual', blocks=[f'b{i}' for i in range(5)],
-            stage=STAGE, position=POSITION, samples=20, meta=dict(name=name))
-        begin_record(path, RecordHeader(**{**fields, **changes}))
-        append_rows(path, 0, NSI, STEP if gates else STEP * math.nan)
-        return path
+        return write_record(name, NSI, STEP if gates else None, **{**dict(
+            blocks=[f'b{i}' for i in range(5)], stage=STAGE,
+            position=POSITION), **changes})
 
     return write
 
@@ -54,7 +44,7 @@ def files(folder):
     return sorted(path.name for path in folder.glob('*'))
 
 
-def test_all_figures_of_seeds(run, write, tmp_path):
+def test_all_figures_of_seeds_and_the_table(run, write, tmp_path):
     out = run(write('SE_seed0'), write('SE_seed1'))
     folder = tmp_path / 'figures'
     assert files(folder) == [
@@ -65,16 +55,12 @@ def test_all_figures_of_seeds(run, write, tmp_path):
         assert str(folder / name) in out
         assert cv2.imread(str(folder / name)).std() > 5
     assert 'skipped' not in out
-
-
-def test_table(run, write):
-    out = run(write('SE'), '--figures', 'depth')
     tns = total_neural_stiffness(NSI[1:], STAGE)
     error = tns.std() / math.sqrt(19)
-    row = re.search(r'^SE .*$', out, re.MULTILINE).group()
+    row = re.search(r'^SE_seed0 .*$', out, re.MULTILINE).group()
     assert row.split() == [
-        'SE', '20', '1', 'residual', f'{tns.mean():.4g}', '±', f'{error:.2g}',
-        f'{tns.median():.4g}', f'{tns.quantile(.95):.4g}'
+        'SE_seed0', '20', '1', 'residual', f'{tns.mean():.4g}', '±',
+        f'{error:.2g}', f'{tns.median():.4g}', f'{tns.quantile(.95):.4g}'
     ]
 
 
@@ -87,38 +73,6 @@ def test_what_does_not_apply_is_skipped(run, write, tmp_path):
     assert re.findall(r'^(\w+): skipped, \w+', out, re.MULTILINE) == [
         'step', 'seeds'
     ]
-
-
-def test_one_record_twice_is_no_two_seeds(run, write, tmp_path):
-    record = write('SE')
-    out = run(record, record, '--out', tmp_path / 'f', '--figures', 'tns')
-    assert 'SE (1)' in out and 'SE (2)' in out
-    assert ('seeds: skipped, it needs two or more records whose names differ '
-            'only in _seedN') in run(record, record, '--out', tmp_path / 'f')
-
-
-def test_one_record_has_no_other_to_compare_with(run, write, tmp_path):
-    record = write('SE', False)
-    out = run(record, '--out', tmp_path / 'f')
-    assert 'tns: skipped, there is one record' in out
-    run(record, '--out', tmp_path / 'f', '--figures', 'tns')
-    assert (tmp_path / 'f/tns.png').exists()
-
-
-def test_records_without_gates_beside_others(run, write, tmp_path):
-    out = run(write('plain', False), write('SE'), '--out', tmp_path / 'f',
-              '--figures', 'step')
-    assert files(tmp_path / 'f') == ['step_SE.png']
-    assert 'step: plain skipped, it has no known gate' in out
-
-
-def test_names(run, write, tmp_path):
-    out = run(write('a'), write('b'), '--names', 'My net', 'My net',
-              '--figures', 'step')
-    assert files(tmp_path / 'figures') == [
-        'step_My_net_1.png', 'step_My_net_2.png'
-    ]
-    assert 'My net (2)' in out
 
 
 def test_options_reach_the_figures(run, write, tmp_path):
@@ -135,7 +89,6 @@ def test_options_reach_the_figures(run, write, tmp_path):
 
 
 @pytest.mark.parametrize('arguments, match', [
-    (('--figures', 'step'), 'no block with a known gate'),
     (('--figures', 'seeds'), 'expected the blocks of plain'),
     (('--names', 'a'), '--names: .* 2 records, got 1'),
     (('--m1', -1, 2), 'm1: expected'),
@@ -151,8 +104,3 @@ def test_other_definitions(run, write, tmp_path):
     with pytest.raises(ValueError, match='residual.*output'):
         run(write('a'), write('b', definition='output'))
     assert not (tmp_path / 'figures').exists()
-
-
-def test_no_such_record(run, tmp_path):
-    with pytest.raises(FileNotFoundError, match='no such file'):
-        run(tmp_path / 'none.jsonl')

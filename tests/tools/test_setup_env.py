@@ -8,8 +8,6 @@ import zipfile
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 
 def setup(request, **environment):
     return subprocess.run(
@@ -27,16 +25,9 @@ def only_line(result):
     return line
 
 
-@pytest.mark.parametrize('stack', ['conda', 'tests', 'docs'])
-def test_unknown_stack(request, stack):
-    line = only_line(setup(request, STACK=stack))
-    assert f'STACK={stack}: expected onedl, openmmlab or classic' in line
-
-
-def test_no_interpreter(request):
-    line = only_line(setup(request, PYTHON='python0'))
-    assert ("no interpreter 'python0': expected 3.10 or later, before 3.13; "
-            'set PYTHON') in line
+def test_unknown_stack(request):
+    line = only_line(setup(request, STACK='conda'))
+    assert 'STACK=conda: expected onedl, openmmlab or classic' in line
 
 
 def fake(folder, name, script):
@@ -44,14 +35,6 @@ def fake(folder, name, script):
     path.write_text(f'#!/bin/sh\n{script}\n')
     path.chmod(0o755)
     return str(path)
-
-
-def test_unsupported_python(request, tmp_path):
-    python = fake(
-        tmp_path, 'python',
-        '[ "$1" = -V ] && echo Python 3.8.1 && exit 0; exit 1')
-    line = only_line(setup(request, PYTHON=python))
-    assert f"Python 3.8.1 at '{python}': expected 3.10 or later" in line
 
 
 def python_of(folder, name, version):
@@ -70,7 +53,7 @@ esac''')
 
 
 @pytest.mark.parametrize('stack, version', [
-    ('classic', '3.9'), ('classic', '3.12'), ('onedl', '3.13')])
+    ('classic', '3.12'), ('onedl', '3.13')])
 def test_a_python_that_a_stack_does_not_take(request, tmp_path, stack,
                                              version):
     python = python_of(tmp_path, 'python', version)
@@ -81,7 +64,7 @@ def test_a_python_that_a_stack_does_not_take(request, tmp_path, stack,
 
 
 @pytest.mark.parametrize('stack, runs, chosen', [
-    ('onedl', True, 'python3'), ('classic', True, 'python3.10'),
+    ('classic', True, 'python3.10'),
     ('classic', False, 'python3')])
 def test_which_python_a_stack_takes(request, tmp_path, stack, runs, chosen):
     python_of(tmp_path, 'python3', '3.11')
@@ -93,20 +76,6 @@ def test_which_python_a_stack_takes(request, tmp_path, stack, runs, chosen):
         request, STACK=stack, VENV=str(tmp_path / 'venv'),
         PATH=f'{tmp_path}:/usr/bin:/bin'))
     assert f"{chosen} -m venv' failed" in line
-
-
-def test_broken_environment(request, tmp_path):
-    (tmp_path / 'bin').mkdir()
-    fake(tmp_path / 'bin', 'python', 'exit 1')
-    line = only_line(setup(request, VENV=str(tmp_path)))
-    assert 'is broken' in line and f"rm -rf '{tmp_path}'" in line
-
-
-def test_uv_that_does_not_exist(request, tmp_path):
-    (tmp_path / 'bin').mkdir()
-    fake(tmp_path / 'bin', 'python', 'exit 0')
-    line = only_line(setup(request, VENV=str(tmp_path), UV='/no/such/uv'))
-    assert 'UV=/no/such/uv does not exist' in line
 
 
 def test_missing_compiler(request, tmp_path):
@@ -200,11 +169,10 @@ def test_the_second_set_up_has_nothing_to_do(set_up):
     assert set_up.left_over() == []
 
 
-@pytest.mark.parametrize('compiler', ['c++', 'g++ -pipe'])
-def test_the_compiler_goes_behind_the_one_with_the_header(set_up, compiler):
-    set_up.run(CXX=compiler)
+def test_the_compiler_goes_behind_the_one_with_the_header(set_up):
+    set_up.run(CXX='g++ -pipe')
     assert (set_up.folder / 'calls').read_text() == (
-        f'wheel {compiler} {set_up.root}/tools/pch_cxx.sh\n')
+        f'wheel g++ -pipe {set_up.root}/tools/pch_cxx.sh\n')
 
 
 def test_another_torch_takes_the_place_of_the_stacks(set_up):
@@ -228,8 +196,7 @@ def test_another_set_up_at_the_same_time_waits(set_up):
     assert set_up.compilations() == 1
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM,
-                                    signal.SIGKILL])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_set_up_goes_on(set_up, number):
     process = set_up.start(SLOW='30')
     set_up.wait_for_a_compilation()
@@ -258,12 +225,10 @@ def test_a_failed_step_says_what_to_do(set_up):
     assert 'remove' in text
 
 
-@pytest.mark.parametrize('damage', [
-    lambda whole: whole[:-10], lambda whole: whole.replace(b'= 1', b'= 2')])
-def test_a_damaged_wheel_is_compiled_again(set_up, damage):
+def test_a_damaged_wheel_is_compiled_again(set_up):
     set_up.wheels.mkdir(parents=True)
     path = set_up.wheels / 'mmcv.whl'
-    path.write_bytes(damage(set_up.wheel.read_bytes()))
+    path.write_bytes(set_up.wheel.read_bytes().replace(b'= 1', b'= 2'))
     assert 'is damaged; compiling it again' in set_up.run()
     assert path.read_bytes() == set_up.wheel.read_bytes()
 
@@ -273,23 +238,3 @@ def test_a_wheel_that_is_there_is_not_compiled(set_up):
     (set_up.wheels / 'mmcv.whl').write_bytes(set_up.wheel.read_bytes())
     assert 'compiling' not in set_up.run()
     assert not (set_up.folder / 'calls').exists()
-
-
-def test_where_nothing_can_be_locked_it_goes_on(set_up, tmp_path):
-    fake(tmp_path, 'flock', 'exit 71')
-    text = set_up.run(PATH=f'{tmp_path}:{os.environ["PATH"]}')
-    assert 'another set-up' not in text
-    assert 'is ready, after' in text
-
-
-def test_a_slash_behind_the_environment(set_up):
-    assert 'is ready, after' in set_up.run(VENV=f'{set_up.folder}/venv/')
-    assert (set_up.folder / 'venv.lock').exists()
-
-
-def test_libraries_are_bytecode_wherever_imports_may_not_write(set_up):
-    library = set_up.folder / 'venv/lib/library.py'
-    library.parent.mkdir()
-    library.write_text('answer = 42')
-    set_up.run(PYTHONDONTWRITEBYTECODE='1')
-    assert list(library.parent.glob('__pycache__/library.*.pyc'))

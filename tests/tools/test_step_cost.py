@@ -9,7 +9,6 @@ from forked import Forked
 
 from stepnet_mm.profiling import count_saved
 
-pytestmark = pytest.mark.core
 SMALL = ('--edge', 32, '--batch-size', 2, '--rounds', 2, '--warm-up', 1)
 
 

@@ -1,9 +1,7 @@
 import pytest
 import torch
 
-from stepnet_mm.stiffness import stiffness_survival, total_neural_stiffness
-
-pytestmark = pytest.mark.core
+from stepnet_mm.stiffness import total_neural_stiffness
 
 
 @pytest.fixture
@@ -11,28 +9,20 @@ def benchmark(load_tool):
     return load_tool('benchmarks/tns_closed_form')
 
 
-@pytest.mark.parametrize('seed', range(5))
-@pytest.mark.parametrize('stages, blocks', [(1, 2), (3, 17), (4, 5)])
-def test_the_bracket_holds_the_closed_form(benchmark, stages, blocks, seed):
-    sample = benchmark.random_nsi(20, stages, blocks, seed=seed)
+@pytest.mark.parametrize('stages, blocks', [(1, 2), (3, 17)])
+def test_the_bracket_holds_the_closed_form(benchmark, stages, blocks):
+    sample = benchmark.random_nsi(20, stages, blocks, seed=0)
     tns = total_neural_stiffness(*sample).mean().item()
     widths = []
     for cells in (10, 40):
-        low, high = benchmark.bracket(*sample,
-                                      *benchmark.edges(*sample, cells))
+        edges = benchmark.edges(*sample, cells)
+        low, high = benchmark.bracket(*sample, *edges)
         assert low <= tns <= high
+        value = benchmark.grid_tns(*sample, *edges)
+        assert low <= value <= high
+        assert benchmark.lean_grid_tns(*sample, *edges) == pytest.approx(value)
         widths.append(high - low)
     assert widths[1] < .4 * widths[0]
-
-
-@pytest.mark.parametrize('seed', range(5))
-def test_both_grids_are_one_sum_in_the_bracket(benchmark, seed):
-    sample = benchmark.random_nsi(30, 3, 4, seed=seed)
-    edges = benchmark.edges(*sample, 25)
-    low, high = benchmark.bracket(*sample, *edges)
-    value = benchmark.grid_tns(*sample, *edges)
-    assert low <= value <= high
-    assert benchmark.lean_grid_tns(*sample, *edges) == pytest.approx(value)
 
 
 def test_one_rectangle_by_hand(benchmark):
@@ -45,22 +35,8 @@ def test_one_rectangle_by_hand(benchmark):
     assert benchmark.grid_tns(nsi, stage, m1, m2) == 1.5
 
 
-def test_nothing_is_stiff_beyond_the_grid(benchmark):
-    sample = benchmark.random_nsi(50, 3, 6)
-    width, height = benchmark.extent(*sample)
-    outer = [width * 1.001, 0.], [height * 1.001, 0.]
-    survival = stiffness_survival(*sample, *outer)
-    assert survival[0].tolist() == [0., 0.] and survival[1, 0] == 0
-
-
 def test_it_prints_that_they_agree(tool, capsys):
     tool('benchmarks/tns_closed_form', '--samples', 20, '--blocks', 4,
          '--cells', 12, '--runs', 1)
     printed = capsys.readouterr().out
     assert 'NSI (20, 12)' in printed and 'closed form within: yes' in printed
-
-
-def test_a_wrong_size_is_named(tool, capsys):
-    with pytest.raises(SystemExit):
-        tool('benchmarks/tns_closed_form', '--cells', 0)
-    assert '--cells: expected at least 1, got 0' in capsys.readouterr().err

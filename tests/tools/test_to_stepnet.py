@@ -8,36 +8,11 @@ from mmengine.registry import MODELS, DefaultScope
 
 from stepnet_mm.config.conversion import find_backbones, to_stepnet
 
-pytestmark = pytest.mark.core
-
 IMPORTS = ("custom_imports = dict(imports=['stepnet_mm'], "
            'allow_failed_imports=False)')
-DETECTION = {
-    'mmdet::atss/atss_r50_fpn_1x_coco.py': 'StepResNet',
-    'mmdet::gn+ws/mask-rcnn_x50-32x4d_fpn_gn-ws-all_2x_coco.py':
-    'StepResNeXt',
-    'mmdet::resnet_strikes_back/retinanet_r50-rsb-pre_fpn_1x_coco.py':
-    'StepResNet',
-}
-CLASSIFICATION = {
-    'mmpretrain::resnet/resnet50_8xb32_in1k.py': 'StepResNet',
-    'mmpretrain::resnext/resnext50-32x4d_8xb32_in1k.py': 'StepResNeXt',
-    'mmpretrain::mocov2/mocov2_resnet50_8xb32-coslr-200e_in1k.py':
-    'StepResNet',
-}
 LOST = {
-    'mmdet::res2net/faster-rcnn_res2net-101_fpn_2x_coco.py': 'scales into',
-    'mmdet::resnest/faster-rcnn_s50_fpn_syncbn-backbone+head_ms-range-1x_'
-    'coco.py': 'split attention',
     'mmdet::regnet/retinanet_regnetx-800MF_fpn_1x_coco.py': 'widths',
-    'mmdet::hrnet/fcos_hrnetv2p-w18-gn-head_4xb4-1x_coco.py': 'branches',
-    'mmdet::detectors/cascade-rcnn_r50-rfp_1x_coco.py': 'feeds back',
-    'mmdet::tridentnet/tridentnet_r50-caffe_1x_coco.py': 'three branches',
-    'mmdet::timm_example/retinanet_timm-tv-resnet50_fpn_1x_coco.py':
-    'timm builds',
-    'mmdet::yolox/yolox_s_8xb8-300e_coco.py': 'no residual block',
     'mmdet::swin/mask-rcnn_swin-t-p4-w7_fpn_1x_coco.py': 'no residual block',
-    'mmpretrain::seresnet/seresnet50_8xb32_in1k.py': '--step SEAttention',
     'mmpretrain::mae/mae_vit-base-p16_8xb512-amp-coslr-300e_in1k.py':
     'derives from VisionTransformer',
 }
@@ -102,20 +77,12 @@ def build(cfg):
         return MODELS.build(cfg.model).eval()
 
 
-@pytest.mark.parametrize('name, backbone', DETECTION.items())
-def test_detection(name, backbone, convert):
-    need(name)
-    cfg = convert(name)
-    model = build(cfg)
-    assert type(model.backbone).__name__ == backbone
-    assert len(model.backbone.steps()) == 12
-    with torch.no_grad():
-        maps = model.extract_feat(torch.zeros(1, 3, 64, 64))
-    assert maps[0].shape[1] == 256
-
-
-@pytest.mark.parametrize('name, backbone', CLASSIFICATION.items())
-def test_classification(name, backbone, convert):
+@pytest.mark.core
+@pytest.mark.parametrize('name, backbone', [
+    ('mmdet::gn+ws/mask-rcnn_x50-32x4d_fpn_gn-ws-all_2x_coco.py',
+     'StepResNeXt'),
+    ('mmpretrain::resnet/resnet50_8xb32_in1k.py', 'StepResNet')])
+def test_the_config_of_a_library_is_built(name, backbone, convert):
     need(name)
     model = build(convert(name))
     assert type(model.backbone).__name__ == backbone
@@ -134,6 +101,7 @@ def without_scopes(node):
             if key != '_scope_'}
 
 
+@pytest.mark.core
 def test_all_but_the_type_stays(convert):
     name = 'mmdet::dcn/cascade-rcnn_r50-dconv-c3-c5_fpn_1x_coco.py'
     need(name)
@@ -146,63 +114,13 @@ def test_all_but_the_type_stays(convert):
     assert found == stock.to_dict()
 
 
-def test_a_short_config():
-    need('mmdet::')
-    name = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'
-    assert to_stepnet(name).splitlines() == [
-        f'# StepNet of {name}: steps start at 1 where weights come without '
-        'steps',
-        f"_base_ = '{name}'",
-        IMPORTS,
-        "model = dict(backbone=dict(type='StepResNet'))",
-    ]
-
-
-def test_the_path_of_an_installed_config_is_written_with_its_library():
-    mmdet = pytest.importorskip('mmdet')
-    path = f'{mmdet.__path__[0]}/.mim/configs/gn+ws/'
-    text = to_stepnet(f'{path}faster-rcnn_r50_fpn_gn-ws-all_1x_coco.py')
-    assert code(text)[0] == ("_base_ = 'mmdet::_base_/../gn+ws/"
-                             "faster-rcnn_r50_fpn_gn-ws-all_1x_coco.py'")
-
-
-def test_vision_transformers_keep_their_attention(convert):
-    name = 'mmpretrain::vision_transformer/vit-base-p16_64xb64_in1k-384px.py'
-    need(name)
-    cfg = convert(name)
-    assert cfg.model.backbone.type == 'StepVisionTransformer'
-    assert cfg.model.backbone.step_mode == 'gate'
-    assert cfg.model.backbone.init_cfg
-
-
 def test_an_installed_config_without_a_scope(convert):
     name = 'mmpretrain::dinov2/vit-base-p14_dinov2-pre_headless.py'
     need(name)
     cfg = convert(name)
     assert cfg.model.backbone.type == 'StepVisionTransformer'
+    assert cfg.model.backbone.step_mode == 'gate'
     assert cfg.model._scope_ == 'mmpretrain'
-
-
-def test_two_backbones_of_two_libraries(convert):
-    name = ('mmdet::deepsort/deepsort_faster-rcnn_r50_fpn_8xb2-4e_mot17half'
-            'train_test-mot17halfval.py')
-    need(name), need('mmpretrain::')
-    cfg = convert(name)
-    assert cfg.model.detector.backbone.type == 'StepResNet'
-    assert cfg.model.reid.backbone.type == 'mmpretrain.StepResNet'
-    cfg = convert(name, only=['model.reid.backbone'])
-    assert cfg.model.detector.backbone.type == 'ResNet'
-    with pytest.raises(ValueError, match='--only: expected some of '
-                       r"\['model.detector.backbone'.* got model.x, which"):
-        to_stepnet(name, only=['model.x'])
-
-
-def test_a_teacher_is_found(convert):
-    name = 'mmdet::lad/lad_r101-paa-r50_fpn_2xb8_coco_1x.py'
-    need(name)
-    cfg = convert(name)
-    assert cfg.model.backbone.type == 'StepResNet'
-    assert cfg.model.teacher_backbone.type == 'StepResNet'
 
 
 def test_a_teacher_gets_no_untrained_steps(write):
@@ -228,29 +146,7 @@ model = dict(backbone=dict(type='ResNet', depth=18),
         to_stepnet(str(path.parent / 'one.py'), step=step)
 
 
-def test_a_backbone_in_a_list(convert):
-    name = 'mmpretrain::arcface/resnet50-arcface_8xb32_inshop.py'
-    need(name)
-    encoder = convert(name).model.image_encoder
-    assert [part.type for part in encoder] == [
-        'StepResNet', 'GlobalAveragePooling']
-    assert encoder[0].depth == 50 and encoder[0].init_cfg
-
-
-def test_one_stays_and_the_text_says_why(write):
-    need('mmpretrain::')
-    path = write('two.py', '''
-default_scope = 'mmpretrain'
-model = dict(student=dict(backbone=dict(type='ResNet', depth=18)),
-             teacher=dict(backbone=dict(type='Res2Net', depth=50)))
-''')
-    text = to_stepnet(str(path))
-    assert "model = dict(student=dict(backbone=dict(type='StepResNet')))" in (
-        text)
-    assert '# model.teacher.backbone stays: Res2Net' in text
-
-
-@pytest.mark.parametrize('folder', ['.', 'deep/er', 'a+b'])
+@pytest.mark.parametrize('folder', ['.', 'deep/er'])
 def test_own_configs_from_another_folder(write, tmp_path, folder):
     need('mmpretrain::')
     path = write('own+these/plain.py', PLAIN)
@@ -272,13 +168,6 @@ def test_the_scope_is_spelled_where_the_config_has_another(write):
         path = write('plain.py', PLAIN.replace(
             "'ResNet'", f"'{given}'").replace("'mmpretrain'", f"'{scope}'"))
         assert f"type='{wanted}'" in to_stepnet(str(path))
-
-
-def test_the_part_of_a_model_whose_type_has_a_scope(write):
-    need('mmpretrain::')
-    path = write('plain.py', PLAIN.replace("'mmpretrain'", 'None').replace(
-        "'ImageClassifier'", "'mmpretrain.ImageClassifier'"))
-    assert "type='StepResNet'" in to_stepnet(str(path))
 
 
 def test_imports_are_added_to_those_that_are_there(write, monkeypatch):
@@ -311,6 +200,7 @@ def test_steps_that_cannot_start_at_1_are_not_frozen(write):
             assert f"step=dict(type='{step['type']}'" in text
 
 
+@pytest.mark.core
 def test_pure_python_configs(write, tmp_path):
     need('mmpretrain::')
     path = write('pythonic.py', PYTHONIC)
@@ -328,20 +218,6 @@ def test_pure_python_configs(write, tmp_path):
     assert backbone.is_step
 
 
-@pytest.mark.parametrize('out, module', [
-    ('two/three/new.py', '...pythonic'), ('new.py', '.pythonic'),
-    ('../new.py', '.inner.pythonic')])
-def test_pure_python_configs_from_another_folder(write, tmp_path, out,
-                                                 module):
-    need('mmpretrain::')
-    path = write('inner/pythonic.py', PYTHONIC)
-    out = path.parent / out
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(to_stepnet(str(path), str(out)))
-    assert f'from {module} import *' in out.read_text()
-    assert Config.fromfile(out).model.backbone.type.__name__ == 'StepResNet'
-
-
 def test_pure_python_configs_of_a_library(write, monkeypatch, tmp_path):
     """As in a library's repository; its wheels leave them out."""
     need('mmpretrain::')
@@ -353,13 +229,6 @@ def test_pure_python_configs_of_a_library(write, monkeypatch, tmp_path):
     for name in ('mmpretrain::resnet/resnet18.py', str(path)):
         assert 'from mmpretrain.configs.resnet.resnet18 import *' in (
             to_stepnet(name))
-
-
-def test_a_pure_python_config_without_a_module_name(write):
-    need('mmpretrain::')
-    path = write('my-config.py', PYTHONIC)
-    with pytest.raises(ValueError, match="got 'my-config.py'; rename it"):
-        to_stepnet(str(path))
 
 
 @pytest.mark.parametrize('name, reason', LOST.items())
@@ -390,14 +259,6 @@ def test_backbones_of_ones_own_are_refused_by_name(write):
         to_stepnet(str(path))
 
 
-def test_a_type_without_a_scope_may_be_a_librarys(write):
-    need('mmpretrain::')
-    path = write('mine.py', PLAIN.replace("'mmpretrain'", 'None'))
-    with pytest.raises(ValueError, match="no 'ResNet' .* scope None; write .*"
-                       "'mmpretrain.ResNet', set default_scope, or"):
-        to_stepnet(str(path))
-
-
 def test_a_stepnet_says_that_it_is_one(request):
     need('mmdet::')
     folder = request.config.rootpath / 'configs'
@@ -409,9 +270,7 @@ def test_a_stepnet_says_that_it_is_one(request):
 
 @pytest.mark.parametrize('name, text', [
     ('mmdet::atss/atss_r50_fpn_1x_coc.py', 'atss/atss_r50_fpn_1x_coco.py'),
-    ('mmdet::atss/zzz.py', 'expected FOLDER/FILE.py, got .atss/zzz.py'),
     ('mmnothing::atss/atss.py', "no package 'mmnothing' is installed"),
-    ('atss/atss_r50_fpn_1x_coco.py', 'expected a path, or mmdet.*is no file'),
     ('mmdet::centernet/centernet_tta.py', 'no backbone in model'),
 ])
 def test_names_that_lead_nowhere(name, text):
@@ -422,9 +281,6 @@ def test_names_that_lead_nowhere(name, text):
 
 @pytest.mark.parametrize('text, error', [
     ('model = dict(', 'SyntaxError'),
-    ("_base_ = 'nowhere.py'", 'FileNotFoundError'),
-    ("custom_imports = dict(imports='mm_nothing')", 'ImportError'),
-    ('1 / 0', 'ZeroDivisionError'),
     ('import sys\nsys.exit(3)', 'SystemExit: 3')])
 def test_configs_that_cannot_be_read(write, text, error):
     with pytest.raises(ValueError, match=f'can be read, got .* with {error}'):
@@ -444,10 +300,8 @@ def test_the_tool(tool, write, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('arguments, text', [
-    (['--step', 'NoAttention'], "got 'NoAttention'"),
     (['--step', 'SEAttention', '--step-options', 'ratio=8'], "'ratio'"),
     (['--step-options', 'reduction=8'], 'expected a --step beside it'),
-    (['--out', 'new.yaml'], 'expected a .py file, got new.yaml'),
     (['--only', 'model.neck'], '--only')])
 def test_the_tool_ends_in_one_line(tool, write, capsys, arguments, text):
     need('mmpretrain::')
@@ -456,13 +310,11 @@ def test_the_tool_ends_in_one_line(tool, write, capsys, arguments, text):
     assert text in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.parametrize('out', [
-    'plain.py', 'inner/base.py', 'notes.py', 'folder.py', 'notes.py/new.py'])
+@pytest.mark.parametrize('out', ['inner/base.py', 'notes.py/new.py'])
 def test_the_tool_writes_over_nothing(tool, write, tmp_path, capsys, out):
     need('mmpretrain::')
     write('inner/base.py', PLAIN)
     write('notes.py', '1')
-    write('folder.py/kept', '')
     path = write('plain.py', "_base_ = 'inner/base.py'")
     before = {f: f.read_text() for f in tmp_path.rglob('*') if f.is_file()}
     with pytest.raises(SystemExit):

@@ -7,12 +7,11 @@ import pytest
 from mmcv.transforms import TRANSFORMS, BaseTransform
 from mmengine.config import Config
 from mmengine.hooks import Hook
-from mmengine.registry import HOOKS, LOOPS, VISBACKENDS
+from mmengine.registry import HOOKS, VISBACKENDS
 from mmengine.runner import (
     BaseLoop,
     EpochBasedTrainLoop,
     IterBasedTrainLoop,
-    ValLoop,
 )
 from mmengine.visualization import LocalVisBackend
 
@@ -20,7 +19,6 @@ from stepnet_mm.config import harden
 from stepnet_mm.profiling import time_training, training_time
 from stepnet_mm.profiling.training_time import count_validations
 
-pytestmark = pytest.mark.core
 TOOL = 'benchmarks/training_time'
 #: In s: each of the first two iterations, which must not count, and of the
 #: others; an image in its pipeline; the end of an epoch.
@@ -152,72 +150,10 @@ def test_what_loader_workers_have_ready_is_warm_up(read, seen, monkeypatch):
     assert found.timed == 2 and found.validations == found.validation == 0
 
 
-def test_a_short_training_is_timed_in_its_second_half(read, seen):
-    cfg = read(**{'train_cfg.max_epochs': 1,
-                  'default_hooks.checkpoint': None,
-                  'model.backbone.norm_eval': True})  # of single images
-    cfg.train_dataloader.pop('batch_size')
-    found = time_training(cfg, 50)
-    assert (found.iterations, found.timed, found.batch_size) == (8, 4, 1)
-    assert found.iteration == pytest.approx(REST + LOADS)
-
-
-def test_a_training_that_stops_early(read, seen, monkeypatch):
-    monkeypatch.setattr(training_time, 'WARM_ITERATIONS', 2)
-    found = time_training(read(**{
-        'train_cfg.max_epochs': 9, 'stop_after': 3}), 50)
-    assert found.timed == 2  # to the epoch's end
-    assert found.iteration == pytest.approx(REST + 2 * LOADS)
-    assert seen.count('end') == 1
-
-
-def test_a_validation_that_no_hook_sees_counts_whole(read, seen, clock):
-
-    class Silent(ValLoop):
-
-        def run(self):
-            clock.now += 7
-            return {}
-
-    LOOPS.register_module(module=Silent)
-    try:
-        found = time_training(read(**{'val_cfg': dict(type='Silent')}), 2)
-    finally:
-        LOOPS.module_dict.pop('Silent')
-    assert found.validation == 7
-
-
 def test_a_training_without_a_batch_is_refused(read, seen):
     with pytest.raises(ValueError, match='train_dataloader: expected batch'):
         time_training(read(**{'train_dataloader.batch_size': 64,
                               'train_dataloader.drop_last': True}), 2)
-
-
-def test_the_tool_says_and_writes_it(tool, detector, tmp_path, capsys,
-                                     monkeypatch):
-    pytest.importorskip('mmdet')
-    config, data = detector
-    monkeypatch.setattr('os.getloadavg', lambda: (1e3, 0, 0))
-    changed = []  # AMP takes a GPU
-    monkeypatch.setattr('stepnet_mm.config.use_amp', changed.append)
-    tool(TOOL, config, '--data-root', data, '--work-dir', tmp_path / 'work',
-         '--iterations', 2, '--out', tmp_path / 'new/time.json', '--amp',
-         '--cfg-options', 'resume=True',
-         'train_dataloader.batch_sampler.type=AspectRatioBatchSampler')
-    said = capsys.readouterr().out
-    found = json.loads((tmp_path / 'new/time.json').read_text())
-    assert found['iterations'] == 4 and found['timed'] == 2
-    assert found['batch_size'] == 2 and found['amp'] and len(changed) == 1
-    assert found['options']['resume'] is True
-    assert found['seconds'] == pytest.approx(
-        4 * found['iteration'] + found['validations'] * found['validation'])
-    assert 'others were at work on this machine (load 1000.0, ' in said
-    assert 'mean of 2; 4 iterations: 0:00:' in said
-    assert 'validation: 0:00:' in said and '\nin all: 0:00:' in said
-    assert found['device'] == 'cpu' and found['versions']['torch'] in said
-    assert not (tmp_path / 'work').exists()
-    with pytest.raises(FileNotFoundError, match='data_root: expected a fold'):
-        tool(TOOL, config, '--data-root', tmp_path / 'gone')
 
 
 def loop_of(kind, last, begin, intervals):
@@ -228,21 +164,46 @@ def loop_of(kind, last, begin, intervals):
     return loop
 
 
-@pytest.mark.parametrize('last, begin, intervals, expected', [
-    (164, 1, [(0, 1)], 164),
-    (10, 1, [(0, 3)], 4),  # 3, 6, 9 and the last
-    (10, 0, [(0, 3)], 4),
-    (10, 5, [(0, 3)], 3),
-    (10, 11, [(0, 3)], 0),
-    (10, 1, [(0, 5), (8, 1)], 5),  # 5, and from 7 on: 8 is up next
-])
+@pytest.mark.core
 @pytest.mark.parametrize('kind', [EpochBasedTrainLoop, IterBasedTrainLoop])
-def test_validations_are_counted_as_the_loops_do(
-        kind, last, begin, intervals, expected):
-    assert count_validations(loop_of(kind, last, begin, intervals)) == expected
+def test_validations_are_counted_as_the_loops_do(kind):
+    for last, begin, intervals, expected in (
+            (164, 1, [(0, 1)], 164),
+            (10, 1, [(0, 3)], 4),  # 3, 6, 9 and the last
+            (10, 0, [(0, 3)], 4),
+            (10, 5, [(0, 3)], 3),
+            (10, 11, [(0, 3)], 0),
+            (10, 1, [(0, 5), (8, 1)], 5)):  # 5, and from 7 on: 8 is up next
+        loop = loop_of(kind, last, begin, intervals)
+        assert count_validations(loop) == expected
 
 
 def test_a_loop_of_another_kind_is_refused():
     loop = SimpleNamespace(__class__=BaseLoop)
     with pytest.raises(ValueError, match='train_cfg.type: expected a loop'):
         count_validations(loop)
+
+
+def test_the_tool_says_and_writes_it(tool, classifier, tmp_path, capsys,
+                                     monkeypatch):
+    pytest.importorskip('mmpretrain')
+    monkeypatch.setattr('os.getloadavg', lambda: (1e3, 0, 0))
+    changed = []  # AMP takes a GPU
+    monkeypatch.setattr('stepnet_mm.config.use_amp', changed.append)
+    tool(TOOL, classifier, '--work-dir', tmp_path / 'work', '--iterations', 2,
+         '--out', tmp_path / 'new/time.json', '--amp', '--cfg-options',
+         'resume=True')
+    said = capsys.readouterr().out
+    found = json.loads((tmp_path / 'new/time.json').read_text())
+    assert found['iterations'] == 4 and found['timed'] == 2
+    assert found['batch_size'] == 4 and found['amp'] and len(changed) == 1
+    assert found['options']['resume'] is True
+    assert found['seconds'] == pytest.approx(
+        4 * found['iteration'] + found['validations'] * found['validation'])
+    assert 'others were at work on this machine (load 1000.0, ' in said
+    assert 'mean of 2; 4 iterations: 0:00:' in said
+    assert 'validation: 0:00:' in said and '\nin all: 0:00:' in said
+    assert found['device'] == 'cpu' and found['versions']['torch'] in said
+    assert not (tmp_path / 'work').exists()
+    with pytest.raises(FileNotFoundError, match='data_root: expected a fold'):
+        tool(TOOL, classifier, '--data-root', tmp_path / 'gone')
