@@ -94,7 +94,8 @@ def test_missing_compiler(request, tmp_path):
     assert 'apt-get install g++' in line
 
 
-#: An interpreter whose pip wheel takes a while; it writes down when it runs.
+#: An interpreter whose pip wheel waits while there is a file HOLD; it writes
+#: down when it runs.
 PYTHON = r'''
 case "$*" in
   *ZipFile* | *compileall*) exec "$REAL" "$@" ;;
@@ -102,7 +103,7 @@ case "$*" in
     echo "wheel $PCH_CXX $CXX" >>"$CALLS"
     while [ "$1" != -w ]; do shift; done
     echo "  [1/2] c++ a.cpp"
-    sleep "${SLOW:-0}"
+    while [ -e "$HOLD" ]; do sleep .05; done
     [ -z "$FAIL" ] || { echo "$FAIL"; exit 1; }
     cp "$WHEEL" "$2/mmcv.whl" ;;
   *"import os, sys, torch"*) echo torch9-cp311-cpu ;;
@@ -187,18 +188,22 @@ def test_another_torch_takes_the_place_of_the_stacks(set_up):
 
 
 def test_another_set_up_at_the_same_time_waits(set_up):
-    first = set_up.start(SLOW='1')
+    hold = set_up.folder / 'hold'
+    hold.touch()
+    first = set_up.start(HOLD=str(hold))
     set_up.wait_for_a_compilation()
-    text = set_up.run()
-    assert 'another set-up is at work on' in text
-    assert text.endswith('venv is ready\n')
-    assert first.wait() == 0
+    second = set_up.start()
+    assert any('another set-up is at work on' in line
+               for line in second.stdout)
+    hold.unlink()
+    assert second.communicate()[0].endswith('venv is ready\n')
+    assert first.wait() == second.wait() == 0
     assert set_up.compilations() == 1
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_set_up_goes_on(set_up, number):
-    process = set_up.start(SLOW='30')
+    process = set_up.start(HOLD=str(set_up.folder))
     set_up.wait_for_a_compilation()
     os.killpg(process.pid, number)
     assert process.wait() != 0

@@ -8,8 +8,6 @@ from mmengine.registry import MODELS, DefaultScope
 
 from stepnet_mm.config.conversion import find_backbones, to_stepnet
 
-IMPORTS = ("custom_imports = dict(imports=['stepnet_mm'], "
-           'allow_failed_imports=False)')
 LOST = {
     'mmdet::regnet/retinanet_regnetx-800MF_fpn_1x_coco.py': 'widths',
     'mmdet::swin/mask-rcnn_swin-t-p4-w7_fpn_1x_coco.py': 'no residual block',
