@@ -18,8 +18,8 @@ SMALLER = {
                    'interval=4': 'interval=1', 'nsi_40': 'nsi_10',
                    r'12\/12': r'2\/2'},
     'own_step_size': {'seeds = [0, 1]': 'seeds = [1]'},
-    'reading_a_network': {'epochs=3': 'epochs=1', 'steps=3': 'steps=1',
-                          'epoch_3': 'epoch_1', '512': '64'},
+    'reading_a_network': {'epochs=3': 'epochs=2', 'steps=3': 'steps=2',
+                          'epoch_3': 'epoch_2', '512': '32'},
 }
 #: A folder of a machine, not a link or a part of a path.
 ABSOLUTE = re.compile(r'(?<![\w.:/)}*])/(?:[\w.-]+/)+[\w.-]+')
