@@ -11,8 +11,6 @@ from stepnet_mm.hooks import LoadReportHook
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook, load_report
 from stepnet_mm.steps import StepAdaptor
 
-pytestmark = pytest.mark.core
-
 
 class Net(nn.Module):
 
@@ -42,6 +40,7 @@ def without(state, *words):
     }
 
 
+@pytest.mark.core
 def test_new_steps_and_heads_are_reported(run):
     load_state_dict(run.net, without(Net().state_dict(), '.2.', 'head'))
     line, = run.lines
@@ -101,9 +100,8 @@ def test_num_batches_tracked_may_lack(run):
     assert len(run.lines) == 1
 
 
-@pytest.mark.parametrize('start', ['before_train', 'before_val',
-                                   'before_test'])
-@pytest.mark.parametrize('runs', [1, 2])
+@pytest.mark.parametrize('start, runs', [
+    ('before_train', 2), ('before_val', 1), ('before_test', 1)])
 def test_it_listens_only_until_the_start(run, start, runs):
     for _ in range(1, runs):
         run.hook.before_run(run.runner)
@@ -132,6 +130,7 @@ def test_a_wrapped_model_is_reported_once(run):
     assert len(run.lines) == 1
 
 
+@pytest.mark.core
 def test_pretrained_in_a_run(tmp_path, monkeypatch):
     pytest.importorskip('mmpretrain')
     from toy_run import toy_runner
@@ -165,7 +164,8 @@ def strict():
     return make
 
 
-@pytest.mark.parametrize('absent', ['backbone.0', '.2.', 'head'])
+@pytest.mark.core
+@pytest.mark.parametrize('absent', ['backbone.0', 'head'])
 def test_a_test_needs_all_weights(strict, absent):
     state = without(Net().state_dict(), absent)
     with pytest.raises(ValueError, match='CHECKPOINT: expected weights for '

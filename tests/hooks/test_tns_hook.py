@@ -15,10 +15,13 @@ from stepnet_mm.hooks import TNSHook
 from stepnet_mm.hooks.tns_hook import _gather
 from stepnet_mm.stiffness import DEFINITIONS, summarize_stiffness
 
-pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
 STAGE = torch.tensor([1, 1, 2])
 GROUP = 'stiffness/'
+HOOKS = dict(
+    batch=dict(type='TNSHook', interval=5, figure_interval=2),
+    probe=dict(type='TNSHook', interval=5, probe=dict(num_samples=6),
+               name='probe'))
 
 
 def scalars(work_dir):
@@ -33,7 +36,7 @@ def _measure_on_a_rank(rank, rendezvous, parts, results):
     results[rank] = summarize_stiffness(_gather(parts[rank]), STAGE)
 
 
-@pytest.mark.parametrize('sizes', [(3, 2), (5, 0), (2, 1, 1, 1)])
+@pytest.mark.parametrize('sizes', [(3, 2), (5, 0)])
 def test_ranks_give_the_numbers_of_one_process(tmp_path, sizes):
     nsi = torch.rand(5, 3, dtype=torch.float64)
     nsi[1, 1] = math.inf
@@ -47,68 +50,64 @@ def test_ranks_give_the_numbers_of_one_process(tmp_path, sizes):
         assert results[rank] == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize('interval', [0, -1, 2.5, None])
-def test_wrong_interval(interval):
-    with pytest.raises(ValueError, match='TNSHook.interval'):
-        TNSHook(interval)
-
-
-def test_training_is_bit_identical_with_the_hook(tmp_path):
-    hooks = [dict(type='TNSHook', interval=3, definition=key, name=key)
-             for key in DEFINITIONS]
-    expected = toy_runner(tmp_path / 'plain', (), 4).train().state_dict()
-    for hook in hooks:
-        runner = toy_runner(tmp_path / hook['name'], [hook], 4)
-        found = runner.train().state_dict()
-        assert all(torch.equal(found[key], expected[key]) for key in expected)
-
-
-def test_logged_once_where_it_was_measured(tmp_path):
-    runner = toy_runner(tmp_path, [dict(type='TNSHook', interval=7)])
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+    """A training's work dir, its network, and what TensorBoard has of it."""
+    from tensorboard.backend.event_processing.event_accumulator import (
+        EventAccumulator,
+    )
+    folder = tmp_path_factory.mktemp('trained')
+    runner = toy_runner(folder, [dict(HOOKS['batch'])], log_level='INFO')
     runner.train()
-    rows = [row for row in scalars(tmp_path) if f'{GROUP}tns' in row]
-    assert [row['step'] for row in rows] == [7, 14]
+    path, = folder.glob('*/vis_data')
+    return folder, runner.model, EventAccumulator(str(path)).Reload()
+
+
+@pytest.mark.core
+def test_logged_once_where_it_was_measured(trained):
+    folder, model, events = trained
+    rows = [row for row in scalars(folder) if f'{GROUP}tns' in row]
+    assert [row['step'] for row in rows] == [5, 10, 15, 20]
     assert rows[0][f'{GROUP}tns'] != rows[1][f'{GROUP}tns']
     assert {f'{GROUP}nsi_stage{s}_{k}' for s in (1, 2, 3, 4)
             for k in ('mean', 'max')} <= set(rows[0])
     for row in rows:
         assert 0 < row[f'{GROUP}tns_median'] <= row[f'{GROUP}tns_q95']
     assert rows[0][f'{GROUP}nonfinite'] == 0
-    others = [row for row in scalars(tmp_path) if row not in rows]
+    others = [row for row in scalars(folder) if row not in rows]
     assert others and not any(GROUP in key for row in others for key in row)
+    recorded = events.Scalars(f'{GROUP}tns')
+    assert [event.step for event in recorded] == [5, 10, 15, 20]
+    assert [event.value for event in recorded] == pytest.approx(
+        [row[f'{GROUP}tns'] for row in rows])
+    assert hook_count(model) == 0
 
 
-def test_it_goes_to_the_log_line(tmp_path):
-    runner = toy_runner(
-        tmp_path, [dict(type='TNSHook', interval=10)], log_level='INFO')
-    runner.train()
-    log, = tmp_path.glob('*/*.log')
+def test_it_goes_to_the_log_line(trained):
+    log, = trained[0].glob('*/*.log')
     lines = [line for line in log.read_text().splitlines() if 'tns: ' in line]
-    assert len(lines) == 2 and '[10/20]' in lines[0]
+    assert len(lines) == 4 and '[10/20]' in lines[1]
     assert 'tns_median: ' in lines[0] and 'tns_q95: ' in lines[0]
     assert 'nsi_stage4_max: ' in lines[0] and 'nonfinite: 0' in lines[0]
 
 
-def test_it_goes_to_tensorboard(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import (
-        EventAccumulator,
-    )
-    toy_runner(tmp_path, [dict(type='TNSHook', interval=5)]).train()
-    folder, = tmp_path.glob('*/vis_data')
-    events = EventAccumulator(str(folder)).Reload()
-    recorded = events.Scalars(f'{GROUP}tns')
-    assert [event.step for event in recorded] == [5, 10, 15, 20]
-    local = [row[f'{GROUP}tns'] for row in scalars(tmp_path)
-             if f'{GROUP}tns' in row]
-    assert [event.value for event in recorded] == pytest.approx(local)
+def test_figures_go_to_the_visualizer(trained):
+    import cv2
+    folder, _, events = trained
+    pictures = sorted(folder.glob('*/vis_data/vis_image/**/*.png'))
+    assert len(pictures) == 4  # two measurements of two pictures
+    assert all(cv2.imread(str(path)).std() > 5 for path in pictures)
+    assert set(events.Tags()['images']) == {
+        'stiffness_nsi', 'stiffness_curve'}
 
 
-def test_a_compiled_train_step_is_refused(tmp_path):
-    runner = toy_runner(tmp_path, [dict(type='TNSHook')])
+def test_a_compiled_train_step_may_have_a_probe_alone(tmp_path):
+    runner = toy_runner(tmp_path, [dict(hook) for hook in HOOKS.values()],
+                        **copy.deepcopy(VALIDATION))
     runner.cfg.compile = True
-    hook, = [h for h in runner.hooks if isinstance(h, TNSHook)]
+    hook_of(runner, 'probe').before_train(runner)
     with pytest.raises(ValueError, match='compile=False'):
-        hook.before_train(runner)
+        hook_of(runner, 'stiffness').before_train(runner)
 
 
 def test_a_backbone_that_was_not_called_is_said_not_logged(
@@ -163,13 +162,6 @@ def test_no_hook_is_left_when_the_forward_raises(tmp_path, name, monkeypatch):
     assert hook_count(runner.model) == before
 
 
-def test_hooks_are_gone_after_a_measurement(tmp_path):
-    runner = toy_runner(tmp_path, [dict(type='TNSHook', interval=20)])
-    runner.train()
-    assert not any(m._forward_hooks or m._forward_pre_hooks
-                   for m in runner.model.modules())
-
-
 def test_a_model_without_blocks_fails_before_training(tmp_path):
     backbone = dict(type='Conv2d', in_channels=3, out_channels=3,
                     kernel_size=1)
@@ -208,6 +200,7 @@ def test_blocks_that_do_not_go_together_fail_at_once(tmp_path, name):
     assert runner.iter == 0
 
 
+@pytest.mark.core
 def test_hooks_on_the_same_iterations_leave_nothing_behind(tmp_path):
     """Nor does the first iteration, which all of them try."""
     hooks = [dict(type='TNSHook', interval=2, name=name) for name in 'ab']
@@ -237,21 +230,16 @@ def test_one_measured_block_a_stage_is_warned_of(tmp_path, monkeypatch):
     assert any('TNS is 0 by definition' in line for line in said)
 
 
-HOOKS = dict(
-    batch=dict(type='TNSHook', interval=5, figure_interval=2),
-    probe=dict(type='TNSHook', interval=5, probe=dict(num_samples=6),
-               name='probe'))
-
-
-@pytest.mark.parametrize('names', [
-    pytest.param(['batch'], marks=pytest.mark.long),
-    pytest.param(['probe'], marks=pytest.mark.long), ['batch', 'probe']])
-def test_training_is_bit_identical_with_any_hook(tmp_path, names):
-    plain = toy_runner(tmp_path / 'plain', **copy.deepcopy(VALIDATION))
+@pytest.mark.core
+def test_training_is_bit_identical_with_all_hooks(tmp_path):
+    plain = toy_runner(tmp_path / 'plain', (), 10, **copy.deepcopy(VALIDATION))
     expected = plain.train().state_dict()
-    hooks = [copy.deepcopy(HOOKS[name]) for name in names]
+    hooks = [*copy.deepcopy(HOOKS).values(),
+             *(dict(type='TNSHook', interval=3, definition=key, name=key)
+               for key in DEFINITIONS),
+             dict(type='TNSMetricHook')]
     runner = toy_runner(
-        tmp_path / 'watched', [*hooks, dict(type='TNSMetricHook')],
+        tmp_path / 'watched', hooks, 10,
         **dict(copy.deepcopy(VALIDATION),
                val_evaluator=dict(type='TNSMetric')))
     found = runner.train().state_dict()
@@ -306,6 +294,7 @@ def test_loading_weights_does_not_bring_a_history(tmp_path):
     assert [row['step'] for row in history] == [5]
 
 
+@pytest.mark.core
 def test_the_probe_shows_the_network_alone(tmp_path):
     """Two measurements of unchanged weights are the same."""
     settings = copy.deepcopy(VALIDATION)
@@ -323,60 +312,24 @@ def test_the_probe_shows_the_network_alone(tmp_path):
     assert first == second and first['tns'] > 0
 
 
-def test_a_changed_probe_is_said_after_a_resume(tmp_path, monkeypatch):
-    toy_runner(tmp_path, [dict(HOOKS['probe'])], 10,
+@pytest.mark.parametrize('name, change, match', [
+    ('probe', dict(probe=dict(num_samples=5)), "'samples': 5"),
+    ('batch', dict(definition='output'), "['residual'] as ['definition']")])
+def test_a_history_of_another_measurement_does_not_go_on(
+        tmp_path, monkeypatch, name, change, match):
+    toy_runner(tmp_path, [dict(HOOKS[name])], 5,
                **copy.deepcopy(VALIDATION)).train()
-    runner = toy_runner(
-        tmp_path, [dict(HOOKS['probe'], probe=dict(num_samples=5))],
-        resume=True, **copy.deepcopy(VALIDATION))
+    runner = toy_runner(tmp_path, [dict(HOOKS[name], **change)], 10,
+                        resume=True, **copy.deepcopy(VALIDATION))
     said = []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
     runner.train()
-    assert any("'samples': 6" in line and "'samples': 5" in line
-               for line in said)
-    history = hook_of(runner, 'probe').history(runner)
-    assert [row['step'] for row in history] == [15, 20]
+    assert any(match in line for line in said)
+    hook, = [h for h in runner.hooks if isinstance(h, TNSHook)]
+    assert [row['step'] for row in hook.history(runner)] == [10]
 
 
-def test_another_definition_begins_a_new_history(tmp_path, monkeypatch):
-    toy_runner(tmp_path, [dict(HOOKS['batch'])], 10).train()
-    runner = toy_runner(
-        tmp_path, [dict(HOOKS['batch'], definition='output')], resume=True)
-    said = []
-    monkeypatch.setattr(runner.logger, 'warning', said.append)
-    runner.train()
-    assert any("['residual'] as ['definition']" in line for line in said)
-    history = hook_of(runner, 'stiffness').history(runner)
-    assert [row['step'] for row in history] == [15, 20]
-
-
-def test_by_epoch_needs_epochs(tmp_path):
-    with pytest.raises(ValueError, match='TNSHook.by_epoch'):
-        toy_runner(tmp_path, [dict(HOOKS['batch'], by_epoch=True)]).train()
-
-
-def test_a_probe_without_data_to_take_is_refused(tmp_path):
-    with pytest.raises(ValueError, match='expected a val_dataloader'):
-        toy_runner(tmp_path, [dict(HOOKS['probe'])]).train()
-
-
-def test_a_probe_with_a_dataloader_of_its_own(tmp_path):
-    probe = dict(dataloader=VALIDATION['val_dataloader'], num_samples=3)
-    runner = toy_runner(
-        tmp_path, [dict(HOOKS['probe'], probe=copy.deepcopy(probe))])
-    runner.train()
-    assert len(hook_of(runner, 'probe').history(runner)) == 4
-
-
-def test_a_compiled_train_step_may_have_a_probe(tmp_path):
-    runner = toy_runner(tmp_path, [dict(HOOKS['probe'])],
-                        **copy.deepcopy(VALIDATION))
-    runner.cfg.compile = True
-    hook_of(runner, 'probe').before_train(runner)
-
-
-@pytest.mark.parametrize('name, due', [('batch', [8, 16]), ('probe', [8, 16])])
-def test_by_epoch(tmp_path, name, due):
+def test_by_epoch(tmp_path):
     settings = dict(
         copy.deepcopy(VALIDATION),
         train_cfg=dict(by_epoch=True, max_epochs=5),
@@ -386,52 +339,40 @@ def test_by_epoch(tmp_path, name, due):
         sampler=dict(type='DefaultSampler', shuffle=True),
         batch_size=4,
         num_workers=0)
-    hook = dict(HOOKS[name], interval=2, by_epoch=True)
-    runner = toy_runner(tmp_path, [hook], **settings)
+    hooks = [dict(hook, interval=2, by_epoch=True) for hook in HOOKS.values()]
+    runner = toy_runner(tmp_path, hooks, **settings)
     runner.train()
-    history = hook_of(runner, hook.get('name', 'stiffness')).history(runner)
-    assert [row['step'] for row in history] == due
+    for name in ('stiffness', 'probe'):
+        history = hook_of(runner, name).history(runner)
+        assert [row['step'] for row in history] == [8, 16]
 
 
-def test_figures_go_to_the_visualizer(tmp_path):
-    import cv2
-    from tensorboard.backend.event_processing.event_accumulator import (
-        EventAccumulator,
-    )
-    toy_runner(tmp_path, [dict(HOOKS['batch'])]).train()
-    pictures = sorted(tmp_path.glob('*/vis_data/vis_image/**/*.png'))
-    assert len(pictures) == 4  # two measurements of two pictures
-    assert all(cv2.imread(str(path)).std() > 5 for path in pictures)
-    folder, = tmp_path.glob('*/vis_data')
-    events = EventAccumulator(str(folder)).Reload()
-    assert set(events.Tags()['images']) == {
-        'stiffness_nsi', 'stiffness_curve'}
-
-
-def test_no_figure_at_interval_zero(tmp_path):
-    toy_runner(
-        tmp_path, [dict(HOOKS['batch'], figure_interval=0)]).train()
-    assert not list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))
+@pytest.mark.parametrize('hooks, match', [
+    ([dict(HOOKS['batch'], by_epoch=True)], r'TNSHook\.by_epoch'),
+    ([dict(HOOKS['probe'])], 'val_dataloader'),
+    ([dict(HOOKS['batch'])] * 2, r'TNSHook\.name')])
+def test_what_cannot_be_measured_fails_before_training(tmp_path, hooks,
+                                                       match):
+    runner = toy_runner(tmp_path, copy.deepcopy(hooks))
+    with pytest.raises(ValueError, match=match):
+        runner.train()
+    assert runner.iter == 0
 
 
 def test_blocks_degrees_and_names(tmp_path):
     hook = dict(
         type='TNSHook', interval=10, name='late', degrees=[(.1, .2)],
         blocks=r'backbone\.layer3\.\d', definition='output')
-    toy_runner(tmp_path, [hook]).train()
+    toy_runner(tmp_path, [hook], 10).train()
+    assert not list(tmp_path.rglob('*.png')), 'no figure_interval'
     row = [row for row in scalars(tmp_path) if 'late/tns' in row][0]
     assert {key for key in row if key.startswith('late/nsi/')} == {
         f'late/nsi/backbone.layer3.{i}' for i in range(1, 6)}
     assert 0 <= row['late/proportion_0.1_0.2'] <= 1
 
 
-def test_two_hooks_of_one_name_are_refused(tmp_path):
-    hooks = [dict(type='TNSHook'), dict(type='TNSHook', interval=3)]
-    with pytest.raises(ValueError, match='TNSHook.name'):
-        toy_runner(tmp_path, hooks).train()
-
-
 @pytest.mark.parametrize('wrong, message', [
+    (dict(interval=0), r'TNSHook\.interval'),
     (dict(figure_interval=-1), 'figure_interval'),
     (dict(probe=dict(samples=3)), 'TNSHook.probe'),
     (dict(probe=5), 'TNSHook.probe'),
@@ -463,6 +404,7 @@ def _train_rank(rank, rendezvous, folder, results):
         metrics=runner.val())
 
 
+@pytest.mark.core
 def test_two_processes_under_ddp(tmp_path):
     results = torch.multiprocessing.get_context('fork').Manager().dict()
     run_on_ranks(_train_rank, (tmp_path / 'meet', tmp_path, results), 2)

@@ -11,7 +11,6 @@ from stepnet_mm.hooks import TNSMetric
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import summarize_stiffness
 
-pytestmark = pytest.mark.core
 pytest.importorskip('mmpretrain')
 LOADER = dict(
     dataset=dict(type='ToyDataset'),
@@ -45,6 +44,7 @@ def hook_count(model):
                for m in model.modules())
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('loop', ['val', 'test'])
 def test_it_measures_the_evaluated_samples(tmp_path, loop):
     runner = runner_of(tmp_path)
@@ -179,8 +179,9 @@ def _rank(rank, rendezvous, world, folder, results, *settings):
     results[rank] = shared(folder / str(rank), *settings)
 
 
-@pytest.mark.parametrize('round_up', [True, False])
-@pytest.mark.parametrize('world, size', [(2, 8), (2, 7), (3, 7), (4, 3)])
+@pytest.mark.parametrize('world, size, round_up', [
+    (2, 7, True), (2, 7, False), pytest.param(4, 3, False,
+                                              marks=pytest.mark.long)])
 def test_processes_give_the_numbers_of_one(tmp_path, world, size, round_up):
     """Uneven last batches, and a rank without samples, too."""
     expected = shared(tmp_path / 'one', size, round_up)

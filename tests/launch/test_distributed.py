@@ -21,8 +21,6 @@ from stepnet_mm.utils import slurm
 from stepnet_mm.utils.ranks import is_first_rank
 from stepnet_mm.utils.slurm import slurm_port
 
-pytestmark = pytest.mark.core
-
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):
@@ -65,9 +63,8 @@ STARTED = [dict(RANK='{}', WORLD_SIZE='2'),
            dict(SLURM_PROCID='{}', SLURM_STEP_NUM_TASKS='2')]
 
 
-@pytest.mark.parametrize('started', STARTED)
-@pytest.mark.parametrize('rank', [0, 1])
-def test_without_a_launcher_each_process_is_the_first(started, rank, recwarn):
+@pytest.mark.parametrize('rank, started', enumerate(STARTED))
+def test_without_a_launcher_each_process_is_the_first(rank, started, recwarn):
     os.environ.update({k: v.format(rank) for k, v in started.items()})
     stand_alone()
     called = []
@@ -78,7 +75,7 @@ def test_without_a_launcher_each_process_is_the_first(started, rank, recwarn):
 
 
 @pytest.mark.parametrize('started', [
-    {}, dict(RANK='0', WORLD_SIZE='1'),
+    dict(RANK='0', WORLD_SIZE='1'),
     # Of an sbatch script, which is one process whatever the job has.
     dict(SLURM_PROCID='0', SLURM_NTASKS='16')])
 def test_one_process_needs_no_launcher(started, recwarn):
@@ -87,6 +84,7 @@ def test_one_process_needs_no_launcher(started, recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.core
 def test_on_cpu(port):
     torchrun(port)
     cfg = Config(dict(launcher='pytorch', find_unused_parameters=True,

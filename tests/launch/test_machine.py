@@ -3,12 +3,9 @@ import os
 import shutil
 from types import SimpleNamespace
 
-import pytest
 import torch
 
 from stepnet_mm.launch import machine
-
-pytestmark = pytest.mark.core
 
 
 def test_devices(report, monkeypatch, printed):

@@ -5,8 +5,6 @@ import pytest
 
 from stepnet_mm.launch import versions
 
-pytestmark = pytest.mark.core
-
 GOOD = dict(torch='2.11.0+cu130', numpy='2.4.0', onedl_mmengine='0.10.12',
             onedl_mmcv='2.3.6', onedl_mmdetection='3.5.1',
             onedl_mmpretrain='1.3.6', torchvision='0.26', pycocotools='2')

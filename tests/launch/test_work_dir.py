@@ -12,8 +12,6 @@ from stepnet_mm.launch import work_dir as module
 from stepnet_mm.launch.work_dir import measurement_lock, work_dir_lock
 from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock
 
-pytestmark = pytest.mark.core
-
 
 def hold(path, seconds, **environment):
     """In a process of its own."""
@@ -49,14 +47,11 @@ def no_job(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def train(rank, port, folder, launcher, *arguments):
-    names = dict(
-        pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
-        slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'))[launcher]
-    os.environ.update(
-        dict(zip(names, (rank, '2', '0'))), MASTER_ADDR='127.0.0.1',
-        MASTER_PORT=str(port), SLURM_JOB_ID='7')
-    run_train(CONFIG, '--work-dir', folder, '--launcher', launcher, *arguments)
+def train(rank, port, folder, *arguments):
+    os.environ.update(RANK=rank, WORLD_SIZE='2', LOCAL_RANK='0',
+                      MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
+    run_train(CONFIG, '--work-dir', folder, '--launcher', 'pytorch',
+              *arguments)
 
 
 def stopped_ranks(folder, *arguments):
@@ -71,35 +66,20 @@ def stopped_ranks(folder, *arguments):
             yield rank.printed('stderr')
 
 
-@pytest.mark.parametrize('launcher', ['pytorch', 'slurm'])
-def test_all_ranks_stop_at_once(held, tmp_path, launcher):
+def test_all_ranks_stop_at_once(held, tmp_path):
     """The first rank alone sees the lock."""
     work = held()
-    first, second = stopped_ranks(tmp_path, work, launcher)
+    first, second = stopped_ranks(tmp_path, work)
     assert f'work_dir: expected {work} to be free, got process' in first
     assert second.startswith('rank 1 of 2 on ')
     assert second.endswith(' stops: rank 0 says why\n')
     assert [path.name for path in work.iterdir()] == [TRAINING_LOCK]
 
 
-def train_alone(folder):
-    os.environ.update(RANK='1', WORLD_SIZE='2')
-    run_train(CONFIG, '--work-dir', folder)
-
-
-def test_a_second_process_without_a_launcher_stops(held, tmp_path):
-    """It is the first rank of its own training, whatever RANK says."""
-    work = held()
-    (tmp_path / 'second').mkdir()
-    with Forked(tmp_path / 'second', train_alone, work) as second:
-        assert second.wait(60) == 1
-        assert 'work_dir: expected' in second.printed('stderr')
-    assert [path.name for path in work.iterdir()] == [TRAINING_LOCK]
-
-
+@pytest.mark.long
 def test_all_ranks_stop_where_data_are_missing(tmp_path):
     first, second = stopped_ranks(
-        tmp_path, tmp_path / 'work', 'pytorch', '--cfg-options',
+        tmp_path, tmp_path / 'work', '--cfg-options',
         'train_dataloader.dataset.data_root=nowhere')
     assert 'train_dataloader.dataset.data_root: expected a folder' in first
     assert second.endswith(' stops: rank 0 says why\n')

@@ -7,8 +7,6 @@ from mmengine.fileio import get_file_backend
 from stepnet_mm.resume.atomic_backend import AtomicLocalBackend
 from stepnet_mm.utils.files import UNFINISHED
 
-pytestmark = pytest.mark.core
-
 
 @pytest.fixture
 def path(tmp_path):
@@ -17,6 +15,7 @@ def path(tmp_path):
     return path
 
 
+@pytest.mark.core
 def test_mmengine_builds_it_by_its_name():
     backend = get_file_backend(
         'a/b', backend_args=dict(backend='atomic_local'))

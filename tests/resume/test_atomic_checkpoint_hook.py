@@ -9,11 +9,7 @@ from mmengine.optim import OptimWrapper, OptimWrapperDict
 from resume_run import Stopped, assert_same, final_state, resume_runner
 
 from stepnet_mm.resume import AtomicCheckpointHook, AtomicLocalBackend
-from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
 from stepnet_mm.resume.training_state import accumulating
-
-pytestmark = pytest.mark.core
-
 
 TEST = dict(
     test_dataloader=dict(
@@ -52,15 +48,15 @@ def damaged(path):
     path.write_bytes(content)
 
 
+@pytest.mark.core
 def test_as_many_are_kept_as_asked_for(tmp_path):
     train(tmp_path, interval=5)
     assert checkpoints(tmp_path) == ['iter_30.pth', 'iter_33.pth']
     assert last(tmp_path) == 'iter_33.pth'
 
 
-@pytest.mark.parametrize('keep', [1, 3])
 def test_the_old_one_goes_when_the_new_one_is_complete(
-        tmp_path, monkeypatch, keep):
+        tmp_path, monkeypatch):
     there = []
 
     class Watching(AtomicLocalBackend):
@@ -72,9 +68,9 @@ def test_the_old_one_goes_when_the_new_one_is_complete(
     monkeypatch.setitem(
         __import__('mmengine.fileio.backends.registry_utils',
                    fromlist=['backends']).backends, 'atomic_local', Watching)
-    train(tmp_path, interval=5, checkpoint=dict(max_keep_ckpts=keep))
+    train(tmp_path, interval=5, checkpoint=dict(max_keep_ckpts=1))
     assert there
-    assert all(len(names) == keep for names in there[keep:])
+    assert all(len(names) == 1 for names in there[1:])
 
 
 def test_killed_before_the_old_one_is_deleted(tmp_path, monkeypatch):
@@ -92,6 +88,7 @@ def test_killed_before_the_old_one_is_deleted(tmp_path, monkeypatch):
     assert checkpoints(tmp_path) == ['iter_10.pth', 'iter_15.pth']
 
 
+@pytest.mark.core
 def test_killed_during_a_save(tmp_path, monkeypatch):
     whole = train(tmp_path / 'whole', interval=5)
     folder = tmp_path / 'b'
@@ -120,6 +117,7 @@ def warnings_of(runner):
     return lines
 
 
+@pytest.mark.core
 def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path):
     whole = train(tmp_path / 'whole', interval=5)
     folder = tmp_path / 'b'
@@ -142,20 +140,6 @@ def test_none_is_whole(tmp_path):
         train(tmp_path, resume=True)
 
 
-def test_nothing_to_resume_begins_anew(tmp_path):
-    assert train(tmp_path, resume=True).iter == 33
-
-
-def test_a_lost_pointer_is_found_again(tmp_path):
-    train(tmp_path, stop=12, interval=5)
-    (tmp_path / 'last_checkpoint').unlink()
-    (tmp_path / 'best_loss_iter_11.pth').write_bytes(b'')
-    (tmp_path / 'iter_10-0123abcd.pth').write_bytes(b'')
-    path, wrong = latest_checkpoint(str(tmp_path), template='iter_{}.pth')
-    assert os.path.basename(path) == 'iter_10.pth'
-    assert not wrong
-
-
 def test_a_folder_with_brackets(tmp_path):
     folder = tmp_path / 'run[lr=0.1]'
     train(folder, stop=12, interval=5)
@@ -164,16 +148,6 @@ def test_a_folder_with_brackets(tmp_path):
     runner = train(folder, interval=5, resume=True)
     assert len(runner.train_dataloader.dataset.loaded) == 96 - 30
     assert not (folder / 'iter_15.pth.unfinished').exists()
-
-
-def test_a_pointer_that_is_garbage_is_named(tmp_path):
-    train(tmp_path, stop=12, interval=5)
-    (tmp_path / 'last_checkpoint').write_bytes(b'\xff')
-    runner = resume_runner(tmp_path, interval=5, resume=True)
-    logged = warnings_of(runner)
-    runner.train()
-    assert [line for line in logged if 'last_checkpoint is damaged' in line]
-    assert len(runner.train_dataloader.dataset.loaded) == 96 - 30
 
 
 def test_a_pointer_that_is_garbage_and_no_checkpoint(tmp_path):
@@ -205,6 +179,7 @@ def test_weights_to_start_from_are_no_resume(tmp_path):
     assert len(runner.train_dataloader.dataset.loaded) == 96
 
 
+@pytest.mark.core
 def test_the_first_start_of_a_job_that_resumes_has_its_weights(tmp_path):
     """load_from is for the first start, the work dir for all others."""
     train(tmp_path / 'a', stop=12, interval=5)
@@ -238,6 +213,7 @@ def build_optim(name):
     return OptimWrapper(torch.optim.SGD([parameter], lr=.1))
 
 
+@pytest.mark.core
 def test_the_best_one_goes_when_the_better_one_is_complete(
         tmp_path, monkeypatch):
     there = []
@@ -261,19 +237,6 @@ def test_the_best_one_goes_when_the_better_one_is_complete(
     assert hook.best_ckpt_path == str(tmp_path / best)
     saved = torch.load(tmp_path / best, weights_only=False)
     assert 'optimizer' not in saved and 'training_state' not in saved
-
-
-def test_the_best_so_far_is_known_after_a_resume(tmp_path):
-    settings = dict(
-        interval=5,
-        checkpoint=dict(save_best='loss', rule='less'),
-        val_evaluator=dict(type='FallingMetric'))
-    train(tmp_path, stop=13, **settings)
-    assert 'best_loss_iter_11.pth' in checkpoints(tmp_path)
-    train(tmp_path, resume=True, **settings)
-    assert [n for n in checkpoints(tmp_path) if n[:4] == 'best'] == [
-        'best_loss_iter_33.pth'
-    ]
 
 
 @pytest.mark.parametrize('names', ['loss', ['loss', 'acc']])
@@ -306,8 +269,8 @@ def test_the_best_one_is_found_in_a_folder_that_was_moved(tmp_path):
     ]
 
 
-@pytest.mark.parametrize('what', ['val', 'test'])
-def test_a_validation_resumes_nothing(tmp_path, what):
+@pytest.mark.core
+def test_a_validation_resumes_nothing(tmp_path):
     """As with the config that a training with --resume wrote."""
     train(tmp_path, stop=12, interval=5)
     weights = str(tmp_path / 'iter_5.pth')
@@ -317,9 +280,10 @@ def test_a_validation_resumes_nothing(tmp_path, what):
         **TEST)
     loaded = []
     runner.resume = loaded.append  # mmengine's own would build the loop
-    getattr(runner, what)()
+    runner.val()
+    runner.test()
     runner.load_checkpoint(weights)
-    assert loaded == [weights]
+    assert set(loaded) == {weights}
     assert isinstance(runner._train_loop, dict)
 
 
@@ -334,6 +298,7 @@ def test_several_best_ones(tmp_path):
     ]
 
 
+@pytest.mark.core
 def test_a_published_one(tmp_path):
     train(tmp_path, interval=20,
           checkpoint=dict(published_keys=['meta', 'state_dict']))
@@ -376,6 +341,7 @@ class DictionaryBackend(BaseStorageBackend):
         del self.files[path]
 
 
+@pytest.mark.core
 def test_storage_that_is_not_local_keeps_its_own_way(tmp_path):
     train(tmp_path / 'w', interval=20,
           checkpoint=dict(out_dir='dictionary://x', max_keep_ckpts=1))
@@ -400,19 +366,16 @@ def test_a_full_disk_names_the_file_and_loses_nothing(tmp_path, monkeypatch):
     assert last(tmp_path) == 'iter_5.pth'
 
 
-@pytest.mark.parametrize('interval', [0, -1, -5, .5, '5', True])
+@pytest.mark.parametrize('interval', [0, .5])
 def test_an_interval_that_saves_nothing(interval):
     with pytest.raises(ValueError, match='checkpoint.interval: expected an '
                        'integer of at least 1, got'):
         AtomicCheckpointHook(interval=interval)
 
 
-@pytest.mark.parametrize('name, hint', [
-    ('max_keep_ckpt', "'max_keep_ckpts' may be meant"),
-    ('nonsense', 'take it out')])
-def test_a_misspelt_argument_is_named_at_the_start(tmp_path, name, hint):
-    runner = resume_runner(tmp_path, interval=5, checkpoint={name: 3})
-    with pytest.raises(TypeError, match=f'{name!r}; {hint}'):
+def test_a_misspelt_argument_is_named_at_the_start(tmp_path):
+    runner = resume_runner(tmp_path, checkpoint=dict(max_keep_ckpt=3))
+    with pytest.raises(TypeError, match="'max_keep_ckpt'; 'max_keep_ckpts'"):
         runner.train()
     assert not runner.iter
 
@@ -430,20 +393,18 @@ def test_the_same_settings_are_not_named(tmp_path):
     assert changes(tmp_path) == []
 
 
-def test_another_learning_rate_is_named(tmp_path):
-    line, = changes(tmp_path, optim_wrapper=dict(
-        optimizer=dict(type='Adam', lr=.5, betas=(.8, .999))))
+def test_other_settings_are_named(tmp_path):
+    warm_up = dict(type='LinearLR', start_factor=.1, end=20, by_epoch=False)
+    line, = changes(
+        tmp_path,
+        optim_wrapper=dict(
+            optimizer=dict(type='Adam', lr=.5, betas=(.8, .999))),
+        param_scheduler=[warm_up, dict(
+            type='StepLR', step_size=2, gamma=.7, by_epoch=True)])
     assert 'optimizer.lr goes on as 0.01, not as 0.5' in line
     assert 'optimizer.betas goes on as (0.9, 0.999), not as (0.8' in line
-    assert line.count('goes on as') == 2 and 'load_from' in line
-
-
-def test_another_schedule_is_named(tmp_path):
-    warm_up = dict(type='LinearLR', start_factor=.1, end=20, by_epoch=False)
-    line, = changes(tmp_path, param_scheduler=[
-        warm_up, dict(type='StepLR', step_size=2, gamma=.7, by_epoch=True)])
     assert 'param_scheduler[1].step_size goes on as 1, not as 2' in line
-    assert line.count('goes on as') == 1
+    assert line.count('goes on as') == 3 and 'load_from' in line
 
 
 def test_a_schedule_less_is_named(tmp_path):

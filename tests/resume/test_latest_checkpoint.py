@@ -20,10 +20,8 @@ from stepnet_mm.safe_loading.loaders import (
     load_from_local,
 )
 
-pytestmark = pytest.mark.core
-
 #: What names of folders and files may have.
-ODD = ('run[lr=0.1]', '*', '?', 'a b', "it's", '"a"', '100%s', '{0}', 'Ü模')
+ODD = ('run[lr=0.1]', '*', '{0}', "it's Ü模")
 
 
 @pytest.fixture
@@ -31,10 +29,6 @@ def checkpoint(tmp_path):
     path = tmp_path / 'c.pth'
     torch.save(dict(a=torch.rand(1000), b='text'), path)
     return path
-
-
-def test_a_whole_checkpoint(checkpoint):
-    assert damage(str(checkpoint)) == ''
 
 
 def test_no_checkpoint(tmp_path):
@@ -45,13 +39,14 @@ def test_no_checkpoint(tmp_path):
     assert 'or one cut off' in damage(str(tmp_path / 'x'))
 
 
-@pytest.mark.parametrize('share', [.1, .5, .9, .999])
+@pytest.mark.parametrize('share', [.1, .999])
 def test_a_checkpoint_that_is_cut_off(checkpoint, share):
     content = checkpoint.read_bytes()
     checkpoint.write_bytes(content[:int(len(content) * share)])
     assert 'or one cut off' in damage(str(checkpoint))
 
 
+@pytest.mark.core
 def test_any_bit_of_the_tensors(checkpoint):
     content = bytearray(checkpoint.read_bytes())
     weights = torch.load(checkpoint)['a'].numpy().tobytes()
@@ -103,6 +98,8 @@ def chosen(folder):
 @pytest.mark.parametrize('name', ODD)
 def test_names(run, name):
     folder = run(name)
+    (folder / 'best_loss_iter_11.pth').write_bytes(b'')
+    (folder / 'iter_10-0123abcd.pth').write_bytes(b'')
     assert chosen(folder) == ('iter_2.pth', {})
     (folder / 'iter_2.pth').write_bytes(b'PK\3\4')
     assert chosen(folder)[0] == 'iter_1.pth'
@@ -124,9 +121,8 @@ def test_a_link_to_nowhere(run):
 
 
 GARBAGE = dict(
-    bytes=b'\xff\xfe\x80', http=b'http://127.0.0.1:9/a.pth', s3=b's3://a/b',
-    ceph=b'lab:s3://a/b', nul=b'a\0b', folder=b'/', device=b'/dev/zero',
-    empty=b'', long=b'a' * 5000, component=b'a' * 300, blank=b'\n\n')
+    bytes=b'\xff\xfe\x80', http=b'http://127.0.0.1:9/a.pth', nul=b'a\0b',
+    folder=b'/', device=b'/dev/zero', empty=b'', component=b'a' * 300)
 
 
 @pytest.mark.parametrize('content', GARBAGE.values(), ids=GARBAGE)
@@ -143,6 +139,7 @@ def test_a_pointer_that_is_a_folder(run):
     assert chosen(folder)[0] == 'iter_2.pth'
 
 
+@pytest.mark.core
 def test_refused_is_not_damaged(run):
     folder = run()
     torch.save(dict(a=os.mkdir), folder / 'iter_2.pth')
@@ -150,33 +147,25 @@ def test_refused_is_not_damaged(run):
         chosen(folder)
 
 
-@pytest.mark.parametrize('number', [errno.EACCES, errno.ESTALE, errno.EIO])
-@pytest.mark.parametrize('where', [
-    (os, 'stat'), (os, 'scandir'), (zipfile, 'ZipFile'),
-    (module, 'load_from_local')], ids=lambda where: where[1])
-def test_what_cannot_be_read_now_is_not_damaged(run, monkeypatch, number,
-                                                where):
-    def fail(path, *_, **__):
-        raise OSError(number, os.strerror(number), path)
-
-    folder = run()
-    monkeypatch.setattr(*where, fail)
-    with pytest.raises(OSError) as error:
-        latest_checkpoint(str(folder), template='iter_{}.pth')
-    assert error.value.errno == number
+DENIED, STALE = (OSError(number, os.strerror(number), 'a')
+                 for number in (errno.EACCES, errno.ESTALE))
 
 
-@pytest.mark.parametrize('where', [(zipfile, 'ZipFile'),
-                                   (module, 'load_from_local')],
-                         ids=lambda where: where[1])
-def test_a_lack_of_memory_is_no_damage(run, monkeypatch, where):
+@pytest.mark.parametrize('owner, name, error', [
+    (os, 'stat', STALE), (os, 'stat', DENIED), (os, 'scandir', STALE),
+    (zipfile, 'ZipFile', STALE), (zipfile, 'ZipFile', MemoryError()),
+    (module, 'load_from_local', STALE),
+    (module, 'load_from_local', MemoryError())])
+def test_what_cannot_be_read_now_is_not_damaged(run, monkeypatch, owner, name,
+                                                error):
     def fail(*_, **__):
-        raise MemoryError
+        raise error
 
     folder = run()
-    monkeypatch.setattr(*where, fail)
-    with pytest.raises(MemoryError):
+    monkeypatch.setattr(owner, name, fail)
+    with pytest.raises(type(error)) as raised:
         latest_checkpoint(str(folder), template='iter_{}.pth')
+    assert raised.value is error
 
 
 def flat(value):

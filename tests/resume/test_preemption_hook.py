@@ -1,4 +1,3 @@
-import math
 import os
 import signal
 import time
@@ -12,8 +11,6 @@ from resume_run import assert_same, final_state, resume_runner, train_on_ranks
 
 from stepnet_mm.resume import AtomicLocalBackend, PreemptionHook
 from stepnet_mm.resume.preemption_hook import EXIT_PREEMPTED
-
-pytestmark = pytest.mark.core
 
 
 @HOOKS.register_module()
@@ -72,10 +69,11 @@ def whole(tmp_path_factory):
         for by_epoch in (True, False)}
 
 
-@pytest.mark.parametrize('by_epoch', [True, False])
-@pytest.mark.parametrize('number', ['SIGUSR1', 'SIGUSR2', 'SIGTERM'])
+@pytest.mark.parametrize('number, by_epoch', [
+    pytest.param('SIGUSR1', True, marks=pytest.mark.core),
+    ('SIGUSR2', False), ('SIGTERM', True)])
 def test_the_run_goes_on_as_if_nothing_had_been(
-        tmp_path, whole, by_epoch, number):
+        tmp_path, whole, number, by_epoch):
     leave(tmp_path, by_epoch=by_epoch, hooks=hooks(number=number))
     assert sorted(n for n in os.listdir(tmp_path) if 'iter' in n) == [
         'preempted_iter_7.pth'
@@ -84,14 +82,13 @@ def test_the_run_goes_on_as_if_nothing_had_been(
     assert_same(whole[by_epoch], final_state(resumed))
 
 
-@pytest.mark.parametrize('at', [11, 22, 33])
+@pytest.mark.parametrize('at', [11, 33])
 def test_at_the_end_of_an_epoch(tmp_path, whole, at):
     leave(tmp_path, hooks=hooks(at=at))
     assert_same(whole[True], final_state(finish(tmp_path, resume=True)))
 
 
-@pytest.mark.parametrize('by_epoch', [True, False])
-@pytest.mark.parametrize('at', [1, 2, 5])
+@pytest.mark.parametrize('by_epoch, at', [(True, 2), (False, 5)])
 def test_in_validation(tmp_path, whole, by_epoch, at):
     """With EMA, whose weights are in the model at that moment."""
     leave(tmp_path, by_epoch=by_epoch,
@@ -100,7 +97,7 @@ def test_in_validation(tmp_path, whole, by_epoch, at):
     assert_same(whole[by_epoch], final_state(resumed))
 
 
-@pytest.mark.parametrize('at', [2, 4, 5])
+@pytest.mark.parametrize('at', [2, 5])
 def test_in_a_validation_with_and_without_averaged_weights(tmp_path, at):
     """mmpretrain's EMAHook validates twice, the second time in a hook."""
     pytest.importorskip('mmpretrain')
@@ -116,6 +113,7 @@ def test_in_a_validation_with_and_without_averaged_weights(tmp_path, at):
     assert_same(whole, resumed)
 
 
+@pytest.mark.core
 def test_its_checkpoint_goes_when_the_next_one_is_complete(tmp_path):
     leave(tmp_path, hooks=hooks(at=3))
     leave(tmp_path, resume=True, hooks=hooks(at=3))
@@ -128,6 +126,7 @@ def test_its_checkpoint_goes_when_the_next_one_is_complete(tmp_path):
     ]
 
 
+@pytest.mark.core
 def test_the_signal_of_any_rank_is_enough(tmp_path):
     whole = train_on_ranks(2, tmp_path / 'whole')
     left = train_on_ranks(2, tmp_path / 'b', hooks=hooks(rank=1))
@@ -149,10 +148,13 @@ def test_ranks_with_unequal_shares_of_the_validation(tmp_path):
     assert left == [EXIT_PREEMPTED, EXIT_PREEMPTED]
 
 
-def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path):
+@pytest.mark.parametrize('where, at, saved', [
+    ('before_train_iter', 6, 8), ('before_val_iter', 2, 12)])
+def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path, where, at,
+                                                     saved):
     optim = dict(optimizer=dict(type='SGD', lr=.01), accumulative_counts=4)
-    leave(tmp_path, hooks=hooks(at=6), optim_wrapper=optim)
-    assert (tmp_path / 'preempted_iter_8.pth').exists()
+    leave(tmp_path, hooks=hooks(where=where, at=at), optim_wrapper=optim)
+    assert (tmp_path / f'preempted_iter_{saved}.pth').exists()
 
 
 def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
@@ -200,13 +202,7 @@ def test_a_command_that_would_begin_anew_is_not_requeued(
     assert 'not requeued, since the same command would not' in said[-1]
 
 
-def test_nor_in_validation(tmp_path):
-    optim = dict(optimizer=dict(type='SGD', lr=.01), accumulative_counts=4)
-    leave(tmp_path, hooks=hooks(where='before_val_iter', at=2),
-          optim_wrapper=optim)
-    assert (tmp_path / 'preempted_iter_12.pth').exists()
-
-
+@pytest.mark.core
 def test_optimizer_and_schedulers_are_saved_in_any_case(tmp_path, whole):
     settings = dict(checkpoint=dict(save_optimizer=False,
                                     save_param_scheduler=False))
@@ -241,21 +237,6 @@ def save_slowly(folder, **arguments):
     ]).train()
 
 
-def end_it_by_a_second_signal(process):
-    process.signal(signal.SIGTERM)  # within the same second: one
-    time.sleep(1.5)
-    assert process.poll() is None
-    process.signal(signal.SIGTERM)
-    assert process.wait(10) == 128 + signal.SIGTERM
-
-
-def test_a_second_signal_ends_it_with_the_last_one_in_place(tmp_path):
-    with Forked(tmp_path, save_slowly, tmp_path / 'w') as process:
-        process.until_it_prints('saving')
-        end_it_by_a_second_signal(process)
-    assert (tmp_path / 'w/last_checkpoint').read_text().endswith('iter_6.pth')
-
-
 class Waiting(Hook):
     """Waits outside of Python."""
 
@@ -272,7 +253,11 @@ def train_with(hook, folder, **kwargs):
 def test_a_second_signal_ends_a_wait_in_which_no_python_runs(tmp_path):
     with Forked(tmp_path, train_with, Waiting(), tmp_path / 'w') as process:
         process.until_it_prints('waiting')
-        end_it_by_a_second_signal(process)
+        process.signal(signal.SIGTERM)  # within the same second: one
+        time.sleep(1.5)
+        assert process.poll() is None
+        process.signal(signal.SIGTERM)
+        assert process.wait(10) == 128 + signal.SIGTERM
 
 
 def test_a_save_that_does_not_finish(tmp_path):
@@ -293,13 +278,12 @@ class Telling(Hook):
         time.sleep(.3)
 
 
-@pytest.mark.parametrize('number', ['SIGTERM', 'SIGUSR1'])
-def test_workers_of_the_loader_get_the_signal_too(tmp_path, number):
+def test_workers_of_the_loader_get_the_signal_too(tmp_path):
     """As under Slurm, which signals every process of a job."""
     with Forked(tmp_path, train_with, Telling(), tmp_path / 'w', workers=2,
                 interval=1000) as process:
         process.until_it_prints('iteration 5')
-        process.signal(signal.Signals[number], group=True)
+        process.signal(signal.SIGTERM, group=True)
         assert process.wait(120) == EXIT_PREEMPTED, process.printed('stderr')
     assert list((tmp_path / 'w').glob('preempted_iter_*.pth'))
 
@@ -320,9 +304,7 @@ def test_without_its_partners(tmp_path):
 
 
 @pytest.mark.parametrize('wrong', [
-    dict(max_requeues=-1), dict(max_requeues='3'), dict(max_requeues=True),
-    dict(save_timeout=0), dict(save_timeout=-1.), dict(save_timeout=math.nan),
-    dict(save_timeout='300')])
+    dict(max_requeues=-1), dict(save_timeout=0)])
 def test_wrong_numbers(wrong):
     key, = wrong
     with pytest.raises(ValueError, match=f'PreemptionHook.{key}: expected'):

@@ -19,7 +19,7 @@ from jobs import (
 )
 
 # One lab, and so one worker of pytest-xdist.
-pytestmark = [pytest.mark.core, pytest.mark.xdist_group('slurm')]
+pytestmark = pytest.mark.xdist_group('slurm')
 
 LAST = 52  # iterations of 4 epochs of 100 images, 2 ranks, batches of 4
 
@@ -48,20 +48,6 @@ def assert_as_if_nothing_had_been(whole, folder):
 
 
 @pytest.mark.long
-def test_two_nodes_preempted_requeued_finished(lab, tmp_path, whole):
-    job = submit(lab, tmp_path, *options(**SLOW))
-    lab.wait(lambda: iteration(tmp_path) >= 15, 240)
-    lab.run('scancel', '--signal=USR1', job)
-    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 120)
-    assert finished(lab, job) == 'COMPLETED'
-    log = log_of(tmp_path)
-    assert f'requeueing Slurm job {job}, 1 of 20' in log
-    assert 'start 2, 2 ranks' in log
-    assert tns_steps(tmp_path) == [10, 20, 30, 40, 50]
-    assert_as_if_nothing_had_been(whole, tmp_path)
-
-
-@pytest.mark.long
 def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
     job = submit(lab, tmp_path, *options(**SLOW))
     lab.wait(lambda: iteration(tmp_path) >= 10, 240)
@@ -73,24 +59,18 @@ def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
 
 
 @pytest.mark.long
-def test_requeued_by_an_operator(lab, tmp_path, whole):
-    job = submit(lab, tmp_path, *options(**SLOW))
-    lab.wait(lambda: iteration(tmp_path) >= 10, 240)
-    lab.run('scontrol', 'requeue', job)
-    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 120)
-    assert finished(lab, job) == 'COMPLETED'
-    assert_as_if_nothing_had_been(whole, tmp_path)
-
-
-@pytest.mark.long
-def test_the_time_limit(lab, tmp_path, whole):
+def test_two_nodes_preempted_at_the_time_limit(lab, tmp_path, whole):
     """The signal of slurm_submit.sh, which Slurm may send a minute early."""
     # 52 iterations, of which the limit leaves time for 40 at most.
-    slower = {**SLOW, 'default_hooks.slow.seconds': 2}
+    slower = {**SLOW, 'default_hooks.slow.seconds': 1.9}
     job = submit(lab, tmp_path, *options(**slower),
                  sbatch=['--time=2', '--signal=USR1@30'])
     lab.wait(lambda: lab.field(job, 'Restarts') == '1', 240)
     assert finished(lab, job) == 'COMPLETED'
+    log = log_of(tmp_path)
+    assert f'requeueing Slurm job {job}, 1 of 20' in log
+    assert 'start 2, 2 ranks' in log
+    assert tns_steps(tmp_path) == [10, 20, 30, 40, 50]
     assert_as_if_nothing_had_been(whole, tmp_path)
 
 

@@ -11,7 +11,7 @@ from made_study import runner_of as made_runner
 from stepnet_mm.studies.run import runs_of
 from stepnet_mm.studies.slurm_array import NothingToSubmit, SlurmArray
 
-pytestmark = [pytest.mark.core, pytest.mark.xdist_group('slurm')]
+pytestmark = pytest.mark.xdist_group('slurm')
 
 #: What study.py run --trained does, with the made tools.
 MEASURE = '''

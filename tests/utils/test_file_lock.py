@@ -6,44 +6,44 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
+from forked import Forked
 
 from stepnet_mm.utils import file_lock as module
 from stepnet_mm.utils.file_lock import LockTaken, file_lock, lock_holder
 
-pytestmark = pytest.mark.core
 
-HOLD = '''
-import sys, time
-from stepnet_mm.utils.file_lock import file_lock
-with file_lock(sys.argv[1]):
-    print('held', flush=True)
-    time.sleep(60)
-'''
+def hold(path):
+    with file_lock(path):
+        print('held')
+        time.sleep(60)
 
 
 @pytest.fixture
 def holder(tmp_path):
     """A process that holds the lock of tmp_path/lock."""
-    process = subprocess.Popen([sys.executable, '-c', HOLD, tmp_path / 'lock'],
-                               stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == 'held\n'
-    yield process
-    process.kill()
-    process.wait()
+    with Forked(tmp_path, hold, tmp_path / 'lock') as process:
+        process.until_it_prints('held')
+        yield process
+
+
+def kill(process):
+    process.signal(signal.SIGKILL)
+    assert process.wait(60) == -signal.SIGKILL
 
 
 def test_a_second_process_is_told_who_holds_it(tmp_path, holder):
+    node = re.escape(os.uname().nodename)
     with pytest.raises(LockTaken, match=(
-            rf'process {holder.pid} on {re.escape(os.uname().nodename)} '
-            r'since \d{4}-')), file_lock(tmp_path / 'lock'):
+            rf'process {holder._process.pid} on {node} since \d{{4}}-'
+            )), file_lock(tmp_path / 'lock'):
         pass
 
 
 def test_a_killed_process_leaves_no_lock(tmp_path, holder):
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
+    kill(holder)
     with file_lock(tmp_path / 'lock'):
         assert f'"process": {os.getpid()}' in (tmp_path / 'lock').read_text()
 
@@ -55,15 +55,9 @@ def test_an_unfinished_note_is_no_error(tmp_path, holder):
         pass
 
 
-def test_folders_are_made(tmp_path):
-    with file_lock(tmp_path / 'a/b/lock'):
-        assert (tmp_path / 'a/b/lock').is_file()
-
-
-@pytest.mark.parametrize('number', module.WITHOUT_LOCKS)
-def test_without_locks_it_warns_and_goes_on(tmp_path, monkeypatch, number):
+def test_without_locks_it_warns_and_goes_on(tmp_path, monkeypatch):
     def lockf(file, how):
-        raise OSError(number, os.strerror(number))
+        raise OSError(module.WITHOUT_LOCKS[0], 'no locks here')
 
     monkeypatch.setattr(module.fcntl, 'lockf', lockf)
     with pytest.warns(UserWarning, match='no locks'), file_lock(
@@ -83,13 +77,22 @@ def test_other_errors_come_through(tmp_path, monkeypatch):
 
 def test_asking_who_holds_it_takes_nothing(tmp_path, holder):
     text = (tmp_path / 'lock').read_text()
-    assert lock_holder(tmp_path / 'lock').startswith(f'process {holder.pid} ')
-    holder.kill()
-    holder.wait()
+    assert lock_holder(tmp_path / 'lock').startswith(
+        f'process {holder._process.pid} ')
+    kill(holder)
     assert lock_holder(tmp_path / 'lock') == ''
     assert (tmp_path / 'lock').read_text() == text
     assert lock_holder(tmp_path / 'none') == ''
     assert not (tmp_path / 'none').exists()
+
+
+#: In a process that is no fork, and so has no lock of this one.
+ASK = '''
+import sys
+from stepnet_mm.utils.file_lock import file_lock
+with file_lock(sys.argv[1]):
+    pass
+'''
 
 
 def test_a_lock_asked_for_in_its_process_stays(tmp_path):
@@ -99,8 +102,9 @@ def test_a_lock_asked_for_in_its_process_stays(tmp_path):
                 tmp_path / 'lock'):
             pass
         # Another handle that is closed would have ended it.
-        held = subprocess.run([sys.executable, '-c', HOLD, tmp_path / 'lock'],
-                              capture_output=True, text=True, timeout=60)
+        held = subprocess.run(
+            [sys.executable, '-c', ASK, tmp_path / 'lock'],
+            capture_output=True, text=True, timeout=60)
         assert f'LockTaken: process {os.getpid()} ' in held.stderr
     assert lock_holder(tmp_path / 'lock') == ''
 

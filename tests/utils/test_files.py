@@ -8,8 +8,6 @@ from stepnet_mm.utils.files import (
     written_whole,
 )
 
-pytestmark = pytest.mark.core
-
 
 def test_a_file_takes_its_name_when_it_is_whole(tmp_path):
     path = tmp_path / 'new' / 'a.bin'

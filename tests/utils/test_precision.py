@@ -4,8 +4,6 @@ import torch
 from stepnet_mm.stiffness import nsi
 from stepnet_mm.utils.precision import float32_or_wider
 
-pytestmark = pytest.mark.core
-
 
 @pytest.mark.parametrize('given, wanted', [
     (torch.float16, torch.float32), (torch.bfloat16, torch.float32),

@@ -10,14 +10,13 @@ from stepnet_mm.utils.random_state import (
     set_random_state,
 )
 
-pytestmark = pytest.mark.core
-
 
 def draws():
     return (random.random(), random.gauss(0, 1), np.random.rand(),
             np.random.randn(), torch.rand(1).item(), torch.randn(1).item())
 
 
+@pytest.mark.core
 def test_what_was_read_can_be_set():
     np.random.randn()  # leaves one of a pair behind, as random.gauss does
     random.gauss(0, 1)
@@ -28,6 +27,7 @@ def test_what_was_read_can_be_set():
     assert draws() == first
 
 
+@pytest.mark.core
 def test_a_weights_only_load_takes_it(tmp_path):
     torch.save(get_random_state(), tmp_path / 'a')
     first = draws()

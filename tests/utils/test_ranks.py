@@ -2,8 +2,6 @@ import pytest
 
 from stepnet_mm.utils.ranks import is_first_rank
 
-pytestmark = pytest.mark.core
-
 
 @pytest.mark.parametrize('variables, first', [
     ({}, True),

@@ -3,8 +3,6 @@ from torch import nn
 
 from stepnet_mm.utils.replaced_method import ReplacedMethod
 
-pytestmark = pytest.mark.core
-
 
 class Counter:
 
