@@ -63,7 +63,7 @@ STARTED = [dict(RANK='{}', WORLD_SIZE='2'),
            dict(SLURM_PROCID='{}', SLURM_STEP_NUM_TASKS='2')]
 
 
-@pytest.mark.parametrize('rank, started', enumerate(STARTED))
+@pytest.mark.parametrize('rank, started', [*enumerate(STARTED)])
 def test_without_a_launcher_each_process_is_the_first(rank, started, recwarn):
     os.environ.update({k: v.format(rank) for k, v in started.items()})
     stand_alone()
