@@ -375,7 +375,6 @@ def test_the_config_text_of_a_checkpoint_is_data(tmp_path, code):
                               message_hub=dict(runtime_info={}))
 
 
-@pytest.mark.core
 @pytest.mark.parametrize('name', ['a_variable', 'a_variable_in_a_string'])
 def test_mmengine_would_run_what_is_in_double_braces(tmp_path, name):
     code = CODE[name].format(str(tmp_path / 'it_ran'))
