@@ -5,7 +5,6 @@ import subprocess
 import tempfile
 from html import escape, unescape
 
-import cv2
 import pytest
 
 NAMES = ('chromium', 'chromium-browser', 'google-chrome')
@@ -64,17 +63,3 @@ def look(browser, tmp_path):
         return json.loads(unescape(dom.split('<pre>')[1].split('</pre>')[0]))
 
     return look
-
-
-@pytest.fixture
-def screenshot(browser, tmp_path):
-    """screenshot(page, 1280, 1600): the pixels of its upper part."""
-
-    def screenshot(page, width, height, *flags):
-        path, picture = tmp_path / 'page.html', tmp_path / 'page.png'
-        path.write_text(page)
-        browser(*flags, f'--screenshot={picture}', '--hide-scrollbars',
-                f'--window-size={width},{height}', path.as_uri())
-        return cv2.imread(str(picture))
-
-    return screenshot

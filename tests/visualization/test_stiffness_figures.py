@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from made_records import make_record, named
 
 from stepnet_mm.stiffness import (
@@ -19,11 +18,9 @@ from stepnet_mm.visualization import (
 )
 
 pytest.importorskip('matplotlib')
-pytestmark = pytest.mark.core
 
 FIGURES = [survival_figure, proportion_figure, depth_figure, seeds_figure]
 DEEP = (17, 17, 17)
-SINGLE = (1, 1, 1)
 
 
 def surface_z(axes):
@@ -34,34 +31,12 @@ def surface_z(axes):
 
 
 @pytest.mark.parametrize('figure', FIGURES)
-@pytest.mark.parametrize('records', [
-    [make_record(DEEP)], [make_record(SINGLE)], [make_record(samples=1)],
-    [make_record(gates=False), make_record(bad=5)],
-    [make_record(DEEP, seed=i) for i in range(9)]
-], ids=['deep', 'single', 'a sample', 'two', 'nine'])
-def test_they_are_drawn_and_none_stays_open(figure, records):
-    import matplotlib.pyplot as plt
-    before = plt.get_fignums()
-    image = as_image(figure(records))
-    assert min(image.shape[:2]) > 200 and image.std() > 5
-    assert plt.get_fignums() == before
-
-
-@pytest.mark.parametrize('figure', FIGURES)
-@pytest.mark.parametrize('records, match', [
-    ([make_record(), make_record(definition='output')], 'residual.*output'),
-    ([make_record(bad=40)], 'SE: .*got none in 40'), ([], 'at least one')
-], ids=['definitions', 'nothing finite', 'none'])
-def test_records_that_do_not_go_together(figure, records, match):
-    with pytest.raises(ValueError, match=match):
-        figure(records)
-
-
-@pytest.mark.parametrize('figure', FIGURES)
-def test_a_stage_of_zeros(figure):
-    record = make_record()
-    record.nsi.zero_()
-    assert as_image(figure([record])).std() > 5
+def test_odd_records(figure):
+    zeros = make_record((1, 1, 1), samples=1)
+    zeros.nsi.zero_()
+    assert as_image(figure([zeros])).std() > 5
+    with pytest.raises(ValueError, match='residual.*output'):
+        figure([make_record(), make_record(definition='output')])
 
 
 def test_surfaces_are_those_of_the_pure_function():
@@ -77,9 +52,8 @@ def test_surfaces_are_those_of_the_pure_function():
         assert axes.get_xlim() == (0, 2) and axes.get_ylim() == (0, 4)
 
 
-@pytest.mark.parametrize('samples', [3, 1000])
-def test_surfaces_fall_to_zero_on_common_axes(samples):
-    records = [named('plain', samples=samples), named('SE', DEEP, samples)]
+def test_surfaces_fall_to_zero_on_common_axes():
+    records = [named('plain', samples=99), named('SE', DEEP, 99)]
     records[1].nsi.mul_(7)
     for axes in survival_figure(records).axes:
         z = surface_z(axes)
@@ -89,8 +63,7 @@ def test_surfaces_fall_to_zero_on_common_axes(samples):
             max(key[0] for key in z), max(key[1] for key in z))
 
 
-@pytest.mark.parametrize('figure', [survival_figure, proportion_figure])
-def test_titles_hold_the_tns(figure):
+def test_titles_hold_the_tns():
     records = [named('plain', bad=2), named('SE', DEEP, seed=1)]
     tns = [
         total_neural_stiffness(r.nsi[2 * (r is records[0]):], r.stage)
@@ -100,19 +73,17 @@ def test_titles_hold_the_tns(figure):
         f'TNS {t.mean():.4g}, median {t.quantile(.5):.3g}\n'
         f'95 % quantile {t.quantile(.95):.3g}' for t in tns
     ]
-    assert [axes.get_title() for axes in figure(records).axes[:2]] == [
+    assert [axes.get_title() for axes in proportion_figure(
+            records).axes[:2]] == [
         f'plain\n{numbers[0]}\nnot finite, left out: 2 of 40',
         f'SE\n{numbers[1]}'
     ]
 
 
-@pytest.mark.parametrize('m1, m2, match', [
-    ([0.], [0., 1.], 'at least two'), ([0., 1.], [2., 2.], 'at least two'),
-    ([-1., 1.], [0., 1.], 'm1: expected .* >= 0'),
-    ([0., 1.], [0., math.nan], 'm2: expected .* >= 0')
-])
-def test_wrong_thresholds(m1, m2, match):
-    with pytest.raises(ValueError, match=match):
+@pytest.mark.parametrize('m1, m2', [
+    ([0., 1.], [2., 2.]), ([-1., 1.], [0., 1.]), ([0., 1.], [0., math.nan])])
+def test_wrong_thresholds(m1, m2):
+    with pytest.raises(ValueError, match='m[12]'):
         survival_figure([make_record()], m1, m2)
 
 
@@ -183,29 +154,6 @@ def test_depth_has_a_colour_a_model_and_a_legend():
     ]
 
 
-@pytest.mark.parametrize('counts', [(2, 3, 5), DEEP, (51, ), (2, 3, 35, 2)])
-def test_block_indices_can_be_read(counts):
-    figure = depth_figure([make_record(counts)])
-    as_image(figure)
-    for axes, count in zip(figure.axes, counts, strict=True):
-        ticks = axes.get_xticklabels()
-        boxes = [tick.get_window_extent() for tick in ticks]
-        assert ticks[0].get_text() == '1' and len(ticks) >= min(count, 6)
-        assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:]))
-
-
-def test_a_wide_range_is_logarithmic():
-    record = make_record()
-    record.nsi = 1 + torch.rand_like(record.nsi)
-    assert depth_figure([record]).axes[0].get_yscale() == 'linear'
-    record.nsi[:, 0] *= 100
-    axes = depth_figure([record]).axes[0]
-    assert axes.get_yscale() == 'log'
-    assert {2., 5., 10., 20.} <= set(axes.get_yticks().round(6))
-    record.nsi[:, 1] = 0
-    assert depth_figure([record]).axes[0].get_yscale() == 'linear'
-
-
 def test_seeds_are_lines_without_bands():
     records = [named(f'SE_seed{i}', seed=i) for i in range(3)]
     figure = seeds_figure(records)
@@ -214,13 +162,8 @@ def test_seeds_are_lines_without_bands():
         assert [y for _, y in lines_of(axes)] == [
             np.median(r.nsi.numpy()[:, columns], 0).tolist() for r in records
         ]
-    assert '3 seeds' in figure.get_suptitle()
 
 
-@pytest.mark.parametrize('other, key', [
-    (named('b', (3, 2)), 'blocks'), (named('b', position=[0] * 5), 'position'),
-    (named('b', stage=[1, 1, 1, 2, 2]), 'stage')
-])
-def test_seeds_have_the_same_blocks(other, key):
-    with pytest.raises(ValueError, match=f'b: expected the {key} of SE'):
-        seeds_figure([make_record(), other])
+def test_seeds_have_the_same_blocks():
+    with pytest.raises(ValueError, match='b: expected the blocks of SE'):
+        seeds_figure([make_record(), named('b', (3, 2))])

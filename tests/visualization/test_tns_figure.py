@@ -3,13 +3,10 @@ import pytest
 from made_records import named
 
 from stepnet_mm.analysis import tns_by_method
-from stepnet_mm.visualization import as_image, style, tns_figure
+from stepnet_mm.visualization import style, tns_figure
 
 pytest.importorskip('matplotlib')
-pytestmark = pytest.mark.core
 
-TRICKS = ('mixup', 'cutmix', 'label_smoothing', 'random_erasing', 'cutout',
-          'auto_augment', 'cosine', 'longer', 'ema')
 SHORT = dict(resamples=200)
 
 
@@ -57,9 +54,6 @@ def test_the_interval_of_few_seeds_is_their_range(count):
     found = row['estimates']['tns']
     edges = min(found['seeds']), max(found['seeds'])
     assert ((found['low'], found['high']) == edges) == (count < 5)
-    title = tns_figure(records).get_suptitle()
-    assert ('ranges of seeds (small dots' in title) == (count < 5)
-    assert ('95 % bootstrap intervals over seeds' in title) == (count == 5)
 
 
 @pytest.mark.parametrize('given, expected', [
@@ -116,33 +110,14 @@ def test_what_is_drawn():
     (['plain', 'stepnet'], ['network']),
     (['plain_a', 'stepnet_b'], ['plain_a', 'stepnet_b']),
     (['r_plain_x', 'r_stepnet_x', 'r_se_x'], ['r_x', 'r_se_x']),
-    (['airplane_plain', 'airplane_stepnet'], ['airplane']),
-    (['explain', 'exstepnet'], ['explain', 'exstepnet']),
     (['r_stepnet_seed0', 'r_plain_seed0', 'r_plain_seed1'],
      ['r (seeds: 1, 2)']),
-    (['a_seed0', 'a_seed1', 'b'], ['a (seeds: 2)', 'b']),
     (['r_plain', 'r_plain', 'r_se'], ['r_plain (1)', 'r_plain (2)', 'r_se'])])
 def test_a_plain_network_and_its_stepnet_share_a_row(given, expected):
     figure = tns_figure([named(name) for name in given])
     assert names(figure) == expected
     assert len(figure.legends) == (len(expected) < len(set(given)) and (
         'stepnet' in ''.join(given)))
-
-
-@pytest.mark.parametrize('records', [
-    pair(), [record for t in TRICKS for record in pair(t, 'cifar10')],
-    [named(f'an_experiment_with_a_rather_long_name_{i}', seed=i)
-     for i in range(18)], [named('one')]], ids=['2', '18', 'rows', '1'])
-def test_labels_do_not_overlap(records):
-    figure = tns_figure(records)
-    assert as_image(figure).std() > 5
-    for axis in (figure.axes[0].yaxis, figure.axes[0].xaxis,
-                 figure.axes[1].xaxis):
-        boxes = [tick.get_window_extent() for tick in axis.get_ticklabels()]
-        assert not any(a.overlaps(b) for a, b in zip(boxes, boxes[1:]))
-        assert all(box.x0 >= 0 for box in boxes)
-    heading = figure._suptitle.get_window_extent()
-    assert 0 <= heading.x0 and heading.x1 <= figure.bbox.width
 
 
 def test_single_seeds_are_drawn():
@@ -157,12 +132,9 @@ def test_what_is_not_finite_is_said():
     assert 'left out: resnet164_plain: 2 of 40' in figure.get_suptitle()
 
 
-@pytest.mark.parametrize('records, match', [
-    ([named('a'), named('b', definition='output')], 'residual.*output'),
-    ([named('a', bad=40)], 'a: .*got none in 40'), ([], 'at least one')])
-def test_records_that_do_not_go_together(records, match):
-    with pytest.raises(ValueError, match=match):
-        tns_figure(records)
+def test_records_that_do_not_go_together():
+    with pytest.raises(ValueError, match='residual.*output'):
+        tns_figure([named('a'), named('b', definition='output')])
 
 
 def test_a_network_without_stiffness():
