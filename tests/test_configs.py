@@ -15,7 +15,7 @@ from mmengine.registry import MODELS, init_default_scope
 from stepnet_mm.steps import StepSize
 
 # One worker, which reads each config once.
-pytestmark = [pytest.mark.core, pytest.mark.xdist_group('configs')]
+pytestmark = pytest.mark.xdist_group('configs')
 
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
 PATHS = sorted(
@@ -55,31 +55,71 @@ def build(cfg):
     return model
 
 
-#: Networks of others: those of CIFAR-10 with a wider head or with a trick, of
-#: depth 50 with more blocks.
-TWINS = ('cifar100', 'stl10', '101_', 'tricks/')
-#: Built in the short run: all but these.
-SOME = [path if not any(twin in path for twin in TWINS)
-        else pytest.param(path, marks=pytest.mark.long) for path in PATHS]
+#: A method -> the type of its step.
+STEPS = dict(
+    plain=None, iebn=None, se='SEAttention', cbam='CBAMAttention',
+    eca='ECAAttention', eca_k5='ECAAttention', sem='SEMAttention',
+    srm='SRMAttention', fca='FCAAttention', sge='SGEAttention',
+    stepnet='StepAdaptor', stepnet_from_stepnet='StepAdaptor',
+    stepnet_gate='StepAdaptor',
+    preact_plain=None, preact_stepnet='StepAdaptor',
+    stepnet_current='StepAdaptor',
+    stepnet_next='StepAdaptor', stepnet_difference='StepAdaptor',
+    stepnet_adaptor_a='MaxPoolStepAdaptor',
+    stepnet_adaptor_b='SumStepAdaptor',
+    stepnet_adaptor_c='UnnormalizedStepAdaptor',
+    stepnet_adaptor_d='SoftmaxStepAdaptor',
+    **dict.fromkeys(('quadratic', 'content', 'absolute', '16_heads')))
+#: Built in the short run: one of each family.
+FAMILIES = {
+    'faster_rcnn_r50_stepnet.py', 'faster_rcnn_r34_stepnet_mini_coco.py',
+    'imagenet/resnet34_se_imagenet.py',
+    'resnet164/resnet164_stepnet_cifar10.py',
+    'self_attention/self_attention_plain_cifar10.py',
+    'tricks/resnet164_plain_mixup_cifar10.py', 'vit/vit_stepnet_cifar10.py'}
 
 
-@pytest.mark.parametrize('path', SOME)
+@pytest.mark.parametrize('path', [pytest.param(path, marks=(
+    pytest.mark.core if path in FAMILIES else pytest.mark.long))
+    for path in PATHS])
 def test_the_model_builds_with_the_listed_parameters(path):
+    cfg = load(path)
     with undrawn():
-        model = build(load(path))
+        model = build(cfg)
     if path in MODELS_LISTED:  # the demo is not
         listed = MODELS_LISTED[path]['Metadata']
         assert count(model) == listed['Parameters']
         assert listed['FLOPs'] > 0
+        assert_method(path, cfg.model.backbone)
     if path in DETECTORS:
         assert round(count(model) / 1e6, 3) == DETECTORS[path]
 
 
+def assert_method(path, backbone):
+    """The name says which method it is."""
+    name = re.sub('^(faster_rcnn_r[0-9]+|resnet[0-9]+|vit|self_attention)_',
+                  '', Path(path).stem)
+    method = re.sub('_(cifar10|cifar100|stl10|imagenet)$', '', name)
+    if path.startswith('tricks/'):
+        method = method.partition('_')[0]
+    step = backbone.get('step')
+    for each in step if isinstance(step, list) else [step]:
+        assert (each and each.type) == STEPS[method]
+    for inputs in ('current', 'next', 'difference'):
+        if method.endswith(f'_{inputs}'):
+            assert step.inputs == inputs
+    norm = backbone.get('norm_cfg', dict(type='BN'))['type']
+    assert (norm == 'IEBN') == (method == 'iebn')
+    assert (backbone.get('step_mode') == 'gate') == method.endswith('_gate')
+    assert backbone.get('preact', False) == method.startswith('preact_')
+
+
 @pytest.mark.parametrize('path', [
-    p for p in PATHS if 'cifar10.py' in p and 'tricks/' not in p])
+    'resnet164/resnet164_preact_stepnet_cifar10.py',
+    'self_attention/self_attention_stepnet_cifar10.py',
+    'vit/vit_stepnet_gate_cifar10.py'])
 def test_a_small_image_goes_through(path):
-    cfg = load(path)
-    model = build(cfg)
+    model = build(load(path))
     with torch.no_grad():
         scores = model(torch.randn(2, 3, 32, 32), mode='tensor')
     assert scores.shape == (2, 10) and scores.isfinite().all()
@@ -115,42 +155,6 @@ def test_recipe_of_imagenet(depth):
     assert cfg.train_cfg.max_epochs == 120
 
 
-STEPS = dict(
-    plain=None, iebn=None, se='SEAttention', cbam='CBAMAttention',
-    eca='ECAAttention', eca_k5='ECAAttention', sem='SEMAttention',
-    srm='SRMAttention', fca='FCAAttention', sge='SGEAttention',
-    stepnet='StepAdaptor', stepnet_from_stepnet='StepAdaptor',
-    stepnet_gate='StepAdaptor',
-    preact_plain=None, preact_stepnet='StepAdaptor',
-    stepnet_current='StepAdaptor',
-    stepnet_next='StepAdaptor', stepnet_difference='StepAdaptor',
-    stepnet_adaptor_a='MaxPoolStepAdaptor',
-    stepnet_adaptor_b='SumStepAdaptor',
-    stepnet_adaptor_c='UnnormalizedStepAdaptor',
-    stepnet_adaptor_d='SoftmaxStepAdaptor',
-    **dict.fromkeys(('quadratic', 'content', 'absolute', '16_heads')))
-
-
-@pytest.mark.parametrize('path', sorted(MODELS_LISTED))
-def test_the_name_says_which_method_it_is(path):
-    name = re.sub('^(faster_rcnn_r[0-9]+|resnet[0-9]+|vit|self_attention)_',
-                  '', Path(path).stem)
-    method = re.sub('_(cifar10|cifar100|stl10|imagenet)$', '', name)
-    if path.startswith('tricks/'):
-        method = method.partition('_')[0]
-    backbone = load(path).model.backbone
-    step = backbone.get('step')
-    for each in step if isinstance(step, list) else [step]:
-        assert (each and each.type) == STEPS[method]
-    for inputs in ('current', 'next', 'difference'):
-        if method.endswith(f'_{inputs}'):
-            assert step.inputs == inputs
-    norm = backbone.get('norm_cfg', dict(type='BN'))['type']
-    assert (norm == 'IEBN') == (method == 'iebn')
-    assert (backbone.get('step_mode') == 'gate') == method.endswith('_gate')
-    assert backbone.get('preact', False) == method.startswith('preact_')
-
-
 def test_recipe_of_the_vit():
     for dataset, edge, patch in (('cifar10', 32, 4), ('stl10', 96, 12)):
         cfg = load(f'vit/vit_stepnet_{dataset}.py')
@@ -167,71 +171,62 @@ def test_recipe_of_self_attention():
     assert stock.optim_wrapper.optimizer.type == 'SGD'
     cfg = load('self_attention/self_attention_plain_cifar10.py')
     assert cfg.optim_wrapper.optimizer.type == 'AdamW'
-    model = build(cfg)
+    with undrawn():
+        model = build(cfg)
     layers = [layer.attn for layer in model.backbone.layers]
-    assert [layer.num_heads for layer in layers] == [9] * 6
+    assert len(layers) == 6
     assert not any(layer.content for layer in layers)
     assert all(layer.positions.max_size == 16 for layer in layers)
 
 
 def test_heads_of_full_width():
-    counts = []
-    for name, heads in (('plain', 9), ('16_heads', 16)):
-        model = build(load(f'self_attention/self_attention_{name}_cifar10.py'))
-        layers = [layer.attn for layer in model.backbone.layers]
-        assert {layer.num_heads for layer in layers} == {heads}
-        assert {layer.head_dim for layer in layers} == {400}
-        counts.append(sum(p.numel() for p in model.parameters()))
+    cfgs = [load(f'self_attention/self_attention_{name}_cifar10.py')
+            for name in ('plain', '16_heads')]
+    with undrawn():
+        nets = [build(cfg) for cfg in cfgs]
+    for net, heads in zip(nets, (9, 16)):
+        assert {(layer.attn.num_heads, layer.attn.head_dim)
+                for layer in net.backbone.layers} == {(heads, 400)}
     # Of each head a projection of 400 channels, and a vector of 64.
-    assert counts[1] - counts[0] == 6 * 7 * (400 * 400 + 64)
+    assert count(nets[1]) - count(nets[0]) == 6 * 7 * (400 * 400 + 64)
 
 
-@pytest.mark.parametrize('name', [
-    'plain', 'quadratic', 'content', 'absolute', 'stepnet'])
-def test_weight_decay_leaves_positions_alone(name):
+@pytest.mark.parametrize('name, tensors', [('absolute', 1), ('stepnet', 3)])
+def test_weight_decay_leaves_positions_alone(name, tensors):
     cfg = load(f'self_attention/self_attention_{name}_cifar10.py')
-    model = build(cfg)
+    with undrawn():
+        model = build(cfg)
     optimizer = build_optim_wrapper(model, cfg.optim_wrapper).optimizer
     decay = {id(group['params'][0]): group['weight_decay']
              for group in optimizer.param_groups}
     positions = [parameter for key, parameter in model.named_parameters()
                  if '.positions.' in key or '.absolute.' in key]
-    tensors = dict(quadratic=2, absolute=1).get(name, 3)
     assert len(positions) == 6 * tensors
     assert {decay[id(parameter)] for parameter in positions} == {0}
     assert decay[id(model.backbone.layers[0].attn.output.weight)] == .06
 
 
 def test_fca_transforms_each_stage_at_its_own_size():
-    for path, sizes in (('resnet164/resnet164_fca_cifar10.py', [32, 16, 8]),
-                        ('imagenet/resnet34_fca_imagenet.py',
+    for path, sizes in (('imagenet/resnet50_fca_imagenet.py',
                          [56, 28, 14, 7]),
-                        ('resnet164/resnet164_fca_stl10.py', [96, 48, 24]),
-                        ('imagenet/resnet50_fca_imagenet.py',
-                         [56, 28, 14, 7])):
-        cfg = load(path)
-        assert [step.dct_size for step in cfg.model.backbone.step] == sizes
+                        ('resnet164/resnet164_fca_stl10.py', [96, 48, 24])):
+        steps = load(path).model.backbone.step
+        assert [step.dct_size for step in steps] == sizes
 
 
-@pytest.mark.parametrize('path, kernels', [
-    ('imagenet/resnet34_eca_imagenet.py', [3, 3, 5, 7]),
-    ('imagenet/resnet50_eca_imagenet.py', [3, 5, 5, 7]),
-    ('imagenet/resnet101_eca_imagenet.py', [3, 3, 5, 7]),
-    ('imagenet/resnet50_eca_k5_imagenet.py', [5, 5, 5, 5]),
-    ('faster_rcnn_r50_eca.py', [5, 5, 5, 5]),
-    ('faster_rcnn_r101_eca.py', [3, 3, 5, 7]),
-    ('resnet164/resnet164_eca_cifar10.py', [3, 3, 3])])
-def test_eca_has_the_published_kernels(path, kernels):
-    with undrawn():
-        backbone = MODELS.build(load(path).model.backbone)
-    stages = [getattr(backbone, name) for name in backbone.res_layers]
-    assert [{block.step.conv.kernel_size for block in stage}
-            for stage in stages] == [{(k, )} for k in kernels]
+def test_eca_has_the_published_kernels():
+    for path, kernels in (
+            ('imagenet/resnet34_eca_imagenet.py', [3, 3, 5, 7]),
+            ('imagenet/resnet50_eca_imagenet.py', [3, 5, 5, 7]),
+            ('faster_rcnn_r50_eca.py', [5]),
+            ('faster_rcnn_r101_eca.py', [3, 3, 5, 7])):
+        step = load(path).model.backbone.step
+        steps = step if isinstance(step, list) else [step]
+        assert [step.kernel_size for step in steps] == kernels, path
 
 
 @pytest.mark.parametrize('path', [
-    path for path in PATHS
-    if re.fullmatch('faster.*_(se|eca|sge|from_stepnet).py', path)])
+    'faster_rcnn_r50_eca.py', 'faster_rcnn_r101_stepnet_from_stepnet.py'])
 def test_a_detector_takes_the_weights_that_it_names(path):
     backbone = load(path).model.backbone
     file = Path(backbone.init_cfg.checkpoint)
@@ -243,12 +238,9 @@ def test_a_detector_takes_the_weights_that_it_names(path):
         CONFIGS / path).read_text()
 
 
-@pytest.mark.parametrize('method, step', [
-    ('plain', None), ('se', 'SEAttention'), ('stepnet', 'StepAdaptor')])
-def test_recipe_of_the_blood_cells(method, step):
-    cfg = load(f'blood_cells/faster_rcnn_r34_{method}_blood_cells.py')
-    found = cfg.model.backbone.step
-    assert (found and found.type) == step
+def test_recipe_of_the_blood_cells():
+    cfg = load('blood_cells/faster_rcnn_r34_stepnet_blood_cells.py')
+    assert cfg.model.backbone.step.type == 'StepAdaptor'
     for split in ('train', 'val', 'test'):
         dataset = cfg[f'{split}_dataloader'].dataset
         assert dataset.ann_file == f'{split}.json'
@@ -264,7 +256,7 @@ def test_recipe_of_the_blood_cells(method, step):
 
 def test_the_stepnet_detectors_start_as_they_say(tmp_path):
     backbone = load('imagenet/resnet50_stepnet_imagenet.py').model.backbone
-    given = MODELS.build(backbone)
+    given = MODELS.build(dict(backbone, base_channels=4))
     for step in steps_of(given):
         step.ie.bias.data.fill_(.3)
     torch.save({f'backbone.{key}': value
@@ -275,7 +267,7 @@ def test_the_stepnet_detectors_start_as_they_say(tmp_path):
     equal = load('faster_rcnn_r50_stepnet_from_stepnet.py').model.backbone
     equal.init_cfg.checkpoint = str(tmp_path / 'best.pth')
     for cfg, largest, bias, frozen in ((plain, 2, 0, 0), (equal, 1, .3, 2)):
-        net = MODELS.build(cfg)
+        net = MODELS.build(dict(cfg, base_channels=4))
         net.init_weights()
         net.train()
         steps = steps_of(net)
@@ -291,35 +283,22 @@ def steps_of(backbone):
             if isinstance(module, StepSize)]
 
 
-def test_the_metafiles_list_every_config_but_the_demo_and_own_data():
+def test_the_metafiles_and_the_readme_list_every_config():
     others = {path for path in PATHS if re.search('mini_coco|blood_', path)}
     assert set(MODELS_LISTED) == set(PATHS) - others
     index = yaml.safe_load((CONFIGS / 'model-index.yml').read_text())
     assert sorted(index['Import']) == [
         str(Path('configs') / path.relative_to(CONFIGS)) for path in METAFILES
     ]
-
-
-def test_a_figure_of_the_paper_on_a_structure_of_ours_says_so():
-    noted = {path for path, model in MODELS_LISTED.items()
-             if ' is ours: ' in model['Metadata'].get('Note', '')}
-    assert noted == {
-        path for path, model in MODELS_LISTED.items()
-        if re.search('vit/|_adaptor_[abcd]_', path) and 'Results' in model}
-    assert len(noted) == 12 + 6
-    assert noted == {path for path in PATHS
-                     if ' is ours: ' in (CONFIGS / path).read_text()}
-
-
-def test_the_readme_lists_every_config():
     text = (CONFIGS / 'README.md').read_text()
-    assert all(f'`{path}`' in text for path in PATHS)
+    assert not [path for path in PATHS if f'`{path}`' not in text]
 
 
 def test_weight_decay_of_the_vit():
     """Matrices decay; norms, biases, positions and steps do not."""
     cfg = load('vit/vit_stepnet_cifar10.py')
-    model = build(cfg)
+    with undrawn():
+        model = build(cfg)
     optimizer = build_optim_wrapper(model, cfg.optim_wrapper).optimizer
     decay = {id(group['params'][0]): group['weight_decay']
              for group in optimizer.param_groups}

