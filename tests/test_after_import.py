@@ -6,8 +6,6 @@ import pytest
 
 from stepnet_mm.after_import import after_import
 
-pytestmark = pytest.mark.core
-
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
@@ -26,6 +24,7 @@ def values():
     return seen, lambda module: seen.append(module.value)
 
 
+@pytest.mark.core
 def test_the_action_runs_once_after_the_import(module):
     seen, action = values()
     before = list(sys.meta_path)

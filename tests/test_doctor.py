@@ -7,9 +7,8 @@ import pytest
 
 from stepnet_mm import doctor
 
-pytestmark = pytest.mark.core
 
-
+@pytest.mark.core
 def test_what_a_user_reads(tmp_path, capsys):
     code = doctor.main(['--work-dir', str(tmp_path)])
     text = capsys.readouterr().out
@@ -36,7 +35,8 @@ def run(folder, *command):
     return done.stdout
 
 
-@pytest.mark.parametrize('library', ['torch', 'mmcv'])
+@pytest.mark.parametrize('library', [
+    'torch', pytest.param('mmcv', marks=pytest.mark.long)])
 def test_a_library_that_does_not_import(tmp_path, library):
     (tmp_path / library).mkdir()
     (tmp_path / library / '__init__.py').write_text(
@@ -77,6 +77,7 @@ sys.exit(doctor.main([]))
 '''
 
 
+@pytest.mark.long
 def test_a_machine_without_torch_and_mmengine(tmp_path):
     text = run(tmp_path, '-c', WITHOUT, 'torch,mmengine,mmcv,mmdet')
     for name in ('torch', 'mmengine', 'mmcv'):

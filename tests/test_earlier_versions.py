@@ -1,7 +1,6 @@
 """Configs, checkpoints and import paths of earlier versions still do."""
 import importlib
 import pkgutil
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -35,11 +34,11 @@ def test_an_old_path_is_todays_module():
 
 
 def test_an_old_folder_gives_todays_names():
-    for old, (new, names) in (
-            (old, pair) for old in GONE for pair in GONE[old].items()):
+    for old, folders in GONE.items():
         folder = import_anew(old)
-        for name in names:
-            assert getattr(folder, name) is today(f'{new}.{name}')
+        for new, names in folders.items():
+            for name in names:
+                assert getattr(folder, name) is today(f'{new}.{name}')
 
 
 def test_an_old_name_warns_and_is_todays():

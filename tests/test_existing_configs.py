@@ -6,7 +6,6 @@ import torch
 from mmengine.hub import get_config
 from mmengine.registry import init_default_scope
 
-pytestmark = pytest.mark.core
 DETECTION = [
     'retinanet/retinanet_r50_fpn_1x_coco.py',
     'mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py',
@@ -115,7 +114,7 @@ def classification_batch():
 
 @pytest.mark.parametrize('name', [
     *(pytest.param(name, marks=pytest.mark.long) for name in DETECTION[:-1]),
-    DETECTION[-1]])
+    pytest.param(DETECTION[-1], marks=pytest.mark.core)])
 def test_detection(name, tmp_path):
     model, stock = build('mmdet', name, 'StepResNet', tmp_path)
     assert model.backbone.frozen_stages == 1
@@ -124,6 +123,7 @@ def test_detection(name, tmp_path):
     assert_all_reached(step_three_times(model, detection_batch))
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('name, backbone', CLASSIFICATION)
 def test_classification(name, backbone, tmp_path):
     model, stock = build('mmpretrain', name, backbone, tmp_path)

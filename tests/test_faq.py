@@ -62,11 +62,12 @@ PAIRS = [
     *(('SyncBN', base) for base in BASES if base != 'faster_rcnn')]
 
 
-@pytest.mark.parametrize('title, base', PAIRS)
+@pytest.mark.parametrize('title, base', [pytest.param(*pair, marks=(
+    [pytest.mark.core] if pair[0] == 'SyncBN' else [])) for pair in PAIRS])
 def test_the_lines_make_a_config(title, base, tmp_path):
     pytest.importorskip(BASES[base].partition('::')[0])
     cfg = config(title, tmp_path, base)
-    assert build_backbone(cfg, base_channels=4)
+    assert build_backbone(cfg, base_channels=16)
     for hook in cfg.get('custom_hooks', []):
         assert HOOKS.build(hook)
     assert not any('_delete_' in node for node in all_dicts(cfg.to_dict()))

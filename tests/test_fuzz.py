@@ -46,11 +46,9 @@ from stepnet_mm.studies.study import read_study
 from stepnet_mm.studies.training_log import epochs_of
 from stepnet_mm.visualization import read_stiffness_curves
 
-pytestmark = pytest.mark.core
-
 #: Not their subclasses, such as UnicodeDecodeError.
 OURS = (ValueError, FileNotFoundError, UnsafeCheckpointError)
-COUNTS = [100, pytest.param(1000, marks=pytest.mark.long)]
+COUNTS = [40, pytest.param(400, marks=pytest.mark.long)]
 #: Whole files that are hard to read.
 HARD = [b'', b'\0', b'\n', b'\xff\xfe', b'null\n', b'5\n', b'[]\n', b'{}\n',
         b'NaN\n', b'"\n', b'[' * 10**5, b'{"a":' * 10**4 + b'\n',

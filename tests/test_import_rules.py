@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = 'stepnet_mm'
 LIBRARIES = ('mmdet', 'mmpretrain')
@@ -76,12 +74,9 @@ def test_relative_imports_are_resolved():
 
 def test_every_folder_says_what_it_may_import():
     rules = allowed()
+    tuple(TopologicalSorter(rules).static_order())  # no circle
     assert {folder_of(path) for path in FILES} - {''} == set(rules)
     assert set().union(*rules.values()) < set(rules)
-
-
-def test_the_rules_have_no_circle():
-    tuple(TopologicalSorter(allowed()).static_order())
 
 
 def test_data_flows_one_way():
@@ -229,12 +224,14 @@ def fake(folder, library, error):
     return [folder]
 
 
+@pytest.mark.core
 def test_the_package_imports_nothing_before_it_is_asked():
     assert probe(PACKAGE)['loaded'] == []
     loaded = probe(PACKAGE, 'mmengine.runner')['loaded']
     assert not {'mmdet.models', 'mmpretrain.models'} & set(loaded)
 
 
+@pytest.mark.long
 def test_stiffness_needs_no_mm_library():
     found = probe(f'{PACKAGE}.stiffness',
                   hidden=['mmengine', 'mmcv', 'mmdet', 'mmpretrain'])
@@ -270,7 +267,8 @@ def test_both_orders_of_import(first):
 
 
 @pytest.mark.parametrize('error', [
-    'RuntimeError', pytest.param('ImportError', marks=pytest.mark.long)])
+    pytest.param('RuntimeError', marks=pytest.mark.core),
+    pytest.param('ImportError', marks=pytest.mark.long)])
 def test_a_library_that_fails_is_named_in_one_warning(tmp_path, error):
     # mmdet imports mmpretrain where it can, and survives an ImportError only.
     present = ['mmdet'] if error == 'ImportError' else []

@@ -97,6 +97,7 @@ def test_wheel_and_sdist_carry_the_same(tree, built, tmp_path):
     assert inside(second) == inside(wheel)
 
 
+@pytest.mark.long
 def test_an_installed_wheel_finds_its_configs(tree, built, tmp_path):
     target = tmp_path / 'site'
     install = '-m pip install --no-deps --no-index --no-compile --target'
@@ -127,6 +128,7 @@ def test_builds_leave_only_what_git_ignores(tree, built):
     assert left == ''
 
 
+@pytest.mark.long
 def test_a_config_that_moved_travels_once(tree, built, tmp_path):
     """With what the last build has left behind."""
     moved = tmp_path / 'tree'

@@ -1,18 +1,17 @@
-"""What a reader pastes from the pages of docs/ into a config works."""
+"""What a reader pastes from README and docs/ into a config works."""
 import re
 from pathlib import Path
 
 import pytest
 from mmengine.config import Config
-from mmengine.registry import MODELS, init_default_scope
+from mmengine.registry import HOOKS, MODELS, init_default_scope
 
 from stepnet_mm.steps import SEAttention
 
 pytest.importorskip('mmdet')
 pytest.importorskip('mmpretrain')
-pytestmark = pytest.mark.core
-
-DOCS = Path(__file__).resolve().parents[1] / 'docs'
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / 'docs'
 
 
 def snippets(page, *words):
@@ -30,6 +29,23 @@ def backbone(text, folder, **changes):
     return MODELS.build(dict(cfg.model.backbone, init_cfg=None, **changes))
 
 
+def test_the_config_of_the_readme(tmp_path):
+    text, = snippets('../README.md', '_base_ =')
+    net = backbone(text, tmp_path, base_channels=4)
+    assert type(net).__name__ == 'StepResNet' and len(net.steps()) == 16
+    hooks = Config.fromfile(tmp_path / 'config.py').custom_hooks
+    assert [type(HOOKS.build(hook)).__name__ for hook in hooks] == [
+        'TNSHook', 'LoadReportHook']
+
+
+def test_the_chinese_readme_has_the_same_commands():
+    english, chinese = (
+        re.findall(r'^```.*?^```$', (ROOT / name).read_text(), re.M | re.S)
+        for name in ('README.md', 'README_zh-CN.md'))
+    assert english and english == chinese
+
+
+@pytest.mark.core
 @pytest.mark.parametrize('library, blocks', [('mmpretrain', 16), ('mmdet', 16),
                                              ('plugins', 13)])
 def test_each_config_has_its_gates(library, blocks, tmp_path):

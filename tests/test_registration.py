@@ -19,8 +19,6 @@ from stepnet_mm.registration import (
     _Names,
 )
 
-pytestmark = pytest.mark.core
-
 ROOTS = {kind: getattr(mmengine.registry, kind) for kind in NAMES}
 
 
@@ -30,6 +28,7 @@ def own_modules():
             yield importlib.import_module(module.name)
 
 
+@pytest.mark.core
 def test_the_names_are_those_that_the_modules_register():
     for library in BINDINGS:
         pytest.importorskip(library)
@@ -42,6 +41,7 @@ def test_the_names_are_those_that_the_modules_register():
             name for names in modules.values() for name in names}, kind
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('kind', NAMES)
 def test_every_name_is_found_from_every_scope(kind):
     scopes = [ROOTS[kind]]
@@ -75,6 +75,7 @@ def home(tmp_path, monkeypatch):
     sys.modules.pop('lazy_home', None)
 
 
+@pytest.mark.core
 def test_nothing_is_imported_before_a_name_is_asked_for(home):
     child = Registry('child', parent=home.root, scope='child')
     assert child.get('Unknown') is None
@@ -93,16 +94,12 @@ def test_a_name_that_somebody_else_takes_is_an_error(home):
         home.root.register_module('Lazy', module=object)
 
 
+@pytest.mark.core
 def test_somebody_else_may_take_the_place_of_one(home):
     child = Registry('child', parent=home.root, scope='child')
     home.root.register_module('Lazy', force=True, module=dict)
     assert child.get('Lazy') is dict
     assert child.get('Other') is sys.modules['lazy_home'].Other
-
-
-def test_the_entries_may_be_asked_directly(home):
-    assert home.root.module_dict.get('Unknown') is None
-    assert home.root.module_dict.get('Lazy').__name__ == 'Lazy'
 
 
 def test_a_module_of_ours_that_fails_is_an_error_that_names_it(home):
@@ -119,6 +116,7 @@ def test_a_module_that_does_not_register_its_name(home):
         home.root.get('Lazy')
 
 
+@pytest.mark.core
 def test_registries_still_have_what_is_replaced():
     """Private to mmengine; says so when it changes."""
     registry = Registry('some', scope='some', locations=['json'])
@@ -131,6 +129,7 @@ def test_registries_still_have_what_is_replaced():
         assert isinstance(ROOTS[kind]._module_dict, _Names)
 
 
+@pytest.mark.core
 def test_a_location_is_read_when_the_registry_is_first_asked(home):
     registry = Registry('some', parent=home.root, scope='some')
     others = registry._locations
@@ -169,6 +168,7 @@ def test_an_old_library_is_named_in_a_warning(tmp_path, monkeypatch):
         _add_bindings(library)
 
 
+@pytest.mark.core
 def test_loading_is_safe_where_the_package_comes_last():
     from mmengine.runner import CheckpointLoader
     assert all(loader.weights_only

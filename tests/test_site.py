@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / '.ci' / 'site'
@@ -28,20 +27,6 @@ def hook(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-class Config(yaml.SafeLoader):
-    """MkDocs' file, with the tags that only MkDocs can read left out."""
-
-
-Config.add_multi_constructor('', lambda *_: None)
-
-
-def nav_places(nav):
-    for item in nav:
-        for place in item.values() if isinstance(item, dict) else [item]:
-            yield from nav_places(place) if isinstance(place, list) else [
-                place]
 
 
 def test_the_api_has_the_public_names():
@@ -67,15 +52,6 @@ def test_an_api_page_names_each_object_where_it_is_defined():
     assert '\n::: stepnet_mm.models.mmdet_binding.StepResNet\n' in page
     assert '_StepBackbone' not in page
     assert hook('api').page('stepnet_mm.utils') == ''
-
-
-def test_the_nav_names_pages_that_exist():
-    nav = yaml.load((SITE / 'mkdocs.yml').read_text(), Config)['nav']
-    places = [*nav_places(nav)]
-    assert len(places) == len(set(places)) > 15
-    assert not [place for place in places if not place.endswith('/')
-                and place not in OUTSIDE.values()
-                and not (ROOT / 'docs' / place).is_file()]
 
 
 def test_a_folder_in_the_nav_stands_for_the_pages_that_are_not_named():

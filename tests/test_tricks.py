@@ -23,7 +23,7 @@ from stepnet_mm.recording import TrajectoryRecorder  # noqa: E402
 from stepnet_mm.stiffness import total_neural_stiffness  # noqa: E402
 
 # One worker, which makes the images once.
-pytestmark = [pytest.mark.core, pytest.mark.xdist_group('tricks')]
+pytestmark = pytest.mark.xdist_group('tricks')
 
 IMAGES = ['cutout', 'random_erasing', 'auto_augment']
 TRICKS = [*IMAGES, 'label_smoothing', 'mixup', 'cutmix', 'cosine', 'longer',
@@ -80,8 +80,9 @@ def logged(work_dir, key):
 
 
 @pytest.mark.parametrize('trick', [
-    pytest.param(trick, marks=() if trick == 'mixup' else pytest.mark.long)
-    for trick in TRICKS if trick not in ('cosine', 'ema')])
+    pytest.param('mixup', marks=pytest.mark.core),
+    *(pytest.param(trick, marks=pytest.mark.long) for trick in (
+        *IMAGES, 'label_smoothing', 'cutmix'))])
 def test_it_trains(train, trick):
     losses = logged(train(trick, epochs=1), 'loss')
     assert len(losses) == 2 and all(map(math.isfinite, losses))
@@ -190,6 +191,7 @@ def test_images_are_changed_behind_crop_and_flip(trick):
         'RandomCrop', 'RandomFlip', kind, 'PackInputs']
 
 
+@pytest.mark.core
 def test_the_policy_is_that_of_another_implementation():
     transforms = pytest.importorskip('torchvision.transforms')
     theirs = transforms.AutoAugment(transforms.AutoAugmentPolicy.CIFAR10)
@@ -212,17 +214,18 @@ def operation(type, prob, direction=None, **magnitude):
     return name, prob, round(level)
 
 
+@pytest.mark.long
 def test_the_rate_falls_as_a_cosine(train):
-    assert load('cosine').param_scheduler.T_max == 164
     rates = logged(train('cosine', **{'param_scheduler.T_max': 2}), 'lr')
     assert rates == pytest.approx(
         [.05 * (1 + math.cos(math.pi * i / 4)) for i in range(4)])
 
 
-def test_a_longer_schedule_is_twice_the_usual_one():
+def test_schedules():
     cfg = load('longer')
     assert cfg.train_cfg.max_epochs == 328
     assert cfg.param_scheduler.milestones == [162, 244]
+    assert load('cosine').param_scheduler.T_max == 164
 
 
 METRICS = [dict(type='Accuracy', topk=(1, )), dict(type='TNSMetric')]

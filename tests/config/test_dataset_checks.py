@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import pytest
 from mmengine.config import Config
@@ -19,9 +20,8 @@ def intact(tmp_path_factory):
 
 
 @pytest.fixture
-def root(tmp_path):
-    make_mini_coco(tmp_path, train=8, val=3, size=64)
-    return tmp_path
+def root(intact, tmp_path):
+    return shutil.copytree(intact, tmp_path / 'root')
 
 
 def coco(root, **kwargs):
@@ -81,45 +81,29 @@ def test_images_in_the_folder_of_the_command(intact, monkeypatch):
     expect(ValueError, 'in .,', dataset=coco('unused', **there))
 
 
-def test_a_missing_folder_is_named_with_its_key(tmp_path):
-    missing = tmp_path / 'nowhere'
-    expect(
-        FileNotFoundError,
-        f'{KEY}.data_root: ', missing,
-        dataset=coco(missing))
+@pytest.mark.parametrize('key, missing, changes', [
+    ('data_root', 'nowhere', dict(data_root='nowhere')),
+    ('ann_file', 'annotations/no.json',
+     dict(ann_file='annotations/no.json')),
+    ('data_prefix.img', 'no', dict(data_prefix=dict(img='no')))])
+def test_what_is_missing_is_named_with_its_key(
+        intact, monkeypatch, key, missing, changes):
+    monkeypatch.chdir(intact)
+    expect(FileNotFoundError, f'{KEY}.{key}: ', missing,
+           dataset=coco(intact, **changes))
 
 
-def test_a_missing_annotation_file_is_named_with_its_key(intact):
-    expect(
-        FileNotFoundError,
-        f'{KEY}.ann_file: ', intact / 'annotations/no.json',
-        dataset=coco(intact, ann_file='annotations/no.json'))
-
-
-def test_a_missing_image_folder_is_named_with_its_key(intact):
-    expect(
-        FileNotFoundError,
-        f'{KEY}.data_prefix.img: ', intact / 'no',
-        dataset=coco(intact, data_prefix=dict(img='no')))
-
-
-def test_a_file_that_is_not_json(root):
+@pytest.mark.parametrize('content', [
+    b'{"images": [', b'\xff\xd8\xff\xe0', b'[' * 100_000])
+def test_a_file_that_is_not_json(root, content):
     path = root / 'annotations' / 'instances_train2017.json'
-    path.write_text(path.read_text()[:-5])
+    path.write_bytes(content)
     expect(
         ValueError, f'{KEY}.ann_file: ', path, 'no JSON',
         dataset=coco(root))
 
 
-def test_a_binary_file_is_not_json(root):
-    path = root / 'annotations' / 'instances_train2017.json'
-    path.write_bytes(b'\xff\xd8\xff\xe0')
-    expect(
-        ValueError, f'{KEY}.ann_file: ', path, 'no JSON',
-        dataset=coco(root))
-
-
-@pytest.mark.parametrize('text', ['{}', '[]', '3', '{"images": 1}'])
+@pytest.mark.parametrize('text', ['[]', '{"images": 1}'])
 def test_json_that_is_not_coco(root, text):
     path = root / 'annotations' / 'instances_train2017.json'
     path.write_text(text)
@@ -139,12 +123,6 @@ def test_rows_without_their_keys(root, name, key):
     expect(ValueError, f'{KEY}.ann_file: ', f'"{name}"', key, dataset=dataset)
 
 
-@pytest.mark.parametrize('name', ['images', 'annotations', 'categories'])
-def test_a_list_that_is_missing(root, name):
-    dataset = edit(root, lambda content: content.pop(name))
-    expect(ValueError, f'{KEY}.ann_file: ', f'"{name}"', dataset=dataset)
-
-
 def test_absent_images_are_named(root):
     names = [f'{i:012d}.jpg' for i in (2, 5)]
     for name in names:
@@ -158,14 +136,12 @@ def test_absent_images_are_named(root):
         dataset=coco(root))
 
 
-def test_of_many_absent_images_the_first_five_are_named(root):
+def test_of_many_absent_images_five_are_named(root):
     for path in (root / 'train2017').iterdir():
         path.unlink()
-    with pytest.raises(ValueError, match='got 0, without') as error:
+    with pytest.raises(ValueError, match=r'05\.jpg, \.\.\.') as error:
         check(coco(root))
-    message = str(error.value)
-    assert '000000000005.jpg, ...' in message
-    assert '000000000006.jpg' not in message
+    assert '000000000006.jpg' not in str(error.value)
 
 
 def test_images_in_folders_of_their_own(root):
@@ -244,11 +220,6 @@ def test_remote_storage_is_skipped(tmp_path, remote):
     check(coco(tmp_path / 'nowhere', **remote))
 
 
-def test_datasets_that_download_may_lack_their_folder(tmp_path):
-    missing = str(tmp_path / 'nowhere')
-    check_there(dict(type='CIFAR10', data_root=missing, split='train'))
-
-
 def test_other_datasets_need_their_folder(tmp_path):
     missing = str(tmp_path / 'nowhere')
     expect(
@@ -277,16 +248,16 @@ def test_another_format_is_not_read_but_must_be_there(intact, tmp_path, kind,
     expect(FileNotFoundError, f'{KEY}.data_prefix: ', dataset=nowhere)
 
 
-@pytest.mark.parametrize('side', ['height', 'width'])
-@pytest.mark.parametrize('value', [0, -1, float('nan'), float('inf')])
+@pytest.mark.parametrize('side, value', [
+    ('height', 0), ('width', float('nan')), ('width', float('inf'))])
 def test_an_image_without_a_size_is_named(root, side, value):
     edit(root, lambda content: content['images'][1].update({side: value}))
     expect(ValueError, 'a height and a width above 0 px', repr(value),
            'of image ', dataset=coco(root))
 
 
-@pytest.mark.parametrize('name', ['images', 'annotations', 'categories'])
-@pytest.mark.parametrize('row', [1, {}])
+@pytest.mark.parametrize('name, row', [
+    ('images', 1), ('annotations', {}), ('categories', {})])
 def test_a_wrong_row_anywhere_is_named(root, name, row):
     edit(root, lambda content: content[name].append(row))
     expect(
@@ -296,16 +267,18 @@ def test_a_wrong_row_anywhere_is_named(root, name, row):
         dataset=coco(root))
 
 
-def test_a_test_set_may_lack_annotations(root):
-    edit(root, lambda content: content.pop('annotations'))
+@pytest.mark.parametrize('change', [
+    lambda content: content.pop('annotations'),
+    lambda content: content.update(annotations=[])])
+def test_a_test_set_may_lack_annotations(root, change):
+    edit(root, change)
     cfg = Config(dict(test_dataloader=dict(dataset=coco(root))))
     check_datasets(cfg, ('test_dataloader', ))
     expect(ValueError, '"annotations"', dataset=coco(root))
 
 
 @pytest.mark.parametrize('kind', [
-    'CIFAR10', 'CIFAR100', 'FolderCIFAR10', 'mmpretrain.FolderCIFAR100',
-    'STL10', 'MNIST'
+    'CIFAR10', 'mmpretrain.FolderCIFAR100', 'STL10'
 ])
 def test_without_a_download_the_folder_must_be_there(tmp_path, kind):
     missing = tmp_path / 'nowhere'
@@ -373,15 +346,14 @@ def test_the_class_counts_of_a_detector(intact):
 
 
 @pytest.mark.parametrize('box', [
-    [5, 5, 0, 9], [5, 5, 9, 0], [5, 5, -3, 9], [64, 5, 9, 9], [5, -9, 9, 9],
-    [float('nan'), 5, 9, 9], [5, 5, float('nan'), 9]])
+    [5, 5, 0, 9], [64, 5, 9, 9], [5, -9, 9, 9], [5, 5, float('nan'), 9]])
 def test_boxes_without_area_or_outside_are_told_of(root, box):
 
     def change(content):
         content['annotations'][2].update(bbox=box, id=77)
 
-    with pytest.warns(UserWarning, match=r'ann_file: .* has 1 boxes without '
-                      r'area or outside .*: annotations 77 \(image'):
+    with pytest.warns(UserWarning,
+                      match=r'ann_file: .* 1 boxes .* annotations 77 '):
         check(edit(root, change))
 
 
@@ -394,7 +366,7 @@ def test_boxes_that_reach_over_the_border_are_fine(root, recwarn):
     assert not recwarn
 
 
-@pytest.mark.parametrize('box', [[1, 2, 3], 'text', [1, 2, 3, None], None])
+@pytest.mark.parametrize('box', [[1, 2, 3], [1, 2, 3, None], None])
 def test_boxes_that_are_none(root, box):
 
     def change(content):
@@ -443,20 +415,7 @@ def test_some_annotations_of_nothing_known_are_named(root, field):
         check(dataset)
 
 
-def test_json_that_is_nested_too_deep(root):
-    dataset = coco(root)
-    (root / dataset['ann_file']).write_text('[' * 100_000)
-    expect(ValueError, f'{KEY}.ann_file', 'is no JSON', dataset=dataset)
-
-
-def test_a_test_split_may_have_no_annotation(root):
-    dataset = edit(root, lambda c: c.update(annotations=[]))
-    cfg = Config(dict(test_dataloader=dict(dataset=dataset)))
-    check_datasets(cfg, ('test_dataloader', ))
-
-
 def test_a_download_is_announced(tmp_path):
-    with pytest.warns(UserWarning, match='nowhere.*will be downloaded into '
-                      'it; without network put the files there'):
+    with pytest.warns(UserWarning, match='nowhere.*downloaded'):
         check_there(
             dict(type='FolderCIFAR10', data_root=str(tmp_path / 'nowhere')))

@@ -7,8 +7,6 @@ import pytest
 
 from stepnet_mm.datasets.cifar_folder import is_cifar_folder, read_cifar_folder
 
-pytestmark = pytest.mark.core
-
 CLASSES = ('ant', 'bee', 'cow')
 EACH = 2
 
@@ -83,8 +81,8 @@ def test_an_empty_class_folder_is_named(tmp_path):
     expect(tmp_path, '.png', tmp_path / 'bee', 'got none')
 
 
-@pytest.mark.parametrize('share', [0, .5, .9])
-@pytest.mark.parametrize('suffix', ['.jpg', '.png'])
+@pytest.mark.parametrize('suffix, share', [
+    ('.jpg', 0), ('.jpg', .9), ('.png', .5)])
 def test_a_file_that_is_cut_short_is_named(tmp_path, share, suffix):
     fill(tmp_path)
     path = tmp_path / 'cow' / f'9{suffix}'
@@ -96,7 +94,6 @@ def test_a_file_that_is_cut_short_is_named(tmp_path, share, suffix):
 
 @pytest.mark.parametrize('image, got', [
     (np.zeros((32, 31, 3), np.uint8), '(32, 31, 3) (uint8)'),
-    (np.zeros((96, 96, 3), np.uint8), '(96, 96, 3) (uint8)'),
     (np.zeros((32, 32), np.uint8), '(32, 32) (uint8)'),
     (np.zeros((32, 32, 4), np.uint8), '(32, 32, 4) (uint8)'),
     (np.zeros((32, 32, 3), np.uint16), '(32, 32, 3) (uint16)'),
@@ -107,14 +104,11 @@ def test_another_size_or_depth_is_named(tmp_path, image, got):
     expect(tmp_path, '(32, 32, 3) (uint8)', got, tmp_path / 'cow/9.png')
 
 
-@pytest.mark.parametrize('present, expected', [
-    (('train', 'test'), True),
-    ((), False),
-])
-def test_both_splits_make_a_folder(tmp_path, present, expected):
-    for name in present:
+def test_both_splits_make_a_folder(tmp_path):
+    assert not is_cifar_folder(str(tmp_path))
+    for name in ('train', 'test'):
         (tmp_path / name).mkdir()
-    assert is_cifar_folder(str(tmp_path)) is expected
+    assert is_cifar_folder(str(tmp_path))
 
 
 #: The label key in the pickles of each dataset.
@@ -162,6 +156,7 @@ def assert_equal(found, expected):
         assert type(got['gt_label']) is type(wanted['gt_label'])
 
 
+@pytest.mark.core
 def test_a_folder_gives_what_the_pickles_give(tmp_path, types):
     cls, base = types
     fill_both(tmp_path / 'files', base)
