@@ -226,7 +226,9 @@ def pointer(folder):
 
 
 READERS = (stiffness_record, scalars, table, annotations, attention_record,
-           study_records, study_file, checkpoint, legacy_checkpoint, pointer)
+           study_records, study_file, pointer, *(
+               pytest.param(reader, marks=pytest.mark.core)
+               for reader in (checkpoint, legacy_checkpoint)))
 
 
 @pytest.mark.parametrize('count', COUNTS)

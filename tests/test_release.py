@@ -26,17 +26,6 @@ def test_the_changelog_has_this_version_or_is_on_its_way_to_it():
     assert heads[0] in ('Unreleased', stepnet_mm.__version__)
 
 
-def test_the_citation_is_that_of_the_readme():
-    cited = read(ROOT / 'CITATION.cff')
-    assert {'cff-version', 'message', 'title', 'authors'} <= cited.keys()
-    assert 'version' not in cited  # it stands in stepnet_mm/version.py
-    paper = cited['preferred-citation']
-    readme = ' '.join((ROOT / 'README.md').read_text().split())
-    assert paper['title'] in readme
-    assert '](CITATION.cff)' in readme
-    assert f'ICCV {paper["year"]}' in readme
-
-
 def test_the_workflow_runs_what_ci_runs():
     jobs = read(GITHUB / 'workflows' / 'ci.yml')['jobs'].values()
     commands = [step.get('run') for job in jobs for step in job['steps']]

@@ -52,15 +52,12 @@ def test_the_work_dir_comes_from_the_name(saved):
     assert C.load_config(saved, 'there').work_dir == 'there'
 
 
-def test_options_change_single_keys(saved):
-    cfg = C.load_config(saved, options={'optim_wrapper.type': 'Other'})
-    assert cfg.optim_wrapper.type == 'Other'
-
-
 def test_options_may_be_used_again(saved):
-    options = {'optim_wrapper': dict(lr=1, _delete_=True)}
-    configs = [C.read_config(saved, options=options) for _ in range(2)]
-    assert [cfg.optim_wrapper for cfg in configs] == [dict(lr=1)] * 2
+    options = {'optim_wrapper': dict(lr=1, _delete_=True),
+               'default_scope': 'other'}
+    for _ in range(2):
+        cfg = C.read_config(saved, options=options)
+        assert (cfg.optim_wrapper, cfg.default_scope) == (dict(lr=1), 'other')
 
 
 def test_broken_images_are_skipped_in_training_only(saved):
@@ -157,11 +154,11 @@ def test_the_data_root_moves_all_paths_of_evaluators(cfg):
         dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')]
 
 
-@pytest.mark.parametrize('old', ['', None])
-def test_without_a_data_root_of_before_evaluators_stay(cfg, old):
+def test_without_a_data_root_of_before_evaluators_stay(cfg):
+    cfg.val_dataloader.dataset.data_root = None
     for node in (cfg.train_dataloader.dataset.dataset,
-                 cfg.val_dataloader.dataset, cfg.test_dataloader.dataset):
-        node.data_root = old
+                 cfg.test_dataloader.dataset):
+        node.data_root = ''
     C.set_data_root(cfg, '/there')
     assert cfg.val_evaluator.ann_file == 'data/coco/annotations/val.json'
     assert cfg.val_dataloader.dataset.data_root == '/there'
@@ -188,7 +185,7 @@ def test_pipelines_that_come_later(cfg, switch):
     assert later()[0].type == 'LoadIntactImageFromFile'
     assert later()[1].scale == (320, 200)
     del later()[1]
-    with pytest.raises(ValueError, match='custom_hooks.1: .*_pipeline; leave'):
+    with pytest.raises(ValueError, match=r'custom_hooks\.1: '):
         C.set_image_scale(cfg, [320, 200])
 
 
@@ -296,15 +293,11 @@ def test_loops_become_resumable(cfg, given, kind):
 
 
 def test_the_checkpoint_hook_keeps_its_arguments(cfg):
+    kind = 'AtomicCheckpointHook'
+    assert exact(cfg).default_hooks.checkpoint == dict(type=kind, interval=1)
     given = dict(type='CheckpointHook', interval=3, save_best='auto')
     exact(cfg, default_hooks=dict(checkpoint=given))
-    assert cfg.default_hooks.checkpoint == {
-        **given, 'type': 'AtomicCheckpointHook'}
-
-
-def test_mmengines_default_checkpoint_hook(cfg):
-    assert exact(cfg).default_hooks.checkpoint == dict(
-        type='AtomicCheckpointHook', interval=1)
+    assert cfg.default_hooks.checkpoint == {**given, 'type': kind}
 
 
 def test_own_settings_of_the_hooks_stay(cfg):
@@ -318,6 +311,7 @@ def test_own_settings_of_the_hooks_stay(cfg):
      'train_cfg.type is MyLoop'),
     ({'default_hooks.checkpoint': dict(type='MyCheckpointHook')},
      'default_hooks.checkpoint is MyCheckpointHook'),
+    ({'default_hooks.checkpoint': None}, 'default_hooks.checkpoint is None'),
     ({'runner_type': 'FlexibleRunner'}, 'runner_type is FlexibleRunner'),
 ])
 def test_what_is_the_users_own_stays(cfg, changes, said):
@@ -326,18 +320,11 @@ def test_what_is_the_users_own_stays(cfg, changes, said):
     if 'train_cfg.type' in changes:
         cfg.train_cfg.pop('by_epoch')
     before = cfg.to_dict()
-    assert C.use_exact_resume(cfg) == [
-        f'{said}, so a resume is as exact as mmengine makes it']
+    line, = C.use_exact_resume(cfg)
+    assert line.startswith(said)
+    assert cfg.get('default_hooks') == before.get('default_hooks')
     assert cfg.train_cfg == before['train_cfg']
     assert added(cfg) == []
-
-
-def test_checkpoints_that_are_switched_off_stay_off(cfg):
-    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
-    cfg.default_hooks = dict(checkpoint=None)
-    line, = C.use_exact_resume(cfg)
-    assert 'default_hooks.checkpoint is None' in line
-    assert cfg.default_hooks.checkpoint is None and added(cfg) == []
 
 
 def test_it_can_be_switched_off(cfg, tmp_path):
@@ -349,18 +336,16 @@ def test_it_can_be_switched_off(cfg, tmp_path):
     assert added(loaded) == ['BrokenImageHook']
 
 
+#: Key -> what is put there.
 SUBSTITUTIONS = [
-    'train_dataloader: LoadIntactImageFromFile replaces LoadImageFromFile; '
-    'broken images are skipped',
-    'custom_imports: stepnet_mm is added',
-    'custom_hooks: BrokenImageHook is added, which counts broken images',
-    'custom_hooks: TNSMetricHook is added, which gives TNSMetric the model',
-    'default_hooks.checkpoint: AtomicCheckpointHook replaces CheckpointHook',
-    'train_cfg: ResumableEpochBasedTrainLoop replaces by_epoch=True',
-    'custom_hooks: PreemptionHook is added, which saves when a job is '
-    'stopped',
-    'custom_hooks: NonFiniteLossHook is added, which stops at a loss of NaN '
-    'or inf',
+    ('train_dataloader', 'LoadIntactImageFromFile'),
+    ('custom_imports', 'stepnet_mm'),
+    ('custom_hooks', 'BrokenImageHook'),
+    ('custom_hooks', 'TNSMetricHook'),
+    ('default_hooks.checkpoint', 'AtomicCheckpointHook'),
+    ('train_cfg', 'ResumableEpochBasedTrainLoop'),
+    ('custom_hooks', 'PreemptionHook'),
+    ('custom_hooks', 'NonFiniteLossHook'),
 ]
 
 
@@ -377,16 +362,12 @@ def plain(cfg):
 def test_each_substitution_is_one_line(plain):
     lines = []
     assert C.harden(plain, lines.append) is plain
-    assert lines == [f'stepnet_mm: {line}' for line in SUBSTITUTIONS]
+    assert len(lines) == len(SUBSTITUTIONS)
+    for line, (key, value) in zip(lines, SUBSTITUTIONS):
+        assert line.startswith(f'stepnet_mm: {key}: {value} ')
     again = []
     C.harden(plain, again.append)
     assert again == []
-
-
-def test_what_mmengine_would_have_taken_is_named(plain):
-    plain.pop('default_hooks')
-    assert ("default_hooks.checkpoint: AtomicCheckpointHook replaces "
-            "mmengine's default") in C.use_exact_resume(plain)
 
 
 @pytest.mark.parametrize('rank, number', [('0', len(SUBSTITUTIONS)),

@@ -1,6 +1,5 @@
 import contextlib
 import io
-import itertools
 
 import cv2
 import numpy as np
@@ -123,23 +122,6 @@ def test_boxes_and_areas_are_those_of_the_polygons(coco):
         assert np.ptp(corners, 0) == pytest.approx([width, height], abs=.021)
         area = coco.annToMask(entry).sum()
         assert area == pytest.approx(entry['area'], abs=width + height)
-
-
-def overlap(a, b):
-    low = np.maximum(a[:2], b[:2])
-    high = np.minimum(a[:2] + a[2:], b[:2] + b[2:])
-    return np.prod(np.clip(high - low, 0, None))
-
-
-def test_objects_hide_one_another(coco):
-    hidden = 0
-    for image in coco.getImgIds():
-        anns = coco.loadAnns(coco.getAnnIds(imgIds=image, iscrowd=False))
-        boxes = [np.array(entry['bbox']) for entry in anns]
-        hidden += any(
-            overlap(a, b) > .3 * min(np.prod(a[2:]), np.prod(b[2:]))
-            for a, b in itertools.combinations(boxes, 2))
-    assert hidden > .3 * len(coco.imgs)
 
 
 def test_the_crowd_decodes_to_its_area_and_box(coco):
