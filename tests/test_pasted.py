@@ -32,7 +32,7 @@ def backbone(text, folder, **changes):
 def test_the_config_of_the_readme(tmp_path):
     text, = snippets('../README.md', '_base_ =')
     net = backbone(text, tmp_path, base_channels=4)
-    assert type(net).__name__ == 'StepResNet' and len(net.steps()) == 16
+    assert type(net).__name__ == 'StepResNet' and len(net.steps()) == 12
     hooks = Config.fromfile(tmp_path / 'config.py').custom_hooks
     assert [type(HOOKS.build(hook)).__name__ for hook in hooks] == [
         'TNSHook', 'LoadReportHook']
