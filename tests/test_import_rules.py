@@ -1,5 +1,6 @@
 """Data flows one way, and either library alone is enough."""
 import ast
+import functools
 import importlib.util
 import json
 import os
@@ -32,6 +33,7 @@ def imports(source, package):
             yield from ('.'.join([*base, alias.name]) for alias in node.names)
 
 
+@functools.cache
 def imports_of(path):
     package = '.'.join(path.relative_to(ROOT).parent.parts)
     return set(imports(path.read_text(), package))

@@ -146,6 +146,7 @@ def test_a_registry_that_was_asked_before_imports_at_once(home):
     assert 'lazy_home' in sys.modules
 
 
+@pytest.mark.long
 def test_loading_is_safe_where_the_package_comes_first():
     """In a process of its own: in this one mmengine came first."""
     code = ('import stepnet_mm.safe_loading.loaders\n'
