@@ -8,8 +8,10 @@ import pytest
 from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.datasets.mini_coco import CANVAS, CLASSES
 
-pytestmark = pytest.mark.filterwarnings(
-    'ignore::DeprecationWarning:pycocotools')
+# One worker: what these tests share is made once.
+pytestmark = [
+    pytest.mark.filterwarnings('ignore::DeprecationWarning:pycocotools'),
+    pytest.mark.xdist_group('mini_coco')]
 
 COCO = pytest.importorskip('pycocotools.coco').COCO
 SPLITS = dict(train2017=240, val2017=60)

@@ -13,6 +13,9 @@ from toy_run import VALIDATION, ToyDataset, toy_runner
 from stepnet_mm.attention import read_attention_history
 from stepnet_mm.hooks import AttentionMapHook
 
+# One worker: what these tests share is made once.
+pytestmark = pytest.mark.xdist_group('attention_map_hook')
+
 pytest.importorskip('mmpretrain')
 BACKBONE = dict(type='mmpretrain.SelfAttentionNet', embed_dims=12,
                 num_layers=2, num_heads=3, feedforward_channels=8)

@@ -15,6 +15,9 @@ from stepnet_mm.hooks import TNSHook
 from stepnet_mm.hooks.tns_hook import _gather
 from stepnet_mm.stiffness import DEFINITIONS, summarize_stiffness
 
+# One worker: what these tests share is made once.
+pytestmark = pytest.mark.xdist_group('tns_hook')
+
 pytest.importorskip('mmpretrain')
 STAGE = torch.tensor([1, 1, 2])
 GROUP = 'stiffness/'

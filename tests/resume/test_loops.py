@@ -20,6 +20,9 @@ from stepnet_mm.resume.resumable_loader import (
     resumable_loader,
 )
 
+# One worker: what these tests share is made once.
+pytestmark = pytest.mark.xdist_group('loops')
+
 ITERATIONS = dict(by_epoch=False)
 
 
