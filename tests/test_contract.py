@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 for library in ('mmdet', 'mmpretrain'):
     pytest.importorskip(library)
 
@@ -56,6 +54,7 @@ def test_there_are_lines_for_every_network_and_file_of_results():
             for line in lines['runs']} == {*CONTRACT.RESULTS}
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('path', SOME)
 def test_a_network_is_as_accepted(path):
     assert_kept('networks', CONTRACT.networks([path]), [path])

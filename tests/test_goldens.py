@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.core
 pytest.importorskip('mmdet')
 pytest.importorskip('mmpretrain')
 
@@ -27,6 +26,7 @@ def accepted():
     return GOLDENS.read()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize('part', GOLDENS.PARTS)
 def test_nothing_has_changed(part, accepted):
     reason = GOLDENS.why_not(part)

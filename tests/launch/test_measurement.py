@@ -3,8 +3,6 @@ from mmengine.config import Config
 
 from stepnet_mm.launch.measurement import _settings_digest
 
-pytestmark = pytest.mark.core
-
 
 def digest(**changes):
     cfg = Config(dict(

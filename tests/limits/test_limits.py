@@ -6,8 +6,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = pytest.mark.core
-
 ROOT = Path(__file__).resolve().parents[2]
 #: A child that says when it is there, below a shell; its place is all in all.
 HANGING = '''
@@ -31,6 +29,7 @@ def test_the_next():
 '''
 
 
+@pytest.mark.long
 def test_a_hang_costs_one_test_and_shows_its_processes(tmp_path, monkeypatch):
     (tmp_path / 'test_hanging.py').write_text(HANGING)
     monkeypatch.setenv('PYTHONPATH', f'{ROOT / "tests/limits"}')

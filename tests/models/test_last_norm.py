@@ -16,7 +16,6 @@ def network(library, **kwargs):
     return model
 
 
-@pytest.mark.core
 @pytest.mark.parametrize('library, kwargs', [
     ('mmdet', dict(type='ResNet', depth=18)),
     ('mmpretrain', dict(type='ResNet', depth=50)),

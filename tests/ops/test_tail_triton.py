@@ -36,7 +36,8 @@ OTHERS = [(torch.float16, 2048), (torch.float32, 1)]
 @pytest.mark.core
 @pytest.mark.parametrize('cases, shapes', [
     pytest.param(SOME, SHAPES[1:2], id='some'),
-    pytest.param(OTHERS, SHAPES[2:], id='others', marks=pytest.mark.long)])
+    pytest.param(OTHERS, SHAPES[2:], id='others')])
+@pytest.mark.long
 def test_as_the_reference_in_the_interpreter(cases, shapes):
     # That of older ones wants a GPU.
     pytest.importorskip('triton', '3.1')

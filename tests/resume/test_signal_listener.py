@@ -1,10 +1,6 @@
 import signal
 
-import pytest
-
 from stepnet_mm.resume.signal_listener import SignalListener
-
-pytestmark = pytest.mark.core
 
 
 def test_each_training_listens_anew():

@@ -30,7 +30,6 @@ def runs(tmp_path, request):
     return runs
 
 
-@pytest.mark.core
 def test_nothing_is_wrong(runs, data):
     check_runs(runs(), data)
 
@@ -53,7 +52,6 @@ def test_modules_that_options_import(runs, data, tmp_path, monkeypatch):
         sys.modules.pop('own_step', None)
 
 
-@pytest.mark.core
 @pytest.mark.parametrize('options, key', [
     (dict(model__backbone__dept=20), 'dept'),
     (dict(model__backbone__step=dict(type='Nothing')), 'Nothing')])
@@ -80,7 +78,6 @@ def test_a_config_that_evaluates_nothing(runs, data):
         check_runs(runs(val_dataloader=None), data)
 
 
-@pytest.mark.core
 def test_a_dataset_that_takes_no_download(runs, data):
     datasets = pytest.importorskip('mmpretrain.registry').DATASETS
     base = datasets.get('BaseDataset')

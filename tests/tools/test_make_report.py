@@ -33,6 +33,7 @@ def work_dir(tmp_path):
     return folder
 
 
+@pytest.mark.long
 def test_records_of_one_definition_are_shown(tool, write, work_dir, capsys):
     for name in ('start', 'last'):
         write(f'{work_dir.name}/{name}', meta=dict(name='r20'))

@@ -75,6 +75,7 @@ def test_what_does_not_apply_is_skipped(run, write, tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_options_reach_the_figures(run, write, tmp_path):
     record, drawn = write('SE'), {}
     for i, options in enumerate([(), ('--m1', 0, 1, '--m2', 0, .5, 1),

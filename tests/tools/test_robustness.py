@@ -4,7 +4,6 @@ import json
 import pytest
 import torch
 
-pytestmark = pytest.mark.core
 TOOL = 'analysis/robustness'
 MEAN, STD = 120., 60.
 

@@ -84,6 +84,7 @@ def test_bad_arguments(benchmark, capsys, wrong, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_growth(benchmark):
     name, rows = benchmark('step_growth', '--depths', '--edges', 32, 64,
                            '--batches', 2, '--at', 18, 2, 32, '--rounds', 2,

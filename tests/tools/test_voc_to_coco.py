@@ -3,8 +3,6 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 OBJECT = '''<object><name>{}</name><difficult>{}</difficult><bndbox>
 <xmin>{}</xmin><ymin>{}</ymin><xmax>{}</xmax><ymax>{}</ymax></bndbox></object>
 '''

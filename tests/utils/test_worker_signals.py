@@ -2,11 +2,7 @@ import os
 import signal
 from types import SimpleNamespace
 
-import pytest
-
 from stepnet_mm.utils.worker_signals import IgnoreSignals
-
-pytestmark = pytest.mark.core
 
 
 def test_a_worker_obeys_its_trainer_alone(monkeypatch):
