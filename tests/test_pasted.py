@@ -45,7 +45,6 @@ def test_the_chinese_readme_has_the_same_commands():
     assert english and english == chinese
 
 
-@pytest.mark.core
 @pytest.mark.parametrize('library, blocks', [('mmpretrain', 16), ('mmdet', 16),
                                              ('plugins', 13)])
 def test_each_config_has_its_gates(library, blocks, tmp_path):

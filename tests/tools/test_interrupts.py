@@ -69,7 +69,6 @@ FORK = ('__import__("multiprocessing").get_context("fork")'
 RAW_FORK = '__import__("os").fork() or pathlib.Path("child").touch()'
 
 
-@pytest.mark.core
 @pytest.mark.parametrize('rank, fork, files', [
     (0, FORK, ['begun']), (1, RAW_FORK, ['begun', 'child'])])
 def test_nothing_swallows_it_and_the_first_rank_alone_says_so(
