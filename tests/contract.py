@@ -116,11 +116,12 @@ def public() -> Iterator[str]:
     """
     known = [cls for classes in reference().registered().values()
              for cls in classes]
-    for folder in pkgutil.iter_modules(stepnet_mm.__path__, 'stepnet_mm.'):
-        module = importlib.import_module(folder.name) if folder.ispkg else None
+    folders = pkgutil.iter_modules(stepnet_mm.__path__, 'stepnet_mm.')
+    for folder in ('stepnet_mm', *(f.name for f in folders if f.ispkg)):
+        module = importlib.import_module(folder)
         for name in getattr(module, '__all__', ()):
             thing = getattr(module, name)
-            yield from signature(f'{folder.name}.{name}',
+            yield from signature(f'{folder}.{name}',
                                  None if thing in known else thing)
 
 

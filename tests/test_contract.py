@@ -1,5 +1,6 @@
 """What users rely on is as contract.txt has it."""
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,9 @@ def test_a_section_is_as_accepted(section):
 
 @pytest.mark.parametrize('name', CONTRACT.RESULTS)
 def test_what_was_run_still_counts(name):
-    assert_kept('runs', CONTRACT.runs([name]), [name])
+    lines = [*CONTRACT.runs([name])]
+    assert all(re.search(r'config (\w+), recorded as \1;', x) for x in lines)
+    assert_kept('runs', lines, [name])
 
 
 def test_there_are_lines_for_every_network_and_file_of_results():

@@ -6,7 +6,7 @@ python tools/voc_to_coco.py BCCD_Dataset/BCCD data/blood_cells \
 
 Reads ImageSets/Main/SPLIT.txt, Annotations and JPEGImages; writes SPLIT.json
 and copies the split's images into images/. Boxes without area are left out;
-those marked as difficult are crowds, which neither train nor count.
+difficult ones become `iscrowd`, which training and evaluation ignore.
 Coordinates stay as they are.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on

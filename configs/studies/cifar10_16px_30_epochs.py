@@ -22,4 +22,5 @@ options = {
              T_max=29, convert_to_iter_based=True),
     ],
 }
+measure = dict(robustness=True)
 seconds = 7200

@@ -1,6 +1,4 @@
 """Where the last norm of a residual starts."""
-from typing import Any
-
 from mmengine.model import BaseInit
 from mmengine.registry import WEIGHT_INITIALIZERS
 from torch import nn
@@ -8,16 +6,20 @@ from torch import nn
 
 @WEIGHT_INITIALIZERS.register_module()
 class LastNorm(BaseInit):
-    """γ of each residual's last norm at ``val``, β at 0; an ``init_cfg``.
+    """γ of each residual's last norm at ``val``, β at 0: an ``init_cfg``.
 
-    In a post-activation ResNet f ends in that norm, so f starts as with a
-    constant Δt of ``val``; its gradient is not scaled from then on. Comes
-    behind the entry that starts the norms.
+    f of a ResNet then starts as with a constant Δt of ``val``, and its
+    gradient is not scaled from then on. List it after the entry that
+    initialises the norms.
 
     Args:
         val (float): γ.
         identity (bool): whether in the blocks with an identity shortcut
             alone, as :class:`.ConstantStep`. Defaults to True.
+
+    Raises:
+        ValueError: in a network without such blocks, or with
+            ``zero_init_residual``, which the library applies later.
     """
 
     def __init__(self, val: float, identity: bool = True):
@@ -26,10 +28,18 @@ class LastNorm(BaseInit):
 
     def __call__(self, module: nn.Module) -> None:
         """Set the norms of all blocks of a ResNet."""
-        for block in module.modules():
-            if hasattr(block, 'conv2') and not (
-                    self.identity and block.downsample is not None):
-                norm: Any = (
-                    block.norm3 if hasattr(block, 'conv3') else block.norm2)
-                nn.init.constant_(norm.weight, self.val)
-                nn.init.zeros_(norm.bias)
+        norms = [self._last(block) for block in module.modules()
+                 if hasattr(block, 'downsample') and hasattr(block, 'norm2')
+                 and not (self.identity and block.downsample)]
+        if not norms or getattr(module, 'zero_init_residual', False):
+            raise ValueError(
+                'init_cfg: LastNorm: expected a ResNet with '
+                f'zero_init_residual=False, got {type(module).__name__} with '
+                f'{len(norms)} blocks to set; set it, or leave LastNorm out')
+        for norm in norms:
+            nn.init.constant_(norm.weight, self.val)
+            nn.init.zeros_(norm.bias)
+
+    @staticmethod
+    def _last(block):
+        return block.norm3 if hasattr(block, 'conv3') else block.norm2

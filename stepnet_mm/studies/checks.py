@@ -27,12 +27,13 @@ def check_runs(runs: Sequence[StudyRun], data_root: str | None) -> None:
         data_root (str, optional): in place of the configs'.
 
     Raises:
-        ValueError: if data are not there or cannot be read, or a model cannot
-            be built.
+        ValueError: if data are not there or cannot be read, a model cannot
+            be built, or evaluations would be logged without their iteration.
     """
     configs = {run.method.name: run.config() for run in runs}
     checked = set()
     for name, cfg in configs.items():
+        _check_log(name, cfg)
         if data_root:
             set_data_root(cfg, data_root)
         data = digest([head_counts(cfg.get('model')),
@@ -43,6 +44,16 @@ def check_runs(runs: Sequence[StudyRun], data_root: str | None) -> None:
                 _check_split(name, cfg, split)
     for name, cfg in configs.items():
         _check_model(name, cfg)
+
+
+def _check_log(name: str, cfg: Config) -> None:
+    logger = cfg.get('default_hooks', {}).get('logger') or {}
+    if cfg.get('train_cfg', {}).get('max_iters') and logger.get(
+            'log_metric_by_epoch', True):
+        raise ValueError(
+            f'methods.{name}: default_hooks.logger.log_metric_by_epoch: '
+            'expected False in a training that counts iterations, got True, '
+            'which logs every evaluation as that of epoch 0; set it')
 
 
 def _check_split(name: str, cfg: Config, split: str) -> None:

@@ -1,5 +1,6 @@
 """What came out of a run, read from its folder."""
 import json
+from contextlib import suppress
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -63,7 +64,7 @@ def best_to_test(run: StudyRun) -> Path | None:
     There is one where the config has test data of its own, and ``save_best``.
     """
     cfg = Config.fromfile(str(run.config_file))
-    if not has_own_test(cfg) or _test_log(run):
+    if not has_own_test(cfg) or _tested(run):
         return None
     return best_checkpoint(run.folder, run.study.metric)
 
@@ -73,14 +74,18 @@ def has_own_test(cfg: Config) -> bool:
     test, val = (dict((cfg.get(f'{split}_dataloader') or {}).get(
         'dataset') or {}) for split in ('test', 'val'))
     for dataset in (test, val):
-        for key in ('pipeline', 'data_root'):
-            dataset.pop(key, None)
+        dataset.pop('pipeline', None)
     return bool(test) and test != val
 
 
-def _test_log(run: StudyRun) -> Path | None:
-    """The file that mmengine writes at the end of a test."""
-    return max(run.test_folder.glob('*/*.json'), default=None)
+def _tested(run: StudyRun) -> dict[str, float | None]:
+    """The metrics that mmengine writes at the end of a test, {} before."""
+    for path in sorted(run.test_folder.glob('*/*.json'), reverse=True):
+        with suppress(ValueError):  # the end of a test that was killed
+            return {key: rounded(value)
+                    for key, value in json.loads(path.read_text()).items()
+                    if '/' in key and isinstance(value, (int, float))}
+    return {}
 
 
 def _times(folder: Path) -> dict[str, Any]:
@@ -144,14 +149,9 @@ def _robustness(run: StudyRun) -> dict[str, float | None]:
 
 def _test(run: StudyRun) -> dict[str, Any]:
     """What a record keeps of the test of the best epoch, {} without one."""
-    path = _test_log(run)
+    found = _tested(run)
     best = best_checkpoint(run.folder, run.study.metric)
-    if path is None or best is None:
-        return {}
-    found = json.loads(path.read_text())
-    return dict(epoch=number_of(best),
-                **{key: rounded(value) for key, value in found.items()
-                   if '/' in key and isinstance(value, (int, float))})
+    return dict(epoch=number_of(best), **found) if found and best else {}
 
 
 def _rounded_mean(values: list[float | None]) -> float | None:

@@ -45,7 +45,7 @@ class StudyRecord:
             ``over_channels``, means over its modules.
         robustness (dict): where it was measured, the top-1 in % on images as
             they are, ``clean``, with noise, such as ``noise_0.02``, and
-            against the network, such as ``fgsm_1``.
+            on adversarial ones, such as ``fgsm_1``.
         test (dict): where the config has test data of its own and keeps its
             best checkpoint: the ``epoch`` that validation chose, and what was
             evaluated of it on them, by its key.

@@ -42,7 +42,8 @@ def epochs_of(folder: Path) -> list[dict]:
         list[dict]: of each epoch ``epoch``, ``loss``, the mean over its
         iterations if the config logs it, and what was evaluated after it.
         Iterations that ran again after a kill count once. Of a training
-        that counts iterations, each one that was evaluated, by its number.
+        that counts iterations, each one that was evaluated, by its number;
+        its ``loss`` is what was logged there, a mean over the last ones.
     """
     found: defaultdict[int, dict] = defaultdict(dict)
     numbers = set()
@@ -103,7 +104,10 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 def best_checkpoint(folder: Path, metric: str) -> Path | None:
     """The checkpoint that a metric chose (``save_best``), if any."""
-    found = folder.glob(f'best_{metric.replace("/", "_")}_*_*.pth')
+    name = re.compile(
+        rf'best_{re.escape(metric.replace("/", "_"))}_(epoch|iter)_\d+\.pth')
+    found = [path for path in folder.glob('best_*.pth')
+             if name.fullmatch(path.name)]
     return max(found, key=number_of, default=None)
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sysconfig
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -59,5 +60,6 @@ def stack(process: psutil.Process) -> str:
 def kill_children(began: float) -> None:
     """End what was started since, not the services of earlier tests."""
     for process in psutil.Process().children(recursive=True):
-        if process.create_time() >= began:
-            process.kill()
+        with suppress(psutil.NoSuchProcess):
+            if process.create_time() >= began:
+                process.kill()

@@ -37,6 +37,16 @@ def test_f_starts_as_with_a_constant_step(library, kwargs):
         .3 if kwargs['depth'] == 18 else 1).all()
 
 
+@pytest.mark.parametrize('cfg', [
+    dict(type='ResNet', depth=18),  # mmpretrain's zero_init_residual is True
+    dict(type='MobileNetV2')])
+def test_a_start_that_would_be_lost(cfg):
+    registry = pytest.importorskip('mmpretrain.registry').MODELS
+    model = registry.build(dict(cfg, init_cfg=dict(type='LastNorm', val=.3)))
+    with pytest.raises(ValueError, match='LastNorm: .*zero_init_residual'):
+        model.init_weights()
+
+
 def test_all_blocks_of_a_stage():
     model = network(
         'mmpretrain', type='ResNet', depth=18, zero_init_residual=False,

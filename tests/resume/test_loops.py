@@ -71,6 +71,7 @@ def stop_and_resume(folder, where, at, **kwargs):
     ('after_train_iter', 11, SIZE),
     ('after_train_iter', 33, 3 * SIZE),
     ('after_val_iter', 2, SIZE),
+    ('after_val', 1, SIZE),
 ])
 def test_epochs_go_on_bit_for_bit(tmp_path, whole, where, at, seen):
     """And nothing is loaded to be passed over."""

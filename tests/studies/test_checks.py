@@ -143,3 +143,10 @@ def test_threads_are_shared_and_no_more_than_asked_for(
     monkeypatch.setattr('os.sched_getaffinity', lambda _: range(8))
     monkeypatch.setenv('OMP_NUM_THREADS', asked)
     assert [threads_of_each(jobs) for jobs in (1, 3, 20)] == each
+
+
+def test_evaluations_without_their_iteration(runs, data):
+    found = runs(train_cfg=dict(
+        type='IterBasedTrainLoop', max_iters=3, _delete_=True))
+    with pytest.raises(ValueError, match='logger.log_metric_by_epoch'):
+        check_runs(found, data)

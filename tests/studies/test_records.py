@@ -1,15 +1,18 @@
 """Records are whole lines of runs that compare."""
 import dataclasses
 import json
+from contextlib import contextmanager
 
 import pytest
 from made_runs import made_steps
 
+from stepnet_mm.studies import records
 from stepnet_mm.studies.records import (
     StudyRecord,
     append_record,
     read_records,
 )
+from stepnet_mm.utils.file_lock import lock_beside
 
 RECORD = StudyRecord(
     study='s', method='plain', seed=0, settings='a', config='b',
@@ -91,6 +94,20 @@ def test_a_run_may_be_there_once_from_each_machine(path, where):
     # A run that has its record is not made again by the way.
     with pytest.raises(ValueError, match='a new line: expected one record'):
         append_record(path, another(machine='three'))
+
+
+def test_a_record_is_written_under_the_files_lock(path, monkeypatch):
+    contents = []
+
+    @contextmanager
+    def lock(place, wait):
+        contents.append((place, wait, len(read_records(path))))
+        yield
+        contents.append(len(read_records(path)))
+
+    monkeypatch.setattr(records, 'file_lock', lock)
+    append_record(path, another(seed=1))
+    assert contents == [(lock_beside(path), True, 1), 2]
 
 
 @pytest.mark.parametrize('fields', [

@@ -78,7 +78,8 @@ def test_disturbed_images_where_the_study_says_so(make_runs, make_runner):
 def test_the_best_epoch_is_tested_where_there_are_test_data(
         make_runs, make_runner):
     own = dict(dataset=dict(type='A', ann_file='test.json'))
-    same = dict(dataset=dict(type='A', data_root='elsewhere', pipeline=[]))
+    same = dict(
+        dataset=dict(type='A', data_root='data', pipeline=[]))
     tested, validated, last_only = runs = make_runs(
         text='measure = dict(definitions=[])',
         tested=dict(best=[9, 10], test_dataloader=own),

@@ -53,7 +53,6 @@ def test_another_class_is_an_error(tool, voc, tmp_path):
 
 
 def test_keys_come_in_the_order_of_the_blood_cells(load_tool, voc):
-    """Whose files are compared by their digest."""
     content = load_tool('voc_to_coco').convert(voc, 'train', ['cat', 'dog'])
     assert [*content] == ['images', 'annotations', 'categories']
     assert [*content['annotations'][0]] == [

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Top-1 of a classifier on images with noise, and on images against it.
+"""Top-1 of a classifier on noisy and on adversarial images (FGSM).
 
 python tools/analysis/robustness.py CONFIG CHECKPOINT
 
