@@ -9,8 +9,7 @@ from mmengine.registry import init_default_scope
 DETECTION = [
     'retinanet/retinanet_r50_fpn_1x_coco.py',
     'mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py',
-    pytest.param('dcn/cascade-rcnn_r50-dconv-c3-c5_fpn_1x_coco.py',
-                 marks=pytest.mark.long),
+    'dcn/cascade-rcnn_r50-dconv-c3-c5_fpn_1x_coco.py',
 ]
 CLASSIFICATION = [
     ('resnet/resnet50_8xb32_in1k.py', 'StepResNet'),
