@@ -1,5 +1,4 @@
 """Another project finds our configs, by names that are unique."""
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -7,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from by_path import load
 from mmengine.config import Config
 
 from stepnet_mm import config_path
@@ -73,10 +73,7 @@ def package(tmp_path):
     path = tmp_path / 'stepnet_mm' / source.name
     path.parent.mkdir()
     shutil.copy(source, path)
-    spec = importlib.util.spec_from_file_location('copy', path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(path)
 
 
 def add_config(folder):

@@ -1,25 +1,14 @@
 """What users rely on is as contract.txt has it."""
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+from by_path import load
 
 for library in ('mmdet', 'mmpretrain'):
     pytest.importorskip(library)
 
-PATH = Path(__file__).with_name('contract.py')
-
-
-def _load():
-    # tests/ itself is on no path: it has folders named as libraries are.
-    spec = importlib.util.spec_from_file_location('contract', PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-CONTRACT = _load()
+CONTRACT = load(Path(__file__).with_name('contract.py'))
 #: Folder of configs -> those in it.
 FAMILIES = {}
 for _path in CONTRACT.NETWORKS:

@@ -1,25 +1,14 @@
 """The list of faults fits the code, and the examination says what it found."""
 import asyncio
-import importlib.util
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from by_path import load
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-def _load():
-    # tests/ itself is on no path: it has folders named as libraries are.
-    spec = importlib.util.spec_from_file_location(
-        'faults', ROOT / 'tests/faults.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-FAULTS = _load()
+FAULTS = load(Path(__file__).with_name('faults.py'))
 LISTED = FAULTS.read_faults()
 
 

@@ -1,24 +1,14 @@
 """Numbers and texts are those on file: tests/goldens.py."""
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+from by_path import load
 
 pytest.importorskip('mmdet')
 pytest.importorskip('mmpretrain')
 
-
-def _load():
-    # tests/ itself is on no path: it has folders named as libraries are.
-    spec = importlib.util.spec_from_file_location(
-        'goldens', Path(__file__).with_name('goldens.py'))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-GOLDENS = _load()
+GOLDENS = load(Path(__file__).with_name('goldens.py'))
 
 
 @pytest.fixture(scope='module')

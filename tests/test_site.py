@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from by_path import load
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / '.ci' / 'site'
@@ -22,11 +23,7 @@ NO_PACKAGES = 69
 
 def hook(name):
     """A hook's module, where it needs nothing that is not here."""
-    path = SITE / 'hooks' / f'{name}.py'
-    spec = importlib.util.spec_from_file_location(f'site_{name}', path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(SITE / 'hooks' / f'{name}.py')
 
 
 def test_the_api_has_the_public_names():

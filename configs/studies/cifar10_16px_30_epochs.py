@@ -9,10 +9,7 @@ methods = {
 }
 methods['constant'] = dict(
     config='../resnet164/resnet164_plain_cifar10.py',
-    options={
-        'model.backbone.step':
-        dict(type='ConstantStep', value=0.2689414213699951, _delete_=True)
-    })
+    options={'model.backbone.step': dict(type='ConstantStep', _delete_=True)})
 options = {
     'train_cfg.max_epochs': 30,
     'param_scheduler': [

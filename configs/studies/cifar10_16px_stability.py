@@ -4,7 +4,7 @@ _base_ = './_base_/cifar10_16px_two_epochs.py'
 PLAIN, SE, STEPNET, PREACT = (
     f'../resnet164/resnet164_{name}_cifar10.py'
     for name in ('plain', 'se', 'stepnet', 'preact_plain'))
-CONSTANT = dict(type='ConstantStep', value=0.2689414213699951, _delete_=True)
+CONSTANT = dict(type='ConstantStep', _delete_=True)
 methods = {
     f'{name}_lr_{lr:02}': dict(
         config=config,

@@ -11,9 +11,7 @@ methods = dict(
     constant=dict(
         config=PLAIN,
         options={
-            'model.backbone.step':
-            dict(type='ConstantStep', value=0.2689414213699951,
-                 _delete_=True)
+            'model.backbone.step': dict(type='ConstantStep', _delete_=True)
         }),
     stepnet=dict(config=STEPNET))
 options = {'model.backbone.depth': 164}

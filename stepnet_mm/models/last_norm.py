@@ -28,9 +28,11 @@ class LastNorm(BaseInit):
 
     def __call__(self, module: nn.Module) -> None:
         """Set the norms of all blocks of a ResNet."""
-        norms = [self._last(block) for block in module.modules()
-                 if hasattr(block, 'downsample') and hasattr(block, 'norm2')
-                 and not (self.identity and block.downsample)]
+        norms = [
+            getattr(block, 'norm3' if hasattr(block, 'conv3') else 'norm2')
+            for block in module.modules()
+            if hasattr(block, 'downsample') and hasattr(block, 'norm2')
+            and not (self.identity and block.downsample)]
         if not norms or getattr(module, 'zero_init_residual', False):
             raise ValueError(
                 'init_cfg: LastNorm: expected a ResNet with '
@@ -39,7 +41,3 @@ class LastNorm(BaseInit):
         for norm in norms:
             nn.init.constant_(norm.weight, self.val)
             nn.init.zeros_(norm.bias)
-
-    @staticmethod
-    def _last(block):
-        return block.norm3 if hasattr(block, 'conv3') else block.norm2

@@ -47,8 +47,8 @@ def check_runs(runs: Sequence[StudyRun], data_root: str | None) -> None:
 
 
 def _check_log(name: str, cfg: Config) -> None:
-    logger = cfg.get('default_hooks', {}).get('logger') or {}
-    if cfg.get('train_cfg', {}).get('max_iters') and logger.get(
+    logger = (cfg.get('default_hooks') or {}).get('logger') or {}
+    if (cfg.get('train_cfg') or {}).get('max_iters') and logger.get(
             'log_metric_by_epoch', True):
         raise ValueError(
             f'methods.{name}: default_hooks.logger.log_metric_by_epoch: '

@@ -48,13 +48,13 @@ def epochs_of(folder: Path) -> list[dict]:
     found: defaultdict[int, dict] = defaultdict(dict)
     numbers = set()
     for line in _lines(folder):
-        if 'epoch' in line or 'iter' in line:  # of training
-            epoch = found[line['epoch' if 'epoch' in line else 'iter']]
+        place = line.get('epoch', line.get('iter'))
+        if place is not None:  # of training
             for key in LOSSES[::-1]:
                 if key in line:
-                    epoch['loss'] = rounded(line[key])
+                    found[place]['loss'] = rounded(line[key])
             if 'epoch' in line:
-                numbers.add(line['epoch'])
+                numbers.add(place)
         elif {'data_time', 'step'} <= {*line}:  # of a validation, no TNSHook
             numbers.add(line['step'])
             found[line['step']].update(

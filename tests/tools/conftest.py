@@ -1,10 +1,10 @@
 """Run a tool as a user does, but in this process."""
-import importlib.util
 import math
 import runpy
 import signal
 import sys
 
+import by_path
 import pytest
 import torch
 
@@ -36,11 +36,8 @@ def load_tool(request):
     """load_tool('benchmarks/overfit_coco'): the tool as a module."""
 
     def load(name):
-        path = request.config.rootpath / 'tools' / f'{name}.py'
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+        return by_path.load(
+            request.config.rootpath / 'tools' / f'{name}.py')
 
     return load
 

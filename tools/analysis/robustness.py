@@ -63,7 +63,7 @@ def slope_of(model, pixels, labels):
 
 
 def variants(model, pixels, labels, generator):
-    """Name -> the images as they are, with noise, and against the network."""
+    """Name -> the images as they are, with noise, and adversarial."""
     noise = torch.randn(pixels.shape, generator=generator).to(pixels.device)
     sign = slope_of(model, pixels, labels).sign()
     return {

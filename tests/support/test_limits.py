@@ -32,7 +32,7 @@ def test_the_next():
 @pytest.mark.long
 def test_a_hang_costs_one_test_and_shows_its_processes(tmp_path, monkeypatch):
     (tmp_path / 'test_hanging.py').write_text(HANGING)
-    monkeypatch.setenv('PYTHONPATH', f'{ROOT / "tests/limits"}')
+    monkeypatch.setenv('PYTHONPATH', f'{ROOT / "tests/support"}')
     done = subprocess.run(
         [sys.executable, '-m', 'pytest', '-c', ROOT / '.pytest.ini', '-p',
          'limits', '-p', 'no:cacheprovider', '--rootdir', tmp_path,
