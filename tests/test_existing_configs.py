@@ -112,9 +112,9 @@ def classification_batch():
         data_samples=[DataSample().set_gt_label(i) for i in range(2)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', [
-    *(pytest.param(name, marks=pytest.mark.long) for name in DETECTION[:-1]),
-    pytest.param(DETECTION[-1], marks=pytest.mark.core)])
+    *DETECTION[:-1], pytest.param(DETECTION[-1], marks=pytest.mark.core)])
 def test_detection(name, tmp_path):
     model, stock = build('mmdet', name, 'StepResNet', tmp_path)
     assert model.backbone.frozen_stages == 1
@@ -124,7 +124,9 @@ def test_detection(name, tmp_path):
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('name, backbone', CLASSIFICATION)
+@pytest.mark.parametrize('name, backbone', [
+    CLASSIFICATION[0], *(pytest.param(*case, marks=pytest.mark.long)
+                         for case in CLASSIFICATION[1:])])
 def test_classification(name, backbone, tmp_path):
     model, stock = build('mmpretrain', name, backbone, tmp_path)
     assert_starts_as(stock, model.backbone)

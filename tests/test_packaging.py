@@ -82,6 +82,7 @@ def mim_files(archive):
     return {name for name in inside(archive) if '.mim/' in name}
 
 
+@pytest.mark.long
 def test_wheel_and_sdist_carry_the_same(tree, built, tmp_path):
     wheel, sdist = built['wheel'], built['sdist']
     assert mim_files(wheel) == travelling(tree)
@@ -113,6 +114,7 @@ def test_an_installed_wheel_finds_its_configs(tree, built, tmp_path):
     assert Path(found).read_text() == source.read_text()
 
 
+@pytest.mark.long
 def test_an_editable_install_has_links(tree, built):
     links = (tree / 'stepnet_mm' / '.mim').iterdir()
     assert {link.name: link.resolve() for link in links} == {
@@ -122,6 +124,7 @@ def test_an_editable_install_has_links(tree, built):
     }
 
 
+@pytest.mark.long
 def test_builds_leave_only_what_git_ignores(tree, built):
     assert built['editable'].exists()
     left = run('git', 'ls-files', '-mo', '--exclude-standard', cwd=tree)

@@ -88,6 +88,7 @@ def test_it_trains(train, trick):
     assert len(losses) == 2 and all(map(math.isfinite, losses))
 
 
+@pytest.mark.long
 def test_every_config_adds_its_own_part_alone():
     base = load(None)
     for trick in TRICKS:

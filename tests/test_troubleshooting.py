@@ -4,6 +4,8 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / 'docs/reference/troubleshooting.md').read_text()
 FIRST_CELLS = [line.split(' | ')[0].removeprefix('| ') for line in
@@ -39,6 +41,7 @@ def occurs(quote):
     return any(pattern.search(text) for text in messages())
 
 
+@pytest.mark.long
 def test_the_check_finds_what_is_gone():
     assert occurs('backbone.step: expected ..., got weights of')
     assert not occurs('backbone.step: expected ..., got weights off')

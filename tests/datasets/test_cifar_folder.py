@@ -156,6 +156,7 @@ def assert_equal(found, expected):
         assert type(got['gt_label']) is type(wanted['gt_label'])
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_a_folder_gives_what_the_pickles_give(tmp_path, types):
     cls, base = types

@@ -185,6 +185,7 @@ def test_an_evaluation_names_a_broken_image(library, workers, tmp_path):
     assert f'{broken}: expected an image that decodes, got' in last
 
 
+@pytest.mark.long
 def test_an_evaluation_keeps_the_loaders_of_others(intact, tmp_path):
     mine = type('Mine', (LoadImageFromFile, ), {})()
     dataset = dataset_of([intact], tmp_path)

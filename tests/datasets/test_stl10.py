@@ -171,6 +171,7 @@ def test_only_the_main_process_downloads(tmp_path, stl10, archive,
     assert not (tmp_path / 'root').exists()
 
 
+@pytest.mark.long
 def test_the_others_wait_for_the_download(tmp_path, stl10, archive,
                                           monkeypatch):
     """Files that come while a process waits are read."""

@@ -160,6 +160,7 @@ def small(monkeypatch):
         name: dict(cfg, depth=18) for name, cfg in cost.NETWORKS.items()})
 
 
+@pytest.mark.long
 def test_the_four_networks_side_by_side(small):
     report = Report()
     cost.check(report, CPU)

@@ -109,6 +109,7 @@ def test_a_resumed_run_goes_on(tmp_path):
             np.testing.assert_array_equal(layer.maps, same.maps)
 
 
+@pytest.mark.long
 def test_records_that_do_not_compare_are_left_out(tmp_path, monkeypatch):
     train(tmp_path, [HOOK], 10)
     runner = toy_runner(
@@ -123,6 +124,7 @@ def test_records_that_do_not_compare_are_left_out(tmp_path, monkeypatch):
     assert len(list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))) == 6
 
 
+@pytest.mark.long
 def test_a_broken_record_of_an_earlier_run_ends_nothing(tmp_path,
                                                         monkeypatch):
     train(tmp_path, [HOOK], 10)

@@ -267,6 +267,7 @@ def test_the_history_is_in_the_checkpoint_and_goes_on(tmp_path):
     assert found[:2] == expected[:2]
 
 
+@pytest.mark.long
 def test_a_history_of_before_the_quantiles_goes_on_and_is_drawn(
         tmp_path, monkeypatch):
     toy_runner(tmp_path, [dict(HOOKS['batch'])], 10).train()
@@ -287,6 +288,7 @@ def test_a_history_of_before_the_quantiles_goes_on_and_is_drawn(
     assert drawn == [('stiffness_nsi', 20), ('stiffness_curve', 20)]
 
 
+@pytest.mark.long
 def test_loading_weights_does_not_bring_a_history(tmp_path):
     toy_runner(tmp_path / 'first', [dict(HOOKS['batch'])], 10).train()
     runner = toy_runner(
@@ -315,6 +317,7 @@ def test_the_probe_shows_the_network_alone(tmp_path):
     assert first == second and first['tns'] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name, change, match', [
     ('probe', dict(probe=dict(num_samples=5)), "'samples': 5"),
     ('batch', dict(definition='output'), "['residual'] as ['definition']")])

@@ -317,6 +317,7 @@ def test_a_block_without_a_tensor_is_named(place, match):
             net(torch.randn(1, 4, 8, 8))
 
 
+@pytest.mark.long
 @pytest.mark.core
 @pytest.mark.parametrize(
     'backend', ['eager', pytest.param('aot_eager', marks=pytest.mark.long)])

@@ -107,6 +107,7 @@ def test_from_a_checkpoint_of_whole_epochs(tmp_path, whole):
     assert_same(whole(), final_state(resumed))
 
 
+@pytest.mark.long
 def test_stopped_again_and_again(tmp_path, whole):
     stop(tmp_path, 'after_train_iter', 5)
     for _ in range(2):
@@ -115,6 +116,7 @@ def test_stopped_again_and_again(tmp_path, whole):
     assert_same(whole(), final_state(resumed))
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_workers_do_not_matter(tmp_path, whole):
     resumed = stop_and_resume(tmp_path, 'after_train_iter', 14, workers=2)
@@ -156,6 +158,7 @@ def test_a_finite_sampler_takes_the_order_that_mmengine_does(tmp_path):
     assert seen[0][:SIZE] != seen[0][SIZE:2 * SIZE]
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_hooks_get_the_true_batch_index(tmp_path):
     runner = resume_runner(tmp_path, hooks=[dict(type='StopHook', at=7)])
@@ -171,6 +174,7 @@ def test_hooks_get_the_true_batch_index(tmp_path):
     assert seen == [*range(7, 11), *range(11), *range(11)]
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_batch_samplers_of_others_are_passed_over_by_whole_batches(
         tmp_path, whole):

@@ -34,6 +34,7 @@ def amp_runner(folder, iterations, resume=False, hooks=()):
             type='AtomicCheckpointHook', interval=3, by_epoch=False)))
 
 
+@pytest.mark.long
 def test_what_a_checkpoint_holds_and_a_resume_takes(tmp_path):
     """Weights, moments and averages in float32, and the loss scale."""
     whole = amp_runner(tmp_path / 'whole', 6)

@@ -34,6 +34,7 @@ def test_nothing_is_wrong(runs, data):
     check_runs(runs(), data)
 
 
+@pytest.mark.long
 def test_modules_that_options_import(runs, data, tmp_path, monkeypatch):
     (tmp_path / 'own_step.py').write_text(
         'from mmengine.registry import MODELS\n'
@@ -52,6 +53,7 @@ def test_modules_that_options_import(runs, data, tmp_path, monkeypatch):
         sys.modules.pop('own_step', None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('options, key', [
     (dict(model__backbone__dept=20), 'dept'),
     (dict(model__backbone__step=dict(type='Nothing')), 'Nothing')])
@@ -60,6 +62,7 @@ def test_a_model_that_cannot_be_built(runs, data, options, key):
         check_runs(runs(**options), data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('damage', ['absent', 'its parent', 'an image'])
 def test_data_that_cannot_be_read(runs, data, damage, monkeypatch):
     monkeypatch.setattr('urllib.request.urlopen', None)  # nothing is fetched
@@ -117,6 +120,7 @@ def test_the_same_data_are_read_once(runs, data, monkeypatch):
     ({'val_dataloader.dataset.split': 'gone'}, 'gone'),
     ({'model.head.num_classes': 7}, 'num_classes=7'),
 ])
+@pytest.mark.long
 def test_data_of_every_method_are_looked_at(runs, data, options, message):
     own, = runs()
     with pytest.raises(ValueError, match=f'methods.other: .*{message}'):

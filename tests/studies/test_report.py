@@ -177,6 +177,7 @@ def test_what_was_measured_and_is_not_finite_is_a_dash():
     assert (row['NSI, stage 1'], row['Δt, stage 1']) == ('–', 'none')
 
 
+@pytest.mark.long
 def test_correlations_in_words():
     found = cells(correlation_table(residual_only(made_study(4, 2))))
     text = found['mean TNS, residual']['over method means']
@@ -324,6 +325,7 @@ def report(monkeypatch, capsys):
     return report
 
 
+@pytest.mark.long
 def test_the_tool_writes_the_same_bytes_again(report, study, tmp_path,
                                               monkeypatch):
     pytest.importorskip('matplotlib')
@@ -346,6 +348,7 @@ def test_the_tool_writes_the_same_bytes_again(report, study, tmp_path,
     assert Path('docs/a_page.md').read_text().startswith('# another')
 
 
+@pytest.mark.long
 def test_the_papers_figures_that_study_files_name_are_there(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / 'tools'))
     from make_configs import paper_figure

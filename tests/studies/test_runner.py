@@ -44,6 +44,7 @@ def test_runs_are_trained_measured_and_recorded_once(make_runs, make_runner):
         assert len(starts_of(run, 'measure')) == 2
 
 
+@pytest.mark.long
 def test_step_sizes_are_held_fixed_where_there_are_some(
         make_runs, make_runner):
     some, none = runs = make_runs(
@@ -75,6 +76,7 @@ def test_disturbed_images_where_the_study_says_so(make_runs, make_runner):
     assert len(starts_of(run, 'robustness')) == 1
 
 
+@pytest.mark.long
 def test_the_best_epoch_is_tested_where_there_are_test_data(
         make_runs, make_runner):
     own = dict(dataset=dict(type='A', ann_file='test.json'))
@@ -210,6 +212,7 @@ def test_a_stop_while_a_process_starts(make_runs, make_runner, monkeypatch):
     assert runner.said[-1].startswith('long_seed0: stopped (')
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('what', ['append_record', 'write_failure',
                                   'add_times'])
 def test_a_full_disk_is_one_message_and_loses_nothing(
@@ -258,6 +261,7 @@ def _run(runs, tools, folder, **settings):
     runner_of(tools, folder, **settings).run(runs)
 
 
+@pytest.mark.long
 def test_two_runners_share_the_work(make_runs, make_runner, tools, tmp_path):
     runs = make_runs(seeds=range(6), good=dict(seconds=.3))
     for name in ('a', 'b'):
@@ -318,6 +322,7 @@ def test_a_status_in_the_same_process_leaves_the_lock(make_runs, tmp_path):
     assert 'LockTaken: process' in other.printed('stderr')
 
 
+@pytest.mark.long
 def test_trained_only(make_runs, make_runner):
     trained, waiting = runs = make_runs(seeds=[0, 1])
     for run in runs:
@@ -330,6 +335,7 @@ def test_trained_only(make_runs, make_runner):
     assert (len(starts_of(trained)), starts_of(waiting)) == (1, [])
 
 
+@pytest.mark.long
 def test_each_slot_has_its_environment(make_runs, make_runner):
     runs = make_runs(seeds=range(4), good=dict(seconds=.3))
     runner = make_runner(jobs=4, environments=[

@@ -63,6 +63,7 @@ def test_settings_of_a_study_that_has_records_stay():
     assert study.settings == 'aae74d23f4d2'
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', BESIDE)
 def test_studies_whose_rows_stand_beside_others_compare(name):
     ours, theirs = (read_study(ROOT / f'configs/studies/{stem}.py')
@@ -114,6 +115,7 @@ def test_methods_of_a_study_differ_and_see_the_same_data(name):
     assert len({repr(cfg.train_dataloader) for cfg in own}) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', [
     pytest.param(name, marks=[pytest.mark.core] * name.endswith('tricks'))
     for name in SMALL])

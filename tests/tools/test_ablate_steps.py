@@ -62,6 +62,7 @@ def test_a_network_that_adapts(tool, with_step, tmp_path, capsys):
     assert 'epoch_2_steps_val.json' in said
 
 
+@pytest.mark.long
 def test_averaged_weights_stay_and_constants_lose_nothing(
         tool, with_step, tmp_path):
     """With EMAHook, each evaluation is of the averaged weights."""
@@ -79,6 +80,7 @@ def untrained(config, folder):
     return folder / 'weights.pth'
 
 
+@pytest.mark.long
 def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
                                             capsys, monkeypatch):
     """JSON has no NaN, and a variant may lack a metric."""

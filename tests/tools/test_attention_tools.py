@@ -24,6 +24,7 @@ def config(classifier):
     return classifier
 
 
+@pytest.mark.long
 def test_a_training_its_checkpoint_and_the_start(tool, config, tmp_path,
                                                  capsys):
     work = tmp_path / 'work'

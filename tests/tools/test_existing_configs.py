@@ -21,6 +21,7 @@ def test_a_row(benchmark, tmp_path):
     assert len(losses.split()) == benchmark.ITERATIONS
 
 
+@pytest.mark.long
 def test_another_network_is_no_equal_one(benchmark, tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, 'to_stepnet', functools.partial(
         benchmark.to_stepnet, step=dict(type='SEAttention')))

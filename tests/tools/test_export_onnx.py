@@ -73,6 +73,7 @@ def test_what_onnxruntime_cannot_run(export, request):
     assert 'leave --dynamic out' in code
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_a_detectors_backbone(export):
     pytest.importorskip('mmdet')

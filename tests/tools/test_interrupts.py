@@ -40,6 +40,7 @@ def test_every_tool_listens_before_anything_else():
         assert first.startswith('import stepnet_mm.utils.interrupts'), tool
 
 
+@pytest.mark.long
 def test_while_the_config_is_read(tmp_path):
     mark, config = tmp_path / 'mark', tmp_path / 'config.py'
     config.write_text(SLOW.format(mark))

@@ -110,6 +110,7 @@ def test_a_study_of_two_configs(tool, record, configs, tmp_path):
                      (out / 'tickets.py').read_text(), re.M)
 
 
+@pytest.mark.long
 def test_a_study_of_the_runs_of_a_study(tool, record, configs, tmp_path):
     """Their configs differ in the seed and the folder too."""
     path = record()
@@ -160,6 +161,7 @@ def test_bad_records_and_numbers(tool, record, configs, tmp_path, changes,
     assert not (tmp_path / 'lth').exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('backbone', [
     "type='StepResNet', step=['StepAdaptor'] + 3 * [None]",
     "type='StepVisionTransformer', _delete_=True"])
@@ -173,6 +175,7 @@ def test_a_config_without_steps_in_blocks(tool, record, configs, tmp_path,
     assert not (tmp_path / 'lth').exists()
 
 
+@pytest.mark.long
 def test_nothing_is_overwritten(tool, record, configs, tmp_path):
     path = record()
     write(tool, path, configs, tmp_path / 'lth', '-k', 2)

@@ -78,6 +78,7 @@ def trained(elsewhere, tmp_path):
     return trained
 
 
+@pytest.mark.long
 def test_results_come_from_the_records(make_configs, monkeypatch, elsewhere,
                                        trained, tmp_path, capsys):
     from stepnet_mm.studies.records import append_record

@@ -58,6 +58,7 @@ def test_records_of_one_definition_are_shown(tool, write, work_dir, capsys):
         tool(TOOL, work_dir, '--definition', 'output')
 
 
+@pytest.mark.long
 def test_options(tool, write, work_dir, tmp_path):
     record = write('elsewhere')
     (work_dir / '20250101_000000/vis_data/scalars.json').unlink()

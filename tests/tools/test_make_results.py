@@ -18,6 +18,7 @@ def make_results(load_tool):
     return load_tool('make_results')
 
 
+@pytest.mark.long
 def test_the_tables_that_are_committed_are_up_to_date(make_results):
     assert differing_files(make_results.pages()) == []
 
@@ -114,6 +115,7 @@ def test_differences(make_results, run, tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_correlations(make_results, run, tmp_path):
     write_study(tmp_path, 'made', se={}, plain={}, stepnet={}, a_lower_one={})
     lower = tmp_path / 'results/made.jsonl'

@@ -24,6 +24,7 @@ def measure(tool, config, out, *arguments):
     return read_stiffness_record(out)
 
 
+@pytest.mark.long
 def test_the_start_of_a_network(tool, deep, tmp_path, capsys):
     record = measure(tool, deep, tmp_path / 'a.jsonl', '--name', 'start')
     assert record.nsi.shape == (8, 12) and record.nsi.isfinite().all()
@@ -54,6 +55,7 @@ def test_a_checkpoint_is_measured_and_named(tool, deep, tmp_path):
     assert len(record.header.meta['sha256']) == 12
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_a_cut_measurement_goes_on_bit_for_bit(tool, deep, tmp_path, capsys):
     whole = measure(tool, deep, tmp_path / 'whole.jsonl')
@@ -67,6 +69,7 @@ def test_a_cut_measurement_goes_on_bit_for_bit(tool, deep, tmp_path, capsys):
     assert torch.equal(done.nsi, whole.nsi)
 
 
+@pytest.mark.long
 def test_it_goes_on_where_the_data_were_moved_to(tool, deep, tmp_path):
     whole = measure(tool, deep, tmp_path / 'whole.jsonl')
     text = (tmp_path / 'whole.jsonl').read_bytes()
@@ -107,6 +110,7 @@ def test_two_do_not_measure_into_one_record(tool, deep, tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_samples_are_spread_and_a_pattern_chooses_blocks(
         tool, deep, tmp_path):
     whole = measure(tool, deep, tmp_path / 'whole.jsonl')

@@ -133,6 +133,7 @@ def test_the_parts_sum_to_the_model_and_known_ones_are_by_hand(
             'torch_flops'] == 2 * found['regions'] * per_region
 
 
+@pytest.mark.long
 def test_what_the_steps_add(report):
     pytest.importorskip('mmpretrain')
     found, plain = (

@@ -64,6 +64,7 @@ def test_all_figures_of_seeds_and_the_table(run, write, tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_what_does_not_apply_is_skipped(run, write, tmp_path):
     out = run(write('plain', False), write('ECA', False), '--out',
               tmp_path / 'f', '--format', 'svg')

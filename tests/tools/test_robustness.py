@@ -74,6 +74,7 @@ def test_the_formulas(load_tool):
     assert top1['clean'] > top1['fgsm_1'] > top1['fgsm_2']
 
 
+@pytest.mark.long
 def test_a_trained_network(tool, classifier, tmp_path, capsys):
     pytest.importorskip('mmpretrain')
     tool('train', classifier, '--work-dir', tmp_path / 'w')

@@ -170,12 +170,14 @@ def test_the_second_set_up_has_nothing_to_do(set_up):
     assert set_up.left_over() == []
 
 
+@pytest.mark.long
 def test_the_compiler_goes_behind_the_one_with_the_header(set_up):
     set_up.run(CXX='g++ -pipe')
     assert (set_up.folder / 'calls').read_text() == (
         f'wheel g++ -pipe {set_up.root}/tools/pch_cxx.sh\n')
 
 
+@pytest.mark.long
 def test_another_torch_takes_the_place_of_the_stacks(set_up):
     assert 'setup_env: torch==2.15.0 and build tools' in set_up.run(
         TORCH='2.15.0')
@@ -187,6 +189,7 @@ def test_another_torch_takes_the_place_of_the_stacks(set_up):
     assert 'is ready, after' in set_up.run()
 
 
+@pytest.mark.long
 def test_another_set_up_at_the_same_time_waits(set_up):
     hold = set_up.folder / 'hold'
     hold.touch()
@@ -214,6 +217,7 @@ def test_an_interrupted_set_up_goes_on(set_up, number):
     assert set_up.left_over() == []
 
 
+@pytest.mark.long
 def test_a_full_disk_is_named_and_the_set_up_goes_on(set_up):
     text = set_up.run(1, FAIL='OSError: [Errno 28] No space left on device')
     assert 'mmcv did not compile: the disk is full' in text

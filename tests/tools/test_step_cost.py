@@ -45,6 +45,7 @@ def children(tool, monkeypatch, tmp_path):
     return asked
 
 
+@pytest.mark.long
 def test_rows_of_every_network(benchmark, children):
     names = 'plain', 'se_timm', 'stepnet'
     name, rows = benchmark('step_cost', '--networks', *names, *SMALL,

@@ -72,6 +72,7 @@ def test_linear_cases(theory):
     assert found['slow'][0] / found['slow'][1] == pytest.approx(100)
 
 
+@pytest.mark.long
 def test_the_tool_draws_and_says_where_the_theorem_ends(
         tool, tmp_path, capsys):
     picture = tmp_path / 'indices.png'

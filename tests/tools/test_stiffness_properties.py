@@ -53,6 +53,7 @@ def measure(tool, out, *arguments):
     return (out / 'summary.md').read_text()
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_from_checkpoints_to_figures(tool, networks, tmp_path, capsys,
                                      monkeypatch):

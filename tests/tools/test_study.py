@@ -179,6 +179,7 @@ def test_a_watch_ends_with_a_signal(study, tmp_path, monkeypatch, capsys):
     assert '1 waiting' in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('number, code', [('SIGTERM', 143), ('SIGHUP', 129)])
 def test_a_signal_stops_it(study, tools, tmp_path, number, code, capsys):
     make_study(tmp_path, good=dict(behaviour='long'))
@@ -208,6 +209,7 @@ def test_what_cannot_run(study, tmp_path, capsys, arguments, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_slurm_gets_what_is_left(study, tools, tmp_path, monkeypatch, capsys):
     make_study(tmp_path, seeds=[0, 1, 2])
     assert study('run', 'made.py', '--methods', 'good') == 0

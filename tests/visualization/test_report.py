@@ -99,6 +99,7 @@ def alone():
         *map(make_attention_record, (5, 10))]))
 
 
+@pytest.mark.long
 def test_the_page_is_whole_and_asks_for_nothing(page):
     found = Page(page)
     assert page.startswith('<!DOCTYPE html>')
@@ -109,6 +110,7 @@ def test_the_page_is_whole_and_asks_for_nothing(page):
     assert not re.search(r'https?://|url\(|@import', page)
 
 
+@pytest.mark.long
 def test_dark_pages_have_pictures_of_their_own(page):
     found = re.findall(
         r'<source srcset="([^"]*)" media="screen and '
@@ -125,6 +127,7 @@ def pixels(source):
     return cv2.imdecode(np.frombuffer(data, np.uint8), 1)
 
 
+@pytest.mark.long
 def test_where_it_comes_from(page):
     texts = Page(page).texts
     for part in ('configs/resnet164/resnet164_plain_cifar10.py',
@@ -134,6 +137,7 @@ def test_where_it_comes_from(page):
         assert texts.count(part) == 2, part
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_the_numbers_are_those_of_the_pure_functions(page):
     texts = Page(page).texts
@@ -152,6 +156,7 @@ def test_the_numbers_are_those_of_the_pure_functions(page):
     assert texts.count('backbone.layer4.6') == texts.count('own area') == 2
 
 
+@pytest.mark.long
 def test_what_a_run_has_is_there(page, alone):
     for heading in ('While training', 'Step size', 'TNS of each network'):
         assert heading in page and heading not in alone
@@ -159,6 +164,7 @@ def test_what_a_run_has_is_there(page, alone):
     assert 'Where the heads look' not in page
 
 
+@pytest.mark.long
 def test_text_is_escaped(alone):
     assert '<script' not in alone
     assert Page(alone).texts.count(HOSTILE) >= 4
@@ -177,6 +183,7 @@ def test_records_that_make_no_report():
             render_report('title', records)
 
 
+@pytest.mark.long
 def test_a_browser_shows_all_of_it(page, look):
     found = look(page, 400)
     assert 380 < found['width'] == found['needed'] <= 400

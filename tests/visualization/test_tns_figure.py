@@ -106,6 +106,7 @@ def test_what_is_drawn():
     assert colors[2] == style.theme().ink
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('given, expected', [
     (['plain', 'stepnet'], ['network']),
     (['plain_a', 'stepnet_b'], ['plain_a', 'stepnet_b']),

@@ -115,7 +115,8 @@ def test_what_is_drawn_of_a_curve_of_before_the_quantiles():
     assert bands == [{.5, .25, 1., .9, .45, 1.8}, {.2, .1, .4, .8}]
 
 
-@pytest.mark.parametrize('line', [b'\xff', b'[' * 100_000])
+@pytest.mark.parametrize('line', [b'\xff', b'[' * 100_000],
+                         ids=['no_text', 'deep'])
 def test_lines_that_are_no_measurement_are_passed_over(tmp_path, line):
     path = tmp_path / '1/vis_data/scalars.json'
     path.parent.mkdir(parents=True)
