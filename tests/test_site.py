@@ -127,13 +127,11 @@ def build(root, out):
 
 
 @pytest.fixture
-def site(tmp_path):
-    """The folder of the built site: that of .ci/run, or one built here."""
+def site():
+    """The folder of the site that .ci/run has built."""
     if built := os.environ.get('BUILT_SITE'):
         return Path(built)
-    result = build(ROOT, tmp_path)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return tmp_path
+    pytest.skip('bash tools/build_docs.sh && BUILT_SITE=build/site ...')
 
 
 def tree_of_one_page(root, text):

@@ -109,11 +109,9 @@ class FCAAttention(StepSize):
 
 def dct_basis(size: int) -> Tensor:
     """The orthonormal 2-D DCT-II functions of ``TOP16``: (16, size, size)."""
-    scale = size // 7
-    return torch.stack([
-        torch.outer(_cosine(u * scale, size), _cosine(v * scale, size))
-        for u, v in TOP16
-    ]).float()
+    waves = torch.stack([_cosine(k * (size // 7), size) for k in range(7)])
+    rows, columns = map(list, zip(*TOP16))
+    return (waves[rows, :, None] * waves[columns, None, :]).float()
 
 
 def _cosine(frequency: int, size: int) -> Tensor:
