@@ -96,7 +96,7 @@ def registered() -> Iterator[str]:
     found = reference().registered()
     found['MODELS'] += found.pop('steps')
     del found['all']  # the base of some
-    for registry, classes in found.items():
+    for registry, classes in sorted(found.items()):
         for cls in classes:
             yield from signature(f'{registry}.{cls.__name__}', cls)
 

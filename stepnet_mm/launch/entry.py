@@ -121,12 +121,15 @@ def build_runner(cfg: Config, changes: Sequence[str] = ()):
         ValueError: if the config has no model.
     """
     from mmengine.runner import Runner
+
+    from ..safe_loading.own_state import OwnStateHook
     init_distributed(cfg)
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
         _check_model(cfg)
         runner = Runner.from_cfg(cfg)
+    runner.register_hook(OwnStateHook())
     for change in changes:
         runner.logger.info(change)
     return runner

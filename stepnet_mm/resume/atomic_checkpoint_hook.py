@@ -12,9 +12,14 @@ from mmengine.dist import is_main_process, master_only
 from mmengine.fileio import LocalBackend, get_file_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
-from mmengine.runner import BaseLoop
 from mmengine.runner.checkpoint import _load_checkpoint
 
+from ..safe_loading.own_state import (
+    checkpoint_folder,
+    make_own,
+    resumes,
+    trains,
+)
 from ..utils.arguments import check_count
 from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
@@ -78,7 +83,7 @@ class AtomicCheckpointHook(CheckpointHook):
     def before_run(self, runner) -> None:
         """Choose what a resume loads, and look whether it is whole."""
         _check_names(self.args, runner)
-        if not (runner._resume and _trains(runner)):
+        if not resumes(runner):
             return
         self.resumes_last = (runner._load_from is None
                              or runner.cfg.get('auto_resume', False))
@@ -96,8 +101,8 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def _choose(self, runner) -> str | None:
         path, damaged = latest_checkpoint(
-            runner.work_dir, self._folder(runner), self.filename_tmpl,
-            self.backend_args)
+            runner.work_dir, checkpoint_folder(runner, self),
+            self.filename_tmpl, self.backend_args)
         for name, what in damaged.items():
             runner.logger.warning(f'checkpoint {name} is damaged: {what}')
         damaged.pop(osp.join(runner.work_dir, POINTER), None)
@@ -111,15 +116,11 @@ class AtomicCheckpointHook(CheckpointHook):
                 f'nothing to resume in {runner.work_dir}: training begins')
         return path
 
-    def _folder(self, runner) -> str:
-        if self.out_dir is None:
-            return runner.work_dir
-        return osp.join(self.out_dir, osp.basename(runner.work_dir))
-
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """Hand the state over to the loop, when this is a resume."""
-        if not (runner._resume and _trains(runner)):
+        if not resumes(runner):
             return
+        make_own(runner, checkpoint)
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):
             loop.resume_from(checkpoint.get('training_state', {}))
@@ -159,7 +160,7 @@ class AtomicCheckpointHook(CheckpointHook):
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):
             loop.validation_due = False
-        if _trains(runner):
+        if trains(runner):
             super().after_val_epoch(runner, metrics)
 
     def save(self,
@@ -242,17 +243,21 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def _save_best_checkpoint(self, runner, metrics) -> None:
         """The best so far is deleted when the better one is complete."""
-        old: list[str] = []
-        removal = ReplacedMethod(self.file_backend, 'remove',
-                                 lambda remove, path: old.append(path))
+        old: list[tuple] = []
+        removals = [
+            ReplacedMethod(self.file_backend, name,
+                           lambda remove, path: old.append((remove, path)))
+            for name in ('remove', 'rmtree')
+            if hasattr(self.file_backend, name)]
         try:
             super()._save_best_checkpoint(runner, metrics)
         finally:
-            removal.undo()
+            for removal in removals:
+                removal.undo()
         best = self._best_paths()
-        for path in old:
+        for remove, path in old:
             if path not in best:
-                self.file_backend.remove(path)
+                remove(path)
 
     def _forget_best_of_others(self) -> None:
         """A resume from another run brings the path of that run's best."""
@@ -295,11 +300,6 @@ class AtomicCheckpointHook(CheckpointHook):
         self.file_backend.put(content, final)
         runner.logger.info(f'{ckpt_path} is published as {final}, with '
                            f'{list(checkpoint)}')
-
-
-def _trains(runner) -> bool:
-    """A Runner that validates or tests has a config in place of the loop."""
-    return isinstance(runner._train_loop, BaseLoop)
 
 
 def _check_names(others: dict, runner) -> None:

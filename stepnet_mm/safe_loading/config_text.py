@@ -1,62 +1,233 @@
-"""The text of a config in a checkpoint, which the libraries would run."""
-import ast
-import warnings
+"""The text of a config in a checkpoint, of which the libraries build things.
 
-#: Where mmengine takes them from: an inferencer without a config, a resume.
-PLACES = (('message_hub', 'runtime_info', 'cfg'), ('meta', 'cfg'),
-          ('meta', 'config'))
-#: What settings are written with.
-_DATA = (ast.Constant, ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Load,
-         ast.UnaryOp, ast.USub, ast.keyword)
-_CALLS = ('dict', 'set', 'tuple', 'list')
+An inferencer that is given weights alone builds its network and its test
+pipeline from it. Of a text stays what that takes, as plain values: mmengine
+runs a config, and its registries import what a dotted type names.
+"""
+import ast
+import builtins
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.util import find_spec
+
+#: Where an inferencer looks for the text.
+TEXTS = (('message_hub', 'runtime_info', 'cfg'), ('meta', 'cfg'))
+#: What a resume alone reads, and needs for nothing.
+_OF_A_RESUME = ('meta', 'config')
+#: Settings that name files, code or hosts.
+_TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'backend_args',
+              'file_client_args', 'teacher_config', 'teacher_ckpt')
+#: Of the test dataset, from which the pipeline and the classes come.
+_OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
+#: Of code, and of paths: the libraries evaluate or open some settings.
+_NO_WORD = re.compile(
+    r'[()\\/{}\n]|\.(py|json|ya?ml|pth?|pkl|bin|np[yz]|txt|csv|ckpt|onnx)$')
+
+
+class _Refused(Exception):
+    """A text, or what it asks for; the text says why."""
 
 
 def without_code(checkpoint, filename: str):
-    """Take config texts out of a checkpoint that are more than settings.
+    """Leave of the config texts in a checkpoint what an inferencer builds.
 
     Args:
         checkpoint: what was loaded; changed in place.
         filename (str): for the warning.
     """
-    for *path, key in PLACES:
-        holder = checkpoint
-        for name in path:
-            holder = holder.get(name) if isinstance(holder, dict) else None
-        if isinstance(holder, dict) and not is_data(holder.get(key)):
-            del holder[key]
-            warnings.warn(
-                f'checkpoint {filename}: the text in {".".join(path)}.{key} '
-                'is more than settings; it was left out, for the libraries '
-                'would run it', stacklevel=2)
+    for place in TEXTS:
+        text = _at(checkpoint, place)
+        if isinstance(text, str):
+            try:
+                _at(checkpoint, place[:-1])[place[-1]] = inferencer_text(text)
+            except _Refused as error:
+                _drop(checkpoint, place)
+                warnings.warn(
+                    f'checkpoint {filename}: the config in {".".join(place)} '
+                    f'was left out, for it has {error}; an inferencer takes '
+                    'one as DetInferencer(model=CONFIG, weights=...)',
+                    stacklevel=2)
+    _drop(checkpoint, _OF_A_RESUME)
     return checkpoint
 
 
-def is_data(text) -> bool:
-    """Whether the text of a config sets plain values and does nothing else.
+def drop_texts(checkpoint: dict) -> None:
+    """Take all config texts out, where the Runner has its own."""
+    for place in (*TEXTS, _OF_A_RESUME):
+        _drop(checkpoint, place)
 
-    As mmengine writes it; ``_base_`` is no part of that, and would read
-    another file. Nor are double braces: mmengine replaces what stands in
-    them before it reads the text as Python, by text that may be code.
+
+def _drop(checkpoint, place: tuple) -> None:
+    holder = _at(checkpoint, place[:-1])
+    if isinstance(holder, dict):
+        holder.pop(place[-1], None)
+
+
+def _at(holder, path):
+    """What lies there, None where nothing does."""
+    for name in path:
+        holder = holder.get(name) if isinstance(holder, dict) else None
+    return holder
+
+
+def inferencer_text(text: str) -> str:
+    """A config of what an inferencer builds, in plain values.
+
+    Args:
+        text (str): a config as mmengine writes it.
+
+    Returns:
+        str: its ``model`` without starts, dataset type, classes and pipeline
+        of its test data, ``default_scope``, ``test_cfg``, and the type of its
+        visualizer.
+
+    Raises:
+        _Refused: if it is more than settings, or one of those names what is
+            in no registry, a path or code.
     """
-    if not isinstance(text, str):
-        return True
-    if '{{' in text:
-        return False
+    cfg = _settings(text)
+    kept = {key: cfg[key] for key in ('default_scope', 'model', 'test_cfg')
+            if key in cfg}
+    dataset = _at(cfg, ('test_dataloader', 'dataset'))
+    if isinstance(dataset, dict):
+        kept['test_dataloader'] = dict(dataset=_part(dataset, _OF_DATASET))
+    if isinstance(cfg.get('visualizer'), dict):
+        kept['visualizer'] = _part(cfg['visualizer'], ('type', '_scope_'))
+    kept = _without(kept)
+    _check(kept)
+    text = ''.join(f'{key} = {value!r}\n' for key, value in kept.items())
+    if '{{' in text:  # which mmengine replaces before it reads the rest
+        raise _Refused('double braces')
+    return text
+
+
+def _part(settings: dict, names: tuple) -> dict:
+    return {name: settings[name] for name in names if name in settings}
+
+
+def _settings(text: str) -> dict:
+    """What a config assigns, if it does nothing else."""
     try:
         lines = ast.parse(text).body
-    except Exception:  # too deep, or no Python
-        return False
-    return all(isinstance(line, ast.Assign) and _is_name(line.targets)
-               and all(map(_is_plain, ast.walk(line.value))) for line in lines)
+        return dict(map(_assigned, lines))
+    except _Refused:
+        raise
+    except Exception as error:  # no Python, or too deep
+        raise _Refused(f'{type(error).__name__} where settings were expected'
+                       ) from None
 
 
-def _is_name(targets: list) -> bool:
-    return [type(target) for target in targets] == [ast.Name] and (
-        targets[0].id != '_base_')
+def _assigned(line: ast.stmt) -> tuple:
+    if not (isinstance(line, ast.Assign) and len(line.targets) == 1
+            and isinstance(line.targets[0], ast.Name)):
+        raise _Refused(f'more than settings in line {line.lineno}')
+    return line.targets[0].id, _value(line.value)
 
 
-def _is_plain(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in _CALLS
-    return isinstance(node, _DATA) or (
-        isinstance(node, ast.Name) and node.id in _CALLS)
+def _value(node: ast.expr):
+    """The value of literals, of which mmengine writes some as calls."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id == 'dict' and not node.args and all(
+                keyword.arg for keyword in node.keywords):
+            return {keyword.arg: _value(keyword.value)
+                    for keyword in node.keywords}
+        if node.func.id in ('set', 'tuple', 'list') and not node.keywords:
+            kind = dict(set=set, tuple=tuple, list=list)[node.func.id]
+            return kind(*map(_value, node.args))
+    if isinstance(node, ast.Dict) and all(node.keys):
+        return {_value(key): _value(value)  # type: ignore[arg-type]
+                for key, value in zip(node.keys, node.values)}
+    for literal, kind in ((ast.List, list), (ast.Tuple, tuple),
+                          (ast.Set, set)):
+        if isinstance(node, literal):
+            return kind(map(_value, node.elts))
+    with suppress(ValueError):
+        return ast.literal_eval(node)
+    raise _Refused(f'more than settings in line {node.lineno}')
+
+
+def _without(value):
+    """A copy without :data:`_TAKEN_OUT`, at any depth."""
+    if isinstance(value, dict):
+        return {key: _without(part) for key, part in value.items()
+                if key not in _TAKEN_OUT}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_without, value))
+    return value
+
+
+def _check(value, key=None) -> None:
+    """Refuse what would be imported, evaluated or opened."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _CHECKS.get(name, _check)(part, name)
+    elif isinstance(value, (list, tuple, set)):
+        for part in value:
+            _check(part, key)
+    elif isinstance(value, (str, bytes)) and _NO_WORD.search(str(value)):
+        raise _Refused(f'{key}={value!r:.60}')
+
+
+def _check_classes(metainfo, key) -> None:
+    """Names of classes may have any characters, a text alone is a file."""
+    if not isinstance(metainfo, dict) or any(
+            isinstance(value, str) for value in metainfo.values()):
+        raise _Refused(f'{key}={metainfo!r:.60}')
+
+
+def _check_scope(scope, key) -> None:
+    if not isinstance(scope, str) or not any(_registries(scope)):
+        raise _Refused(f'{key}={scope!r:.60}, which is not imported')
+
+
+def _check_type(name, key) -> None:
+    """Refuse a type that a registry would have to import.
+
+    A path to a class passes if a registry holds that class: configs in
+    mmengine's newer style are written so.
+    """
+    if not isinstance(name, str):
+        return _check(name, key)
+    scope, _, rest = name.partition('.')
+    known = (_holds(scope, rest) or _holds_class(scope, name)) if rest else (
+        _holds('mmdet', name) or _holds('mmengine', name) or _is_word(name))
+    if not known:
+        raise _Refused(f'the type {name!r:.60}, which is in no registry')
+
+
+_CHECKS = dict(type=_check_type, metainfo=_check_classes,
+               default_scope=_check_scope, _scope_=_check_scope)
+
+
+def _holds(scope: str, name: str) -> bool:
+    return any(name in registry.module_dict for registry in _registries(scope))
+
+
+def _holds_class(scope: str, path: str) -> bool:
+    """Whether an imported module has that class, and a registry too."""
+    module, _, name = path.rpartition('.')
+    made = getattr(sys.modules.get(module), name, None)
+    return made is not None and any(
+        made is held for owner in (scope, 'mmengine')
+        for registry in _registries(owner)
+        for held in registry.module_dict.values())
+
+
+def _is_word(name: str) -> bool:
+    """Whether nothing has that name, which a registry or eval could find."""
+    return (name.isidentifier() and not hasattr(builtins, name)
+            and find_spec(name) is None)
+
+
+def _registries(scope: str) -> Iterator:
+    """Those of a library that is imported, filled."""
+    from mmengine import registry as of_mmengine
+    for root in list(vars(of_mmengine).values()):
+        if isinstance(root, of_mmengine.Registry):
+            for registry in (root, *root.children.values()):
+                if registry.scope == scope:
+                    registry.import_from_location()
+                    yield registry

@@ -24,6 +24,7 @@ from torch import hub, serialization
 
 from . import unpickler
 from .config_text import without_code
+from .own_files import keep_own_files
 
 #: The attribute of a folder in a zip's directory.
 _FOLDER = 0x10
@@ -77,7 +78,7 @@ def load_from_local(filename: str, map_location=None) -> dict:
             f'{filename}: expected a checkpoint, got no such file; check '
             'load_from, init_cfg.checkpoint or --resume')
     with _errors_name(filename):
-        return without_code(_load(path, map_location), filename)
+        return _as_data(_load(path, map_location), path)
 
 
 def _safe_remote(loader):
@@ -87,10 +88,17 @@ def _safe_remote(loader):
     @functools.wraps(loader)  # mmengine logs the name
     def load(filename, map_location=None):
         with _errors_name(filename), _instead_of_torch_load:
-            return without_code(
+            return _as_data(
                 loader(filename, map_location=map_location), filename)
 
     return load
+
+
+def _as_data(checkpoint, filename: str):
+    """Take out what the libraries would run, or remove."""
+    without_code(checkpoint, filename)
+    keep_own_files(checkpoint, osp.dirname(filename))
+    return checkpoint
 
 
 @contextlib.contextmanager

@@ -181,7 +181,8 @@ def flat(value):
 
 def flips(folder, number, begin=0):
     """How a resume ends after one bit of iter_2.pth flips, and how often."""
-    before, whole = (flat(state(i)) for i in (1, 2))
+    before, whole = (flat(load_from_local(folder / f'iter_{i}.pth'))
+                     for i in (1, 2))
     content = (folder / 'iter_2.pth').read_bytes()
     assert len(content) < 10**6
     ends, choose = Counter(), random.Random(0)

@@ -9,12 +9,10 @@ import threading
 import zipfile
 from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
 from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader
 
@@ -346,53 +344,6 @@ def test_an_attribute_that_writes_to_the_tensor(tmp_path, kind, name):
     zipped(tmp_path / 'bad.pth', pickled.replace(text('tag'), text(name)))
     with pytest.raises(UnsafeCheckpointError, match='attributes'):
         CheckpointLoader.load_checkpoint(str(tmp_path / 'bad.pth'))
-
-
-CODE = dict(
-    a_call='a = open({!r}, "w")', a_statement='import os\nos.mkdir({!r})',
-    another_function='a = dict(b=__import__("os").mkdir({!r}))',
-    a_method='a = dict.fromkeys(map(__import__("os").mkdir, [{!r}]))',
-    another_file='_base_ = {!r}',
-    an_f_string='a = f"{{open({!r}, chr(119))}}"',
-    to_an_attribute='a = dict()\na.b = {!r}', a_long_one='a = ' + '-' * 10**5,
-    a_variable='a = "{{{{$NO_VARIABLE:"+open({!r},\'w\').name+"}}}}"',
-    # Plain until mmengine puts the value, and with it quotes, in its place.
-    a_variable_in_a_string='a = "{{{{$NO_VARIABLE:x|\\042+open({!r},\'w\')'
-    '.name+\\042}}}}"')
-
-
-@pytest.mark.parametrize('code', CODE.values(), ids=CODE)
-def test_the_config_text_of_a_checkpoint_is_data(tmp_path, code):
-    code = code.format(str(tmp_path / 'it_ran'))
-    torch.save(dict(meta=dict(cfg=code, config=code, epoch=3),
-                    message_hub=dict(runtime_info=dict(cfg=code))),
-               tmp_path / 'a.pth')
-    for prefix in ('', 'path://'):
-        with pytest.warns(UserWarning, match=r'a\.pth.*meta\.config'):
-            loaded = CheckpointLoader.load_checkpoint(
-                f'{prefix}{tmp_path}/a.pth')
-        assert loaded == dict(meta=dict(epoch=3),
-                              message_hub=dict(runtime_info={}))
-
-
-@pytest.mark.parametrize('name', ['a_variable', 'a_variable_in_a_string'])
-def test_mmengine_would_run_what_is_in_double_braces(tmp_path, name):
-    code = CODE[name].format(str(tmp_path / 'it_ran'))
-    (tmp_path / 'a.py').write_text(code)
-    Config.fromfile(tmp_path / 'a.py')
-    assert (tmp_path / 'it_ran').exists()
-
-
-@pytest.mark.core
-def test_config_texts_that_mmengine_writes_stay(tmp_path, recwarn):
-    folder = Path(__file__).resolve().parents[2] / 'configs'
-    texts = [Config.fromfile(path).pretty_text for path in (
-        folder / 'faster_rcnn_r50_stepnet.py',
-        folder / 'resnet164/resnet164_stepnet_cifar10.py')]
-    for text_ in (*texts, '', None):
-        torch.save(dict(meta=dict(cfg=text_)), tmp_path / 'a.pth')
-        loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
-        assert loaded['meta'] == dict(cfg=text_)
 
 
 def test_nothing_is_unpacked_into_the_cache(server, tmp_path):

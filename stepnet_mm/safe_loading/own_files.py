@@ -1,0 +1,38 @@
+"""Names of files in a training state, which a checkpoint hook deletes."""
+import os.path as osp
+import re
+
+#: What a checkpoint hook names its best files, and a preemption its own.
+_BEST = re.compile(r'best_.+')
+_TEMPORARY = re.compile(r'preempted_iter_\d+\.pth')
+
+
+def keep_own_files(checkpoint, folder: str) -> None:
+    """Leave of those names the files of one folder.
+
+    Args:
+        checkpoint: what was loaded; ``message_hub.runtime_info`` is changed in
+            place.
+        folder (str): a path or a URL.
+    """
+    hub = checkpoint.get('message_hub') if isinstance(checkpoint, dict) else 0
+    info = hub.get('runtime_info') if isinstance(hub, dict) else 0
+    if not isinstance(info, dict):
+        return
+    for key, value in list(info.items()):
+        if key == 'keep_ckpt_ids':
+            info[key] = [number for number in value if type(number) is int
+                         ] if isinstance(value, (list, tuple)) else []
+        elif key == 'temporary_ckpt':  # without its folder
+            own = _own(value, folder, _TEMPORARY)
+            info[key] = own and osp.basename(own)
+        elif str(key).startswith('best_ckpt'):
+            info[key] = _own(value, folder, _BEST)
+
+
+def _own(path, folder: str, names: re.Pattern) -> str | None:
+    """What a folder has under the name of a file, None if nothing."""
+    name = osp.basename(path) if isinstance(path, str) else ''
+    own = osp.join(folder, name)
+    there = '://' in folder or osp.isfile(own)
+    return own if names.fullmatch(name) and there else None

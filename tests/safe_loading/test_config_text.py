@@ -1,0 +1,161 @@
+"""What stays of a config in a checkpoint is plain, and an inferencer's."""
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS
+from mmengine.runner.checkpoint import CheckpointLoader
+
+from stepnet_mm.safe_loading.config_text import drop_texts
+
+CONFIGS = Path(__file__).resolve().parents[2] / 'configs'
+
+
+def loaded(folder, text):
+    torch.save(dict(meta=dict(cfg=text, config=text, epoch=3),
+                    message_hub=dict(runtime_info=dict(cfg=text))),
+               folder / 'a.pth')
+    return CheckpointLoader.load_checkpoint(str(folder / 'a.pth'))
+
+
+def kept(folder, text):
+    """What mmengine makes of the text."""
+    found = loaded(folder, text)
+    assert found['meta'].keys() == {'cfg', 'epoch'}
+    assert found['meta']['cfg'] == found['message_hub']['runtime_info']['cfg']
+    return Config.fromstring(found['meta']['cfg'], '.py')._cfg_dict
+
+
+CODE = dict(
+    a_call='a = open({!r}, "w")', a_statement='import os\nos.mkdir({!r})',
+    another_function='a = dict(b=__import__("os").mkdir({!r}))',
+    a_method='a = dict.fromkeys(map(__import__("os").mkdir, [{!r}]))',
+    another_file='_base_.b = {!r}',
+    an_f_string='a = f"{{open({!r}, chr(119))}}"',
+    to_an_attribute='a = dict()\na.b = {!r}', a_long_one='a = ' + '-' * 10**5,
+    a_variable_in_a_string='model = "{{{{$NO_VARIABLE:x|\\042+open({!r},'
+    '\'w\').name+\\042}}}}"',
+    a_type='model = dict(type="os.mkdir", path={!r})',
+    a_type_within='model = dict(type="mmdet.FasterRCNN", backbone=[dict('
+    'type="os.mkdir", path={!r})])',
+    a_type_behind_a_scope='model = dict(type="mmengine.os.mkdir", path={!r})',
+    of_a_pipeline='test_dataloader = dict(dataset=dict(pipeline=[dict('
+    'type="os.mkdir", path={!r})]))',
+    of_a_visualizer='visualizer = dict(type="os.mkdir", path={!r})',
+    # mmcv and mmdet evaluate such words.
+    evaluated='model = dict(test_cfg=dict(nms=dict(type="open({!r}, 1)")))',
+    a_builtin='model = dict(test_cfg=dict(nms=dict(type="exit", a={!r})))',
+    evaluated_too='model = dict(warp_mode="open({!r})")',
+    a_config='model = dict(teacher_config=[{!r}])\nmodel = dict(a={!r})')
+
+
+@pytest.mark.parametrize('code', CODE.values(), ids=CODE)
+def test_code_drops_the_whole_text(tmp_path, code):
+    code = code.format(*[str(tmp_path / 'it_ran')] * 2)
+    with pytest.warns(UserWarning, match=r'a\.pth.*meta\.cfg'):
+        found = loaded(tmp_path, code)
+    assert found == dict(meta=dict(epoch=3),
+                         message_hub=dict(runtime_info={}))
+    assert not (tmp_path / 'it_ran').exists()
+
+
+@pytest.mark.parametrize('name', ['a_variable_in_a_string', 'a_statement'])
+def test_mmengine_would_run_it(tmp_path, name):
+    (tmp_path / 'a.py').write_text(CODE[name].format(str(tmp_path / 'ran')))
+    Config.fromfile(tmp_path / 'a.py')
+    assert (tmp_path / 'ran').exists()
+
+
+@pytest.mark.parametrize('text', [
+    'model = dict(type="mine")', 'default_scope = "mine"',
+    'model = dict(type="mine.Net")', 'model = dict(_scope_="mine")',
+    'visualizer = dict(_scope_="mine")'])
+def test_a_module_beside_is_not_imported(tmp_path, monkeypatch, text):
+    """It lies where Python looks, as with PYTHONPATH=."""
+    (tmp_path / 'mine').mkdir()
+    for name in ('__init__', 'registry'):
+        (tmp_path / f'mine/{name}.py').write_text('raise SystemExit(3)')
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.warns(UserWarning, match='mine'):
+        assert 'cfg' not in loaded(tmp_path, text)['meta']
+    assert 'mine' not in sys.modules
+
+
+def test_a_type_of_the_mmengine_registry_would_be_imported(tmp_path,
+                                                           monkeypatch):
+    (tmp_path / 'my_module_beside.py').write_text('raise SystemExit(3)')
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SystemExit):
+        MODELS.build(dict(type='my_module_beside'))
+
+
+SETTINGS = """
+custom_imports = dict(imports=['antigravity'])
+load_from = 'x'
+model = dict(
+    type='StepNet', pretrained='x.pth', init_cfg=dict(checkpoint='x'),
+    layers=[dict(type='BN', init_cfg=[dict(type='x.y')], checkpoint='a/b'),
+            dict(type='nms', eps=-1e-5, seen={1, 2}, size=(1, None))])
+test_cfg = dict()
+test_dataloader = dict(
+    collate_fn=dict(type='x.y'), dataset=dict(
+        ann_file='a/b.json', metainfo=dict(classes=('dog/cat (both)', )),
+        pipeline=[dict(type='LoadImageFromFile', backend_args=dict(a='b/c'))]))
+train_dataloader = dict(dataset=dict(type='x.y'))
+vis_backends = [dict(type='LocalVisBackend', save_dir='/x')]
+visualizer = dict(type='Visualizer', vis_backends=vis_backends, save_dir='/x')
+""".replace('backends=vis_backends', 'backends=[dict(type="x.y")]')
+
+
+def test_what_an_inferencer_builds_is_kept(tmp_path, recwarn):
+    assert kept(tmp_path, SETTINGS) == dict(
+        model=dict(type='StepNet', layers=[
+            dict(type='BN'),
+            dict(type='nms', eps=-1e-5, seen={1, 2}, size=(1, None))]),
+        test_cfg={},
+        test_dataloader=dict(dataset=dict(
+            metainfo=dict(classes=('dog/cat (both)', )),
+            pipeline=[dict(type='LoadImageFromFile')])),
+        visualizer=dict(type='Visualizer'))
+    assert not [w for w in recwarn if 'a.pth' in str(w.message)]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('name', [
+    'faster_rcnn_r50_stepnet.py', 'resnet164/resnet164_stepnet_cifar10.py'])
+def test_of_our_configs_the_model_stays(tmp_path, recwarn, name):
+    cfg = Config.fromfile(CONFIGS / name)
+    library = pytest.importorskip(cfg.default_scope)
+    assert library
+    found = kept(tmp_path, cfg.pretty_text)
+    backbone = dict(cfg.model.backbone)
+    backbone.pop('init_cfg', None)
+    assert found.model.backbone == backbone
+    assert found.default_scope == cfg.default_scope
+    pipeline = found.test_dataloader.dataset.pipeline
+    assert [step.type for step in pipeline] == [
+        step.type for step in cfg.test_dataloader.dataset.pipeline]
+    assert not [w for w in recwarn if 'a.pth' in str(w.message)]
+
+
+def test_a_class_by_its_path_is_that_of_a_registry(tmp_path):
+    """As configs in mmengine's newer style are written out."""
+    text = 'model = dict(type="torch.nn.modules.activation.ReLU")'
+    assert kept(tmp_path, text).model.type.endswith('ReLU')
+    with pytest.warns(UserWarning, match='torch.hub.load'):
+        loaded(tmp_path, 'model = dict(type="torch.hub.load")')
+
+
+@pytest.mark.parametrize('text', ['', None])
+def test_no_text(tmp_path, text):
+    assert loaded(tmp_path, text)['meta']['cfg'] == text
+
+
+def test_a_resume_has_a_config_of_its_own():
+    found = dict(meta=dict(cfg='a', config='b', iter=1), message_hub=dict(
+        runtime_info=dict(cfg='c', seed=2)))
+    drop_texts(found)
+    assert found == dict(meta=dict(iter=1),
+                         message_hub=dict(runtime_info=dict(seed=2)))

@@ -1,0 +1,117 @@
+"""A training state names files; none outside of the run's folder goes."""
+import pytest
+import torch
+from mmengine.runner.checkpoint import CheckpointLoader
+from resume_run import Stopped, resume_runner
+
+from stepnet_mm.safe_loading.own_files import keep_own_files
+from stepnet_mm.safe_loading.own_state import OwnStateHook
+
+SETTINGS = dict(interval=5, val_evaluator=dict(type='FallingMetric'))
+
+
+def train(folder, kind, stop=None, **kwargs):
+    """As tools/train.py does, whose Runner has the OwnStateHook."""
+    hooks = [dict(type='StopHook', at=stop)] if stop else []
+    runner = resume_runner(
+        folder, hooks=hooks, **SETTINGS, **kwargs,
+        checkpoint=dict(type=kind, save_best='loss', rule='less'))
+    runner.register_hook(OwnStateHook())
+    runner.train()
+    return runner
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(kind, **info): a stopped run whose state says that."""
+
+    def start(kind, **info):
+        with pytest.raises(Stopped):
+            train(tmp_path / 'runs/a', kind, stop=13)
+        last = tmp_path / 'runs/a/iter_11.pth'
+        state = torch.load(last, weights_only=False)
+        state['message_hub']['runtime_info'].update(info)
+        torch.save(state, last)
+        for name in ('runs/b', 'runs/a/best_models', 'elsewhere'):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / 'best_loss_iter_1.pth').write_text('dear')
+            (tmp_path / name / 'precious').write_text('dear')
+        return last
+
+    return start
+
+
+def dear(root):
+    return sorted(str(path.relative_to(root)) for path in root.rglob('*')
+                  if path.is_file() and path.read_bytes() == b'dear')
+
+
+@pytest.mark.parametrize('kind', ['AtomicCheckpointHook', 'CheckpointHook'])
+@pytest.mark.parametrize('info', [
+    dict(best_ckpt='{root}/runs/b/best_loss_iter_1.pth',
+         temporary_ckpt='{root}/elsewhere/precious',
+         keep_ckpt_ids=['0/../../../elsewhere/precious', 1, 2]),
+    *(pytest.param(info, marks=pytest.mark.long) for info in (
+        dict(best_ckpt='{root}/runs/a/..'), dict(best_ckpt='{root}/x/.'),
+        dict(best_ckpt='{root}/runs/a/best_models'),
+        dict(best_ckpt='..', temporary_ckpt='../b/precious'),
+        dict(best_ckpt='best_models', temporary_ckpt=['x'],
+             keep_ckpt_ids='precious')))])
+def test_files_of_others_stay(tmp_path, start, kind, info):
+    last = start(kind, **{
+        key: value.format(root=tmp_path) if isinstance(value, str) else value
+        for key, value in info.items()})
+    before = dear(tmp_path)
+    assert len(before) == 6
+    train(tmp_path / 'runs/a', kind, resume=True, load_from=str(last))
+    assert dear(tmp_path) == before
+    assert (tmp_path / 'runs/a/iter_33.pth').is_file()
+
+
+@pytest.mark.parametrize('kind', ['AtomicCheckpointHook', 'CheckpointHook'])
+def test_the_runs_own_are_found_and_go(tmp_path, start, kind):
+    last = start(kind)
+    assert (tmp_path / 'runs/a/best_loss_iter_11.pth').is_file()
+    runner = train(tmp_path / 'runs/a', kind, resume=True, load_from=str(last))
+    names = {path.name for path in (tmp_path / 'runs/a').glob('*.pth')}
+    assert names == {'iter_30.pth', 'iter_33.pth', 'best_loss_iter_33.pth'}
+    # Its own config, not the one that the checkpoint brought.
+    assert runner.message_hub.get_info('cfg') == runner.cfg.pretty_text
+
+
+def test_names_that_are_kept(tmp_path):
+    for name in ('best_a.pth', 'preempted_iter_4.pth', 'other.pth'):
+        (tmp_path / name).touch()
+    (tmp_path / 'best_folder').mkdir()
+
+    def kept(**info):
+        keep_own_files(
+            dict(message_hub=dict(runtime_info=info)), str(tmp_path))
+        return info
+
+    found = kept(best_ckpt_acc='/moved/best_a.pth', best_score=.5,
+                 temporary_ckpt='preempted_iter_4.pth',
+                 keep_ckpt_ids=[3, True, '4', None, 5])
+    assert found == dict(
+        best_ckpt_acc=str(tmp_path / 'best_a.pth'), best_score=.5,
+        temporary_ckpt='preempted_iter_4.pth', keep_ckpt_ids=[3, 5])
+    for name in ('other.pth', 'best_gone.pth', 'best_folder', 'best_a.pth/..',
+                 '', 3, None):
+        assert kept(best_ckpt=name, temporary_ckpt=name) == dict(
+            best_ckpt=None, temporary_ckpt=None)
+
+
+def test_names_on_remote_storage_are_kept():
+    info = dict(best_ckpt='s3://bucket/run/best_a.pth')
+    keep_own_files(
+        dict(message_hub=dict(runtime_info=info)), 's3://bucket/run')
+    assert info == dict(best_ckpt='s3://bucket/run/best_a.pth')
+
+
+@pytest.mark.parametrize('state', [
+    [], dict(message_hub=[]), dict(message_hub=dict(runtime_info=None)),
+    dict(message_hub=dict(runtime_info={3: 4}))])
+def test_states_of_other_shapes(tmp_path, state):
+    torch.save(state, tmp_path / 'a.pth')
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert loaded == state
