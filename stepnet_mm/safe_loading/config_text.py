@@ -209,7 +209,8 @@ def _holds(scope: str, name: str) -> bool:
 def _holds_class(scope: str, path: str) -> bool:
     """Whether an imported module has that class, and a registry too."""
     module, _, name = path.rpartition('.')
-    made = getattr(sys.modules.get(module), name, None)
+    # Not getattr, for which some modules import.
+    made = vars(sys.modules.get(module, object)).get(name)
     return made is not None and any(
         made is held for owner in (scope, 'mmengine')
         for registry in _registries(owner)
@@ -219,7 +220,7 @@ def _holds_class(scope: str, path: str) -> bool:
 def _is_word(name: str) -> bool:
     """Whether nothing has that name, which a registry or eval could find."""
     return (name.isidentifier() and not hasattr(builtins, name)
-            and find_spec(name) is None)
+            and name not in sys.modules and find_spec(name) is None)
 
 
 def _registries(scope: str) -> Iterator:
@@ -229,5 +230,6 @@ def _registries(scope: str) -> Iterator:
         if isinstance(root, of_mmengine.Registry):
             for registry in (root, *root.children.values()):
                 if registry.scope == scope:
-                    registry.import_from_location()
+                    with suppress(Exception):  # the library says it itself
+                        registry.import_from_location()
                     yield registry

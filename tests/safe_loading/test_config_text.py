@@ -46,6 +46,7 @@ CODE = dict(
     of_a_visualizer='visualizer = dict(type="os.mkdir", path={!r})',
     # mmcv and mmdet evaluate such words.
     evaluated='model = dict(test_cfg=dict(nms=dict(type="open({!r}, 1)")))',
+    this_module='model = dict(type="__main__", path={!r})',
     a_builtin='model = dict(test_cfg=dict(nms=dict(type="exit", a={!r})))',
     evaluated_too='model = dict(warp_mode="open({!r})")',
     a_config='model = dict(teacher_config=[{!r}])\nmodel = dict(a={!r})')
