@@ -1,14 +1,22 @@
 """What stays of a config in a checkpoint is plain, and an inferencer's."""
+import ast
+import copy
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
 from mmengine.config import Config
 from mmengine.registry import MODELS
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from stepnet_mm.safe_loading.config_text import drop_texts
+from stepnet_mm.safe_loading.config_text import (
+    _Refused,
+    drop_texts,
+    inferencer_text,
+)
 
 CONFIGS = Path(__file__).resolve().parents[2] / 'configs'
 
@@ -160,3 +168,71 @@ def test_a_resume_has_a_config_of_its_own():
     drop_texts(found)
     assert found == dict(meta=dict(iter=1),
                          message_hub=dict(runtime_info=dict(seed=2)))
+
+
+WHOLE = dict(
+    default_scope='mmengine',
+    model=dict(type='BN', _scope_='mmengine', layers=[
+        dict(type='ReLU', a=(1, 'same')), dict(type='nms', b=dict(c=2.))]),
+    test_cfg=dict(type='TestLoop'), visualizer=dict(type='Visualizer'),
+    test_dataloader=dict(dataset=dict(
+        type='ConcatDataset', pipeline=[dict(type='LoadImageFromFile')])))
+EVIL = ['os.mkdir', 'os', 'evil', 'mmengine.os.mkdir', 'evil.BN', 'exit',
+        'open("evil")', '/evil', 'evil.py', '{{evil}}', '..', '__main__',
+        'torch.hub.load', 'lambda: evil()', b'evil()', '\\evil', 'evil\n']
+
+
+def places(tree):
+    for key in list(tree) if isinstance(tree, dict) else range(len(tree)):
+        yield tree, key
+        if isinstance(tree[key], (dict, list)):
+            yield from places(tree[key])
+
+
+def harmless(text):
+    """Whether no type or scope is evil, and no value a path or code."""
+    cfg = {key: ast.literal_eval(value) for key, _, value in (
+        line.partition(' = ') for line in text.splitlines())}
+    return '{{' not in text and not any(
+        key == 'init_cfg' or isinstance(value, bytes)
+        or (key in ('type', '_scope_', 'default_scope') and value in EVIL)
+        or value == 'evil.py'
+        or (isinstance(value, str) and value in EVIL and not value.replace(
+            '.', '_').isidentifier() and value != '..')
+        for holder, key in places(cfg) for value in [holder[key]])
+
+
+@pytest.mark.parametrize('count', [
+    150, pytest.param(1000, marks=pytest.mark.long)])
+def test_any_setting_that_is_evil(count, monkeypatch):
+    monkeypatch.setattr(
+        'stepnet_mm.safe_loading.config_text.find_spec',
+        lambda name: name in ('os', 'evil', 'same') or None)
+    drawn = []
+
+    @seed(0)
+    @settings(max_examples=count, deadline=None, database=None,
+              suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def put(data):
+        cfg = copy.deepcopy(WHOLE)
+        holder, key = data.draw(st.sampled_from([*places(cfg)]))
+        evil = data.draw(st.sampled_from(EVIL))
+        if data.draw(st.booleans()) and isinstance(holder, dict):
+            holder[data.draw(st.sampled_from(
+                ['type', '_scope_', 'init_cfg', 'b', 'nms']))] = evil
+        else:
+            holder[key] = evil
+        try:
+            text = inferencer_text(
+                '\n'.join(f'{k} = {v!r}' for k, v in cfg.items()))
+        except _Refused:
+            drawn.append('refused')
+        else:
+            drawn.append('kept')
+            assert harmless(text), text
+
+    put()
+    assert {'refused', 'kept'} == set(drawn)
+    assert inferencer_text(
+        '\n'.join(f'{k} = {v!r}' for k, v in WHOLE.items()))
