@@ -18,7 +18,7 @@ from pathlib import Path
 from .device_checks.series import device_name, run_checks, write_json
 from .launch import inputs, libraries, machine, versions
 from .launch.report import Report
-from .utils.command_line import output_file, positive
+from .utils.command_line import check_output, output_file, positive
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -50,6 +50,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     if args.device and args.config:
         parser.error('--config: expected no --device beside it, got both; '
                      'call the doctor twice')
+    check_output('--json', args.json, [args.config])
     return args
 
 

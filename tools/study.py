@@ -55,7 +55,7 @@ from stepnet_mm.studies.view import (
     progress_table,
     time_left,
 )
-from stepnet_mm.utils.command_line import clock, positive
+from stepnet_mm.utils.command_line import check_output, clock, positive
 from stepnet_mm.utils.files import differing_files
 
 TOOLS = Path(__file__).resolve().parent
@@ -374,7 +374,8 @@ def report(args) -> int:
         raise ValueError('--check: expected --out PAGE beside it, got none; '
                          'add the page to compare')
     studies = studies_from(args, args.study)
-    records = read_records(*record_files(args, studies))
+    files = record_files(args, studies)
+    records = read_records(*files)
 
     from make_configs import paper_figure
 
@@ -395,6 +396,7 @@ def report(args) -> int:
             return 0
         print(f'not up to date: {path}')
         return 1
+    check_output('--out', path, [*files, *args.study])
     args.out.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page)
     return 0

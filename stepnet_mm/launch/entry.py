@@ -21,7 +21,7 @@ from ..config import (
     set_data_root,
     set_image_scale,
 )
-from ..utils.command_line import output_file, output_folder
+from ..utils.command_line import check_output, output_file, output_folder
 from .distributed import init_distributed, stand_alone
 
 
@@ -72,7 +72,13 @@ def make_parser(description: str) -> argparse.ArgumentParser:
 
 
 def config_from(args: argparse.Namespace) -> Config:
-    """The config with the common options applied."""
+    """The config with the common options applied.
+
+    Raises:
+        ValueError: if ``out`` of the arguments is the config or weights.
+    """
+    check_output('--out', getattr(args, 'out', None),
+                 [args.config, getattr(args, 'checkpoint', None)])
     launcher = getattr(args, 'launcher', 'none')
     if launcher == 'none':
         stand_alone()

@@ -1,7 +1,7 @@
 """Arguments of commands, checked before work of hours; what they print."""
 import os
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
@@ -57,6 +57,26 @@ def output_folder(text: str) -> Path:
         raise ArgumentTypeError("expected a folder, got ''; name one")
     _check_writable(_existing(Path(text)), text)
     return Path(text)
+
+
+def check_output(key: str, path, inputs: Iterable) -> None:
+    """Refuse to write onto a file that is read, by whatever name.
+
+    Args:
+        key (str): the option that names what is written.
+        path (str | Path | None): the file to write, if any.
+        inputs (iterable[str | Path | None]): files that are read, or URLs.
+
+    Raises:
+        ValueError: if it is one of them.
+    """
+    if not path or not os.path.exists(path):
+        return
+    for read in filter(None, inputs):
+        if os.path.exists(read) and os.path.samefile(path, read):
+            raise ValueError(f'{key}: expected a file that is not read, got '
+                             f'{str(path)!r}, which is {str(read)!r}; name '
+                             'another')
 
 
 def _existing(folder: Path) -> Path:

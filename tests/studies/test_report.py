@@ -346,6 +346,11 @@ def test_the_tool_writes_the_same_bytes_again(report, study, tmp_path,
     with pytest.raises(AssertionError):
         report(*command, '--check')
     assert Path('docs/a_page.md').read_text().startswith('# another')
+    records = Path('results/small.jsonl').rename('docs/records.md')
+    before = records.read_text()
+    with pytest.raises(AssertionError):
+        report('small.py', '--records', records, '--out', 'docs/records')
+    assert records.read_text() == before
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ import pytest
 
 from stepnet_mm.utils.command_line import (
     aligned,
+    check_output,
     output_file,
     output_folder,
     positive,
@@ -57,3 +58,16 @@ def test_names_stand_left_and_numbers_right():
         'a      b\n'
         'long   1\n'
         'c     20')
+
+
+def test_an_output_that_is_an_input_by_any_name(tmp_path):
+    read, link, other = (tmp_path / name for name in ('read', 'link', 'a'))
+    read.touch()
+    link.symlink_to(read)
+    other.hardlink_to(read)
+    for path in (read, str(link), other, tmp_path / '../' / tmp_path.name /
+                 'read'):
+        with pytest.raises(ValueError, match='--out: expected a file that is'):
+            check_output('--out', path, [None, 'https://a/b.pth', read])
+    for path in (None, tmp_path / 'new', link):
+        check_output('--out', path, [None, tmp_path / 'absent'])

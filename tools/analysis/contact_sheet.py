@@ -11,7 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from stepnet_mm.utils.command_line import output_file, positive
+from stepnet_mm.utils.command_line import check_output, output_file, positive
 
 GAP = 4
 WHITE = (255, 255, 255)
@@ -50,6 +50,7 @@ def main():
     if not found:
         parser.error(f'folder: expected some .png or .jpg, got none in '
                      f'{args.folder}; name another')
+    check_output('out', args.out, found[:args.number])
     images = [cv2.imread(str(path)) for path in found[:args.number]]
     cv2.imwrite(str(args.out), tile(images, args.columns))
     print(args.out)

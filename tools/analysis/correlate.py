@@ -31,7 +31,7 @@ from stepnet_mm.analysis import (
     read_runs_table,
 )
 from stepnet_mm.stiffness import DEFINITIONS
-from stepnet_mm.utils.command_line import output_file
+from stepnet_mm.utils.command_line import check_output, output_file
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import plot_correlation, save_figure, style
 
@@ -139,6 +139,11 @@ def check_args(args) -> None:
             '--resamples, --confidence: expected at least 100 and a number '
             f'between 0 and 1, got {args.resamples} and {args.confidence}; '
             'change them')
+    read = [args.csv, *(path for folder in args.work_dirs
+                        for pattern in (args.record, '*/vis_data/*')
+                        for path in folder.glob(pattern))]
+    check_output('--json', args.json, read)
+    check_output('--figure', args.figure, read)
 
 
 def write(args, runs: list, found: dict) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from stepnet_mm.analysis import choose_definition
 from stepnet_mm.attention import read_attention_histories
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
-from stepnet_mm.utils.command_line import output_file
+from stepnet_mm.utils.command_line import check_output, output_file
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import read_stiffness_curves
 from stepnet_mm.visualization.report import render_report
@@ -85,12 +85,13 @@ def read_records(paths: list, definition: str | None,
 def main():
     args = parse_args()
     paths = args.records or find_records(args.work_dir)
+    out = args.out or args.work_dir / 'report.html'
+    check_output('--out', out, [*paths, *args.work_dir.glob('*/*/*')])
     page = render_report(
         args.title or f'Neural stiffness of {args.work_dir.resolve().name}',
         read_records(paths, args.definition, args.work_dir),
         read_stiffness_curves(args.work_dir), args.m1, args.m2,
         read_attention_histories(args.work_dir))
-    out = args.out or args.work_dir / 'report.html'
     with written_whole(out) as file:
         file.write(page.encode())
     print(f'Report: {out}')

@@ -8,7 +8,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import argparse
 from pathlib import Path
 
-from stepnet_mm.utils.command_line import output_file
+from stepnet_mm.utils.command_line import check_output, output_file
 from stepnet_mm.visualization import (
     curve_figure,
     read_stiffness_curve,
@@ -59,9 +59,10 @@ def print_table(curve):
 
 def main():
     args = parse_args()
+    out = args.out or Path(args.work_dir) / 'tns.png'
+    check_output('--out', out, Path(args.work_dir).glob('*/vis_data/*'))
     curve = read_curve(args.work_dir, args.hook)
     print_table(curve)
-    out = args.out or Path(args.work_dir) / 'tns.png'
     with style.use(args.size, args.theme):
         save_figure(curve_figure(curve, args.title), out)
     print(f'TNS curve: {out}')
