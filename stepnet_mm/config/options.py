@@ -37,11 +37,17 @@ class OptionsAction(DictAction):
             if not text.partition('=')[0] or '=' not in text:
                 parser.error(f'{option_string}: expected key=value, got '
                              f'{text!r}; correct it')
-        try:
-            super().__call__(parser, namespace, values, option_string)
-        except (AssertionError, RecursionError) as error:  # mmengine's
-            parser.error(f'{option_string}: expected brackets around whole '
-                         f'lists, got {values} ({error}); correct it')
+            try:
+                super().__call__(parser, namespace, [text], option_string)
+            except AssertionError as error:  # mmengine's
+                parser.error(f'{option_string}: expected brackets around '
+                             f'whole lists, got {text!r} ({error}); correct '
+                             'it')
+            except RecursionError:  # mmengine's, on a comma in such as f(a,b)
+                parser.error(f'{option_string}: expected a number, a text or '
+                             f'a list of such, got {text!r}; set what is in a '
+                             'dict by KEY.NAME=VALUE, in a list of dicts by '
+                             'KEY.0.NAME=VALUE, or write it into the config')
 
 
 def _with_spaces(value):
