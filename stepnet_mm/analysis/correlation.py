@@ -10,6 +10,9 @@ from .runs import Run
 
 #: Names of ours -> functions of scipy.stats.
 STATISTICS = dict(kendall='kendalltau', spearman='spearmanr')
+#: From more runs on the table of all pairs is slower than scipy, and soon more
+#: than the memory holds.
+PAIRS = 256
 #: Of differences within a method, so that equal values stay equal.
 DIGITS = 9
 
@@ -57,9 +60,9 @@ def correlate(runs: list[Run], resamples: int = 2000, seed: int = 0,
     from scipy import stats  # takes longer to import than all else here
     x = np.array([run['tns'] for run in runs])
     y = np.array([run['metric'] for run in runs])
-    draws = np.random.default_rng(seed).integers(
-        len(x), size=(resamples, len(x)))
-    values = _resampled(x, y, draws)
+    rng = np.random.default_rng(seed)
+    values = _resampled(x, y, (rng.integers(len(x), size=len(x))
+                               for _ in range(resamples)))
     found = {}
     for name, key in STATISTICS.items():
         value, p = getattr(stats, key)(x, y)
@@ -93,10 +96,9 @@ def correlate_within(runs: list[Run], resamples: int = 2000, seed: int = 0,
     ends = np.cumsum([len(own) for own in groups])
     parts = np.split(np.arange(len(x)), ends[:-1])
     rng = np.random.default_rng(seed)
-    values = _resampled(x, y, [
+    values = _resampled(x, y, (
         np.concatenate([parts[i] for i in rng.integers(
-            len(parts), size=len(parts))]) for _ in range(resamples)
-    ])
+            len(parts), size=len(parts))]) for _ in range(resamples)))
     permuted = [
         rank_correlations(x, y[np.concatenate(
             [rng.permutation(part) for part in parts])])
@@ -112,12 +114,16 @@ def correlate_within(runs: list[Run], resamples: int = 2000, seed: int = 0,
 
 
 def rank_correlations(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Both :data:`STATISTICS`, as cosines of signs of differences.
+    """Both :data:`STATISTICS`; of few, as cosines of signs of differences.
 
     Args:
         x (ndarray): (n,), not all equal.
         y (ndarray): likewise.
     """
+    if len(x) > PAIRS:
+        from scipy import stats
+        return {name: float(getattr(stats, key)(x, y)[0])
+                for name, key in STATISTICS.items()}
     a, b = (np.sign(v[:, None] - v) for v in (x, y))
     # A row's sum is 2 · rank - n - 1, where equal values share a rank.
     return dict(kendall=_cosine(a, b), spearman=_cosine(a.sum(1), b.sum(1)))

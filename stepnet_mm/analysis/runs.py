@@ -25,7 +25,7 @@ def read_runs_table(path: Path, statistic: str = 'tns') -> list[Run]:
     """The runs of a CSV file with the columns name, tns and metric.
 
     Args:
-        path (Path): the file.
+        path (Path): the file, with commas, semicolons or tabs between columns.
         statistic (str): the column of TNS, named as in :func:`read_run`.
 
     Raises:
@@ -33,8 +33,10 @@ def read_runs_table(path: Path, statistic: str = 'tns') -> list[Run]:
             numbers.
     """
     try:
-        with open(path, newline='') as file:
-            rows = list(csv.DictReader(file))
+        with open(path, newline='', encoding='utf-8-sig') as file:
+            delimiter = max(',;\t', key=file.readline().count)
+            file.seek(0)
+            rows = list(csv.DictReader(file, delimiter=delimiter))
         return [
             Run(name=row['name'],
                 tns=float(row[statistic]),

@@ -2,6 +2,7 @@ import json
 import math
 import os
 import re
+import tracemalloc
 
 import cv2
 import numpy as np
@@ -9,7 +10,13 @@ import pytest
 import torch
 from scipy import stats
 
-from stepnet_mm.analysis import read_run
+from stepnet_mm.analysis import (
+    correlate,
+    correlate_within,
+    correlation,
+    read_run,
+    read_runs_table,
+)
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
 TOOL = 'analysis/correlate'
@@ -190,6 +197,35 @@ def test_means_of_seeds(run, table):
     # Means: (2, 6), (3, 7.5), (4, 1.5): one pair agrees, two do not.
     assert row['statistic'] == pytest.approx(-1 / 3)
     assert "Means of the methods' seeds (n = 3)" in out
+
+
+@pytest.mark.parametrize('text, encoding', [
+    ('name,tns,metric\na,1,2\n"b;c",3,4\n', 'utf-8-sig'),
+    ('name;tns;metric\na;1;2\n"b;c";3;4\n', 'utf-8'),
+    ('\n'.join(('"name"\ttns\tmetric', 'a\t1\t2', 'b;c\t3\t4')), 'utf-8-sig'),
+], ids=['bom', 'semicolons', 'tabs'])
+def test_a_table_as_spreadsheets_write_it(tmp_path, text, encoding):
+    path = tmp_path / 'runs.csv'
+    path.write_text(text, encoding=encoding)
+    assert [(run['name'], run['tns'], run['metric'])
+            for run in read_runs_table(path)] == [('a', 1, 2), ('b;c', 3, 4)]
+
+
+def test_many_runs_in_little_memory(monkeypatch):
+    x, y = np.random.default_rng(0).integers(99, size=(2, 400))
+    runs = [dict(tns=a, metric=b, name=f'{i // 2}_seed{i}')
+            for i, (a, b) in enumerate(zip(x, y))]
+    for function in (correlate, correlate_within):
+        tracemalloc.start()
+        found = function(runs, 20)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 4 * x.size**2  # bytes; one table of pairs has twice that
+        with monkeypatch.context() as few:
+            few.setattr(correlation, 'PAIRS', 400)
+            pairs = function(runs, 20)
+        for name, row in pairs.items():
+            assert found[name] == pytest.approx(row, abs=1e-12)
 
 
 def test_a_metric_that_is_not_there(run, four):
