@@ -35,15 +35,17 @@ def run(folder, *command):
     return done.stdout
 
 
-@pytest.mark.parametrize('library', [
-    'torch', pytest.param('mmcv', marks=pytest.mark.long)])
-def test_a_library_that_does_not_import(tmp_path, library):
+@pytest.mark.parametrize('library, code, why', [
+    ('torch', 'raise RuntimeError("boom")', 'RuntimeError: boom'),
+    *(pytest.param('mmcv', *case, marks=pytest.mark.long) for case in (
+        ('raise RuntimeError("boom")', 'RuntimeError: boom'),
+        ('import os; os.abort()', 'it ends the process: SIGABRT')))])
+def test_a_library_that_does_not_import(tmp_path, library, code, why):
     (tmp_path / library).mkdir()
-    (tmp_path / library / '__init__.py').write_text(
-        'raise RuntimeError("boom")')
+    (tmp_path / library / '__init__.py').write_text(code)
     text = run(tmp_path, '-m', 'stepnet_mm.doctor', '--config',
                'configs/faster_rcnn_r50_stepnet.py')
-    assert f'{library} does not import (RuntimeError: boom)' in text
+    assert f'{library} does not import ({why})' in text
     assert ('GPU' in text) == (library != 'torch')
 
 

@@ -6,15 +6,41 @@ import contextlib
 import importlib
 import importlib.util
 import io
+import signal
+import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 
 from .report import Report, one_line
 from .versions import LIBRARIES
 
+#: In s, for one import: a cold disk or a network's takes long.
+LIMIT = 120.
+#: Imports modules in turn and names each beforehand; the libraries' own words
+#: do not get between. The alarm ends what no exception does.
+TRIES = '''
+import contextlib, importlib, os, signal, sys
+names = os.dup(1)
+os.dup2(2, 1)
+for name in sys.argv[2:]:
+    os.write(names, f"{name}\\n".encode())
+    signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+    with contextlib.suppress(BaseException):
+        importlib.import_module(name)
+os.write(names, b"all\\n")
+os._exit(0)
+'''
+#: Module -> what its import does to a process, where that is no exception.
+_FATAL: dict[str, str] = {}
+
 
 def check_imports(report: Report) -> None:
     """Whether each library imports and mmcv has its operators."""
-    for name in ('torch', *LIBRARIES, 'stepnet_mm'):
+    names = 'torch', *LIBRARIES, 'stepnet_mm'
+    _keep_out_fatal([name for name in (*names, 'mmcv.ops')
+                     if name not in sys.modules])
+    for name in names:
         error = _is_installed(name) and import_error(name)
         if error:
             report.error(f'{name} does not import ({error})',
@@ -57,6 +83,8 @@ def check_training(report: Report, library: str) -> None:
 
 def import_error(name: str) -> str:
     """Why a module does not import; '' if it does."""
+    if name in _FATAL:
+        return _FATAL[name]
     try:
         with _unprinted():
             importlib.import_module(name)
@@ -65,13 +93,49 @@ def import_error(name: str) -> str:
         return one_line(error)
 
 
+def fatal_imports(names: Sequence[str]) -> dict[str, str]:
+    """The modules whose import ends a process, or does not end.
+
+    Args:
+        names (sequence[str]): what is imported, in processes of its own.
+
+    Returns:
+        dict[str, str]: module -> what came of it. What raises is not in it.
+    """
+    found = {}
+    while names:
+        tried = subprocess.run(
+            [sys.executable, '-c', TRIES, str(LIMIT), *names],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True)
+        begun = tried.stdout.split()
+        if not begun or begun[-1] == 'all':
+            break
+        found[begun[-1]] = _end_of(tried.returncode)
+        names = names[len(begun):]
+    return found
+
+
+def _end_of(code: int) -> str:
+    if code == -signal.SIGALRM:
+        return f'no end after {LIMIT:g} s'
+    how = signal.Signals(-code).name if code < 0 else f'exit code {code}'
+    return f'it ends the process: {how}'
+
+
+def _keep_out_fatal(names: Sequence[str]) -> None:
+    """Have what would end or hold this process raise an ImportError here."""
+    _FATAL.update(fatal_imports(names))
+    sys.modules.update(dict.fromkeys(_FATAL))  # type: ignore[arg-type]
+
+
 def _unprinted() -> contextlib.AbstractContextManager:
     """For libraries that print."""
     return contextlib.redirect_stdout(io.StringIO())
 
 
 def _is_installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
+    return name in _FATAL or importlib.util.find_spec(name) is not None
 
 
 def _check_operators(report: Report) -> None:
