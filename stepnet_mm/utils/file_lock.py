@@ -3,6 +3,7 @@ import errno
 import json
 import os
 import socket
+import stat
 import threading
 import time
 import warnings
@@ -27,6 +28,10 @@ TAKEN = (errno.EACCES, errno.EAGAIN)
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 #: In s: lock_holder() has a lock for a moment, which is no reason to give up.
 PATIENCE = .2
+#: How a note begins.
+NOTE = b'{"host"'
+#: A link is not followed, and nothing is waited for.
+AS_IT_IS = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_NONBLOCK', 0)
 #: What this process holds. Its own threads are not kept apart by lockf, and a
 #: second handle of the file would end the lock when it is closed.
 _OWN: set[tuple[int, Path]] = set()
@@ -55,6 +60,7 @@ def file_lock(path, wait: bool = False,
     Raises:
         LockTaken: if somebody else holds it and ``wait`` is not set; says
             who, and since when.
+        FileExistsError: if it is a link or no lock, and so stays as it is.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,13 +126,33 @@ def _open_locked(path: Path, mode: str) -> IO[bytes]:
     """The file, with the lock that its mode allows."""
     if _key(path) in _OWN:
         raise LockTaken('this process')
-    file = open(path, mode)
+    file = open(path, mode, opener=_open)
     try:
         _lock(file, path)
     except BaseException:
         file.close()
         raise
     return file
+
+
+def _open(path: str, flags: int) -> int:
+    """The handle of a lock, which may come from elsewhere with its folder.
+
+    Raises:
+        FileExistsError: if it leads, or is, elsewhere.
+    """
+    try:
+        handle = os.open(path, flags | AS_IT_IS, 0o666)
+        if stat.S_ISREG(os.fstat(handle).st_mode) and NOTE.startswith(
+                os.read(handle, len(NOTE))):
+            os.lseek(handle, 0, os.SEEK_SET)
+            return handle
+        os.close(handle)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    raise FileExistsError(f'{path}: expected a lock of this package or no '
+                          'file, got a link or another file; move it away')
 
 
 def _lock(file: IO[bytes], path: Path) -> None:

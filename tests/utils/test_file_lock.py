@@ -132,3 +132,23 @@ def test_an_error_inside_gives_it_back(tmp_path):
         1 / 0  # noqa: B018
     with file_lock(tmp_path / 'lock'):
         pass
+
+
+@pytest.mark.parametrize('place', [
+    lambda lock, precious: lock.symlink_to(precious),
+    lambda lock, precious: lock.hardlink_to(precious),
+    lambda lock, precious: lock.write_bytes(precious.read_bytes()),
+    lambda lock, precious: os.mkfifo(lock),
+    lambda lock, precious: lock.symlink_to('/dev/zero')
+], ids=['link', 'hard link', 'another file', 'pipe', 'device'])
+def test_what_is_no_lock_stays_as_it_is(tmp_path, place):
+    lock, precious = tmp_path / 'lock', tmp_path / 'precious.txt'
+    precious.write_text('{"hours": 9}')
+    place(lock, precious)
+    for ask in (lock_holder, lambda path: file_lock(path).__enter__()):
+        with pytest.raises(FileExistsError, match='lock: expected a lock'):
+            ask(lock)
+    assert precious.read_text() == '{"hours": 9}'
+    lock.unlink()
+    with file_lock(lock):
+        assert lock_holder(lock) == 'this process'
