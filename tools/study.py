@@ -55,7 +55,12 @@ from stepnet_mm.studies.view import (
     progress_table,
     time_left,
 )
-from stepnet_mm.utils.command_line import check_output, clock, positive
+from stepnet_mm.utils.command_line import (
+    check_output,
+    clock,
+    positive,
+    printable,
+)
 from stepnet_mm.utils.files import differing_files
 
 TOOLS = Path(__file__).resolve().parent
@@ -229,7 +234,8 @@ def times_of_methods(args, runs, jobs) -> dict[str, float]:
                 run, TOOLS, args.iterations, args.data_root, slot, threads)
         except RuntimeError as error:
             times[name] = nan
-            print(f'study.py: error: {error}', file=sys.stderr)
+            print(f'study.py: error: {printable(str(error))}',
+                  file=sys.stderr)
         else:
             print(f'{name}: a training of {clock(times[name])}', flush=True)
     return times
@@ -305,7 +311,7 @@ def run(args):
 
 def write(say, line: str) -> None:
     with suppress(OSError):  # the terminal may be gone
-        say(line)
+        say(printable(line))
 
 
 def stop_on_signals(stop: Callable[[], None]) -> list[int]:
@@ -456,7 +462,7 @@ def main():
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except (OSError, RuntimeError, ValueError) as error:
-        print(f'study.py: error: {error}', file=sys.stderr)
+        print(f'study.py: error: {printable(str(error))}', file=sys.stderr)
         sys.exit(2)
 
 

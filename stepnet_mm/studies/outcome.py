@@ -13,7 +13,7 @@ from ..stiffness import read_stiffness_record
 from ..utils.circumstances import today, versions
 from .progress import results_of, times_of
 from .records import StudyRecord
-from .run import StudyRun, config_digest
+from .run import StudyRun, begun_config, config_digest
 from .training_log import (
     best_checkpoint,
     dataset_of,
@@ -32,7 +32,7 @@ def record_of(run: StudyRun) -> StudyRecord:
     Args:
         run (StudyRun): the run, with a result, see :func:`.missing_result`.
     """
-    cfg = Config.fromfile(str(run.config_file))
+    cfg = begun_config(run.config_file)
     epochs = epochs_of(run.folder)
     return StudyRecord(
         study=run.study.name,
@@ -54,7 +54,7 @@ def ablation_is_left(run: StudyRun) -> bool:
     """Whether a trained run has step sizes still to be held fixed."""
     if not run.study.measure['ablate_steps'] or run.ablation_file.exists():
         return False
-    cfg = Config.fromfile(str(run.config_file))
+    cfg = begun_config(run.config_file)
     return bool(step_sizes_of(build_model(cfg, start=False)))
 
 
@@ -63,7 +63,7 @@ def best_to_test(run: StudyRun) -> Path | None:
 
     There is one where the config has test data of its own, and ``save_best``.
     """
-    cfg = Config.fromfile(str(run.config_file))
+    cfg = begun_config(run.config_file)
     if not has_own_test(cfg) or _tested(run):
         return None
     return best_checkpoint(run.folder, run.study.metric)

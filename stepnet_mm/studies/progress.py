@@ -6,12 +6,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mmengine.config import Config
-
 from ..utils.file_lock import TRAINING_LOCK, lock_beside, lock_holder
 from ..utils.files import written_whole
 from .records import StudyRecord
-from .run import StudyRun
+from .run import StudyRun, begun_config
 from .training_log import (
     epochs_of,
     fraction_of,
@@ -120,7 +118,7 @@ def missing_result(run: StudyRun, epochs: list[dict]) -> str:
 
 def is_trained(run: StudyRun) -> bool:
     """Whether a run's training has come to its end, or diverged."""
-    cfg = Config.fromfile(str(run.config_file))
+    cfg = begun_config(run.config_file)
     return is_finished(run.folder, cfg) or has_diverged(run.folder)
 
 
@@ -190,5 +188,5 @@ def _state(run: StudyRun) -> tuple[str, str]:
 @lru_cache(None)
 def _epochs_in(config_file: Path) -> int:
     """A run's config is written once and for all."""
-    loop = Config.fromfile(str(config_file)).get('train_cfg') or {}
+    loop = begun_config(config_file).get('train_cfg') or {}
     return loop.get('max_epochs') or 0

@@ -1,4 +1,5 @@
 """One run of a study: its folder, its config, its commands."""
+import ast
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from mmengine.config import Config
 
 from ..config import read_config
 from ..utils.file_lock import file_lock
-from ..utils.files import written_whole
+from ..utils.files import differing_files, written_whole
 from .study import Study, StudyMethod, digest
 
 #: Changes of a config that an error names.
@@ -92,22 +93,22 @@ class StudyRun:
         return cfg
 
     def write_config(self) -> Config:
-        """Write :attr:`config_file`, once and for all.
+        """Write :attr:`config_file`, which the tools run: its text is ours.
 
         Raises:
             ValueError: if the run was begun with another config.
         """
         cfg = self.config()
         with file_lock(self.config_file.with_name('lock'), wait=True):
-            if not self.config_file.exists():
+            if changed := self.changes(cfg):
+                raise ValueError(
+                    f'{self.name}: expected the config that it was begun '
+                    f'with, {self.config_file}, got another one from '
+                    f'{self.study.path} ({changed}); take back the change, or '
+                    f'delete {self.folder} and that file to begin anew')
+            if differing_files({self.config_file: cfg.pretty_text}):
                 with written_whole(self.config_file) as file:
                     file.write(cfg.pretty_text.encode())
-        if changed := self.changes(cfg):
-            raise ValueError(
-                f'{self.name}: expected the config that it was begun with, '
-                f'{self.config_file}, got another one from '
-                f'{self.study.path} ({changed}); take back the change, or '
-                f'delete {self.folder} and that file to begin anew')
         return cfg
 
     def changes(self, cfg: Config) -> str:
@@ -122,9 +123,44 @@ class StudyRun:
         """
         if not self.config_file.is_file():
             return ''
-        begun = Config.fromfile(str(self.config_file))
+        begun = begun_config(self.config_file)
         found = _changes(comparable(begun), comparable(cfg))
         return ', '.join(islice(found, NAMED))
+
+
+def begun_config(path: Path) -> Config:
+    """The config that a run was begun with; nothing in the file is run.
+
+    Args:
+        path (Path): as :meth:`StudyRun.write_config` writes it.
+
+    Raises:
+        ValueError: if it holds more than settings.
+    """
+    settings = {}
+    try:
+        for line in _Displays().visit(ast.parse(path.read_bytes())).body:
+            name, = line.targets
+            settings[name.id] = ast.literal_eval(line.value)
+        return Config(settings)
+    except Exception as error:  # the work dir may be another's
+        raise ValueError(
+            f'{path}: expected settings as study.py writes them, got '
+            f'{type(error).__name__}: {str(error)!r:.80}; delete the file, '
+            'and the run begins anew') from None
+
+
+class _Displays(ast.NodeTransformer):
+    """``dict(a=1)`` and ``dict({'a': 1})`` -> ``{'a': 1}``, a literal."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if ast.unparse(node.func) != 'dict':
+            return node
+        if node.args and not node.keywords:
+            return node.args[0]
+        return ast.Dict([ast.Constant(word.arg) for word in node.keywords],
+                        [word.value for word in node.keywords])
 
 
 def misfit(study: Study, method: StudyMethod, error: Exception) -> ValueError:

@@ -6,7 +6,7 @@ from statistics import median
 from rich.table import Table
 from rich.text import Text
 
-from ..utils.command_line import clock
+from ..utils.command_line import clock, printable
 from .progress import STATES, RunState, state_of
 from .records import StudyRecord
 from .run import StudyRun
@@ -82,4 +82,4 @@ def expected_time(run: StudyRun, done: Done, timed: Times = NOTHING) -> float:
 
 
 def _last_line(text: str) -> str:
-    return text.splitlines()[-1] if text else ''
+    return printable(text.splitlines()[-1]) if text else ''

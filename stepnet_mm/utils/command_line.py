@@ -13,6 +13,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
         for name, *cells in rows)
 
 
+def printable(text: str) -> str:
+    """Text from a file, without what a terminal would obey."""
+    return ''.join(letter if letter.isprintable() or letter in '\n\t'
+                   else '\ufffd' for letter in text)
+
+
 def clock(seconds: float) -> str:
     """Hours, minutes and seconds."""
     if seconds != seconds:

@@ -9,6 +9,7 @@ from made_study import recorded
 from mmengine.config import Config
 
 from stepnet_mm.studies.progress import state_of, write_failure
+from stepnet_mm.studies.run import begun_config
 from stepnet_mm.studies.training_log import (
     epochs_of,
     fraction_of,
@@ -118,6 +119,17 @@ def test_a_pointer_that_is_garbage(tmp_path, content):
     else:
         pointer.write_bytes(content)
     assert last_checkpoint(tmp_path) is None
+
+
+def test_a_config_of_a_work_dir_is_read_as_data(make_runs):
+    run, = make_runs(good={'model.keys': {'.step.': dict(a=(1, [2.5, None])),
+                                          'b-c': [dict(d=-1)]}})
+    cfg = run.write_config()
+    assert begun_config(run.config_file).to_dict() == cfg.to_dict()
+    text = run.config_file.read_text()
+    run.config_file.write_text(f'# as another yapf has it\n{text}')
+    run.write_config()
+    assert run.config_file.read_text() == text
 
 
 def test_states(make_runs, make_runner, start):

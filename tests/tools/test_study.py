@@ -169,6 +169,37 @@ def test_checkpoints_of_another_record_stay(study, tools, tmp_path, capsys):
     assert 'deleted: 0 runs' in capsys.readouterr().out
 
 
+@pytest.mark.parametrize('text', [
+    'open("ran", "w")', '_base_ = "its_code.py"',
+    *(pytest.param(text, marks=pytest.mark.long) for text in (
+        'a = open("ran", "w")', 'a = (lambda: open("ran", "w"))()',
+        'custom_imports = dict(imports=["its_code"])', 'a = "{{ open }}"')),
+    pytest.param('a = ' + '[' * 9999, marks=pytest.mark.long, id='deep')])
+def test_nothing_in_a_work_dir_is_run(study, tools, tmp_path, text, capsys,
+                                      monkeypatch):
+    made = make_study(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for folder in (tmp_path, tmp_path / 'wd/configs'):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / 'its_code.py').write_text('open("ran", "w")')
+    (tmp_path / 'wd/configs/good_seed0.py').write_text(text)
+    for action in ('plan', 'status', 'run'):
+        code = study(action, made.path, '--work-dir', 'wd')
+        assert code or action != 'run'
+    assert 'wd/configs/good_seed0.py' in capsys.readouterr().err
+    assert not (tmp_path / 'ran').exists()
+
+
+def test_a_failure_does_not_steer_the_terminal(study, tools, tmp_path,
+                                               capsys):
+    made = make_study(tmp_path)
+    (tmp_path / 'wd/good_seed0').mkdir(parents=True)
+    (tmp_path / 'wd/good_seed0/failed.txt').write_text('\x1b]0;title\a\x9b2J')
+    study('status', made.path, '--work-dir', 'wd')
+    shown = capsys.readouterr().out
+    assert ']0;title' in shown and not set(shown) & set('\x1b\a\x9b')
+
+
 def test_a_watch_ends_with_a_signal(study, tmp_path, monkeypatch, capsys):
     make_study(tmp_path)
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # as tools end
