@@ -4,6 +4,7 @@ import math
 import os
 import os.path as osp
 import warnings
+from collections import Counter
 
 from mmengine.registry import DefaultScope
 
@@ -210,8 +211,8 @@ def _report_boxes(key: str, path: str, content: dict) -> None:
     few, so they are no error.
     """
     sizes = {i['id']: (i['width'], i['height']) for i in content['images']}
-    bad = []
-    for annotation in content.get('annotations') or ():
+    rows, bad, reasons = content.get('annotations') or (), [], Counter[str]()
+    for annotation in rows:
         box, image = annotation['bbox'], annotation['image_id']
         if not (isinstance(box, list) and len(box) == 4 and all(
                 isinstance(value, (int, float)) for value in box)):
@@ -219,17 +220,31 @@ def _report_boxes(key: str, path: str, content: dict) -> None:
                 f'{key}.ann_file: expected each bbox as [x, y, width, height] '
                 f'in px, got {box!r} in annotation {annotation.get("id")} of '
                 f'{path}; correct it')
-        if image in sizes and not _inside(box, *sizes[image]):
+        if image in sizes and (why := _left_out(annotation, *sizes[image])):
             bad.append((annotation.get('id'), image, box))
+            reasons[why] += 1
     if bad:
+        counts = ', '.join(f'{n} {why}' for why, n in reasons.items())
         shown = ', '.join(f'{number} (image {image}, box {box})'
                           for number, image, box in bad[:5])
         warnings.warn(
-            f'{key}.ann_file: {path} has {len(bad)} boxes without area or '
-            'outside their image (expected [x, y, width, height] in px): '
-            f'annotations {shown}{", ..." if len(bad) > 5 else ""}. Training '
-            'leaves them out, and AP counts them as missed; correct or '
-            'remove them', stacklevel=2)
+            f'{key}.ann_file: expected [x, y, width, height] in px and an '
+            f'area that mmdet trains with, got {len(bad)} of {len(rows)} in '
+            f'{path} that it leaves out: {counts}; annotations {shown}'
+            f'{", ..." if len(bad) > 5 else ""}. AP counts them as missed; '
+            'correct or remove them', stacklevel=2)
+
+
+def _left_out(annotation: dict, width: float, height: float) -> str:
+    """Why mmdet's CocoDataset has a box nowhere, in its order, or ''."""
+    box = annotation['bbox']
+    if annotation.get('ignore'):
+        return 'boxes with "ignore"'
+    if not _inside(box, width, height):
+        return 'boxes without area or outside their image'
+    if annotation['area'] <= 0:
+        return 'boxes whose "area" is not above 0'
+    return 'boxes below 1 px' if min(box[2:]) < 1 else ''
 
 
 def _inside(box: list, width: float, height: float) -> bool:

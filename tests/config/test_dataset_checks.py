@@ -357,6 +357,30 @@ def test_boxes_without_area_or_outside_are_told_of(root, box):
         check(edit(root, change))
 
 
+def test_boxes_that_mmdet_leaves_out_are_counted(root):
+    datasets = pytest.importorskip('mmdet.datasets')
+
+    def change(content):
+        for row in content['annotations']:
+            row['area'] = 0
+        content['annotations'][0].update(ignore=1)
+        content['annotations'][1].update(area=.5, bbox=[1, 1, 2, .5])
+        content['annotations'][2].update(area=.5, bbox=[1, 1, 1, 1])
+
+    dataset = edit(root, change)
+    path = root / 'annotations/instances_train2017.json'
+    number = len(json.loads(path.read_text())['annotations'])
+    with pytest.warns(UserWarning, match=(
+            rf'ann_file: .* {number - 1} of {number} in {path} .* '
+            f'{number - 3} boxes whose "area"')) as warned:
+        check(dataset)
+    assert '1 boxes with "ignore", 1 boxes below 1 px' in str(
+        warned[0].message)
+    kept = datasets.CocoDataset(**{k: v for k, v in dataset.items()
+                                   if k != 'type'})
+    assert sum(len(info['instances']) for info in kept) == 1
+
+
 def test_boxes_that_reach_over_the_border_are_fine(root, recwarn):
 
     def change(content):
