@@ -88,7 +88,10 @@ def inferencer_text(text: str) -> str:
         _Refused: if it is more than settings, or one of those names what is
             in no registry, a path or code.
     """
-    cfg = _settings(text)
+    try:
+        cfg = settings_of(text)
+    except ValueError as error:
+        raise _Refused(error) from None
     kept = {key: cfg[key] for key in ('default_scope', 'model', 'test_cfg')
             if key in cfg}
     dataset = _at(cfg, ('test_dataloader', 'dataset'))
@@ -108,45 +111,37 @@ def _part(settings: dict, names: tuple) -> dict:
     return {name: settings[name] for name in names if name in settings}
 
 
-def _settings(text: str) -> dict:
-    """What a config assigns, if it does nothing else."""
+def settings_of(text: str | bytes) -> dict:
+    """What a config assigns, if it does nothing else; nothing of it is run.
+
+    Args:
+        text (str | bytes): a config as mmengine writes it, in full.
+
+    Raises:
+        ValueError: if it holds more than settings.
+    """
+    settings = {}
     try:
-        lines = ast.parse(text).body
-        return dict(map(_assigned, lines))
-    except _Refused:
-        raise
+        for line in _Displays().visit(ast.parse(text)).body:
+            name, = line.targets
+            settings[name.id] = ast.literal_eval(line.value)
     except Exception as error:  # no Python, or too deep
-        raise _Refused(f'{type(error).__name__} where settings were expected'
-                       ) from None
+        raise ValueError('more than settings '
+                         f'({type(error).__name__}: {error!s:.80})') from None
+    return settings
 
 
-def _assigned(line: ast.stmt) -> tuple:
-    if not (isinstance(line, ast.Assign) and len(line.targets) == 1
-            and isinstance(line.targets[0], ast.Name)):
-        raise _Refused(f'more than settings in line {line.lineno}')
-    return line.targets[0].id, _value(line.value)
+class _Displays(ast.NodeTransformer):
+    """``dict(a=1)`` and ``dict({'a': 1})`` -> ``{'a': 1}``, a literal."""
 
-
-def _value(node: ast.expr):
-    """The value of literals, of which mmengine writes some as calls."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.func.id == 'dict' and not node.args and all(
-                keyword.arg for keyword in node.keywords):
-            return {keyword.arg: _value(keyword.value)
-                    for keyword in node.keywords}
-        if node.func.id in ('set', 'tuple', 'list') and not node.keywords:
-            kind = dict(set=set, tuple=tuple, list=list)[node.func.id]
-            return kind(*map(_value, node.args))
-    if isinstance(node, ast.Dict) and all(node.keys):
-        return {_value(key): _value(value)  # type: ignore[arg-type]
-                for key, value in zip(node.keys, node.values)}
-    for literal, kind in ((ast.List, list), (ast.Tuple, tuple),
-                          (ast.Set, set)):
-        if isinstance(node, literal):
-            return kind(map(_value, node.elts))
-    with suppress(ValueError):
-        return ast.literal_eval(node)
-    raise _Refused(f'more than settings in line {node.lineno}')
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if ast.unparse(node.func) != 'dict':
+            return node
+        if node.args and not node.keywords:
+            return node.args[0]
+        return ast.Dict([ast.Constant(word.arg) for word in node.keywords],
+                        [word.value for word in node.keywords])
 
 
 def _without(value):

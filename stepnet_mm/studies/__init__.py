@@ -11,7 +11,8 @@ checkpoints.py says which weights nobody needs after that.
 statistics.py compares these, tables.py and page.py write what comes out,
 visualization/study_figures.py draws it.
 
-May import: analysis, config, launch, recording, stiffness, utils.
+May import: analysis, config, launch, recording, safe_loading, stiffness,
+utils.
 """
 from ..lazy_exports import lazy_exports
 

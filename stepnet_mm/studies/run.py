@@ -1,5 +1,4 @@
 """One run of a study: its folder, its config, its commands."""
-import ast
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ..config import read_config
+from ..safe_loading.config_text import settings_of
 from ..utils.file_lock import file_lock
 from ..utils.files import differing_files, written_whole
 from .study import Study, StudyMethod, digest
@@ -137,30 +137,12 @@ def begun_config(path: Path) -> Config:
     Raises:
         ValueError: if it holds more than settings.
     """
-    settings = {}
     try:
-        for line in _Displays().visit(ast.parse(path.read_bytes())).body:
-            name, = line.targets
-            settings[name.id] = ast.literal_eval(line.value)
-        return Config(settings)
-    except Exception as error:  # the work dir may be another's
+        return Config(settings_of(path.read_bytes()))
+    except ValueError as error:  # the work dir may be another's
         raise ValueError(
-            f'{path}: expected settings as study.py writes them, got '
-            f'{type(error).__name__}: {str(error)!r:.80}; delete the file, '
-            'and the run begins anew') from None
-
-
-class _Displays(ast.NodeTransformer):
-    """``dict(a=1)`` and ``dict({'a': 1})`` -> ``{'a': 1}``, a literal."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if ast.unparse(node.func) != 'dict':
-            return node
-        if node.args and not node.keywords:
-            return node.args[0]
-        return ast.Dict([ast.Constant(word.arg) for word in node.keywords],
-                        [word.value for word in node.keywords])
+            f'{path}: expected settings as study.py writes them, got {error}; '
+            'delete the file, and the run begins anew') from None
 
 
 def misfit(study: Study, method: StudyMethod, error: Exception) -> ValueError:
