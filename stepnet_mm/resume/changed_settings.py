@@ -1,4 +1,5 @@
 """What a config says of optimizer and schedule, and a resume ignores."""
+import reprlib
 from collections.abc import Iterator
 
 #: Places in a schedule, and what follows from the optimizer's settings.
@@ -18,11 +19,12 @@ def changed_settings(runner, checkpoint: dict) -> list[str]:
     Returns:
         list[str]: a text for each that differs.
     """
-    return [
-        f'{key} goes on as {before!r}, not as {now!r}'
+    return list(dict.fromkeys(
+        # Each once, since there may be a group per parameter. The whole repr
+        # of a file's list, which may share its parts, can be endless.
+        f'{key} goes on as {reprlib.repr(before)}, not as {reprlib.repr(now)}'
         for key, now, before in (*_optimizers(runner, checkpoint),
-                                 *_schedulers(runner, checkpoint))
-    ]
+                                 *_schedulers(runner, checkpoint))))
 
 
 def _optimizers(runner, checkpoint: dict) -> Iterator[tuple]:
@@ -36,16 +38,13 @@ def _optimizers(runner, checkpoint: dict) -> Iterator[tuple]:
                 yield from _groups(f'optimizer.{name}', part, saved[name])
 
 
-def _groups(key: str, wrapper, saved: dict) -> list[tuple]:
-    """Each pair of values once, since there may be a group per parameter."""
-    found = []
+def _groups(key: str, wrapper, saved: dict) -> Iterator[tuple]:
     for now, before in zip(wrapper.param_groups, saved['param_groups']):
         before, now = _settings(before), _settings(now)
-        found += [(f'{key}.{name}', now.get(name, 'unset'),
-                   before.get(name, 'unset'))
-                  for name in sorted({*now, *before})
-                  if now.get(name) != before.get(name)]
-    return [row for i, row in enumerate(found) if row not in found[:i]]
+        yield from ((f'{key}.{name}', now.get(name, 'unset'),
+                     before.get(name, 'unset'))
+                    for name in sorted({*now, *before})
+                    if now.get(name) != before.get(name))
 
 
 def _settings(group: dict) -> dict:

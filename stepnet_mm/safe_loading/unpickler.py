@@ -9,9 +9,11 @@ torch's weights-only unpickler is not used where there is one. That of torch
 process: onedl's mmengine adds the true ``getattr`` while it loads.
 """
 import functools
+import itertools
 import os
 import pickle
 import pickletools
+import sys
 from collections import Counter, OrderedDict
 from typing import Any
 
@@ -26,7 +28,7 @@ _PLAIN = [getattr(pickle, name)[0] for name in '''
     BINPUT LONG_BINPUT BINGET LONG_BINGET NONE NEWTRUE NEWFALSE
     BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINSTRING SHORT_BINSTRING
     BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8
-    EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET
+    TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET
 '''.split()]
 #: Those of torch._utils that make nothing but tensors of what they are given,
 #: and check it; torch 2.1 has no _rebuild_tensor_v3. For quantized ones torch
@@ -36,9 +38,13 @@ _REBUILD = [getattr(torch._utils, name) for name in '''
     _rebuild_tensor _rebuild_tensor_v2 _rebuild_tensor_v3
     _rebuild_meta_tensor_no_storage _rebuild_parameter
 '''.split() if hasattr(torch._utils, name)]
-#: Tuples in tuples. Python hashes them by recursion, which ends the process
+#: Values in values. Python hashes tuples by recursion, which ends the process
 #: where there are some hundred thousand.
 _DEEPEST = 100
+#: Values that Python visits to hash or print what shares its parts: seconds.
+_MOST = 10**7
+#: Bits of a number; Python prints few more, or takes the square of the time.
+_LONGEST = 10**4
 #: Bytes; a length that is announced is believed up to here.
 _MUCH = 2**20
 
@@ -58,17 +64,6 @@ class _Dispatch(dict):
         raise Refused(f'the pickle opcode {opcode.name}')
 
 
-def _tuple_loader(code: int):
-    """The method that makes a tuple, and looks how deep it is."""
-    load = pickle._Unpickler.dispatch[code]
-
-    def load_tuple(unpickler):
-        load(unpickler)
-        unpickler.check_depth()
-
-    return load_tuple
-
-
 # Of the unpickler in Python the type stubs know the public part alone.
 _PythonUnpickler: Any = pickle._Unpickler
 
@@ -85,7 +80,13 @@ class Unpickler(_PythonUnpickler):
     def __init__(self, file, **kwargs) -> None:
         super().__init__(file, **kwargs)
         self._file_read = functools.partial(_read, file)
-        self._depths: dict[int, int] = {}
+        self._spent = 0
+
+    def load(self):
+        """Unpickle what others can then hash, compare and print."""
+        made = super().load()
+        self._spend([made])
+        return made
 
     def find_class(self, module: str, name: str):
         """Look a name up in the table."""
@@ -101,6 +102,8 @@ class Unpickler(_PythonUnpickler):
         function = self.stack[-1]
         if not any(function is known for known in _calls().values()):
             raise Refused(f'a call of {torch.typename(function)}')
+        if function in (set, Counter, OrderedDict):
+            self._check_keys(itertools.chain(*args))
         self.stack[-1] = function(*args)
 
     def load_newobj(self):
@@ -122,25 +125,19 @@ class Unpickler(_PythonUnpickler):
     def load_binpersid(self):
         """Take torch's reference to a storage."""
         pid = self.stack[-1]
-        if not (type(pid) is tuple and len(pid) > 1
+        if not (type(pid) is tuple and len(pid) > 4
                 and type(pid[0]) is str and pid[0] == 'storage'
                 and (isinstance(pid[1], StorageType)
-                     or pid[1] is torch.UntypedStorage)):
+                     or pid[1] is torch.UntypedStorage)
+                and [*map(type, pid[2:5])] == [str, str, int]
+                and all(type(part) in (str, int)
+                        for view in pid[5:] for part in view or ())):
             raise Refused('a persistent id that is no storage')
         self.check_storage(pid)
         super().load_binpersid()
 
     def check_storage(self, pid: tuple) -> None:
         """Raise an error if the file cannot have that storage."""
-
-    def check_depth(self):
-        """Refuse the tuple that was made last if it is too deep."""
-        made = self.stack[-1]
-        depth = 1 + max((self._depths.get(id(part), 0) for part in made
-                         if type(part) is tuple), default=0)
-        if depth > _DEEPEST:
-            raise Refused(f'tuples {depth} deep')
-        self._depths[id(made)] = depth
 
     def load_append(self):
         """Append to a list."""
@@ -155,35 +152,86 @@ class Unpickler(_PythonUnpickler):
     def load_setitem(self):
         """Set an item of a dict."""
         self._check_filled(self.stack[-3], dict, OrderedDict, Counter)
+        self._check_keys(self.stack[-2:-1])
         super().load_setitem()
 
     def load_setitems(self):
         """Set items of a dict."""
         self._check_filled(self.metastack[-1][-1], dict, OrderedDict, Counter)
+        self._check_keys(self.stack[::2])
         super().load_setitems()
 
     def load_additems(self):
         """Add to a set."""
         self._check_filled(self.metastack[-1][-1], set)
+        self._check_keys(self.stack)
         super().load_additems()
 
     def _check_filled(self, collection, *types):
         if type(collection) not in types:
             raise Refused(f'items for {torch.typename(collection)}')
 
+    def _check_keys(self, keys):
+        """Refuse keys that are too many for the hash that they may have."""
+        for key in keys:
+            # Of a pair in a list the first is the key.
+            key = key[0] if type(key) is list and key else key
+            self._spend([key], _price(key))
+
+    def _spend(self, values: list, price: int = 1):
+        """Count the values inside, each as often as it is met."""
+        for _ in range(_DEEPEST):
+            self._spent += price * sum(map(_weight, values))
+            if self._spent > _MOST:
+                raise Refused('too much to hash, or what shares parts')
+            values = [part for value in values for part in _parts(value)]
+            if not values:
+                return
+        raise Refused(f'values more than {_DEEPEST} deep')
+
     dispatch.update({
         pickle.REDUCE[0]: load_reduce,
         pickle.NEWOBJ[0]: load_newobj,
         pickle.BUILD[0]: load_build,
         pickle.BINPERSID[0]: load_binpersid,
-        **{code[0]: _tuple_loader(code[0]) for code in (
-            pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)},
         pickle.APPEND[0]: load_append,
         pickle.APPENDS[0]: load_appends,
         pickle.SETITEM[0]: load_setitem,
         pickle.SETITEMS[0]: load_setitems,
         pickle.ADDITEMS[0]: load_additems,
     })
+
+
+def _parts(value):
+    """What a value is made of that Python hashes, compares or prints."""
+    if isinstance(value, dict):
+        return itertools.chain(value, value.values())
+    return value if isinstance(value, (tuple, list, set)) else ()
+
+
+def _weight(value) -> int:
+    """How many others a value is worth."""
+    if isinstance(value, dict):
+        return 1 + 2 * len(value)
+    if isinstance(value, (tuple, list, set)):
+        return 1 + len(value)
+    if isinstance(value, (str, bytes)):
+        return 1 + len(value) // 100
+    if isinstance(value, int) and value.bit_length() > _LONGEST:
+        return 1 + _MOST
+    return 1
+
+
+def _price(key) -> int:
+    """Values that a key is worth.
+
+    The hash of text is random. Others can be chosen such that each is
+    compared with all that are there; small numbers only where there are many.
+    """
+    if isinstance(key, (str, bytes)):
+        return 1
+    small = isinstance(key, (int, float)) and abs(key) < sys.hash_info.modulus
+    return 100 if small else 1000
 
 
 def _read(file, size: int) -> bytes:
@@ -228,14 +276,14 @@ def _calls() -> dict:
         'torch._utils._rebuild_parameter_with_state':
         _rebuild_parameter_with_state,
         'torch._tensor._rebuild_from_type_v2': _rebuild_from_type,
-        'torch.serialization._get_layout': torch.serialization._get_layout,
+        'torch.serialization._get_layout': _layout,
         'torch.Size': torch.Size,
         'torch.device': torch.device,
         'collections.OrderedDict': OrderedDict,
         'collections.Counter': Counter,
         'builtins.set': set,
         'builtins.complex': complex,
-        'builtins.slice': slice,
+        'builtins.slice': _slice,
         'builtins.bytes': _no_bytes,
         'builtins.getattr': _known_method,
         'mmengine.config.config.ConfigDict': _plain_dict,
@@ -286,7 +334,7 @@ def _known_method(owner, name: str):
     """
     if not any(owner is cls and name in names
                for cls, names in _methods().items()):
-        raise Refused(f'builtins.getattr of {name!r}')
+        raise Refused(f'builtins.getattr of {_of_type(name, str)!r:.60}')
     return getattr(owner, name)
 
 
@@ -312,9 +360,10 @@ def _with_attributes(tensor, state):
     torch sets whatever the file names: to set ``real`` writes to the tensor.
     """
     own, slots = state if isinstance(state, tuple) else (state, None)
-    theirs = [name for name in own or () if hasattr(type(tensor), str(name))]
-    if slots or theirs:
-        raise Refused(f'a tensor with the attributes {slots or theirs!r:.60}')
+    for name in _of_type(own or {}, dict):
+        if hasattr(type(tensor), _of_type(name, str)):
+            raise Refused(f'a tensor with the attributes {name!r:.60}')
+    _of_type(slots, type(None))
     vars(tensor).update(own or {})
     return tensor
 
@@ -322,15 +371,29 @@ def _with_attributes(tensor, state):
 def _empty_array(cls, shape: tuple, code) -> np.ndarray:
     """What a state is then given to."""
     if cls is not np.ndarray or shape != (0, ) or code not in (b'b', 'b'):
-        raise Refused(f'an array of {code!r:.60}, {shape!r:.60}')
+        raise Refused('an array that is not empty')
     return np.ndarray(shape, code)
+
+
+def _of_type(value, *types: type):
+    """The value. Another one may be too large to be hashed or printed."""
+    if type(value) not in types:
+        raise Refused(f'{torch.typename(value)} where {types[0].__name__} is')
+    return value
+
+
+def _layout(name: str) -> torch.layout:
+    return torch.serialization._get_layout(_of_type(name, str))
+
+
+def _slice(*places) -> slice:
+    """Python frees those in one another by recursion."""
+    return slice(*(_of_type(place, int, type(None)) for place in places))
 
 
 def _plain_dict(content: dict) -> dict:
     """What metainfo of a config is in a checkpoint: ``dataset_meta``."""
-    if type(content) is not dict:
-        raise Refused(f'a ConfigDict of {torch.typename(content)}')
-    return content
+    return _of_type(content, dict)
 
 
 def _no_bytes() -> bytes:
@@ -340,9 +403,9 @@ def _no_bytes() -> bytes:
 
 def _encode(text: str, encoding: str) -> bytes:
     """How protocol 2 writes other bytes; other codecs would be imported."""
-    if encoding != 'latin1':
-        raise Refused(f'_codecs.encode to {encoding!r}')
-    return text.encode('latin1')
+    if _of_type(encoding, str) != 'latin1':
+        raise Refused(f'_codecs.encode to {encoding!r:.60}')
+    return _of_type(text, str).encode('latin1')
 
 
 def _is_number(dtype: np.dtype) -> bool:
@@ -351,9 +414,9 @@ def _is_number(dtype: np.dtype) -> bool:
 
 def _number_type(code: str, *_) -> np.dtype:
     """A type of its own, as all arrays share numpy's."""
-    dtype = np.dtype(str(code), copy=True)
+    dtype = np.dtype(_of_type(code, str), copy=True)
     if not _is_number(dtype):
-        raise Refused(f'numpy.dtype {code!r}')
+        raise Refused(f'numpy.dtype {code!r:.60}')
     return dtype
 
 
@@ -361,7 +424,7 @@ def _set_byte_order(made: np.dtype, state: tuple) -> None:
     """All that a number's type has in its state."""
     orders = (made, made.newbyteorder())
     if state not in [order.__reduce__()[2] for order in orders]:
-        raise Refused(f'numpy.dtype with the state {state!r:.60}')
+        raise Refused('numpy.dtype with another state')
     made.__setstate__(state)  # type: ignore[attr-defined]  # no stub
 
 

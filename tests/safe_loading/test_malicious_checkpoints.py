@@ -89,7 +89,7 @@ STRANGE = dict(
     + b'ctorch\nTensor\n)}tR',
     sparse=b'ctorch._utils\n_rebuild_sparse_tensor\n',
     quantized=b'ctorch._utils\n_rebuild_qtensor\n',
-    deep_tuples=b')' + b'\x85' * 300_000,
+    deep_tuples=b')' + b'\x85' * 3000,
     an_array_of_objects=b'cnumpy.core.multiarray\n_reconstruct\n('
     b'cnumpy\nndarray\nK\x03\x85' + text('O') + b'tR',
     a_module=b'(' + text('module') + b'ctorch.storage\nUntypedStorage\n'
@@ -98,6 +98,46 @@ STRANGE = dict(
     + text('cpu') + b'K\x01tQ',
     an_odd_id=b'K\x01Q',
     a_persistent_id_of_protocol_0=b'Pstorage\n')
+
+#: Forty times a pair of what it was before: 2**40 parts.
+TUPLES = b')' + b'q\0h\0\x86' * 40
+LISTS = b']' + b'q\x000](h\0h\0e' * 40
+TENSOR = (
+    b'ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n'
+    b'_rebuild_meta_tensor_no_storage\nctorch\nTensor\n(ctorch\nfloat32\n))'
+    b'\x89t')
+#: Of one hash: Python compares each with all.
+NUMBERS = b''.join(
+    b'\x8a\x0c' + (k * (2**61 - 1)).to_bytes(12, 'little') + b'N'
+    for k in range(2000))
+#: Some hundred bytes that keep Python busy for hours; of those of one hash it
+#: takes some more.
+ENDLESS = dict(
+    a_key=b'}' + TUPLES + b'Ns',
+    keys=b'}(' + TUPLES + b'Nu',
+    keys_of_one_hash=b'}(' + NUMBERS + b'u',
+    in_a_set=b'\x80\x04\x8f(' + TUPLES + b'\x90',
+    in_a_called_set=b'c__builtin__\nset\n(]' + TUPLES + b'atR',
+    a_set_of_one_hash=b'c__builtin__\nset\n(](' + NUMBERS + b'etR',
+    an_ordered_key=b'ccollections\nOrderedDict\n(]](' + TUPLES + b'NeatR',
+    a_counted_key=b'ccollections\nCounter\n(]' + TUPLES + b'atR',
+    the_state_of_a_type=call(b'cnumpy\ndtype\n', 'f8') + TUPLES + b'b',
+    the_name_of_a_type=b'cnumpy\ndtype\n(' + TUPLES + b'tR',
+    the_name_of_a_layout=b'ctorch.serialization\n_get_layout\n('
+    + TUPLES + b'tR',
+    the_name_of_a_method=b'c__builtin__\ngetattr\n(' + HISTORY + LISTS
+    + b'tR',
+    the_name_of_a_codec=b'c_codecs\nencode\n(' + text('a') + LISTS + b'tR',
+    the_shape_of_an_array=b'cnumpy.core.multiarray\n_reconstruct\n('
+    b'cnumpy\nndarray\n' + TUPLES + text('b') + b'tR',
+    attributes=TENSOR + LISTS + b'tR',
+    slots=TENSOR + b'}' + LISTS + b'\x86tR',
+    slices=b'c__builtin__\nslice\n(NtR' + b'q\x000c__builtin__\nslice\n'
+    b'(h\0tR' * 1000,
+    a_storage=b'(' + text('storage') + b'ctorch\nFloatStorage\n' + TUPLES
+    + text('cpu') + b'K\x01tQ',
+    a_number=b'\x8b' + struct.pack('<I', 2000) + b'\1' * 2000,
+    a_value=LISTS)
 
 
 def zipped(file, pickled):
@@ -116,6 +156,12 @@ def legacy(file, pickled):
             torch.serialization.PROTOCOL_VERSION, {})
     file.write_bytes(b''.join(pickle.dumps(value, 2) for value in head)
                      + pickled + pickle.dumps([], 2))
+
+
+def legacy_version(file, pickled):
+    """torch prints what it finds in place of its version."""
+    file.write_bytes(pickle.dumps(torch.serialization.MAGIC_NUMBER, 2)
+                     + pickled)
 
 
 def legacy_head(file, pickled):
@@ -207,6 +253,16 @@ def test_what_is_on_no_list_is_refused(tmp_path, name):
         form(tmp_path / 'bad.pth', b'\x80\x02' + STRANGE[name] + b'.')
         refused(tmp_path / 'bad.pth')
         assert shared_state() == before
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('name', ENDLESS)
+def test_what_would_take_hours_is_refused(tmp_path, name, monkeypatch):
+    monkeypatch.setattr('stepnet_mm.safe_loading.unpickler._MOST', 10**5)
+    for form in (zipped, legacy, legacy_version):
+        form(tmp_path / 'bad.pth', b'\x80\x02' + ENDLESS[name] + b'.')
+        with pytest.raises(UnsafeCheckpointError, match=r'bad\.pth'):
+            CheckpointLoader.load_checkpoint(str(tmp_path / 'bad.pth'))
 
 
 @pytest.mark.core
