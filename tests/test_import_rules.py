@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = 'stepnet_mm'
 LIBRARIES = ('mmdet', 'mmpretrain')
 #: Files at the top that every folder may import.
-COMMON = {'config_path', 'lazy_exports', 'supported', 'version'}
+COMMON = {'config_path', 'lazy_exports', 'regular_file', 'supported',
+          'version'}
 FILES = sorted((ROOT / PACKAGE).rglob('*.py'))
 
 

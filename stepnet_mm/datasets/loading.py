@@ -1,5 +1,6 @@
 """Image loaders that pass over broken files in training, or name them."""
 import atexit
+import contextlib
 import os
 import tempfile
 from collections import Counter
@@ -9,6 +10,8 @@ import cv2
 from mmcv.transforms import LoadImageFromFile
 from mmengine.logging import print_log
 from mmengine.registry import TRANSFORMS
+
+from ..regular_file import check_regular
 
 #: What the image back ends raise for bytes that are no whole image.
 DECODE_ERRORS = (AssertionError, OSError, SyntaxError, ValueError, cv2.error)
@@ -38,6 +41,7 @@ class LoadIntactImageFromFile(LoadImageFromFile):
 
     def transform(self, results: dict) -> dict | None:
         """The results with the image; None where it does not decode."""
+        _check_regular(results['img_path'])
         try:
             return super().transform(results)
         except DECODE_ERRORS as error:
@@ -61,6 +65,7 @@ class _NamingLoader(LoadImageFromFile):
     """mmcv's loader whose error names the image, whatever the decoder says."""
 
     def transform(self, results: dict) -> dict | None:
+        _check_regular(results['img_path'])
         try:
             return super().transform(results)
         except DECODE_ERRORS as error:
@@ -94,6 +99,11 @@ def _transforms(part) -> Iterator[object]:
         for child in inner if isinstance(inner, (list, tuple)) else [inner]:
             yield child
             yield from _transforms(child)
+
+
+def _check_regular(path: str) -> None:
+    with contextlib.suppress(OSError):  # absent, or in remote storage
+        check_regular(path)
 
 
 def _raise_if_unread(error: Exception) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import hub, serialization
 
+from ..regular_file import open_regular
 from . import unpickler
 from .config_text import without_code
 from .own_files import keep_own_files
@@ -69,11 +70,11 @@ def load_from_local(filename: str, map_location=None) -> dict:
         FileNotFoundError: if there is no such file.
         UnsafeCheckpointError: if it holds anything else; that is neither
             imported nor called.
-        ValueError: if it cannot be read as a checkpoint.
+        ValueError: if it cannot be read as a checkpoint, or is no file.
         MemoryError, OSError: if this process cannot read it now.
     """
     path = osp.expanduser(filename)
-    if not osp.isfile(path):
+    if not osp.exists(path):
         raise FileNotFoundError(
             f'{filename}: expected a checkpoint, got no such file; check '
             'load_from, init_cfg.checkpoint or --resume')
@@ -132,8 +133,8 @@ def _load(f, map_location=None, *_, **__):
 
     Its other arguments, ``weights_only`` among them, make no difference.
     """
-    opened = contextlib.nullcontext(f) if hasattr(f, 'read') else open(f, 'rb')
-    with opened as file:
+    with (contextlib.nullcontext(f) if hasattr(f, 'read')
+          else open_regular(f)) as file:
         try:
             return _read(file, map_location)
         except (unpickler.Refused, MemoryError):

@@ -302,7 +302,7 @@ def _calls() -> dict:
 def _states() -> dict:
     """Type -> what gives a state to an object of it."""
     return {
-        OrderedDict: lambda made, state: made.__dict__.update(state),
+        OrderedDict: _set_metadata,
         np.ndarray: np.ndarray.__setstate__,
         _history_buffer(): _set_history,
         **{type(np.dtype(code)): _set_byte_order
@@ -418,6 +418,12 @@ def _number_type(code: str, *_) -> np.dtype:
     if not _is_number(dtype):
         raise Refused(f'numpy.dtype {code!r:.60}')
     return dtype
+
+
+def _set_metadata(state_dict: OrderedDict, state: dict) -> None:
+    """What torch keeps in a state_dict's attributes; others hide methods."""
+    if '_metadata' in _of_type(state, dict):
+        vars(state_dict)['_metadata'] = state['_metadata']
 
 
 def _set_byte_order(made: np.dtype, state: tuple) -> None:

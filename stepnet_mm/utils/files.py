@@ -29,7 +29,9 @@ def written_whole(path) -> Iterator[BinaryIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + UNFINISHED)
     try:
-        with open(beside, 'wb') as file:
+        # What has the name may be a pipe, or lead to another's file.
+        beside.unlink(missing_ok=True)
+        with open(beside, 'xb') as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -1,6 +1,8 @@
 """The file in a work dir that names the checkpoint that was saved last."""
 import os.path as osp
 
+from ..regular_file import open_regular
+
 #: Its name; mmengine writes it.
 POINTER = 'last_checkpoint'
 #: A path is not longer.
@@ -11,15 +13,15 @@ def read_pointer(work_dir) -> str | None:
     """The path that it has; None if there is no such file.
 
     Raises:
-        ValueError: if it can be no path.
+        ValueError: if it can be no path, or is no file.
         OSError: if it cannot be read now.
     """
     try:
-        with open(osp.join(work_dir, POINTER), 'rb') as file:
+        with open_regular(osp.join(work_dir, POINTER)) as file:
             path = file.read(_LONGEST + 1).decode().strip()
     except FileNotFoundError:
         return None
-    except (UnicodeDecodeError, IsADirectoryError) as error:
+    except UnicodeDecodeError as error:
         raise ValueError(f'it is no text ({error})') from None
     if '\0' in path or not 0 < len(path) < _LONGEST:
         raise ValueError(f'it has no path of a checkpoint, but {path!r:.60}')

@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 import pickle
 import shutil
 
@@ -99,6 +100,18 @@ def test_a_missing_file_is_always_an_error(tmp_path):
     assert broken_images()[str(path)] == 0
 
 
+@pytest.mark.parametrize('kind', [LoadImageFromFile, LoadIntactImageFromFile])
+@pytest.mark.parametrize('make', [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_always_an_error(intact, tmp_path, kind, make):
+    """A pipe would be waited for."""
+    path = tmp_path / 'a.jpg'
+    make(path)
+    dataset = dataset_of([path], tmp_path, kind.__name__)
+    name_broken_images(dataset)
+    with pytest.raises(ValueError, match=r'a\.jpg: expected a regular file'):
+        dataset[0]
+
+
 def test_a_temporary_folder_that_was_cleaned_away(intact, tmp_path,
                                                   monkeypatch):
     """As systems do with files that nothing touched for days."""
@@ -121,13 +134,13 @@ def test_copies_count_into_the_same_log(intact, clone):
     assert broken_images()[path] == 2
 
 
-def dataset_of(paths, tmp_path):
+def dataset_of(paths, tmp_path, kind='LoadIntactImageFromFile'):
     ann_file = tmp_path / 'images.json'
     rows = [dict(img_path=str(path)) for path in paths]
     ann_file.write_text(json.dumps(dict(metainfo={}, data_list=rows)))
     return BaseDataset(
         ann_file=str(ann_file),
-        pipeline=[dict(type='LoadIntactImageFromFile')])
+        pipeline=[dict(type=kind)])
 
 
 @pytest.mark.parametrize('context', [

@@ -133,10 +133,19 @@ def test_a_pointer_that_is_garbage(run, content):
     assert name == 'iter_2.pth' and len(wrong) == 1
 
 
-def test_a_pointer_that_is_a_folder(run):
+@pytest.mark.parametrize('make', [
+    os.mkdir, os.mkfifo, lambda path: os.symlink('/dev/tty', path),
+    lambda path: os.mkfifo(f'{path}_') or os.symlink(f'{path}_', path)],
+    ids=['folder', 'pipe', 'device', 'link'])
+def test_what_is_no_file_under_a_name(run, make):
+    """The pipes would be waited for."""
     folder = run()
-    (folder / 'last_checkpoint').mkdir()
-    assert chosen(folder)[0] == 'iter_2.pth'
+    for name in ('last_checkpoint', 'iter_3.pth'):
+        make(folder / name)
+    name, wrong = chosen(folder)
+    assert name == 'iter_2.pth'
+    assert {os.path.basename(path) for path in wrong} == {
+        'last_checkpoint', 'iter_3.pth'}
 
 
 @pytest.mark.core

@@ -212,6 +212,14 @@ def test_the_metadata_of_a_state_dict_load(tmp_path):
     assert loaded._metadata == state._metadata != {}
 
 
+def test_no_other_attribute_of_a_state_dict_does(tmp_path):
+    state = OrderedDict(a=torch.zeros(1))
+    vars(state).update(copy='hides a method', _metadata={}, own=1)
+    torch.save(state, tmp_path / 'a.pth')
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    assert vars(loaded) == dict(_metadata={})
+
+
 @pytest.mark.core
 def test_map_location_is_asked(tmp_path):
     asked = []
@@ -236,6 +244,13 @@ def test_a_one_cycle_scheduler_loads(tmp_path):
 def test_a_missing_file():
     with pytest.raises(FileNotFoundError, match='load_from'):
         CheckpointLoader.load_checkpoint('nowhere.pth')
+
+
+@pytest.mark.parametrize('make', [os.mkdir, os.mkfifo])
+def test_what_is_no_file(tmp_path, make):
+    make(tmp_path / 'a.pth')
+    with pytest.raises(ValueError, match=r'a\.pth: expected a regular file'):
+        CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
 
 
 @pytest.mark.parametrize('content', [b'', b'no checkpoint', None])

@@ -1,6 +1,9 @@
+import os
+
 import pytest
 
 from stepnet_mm.utils.files import (
+    UNFINISHED,
     differing_files,
     file_digest,
     write_differing,
@@ -25,6 +28,18 @@ def test_what_was_there_stays_when_writing_fails(tmp_path):
         file.write(b'half of the sec')
         raise KeyboardInterrupt
     assert path.read_bytes() == b'first'
+
+
+@pytest.mark.parametrize('make', [
+    os.mkfifo, lambda path: os.symlink('other', path)], ids=['pipe', 'link'])
+def test_what_has_the_name_of_an_unfinished_file_is_removed(tmp_path, make):
+    (tmp_path / 'other').write_text('kept')
+    make(tmp_path / f'a.bin{UNFINISHED}')
+    with written_whole(tmp_path / 'a.bin') as file:
+        file.write(b'first')
+    assert (tmp_path / 'a.bin').read_bytes() == b'first'
+    assert (tmp_path / 'other').read_text() == 'kept'
+    assert len([*tmp_path.iterdir()]) == 2
 
 
 def test_a_new_file_is_never_written_over_another(tmp_path):
