@@ -1,10 +1,14 @@
 """Local files that are whole or not there, as a backend of mmengine."""
+import errno
 import os.path as osp
 import shutil
 
 from mmengine.fileio import LocalBackend, register_backend
 
 from ..utils.files import written_whole
+
+#: What the system says where there is no space.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @register_backend('atomic_local', force=True)
@@ -25,11 +29,13 @@ class AtomicLocalBackend(LocalBackend):
             with written_whole(filepath) as file:
                 file.write(obj)
         except OSError as error:
+            advice = ('make space' if error.errno in _FULL else
+                      'see that this is a file, in a folder that takes one,')
             raise OSError(
                 error.errno,
                 f'{filepath}: expected to write {len(obj) / 2**20:.1f} MiB '
                 f'beside the files that are there, got {error.strerror} with '
-                f'{_free(filepath)} free; make space and go on with --resume, '
+                f'{_free(filepath)} free; {advice} and go on with --resume, '
                 'nothing that was saved before is lost') from error
 
     def put_text(self, obj: str, filepath, encoding: str = 'utf-8') -> None:

@@ -35,7 +35,7 @@ class UnsafeCheckpointError(RuntimeError):
 
 
 class _UnreadableError(Exception):
-    """A checkpoint that cannot be read; the text says why."""
+    """A checkpoint cannot be read; the text is of an error without name."""
 
 
 def register_safe_loaders() -> None:
@@ -112,9 +112,7 @@ def _errors_name(filename: str):
             f'state, got one that asks for {error}; nothing of it was run, '
             're-save its state_dict alone if you trust its source') from None
     except _UnreadableError as error:
-        raise ValueError(
-            f'{filename}: expected a whole torch checkpoint, got another '
-            f'file or one cut off ({error}); take another copy') from None
+        raise ValueError(f'{filename}: {error}') from None
     except MemoryError as error:
         raise MemoryError(
             f'{filename}: expected memory for a checkpoint, got too little '
@@ -135,6 +133,7 @@ def _load(f, map_location=None, *_, **__):
     """
     with (contextlib.nullcontext(f) if hasattr(f, 'read')
           else open_regular(f)) as file:
+        start = file.tell()
         try:
             return _read(file, map_location)
         except (unpickler.Refused, MemoryError):
@@ -146,8 +145,25 @@ def _load(f, map_location=None, *_, **__):
             # A broken length leads before the start of a file: EINVAL.
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise
+            said = f'{type(error).__name__} {reason}'.rstrip()
+            if str(map_location) != 'cpu' and _loads_on_cpu(file, start):
+                raise _UnreadableError(
+                    'expected a device here that takes its tensors, got '
+                    f"{said}; load it with map_location='cpu'") from error
             raise _UnreadableError(
-                f'{type(error).__name__} {reason}'.rstrip()) from error
+                'expected a whole torch checkpoint, got another file or one '
+                f'cut off ({said}); take another copy') from error
+
+
+def _loads_on_cpu(file, start: int) -> bool:
+    file.seek(start)
+    try:
+        _read(file, 'cpu')
+    except (unpickler.Refused, MemoryError):
+        raise
+    except Exception:  # of a broken file, as above
+        return False
+    return True
 
 
 def _read(file, map_location):

@@ -51,6 +51,18 @@ def test_a_folder_that_cannot_be_made(path):
         AtomicLocalBackend().put(b'new', path / 'folder' / 'b.pth')
 
 
+def test_only_a_full_disk_lacks_space(path, monkeypatch):
+    backend, other = AtomicLocalBackend(), path.with_name('b.pth')
+    other.mkdir()
+    with pytest.raises(IsADirectoryError, match='expected to write') as folder:
+        backend.put(b'new', other)
+    monkeypatch.setattr(
+        os, 'fsync', lambda _: path.parent.rename(f'{path.parent}_renamed'))
+    with pytest.raises(FileNotFoundError, match='expected to wri') as renamed:
+        backend.put(b'new', path)
+    assert 'make space' not in f'{folder.value} {renamed.value}'
+
+
 def test_a_full_disk(path, monkeypatch):
 
     def full(*_):
@@ -58,7 +70,7 @@ def test_a_full_disk(path, monkeypatch):
 
     monkeypatch.setattr(os, 'fsync', full)
     with pytest.raises(OSError, match=r'a\.pth: expected to write 1\.0 MiB .*'
-                       r'got No space left on device with .* free'):
+                       r'got No space left on device with .* free; make sp'):
         AtomicLocalBackend().put(bytes(2**20), path)
     assert path.read_bytes() == b'old'
     assert os.listdir(path.parent) == ['a.pth']

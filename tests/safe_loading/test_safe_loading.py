@@ -1,4 +1,5 @@
 import errno
+import functools
 import io
 import os
 import pickle
@@ -228,6 +229,20 @@ def test_map_location_is_asked(tmp_path):
         str(tmp_path / 'a.pth'),
         lambda storage, place: asked.append(place) or storage)
     assert asked == ['cpu']
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('device', ['cuda:0', 'mps'])
+@pytest.mark.parametrize('zipped', [True, False])
+def test_a_device_that_is_not_here(tmp_path, device, zipped, monkeypatch):
+    monkeypatch.setattr(torch.serialization, 'location_tag', lambda _: device)
+    torch.save(dict(a=torch.ones(3)), tmp_path / 'a.pth',
+               _use_new_zipfile_serialization=zipped)
+    load = functools.partial(
+        CheckpointLoader.load_checkpoint, str(tmp_path / 'a.pth'))
+    with pytest.raises(ValueError, match=r"a\.pth.* map_location='cpu'"):
+        load()
+    assert load('cpu')['a'].tolist() == [1] * 3
 
 
 @pytest.mark.core

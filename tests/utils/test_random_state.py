@@ -35,6 +35,20 @@ def test_a_weights_only_load_takes_it(tmp_path):
     assert draws() == first
 
 
+@pytest.mark.parametrize('key, value', [
+    ('numpy', lambda old: [*old[:2], -5 * 10**8, *old[3:]]),
+    ('numpy', lambda old: [*old[:2], 625, *old[3:]]),
+    ('numpy', lambda old: [old[0], [1], *old[2:]]),
+    ('python', lambda old: (*old[:1], (-1, ), *old[2:])),
+    ('torch', lambda old: old[1:]), ('torch', lambda old: None)])
+def test_other_states_are_an_error(key, value):
+    """numpy ends the process where its place is far outside."""
+    state = get_random_state()
+    with pytest.raises(ValueError, match='random: expected .* got'):
+        set_random_state({**state, key: value(state[key])})
+    draws()
+
+
 def test_seeded_gives_the_same_and_leaves_no_trace():
     state = get_random_state()
     with seeded(1, 2):
