@@ -6,8 +6,10 @@ ours names the file, what was expected and what was found.
 """
 import collections
 import copy
+import functools
 import inspect
 import json
+import random
 
 import numpy as np
 import pytest
@@ -43,7 +45,8 @@ from stepnet_mm.studies.records import (
     read_records,
 )
 from stepnet_mm.studies.study import read_study
-from stepnet_mm.studies.training_log import epochs_of
+from stepnet_mm.studies.training_log import epochs_of, last_checkpoint
+from stepnet_mm.utils.random_state import get_random_state, set_random_state
 from stepnet_mm.visualization import read_stiffness_curves
 
 #: Not their subclasses, such as UnicodeDecodeError.
@@ -222,7 +225,12 @@ def legacy_checkpoint(folder):
 def pointer(folder):
     path = folder / 'last_checkpoint'
     path.write_text(str(folder / 'iter_1.pth'))
-    return path, lambda: latest_checkpoint(str(folder))
+
+    def read():
+        latest_checkpoint(str(folder))
+        last_checkpoint(folder)
+
+    return path, read
 
 
 READERS = (stiffness_record, scalars, table, annotations, attention_record,
@@ -251,6 +259,26 @@ def test_a_damaged_file(tmp_path, reader, count):
         read()
 
     check()
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('count', COUNTS)
+def test_a_changed_random_state(count):
+    whole = get_random_state()
+    kind, words, *rest = whole['numpy']
+    # Tuples are replaced as one.
+    numbers = dict(python=[*whole['python']],
+                   numpy=[kind, tuple(words), *rest])
+
+    @bounded(count)
+    @given(retold([{**whole, **numbers}]))
+    def check(case):
+        for state in case:
+            ours(functools.partial(set_random_state, state), 'random')
+        random.gauss(0, 1), np.random.randn(), torch.rand(1)
+
+    check()
+    set_random_state(whole)
 
 
 @st.composite

@@ -46,7 +46,8 @@ def set_random_state(state: dict) -> None:
 
 def _set_cpu(state: dict) -> None:
     version, internal, gauss = state['python']
-    random.setstate((version, tuple(internal), gauss))
+    random.setstate((version, tuple(internal),
+                     None if gauss is None else float(gauss)))
     kind, keys, place, *rest = state['numpy']
     if not 0 <= place <= 624:  # numpy would read beyond its memory
         raise ValueError(f'numpy: a place in 624 numbers at {place}')
