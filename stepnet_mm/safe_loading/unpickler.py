@@ -80,11 +80,15 @@ class Unpickler(_PythonUnpickler):
     def __init__(self, file, **kwargs) -> None:
         super().__init__(file, **kwargs)
         self._file_read = functools.partial(_read, file)
-        self._spent = 0
+        self._place = file.tell
+        self._spent, self._most = 0, _MOST
 
     def load(self):
         """Unpickle what others can then hash, compare and print."""
+        begin = self._place()
         made = super().load()
+        # A long history has many values, but none without a byte of its own.
+        self._most += 4 * (self._place() - begin)
         self._spend([made])
         return made
 
@@ -174,6 +178,9 @@ class Unpickler(_PythonUnpickler):
     def _check_keys(self, keys):
         """Refuse keys that are too many for the hash that they may have."""
         for key in keys:
+            if type(key) is str:  # quickly, for nearly all are
+                self._spent += 1
+                continue
             # Of a pair in a list the first is the key.
             key = key[0] if type(key) is list and key else key
             self._spend([key], _price(key))
@@ -182,7 +189,7 @@ class Unpickler(_PythonUnpickler):
         """Count the values inside, each as often as it is met."""
         for _ in range(_DEEPEST):
             self._spent += price * sum(map(_weight, values))
-            if self._spent > _MOST:
+            if self._spent > self._most:
                 raise Refused('too much to hash, or what shares parts')
             values = [part for value in values for part in _parts(value)]
             if not values:
@@ -218,7 +225,7 @@ def _weight(value) -> int:
     if isinstance(value, (str, bytes)):
         return 1 + len(value) // 100
     if isinstance(value, int) and value.bit_length() > _LONGEST:
-        return 1 + _MOST
+        return sys.maxsize
     return 1
 
 
