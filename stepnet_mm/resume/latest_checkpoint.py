@@ -1,11 +1,14 @@
 """Finds the last checkpoint of a run that is whole."""
 import errno
+import logging
 import os
 import os.path as osp
 import re
 import stat
+from math import inf
 
 from mmengine.fileio import LocalBackend, get_file_backend
+from mmengine.logging import print_log
 
 from ..safe_loading.loaders import load_from_local
 from ..utils.pointer import POINTER, read_pointer
@@ -25,6 +28,10 @@ def latest_checkpoint(work_dir: str,
                       ) -> tuple[str | None, dict[str, str]]:
     """The last whole checkpoint of a run.
 
+    ``last_checkpoint`` has a whole path. In a work dir that was copied or
+    moved it is another run's, so the file of that name here goes before it,
+    and so does a newer one here.
+
     Args:
         work_dir (str): has the file ``last_checkpoint``.
         folder (str, optional): has the checkpoints; left out, the work dir.
@@ -41,12 +48,15 @@ def latest_checkpoint(work_dir: str,
     """
     damaged: dict[str, str] = {}
     folder = folder or work_dir
-    for path in [*_pointed(work_dir, folder, damaged),
-                 *_beside(folder, template)]:
+    pointed = _pointed(work_dir, folder, damaged)
+    own, elsewhere = _here_or_not(pointed, folder, work_dir, backend_args)
+    for path in own + sorted(elsewhere + _beside(folder, template), key=_age):
         if path in damaged:
             continue
         wrong = damage(path, backend_args)
         if not wrong:
+            if path in elsewhere:
+                _warn_of_another(path, work_dir)
             return path, damaged
         damaged[path] = wrong
     return None, damaged
@@ -66,26 +76,46 @@ def damage(path: str, backend_args: dict | None = None) -> str:
         MemoryError, OSError: if this process cannot read it now, for a lack
             of memory or rights, or a stale handle.
     """
+    absent = _absence(path, backend_args)
+    if absent:
+        return absent
     backend = get_file_backend(path, backend_args=backend_args)
-    if not isinstance(backend, LocalBackend) and not backend.exists(path):
-        return 'there is no such file'
     with backend.get_local_path(path) as local:
-        return _absence(local) or _damage_of_content(local)
+        return _damage_of_content(local)
 
 
-def _pointed(work_dir: str, folder: str, damaged: dict) -> list[str]:
+def _warn_of_another(path: str, work_dir: str) -> None:
+    print_log(f'{osp.join(work_dir, POINTER)}: expected a checkpoint of this '
+              f'work dir, got {path} and no newer one here; the run goes on '
+              'from it, delete last_checkpoint if it is not meant',
+              logger='current', level=logging.WARNING)
+
+
+def _pointed(work_dir: str, folder: str, damaged: dict) -> str | None:
     """What ``last_checkpoint`` names, unless it is garbage."""
     pointer = osp.join(work_dir, POINTER)
     try:
         path = read_pointer(work_dir)
     except ValueError as error:
         damaged[pointer] = str(error)
-        return []
+        return None
     # Checkpoints lie in storage of another kind only if that was asked for.
     if path and _scheme(path) not in ('', _scheme(folder)):
         damaged[pointer] = f'it has no path of a checkpoint, but {path!r:.60}'
-        return []
-    return [path] if path else []
+        return None
+    return path
+
+
+def _here_or_not(path: str | None, folder: str, work_dir: str,
+                 backend_args: dict | None) -> tuple[list[str], list[str]]:
+    """The file of that name in this run's folders, or else the path."""
+    if path is None:
+        return [], []
+    for here in (folder, work_dir):
+        own = osp.join(here, osp.basename(path))
+        if not _absence(own, backend_args):
+            return [own], []
+    return [], [path]
 
 
 def _scheme(path: str) -> str:
@@ -93,26 +123,30 @@ def _scheme(path: str) -> str:
 
 
 def _beside(folder: str, template: str) -> list[str]:
-    """The checkpoints in a folder, newest first."""
+    """The checkpoints in a folder."""
     # Best ones and published ones have no optimizer.
     names = '|'.join(
         re.escape(name).replace(re.escape('{}'), r'\d+')
         for name in (template, PREEMPTED))
     try:
-        entries = [entry for entry in os.scandir(folder)
-                   if re.fullmatch(names, entry.name)]
+        return [entry.path for entry in os.scandir(folder)
+                if re.fullmatch(names, entry.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [entry.path for entry in sorted(entries, key=_age)]
 
 
-def _age(entry: os.DirEntry) -> tuple[float, int]:
+def _age(path: str) -> tuple[float, int]:
     """Smaller for a newer file; a copied folder may have one date."""
-    numbers = re.findall(r'\d+', entry.name) or [0]
-    return -entry.stat(follow_symlinks=False).st_mtime, -int(numbers[-1])
+    numbers = re.findall(r'\d+', osp.basename(path)) or [0]
+    # What is not there, or not local, is looked at first.
+    time = os.lstat(path).st_mtime if osp.lexists(path) else inf
+    return -time, -int(numbers[-1])
 
 
-def _absence(path: str) -> str:
+def _absence(path: str, backend_args: dict | None) -> str:
+    backend = get_file_backend(path, backend_args=backend_args)
+    if not isinstance(backend, LocalBackend):
+        return '' if backend.exists(path) else 'there is no such file'
     try:
         if stat.S_ISREG(os.stat(path).st_mode):
             return ''

@@ -120,6 +120,45 @@ def test_a_link_to_nowhere(run):
         'iter_2.pth', {str(folder / 'iter_3.pth'): 'there is no such file'})
 
 
+def points(folder, path):
+    (folder / 'last_checkpoint').write_text(str(path))
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    lines = []
+    monkeypatch.setattr(module, 'print_log',
+                        lambda text, **_: lines.append(text))
+    return lines
+
+
+@pytest.mark.parametrize('out', ['.', 'out'])
+def test_a_copied_work_dir_goes_on_by_itself(run, tmp_path, logged, out):
+    """So does one that was moved; ``out`` is a checkpoint hook's out_dir."""
+    other = run('other')
+    here = tmp_path / 'copy'
+    shutil.copytree(other, here / out)
+    points(here, other / 'iter_2.pth')
+    os.utime(other / 'iter_2.pth', (9, 9))
+    path, wrong = latest_checkpoint(str(here), str(here / out),
+                                    'iter_{}.pth')
+    assert (path, wrong) == (str(here / out / 'iter_2.pth'), {})
+    assert not logged
+
+
+@pytest.mark.parametrize('time', [1, 9])
+def test_a_pointer_out_of_the_work_dir(run, tmp_path, logged, time):
+    """It is followed only past older ones, and with a warning."""
+    folder = run()
+    other = shutil.copy(folder / 'iter_2.pth', tmp_path / 'iter_3.pth')
+    os.utime(other, (time, time))
+    points(folder, other)
+    assert chosen(folder)[0] == ('iter_3.pth' if time == 9 else 'iter_2.pth')
+    warned = [line.startswith(str(folder / 'last_checkpoint'))
+              for line in logged]
+    assert warned == [True] * (time == 9)
+
+
 GARBAGE = dict(
     bytes=b'\xff\xfe\x80', http=b'http://127.0.0.1:9/a.pth', nul=b'a\0b',
     folder=b'/', device=b'/dev/zero', empty=b'', component=b'a' * 300)
