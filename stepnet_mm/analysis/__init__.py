@@ -1,6 +1,6 @@
 """What several stiffness records say together.
 
-May import: stiffness.
+May import: stiffness, utils.
 """
 from ..lazy_exports import lazy_exports
 

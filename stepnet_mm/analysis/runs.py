@@ -2,11 +2,12 @@
 import csv
 import json
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypedDict
 
 from ..stiffness import DEFINITIONS, RecordHeader, read_stiffness_record
+from ..utils.starts import in_order
 
 #: What TNSMetric's keys begin with, beside other metrics.
 PREFIX = 'stiffness_eval/'
@@ -121,17 +122,29 @@ def continued(before: list[dict], rows: list[dict]) -> list[dict]:
     return [row for row in before if _step(row, 0) < first] + rows
 
 
+def joined(starts: Mapping[Path, list[dict]]) -> list[dict]:
+    """What all starts in a work dir logged, each as :func:`continued`.
+
+    Args:
+        starts (mapping): a start's file -> what it logged.
+    """
+    found: list[dict] = []
+    for path in in_order({
+            path: [row['step'] for row in rows if _is_number(row, 'step')]
+            for path, rows in starts.items()}):
+        found = continued(found, starts[path])
+    return found
+
+
 def _step(row: dict, default: float) -> float:
     return row['step'] if _is_number(row, 'step') else default
 
 
 def _evaluations(work_dir: Path, metric: str) -> list[dict]:
     """What mmengine logged beside a metric, of all runs in a work dir."""
-    found: list[dict] = []
-    for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
-        found = continued(found, [
-            line for line in _lines(path) if _is_number(line, metric)])
-    return found
+    return joined({
+        path: [line for line in _lines(path) if _is_number(line, metric)]
+        for path in work_dir.glob('*/vis_data/scalars.json')})
 
 
 def _lines(path: Path) -> Iterator[dict]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..utils.files import written_whole
 from ..utils.precision import float32_or_wider
+from ..utils.starts import in_order
 from .query_maps import QueryMaps
 
 #: What the header of a file of ours says.
@@ -305,14 +306,20 @@ def read_attention_histories(work_dir) -> dict[str, list[AttentionRecord]]:
 
 def _files_of_runs(work_dir) -> dict[str, list[Path]]:
     """Hook's name -> its files, by iteration."""
-    files: dict[str, dict[int, Path]] = {}
-    for folder in sorted(Path(work_dir).glob('*/attention')):
+    starts: dict[str, dict[Path, dict[int, Path]]] = {}
+    for folder in Path(work_dir).glob('*/attention'):
         for name, paths in _files_by_hook(folder).items():
-            before = {iteration: path for iteration, path in files.get(
-                name, {}).items() if iteration < min(paths)}
-            files[name] = {**before, **paths}
-    return {name: [paths[iteration] for iteration in sorted(paths)]
-            for name, paths in sorted(files.items())}
+            starts.setdefault(name, {})[folder] = paths
+    return {name: _joined(starts[name]) for name in sorted(starts)}
+
+
+def _joined(starts: dict[Path, dict[int, Path]]) -> list[Path]:
+    """By iteration; a start's own first one ends what was before it."""
+    files: dict[int, Path] = {}
+    for folder in in_order({f: sorted(starts[f]) for f in starts}):
+        own = starts[folder]
+        files = {**{i: files[i] for i in files if i < min(own)}, **own}
+    return [files[iteration] for iteration in sorted(files)]
 
 
 def _files_by_hook(folder: Path) -> dict[str, dict[int, Path]]:

@@ -15,6 +15,7 @@ from .training_log import (
     fraction_of,
     has_diverged,
     is_finished,
+    logs_of,
     seconds_of,
 )
 
@@ -182,7 +183,7 @@ def _state(run: StudyRun) -> tuple[str, str]:
         return 'failed', failure
     if has_diverged(run.folder):
         return 'stopped', 'diverged, without a record so far'
-    return 'stopped' if seconds_of(run.folder) else 'waiting', ''
+    return 'stopped' if logs_of(run.folder) else 'waiting', ''
 
 
 @lru_cache(None)

@@ -2,9 +2,9 @@
 import contextlib
 import math
 import re
-import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from mmengine.config import Config
 from ..analysis.runs import parse_line
 from ..utils.files import DIVERGED
 from ..utils.pointer import read_pointer
+from ..utils.starts import in_order
 from .study import digest
 
 #: The mean over an epoch where a config's log_processor gives it, otherwise
@@ -26,8 +27,13 @@ PLACE = re.compile(rb'(?:Epoch\(train\) +\[(\d+)\]|Iter\(train\) +)'
 COMMIT = re.compile(rb'INFO - stepnet_mm: \d\S*, (\S+)$', re.M)
 MACHINE = re.compile(rb'INFO - stepnet_mm: machine: (.+)$', re.M)
 GPU = re.compile(rb'^ +GPU [\d,]+: (.+)$', re.M)
-#: mmengine names each start's folder and log by its time.
+#: mmengine names each start's folder and log by its time, and begins a
+#: record of the log with the time: both of the machine's own zone.
 START = '%Y%m%d_%H%M%S'
+TIME = '%Y/%m/%d %H:%M:%S'
+RECORD = re.compile(rb'^(\d{4}(?:/\d\d){2} \d\d(?::\d\d){2}) - ', re.M)
+#: What a start's folder has of its losses and metrics.
+SCALARS = 'vis_data/scalars.json'
 #: In bytes, of a log's begin or end: more than is logged between two places.
 PART = 1 << 20
 
@@ -74,10 +80,8 @@ def fraction_of(folder: Path, epochs: int) -> float:
         folder (Path): its work dir.
         epochs (int): how many it is to have; 0 if it counts iterations.
     """
-    for path in _logs(folder)[::-1]:
-        with open(path, 'rb') as file:
-            file.seek(max(path.stat().st_size - PART, 0))
-            places = PLACE.findall(file.read())
+    for path in _in_order(logs_of(folder))[::-1]:
+        places = PLACE.findall(_tail(path))
         if places:
             epoch, *rest = places[-1]
             done, total = map(int, rest)
@@ -88,10 +92,21 @@ def fraction_of(folder: Path, epochs: int) -> float:
 
 def seconds_of(folder: Path) -> float:
     """How long a run was trained so far, killed pieces included, in s."""
-    return sum(
-        max(path.stat().st_mtime -
-            time.mktime(time.strptime(path.stem, START)), 0)
-        for path in _logs(folder))
+    return sum(map(_seconds, logs_of(folder)))
+
+
+def _seconds(log: Path) -> float:
+    """From the name of a log to the last time in it, of one zone both."""
+    times = RECORD.findall(_tail(log))
+    end = (datetime.strptime(times[-1].decode(), TIME) if times else
+           datetime.fromtimestamp(log.stat().st_mtime))
+    return max((end - datetime.strptime(log.stem, START)).total_seconds(), 0)
+
+
+def _tail(path: Path) -> bytes:
+    with open(path, 'rb') as file:
+        file.seek(max(path.stat().st_size - PART, 0))
+        return file.read()
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -139,7 +154,7 @@ def has_diverged(folder: Path) -> bool:
 
 def trained_with(folder: Path) -> dict[str, Any]:
     """``commit``, ``device`` and ``machine`` of a run, several joined by +."""
-    heads = [_head(path) for path in _logs(folder)]
+    heads = [_head(path) for path in _in_order(logs_of(folder))]
     heads = [head for head in heads if PLACE.search(head)] or heads
     return dict(commit=_found(COMMIT, heads, 'unknown'),
                 device=_found(GPU, heads, 'cpu'),
@@ -176,18 +191,32 @@ def dataset_of(cfg: Config) -> str:
     return f'{kind} {"/".join(parts)}'
 
 
-def _logs(folder: Path) -> list[Path]:
-    """One file for each start, the oldest first."""
-    return sorted(path for path in folder.glob('*_*/*.log')
-                  if path.stem == path.parent.name)
+def logs_of(folder: Path) -> list[Path]:
+    """One file for each start."""
+    return [path for path in folder.glob('*_*/*.log')
+            if path.stem == path.parent.name]
+
+
+def _in_order(logs: list[Path]) -> list[Path]:
+    return in_order({log: _iterations(_lines_in(log.parent / SCALARS))
+                     for log in logs})
 
 
 def _lines(folder: Path) -> Iterator[dict]:
-    for path in sorted(folder.glob('*/vis_data/scalars.json')):
-        for text in path.read_bytes().split(b'\n')[:-1]:
-            line = parse_line(text)
-            if line is not None and all(map(_is_number, line.values())):
-                yield line
+    starts = {path: [*_lines_in(path)] for path in folder.glob(f'*/{SCALARS}')}
+    for path in in_order({p: _iterations(starts[p]) for p in starts}):
+        yield from starts[path]
+
+
+def _lines_in(path: Path) -> Iterator[dict]:
+    for text in path.read_bytes().split(b'\n')[:-1] if path.is_file() else ():
+        line = parse_line(text)
+        if line is not None and all(map(_is_number, line.values())):
+            yield line
+
+
+def _iterations(lines: Iterable[dict]) -> list[float]:
+    return [line['iter'] for line in lines if 'iter' in line]
 
 
 def _is_number(value) -> bool:

@@ -3,7 +3,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..analysis.runs import continued, parse_line
+from ..analysis.runs import joined, parse_line
 from .canvas import legend_beside, new_figure
 from .style import look, points, styled
 
@@ -42,11 +42,11 @@ def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
 
 def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
     """Read the measurements of every ``TNSHook``, by its name."""
-    curves: dict[str, list[dict]] = {}
+    curves: dict[str, dict[Path, list[dict]]] = {}
     for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json')):
         for name, rows in _read_run(path).items():
-            curves[name] = continued(curves.get(name, []), rows)
-    return curves
+            curves.setdefault(name, {})[path] = rows
+    return {name: joined(starts) for name, starts in curves.items()}
 
 
 def _read_run(path: Path) -> dict[str, list[dict]]:

@@ -1,0 +1,30 @@
+"""In which order a run was started, killed and resumed."""
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import inf
+from pathlib import Path
+
+
+def in_order(steps: Mapping[Path, Sequence[float]]) -> list[Path]:
+    """A work dir's log folders, or files in them, by their start.
+
+    mmengine names them by local time, which goes back at the end of summer
+    time and on a machine in another zone. Where a start does not go on from
+    what those before it reached, the first steps decide, not the names.
+
+    Args:
+        steps (mapping): path -> the steps that were logged there, in order.
+
+    Returns:
+        list[Path]: the oldest start first.
+    """
+    first = {path: own[0] if own else inf for path, own in steps.items()}
+    between = max(min(first.values(), default=0),
+                  *(b - a for own in steps.values() for a, b in pairwise(own)),
+                  0)
+    reached: float = 0
+    for path in sorted(steps):
+        if reached + between < first[path] < inf:
+            return sorted(sorted(steps), key=first.__getitem__)
+        reached = max(reached, *steps[path], 0)
+    return sorted(steps)

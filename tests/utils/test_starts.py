@@ -1,0 +1,87 @@
+"""Log folders in the order of the starts, whatever their names say."""
+import json
+import time
+
+import pytest
+
+from stepnet_mm.analysis import read_run
+from stepnet_mm.attention import attention_files, attention_path
+from stepnet_mm.studies.training_log import (
+    epochs_of,
+    fraction_of,
+    seconds_of,
+    trained_with,
+)
+from stepnet_mm.utils.starts import in_order
+from stepnet_mm.visualization import read_stiffness_curve
+
+
+@pytest.mark.parametrize('steps, order', [
+    (dict(a=[5, 10], b=[15, 20], c=[18, 23]), 'abc'),
+    (dict(a=[15, 20], b=[5, 10]), 'ba'),  # b in Tokyo, then a in London
+    (dict(a=[5, 10], b=[25], c=[15, 20]), 'acb'),
+    (dict(a=[10], b=[5]), 'ba'),
+    # c began anew, or went on from an earlier checkpoint.
+    (dict(a=[5, 10], b=[15, 20], c=[5, 10]), 'abc'),
+    (dict(a=[5, 10], b=[15, 20, 25], c=[15, 20]), 'abc'),
+    (dict(a=[1005, 1010], b=[1015]), 'ab'),  # from another work dir
+    (dict(b=[15], a=[], c=[5]), 'cba'),
+    (dict(a=[], b=[]), 'ab'), ({}, '')])
+def test_names_decide_unless_the_steps_say_otherwise(steps, order):
+    assert in_order(steps) == [*order]
+
+
+@pytest.fixture
+def work_dir(tmp_path):
+    """A run that was killed in Tokyo and resumed in London."""
+    for name, iterations, place in (('20260101_095000', (5, 10), 'Tokyo'),
+                                    ('20260101_010100', (15, 20), 'London')):
+        begin, hour = tmp_path / name, name[9:11]
+        (begin / 'vis_data').mkdir(parents=True)
+        (begin / 'vis_data/scalars.json').write_text(''.join(
+            json.dumps(line) + '\n' for i in iterations for line in (
+                dict(loss=1., iter=i, step=i),
+                {'stiffness/tns': 1., 'stiffness/nonfinite': 0., 'step': i},
+                {'coco/bbox_mAP': i / 20, 'stiffness_eval/tns': 1.,
+                 'data_time': 1., 'step': i})))
+        (begin / f'{name}.log').write_text(
+            f'2026/01/01 {hour}:02:00 - mmengine - INFO - stepnet_mm: '
+            f'machine: {place}\n2026/01/01 {hour}:59:00 - mmengine - INFO - '
+            f'Iter(train) [{iterations[-1]}/20]  lr: 1\n')
+        for i in iterations:
+            path = attention_path(begin, 'attention', i)
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+    return tmp_path
+
+
+def test_a_resume_in_another_zone(work_dir, monkeypatch):
+    assert read_run(work_dir, 'coco/bbox_mAP')['metric'] == 1
+    steps = [row['step'] for row in read_stiffness_curve(work_dir)]
+    assert steps == [5, 10, 15, 20]
+    assert [int(path.stem[-2:]) for path in attention_files(work_dir)] == steps
+    assert [epoch['epoch'] for epoch in epochs_of(work_dir)] == steps
+    assert fraction_of(work_dir, 0) == 1
+    assert trained_with(work_dir)['machine'] == 'Tokyo+London'
+    for zone in ('Asia/Tokyo', 'UTC'):
+        monkeypatch.setenv('TZ', zone)
+        time.tzset()
+        assert seconds_of(work_dir) == 60 * (9 + 58)
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.long
+def test_a_training_that_goes_on_in_another_zone(tmp_path, monkeypatch):
+    pytest.importorskip('mmpretrain')
+    from toy_run import toy_runner
+    for zone, iterations in (('Asia/Tokyo', 10), ('UTC', 20)):
+        monkeypatch.setenv('TZ', zone)
+        time.tzset()
+        toy_runner(
+            tmp_path, hooks=[dict(type='TNSHook', interval=5)],
+            iterations=iterations, resume=zone == 'UTC').train()
+    monkeypatch.undo()
+    time.tzset()
+    steps = [row['step'] for row in read_stiffness_curve(tmp_path)]
+    assert steps == [5, 10, 15, 20]
