@@ -179,7 +179,14 @@ def _read(file, map_location):
     if _is_tar(file):  # torch would unpack it
         raise unpickler.Refused("a tar archive's files")
     file.seek(start)
-    return _read_legacy(file, map_location)
+    try:
+        return _read_legacy(file, map_location)
+    except unpickler.Refused as error:
+        # What a power cut leaves, zeros or random bytes, asks for nothing.
+        file.seek(start)
+        if unpickler.is_pickle(file):
+            raise
+        raise ValueError(f'no pickle, at {error}') from None
 
 
 def _read_legacy(file, map_location):
@@ -222,10 +229,10 @@ class _LegacyPickle:
 
 
 def _is_tar(file) -> bool:
-    # tarfile.is_tarfile decompresses the whole file first.
+    # tarfile.is_tarfile decompresses the whole file first. Zeros are a tar
+    # archive of nothing.
     with contextlib.suppress(tarfile.TarError):
-        tarfile.open(fileobj=file, mode='r:')
-        return True
+        return tarfile.open(fileobj=file, mode='r:').next() is not None
     return False
 
 

@@ -15,6 +15,7 @@ import pickle
 import pickletools
 import sys
 from collections import Counter, OrderedDict
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,18 @@ def _read(file, size: int) -> bytes:
         if size > left:
             raise EOFError(f'{size} bytes are announced, {left} are left')
     return file.read(size)
+
+
+def is_pickle(file) -> bool:
+    """Whether a whole pickle follows, as hardly ever in random bytes."""
+    reader: Any = SimpleNamespace(read=functools.partial(_read, file),
+                                  readline=file.readline)
+    try:
+        for _ in pickletools.genops(reader):  # nothing of it is done
+            pass
+    except (ValueError, EOFError):
+        return False
+    return True
 
 
 def load(file, **kwargs):

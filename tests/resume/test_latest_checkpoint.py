@@ -3,11 +3,13 @@ test_atomic_checkpoint_hook.py.
 """
 import errno
 import os
+import pickle
 import random
 import shutil
 import warnings
 import zipfile
 from collections import Counter, OrderedDict
+from functools import partial
 
 import pytest
 import torch
@@ -188,11 +190,24 @@ def test_what_is_no_file_under_a_name(run, make):
 
 
 @pytest.mark.core
-def test_refused_is_not_damaged(run):
+@pytest.mark.parametrize('save', [
+    torch.save, partial(torch.save, _use_new_zipfile_serialization=False),
+    lambda content, path: path.write_bytes(pickle.dumps(content, 2))])
+def test_refused_is_not_damaged(run, save):
     folder = run()
-    torch.save(dict(a=os.mkdir), folder / 'iter_2.pth')
+    save(dict(a=os.mkdir), folder / 'iter_2.pth')
     with pytest.raises(UnsafeCheckpointError, match=r'iter_2\.pth.*mkdir'):
         chosen(folder)
+
+
+def test_what_a_power_cut_leaves_is_damaged(run):
+    """Zeros, as many as they may be, and random bytes."""
+    folder, choose = run(), random.Random(1)
+    for content in [bytes(size) for size in (1, 512, 20000)] + [
+            choose.randbytes(600) for _ in range(100)]:
+        (folder / 'iter_2.pth').write_bytes(content)
+        name, wrong = chosen(folder)
+        assert name == 'iter_1.pth' and len(wrong) == 1
 
 
 DENIED, STALE = (OSError(number, os.strerror(number), 'a')
