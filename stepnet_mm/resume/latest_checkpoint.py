@@ -15,6 +15,8 @@ from ..utils.pointer import POINTER, read_pointer
 
 #: Name of a checkpoint that was saved when a job was stopped.
 PREEMPTED = 'preempted_iter_{}.pth'
+#: What mmengine takes from every checkpoint that it resumes from.
+NEEDED = 'meta', 'message_hub', 'state_dict'
 #: What the system says of a name that no file has or can have. All else,
 #: such as a lack of rights or a stale handle, is no damage.
 _NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
@@ -66,6 +68,7 @@ def damage(path: str, backend_args: dict | None = None) -> str:
     """What is wrong with a checkpoint file, '' where it is whole.
 
     The safe loader loads it, which tests the checksum of every record.
+    :data:`NEEDED` has to be in it.
 
     Args:
         path (str): a file that ``torch.save`` wrote.
@@ -159,7 +162,9 @@ def _absence(path: str, backend_args: dict | None) -> str:
 
 def _damage_of_content(path: str) -> str:
     try:
-        load_from_local(path, 'cpu')
+        content = load_from_local(path, 'cpu')
     except ValueError as error:
         return f'it cannot be loaded ({error})'
-    return ''
+    absent = [key for key in NEEDED if not (
+        isinstance(content, dict) and isinstance(content.get(key), dict))]
+    return f'it has no dict {", ".join(absent)}' if absent else ''

@@ -200,6 +200,16 @@ def test_refused_is_not_damaged(run, save):
         chosen(folder)
 
 
+@pytest.mark.parametrize('key', ['meta', 'message_hub', 'state_dict', None])
+def test_one_that_lacks_what_a_resume_needs(run, key):
+    folder = run()
+    content = state(2)
+    content = [content] if key is None else {**content, key: None}
+    torch.save(content, folder / 'iter_2.pth')
+    name, wrong = chosen(folder)
+    assert name == 'iter_1.pth' and (key or 'meta') in [*wrong.values()][0]
+
+
 def test_what_a_power_cut_leaves_is_damaged(run):
     """Zeros, as many as they may be, and random bytes."""
     folder, choose = run(), random.Random(1)
