@@ -19,8 +19,9 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
         **kwargs: those of ``EpochBasedTrainLoop``.
 
     Raises:
-        ValueError: if the dataset is smaller than the number of ranks, or
-            its samples have no index.
+        ValueError: if the dataset is smaller than the number of ranks or,
+            with ``drop_last``, than their batches; if its samples have no
+            index.
     """
 
     def __init__(self, runner, dataloader, **kwargs):

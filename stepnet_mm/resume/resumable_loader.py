@@ -12,6 +12,10 @@ from torch.utils.data import (
 
 from ..utils.random_state import seed_generators, seeded
 
+#: Training would end at once, or never come to its first iteration.
+NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
+              'sampler; check batch_size and drop_last')
+
 
 def resumable_loader(loader: DataLoader,
                      seed: int,
@@ -111,9 +115,7 @@ class NumberedBatches:
             for batch in self.batch_sampler:
                 yield batch
             if batch is None:
-                raise ValueError('train_dataloader: expected batches, got '
-                                 'none from its batch sampler; check '
-                                 'batch_size and drop_last')
+                raise ValueError(NO_BATCHES)
 
 
 class SeededDataset(Dataset):

@@ -7,7 +7,7 @@ from mmengine.runner import BaseLoop
 from torch.utils.data import DataLoader
 
 from ..utils.random_state import set_random_state
-from .resumable_loader import resumable_loader
+from .resumable_loader import NO_BATCHES, resumable_loader
 from .training_state import load_buffers
 
 
@@ -59,6 +59,8 @@ class ResumableLoop(BaseLoop):
         self.seed = dist.all_gather_object(runner.seed)[0]
         resumable = resumable_loader(dataloader, self.seed, self.endless)
         _check_size(dataloader.dataset)
+        if not self.endless and not len(resumable):
+            raise ValueError(NO_BATCHES)
         return resumable
 
     def run(self):

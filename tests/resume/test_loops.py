@@ -307,10 +307,11 @@ def test_dataset_batch_size_and_sampler_stay_within_reach(tmp_path):
     assert loop.progress()['batch_size'] == 5
 
 
-def test_a_batch_sampler_without_batches(tmp_path):
+@pytest.mark.parametrize('by_epoch', [True, False])
+def test_a_batch_sampler_without_batches(tmp_path, by_epoch):
     runner = resume_runner(
         tmp_path,
-        by_epoch=False,
+        by_epoch=by_epoch,
         sampler=dict(type='DefaultSampler', shuffle=True))
     runner._train_dataloader.update(batch_size=64, drop_last=True)
     with pytest.raises(ValueError, match='expected batches, got none'):
