@@ -24,7 +24,7 @@ from ..utils.arguments import check_count
 from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
-from .changed_settings import changed_settings
+from .changed_settings import changed_settings, new_parts
 from .latest_checkpoint import (
     POINTER,
     PREEMPTED,
@@ -124,6 +124,12 @@ class AtomicCheckpointHook(CheckpointHook):
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):
             loop.resume_from(checkpoint.get('training_state', {}))
+        absent = new_parts(runner, checkpoint)
+        if absent:
+            runner.logger.warning(
+                f'the checkpoint has no {" and no ".join(absent)}, as best_*.'
+                "pth have none: the config's begin anew, a warm-up included; "
+                'to go on as before resume from an iter_*.pth or epoch_*.pth')
         changed = changed_settings(runner, checkpoint)
         if changed:
             runner.logger.warning(

@@ -27,6 +27,20 @@ def changed_settings(runner, checkpoint: dict) -> list[str]:
                                  *_schedulers(runner, checkpoint))))
 
 
+def new_parts(runner, checkpoint: dict) -> list[str]:
+    """What a resume begins anew, as a best checkpoint has none of it.
+
+    Args:
+        runner (Runner): has built both from the config, and not yet loaded.
+        checkpoint (dict): what is loaded.
+
+    Returns:
+        list[str]: ``optimizer``, ``param_schedulers``, both or neither.
+    """
+    wanted = dict(optimizer=True, param_schedulers=runner.param_schedulers)
+    return [key for key in wanted if wanted[key] and key not in checkpoint]
+
+
 def _optimizers(runner, checkpoint: dict) -> Iterator[tuple]:
     wrapper = runner.optim_wrapper
     saved = checkpoint.get('optimizer') or {}
@@ -58,8 +72,10 @@ def _settings(group: dict) -> dict:
 
 
 def _schedulers(runner, checkpoint: dict) -> Iterator[tuple]:
+    if 'param_schedulers' not in checkpoint:
+        return
     now = _by_name(runner.param_schedulers)
-    saved = _by_name(checkpoint.get('param_schedulers'))
+    saved = _by_name(checkpoint['param_schedulers'])
     for name, before in saved.items():
         key = f'param_scheduler{name}'
         states = [s.state_dict() for s in now.get(name, [])]

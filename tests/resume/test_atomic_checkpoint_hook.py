@@ -407,6 +407,24 @@ def test_other_settings_are_named(tmp_path):
     assert line.count('goes on as') == 3 and 'load_from' in line
 
 
+@pytest.mark.parametrize('settings, absent', [
+    (dict(), 'no optimizer and no param_schedulers'),
+    (dict(param_scheduler=None), 'no optimizer, '),
+    (dict(checkpoint=dict(save_best='loss', rule='less')), None)])
+def test_what_a_best_one_lacks_begins_anew(tmp_path, settings, absent):
+    """It is not said that the checkpoint brings its own."""
+    train(tmp_path, stop=12, interval=5, checkpoint=dict(
+        save_optimizer=absent is None, save_param_scheduler=absent is None))
+    runner = resume_runner(
+        tmp_path, interval=5, resume=True,
+        load_from=str(tmp_path / 'iter_10.pth'), **settings)
+    logged = warnings_of(runner)
+    runner.train()
+    assert not [line for line in logged if 'brings its own' in line]
+    assert [absent in line for line in logged
+            if 'begin anew' in line] == [True] * (absent is not None)
+
+
 def test_a_schedule_less_is_named(tmp_path):
     line, = changes(tmp_path, param_scheduler=[
         dict(type='LinearLR', start_factor=.1, end=20, by_epoch=False)])
