@@ -8,6 +8,7 @@ from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.optim import AmpOptimWrapper, OptimWrapperDict
 from mmengine.registry import HOOKS
+from mmengine.structures import BaseDataElement
 
 from ..utils.arguments import check_count
 from ..utils.files import DIVERGED, written_whole
@@ -30,7 +31,8 @@ class NonFiniteLossHook(Hook):
     backward pass in the queue. The first time, the state before that
     iteration is saved as ``nonfinite_iter_N.pth`` (N iterations done),
     weights, BatchNorm averages and random generators included: a resume from
-    it meets the same batch and the same loss. Where the training stops,
+    it meets the same batch and the same loss. The images of the batches of
+    all ranks with such a loss are logged with it. Where the training stops,
     ``diverged.txt`` in its work dir says why, until the next one begins there.
 
     With ``'skip'`` neither weights, optimizer nor BatchNorm averages see the
@@ -66,6 +68,7 @@ class NonFiniteLossHook(Hook):
         self._replaced: list[ReplacedMethod] = []
         self._finite: _Verdict | None = None
         self._saved = ''
+        self._batch: object = None
         self._skips = False
         self._random: dict = {}
         self._buffers: dict[str, torch.Tensor] = {}
@@ -97,6 +100,7 @@ class NonFiniteLossHook(Hook):
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Keep what the forward pass changes."""
+        self._batch = data_batch
         if self._replaced:
             self._random = get_random_state()
             self._buffers = {
@@ -109,6 +113,7 @@ class NonFiniteLossHook(Hook):
         for replaced in self._replaced:
             replaced.undo()
         self._replaced = []
+        self._batch = None
 
     def _update_params(self, runner, update_params, loss, *args,
                        **kwargs) -> None:
@@ -123,6 +128,8 @@ class NonFiniteLossHook(Hook):
         runner.optim_wrapper._inner_count -= 1  # saved as it was before
         self._undo(runner)
         self._save(runner)
+        if not self.skipped:
+            self._name_images(runner, loss)
         self.skipped += 1
         self._in_a_row += 1
         self._stop_or_skip(runner, loss.item())
@@ -161,6 +168,17 @@ class NonFiniteLossHook(Hook):
                 file.write(f'{why}\n'.encode())
         raise FloatingPointError(why)
 
+    def _name_images(self, runner, loss: torch.Tensor) -> None:
+        """Every rank takes part."""
+        own = [] if loss.isfinite().all() else _images(self._batch)
+        images = [path for part in dist.all_gather_object(own)
+                  for path in part]
+        if images:
+            runner.logger.warning(
+                f'loss: the batch of iteration {runner.iter + 1} without a '
+                f'finite one has the images {", ".join(images)}; look whether '
+                'they and their annotations are right (sizes, empty boxes)')
+
     def _undo(self, runner) -> None:
         with torch.no_grad():
             for name, buffer in unwrap(runner.model).named_buffers():
@@ -180,6 +198,17 @@ class NonFiniteLossHook(Hook):
             random=self._random,
             batches=loop.batches - 1,
             validation_due=False)
+
+
+def _images(part) -> list[str]:
+    """Paths of the images of a batch, where its samples have them."""
+    if isinstance(part, BaseDataElement):
+        return [str(part.img_path)] if 'img_path' in part else []
+    if isinstance(part, dict):
+        part = [*part.values()]
+    if not isinstance(part, (list, tuple)):
+        return []
+    return [path for item in part for path in _images(item)]
 
 
 def _note_of(runner) -> Path:

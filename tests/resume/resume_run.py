@@ -46,7 +46,7 @@ class DropoutModel(BaseModel):
             nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.5),
             nn.Linear(8, 1))
 
-    def forward(self, inputs, mode='loss'):
+    def forward(self, inputs, data_samples=None, mode='loss'):
         x = torch.stack(list(inputs))
         if mode == 'predict':
             return [BaseDataElement(score=s) for s in self.layers(x)]

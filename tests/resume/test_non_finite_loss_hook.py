@@ -1,10 +1,12 @@
 import os
+import re
 
 import pytest
 import torch
 from mmengine.hooks import Hook
 from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.registry import HOOKS
+from mmengine.structures import BaseDataElement
 from resume_run import resume_runner, train_on_ranks
 
 from stepnet_mm.resume import NonFiniteLossHook
@@ -24,6 +26,18 @@ class PoisonHook(Hook):
         self.before[runner.iter] = state(runner)
         if runner.iter in self.iterations and runner.rank == self.rank:
             data_batch['inputs'][0][0] = self.value
+
+
+@HOOKS.register_module()
+class PathsHook(Hook):
+    """Gives the samples of a batch paths, as mmdet's and mmpretrain's have."""
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        samples = [
+            BaseDataElement(metainfo=dict(
+                img_path=f'rank{runner.rank}/iter{runner.iter}/{i}.jpg'))
+            for i in range(2)]
+        data_batch['data_samples'] = dict(sup=samples, other=[None])
 
 
 def state(runner):
@@ -103,6 +117,7 @@ def spy(runner):
 @pytest.mark.core
 def test_a_skipped_batch_leaves_no_trace(tmp_path):
     runner = runner_with(tmp_path, 4, 14, action='skip')
+    runner.register_hook(PathsHook())
     lines = []
     runner.logger.warning = lines.append
     runner.train()
@@ -113,6 +128,9 @@ def test_a_skipped_batch_leaves_no_trace(tmp_path):
         assert not equal(before[n + 1], before[n + 2])
     assert all(v.isfinite().all() for v in runner.model.state_dict().values())
     assert [line for line in lines if 'iteration 5 ' in line]
+    named = [re.findall(r'[^ ]+\.jpg', line) for line in lines]
+    assert [*filter(None, named)] == [['rank0/iter4/0.jpg',
+                                      'rank0/iter4/1.jpg']]
     assert [line for line in lines if 'skipped its update, 2 so far' in line]
     assert [n for n in os.listdir(tmp_path) if 'nonfinite' in n] == [
         'nonfinite_iter_4.pth'
@@ -159,8 +177,8 @@ def test_it_changes_no_bit_of_a_finite_training(tmp_path):
 
 @pytest.mark.parametrize('action', ['stop', 'skip'])
 def test_one_rank_is_enough(tmp_path, action):
-    settings = dict(hooks=[
-        dict(type='NonFiniteLossHook', action=action),
+    settings = dict(log_level='WARNING', hooks=[
+        dict(type='NonFiniteLossHook', action=action), dict(type='PathsHook'),
         dict(type='PoisonHook', iterations=[3], rank=1)])
     ends = train_on_ranks(2, tmp_path, **settings)
     if action == 'stop':
@@ -171,6 +189,9 @@ def test_one_rank_is_enough(tmp_path, action):
         assert equal(*weights)
         assert all(v.isfinite().all() for v in weights[0].values())
     assert (tmp_path / 'nonfinite_iter_3.pth').exists()
+    logged = ''.join(path.read_text() for path in tmp_path.glob('*/*.log'))
+    assert re.findall(r'[^ ]+\.jpg', logged) == ['rank1/iter3/0.jpg',
+                                                 'rank1/iter3/1.jpg']
 
 
 def test_wrong_arguments(tmp_path):
