@@ -15,6 +15,9 @@ from torch import distributed
 from ..utils.ranks import is_first_rank
 from ..utils.slurm import first_host, slurm_port
 
+#: What gloo says where another rank has not answered in time.
+_WAITED = 'Timed out waiting', 'Application timeout'
+
 
 def init_distributed(cfg: Config) -> None:
     """Set up the process group that the config's launcher asks for.
@@ -171,6 +174,12 @@ def _cpu_wrapper(cfg: Config) -> dict:
 def _name_the_rank(kind, error, trace) -> None:
     """Whose error it is; those of other ranks follow from it."""
     text = ''.join(traceback.format_exception(kind, error, trace))
+    if any(words in str(error) for words in _WAITED):
+        text += (
+            'env_cfg.dist_cfg.timeout: expected an answer of all ranks in '
+            f'that time, got none in {_this_rank()}; the rank that does not '
+            'say "stops" stands still, look where (data, a full disk), or '
+            'set a longer one\n')
     sys.stderr.write(f'{_this_rank()} stops:\n{text}')
     sys.stderr.flush()
 

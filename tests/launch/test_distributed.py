@@ -3,12 +3,16 @@
 The launchers themselves are run in tests/tools/test_launchers.py and, on a
 real Slurm, in tests/slurm.
 """
+import io
 import os
 import sys
+import time
+from datetime import timedelta
 
 import pytest
 import torch
 from mmengine.config import Config
+from ranks import run_on_ranks
 from torch import distributed
 
 from stepnet_mm.launch import distributed as launch
@@ -195,3 +199,29 @@ def test_errors_name_their_rank(capsys):
     text = capsys.readouterr().err
     assert text.startswith('rank 3 of 8 on ')
     assert text.rstrip().endswith('RuntimeError: boom')
+
+
+def _wait_for_the_other(rank, rendezvous, texts):
+    os.environ.update(RANK=str(rank), WORLD_SIZE='2')
+    distributed.init_process_group(
+        'gloo', init_method=f'file://{rendezvous}', rank=rank, world_size=2,
+        timeout=timedelta(seconds=1))
+    if rank:
+        while not texts:
+            time.sleep(.1)
+        return
+    sys.stderr = io.StringIO()
+    try:
+        distributed.all_reduce(torch.zeros(1))
+    except RuntimeError:
+        launch._name_the_rank(*sys.exc_info())
+    texts.append(sys.stderr.getvalue())
+
+
+def test_a_rank_that_stands_still(tmp_path):
+    texts = torch.multiprocessing.get_context('fork').Manager().list()
+    run_on_ranks(_wait_for_the_other, (tmp_path / 'meet', texts), 2)
+    text, = texts
+    assert text.startswith('rank 0 of 2 on ')
+    assert text.splitlines()[-1].startswith('env_cfg.dist_cfg.timeout: ')
+    assert 'rank 0 of 2' in text.splitlines()[-1]
