@@ -135,7 +135,8 @@ def build_runner(cfg: Config, changes: Sequence[str] = ()):
     else:
         _check_model(cfg)
         runner = Runner.from_cfg(cfg)
-    runner.register_hook(OwnStateHook())
+    if isinstance(runner, Runner):
+        runner.register_hook(OwnStateHook())
     for change in changes:
         runner.logger.info(change)
     return runner

@@ -174,7 +174,7 @@ def _check_classes(metainfo, key) -> None:
 
 
 def _check_scope(scope, key) -> None:
-    if not isinstance(scope, str) or not any(_registries(scope)):
+    if not isinstance(scope, str) or not any(_registries(scope, False)):
         raise _Refused(f'{key}={scope!r:.60}, which is not imported')
 
 
@@ -188,7 +188,7 @@ def _check_type(name, key) -> None:
         return _check(name, key)
     scope, _, rest = name.partition('.')
     known = (_holds(scope, rest) or _holds_class(scope, name)) if rest else (
-        _holds('mmdet', name) or _holds('mmengine', name) or _is_word(name))
+        _is_word(name) or _holds('mmdet', name) or _holds('mmengine', name))
     if not known:
         raise _Refused(f'the type {name!r:.60}, which is in no registry')
 
@@ -198,7 +198,8 @@ _CHECKS = dict(type=_check_type, metainfo=_check_classes,
 
 
 def _holds(scope: str, name: str) -> bool:
-    return any(name in registry.module_dict for registry in _registries(scope))
+    return any(name in registry.module_dict for filled in (False, True)
+               for registry in _registries(scope, filled))
 
 
 def _holds_class(scope: str, path: str) -> bool:
@@ -218,13 +219,13 @@ def _is_word(name: str) -> bool:
             and name not in sys.modules and find_spec(name) is None)
 
 
-def _registries(scope: str) -> Iterator:
-    """Those of a library that is imported, filled."""
+def _registries(scope: str, filled: bool = True) -> Iterator:
+    """Those of a library that is imported; to fill them takes seconds."""
     from mmengine import registry as of_mmengine
     for root in list(vars(of_mmengine).values()):
         if isinstance(root, of_mmengine.Registry):
             for registry in (root, *root.children.values()):
                 if registry.scope == scope:
                     with suppress(Exception):  # the library says it itself
-                        registry.import_from_location()
+                        filled and registry.import_from_location()
                     yield registry

@@ -2,7 +2,7 @@
 import os.path as osp
 
 from mmengine.hooks import CheckpointHook, Hook
-from mmengine.runner import BaseLoop, Runner
+from mmengine.runner import BaseLoop
 
 from .config_text import drop_texts
 from .own_files import keep_own_files
@@ -42,10 +42,12 @@ def trains(runner) -> bool:
 
 
 class OwnStateHook(Hook):
-    """:func:`make_own` where mmengine's own checkpoint hook is at work."""
+    """:func:`make_own` where mmengine's own checkpoint hook is at work.
+
+    Not for a FlexibleRunner, whose checkpoints are folders.
+    """
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """Leave what is this run's."""
-        # A FlexibleRunner's checkpoints are folders.
-        if isinstance(runner, Runner) and resumes(runner):
+        if resumes(runner):
             make_own(runner, checkpoint)
