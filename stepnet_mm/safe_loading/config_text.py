@@ -174,7 +174,7 @@ def _check_classes(metainfo, key) -> None:
 
 
 def _check_scope(scope, key) -> None:
-    if not isinstance(scope, str) or not any(_registries(scope, False)):
+    if not isinstance(scope, str) or not [*_registries(scope, False)]:
         raise _Refused(f'{key}={scope!r:.60}, which is not imported')
 
 
