@@ -45,6 +45,8 @@ CODE = dict(
     to_an_attribute='a = dict()\na.b = {!r}', a_long_one='a = ' + '-' * 10**5,
     a_variable_in_a_string='model = "{{{{$NO_VARIABLE:x|\\042+open({!r},'
     '\'w\').name+\\042}}}}"',
+    a_variable_in_a_class='test_dataloader = dict(dataset=dict(metainfo=dict('
+    'classes=["{{{{$NO_VARIABLE:x|\\042+open({!r},\'w\').name+\\042}}}}"])))',
     a_type='model = dict(type="os.mkdir", path={!r})',
     a_type_within='model = dict(type="mmdet.FasterRCNN", backbone=[dict('
     'type="os.mkdir", path={!r})])',
@@ -70,7 +72,7 @@ def test_code_drops_the_whole_text(tmp_path, code):
     assert not (tmp_path / 'it_ran').exists()
 
 
-@pytest.mark.parametrize('name', ['a_variable_in_a_string', 'a_statement'])
+@pytest.mark.parametrize('name', ['a_variable_in_a_class', 'a_statement'])
 def test_mmengine_would_run_it(tmp_path, name):
     (tmp_path / 'a.py').write_text(CODE[name].format(str(tmp_path / 'ran')))
     Config.fromfile(tmp_path / 'a.py')
