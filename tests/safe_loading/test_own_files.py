@@ -70,7 +70,7 @@ def test_files_of_others_stay(tmp_path, start, kind, info):
 
 @pytest.mark.parametrize('kind', ['AtomicCheckpointHook', 'CheckpointHook'])
 def test_the_runs_own_are_found_and_go(tmp_path, start, kind):
-    last = start(kind)
+    last = start(kind, cfg='model = dict(type="ReLU")')
     assert (tmp_path / 'runs/a/best_loss_iter_11.pth').is_file()
     runner = train(tmp_path / 'runs/a', kind, resume=True, load_from=str(last))
     names = {path.name for path in (tmp_path / 'runs/a').glob('*.pth')}
