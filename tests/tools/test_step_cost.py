@@ -8,6 +8,7 @@ import torch
 from forked import Forked
 
 from stepnet_mm.profiling import count_saved
+from stepnet_mm.profiling.timing import interleave
 
 SMALL = ('--edge', 32, '--batch-size', 2, '--rounds', 2, '--warm-up', 1)
 
@@ -104,3 +105,9 @@ def test_saved_bytes_by_hand():
         layer(x).exp()
     # The input, and the exponential's result; the weight is a parameter.
     assert found['bytes'] == 4 * (16 * 8 + 16 * 4)
+
+
+def test_the_rounds_that_count_are_the_last():
+    clock = iter(range(10)).__next__
+    assert interleave(dict(a=clock, b=clock), rounds=2, warm_up=1) == dict(
+        a=[2, 4], b=[3, 5])
