@@ -24,7 +24,13 @@ _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'backend_args',
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 #: Of code, and of paths: the libraries evaluate or open some settings.
 _NO_WORD = re.compile(
-    r'[()\\/{}\n]|\.(py|json|ya?ml|pth?|pkl|bin|np[yz]|txt|csv|ckpt|onnx)$')
+    r'[()\\/{}\n]|\.(py|json|ya?ml|pth?|pkl|bin|np[yz]|txt|csv|ckpt|onnx|pickle)$|^\.\.$')
+
+
+#: Registries of the parts of a network or a pipeline, which alone may be
+#: named by a path, and all that an inferencer builds from.
+_PARTS = ('model', 'task util', 'transform')
+_KINDS = (*_PARTS, 'dataset', 'visualizer', 'loop')
 
 
 class _Refused(Exception):
@@ -162,6 +168,8 @@ def _check(value, key=None) -> None:
     elif isinstance(value, (list, tuple, set)):
         for part in value:
             _check(part, key)
+    elif isinstance(value, int) and value.bit_length() > 64:
+        raise _Refused(f'a number of {value.bit_length()} bits')
     elif isinstance(value, (str, bytes)) and _NO_WORD.search(str(value)):
         raise _Refused(f'{key}={value!r:.60}')
 
@@ -209,7 +217,7 @@ def _holds_class(scope: str, path: str) -> bool:
     made = vars(sys.modules.get(module, object)).get(name)
     return made is not None and any(
         made is held for owner in (scope, 'mmengine')
-        for registry in _registries(owner)
+        for registry in _registries(owner) if registry.root.name in _PARTS
         for held in registry.module_dict.values())
 
 
@@ -223,7 +231,7 @@ def _registries(scope: str, filled: bool = True) -> Iterator:
     """Those of a library that is imported; to fill them takes seconds."""
     from mmengine import registry as of_mmengine
     for root in list(vars(of_mmengine).values()):
-        if isinstance(root, of_mmengine.Registry):
+        if isinstance(root, of_mmengine.Registry) and root.name in _KINDS:
             for registry in (root, *root.children.values()):
                 if registry.scope == scope:
                     with suppress(Exception):  # the library says it itself

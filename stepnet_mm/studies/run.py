@@ -139,7 +139,7 @@ def begun_config(path: Path) -> Config:
     """
     try:
         return Config(settings_of(path.read_bytes()))
-    except ValueError as error:  # the work dir may be another's
+    except (ValueError, KeyError) as error:  # the work dir may be another's
         raise ValueError(
             f'{path}: expected settings as study.py writes them, got {error}; '
             'delete the file, and the run begins anew') from None

@@ -50,6 +50,9 @@ CODE = dict(
     a_type='model = dict(type="os.mkdir", path={!r})',
     a_type_within='model = dict(type="mmdet.FasterRCNN", backbone=[dict('
     'type="os.mkdir", path={!r})])',
+    a_runner='model = dict(type="mmengine.runner.runner.Runner", a={!r})',
+    a_hook='model = dict(type="mmengine.hooks.checkpoint_hook.CheckpointHook",'
+    'a={!r})', a_long_number='model = 0x' + 'f' * 5000,
     a_type_behind_a_scope='model = dict(type="mmengine.os.mkdir", path={!r})',
     of_a_pipeline='test_dataloader = dict(dataset=dict(pipeline=[dict('
     'type="os.mkdir", path={!r})]))',
