@@ -14,7 +14,8 @@ import random
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, seed, settings
+from drawn import bounded, places
+from hypothesis import given
 from hypothesis import strategies as st
 from made_records import make_record
 from mmengine.config import Config
@@ -65,13 +66,6 @@ VALUES = st.recursive(
         st.text(max_size=3), part, max_size=3), max_leaves=4)
 
 
-def bounded(count):
-    """The same cases on every run, and as many."""
-    return lambda test: seed(0)(settings(
-        max_examples=count, deadline=None, database=None,
-        suppress_health_check=list(HealthCheck))(test))
-
-
 def ours(function, *names):
     """Call it; an error of another kind, or without the names, comes out."""
     try:
@@ -109,14 +103,6 @@ def retold(draw, lines):
         if not lines:
             break
     return lines
-
-
-def places(tree):
-    """Each dict or list inside, with each of its keys."""
-    for key in list(tree) if isinstance(tree, dict) else range(len(tree)):
-        yield tree, key
-        if isinstance(tree[key], (dict, list)):
-            yield from places(tree[key])
 
 
 def as_lines(values):

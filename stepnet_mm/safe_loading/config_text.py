@@ -24,9 +24,8 @@ _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'backend_args',
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 #: Of code, and of paths: the libraries evaluate or open some settings.
 _NO_WORD = re.compile(
-    r'[()\\/{}\n]|\.(py|json|ya?ml|pth?|pkl|bin|np[yz]|txt|csv|ckpt|onnx|pickle)$|^\.\.$')
-
-
+    r'[()\\/{}\n]|^\.\.$|'
+    r'\.(py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
 #: Registries of the parts of a network or a pipeline, which alone may be
 #: named by a path, and all that an inferencer builds from.
 _PARTS = ('model', 'task util', 'transform')
@@ -45,10 +44,10 @@ def without_code(checkpoint, filename: str):
         filename (str): for the warning.
     """
     for place in TEXTS:
-        text = _at(checkpoint, place)
+        text = at(checkpoint, place)
         if isinstance(text, str):
             try:
-                _at(checkpoint, place[:-1])[place[-1]] = inferencer_text(text)
+                at(checkpoint, place[:-1])[place[-1]] = inferencer_text(text)
             except _Refused as error:
                 _drop(checkpoint, place)
                 warnings.warn(
@@ -67,13 +66,13 @@ def drop_texts(checkpoint: dict) -> None:
 
 
 def _drop(checkpoint, place: tuple) -> None:
-    holder = _at(checkpoint, place[:-1])
+    holder = at(checkpoint, place[:-1])
     if isinstance(holder, dict):
         holder.pop(place[-1], None)
 
 
-def _at(holder, path):
-    """What lies there, None where nothing does."""
+def at(holder, path):
+    """What lies behind some keys, None where nothing does."""
     for name in path:
         holder = holder.get(name) if isinstance(holder, dict) else None
     return holder
@@ -100,7 +99,7 @@ def inferencer_text(text: str) -> str:
         raise _Refused(error) from None
     kept = {key: cfg[key] for key in ('default_scope', 'model', 'test_cfg')
             if key in cfg}
-    dataset = _at(cfg, ('test_dataloader', 'dataset'))
+    dataset = at(cfg, ('test_dataloader', 'dataset'))
     if isinstance(dataset, dict):
         kept['test_dataloader'] = dict(dataset=_part(dataset, _OF_DATASET))
     if isinstance(cfg.get('visualizer'), dict):
@@ -234,6 +233,7 @@ def _registries(scope: str, filled: bool = True) -> Iterator:
         if isinstance(root, of_mmengine.Registry) and root.name in _KINDS:
             for registry in (root, *root.children.values()):
                 if registry.scope == scope:
-                    with suppress(Exception):  # the library says it itself
-                        filled and registry.import_from_location()
+                    if filled:
+                        with suppress(Exception):  # the library says it itself
+                            registry.import_from_location()
                     yield registry

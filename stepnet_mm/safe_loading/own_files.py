@@ -2,6 +2,8 @@
 import os.path as osp
 import re
 
+from .config_text import at
+
 #: What a checkpoint hook names its best files, and a preemption its own.
 _BEST = re.compile(r'best_.+')
 _TEMPORARY = re.compile(r'preempted_iter_\d+\.pth')
@@ -15,8 +17,7 @@ def keep_own_files(checkpoint, folder: str) -> None:
             place.
         folder (str): a path or a URL.
     """
-    hub = checkpoint.get('message_hub') if isinstance(checkpoint, dict) else 0
-    info = hub.get('runtime_info') if isinstance(hub, dict) else 0
+    info = at(checkpoint, ('message_hub', 'runtime_info'))
     if not isinstance(info, dict):
         return
     for key, value in list(info.items()):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, seed, settings
+from drawn import bounded, places
+from hypothesis import given
 from hypothesis import strategies as st
 from mmengine.config import Config
 from mmengine.registry import MODELS
@@ -188,13 +189,6 @@ EVIL = ['os.mkdir', 'os', 'evil', 'mmengine.os.mkdir', 'evil.BN', 'exit',
         'torch.hub.load', 'lambda: evil()', b'evil()', '\\evil', 'evil\n']
 
 
-def places(tree):
-    for key in list(tree) if isinstance(tree, dict) else range(len(tree)):
-        yield tree, key
-        if isinstance(tree[key], (dict, list)):
-            yield from places(tree[key])
-
-
 def harmless(text):
     """Whether no type or scope is evil, and no value a path or code."""
     cfg = {key: ast.literal_eval(value) for key, _, value in (
@@ -216,9 +210,7 @@ def test_any_setting_that_is_evil(count, monkeypatch):
         lambda name: name in ('os', 'evil', 'same') or None)
     drawn = []
 
-    @seed(0)
-    @settings(max_examples=count, deadline=None, database=None,
-              suppress_health_check=list(HealthCheck))
+    @bounded(count)
     @given(st.data())
     def put(data):
         cfg = copy.deepcopy(WHOLE)
