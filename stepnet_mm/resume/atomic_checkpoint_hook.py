@@ -145,7 +145,6 @@ class AtomicCheckpointHook(CheckpointHook):
         if self.file_client_args is None and type(backend) is LocalBackend:
             self.backend_args = dict(backend='atomic_local')
         super().before_train(runner)
-        self._forget_best_of_others()
         if not (self.save_optimizer and self.save_param_scheduler):
             runner.logger.warning(
                 'default_hooks.checkpoint: with save_optimizer=False or '
@@ -154,7 +153,8 @@ class AtomicCheckpointHook(CheckpointHook):
         if (isinstance(self.file_backend, AtomicLocalBackend)
                 and is_main_process()):
             for path in Path(self.out_dir).glob(f'*{UNFINISHED}'):
-                path.unlink()  # of a run that was killed
+                if not path.is_dir():
+                    path.unlink()  # of a run that was killed
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Add the state that :meth:`save` gathered."""
@@ -264,21 +264,6 @@ class AtomicCheckpointHook(CheckpointHook):
         for remove, path in old:
             if path not in best:
                 remove(path)
-
-    def _forget_best_of_others(self) -> None:
-        """A resume from another run brings the path of that run's best."""
-        if hasattr(self, 'best_ckpt_path_dict'):
-            self.best_ckpt_path_dict = {
-                key: self._own(path)
-                for key, path in self.best_ckpt_path_dict.items()}
-        elif self.save_best is not None:
-            self.best_ckpt_path = self._own(self.best_ckpt_path)
-
-    def _own(self, path: str | None) -> str | None:
-        """What this run's folder has under that name, None if nothing."""
-        own = path and self.file_backend.join_path(
-            self.out_dir, osp.basename(path))
-        return own if own and self.file_backend.exists(own) else None
 
     def _best_paths(self) -> list:
         if hasattr(self, 'best_ckpt_path_dict'):

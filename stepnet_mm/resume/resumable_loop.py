@@ -93,7 +93,15 @@ class ResumableLoop(BaseLoop):
     def _resume(self) -> None:
         state, self._resumed = self._resumed, None
         if state:
-            self._take(state)
+            try:
+                self._take(state)
+            except (AttributeError, LookupError, RuntimeError,
+                    TypeError) as error:
+                raise ValueError(
+                    'training_state: expected the state of this loop, got '
+                    f'another ({type(error).__name__} {error}); resume from '
+                    'another checkpoint, or with exact_resume=False'
+                ) from error
         elif state is not None or self._iter:
             self._go_on_by_count()
 

@@ -11,6 +11,8 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
+from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 
 #: Where an inferencer looks for the text.
@@ -18,10 +20,12 @@ TEXTS = (('message_hub', 'runtime_info', 'cfg'), ('meta', 'cfg'))
 #: What a resume alone reads, and needs for nothing.
 _OF_A_RESUME = ('meta', 'config')
 #: Settings that name files, code or hosts.
-_TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'backend_args',
-              'file_client_args', 'teacher_config', 'teacher_ckpt')
+_TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'checkpoint_path',
+              'backend_args', 'file_client_args', 'teacher_config',
+              'teacher_ckpt')
 #: Of the test dataset, from which the pipeline and the classes come.
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
+_OF_ANY = ('type', '_scope_')
 #: Of code, and of paths: the libraries evaluate or open some settings.
 _NO_WORD = re.compile(
     r'[()\\/{}\n]|^\.\.$|'
@@ -30,6 +34,8 @@ _NO_WORD = re.compile(
 #: named by a path, and all that an inferencer builds from.
 _PARTS = ('model', 'task util', 'transform')
 _KINDS = (*_PARTS, 'dataset', 'visualizer', 'loop')
+#: Keys of a kind that may all have one hash.
+_FEW = 1000
 
 
 class _Refused(Exception):
@@ -101,9 +107,10 @@ def inferencer_text(text: str) -> str:
             if key in cfg}
     dataset = at(cfg, ('test_dataloader', 'dataset'))
     if isinstance(dataset, dict):
-        kept['test_dataloader'] = dict(dataset=_part(dataset, _OF_DATASET))
+        kept['test_dataloader'] = dict(
+            dataset=_part(dataset, 'dataset', _OF_DATASET))
     if isinstance(cfg.get('visualizer'), dict):
-        kept['visualizer'] = _part(cfg['visualizer'], ('type', '_scope_'))
+        kept['visualizer'] = _part(cfg['visualizer'], 'visualizer', _OF_ANY)
     kept = _without(kept)
     _check(kept)
     text = ''.join(f'{key} = {value!r}\n' for key, value in kept.items())
@@ -112,8 +119,20 @@ def inferencer_text(text: str) -> str:
     return text
 
 
-def _part(settings: dict, names: tuple) -> dict:
-    return {name: settings[name] for name in names if name in settings}
+def _part(settings: dict, kind: str, names: tuple) -> dict:
+    """Some settings; a path to a class of that kind becomes its name."""
+    part = {name: settings[name] for name in names if name in settings}
+    if '.' in str(part.get('type')):
+        part['type'] = _name_of(part['type'], kind)
+    return part
+
+
+def _name_of(path: str, kind: str) -> str:
+    scope = path.partition('.')[0]
+    return next((f'{scope}.{name}' for registry in _registries(scope)
+                 if registry.root.name == kind
+                 for name, held in registry.module_dict.items()
+                 if [held] == _imported(path)), path)
 
 
 def settings_of(text: str | bytes) -> dict:
@@ -141,12 +160,28 @@ class _Displays(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if ast.unparse(node.func) != 'dict':
+        if not (isinstance(node.func, ast.Name) and node.func.id == 'dict'):
             return node
         if node.args and not node.keywords:
             return node.args[0]
         return ast.Dict([ast.Constant(word.arg) for word in node.keywords],
                         [word.value for word in node.keywords])
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        return self._with_quick_keys(node, node.keys)
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        return self._with_quick_keys(node, node.elts)
+
+    def _with_quick_keys(self, node, keys) -> ast.AST:
+        """Of other kinds of keys many may have the same hash."""
+        if len(keys) > _FEW and not all(
+                isinstance(key, ast.Constant) and (
+                    isinstance(key.value, str)
+                    or isinstance(key.value, int)
+                    and key.value < sys.hash_info.modulus) for key in keys):
+            raise ValueError(f'{len(keys)} keys that are no text or number')
+        return self.generic_visit(node)
 
 
 def _without(value):
@@ -211,13 +246,19 @@ def _holds(scope: str, name: str) -> bool:
 
 def _holds_class(scope: str, path: str) -> bool:
     """Whether an imported module has that class, and a registry too."""
+    return any(held is made for owner in (scope, 'mmengine')
+               for registry in _registries(owner)
+               if registry.root.name in _PARTS
+               for made in _imported(path)
+               for held in registry.module_dict.values())
+
+
+def _imported(path: str) -> list:
+    """The object that a path names, if its module is imported."""
     module, _, name = path.rpartition('.')
     # Not getattr, for which some modules import.
-    made = vars(sys.modules.get(module, object)).get(name)
-    return made is not None and any(
-        made is held for owner in (scope, 'mmengine')
-        for registry in _registries(owner) if registry.root.name in _PARTS
-        for held in registry.module_dict.values())
+    there = vars(sys.modules.get(module, object))
+    return [there[name]] if name in there else []
 
 
 def _is_word(name: str) -> bool:
@@ -227,8 +268,9 @@ def _is_word(name: str) -> bool:
 
 
 def _registries(scope: str, filled: bool = True) -> Iterator:
-    """Those of a library that is imported; to fill them takes seconds."""
+    """Those of an installed library; to fill them takes seconds."""
     from mmengine import registry as of_mmengine
+    _import_library(scope)
     for root in list(vars(of_mmengine).values()):
         if isinstance(root, of_mmengine.Registry) and root.name in _KINDS:
             for registry in (root, *root.children.values()):
@@ -237,3 +279,12 @@ def _registries(scope: str, filled: bool = True) -> Iterator:
                         with suppress(Exception):  # the library says it itself
                             registry.import_from_location()
                     yield registry
+
+
+def _import_library(scope: str) -> None:
+    """As mmengine does for a scope, but no folder that has its name."""
+    from mmengine.config.utils import MODULE2PACKAGE
+    if (scope in MODULE2PACKAGE and scope not in sys.modules
+            and scope in packages_distributions()):
+        with suppress(Exception):  # as above
+            import_module(f'{scope}.registry')

@@ -29,6 +29,9 @@ from .own_files import keep_own_files
 
 #: The attribute of a folder in a zip's directory.
 _FOLDER = 0x10
+#: torch compresses nothing; some other tools do.
+_MOST_COMPRESSED = 100
+
 
 class UnsafeCheckpointError(RuntimeError):
     """A checkpoint holds what is no part of weights or a training state."""
@@ -250,6 +253,10 @@ class _Archive(torch._C.PyTorchFileReader):
             # torch leaves out the folder that all records lie in.
             self._entries = {entry.filename.partition('/')[2]: entry
                              for entry in archive.infolist()}
+            content = sum(entry.file_size for entry in archive.infolist())
+        size = file.seek(0, os.SEEK_END) - start
+        if content > _MOST_COMPRESSED * size:
+            raise unpickler.Refused(f'{content} bytes out of {size}')
         file.seek(start)
         super().__init__(file)
 

@@ -35,5 +35,7 @@ def _own(path, folder: str, names: re.Pattern) -> str | None:
     """What a folder has under the name of a file, None if nothing."""
     name = osp.basename(path) if isinstance(path, str) else ''
     own = osp.join(folder, name)
-    there = '://' in folder or osp.isfile(own)
+    # A FlexibleRunner's checkpoints are folders.
+    there = '://' in folder or osp.isfile(own) or (
+        osp.isdir(own) and name.endswith('.pth'))
     return own if names.fullmatch(name) and there else None

@@ -145,9 +145,11 @@ def test_a_folder_with_brackets(tmp_path):
     train(folder, stop=12, interval=5)
     (folder / 'last_checkpoint').unlink()
     (folder / 'iter_15.pth.unfinished').write_bytes(b'')
+    (folder / 'my.unfinished').mkdir()
     runner = train(folder, interval=5, resume=True)
     assert len(runner.train_dataloader.dataset.loaded) == 96 - 30
-    assert not (folder / 'iter_15.pth.unfinished').exists()
+    assert [path.name for path in folder.glob('*.unfinished')] == [
+        'my.unfinished']
 
 
 def test_a_pointer_that_is_garbage_and_no_checkpoint(tmp_path):

@@ -244,6 +244,18 @@ def test_a_checkpoint_of_mmengine_is_taken_with_a_warning(
     assert any('no training state' in line for line in logged)
 
 
+def test_a_training_state_of_another_shape(tmp_path):
+    stop(tmp_path, 'after_train_iter', 7, interval=5)
+    last = tmp_path / 'iter_5.pth'
+    checkpoint = torch.load(last, weights_only=False)
+    for ranks in ({}, [{}], None):
+        checkpoint['training_state']['ranks'] = ranks
+        torch.save(checkpoint, last)
+        runner = resume_runner(tmp_path, resume=True, load_from=str(last))
+        with pytest.raises(ValueError, match='training_state.*exact_resume'):
+            runner.train()
+
+
 def capture(runner):
     lines = []
     runner.logger.warning = lines.append

@@ -1,6 +1,7 @@
 """What stays of a config in a checkpoint is plain, and an inferencer's."""
 import ast
 import copy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -63,7 +64,8 @@ CODE = dict(
     this_module='model = dict(type="__main__", path={!r})',
     a_builtin='model = dict(test_cfg=dict(nms=dict(type="exit", a={!r})))',
     evaluated_too='model = dict(warp_mode="open({!r})")',
-    a_config='model = dict(teacher_config=[{!r}])\nmodel = dict(a={!r})')
+    a_config='model = dict(teacher_config=[{!r}])\nmodel = dict(a={!r})',
+    one_hash=f'a = {{{{{str([k << 61 for k in range(2000)])[1:-1]}}}}}')
 
 
 @pytest.mark.parametrize('code', CODE.values(), ids=CODE)
@@ -162,6 +164,32 @@ def test_a_class_by_its_path_is_that_of_a_registry(tmp_path):
     assert kept(tmp_path, text).model.type.endswith('ReLU')
     with pytest.warns(UserWarning, match='torch.hub.load'):
         loaded(tmp_path, 'model = dict(type="torch.hub.load")')
+
+
+WRITTEN_OUT = """
+model = dict(type='mmdet.models.detectors.faster_rcnn.FasterRCNN',
+             backbone=dict(type='mmpretrain.ConvNeXt'))
+test_dataloader = dict(dataset=dict(
+    type='mmdet.datasets.coco.CocoDataset', pipeline=[
+        dict(type='mmdet.datasets.transforms.formatting.PackDetInputs')]))
+visualizer = dict(
+    type='mmdet.visualization.local_visualizer.DetLocalVisualizer')
+"""
+
+
+@pytest.mark.long
+def test_installed_libraries_are_imported():
+    """In a new process, as mmengine does for a scope."""
+    for library in ('mmdet', 'mmpretrain'):
+        pytest.importorskip(library)
+    done = subprocess.run([
+        sys.executable, '-c',
+        'from stepnet_mm.safe_loading.config_text import inferencer_text; '
+        f'print(inferencer_text({WRITTEN_OUT!r}))'],
+        capture_output=True, text=True, check=True)
+    for name in ('FasterRCNN', "'mmpretrain.ConvNeXt'", "'mmdet.CocoDataset'",
+                 'PackDetInputs', "'mmdet.DetLocalVisualizer'"):
+        assert name in done.stdout
 
 
 @pytest.mark.parametrize('text', ['', None])

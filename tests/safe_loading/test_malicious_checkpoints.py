@@ -384,6 +384,20 @@ def test_a_storage_beyond_its_record(tmp_path):
         CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
 
 
+def test_what_unpacks_to_much_more_is_refused(tmp_path):
+    for size, is_too_much in ((10**4, False), (10**6, True)):
+        with zipfile.ZipFile(tmp_path / 'a.pth', 'w',
+                             zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr('a/data.pkl', b'\x80\x02N.')
+            archive.writestr('a/version', b'3')
+            archive.writestr('a/data/0', bytes(size))
+        if is_too_much:
+            refused(tmp_path / 'a.pth')
+        else:
+            assert CheckpointLoader.load_checkpoint(
+                str(tmp_path / 'a.pth')) is None
+
+
 @pytest.mark.core
 @pytest.mark.parametrize('kind, name', [
     (torch.Tensor, 'real'), (torch.Tensor, 'grad'),

@@ -82,7 +82,8 @@ def test_the_runs_own_are_found_and_go(tmp_path, start, kind):
 def test_names_that_are_kept(tmp_path):
     for name in ('best_a.pth', 'preempted_iter_4.pth', 'other.pth'):
         (tmp_path / name).touch()
-    (tmp_path / 'best_folder').mkdir()
+    for name in ('best_folder', 'best_of_a_flexible_runner.pth'):
+        (tmp_path / name).mkdir()
 
     def kept(**info):
         keep_own_files(
@@ -95,6 +96,9 @@ def test_names_that_are_kept(tmp_path):
     assert found == dict(
         best_ckpt_acc=str(tmp_path / 'best_a.pth'), best_score=.5,
         temporary_ckpt='preempted_iter_4.pth', keep_ckpt_ids=[3, 5])
+    name = '/moved/best_of_a_flexible_runner.pth'
+    assert kept(best_ckpt=name) == dict(
+        best_ckpt=str(tmp_path / 'best_of_a_flexible_runner.pth'))
     for name in ('other.pth', 'best_gone.pth', 'best_folder', 'best_a.pth/..',
                  '', 3, None):
         assert kept(best_ckpt=name, temporary_ckpt=name) == dict(
