@@ -18,6 +18,8 @@ import inspect
 import json
 import pkgutil
 import re
+import runpy
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -40,6 +42,7 @@ from stepnet_mm.attention import (
     save_attention,
 )
 from stepnet_mm.hooks import TNSHook, TNSMetric
+from stepnet_mm.registration import BINDINGS, NAMES
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 from stepnet_mm.studies.records import FORMAT, StudyRecord, read_records
 from stepnet_mm.studies.run import config_digest, runs_of
@@ -54,17 +57,44 @@ NETWORKS = sorted(
 RESULTS = sorted(path.stem for path in (ROOT / 'results').glob('*.jsonl'))
 
 
-@cache
-def reference():
-    """tools/make_reference.py, which reads classes and parsers."""
-    path = ROOT / 'tools/make_reference.py'
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 # Names
+
+def classes() -> dict[str, list[type]]:
+    """Registry -> its classes of ours, sorted by name."""
+    found = {registry: [getattr(importlib.import_module(module), name)
+                        for module, names in modules.items()
+                        for name in names]
+             for registry, modules in NAMES.items()}
+    for library, bindings in BINDINGS.items():
+        registries = importlib.import_module(f'{library}.registry')
+        for registry, module in bindings.items():
+            importlib.import_module(module)
+            found[f'{library}.{registry}'] = [
+                cls for cls in getattr(registries, registry).module_dict
+                .values() if cls.__module__ == module]
+    return {registry: sorted(classes, key=lambda c: c.__name__.lower())
+            for registry, classes in found.items()}
+
+
+def is_ours(cls: type) -> bool:
+    return cls.__module__.startswith('stepnet_mm.')
+
+
+def constructors(cls: type) -> Iterator[type]:
+    """The classes whose constructors take a call's arguments, in turn."""
+    for base in cls.__mro__[:-1]:
+        if '__init__' in vars(base):
+            yield base
+            if not is_ours(base) or inspect.Parameter.VAR_KEYWORD not in {
+                    p.kind for p in own_parameters(base)}:
+                return
+
+
+def own_parameters(cls: type) -> list[inspect.Parameter]:
+    """Those of a class's own constructor, without self."""
+    signature = inspect.signature(vars(cls)['__init__'])
+    return list(signature.parameters.values())[1:]
+
 
 def signature(name: str, thing) -> Iterator[str]:
     """A name, and a line for each argument that our code gives it.
@@ -86,26 +116,21 @@ def parameters(thing) -> Iterable[inspect.Parameter]:
         return inspect.signature(thing).parameters.values()
     if not inspect.isclass(thing):
         return ()
-    return [parameter for cls in reference().constructors(thing)
-            if reference().is_ours(cls)
-            for parameter in reference().parameters(cls)]
+    return [parameter for cls in constructors(thing) if is_ours(cls)
+            for parameter in own_parameters(cls)]
 
 
 def registered() -> Iterator[str]:
     """What a config may name."""
-    found = reference().registered()
-    found['MODELS'] += found.pop('steps')
-    del found['all']  # the base of some
-    for registry, classes in sorted(found.items()):
-        for cls in classes:
+    for registry, own in sorted(classes().items()):
+        for cls in own:
             yield from signature(f'{registry}.{cls.__name__}', cls)
 
 
 def public() -> Iterator[str]:
     """What may be imported from each folder; of what is registered the name.
     """
-    known = [cls for classes in reference().registered().values()
-             for cls in classes]
+    known = [cls for own in classes().values() for cls in own]
     folders = pkgutil.iter_modules(stepnet_mm.__path__, 'stepnet_mm.')
     for folder in ('stepnet_mm', *(f.name for f in folders if f.ispkg)):
         module = importlib.import_module(folder)
@@ -117,13 +142,48 @@ def public() -> Iterator[str]:
 
 # Tools
 
+class Found(BaseException):
+    """Ends a command at the moment in which it reads its arguments."""
+
+
+def parser_of(command: Callable, *args) -> argparse.ArgumentParser:
+    """The parser with which a command reads its arguments."""
+
+    def stop(parser, *_, **__):
+        raise Found(parser)
+
+    with mock.patch.object(argparse.ArgumentParser, 'parse_args', stop):
+        try:
+            command(*args)
+        except Found as found:
+            return found.args[0]
+    raise ValueError(f'{args}: expected a command with a parser, got none')
+
+
+def run_file(path: Path) -> None:
+    """As `python PATH` does; signals that it holds back come again."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with mock.patch.object(sys, 'path', [str(path.parent), *sys.path]):
+        try:
+            runpy.run_path(str(path), run_name='__main__')
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def python_tools() -> list[Path]:
+    """Those with a parser; the others pass all arguments on."""
+    paths = [path for folder in ('', 'analysis', 'theory', 'benchmarks')
+             for path in sorted((ROOT / 'tools' / folder).glob('*.py'))]
+    return [path for path in paths if 'parser' in path.read_text()]
+
+
 def options() -> Iterator[str]:
     """The options of all tools, and the variables of the shell scripts."""
-    read = reference().parser_of
-    yield from parsed('python -m stepnet_mm.doctor', read(doctor.main, []))
-    for path in reference().python_tools():
+    yield from parsed('python -m stepnet_mm.doctor',
+                      parser_of(doctor.main, []))
+    for path in python_tools():
         yield from parsed(f'{path.relative_to(ROOT)}',
-                          read(reference().run_file, path))
+                          parser_of(run_file, path))
     for path in sorted((ROOT / 'tools').glob('*.sh')):
         for name in sorted({*re.findall(r'\$\{(\w+):-', path.read_text())}):
             yield f'{path.relative_to(ROOT)} ${name}'

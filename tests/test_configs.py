@@ -291,7 +291,21 @@ def test_the_metafiles_and_the_readme_list_every_config():
         str(Path('configs') / path.relative_to(CONFIGS)) for path in METAFILES
     ]
     text = (CONFIGS / 'README.md').read_text()
-    assert not [path for path in PATHS if f'`{path}`' not in text]
+    assert not [path for path in PATHS if text.count(f'`{path}`') != 1]
+
+
+def test_the_papers_figures_are_the_same_everywhere():
+    """In a config's docstring, the README and the metafile."""
+    page = (CONFIGS / 'README.md').read_text()
+    for path, listed in MODELS_LISTED.items():
+        figure, = re.findall(
+            r'^Paper: (.*)\.$', (CONFIGS / path).read_text(), re.M)
+        in_row, = re.findall(rf'\| `{path}` \| (.*?) \|', page)
+        assert in_row == ('none' if figure == 'no figure' else figure)
+        metrics, = [result['Metrics'] for result in listed.get(
+            'Results', [dict(Metrics={})])]
+        assert [*metrics.values()] == [*map(float, re.findall(
+            r'^(?:top-1|AP) ([\d.]+)', figure))]
 
 
 def test_weight_decay_of_the_vit():

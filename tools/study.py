@@ -21,6 +21,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 import os
+import re
 import shlex
 import signal
 import sys
@@ -37,6 +38,7 @@ from rich.live import Live
 from rich.table import Table
 
 import stepnet_mm  # noqa: F401  registers the modules that checks build
+from stepnet_mm.config_path import config_path
 from stepnet_mm.studies.checkpoints import (
     delete_checkpoints,
     spare_checkpoints,
@@ -383,8 +385,6 @@ def report(args) -> int:
     files = record_files(args, studies)
     records = read_records(*files)
 
-    from make_configs import paper_figure
-
     from stepnet_mm.studies.page import study_page
     if args.methods:
         records = [r for r in records if r.method in args.methods]
@@ -406,6 +406,13 @@ def report(args) -> int:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page)
     return 0
+
+
+def paper_figure(name: str) -> str | None:
+    """The figure that a config's docstring gives as the paper's."""
+    text = Path(config_path(name)).read_text()
+    figure = re.search(r'^Paper: (.*)\.$', text, re.M)[1]
+    return None if figure == 'no figure' else figure
 
 
 def figures_of(args, studies, records) -> dict[str, str]:
