@@ -13,9 +13,8 @@ these commands, on several machines too, share the work.
 docs/studies.md has more.
 
 Exit code: 0 if all is well, 1 if a run failed or was killed, none could be
-submitted, a method could not be timed or a page is not up to date, 2 if the
-study cannot run or go on, 128 + N after signal N (0 where Ctrl-C ends `status
---watch`).
+submitted or a page is not up to date, 2 if the study cannot run or go on,
+128 + N after signal N (0 where Ctrl-C ends `status --watch`).
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -30,7 +29,6 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from math import nan
 from pathlib import Path
 
 from rich.console import Console
@@ -44,7 +42,6 @@ from stepnet_mm.studies.checkpoints import (
     spare_checkpoints,
 )
 from stepnet_mm.studies.checks import check_runs
-from stepnet_mm.studies.method_times import time_method
 from stepnet_mm.studies.progress import state_of
 from stepnet_mm.studies.records import check_records, read_records
 from stepnet_mm.studies.run import runs_of
@@ -99,13 +96,6 @@ def add_methods_option(parser) -> None:
 
 def add_plan_options(parser) -> None:
     add_machine_options(parser)
-    parser.add_argument(
-        '--time', action='store_true',
-        help='train a part of each method that has runs left on this machine, '
-        'to say how long their trainings take')
-    parser.add_argument(
-        '--iterations', type=positive, default=100, metavar='N',
-        help='that --time trains of each method')
 
 
 def add_machine_options(parser) -> None:
@@ -196,19 +186,17 @@ def done_of(args):
 def plan(args):
     runs, done = runs_from(args), done_of(args)
     check_records(records_of(args), runs)
-    left = [run for run in runs if run.key not in done]
-    if args.check or args.time:
-        check_runs(left if args.time else runs, args.data_root)
+    if args.check:
+        check_runs(runs, args.data_root)
     jobs = args.jobs or len(gpu_environments()) * args.per_gpu
-    timed = times_of_methods(args, left, jobs) if args.time else {}
     table = Table('run', 'config', 'state', 'time')
     seconds = 0.
     for run in runs:
         state = state_of(run, done)
-        seconds += time_left(run, state, done, timed)
+        seconds += time_left(run, state, done)
         table.add_row(run.name, str(run.method.config), state.state,
                       clock(state.seconds if state.is_over else
-                            expected_time(run, done, timed)))
+                            expected_time(run, done)))
     console().print(table)
     print(f'{len(runs)} runs, {len(done)} records; left: {clock(seconds)} of '
           f'single runs, {clock(seconds / jobs)} with {jobs} at a time')
@@ -216,31 +204,6 @@ def plan(args):
     if absent:
         print(f'{args.study} compares with {", ".join(absent)}, which it does '
               'not have: report it together with the study that does.')
-    if timed:
-        print('Timed one at a time, without what comes after a training '
-              '(measuring).')
-    return int(nan in timed.values())
-
-
-def times_of_methods(args, runs, jobs) -> dict[str, float]:
-    """Method -> what a training takes, in s; NaN where that failed."""
-    # What is timed ends with this process.
-    caught = stop_on_signals(lambda: sys.exit(128 + caught[0]))
-    slot, threads = gpu_environments()[0], threads_of_each(jobs)
-    times = {}
-    for run in {run.method.name: run for run in runs}.values():
-        name = run.method.name
-        print(f'{name}: training {args.iterations} iterations', flush=True)
-        try:
-            times[name] = time_method(
-                run, TOOLS, args.iterations, args.data_root, slot, threads)
-        except RuntimeError as error:
-            times[name] = nan
-            print(f'study.py: error: {printable(str(error))}',
-                  file=sys.stderr)
-        else:
-            print(f'{name}: a training of {clock(times[name])}', flush=True)
-    return times
 
 
 def status(args) -> int:

@@ -1,4 +1,4 @@
-"""Parameters, FLOPs, latency and memory of a network; a training's time.
+"""Parameters, FLOPs, latency and memory of a network.
 
 May import: config, launch, steps.
 """
@@ -11,5 +11,4 @@ __getattr__, __all__ = lazy_exports(
         counting=['COLUMNS', 'count'],
         forward=['Forward'],
         timing=['count_saved', 'interleave', 'measure', 'median_ratio',
-                'peak_memory', 'seconds_of', 'synchronize'],
-        training_time=['TrainingTime', 'time_training']))
+                'peak_memory', 'seconds_of', 'synchronize']))

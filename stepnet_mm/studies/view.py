@@ -13,9 +13,6 @@ from .run import StudyRun
 
 #: A run's key -> its record.
 Done = Mapping[tuple[str, int], StudyRecord]
-#: A method's name -> what a training of it takes, in s.
-Times = Mapping[str, float]
-NOTHING: Times = {}
 COLORS = dict(running='cyan', failed='red', diverged='red', stopped='yellow',
               waiting='white', done='green')
 
@@ -55,25 +52,21 @@ def summary(states: Sequence[tuple[StudyRun, RunState]],
     return ', '.join([*counts, f'left: {clock(left)} of single runs'])
 
 
-def time_left(run: StudyRun, state: RunState, done: Done,
-              timed: Times = NOTHING) -> float:
+def time_left(run: StudyRun, state: RunState, done: Done) -> float:
     """How long a run still takes, in s; NaN if nothing says it."""
     if state.is_over:
         return 0.
     if state.fraction and state.seconds:
         return state.seconds * (1 / state.fraction - 1)
-    return expected_time(run, done, timed)
+    return expected_time(run, done)
 
 
-def expected_time(run: StudyRun, done: Done, timed: Times = NOTHING) -> float:
+def expected_time(run: StudyRun, done: Done) -> float:
     """How long a run takes in all, in s, NaN if nothing says it.
 
-    As its method was timed; otherwise the median of those of its method, or
-    of all methods, since some were stopped or slowed down; otherwise as the
-    study says.
+    The median of those of its method, or of all methods, since some were
+    stopped or slowed down; otherwise as the study says.
     """
-    if run.method.name in timed:
-        return timed[run.method.name]
     for records in ([r for r in done.values() if r.method == run.method.name],
                     [*done.values()]):
         if records:

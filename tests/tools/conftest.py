@@ -33,7 +33,7 @@ def tool(monkeypatch, request):
 
 @pytest.fixture
 def load_tool(request):
-    """load_tool('benchmarks/overfit_coco'): the tool as a module."""
+    """load_tool('benchmarks/step_cost'): the tool as a module."""
 
     def load(name):
         return by_path.load(

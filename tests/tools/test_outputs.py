@@ -11,7 +11,6 @@ FILES = {
     'export_onnx': ('CONFIG weights', '--out=weights'),
     'analysis/measure_stiffness': ('CONFIG weights', '--out=weights'),
     'analysis/robustness': ('CONFIG weights', '--out=CONFIG'),
-    'benchmarks/training_time': ('CONFIG', '--out=CONFIG'),
     'analysis/contact_sheet': ('folder', 'folder/a.png'),
     'analysis/correlate': ('--csv table.csv', '--figure=table.csv'),
     'analysis/plot_training': ('folder', '--out=folder/run/vis_data/s.json'),

@@ -1,5 +1,4 @@
 import csv
-import math
 import sys
 from types import SimpleNamespace
 
@@ -84,18 +83,6 @@ def test_bad_arguments(benchmark, capsys, wrong, message):
     with pytest.raises(SystemExit):
         benchmark('step_cost', *wrong)
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_growth(benchmark):
-    name, rows = benchmark('step_growth', '--depths', '--edges', 32, 64,
-                           '--batches', 2, '--at', 18, 2, 32, '--rounds', 2,
-                           '--warm-up', 1)
-    assert name.startswith('step_growth-')
-    assert [(r['changes'], r['batch_size'], r['edge']) for r in rows] == [
-        ('batch_size', '2', '32'), ('edge', '2', '32'), ('edge', '2', '64')]
-    assert all(float(r[k]) > 0 and math.isfinite(float(r[k])) for r in rows
-               for k in ('plain_s', 'stepnet', 'stepnet_recorded'))
 
 
 def test_saved_bytes_by_hand():

@@ -1,6 +1,5 @@
 """The commands of study.py."""
 import json
-import os
 import signal
 import sys
 
@@ -65,56 +64,6 @@ def test_plan_run_and_status(study, tools, tmp_path, capsys):
     assert not study('plan', 'made.py')
     out = capsys.readouterr().out
     assert '2 runs, 1 records' in out and 'compares with' not in out
-
-
-def test_plan_times_the_methods_that_have_runs_left(
-        study, tools, tmp_path, capsys, monkeypatch):
-    make_study(tmp_path, "methods['part']['seeds'] = [0]", good={},
-               part=dict(seconds=.1), slow=dict(seconds=600))
-    assert study('run', 'made.py', '--methods', 'good', 'part') == 0
-    make_study(tmp_path, "methods['part']['seeds'] = [0, 1]", good={},
-               part=dict(seconds=.1), slow=dict(seconds=600))
-    checked = []
-    monkeypatch.setattr(study.module, 'check_runs',
-                        lambda *args: checked.append(args))
-    monkeypatch.setattr(study.module, 'threads_of_each', lambda n: 10 * n)
-    monkeypatch.setenv('SLURM_JOB_ID', '1')
-    capsys.readouterr()
-    assert not study('plan', 'made.py', '--time', '--iterations', 5,
-                     '--data-root', 'data', '--jobs', 3)
-    out = capsys.readouterr().out
-    assert 'slow: training 5 iterations\nslow: a training of 0:10:00' in out
-    assert 'part: a training of 0:00:00' in out and 'good: a tr' not in out
-    assert '4 runs, 2 records; left: 0:10:00 of single runs, 0:03:20' in out
-    assert 'Timed one at a time, without what comes after' in out
-    (left, root), = checked
-    assert {run.name for run in left} == {'part_seed1', 'slow_seed0'}
-    call, other = (tools / 'benchmarks/calls').read_text().splitlines()
-    assert call == other
-    assert call.startswith('--iterations 5 --data-root data ')
-    assert call.endswith(' 30')  # threads; no variable of Slurm
-    assert not list((tmp_path / 'work_dirs/made').glob('slow_seed?'))
-
-
-def test_a_method_that_cannot_be_timed_is_named(
-        study, tools, tmp_path, capsys):
-    make_study(tmp_path, bad=dict(behaviour='fail'), good=dict(seconds=60))
-    assert study('plan', 'made.py', '--time') == 1
-    said = capsys.readouterr()
-    assert 'good: a training of 0:01:00' in said.out
-    assert 'left: unknown of single runs' in said.out
-    assert ('methods.bad: expected a training that can be timed, got exit '
-            'code 1; correct what its last lines say:\nValueError: no such '
-            'step\n') in said.err
-
-
-def test_a_plan_that_is_ended_leaves_no_training(study, tools, tmp_path):
-    make_study(tmp_path, good=dict(behaviour='long', seconds=60))
-    begun = tools / 'benchmarks/begun'
-    once(begun.exists, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    assert study('plan', 'made.py', '--time') == 128 + signal.SIGTERM
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(begun.read_text()), 0)
 
 
 def checkpoints(folder):
