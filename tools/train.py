@@ -71,7 +71,7 @@ def main():
     init_distributed(cfg)
     if not args.skip_data_check:
         on_first_rank(C.check_data, cfg, C.TRAIN + ('val_dataloader', ))
-    with work_dir_lock(cfg.work_dir):
+    with work_dir_lock(cfg.work_dir, cfg.filename):
         build_runner(cfg, changes).train()
 
 

@@ -21,13 +21,15 @@ PATIENCE = 120.
 
 
 @contextmanager
-def work_dir_lock(work_dir: str) -> Iterator[None]:
+def work_dir_lock(work_dir: str, config: str) -> Iterator[None]:
     """Hold a work dir; the first rank does, and all ranks have to call it.
 
     A requeued Slurm job waits until its earlier start has ended.
 
     Args:
         work_dir (str): the work dir, which is made.
+        config (str): the config's file, under whose name mmengine writes it
+            there; not through a link.
 
     Raises:
         ValueError: if another process trains there.
@@ -35,7 +37,7 @@ def work_dir_lock(work_dir: str) -> Iterator[None]:
         SystemExit: on the other ranks, at either.
     """
     with ExitStack() as held:
-        on_first_rank(_take, held, work_dir)
+        on_first_rank(_take, held, work_dir, config)
         yield
 
 
@@ -60,7 +62,7 @@ def measurement_lock(path: Path) -> Iterator[None]:
         yield
 
 
-def _take(held: ExitStack, work_dir: str) -> None:
+def _take(held: ExitStack, work_dir: str, config: str) -> None:
     try:
         _enter(held, Path(work_dir) / TRAINING_LOCK)
     except LockTaken as taken:
@@ -68,6 +70,9 @@ def _take(held: ExitStack, work_dir: str) -> None:
             f'work_dir: expected {work_dir} to be free, got {taken}, which '
             'trains there; wait for it, or choose another --work-dir'
         ) from None
+    written = Path(work_dir) / Path(config).name
+    if written.is_symlink() or written.is_fifo():
+        written.unlink()
 
 
 def _enter(held: ExitStack, path: Path) -> None:

@@ -126,10 +126,14 @@ class AtomicCheckpointHook(CheckpointHook):
             loop.resume_from(checkpoint.get('training_state', {}))
         absent = new_parts(runner, checkpoint)
         if absent:
+            anew = "the config's begin anew, a warm-up included"
+            if len(absent) == 1 and runner.param_schedulers:
+                anew = ('one without the other: the learning rate is neither '
+                        "the run's nor the config's")
             runner.logger.warning(
                 f'the checkpoint has no {" and no ".join(absent)}, as best_*.'
-                "pth have none: the config's begin anew, a warm-up included; "
-                'to go on as before resume from an iter_*.pth or epoch_*.pth')
+                f'pth have none: {anew}; to go on as before resume from an '
+                'iter_*.pth or epoch_*.pth')
         changed = changed_settings(runner, checkpoint)
         if changed:
             runner.logger.warning(

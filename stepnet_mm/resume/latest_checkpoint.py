@@ -16,7 +16,9 @@ from ..utils.pointer import POINTER, read_pointer
 #: Name of a checkpoint that was saved when a job was stopped.
 PREEMPTED = 'preempted_iter_{}.pth'
 #: What mmengine takes from every checkpoint that it resumes from.
-NEEDED = 'meta', 'message_hub', 'state_dict'
+NEEDED: dict[str, tuple[str, ...]] = dict(
+    meta=('epoch', 'iter'), state_dict=(),
+    message_hub=('log_scalars', 'runtime_info', 'resumed_keys'))
 #: What the system says of a name that no file has or can have. All else,
 #: such as a lack of rights or a stale handle, is no damage.
 _NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
@@ -165,6 +167,8 @@ def _damage_of_content(path: str) -> str:
         content = load_from_local(path, 'cpu')
     except ValueError as error:
         return f'it cannot be loaded ({error})'
-    absent = [key for key in NEEDED if not (
-        isinstance(content, dict) and isinstance(content.get(key), dict))]
-    return f'it has no dict {", ".join(absent)}' if absent else ''
+    parts = content if isinstance(content, dict) else {}
+    absent = [key for key, names in NEEDED.items()
+              if not isinstance(parts.get(key), dict)
+              or not {*names} <= {*parts[key]}]
+    return f'it has no whole {", ".join(absent)}' if absent else ''

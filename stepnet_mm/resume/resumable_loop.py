@@ -10,6 +10,8 @@ from ..utils.random_state import set_random_state
 from .resumable_loader import NO_BATCHES, resumable_loader
 from .training_state import load_buffers
 
+#: To pass over more would take minutes; no run has as many.
+_MOST_BATCHES = 10**8
 
 class ResumableLoop(BaseLoop):
     """What both loops share: the place in the data, and the state of a stop.
@@ -113,6 +115,8 @@ class ResumableLoop(BaseLoop):
             self.dataloader.batch_sampler.sampler.seed = state['sampler_seed']
         self.validation_due = state['validation_due']
         self.batches = state['batches']
+        if not 0 <= self.batches < _MOST_BATCHES:
+            raise LookupError(f'{self.batches} batches')
         if state['world_size'] == dist.get_world_size():
             own = state['ranks'][dist.get_rank()]
             load_buffers(self.runner, own['buffers'])

@@ -6,6 +6,7 @@ runs a config, and its registries import what a dotted type names.
 """
 import ast
 import builtins
+import os.path as osp
 import re
 import sys
 import warnings
@@ -22,13 +23,13 @@ _OF_A_RESUME = ('meta', 'config')
 #: Settings that name files, code or hosts.
 _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'checkpoint_path',
               'backend_args', 'file_client_args', 'teacher_config',
-              'teacher_ckpt')
+              'teacher_ckpt', 'trust_remote_code')
 #: Of the test dataset, from which the pipeline and the classes come.
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 _OF_ANY = ('type', '_scope_')
 #: Of code, and of paths: the libraries evaluate or open some settings.
 _NO_WORD = re.compile(
-    r'[()\\/{}\n]|^\.\.$|'
+    r'[()\\/{}\n]|^\.\.$|\*|<<|'
     r'\.(py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
 #: Registries of the parts of a network or a pipeline, which alone may be
 #: named by a path, and all that an inferencer builds from.
@@ -204,8 +205,14 @@ def _check(value, key=None) -> None:
             _check(part, key)
     elif isinstance(value, int) and value.bit_length() > 64:
         raise _Refused(f'a number of {value.bit_length()} bits')
-    elif isinstance(value, (str, bytes)) and _NO_WORD.search(str(value)):
-        raise _Refused(f'{key}={value!r:.60}')
+    elif isinstance(value, (str, bytes)) and (
+            _NO_WORD.search(str(value)) or _is_file(value)):
+        raise _Refused(f'{key!r:.60}={value!r:.60}')
+
+
+def _is_file(name) -> bool:
+    """Whether something would be opened under that name."""
+    return osp.lexists(name) and not osp.isdir(name)
 
 
 def _check_classes(metainfo, key) -> None:

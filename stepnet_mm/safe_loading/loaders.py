@@ -23,6 +23,7 @@ import torch
 from torch import hub, serialization
 
 from ..regular_file import open_regular
+from ..utils.command_line import printable
 from . import unpickler
 from .config_text import without_code
 from .own_files import keep_own_files
@@ -112,8 +113,9 @@ def _errors_name(filename: str):
     except unpickler.Refused as error:
         raise UnsafeCheckpointError(
             f'{filename}: expected a checkpoint of weights or of a training '
-            f'state, got one that asks for {error}; nothing of it was run, '
-            're-save its state_dict alone if you trust its source') from None
+            f'state, got one asking for {printable(str(error))}; it was not '
+            'run, re-save its state_dict alone if you trust its source'
+        ) from None
     except _UnreadableError as error:
         raise ValueError(f'{filename}: {error}') from None
     except MemoryError as error:

@@ -87,7 +87,7 @@ def test_all_ranks_stop_where_data_are_missing(tmp_path):
 
 
 def _train(work_dir):
-    with work_dir_lock(work_dir):
+    with work_dir_lock(work_dir, 'toy.py'):
         print('trains')
         time.sleep(60)
 
@@ -101,13 +101,13 @@ def test_one_training_in_a_work_dir(tmp_path, monkeypatch):
                 rf'process {first._process.pid} on '
                 f'{re.escape(os.uname().nodename)} since .*, which trains '
                 'there; wait for it, or choose another --work-dir')
-                ), work_dir_lock(work_dir):
+                ), work_dir_lock(work_dir, 'toy.py'):
             pass
         monkeypatch.setenv('RANK', '1')  # the first rank holds it for all
-        with work_dir_lock(work_dir):
+        with work_dir_lock(work_dir, 'toy.py'):
             pass
     monkeypatch.delenv('RANK')
-    with work_dir_lock(work_dir):
+    with work_dir_lock(work_dir, 'toy.py'):
         pass
 
 
@@ -124,7 +124,7 @@ def test_one_measurement_into_a_file(tmp_path):
 def test_the_note_names_the_start_of_the_job(tmp_path, monkeypatch):
     monkeypatch.setenv('SLURM_JOB_ID', '42')
     monkeypatch.setenv('SLURM_RESTART_COUNT', '3')
-    with work_dir_lock(str(tmp_path)):
+    with work_dir_lock(str(tmp_path), 'toy.py'):
         note = json.loads((tmp_path / TRAINING_LOCK).read_text())
     assert (note['job'], note['restarts']) == ('42', 3)
 
@@ -134,7 +134,7 @@ def test_a_requeued_job_waits_for_its_earlier_start(held, monkeypatch,
     work = held(seconds=1, SLURM_JOB_ID='42')
     monkeypatch.setenv('SLURM_JOB_ID', '42')
     monkeypatch.setenv('SLURM_RESTART_COUNT', '1')
-    with work_dir_lock(str(work)):
+    with work_dir_lock(str(work), 'toy.py'):
         pass
     said = capsys.readouterr().err
     assert said.count('is an earlier start of this job; waiting 120 s') == 1
@@ -148,7 +148,7 @@ def test_others_do_not_wait(held, monkeypatch, job, restarts):
     monkeypatch.setenv('SLURM_RESTART_COUNT', restarts)
     start = time.monotonic()
     with pytest.raises(ValueError, match='work_dir: .* got process'):
-        with work_dir_lock(str(work)):
+        with work_dir_lock(str(work), 'toy.py'):
             pass
     assert time.monotonic() - start < 5
 
@@ -159,12 +159,25 @@ def test_an_earlier_start_that_does_not_end(held, monkeypatch):
     monkeypatch.setenv('SLURM_JOB_ID', '42')
     monkeypatch.setenv('SLURM_RESTART_COUNT', '1')
     with pytest.raises(ValueError, match='work_dir: .* got process'):
-        with work_dir_lock(str(work)):
+        with work_dir_lock(str(work), 'toy.py'):
             pass
 
 
 def test_a_work_dir_that_is_a_file(tmp_path):
     (tmp_path / 'work').touch()
     with pytest.raises(OSError, match='work'):
-        with work_dir_lock(str(tmp_path / 'work')):
+        with work_dir_lock(str(tmp_path / 'work'), 'toy.py'):
             pass
+
+
+@pytest.mark.parametrize('make', [
+    lambda path, target: path.symlink_to(target),
+    lambda path, target: os.mkfifo(path)], ids=['link', 'pipe'])
+def test_the_config_is_not_written_through_a_link(tmp_path, make):
+    """A work dir may be another's."""
+    (tmp_path / 'dear').write_text('dear')
+    (tmp_path / 'work').mkdir()
+    make(tmp_path / 'work/toy.py', tmp_path / 'dear')
+    with work_dir_lock(str(tmp_path / 'work'), 'configs/toy.py'):
+        assert not os.path.lexists(tmp_path / 'work/toy.py')
+    assert (tmp_path / 'dear').read_text() == 'dear'

@@ -72,8 +72,9 @@ def state(iteration):
     return dict(
         state_dict=weights,
         optimizer=dict(state={0: dict(momentum=momentum)}),
-        message_hub=dict(log_scalars=dict(loss=history)),
-        meta=dict(iter=iteration, cfg='a = 1\n'))
+        message_hub=dict(log_scalars=dict(loss=history), runtime_info={},
+                         resumed_keys={}),
+        meta=dict(epoch=0, iter=iteration, cfg='a = 1\n'))
 
 
 @pytest.fixture
@@ -208,6 +209,14 @@ def test_one_that_lacks_what_a_resume_needs(run, key):
     torch.save(content, folder / 'iter_2.pth')
     name, wrong = chosen(folder)
     assert name == 'iter_1.pth' and (key or 'meta') in [*wrong.values()][0]
+
+
+@pytest.mark.parametrize('key', ['meta', 'message_hub'])
+def test_one_with_an_empty_part(run, key):
+    folder = run()
+    torch.save({**state(2), key: {}}, folder / 'iter_2.pth')
+    name, wrong = chosen(folder)
+    assert name == 'iter_1.pth' and key in [*wrong.values()][0]
 
 
 def test_what_a_power_cut_leaves_is_damaged(run):

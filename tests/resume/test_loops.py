@@ -248,8 +248,10 @@ def test_a_training_state_of_another_shape(tmp_path):
     stop(tmp_path, 'after_train_iter', 7, interval=5)
     last = tmp_path / 'iter_5.pth'
     checkpoint = torch.load(last, weights_only=False)
-    for ranks in ({}, [{}], None):
-        checkpoint['training_state']['ranks'] = ranks
+    state = checkpoint['training_state']
+    for key, value in (('ranks', {}), ('ranks', [{}]), ('ranks', None),
+                       ('batches', 10**15), ('batches', -1)):
+        checkpoint['training_state'] = dict(state, **{key: value})
         torch.save(checkpoint, last)
         runner = resume_runner(tmp_path, resume=True, load_from=str(last))
         with pytest.raises(ValueError, match='training_state.*exact_resume'):

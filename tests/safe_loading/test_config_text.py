@@ -64,6 +64,7 @@ CODE = dict(
     this_module='model = dict(type="__main__", path={!r})',
     a_builtin='model = dict(test_cfg=dict(nms=dict(type="exit", a={!r})))',
     evaluated_too='model = dict(warp_mode="open({!r})")',
+    endless_to_evaluate='model = dict(warp_mode="9**9**9**9")',
     a_config='model = dict(teacher_config=[{!r}])\nmodel = dict(a={!r})',
     one_hash=f'a = {{{{{str([k << 61 for k in range(2000)])[1:-1]}}}}}')
 
@@ -76,6 +77,18 @@ def test_code_drops_the_whole_text(tmp_path, code):
     assert found == dict(meta=dict(epoch=3),
                          message_hub=dict(runtime_info={}))
     assert not (tmp_path / 'it_ran').exists()
+
+
+def test_a_file_that_is_there_is_named(tmp_path, monkeypatch):
+    """mmpretrain's retriever hands such a name to torch.load."""
+    monkeypatch.chdir(tmp_path)
+    Path('train').mkdir()
+    Path('weights').touch()
+    text = 'model = dict(type="BN", mode="train", prototype="weights")'
+    with pytest.warns(UserWarning, match='weights'):
+        loaded(tmp_path, text)
+    Path('weights').unlink()
+    assert kept(tmp_path, text).model.prototype == 'weights'
 
 
 @pytest.mark.parametrize('name', ['a_variable_in_a_class', 'a_statement'])
