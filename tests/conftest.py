@@ -5,9 +5,13 @@ import functools
 import logging
 import os
 import signal
+from types import SimpleNamespace
 
 import mmengine.config.config
 import mmengine.config.utils
+import mmengine.dataset.base_dataset
+import mmengine.hooks.runtime_info_hook
+import mmengine.runner.runner
 import pytest
 import torch
 from mmengine.logging import MMLogger
@@ -31,6 +35,16 @@ mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 # small training.
 for module in (mmengine.config.config, yapf_api):  # where it is looked for
     module.FormatCode = lambda text, **_: (text, True)
+
+# Each dataset looks for garbage, half a second among so many modules.
+mmengine.dataset.base_dataset.gc = SimpleNamespace(collect=lambda: None)
+# Each start asks compilers for their versions, each checkpoint asks git.
+for module in (mmengine.runner.runner, mmengine.hooks.runtime_info_hook):
+    module.get_git_hash = functools.cache(module.get_git_hash)
+mmengine.runner.runner.collect_env = functools.cache(
+    mmengine.runner.runner.collect_env)
+# No test cuts the power.
+os.fsync = lambda descriptor: None
 
 # Two threads for tiny layers cost far more than they gain where another
 # process wants the cores.
