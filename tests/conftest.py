@@ -5,6 +5,7 @@ import functools
 import logging
 import os
 import signal
+import tempfile
 from types import SimpleNamespace
 
 import mmengine.config.config
@@ -35,6 +36,12 @@ mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 # small training.
 for module in (mmengine.config.config, yapf_api):  # where it is looked for
     module.FormatCode = lambda text, **_: (text, True)
+# Each base of a config is copied into a folder of its own, which a disk feels.
+mmengine.config.config.tempfile = SimpleNamespace(
+    NamedTemporaryFile=tempfile.NamedTemporaryFile,
+    TemporaryDirectory=functools.partial(
+        tempfile.TemporaryDirectory,
+        dir='/dev/shm' if os.access('/dev/shm', os.W_OK) else None))
 
 # Each dataset looks for garbage, half a second among so many modules.
 mmengine.dataset.base_dataset.gc = SimpleNamespace(collect=lambda: None)

@@ -67,6 +67,7 @@ def test_plan_run_and_status(study, tools, tmp_path, capsys):
     assert '2 runs, 1 records' in out and 'compares with' not in out
 
 
+@pytest.mark.long
 def test_plan_times_the_methods_that_have_runs_left(
         study, tools, tmp_path, capsys, monkeypatch):
     make_study(tmp_path, "methods['part']['seeds'] = [0]", good={},
