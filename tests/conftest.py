@@ -66,6 +66,12 @@ def pytest_configure(config):
     torch.ones(1, requires_grad=True).backward()
 
 
+def pytest_collection_modifyitems(config, items):
+    """The long ones first: no worker is left alone with one at the end."""
+    if hasattr(config, 'workerinput'):
+        items.sort(key=lambda item: item.get_closest_marker('long') is None)
+
+
 @MODELS.register_module()
 class ToyStep(StepSize):
     """A step size from f alone: σ(a · GAP(f) + b)."""
