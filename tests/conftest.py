@@ -5,9 +5,14 @@ import functools
 import logging
 import os
 import signal
+import tempfile
+from types import SimpleNamespace
 
 import mmengine.config.config
 import mmengine.config.utils
+import mmengine.dataset.base_dataset
+import mmengine.hooks.runtime_info_hook
+import mmengine.runner.runner
 import pytest
 import torch
 from mmengine.logging import MMLogger
@@ -31,6 +36,22 @@ mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 # small training.
 for module in (mmengine.config.config, yapf_api):  # where it is looked for
     module.FormatCode = lambda text, **_: (text, True)
+# Each base of a config is copied into a folder of its own, which a disk feels.
+mmengine.config.config.tempfile = SimpleNamespace(
+    NamedTemporaryFile=tempfile.NamedTemporaryFile,
+    TemporaryDirectory=functools.partial(
+        tempfile.TemporaryDirectory,
+        dir='/dev/shm' if os.access('/dev/shm', os.W_OK) else None))
+
+# Each dataset looks for garbage, half a second among so many modules.
+mmengine.dataset.base_dataset.gc = SimpleNamespace(collect=lambda: None)
+# Each start asks compilers for their versions, each checkpoint asks git.
+for module in (mmengine.runner.runner, mmengine.hooks.runtime_info_hook):
+    module.get_git_hash = functools.cache(module.get_git_hash)
+mmengine.runner.runner.collect_env = functools.cache(
+    mmengine.runner.runner.collect_env)
+# No test cuts the power.
+os.fsync = lambda descriptor: None
 
 # Two threads for tiny layers cost far more than they gain where another
 # process wants the cores.
@@ -43,6 +64,12 @@ def pytest_configure(config):
     if config.getoption('markexpr') != 'gpu':
         os.environ['CUDA_VISIBLE_DEVICES'] = ''
     torch.ones(1, requires_grad=True).backward()
+
+
+def pytest_collection_modifyitems(config, items):
+    """The long ones first: no worker is left alone with one at the end."""
+    if hasattr(config, 'workerinput'):
+        items.sort(key=lambda item: item.get_closest_marker('long') is None)
 
 
 @MODELS.register_module()

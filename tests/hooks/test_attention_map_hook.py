@@ -19,11 +19,11 @@ pytestmark = pytest.mark.xdist_group('attention_map_hook')
 pytest.importorskip('mmpretrain')
 BACKBONE = dict(type='mmpretrain.SelfAttentionNet', embed_dims=12,
                 num_layers=2, num_heads=3, feedforward_channels=8)
-HOOK = dict(type='AttentionMapHook', interval=5, by_epoch=False,
+HOOK = dict(type='AttentionMapHook', interval=2, by_epoch=False,
             figure_interval=0, probe=dict(num_samples=3))
 
 
-def train(folder, hooks, iterations=10, backbone=BACKBONE, **settings):
+def train(folder, hooks, iterations=4, backbone=BACKBONE, **settings):
     runner = toy_runner(
         folder, copy.deepcopy(hooks), iterations, copy.deepcopy(backbone),
         **{**copy.deepcopy(VALIDATION), **settings})
@@ -33,14 +33,14 @@ def train(folder, hooks, iterations=10, backbone=BACKBONE, **settings):
 
 @pytest.mark.core
 def test_training_is_bit_identical_with_the_hook(tmp_path):
-    hooks = [dict(HOOK, interval=3, figure_interval=2)]
+    hooks = [dict(HOOK, figure_interval=2)]
     plain, watched = [
         train(tmp_path / name, some).model.state_dict()
         for name, some in dict(plain=[], watched=hooks).items()]
     assert all(torch.equal(plain[key], watched[key]) for key in plain)
     # Quadratic centres have moved: there is something to record.
     records = read_attention_history(tmp_path / 'watched')
-    assert [record.iteration for record in records] == [0, 3, 6, 9]
+    assert [record.iteration for record in records] == [0, 2, 4]
     maps = [record.layers[0].maps for record in records]
     assert not np.array_equal(maps[0], maps[-1])
 
@@ -57,7 +57,7 @@ def trained(tmp_path_factory):
 def test_what_is_recorded_is_what_the_network_does(trained):
     folder, model = trained
     last = read_attention_history(folder)[-1]
-    assert (last.iteration, last.samples, last.size) == (10, 3, [32, 32])
+    assert (last.iteration, last.samples, last.size) == (4, 3, [32, 32])
     assert [layer.name for layer in last.layers] == [
         f'backbone.layers.{i}.attn' for i in (0, 1)]
     attn = model.backbone.layers[0].attn
@@ -72,14 +72,14 @@ def test_distances_go_to_log_and_back_ends(trained):
     path, = folder.glob('*/vis_data/scalars.json')
     rows = [row for row in map(json.loads, path.read_text().splitlines())
             if any(key.startswith('attention/') for key in row)]
-    assert [row['step'] for row in rows] == [0, 5, 10]
+    assert [row['step'] for row in rows] == [0, 2, 4]
     record = read_attention_history(folder)[1]
     name = 'attention/backbone.layers.1.attn'
     assert [rows[1][f'{name}/head{i}'] for i in (1, 2, 3)] == pytest.approx(
         record.layers[1].distance)
     assert rows[1][name] == pytest.approx(np.mean(record.layers[1].distance))
     log, = folder.glob('*/*.log')
-    assert 'Iter(train) [5/10]  mean attention distance (px)  backbone.' in (
+    assert 'Iter(train) [2/4]  mean attention distance (px)  backbone.' in (
         log.read_text())
 
 
@@ -89,19 +89,19 @@ def test_figures(trained):
     # Of three measurements the second, and the last.
     assert [path.stem for path in pictures] == [
         f'attention_{name}_{step}' for name in ('maps', 'paths', 'range')
-        for step in (10, 5)]
+        for step in (2, 4)]
     assert all(cv2.imread(str(path)).std() > 5 for path in pictures)
 
 
 def test_a_resumed_run_goes_on(tmp_path):
-    train(tmp_path / 'whole', [HOOK], 20)
-    train(tmp_path / 'cut', [HOOK], 10)
-    train(tmp_path / 'cut', [HOOK], 20, resume=True)
+    train(tmp_path / 'whole', [HOOK], 8)
+    train(tmp_path / 'cut', [HOOK])
+    train(tmp_path / 'cut', [HOOK], 8, resume=True)
     assert not list(tmp_path.rglob('*.png')), 'figure_interval=0'
     found, want = [read_attention_history(tmp_path / name)
                    for name in ('cut', 'whole')]
     assert [r.iteration for r in found] == [r.iteration for r in want] == [
-        0, 5, 10, 15, 20]
+        0, 2, 4, 6, 8]
     for i, (one, other) in enumerate(zip(found, want)):
         assert one.view == other.view
         # mmengine's own loop draws other data after a resume.
@@ -111,31 +111,31 @@ def test_a_resumed_run_goes_on(tmp_path):
 
 @pytest.mark.long
 def test_records_that_do_not_compare_are_left_out(tmp_path, monkeypatch):
-    train(tmp_path, [HOOK], 10)
+    train(tmp_path, [HOOK])
     runner = toy_runner(
-        tmp_path, [dict(HOOK, figure_interval=1, query=(1, 2))], 20,
+        tmp_path, [dict(HOOK, figure_interval=1, query=(1, 2))], 8,
         dict(BACKBONE), resume=True, **copy.deepcopy(VALIDATION))
     said = []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
     runner.train()
-    # Of 0, 5 and 10.
+    # Of 0, 2 and 4.
     assert any('3 earlier records' in line for line in said)
-    assert runner.iter == 20
+    assert runner.iter == 8
     assert len(list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))) == 6
 
 
 @pytest.mark.long
 def test_a_broken_record_of_an_earlier_run_ends_nothing(tmp_path,
                                                         monkeypatch):
-    train(tmp_path, [HOOK], 10)
-    next(tmp_path.rglob('attention_00000005.npz')).write_bytes(b'cut')
+    train(tmp_path, [HOOK])
+    next(tmp_path.rglob('attention_00000002.npz')).write_bytes(b'cut')
     runner = toy_runner(
-        tmp_path, [dict(HOOK, figure_interval=2)], 20, dict(BACKBONE),
+        tmp_path, [dict(HOOK, figure_interval=2)], 8, dict(BACKBONE),
         resume=True, **copy.deepcopy(VALIDATION))
     said = []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
     runner.train()
-    assert any('only the newest' in line and '00000005' in line
+    assert any('only the newest' in line and '00000002' in line
                for line in said)
 
 
@@ -149,7 +149,7 @@ class NumpyDataset(ToyDataset):
 
 
 @pytest.mark.parametrize('hook', [
-    HOOK, dict(type='TNSHook', interval=5, probe=dict(num_samples=3))])
+    HOOK, dict(type='TNSHook', interval=2, probe=dict(num_samples=3))])
 def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path, hook):
     loader = copy.deepcopy(VALIDATION['val_dataloader'])
     loader['sampler'] = dict(type='InfiniteSampler')  # draws its seed
@@ -167,16 +167,16 @@ def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path, hook):
 
 
 def test_by_epoch(tmp_path):
-    train(tmp_path, [dict(HOOK, by_epoch=True, interval=2)],
+    train(tmp_path, [dict(HOOK, by_epoch=True)],
           train_cfg=dict(by_epoch=True, max_epochs=4),
           log_processor=dict(by_epoch=True),
           train_dataloader=dict(
               dataset=dict(type='ToyDataset'),
               sampler=dict(type='DefaultSampler', shuffle=True),
-              batch_size=4,
+              batch_size=8,
               num_workers=0))
     records = read_attention_history(tmp_path)
-    assert [r.iteration for r in records] == [0, 8, 16]
+    assert [r.iteration for r in records] == [0, 4, 8]
 
 
 @pytest.mark.parametrize('hooks, backbone, match', [
@@ -235,7 +235,7 @@ def test_two_processes_leave_one_set_of_records(tmp_path):
     for found in train_two(tmp_path, [HOOK]):
         assert all(torch.equal(found[key], want[key]) for key in want)
     records = read_attention_history(tmp_path / 'run')
-    assert [r.iteration for r in records] == [0, 5, 10]
+    assert [r.iteration for r in records] == [0, 2, 4]
     assert len(list((tmp_path / 'run').rglob('*.npz'))) == 3
 
 

@@ -9,7 +9,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS
 from ranks import run_on_ranks
 from torch import nn
-from toy_run import VALIDATION, toy_runner
+from toy_run import BACKBONE, VALIDATION, toy_runner
 
 from stepnet_mm.hooks import TNSHook
 from stepnet_mm.hooks.tns_hook import _gather
@@ -22,8 +22,8 @@ pytest.importorskip('mmpretrain')
 STAGE = torch.tensor([1, 1, 2])
 GROUP = 'stiffness/'
 HOOKS = dict(
-    batch=dict(type='TNSHook', interval=5, figure_interval=2),
-    probe=dict(type='TNSHook', interval=5, probe=dict(num_samples=6),
+    batch=dict(type='TNSHook', interval=2),
+    probe=dict(type='TNSHook', interval=2, probe=dict(num_samples=6),
                name='probe'))
 
 
@@ -55,24 +55,25 @@ def test_ranks_give_the_numbers_of_one_process(tmp_path, sizes):
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-    """A training's work dir, its network, and what TensorBoard has of it."""
+    """A training's work dir, its runner, and what TensorBoard has of it."""
     from tensorboard.backend.event_processing.event_accumulator import (
         EventAccumulator,
     )
     folder = tmp_path_factory.mktemp('trained')
-    runner = toy_runner(folder, [dict(HOOKS['batch'])], log_level='INFO')
+    runner = toy_runner(
+        folder, [dict(HOOKS['batch'], figure_interval=2)], log_level='INFO')
     runner.train()
     path, = folder.glob('*/vis_data')
-    return folder, runner.model, EventAccumulator(str(path)).Reload()
+    return folder, runner, EventAccumulator(str(path)).Reload()
 
 
 @pytest.mark.core
 def test_logged_once_where_it_was_measured(trained):
-    folder, model, events = trained
+    folder, runner, events = trained
     rows = [row for row in scalars(folder) if f'{GROUP}tns' in row]
-    assert [row['step'] for row in rows] == [5, 10, 15, 20]
+    assert [row['step'] for row in rows] == [2, 4, 6, 8]
     assert rows[0][f'{GROUP}tns'] != rows[1][f'{GROUP}tns']
-    assert {f'{GROUP}nsi_stage{s}_{k}' for s in (1, 2, 3, 4)
+    assert {f'{GROUP}nsi_stage{s}_{k}' for s in (1, 2)
             for k in ('mean', 'max')} <= set(rows[0])
     for row in rows:
         assert 0 < row[f'{GROUP}tns_median'] <= row[f'{GROUP}tns_q95']
@@ -80,18 +81,18 @@ def test_logged_once_where_it_was_measured(trained):
     others = [row for row in scalars(folder) if row not in rows]
     assert others and not any(GROUP in key for row in others for key in row)
     recorded = events.Scalars(f'{GROUP}tns')
-    assert [event.step for event in recorded] == [5, 10, 15, 20]
+    assert [event.step for event in recorded] == [2, 4, 6, 8]
     assert [event.value for event in recorded] == pytest.approx(
         [row[f'{GROUP}tns'] for row in rows])
-    assert hook_count(model) == 0
+    assert hook_count(runner.model) == 0
 
 
 def test_it_goes_to_the_log_line(trained):
     log, = trained[0].glob('*/*.log')
     lines = [line for line in log.read_text().splitlines() if 'tns: ' in line]
-    assert len(lines) == 4 and '[10/20]' in lines[1]
+    assert len(lines) == 4 and '[4/8]' in lines[1]
     assert 'tns_median: ' in lines[0] and 'tns_q95: ' in lines[0]
-    assert 'nsi_stage4_max: ' in lines[0] and 'nonfinite: 0' in lines[0]
+    assert 'nsi_stage2_max: ' in lines[0] and 'nonfinite: 0' in lines[0]
 
 
 def test_figures_go_to_the_visualizer(trained):
@@ -151,7 +152,7 @@ def test_no_hook_is_left_when_the_forward_raises(tmp_path, name, monkeypatch):
         seen.append(hook_count(runner.model))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner.model.backbone.layer3[1].conv2, 'forward',
+    monkeypatch.setattr(runner.model.backbone.layer2[1].conv2, 'forward',
                         stop)
     before = hook_count(runner.model)
     with pytest.raises(KeyboardInterrupt):
@@ -235,14 +236,14 @@ def test_one_measured_block_a_stage_is_warned_of(tmp_path, monkeypatch):
 
 @pytest.mark.core
 def test_training_is_bit_identical_with_all_hooks(tmp_path):
-    plain = toy_runner(tmp_path / 'plain', (), 10, **copy.deepcopy(VALIDATION))
+    plain = toy_runner(tmp_path / 'plain', (), 6, **copy.deepcopy(VALIDATION))
     expected = plain.train().state_dict()
     hooks = [*copy.deepcopy(HOOKS).values(),
              *(dict(type='TNSHook', interval=3, definition=key, name=key)
                for key in DEFINITIONS),
              dict(type='TNSMetricHook')]
     runner = toy_runner(
-        tmp_path / 'watched', hooks, 10,
+        tmp_path / 'watched', hooks, 6,
         **dict(copy.deepcopy(VALIDATION),
                val_evaluator=dict(type='TNSMetric')))
     found = runner.train().state_dict()
@@ -254,49 +255,48 @@ def hook_of(runner, name):
             if isinstance(h, TNSHook) and h.name == name][0]
 
 
-def test_the_history_is_in_the_checkpoint_and_goes_on(tmp_path):
-    whole = toy_runner(tmp_path / 'whole', [dict(HOOKS['batch'])])
-    whole.train()
+def test_the_history_is_in_the_checkpoint_and_goes_on(trained, tmp_path):
+    whole = trained[1]
     expected = hook_of(whole, 'stiffness').history(whole)
-    assert [row['step'] for row in expected] == [5, 10, 15, 20]
-    toy_runner(tmp_path / 'cut', [dict(HOOKS['batch'])], 10).train()
-    runner = toy_runner(tmp_path / 'cut', [dict(HOOKS['batch'])], resume=True)
+    toy_runner(tmp_path, [dict(HOOKS['batch'])], 4).train()
+    runner = toy_runner(tmp_path, [dict(HOOKS['batch'])], resume=True)
     runner.train()
     found = hook_of(runner, 'stiffness').history(runner)
-    assert [row['step'] for row in found] == [5, 10, 15, 20]
+    assert [row['step'] for row in found] == [2, 4, 6, 8]
     assert found[:2] == expected[:2]
 
 
 @pytest.mark.long
 def test_a_history_of_before_the_quantiles_goes_on_and_is_drawn(
         tmp_path, monkeypatch):
-    toy_runner(tmp_path, [dict(HOOKS['batch'])], 10).train()
-    path = tmp_path / 'iter_10.pth'
+    hook = dict(HOOKS['batch'], figure_interval=2)
+    toy_runner(tmp_path, [dict(hook)], 4).train()
+    path = tmp_path / 'iter_4.pth'
     checkpoint = torch.load(path, weights_only=False)
     for row in checkpoint['message_hub']['runtime_info'][
             'stiffness_history']:
         del row['tns_median'], row['tns_q95']
     torch.save(checkpoint, path)
-    runner = toy_runner(tmp_path, [dict(HOOKS['batch'])], resume=True)
+    runner = toy_runner(tmp_path, [dict(hook)], resume=True)
     drawn = []
     monkeypatch.setattr(runner.visualizer, 'add_image',
                         lambda name, *a, **k: drawn.append((name, k['step'])))
     runner.train()
     history = hook_of(runner, 'stiffness').history(runner)
-    assert [row['step'] for row in history] == [5, 10, 15, 20]
+    assert [row['step'] for row in history] == [2, 4, 6, 8]
     assert ['tns_q95' in row for row in history] == [False] * 2 + [True] * 2
-    assert drawn == [('stiffness_nsi', 20), ('stiffness_curve', 20)]
+    assert drawn == [('stiffness_nsi', 8), ('stiffness_curve', 8)]
 
 
 @pytest.mark.long
 def test_loading_weights_does_not_bring_a_history(tmp_path):
-    toy_runner(tmp_path / 'first', [dict(HOOKS['batch'])], 10).train()
+    toy_runner(tmp_path / 'first', [dict(HOOKS['batch'])], 2).train()
     runner = toy_runner(
-        tmp_path / 'second', [dict(HOOKS['batch'])], 5,
-        load_from=str(tmp_path / 'first' / 'iter_10.pth'))
+        tmp_path / 'second', [dict(HOOKS['batch'])], 2,
+        load_from=str(tmp_path / 'first' / 'iter_2.pth'))
     runner.train()
     history = hook_of(runner, 'stiffness').history(runner)
-    assert [row['step'] for row in history] == [5]
+    assert [row['step'] for row in history] == [2]
 
 
 @pytest.mark.core
@@ -305,8 +305,7 @@ def test_the_probe_shows_the_network_alone(tmp_path):
     settings = copy.deepcopy(VALIDATION)
     runner = toy_runner(
         tmp_path, [dict(HOOKS['probe'], interval=1)], 2,
-        dict(type='mmpretrain.StepResNet', depth=34, base_channels=8,
-             stem_channels=8, zero_init_residual=False), **settings,
+        dict(BACKBONE, zero_init_residual=False), **settings,
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)))
     for module in runner.model.modules():  # or they would learn statistics
         if isinstance(module, torch.nn.BatchNorm2d):
@@ -323,16 +322,16 @@ def test_the_probe_shows_the_network_alone(tmp_path):
     ('batch', dict(definition='output'), "['residual'] as ['definition']")])
 def test_a_history_of_another_measurement_does_not_go_on(
         tmp_path, monkeypatch, name, change, match):
-    toy_runner(tmp_path, [dict(HOOKS[name])], 5,
+    toy_runner(tmp_path, [dict(HOOKS[name])], 2,
                **copy.deepcopy(VALIDATION)).train()
-    runner = toy_runner(tmp_path, [dict(HOOKS[name], **change)], 10,
+    runner = toy_runner(tmp_path, [dict(HOOKS[name], **change)], 4,
                         resume=True, **copy.deepcopy(VALIDATION))
     said = []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
     runner.train()
     assert any(match in line for line in said)
     hook, = [h for h in runner.hooks if isinstance(h, TNSHook)]
-    assert [row['step'] for row in hook.history(runner)] == [10]
+    assert [row['step'] for row in hook.history(runner)] == [4]
 
 
 def test_by_epoch(tmp_path):
@@ -343,14 +342,14 @@ def test_by_epoch(tmp_path):
     settings['train_dataloader'] = dict(
         dataset=dict(type='ToyDataset'),
         sampler=dict(type='DefaultSampler', shuffle=True),
-        batch_size=4,
+        batch_size=8,
         num_workers=0)
-    hooks = [dict(hook, interval=2, by_epoch=True) for hook in HOOKS.values()]
+    hooks = [dict(hook, by_epoch=True) for hook in HOOKS.values()]
     runner = toy_runner(tmp_path, hooks, **settings)
     runner.train()
     for name in ('stiffness', 'probe'):
         history = hook_of(runner, name).history(runner)
-        assert [row['step'] for row in history] == [8, 16]
+        assert [row['step'] for row in history] == [4, 8]
 
 
 @pytest.mark.parametrize('hooks, match', [
@@ -367,13 +366,13 @@ def test_what_cannot_be_measured_fails_before_training(tmp_path, hooks,
 
 def test_blocks_degrees_and_names(tmp_path):
     hook = dict(
-        type='TNSHook', interval=10, name='late', degrees=[(.1, .2)],
-        blocks=r'backbone\.layer3\.\d', definition='output')
-    toy_runner(tmp_path, [hook], 10).train()
+        type='TNSHook', interval=2, name='late', degrees=[(.1, .2)],
+        blocks=r'backbone\.layer2\.\d', definition='output')
+    toy_runner(tmp_path, [hook], 2).train()
     assert not list(tmp_path.rglob('*.png')), 'no figure_interval'
     row = [row for row in scalars(tmp_path) if 'late/tns' in row][0]
     assert {key for key in row if key.startswith('late/nsi/')} == {
-        f'late/nsi/backbone.layer3.{i}' for i in range(1, 6)}
+        f'late/nsi/backbone.layer2.{i}' for i in range(1, 4)}
     assert 0 <= row['late/proportion_0.1_0.2'] <= 1
 
 
@@ -396,7 +395,7 @@ def _train_rank(rank, rendezvous, folder, results):
     hooks = [dict(HOOKS['batch']), dict(HOOKS['probe']),
              dict(type='TNSMetricHook')]
     runner = toy_runner(
-        folder, hooks, 10, launcher='pytorch',
+        folder, hooks, 4, launcher='pytorch',
         cfg=Config(dict(model_wrapper_cfg=dict(
             type='MMDistributedDataParallel', device_ids=None))),
         **dict(copy.deepcopy(VALIDATION),
@@ -419,6 +418,6 @@ def test_two_processes_under_ddp(tmp_path):
     assert first['hooks'] == 0
     for batch in (0, 1):
         assert first['rows'][batch] == second['rows'][batch]
-        assert [row['step'] for row in first['rows'][batch]] == [5, 10]
+        assert [row['step'] for row in first['rows'][batch]] == [2, 4]
     assert first['metrics'] == second['metrics']
     assert first['metrics']['stiffness_eval/tns'] > 0

@@ -122,7 +122,7 @@ def test_no_hook_is_left_when_the_evaluation_raises(tmp_path):
         assert hook_count(runner.model) > 0
         raise KeyboardInterrupt
 
-    layer = runner.model.backbone.layer3[1].conv2
+    layer = runner.model.backbone.layer2[1].conv2
     layer.forward = stop
     with pytest.raises(KeyboardInterrupt):
         runner.val()

@@ -54,6 +54,12 @@ def image(shape=(3, 16, 6, 5), dtype=torch.float64):
 
 
 @pytest.fixture
+def models():
+    """Of one library; the bindings' own tests have both."""
+    return pytest.importorskip('mmdet.registry').MODELS
+
+
+@pytest.fixture
 def calls(monkeypatch):
     """One entry for each end of a block that ran fused."""
     seen = []

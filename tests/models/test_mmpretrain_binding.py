@@ -39,47 +39,16 @@ def test_drop_path_comes_after_the_step():
     assert order == ['step', 'drop']
 
 
-def cifar(method='plain', **kwargs):
-    backbone = dict(CIFAR_METHODS[method], **kwargs)
-    return MODELS.build(dict(type='StepResNetCIFAR', **backbone))
-
-
-CIFAR_METHODS = dict(
-    plain=dict(step=None),
-    se=dict(step='SEAttention'),
-    eca=dict(step='ECAAttention'),
-    cbam=dict(step='CBAMAttention'),
-    srm=dict(step='SRMAttention'),
-    fca=dict(step=dict(type='FCAAttention', bias=True)),
-    sem=dict(step='SEMAttention'),
-    iebn=dict(step=None, norm_cfg=dict(type='IEBN'),
-              downsample_norm_cfg=dict(type='BN')),
-    stepnet=dict(step='StepAdaptor'))
-
-
-@pytest.mark.parametrize('method, expected', [
-    ('plain', 1704154), ('stepnet', 1749850), ('iebn', 1728378),
-    # As its authors publish it; the paper prints 1.92 million.
-    ('cbam', 1911658),
-    *(pytest.param(*case, marks=pytest.mark.long) for case in [
-        ('se', 1906258), ('eca', 1704316), ('srm', 1736410),
-        ('fca', 1906258), ('sem', 1946974)])])
-def test_parameters_of_resnet_164(method, expected):
-    with undrawn():
-        net = cifar(method, depth=164)
-    for classes, more in ((10, 0), (100, 23130)):
-        head = 256 * classes + classes
-        assert count(net) + head == expected + more
+def cifar(step='StepAdaptor', **kwargs):
+    return MODELS.build(dict(type='StepResNetCIFAR', step=step, **kwargs))
 
 
 @pytest.mark.parametrize('depth, expected', [
     (34, dict(plain=21.798, SE=21.959, CBAM=21.960, SRM=21.813, FCA=21.955,
               SGE=21.800, StepAdaptor=21.815)),
-    *(pytest.param(*case, marks=pytest.mark.long) for case in [
-        (50, dict(plain=25.557, SE=28.088, CBAM=28.090, SRM=25.617,
-                  FCA=28.072, SGE=25.559, StepAdaptor=25.625)),
-        (101, dict(plain=44.549, SE=49.327, CBAM=49.330, SRM=44.679,
-                   FCA=49.292, SGE=44.553, StepAdaptor=44.721))])])
+    pytest.param(101, dict(
+        plain=44.549, SE=49.327, CBAM=49.330, SRM=44.679, FCA=49.292,
+        SGE=44.553, StepAdaptor=44.721), marks=pytest.mark.long)])
 def test_parameters_on_imagenet(depth, expected):
     head = (512 if depth == 34 else 2048) * 1000 + 1000
     for name, millions in expected.items():
@@ -93,7 +62,7 @@ def test_parameters_on_imagenet(depth, expected):
 @pytest.mark.parametrize('block, channels', [('bottleneck', 256),
                                              ('basic', 64)])
 def test_resnet_cifar_shapes(block, channels):
-    net = cifar('stepnet', depth=20, block=block, out_indices=(0, 1, 2))
+    net = cifar(depth=20, block=block, out_indices=(0, 1, 2))
     outs = net(torch.randn(2, 3, 32, 32))
     assert [tuple(out.shape[1:]) for out in outs] == [
         (channels // 4, 32, 32), (channels // 2, 16, 16), (channels, 8, 8)]
@@ -101,7 +70,7 @@ def test_resnet_cifar_shapes(block, channels):
 
 @pytest.mark.parametrize('preact', [False, True])
 def test_resnet_cifar_starts_as_published(preact):
-    net = cifar('stepnet', depth=29, preact=preact)
+    net = cifar(depth=29, preact=preact)
     net.init_weights()
     conv = net.layer3[1].conv2.weight
     assert conv.std().item() == pytest.approx((2 / (9 * 64))**.5, rel=.05)
@@ -113,7 +82,7 @@ def test_resnet_cifar_starts_as_published(preact):
 @pytest.mark.parametrize('block, last', [('basic', 'norm2'),
                                          ('bottleneck', 'norm3')])
 def test_resnet_cifar_with_residuals_that_start_at_zero(block, last):
-    net = cifar('stepnet', depth=20, block=block, zero_init_residual=True)
+    net = cifar(depth=20, block=block, zero_init_residual=True)
     net.init_weights()
     assert all((getattr(b, last).weight == 0).all()
                for name in net.res_layers for b in getattr(net, name))
@@ -130,7 +99,7 @@ def test_resnet_cifar_without_step_is_the_stock_network():
 
     common = dict(stem_channels=16, base_channels=16, num_stages=3,
                   strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2, ))
-    assert_stock(Stock(11, **common), cifar(depth=11))
+    assert_stock(Stock(11, **common), cifar(None, depth=11))
 
 
 @pytest.mark.core
@@ -148,7 +117,8 @@ def test_the_same_seed_gives_the_same_start(kind):
 
 
 def test_iebn_layout():
-    net = cifar('iebn', depth=11)
+    net = cifar(None, depth=11, norm_cfg=dict(type='IEBN'),
+                downsample_norm_cfg=dict(type='BN'))
     assert type(net.bn1).__name__ == 'IEBN'
     assert type(net.layer1[0].bn3).__name__ == 'IEBN'
     assert type(net.layer1[0].downsample[-1]).__name__ == 'BatchNorm2d'

@@ -30,10 +30,9 @@ def last(folder):
     return os.path.basename((folder / 'last_checkpoint').read_text())
 
 
-def train(folder, stop=None, **kwargs):
-    hooks = kwargs.pop('hooks', [])
-    stops = [dict(type='StopHook', at=stop)] if stop else []
-    runner = resume_runner(folder, hooks=[*hooks, *stops], **kwargs)
+def train(folder, stop=None, interval=5, **kwargs):
+    hooks = [dict(type='StopHook', at=stop)] if stop else []
+    runner = resume_runner(folder, interval=interval, hooks=hooks, **kwargs)
     if stop:
         with pytest.raises(Stopped):
             runner.train()
@@ -50,7 +49,7 @@ def damaged(path):
 
 @pytest.mark.core
 def test_as_many_are_kept_as_asked_for(tmp_path):
-    train(tmp_path, interval=5)
+    train(tmp_path)
     assert checkpoints(tmp_path) == ['iter_30.pth', 'iter_33.pth']
     assert last(tmp_path) == 'iter_33.pth'
 
@@ -68,7 +67,7 @@ def test_the_old_one_goes_when_the_new_one_is_complete(
     monkeypatch.setitem(
         __import__('mmengine.fileio.backends.registry_utils',
                    fromlist=['backends']).backends, 'atomic_local', Watching)
-    train(tmp_path, interval=5, checkpoint=dict(max_keep_ckpts=1))
+    train(tmp_path, checkpoint=dict(max_keep_ckpts=1))
     assert there
     assert all(len(names) == 1 for names in there[1:])
 
@@ -82,20 +81,17 @@ def test_killed_before_the_old_one_is_deleted(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(AtomicCheckpointHook, '_delete', killed)
         with pytest.raises(Stopped):
-            resume_runner(tmp_path, interval=5).train()
+            train(tmp_path)
     assert checkpoints(tmp_path) == [f'iter_{n}.pth' for n in (5, 10, 15)]
-    train(tmp_path, stop=1, interval=5, resume=True)
+    train(tmp_path, stop=1, resume=True)
     assert checkpoints(tmp_path) == ['iter_10.pth', 'iter_15.pth']
 
 
 @pytest.mark.core
-def test_killed_during_a_save(tmp_path, monkeypatch):
-    whole = train(tmp_path / 'whole', interval=5)
-    folder = tmp_path / 'b'
-    replace, saves = os.replace, []
+def test_killed_during_a_save(tmp_path, monkeypatch, whole):
+    replace = os.replace
 
     def killed(source, target):
-        saves.append(target)
         if 'iter_10' in str(target):
             raise KeyboardInterrupt
         replace(source, target)
@@ -103,12 +99,18 @@ def test_killed_during_a_save(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, 'replace', killed)
         with pytest.raises(KeyboardInterrupt):
-            resume_runner(folder, interval=5).train()
-    assert 'iter_10.pth.unfinished' in os.listdir(folder)
-    assert last(folder) == 'iter_5.pth'
-    resumed = train(folder, interval=5, resume=True)
-    assert_same(final_state(whole), final_state(resumed))
-    assert not [n for n in os.listdir(folder) if 'unfinished' in n]
+            train(tmp_path)
+    assert 'iter_10.pth.unfinished' in os.listdir(tmp_path)
+    assert last(tmp_path) == 'iter_5.pth'
+    resumed = train(tmp_path, resume=True)
+    assert_same(whole, final_state(resumed))
+    assert not [n for n in os.listdir(tmp_path) if 'unfinished' in n]
+
+
+@pytest.fixture(scope='module')
+def whole(tmp_path_factory):
+    """The end of a run that nothing disturbed."""
+    return final_state(train(tmp_path_factory.mktemp('whole')))
 
 
 def warnings_of(runner):
@@ -118,21 +120,19 @@ def warnings_of(runner):
 
 
 @pytest.mark.core
-def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path):
-    whole = train(tmp_path / 'whole', interval=5)
-    folder = tmp_path / 'b'
-    train(folder, stop=12, interval=5)
-    damaged(folder / 'iter_10.pth')
-    runner = resume_runner(folder, interval=5, resume=True)
+def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path, whole):
+    train(tmp_path, stop=12)
+    damaged(tmp_path / 'iter_10.pth')
+    runner = resume_runner(tmp_path, interval=5, resume=True)
     logged = warnings_of(runner)
     runner.train()
     assert len([line for line in logged
                 if re.search(r'iter_10\.pth is damaged', line)]) == 1
-    assert_same(final_state(whole), final_state(runner))
+    assert_same(whole, final_state(runner))
 
 
 def test_none_is_whole(tmp_path):
-    train(tmp_path, stop=12, interval=5)
+    train(tmp_path, stop=12)
     for name in checkpoints(tmp_path):
         damaged(tmp_path / name)
     with pytest.raises(ValueError, match=r'expected a whole checkpoint in .*'
@@ -142,11 +142,11 @@ def test_none_is_whole(tmp_path):
 
 def test_a_folder_with_brackets(tmp_path):
     folder = tmp_path / 'run[lr=0.1]'
-    train(folder, stop=12, interval=5)
+    train(folder, stop=12)
     (folder / 'last_checkpoint').unlink()
     (folder / 'iter_15.pth.unfinished').write_bytes(b'')
     (folder / 'my.unfinished').mkdir()
-    runner = train(folder, interval=5, resume=True)
+    runner = train(folder, resume=True)
     assert len(runner.train_dataloader.dataset.loaded) == 96 - 30
     assert [path.name for path in folder.glob('*.unfinished')] == [
         'my.unfinished']
@@ -158,7 +158,7 @@ def test_a_pointer_that_is_garbage_and_no_checkpoint(tmp_path):
 
 
 def test_a_path_that_is_given_is_taken_as_it_is(tmp_path):
-    train(tmp_path, stop=12, interval=5)
+    train(tmp_path, stop=12)
     path = str(tmp_path / 'iter_5.pth')
     runner = resume_runner(tmp_path, interval=5, resume=True, load_from=path)
     with_it = warnings_of(runner)
@@ -168,7 +168,7 @@ def test_a_path_that_is_given_is_taken_as_it_is(tmp_path):
 
 
 def test_a_path_that_is_given_and_damaged(tmp_path):
-    train(tmp_path, stop=12, interval=5)
+    train(tmp_path, stop=12)
     damaged(tmp_path / 'iter_5.pth')
     with pytest.raises(ValueError,
                        match=r'--resume: .*iter_5\.pth, which is damaged: '):
@@ -176,7 +176,7 @@ def test_a_path_that_is_given_and_damaged(tmp_path):
 
 
 def test_weights_to_start_from_are_no_resume(tmp_path):
-    train(tmp_path / 'a', stop=12, interval=5)
+    train(tmp_path / 'a', stop=12)
     runner = train(tmp_path / 'b', load_from=str(tmp_path / 'a/iter_10.pth'))
     assert len(runner.train_dataloader.dataset.loaded) == 96
 
@@ -184,7 +184,7 @@ def test_weights_to_start_from_are_no_resume(tmp_path):
 @pytest.mark.core
 def test_the_first_start_of_a_job_that_resumes_has_its_weights(tmp_path):
     """load_from is for the first start, the work dir for all others."""
-    train(tmp_path / 'a', stop=12, interval=5)
+    train(tmp_path / 'a', stop=12)
     weights = str(tmp_path / 'a/iter_10.pth')
     settings = dict(resume=True, load_from=weights, interval=5, cfg=Config(
         dict(auto_resume=True)))
@@ -228,7 +228,6 @@ def test_the_best_one_goes_when_the_better_one_is_complete(
     monkeypatch.setattr(AtomicLocalBackend, 'put', put)
     runner = train(
         tmp_path,
-        interval=5,
         checkpoint=dict(save_best='loss', rule='less'),
         val_evaluator=dict(type='FallingMetric'))
     best, = [n for n in checkpoints(tmp_path) if n[:4] == 'best']
@@ -244,7 +243,6 @@ def test_the_best_one_goes_when_the_better_one_is_complete(
 @pytest.mark.parametrize('names', ['loss', ['loss', 'acc']])
 def test_the_best_one_of_another_run_stays(tmp_path, names):
     settings = dict(
-        interval=5,
         checkpoint=dict(save_best=names, rule='less',
                         published_keys=['state_dict']),
         val_evaluator=dict(type='FallingMetric'))
@@ -258,7 +256,6 @@ def test_the_best_one_of_another_run_stays(tmp_path, names):
 
 def test_the_best_one_is_found_in_a_folder_that_was_moved(tmp_path):
     settings = dict(
-        interval=5,
         checkpoint=dict(save_best='loss', rule='less'),
         val_evaluator=dict(type='FallingMetric'))
     train(tmp_path / 'a', stop=13, **settings)
@@ -274,7 +271,7 @@ def test_the_best_one_is_found_in_a_folder_that_was_moved(tmp_path):
 @pytest.mark.core
 def test_a_validation_resumes_nothing(tmp_path):
     """As with the config that a training with --resume wrote."""
-    train(tmp_path, stop=12, interval=5)
+    train(tmp_path, stop=12)
     weights = str(tmp_path / 'iter_5.pth')
     runner = resume_runner(
         tmp_path, interval=5, checkpoint=dict(save_best='loss', rule='less'),
@@ -311,7 +308,7 @@ def test_a_published_one(tmp_path):
 
 
 def test_another_folder(tmp_path):
-    settings = dict(interval=5, checkpoint=dict(out_dir=str(tmp_path / 'o')))
+    settings = dict(checkpoint=dict(out_dir=str(tmp_path / 'o')))
     train(tmp_path / 'w', stop=12, **settings)
     assert checkpoints(tmp_path / 'o' / 'w') == ['iter_5.pth', 'iter_10.pth']
     runner = train(tmp_path / 'w', resume=True, **settings)
@@ -363,7 +360,7 @@ def test_a_full_disk_names_the_file_and_loses_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(AtomicLocalBackend, 'put', full)
     with pytest.raises(OSError, match='iter_10.pth: .*got No space'):
-        train(tmp_path, interval=5, checkpoint=dict(max_keep_ckpts=1))
+        train(tmp_path, checkpoint=dict(max_keep_ckpts=1))
     assert checkpoints(tmp_path) == ['iter_5.pth']
     assert last(tmp_path) == 'iter_5.pth'
 
@@ -384,7 +381,7 @@ def test_a_misspelt_argument_is_named_at_the_start(tmp_path):
 
 def changes(folder, **kwargs):
     """What a resume at iteration 10 says of settings that it ignores."""
-    train(folder, stop=10, interval=5)
+    train(folder, stop=10)
     runner = resume_runner(folder, interval=5, resume=True, **kwargs)
     logged = warnings_of(runner)
     runner.train()
@@ -415,7 +412,7 @@ def test_other_settings_are_named(tmp_path):
     (dict(checkpoint=dict(save_best='loss', rule='less')), None)])
 def test_what_a_best_one_lacks_begins_anew(tmp_path, settings, absent):
     """It is not said that the checkpoint brings its own."""
-    train(tmp_path, stop=12, interval=5, checkpoint=dict(
+    train(tmp_path, stop=12, checkpoint=dict(
         save_optimizer=absent is None, save_param_scheduler=absent is None))
     runner = resume_runner(
         tmp_path, interval=5, resume=True,

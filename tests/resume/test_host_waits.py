@@ -135,8 +135,6 @@ def test_only_the_loss_is_waited_for(tmp_path, patched):
     ResidualTail.supports(*torch.rand(2, 1, 1, 2, 2))  # once a process
     runner = toy_runner(
         tmp_path, HOOKS_OF_A_RUN, iterations=5,
-        backbone=dict(type='mmpretrain.StepResNet', depth=34,
-                      base_channels=8, stem_channels=8),
         train_cfg=dict(type='ResumableIterBasedTrainLoop', max_iters=5),
         default_hooks=dict(
             logger=dict(type='LoggerHook', interval=2),

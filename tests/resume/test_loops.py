@@ -48,21 +48,20 @@ def whole(folder):
 _WHOLE = {}
 
 
-def finish(folder, **kwargs):
-    runner = resume_runner(folder, **kwargs)
+def finish(folder, interval=1000, **kwargs):
+    runner = resume_runner(folder, interval=interval, **kwargs)
     runner.train()
     return runner
 
 
-def stop(folder, where, at, **kwargs):
+def stop(folder, where, at, interval=1, **kwargs):
     with pytest.raises(Stopped):
-        finish(folder,
-               hooks=[*kwargs.pop('hooks', []),
-                      dict(type='StopHook', where=where, at=at)], **kwargs)
+        finish(folder, interval,
+               hooks=[dict(type='StopHook', where=where, at=at)], **kwargs)
 
 
-def stop_and_resume(folder, where, at, **kwargs):
-    stop(folder, where, at, **kwargs)
+def stop_and_resume(folder, where, at, interval=1, **kwargs):
+    stop(folder, where, at, interval, **kwargs)
     return finish(folder, resume=True, **kwargs)
 
 
@@ -128,9 +127,7 @@ def test_a_seed_that_was_drawn_is_kept(tmp_path):
     settings = dict(randomness=dict(seed=None))
     first = finish(tmp_path / 'first', **settings)
     seed = first.seed
-    stop_at = dict(type='StopHook', at=14)
-    with pytest.raises(Stopped):
-        finish(tmp_path / 'b', hooks=[stop_at], randomness=dict(seed=seed))
+    stop(tmp_path / 'b', 'after_train_iter', 14, randomness=dict(seed=seed))
     # The config of the resumed run says None again, and draws another one.
     resumed = finish(tmp_path / 'b', resume=True, **settings)
     assert_same(final_state(first), final_state(resumed))

@@ -69,23 +69,18 @@ def whole(tmp_path_factory):
         for by_epoch in (True, False)}
 
 
-@pytest.mark.parametrize('number, by_epoch', [
-    pytest.param('SIGUSR1', True, marks=pytest.mark.core),
-    ('SIGUSR2', False), ('SIGTERM', True)])
+@pytest.mark.parametrize('number, by_epoch, at', [
+    pytest.param('SIGUSR1', True, 7, marks=pytest.mark.core),
+    ('SIGUSR2', False, 7), ('SIGTERM', True, 11), ('SIGTERM', True, 33)])
 def test_the_run_goes_on_as_if_nothing_had_been(
-        tmp_path, whole, number, by_epoch):
-    leave(tmp_path, by_epoch=by_epoch, hooks=hooks(number=number))
-    assert sorted(n for n in os.listdir(tmp_path) if 'iter' in n) == [
-        'preempted_iter_7.pth'
-    ]
+        tmp_path, whole, number, by_epoch, at):
+    """In an epoch, and at the end of one."""
+    leave(tmp_path, by_epoch=by_epoch, hooks=hooks(number=number, at=at))
+    # The last iteration is saved as in any run, too.
+    assert {n for n in os.listdir(tmp_path) if 'iter' in n} - {
+        'iter_33.pth'} == {f'preempted_iter_{at}.pth'}
     resumed = finish(tmp_path, by_epoch=by_epoch, resume=True)
     assert_same(whole[by_epoch], final_state(resumed))
-
-
-@pytest.mark.parametrize('at', [11, 33])
-def test_at_the_end_of_an_epoch(tmp_path, whole, at):
-    leave(tmp_path, hooks=hooks(at=at))
-    assert_same(whole[True], final_state(finish(tmp_path, resume=True)))
 
 
 @pytest.mark.parametrize('by_epoch, at', [(True, 2), (False, 5)])

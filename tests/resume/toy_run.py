@@ -57,10 +57,15 @@ VALIDATION = dict(
     val_evaluator=dict(type='ToyMetric'))
 
 
-def toy_runner(work_dir, hooks=(), iterations=20, backbone=None, **kwargs):
+#: Two stages of 3 and 4 blocks, 2 and 3 of them measured.
+BACKBONE = dict(type='mmpretrain.StepResNet', depth=34, base_channels=8,
+                stem_channels=8, num_stages=2, strides=(1, 2),
+                dilations=(1, 1), out_indices=(1, ))
+
+
+def toy_runner(work_dir, hooks=(), iterations=8, backbone=None, **kwargs):
     """A Runner over :class:`ToyModel` with the given hooks."""
-    backbone = backbone or dict(type='mmpretrain.StepResNet', depth=34,
-                                base_channels=8, stem_channels=8)
+    backbone = backbone or BACKBONE
     settings = dict(
         model=dict(type='ToyModel', backbone=backbone),
         work_dir=str(work_dir),

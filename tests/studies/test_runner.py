@@ -64,6 +64,7 @@ def test_step_sizes_are_held_fixed_where_there_are_some(
     assert len(starts_of(some, 'ablate')) == 1
 
 
+@pytest.mark.long
 def test_disturbed_images_where_the_study_says_so(make_runs, make_runner):
     run, = runs = make_runs(
         text='measure = dict(robustness=True, definitions=[])')
@@ -99,6 +100,7 @@ def test_the_best_epoch_is_tested_where_there_are_test_data(
     assert len(starts_of(tested, 'test')) == 1
 
 
+@pytest.mark.long
 def test_a_measurement_without_a_finite_sample_is_recorded(
         make_runs, tmp_path):
     tools = make_tools(tmp_path / 'tools')
@@ -364,6 +366,7 @@ def test_runs_that_would_not_compare_are_refused(make_runs, make_runner):
         make_runner().run(make_runs(a=dict(seconds=1)))
 
 
+@pytest.mark.long
 def test_a_metric_that_nothing_gives(make_runs, make_runner):
     run, other = runs = make_runs("metric = 'accuracy/top5'", seeds=[0, 1])
     message = "metric: expected one of ['accuracy/top1']"

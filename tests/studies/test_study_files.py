@@ -106,7 +106,9 @@ def test_blocks_of_the_tickets():
         assert sum(map(len, stiffest.step_blocks)) == k
 
 
-@pytest.mark.parametrize('name', OWN)
+@pytest.mark.parametrize('name', [pytest.param(
+    name, marks=() if name.endswith('_inputs') else pytest.mark.long)
+    for name in OWN])
 def test_methods_of_a_study_differ_and_see_the_same_data(name):
     own = configs(name).values()
     assert len({*map(config_digest, own)}) == len(own) > 1

@@ -204,7 +204,8 @@ def test_another_set_up_at_the_same_time_waits(set_up):
     assert set_up.compilations() == 1
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize('number', [
+    pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL])
 def test_an_interrupted_set_up_goes_on(set_up, number):
     process = set_up.start(HOLD=str(set_up.folder))
     set_up.wait_for_a_compilation()
@@ -242,6 +243,7 @@ def test_a_damaged_wheel_is_compiled_again(set_up):
     assert path.read_bytes() == set_up.wheel.read_bytes()
 
 
+@pytest.mark.long
 def test_a_wheel_that_is_there_is_not_compiled(set_up):
     set_up.wheels.mkdir(parents=True)
     (set_up.wheels / 'mmcv.whl').write_bytes(set_up.wheel.read_bytes())

@@ -32,12 +32,13 @@ def networks(classifier, tmp_path):
         text.replace("type='StepResNet'", "type='StepResNet', step=None"))
     found = {}
     for config in (tmp_path / 'plain.py', classifier):
-        cfg = Config.fromfile(config)
+        model = build_model(Config.fromfile(config))
         for seed in (0, 1):
-            cfg.randomness = dict(seed=seed)
+            for parameter in model.parameters():
+                parameter.data.mul_(1 + seed)
             path = tmp_path / f'{config.stem}_seed{seed}' / 'epoch_1.pth'
             path.parent.mkdir()
-            torch.save(dict(state_dict=build_model(cfg).state_dict()), path)
+            torch.save(dict(state_dict=model.state_dict()), path)
             found.setdefault(config, []).append(path)
     return found
 

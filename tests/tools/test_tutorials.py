@@ -17,7 +17,8 @@ SMALLER = {
     'from_mmdet': {'--train 48 --val 12': '--train 8 --val 4',
                    'interval=4': 'interval=1', 'nsi_40': 'nsi_10',
                    r'12\/12': r'2\/2'},
-    'own_step_size': {'seeds = [0, 1]': 'seeds = [1]'},
+    'own_step_size': {'seeds = [0, 1]': 'seeds = [1]',
+                      "    se=dict(config=configs.format('se')),\n": ''},
     'reading_a_network': {'epochs=3': 'epochs=2', 'steps=3': 'steps=2',
                           'epoch_3': 'epoch_2', '512': '32'},
 }

@@ -62,7 +62,13 @@ FIGURES = dict(
                     'nsi_figure', 'steps_figure')})
 
 
-@pytest.mark.parametrize('name', FIGURES)
+#: Drawn in the short run: a curve, panels, notes beside lines, a table.
+SHORT = {'curve', 'step', 'tns', 'correlation'}
+
+
+@pytest.mark.parametrize('name', [pytest.param(
+    name, marks=() if name in SHORT else pytest.mark.long)
+    for name in FIGURES])
 def test_all_text_can_be_read(name):
     assert_legible(FIGURES[name]())
 
