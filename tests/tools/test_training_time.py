@@ -205,5 +205,5 @@ def test_the_tool_says_and_writes_it(tool, classifier, tmp_path, capsys,
     assert 'validation: 0:00:' in said and '\nin all: 0:00:' in said
     assert found['device'] == 'cpu' and found['versions']['torch'] in said
     assert not (tmp_path / 'work').exists()
-    with pytest.raises(FileNotFoundError, match='data_root: expected a fold'):
+    with pytest.raises(FileNotFoundError, match='gone'):
         tool(TOOL, classifier, '--data-root', tmp_path / 'gone')

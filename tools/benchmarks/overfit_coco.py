@@ -93,7 +93,6 @@ def main():
     annotations = folder / 'annotations.json'
     annotations.write_text(json.dumps(content))
     cfg = build_config(args, str(annotations))
-    C.check_data(cfg, C.TRAIN)
     from mmengine.runner import Runner
     start = time.time()
     runner = Runner.from_cfg(cfg)

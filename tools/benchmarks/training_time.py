@@ -43,10 +43,7 @@ def build_config(args):
     if args.amp:
         C.use_amp(cfg)
     cfg.resume = False
-    C.check_weights(cfg)
     C.check_sync_bn(cfg)
-    if not args.skip_data_check:
-        C.check_data(cfg, C.TRAIN + ('val_dataloader', ))
     return cfg
 
 
