@@ -20,6 +20,7 @@ from ..safe_loading.own_state import (
     resumes,
     trains,
 )
+from ..safe_loading.plain_state import save_plain
 from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
@@ -156,6 +157,7 @@ class AtomicCheckpointHook(CheckpointHook):
         """Add the state that :meth:`save` gathered."""
         if self._state is not None:
             checkpoint['training_state'] = self._state
+        save_plain(runner, checkpoint)
 
     def after_val_epoch(self, runner, metrics) -> None:
         """What is saved from here on has the validation behind it."""
