@@ -11,9 +11,6 @@ from .lazy_exports import lazy_exports
 #: Path under the package in version 0.1 -> today's.
 MOVED = {
     'attention.positions': 'attention.encodings',
-    'datasets.checks': 'config.dataset_checks',
-    'datasets.class_counts': 'config.class_counts',
-    'datasets.dataset_config': 'config.dataset_config',
     'datasets.deaf_workers': 'utils.worker_signals',
     'datasets.random_state': 'utils.random_state',
     'datasets.resumable_loader': 'resume.resumable_loader',
@@ -48,9 +45,6 @@ RENAMED = {
     'datasets.deaf_workers': {
         'DeafWorker': 'utils.worker_signals.IgnoreSignals',
         'deafen': 'utils.worker_signals.ignore_in_workers'},
-    'datasets.dataset_config': {
-        'leaves': 'config.dataset_config.innermost_datasets',
-        'type_name': 'config.parts.type_name'},
     'engine.atomic_backend': {'damage': 'resume.latest_checkpoint.damage'},
 }
 #: A folder that is gone -> what it gave, by today's folders.
@@ -70,7 +64,6 @@ OLD_NAMES = {
     'attention': {
         'read_attention': 'attention.read_attention_record',
         'read_attention_runs': 'attention.read_attention_histories'},
-    'datasets': {'check_datasets': 'config.check_datasets'},
     'stiffness.record': {
         'append_rows': 'stiffness.append_rows',
         'begin_record': 'stiffness.begin_record',

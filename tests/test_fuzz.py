@@ -18,7 +18,6 @@ from drawn import bounded, places
 from hypothesis import given
 from hypothesis import strategies as st
 from made_records import make_record
-from mmengine.config import Config
 from mmengine.registry import MODELS
 
 from stepnet_mm.analysis.runs import read_run, read_runs_table
@@ -28,7 +27,6 @@ from stepnet_mm.attention import (
     read_attention_record,
     save_attention,
 )
-from stepnet_mm.config import check_datasets
 from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
 from stepnet_mm.safe_loading.loaders import (
     UnsafeCheckpointError,
@@ -146,21 +144,6 @@ def table(folder):
     return path, lambda: ours(lambda: read_runs_table(path), str(path))
 
 
-def annotations(folder):
-    path = folder / 'a.json'
-    (folder / 'b.jpg').touch()
-    path.write_text(json.dumps(dict(
-        images=[dict(id=1, file_name='b.jpg', height=9, width=8)],
-        annotations=[dict(id=1, image_id=1, category_id=1, area=4,
-                          bbox=[1, 1, 2, 2], iscrowd=0)],
-        categories=[dict(id=1, name='cat')])))
-    cfg = Config(dict(train_dataloader=dict(dataset=dict(
-        type='CocoDataset', data_root=str(folder), ann_file='a.json',
-        data_prefix=dict(img=''), metainfo=dict(classes=('cat', ))))))
-    return path, lambda: ours(
-        lambda: check_datasets(cfg, ('train_dataloader', )), str(folder))
-
-
 def attention_record(folder):
     path = folder / 'a.npz'
     layer = LayerAttention(
@@ -219,8 +202,8 @@ def pointer(folder):
     return path, read
 
 
-READERS = (stiffness_record, scalars, table, annotations, attention_record,
-           study_records, study_file, pointer, *(
+READERS = (stiffness_record, scalars, table, attention_record, study_records,
+           study_file, pointer, *(
                pytest.param(reader, marks=pytest.mark.core)
                for reader in (checkpoint, legacy_checkpoint)))
 

@@ -10,7 +10,7 @@ import os
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
-from stepnet_mm.launch.distributed import init_distributed, on_first_rank
+from stepnet_mm.launch.distributed import init_distributed
 from stepnet_mm.launch.entry import build_runner, config_from, make_parser
 from stepnet_mm.utils.command_line import output_file, output_folder
 
@@ -74,8 +74,6 @@ def main():
     if args.show or args.show_dir:
         draw(cfg, args)
     init_distributed(cfg)
-    if not args.skip_data_check:
-        on_first_rank(C.check_data, cfg, ('test_dataloader', ))
     runner = build_runner(cfg, changes)
     runner.register_hook(WholeLoadHook(args.allow_missing))
     if args.out:

@@ -15,10 +15,7 @@ if HELD:
 
 import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
 from stepnet_mm import config as C  # noqa: E402
-from stepnet_mm.launch.distributed import (  # noqa: E402
-    init_distributed,
-    on_first_rank,
-)
+from stepnet_mm.launch.distributed import init_distributed  # noqa: E402
 from stepnet_mm.launch.entry import (  # noqa: E402
     build_runner,
     config_from,
@@ -66,13 +63,14 @@ def main():
     cfg, changes = build_config(args)
     if HELD and not C.has_hook(cfg, 'PreemptionHook'):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
-    C.check_weights(cfg)
     C.check_sync_bn(cfg)
     init_distributed(cfg)
-    if not args.skip_data_check:
-        on_first_rank(C.check_data, cfg, C.TRAIN + ('val_dataloader', ))
     with work_dir_lock(cfg.work_dir, cfg.filename):
-        build_runner(cfg, changes).train()
+        runner = build_runner(cfg, changes)
+        if not args.skip_data_check:
+            from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
+            runner.register_hook(SanityRunHook())
+        runner.train()
 
 
 if __name__ == '__main__':

@@ -7,9 +7,8 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
-        checks=['check_data', 'check_sync_bn', 'check_weights'],
+        checks=['check_sync_bn'],
         conversion=['to_stepnet'],
-        dataset_checks=['check_datasets'],
         hardening=['harden', 'use_exact_resume', 'use_intact_images',
                    'use_tns_metric'],
         options=['OptionsAction', 'set_data_root', 'set_image_scale',

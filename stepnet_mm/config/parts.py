@@ -2,6 +2,9 @@
 from collections.abc import Iterator
 
 from mmengine.config import Config
+from mmengine.registry import DATASETS, DefaultScope
+
+from ..utils.arguments import accepted_arguments
 
 TRAIN = ('train_dataloader', )
 EVALUATION = ('val_dataloader', 'test_dataloader')
@@ -46,6 +49,26 @@ def import_package(cfg: Config) -> bool:
         return False
     cfg.custom_imports = dict(wanted, imports=[*imports, 'stepnet_mm'])
     return True
+
+
+def forbid_downloads(cfg: Config, key: str) -> bool:
+    """Whether a loader's datasets would have downloaded what is absent."""
+    found = [*_downloading(cfg, cfg[key].get('dataset'))]
+    for dataset in found:
+        dataset['download'] = False
+    return bool(found)
+
+
+def _downloading(cfg: Config, node) -> Iterator[dict]:
+    """Dicts inside whose class downloads unless it is told not to."""
+    with (DefaultScope.overwrite_default_scope(cfg.get('default_scope')),
+          DATASETS.switch_scope_and_registry(None) as registry):
+        for part in all_dicts(node):
+            kind = part.get('type')
+            kind = registry.get(kind) if isinstance(kind, str) else kind
+            if part.get('download', kind and 'download'
+                        in accepted_arguments(kind)):
+                yield part
 
 
 def type_name(node: dict) -> str:

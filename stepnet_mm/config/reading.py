@@ -1,6 +1,7 @@
 """Reads a config as the tools of mmdet and mmpretrain do."""
 import copy
 import os.path as osp
+from collections.abc import Iterator
 
 from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
@@ -41,13 +42,20 @@ def read_config(path: str,
     name = osp.splitext(osp.basename(path))[0]
     cfg.work_dir = work_dir or cfg.get('work_dir') or osp.join(
         'work_dirs', name)
-    for loader in filter(None, map(cfg.get, TRAIN + EVALUATION)):
+    for loader in _loaders(cfg):
         if cfg.get('default_scope') == 'mmpretrain':
             loader.setdefault('pin_memory', True)
             loader.setdefault('collate_fn', dict(type='default_collate'))
         if loader.get('num_workers') == 0:
-            loader.persistent_workers = False  # torch refuses it
+            loader['persistent_workers'] = False  # torch refuses it
     return cfg
+
+
+def _loaders(cfg: Config) -> Iterator[dict]:
+    """All of them; a loop of the user's may have a list."""
+    for part in map(cfg.get, TRAIN + EVALUATION):
+        parts = part if isinstance(part, (list, tuple)) else [part]
+        yield from (loader for loader in parts if isinstance(loader, dict))
 
 
 def _from_file(path: str) -> Config:

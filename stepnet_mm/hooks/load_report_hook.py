@@ -1,114 +1,204 @@
-"""Says what a checkpoint set, and refuses one that does not fit."""
-import functools
+"""Says what a checkpoint set, and stops where it set nothing that it should.
+
+What is missing or does not fit is judged when the modules have taken it: many
+rename keys, resize position embeddings or fill a teacher before they do.
+"""
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from torch import nn
-from torch.utils.hooks import RemovableHandle
+from torch.nn.parameter import is_lazy
 
 from ..steps import StepSize
 from ..utils.model_wrappers import unwrap
 
 
+class LoadListener:
+    """Reports each load into a model, or a part of it, from here on.
+
+    Args:
+        model (nn.Module): the model, wrapped or not.
+        report (callable): is called with the name and the module that took a
+            state dict, and :func:`load_report` of it.
+    """
+
+    def __init__(self, model: nn.Module, report: Callable):
+        self.report = report
+        self._names = {module: name for name, module in model.named_modules()}
+        self._root: nn.Module | None = None
+        self._source: list[str] = []
+        self._mismatched: dict[str, str] = {}
+        self._handles = [handle for module in self._names for handle in (
+            module._register_load_state_dict_pre_hook(
+                self._compare, with_module=True),
+            module.register_load_state_dict_post_hook(self._end))]
+
+    def stop(self) -> None:
+        """Report no further ones."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _compare(self, module, state_dict, prefix, *_) -> None:
+        """The last of a module's own hooks, before it copies its tensors."""
+        if not prefix:  # not a part of a load
+            self._root, self._mismatched = module, {}
+        for name, own in (*module.named_parameters(recurse=False),
+                          *module.named_buffers(recurse=False)):
+            given = state_dict.get(prefix + name)
+            if given is None or is_lazy(own):
+                continue
+            # torch takes a list of one number for a number.
+            if given.shape not in (own.shape, own.shape or (1, )):
+                self._mismatched[prefix + name] = (
+                    f'{prefix}{name} (source {tuple(given.shape)}, model '
+                    f'{tuple(own.shape)})')
+
+    def _end(self, module: nn.Module, incompatible) -> None:
+        if module is not self._root:
+            return
+        self._root = None
+        self.report(self._names[module], module, load_report(
+            module, incompatible, self._mismatched))
+
+
+def load_report(module: nn.Module, incompatible,
+                mismatched: dict[str, str]) -> dict:
+    """Sort the keys of a load.
+
+    Args:
+        module (nn.Module): it took a state dict.
+        incompatible: torch's ``missing_keys`` and ``unexpected_keys``.
+        mismatched (dict[str, str]): keys of other shapes, and both shapes.
+
+    Returns:
+        dict: lists of keys. ``loaded``; ``step``, those of step-size modules
+        that the source lacks; ``new``, all others that it lacks or has in
+        another shape, with both; ``unused``, keys that the module lacks.
+    """
+    steps = tuple(f'{name}.' if name else '' for name, child in
+                  module.named_modules() if isinstance(child, StepSize))
+    missing = incompatible.missing_keys
+    absent = {*missing, *mismatched}
+    return dict(
+        # A BatchNorm fills in its counter where there is none.
+        loaded=[key for key in module.state_dict() if key not in absent
+                and not key.endswith('num_batches_tracked')],
+        step=[key for key in missing if key.startswith(steps)],
+        new=[key for key in missing if not key.startswith(steps)]
+        + [*mismatched.values()],
+        unused=list(incompatible.unexpected_keys))
+
+
+class _LoadHook(Hook):
+    """Listens until the start."""
+    # After EMAHook, which copies the model and must not copy these hooks.
+    priority = 'LOW'
+    _listener: LoadListener | None = None
+
+    def before_run(self, runner) -> None:
+        """Listen to whatever is loaded from here to the start."""
+        self._stop()
+        def report(*load):
+            if self._listener is not None:  # not a copy of the model, as EMA's
+                self._report(runner, *load)
+
+        self._listener = LoadListener(runner.model, report)
+
+    def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Listen at the latest: a FlexibleRunner loads before the run."""
+        if self._listener is None:
+            self.before_run(runner)
+
+    def before_train(self, runner) -> None:
+        """Stop listening."""
+        self._stop()
+
+    before_val = before_test = before_train
+
+    def _stop(self) -> None:
+        if self._listener is not None:
+            self._listener.stop()
+        self._listener = None
+
+    def _report(self, runner, name: str, module, report: dict) -> None:
+        raise NotImplementedError
+
+
 @HOOKS.register_module()
-class LoadReportHook(Hook):
-    """Report every load of weights, and stop at one that does not fit.
+class LoadReportHook(_LoadHook):
+    """Report every load of weights, and stop where a backbone got none.
 
     Covers ``init_cfg=dict(type='Pretrained')`` of any module, ``load_from``
-    and resume. mmengine only logs a warning when keys do not match, so a
-    backbone that was not loaded goes unnoticed. Here new keys may only be
-    those of step-size modules and heads, unused keys of the source only its
-    classifier's; anything else, a shape mismatch too, is an error. (The offset
-    convolutions of DCN may be new as well: no classifier has them.)
+    and resume. New keys of step-size modules, heads and DCN's offsets (which
+    mmdet starts anew) and unused ones of the source's classifier are logged,
+    all others are a warning. A tensor of another shape is a new one. A
+    backbone of which nothing was loaded, which mmengine trains from random
+    weights, is an error.
 
     Args:
         allow_new (Sequence[str]): regular expressions of further keys that
-            the source may lack, searched in the key.
+            the source may lack, searched in the key; ``['.*']`` for a
+            backbone that starts anew.
         allow_unused (Sequence[str]): regular expressions of further keys of
             the source that may stay unused.
 
     Raises:
-        ValueError: while loading, with the keys' names; or, for a step
-            backbone, with the type that the weights are of.
+        ValueError: while loading, with the backbone's name.
     """
-    # After EMAHook, which copies the model and must not copy these hooks.
-    priority = 'LOW'
 
     def __init__(self,
                  allow_new: Sequence[str] = (),
                  allow_unused: Sequence[str] = ()):
-        # A head is any part of the model that is named so; mmdet's DCN always
-        # starts its offsets anew.
+        # A head is any part of the model that is named so.
         self.allow_new = [
             r'head\w*\.', r'conv_offset\.', 'num_batches_tracked$', *allow_new
         ]
         self.allow_unused = [r'^fc\.', 'num_batches_tracked$', *allow_unused]
-        self._handles: list[RemovableHandle] = []
-        self._reports: list[dict] = []
-
-    def before_run(self, runner) -> None:
-        """Listen to whatever is loaded from here to the start."""
-        self._stop_listening()
-        self._handles = [
-            module._register_load_state_dict_pre_hook(
-                functools.partial(self._on_load, runner.logger, name, module))
-            for name, module in runner.model.named_modules()
-        ]
+        self._loads = 0
 
     def before_train(self, runner) -> None:
-        """Remove the hooks on loading."""
-        if not self._reports:
+        """Stop listening."""
+        if not self._loads:
             runner.logger.info('LoadReportHook: nothing was loaded, all '
                                'weights are at their start')
-        self._stop_listening()
+        self._stop()
 
-    def before_val(self, runner) -> None:
-        """Remove the hooks on loading, where nothing is trained."""
-        self._stop_listening()
+    def _report(self, runner, name, module, report) -> None:
+        self._loads += 1
+        label = f'LoadReportHook: {name or type(module).__name__}'
+        new = _not_allowed(report['new'], self.allow_new)
+        for part, _ in module.named_modules(prefix=name):
+            own = part.removeprefix(name).lstrip('.')
+            if part.rpartition('.')[2] == 'backbone':
+                self._check_backbone(part, own and f'{own}.', new, report)
+        runner.logger.info(f'{label}: {_summary(report)}')
+        for kind, keys in dict(
+                new=new, unused=_not_allowed(report['unused'],
+                                             self.allow_unused)).items():
+            if keys:
+                runner.logger.warning(
+                    f'{label}: expected a checkpoint with all weights but '
+                    f'those of steps and heads, got {len(keys)} {kind}: '
+                    f'{", ".join(keys)}; check init_cfg.checkpoint or '
+                    f'load_from, or set allow_{kind} where they are meant')
 
-    def before_test(self, runner) -> None:
-        """Remove the hooks on loading."""
-        self._stop_listening()
-
-    def _stop_listening(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-
-    def _on_load(self, logger, name, module, state_dict, prefix, *_) -> None:
-        if prefix:  # a part of a load that was reported at its root
-            return
-        for child, backbone in module.named_modules():
-            if hasattr(backbone, 'check_weights'):  # names the right type
-                backbone.check_weights(state_dict, child and f'{child}.')
-        report = load_report(module, state_dict)
-        self._reports.append(report)
-        self._check(name or type(module).__name__, report)
-        logger.info(f'LoadReportHook: {name or type(module).__name__}: '
-                    f'{_summary(report)}')
-
-    def _check(self, name: str, report: dict) -> None:
-        bad = dict(
-            missing=_not_allowed(report['new'], self.allow_new),
-            unused=_not_allowed(report['unused'], self.allow_unused),
-            mismatched=report['mismatched'])
-        if any(bad.values()):
-            found = '; '.join(f'{kind}: {", ".join(keys)}'
-                              for kind, keys in bad.items() if keys)
+    def _check_backbone(self, name: str, prefix: str, new: list[str],
+                        report: dict) -> None:
+        lacks = [key for key in new if key.startswith(prefix)]
+        if lacks and not any(
+                key.startswith(prefix) for key in report['loaded']):
             raise ValueError(
-                f'{name}: expected a checkpoint that lacks keys of step '
-                'modules and heads only, and has no unused ones but its '
-                f"fc's, got one that does not fit: {found}; check "
-                'init_cfg.checkpoint or load_from. Missing and unused keys '
-                'that are meant can be named in '
-                'LoadReportHook(allow_new=[...], allow_unused=[...]); '
-                'mismatched ones must leave the checkpoint, or the model take '
-                'their shape (num_classes)')
+                f'{name}: expected a checkpoint with weights of the backbone, '
+                f'got none of its {len(lacks)}, {", ".join(lacks[:3])} among '
+                f'them, but {len(report["unused"])} others, '
+                f'{", ".join(report["unused"][:3]) or "none"}; check '
+                'init_cfg.checkpoint or load_from, or set '
+                "LoadReportHook(allow_new=['.*']) to train it from its start")
 
 
-class WholeLoadHook(Hook):
+class WholeLoadHook(_LoadHook):
     """Stop at a checkpoint that does not set all of the network.
 
     A test of another network than the checkpoint's would give figures too.
@@ -120,72 +210,21 @@ class WholeLoadHook(Hook):
     Raises:
         ValueError: while loading, with the names.
     """
-    # After EMAHook, which copies the model and must not copy these hooks.
-    priority = 'LOW'
 
     def __init__(self, allow_missing: str | None = None):
         self.allowed = ['num_batches_tracked$']
         if allow_missing is not None:
             self.allowed.append(allow_missing)
-        self._handles: list[RemovableHandle] = []
-        self._mismatched: list[str] = []
 
-    def before_run(self, runner) -> None:
-        """Listen to what is loaded from here to the start."""
-        model = unwrap(runner.model)
-        self._handles = [
-            model._register_load_state_dict_pre_hook(
-                functools.partial(self._compare, model)),
-            # Modules may have renamed old keys by then.
-            model.register_load_state_dict_post_hook(self._check)
-        ]
-
-    def before_test(self, runner) -> None:
-        """Remove the hooks on loading."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-
-    def _compare(self, model, state_dict, *_) -> None:
-        self._mismatched = load_report(model, state_dict)['mismatched']
-
-    def _check(self, model, incompatible) -> None:
-        missing = [*incompatible.missing_keys, *self._mismatched]
-        bad = _not_allowed(missing, self.allowed)
-        if bad:
+    def _report(self, runner, name, module, report) -> None:
+        bad = _not_allowed(report['step'] + report['new'], self.allowed)
+        if bad and module is unwrap(runner.model):
             shown = ', '.join(bad[:5]) + (', ...' if len(bad) > 5 else '')
             raise ValueError(
                 f'CHECKPOINT: expected weights for all of '
-                f'{type(model).__name__}, got none that fit for {len(bad)} of '
-                f'its keys: {shown}; take the config that it was trained '
+                f'{type(module).__name__}, got none that fit for {len(bad)} '
+                f'of its keys: {shown}; take the config that it was trained '
                 'with, or allow them: tools/test.py --allow-missing [PATTERN]')
-
-
-def load_report(module: nn.Module, state_dict: dict) -> dict:
-    """Compare a state dict with the module that takes it.
-
-    Returns:
-        dict: lists of keys. ``loaded``; ``step``, keys of step-size modules
-        that the source lacks; ``new``, all others that it lacks; ``unused``,
-        keys that the module lacks; ``mismatched``, with both shapes.
-    """
-    own, state_dict = module.state_dict(), dict(state_dict)
-    steps = {f'{name}.' if name else '': child for name, child in
-             module.named_modules() if isinstance(child, StepSize)}
-    for prefix, step in steps.items():
-        step.rename_weights(state_dict, prefix)
-    missing = [key for key in own if key not in state_dict]
-    mismatched = [
-        f'{key} (source {tuple(state_dict[key].shape)}, model '
-        f'{tuple(value.shape)})' for key, value in own.items()
-        if key in state_dict and state_dict[key].shape != value.shape
-    ]
-    return dict(
-        loaded=[key for key in own if key in state_dict],
-        step=[key for key in missing if key.startswith((*steps, ))],
-        new=[key for key in missing if not key.startswith((*steps, ))],
-        unused=[key for key in state_dict if key not in own],
-        mismatched=mismatched)
 
 
 def _not_allowed(keys: list[str], patterns: list[str]) -> list[str]:

@@ -16,7 +16,6 @@ from torch.utils.data import DataLoader
 
 from ..config import (
     OptionsAction,
-    check_data,
     read_config,
     set_data_root,
     set_image_scale,
@@ -51,7 +50,7 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--skip-data-check',
         action='store_true',
-        help='do not look at annotation files and images beforehand')
+        help='train without validating two batches beforehand')
     parser.add_argument(
         '--cfg-options',
         nargs='+',
@@ -210,14 +209,13 @@ def output_of(cfg: Config, args: argparse.Namespace, ending: str,
     return _written_to(output_file, path, key)
 
 
-def build_loader(cfg: Config, split: str, check: bool = True,
+def build_loader(cfg: Config, split: str,
                  batch_size: int | None = None) -> DataLoader:
-    """The loader of a split, its files checked beforehand.
+    """The loader of a split.
 
     Args:
         cfg (Config): the config.
         split (str): val or test.
-        check (bool): whether to check annotation files and images.
         batch_size (int, optional): in place of the config's.
 
     Raises:
@@ -236,8 +234,6 @@ def build_loader(cfg: Config, split: str, check: bool = True,
     loader_cfg = copy.deepcopy(cfg[key])
     if batch_size:
         loader_cfg.batch_size = batch_size
-    if check:
-        check_data(cfg, (key, ))
     loader = Runner.build_dataloader(loader_cfg)
     name_broken_images(loader.dataset)
     return loader

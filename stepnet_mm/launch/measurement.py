@@ -13,7 +13,6 @@ from mmengine.config import Config
 from mmengine.utils import ProgressBar
 from torch.utils.data import DataLoader
 
-from ..config import check_weights
 from ..config.parts import all_dicts
 from ..recording import (
     ResidualBlock,
@@ -89,8 +88,6 @@ class Measurement:
         self.args = args
         self.cfg: Config = config_from(args)
         self.path = record and record(self.cfg)
-        if record:
-            check_weights(self.cfg)
         self.model = build_model(
             self.cfg, args.checkpoint, args.device, start=bool(record))
         self.blocks = find_residual_blocks(self.model, args.blocks)
@@ -103,8 +100,7 @@ class Measurement:
                 another measurement, or none, or somebody else writes it.
         """
         args, path = self.args, cast(Path, self.path)
-        loader = build_loader(self.cfg, args.split, not args.skip_data_check,
-                              args.batch_size)
+        loader = build_loader(self.cfg, args.split, args.batch_size)
         indices = spread_indices(
             len(cast(Sized, loader.dataset)), args.num_samples)
         blocks = self._split_stages(loader, indices)

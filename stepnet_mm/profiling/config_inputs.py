@@ -49,8 +49,9 @@ def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
     return Forward(model, samples), images
 
 
-def _transforms(node: dict) -> list:
+def _transforms(node) -> list:
     """The pipeline of the innermost dataset of a data loader."""
+    node = node if isinstance(node, dict) else {}  # a list of loaders
     while 'pipeline' not in node and isinstance(node.get('dataset'), dict):
         node = node['dataset']
     return node.get('pipeline') or []

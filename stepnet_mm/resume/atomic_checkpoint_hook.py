@@ -20,7 +20,7 @@ from ..safe_loading.own_state import (
     resumes,
     trains,
 )
-from ..utils.arguments import check_count
+from ..safe_loading.plain_state import save_plain
 from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
@@ -55,14 +55,14 @@ class AtomicCheckpointHook(CheckpointHook):
     schedule than the config's names them.
 
     Args:
-        interval (int): epochs (iterations) between checkpoints, at least 1.
+        interval (int): epochs (iterations) between checkpoints; -1 saves the
+            last and the best alone.
         **kwargs: the others of ``CheckpointHook``.
 
     Raises:
         OSError: if a checkpoint cannot be written.
         TypeError: before training, on an argument that does not exist.
-        ValueError: on a wrong ``interval``; on a resume, if there are
-            checkpoints and none is whole.
+        ValueError: on a resume, if there are checkpoints and none is whole.
     """
     # After all hooks that change a state, the schedulers' included.
     priority = 'VERY_LOW'
@@ -72,9 +72,6 @@ class AtomicCheckpointHook(CheckpointHook):
     best_ckpt_path_dict: dict[str, str | None]
 
     def __init__(self, interval: int = 1, *args, **kwargs) -> None:
-        check_count(
-            'default_hooks.checkpoint.interval', interval, 1,
-            'a number above the length of the training saves at its end alone')
         super().__init__(interval, *args, **kwargs)
         #: Whether every start of this run takes the work dir's last one.
         self.resumes_last = False
@@ -164,6 +161,7 @@ class AtomicCheckpointHook(CheckpointHook):
         """Add the state that :meth:`save` gathered."""
         if self._state is not None:
             checkpoint['training_state'] = self._state
+        save_plain(runner, checkpoint)
 
     def after_val_epoch(self, runner, metrics) -> None:
         """What is saved from here on has the validation behind it."""

@@ -10,9 +10,9 @@ import torch
 from mmengine import dist
 from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS
-from mmengine.runner import BaseLoop
 
 from ..utils.arguments import check_count, check_seconds
+from ..utils.loaders import loaders_of
 from ..utils.random_state import get_random_state, set_random_state
 from ..utils.replaced_method import ReplacedMethod
 from ..utils.slurm import requeue
@@ -78,8 +78,8 @@ class PreemptionHook(Hook):
     def before_run(self, runner) -> None:
         """Have workers leave the signals to this process."""
         for loop in (runner._train_loop, runner._val_loop):
-            if isinstance(loop, BaseLoop):
-                ignore_in_workers(loop.dataloader, self.signals)
+            for loader in loaders_of(loop):
+                ignore_in_workers(loader, self.signals)
 
     def before_train(self, runner) -> None:
         """Begin to listen."""
@@ -103,7 +103,9 @@ class PreemptionHook(Hook):
         if self._listener.listening:
             self._random = get_random_state()
             # Where ranks have unequal shares, they agree while all have some.
-            length = torch.tensor(len(runner.val_dataloader), device='cpu')
+            loaders = loaders_of(runner.val_loop)
+            length = torch.tensor(
+                len(loaders[0]) if len(loaders) == 1 else 0, device='cpu')
             self._reduce(length, 'MIN')
             self._agreements = int(length)
 

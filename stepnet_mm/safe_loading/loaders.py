@@ -10,6 +10,7 @@ hands TorchScript archives.
 import contextlib
 import errno
 import functools
+import io
 import os
 import os.path as osp
 import tarfile
@@ -84,6 +85,18 @@ def load_from_local(filename: str, map_location=None) -> dict:
             'load_from, init_cfg.checkpoint or --resume')
     with _errors_name(filename):
         return _as_data(_load(path, map_location), path)
+
+
+def refusal(value) -> str:
+    """What of a part of a checkpoint would not be loaded again, or ''."""
+    with io.BytesIO() as file:
+        torch.save(value, file)
+        file.seek(0)
+        try:
+            _load(file, 'cpu')
+        except unpickler.Refused as error:
+            return str(error)
+    return ''
 
 
 def _safe_remote(loader):

@@ -6,6 +6,7 @@ from mmengine.runner import BaseLoop
 
 from .config_text import drop_texts
 from .own_files import keep_own_files
+from .plain_state import save_plain
 
 
 def make_own(runner, checkpoint: dict) -> None:
@@ -42,7 +43,7 @@ def trains(runner) -> bool:
 
 
 class OwnStateHook(Hook):
-    """:func:`make_own` where mmengine's own checkpoint hook is at work.
+    """Resumes and saves this run's where mmengine's checkpoint hook does.
 
     Not for a FlexibleRunner, whose checkpoints are folders.
     """
@@ -51,3 +52,7 @@ class OwnStateHook(Hook):
         """Leave what is this run's."""
         if resumes(runner):
             make_own(runner, checkpoint)
+
+    def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Save what loads again."""
+        save_plain(runner, checkpoint)

@@ -2,12 +2,9 @@
 from collections.abc import Sequence
 
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
-from ..config import check_data, set_data_root
-from ..config.class_counts import head_counts
-from ..config.dataset_checks import downloads
-from ..config.dataset_config import innermost_datasets
+from ..config import set_data_root
+from ..config.parts import forbid_downloads
 from ..launch.entry import build_loader, build_model
 from .run import StudyRun
 from .study import digest
@@ -18,9 +15,8 @@ SPLITS = ('train', 'val')
 def check_runs(runs: Sequence[StudyRun], data_root: str | None) -> None:
     """Check data and model of each method, once.
 
-    Data are looked at as a training does, and the validation dataset is
-    built, the smaller one. Of a dataset that downloads itself both are, and
-    nothing is downloaded: several runs would do so at once.
+    The datasets of training and validation are built, but nothing is
+    downloaded: several runs would do so at once.
 
     Args:
         runs (sequence[StudyRun]): of one study.
@@ -36,8 +32,7 @@ def check_runs(runs: Sequence[StudyRun], data_root: str | None) -> None:
         _check_log(name, cfg)
         if data_root:
             set_data_root(cfg, data_root)
-        data = digest([head_counts(cfg.get('model')),
-                       *(cfg.get(f'{split}_dataloader') for split in SPLITS)])
+        data = digest([cfg.get(f'{split}_dataloader') for split in SPLITS])
         if data not in checked:
             checked.add(data)
             for split in SPLITS:
@@ -61,27 +56,15 @@ def _check_split(name: str, cfg: Config, split: str) -> None:
     if not cfg.get(key):
         raise ValueError(f'methods.{name}: expected a config with a {key}, '
                          'got none; set one')
-    downloading = _forbid_downloads(cfg, key)
+    downloading = forbid_downloads(cfg, key)
     try:
-        check_data(cfg, (key, ))
-        if downloading or split == 'val':
-            build_loader(cfg, split, check=False)
+        build_loader(cfg, split)
     except Exception as error:  # a dataset may raise anything
         hint = ('; tools/train.py with its config downloads them once'
                 if downloading else '')
         raise ValueError(
             f'methods.{name}: expected data that its runs can read, got '
             f'{type(error).__name__}: {error}{hint}') from error
-
-
-def _forbid_downloads(cfg: Config, key: str) -> bool:
-    """Whether a loader's dataset would have downloaded what is absent."""
-    with DefaultScope.overwrite_default_scope(cfg.get('default_scope')):
-        found = [inner for _, inner in innermost_datasets(
-            key, cfg[key].get('dataset') or {}) if downloads(inner)]
-    for inner in found:
-        inner['download'] = False
-    return bool(found)
 
 
 def _check_model(name: str, cfg: Config) -> None:

@@ -9,14 +9,13 @@ def accepted_arguments(cls: type) -> set[str]:
             for name in inspect.signature(vars(base)['__init__']).parameters}
 
 
-def check_count(key: str, value, least: int = 0, todo: str = '') -> None:
+def check_count(key: str, value, least: int = 0) -> None:
     """Check an integer of at least ``least``.
 
     Args:
         key (str): of the config, for the error.
         value: what it gives.
         least (int): the smallest that is allowed.
-        todo (str): what to do about a wrong one.
 
     Raises:
         ValueError: on another type, True and False too, or a smaller one.
@@ -24,7 +23,7 @@ def check_count(key: str, value, least: int = 0, todo: str = '') -> None:
     if type(value) is not int or value < least:
         raise ValueError(
             f'{key}: expected an integer of at least {least}, got {value!r}; '
-            f'{todo or "change it"}')
+            'change it')
 
 
 def check_seconds(key: str, value) -> None:

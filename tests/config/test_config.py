@@ -227,30 +227,6 @@ def test_auto_scale_lr(cfg):
     assert cfg.auto_scale_lr.enable
 
 
-def test_only_the_first_rank_looks_at_the_data(cfg, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)  # the checkout may have data
-    with pytest.raises(FileNotFoundError, match='data_root'):
-        C.check_data(cfg, C.TRAIN)
-    monkeypatch.setenv('RANK', '1')
-    C.check_data(cfg, C.TRAIN)
-
-
-def test_weights_that_are_not_there(cfg, tmp_path, monkeypatch):
-    def with_weights(path):
-        cfg.model = dict(
-            backbone=dict(init_cfg=dict(type='Pretrained', checkpoint=path)))
-        C.check_weights(cfg)
-
-    present = tmp_path / 'weights.pth'
-    present.touch()
-    with_weights(str(present))
-    monkeypatch.setenv('HOME', str(tmp_path))
-    with_weights('~/weights.pth')
-    with_weights('torchvision://resnet50')
-    with pytest.raises(FileNotFoundError, match='checkpoint: .*absent.pth'):
-        with_weights(str(tmp_path / 'absent.pth'))
-
-
 def test_mmcvs_sync_bn_and_iebn(cfg):
     cfg.model = dict(backbone=dict(norm_cfg=dict(type='IEBN')))
     for kind in (None, 'torch'):

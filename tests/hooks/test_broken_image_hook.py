@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 from mmengine.runner import Runner
+from torch.utils.data import DataLoader
 
 from stepnet_mm import config as C
 from stepnet_mm.datasets import make_mini_coco
@@ -66,11 +67,12 @@ def test_a_cut_off_image_is_skipped_counted_and_named(data_root, tmp_path,
 def test_an_evaluation_names_a_broken_image(monkeypatch):
     named, hook = [], BrokenImageHook()
     monkeypatch.setattr(module, 'name_broken_images', named.append)
-    runner = SimpleNamespace(val_dataloader=SimpleNamespace(dataset='val'),
-                             test_dataloader=SimpleNamespace(dataset='test'))
+    runner = SimpleNamespace(**{
+        f'{name}_loop': SimpleNamespace(dataloader=[DataLoader([name])])
+        for name in ('val', 'test')})
     hook.before_val(runner)
     hook.before_test(runner)
-    assert named == ['val', 'test']
+    assert named == [['val'], ['test']]
 
 
 def test_images_of_this_training_on_all_ranks(monkeypatch):

@@ -76,16 +76,6 @@ def test_all_ranks_stop_at_once(held, tmp_path):
     assert [path.name for path in work.iterdir()] == [TRAINING_LOCK]
 
 
-@pytest.mark.long
-def test_all_ranks_stop_where_data_are_missing(tmp_path):
-    first, second = stopped_ranks(
-        tmp_path, tmp_path / 'work', '--cfg-options',
-        'train_dataloader.dataset.data_root=nowhere')
-    assert 'train_dataloader.dataset.data_root: expected a folder' in first
-    assert second.endswith(' stops: rank 0 says why\n')
-    assert not (tmp_path / 'work').exists()
-
-
 def _train(work_dir):
     with work_dir_lock(work_dir, 'toy.py'):
         print('trains')

@@ -233,13 +233,14 @@ def _train(rank, ranks, folder, work_dir, kwargs):
                 type='MMDistributedDataParallel',
                 device_ids=None,
                 broadcast_buffers=False,
-                find_unused_parameters=find_unused))),
+                find_unused_parameters=find_unused),
+                **{key: kwargs[key] for key in kwargs if 'val_' in key})),
             **kwargs)
         runner.train()
         state = final_state(runner)
     except SystemExit as left:
         state = left.code
-    except (Stopped, FloatingPointError) as error:
+    except (Stopped, FloatingPointError, RuntimeError) as error:
         state = str(error)
     torch.save(state, f'{folder}/{rank}.pth')
     distributed.destroy_process_group()

@@ -365,11 +365,11 @@ def test_a_full_disk_names_the_file_and_loses_nothing(tmp_path, monkeypatch):
     assert last(tmp_path) == 'iter_5.pth'
 
 
-@pytest.mark.parametrize('interval', [0, .5])
-def test_an_interval_that_saves_nothing(interval):
-    with pytest.raises(ValueError, match='checkpoint.interval: expected an '
-                       'integer of at least 1, got'):
-        AtomicCheckpointHook(interval=interval)
+def test_the_best_alone_is_saved(tmp_path):
+    train(tmp_path, interval=-1, checkpoint=dict(
+        save_best='loss', rule='less', save_last=False))
+    name, = checkpoints(tmp_path)
+    assert name.startswith('best_loss_iter_')
 
 
 def test_a_misspelt_argument_is_named_at_the_start(tmp_path):

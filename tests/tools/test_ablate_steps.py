@@ -130,7 +130,7 @@ def test_bad_input(tool, classifier, tmp_path):
              'model.backbone.depth=34'),
             ('test_evaluator, got none', '--split', 'test', '--cfg-options',
              'test_evaluator=None'),
-            (r'val_dataloader\.dataset\.data_root', '--cfg-options',
+            ('not/there', '--cfg-options',
              'val_dataloader.dataset.data_root=not/there')):
         with pytest.raises((FileNotFoundError, ValueError), match=wrong):
             tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log',

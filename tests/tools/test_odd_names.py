@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from stepnet_mm.config import TRAIN, check_data, read_config
-from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.launch.entry import make_parser
 
 TOOLS = Path(__file__).resolve().parents[2] / 'tools'
@@ -50,15 +48,6 @@ def test_a_run_and_what_is_read_from_it(tool, odd):
     tool('analysis/contact_sheet', odd / 'drawn', odd / f'{ODD}.png')
     assert {path.name for path in work.iterdir()} >= {
         f'{ODD}_stiffness.jsonl', 'tns.png', 'report.html'}
-
-
-def test_a_dataset_is_checked(tmp_path):
-    make_mini_coco(tmp_path / ODD, train=3, val=3, size=64)
-    cfg = read_config(
-        str(TOOLS.parent / 'configs/faster_rcnn_r34_stepnet_mini_coco.py'))
-    for loader in (cfg.train_dataloader, cfg.val_dataloader):
-        loader.dataset.data_root = str(tmp_path / ODD)
-    check_data(cfg, (*TRAIN, 'val_dataloader'))
 
 
 @pytest.mark.parametrize('text, value', [

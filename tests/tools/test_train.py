@@ -133,15 +133,6 @@ def assert_other(whole, path):
         assert_same_end(whole, path)
 
 
-def test_a_missing_data_folder_is_named_before_anything_is_built(
-        tool, detector, tmp_path):
-    with pytest.raises(FileNotFoundError,
-                       match='train_dataloader.dataset.data_root.*nowhere'):
-        tool('train', detector[0], '--work-dir', tmp_path / 'work',
-             '--data-root', tmp_path / 'nowhere')
-    assert not (tmp_path / 'work').exists()
-
-
 @pytest.mark.parametrize('way', [
     '--resume', pytest.param('load_from', marks=pytest.mark.long),
     pytest.param('Pretrained', marks=pytest.mark.long)])

@@ -107,8 +107,6 @@ def ablate(cfg, args):
     changes = []
     cfg = C.harden(cfg, changes.append)
     cfg.load_from = args.checkpoint
-    if not args.skip_data_check:
-        C.check_data(cfg, (f'{args.split}_dataloader', ))
     test_on(cfg, args.split)
     evaluation = Evaluation(cfg, changes)
     found = ablate_step_sizes(evaluation.runner.model, evaluation.metrics)

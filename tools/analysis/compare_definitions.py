@@ -132,7 +132,7 @@ def main():
     args = parse_args()
     cfg = config_from(args)
     model = build_model(cfg, args.checkpoint, 'cpu')
-    loader = build_loader(cfg, 'val', not args.skip_data_check)
+    loader = build_loader(cfg, 'val')
     indices = spread_indices(len(loader.dataset), args.num_samples)
 
     blocks = find_residual_blocks(model)

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import torch
 
-from stepnet_mm import config as C
 from stepnet_mm.attention import save_attention
 from stepnet_mm.launch.entry import (
     build_loader,
@@ -104,10 +103,9 @@ def main():
     args = parse_args()
     cfg = config_from(args)
     path = record_path(cfg, args)
-    C.check_weights(cfg)
     model = build_model(cfg, args.checkpoint, args.device)
     find_attention_layers(model, args.layers)  # before the data is looked at
-    loader = build_loader(cfg, args.split, not args.skip_data_check)
+    loader = build_loader(cfg, args.split)
     record = measure_attention(
         model, sample_inputs(model, loader, args.num_samples, args.image),
         args.query, args.layers,

@@ -101,7 +101,7 @@ def measure(cfg, args):
                          f'{cfg.get("default_scope")!r}; name another config')
     model = build_model(cfg, args.checkpoint, args.device)
     model.requires_grad_(False)
-    loader = build_loader(cfg, 'val', not args.skip_data_check)
+    loader = build_loader(cfg, 'val')
     indices = spread_indices(len(loader.dataset), args.num_samples)
     return top1_of(model, subset_loader(loader, indices),
                    args.device), len(indices)

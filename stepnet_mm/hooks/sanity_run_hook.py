@@ -1,0 +1,150 @@
+"""A validation of two batches before a training."""
+import copy
+import logging
+import signal
+import traceback
+from contextlib import redirect_stdout
+from io import StringIO
+from types import SimpleNamespace
+
+from mmengine import dist
+from mmengine.evaluator import BaseMetric, Evaluator
+from mmengine.hooks import Hook
+from mmengine.runner import IterBasedTrainLoop, Runner, ValLoop
+
+from ..recording.probe import kept_state
+from ..utils.model_wrappers import unwrap
+from .data_warnings import data_warnings
+from .tns_metric import TNSMetricHook
+
+#: Of processor time, for a metric: LVIS and COCO look at all their images.
+SECONDS = 3.
+#: Whose hooks prepare no validation, as mmpretrain's for retrieval does.
+HARMLESS = ('mmengine.', 'mmdet.', 'mmpretrain.engine.hooks.class_num',
+            'mmpretrain.engine.hooks.ema', 'stepnet_mm.')
+
+
+class SanityRunHook(Hook):
+    """Try the validation in the first seconds, on two batches.
+
+    Loader and metrics are built anew from the config, the model is a copy, no
+    hook is called and the random generators are set back: the training is the
+    same bit for bit. Left out on a resume and where a loop is the user's.
+
+    Raises:
+        RuntimeError: on all ranks, from what one of them raised.
+    """
+    # After LoadReportHook, whose hooks on the model would be copied.
+    priority = 'LOW'
+
+    def before_train(self, runner) -> None:
+        """Warn of what numbers tell of the data, and validate."""
+        if not isinstance(runner, Runner):
+            return
+        warnings = [*data_warnings(runner)] if dist.is_main_process() else []
+        stands = _stands_for_validation(runner)
+        error = _error(runner, warnings) if stands else None
+        if not stands:
+            runner.logger.debug('no sanity run: a resume, no validation, or '
+                                'code of the user prepares it')
+        for line in warnings:
+            runner.logger.warning(line)
+        texts = dist.all_gather_object(error and _text(error))
+        for text in filter(None, texts):
+            raise RuntimeError(text) from error
+
+
+def _stands_for_validation(runner) -> bool:
+    """Whether the validation of two batches says how a whole one will end."""
+    loop, cfg = runner.train_loop, runner.cfg
+    last = (loop.max_iters if isinstance(loop, IterBasedTrainLoop)
+            else loop.max_epochs)
+    others = [type(hook) for hook in runner.hooks
+              if not type(hook).__module__.startswith(HARMLESS)]
+    return (not runner.iter and type(runner.val_loop) is ValLoop
+            and type(runner.val_evaluator) is Evaluator
+            and getattr(loop, 'val_begin', 1) <= last
+            and isinstance(cfg.get('val_dataloader'), dict)
+            and not cfg.get('compile')
+            and all(getattr(hook, name) is getattr(Hook, name)
+                    for hook in others for name in dir(Hook)
+                    if name.startswith('before_val')))
+
+
+def _error(runner, warnings: list) -> Exception | None:
+    """What fails; what may fail on two batches alone goes to warnings."""
+    try:
+        model = copy.deepcopy(unwrap(runner.model))
+    except Exception as error:  # it may hold anything
+        runner.logger.debug(f'no sanity run: the model does not copy: {error}')
+        return None
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with kept_state(model), redirect_stdout(StringIO()):
+            loop = _build_loop(runner, model)
+            for number, batch in zip(range(2), loop.dataloader):
+                loop.run_iter(number, batch)
+            if dist.is_main_process() and hasattr(signal, 'setitimer'):
+                warnings += filter(None, map(_why_no_score,
+                                             loop.evaluator.metrics))
+    except Exception as error:  # of anybody's code
+        return error
+    finally:
+        logging.disable(disabled)
+    return None
+
+
+def _text(error: Exception) -> str:
+    names = {row.name for row in traceback.extract_tb(error.__traceback__)}
+    key = ('model' if 'val_step' in names else
+           'val_evaluator' if 'process' in names else 'val_dataloader')
+    return (f'sanity run, {key}: expected two batches to be validated before '
+            f'the training, got {type(error).__name__}: {error}; correct it, '
+            'or leave this run out with --skip-data-check')
+
+
+def _build_loop(runner, model) -> ValLoop:
+    """mmengine's, with one worker at most and nothing of the Runner's."""
+    cfg = copy.deepcopy(runner.cfg)
+    cfg.val_dataloader.update(
+        num_workers=min(cfg.val_dataloader.get('num_workers', 0), 1),
+        persistent_workers=False)
+    loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)
+    evaluator = runner.build_evaluator(cfg.val_evaluator)
+    # Those that write files may do so while they process, too.
+    evaluator.metrics = [
+        metric for metric in evaluator.metrics if not any(
+            vars(metric)[name] for name in vars(metric)
+            if name.startswith('out'))]
+    stand_in = SimpleNamespace(
+        model=model, val_evaluator=evaluator, visualizer=SimpleNamespace(),
+        call_hook=lambda *args, **kwargs: None)
+    TNSMetricHook().before_val(stand_in)
+    return ValLoop(stand_in, loader, evaluator, fp16=runner.val_loop.fp16)
+
+
+class _TooLong(BaseException):
+    """No error that a metric may catch."""
+
+
+def _why_no_score(metric) -> str:
+    """Why a metric cannot score what it has, '' if it can or takes long."""
+    def stop(*_):
+        raise _TooLong
+    if type(metric).evaluate is not BaseMetric.evaluate:
+        return ''
+    before = signal.signal(signal.SIGVTALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        metric.compute_metrics(metric.results)
+    except _TooLong:
+        pass
+    except Exception as error:  # of anybody's code
+        return (f'sanity run, val_evaluator: {type(metric).__name__} cannot '
+                f'score two batches ({type(error).__name__}: {error}); unless '
+                'it needs the whole dataset, the first validation ends so')
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    return ''

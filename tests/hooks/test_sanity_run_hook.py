@@ -1,0 +1,179 @@
+"""Two batches are validated before a training, which does not notice."""
+import pytest
+import torch
+from mmengine import dist
+from mmengine.evaluator import BaseMetric
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS, METRICS, MODELS
+from mmengine.runner import ValLoop
+from resume_run import (
+    DropoutModel,
+    assert_same,
+    final_state,
+    resume_runner,
+    train_on_ranks,
+)
+
+from stepnet_mm.hooks import sanity_run_hook as module
+from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
+
+VALIDATION = dict(
+    val_dataloader=dict(
+        dataset=dict(type='AugmentedDataset', size=6),
+        sampler=dict(type='DefaultSampler', shuffle=False), batch_size=2),
+    val_evaluator=dict(type='RandomMetric'))
+
+
+@MODELS.register_module()
+class QueueModel(DropoutModel):
+    """Has a queue, as MoCo, and writes to it in evaluations too."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer('queue', torch.zeros(()))
+
+    def forward(self, *args, **kwargs):
+        self.queue += 1
+        return super().forward(*args, **kwargs)
+
+
+@METRICS.register_module()
+class FailingMetric(BaseMetric):
+    """Fails in one of its two methods, or on one rank."""
+
+    def __init__(self, where):
+        super().__init__()
+        self.where = where
+
+    def process(self, data_batch, data_samples):
+        self.results += data_samples
+        self._maybe('process')
+
+    def compute_metrics(self, results):
+        self._maybe('compute_metrics')
+        return dict(count=len(results))
+
+    def _maybe(self, where):
+        if where == self.where or dist.get_rank() == self.where:
+            raise KeyError('iscrowd')
+
+
+@HOOKS.register_module()
+class PreparingHook(Hook):
+    """Does something without which the model cannot be validated."""
+
+    def before_val(self, runner):
+        runner.prepared = True
+
+
+def runner_of(folder, sanity=True, hook=None, **kwargs):
+    settings = {**VALIDATION, **kwargs}
+    runner = resume_runner(
+        folder, hooks=[dict(type=hook)] if hook else [], cfg=dict(settings),
+        **settings)
+    if sanity:
+        runner.register_hook(SanityRunHook())
+    return runner
+
+
+@pytest.fixture
+def loops(monkeypatch):
+    """The val loops of sanity runs."""
+    made, make = [], module._build_loop
+
+    def note(*args):
+        made.append(make(*args))
+        return made[-1]
+
+    monkeypatch.setattr(module, '_build_loop', note)
+    return made
+
+
+def trained(folder, sanity, **kwargs):
+    torch.manual_seed(3)
+    runner = runner_of(folder, sanity, **kwargs)
+    runner.train()
+    return final_state(runner)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('settings', [
+    dict(model=dict(type='QueueModel')),
+    dict(by_epoch=False, model=dict(type='QueueModel')),
+    pytest.param(dict(train_cfg=dict(by_epoch=True, max_epochs=2)),
+                 marks=pytest.mark.long),
+    pytest.param(dict(train_cfg=dict(by_epoch=False, max_iters=9),
+                      by_epoch=False, workers=2), marks=pytest.mark.long)])
+def test_the_training_is_the_same(tmp_path, loops, settings):
+    plain = trained(tmp_path / 'plain', False, **settings)
+    assert not loops
+    tried = trained(tmp_path / 'tried', True, **settings)
+    assert len(loops) == 1
+    assert_same(plain, tried)
+
+
+def test_what_fails_is_named(tmp_path):
+    absent = dict(VALIDATION['val_dataloader'],
+                  collate_fn=dict(type='default_collate', nothing=1))
+    for key, error, settings in (
+            ('val_evaluator', 'KeyError', dict(
+                val_evaluator=dict(type='FailingMetric', where='process'))),
+            ('val_dataloader', 'TypeError', dict(val_dataloader=absent))):
+        runner = runner_of(tmp_path / key, **settings)
+        with pytest.raises(RuntimeError, match=f'sanity run, {key}: .*{error}'
+                           '.*--skip-data-check'):
+            runner.train()
+        assert not runner.iter
+
+
+def test_a_metric_that_cannot_score_two_batches_is_a_warning(
+        tmp_path, monkeypatch):
+    runner, lines = runner_of(tmp_path, val_evaluator=[
+        dict(type='RandomMetric'),
+        dict(type='FailingMetric', where='compute_metrics')]), []
+    monkeypatch.setattr(runner.logger, 'warning', lines.append)
+    with pytest.raises(KeyError):
+        runner.train()
+    assert runner.epoch == 1
+    assert any('sanity run, val_evaluator: FailingMetric' in line
+               and 'iscrowd' in line for line in lines)
+
+
+def test_a_metric_that_takes_long_is_left_out(monkeypatch):
+    monkeypatch.setattr(module, 'SECONDS', .05)
+    metric = FailingMetric('never')
+
+    def endless(results):
+        while True:
+            sum(range(1000))
+
+    metric.compute_metrics = endless
+    assert module._why_no_score(metric) == ''
+
+
+@pytest.mark.parametrize('settings', [
+    dict(hook='PreparingHook'),
+    dict(train_cfg=dict(by_epoch=True, max_epochs=1, val_begin=2)),
+    dict(val_cfg=dict(type='OwnValLoop'))])
+def test_where_it_is_left_out(tmp_path, loops, settings):
+    from mmengine.registry import LOOPS
+
+    @LOOPS.register_module(force=True)
+    class OwnValLoop(ValLoop):
+        pass
+
+    runner_of(tmp_path, **settings).train()
+    assert not loops
+
+
+
+def test_ranks(tmp_path):
+    plain, tried, failed = (
+        train_on_ranks(2, tmp_path / name, by_epoch=False, hooks=hooks,
+                       **{**VALIDATION, **settings})
+        for name, hooks, settings in (
+            ('plain', [], {}), ('tried', [dict(type=SanityRunHook)], {}),
+            ('failed', [dict(type=SanityRunHook)],
+             dict(val_evaluator=dict(type='FailingMetric', where=1)))))
+    assert_same(plain, tried)
+    assert failed[0] == failed[1] and 'sanity run, val_eva' in failed[0]

@@ -1,0 +1,196 @@
+"""Datasets and loaders that mmdet trains on: ours trains on them too."""
+import json
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from mmengine.config import Config
+from mmengine.runner import Runner
+
+pytest.importorskip('mmdet')
+
+LOOPS = '''
+from mmengine.registry import LOOPS
+from mmengine.runner import ValLoop
+from torch.utils.data import DataLoader
+
+
+@LOOPS.register_module(force=True)
+class EachLoop(ValLoop):
+    """Validates on several datasets."""
+
+    def __init__(self, runner, dataloader, evaluator):
+        loaders = [runner.build_dataloader(part) for part in dataloader]
+        super().__init__(runner, loaders[0], evaluator)
+        self.dataloader = loaders
+
+    def run(self):
+        self.runner.call_hook('before_val')
+        self.runner.call_hook('before_val_epoch')
+        self.runner.model.eval()
+        for loader in self.dataloader:
+            for number, batch in enumerate(loader):
+                self.run_iter(number, batch)
+        metrics = self.evaluator.evaluate(6)
+        self.runner.call_hook('after_val_epoch', metrics=metrics)
+        self.runner.call_hook('after_val')
+        return metrics
+'''
+
+
+@pytest.fixture
+def config(detector, tmp_path, monkeypatch):
+    """config(text): the path of a config of one iteration, and its data."""
+    base, data = detector
+    (tmp_path / 'each_loop.py').write_text(LOOPS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(text=''):
+        path = tmp_path / 'small.py'
+        path.write_text(f'''
+_base_ = '{base}'
+model = dict(backbone=dict(type='ResNet'))
+dataset = dict(data_root='{data}')
+train_dataloader = dict(dataset=dataset)
+val_dataloader = dict(dataset=dataset)
+test_dataloader = dict(dataset=dataset)
+val_evaluator = dict(ann_file='{data}/annotations/instances_val2017.json')
+test_evaluator = val_evaluator
+train_cfg = dict(max_iters=1, val_interval=1)
+custom_hooks = []
+visualizer = dict(vis_backends=[])
+{text}''')
+        return path
+
+    return write
+
+
+def stock(path, work_dir):
+    """What mmdet's tools/train.py does."""
+    cfg = Config.fromfile(path)
+    cfg.work_dir = str(work_dir)
+    Runner.from_cfg(cfg).train()
+
+
+def both(tool, path, folder, error=None):
+    """Train by stock and by ours, to the end or until the error."""
+    for name, train in (('stock', stock), ('ours', lambda *args: tool(
+            'train', args[0], '--work-dir', args[1]))):
+        if error is None:
+            train(path, folder / name)
+        else:
+            with pytest.raises(error):
+                train(path, folder / name)
+
+
+def change(path, edit):
+    content = json.loads(path.read_text())
+    edit(content)
+    path.write_text(json.dumps(content))
+
+
+def log_of(folder):
+    log, = folder.glob('ours/*/*.log')
+    return log.read_text()
+
+
+def test_unlabelled_parts_lists_of_loaders_and_best_alone(
+        tool, config, tmp_path):
+    labels = tmp_path / 'data/annotations/instances_train2017.json'
+    none = labels.with_name('none.json')
+    none.write_text(labels.read_text())
+    change(none, lambda content: content.pop('annotations'))
+    path = config('''
+custom_imports = dict(imports=['stepnet_mm', 'each_loop'])
+part = dict(type='CocoDataset', data_root=dataset['data_root'],
+            metainfo={{_base_.metainfo}}, data_prefix=dict(img='train2017/'),
+            pipeline={{_base_.train_pipeline}})
+train_dataloader = dict(dataset=dict(_delete_=True, type='ConcatDataset',
+    datasets=[dict(part, ann_file='annotations/none.json'),
+              dict(part, ann_file='annotations/instances_train2017.json')]))
+part = dict(batch_size=2, num_workers=0, persistent_workers=False,
+            sampler=dict(type='DefaultSampler', shuffle=False),
+            dataset=dict(part, data_prefix=dict(img='val2017/'),
+                         pipeline={{_base_.test_pipeline}}, test_mode=True,
+                         ann_file='annotations/instances_val2017.json'))
+val_dataloader = [part, part]
+val_cfg = dict(type='EachLoop')
+default_hooks = dict(checkpoint=dict(interval=-1, save_best='coco/bbox_mAP',
+                                     rule='greater'))
+''')
+    both(tool, path, tmp_path)
+    assert list(tmp_path.glob('stock/best*')) and list(
+        tmp_path.glob('ours/best*'))
+
+
+def test_a_validation_that_fails_in_the_end_is_warned_of(
+        tool, config, tmp_path):
+    change(tmp_path / 'data/annotations/instances_val2017.json',
+           lambda content: [row.pop('iscrowd')
+                            for row in content['annotations']])
+    both(tool, config(), tmp_path, KeyError)
+    log = log_of(tmp_path)
+    warned, stopped = log.index('sanity run, val_evaluator: CocoMetric'), (
+        log.index('Saving checkpoint'))
+    assert 'iscrowd' in log[warned:] and warned < stopped
+
+
+@pytest.mark.long
+def test_annotations_of_another_dataset(tool, config, tmp_path):
+    path = tmp_path / 'data/annotations/instances_val2017.json'
+    other = path.with_name('other.json')
+    other.write_text(path.read_text())
+    change(other, lambda content: [
+        row.update(id=row['id'] + 1000) for row in content['images']])
+    both(tool, config(f"val_evaluator = dict(ann_file='{other}')"), tmp_path,
+         AssertionError)
+    assert 'sanity run, val_evaluator: CocoMetric' in log_of(tmp_path)
+
+
+@pytest.mark.long
+def test_masks_that_are_not_there(tool, config, tmp_path):
+    change(tmp_path / 'data/annotations/instances_val2017.json',
+           lambda content: [row.pop('segmentation')
+                            for row in content['annotations']])
+    path = config('''
+val_dataloader = dict(dataset=dict(dataset, pipeline=[
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations', with_bbox=True, with_mask=True),
+    dict(type='PackDetInputs')]))
+''')
+    with pytest.raises(KeyError):
+        stock(path, tmp_path / 'stock')
+    with pytest.raises(RuntimeError, match='sanity run, val_dataloader'):
+        tool('train', path, '--work-dir', tmp_path / 'ours')
+    assert not list(tmp_path.glob('ours/*.pth'))
+    with pytest.raises(KeyError):
+        tool('train', path, '--work-dir', tmp_path / 'again',
+             '--skip-data-check')
+    assert list(tmp_path.glob('again/*.pth'))
+
+
+@pytest.mark.long
+def test_images_from_a_server(tool, config, tmp_path):
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(('127.0.0.1', 0), partial(
+        Quiet, directory=str(tmp_path / 'data/train2017')))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        both(tool, config(f'''
+train_dataloader = dict(dataset=dict(dataset, data_prefix=dict(
+    img='http://127.0.0.1:{server.server_port}/')))
+'''), tmp_path)
+    finally:
+        server.shutdown()
+
+
+@pytest.mark.long
+def test_no_image_is_left(tool, config, tmp_path):
+    both(tool, config('''
+train_dataloader = dict(dataset=dict(
+    dataset, filter_cfg=dict(min_size=1000)))
+'''), tmp_path, Exception)
