@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from mmengine.config import Config
 from mmengine.logging import print_log
+from mmengine.registry import TRANSFORMS
 
 from ..utils.ranks import is_first_rank
 from .parts import (
@@ -43,8 +44,9 @@ def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
 def use_intact_images(cfg: Config) -> list[str]:
     """Skip and count broken images in training.
 
-    The evaluation pipelines stay as they are, since the libraries' inferencers
-    look for their loader in them; it stops at a broken image and names it.
+    Another class of that name stays, and so do the evaluation pipelines, since
+    the libraries' inferencers look for their loader in them; it stops at a
+    broken image and names it.
 
     Returns:
         list[str]: what was substituted, a line each.
@@ -53,12 +55,22 @@ def use_intact_images(cfg: Config) -> list[str]:
     loaders = [(name, cfg.get(name)) for name in TRAIN]
     for name, part in (*loaders, *later_pipelines(cfg)):
         for transform in dicts_of_type(part, 'LoadImageFromFile'):
+            if not _is_mmcvs(transform['type'], cfg.get('default_scope')):
+                continue
             transform['type'] = 'LoadIntactImageFromFile'
             lines.append(f'{name}: LoadIntactImageFromFile replaces '
                          'LoadImageFromFile; broken images are skipped')
     if import_package(cfg):
         lines.append('custom_imports: stepnet_mm is added')
     return lines + _add_hook(cfg, 'BrokenImageHook', 'counts broken images')
+
+
+def _is_mmcvs(kind: type | str, scope: str | None) -> bool:
+    if isinstance(kind, str):
+        with TRANSFORMS.switch_scope_and_registry(scope) as registry:
+            kind = registry.get(kind)
+    # None: mmcv has not been imported, nor has one that would replace it.
+    return kind is None or kind.__module__.partition('.')[0] == 'mmcv'
 
 
 def use_tns_metric(cfg: Config) -> list[str]:

@@ -69,6 +69,15 @@ def test_broken_images_are_skipped_in_training_only(saved):
     assert C.has_hook(cfg, 'BrokenImageHook')
 
 
+def test_a_loader_of_the_users_own_stays(cfg, monkeypatch):
+    from mmengine.registry import TRANSFORMS
+    own = type('LoadImageFromFile', (), {})
+    TRANSFORMS.get('LoadImageFromFile')
+    monkeypatch.setitem(TRANSFORMS.module_dict, 'LoadImageFromFile', own)
+    C.use_intact_images(cfg)
+    assert pipelines(cfg)[0][0].type == 'LoadImageFromFile'
+
+
 def test_a_dumped_config_reads_the_same_again(saved, tmp_path):
     cfg = C.load_config(saved)
     cfg.dump(tmp_path / 'dump.py')
