@@ -111,7 +111,8 @@ def name_broken_images(dataset) -> None:
 
 def _transforms(part) -> Iterator[object]:
     """All transforms inside a dataset, a wrapper, a pipeline or another."""
-    for key in ('dataset', 'datasets', 'pipeline', 'transforms'):
+    # With an underscore in what mmengine makes for num_batch_per_epoch.
+    for key in ('dataset', '_dataset', 'datasets', 'pipeline', 'transforms'):
         inner = vars(part).get(key, ()) if hasattr(part, '__dict__') else ()
         for child in inner if isinstance(inner, (list, tuple)) else [inner]:
             yield child
