@@ -21,7 +21,7 @@ class Malicious:
 def rows(work_dir):
     return [
         json.loads(line)
-        for path in sorted(work_dir.glob('*/vis_data/scalars.json'))
+        for path in sorted(work_dir.glob('*/vis_data/s*.json'))
         for line in path.read_text().splitlines()
     ]
 
