@@ -39,10 +39,6 @@ def parse_args():
     return args
 
 
-def is_detection(cfg):
-    return cfg.get('default_scope') == 'mmdet'
-
-
 def draw(cfg, args):
     """Switch on the library's own visualization hook."""
     hook = cfg.get('default_hooks', {}).get('visualization')
@@ -50,7 +46,7 @@ def draw(cfg, args):
         raise ValueError('--show, --show-dir: expected '
                          'default_hooks.visualization in the config, got '
                          'none; set it, or leave these out')
-    detection = is_detection(cfg)
+    detection = C.library_of(cfg) == 'mmdet'
     folder = args.show_dir and os.path.abspath(args.show_dir)
     hook['draw' if detection else 'enable'] = True
     hook['test_out_dir' if detection else 'out_dir'] = folder
@@ -59,7 +55,7 @@ def draw(cfg, args):
 
 def dump(cfg, path):
     """The metric by which the library's own tools/test.py writes --out."""
-    if is_detection(cfg):
+    if C.library_of(cfg) == 'mmdet':
         from mmdet.evaluation import DumpDetResults as Dump
     else:
         from mmengine.evaluator import DumpResults as Dump

@@ -14,5 +14,6 @@ __getattr__, __all__ = lazy_exports(
                    'use_tns_metric'],
         options=['OptionsAction', 'set_data_root', 'set_image_scale',
                  'use_amp', 'use_auto_scale_lr', 'use_resume'],
-        parts=['EVALUATION', 'TRAIN', 'has_hook', 'import_package'],
+        parts=['EVALUATION', 'TRAIN', 'has_hook', 'import_package',
+               'library_of'],
         reading=['load_config', 'read_config']))

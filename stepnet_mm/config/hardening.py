@@ -95,7 +95,8 @@ def use_exact_resume(cfg: Config) -> list[str]:
     """
     loop = _resumable_loop(cfg.train_cfg)
     hooks = dict(cfg.get('default_hooks') or {})
-    checkpoint = hooks.get('checkpoint', dict(type='CheckpointHook'))
+    checkpoint = hooks.get(  # mmengine's own default where there is none
+        'checkpoint', dict(type='CheckpointHook', interval=1))
     hook = _atomic_hook(checkpoint)
     if loop is None or hook is None or 'runner_type' in cfg:
         own = (f'runner_type is {cfg.runner_type}' if 'runner_type' in cfg else
@@ -108,6 +109,11 @@ def use_exact_resume(cfg: Config) -> list[str]:
              *_replacement('train_cfg', cfg.train_cfg, loop)]
     cfg.default_hooks = dict(hooks, checkpoint=hook)
     cfg.train_cfg = loop
+    # Their files need the training state as well.
+    for other in dicts_of_type(cfg.get('custom_hooks'), 'CheckpointHook'):
+        other.update({'interval': -1, **other, 'type': hook['type']})
+        lines.append('custom_hooks: AtomicCheckpointHook replaces '
+                     'CheckpointHook')
     return [*lines,
             *_add_hook(cfg, 'PreemptionHook', 'saves when a job is stopped'),
             *_add_hook(cfg, 'NonFiniteLossHook',
@@ -134,8 +140,7 @@ def _atomic_hook(hook: dict | None) -> dict | None:
         return None
     if name == 'AtomicCheckpointHook':
         return hook
-    # mmengine's own default where a config has none at all.
-    return {'interval': 1, **(hook or {}), 'type': 'AtomicCheckpointHook'}
+    return {'interval': -1, **(hook or {}), 'type': 'AtomicCheckpointHook'}
 
 
 def _add_hook(cfg: Config, name: str, reason: str) -> list[str]:

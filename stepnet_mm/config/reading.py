@@ -6,7 +6,7 @@ from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
 
 from .hardening import harden
-from .parts import EVALUATION, TRAIN
+from .parts import EVALUATION, TRAIN, library_of
 
 
 def read_config(path: str,
@@ -42,7 +42,7 @@ def read_config(path: str,
     cfg.work_dir = work_dir or cfg.get('work_dir') or osp.join(
         'work_dirs', name)
     for loader in filter(None, map(cfg.get, TRAIN + EVALUATION)):
-        if cfg.get('default_scope') == 'mmpretrain':
+        if library_of(cfg) == 'mmpretrain':
             loader.setdefault('pin_memory', True)
             loader.setdefault('collate_fn', dict(type='default_collate'))
         if loader.get('num_workers') == 0:

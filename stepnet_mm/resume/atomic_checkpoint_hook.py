@@ -20,7 +20,6 @@ from ..safe_loading.own_state import (
     resumes,
     trains,
 )
-from ..utils.arguments import check_count
 from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
@@ -55,14 +54,14 @@ class AtomicCheckpointHook(CheckpointHook):
     schedule than the config's names them.
 
     Args:
-        interval (int): epochs (iterations) between checkpoints, at least 1.
+        interval (int): epochs (iterations) between checkpoints; -1 saves at
+            the end alone, and with ``save_best`` the best. Defaults to 1.
         **kwargs: the others of ``CheckpointHook``.
 
     Raises:
         OSError: if a checkpoint cannot be written.
         TypeError: before training, on an argument that does not exist.
-        ValueError: on a wrong ``interval``; on a resume, if there are
-            checkpoints and none is whole.
+        ValueError: on a resume, if there are checkpoints and none is whole.
     """
     # After all hooks that change a state, the schedulers' included.
     priority = 'VERY_LOW'
@@ -72,9 +71,6 @@ class AtomicCheckpointHook(CheckpointHook):
     best_ckpt_path_dict: dict[str, str | None]
 
     def __init__(self, interval: int = 1, *args, **kwargs) -> None:
-        check_count(
-            'default_hooks.checkpoint.interval', interval, 1,
-            'a number above the length of the training saves at its end alone')
         super().__init__(interval, *args, **kwargs)
         #: Whether every start of this run takes the work dir's last one.
         self.resumes_last = False
@@ -83,7 +79,7 @@ class AtomicCheckpointHook(CheckpointHook):
     def before_run(self, runner) -> None:
         """Choose what a resume loads, and look whether it is whole."""
         _check_names(self.args, runner)
-        if not resumes(runner):
+        if not resumes(runner) or not self._leads(runner):
             return
         self.resumes_last = (runner._load_from is None
                              or runner.cfg.get('auto_resume', False))
@@ -98,6 +94,11 @@ class AtomicCheckpointHook(CheckpointHook):
             runner._resume = False
         else:
             runner._load_from = chosen[0]
+
+    def _leads(self, runner) -> bool:
+        """Whether it is the first of its kind; a config may have several."""
+        return self is next(hook for hook in runner.hooks
+                            if isinstance(hook, AtomicCheckpointHook))
 
     def _choose(self, runner) -> str | None:
         path, damaged = latest_checkpoint(
@@ -118,7 +119,7 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """Hand the state over to the loop, when this is a resume."""
-        if not resumes(runner):
+        if not resumes(runner) or not self._leads(runner):
             return
         make_own(runner, checkpoint)
         loop = runner._train_loop

@@ -309,6 +309,29 @@ def test_the_checkpoint_hook_keeps_its_arguments(cfg):
     assert cfg.default_hooks.checkpoint == {**given, 'type': kind}
 
 
+def test_further_checkpoint_hooks_save_a_training_state_too(cfg):
+    exact(cfg, custom_hooks=[
+        dict(type='CheckpointHook', out_dir='elsewhere')])
+    assert cfg.custom_hooks[0] == dict(
+        type='AtomicCheckpointHook', interval=-1, out_dir='elsewhere')
+
+
+@pytest.mark.core
+def test_the_library_of_a_config_without_a_scope(cfg):
+    from mmengine.model import BaseModel
+    from mmpretrain.models import ImageClassifier
+    own = type('Own', (ImageClassifier, ), dict(__module__='my'))
+    cfg.pop('default_scope', None)
+    for kind, library in [
+            (ImageClassifier, 'mmpretrain'), (own, 'mmpretrain'),
+            ('mmdet.FasterRCNN', 'mmdet'), ('FasterRCNN', None),
+            (BaseModel, None), (None, None)]:
+        cfg.model = dict(type=kind)
+        assert C.library_of(cfg) == library
+    cfg.default_scope = 'mmdet'
+    assert C.library_of(cfg) == 'mmdet'
+
+
 def test_own_settings_of_the_hooks_stay(cfg):
     hook = dict(type='PreemptionHook', max_requeues=3)
     exact(cfg, custom_hooks=[hook])
