@@ -21,6 +21,10 @@ from .parts import (
 )
 
 
+#: Parts that keep images or sizes from one batch to the next.
+KEEPERS = ('CachedMosaic', 'CachedMixUp', 'BatchSyncRandomResize')
+
+
 def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
     """Make a run survive broken images and, bit for bit, its own end.
 
@@ -114,10 +118,19 @@ def use_exact_resume(cfg: Config) -> list[str]:
         other.update({'interval': -1, **other, 'type': hook['type']})
         lines.append('custom_hooks: AtomicCheckpointHook replaces '
                      'CheckpointHook')
-    return [*lines,
+    return [*lines, *_inexact(cfg),
             *_add_hook(cfg, 'PreemptionHook', 'saves when a job is stopped'),
             *_add_hook(cfg, 'NonFiniteLossHook',
                        'stops at a loss of NaN or inf')]
+
+
+def _inexact(cfg: Config) -> list[str]:
+    parts = [(name, cfg.get(name))
+             for name in (*TRAIN, 'model', 'data_preprocessor')]
+    return [f'{name}: {type_name(part)} keeps a state that no checkpoint has, '
+            'so a resume is not bit for bit'
+            for name, whole in (*parts, *later_pipelines(cfg))
+            for part in dicts_of_type(whole, *KEEPERS)]
 
 
 def _resumable_loop(train_cfg: dict) -> dict | None:

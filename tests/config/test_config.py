@@ -332,6 +332,24 @@ def test_the_library_of_a_config_without_a_scope(cfg):
     assert C.library_of(cfg) == 'mmdet'
 
 
+def test_what_a_resume_cannot_bring_back_is_said(cfg):
+    cfg.train_dataloader.dataset.pipeline = [dict(type='CachedMosaic')]
+    cfg.custom_hooks = [dict(type='PipelineSwitchHook', switch_pipeline=[
+        dict(type='mmdet.CachedMixUp')])]
+    cfg.model = dict(data_preprocessor=dict(batch_augments=[
+        dict(type='BatchSyncRandomResize')]))
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    lines = [line for line in C.use_exact_resume(cfg) if 'bit for bit' in line]
+    assert [line.split()[:2] for line in lines] == [
+        ['train_dataloader:', 'CachedMosaic'],
+        ['model:', 'BatchSyncRandomResize'],
+        ['custom_hooks.0:', 'switch_pipeline:']]
+    cfg.exact_resume = False
+    said = []
+    C.harden(cfg, said.append)
+    assert not [line for line in said if 'bit for bit' in line]
+
+
 def test_own_settings_of_the_hooks_stay(cfg):
     hook = dict(type='PreemptionHook', max_requeues=3)
     exact(cfg, custom_hooks=[hook])
