@@ -26,6 +26,10 @@ def parse_args():
         help='test a network with weights that the checkpoint does not set, '
         'or only where PATTERN, a regular expression, is found in their names')
     parser.add_argument(
+        '--tta', action='store_true',
+        help="test-time augmentation: the config's tta_model and "
+        'tta_pipeline, or the mean over an image and its mirror image')
+    parser.add_argument(
         '--out', type=output_file, help='dump all predictions into a .pkl')
     parser.add_argument(
         '--show', action='store_true', help='show predictions in windows')
@@ -41,7 +45,7 @@ def parse_args():
 
 def draw(cfg, args):
     """Switch on the library's own visualization hook."""
-    hook = cfg.get('default_hooks', {}).get('visualization')
+    hook = (cfg.get('default_hooks') or {}).get('visualization')
     if hook is None:
         raise ValueError('--show, --show-dir: expected '
                          'default_hooks.visualization in the config, got '
@@ -67,6 +71,8 @@ def main():
     changes = []
     cfg = C.harden(config_from(args), changes.append)
     cfg.update(load_from=args.checkpoint, resume=False)
+    if args.tta:
+        C.use_tta(cfg)
     if args.show or args.show_dir:
         draw(cfg, args)
     init_distributed(cfg)

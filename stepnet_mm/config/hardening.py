@@ -20,7 +20,6 @@ from .parts import (
     type_name,
 )
 
-
 #: Parts that keep images or sizes from one batch to the next.
 KEEPERS = ('CachedMosaic', 'CachedMixUp', 'BatchSyncRandomResize')
 

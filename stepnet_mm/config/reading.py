@@ -21,7 +21,7 @@ def read_config(path: str,
             and before ``work_dirs/<config name>``.
         options (dict, optional): changes to single keys, ``a.b=c``; the
             modules of ``custom_imports`` are imported after them.
-        launcher (str): none, pytorch or slurm.
+        launcher (str): none, pytorch, slurm or mpi.
 
     Raises:
         FileNotFoundError: if it, or a file that it names, is not there.

@@ -20,6 +20,7 @@ from ..config import (
     read_config,
     set_data_root,
     set_image_scale,
+    set_in_loaders,
 )
 from ..utils.command_line import check_output, output_file, output_folder
 from .distributed import init_distributed, stand_alone
@@ -63,8 +64,11 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     """A parser with the options that both entry points take."""
     parser = make_config_parser(description)
     parser.add_argument(
-        '--launcher', choices=['none', 'pytorch', 'slurm'], default='none',
-        help='what has started the ranks')
+        '--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none', help='what has started the ranks')
+    parser.add_argument(
+        '--no-pin-memory', action='store_true',
+        help='data loaders with pin_memory=False')
     parser.add_argument(
         '--local_rank', '--local-rank', type=int, default=0,
         help='given by older launchers')
@@ -90,6 +94,8 @@ def config_from(args: argparse.Namespace) -> Config:
         set_data_root(cfg, args.data_root)
     if args.image_scale:
         set_image_scale(cfg, args.image_scale)
+    if getattr(args, 'no_pin_memory', False):
+        set_in_loaders(cfg, pin_memory=False)
     return cfg
 
 

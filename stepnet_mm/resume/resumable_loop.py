@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 
 from ..utils.random_state import set_random_state
 from .resumable_loader import NO_BATCHES, Place, resumable_loader
-from .training_state import load_buffers
+from .training_state import load_buffers, load_early_stopping
 
 
 class ResumableLoop(BaseLoop):
@@ -105,6 +105,7 @@ class ResumableLoop(BaseLoop):
                 state['sampler_seed'])
         self.validation_due = state['validation_due']
         self.batches = state['batches']
+        load_early_stopping(self.runner, state.get('early_stopping', []))
         if state['world_size'] == dist.get_world_size():
             own = state['ranks'][dist.get_rank()]
             load_buffers(self.runner, own['buffers'])

@@ -110,6 +110,24 @@ def test_from_a_checkpoint_some_iterations_back(tmp_path, whole, by_epoch):
     assert_same(whole(by_epoch=by_epoch), final_state(resumed))
 
 
+@pytest.mark.parametrize('by_epoch, where, at, end', [
+    (True, 'after_train_iter', 15, 22), (False, 'after_train_iter', 20, 24),
+    (True, 'after_val', 2, 22), (False, 'before_train', 2, 24)])
+def test_early_stopping_counts_on(tmp_path, by_epoch, where, at, end):
+    """Also where the training has ended by it: it stays at its end."""
+    settings = dict(by_epoch=by_epoch, val_evaluator=dict(
+        type='FallingMetric'))
+    patient = dict(type='EarlyStoppingHook', monitor='loss', rule='greater',
+                   patience=1 if by_epoch else 2)
+    if at == 2:
+        runner = finish(tmp_path, hooks=[patient], **settings)
+        assert runner.iter == end
+    else:
+        stop(tmp_path, where, at, hooks=[patient], **settings)
+    assert finish(tmp_path, hooks=[patient], resume=True,
+                  **settings).iter == end
+
+
 @pytest.mark.core
 def test_from_a_checkpoint_of_whole_epochs(tmp_path, whole):
     resumed = stop_and_resume(
