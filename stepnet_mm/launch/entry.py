@@ -117,8 +117,11 @@ def set_scope(cfg: Config) -> None:
     """Have types without a scope looked up in the config's own.
 
     What builds a part of a config calls it; mmengine's Runner does so itself.
+    Under None, as in pure Python, each registry looks in its own.
     """
-    init_default_scope(cfg.get('default_scope') or 'mmengine')
+    scope = cfg.get('default_scope', 'mmengine')
+    if scope is not None:
+        init_default_scope(scope)
 
 
 def build_runner(cfg: Config, changes: Sequence[str] = ()):
