@@ -89,6 +89,7 @@ def _check_all(report: Report, args: argparse.Namespace) -> None:
         machine.check_devices(report)
     machine.check_slurm(report)
     machine.check_disk(report, args.work_dir)
+    machine.check_shared_memory(report)
     inputs.check_weights(report)
     inputs.check_data(report, args.data_root)
     if args.config:

@@ -245,11 +245,13 @@ def hook_writes(model: torch.nn.Module) -> Iterator[str]:
     runner = mock.MagicMock(
         cfg={}, model=model, hooks=[hook], iter=0,
         message_hub=MessageHub('contract'))
+    backend = mock.Mock()
+    runner.visualizer._vis_backends = dict(tensorboard=backend)
     hook.before_train(runner)
     hook.before_train_iter(runner, 0)
     model.train_step()
     hook.after_train_iter(runner, 0)
-    for key in runner.visualizer.add_scalars.call_args.args[0]:
+    for key in backend.add_scalars.call_args.args[0]:
         yield f'TNSHook, scalar: {key}'
     for call in runner.visualizer.add_image.call_args_list:
         yield f'TNSHook, image: {call.args[0]}'

@@ -75,7 +75,7 @@ def train(data, tmp_path):
 
 def logged(work_dir, key):
     lines = ''.join(path.read_text() for path in sorted(
-        work_dir.glob('*/vis_data/scalars.json'))).splitlines()
+        work_dir.glob('*/vis_data/s*.json'))).splitlines()
     return [row[key] for row in map(json.loads, lines) if key in row]
 
 

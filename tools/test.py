@@ -26,6 +26,10 @@ def parse_args():
         help='test a network with weights that the checkpoint does not set, '
         'or only where PATTERN, a regular expression, is found in their names')
     parser.add_argument(
+        '--tta', action='store_true',
+        help="test-time augmentation: the config's tta_model and "
+        'tta_pipeline, or the mean over an image and its mirror image')
+    parser.add_argument(
         '--out', type=output_file, help='dump all predictions into a .pkl')
     parser.add_argument(
         '--show', action='store_true', help='show predictions in windows')
@@ -39,18 +43,14 @@ def parse_args():
     return args
 
 
-def is_detection(cfg):
-    return cfg.get('default_scope') == 'mmdet'
-
-
 def draw(cfg, args):
     """Switch on the library's own visualization hook."""
-    hook = cfg.get('default_hooks', {}).get('visualization')
+    hook = (cfg.get('default_hooks') or {}).get('visualization')
     if hook is None:
         raise ValueError('--show, --show-dir: expected '
                          'default_hooks.visualization in the config, got '
                          'none; set it, or leave these out')
-    detection = is_detection(cfg)
+    detection = C.library_of(cfg) == 'mmdet'
     folder = args.show_dir and os.path.abspath(args.show_dir)
     hook['draw' if detection else 'enable'] = True
     hook['test_out_dir' if detection else 'out_dir'] = folder
@@ -59,7 +59,7 @@ def draw(cfg, args):
 
 def dump(cfg, path):
     """The metric by which the library's own tools/test.py writes --out."""
-    if is_detection(cfg):
+    if C.library_of(cfg) == 'mmdet':
         from mmdet.evaluation import DumpDetResults as Dump
     else:
         from mmengine.evaluator import DumpResults as Dump
@@ -71,6 +71,8 @@ def main():
     changes = []
     cfg = C.harden(config_from(args), changes.append)
     cfg.update(load_from=args.checkpoint, resume=False)
+    if args.tta:
+        C.use_tta(cfg)
     if args.show or args.show_dir:
         draw(cfg, args)
     init_distributed(cfg)

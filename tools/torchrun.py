@@ -4,6 +4,7 @@
 torchrun itself always ends with 1, so a run that was preempted (75) cannot be
 told from one that failed. Its arguments are passed on, and so are USR1 and
 USR2, of which it would die. (TERM: it gives the ranks 30 s and ends with 143.)
+Under nohup a HUP is ignored, for which torchrun has a handler of its own.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -24,6 +25,11 @@ def exit_code(error: ChildFailedError) -> int:
     return code if code >= 0 else 128 - code
 
 
+def keep_hup_ignored(number, handler, set_handler=signal.signal):
+    """In place of ``signal.signal``."""
+    return handler if number == signal.SIGHUP else set_handler(number, handler)
+
+
 def pass_on(number, frame):
     """To the ranks, which are this process' children."""
     for path in glob.glob('/proc/[0-9]*/stat'):
@@ -39,6 +45,8 @@ def pass_on(number, frame):
 if __name__ == '__main__':
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, pass_on)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal = keep_hup_ignored
     try:
         main()
     except ChildFailedError as error:

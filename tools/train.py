@@ -9,7 +9,7 @@ import signal
 
 # What comes during the start waits until PreemptionHook listens.
 HELD = [getattr(signal, name) for name in ('SIGUSR1', 'SIGUSR2')
-        if hasattr(signal, name)]
+        if hasattr(signal, name) and hasattr(signal, 'pthread_sigmask')]
 if HELD:
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
 
@@ -40,6 +40,11 @@ def parse_args():
         '--auto-scale-lr',
         action='store_true',
         help='scale the learning rate with the batch size')
+    parser.add_argument(
+        '--no-validate', action='store_true', help='train without validation')
+    parser.add_argument(
+        '--no-persistent-workers', action='store_true',
+        help='data loaders with persistent_workers=False')
     return parser.parse_args()
 
 
@@ -48,7 +53,12 @@ def build_config(args):
     commit = revision() if is_first_rank() else 'as on the first rank'
     changes = [f'stepnet_mm: {__version__}, {commit}',
                f'stepnet_mm: machine: {machine()}']
-    cfg = C.harden(config_from(args), changes.append)
+    cfg = config_from(args)
+    if args.no_validate:
+        C.use_no_validation(cfg)
+    if args.no_persistent_workers:
+        C.set_in_loaders(cfg, persistent_workers=False)
+    C.harden(cfg, changes.append)
     if args.amp:
         C.use_amp(cfg)
     if args.auto_scale_lr:

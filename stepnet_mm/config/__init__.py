@@ -12,6 +12,8 @@ __getattr__, __all__ = lazy_exports(
         hardening=['harden', 'use_exact_resume', 'use_intact_images',
                    'use_tns_metric'],
         options=['OptionsAction', 'set_data_root', 'set_image_scale',
-                 'use_amp', 'use_auto_scale_lr', 'use_resume'],
-        parts=['EVALUATION', 'TRAIN', 'has_hook', 'import_package'],
+                 'set_in_loaders', 'use_amp', 'use_auto_scale_lr',
+                 'use_no_validation', 'use_resume', 'use_tta'],
+        parts=['EVALUATION', 'TRAIN', 'has_hook', 'import_package',
+               'library_of'],
         reading=['load_config', 'read_config']))

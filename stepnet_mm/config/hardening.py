@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from mmengine.config import Config
 from mmengine.logging import print_log
+from mmengine.registry import TRANSFORMS
 
 from ..utils.ranks import is_first_rank
 from .parts import (
@@ -18,6 +19,9 @@ from .parts import (
     later_pipelines,
     type_name,
 )
+
+#: Parts that keep images or sizes from one batch to the next.
+KEEPERS = ('CachedMosaic', 'CachedMixUp', 'BatchSyncRandomResize')
 
 
 def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
@@ -43,8 +47,9 @@ def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
 def use_intact_images(cfg: Config) -> list[str]:
     """Skip and count broken images in training.
 
-    The evaluation pipelines stay as they are, since the libraries' inferencers
-    look for their loader in them; it stops at a broken image and names it.
+    Another class of that name stays, and so do the evaluation pipelines, since
+    the libraries' inferencers look for their loader in them; it stops at a
+    broken image and names it.
 
     Returns:
         list[str]: what was substituted, a line each.
@@ -53,12 +58,22 @@ def use_intact_images(cfg: Config) -> list[str]:
     loaders = [(name, cfg.get(name)) for name in TRAIN]
     for name, part in (*loaders, *later_pipelines(cfg)):
         for transform in dicts_of_type(part, 'LoadImageFromFile'):
+            if not _is_mmcvs(transform['type'], cfg.get('default_scope')):
+                continue
             transform['type'] = 'LoadIntactImageFromFile'
             lines.append(f'{name}: LoadIntactImageFromFile replaces '
                          'LoadImageFromFile; broken images are skipped')
     if import_package(cfg):
         lines.append('custom_imports: stepnet_mm is added')
     return lines + _add_hook(cfg, 'BrokenImageHook', 'counts broken images')
+
+
+def _is_mmcvs(kind: type | str, scope: str | None) -> bool:
+    if isinstance(kind, str):
+        with TRANSFORMS.switch_scope_and_registry(scope) as registry:
+            kind = registry.get(kind)
+    # None: mmcv has not been imported, nor has one that would replace it.
+    return kind is None or kind.__module__.partition('.')[0] == 'mmcv'
 
 
 def use_tns_metric(cfg: Config) -> list[str]:
@@ -83,7 +98,8 @@ def use_exact_resume(cfg: Config) -> list[str]:
     """
     loop = _resumable_loop(cfg.train_cfg)
     hooks = dict(cfg.get('default_hooks') or {})
-    checkpoint = hooks.get('checkpoint', dict(type='CheckpointHook'))
+    checkpoint = hooks.get(  # mmengine's own default where there is none
+        'checkpoint', dict(type='CheckpointHook', interval=1))
     hook = _atomic_hook(checkpoint)
     if loop is None or hook is None or 'runner_type' in cfg:
         own = (f'runner_type is {cfg.runner_type}' if 'runner_type' in cfg else
@@ -96,10 +112,24 @@ def use_exact_resume(cfg: Config) -> list[str]:
              *_replacement('train_cfg', cfg.train_cfg, loop)]
     cfg.default_hooks = dict(hooks, checkpoint=hook)
     cfg.train_cfg = loop
-    return [*lines,
+    # Their files need the training state as well.
+    for other in dicts_of_type(cfg.get('custom_hooks'), 'CheckpointHook'):
+        other.update({'interval': -1, **other, 'type': hook['type']})
+        lines.append('custom_hooks: AtomicCheckpointHook replaces '
+                     'CheckpointHook')
+    return [*lines, *_inexact(cfg),
             *_add_hook(cfg, 'PreemptionHook', 'saves when a job is stopped'),
             *_add_hook(cfg, 'NonFiniteLossHook',
                        'stops at a loss of NaN or inf')]
+
+
+def _inexact(cfg: Config) -> list[str]:
+    parts = [(name, cfg.get(name))
+             for name in (*TRAIN, 'model', 'data_preprocessor')]
+    return [f'{name}: {type_name(part)} keeps a state that no checkpoint has, '
+            'so a resume is not bit for bit'
+            for name, whole in (*parts, *later_pipelines(cfg))
+            for part in dicts_of_type(whole, *KEEPERS)]
 
 
 def _resumable_loop(train_cfg: dict) -> dict | None:
@@ -122,8 +152,7 @@ def _atomic_hook(hook: dict | None) -> dict | None:
         return None
     if name == 'AtomicCheckpointHook':
         return hook
-    # mmengine's own default where a config has none at all.
-    return {'interval': 1, **(hook or {}), 'type': 'AtomicCheckpointHook'}
+    return {'interval': -1, **(hook or {}), 'type': 'AtomicCheckpointHook'}
 
 
 def _add_hook(cfg: Config, name: str, reason: str) -> list[str]:

@@ -2,15 +2,18 @@
 import os.path as osp
 import re
 
-from mmengine.config import Config, DictAction
+from mmengine.config import Config, ConfigDict, DictAction
 
 from ..utils.pointer import POINTER
 from .parts import (
+    EVALUATION,
     EVALUATORS,
+    TRAIN,
     all_dicts,
     dicts_of_type,
     has_hook,
     later_pipelines,
+    library_of,
     loaders_of,
     type_name,
 )
@@ -134,6 +137,45 @@ def use_auto_scale_lr(cfg: Config) -> None:
                          'auto_scale_lr.base_batch_size in the config, got '
                          'none; set it, or leave --auto-scale-lr out')
     cfg.auto_scale_lr.enable = True
+
+
+def use_no_validation(cfg: Config) -> None:
+    """Train without a validation."""
+    cfg.update(val_cfg=None, val_dataloader=None, val_evaluator=None)
+
+
+def set_in_loaders(cfg: Config, **settings) -> None:
+    """Set arguments of every data loader that the config has."""
+    for part in filter(None, map(cfg.get, TRAIN + EVALUATION)):
+        for loader in part if isinstance(part, (list, tuple)) else [part]:
+            loader.update(settings)
+
+
+def use_tta(cfg: Config) -> None:
+    """Test with augmentation, as the libraries' own tools/test.py.
+
+    A config without ``tta_model`` and ``tta_pipeline`` gets their defaults,
+    an image and its mirror image.
+
+    Args:
+        cfg (Config): it is changed.
+    """
+    data = cfg.test_dataloader.dataset
+    while 'dataset' in data:
+        data = data.dataset
+    pack = data.pipeline[-1]
+    model: dict = dict(type='mmpretrain.AverageClsScoreTTA')
+    if library_of(cfg) == 'mmdet':
+        pack = dict(type='mmdet.PackDetInputs', meta_keys=(
+            'img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor',
+            'flip', 'flip_direction'))
+        model = dict(type='mmdet.DetTTAModel', tta_cfg=dict(
+            nms=dict(type='nms', iou_threshold=.5), max_per_img=100))
+    flips = [dict(type='RandomFlip', prob=prob) for prob in (1., 0.)]
+    pipeline = [*data.pipeline[:-1],
+                dict(type='TestTimeAug', transforms=[flips, [pack]])]
+    cfg.model = ConfigDict(**cfg.get('tta_model', model), module=cfg.model)
+    cfg.test_dataloader.dataset.pipeline = cfg.get('tta_pipeline', pipeline)
 
 
 def use_resume(cfg: Config, path: str) -> None:

@@ -39,6 +39,19 @@ def has_hook(cfg: Config, name: str) -> bool:
     return bool(dicts_of_type(hooks, name))
 
 
+def library_of(cfg: Config) -> str | None:
+    """mmdet or mmpretrain, None for neither.
+
+    Configs in pure Python have no ``default_scope``; there the model's class
+    says it.
+    """
+    kind = (cfg.get('model') or {}).get('type')
+    bases = [base.__module__ for base in getattr(kind, '__mro__', ())]
+    names = [cfg.get('default_scope'), *(bases or [kind])]
+    found = [str(name).partition('.')[0] for name in names]
+    return next((n for n in found if n in ('mmdet', 'mmpretrain')), None)
+
+
 def import_package(cfg: Config) -> bool:
     """Have a config import this package, when it is read again too."""
     wanted = cfg.get('custom_imports') or dict(

@@ -7,7 +7,7 @@ from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
 
 from .hardening import harden
-from .parts import EVALUATION, TRAIN
+from .parts import EVALUATION, TRAIN, library_of
 
 
 def read_config(path: str,
@@ -22,7 +22,7 @@ def read_config(path: str,
             and before ``work_dirs/<config name>``.
         options (dict, optional): changes to single keys, ``a.b=c``; the
             modules of ``custom_imports`` are imported after them.
-        launcher (str): none, pytorch or slurm.
+        launcher (str): none, pytorch, slurm or mpi.
 
     Raises:
         FileNotFoundError: if it, or a file that it names, is not there.
@@ -43,7 +43,7 @@ def read_config(path: str,
     cfg.work_dir = work_dir or cfg.get('work_dir') or osp.join(
         'work_dirs', name)
     for loader in _loaders(cfg):
-        if cfg.get('default_scope') == 'mmpretrain':
+        if library_of(cfg) == 'mmpretrain':
             loader.setdefault('pin_memory', True)
             loader.setdefault('collate_fn', dict(type='default_collate'))
         if loader.get('num_workers') == 0:

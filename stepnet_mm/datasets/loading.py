@@ -3,10 +3,13 @@ import atexit
 import contextlib
 import os
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 
 import cv2
+import mmcv
+import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from mmengine.logging import print_log
 from mmengine.registry import TRANSFORMS
@@ -15,6 +18,9 @@ from ..regular_file import check_regular
 
 #: What the image back ends raise for bytes that are no whole image.
 DECODE_ERRORS = (AssertionError, OSError, SyntaxError, ValueError, cv2.error)
+
+#: Where not one of the first decodes, the reason lies not in single files.
+FIRST = 10
 
 _logs: list[str] = []
 
@@ -25,12 +31,15 @@ class LoadIntactImageFromFile(LoadImageFromFile):
 
     An image that does not decode is passed over, logged and counted: the
     dataset draws another sample in its place. A file that is absent or cannot
-    be read stays an error. ``tools/train.py`` puts this into training
-    pipelines; those of validation and test stop
-    (:func:`name_broken_images`).
+    be read stays an error, and so do arguments with which nothing decodes.
+    ``tools/train.py`` puts this into training pipelines; those of validation
+    and test stop (:func:`name_broken_images`).
 
     Args:
         **kwargs: those of ``LoadImageFromFile``.
+
+    Raises:
+        ValueError: while it loads, if none of the first images decodes.
     """
 
     def __init__(self, **kwargs):
@@ -38,21 +47,30 @@ class LoadIntactImageFromFile(LoadImageFromFile):
         # Worker processes append to a file, since memory of theirs does not
         # come back; its path survives a fork, a spawn and a deepcopy.
         self.log = _new_log()
+        self._failed = 0  # images, until the first that decodes
 
     def transform(self, results: dict) -> dict | None:
         """The results with the image; None where it does not decode."""
         _check_regular(results['img_path'])
         try:
-            return super().transform(results)
+            loaded = super().transform(results)
         except DECODE_ERRORS as error:
-            _raise_if_unread(error)
-            self._note(results['img_path'])
+            _raise_if_not_of_bytes(self, error)
+            self._note(results['img_path'], _in_one_line(error))
             return None
+        self._failed = FIRST
+        return loaded
 
-    def _note(self, path: str) -> None:
+    def _note(self, path: str, reason: str) -> None:
+        self._failed += 1
+        if self._failed == FIRST:
+            raise ValueError(
+                f'{path}: expected an image that decodes among the first '
+                f'{FIRST}, got {reason}; check the files and the arguments '
+                'of LoadImageFromFile')
         if path not in _read(self.log):
             print_log(
-                f'image {path} does not decode and is skipped',
+                f'image {path} does not decode and is skipped: {reason}',
                 logger='current',
                 level=30)
         # Long trainings outlive what a system keeps in temporary folders.
@@ -69,11 +87,10 @@ class _NamingLoader(LoadImageFromFile):
         try:
             return super().transform(results)
         except DECODE_ERRORS as error:
-            _raise_if_unread(error)
-            reason = ' '.join(str(error).split())
+            _raise_if_not_of_bytes(self, error)
             raise ValueError(
                 f'{results["img_path"]}: expected an image that decodes, got '
-                f'{type(error).__name__} ({reason}); take another copy of it, '
+                f'{_in_one_line(error)}; take another copy of it, '
                 'or take it out of the dataset') from error
 
 
@@ -94,7 +111,8 @@ def name_broken_images(dataset) -> None:
 
 def _transforms(part) -> Iterator[object]:
     """All transforms inside a dataset, a wrapper, a pipeline or another."""
-    for key in ('dataset', 'datasets', 'pipeline', 'transforms'):
+    # With an underscore in what mmengine makes for num_batch_per_epoch.
+    for key in ('dataset', '_dataset', 'datasets', 'pipeline', 'transforms'):
         inner = vars(part).get(key, ()) if hasattr(part, '__dict__') else ()
         for child in inner if isinstance(inner, (list, tuple)) else [inner]:
             yield child
@@ -106,9 +124,21 @@ def _check_regular(path: str) -> None:
         check_regular(path)
 
 
-def _raise_if_unread(error: Exception) -> None:
-    if getattr(error, 'errno', None) is not None:
-        raise error  # the file system's, not the decoder's
+def _raise_if_not_of_bytes(loader: LoadImageFromFile,
+                           error: Exception) -> None:
+    """Raise what a storage says, or a decoder with wrong arguments."""
+    modules = [frame.f_globals.get('__name__', '')
+               for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if any(name.startswith('mmengine.fileio') for name in modules):
+        raise error
+    ending = '.tif' if loader.imdecode_backend == 'tifffile' else '.jpg'
+    whole = cv2.imencode(ending, np.zeros((8, 8, 3), np.uint8))[1].tobytes()
+    mmcv.imfrombytes(whole, flag=loader.color_type,
+                     backend=loader.imdecode_backend)
+
+
+def _in_one_line(error: Exception) -> str:
+    return f'{type(error).__name__} ({" ".join(str(error).split())})'
 
 
 def broken_images() -> Counter:

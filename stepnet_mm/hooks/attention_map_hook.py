@@ -12,7 +12,7 @@ from ..attention import (
 from ..recording import find_attention_layers
 from ..recording.probe import measure_attention, sample_inputs
 from ..utils.model_wrappers import unwrap
-from ..visualization import as_image, attention_figures
+from ..visualization import attention_figures
 from .measuring_hook import MeasuringHook
 
 
@@ -121,18 +121,12 @@ class AttentionMapHook(MeasuringHook):
             f'mean attention distance (px)  {numbers}')
         scalars = {f'{layer.name}/head{i}': value for layer in record.layers
                    for i, value in enumerate(layer.distance, 1)}
-        runner.visualizer.add_scalars(
-            {f'{self.name}/{key}': value
-             for key, value in {**means, **scalars}.items()},
-            step=record.iteration)
+        self._add_scalars(runner, {**means, **scalars}, record.iteration)
 
     def _draw(self, runner, newest: AttentionRecord) -> None:
         records = self._history(runner, newest)
-        for name, figure in attention_figures(records).items():
-            # No slash: the local back end writes into no new folder.
-            runner.visualizer.add_image(f'{self.name}_{name}',
-                                        as_image(figure),
-                                        step=records[-1].iteration)
+        self._show(runner, lambda: attention_figures(records),
+                   records[-1].iteration)
 
     def _history(self, runner,
                  newest: AttentionRecord) -> list[AttentionRecord]:

@@ -1,11 +1,18 @@
 """What the hooks that measure while a model trains share."""
 import re
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
 
+from mmengine import fileio
+from mmengine.dist import master_only
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop
+from mmengine.visualization import LocalVisBackend
 
 from ..utils.arguments import check_count
 from ..utils.random_state import seeded
+from ..visualization import as_image
 
 
 class MeasuringHook(Hook):
@@ -46,6 +53,7 @@ class MeasuringHook(Hook):
         self.probe_cfg = probe
         self.figure_interval = figure_interval
         self.name = name
+        self._warned = False
 
     def before_train(self, runner) -> None:
         """Fail before training, not at the first measurement."""
@@ -92,6 +100,51 @@ class MeasuringHook(Hook):
                 'samples from, got none in the config; set '
                 'probe=dict(dataloader=...)')
         return runner.val_dataloader
+
+    @master_only
+    def _add_scalars(self, runner, scalars: dict, step: int) -> None:
+        """Give every visualizer back end ``{name}/{key}``.
+
+        The local one's go to a file ``{name}.json``: the libraries' tools
+        take a line of scalars.json for one of training or validation.
+        """
+        named = {f'{self.name}/{key}': v for key, v in scalars.items()}
+        for backend in runner.visualizer._vis_backends.values():
+            if not isinstance(backend, LocalVisBackend):
+                backend.add_scalars(named, step)
+                continue
+            path = Path(runner.log_dir, 'vis_data', f'{self.name}.json')
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(path, 'a') as file:
+                line = fileio.dump(dict(named, step=step), file_format='json')
+                file.write(f'{line}\n')
+
+    @master_only
+    def _show(self, runner, figures: Callable[[], dict], step: int) -> None:
+        """Give the visualizer pictures; one that fails ends no training.
+
+        Args:
+            runner (Runner): the runner.
+            figures (callable): draws them, by the end of their names.
+            step (int): the iteration.
+        """
+        with self._warning(runner):
+            for key, figure in figures().items():
+                with self._warning(runner):
+                    # No slash: the local back end writes into no new folder.
+                    runner.visualizer.add_image(
+                        f'{self.name}_{key}', as_image(figure), step=step)
+
+    @contextmanager
+    def _warning(self, runner):
+        try:
+            yield
+        except Exception as error:  # whatever a back end raises
+            if not self._warned:
+                runner.logger.warning(
+                    f'{self._owner}.figure_interval: a picture was not drawn '
+                    f'({type(error).__name__}: {error}); 0 draws none')
+            self._warned = True
 
     def _of_probe(self, key: str, default=None):
         return (self.probe_cfg or {}).get(key, default)

@@ -1,7 +1,6 @@
 """Logs neural stiffness while a model trains."""
 import torch
 from mmengine import dist
-from mmengine.dist import master_only
 from mmengine.registry import HOOKS
 
 from ..recording import RecordedCalls, TrajectoryRecorder
@@ -14,7 +13,7 @@ from ..stiffness import (
     summarize_stiffness,
 )
 from ..utils.model_wrappers import unwrap
-from ..visualization import as_image, curve_figure, depth_figure
+from ..visualization import curve_figure, depth_figure
 from .measuring_hook import MeasuringHook
 
 
@@ -153,15 +152,12 @@ class TNSHook(MeasuringHook):
         numbers = '  '.join(f'{k}: {v:.4g}' for k, v in short.items())
         runner.logger.info(
             f'Iter(train) [{iteration}/{runner.max_iters}]  {numbers}')
-        runner.visualizer.add_scalars(
-            {f'{self.name}/{k}': v for k, v in scalars.items()},
-            step=iteration)
+        self._add_scalars(runner, scalars, iteration)
         history = [*self.history(runner), dict(step=iteration, **short)]
         runner.message_hub.update_info(f'{self.name}_history', history)
         if self.figure_interval and not len(history) % self.figure_interval:
             self._draw(runner, recorder, nsi, history)
 
-    @master_only
     def _draw(self, runner, recorder, nsi, history) -> None:
         if not nsi.isfinite().all(1).any():
             return
@@ -171,12 +167,9 @@ class TNSHook(MeasuringHook):
                 recorder, len(nsi), name=f'iteration {iteration}'),
             nsi.double(),
             torch.full_like(nsi, torch.nan).double())
-        for name, figure in (('nsi', depth_figure([record])),
-                             ('curve', curve_figure(history))):
-            # No slash: the local back end writes into no new folder.
-            runner.visualizer.add_image(
-                f'{self.name}_{name}', as_image(figure),
-                step=iteration)
+        self._show(runner, lambda: dict(nsi=depth_figure([record]),
+                                        curve=curve_figure(history)),
+                   iteration)
 
     def _check_history(self, runner, recorder) -> None:
         """Begin anew where a resumed run measures something else."""

@@ -1,13 +1,15 @@
 """Neural stiffness beside accuracy or AP."""
+import functools
 import math
 
 import torch
 from mmengine.evaluator import BaseMetric
-from mmengine.hooks import Hook
+from mmengine.hooks import CheckpointHook, Hook
 from mmengine.registry import HOOKS, METRICS
 
 from ..recording import RecordedCalls, TrajectoryRecorder
 from ..stiffness import DEGREES, check_degrees, summarize_stiffness
+from ..utils.replaced_method import ReplacedMethod
 
 
 @METRICS.register_module()
@@ -115,13 +117,33 @@ class TNSMetric(BaseMetric):
 
 @HOOKS.register_module()
 class TNSMetricHook(Hook):
-    """Shows the model to every :class:`TNSMetric` that evaluates it."""
+    """Shows the model to every :class:`TNSMetric` that evaluates it.
+
+    Beside other metrics its scalars choose no best checkpoint, unless
+    ``save_best`` names one of them: neither as the first that ``'auto'``
+    finds, nor where the others have nothing to say.
+    """
+
+    def __init__(self) -> None:
+        self._replaced: list[ReplacedMethod] = []
 
     def before_train(self, runner) -> None:
         """Fail before training, not at the first validation."""
-        if runner.val_loop is not None:
-            for metric in _metrics(runner.val_evaluator):
-                metric.new_recorder(runner.model)
+        self.after_train(runner)  # of an earlier one that failed
+        if runner.val_loop is None:
+            return
+        for metric in _metrics(runner.val_evaluator):
+            metric.new_recorder(runner.model)
+        self._replaced = [
+            ReplacedMethod(hook, 'after_val_epoch',
+                           functools.partial(_save_best, hook))
+            for hook in runner.hooks if isinstance(hook, CheckpointHook)]
+
+    def after_train(self, runner) -> None:
+        """Give the checkpoint hooks their method back."""
+        for replaced in self._replaced:
+            replaced.undo()
+        self._replaced = []
 
     def before_val(self, runner) -> None:
         """Attach the metrics of the validation."""
@@ -142,6 +164,18 @@ class TNSMetricHook(Hook):
 
 def _metrics(evaluator) -> list[TNSMetric]:
     return [m for m in evaluator.metrics if isinstance(m, TNSMetric)]
+
+
+def _save_best(hook: CheckpointHook, after_val_epoch, runner,
+               metrics: dict) -> None:
+    """Have a checkpoint hook see the other metrics alone."""
+    own = _metrics(runner.val_evaluator)
+    if len(own) < len(runner.val_evaluator.metrics):
+        prefixes = tuple(f'{metric.prefix}/' for metric in own)
+        metrics = {key: value for key, value in metrics.items()
+                   if not key.startswith(prefixes)
+                   or key in (hook.save_best or ())}
+    after_val_epoch(runner, metrics)
 
 
 def _attach(evaluator, model, method: str) -> None:

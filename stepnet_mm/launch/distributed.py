@@ -27,7 +27,7 @@ def init_distributed(cfg: Config) -> None:
     (left out: nccl with GPUs, gloo without) and ``timeout`` in seconds.
 
     Args:
-        cfg (Config): ``launcher`` is none, pytorch or slurm. On CPU its
+        cfg (Config): ``launcher`` is none, pytorch, slurm or mpi. On CPU its
             ``model_wrapper_cfg`` is set to what DDP needs there.
 
     Raises:
@@ -40,6 +40,8 @@ def init_distributed(cfg: Config) -> None:
         return
     if launcher == 'slurm':
         _set_slurm_environment()
+    if launcher == 'mpi':
+        _set_mpi_environment()
     _require_environment(launcher)
     device = get_device()
     if device not in ('cpu', 'cuda'):
@@ -54,14 +56,16 @@ def stand_alone() -> None:
     It forgets its rank, which srun and torchrun tell it in any case; the
     first of several such processes warns.
     """
-    count = os.environ.get('WORLD_SIZE',
-                           os.environ.get('SLURM_STEP_NUM_TASKS', '1'))
+    count = next((os.environ[name] for name in (
+        'WORLD_SIZE', 'SLURM_STEP_NUM_TASKS', 'OMPI_COMM_WORLD_SIZE')
+        if name in os.environ), '1')
     if count != '1' and is_first_rank():
         warnings.warn(
-            f'--launcher: expected pytorch (torchrun) or slurm (srun) with '
-            f'{count} processes, got none; each of them does the whole work '
-            'by itself: name the launcher, or start one process', stacklevel=2)
-    for name in ('RANK', 'SLURM_PROCID'):
+            f'--launcher: expected pytorch (torchrun), slurm (srun) or mpi '
+            f'with {count} processes, got none; each of them does the whole '
+            'work by itself: name the launcher, or start one process',
+            stacklevel=2)
+    for name in ('RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK'):
         os.environ.pop(name, None)
 
 
@@ -138,6 +142,20 @@ def _set_slurm_environment() -> None:
         os.environ['MASTER_ADDR'] = first_host(nodes)
 
 
+def _set_mpi_environment() -> None:
+    """What torch reads, from what Open MPI gives each rank."""
+    for name, given in [('RANK', 'RANK'), ('WORLD_SIZE', 'SIZE'),
+                        ('LOCAL_RANK', 'LOCAL_RANK')]:
+        value = os.environ.get(f'OMPI_COMM_WORLD_{given}')
+        if value is None:
+            raise ValueError(
+                f'--launcher mpi: expected OMPI_COMM_WORLD_{given}, which '
+                'mpirun sets, got none; start it with mpirun, or choose '
+                'another --launcher')
+        os.environ[name] = value
+    os.environ.setdefault('MASTER_PORT', '29500')
+
+
 def _require_environment(launcher: str) -> None:
     names = ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT')
     missing = [name for name in names if name not in os.environ]
@@ -145,7 +163,7 @@ def _require_environment(launcher: str) -> None:
         raise ValueError(
             f'--launcher {launcher}: expected {", ".join(names)}, which '
             f'torchrun sets, got no {", ".join(missing)}; start it with '
-            'tools/dist_train.sh, or choose --launcher none')
+            'tools/dist_train.sh, set them, or choose --launcher none')
 
 
 def _local_gpu() -> int:

@@ -19,6 +19,7 @@ from ..config import (
     read_config,
     set_data_root,
     set_image_scale,
+    set_in_loaders,
 )
 from ..utils.command_line import check_output, output_file, output_folder
 from .distributed import init_distributed, stand_alone
@@ -62,8 +63,11 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     """A parser with the options that both entry points take."""
     parser = make_config_parser(description)
     parser.add_argument(
-        '--launcher', choices=['none', 'pytorch', 'slurm'], default='none',
-        help='what has started the ranks')
+        '--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none', help='what has started the ranks')
+    parser.add_argument(
+        '--no-pin-memory', action='store_true',
+        help='data loaders with pin_memory=False')
     parser.add_argument(
         '--local_rank', '--local-rank', type=int, default=0,
         help='given by older launchers')
@@ -89,6 +93,8 @@ def config_from(args: argparse.Namespace) -> Config:
         set_data_root(cfg, args.data_root)
     if args.image_scale:
         set_image_scale(cfg, args.image_scale)
+    if getattr(args, 'no_pin_memory', False):
+        set_in_loaders(cfg, pin_memory=False)
     return cfg
 
 
@@ -110,8 +116,11 @@ def set_scope(cfg: Config) -> None:
     """Have types without a scope looked up in the config's own.
 
     What builds a part of a config calls it; mmengine's Runner does so itself.
+    Under None, as in pure Python, each registry looks in its own.
     """
-    init_default_scope(cfg.get('default_scope') or 'mmengine')
+    scope = cfg.get('default_scope', 'mmengine')
+    if scope is not None:
+        init_default_scope(scope)
 
 
 def build_runner(cfg: Config, changes: Sequence[str] = ()):

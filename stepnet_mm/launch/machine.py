@@ -56,6 +56,19 @@ def check_disk(report: Report, folder: str) -> None:
         report.ok(f'{free:.0f} GiB free in {there}')
 
 
+def check_shared_memory(report: Report, folder: str = '/dev/shm') -> None:
+    """Whether workers have room to hand over their batches, on Linux."""
+    if not os.path.isdir(folder):
+        return
+    size = shutil.disk_usage(folder).total / 2**30
+    if size < 1:
+        report.warn(f'{size:.2f} GiB of shared memory in {folder}',
+                    'workers of data loaders die there with a bus error: '
+                    'docker run --ipc=host or --shm-size=8g, or num_workers=0')
+    else:
+        report.ok(f'{size:.0f} GiB of shared memory in {folder}')
+
+
 def _check_driver(report: Report, torch) -> None:
     if shutil.which('nvidia-smi'):
         report.error(

@@ -3,7 +3,7 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
-from ..config import EVALUATION, TRAIN
+from ..config import EVALUATION, TRAIN, library_of
 from ..launch.entry import build_model
 from .forward import Forward
 
@@ -36,7 +36,7 @@ def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
     Its ``init_cfg`` is not followed: nothing is loaded or downloaded.
 
     Args:
-        cfg (Config): of mmdet or mmpretrain, whose scope is the default one.
+        cfg (Config): of mmdet or mmpretrain.
         size (tuple[int, int]): height and width of the images, px.
         batch_size (int): N.
         device (torch.device): where both go.
@@ -59,7 +59,7 @@ def _transforms(node) -> list:
 
 def _make_inputs(cfg: Config, model: nn.Module, size, batch_size: int,
                  device: torch.device) -> tuple[Tensor, list]:
-    if cfg.default_scope == 'mmpretrain':
+    if library_of(cfg) == 'mmpretrain':
         return _classified_images(size, batch_size, device)
     return _images_with_boxes(model, size, batch_size, device)
 

@@ -1,5 +1,4 @@
 """Latency and peak memory of a network."""
-import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -53,9 +52,16 @@ def measure(forward: Forward, images: Tensor, runs: int,
 
 
 def peak_memory(device: torch.device) -> int:
-    """Bytes: of CUDA tensors, or the resident set of this process."""
+    """Bytes: of CUDA tensors, or the resident set of this process.
+
+    0 where the system does not tell it, as on Windows.
+    """
     if device.type == 'cuda':
         return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

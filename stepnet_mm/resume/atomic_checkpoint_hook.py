@@ -55,8 +55,8 @@ class AtomicCheckpointHook(CheckpointHook):
     schedule than the config's names them.
 
     Args:
-        interval (int): epochs (iterations) between checkpoints; -1 saves the
-            last and the best alone.
+        interval (int): epochs (iterations) between checkpoints; -1 saves at
+            the end alone, and with ``save_best`` the best. Defaults to 1.
         **kwargs: the others of ``CheckpointHook``.
 
     Raises:
@@ -80,7 +80,7 @@ class AtomicCheckpointHook(CheckpointHook):
     def before_run(self, runner) -> None:
         """Choose what a resume loads, and look whether it is whole."""
         _check_names(self.args, runner)
-        if not resumes(runner):
+        if not resumes(runner) or not self._leads(runner):
             return
         self.resumes_last = (runner._load_from is None
                              or runner.cfg.get('auto_resume', False))
@@ -95,6 +95,11 @@ class AtomicCheckpointHook(CheckpointHook):
             runner._resume = False
         else:
             runner._load_from = chosen[0]
+
+    def _leads(self, runner) -> bool:
+        """Whether it is the first of its kind; a config may have several."""
+        return self is next(hook for hook in runner.hooks
+                            if isinstance(hook, AtomicCheckpointHook))
 
     def _choose(self, runner) -> str | None:
         path, damaged = latest_checkpoint(
@@ -115,7 +120,7 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """Hand the state over to the loop, when this is a resume."""
-        if not resumes(runner):
+        if not resumes(runner) or not self._leads(runner):
             return
         make_own(runner, checkpoint)
         loop = runner._train_loop

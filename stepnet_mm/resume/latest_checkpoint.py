@@ -6,6 +6,7 @@ import os.path as osp
 import re
 import stat
 from math import inf
+from string import Formatter
 
 from mmengine.fileio import LocalBackend, get_file_backend
 from mmengine.logging import print_log
@@ -39,7 +40,8 @@ def latest_checkpoint(work_dir: str,
     Args:
         work_dir (str): has the file ``last_checkpoint``.
         folder (str, optional): has the checkpoints; left out, the work dir.
-        template (str): their names, ``{}`` for a number.
+        template (str): their names, ``{}`` or such as ``{:03d}`` for a
+            number.
         backend_args (dict, optional): of storage that is not local.
 
     Returns:
@@ -130,14 +132,19 @@ def _scheme(path: str) -> str:
 def _beside(folder: str, template: str) -> list[str]:
     """The checkpoints in a folder."""
     # Best ones and published ones have no optimizer.
-    names = '|'.join(
-        re.escape(name).replace(re.escape('{}'), r'\d+')
-        for name in (template, PREEMPTED))
+    names = '|'.join(map(_pattern, (template, PREEMPTED)))
     try:
         return [entry.path for entry in os.scandir(folder)
                 if re.fullmatch(names, entry.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _pattern(template: str) -> str:
+    """A regular expression for a name whose fields are numbers."""
+    return ''.join(
+        re.escape(text) + (r' *\d+' if field is not None else '')
+        for text, field, *_ in Formatter().parse(template))
 
 
 def _age(path: str) -> tuple[float, int]:

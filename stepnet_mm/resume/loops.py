@@ -38,12 +38,11 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
     def run_epoch(self) -> None:
         """Train what is left of an epoch, and see if a validation is due."""
         start = self.batches
-        self._begin_at(start)
         self.runner.call_hook('before_train_epoch')
         if start:  # these hooks may have drawn random numbers again
             self._restore_random()
         self.runner.model.train()
-        for index, batch in enumerate(self.dataloader, start):
+        for index, batch in enumerate(self._open(), start):
             self.batches = index + 1
             self.run_iter(index, batch)
         self.batches = 0
@@ -107,7 +106,7 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
 
     def _next_batch(self):
         if self.dataloader_iterator is None:
-            self.dataloader_iterator = iter(self.dataloader)
+            self.dataloader_iterator = self._open()
         return next(self.dataloader_iterator)
 
     def _batches_by_count(self) -> int:

@@ -1,14 +1,11 @@
 """A data loader that can begin at any batch, whatever its workers draw."""
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import count, islice
 
 import torch
 from mmengine.dist import get_rank
-from torch.utils.data import (
-    DataLoader,
-    Dataset,
-    IterableDataset,
-    get_worker_info,
-)
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ..utils.random_state import seed_generators, seeded
 
@@ -17,8 +14,16 @@ NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
               'sampler; check batch_size and drop_last')
 
 
+@dataclass
+class Place:
+    """Where the next iteration over the batches begins."""
+    seed: int
+    epoch: int = 0
+    start: int = 0
+
+
 def resumable_loader(loader: DataLoader,
-                     seed: int,
+                     place: Place,
                      endless: bool = False) -> DataLoader:
     """The same batches, with randomness by place and a movable start.
 
@@ -29,12 +34,14 @@ def resumable_loader(loader: DataLoader,
 
     Args:
         loader (DataLoader): any with a batch sampler.
-        seed (int): the same on all ranks.
+        place (Place): is looked at when an iteration begins; ``start`` is 0
+            afterwards. The seed is the same on all ranks.
         endless (bool): whether the batches begin anew when they are through,
             ``set_epoch`` called on the sampler where it has one.
 
     Returns:
-        DataLoader: its ``batch_sampler`` is a :class:`NumberedBatches`.
+        DataLoader: its dataset and its batch sampler stand for the loader's
+        own, whose attributes are read and set through them.
 
     Raises:
         ValueError: if the samples have no index.
@@ -45,10 +52,9 @@ def resumable_loader(loader: DataLoader,
             'train_dataloader: expected batches of indexed samples, whose '
             'place can be found again, got a dataset without indices or '
             'batch_size=None; set exact_resume=False')
-    numbered = NumberedBatches(loader.batch_sampler, endless)
-    resumable = DataLoader(
-        SeededDataset(loader.dataset, seed),
-        batch_sampler=numbered,
+    resumable: DataLoader = DataLoader(
+        SeededDataset(loader.dataset),  # type: ignore[arg-type]  # stands for
+        batch_sampler=NumberedBatches(loader.batch_sampler, place, endless),
         num_workers=loader.num_workers,
         collate_fn=loader.collate_fn,
         pin_memory=loader.pin_memory,
@@ -60,102 +66,117 @@ def resumable_loader(loader: DataLoader,
         # A loader without one draws from the training's generator.
         generator=torch.Generator())
     # torch leaves them out beside a batch sampler; hooks ask for them.
-    vars(resumable).update(
-        batch_size=numbered.batch_size, sampler=numbered.sampler)
+    vars(resumable).update(batch_size=loader.batch_size,
+                           sampler=loader.sampler, drop_last=loader.drop_last)
     return resumable
 
 
-class NumberedBatches:
-    """A batch sampler whose samples know their place.
+class PlacedBatch(list):
+    """A batch's indices, as its sampler gives them, and its place.
+
+    Args:
+        indices (iterable): of the samples.
+        place (tuple[int, ...]): seed, epoch, number of the batch, rank.
+    """
+
+    def __init__(self, indices: Iterable, place: tuple[int, ...]):
+        super().__init__(indices)
+        self.place = place
+
+
+class Transparent:
+    """Stands for another object, whose attributes are read and set through it.
+
+    Args:
+        wrapped: the other object.
+    """
+
+    def __init__(self, wrapped):
+        vars(self)['stepnet_wrapped'] = wrapped
+
+    # isinstance asks for it. mypy knows no such property.
+    @property  # type: ignore[misc]
+    def __class__(self):
+        return type(self.stepnet_wrapped)
+
+    def __getattr__(self, name):
+        return getattr(vars(self)['stepnet_wrapped'], name)
+
+    def __setattr__(self, name, value):
+        setattr(self.stepnet_wrapped, name, value)
+
+    def __iter__(self):
+        return iter(self.stepnet_wrapped)
+
+    def __len__(self) -> int:
+        return len(self.stepnet_wrapped)
+
+    def __repr__(self) -> str:
+        return repr(self.stepnet_wrapped)
+
+
+class NumberedBatches(Transparent):
+    """A batch sampler whose batches know their place.
 
     Args:
         batch_sampler (BatchSampler): gives lists of indices.
-        endless (bool): as in :func:`resumable_loader`.
+        place (Place): as in :func:`resumable_loader`.
+        endless (bool): as there.
     """
 
-    def __init__(self, batch_sampler, endless: bool = False):
-        self.batch_sampler = batch_sampler
-        self.endless = endless
-        #: The number of the first batch of the next iteration.
-        self.start = 0
-        self.epoch = 0
-
-    @property
-    def sampler(self):
-        """That of the batch sampler, None where it has none."""
-        return getattr(self.batch_sampler, 'sampler', None)
-
-    @property
-    def batch_size(self) -> int | None:
-        """That of the batch sampler, None where it has none."""
-        return getattr(self.batch_sampler, 'batch_size', None)
-
-    @property
-    def drop_last(self) -> bool:
-        """That of the batch sampler, False where it has none."""
-        return getattr(self.batch_sampler, 'drop_last', False)
-
-    def __len__(self) -> int:
-        return len(self.batch_sampler)
+    def __init__(self, batch_sampler, place: Place, endless: bool = False):
+        super().__init__(batch_sampler)
+        vars(self).update(stepnet_place=place, stepnet_endless=endless)
 
     def __iter__(self):
-        start, self.start = self.start, 0
-        batches = self._endless() if self.endless else self.batch_sampler
-        rank = get_rank()
+        place, rank = self.stepnet_place, get_rank()
+        start, place.start = place.start, 0
+        batches = (_endless if self.stepnet_endless else
+                   iter)(self.stepnet_wrapped)
         for number, batch in islice(enumerate(batches), start, None):
-            yield [(index, (self.epoch, number, rank, offset))
-                   for offset, index in enumerate(batch)]
-
-    def _endless(self):
-        for epoch in count():
-            # As mmengine, whose loop calls it from the second time on.
-            if epoch and hasattr(self.sampler, 'set_epoch'):
-                self.sampler.set_epoch(epoch)
-            batch = None
-            for batch in self.batch_sampler:
-                yield batch
-            if batch is None:
-                raise ValueError(NO_BATCHES)
+            yield PlacedBatch(batch, (place.seed, place.epoch, number, rank))
 
 
-class SeededDataset(Dataset):
+def _endless(batch_sampler):
+    set_epoch = getattr(getattr(batch_sampler, 'sampler', None), 'set_epoch',
+                        None)
+    for epoch in count():
+        # As mmengine, whose loop calls it from the second time on.
+        if epoch and set_epoch is not None:
+            set_epoch(epoch)
+        batch = None
+        for batch in batch_sampler:
+            yield batch
+        if batch is None:
+            raise ValueError(NO_BATCHES)
+
+
+class SeededDataset(Transparent):
     """A dataset whose samples draw from generators of their own.
 
-    Everything else of the dataset is read and set through this one, since
-    hooks change its pipeline.
+    Those of a :class:`PlacedBatch` do; a single index gives the dataset's own
+    sample.
 
     Args:
         dataset (Dataset): any with indices.
-        seed (int): the first number of every seed.
     """
 
-    def __init__(self, dataset: Dataset, seed: int):
-        vars(self).update(_dataset=dataset, _seed=seed)
+    def __getitem__(self, index):
+        return self.stepnet_wrapped[index]
 
-    def reseed(self, seed: int) -> None:
-        """Draw with another first number from here on."""
-        vars(self)['_seed'] = seed
+    def __getitems__(self, indices: list) -> list:
+        if isinstance(indices, PlacedBatch):
+            return [self._draw(index, (*indices.place, offset))
+                    for offset, index in enumerate(indices)]
+        return [self[index] for index in indices]
 
-    def __getitem__(self, key: tuple):
-        index, place = key
+    def _draw(self, index, place: tuple[int, ...]):
         if get_worker_info() is None:
-            with seeded(self._seed, *place):
-                return self._dataset[index]
+            with seeded(*place):
+                return self[index]
         # The generators of a worker serve nothing else.
-        seed_generators(self._seed, *place)
-        return self._dataset[index]
-
-    def __getitems__(self, keys: list) -> list:
-        return [self[key] for key in keys]
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getattr__(self, name):
-        return getattr(vars(self)['_dataset'], name)
-
-    def __setattr__(self, name, value):
-        setattr(self._dataset, name, value)
+        seed_generators(*place)
+        return self[index]
 
     def __reduce__(self):
-        return SeededDataset, (self._dataset, self._seed)
+        return SeededDataset, (self.stepnet_wrapped, )

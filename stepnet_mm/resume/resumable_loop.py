@@ -7,8 +7,8 @@ from mmengine.runner import BaseLoop
 from torch.utils.data import DataLoader
 
 from ..utils.random_state import set_random_state
-from .resumable_loader import NO_BATCHES, resumable_loader
-from .training_state import load_buffers
+from .resumable_loader import NO_BATCHES, Place, resumable_loader
+from .training_state import load_buffers, load_early_stopping
 
 #: To pass over more would take minutes; no run has as many.
 _MOST_BATCHES = 10**8
@@ -58,8 +58,8 @@ class ResumableLoop(BaseLoop):
         self._random: dict | None = None
         # Not a seed for each rank, as with diff_rank_seed: the seed of a
         # sample contains the rank.
-        self.seed = dist.all_gather_object(runner.seed)[0]
-        resumable = resumable_loader(dataloader, self.seed, self.endless)
+        self.place = Place(dist.all_gather_object(runner.seed)[0])
+        resumable = resumable_loader(dataloader, self.place, self.endless)
         _check_size(dataloader.dataset)
         if not self.endless and not len(resumable):
             raise ValueError(NO_BATCHES)
@@ -75,13 +75,13 @@ class ResumableLoop(BaseLoop):
 
     def progress(self) -> dict:
         """Where in the data it is, for a checkpoint."""
-        numbered = self.dataloader.batch_sampler
+        batches = self.dataloader.batch_sampler
         return dict(
             batches=self.batches,
             validation_due=self.validation_due,
-            seed=self.seed,
-            sampler_seed=getattr(numbered.sampler, 'seed', None),
-            batch_size=_total(numbered.batch_size),
+            seed=self.place.seed,
+            sampler_seed=getattr(_sampler(batches), 'seed', None),
+            batch_size=_total(getattr(batches, 'batch_size', None)),
             samples=len(self.dataloader.dataset))
 
     def resume_from(self, state: dict) -> None:
@@ -109,26 +109,25 @@ class ResumableLoop(BaseLoop):
 
     def _take(self, state: dict) -> None:
         """Take the place in the data, and this rank's own state."""
-        self.seed = state['seed']
-        self.dataloader.dataset.reseed(self.seed)
+        self.place.seed = state['seed']
         if state['sampler_seed'] is not None:
-            self.dataloader.batch_sampler.sampler.seed = state['sampler_seed']
+            _sampler(self.dataloader.batch_sampler).seed = (
+                state['sampler_seed'])
         self.validation_due = state['validation_due']
         self.batches = state['batches']
         if not 0 <= self.batches < _MOST_BATCHES:
             raise LookupError(f'{self.batches} batches')
+        load_early_stopping(self.runner, state.get('early_stopping', []))
         if state['world_size'] == dist.get_world_size():
             own = state['ranks'][dist.get_rank()]
             load_buffers(self.runner, own['buffers'])
             self._random = own['random']
             _warn_of_order(self.runner)
         self._compare(state)
-        self._begin_at(self.batches)
         self._restore_random()
 
     def _go_on_by_count(self) -> None:
         self.batches = self._batches_by_count()
-        self._begin_at(self.batches)
         self.runner.logger.warning(
             'the checkpoint has no training state (AtomicCheckpointHook '
             f'did not write it): the data go on {self._beginning()}, with '
@@ -156,9 +155,13 @@ class ResumableLoop(BaseLoop):
             'learning rates and schedules are not touched (auto_scale_lr is '
             'for that)')
 
-    def _begin_at(self, batch: int) -> None:
-        numbered = self.dataloader.batch_sampler
-        numbered.start, numbered.epoch = batch, self._epoch
+    def _open(self):
+        """Begin to iterate over what is left of the data.
+
+        Not before: a hook may have iterated over them as well.
+        """
+        self.place.epoch, self.place.start = self._epoch, self.batches
+        return iter(self.dataloader)
 
     def _restore_random(self) -> None:
         if self._random is not None:
@@ -184,6 +187,11 @@ def _warn_of_order(runner) -> None:
             'with more than two ranks DDP sums the first gradients after a '
             'start in another order, so this resume is exact up to rounding; '
             'find_unused_parameters=True makes it bit for bit')
+
+
+def _sampler(batch_sampler):
+    """That of the batch sampler, None where it has none."""
+    return getattr(batch_sampler, 'sampler', None)
 
 
 def _total(batch_size) -> int:

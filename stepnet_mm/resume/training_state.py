@@ -2,12 +2,14 @@
 
 mmengine's checkpoints hold model, optimizer, schedulers, loss scale and
 message hub. This is the rest: the place in the data, whether a validation
-is due, and the random generators and buffers of every rank.
+is due, what early stopping has counted, and the random generators and buffers
+of every rank.
 """
 import hashlib
 
 import torch
 from mmengine import dist
+from mmengine.hooks import EarlyStoppingHook
 from mmengine.optim import OptimWrapperDict
 
 from ..utils.model_wrappers import unwrap
@@ -30,8 +32,20 @@ def training_state(runner, random: dict | None = None, **progress) -> dict:
         random=random or get_random_state(), buffers=_own_buffers(runner))
     return dict(
         **{**runner.train_loop.progress(), **progress},
+        early_stopping=[(hook.wait_count, float(hook.best_score))
+                        for hook in _early_stopping(runner)],
         world_size=dist.get_world_size(),
         ranks=dist.all_gather_object(own))
+
+
+def load_early_stopping(runner, counted: list) -> None:
+    """Have the hooks go on from what they had counted, in their order."""
+    for hook, (count, best) in zip(_early_stopping(runner), counted):
+        hook.wait_count, hook.best_score = count, best
+
+
+def _early_stopping(runner) -> list[EarlyStoppingHook]:
+    return [h for h in runner.hooks if isinstance(h, EarlyStoppingHook)]
 
 
 def load_buffers(runner, buffers: dict) -> None:

@@ -195,9 +195,11 @@ def default_blocks(cfg: dict | str | None) -> str:
 
 
 def _step_class(name: Any) -> type[StepSize] | None:
+    found = [name]
     # On '' and 'mmdet.' mmengine fails instead of finding nothing.
     if isinstance(name, str) and all(name.split('.')):
         with MODELS.switch_scope_and_registry(None) as registry:
-            name = registry.get(name)
-    ok = inspect.isclass(name) and issubclass(name, StepSize)
-    return name if ok else None
+            # The scope may have another module of that name.
+            found = [registry.get(name), MODELS.get(name)]
+    return next((cls for cls in found if inspect.isclass(cls)
+                 and issubclass(cls, StepSize)), None)

@@ -3,6 +3,7 @@ import os
 
 
 def is_first_rank() -> bool:
-    """Whether torchrun or Slurm, if either started this, made it rank 0."""
-    rank = os.environ.get('RANK', os.environ.get('SLURM_PROCID', '0'))
-    return rank == '0'
+    """Whether what started this, if anything did, made it rank 0."""
+    names = 'RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK'
+    ranks = [os.environ[name] for name in names if name in os.environ]
+    return ranks[:1] in ([], ['0'])

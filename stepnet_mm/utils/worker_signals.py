@@ -8,8 +8,8 @@ from torch.utils.data import DataLoader
 
 #: What tells a job to stop, where the system has it.
 JOB_SIGNALS = [
-    signal.Signals[name] for name in ('SIGUSR1', 'SIGUSR2', 'SIGTERM')
-    if name in signal.Signals.__members__
+    getattr(signal, name) for name in ('SIGUSR1', 'SIGUSR2', 'SIGTERM')
+    if hasattr(signal, name)
 ]
 
 

@@ -14,7 +14,7 @@ TNS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
 
 
 def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
-    """Read what a ``TNSHook`` wrote into a work dir's ``scalars.json``.
+    """Read what a ``TNSHook`` wrote into a work dir.
 
     A resumed run goes on where the one before it stood: of measurements at
     or after its first one, those of earlier runs are dropped.
@@ -35,7 +35,7 @@ def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
     if name not in curves:
         raise FileNotFoundError(
             f'{work_dir}: expected a stiffness record {name!r} in a '
-            f'<run>/vis_data/scalars.json, got {sorted(curves)}; name one of '
+            f'file of <run>/vis_data, got {sorted(curves)}; name one of '
             'these, or train with TNSHook and LocalVisBackend')
     return curves[name]
 
@@ -43,7 +43,8 @@ def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
 def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
     """Read the measurements of every ``TNSHook``, by its name."""
     curves: dict[str, dict[Path, list[dict]]] = {}
-    for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json')):
+    # Those of earlier versions are in scalars.json.
+    for path in sorted(Path(work_dir).glob('*/vis_data/*.json')):
         for name, rows in _read_run(path).items():
             curves.setdefault(name, {})[path] = rows
     return {name: joined(starts) for name, starts in curves.items()}

@@ -69,6 +69,15 @@ def test_broken_images_are_skipped_in_training_only(saved):
     assert C.has_hook(cfg, 'BrokenImageHook')
 
 
+def test_a_loader_of_the_users_own_stays(cfg, monkeypatch):
+    from mmengine.registry import TRANSFORMS
+    own = type('LoadImageFromFile', (), {})
+    TRANSFORMS.get('LoadImageFromFile')
+    monkeypatch.setitem(TRANSFORMS.module_dict, 'LoadImageFromFile', own)
+    C.use_intact_images(cfg)
+    assert pipelines(cfg)[0][0].type == 'LoadImageFromFile'
+
+
 def test_a_dumped_config_reads_the_same_again(saved, tmp_path):
     cfg = C.load_config(saved)
     cfg.dump(tmp_path / 'dump.py')
@@ -274,6 +283,47 @@ def test_the_checkpoint_hook_keeps_its_arguments(cfg):
     given = dict(type='CheckpointHook', interval=3, save_best='auto')
     exact(cfg, default_hooks=dict(checkpoint=given))
     assert cfg.default_hooks.checkpoint == {**given, 'type': kind}
+
+
+def test_further_checkpoint_hooks_save_a_training_state_too(cfg):
+    exact(cfg, custom_hooks=[
+        dict(type='CheckpointHook', out_dir='elsewhere')])
+    assert cfg.custom_hooks[0] == dict(
+        type='AtomicCheckpointHook', interval=-1, out_dir='elsewhere')
+
+
+@pytest.mark.core
+def test_the_library_of_a_config_without_a_scope(cfg):
+    from mmengine.model import BaseModel
+    from mmpretrain.models import ImageClassifier
+    own = type('Own', (ImageClassifier, ), dict(__module__='my'))
+    cfg.pop('default_scope', None)
+    for kind, library in [
+            (ImageClassifier, 'mmpretrain'), (own, 'mmpretrain'),
+            ('mmdet.FasterRCNN', 'mmdet'), ('FasterRCNN', None),
+            (BaseModel, None), (None, None)]:
+        cfg.model = dict(type=kind)
+        assert C.library_of(cfg) == library
+    cfg.default_scope = 'mmdet'
+    assert C.library_of(cfg) == 'mmdet'
+
+
+def test_what_a_resume_cannot_bring_back_is_said(cfg):
+    cfg.train_dataloader.dataset.pipeline = [dict(type='CachedMosaic')]
+    cfg.custom_hooks = [dict(type='PipelineSwitchHook', switch_pipeline=[
+        dict(type='mmdet.CachedMixUp')])]
+    cfg.model = dict(data_preprocessor=dict(batch_augments=[
+        dict(type='BatchSyncRandomResize')]))
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
+    lines = [line for line in C.use_exact_resume(cfg) if 'bit for bit' in line]
+    assert [line.split()[:2] for line in lines] == [
+        ['train_dataloader:', 'CachedMosaic'],
+        ['model:', 'BatchSyncRandomResize'],
+        ['custom_hooks.0:', 'switch_pipeline:']]
+    cfg.exact_resume = False
+    said = []
+    C.harden(cfg, said.append)
+    assert not [line for line in said if 'bit for bit' in line]
 
 
 def test_own_settings_of_the_hooks_stay(cfg):

@@ -69,9 +69,8 @@ def test_what_is_recorded_is_what_the_network_does(trained):
 
 def test_distances_go_to_log_and_back_ends(trained):
     folder, _ = trained
-    path, = folder.glob('*/vis_data/scalars.json')
-    rows = [row for row in map(json.loads, path.read_text().splitlines())
-            if any(key.startswith('attention/') for key in row)]
+    path, = folder.glob('*/vis_data/attention.json')
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [row['step'] for row in rows] == [0, 2, 4]
     record = read_attention_history(folder)[1]
     name = 'attention/backbone.layers.1.attn'

@@ -27,8 +27,8 @@ HOOKS = dict(
                name='probe'))
 
 
-def scalars(work_dir):
-    path, = work_dir.glob('*/vis_data/scalars.json')
+def scalars(work_dir, name='scalars'):
+    path, = work_dir.glob(f'*/vis_data/{name}.json')
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -70,7 +70,7 @@ def trained(tmp_path_factory):
 @pytest.mark.core
 def test_logged_once_where_it_was_measured(trained):
     folder, runner, events = trained
-    rows = [row for row in scalars(folder) if f'{GROUP}tns' in row]
+    rows = scalars(folder, 'stiffness')
     assert [row['step'] for row in rows] == [2, 4, 6, 8]
     assert rows[0][f'{GROUP}tns'] != rows[1][f'{GROUP}tns']
     assert {f'{GROUP}nsi_stage{s}_{k}' for s in (1, 2)
@@ -78,8 +78,7 @@ def test_logged_once_where_it_was_measured(trained):
     for row in rows:
         assert 0 < row[f'{GROUP}tns_median'] <= row[f'{GROUP}tns_q95']
     assert rows[0][f'{GROUP}nonfinite'] == 0
-    others = [row for row in scalars(folder) if row not in rows]
-    assert others and not any(GROUP in key for row in others for key in row)
+    assert not any(GROUP in key for row in scalars(folder) for key in row)
     recorded = events.Scalars(f'{GROUP}tns')
     assert [event.step for event in recorded] == [2, 4, 6, 8]
     assert [event.value for event in recorded] == pytest.approx(
@@ -105,6 +104,40 @@ def test_figures_go_to_the_visualizer(trained):
         'stiffness_nsi', 'stiffness_curve'}
 
 
+def test_the_libraries_tools_read_a_training_as_without_the_hook(tmp_path):
+    """mmpretrain's take a line without a learning rate for a validation's."""
+    from mmpretrain.utils import load_json_log
+    keys = []
+    for name, hooks in dict(stock=[], ours=[HOOKS['batch']]).items():
+        toy_runner(tmp_path / name, copy.deepcopy(hooks), 5, train_cfg=dict(
+            by_epoch=False, max_iters=5, val_interval=5),
+            **copy.deepcopy(VALIDATION)).train()
+        path, = (tmp_path / name).glob('*/vis_data/scalars.json')
+        keys.append({mode: [[*line] for line in lines]
+                     for mode, lines in load_json_log(path).items()})
+    assert keys[0] == keys[1]
+    assert 'count' in keys[0]['val'][0]
+
+
+def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
+    """As those of mlflow do, for want of a file's ending."""
+    runner = toy_runner(tmp_path, [dict(HOOKS['batch'])], 20)
+    said, tried = [], []
+    monkeypatch.setattr(runner.logger, 'warning', said.append)
+
+    def add_image(name, image, step):
+        tried.append((name, step))
+        raise ValueError('unknown file extension')
+
+    monkeypatch.setattr(runner.visualizer, 'add_image', add_image)
+    runner.train()
+    assert tried == [(f'stiffness_{name}', step) for step in (10, 20)
+                     for name in ('nsi', 'curve')]
+    line, = [line for line in said if 'figure_interval' in line]
+    assert 'unknown file extension' in line
+    assert len(scalars(tmp_path, 'stiffness')) == 4
+
+
 def test_a_compiled_train_step_may_have_a_probe_alone(tmp_path):
     runner = toy_runner(tmp_path, [dict(hook) for hook in HOOKS.values()],
                         **copy.deepcopy(VALIDATION))
@@ -119,9 +152,8 @@ def test_a_backbone_that_was_not_called_is_said_not_logged(
     runner = toy_runner(tmp_path, [], iterations=1)
     said, written = [], []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
-    monkeypatch.setattr(runner.visualizer, 'add_scalars',
-                        lambda *a, **k: written.append(a))
     hook = TNSHook(interval=1)
+    monkeypatch.setattr(hook, '_add_scalars', lambda *a: written.append(a))
     runner.train_loop.dataloader = None
     hook.before_train_iter(runner, 0)
     hook.after_train_iter(runner, 0)
@@ -370,7 +402,7 @@ def test_blocks_degrees_and_names(tmp_path):
         blocks=r'backbone\.layer2\.\d', definition='output')
     toy_runner(tmp_path, [hook], 2).train()
     assert not list(tmp_path.rglob('*.png')), 'no figure_interval'
-    row = [row for row in scalars(tmp_path) if 'late/tns' in row][0]
+    row = scalars(tmp_path, 'late')[0]
     assert {key for key in row if key.startswith('late/nsi/')} == {
         f'late/nsi/backbone.layer2.{i}' for i in range(1, 4)}
     assert 0 <= row['late/proportion_0.1_0.2'] <= 1

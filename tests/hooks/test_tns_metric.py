@@ -3,7 +3,8 @@ import json
 
 import pytest
 import torch
-from mmengine.registry import DATASETS
+from mmengine.evaluator import BaseMetric
+from mmengine.registry import DATASETS, METRICS
 from ranks import run_on_ranks
 from toy_run import ToyDataset, toy_runner
 
@@ -72,6 +73,53 @@ def test_it_is_logged_beside_the_other_metrics(tmp_path):
     assert row['here/tns'] > 0 and row['stiffness_eval/tns'] > 0
     assert row['here/tns'] != row['stiffness_eval/tns']
     assert 0 < row['here/tns_median'] <= row['here/tns_q95']
+
+
+@METRICS.register_module()
+class LateMetric(BaseMetric):
+    """As mmdet's: no number where nothing was detected; then a better one."""
+    default_prefix = 'coco'
+
+    def __init__(self):
+        super().__init__()
+        self.times = 0
+
+    def process(self, data_batch, data_samples):
+        self.results += data_samples
+
+    def compute_metrics(self, results):
+        self.times += 1
+        return dict(bbox_mAP=self.times) if self.times > 1 else {}
+
+
+@pytest.mark.parametrize('kind', ['', 'Atomic'])
+@pytest.mark.parametrize('save_best', ['coco/bbox_mAP', 'auto'])
+def test_a_best_checkpoint_is_chosen_as_without_it(tmp_path, kind, save_best):
+    own, other = dict(type='TNSMetric'), dict(type='LateMetric')
+    best = []
+    for name, metrics in dict(stock=[other], ours=[own, other]).items():
+        runner = runner_of(
+            tmp_path / name, val_evaluator=metrics,
+            train_cfg=dict(by_epoch=False, max_iters=4, val_interval=2),
+            default_hooks=dict(checkpoint=dict(
+                type=f'{kind}CheckpointHook', interval=5, by_epoch=False,
+                save_best=save_best)))
+        runner.train()
+        best.append(runner.message_hub.get_info('best_score'))
+        assert [*(tmp_path / name).glob('best_coco_bbox_mAP_iter_4.pth')]
+    assert best[0] == best[1] == 2
+
+
+def test_a_best_checkpoint_of_its_own(tmp_path):
+    runner = runner_of(
+        tmp_path, val_evaluator=[
+            dict(type='TNSMetric'), dict(type='LateMetric')],
+        train_cfg=dict(by_epoch=False, max_iters=2, val_interval=2),
+        default_hooks=dict(checkpoint=dict(
+            type='CheckpointHook', by_epoch=False,
+            save_best='stiffness_eval/tns', rule='less')))
+    runner.train()
+    assert [*tmp_path.glob('best_stiffness_eval_tns_iter_2.pth')]
 
 
 def test_without_its_hook_it_says_which_one(tmp_path):

@@ -64,18 +64,20 @@ def test_no_launcher_no_group():
 
 
 STARTED = [dict(RANK='{}', WORLD_SIZE='2'),
-           dict(SLURM_PROCID='{}', SLURM_STEP_NUM_TASKS='2')]
+           dict(SLURM_PROCID='{}', SLURM_STEP_NUM_TASKS='2'),
+           dict(OMPI_COMM_WORLD_RANK='{}', OMPI_COMM_WORLD_SIZE='2')]
 
 
-@pytest.mark.parametrize('rank, started', [*enumerate(STARTED)])
+@pytest.mark.parametrize('started', STARTED)
+@pytest.mark.parametrize('rank', [0, 1])
 def test_without_a_launcher_each_process_is_the_first(rank, started, recwarn):
     os.environ.update({k: v.format(rank) for k, v in started.items()})
     stand_alone()
     called = []
     on_first_rank(called.append, 'by all')
     assert called == ['by all'] and is_first_rank()
-    assert [str(w.message)[:60] for w in recwarn] == (1 - rank) * [
-        '--launcher: expected pytorch (torchrun) or slurm (srun) with']
+    assert [str(w.message)[:20] for w in recwarn] == (1 - rank) * [
+        '--launcher: expected']
 
 
 @pytest.mark.parametrize('started', [
@@ -98,6 +100,19 @@ def test_on_cpu(port):
     assert cfg.model_wrapper_cfg == dict(
         type='MMDistributedDataParallel', device_ids=None,
         broadcast_buffers=False, find_unused_parameters=True)
+
+
+def test_under_mpirun(port):
+    cfg = Config(dict(launcher='mpi'))
+    with pytest.raises(ValueError, match='launcher mpi: .*OMPI_COMM_WORLD'):
+        init_distributed(cfg)
+    os.environ.update(
+        OMPI_COMM_WORLD_RANK='0', OMPI_COMM_WORLD_SIZE='1',
+        OMPI_COMM_WORLD_LOCAL_RANK='0', MASTER_ADDR='127.0.0.1',
+        MASTER_PORT=str(port))
+    init_distributed(cfg)
+    assert distributed.get_world_size() == 1
+    assert os.environ['LOCAL_RANK'] == '0'
 
 
 def test_an_own_wrapper_is_kept():

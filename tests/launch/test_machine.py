@@ -40,6 +40,17 @@ def test_slurm(report, tmp_path, monkeypatch, printed):
     assert 'no Slurm here' in printed()
 
 
+def test_shared_memory(report, tmp_path, monkeypatch, printed):
+    machine.check_shared_memory(report, str(tmp_path / 'none'))
+    assert not printed()
+    machine.check_shared_memory(report, str(tmp_path))
+    assert 'ok ' in printed()
+    monkeypatch.setattr(shutil, 'disk_usage',
+                        lambda _: SimpleNamespace(total=2**26))
+    machine.check_shared_memory(report, str(tmp_path))
+    assert 'warning  0.06 GiB of shared memory' in printed()
+
+
 def test_disk(report, tmp_path, monkeypatch, printed):
     machine.check_disk(report, str(tmp_path / 'not' / 'yet'))
     assert f'GiB free in {tmp_path}' in printed()

@@ -1,5 +1,6 @@
 """Arguments and weights of another kind of ResNet name where they belong."""
 import inspect
+import sys
 
 import pytest
 import torch
@@ -159,3 +160,18 @@ def test_the_owners_have_the_arguments(models):
         cls = models.get(kind) if library in ('', models.scope) else None
         if cls is not None:
             assert name in inspect.signature(cls.__init__).parameters, name
+
+
+def test_a_backbone_comes_from_the_one_library_that_has_it(monkeypatch):
+    pytest.importorskip('mmdet')
+    pytest.importorskip('mmpretrain')
+    from stepnet_mm.models import StepResNetV1c, mmpretrain_binding
+    assert StepResNetV1c is mmpretrain_binding.StepResNetV1c
+    with pytest.raises(ImportError, match='mmdet_binding or .*mmpretrain_b'):
+        from stepnet_mm.models import StepResNet
+    with pytest.raises(ImportError, match="cannot import name 'StepNothing'"):
+        from stepnet_mm.models import StepNothing  # noqa: F401  not there
+    monkeypatch.setitem(
+        sys.modules, 'stepnet_mm.models.mmdet_binding', None)
+    from stepnet_mm.models import StepResNet
+    assert StepResNet is mmpretrain_binding.StepResNet

@@ -370,6 +370,22 @@ def test_the_best_alone_is_saved(tmp_path):
         save_best='loss', rule='less', save_last=False))
     name, = checkpoints(tmp_path)
     assert name.startswith('best_loss_iter_')
+@pytest.mark.parametrize('kind', ['CheckpointHook', 'AtomicCheckpointHook'])
+def test_the_last_and_the_best_alone(tmp_path, kind):
+    train(tmp_path, interval=-1, val_evaluator=dict(type='FallingMetric'),
+          checkpoint=dict(type=kind, save_best='loss'))
+    assert checkpoints(tmp_path) == ['iter_33.pth', 'best_loss_iter_33.pth']
+
+
+def test_the_files_of_a_second_hook_are_resumed_from(tmp_path):
+    second = dict(type='AtomicCheckpointHook', interval=3, by_epoch=False,
+                  filename_tmpl='second_{:03d}.pth', max_keep_ckpts=1)
+    whole = train(tmp_path / 'whole', hooks=[second])
+    train(tmp_path / 'b', stop=7, interval=5, hooks=[second])
+    assert last(tmp_path / 'b') == 'second_006.pth'
+    resumed = train(tmp_path / 'b', hooks=[second], resume=True)
+    assert_same(final_state(whole), final_state(resumed))
+    assert checkpoints(tmp_path / 'b')[-1] == 'second_033.pth'
 
 
 def test_a_misspelt_argument_is_named_at_the_start(tmp_path):

@@ -108,6 +108,16 @@ def test_names(run, name):
     assert chosen(folder)[0] == 'iter_1.pth'
 
 
+@pytest.mark.parametrize('template, name', [
+    ('iter_{:03d}.pth', 'iter_012.pth'), ('{0:>4}.pth', '  12.pth'),
+    ('a{{b}}.{}.pth', 'a{b}.12.pth')])
+def test_names_with_a_format(run, template, name):
+    folder = run()
+    (folder / 'iter_2.pth').rename(folder / name)
+    path, _ = latest_checkpoint(str(folder), template=template)
+    assert os.path.basename(path) == name == template.format(12)
+
+
 def test_copies_of_one_date(run):
     folder = run()
     shutil.copy(folder / 'iter_2.pth', folder / 'iter_10.pth')

@@ -1,7 +1,11 @@
 import functools
+import random
+from itertools import islice
 
+import numpy as np
 import pytest
 import torch
+from mmengine.hooks import Hook
 from mmengine.registry import DATA_SAMPLERS
 from resume_run import (
     SIZE,
@@ -11,12 +15,19 @@ from resume_run import (
     resume_runner,
     train_on_ranks,
 )
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+)
 
 from stepnet_mm.resume import resumable_loader as module
 from stepnet_mm.resume.loops import ResumableIterBasedTrainLoop
 from stepnet_mm.resume.resumable_loader import (
     NumberedBatches,
+    Place,
+    PlacedBatch,
     resumable_loader,
 )
 
@@ -96,6 +107,24 @@ def test_from_a_checkpoint_some_iterations_back(tmp_path, whole, by_epoch):
     resumed = stop_and_resume(tmp_path, 'after_train_iter', 15,
                               by_epoch=by_epoch, interval=4)
     assert_same(whole(by_epoch=by_epoch), final_state(resumed))
+
+
+@pytest.mark.parametrize('by_epoch, where, at, end', [
+    (True, 'after_train_iter', 15, 22), (False, 'after_train_iter', 20, 24),
+    (True, 'after_val', 2, 22), (False, 'before_train', 2, 24)])
+def test_early_stopping_counts_on(tmp_path, by_epoch, where, at, end):
+    """Also where the training has ended by it: it stays at its end."""
+    settings = dict(by_epoch=by_epoch, val_evaluator=dict(
+        type='FallingMetric'))
+    patient = dict(type='EarlyStoppingHook', monitor='loss', rule='greater',
+                   patience=1 if by_epoch else 2)
+    if at == 2:
+        runner = finish(tmp_path, hooks=[patient], **settings)
+        assert runner.iter == end
+    else:
+        stop(tmp_path, where, at, hooks=[patient], **settings)
+    assert finish(tmp_path, hooks=[patient], resume=True,
+                  **settings).iter == end
 
 
 @pytest.mark.core
@@ -204,22 +233,26 @@ class UnevenBatches:
 def test_a_sample_drawn_twice_is_augmented_in_two_ways(tmp_path):
     runner = resume_runner(tmp_path, workers=2)
     dataset = runner.train_dataloader.dataset
-    same = dataset[3, (0, 5, 0, 1)]['inputs']
-    assert torch.equal(same, dataset[3, (0, 5, 0, 1)]['inputs'])
-    for place in [(1, 5, 0, 1), (0, 6, 0, 1), (0, 5, 1, 1), (0, 5, 0, 2)]:
-        assert not torch.equal(same, dataset[3, place]['inputs'])
+
+    def draw(*place):
+        return dataset.__getitems__(PlacedBatch([3, 3], place))
+
+    same, other = draw(0, 0, 5, 0)
+    assert torch.equal(same['inputs'], draw(0, 0, 5, 0)[0]['inputs'])
+    for place in [(1, 0, 5, 0), (0, 1, 5, 0), (0, 0, 6, 0), (0, 0, 5, 1)]:
+        assert not torch.equal(same['inputs'], draw(*place)[0]['inputs'])
+    assert not torch.equal(same['inputs'], other['inputs'])
 
 
 def test_the_rank_is_part_of_a_samples_place(monkeypatch):
     monkeypatch.setattr(module, 'get_rank', lambda: 7)
-    batches = NumberedBatches([[3], [4, 5]])
-    batches.start, batches.epoch = 1, 2
-    assert [*batches] == [[(4, (2, 1, 7, 0)), (5, (2, 1, 7, 1))]]
+    batch, = NumberedBatches([[3], [4, 5]], Place(seed=6, epoch=2, start=1))
+    assert (batch, batch.place) == ([4, 5], (6, 2, 1, 7))
 
 
 @pytest.mark.core
 def test_a_loader_draws_nothing_from_the_training():
-    loader = resumable_loader(DataLoader([0., 1.]), seed=0)
+    loader = resumable_loader(DataLoader([0., 1.]), Place(0))
     before = torch.get_rng_state()
     assert len([*loader]) == 2
     assert torch.equal(torch.get_rng_state(), before)
@@ -304,17 +337,63 @@ def test_samples_without_an_index(tmp_path):
         ResumableIterBasedTrainLoop(runner, DataLoader(Stream()), max_iters=1)
 
 
-def test_dataset_batch_size_and_sampler_stay_within_reach(tmp_path):
+class LookingHook(Hook):
+    """Uses the loader of a training as hooks of users do."""
+
+    def before_train_epoch(self, runner):
+        loader = runner.train_dataloader
+        dataset, batches = loader.dataset, loader.batch_sampler
+        torch.manual_seed(0), np.random.seed(0), random.seed(0)
+        self.seen = [
+            dataset[3], [*islice(dataset, 3)], len(dataset), len(batches),
+            isinstance(dataset, Dataset), isinstance(batches, BatchSampler),
+            hasattr(dataset, 'metainfo'), loader.batch_size, loader.drop_last,
+            type(loader.sampler), type(batches.sampler), batches.batch_size,
+            [[*batch] for batch in islice(batches, 3)],
+            [*islice(DataLoader(dataset, 2), 3)],
+            [*islice(DataLoader(range(SIZE), batch_sampler=batches), 3)]]
+        dataset.pipeline = 'another'
+        # mmengine's wrapper for num_batch_per_epoch passes on no setting.
+        self.seen += [dataset.pipeline, hasattr(dataset._dataset, 'pipeline')]
+
+
+@pytest.mark.parametrize('by_epoch', [True, False])
+def test_a_hook_finds_the_loader_as_in_mmengines_loop(tmp_path, by_epoch):
+    seen = []
+    for kind in ('', 'Resumable'):
+        runner = resume_runner(
+            tmp_path / kind, by_epoch=by_epoch,
+            sampler=dict(type='DefaultSampler', shuffle=True))
+        runner._train_dataloader['num_batch_per_epoch'] = 5 if by_epoch else 9
+        runner._train_loop['type'] = kind + (
+            'EpochBasedTrainLoop' if by_epoch else 'IterBasedTrainLoop')
+        hook = LookingHook()
+        hook.before_train_iter = lambda *_, **__: 1 / 0
+        runner.register_hook(hook, priority='VERY_HIGH')
+        with pytest.raises(ZeroDivisionError):
+            runner.train()
+        seen.append(hook.seen)
+    assert_same(*seen)
+
+
+@pytest.mark.parametrize('by_epoch', [True, False])
+def test_a_hook_that_looks_at_the_batches_moves_no_resume(tmp_path, whole,
+                                                          by_epoch):
+    settings = dict(
+        by_epoch=by_epoch, sampler=dict(type='DefaultSampler', shuffle=True))
+    stop(tmp_path, 'after_train_iter', 7, **settings)
+    runner = resume_runner(tmp_path, resume=True, **settings)
+    hook = Hook()
+    hook.before_train_epoch = lambda runner: [
+        *islice(runner.train_dataloader.batch_sampler, 2)]
+    runner.register_hook(hook)
+    runner.train()
+    assert_same(whole(**settings), final_state(runner))
+
+
+def test_mmdets_samplers_of_several_sources_have_a_list(tmp_path):
     loop = resume_runner(tmp_path).train_loop
-    loader, dataset = loop.dataloader, loop.dataloader.dataset
-    assert dataset.size == len(dataset) == SIZE
-    dataset.pipeline = 'another'
-    assert dataset._dataset.pipeline == 'another'
-    assert not hasattr(dataset, 'metainfo')
-    assert loader.batch_size == 3
-    assert type(loader.sampler).__name__ == 'DefaultSampler'
-    # mmdet's samplers of several sources have a list.
-    loader.batch_sampler.batch_sampler.batch_size = [1, 4]
+    loop.dataloader.batch_sampler.batch_size = [1, 4]
     assert loop.progress()['batch_size'] == 5
 
 

@@ -106,7 +106,7 @@ def tns_history(checkpoint):
 def tns_steps(work_dir):
     """The iterations at which TNS was logged to the visualizer's file."""
     lines = [json.loads(line)
-             for path in glob.glob(f'{work_dir}/*/vis_data/scalars.json')
+             for path in glob.glob(f'{work_dir}/*/vis_data/stiffness.json')
              for line in Path(path).read_text().splitlines()]
     return sorted({line['step'] for line in lines if 'stiffness/tns' in line})
 

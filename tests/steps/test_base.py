@@ -1,5 +1,6 @@
 import pytest
 import torch
+from mmengine.registry import init_default_scope
 
 from stepnet_mm.steps import (
     SEAttention,
@@ -30,6 +31,15 @@ def test_a_subclass_may_read_more_than_its_base():
         pass
 
     assert SEAttention.pools_only and not Reading.pools_only
+
+
+def test_another_module_of_the_name_in_the_scope(monkeypatch):
+    """A user's own attention, registered with mmdet."""
+    registry = pytest.importorskip('mmdet.registry').MODELS
+    init_default_scope('mmdet')
+    monkeypatch.setitem(registry.module_dict, 'SEAttention', torch.nn.Linear)
+    assert type(build_step('SEAttention', 16)) is SEAttention
+    assert default_blocks('SEAttention') == 'all'
 
 
 @pytest.mark.parametrize('cfg', [

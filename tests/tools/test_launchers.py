@@ -84,11 +84,13 @@ def test_the_code_of_the_rank_that_failed_first(tmp_path, tools, what, code):
 
 @pytest.mark.core
 def test_signals_reach_every_rank(tmp_path, tools):
+    """And that of a closed ssh none, under nohup."""
     with subprocess.Popen(
-            command('dist_train.sh', CONFIG, 2, tmp_path, 'wait',
-                    tools=tools), env=environment()) as process:
+            ['nohup', *command('dist_train.sh', CONFIG, 2, tmp_path, 'wait',
+                               tools=tools)], env=environment()) as process:
         for rank in (0, 1):
             wait_for(tmp_path / f'{rank}.args', process)
+        process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGUSR1)
         assert process.wait(240) == 75
     assert [(tmp_path / f'{rank}.got').read_text()

@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -235,3 +236,29 @@ def test_a_config_without_a_model(tool, tmp_path):
     path.write_text("default_scope = 'mmdet'")
     with pytest.raises(ValueError, match='empty.py: expected a model'):
         tool(TOOL, path)
+
+
+@pytest.mark.core
+def test_a_config_in_pure_python_has_no_scope(tool, load_tool, tmp_path,
+                                              capsys):
+    pytest.importorskip('mmpretrain')
+    path = tmp_path / 'pure.py'
+    path.write_text('''
+from mmpretrain.engine import VisualizationHook
+from mmpretrain.models import (GlobalAveragePooling, ImageClassifier,
+                               LinearClsHead)
+from stepnet_mm.models.mmpretrain_binding import StepResNet
+default_scope = None
+default_hooks = dict(visualization=dict(type=VisualizationHook))
+model = dict(
+    type=ImageClassifier,
+    backbone=dict(type=StepResNet, depth=18, base_channels=8),
+    neck=dict(type=GlobalAveragePooling),
+    head=dict(type=LinearClsHead, num_classes=10, in_channels=64))
+''')
+    tool(TOOL, path, '--image-size', 32, 32, '--runs', 1, '--format', 'json')
+    assert json.loads(capsys.readouterr().out)['image_size'] == [32, 32]
+    cfg = Config.fromfile(path)
+    load_tool('test').draw(cfg, SimpleNamespace(
+        show_dir=tmp_path, show=False, wait_time=0))
+    assert cfg.default_hooks.visualization.enable

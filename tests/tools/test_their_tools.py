@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.runner import Runner
 
 from stepnet_mm.steps import StepAdaptor
 
@@ -106,6 +107,58 @@ def test_mmpretrain(their, classifier, tmp_path):
     found = inferencer(image)[0]
     assert found['pred_class'] in ('dark', 'light')
     assert found['pred_scores'].sum() == pytest.approx(1, abs=1e-5)
+
+
+class Built(Exception):
+    """Has the config of the Runner that was to be built."""
+
+
+@pytest.fixture
+def configs(their, tool, monkeypatch, tmp_path):
+    """configs('mmdet', 'test', config, ...): that of their tool, and ours"""
+
+    def from_cfg(cfg):
+        raise Built(cfg)
+
+    def run(library, name, *arguments):
+        monkeypatch.setattr(Runner, 'from_cfg', from_cfg)
+        found = []
+        for call in (lambda *args: their(library, *args), tool):
+            with pytest.raises(Built) as built:
+                call(name, *arguments, '--work-dir', tmp_path / 'work')
+            found.append(built.value.args[0])
+        return found
+
+    return run
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('library, made', [
+    ('mmdet', 'small_detector'), ('mmpretrain', 'classifier')])
+def test_the_default_test_time_augmentation(configs, library, made, request):
+    stock, ours = configs(library, 'test', request.getfixturevalue(made),
+                          'a.pth', '--tta')
+    assert 'TTA' in stock.model.type
+    for key in ('model', 'test_dataloader.dataset.pipeline'):
+        texts = [str(value_at(cfg, key)).replace(f'{library}.', '')
+                 for cfg in (stock, ours)]
+        assert texts[0] == texts[1]
+
+
+def test_the_options_of_mmpretrains_train(configs, classifier):
+    stock, ours = configs(
+        'mmpretrain', 'train', classifier, '--no-validate',
+        '--no-pin-memory', '--no-persistent-workers')
+    for key in ('val_cfg', 'val_dataloader', 'val_evaluator',
+                'train_dataloader.pin_memory', 'test_dataloader.pin_memory',
+                'train_dataloader.persistent_workers'):
+        assert value_at(stock, key) == value_at(ours, key), key
+
+
+def value_at(cfg, key):
+    for part in key.split('.'):
+        cfg = cfg[part]
+    return cfg
 
 
 @pytest.mark.long

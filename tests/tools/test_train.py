@@ -1,6 +1,8 @@
 import json
 import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -21,7 +23,7 @@ class Malicious:
 def rows(work_dir):
     return [
         json.loads(line)
-        for path in sorted(work_dir.glob('*/vis_data/scalars.json'))
+        for path in sorted(work_dir.glob('*/vis_data/s*.json'))
         for line in path.read_text().splitlines()
     ]
 
@@ -32,6 +34,45 @@ def metrics(work_dir):
 
 def measured(work_dir):
     return [row['step'] for row in rows(work_dir) if 'stiffness/tns' in row]
+
+
+#: A system that has none of these; what is imported so far has seen them.
+ELSEWHERE = '''
+import builtins, pathlib, runpy, signal, sys
+import torch, mmengine.runner, mmpretrain.datasets, mmpretrain.models
+import pytest, tensorboard, cv2, matplotlib.pyplot
+for name in ("pthread_sigmask", "sigwaitinfo", "SIGUSR1", "SIGUSR2",
+             "setitimer", "SIGALRM"):
+    delattr(signal, name)
+find, read = builtins.__import__, pathlib.Path.read_text
+def read_text(path, *args, **kwargs):
+    if str(path).startswith("/proc"):
+        raise FileNotFoundError(path)
+    return read(path, *args, **kwargs)
+pathlib.Path.read_text = read_text
+def no_import(name, where=None, *args, **kwargs):
+    if name in ("fcntl", "resource") and (
+            where["__name__"].startswith("stepnet_mm")):
+        raise ModuleNotFoundError(name)
+    return find(name, where, *args, **kwargs)
+builtins.__import__ = no_import
+sys.argv[0:1] = []
+runpy.run_path(sys.argv[0], run_name="__main__")
+'''
+
+
+@pytest.mark.long
+def test_a_system_without_posix_signals_and_locks(classifier, tmp_path,
+                                                  request):
+    root = request.config.rootpath
+    work = tmp_path / 'work'
+    done = subprocess.run(
+        [sys.executable, '-c', ELSEWHERE, root / 'tools/train.py', classifier,
+         '--work-dir', work], capture_output=True, text=True,
+        env=dict(os.environ, OMP_NUM_THREADS='1', PYTHONPATH=str(root)))
+    assert done.returncode == 0, done.stderr
+    assert 'PreemptionHook is off' in done.stdout + done.stderr
+    assert (work / 'epoch_2.pth').is_file() and measured(work) == [1, 2, 3, 4]
 
 
 def go_back(work, last, earlier):

@@ -104,11 +104,11 @@ def make_report(args):
     """
     device = check_device(args.device)
     cfg = C.read_config(args.config, options=args.cfg_options)
-    scope = cfg.get('default_scope')
-    if scope not in ('mmdet', 'mmpretrain') or not cfg.get('model'):
+    if not C.library_of(cfg) or not cfg.get('model'):
         raise ValueError(
             f'{args.config}: expected a model and default_scope mmdet or '
-            f'mmpretrain, got {scope!r} and the keys {sorted(cfg)}; set both')
+            f'mmpretrain, got {cfg.get("default_scope")!r} and the keys '
+            f'{sorted(cfg)}; set both')
     size, source = image_size(cfg)
     if args.image_size:
         size, source = tuple(args.image_size), '--image-size'

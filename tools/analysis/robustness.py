@@ -18,6 +18,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
+from stepnet_mm import config as C
 from stepnet_mm.launch.entry import (
     build_loader,
     build_model,
@@ -95,7 +96,7 @@ def measure(cfg, args):
     Raises:
         ValueError: if the config is not one of mmpretrain.
     """
-    if cfg.get('default_scope') != 'mmpretrain':
+    if C.library_of(cfg) != 'mmpretrain':
         raise ValueError(f'{cfg.filename}: default_scope: expected a '
                          'classifier of mmpretrain, got '
                          f'{cfg.get("default_scope")!r}; name another config')
