@@ -63,6 +63,18 @@ class StepOwner(BaseModule):
             self._check_frozen_steps()
         return super().forward(x)
 
+    def named_modules(self, memo=None, prefix: str = '', *args, **kwargs):
+        """The modules as torch orders them, with a prefix the steps first.
+
+        Tools list the backbone alone, with a prefix, and take the last norm
+        for Grad-CAM's layer. Without one the order is that of parameters().
+        """
+        found = super().named_modules(memo, prefix, *args, **kwargs)
+        if not prefix or memo is not None:
+            return found
+        steps = {m for step in self.steps() for m in step.modules()}
+        return iter(sorted(found, key=lambda item: item[1] not in steps))
+
     def steps(self, num_stages: int | None = None) -> list[StepSize]:
         """The step-size modules of the first ``num_stages`` stages."""
         return [step for blocks in self._stages()[:num_stages]
