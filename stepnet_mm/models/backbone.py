@@ -137,7 +137,7 @@ class StepOwner(BaseModule):
 
 
 class StepBackbone(StepOwner):
-    """Mixin for the ResNet backbones of mmdet and mmpretrain.
+    """Mixin for the ResNet backbones of the libraries.
 
     A binding names its library's plain blocks in ``plain_blocks``; all other
     arguments are the library's own. With mmdet's ``plugins`` both apply:
@@ -226,9 +226,13 @@ class StepBackbone(StepOwner):
     def _stages(self) -> list[Sequence[StepBlock]]:
         return [getattr(self, name) for name in self.res_layers]
 
+    def _runs(self) -> list[Sequence[StepBlock]]:
+        """The blocks that follow one another: here, those of a stage."""
+        return self._stages()
+
     def _set_fused(self, fused: bool) -> None:
-        for stage in self._stages():
-            for block, following in zip(stage, [*list(stage)[1:], None]):
+        for run in self._runs():
+            for block, following in zip(run, [*list(run)[1:], None]):
                 block.fused = fused
                 step = getattr(following, 'step', None)
                 block.next_needs_mean = step is not None and (

@@ -1,4 +1,4 @@
-"""Residual blocks with a step size, for the ResNets of mmdet and mmpretrain.
+"""Residual blocks with a step size, for the ResNets of the mm libraries.
 
     forward            chooses one of the two:
       _advance           the paper's block, one module after the other:
