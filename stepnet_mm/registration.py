@@ -1,4 +1,4 @@
-"""Registers what the package has with mmengine, mmdet and mmpretrain.
+"""Registers what the package has with mmengine and the libraries on it.
 
 Nothing of theirs is imported for it: a name says where its object is, and the
 object is imported when the name is asked for. So ``import stepnet_mm`` takes
@@ -44,9 +44,19 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = dict(
 #: Library -> its registries -> the module that binds to it.
 BINDINGS = dict(
     mmdet=dict(MODELS='stepnet_mm.models.mmdet_binding'),
+    mmseg=dict(MODELS='stepnet_mm.models.mmseg_binding'),
     mmpretrain=dict(
         MODELS='stepnet_mm.models.mmpretrain_binding',
         DATASETS='stepnet_mm.datasets.mmpretrain_binding'))
+
+#: Library -> the module that gives its scope another one's backbones, names.
+# No import location: mmrotate has none, and is imported where that is so.
+BORROWED: dict[str, dict[str, tuple[str, ...]]] = dict(
+    mmrotate={'stepnet_mm.models.mmrotate_binding': (
+        'StepResNet', 'StepResNetV1d', 'StepResNeXt', 'StepRegNet',
+        'StepHRNet')},
+    mmpose={'stepnet_mm.models.mmpose_binding': (
+        'StepResNet', 'StepResNetV1d', 'StepResNeXt')})
 
 
 def register() -> None:
@@ -59,6 +69,8 @@ def register() -> None:
     after_import('mmengine.runner.checkpoint', _make_loading_safe)
     for library in BINDINGS:
         after_import(library, _add_bindings, _warn_of_failure)
+    for library in BORROWED:
+        after_import(f'{library}.registry', _add_borrowed)
 
 
 class _Names(dict):
@@ -101,9 +113,16 @@ class _Names(dict):
 
 def _add_names(registry_module) -> None:
     for registry, modules in NAMES.items():
-        registry = getattr(registry_module, registry)
-        registry._module_dict = _Names(
-            registry._module_dict, homes_of(modules))
+        _add_waiting(getattr(registry_module, registry), modules)
+
+
+def _add_borrowed(registry_module) -> None:
+    library = registry_module.__name__.partition('.')[0]
+    _add_waiting(registry_module.MODELS, BORROWED[library])
+
+
+def _add_waiting(registry, modules: dict) -> None:
+    registry._module_dict = _Names(registry._module_dict, homes_of(modules))
 
 
 def _add_bindings(library_module) -> None:

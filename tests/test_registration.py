@@ -3,6 +3,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import mmengine.registry
@@ -10,8 +11,10 @@ import pytest
 from mmengine.registry import Registry
 
 import stepnet_mm
+from stepnet_mm.lazy_exports import homes_of
 from stepnet_mm.registration import (
     BINDINGS,
+    BORROWED,
     NAMES,
     _add_bindings,
     _add_location,
@@ -23,14 +26,16 @@ ROOTS = {kind: getattr(mmengine.registry, kind) for kind in NAMES}
 
 
 def own_modules():
+    absent = ['triton', *(f'{library}_binding' for library in BORROWED
+                          | BINDINGS if find_spec(library) is None)]
     for module in pkgutil.walk_packages(stepnet_mm.__path__, 'stepnet_mm.'):
-        if 'triton' not in module.name:  # for GPUs
+        if not any(name in module.name for name in absent):
             yield importlib.import_module(module.name)
 
 
 @pytest.mark.core
 def test_the_names_are_those_that_the_modules_register():
-    for library in BINDINGS:
+    for library in ('mmdet', 'mmpretrain'):
         pytest.importorskip(library)
     list(own_modules())
     for kind, modules in NAMES.items():
@@ -44,7 +49,7 @@ def test_the_names_are_those_that_the_modules_register():
 @pytest.mark.core
 def test_every_name_is_found_from_every_scope():
     libraries = [pytest.importorskip(f'{library}.registry')
-                 for library in BINDINGS]
+                 for library in ('mmdet', 'mmpretrain')]
     for kind, modules in NAMES.items():
         new = Registry('new', parent=ROOTS[kind], scope=f'a_{kind}')
         scopes = [ROOTS[kind], new,
@@ -166,6 +171,29 @@ def test_an_old_library_is_named_in_a_warning(tmp_path, monkeypatch):
     with pytest.warns(UserWarning, match='old_library is installed but does '
                       'not import as expected.*old_library.registry'):
         _add_bindings(library)
+
+
+@pytest.mark.parametrize('library, theirs', [
+    ('mmrotate', 'mmdet'), ('mmpose', 'mmpretrain')])
+def test_a_scope_finds_another_librarys_backbones(library, theirs, tmp_path,
+                                                  monkeypatch):
+    """With a library of its registry alone: the real ones have no wheels."""
+    registry = pytest.importorskip(f'{theirs}.registry').MODELS
+    (tmp_path / library).mkdir()
+    (tmp_path / library / '__init__.py').write_text('')
+    (tmp_path / library / 'registry.py').write_text(
+        'from mmengine.registry import MODELS as ROOT, Registry\n'
+        f"MODELS = Registry('model', parent=ROOT, scope='{library}')")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        models = importlib.import_module(f'{library}.registry').MODELS
+        for name in homes_of(BORROWED[library]):
+            assert models.get(name) is registry.get(name)
+    finally:
+        ROOTS['MODELS']._children.pop(library, None)
+        for name in (library, f'{library}.registry',
+                     f'stepnet_mm.models.{library}_binding'):
+            sys.modules.pop(name, None)
 
 
 @pytest.mark.core

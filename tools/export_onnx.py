@@ -6,7 +6,7 @@ python tools/export_onnx.py configs/faster_rcnn_r50_stepnet.py CHECKPOINT \
   --part backbone --size 800 1344
 
 Input of the exported network: images as the model's data preprocessor leaves
-them (normalised, (N, 3, H, W)); --dynamic leaves N, H and W open. Output of a
+them (normalised, (N, C, H, W)); --dynamic leaves N, H and W open. Output of a
 classifier: its scores before the softmax; of a backbone: one map a level. The
 file is run by onnxruntime on random images and compared; the exit code is 1
 where a value differs by more than --tolerance times the largest one. For
@@ -27,6 +27,7 @@ from stepnet_mm.launch.entry import (
     config_from,
     make_config_parser,
 )
+from stepnet_mm.profiling import image_channels
 from stepnet_mm.utils.command_line import output_file, positive
 
 
@@ -64,7 +65,7 @@ def importable(*names) -> bool:
 
 
 def part_of(model, part) -> nn.Module:
-    """What is exported: (N, 3, H, W) -> scores, or one map a level."""
+    """What is exported: (N, C, H, W) -> scores, or one map a level."""
     if part == 'backbone':
         return model.backbone
     if hasattr(model, 'bbox_head') or hasattr(model, 'rpn_head'):
@@ -121,13 +122,15 @@ def main():
     model = build_model(cfg, args.checkpoint, 'cpu')
     net = part_of(model, args.part)
     torch.manual_seed(0)
-    images = torch.randn(args.batch_size, 3, *args.size)
+    channels = image_channels(cfg)
+    images = torch.randn(args.batch_size, channels, *args.size)
     with torch.no_grad():
         export(net, images, args)
     shapes = [images]
     if args.dynamic:
         height, width = [edge + 32 for edge in args.size]
-        shapes.append(torch.randn(args.batch_size + 1, 3, height, width))
+        shapes.append(torch.randn(
+            args.batch_size + 1, channels, height, width))
     worst = max_of(largest_difference(net, args.out, x) for x in shapes)
     print(f'{args.out}: differs from torch by {worst:.2e} of the largest '
           f'value in onnxruntime')

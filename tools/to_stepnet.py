@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Turn a config of mmdet or mmpretrain into that of its StepNet.
+"""Turn a config of mmdet, mmpretrain or mmseg into that of its StepNet.
 
 python tools/to_stepnet.py mmdet::atss/atss_r50_fpn_1x_coco.py --out atss.py
 python tools/to_stepnet.py my_config.py          # prints it

@@ -1,4 +1,4 @@
-"""Turns a config of mmdet or mmpretrain into that of its StepNet."""
+"""Turns a config of the mm libraries into that of its StepNet."""
 import difflib
 import inspect
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from .parts import import_package
 
 #: The libraries' backbones that have a counterpart, Step and the same name.
 SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',
-           'VisionTransformer')
+           'RegNet', 'HRNet', 'VisionTransformer')
 #: What else a counterpart is given.
 SETTINGS = dict(VisionTransformer=dict(step_mode='gate'))
-#: What a StepNet in the place of these would lose.
+#: What a StepNet in the place of these would lose, where it has none.
 LOST = dict(
     DetectoRS_ResNet='what its feature pyramid feeds back into the stages',
     DetectoRS_ResNeXt='what its feature pyramid feeds back into the stages',
@@ -66,7 +66,8 @@ class Backbone:
     def counterpart(self) -> type | None:
         """Our class for it; None if there is none."""
         if self.library in LIBRARIES and self.name in SOURCES:
-            return MODELS.get(f'{self.library}.Step{self.name}')
+            with MODELS.switch_scope_and_registry(self.library) as registry:
+                return registry.get(f'Step{self.name}')
         return None
 
     @property
@@ -187,8 +188,8 @@ def find_config(name: str) -> Path:
         return _find_installed(package, inner)
     if not Path(name).is_file():
         raise ValueError(
-            'CONFIG: expected a path, or mmdet::FOLDER/FILE.py or '
-            'mmpretrain::FOLDER/FILE.py for one that came with a library, '
+            'CONFIG: expected a path, or mmdet::FOLDER/FILE.py (mmpretrain::, '
+            'mmseg::, ...) for one that came with a library, '
             f'got {name!r}, which is no file')
     return Path(name)
 
@@ -210,7 +211,7 @@ def _find_installed(package: str, inner: str) -> Path:
     root = package_folder(package)
     if root is None:
         raise ValueError(
-            f'CONFIG: expected a config of {" or ".join(LIBRARIES)}, got '
+            f'CONFIG: expected a config of {", ".join(LIBRARIES)}, got '
             f'{package}::{inner}; no package {package!r} is installed')
     folders = [root / INSTALLED, root / PYTHONIC]
     for folder in folders:
@@ -301,7 +302,8 @@ def _refusal(found: list, stays: dict) -> str:
         return f'is a StepNet already: {own}'
     reasons = '; '.join(f'{b.key}: {stays[b.key]}' for b in found
                         if not b.is_step)
-    return f'{reasons}. Expected one of {types} of {" or ".join(LIBRARIES)}'
+    return (f'{reasons}. Expected one of {types} (RegNet and HRNet of mmdet '
+            f'alone) of {", ".join(LIBRARIES)}')
 
 
 def _why(step: dict | None, changes) -> str:

@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 from mmengine.config import Config
+from mmengine.config.utils import MODULE2PACKAGE
+from mmengine.utils import is_installed
 
-LIBRARIES = ('mmdet', 'mmpretrain')
+LIBRARIES = ('mmdet', 'mmpretrain', 'mmseg', 'mmrotate', 'mmpose')
 #: Folders of configs in a package: those of its repository, as `mim` and
 #: `_base_` find them, and those in the pure-Python style.
 INSTALLED, PYTHONIC = Path('.mim', 'configs'), Path('configs')
@@ -70,6 +72,9 @@ def _base_name(path: Path, folder: Path) -> str:
     library, inner = _split(path, INSTALLED)
     if not library:
         return osp.relpath(path, folder)
+    # mmengine knows mmseg by a package that onedl calls otherwise.
+    if not is_installed(MODULE2PACKAGE[library]):
+        return str(path.resolve())
     # mmengine wants word characters up to the first slash.
     detour = '' if re.match(r'\w+/', inner) else '_base_/../'
     return f'{library}::{detour}{inner}'

@@ -63,6 +63,18 @@ class StepOwner(BaseModule):
             self._check_frozen_steps()
         return super().forward(x)
 
+    def named_modules(self, memo=None, prefix: str = '', *args, **kwargs):
+        """The modules as torch orders them, with a prefix the steps first.
+
+        Tools list the backbone alone, with a prefix, and take the last norm
+        for Grad-CAM's layer. Without one the order is that of parameters().
+        """
+        found = super().named_modules(memo, prefix, *args, **kwargs)
+        if not prefix or memo is not None:
+            return found
+        steps = {m for step in self.steps() for m in step.modules()}
+        return iter(sorted(found, key=lambda item: item[1] not in steps))
+
     def steps(self, num_stages: int | None = None) -> list[StepSize]:
         """The step-size modules of the first ``num_stages`` stages."""
         return [step for blocks in self._stages()[:num_stages]
@@ -125,7 +137,7 @@ class StepOwner(BaseModule):
 
 
 class StepBackbone(StepOwner):
-    """Mixin for the ResNet backbones of mmdet and mmpretrain.
+    """Mixin for the ResNet backbones of the libraries.
 
     A binding names its library's plain blocks in ``plain_blocks``; all other
     arguments are the library's own. With mmdet's ``plugins`` both apply:
@@ -214,9 +226,13 @@ class StepBackbone(StepOwner):
     def _stages(self) -> list[Sequence[StepBlock]]:
         return [getattr(self, name) for name in self.res_layers]
 
+    def _runs(self) -> list[Sequence[StepBlock]]:
+        """The blocks that follow one another: here, those of a stage."""
+        return self._stages()
+
     def _set_fused(self, fused: bool) -> None:
-        for stage in self._stages():
-            for block, following in zip(stage, [*list(stage)[1:], None]):
+        for run in self._runs():
+            for block, following in zip(run, [*list(run)[1:], None]):
                 block.fused = fused
                 step = getattr(following, 'step', None)
                 block.next_needs_mean = step is not None and (

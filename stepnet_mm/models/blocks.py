@@ -1,4 +1,4 @@
-"""Residual blocks with a step size, for the ResNets of mmdet and mmpretrain.
+"""Residual blocks with a step size, for the ResNets of the mm libraries.
 
     forward            chooses one of the two:
       _advance           the paper's block, one module after the other:
@@ -20,6 +20,7 @@ from typing import Any
 
 import torch.utils.checkpoint as cp
 from torch import Tensor, nn
+from torch.fx import Proxy
 
 from .fusion import can_fuse, run_tail
 from .pretrained_start import PretrainedStart
@@ -51,7 +52,8 @@ class StepBlock(PretrainedStart):
     def forward(self, x: Tensor) -> Tensor:
         """x_t -> x_{t+1}: (N, C, H, W) -> (N, C', H', W')."""
         # Once, so that a checkpointed block runs again as it ran before.
-        advance = self._advance_fused if can_fuse(self) else self._advance
+        fused = can_fuse(self) and not isinstance(x, Proxy)
+        advance = self._advance_fused if fused else self._advance
         if self.with_cp and x.requires_grad:
             return cp.checkpoint(advance, x, use_reentrant=False)
         return advance(x)

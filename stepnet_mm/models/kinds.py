@@ -25,6 +25,8 @@ OWNERS = dict(
     groups='ResNeXt',
     base_width="mmdet's ResNeXt",
     width_per_group="mmpretrain's ResNeXt",
+    contract_dilation="mmseg's ResNet",
+    multi_grid="mmseg's ResNet",
     plugins="mmdet's ResNet",
     dcn="mmdet's ResNet",
     stage_with_dcn="mmdet's ResNet",
@@ -46,6 +48,9 @@ WAYS = {
     'ResNeXt': "set backbone.type='StepResNeXt'",
     "mmdet's ResNeXt": "set backbone.type='mmdet.StepResNeXt'",
     "mmpretrain's ResNeXt": "set backbone.type='mmpretrain.StepResNeXt'",
+    'RegNet': "set backbone.type='mmdet.StepRegNet'",
+    'HRNet': "set backbone.type='mmdet.StepHRNet'",
+    "mmseg's ResNet": "set backbone.type='mmseg.StepResNet'",
     "mmdet's ResNet": "set backbone.type='mmdet.StepResNet'",
     "mmpretrain's ResNet": "set backbone.type='mmpretrain.StepResNet'",
 }
@@ -53,7 +58,7 @@ NO_WAY = 'its blocks are not plain residual ones, so keep its own type'
 
 #: The first convolution of a deep stem -> whose stem it is.
 DEEP_STEMS = {
-    'stem.0.weight': "mmdet's",
+    'stem.0.weight': "mmdet's",  # and mmseg's
     'stem.0.conv.weight': "mmpretrain's",
 }
 
@@ -61,11 +66,13 @@ DEEP_STEMS = {
 TYPES = {
     ('7 x 7', False): "'StepResNet'",
     ('7 x 7', True): "'StepResNet' with avg_down=True",
-    ("mmdet's", False): "'mmdet.StepResNet' with deep_stem=True",
-    ("mmdet's", True): "'mmdet.StepResNetV1d'",
+    ("mmdet's", False): "'mmdet.StepResNet' with deep_stem=True or "
+                        "'mmseg.StepResNetV1c'",
+    ("mmdet's", True): "'mmdet.StepResNetV1d' or 'mmseg.StepResNetV1d'",
     ("mmpretrain's", False): "'mmpretrain.StepResNetV1c'",
     ("mmpretrain's", True): "'mmpretrain.StepResNetV1d'",
-    ('3 x 3', False): "mmpretrain's 'StepResNet_CIFAR'",
+    ('3 x 3', False): "mmpretrain's 'StepResNet_CIFAR' or, of a RegNet, "
+                      "'mmdet.StepRegNet'",
 }
 
 

@@ -1,4 +1,8 @@
 """The step backbones in mmdet's registry, with mmdet's arguments."""
+from collections.abc import Sequence
+
+from mmdet.models.backbones.hrnet import HRNet
+from mmdet.models.backbones.regnet import RegNet
 from mmdet.models.backbones.resnet import (
     BasicBlock,
     Bottleneck,
@@ -7,8 +11,10 @@ from mmdet.models.backbones.resnet import (
 )
 from mmdet.models.backbones.resnext import ResNeXt
 from mmdet.registry import MODELS
+from torch import nn
 
 from .backbone import StepBackbone
+from .blocks import StepBlock, step_block_class
 
 PLUGIN_KEYS = {'cfg', 'position', 'stages'}
 
@@ -67,3 +73,51 @@ class StepResNeXt(_StepBackbone, ResNeXt):
     Takes the arguments of :class:`mmdet.models.ResNeXt` and, beside them,
     ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
     """
+
+
+@MODELS.register_module()
+class StepRegNet(_StepBackbone, RegNet):
+    """RegNet of mmdet with step sizes.
+
+    Takes the arguments of :class:`mmdet.models.RegNet` and, beside them,
+    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+    """
+
+
+@MODELS.register_module()
+class StepHRNet(StepBackbone, HRNet):
+    """HRNet of mmdet with step sizes.
+
+    The blocks of a stage are those of its modules, and in each of its
+    branches, one after the other.
+
+    Takes the arguments of :class:`mmdet.models.HRNet` and, beside them,
+    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+    """
+    plain_blocks = (BasicBlock, Bottleneck)
+    frozen_stages = -1  # it has no such argument
+
+    @property
+    def blocks_dict(self) -> dict[str, type[nn.Module]]:
+        """Its blocks, which can take a step unless none is wanted."""
+        blocks = super().blocks_dict
+        if self.step is None:
+            return blocks
+        return {name: step_block_class(block, self.plain_blocks)
+                for name, block in blocks.items()}
+
+    def _stages(self) -> list[Sequence[StepBlock]]:
+        return [[block for run in runs for block in run]
+                for runs in self._runs_of_stages()]
+
+    def _runs(self) -> list[Sequence[StepBlock]]:
+        return [run for runs in self._runs_of_stages() for run in runs]
+
+    def _runs_of_stages(self) -> list[list[Sequence[StepBlock]]]:
+        stages = self.stage2, self.stage3, self.stage4
+        return [[self.layer1], *([branch for module in stage
+                                  for branch in module.branches]
+                                 for stage in stages)]
+
+    def _freeze_stages(self) -> None:
+        """Nothing: the library freezes none."""

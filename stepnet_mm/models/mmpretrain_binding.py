@@ -1,5 +1,5 @@
 """The step backbones in mmpretrain's registry, with its arguments."""
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
@@ -177,6 +177,15 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
         if self.preact and self.num_stages - 1 in self.out_indices:
             outs = *outs[:-1], self.end_norm(outs[-1]).relu_()
         return outs
+
+    def named_children(self) -> Iterator[tuple[str, nn.Module]]:
+        """The children as torch orders them, but ``end_norm`` first.
+
+        mmcv's fuse_conv_bn takes a norm for that of the last convolution
+        before it.
+        """
+        return iter(sorted(super().named_children(),
+                           key=lambda item: item[0] != 'end_norm'))
 
     def check_weights(self, state_dict: dict, prefix: str) -> None:
         """Check a state dict before it is loaded.

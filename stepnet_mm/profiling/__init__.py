@@ -7,7 +7,7 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
-        config_inputs=['image_size', 'prepare'],
+        config_inputs=['image_channels', 'image_size', 'prepare'],
         counting=['COLUMNS', 'count'],
         forward=['Forward'],
         timing=['count_saved', 'interleave', 'measure', 'median_ratio',

@@ -4,6 +4,7 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from ..config import EVALUATION, TRAIN, library_of
+from ..config.parts import all_dicts
 from ..launch.entry import build_model
 from .forward import Forward
 
@@ -29,6 +30,13 @@ def image_size(cfg: Config) -> tuple[tuple[int, int], str]:
     return (EDGE, EDGE), 'default'
 
 
+def image_channels(cfg: Config) -> int:
+    """Channels of a config's images, as its backbone takes them."""
+    backbones = [node['backbone'] for node in all_dicts(cfg.model)
+                 if isinstance(node.get('backbone'), dict)]
+    return backbones[0].get('in_channels', 3) if backbones else 3
+
+
 def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
             device: torch.device) -> tuple[Forward, Tensor]:
     """A network in eval mode, and random images for it.
@@ -42,10 +50,11 @@ def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
         device (torch.device): where both go.
 
     Returns:
-        tuple: the network, and images (N, 3, H, W), padded as it asks.
+        tuple: the network, and images (N, C, H, W), padded as it asks.
     """
     model = build_model(cfg, device=device, start=False)
-    images, samples = _make_inputs(cfg, model, size, batch_size, device)
+    images, samples = _make_inputs(
+        cfg, model, (image_channels(cfg), *size), batch_size, device)
     return Forward(model, samples), images
 
 
@@ -57,24 +66,24 @@ def _transforms(node) -> list:
     return node.get('pipeline') or []
 
 
-def _make_inputs(cfg: Config, model: nn.Module, size, batch_size: int,
+def _make_inputs(cfg: Config, model: nn.Module, shape, batch_size: int,
                  device: torch.device) -> tuple[Tensor, list]:
     if library_of(cfg) == 'mmpretrain':
-        return _classified_images(size, batch_size, device)
-    return _images_with_boxes(model, size, batch_size, device)
+        return _classified_images(shape, batch_size, device)
+    return _images_with_boxes(model, shape, batch_size, device)
 
 
-def _classified_images(size, batch_size: int, device: torch.device):
+def _classified_images(shape, batch_size: int, device: torch.device):
     from mmpretrain.structures import DataSample
     samples = [DataSample().set_gt_label(0) for _ in range(batch_size)]
-    return (torch.randn(batch_size, 3, *size, device=device),
+    return (torch.randn(batch_size, *shape, device=device),
             [sample.to(device) for sample in samples])
 
 
-def _images_with_boxes(model, size, batch_size: int, device: torch.device):
+def _images_with_boxes(model, shape, batch_size: int, device: torch.device):
     from mmdet.testing import demo_mm_inputs
     packed = demo_mm_inputs(
-        batch_size, (3, *size),
+        batch_size, shape,
         num_items=[8] * batch_size,
         with_mask=model.with_mask,
         device=device)

@@ -25,7 +25,7 @@ def count(forward: Forward, images: Tensor) -> dict:
 
     Args:
         forward (Forward): the model in eval mode.
-        images (Tensor): (1, 3, H, W).
+        images (Tensor): (1, C, H, W).
 
     Returns:
         dict: names of ``model`` and ``backbone``; ``input_shape``; ``steps``,

@@ -17,7 +17,7 @@ class Forward(nn.Module):
         self.samples = samples
 
     def forward(self, images: Tensor):
-        """(N, 3, H, W) -> the tensors of the heads."""
+        """(N, C, H, W) -> the tensors of the heads."""
         return self.model(images, self.samples, mode='tensor')
 
     @torch.no_grad()

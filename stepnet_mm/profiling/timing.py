@@ -22,7 +22,7 @@ def measure(forward: Forward, images: Tensor, runs: int,
 
     Args:
         forward (Forward): the model.
-        images (Tensor): (N, 3, H, W), on the model's device.
+        images (Tensor): (N, C, H, W), on the model's device.
         runs (int): how many are timed, after the warm ones.
         train (bool): whether the loss and its backward pass are timed; the
             model is in training mode then. Defaults to False.

@@ -13,8 +13,10 @@ import functools
 import io
 import os
 import os.path as osp
+import sys
 import tarfile
 import threading
+import traceback
 import zipfile
 import zlib
 from typing import Any
@@ -33,6 +35,11 @@ from .own_files import keep_own_files
 _FOLDER = 0x10
 #: torch compresses nothing; some other tools do.
 _MOST_COMPRESSED = 100
+
+
+#: Packages whose code runs while a file is read.
+_READERS = {'stepnet_mm', 'mmengine', 'torch', 'numpy',
+            *sys.stdlib_module_names}
 
 
 class UnsafeCheckpointError(RuntimeError):
@@ -136,7 +143,8 @@ def _errors_name(filename: str):
             f'{filename}: expected memory for a checkpoint, got too little '
             f'({error}); free some') from None
     except OSError as error:  # of which many name no file
-        if filename in str(error):
+        if filename in str(error) or (
+                isinstance(error, TimeoutError) and not _of_reading(error)):
             raise
         said = (f'{filename}: expected to read a checkpoint, got {error}; see '
                 'that it can be reached, or put the file where '
@@ -163,6 +171,8 @@ def _load(f, map_location=None, *_, **__):
             # A broken length leads before the start of a file: EINVAL.
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise
+            if not _of_reading(error):
+                raise
             said = f'{type(error).__name__} {reason}'.rstrip()
             if str(map_location) != 'cpu' and _loads_on_cpu(file, start):
                 raise _UnreadableError(
@@ -179,9 +189,18 @@ def _loads_on_cpu(file, start: int) -> bool:
         _read(file, 'cpu')
     except (unpickler.Refused, MemoryError):
         raise
-    except Exception:  # of a broken file, as above
+    except Exception as error:  # of a broken file, as above
+        if not _of_reading(error):
+            raise
         return False
     return True
+
+
+def _of_reading(error: Exception) -> bool:
+    """Whether a reader has raised it, not a signal's handler or a thread."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    modules = type(error).__module__, frame.f_globals['__name__']
+    return all(name.partition('.')[0] in _READERS for name in modules)
 
 
 def _read(file, map_location):

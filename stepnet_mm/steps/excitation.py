@@ -1,9 +1,10 @@
 """Parts that several step-size modules share: pooled values -> logits."""
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from .pooling import in_dtype_of
 
 
 class Excitation(nn.Sequential):
@@ -28,8 +29,7 @@ class Excitation(nn.Sequential):
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits, in the dtype of the layers."""
-        first: Any = self[0]
-        z = z.flatten(1).to(first.weight.dtype)
+        z = in_dtype_of(self[0], z.flatten(1))
         return super().forward(z)[:, :, None, None]
 
 
@@ -57,7 +57,7 @@ class ChannelConv(nn.Conv1d):
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits, in the dtype of the layer."""
-        row = z.flatten(1)[:, None].to(self.weight.dtype)
+        row = in_dtype_of(self, z.flatten(1)[:, None])
         return super().forward(row).squeeze(1)[:, :, None, None]
 
 

@@ -2,6 +2,7 @@
 import math
 
 import torch
+import torch.fx
 import torch.nn.functional as F
 from mmengine.registry import MODELS
 from torch import Tensor
@@ -83,28 +84,33 @@ class FCAAttention(StepSize):
 
     def spectrum(self, f: Tensor) -> Tensor:
         """Each channel's DCT component: (N, C, H, W) -> (N, C, 1, 1)."""
-        f = f.to(float32_or_wider(f.dtype))
-        grouped = f.unflatten(1, (len(self.basis), -1)).flatten(3)
-        # In half precision a large mean would leak into every component.
-        with torch.autocast(f.device.type, enabled=False):
-            columns = self._basis_of(f).flatten(1)[:, :, None]
-            return (grouped @ columns).flatten(1)[:, :, None, None]
+        return _spectrum(f, self.basis)
 
-    def _basis_of(self, f: Tensor) -> Tensor:
-        """The basis with the pooling before it, (16, H, W), in f's dtype.
 
-        Both are linear. So f is read once, and no gradient goes through a
-        pooling of unequal windows, which is slow on a CPU and not
-        deterministic on a GPU.
-        """
-        basis = self.basis.to(f.dtype)
-        if f.shape[2:] == basis.shape[1:]:
-            return basis
-        rows, columns = (
-            F.adaptive_avg_pool1d(
-                torch.eye(n, dtype=f.dtype, device=f.device), self.dct_size)
-            for n in f.shape[2:])
-        return rows @ basis @ columns.T
+@torch.fx.wrap
+def _spectrum(f: Tensor, basis: Tensor) -> Tensor:
+    f = f.to(float32_or_wider(f.dtype))
+    grouped = f.unflatten(1, (len(basis), -1)).flatten(3)
+    # In half precision a large mean would leak into every component.
+    with torch.autocast(f.device.type, enabled=False):
+        columns = _fitted(basis.to(f.dtype), f).flatten(1)[:, :, None]
+        return (grouped @ columns).flatten(1)[:, :, None, None]
+
+
+def _fitted(basis: Tensor, f: Tensor) -> Tensor:
+    """The basis with the pooling before it, (16, H, W).
+
+    Both are linear. So f is read once, and no gradient goes through a
+    pooling of unequal windows, which is slow on a CPU and not deterministic
+    on a GPU.
+    """
+    if f.shape[2:] == basis.shape[1:]:
+        return basis
+    rows, columns = (
+        F.adaptive_avg_pool1d(
+            torch.eye(n, dtype=f.dtype, device=f.device), len(basis[0]))
+        for n in f.shape[2:])
+    return rows @ basis @ columns.T
 
 
 def dct_basis(size: int) -> Tensor:

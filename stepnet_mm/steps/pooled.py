@@ -8,11 +8,20 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import torch
+import torch.fx
 from torch import Tensor
 
 from ..utils.precision import float32_or_wider
 
 
+# What asks for a dtype or a size is one node of a graph that torch.fx traces.
+@torch.fx.wrap
+def mean(x: Tensor) -> Tensor:
+    """Mean over space: (N, C, H, W) -> (N, C, 1, 1), float32 or wider."""
+    return x.mean((2, 3), keepdim=True, dtype=float32_or_wider(x.dtype))
+
+
+@torch.fx.wrap
 def deviation_norm(x: Tensor) -> Tensor:
     """2-norm over space of x - mean(x): (N, C, H, W) -> (N, C, 1, 1)."""
     x = x.to(float32_or_wider(x.dtype))
@@ -86,8 +95,7 @@ class BuiltMap(PooledMap):
     def mean(self) -> Tensor:
         """Mean over space, computed once."""
         if self._mean is None:
-            dtype = float32_or_wider(self.values.dtype)
-            self._mean = self.values.mean((2, 3), keepdim=True, dtype=dtype)
+            self._mean = mean(self.values)
         return self._mean
 
     @property

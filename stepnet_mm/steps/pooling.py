@@ -2,7 +2,9 @@
 import functools
 import warnings
 
+import torch
 import torch.distributed as dist
+import torch.fx
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -35,9 +37,14 @@ def global_std(x: Tensor, eps: float = 0.) -> Tensor:
         eps (float): added to the variance. Defaults to 0.
     """
     pooled = _pooled(x)
-    if pooled.size == 1:
-        return pooled.deviation_norm
-    std = pooled.deviation_norm / (pooled.size - 1)**.5
+    return _unbiased(pooled.deviation_norm, pooled.size, eps)
+
+
+@torch.fx.wrap
+def _unbiased(deviation_norm: Tensor, size: int, eps: float) -> Tensor:
+    if size == 1:
+        return deviation_norm
+    std = deviation_norm / (size - 1)**.5
     return (std.square() + eps).sqrt() if eps else std
 
 
@@ -72,17 +79,27 @@ def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
 
     With one value per channel (one image, pooled) a BatchNorm has no batch to
     normalise over and torch raises. Its running statistics are used then, and
-    one warning says so.
+    one warning says so. (A graph that torch.fx traces has no such branch.)
     """
-    weight = getattr(norm, 'weight', None)  # faster, and nearly all have it
-    parameters = [*norm.parameters()] if weight is None else [weight]
-    x = x.to(parameters[0].dtype) if parameters else x
+    x = in_dtype_of(norm, x)
+    if isinstance(x, torch.fx.Proxy):
+        return norm(x)
     alone = norm.training and x.numel() == x.size(1)
     if not alone or not isinstance(norm, _BatchNorm) or _is_synchronised(norm):
         return norm(x)
     _warn_alone()
     return F.batch_norm(x, norm.running_mean, norm.running_var,
                         norm.weight, norm.bias, False, 0., norm.eps)
+
+
+def in_dtype_of(layer: nn.Module, x: Tensor) -> Tensor:
+    """x in the dtype of a layer's parameters.
+
+    As it is where there are none: an nn.Identity, a quantised layer.
+    """
+    for parameter in layer.parameters():
+        return x.to(parameter.dtype)
+    return x
 
 
 def _is_synchronised(norm: nn.Module) -> bool:

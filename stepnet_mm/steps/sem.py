@@ -9,7 +9,7 @@ from .excitation import (
     InstanceEnhancement,
     adaptive_kernel_size,
 )
-from .pooling import global_mean
+from .pooling import global_mean, in_dtype_of
 
 
 @MODELS.register_module()
@@ -44,9 +44,9 @@ class SEMAttention(StepSize):
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, 1)."""
         z = global_mean(residual)
-        share = self.switch(z.flatten(1).to(self.switch.weight.dtype))
+        share = self.switch(in_dtype_of(self.switch, z.flatten(1)))
         alpha = share.sigmoid()[..., None, None, None].unbind(1)
         logits = self.excitation(z), self.conv(z), self.ie(z)
-        first, second, third = [(a * u).sigmoid()
-                                for a, u in zip(alpha, logits)]
+        first, second, third = [(alpha[i] * u).sigmoid()
+                                for i, u in enumerate(logits)]
         return first * second * third

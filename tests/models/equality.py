@@ -9,21 +9,21 @@ BOTH = pytest.mark.parametrize(
     'models', ['mmdet', 'mmpretrain'], indirect=True)
 
 
-def assert_bound(models, type='ResNet', **kwargs):
+def assert_bound(models, type='ResNet', size=48, **kwargs):
     """A step backbone without step, or with one of 1, is the stock one."""
     stock = models.build(dict(type=type, **kwargs))
     cfg = dict(type=f'Step{type}', **kwargs)
-    assert_stock(stock, models.build(dict(cfg, step=None)))
+    assert_stock(stock, models.build(dict(cfg, step=None)), size)
     assert_kept(stock, models.build(dict(
-        cfg, step=dict(type='StepAdaptor', init_step=1))))
+        cfg, step=dict(type='StepAdaptor', init_step=1))), size)
 
 
-def assert_stock(stock, net):
+def assert_stock(stock, net, size=48):
     """Equal keys, outputs and gradients, bit for bit, in training mode."""
     assert list(stock.state_dict()) == list(net.state_dict())
     net.load_state_dict(stock.state_dict())
     stock.train(), net.train()
-    x = torch.randn(2, 3, 48, 48)
+    x = torch.randn(2, 3, size, size)
     inputs = [x.clone().requires_grad_() for _ in range(2)]
     results = []
     for m, x in zip((stock, net), inputs):
@@ -41,11 +41,11 @@ def assert_stock(stock, net):
         assert torch.equal(p, q), name
 
 
-def assert_kept(stock, net):
+def assert_kept(stock, net, size=48):
     """Equal outputs at every level in evaluation, given the same weights."""
     net.load_state_dict(stock.state_dict(), strict=False)
     stock.eval(), net.eval()
-    x = torch.randn(2, 3, 48, 48)
+    x = torch.randn(2, 3, size, size)
     for grad in (True, False):
         with torch.set_grad_enabled(grad):
             for a, b in zip(stock(x), net(x)):

@@ -1,4 +1,6 @@
 """Bindings to mmdet; the twin file does the same for mmpretrain."""
+import pickle
+
 import pytest
 import torch
 from equality import assert_bound
@@ -27,13 +29,42 @@ VARIANTS = dict(
         ]),
     v1d=dict(type='ResNetV1d', depth=18, frozen_stages=1),
     x50=dict(type='ResNeXt', depth=50, groups=4, base_width=4),
+    regnet=dict(type='RegNet', frozen_stages=1, arch=dict(
+        w0=16, wa=16., wm=2.25, group_w=8, depth=8, bot_mul=1.)),
 )
+#: One bottleneck stage of two blocks; then one, two and one modules of 2, 3
+#: and 4 branches with two basic blocks each.
+HRNET = {f'stage{n}': dict(
+    num_modules=modules, num_branches=n, block='BASIC', num_blocks=(2, ) * n,
+    num_channels=(8, 16, 32, 64)[:n])
+    for n, modules in ((1, 1), (2, 1), (3, 2), (4, 1))}
+HRNET['stage1'].update(block='BOTTLENECK')
 
 
 @pytest.mark.core
 @pytest.mark.parametrize('name', VARIANTS)
 def test_no_step_and_a_step_of_one_keep_the_network(name):
     assert_bound(MODELS, **SMALL, **VARIANTS[name])
+
+
+@pytest.mark.core
+def test_hrnet():
+    assert_bound(MODELS, 'HRNet', 64, extra=HRNET, norm_eval=False)
+    net = MODELS.build(dict(
+        type='StepHRNet', extra=HRNET,
+        step_blocks=[[1], [], [0, 11], [7]])).train()
+    steps = net.steps()
+    assert [name for name, module in net.named_modules()
+            if module in steps] == [
+        'layer1.1.step', 'stage3.0.branches.0.0.step',
+        'stage3.1.branches.2.1.step', 'stage4.0.branches.3.1.step']
+    # The mean over space is taken where the next block of a branch needs it.
+    every = MODELS.build(dict(type='StepHRNet', extra=HRNET))
+    assert [block.next_needs_mean for stage in every._stages()
+            for block in stage] == [True, False] * 13
+    pickle.loads(pickle.dumps(every))
+    every.init_weights()
+    assert all(o.isfinite().all() for o in every(torch.randn(2, 3, 64, 64)))
 
 
 @pytest.mark.parametrize('plugin', [

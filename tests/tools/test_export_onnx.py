@@ -55,6 +55,16 @@ def test_a_whole_classifier(export, step):
     assert 'of the largest value in onnxruntime' in printed.out
 
 
+@pytest.mark.parametrize('channels', [
+    1, pytest.param(4, marks=pytest.mark.long)])
+def test_other_images_than_rgb(export, channels):
+    pytest.importorskip('mmpretrain')
+    code, _ = export(CLASSIFIER.format(step='SEAttention')
+                     + f'model["backbone"]["in_channels"] = {channels}\n',
+                     '--size', 32, 32)
+    assert code == 0
+
+
 @pytest.mark.parametrize('off', [1, float('nan')])
 def test_a_difference_is_an_error(export, request, monkeypatch, off):
     pytest.importorskip('mmpretrain')

@@ -79,6 +79,15 @@ def report(tool, write, capsys):
     return report
 
 
+@pytest.mark.parametrize('channels', [
+    1, pytest.param(4, marks=pytest.mark.long)])
+def test_other_images_than_rgb(report, channels):
+    pytest.importorskip('mmpretrain')
+    found = report('mmpretrain', '--cfg-options',
+                   f'model.backbone.in_channels={channels}')
+    assert found['input_shape'] == [1, channels, 32, 32]
+
+
 def build(path):
     cfg = Config.fromfile(path)
     init_default_scope(cfg.default_scope)

@@ -9,7 +9,7 @@ from mmengine.registry import MODELS, DefaultScope
 from stepnet_mm.config.conversion import find_backbones, to_stepnet
 
 LOST = {
-    'mmdet::regnet/retinanet_regnetx-800MF_fpn_1x_coco.py': 'widths',
+    'mmpretrain::regnet/regnetx-400mf_8xb128_in1k.py': 'widths',
     'mmdet::swin/mask-rcnn_swin-t-p4-w7_fpn_1x_coco.py': 'no residual block',
     'mmpretrain::mae/mae_vit-base-p16_8xb512-amp-coslr-300e_in1k.py':
     'derives from VisionTransformer',

@@ -10,7 +10,8 @@ PACKAGE = Path(__file__).resolve().parents[3] / 'stepnet_mm'
 #: Modules whose classes are public as registered names, by folder.
 BINDINGS = {
     'stepnet_mm.models': ('stepnet_mm.models.mmdet_binding',
-                          'stepnet_mm.models.mmpretrain_binding'),
+                          'stepnet_mm.models.mmpretrain_binding',
+                          'stepnet_mm.models.mmseg_binding'),
     'stepnet_mm.datasets': ('stepnet_mm.datasets.mmpretrain_binding', ),
 }
 #: A folder's own docstring, above its names.

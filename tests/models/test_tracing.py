@@ -1,0 +1,114 @@
+"""What walks or traces a network: torch.fx, quantisers, mmcv's fusion."""
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.ao.quantization import (
+    get_default_qconfig_mapping,
+    quantize_dynamic,
+)
+from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
+from torchvision.models.feature_extraction import create_feature_extractor
+
+from stepnet_mm.steps.base import step_types
+
+MODELS = pytest.importorskip('mmpretrain.registry').MODELS
+OTHERS = sorted({*step_types()} - {'StepAdaptor', 'ToyStep'})
+
+
+def build(step, **kwargs):
+    """A small network in eval mode whose norms have seen a batch."""
+    torch.manual_seed(0)
+    if step == 'TimmAttention':
+        pytest.importorskip('timm')
+        step = dict(type=step, name='ese')
+    if step == 'SGEAttention':
+        step = dict(type=step, groups=16)
+    net = MODELS.build(dict(
+        type='StepResNet', depth=18, step=step, base_channels=16,
+        stem_channels=16, **kwargs))
+    net.train()
+    net(torch.randn(4, 3, 64, 64))
+    net.eval()
+    return net
+
+
+def with_long(first, others):
+    """The first in each run, the others in the long ones."""
+    return [first, *(pytest.param(other, marks=pytest.mark.long)
+                     for other in others)]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('step', with_long('StepAdaptor', OTHERS))
+def test_fx_traces_the_modules(step):
+    net, plain = build(step), build(step, fused=False)
+    plain.load_state_dict(net.state_dict())
+    x = torch.randn(2, 3, 64, 64)
+    graph = torch.fx.symbolic_trace(net)
+    assert torch.equal(graph(x)[0], plain(x)[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize('step', step_types())
+def test_torchvision_traces_both_modes(step):
+    net, x = build(step, fused=False), torch.randn(2, 3, 64, 64)
+    found = create_feature_extractor(net, ['layer2.1.relu', 'layer4'])
+    for mode in (True, False):
+        net.train(mode)
+        assert torch.equal(found.train(mode)(x)['layer4'], net(x)[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize('step', ['StepAdaptor', 'SEAttention'])
+def test_fx_quantises(step):
+    net, x = build(step), torch.randn(2, 3, 64, 64)
+    prepared = prepare_fx(net, get_default_qconfig_mapping('x86'), (x, ))
+    prepared(x)
+    want = net(x)[0]
+    error = (convert_fx(prepared)(x)[0] - want).abs().max()
+    assert error < .2 * want.abs().max()
+
+
+@pytest.mark.parametrize('step', with_long(
+    'SEAttention', ['CBAMAttention', 'FCAAttention', 'SEMAttention']))
+def test_dynamically_quantised_layers(step):
+    net, x = build(step), torch.randn(2, 3, 64, 64)
+    quantised = quantize_dynamic(net, {nn.Linear})
+    torch.testing.assert_close(quantised(x), net(x), atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize('preact', [True, False])
+def test_mmcv_folds_norms_into_convolutions(preact):
+    from mmcv.cnn.utils import fuse_conv_bn
+    torch.manual_seed(0)
+    net = MODELS.build(dict(type='StepResNetCIFAR', depth=20, preact=preact))
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.running_mean, -.5, .5)
+            nn.init.uniform_(module.weight, .5, 1.5)
+    net.eval()
+    x = torch.randn(2, 3, 16, 16)
+    folded = fuse_conv_bn(copy.deepcopy(net))
+    assert isinstance(folded.layer1[0].bn2, nn.Identity)
+    torch.testing.assert_close(folded(x), net(x))
+
+
+@pytest.mark.parametrize('name, kwargs', [
+    ('ResNet', dict(depth=18)),
+    ('VisionTransformer', dict(arch='deit-t', img_size=32, patch_size=8))])
+def test_a_step_has_its_place_among_the_parameters_alone(name, kwargs):
+    """With a prefix it stands before the norms that Grad-CAM looks at."""
+    def norms(net, **kwargs):
+        return [name for name, module in net.named_modules(**kwargs)
+                if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm))]
+
+    stock, net = [MODELS.build(dict(kwargs, type=type))
+                  for type in (name, f'Step{name}')]
+    last = norms(net, prefix='backbone')[-3:]
+    assert last == norms(stock, prefix='backbone')[-3:]
+    assert sorted(last + norms(net, prefix='backbone')[:-3]) == sorted(
+        f'backbone.{name}' for name in norms(net))
+    parameters = dict(net.named_parameters())
+    assert [*parameters] == [k for k in net.state_dict() if k in parameters]
