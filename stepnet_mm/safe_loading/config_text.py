@@ -133,7 +133,7 @@ def _name_of(path: str, kind: str) -> str:
     return next((f'{scope}.{name}' for registry in _registries(scope)
                  if registry.root.name == kind
                  for name, held in registry.module_dict.items()
-                 if [held] == _imported(path)), path)
+                 if [held] == _named(path)), path)
 
 
 def settings_of(text: str | bytes) -> dict:
@@ -256,11 +256,11 @@ def _holds_class(scope: str, path: str) -> bool:
     return any(held is made for owner in (scope, 'mmengine')
                for registry in _registries(owner)
                if registry.root.name in _PARTS
-               for made in _imported(path)
+               for made in _named(path)
                for held in registry.module_dict.values())
 
 
-def _imported(path: str) -> list:
+def _named(path: str) -> list:
     """The object that a path names, if its module is imported."""
     module, _, name = path.rpartition('.')
     # Not getattr, for which some modules import.

@@ -26,7 +26,6 @@ import torch
 from torch import hub, serialization
 
 from ..regular_file import open_regular
-from ..utils.command_line import printable
 from . import unpickler
 from .config_text import without_code
 from .own_files import keep_own_files
@@ -133,7 +132,7 @@ def _errors_name(filename: str):
     except unpickler.Refused as error:
         raise UnsafeCheckpointError(
             f'{filename}: expected a checkpoint of weights or of a training '
-            f'state, got one asking for {printable(str(error))}; it was not '
+            f'state, got one asking for {error}; it was not '
             'run, re-save its state_dict alone if you trust its source'
         ) from None
     except _UnreadableError as error:

@@ -99,7 +99,7 @@ class Unpickler(_PythonUnpickler):
         try:
             return _names()[f'{module}.{name}']
         except KeyError:
-            raise Refused(f'{module}.{name}') from None
+            raise Refused(ascii(f'{module}.{name}')[1:-1]) from None
 
     def load_reduce(self):
         """Call what may be called."""

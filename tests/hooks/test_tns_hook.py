@@ -121,7 +121,8 @@ def test_the_libraries_tools_read_a_training_as_without_the_hook(tmp_path):
 
 def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
     """As those of mlflow do, for want of a file's ending."""
-    runner = toy_runner(tmp_path, [dict(HOOKS['batch'])], 20)
+    runner = toy_runner(
+        tmp_path, [dict(HOOKS['batch'], figure_interval=2)], 8)
     said, tried = [], []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
 
@@ -131,7 +132,7 @@ def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
 
     monkeypatch.setattr(runner.visualizer, 'add_image', add_image)
     runner.train()
-    assert tried == [(f'stiffness_{name}', step) for step in (10, 20)
+    assert tried == [(f'stiffness_{name}', step) for step in (4, 8)
                      for name in ('nsi', 'curve')]
     line, = [line for line in said if 'figure_interval' in line]
     assert 'unknown file extension' in line

@@ -7,7 +7,6 @@ import torch
 from equality import BOTH, undrawn
 from mmengine.runner.checkpoint import load_state_dict
 
-from stepnet_mm.hooks import LoadReportHook
 from stepnet_mm.models.kinds import OWNERS
 
 SMALL = dict(depth=18, base_channels=8, stem_channels=8)
@@ -39,14 +38,6 @@ def test_another_stem_names_its_type(models, source, taker, named):
     net = build(models, type=taker)
     with pytest.raises(ValueError, match=f'{taker}.*{named}'):
         load_state_dict(net, weights(models, source))
-
-
-def test_so_does_the_load_report(models):
-    net = torch.nn.ModuleDict(dict(backbone=build(models, type='StepResNet')))
-    state = {f'backbone.{key}': value
-             for key, value in weights(models, 'V1d').items()}
-    with pytest.raises(ValueError, match=f'{models.scope}.StepResNetV1d'):
-        LoadReportHook()._on_load(None, '', net, state, '')
 
 
 def test_a_deep_stem_of_the_other_library():

@@ -1,11 +1,8 @@
 """Weights of steps with other arguments name the ``step`` that fits them."""
-import logging
 
 import pytest
 import torch
 from mmengine.runner.checkpoint import load_state_dict
-
-from stepnet_mm.hooks import LoadReportHook
 
 SMALL = dict(depth=18, base_channels=8, stem_channels=8)
 K3 = dict(type='ECAAttention', kernel_size=3)
@@ -28,10 +25,6 @@ def with_torch(net, state):
     net.load_state_dict(state, strict=False)
 
 
-def with_the_load_report(net, state):
-    LoadReportHook()._on_load(logging.getLogger(), '', net, state, '')
-
-
 def asked(excinfo):
     """The ``step`` that a message names."""
     text = str(excinfo.value).partition('; set step=')[2]
@@ -39,8 +32,7 @@ def asked(excinfo):
 
 
 @pytest.mark.parametrize('load, prefix', [
-    (with_mmengine, ''), (with_torch, 'backbone.'),
-    (with_the_load_report, 'backbone.')])
+    (with_mmengine, ''), (with_torch, 'backbone.')])
 def test_kernels_of_three_in_a_network_of_five(models, load, prefix):
     net, state = build(models, K5), build(models, K3).state_dict()
     if prefix:

@@ -30,8 +30,8 @@ def last(folder):
     return os.path.basename((folder / 'last_checkpoint').read_text())
 
 
-def train(folder, stop=None, interval=5, **kwargs):
-    hooks = [dict(type='StopHook', at=stop)] if stop else []
+def train(folder, stop=None, interval=5, hooks=(), **kwargs):
+    hooks = [*hooks, *([dict(type='StopHook', at=stop)] if stop else [])]
     runner = resume_runner(folder, interval=interval, hooks=hooks, **kwargs)
     if stop:
         with pytest.raises(Stopped):

@@ -65,10 +65,10 @@ def finish(folder, interval=1000, **kwargs):
     return runner
 
 
-def stop(folder, where, at, interval=1, **kwargs):
+def stop(folder, where, at, interval=1, hooks=(), **kwargs):
     with pytest.raises(Stopped):
-        finish(folder, interval,
-               hooks=[dict(type='StopHook', where=where, at=at)], **kwargs)
+        finish(folder, interval, hooks=[
+            *hooks, dict(type='StopHook', where=where, at=at)], **kwargs)
 
 
 def stop_and_resume(folder, where, at, interval=1, **kwargs):
