@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..steps.base import StepSize, build_step, default_blocks
 from .blocks import StepBlock, step_block_class
-from .kinds import check_arguments, check_weights
+from .kinds import check_arguments, warn_of_weights
 from .step_arguments import check_step_arguments, part_of
 
 if TYPE_CHECKING:
@@ -215,10 +215,10 @@ class StepBackbone(StepOwner):
         """Check a state dict before it is loaded.
 
         Raises:
-            ValueError: if it is of another kind of ResNet, or its steps are
-                of other arguments.
+            ValueError: if its steps are of other arguments. Of another kind
+                of ResNet it is a warning.
         """
-        check_weights(
+        warn_of_weights(
             type(self).__name__, self.state_dict(),
             part_of(state_dict, prefix))
         super().check_weights(state_dict, prefix)

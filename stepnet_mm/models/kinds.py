@@ -1,6 +1,7 @@
 """Which kind of ResNet arguments and weights belong to."""
 import itertools
 import re
+import warnings
 from collections.abc import Iterable
 
 from ..utils.arguments import accepted_arguments
@@ -90,38 +91,39 @@ def check_arguments(cls: type, arguments: Iterable[str]) -> None:
                 f'got one of {owner}; {WAYS.get(owner, NO_WAY)}')
 
 
-def check_weights(name: str, own: dict, given: dict) -> None:
-    """Check that weights are of a backbone's kind.
+def warn_of_weights(name: str, own: dict, given: dict) -> None:
+    """Warn of weights of another kind of backbone, and name the kind.
+
+    They have another stem, other shortcuts or blocks that are not plain, or
+    cover all stages and lack a part of the stem.
 
     Args:
         name (str): the backbone's type.
         own (dict): its state dict.
         given (dict): the one to be loaded; passes if it is no ResNet's.
-
-    Raises:
-        ValueError: if the weights have another stem, other shortcuts or
-            blocks that are not plain, or cover all stages and lack a part of
-            the stem; names the type that they belong to.
     """
     if not any(key.startswith('layer1.0.') for key in given):
         return
-    _check_parts(name, [key for key in given if key not in own])
-    _check_kind(name, _kind(own), _kind(given))
-    _check_stem(name, own, given)
+    wrong = (_other_parts(name, [key for key in given if key not in own])
+             or _other_kind(name, _kind(own), _kind(given))
+             or _other_stem(name, own, given))
+    if wrong:
+        warnings.warn(f'{wrong}; what is missing starts anew', stacklevel=2)
 
 
-def _check_kind(name: str, own: tuple, given: tuple) -> None:
+def _other_kind(name: str, own: tuple, given: tuple) -> str:
     pairs = list(zip(given, own))
     if any(None not in pair and pair[0] != pair[1] for pair in pairs):
         kind = tuple(b if a is None else a for a, b in pairs)
-        raise ValueError(
+        return (
             f'backbone.type: expected weights of a {name}, with '
             f'{_describe(*own)}, got some with {_describe(*kind)}; set the '
             f'type {TYPES.get(kind, "that they are of")}, or load other '
             'weights')
+    return ''
 
 
-def _check_stem(name: str, own: dict, given: dict) -> None:
+def _other_stem(name: str, own: dict, given: dict) -> str:
     stem = list(itertools.takewhile(
         lambda key: not key.startswith('layer'), own))
     keys = [key for key in given if key.startswith('stem.')]
@@ -129,11 +131,12 @@ def _check_stem(name: str, own: dict, given: dict) -> None:
                if key not in given and _stages(own) <= _stages(given)]
     unused = [key for key in _comparable(given, keys, own) if key not in own]
     if missing or unused:
-        raise ValueError(
+        return (
             f'backbone.type: expected weights with the stem of a {name}, got '
             f'another stem: missing {missing or "nothing"}, unused '
             f'{unused or "nothing"}; set the type that they are of, or load '
-            "other weights; to keep the network's own stem, add it to them")
+            'other weights')
+    return ''
 
 
 def _comparable(weights: dict, keys: list[str], others: dict) -> list[str]:
@@ -155,14 +158,14 @@ def _stages(weights: dict) -> set[str]:
             if re.match(r'layer\d\.', key)}
 
 
-def _check_parts(name: str, unused: list[str]) -> None:
+def _other_parts(name: str, unused: list[str]) -> str:
     for key in unused:
         for pattern, owner in PARTS.items():
             if re.match(pattern, key):
-                raise ValueError(
-                    f'backbone.type: expected weights of a {name}, got the '
-                    f'weights of a {owner} ({key}); '
-                    f'{WAYS.get(owner, NO_WAY)}')
+                return (f'backbone.type: expected weights of a {name}, got '
+                        f'the weights of a {owner} ({key}); '
+                        f'{WAYS.get(owner, NO_WAY)}')
+    return ''
 
 
 def _kind(weights: dict) -> tuple:

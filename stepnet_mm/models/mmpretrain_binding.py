@@ -191,8 +191,8 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
         """Check a state dict before it is loaded.
 
         Raises:
-            ValueError: if it is of another kind of ResNet or the other
-                layout, or its steps are of other arguments.
+            ValueError: if it is of the other layout, or its steps are of
+                other arguments. Of another kind of ResNet it is a warning.
         """
         check_layout(self.preact, part_of(state_dict, prefix))
         super().check_weights(state_dict, prefix)

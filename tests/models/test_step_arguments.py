@@ -91,7 +91,8 @@ def test_weights_of_another_module_are_not_judged(models):
 def test_another_kind_of_resnet_is_named_first(models):
     state = models.build(
         dict(type='StepResNetV1d', step=K3, **SMALL)).state_dict()
-    with pytest.raises(ValueError, match='backbone.type: .*StepResNetV1d'):
+    with pytest.warns(UserWarning, match='backbone.type: .*StepResNetV1d'
+                      ), pytest.raises(ValueError, match='backbone.step'):
         load_state_dict(build(models, K5), state)
 
 
