@@ -107,11 +107,18 @@ def forget_instances(kind):
         forget_instances(subclass)
 
 
+@pytest.fixture
+def forget_runs():
+    """Two Runners of one second would share a log."""
+    return functools.partial(forget_instances, ManagerMixin)
+
+
 @pytest.fixture(autouse=True)
-def quiet_and_seeded():
+def quiet_and_seeded(forget_runs):
     """The same start for every test; mmengine's log stays at errors."""
     torch.manual_seed(0)
-    forget_instances(ManagerMixin)
+    torch.use_deterministic_algorithms(False)  # a Runner sets it for good
+    forget_runs()
     MMLogger.get_instance('stepnet_mm_tests', log_level='ERROR')
     logging.getLogger('mmengine').setLevel(logging.ERROR)
 

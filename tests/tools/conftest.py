@@ -12,7 +12,7 @@ from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
 
 @pytest.fixture
-def tool(monkeypatch, request):
+def tool(monkeypatch, request, forget_runs):
     """tool('train', 'config.py', '--work-dir', folder)"""
     root = request.config.rootpath
 
@@ -20,6 +20,7 @@ def tool(monkeypatch, request):
         monkeypatch.setattr(
             sys, 'argv', [f'{name}.py', *map(str, arguments)])
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        forget_runs()
         try:
             runpy.run_path(
                 str(root / 'tools' / f'{name}.py'), run_name='__main__')

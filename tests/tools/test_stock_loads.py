@@ -52,7 +52,7 @@ custom_hooks = [dict(type='LoadReportHook')]
     assert theirs and theirs.items() <= ours.items()
     tool('train', config(32), '--work-dir', tmp_path / 'trained',
          '--cfg-options', f'load_from={tmp_path / "a.pth"}',
-         'train_cfg.max_epochs=1', 'experiment_name=trained')
+         'train_cfg.max_epochs=1')
     assert 'WARNING - LoadReportHook' not in log_of(tmp_path / 'trained')
 
 
@@ -64,8 +64,7 @@ def test_a_head_of_other_classes_starts_anew(tool, detector, tmp_path):
     torch.save(dict(state_dict=state), tmp_path / 'a.pth')
     tool('train', config, '--work-dir', tmp_path / 'ours', '--data-root', data,
          '--cfg-options', f'load_from={tmp_path / "a.pth"}',
-         'train_cfg.max_iters=1', 'train_cfg.val_interval=1',
-         'experiment_name=trained')  # two of one second share a log
+         'train_cfg.max_iters=1', 'train_cfg.val_interval=1')
     log = log_of(tmp_path / 'ours')
     assert 'roi_head.bbox_head.fc_cls.weight (source' in log
     assert 'WARNING - LoadReportHook' not in log
