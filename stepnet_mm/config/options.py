@@ -169,7 +169,8 @@ def use_tta(cfg: Config) -> None:
         pack = dict(type='mmdet.PackDetInputs', meta_keys=(
             'img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor',
             'flip', 'flip_direction'))
-        model = dict(type='mmdet.DetTTAModel', tta_cfg=dict(
+        # mmdet registers it in mmengine's registry, without its scope.
+        model = dict(type='DetTTAModel', tta_cfg=dict(
             nms=dict(type='nms', iou_threshold=.5), max_per_img=100))
     flips = [dict(type='RandomFlip', prob=prob) for prob in (1., 0.)]
     pipeline = [*data.pipeline[:-1],

@@ -1,23 +1,32 @@
 """What numbers tell of a dataset that trains, but not as it was meant."""
 import json
 import os.path as osp
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 from ..utils.loaders import loaders_of
 
 #: Bytes of annotations that are read again; COCO's own are larger, and known.
-LARGEST = 100 * 2**20
+LARGEST = 2**25
 
 
-def data_warnings(runner) -> Iterator[str]:
+def data_warnings(runner) -> list[str]:
     """Compare the datasets of a training with its heads and files.
 
     Args:
         runner (Runner): its loops are built.
 
-    Yields:
-        str: a line for each thing that is not as it should be.
+    Returns:
+        list[str]: a line for each thing that is not as it should be.
     """
+    lines: list[str] = []
+    with suppress(Exception):  # a dataset may hold anything
+        lines += _lines(runner)
+    return lines
+
+
+def _lines(runner) -> Iterator[str]:
     counts = [module.num_classes for module in runner.model.modules()
               if isinstance(vars(module).get('num_classes'), int)]
     for name in ('train', 'val'):
@@ -26,7 +35,7 @@ def data_warnings(runner) -> Iterator[str]:
                      for part in _innermost(loader.dataset)):
             for line in _of_classes(part, max(counts, default=0)):
                 yield f'{name}_dataloader.dataset: {line}'
-            if name == 'train' and (line := _of_boxes(part)):
+            for line in _of_file(part) if name == 'train' else ():
                 yield f'{name}_dataloader.dataset: {line}'
 
 
@@ -49,7 +58,7 @@ def _of_classes(dataset, count: int) -> Iterator[str]:
         return
     if not isinstance(classes, (list, tuple)):
         return
-    if count and len(classes) > count:
+    if count > 1 and len(classes) > count:  # 1: whatever the class
         yield (f'expected at most the {count} classes of the model '
                f'(num_classes), got {len(classes)}; set num_classes, or '
                'metainfo.classes')
@@ -63,16 +72,24 @@ def _of_classes(dataset, count: int) -> Iterator[str]:
                'remove them')
 
 
-def _of_boxes(dataset) -> str:
-    """How many boxes mmdet leaves out, which AP counts as missed."""
+def _of_file(dataset) -> Iterator[str]:
+    """Categories of one name, and boxes that mmdet leaves out."""
     path = str(getattr(dataset, 'ann_file', ''))
     if (not hasattr(dataset, 'cat_ids') or not osp.isfile(path)
             or osp.getsize(path) > LARGEST):
-        return ''
+        return
     with open(path, encoding='utf-8') as file:
-        rows = json.load(file).get('annotations', ())
+        content = json.load(file)
+    names = Counter(row.get('name') for row in content.get('categories', ()))
+    twice = [name for name, n in names.items() if n > 1]
+    if twice:
+        yield (f'ann_file: expected one category of each name, got two of '
+               f'{twice[:5]}, so the labels are others than metainfo.classes '
+               'says')
+    rows = content.get('annotations', ())
     bad = [row.get('id') for row in rows if len(row.get('bbox') or ()) == 4
            and (min(row['bbox'][2:]) < 1 or row.get('area', 1) <= 0)]
-    return (f'ann_file: expected boxes of 1 px or more and areas above 0, got '
-            f'{len(bad)} of {len(rows)} others, annotations {bad[:5]}; mmdet '
-            'leaves them out of the training') if bad else ''
+    if bad:
+        yield (f'ann_file: expected boxes of 1 px or more and areas above 0, '
+               f'got {len(bad)} of {len(rows)} others, annotations {bad[:5]}; '
+               'mmdet leaves them out of the training')

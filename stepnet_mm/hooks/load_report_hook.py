@@ -157,6 +157,7 @@ class LoadReportHook(_LoadHook):
         ]
         self.allow_unused = [r'^fc\.', 'num_batches_tracked$', *allow_unused]
         self._loads = 0
+        self._loaded: set[str] = set()  # backbones
 
     def before_train(self, runner) -> None:
         """Stop listening."""
@@ -187,8 +188,9 @@ class LoadReportHook(_LoadHook):
     def _check_backbone(self, name: str, prefix: str, new: list[str],
                         report: dict) -> None:
         lacks = [key for key in new if key.startswith(prefix)]
-        if lacks and not any(
-                key.startswith(prefix) for key in report['loaded']):
+        if any(key.startswith(prefix) for key in report['loaded']):
+            self._loaded.add(name)
+        elif lacks and name not in self._loaded:
             raise ValueError(
                 f'{name}: expected a checkpoint with weights of the backbone, '
                 f'got none of its {len(lacks)}, {", ".join(lacks[:3])} among '

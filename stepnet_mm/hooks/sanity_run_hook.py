@@ -1,10 +1,8 @@
 """A validation of two batches before a training."""
 import copy
 import logging
-import signal
-import traceback
+import os
 from contextlib import redirect_stdout
-from io import StringIO
 from types import SimpleNamespace
 
 from mmengine import dist
@@ -14,14 +12,20 @@ from mmengine.runner import IterBasedTrainLoop, Runner, ValLoop
 
 from ..recording.probe import kept_state
 from ..utils.model_wrappers import unwrap
+from ..utils.user_code import functions_in, is_of_user
 from .data_warnings import data_warnings
 from .tns_metric import TNSMetricHook
 
-#: Of processor time, for a metric: LVIS and COCO look at all their images.
-SECONDS = 3.
-#: Whose hooks prepare no validation, as mmpretrain's for retrieval does.
+#: Images of a metric that is tried: COCO's looks at all of them, in seconds.
+MOST = 5000
+#: What may prepare a validation, but for the hooks of these.
+PREPARING = 'before_run', 'before_val', 'before_train', 'after_train'
 HARMLESS = ('mmengine.', 'mmdet.', 'mmpretrain.engine.hooks.class_num',
             'mmpretrain.engine.hooks.ema', 'stepnet_mm.')
+#: Attributes of metrics that name files to be written.
+WRITTEN = 'out', 'save_dir', 'csv_dir', 'file_path'
+#: Functions in which a user's code may need what is not there yet, or once.
+SPENT = {'val_step', 'build_dataloader', 'build_evaluator'}
 
 
 class SanityRunHook(Hook):
@@ -41,7 +45,7 @@ class SanityRunHook(Hook):
         """Warn of what numbers tell of the data, and validate."""
         if not isinstance(runner, Runner):
             return
-        warnings = [*data_warnings(runner)] if dist.is_main_process() else []
+        warnings = data_warnings(runner) if dist.is_main_process() else []
         stands = _stands_for_validation(runner)
         error = _error(runner, warnings) if stands else None
         if not stands:
@@ -68,7 +72,7 @@ def _stands_for_validation(runner) -> bool:
             and not cfg.get('compile')
             and all(getattr(hook, name) is getattr(Hook, name)
                     for hook in others for name in dir(Hook)
-                    if name.startswith('before_val')))
+                    if name.startswith(PREPARING)))
 
 
 def _error(runner, warnings: list) -> Exception | None:
@@ -81,42 +85,51 @@ def _error(runner, warnings: list) -> Exception | None:
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with kept_state(model), redirect_stdout(StringIO()):
+        with (kept_state(model), open(os.devnull, 'w') as nowhere,
+              redirect_stdout(nowhere)):
             loop = _build_loop(runner, model)
             for number, batch in zip(range(2), loop.dataloader):
                 loop.run_iter(number, batch)
-            if dist.is_main_process() and hasattr(signal, 'setitimer'):
+            if dist.is_main_process() and len(loop.dataloader.dataset) <= MOST:
                 warnings += filter(None, map(_why_no_score,
                                              loop.evaluator.metrics))
     except Exception as error:  # of anybody's code
-        return error
+        if not (SPENT & functions_in(error) and is_of_user(error)):
+            return error
+        warnings.append(_text(error))
     finally:
         logging.disable(disabled)
     return None
 
 
 def _text(error: Exception) -> str:
-    names = {row.name for row in traceback.extract_tb(error.__traceback__)}
+    names = functions_in(error)
     key = ('model' if 'val_step' in names else
-           'val_evaluator' if 'process' in names else 'val_dataloader')
+           'val_evaluator' if {'process', 'build_evaluator'} & names else
+           'val_dataloader')
+    said = f'{type(error).__name__}: {error}'
+    if 'Original Traceback' in said:  # of a worker
+        said = said.strip().splitlines()[-1]
     return (f'sanity run, {key}: expected two batches to be validated before '
-            f'the training, got {type(error).__name__}: {error}; correct it, '
-            'or leave this run out with --skip-data-check')
+            f'the training, got {said}; correct it, or leave this run out '
+            'with --skip-data-check')
 
 
 def _build_loop(runner, model) -> ValLoop:
-    """mmengine's, with one worker at most and nothing of the Runner's."""
+    """mmengine's, with nothing of the Runner's.
+
+    Its one worker keeps what a dataset and a pipeline change to itself.
+    """
     cfg = copy.deepcopy(runner.cfg)
-    cfg.val_dataloader.update(
-        num_workers=min(cfg.val_dataloader.get('num_workers', 0), 1),
-        persistent_workers=False)
+    cfg.val_dataloader.update(num_workers=1, persistent_workers=False)
     loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)
     evaluator = runner.build_evaluator(cfg.val_evaluator)
     # Those that write files may do so while they process, too.
     evaluator.metrics = [
         metric for metric in evaluator.metrics if not any(
-            vars(metric)[name] for name in vars(metric)
-            if name.startswith('out'))]
+            isinstance(value, (str, os.PathLike))
+            for name, value in vars(metric).items()
+            if name.startswith(WRITTEN))]
     stand_in = SimpleNamespace(
         model=model, val_evaluator=evaluator, visualizer=SimpleNamespace(),
         call_hook=lambda *args, **kwargs: None)
@@ -124,27 +137,14 @@ def _build_loop(runner, model) -> ValLoop:
     return ValLoop(stand_in, loader, evaluator, fp16=runner.val_loop.fp16)
 
 
-class _TooLong(BaseException):
-    """No error that a metric may catch."""
-
-
 def _why_no_score(metric) -> str:
-    """Why a metric cannot score what it has, '' if it can or takes long."""
-    def stop(*_):
-        raise _TooLong
+    """Why a metric cannot score what it has, '' if it can."""
     if type(metric).evaluate is not BaseMetric.evaluate:
         return ''
-    before = signal.signal(signal.SIGVTALRM, stop)
     try:
-        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
         metric.compute_metrics(metric.results)
-    except _TooLong:
-        pass
     except Exception as error:  # of anybody's code
         return (f'sanity run, val_evaluator: {type(metric).__name__} cannot '
                 f'score two batches ({type(error).__name__}: {error}); unless '
                 'it needs the whole dataset, the first validation ends so')
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
     return ''

@@ -11,7 +11,8 @@ from ..utils.random_state import seed_generators, seeded
 
 #: Training would end at once, or never come to its first iteration.
 NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
-              'sampler; check batch_size and drop_last')
+              'sampler; check batch_size and drop_last, or set '
+              'exact_resume=False to train nothing')
 
 
 @dataclass
@@ -100,10 +101,21 @@ class Transparent:
         return type(self.stepnet_wrapped)
 
     def __getattr__(self, name):
-        return getattr(vars(self)['stepnet_wrapped'], name)
+        if name == 'stepnet_wrapped':  # a copy asks before it has one
+            raise AttributeError(name)
+        return getattr(self.stepnet_wrapped, name)
 
     def __setattr__(self, name, value):
         setattr(self.stepnet_wrapped, name, value)
+
+    def __delattr__(self, name):
+        delattr(self.stepnet_wrapped, name)
+
+    def __add__(self, other):
+        return self.stepnet_wrapped + other
+
+    def __contains__(self, item) -> bool:
+        return item in self.stepnet_wrapped
 
     def __iter__(self):
         return iter(self.stepnet_wrapped)

@@ -45,7 +45,8 @@ def load_early_stopping(runner, counted: list) -> None:
 
 
 def _early_stopping(runner) -> list[EarlyStoppingHook]:
-    return [h for h in runner.hooks if isinstance(h, EarlyStoppingHook)]
+    return [hook for hook in runner.hooks if isinstance(
+        hook, EarlyStoppingHook) and hasattr(hook, 'wait_count')]
 
 
 def load_buffers(runner, buffers: dict) -> None:

@@ -29,7 +29,7 @@ _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 _OF_ANY = ('type', '_scope_')
 #: Of code, and of paths: the libraries evaluate or open some settings.
 _NO_WORD = re.compile(
-    r'[()\\/{}\n]|^\.\.$|\*|<<|'
+    r'[()\[\]\\{}\n*%]|<<|^\.\.$|(?<!\d)/|/(?!\d)|'
     r'\.(py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
 #: Registries of the parts of a network or a pipeline, which alone may be
 #: named by a path, and all that an inferencer builds from.

@@ -1,7 +1,10 @@
 """What a run saves has to load again, by the loader that runs nothing."""
 import os
 import weakref
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
+from contextlib import suppress
+from decimal import Decimal
+from uuid import UUID
 
 import numpy as np
 
@@ -22,7 +25,8 @@ def save_plain(runner, checkpoint: dict) -> None:
         checkpoint (dict): what is going to be saved; parts are replaced.
     """
     for key in checkpoint.keys() - set(WEIGHTS):
-        checkpoint[key] = _plain(checkpoint[key])
+        with suppress(RecursionError):  # it holds itself
+            checkpoint[key] = _plain(checkpoint[key])
         reason = runner not in _warned and refusal(checkpoint[key])
         if reason:
             runner.logger.warning(
@@ -42,8 +46,13 @@ def _plain(value):
     if isinstance(value, dict):
         made = {_plain(key): _plain(part) for key, part in value.items()}
         kind = type(value)
-        return kind(made) if kind in (Counter, OrderedDict) else made
-    if isinstance(value, (list, tuple)):
+        if kind in (Counter, OrderedDict):
+            made = kind(made)
+            vars(made).update(vars(value))  # versions, of a state dict
+        return made
+    if isinstance(value, (Decimal, UUID)):
+        return str(value)
+    if isinstance(value, (list, tuple, deque)):
         parts = map(_plain, value)
         return tuple(parts) if isinstance(value, tuple) else list(parts)
     return value

@@ -49,9 +49,17 @@ def test_more_labels_than_the_head_has(coco):
 
 
 def test_two_categories_of_one_name(coco):
-    line, = warnings_of(coco(lambda content: content['categories'][1].update(
-        name='circle'), classes=('circle', 'triangle')))
+    line, *_ = warnings_of(coco(
+        lambda content: content['categories'][1].update(name='circle'),
+        classes=('circle', 'triangle')))
     assert 'got 3' in line and 'one name' in line
+
+
+def test_two_categories_of_one_name_beside_a_class_without_one(coco):
+    line, = warnings_of(coco(
+        lambda content: content['categories'][1].update(name='circle'),
+        classes=('circle', 'square', 'triangle')))
+    assert "['circle']" in line
 
 
 def test_a_class_that_no_category_has(coco):

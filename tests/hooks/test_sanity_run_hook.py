@@ -66,6 +66,32 @@ class PreparingHook(Hook):
         runner.prepared = True
 
 
+@MODELS.register_module()
+class TrainedModel(DropoutModel):
+    """Makes in its first training iteration what an evaluation needs."""
+
+    def forward(self, *args, mode='tensor', **kwargs):
+        if mode == 'loss':
+            self.prototypes = 1
+        else:
+            assert self.prototypes
+        return super().forward(*args, mode=mode, **kwargs)
+
+
+@METRICS.register_module()
+class SingleMetric(FailingMetric):
+    """Can be built once in a process."""
+
+    def __init__(self):
+        super().__init__('never')
+        built.append(self)
+        if len(built) > 1:
+            raise OSError('the port is taken')
+
+
+built: list = []
+
+
 def runner_of(folder, sanity=True, hook=None, **kwargs):
     settings = {**VALIDATION, **kwargs}
     runner = resume_runner(
@@ -126,6 +152,26 @@ def test_what_fails_is_named(tmp_path):
         assert not runner.iter
 
 
+@pytest.mark.parametrize('key, settings', [
+    ('model', dict(model=dict(type='TrainedModel'))),
+    ('val_evaluator', dict(val_evaluator=dict(type='SingleMetric')))])
+def test_what_a_training_may_make_is_a_warning(tmp_path, monkeypatch, key,
+                                               settings):
+    built.clear()
+    runner, lines = runner_of(tmp_path, **settings), []
+    assert runner.val_loop  # which builds the metric
+    monkeypatch.setattr(runner.logger, 'warning', lines.append)
+    runner.train()
+    assert [line for line in lines if f'sanity run, {key}: ' in line]
+
+
+def test_data_that_cannot_be_looked_at_train(tmp_path, monkeypatch):
+    runner = runner_of(tmp_path)
+    monkeypatch.setattr(type(runner.train_dataloader.dataset), 'dataset',
+                        property(lambda self: self), raising=False)
+    runner.train()
+
+
 def test_a_metric_that_cannot_score_two_batches_is_a_warning(
         tmp_path, monkeypatch):
     runner, lines = runner_of(tmp_path, val_evaluator=[
@@ -137,18 +183,6 @@ def test_a_metric_that_cannot_score_two_batches_is_a_warning(
     assert runner.epoch == 1
     assert any('sanity run, val_evaluator: FailingMetric' in line
                and 'iscrowd' in line for line in lines)
-
-
-def test_a_metric_that_takes_long_is_left_out(monkeypatch):
-    monkeypatch.setattr(module, 'SECONDS', .05)
-    metric = FailingMetric('never')
-
-    def endless(results):
-        while True:
-            sum(range(1000))
-
-    metric.compute_metrics = endless
-    assert module._why_no_score(metric) == ''
 
 
 @pytest.mark.parametrize('settings', [

@@ -64,6 +64,8 @@ CODE = dict(
     this_module='model = dict(type="__main__", path={!r})',
     a_builtin='model = dict(test_cfg=dict(nms=dict(type="exit", a={!r})))',
     evaluated_too='model = dict(warp_mode="open({!r})")',
+    evaluated_by_a_subscript='model = dict(warp_mode="[a[{!r}] for '
+    'a.__class_getitem__ in [open]]")',
     endless_to_evaluate='model = dict(warp_mode="9**9**9**9")',
     a_config='model = dict(teacher_config=[{!r}])\nmodel = dict(a={!r})',
     one_hash=f'a = {{{{{str([k << 61 for k in range(2000)])[1:-1]}}}}}')
@@ -89,6 +91,12 @@ def test_a_file_that_is_there_is_named(tmp_path, monkeypatch):
         loaded(tmp_path, text)
     Path('weights').unlink()
     assert kept(tmp_path, text).model.prototype == 'weights'
+
+
+def test_numbers_with_a_slash_are_no_path(tmp_path):
+    """As ConvMixer's arch."""
+    text = 'model = dict(type="BN", arch="1024/20")'
+    assert kept(tmp_path, text).model.arch == '1024/20'
 
 
 @pytest.mark.parametrize('name', ['a_variable_in_a_class', 'a_statement'])

@@ -1,5 +1,5 @@
 """What a run saves loads again, or the first save says that it will not."""
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +48,7 @@ def runner_of(folder, kind, value, stop=None, **kwargs):
     'AtomicCheckpointHook',
     pytest.param('CheckpointHook', marks=pytest.mark.long)])
 def test_paths_and_texts_of_numpy_resume(tmp_path, metainfo, kind):
-    value = dict(folder=Path('a/b'), names=[np.str_('c')])
+    value = dict(folder=Path('a/b'), names=[np.str_('c')], last=deque([1]))
     with pytest.raises(Stopped):
         runner_of(tmp_path, kind, value, stop=13).train()
     resumed = runner_of(tmp_path, kind, 1, resume=True,
@@ -58,7 +58,7 @@ def test_paths_and_texts_of_numpy_resume(tmp_path, metainfo, kind):
         priority='HIGHEST', before_train=lambda self, runner: noted.append(
             runner.message_hub.get_info('noted'))))())
     resumed.train()
-    assert noted == [dict(folder='a/b', names=['c'])]
+    assert noted == [dict(folder='a/b', names=['c'], last=[1])]
     assert resumed.iter >= 33  # mmengine counts by epochs
 
 
