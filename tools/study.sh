@@ -1,76 +1,74 @@
 #!/usr/bin/env bash
 # Runs a study: trains, measures and records each of its runs that has no
-# record in results/, on Snakemake, which goes on where it was.
-#   bash tools/study.sh configs/studies/table1_cifar10.py -n      # what is left
-#   bash tools/study.sh STUDY data_root=DATA -j 2                 # two at a time
-#   bash tools/study.sh STUDY methods=plain,se work_dir=W records=FILE -j 8
+# record, on Snakemake. What was stopped or failed goes on with the next call.
+#   bash tools/study.sh STUDY -n                        # what is left
+#   bash tools/study.sh STUDY data_root=DATA -j 2       # two at a time
+#   bash tools/study.sh STUDY methods=plain,se work_dir=W records=FILE
 #   bash tools/study.sh STUDY sbatch="-p PARTITION --gres=gpu:1" -j 20
 # Behind STUDY stand KEY=VALUE, then options of Snakemake, such as --retries 1.
-# PYTHON: of the training (default: python). Snakemake needs Python 3.11 and an
-# environment of its own, .venv/studies or $STUDIES_VENV; without it the runs
-# go one after the other. TERM and Ctrl-C have all trainings save.
+# PYTHON is the interpreter of the training (default python). Snakemake has an
+# environment of its own, .venv/studies or $STUDIES_VENV, of Python 3.11 or
+# newer, which is made here; without it the runs go one after the other. TERM
+# or Ctrl-C: all trainings save and end; a second one kills them.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${PYTHON:-python}
 say() { printf 'study: %s\n' "$*" >&2; }
 
-[ -f "${1:-}" ] || { say "expected a study file, got '${1:-}'"; exit 2; }
-study=$(realpath "$1") name=$(basename "$1" .py)
+[ -f "${1:-}" ] || { say "expected a study file, got '${1:-}'; configs/studies has some"; exit 2; }
+study=$1 name=$(basename "$1" .py)
 work_dir=work_dirs/$name records=results/$name.jsonl
 shift
 options=()
 while [[ ${1:-} == [a-z]*=* ]]; do
   case $1 in
-    work_dir=*) work_dir=${1#*=} ;;
-    records=*) records=${1#*=} ;;
-    methods=* | sbatch=*) options+=("--$1") ;;
-    data_root=*) options+=("--data-root=$(realpath -m "${1#*=}")") ;;
-    *) say "expected work_dir, records, methods, data_root or sbatch, got $1"; exit 2 ;;
+    work_dir=?*) work_dir=${1#*=} ;;
+    records=?*) records=${1#*=} ;;
+    methods=?* | sbatch=?*) options+=("--$1") ;;
+    data_root=?*) options+=("--data-root=${1#*=}") ;;
+    *) say "expected work_dir, records, methods, data_root or sbatch=VALUE, got $1; correct it"; exit 2 ;;
   esac
   shift
 done
+command=("$python" "$root/tools/studies/run.py" "$study" "--work-dir=$work_dir"
+  "--records=$records" "${options[@]}")
+
+left=$("${command[@]}" list)
+[ -n "$left" ] || { say "nothing is left: all runs have their records in $records"; exit 0; }
+for option in "$@"; do
+  case $option in -n | --dry-run | --dryrun) printf '%s\n' "$left"; exit 0 ;; esac
+done
+
 mkdir -p "$work_dir"
-work_dir=$(realpath "$work_dir")
-options+=("--work-dir=$work_dir" "--records=$(realpath -m "$records")")
-step() { "$python" "$root/tools/studies/run.py" "$1" "$study" "${options[@]}" "${@:2}"; }
-runs=$(step list)
-[ -n "$runs" ] || { say "all runs have their records in $records"; exit 0; }
-
-venv=${STUDIES_VENV:-$root/.venv/studies}
-install() {
-  local found
-  for found in python3.13 python3.12 python3.11 python3 "$python"; do
-    "$found" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
-    say "installing Snakemake into $venv"
-    "$found" -m venv "$venv" && "$venv/bin/python" -m pip install --quiet \
-      --disable-pip-version-check -r "$root/requirements/studies.txt" >&2 &&
-      cp "$root/requirements/studies.txt" "$venv/.complete" && return
-  done
-  return 1
-}
-
-one_by_one() {
-  local run code=0
-  for run in $runs; do
-    { step train --run="$run" && step record --run="$run"; } || code=1
-  done
-  return $code
-}
-
 exec 9> "$work_dir/study.lock"
-flock -n 9 || { say "expected one engine for $work_dir, got another at work"; exit 2; }
-if ! cmp -s "$root/requirements/studies.txt" "$venv/.complete" && ! install; then
+flock -n 9 || { say "expected no other study.sh at work in $work_dir, got one; wait for it"; exit 2; }
+
+if venv=$(PYTHON=$python bash "$root/tools/studies/install.sh" 9>&-); then
+  # Of itself it keeps nothing: records and checkpoints say what is left.
+  rm -rf "$work_dir/engine"
+  mkdir "$work_dir/engine"
+  [[ " $*" == *' -j'* || " $*" == *' -c'* || " $*" == *' --jobs'* || " $*" == *' --cores'* ]] || set -- -j 1 "$@"
+  STUDY_STEP="cd $(printf %q "$PWD") && exec $(printf '%q ' "${command[@]}")"
+  STUDY_RUNS=$(sed 's/:.*//' <<<"$left")
+  export STUDY_STEP STUDY_RUNS
+  command=("$venv/bin/snakemake" --snakefile "$root/tools/studies/Snakefile"
+    --directory "$work_dir/engine" --workflow-profile none --keep-going --nolock
+    --scheduler greedy --quiet all "$@")
+else
   say 'no Snakemake (it needs Python 3.11 and PyPI): the runs go one after the other'
-  one_by_one
-  exit
+  command+=(loop)
 fi
-command=$(printf '%q ' "$python" "$root/tools/studies/run.py" STEP "$study" "${options[@]}")
-set -m  # a process group of its own, so that a signal reaches all trainings
-"$venv/bin/snakemake" --snakefile "$root/tools/studies/Snakefile" \
-  --directory "$work_dir" --keep-going --rerun-incomplete --rerun-triggers input \
-  --nolock --quiet rules host reason "$@" \
-  --config "step=$command" "runs=${runs//$'\n'/ }" 9>&- &
-engine=$!
-trap 'kill -TERM -- -$engine' TERM HUP INT
+set -m # a process group of its own, so that a signal reaches all trainings
+"${command[@]}" 9>&- </dev/null &
+engine=$! how=TERM code=0 stopped=0
+stop() {
+  stopped=$1
+  kill -$how -- "-$engine"
+  how=KILL
+}
+trap 'stop 129' HUP
+trap 'stop 130' INT
+trap 'stop 143' TERM
 while kill -0 $engine 2>/dev/null; do wait $engine && code=0 || code=$?; done
-exit "${code:-0}"
+[ $stopped = 0 ] || exit $stopped
+exit $code

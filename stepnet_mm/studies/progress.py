@@ -108,6 +108,8 @@ def missing_result(run: StudyRun, epochs: list[dict]) -> str:
         run (StudyRun): the run, trained to its end.
         epochs (list[dict]): of :func:`.epochs_of`.
     """
+    if wrong := wrong_metric(run, epochs):
+        return wrong
     values = results_of(run, epochs)
     if values and values[-1] is not None:
         return ''

@@ -92,20 +92,29 @@ class StudyRun:
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
 
+    def checked_config(self) -> Config:
+        """The resolved config, with which the run can begin or go on.
+
+        Raises:
+            ValueError: if the run was begun with another config.
+        """
+        cfg = self.config()
+        if changed := self.changes(cfg):
+            raise ValueError(
+                f'{self.name}: expected the config that it was begun with, '
+                f'{self.config_file}, got another one from {self.study.path} '
+                f'({changed}); take back the change, or delete {self.folder} '
+                'and that file to begin anew')
+        return cfg
+
     def write_config(self) -> Config:
         """Write :attr:`config_file`, which the tools run: its text is ours.
 
         Raises:
             ValueError: if the run was begun with another config.
         """
-        cfg = self.config()
         with file_lock(self.config_file.with_name('lock'), wait=True):
-            if changed := self.changes(cfg):
-                raise ValueError(
-                    f'{self.name}: expected the config that it was begun '
-                    f'with, {self.config_file}, got another one from '
-                    f'{self.study.path} ({changed}); take back the change, or '
-                    f'delete {self.folder} and that file to begin anew')
+            cfg = self.checked_config()
             if differing_files({self.config_file: cfg.pretty_text}):
                 with written_whole(self.config_file) as file:
                     file.write(cfg.pretty_text.encode())
