@@ -34,6 +34,7 @@ command=("$python" "$root/tools/studies/run.py" "$study" "--work-dir=$work_dir"
   "--records=$records" "${options[@]}")
 
 left=$("${command[@]}" list)
+left=$(grep -E '^\w+_seed[0-9]+: ' <<<"$left" || true) # libraries print, too
 [ -n "$left" ] || { say "nothing is left: all runs have their records in $records"; exit 0; }
 for option in "$@"; do
   case $option in -n | --dry-run | --dryrun) printf '%s\n' "$left"; exit 0 ;; esac

@@ -1,4 +1,4 @@
-"""One run of a study: its folder, its config, its commands."""
+"""One run of a study: its folder, its config."""
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -150,8 +150,8 @@ def begun_config(path: Path) -> Config:
         return Config(settings_of(path.read_bytes()))
     except (ValueError, KeyError) as error:  # the work dir may be another's
         raise ValueError(
-            f'{path}: expected settings as study.py writes them, got {error}; '
-            'delete the file, and the run begins anew') from None
+            f'{path}: expected settings as a study writes them, got '
+            f'{error}; delete the file, and the run begins anew') from None
 
 
 def misfit(study: Study, method: StudyMethod, error: Exception) -> ValueError:

@@ -292,6 +292,7 @@ def test_what_outlived_an_engine_is_waited_for(engine, make_runs, tmp_path,
         with Forked(tmp_path, _hold, lock) as holder:
             holder.until_it_prints('held')
             assert engine.module.where(run).startswith('at work, process ')
+        (tmp_path / 'stdout').unlink()  # the next one has to say it anew
         lock.unlink()
     lock = tmp_path / 'work_dirs/made/good_seed0' / TRAINING_LOCK
     with Forked(tmp_path, _hold, lock) as holder:

@@ -13,6 +13,7 @@ STEPS = '''
 import signal, sys, time
 print(*sys.argv[1:], flush=True, file=sys.stderr)
 if sys.argv[-1] == 'list':
+    print('Could not import it')
     print(open('left').read(), end='')
 if sys.argv[-1] == 'loop' and open('left').read() == 'wait_seed0: begun\\n':
     def save(*_):
@@ -89,13 +90,13 @@ def test_without_snakemake_one_after_the_other(study, home):
 
 
 def test_an_environment_that_cannot_be_made(study, home, monkeypatch):
-    (home / 'bin/python3.12').unlink()
-    (home / 'bin/python3.12').symlink_to(sys.executable)
-    monkeypatch.setenv('STUDIES_VENV', '/dev/null/studies')
-    process = study('my study.py')
-    assert process.wait(20) == 3
-    assert 'installing Snakemake into /dev/null/studies' in process.said()
-    assert 'the runs go one after the other' in process.said()
+    (home / 'bin/python3.12').write_text('#!/bin/sh\n[ "$1" = -c ]\n')
+    for place, reason in ((home / 'venv', 'installing Snakemake into'),
+                          ('/dev/null/venv', 'cannot create directory')):
+        monkeypatch.setenv('STUDIES_VENV', str(place))
+        process = study('my study.py')
+        assert process.wait(20) == 3 and reason in process.said()
+        assert 'the runs go one after the other' in process.said()
 
 
 def test_what_is_left(study, tmp_path):

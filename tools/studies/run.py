@@ -24,24 +24,22 @@ from typing import Any
 import stepnet_mm  # noqa: F401  registers the modules that are built
 from stepnet_mm.studies.outcome import (
     ablation_is_left,
-    best_to_test,
-    record_of,
-)
-from stepnet_mm.studies.progress import (
     add_times,
+    best_to_test,
     is_trained,
     missing_result,
-    results_of,
+    record_of,
 )
 from stepnet_mm.studies.records import (
     append_record,
     check_records,
     read_records,
 )
-from stepnet_mm.studies.run import StudyRun, runs_of
+from stepnet_mm.studies.run import StudyRun, begun_config, runs_of
 from stepnet_mm.studies.study import read_study
 from stepnet_mm.studies.training_log import (
     epochs_of,
+    fraction_of,
     has_diverged,
     last_checkpoint,
 )
@@ -168,8 +166,9 @@ def where(run: StudyRun) -> str:
         return 'not begun'
     if is_trained(run):
         return 'trained'
-    values = results_of(run, epochs_of(run.folder))
-    return f'begun, evaluations so far: {values[-3:]}'
+    loop = begun_config(run.config_file).get('train_cfg') or {}
+    done = fraction_of(run.folder, loop.get('max_epochs') or 0)
+    return f'begun, {done:.0%} of its training is done'
 
 
 def holder_of(run: StudyRun) -> str:
