@@ -4,8 +4,9 @@
 python tools/make_results.py          # write what is not up to date
 python tools/make_results.py --check  # fail where something is not
 
-A page that ``study.py report`` wrote is written anew by the command on it. In
-the pages that users read first, what lies between ``<!-- end -->`` and one of
+A page that ``studies/report.py`` wrote is written anew by the command on it.
+In the pages that users read first, what lies between ``<!-- end -->`` and one
+of
 
 <!-- last epoch: STUDY[+STUDY] METHOD ... [less METHOD ...] -->
 <!-- tau of TNS: STUDY[+STUDY] [METHOD ...] [without METHOD ...] -->
@@ -37,7 +38,7 @@ from stepnet_mm.utils.files import differing_files, write_differing
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ('README.md', 'README_zh-CN.md', 'docs/results.md')
-REPORT = re.compile(r'^python (tools/study\.py report .*)$', re.M)
+REPORT = re.compile(r'^python (tools/studies/report\.py .*)$', re.M)
 
 
 def reports() -> list[list[str]]:

@@ -11,7 +11,7 @@ from ..launch.entry import build_model
 from ..recording.step_sizes import ABLATIONS, STEP_MOMENTS, step_sizes_of
 from ..stiffness import read_stiffness_record
 from ..utils.circumstances import today, versions
-from .progress import results_of, times_of
+from ..utils.files import written_whole
 from .records import StudyRecord
 from .run import StudyRun, begun_config, config_digest
 from .training_log import (
@@ -19,6 +19,7 @@ from .training_log import (
     dataset_of,
     epochs_of,
     has_diverged,
+    is_finished,
     number_of,
     rounded,
     seconds_of,
@@ -48,6 +49,43 @@ def record_of(run: StudyRun) -> StudyRecord:
         date=today(),
         **trained_with(run.folder),
         **_times(run.folder))
+
+
+def results_of(run: StudyRun, epochs: list[dict]) -> list[float | None]:
+    """The study's metric in the order of its evaluations; None if not finite.
+
+    Args:
+        run (StudyRun): the run.
+        epochs (list[dict]): of :func:`.epochs_of`.
+    """
+    metric = run.study.metric
+    return [epoch[metric] for epoch in epochs if metric in epoch]
+
+
+def missing_result(run: StudyRun, epochs: list[dict]) -> str:
+    """What to tell where a run that is trained has no number at its end.
+
+    Args:
+        run (StudyRun): the run, trained to its end.
+        epochs (list[dict]): of :func:`.epochs_of`.
+    """
+    values = results_of(run, epochs)
+    if values and values[-1] is not None:
+        return ''
+    known = sorted({key for epoch in epochs for key in epoch if '/' in key})
+    if known and not values:
+        return (f'{run.study.path}: metric: expected one of {known}, got '
+                f'{run.study.metric!r}; correct it')
+    got = f'{values[-1]} at the end' if values else 'none'
+    return (f'{run.folder}: expected evaluations of {run.study.metric!r}, '
+            f'got {got}; look at val_evaluator, train_cfg.val_interval and '
+            'the log')
+
+
+def is_trained(run: StudyRun) -> bool:
+    """Whether a run's training has come to its end, or diverged."""
+    cfg = begun_config(run.config_file)
+    return is_finished(run.folder, cfg) or has_diverged(run.folder)
 
 
 def ablation_is_left(run: StudyRun) -> bool:
@@ -86,6 +124,24 @@ def _tested(run: StudyRun) -> dict[str, float | None]:
                     for key, value in json.loads(path.read_text()).items()
                     if '/' in key and isinstance(value, (int, float))}
     return {}
+
+
+def times_of(folder: Path) -> dict[str, Any]:
+    """``cpu_seconds`` and ``wall_seconds`` of a run's pieces so far."""
+    path = folder / 'times.json'
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return dict(cpu_seconds=0., wall_seconds=0.)
+
+
+def add_times(folder: Path, cpu: float, wall: float) -> None:
+    """Add a piece of a run, in s."""
+    times = times_of(folder)
+    with written_whole(folder / 'times.json') as file:
+        file.write(json.dumps(dict(
+            cpu_seconds=times['cpu_seconds'] + cpu,
+            wall_seconds=times['wall_seconds'] + wall)).encode())
 
 
 def _times(folder: Path) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from .tables import (
 
 #: Training images of the datasets whose names end in these.
 IMAGES = dict(CIFAR10=50_000, CIFAR100=50_000)
-WRITTEN = ('Written by `tools/study.py report` from the records of the runs; '
-           'edits are lost.')
+WRITTEN = ('Written by `tools/studies/report.py` from the records of the '
+           'runs; edits are lost.')
 ABLATION = '''The last checkpoint, evaluated once more on the whole validation
 split ({metric}), with Δt at its mean over images and positions: one number for
 each channel, or one for each block. Changes are from the same network as
@@ -196,7 +196,7 @@ def _versions(records: list[StudyRecord]) -> str:
 def _result_note(metric: str, records: list[StudyRecord],
                  methods: list[StudyMethod]) -> str:
     first = next(iter(definitions_of(records)), 'residual')
-    time = ('Processor time is of the pieces that study.py trained and '
+    time = ('Processor time is of the pieces that study.sh trained and '
             'measured to their end, on the machines above, not of what Slurm '
             'trained. ' if any(r.cpu_seconds for r in records) else '')
     paper = ('The paper\'s figures are of its own setting.'

@@ -55,7 +55,7 @@ class StudyRecord:
         device (str): ``'cpu'`` or the GPU's name, from that log too.
         machine (str): processor and threads, from that log too;
             ``'unknown'`` where it does not say.
-        cpu_seconds (float): processor time of the pieces that a runner saw
+        cpu_seconds (float): processor time of the pieces that came
             to their end.
         wall_seconds (float): how long it ran in all.
         date (str): of its end.
@@ -177,7 +177,7 @@ def check_records(path, runs: Sequence[StudyRun]) -> None:
         try:
             compared.hold(f'{run.study.path}: {run.name}', run.method.name,
                           own, 'take back the change, or give another file '
-                          'of --records')
+                          'of records')
         except ValueError as error:
             if not (changes := run.changes(cfg)):
                 raise
@@ -312,4 +312,4 @@ def _numbered(path) -> Iterator[tuple[str, StudyRecord]]:
             raise ValueError(
                 f'{path}: expected a record of a run in line {number}, got '
                 f'{line[:60]!r} ({error!r:.100}); delete the line, and '
-                'tools/study.py run makes it again') from None
+                'tools/study.sh makes it again') from None

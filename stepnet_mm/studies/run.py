@@ -1,4 +1,4 @@
-"""One run of a study: its folder, its config, its commands."""
+"""One run of a study: its folder, its config."""
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -92,20 +92,29 @@ class StudyRun:
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
 
+    def checked_config(self) -> Config:
+        """The resolved config, with which the run can begin or go on.
+
+        Raises:
+            ValueError: if the run was begun with another config.
+        """
+        cfg = self.config()
+        if changed := self.changes(cfg):
+            raise ValueError(
+                f'{self.name}: expected the config that it was begun with, '
+                f'{self.config_file}, got another one from {self.study.path} '
+                f'({changed}); take back the change, or delete {self.folder} '
+                'and that file to begin anew')
+        return cfg
+
     def write_config(self) -> Config:
         """Write :attr:`config_file`, which the tools run: its text is ours.
 
         Raises:
             ValueError: if the run was begun with another config.
         """
-        cfg = self.config()
         with file_lock(self.config_file.with_name('lock'), wait=True):
-            if changed := self.changes(cfg):
-                raise ValueError(
-                    f'{self.name}: expected the config that it was begun '
-                    f'with, {self.config_file}, got another one from '
-                    f'{self.study.path} ({changed}); take back the change, or '
-                    f'delete {self.folder} and that file to begin anew')
+            cfg = self.checked_config()
             if differing_files({self.config_file: cfg.pretty_text}):
                 with written_whole(self.config_file) as file:
                     file.write(cfg.pretty_text.encode())
@@ -141,8 +150,8 @@ def begun_config(path: Path) -> Config:
         return Config(settings_of(path.read_bytes()))
     except (ValueError, KeyError) as error:  # the work dir may be another's
         raise ValueError(
-            f'{path}: expected settings as study.py writes them, got {error}; '
-            'delete the file, and the run begins anew') from None
+            f'{path}: expected settings as a study writes them, got '
+            f'{error}; delete the file, and the run begins anew') from None
 
 
 def misfit(study: Study, method: StudyMethod, error: Exception) -> ValueError:

@@ -137,14 +137,6 @@ def baselines_of(studies: list[Study]) -> list[str]:
     return [name for name in found or BASELINES if name in names]
 
 
-def absent_baselines(study: Study) -> list[str]:
-    """Methods that a study compares with and does not have."""
-    names = [*(study.baselines or ()),
-             *(m.baseline for m in study.methods if m.baseline)]
-    own = {method.name for method in study.methods}
-    return [name for name in dict.fromkeys(names) if name not in own]
-
-
 def digest(content) -> str:
     """12 digits that change with anything in a part of a config."""
     text = json.dumps(content, sort_keys=True, default=str)

@@ -19,14 +19,6 @@ def printable(text: str) -> str:
                    else '\ufffd' for letter in text)
 
 
-def clock(seconds: float) -> str:
-    """Hours, minutes and seconds."""
-    if seconds != seconds:
-        return 'unknown'
-    minutes, rest = divmod(round(seconds), 60)
-    return f'{minutes // 60}:{minutes % 60:02d}:{rest:02d}'
-
-
 def positive(text: str) -> int:
     """An argument that is an integer from 1 on.
 

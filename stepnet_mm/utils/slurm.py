@@ -20,12 +20,11 @@ def scontrol(*arguments: str) -> str:
     return slurm_command('scontrol', *arguments)
 
 
-def slurm_command(*words: str, **environment: str) -> str:
+def slurm_command(*words: str) -> str:
     """What a command of Slurm prints.
 
     Args:
         *words (str): the command and its arguments.
-        **environment (str): variables in addition to those of this process.
 
     Raises:
         RuntimeError: if it is not there or fails.
@@ -35,8 +34,7 @@ def slurm_command(*words: str, **environment: str) -> str:
         done = subprocess.run(words,
                               capture_output=True,
                               text=True,
-                              timeout=60,
-                              env={**os.environ, **environment})
+                              timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RuntimeError(
             f'{command}: expected an answer, got {error}') from None

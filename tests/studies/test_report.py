@@ -1,4 +1,4 @@
-"""Tables, the page and `tools/study.py report`."""
+"""Tables, the page and `tools/studies/report.py`."""
 import re
 import runpy
 import sys
@@ -310,14 +310,12 @@ def test_images_of_an_epoch():
 
 @pytest.fixture
 def report(monkeypatch, capsys):
-    """report('study.py', ...) -> what was printed"""
-    monkeypatch.syspath_prepend(str(ROOT / 'tools'))
-
+    """report('study_file.py', ...) -> what was printed"""
     def report(*arguments):
-        monkeypatch.setattr(sys, 'argv', ['study.py', 'report', *map(
-            str, arguments)])
+        monkeypatch.setattr(sys, 'argv', ['report.py', *map(str, arguments)])
         try:
-            runpy.run_path(str(ROOT / 'tools/study.py'), run_name='__main__')
+            runpy.run_path(str(ROOT / 'tools/studies/report.py'),
+                           run_name='__main__')
         except SystemExit as end:
             assert not end.code
         return capsys.readouterr().out
@@ -355,8 +353,8 @@ def test_the_tool_writes_the_same_bytes_again(report, study, tmp_path,
 
 @pytest.mark.long
 def test_the_papers_figures_that_study_files_name_are_there(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / 'tools'))
-    from study import paper_figure
+    monkeypatch.syspath_prepend(str(ROOT / 'tools/studies'))
+    from report import paper_figure
     names = {method.paper for path in ROOT.glob('configs/studies/*.py')
              for method in read_study(path).methods} - {None}
     assert 'resnet164_se_cifar10' in names

@@ -155,11 +155,11 @@ def test_reports_are_written_anew(run, tmp_path, capfd):
     page = tmp_path / 'docs/results/made.md'
     page.parent.mkdir(parents=True)
     page.write_text(
-        'Written by `tools/study.py report` from the records of the runs; '
-        'edits are lost.\n\n```bash\npython tools/study.py report '
+        'Written by `tools/studies/report.py` from the records of the runs; '
+        'edits are lost.\n\n```bash\npython tools/studies/report.py '
         'configs/studies/made.py --out docs/results/made\n```')
     other = page.with_name('other.md')
-    other.write_text('python tools/study.py report gone.py')
+    other.write_text('python tools/studies/report.py gone.py')
     assert run('--check') == 1 and '| se |' not in page.read_text()
     assert 'not up to date: docs/results/made.md' in capfd.readouterr().out
     assert not (page.parent / 'figures').exists()

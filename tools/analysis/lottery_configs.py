@@ -4,12 +4,12 @@ r"""Configs with steps in a few blocks: the lottery-ticket reading of §3.1.
 python tools/analysis/lottery_configs.py RECORD... -k 9 18 \
   --configs configs/resnet164/resnet164_{stepnet,se}_cifar10.py \
   --random-seeds 0 1 2 --out work_dirs/lth4sa --study tickets.py
-python tools/study.py run work_dirs/lth4sa/tickets.py
+bash tools/study.sh work_dirs/lth4sa/tickets.py
 
 From stiffness records of one network (several seeds are taken together) and
 configs of that network with a step. Each new config inherits one of --configs
 and is trained as it is, by tools/train.py, or all with several --seeds, by
-tools/study.py and the study file that --study names:
+tools/study.sh and the study file that --study names:
 
 CONFIG_stiffestK      steps in the K stiffest of the measured blocks, as
                       select_blocks.py ranks them

@@ -45,6 +45,8 @@ def log():
 if behaviour == 'fail':
     print('\n'.join(f'line {n}' for n in range(40)))
     sys.exit(3)
+if behaviour == 'steer':
+    sys.exit('\x1b]0;title\a\x9b2J')
 if behaviour == 'full disk':
     sys.exit('OSError: [Errno 28] No space left on device')
 if behaviour == 'crash':

@@ -1,15 +1,11 @@
-"""Where a run stands, from its folder; how that is shown."""
+"""What a training logged, and where it stands."""
 import json
 import os
 import time
-from dataclasses import replace
 
 import pytest
-from made_study import recorded
 from mmengine.config import Config
 
-from stepnet_mm.studies.progress import state_of, write_failure
-from stepnet_mm.studies.run import begun_config
 from stepnet_mm.studies.training_log import (
     epochs_of,
     fraction_of,
@@ -18,7 +14,6 @@ from stepnet_mm.studies.training_log import (
     seconds_of,
     trained_with,
 )
-from stepnet_mm.studies.view import expected_time, time_left
 
 
 @pytest.fixture
@@ -119,38 +114,3 @@ def test_a_pointer_that_is_garbage(tmp_path, content):
     else:
         pointer.write_bytes(content)
     assert last_checkpoint(tmp_path) is None
-
-
-def test_a_config_of_a_work_dir_is_read_as_data(make_runs):
-    run, = make_runs(good={'model.keys': {'.step.': dict(a=(1, [2.5, None])),
-                                          'b-c': [dict(d=-1)]}})
-    cfg = run.write_config()
-    assert begun_config(run.config_file).to_dict() == cfg.to_dict()
-    text = run.config_file.read_text()
-    run.config_file.write_text(f'# as another yapf has it\n{text}')
-    run.write_config()
-    assert run.config_file.read_text() == text
-
-
-def test_states(make_runs, make_runner, start):
-    runs = make_runs(done={}, failed={}, stopped={}, waiting={})
-    done, failed, stopped, waiting = runs
-    runner = make_runner()
-    runner.run([done])
-    for run in (failed, stopped):
-        run.write_config()
-    write_failure(failed, 'exit code 1\nTraceback\nValueError: no')
-    start(30, 'Epoch(train) [1][5/10]', folder=stopped.folder)
-    records = recorded(runner)
-    states = [state_of(run, records) for run in runs]
-    assert [state.state for state in states] == [
-        'done', 'failed', 'stopped', 'waiting']
-    assert (states[0].epochs, states[0].total, states[0].metric) == (2, 2, 52)
-    assert states[2].total == 2 and states[2].fraction == .25
-    assert time_left(stopped, states[2], records) == pytest.approx(90, abs=4)
-    took = records[done.key].wall_seconds
-    assert expected_time(waiting, records) == took
-    others = {name: replace(records[done.key], wall_seconds=seconds)
-              for name, seconds in (('a', took + 1), ('b', took + 1e4))}
-    assert expected_time(waiting, records | others) == took + 1
-    assert time_left(done, states[0], records) == 0.

@@ -1,0 +1,189 @@
+"""tools/study.sh, with a made run.py, without and with a Snakemake."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+#: Prints its arguments; `list` what the file `left` has, `loop` may wait.
+STEPS = '''
+import signal, sys, time
+print(*sys.argv[1:], flush=True, file=sys.stderr)
+if sys.argv[-1] == 'list':
+    print('Could not import it')
+    print(open('left').read(), end='')
+if sys.argv[-1] == 'loop' and open('left').read() == 'wait_seed0: begun\\n':
+    def save(*_):
+        open('saved', 'a').write('.')
+        time.sleep(.3)
+        if open('deaf').read() == 'no':
+            sys.exit(75)
+    signal.signal(signal.SIGTERM, save)
+    print('listens', flush=True)
+    while True:
+        time.sleep(.02)
+sys.exit(3 if sys.argv[-1] == 'loop' else 0)
+'''
+SNAKEMAKE = '''#!/bin/sh
+echo "snakemake $* runs: $STUDY_RUNS"
+eval "$STUDY_STEP train --run=a_seed0"
+'''
+
+
+@pytest.fixture
+def home(tmp_path, request):
+    """A repository with a made run.py, and a study."""
+    folder = tmp_path / 'a repository'
+    for name in ('tools/study.sh', 'tools/studies/install.sh',
+                 'requirements/studies.txt'):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(request.config.rootpath / name, folder / name)
+    (folder / 'tools/studies/run.py').write_text(STEPS)
+    # A Python of before 3.11, as far as it says.
+    (folder / 'bin').mkdir()
+    for name in ('python', 'python3', *(f'python3.{n}' for n in (11, 12, 13))):
+        (folder / 'bin' / name).write_text(
+            f'#!/bin/sh\n[ "$1" != -c ] || exit 1\nexec {sys.executable} '
+            '"$@"\n')
+        (folder / 'bin' / name).chmod(0o755)
+    for name, text in (('my study.py', ''), ('deaf', 'no'),
+                       ('left', 'a_seed0: not begun\nb_seed1: trained\n')):
+        (tmp_path / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def study(home, tmp_path, monkeypatch):
+    """study(...): study.sh at work; what it says is in its `said`."""
+    monkeypatch.setenv('PATH', f'{home}/bin', prepend=os.pathsep)
+    monkeypatch.delenv('PYTHON', raising=False)
+    monkeypatch.delenv('STUDIES_VENV', raising=False)
+    started = []
+
+    def study(*words):
+        with open(tmp_path / f'said{len(started)}', 'w') as file:
+            process = subprocess.Popen(
+                ['bash', home / 'tools/study.sh', *words], cwd=tmp_path,
+                stdout=file, stderr=file, preexec_fn=heard)
+        started.append(process)
+        process.said = lambda: open(file.name).read()
+        return process
+
+    yield study
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_without_snakemake_one_after_the_other(study, home):
+    process = study('my study.py', 'methods=a,b', 'work_dir=the runs',
+                    'records=r.jsonl', 'data_root=the data')
+    assert process.wait(20) == 3
+    called = ('my study.py --work-dir=the runs --records=r.jsonl '
+              '--methods=a,b --data-root=the data ')
+    assert process.said() == (
+        f'{called}list\nstudy: no Snakemake (it needs Python 3.11 and PyPI): '
+        f'the runs go one after the other\n{called}loop\n')
+
+
+def test_an_environment_that_cannot_be_made(study, home, monkeypatch):
+    (home / 'bin/python3.12').write_text('#!/bin/sh\n[ "$1" = -c ]\n')
+    for place, reason in ((home / 'venv', 'installing Snakemake into'),
+                          ('/dev/null/venv', 'cannot create directory')):
+        monkeypatch.setenv('STUDIES_VENV', str(place))
+        process = study('my study.py')
+        assert process.wait(20) == 3 and reason in process.said()
+        assert 'the runs go one after the other' in process.said()
+
+
+def test_what_is_left(study, tmp_path):
+    for option in '-n', '--dry-run':
+        process = study('my study.py', option)
+        assert process.wait(20) == 0
+        assert process.said().endswith(
+            'list\na_seed0: not begun\nb_seed1: trained\n')
+        assert not (tmp_path / 'work_dirs').exists()
+    (tmp_path / 'left').write_text('')
+    process = study('my study.py', 'records=r.jsonl')
+    assert process.wait(20) == 0
+    assert process.said().endswith(
+        'study: nothing is left: all runs have their records in r.jsonl\n')
+
+
+@pytest.mark.parametrize('words, message', [
+    ((), "expected a study file, got ''"),
+    (('gone.py', '-n'), "expected a study file, got 'gone.py'"),
+    (('my study.py', 'jobs=2'), 'expected work_dir, records, methods, '
+     'data_root or sbatch=VALUE, got jobs=2'),
+    (('my study.py', 'methods='), 'got methods=;')])
+def test_what_cannot_run(study, words, message):
+    process = study(*words)
+    assert process.wait(20) == 2 and message in process.said()
+
+
+def test_a_signal_is_for_the_trainings_too(study, tmp_path):
+    (tmp_path / 'left').write_text('wait_seed0: begun\n')
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+        process = waiting(study)
+        process.send_signal(number)
+        assert process.wait(20) == 128 + number
+    assert (tmp_path / 'saved').read_text() == '...'
+
+
+def test_two_of_one_work_dir(study, tmp_path):
+    (tmp_path / 'left').write_text('wait_seed0: begun\n')
+    waiting(study)
+    second = study('my study.py')
+    assert second.wait(20) == 2
+    assert 'expected no other study.sh at work in' in second.said()
+
+
+def test_a_second_signal_kills(study, tmp_path):
+    (tmp_path / 'left').write_text('wait_seed0: begun\n')
+    (tmp_path / 'deaf').write_text('yes')
+    process = waiting(study)
+    process.terminate()
+    until((tmp_path / 'saved').exists)
+    process.terminate()
+    assert process.wait(20) == 143
+
+
+def test_what_snakemake_is_told(study, home, tmp_path):
+    venv = home / '.venv/studies'
+    (venv / 'bin').mkdir(parents=True)
+    (venv / 'bin/snakemake').write_text(SNAKEMAKE)
+    (venv / 'bin/snakemake').chmod(0o755)
+    shutil.copy(home / 'requirements/studies.txt', venv / '.complete')
+    old = tmp_path / 'work_dirs/my study/engine/a_seed0.trained'
+    old.parent.mkdir(parents=True)
+    old.touch()
+    for given, told in ((), '-j 1'), (('-j', '4', '-k'), '-j 4 -k'):
+        process = study('my study.py', *given)
+        assert process.wait(20) == 0, process.said()
+        said = process.said()
+        assert f'--quiet all {told} runs: a_seed0\nb_seed1\n' in said
+        assert said.endswith('train --run=a_seed0\n')
+    assert not old.exists()
+
+
+def waiting(study):
+    """One whose training waits for a signal."""
+    process = study('my study.py')
+    until(lambda: 'listens' in process.said())
+    return process
+
+
+def heard():
+    """A terminal's: nohup and & have some ignored."""
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(.02)

@@ -1,0 +1,117 @@
+"""A study of four tiny trainings, as a user runs it, on Snakemake."""
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import psutil
+import torch
+from resume_run import assert_same
+
+from stepnet_mm.studies.records import read_records
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = f'''
+methods = {{name: dict(config='{ROOT}/configs/resnet164/resnet164_' + name
+                  + '_cifar10.py') for name in ('plain', 'stepnet')}}
+options = {{
+    'model.backbone.depth': 20, 'train_dataloader.batch_size': 4,
+    'train_dataloader.num_workers': 0, 'val_dataloader.num_workers': 0,
+    'train_cfg.max_epochs': 2, 'default_hooks.logger.interval': 1,
+    'val_evaluator': [dict(type='Accuracy', topk=(1, )),
+                      dict(type='TNSMetric')]}}
+seeds = [0, 1]
+measure = dict(num_samples=10)
+'''
+RUNS = [f'{method}_seed{seed}' for method in ('plain', 'stepnet')
+        for seed in (0, 1)]
+
+
+class TinyStudy:
+    """The calls of study.sh for one work dir and file of records.
+
+    Args:
+        folder (Path): for all of it.
+        venv (str): the environment of Snakemake.
+        **environment (str): of study.sh.
+    """
+
+    def __init__(self, folder, venv, **environment):
+        self.folder = folder
+        self.environment = dict(
+            os.environ, **environment, STUDIES_VENV=venv,
+            PYTHON=sys.executable, OMP_NUM_THREADS='1')
+        (folder / 'tiny.py').write_text(TEXT)
+        write_noise(folder / 'my data')
+
+    def start(self, *words):
+        """study.sh at work, in a session of its own."""
+        with open(self.folder / 'said.txt', 'w') as file:
+            return subprocess.Popen(
+                ['bash', ROOT / 'tools/study.sh', 'tiny.py',
+                 'data_root=my data', *words], cwd=self.folder,
+                env=self.environment, stdout=file, stderr=file)
+
+    @property
+    def said(self):
+        """What the last call has said."""
+        return (self.folder / 'said.txt').read_text()
+
+    def run(self, name):
+        """A run's folder."""
+        return self.folder / 'work_dirs/tiny' / name
+
+    def log(self, name):
+        """What a run's tools and jobs have printed."""
+        path = self.run(name) / 'output.log'
+        return path.read_text() if path.exists() else ''
+
+    def iterations(self, *names):
+        """How many these runs have logged."""
+        return sum(path.read_text().count('"iter"') for name in names for path
+                   in self.run(name).glob('*/vis_data/scalars.json'))
+
+    def until(self, condition, seconds=240):
+        """Wait for something."""
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, self.said
+            time.sleep(.1)
+
+    def assert_equal(self, other):
+        """The records and weights of all four are those of another one's."""
+        ours, theirs = (
+            {f'{record.method}_seed{record.seed}': record for record in
+             read_records(study.folder / 'results/tiny.jsonl')}
+            for study in (self, other))
+        assert {*ours} == {*theirs} == {*RUNS}, self.said
+        for name in RUNS:
+            for key in ('epochs', 'last', 'best', 'config', 'stiffness'):
+                assert getattr(ours[name], key) == getattr(
+                    theirs[name], key), (name, key)
+            ends = [torch.load(study.run(name) / 'epoch_2.pth',
+                               weights_only=False) for study in (self, other)]
+            for key in 'state_dict', 'optimizer':
+                assert_same(ends[0][key], ends[1][key], key)
+
+
+def write_noise(folder):
+    """CIFAR-10 of noise: 40 images to train with, 20 to test with."""
+    from mmpretrain.datasets import CIFAR10
+    rng = np.random.default_rng(0)
+    for split, number in (('train', 4), ('test', 2)):
+        for name in CIFAR10.METAINFO['classes']:
+            (folder / split / name).mkdir(parents=True)
+            for i in range(number):
+                cv2.imwrite(str(folder / split / name / f'{i}.png'),
+                            rng.integers(0, 256, (32, 32, 3), np.uint8))
+
+
+def kill_engine(process):
+    """KILL to the Snakemake of a study.sh, and to nothing else."""
+    engine, = (child for child in psutil.Process(process.pid).children()
+               if any('snakemake' in word for word in child.cmdline()))
+    engine.kill()
