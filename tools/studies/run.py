@@ -9,6 +9,8 @@ python tools/studies/run.py STUDY loop              # all of them in turn
 Exit code: 0 if all is well, 75 if it was stopped and goes on the next time, 1
 if a run failed, 2 if the study or its records are not as expected.
 """
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
 import argparse
 import os
 import shlex
