@@ -292,7 +292,6 @@ def test_further_checkpoint_hooks_save_a_training_state_too(cfg):
         type='AtomicCheckpointHook', interval=-1, out_dir='elsewhere')
 
 
-@pytest.mark.core
 def test_the_library_of_a_config_without_a_scope(cfg):
     from mmengine.model import BaseModel
     from mmpretrain.models import ImageClassifier

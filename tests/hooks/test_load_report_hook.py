@@ -98,7 +98,6 @@ def test_offsets_of_dcn_may_be_new(run):
     assert not run.warnings
 
 
-@pytest.mark.core
 @pytest.mark.parametrize('whole', [True, False])
 def test_a_backbone_that_gets_nothing_is_an_error(run, whole):
     part = run.net if whole else run.net.backbone
