@@ -23,20 +23,22 @@ _OF_A_RESUME = ('meta', 'config')
 #: Settings that name files, code or hosts.
 _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'checkpoint_path',
               'backend_args', 'file_client_args', 'teacher_config',
-              'teacher_ckpt', 'trust_remote_code')
+              'teacher_ckpt', 'trust_remote_code', 'prototype')
 #: Of the test dataset, from which the pipeline and the classes come.
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 _OF_ANY = ('type', '_scope_')
 #: Of code, and of paths: the libraries evaluate or open some settings.
 _NO_WORD = re.compile(
     r'[()\[\]\\{}\n*%]|<<|^\.\.$|(?<!\d)/|/(?!\d)|'
-    r'\.(py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
+    r'\.(?i:py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
 #: Registries of the parts of a network or a pipeline, which alone may be
 #: named by a path, and all that an inferencer builds from.
 _PARTS = ('model', 'task util', 'transform')
 _KINDS = (*_PARTS, 'dataset', 'visualizer', 'loop')
 #: Keys of a kind that may all have one hash.
 _FEW = 1000
+#: Some numbers say how often.
+_LARGEST = 10**8
 
 
 class _Refused(Exception):
@@ -199,15 +201,18 @@ def _check(value, key=None) -> None:
     """Refuse what would be imported, evaluated or opened."""
     if isinstance(value, dict):
         for name, part in value.items():
+            if not isinstance(name, str):
+                _check(name)
             _CHECKS.get(name, _check)(part, name)
     elif isinstance(value, (list, tuple, set)):
         for part in value:
             _check(part, key)
-    elif isinstance(value, int) and value.bit_length() > 64:
+    elif isinstance(value, int) and abs(value) > _LARGEST:
         raise _Refused(f'a number of {value.bit_length()} bits')
-    elif isinstance(value, (str, bytes)) and (
-            _NO_WORD.search(str(value)) or _is_file(value)):
-        raise _Refused(f'{key!r:.60}={value!r:.60}')
+    elif isinstance(value, (str, bytes)):
+        text = value if isinstance(value, str) else value.decode('latin1')
+        if _NO_WORD.search(text) or _is_file(text):
+            raise _Refused(f'{key!r:.60}={value!r:.60}')
 
 
 def _is_file(name) -> bool:
@@ -242,7 +247,15 @@ def _check_type(name, key) -> None:
         raise _Refused(f'the type {name!r:.60}, which is in no registry')
 
 
-_CHECKS = dict(type=_check_type, metainfo=_check_classes,
+def _check_evaluated(value, key) -> None:
+    """Of what the libraries evaluate one name passes."""
+    if isinstance(value, str) and not re.fullmatch(r'\w+', value, re.A):
+        raise _Refused(f'{key}={value!r:.60}')
+    _check(value, key)
+
+
+_CHECKS = dict(dtype=_check_evaluated, warp_mode=_check_evaluated,
+               type=_check_type, metainfo=_check_classes,
                default_scope=_check_scope, _scope_=_check_scope)
 
 
@@ -270,7 +283,8 @@ def _named(path: str) -> list:
 
 def _is_word(name: str) -> bool:
     """Whether nothing has that name, which a registry or eval could find."""
-    return (name.isidentifier() and not hasattr(builtins, name)
+    return (name.isidentifier() and name.isascii()  # as eval reads others
+            and not hasattr(builtins, name)
             and name not in sys.modules and find_spec(name) is None)
 
 

@@ -66,6 +66,10 @@ CODE = dict(
     evaluated_too='model = dict(warp_mode="open({!r})")',
     evaluated_by_a_subscript='model = dict(warp_mode="[a[{!r}] for '
     'a.__class_getitem__ in [open]]")',
+    of_attributes='model = dict(dtype="ctypes.cdll.evil", a="{0!s:.0}")',
+    a_long_loop='model = dict(max_attempts=10000000000, a="{0!s:.0}")',
+    a_long_key='model = dict(a={{{{0x' + 'f' * 5000 + ': 1}}}})',
+    another_alphabet='model = dict(type="\uff45xec", a="{0!s:.0}")',
     endless_to_evaluate='model = dict(warp_mode="9**9**9**9")',
     a_config='model = dict(teacher_config=[{!r}])\nmodel = dict(a={!r})',
     one_hash=f'a = {{{{{str([k << 61 for k in range(2000)])[1:-1]}}}}}')
@@ -86,11 +90,11 @@ def test_a_file_that_is_there_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path('train').mkdir()
     Path('weights').touch()
-    text = 'model = dict(type="BN", mode="train", prototype="weights")'
+    text = 'model = dict(type="BN", mode="train", words="weights")'
     with pytest.warns(UserWarning, match='weights'):
         loaded(tmp_path, text)
     Path('weights').unlink()
-    assert kept(tmp_path, text).model.prototype == 'weights'
+    assert kept(tmp_path, text).model.words == 'weights'
 
 
 def test_numbers_with_a_slash_are_no_path(tmp_path):
