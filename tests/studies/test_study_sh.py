@@ -135,10 +135,12 @@ def test_a_signal_is_for_the_trainings_too(study, tmp_path):
 
 def test_two_of_one_work_dir(study, tmp_path):
     (tmp_path / 'left').write_text('wait_seed0: begun\n')
-    waiting(study)
+    first = waiting(study)
     second = study('my study.py')
     assert second.wait(20) == 2
     assert 'expected no other study.sh at work in' in second.said()
+    first.terminate()  # with what it has started
+    assert first.wait(20) == 143
 
 
 def test_a_second_signal_kills(study, tmp_path):
