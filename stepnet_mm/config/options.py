@@ -6,11 +6,10 @@ from mmengine.config import Config, ConfigDict, DictAction
 
 from ..utils.pointer import POINTER
 from .parts import (
-    EVALUATION,
     EVALUATORS,
-    TRAIN,
     all_dicts,
     dicts_of_type,
+    each_loader,
     has_hook,
     later_pipelines,
     library_of,
@@ -146,9 +145,8 @@ def use_no_validation(cfg: Config) -> None:
 
 def set_in_loaders(cfg: Config, **settings) -> None:
     """Set arguments of every data loader that the config has."""
-    for part in filter(None, map(cfg.get, TRAIN + EVALUATION)):
-        for loader in part if isinstance(part, (list, tuple)) else [part]:
-            loader.update(settings)
+    for loader in each_loader(cfg):
+        loader.update(settings)
 
 
 def use_tta(cfg: Config) -> None:

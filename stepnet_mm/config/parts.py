@@ -24,6 +24,13 @@ def loaders_of(cfg: Config) -> dict[str, dict]:
     return loaders
 
 
+def each_loader(cfg: Config) -> Iterator[dict]:
+    """Those of the loops; a loop of the user's may have a list."""
+    for part in map(cfg.get, TRAIN + EVALUATION):
+        parts = part if isinstance(part, (list, tuple)) else [part]
+        yield from (loader for loader in parts if isinstance(loader, dict))
+
+
 def later_pipelines(cfg: Config) -> Iterator[tuple[str, list]]:
     """Key and value of the pipelines to which hooks switch the training."""
     for i, hook in enumerate(cfg.get('custom_hooks') or []):

@@ -1,13 +1,12 @@
 """Reads a config as the tools of mmdet and mmpretrain do."""
 import copy
 import os.path as osp
-from collections.abc import Iterator
 
 from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
 
 from .hardening import harden
-from .parts import EVALUATION, TRAIN, library_of
+from .parts import each_loader, library_of
 
 
 def read_config(path: str,
@@ -42,20 +41,13 @@ def read_config(path: str,
     name = osp.splitext(osp.basename(path))[0]
     cfg.work_dir = work_dir or cfg.get('work_dir') or osp.join(
         'work_dirs', name)
-    for loader in _loaders(cfg):
+    for loader in each_loader(cfg):
         if library_of(cfg) == 'mmpretrain':
             loader.setdefault('pin_memory', True)
             loader.setdefault('collate_fn', dict(type='default_collate'))
         if loader.get('num_workers') == 0:
             loader['persistent_workers'] = False  # torch refuses it
     return cfg
-
-
-def _loaders(cfg: Config) -> Iterator[dict]:
-    """All of them; a loop of the user's may have a list."""
-    for part in map(cfg.get, TRAIN + EVALUATION):
-        parts = part if isinstance(part, (list, tuple)) else [part]
-        yield from (loader for loader in parts if isinstance(loader, dict))
 
 
 def _from_file(path: str) -> Config:

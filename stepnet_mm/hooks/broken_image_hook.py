@@ -6,7 +6,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
 from ..datasets.loading import broken_images, name_broken_images
-from ..utils.loaders import loaders_of
+from ..utils.loaders import loop_loaders
 
 
 @HOOKS.register_module()
@@ -30,12 +30,12 @@ class BrokenImageHook(Hook):
 
     def before_val(self, runner) -> None:
         """Have the validation name an image that does not decode."""
-        for loader in loaders_of(runner.val_loop):
+        for loader in loop_loaders(runner.val_loop):
             name_broken_images(loader.dataset)
 
     def before_test(self, runner) -> None:
         """Have the test name an image that does not decode."""
-        for loader in loaders_of(runner.test_loop):
+        for loader in loop_loaders(runner.test_loop):
             name_broken_images(loader.dataset)
 
     def after_train_epoch(self, runner, metrics=None) -> None:

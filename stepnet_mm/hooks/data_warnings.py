@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ..utils.loaders import loaders_of
+from ..utils.loaders import loop_loaders
 
 #: Bytes of annotations that are read again; COCO's own are larger, and known.
 LARGEST = 2**25
@@ -30,7 +30,7 @@ def _lines(runner) -> Iterator[str]:
     counts = [module.num_classes for module in runner.model.modules()
               if isinstance(vars(module).get('num_classes'), int)]
     for name in ('train', 'val'):
-        loaders = loaders_of(getattr(runner, f'{name}_loop'))
+        loaders = loop_loaders(getattr(runner, f'{name}_loop'))
         for part in (part for loader in loaders
                      for part in _innermost(loader.dataset)):
             for line in _of_classes(part, max(counts, default=0)):

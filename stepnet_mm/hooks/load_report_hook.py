@@ -28,7 +28,6 @@ class LoadListener:
         self.report = report
         self._names = {module: name for name, module in model.named_modules()}
         self._root: nn.Module | None = None
-        self._source: list[str] = []
         self._mismatched: dict[str, str] = {}
         self._handles = [handle for module in self._names for handle in (
             module._register_load_state_dict_pre_hook(
@@ -100,6 +99,7 @@ class _LoadHook(Hook):
     def before_run(self, runner) -> None:
         """Listen to whatever is loaded from here to the start."""
         self._stop()
+
         def report(*load):
             if self._listener is not None:  # not a copy of the model, as EMA's
                 self._report(runner, *load)

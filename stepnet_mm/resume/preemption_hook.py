@@ -12,7 +12,7 @@ from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS
 
 from ..utils.arguments import check_count, check_seconds
-from ..utils.loaders import loaders_of
+from ..utils.loaders import loop_loaders
 from ..utils.random_state import get_random_state, set_random_state
 from ..utils.replaced_method import ReplacedMethod
 from ..utils.slurm import requeue
@@ -78,7 +78,7 @@ class PreemptionHook(Hook):
     def before_run(self, runner) -> None:
         """Have workers leave the signals to this process."""
         for loop in (runner._train_loop, runner._val_loop):
-            for loader in loaders_of(loop):
+            for loader in loop_loaders(loop):
                 ignore_in_workers(loader, self.signals)
 
     def before_train(self, runner) -> None:
@@ -108,7 +108,7 @@ class PreemptionHook(Hook):
         if self._listener.listening:
             self._random = get_random_state()
             # Where ranks have unequal shares, they agree while all have some.
-            loaders = loaders_of(runner.val_loop)
+            loaders = loop_loaders(runner.val_loop)
             length = torch.tensor(
                 len(loaders[0]) if len(loaders) == 1 else 0, device='cpu')
             self._reduce(length, 'MIN')

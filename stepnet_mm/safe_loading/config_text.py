@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
@@ -302,6 +303,7 @@ def _registries(scope: str, filled: bool = True) -> Iterator:
                     yield registry
 
 
+@lru_cache(None)
 def _import_library(scope: str) -> None:
     """As mmengine does for a scope, but no folder that has its name."""
     from mmengine.config.utils import MODULE2PACKAGE

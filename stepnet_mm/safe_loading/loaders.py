@@ -34,8 +34,6 @@ from .own_files import keep_own_files
 _FOLDER = 0x10
 #: torch compresses nothing; some other tools do.
 _MOST_COMPRESSED = 100
-
-
 #: Packages whose code runs while a file is read.
 _READERS = {'stepnet_mm', 'mmengine', 'torch', 'numpy',
             *sys.stdlib_module_names}
@@ -132,8 +130,8 @@ def _errors_name(filename: str):
     except unpickler.Refused as error:
         raise UnsafeCheckpointError(
             f'{filename}: expected a checkpoint of weights or of a training '
-            f'state, got one asking for {error}; it was not '
-            'run, re-save its state_dict alone if you trust its source'
+            f'state, got one asking for {error}; it was not run, re-save its '
+            'state_dict alone if you trust its source'
         ) from None
     except _UnreadableError as error:
         raise ValueError(f'{filename}: {error}') from None
@@ -283,10 +281,11 @@ class _Archive(torch._C.PyTorchFileReader):
     def __init__(self, file):
         start = file.tell()
         with zipfile.ZipFile(file) as archive:
-            # torch leaves out the folder that all records lie in.
-            self._entries = {entry.filename.partition('/')[2]: entry
-                             for entry in archive.infolist()}
-            content = sum(entry.file_size for entry in archive.infolist())
+            entries = archive.infolist()
+        # torch leaves out the folder that all records lie in.
+        self._entries = {entry.filename.partition('/')[2]: entry
+                         for entry in entries}
+        content = sum(entry.file_size for entry in entries)
         size = file.seek(0, os.SEEK_END) - start
         if content > _MOST_COMPRESSED * size:
             raise unpickler.Refused(f'{content} bytes out of {size}')

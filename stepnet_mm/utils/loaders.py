@@ -2,7 +2,7 @@
 from torch.utils.data import DataLoader
 
 
-def loaders_of(loop) -> list[DataLoader]:
+def loop_loaders(loop) -> list[DataLoader]:
     """Its loaders; a loop of the user's may have several, or none.
 
     Args:

@@ -83,6 +83,24 @@ custom_hooks = [dict(type='TNSHook', interval=2), dict(type='LoadReportHook')]
 
 
 @pytest.fixture
+def small_detector(detector, tmp_path):
+    """The config of two iterations, with its dataset's folder in it."""
+    base, data = detector
+    path = tmp_path / 'with_data.py'
+    path.write_text(f'''
+_base_ = '{base}'
+dataset = dict(data_root='{data}')
+train_dataloader = dict(dataset=dataset)
+val_dataloader = dict(dataset=dataset)
+test_dataloader = dict(dataset=dataset)
+val_evaluator = dict(ann_file='{data}/annotations/instances_val2017.json')
+test_evaluator = val_evaluator
+train_cfg = dict(max_iters=2, val_interval=2)
+''')
+    return path
+
+
+@pytest.fixture
 def classifier(tmp_path):
     """A classification config over a folder of 8 images."""
     import cv2

@@ -40,23 +40,17 @@ class EachLoop(ValLoop):
 
 
 @pytest.fixture
-def config(detector, tmp_path, monkeypatch):
+def config(small_detector, tmp_path, monkeypatch):
     """config(text): the path of a config of one iteration, and its data."""
-    base, data = detector
     (tmp_path / 'each_loop.py').write_text(LOOPS)
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def write(text=''):
         path = tmp_path / 'small.py'
         path.write_text(f'''
-_base_ = '{base}'
+_base_ = '{small_detector}'
+dataset = _base_.dataset
 model = dict(backbone=dict(type='ResNet'))
-dataset = dict(data_root='{data}')
-train_dataloader = dict(dataset=dataset)
-val_dataloader = dict(dataset=dataset)
-test_dataloader = dict(dataset=dataset)
-val_evaluator = dict(ann_file='{data}/annotations/instances_val2017.json')
-test_evaluator = val_evaluator
 train_cfg = dict(max_iters=1, val_interval=1)
 custom_hooks = []
 visualizer = dict(vis_backends=[])

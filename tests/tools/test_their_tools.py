@@ -37,25 +37,6 @@ def their(monkeypatch):
     return run
 
 
-@pytest.fixture
-def small_detector(detector, tmp_path):
-    """The config of two iterations, with its dataset's folder in it."""
-    base, data = detector
-    path = tmp_path / 'with_data.py'
-    path.write_text(f'''
-_base_ = '{base}'
-dataset = dict(data_root='{data}')
-train_dataloader = dict(dataset=dataset)
-val_dataloader = dict(dataset=dataset)
-test_dataloader = dict(dataset=dataset)
-val_evaluator = dict(ann_file='{data}/annotations/instances_val2017.json')
-test_evaluator = val_evaluator
-train_cfg = dict(max_iters=2, val_interval=2)
-''')
-    assert Config.fromfile(path).custom_imports.imports
-    return path
-
-
 def check_steps(model, checkpoint):
     """The model has the step sizes of the checkpoint."""
     steps = model.backbone.steps()
@@ -67,6 +48,7 @@ def check_steps(model, checkpoint):
 
 @pytest.mark.core
 def test_mmdet(their, small_detector, tmp_path):
+    assert Config.fromfile(small_detector).custom_imports.imports
     work = tmp_path / 'work'
     their('mmdet', 'train', small_detector, '--work-dir', work)
     checkpoint = work / 'iter_2.pth'
