@@ -85,8 +85,10 @@ setup(
     classifiers=CLASSIFIERS,
     packages=find_packages(include=['stepnet_mm', 'stepnet_mm.*']),
     package_data={
-        'stepnet_mm':
-        [f'.mim/**/*.{end}' for end in ('py', 'yml', 'md', 'sh')]
+        'stepnet_mm': [
+            f'.mim/**/{name}'
+            for name in ('*.py', '*.yml', '*.md', '*.sh', 'Snakefile')
+        ]
     },
     cmdclass=dict(build_py=BuildPy),
     # Without the upper limit: pip would look for an older release instead.
