@@ -5,6 +5,9 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from multiprocessing import util
+
+from ..utils.worker_signals import IgnoreSignals
 
 #: Seconds in which several signals are one: a launcher may pass on its own.
 _SAME = 1.0
@@ -12,6 +15,9 @@ _SAME = 1.0
 
 class SignalListener:
     """Sets ``received`` at a signal, and ends the process at a second one.
+
+    Children of the process do not listen. Those of multiprocessing, such as
+    the pool of a VOC evaluation, ignore the signals as loader workers do.
 
     Args:
         signals (sequence[Signals]): those to listen to.
@@ -22,6 +28,7 @@ class SignalListener:
         self.received = False
         self._handlers: dict = {}
         self._watch: _SecondSignal | None = None
+        self._ignore = IgnoreSignals(None, signals)
 
     @property
     def listening(self) -> bool:
@@ -38,12 +45,18 @@ class SignalListener:
             for number in self.signals
         }
         self._watch = _SecondSignal(self.signals)
+        _LISTENING.add(self)
+        util.register_after_fork(self, SignalListener._after_fork)
         if hasattr(signal, 'pthread_sigmask'):
             # tools/train.py has those held back that came before.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
 
     def stop(self) -> None:
         """Give the signals back the handlers that they had."""
+        _LISTENING.discard(self)
+        self._give_back()
+
+    def _give_back(self) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         self._handlers = {}
@@ -53,6 +66,25 @@ class SignalListener:
 
     def _receive(self, number, frame) -> None:
         self.received = True
+
+    def _after_fork(self) -> None:
+        """In a child of multiprocessing, which runs it after every fork."""
+        if self in _LISTENING and hasattr(signal, 'sigwaitinfo'):
+            self._ignore(0)
+
+
+#: Those that have been started and not stopped.
+_LISTENING: set[SignalListener] = set()
+
+
+def _in_child() -> None:
+    """A signal of a child is none of its parent's, whose sockets it has."""
+    for listener in _LISTENING:
+        listener._give_back()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class _SecondSignal(threading.Thread):
