@@ -41,14 +41,16 @@ from stepnet_mm.attention import (
     LayerAttention,
     save_attention,
 )
+from stepnet_mm.config.digests import config_digest
 from stepnet_mm.hooks import TNSHook, TNSMetric
 from stepnet_mm.registration import BINDINGS, NAMES
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
-from stepnet_mm.studies.records import FORMAT, StudyRecord, read_records
-from stepnet_mm.studies.run import config_digest, runs_of
-from stepnet_mm.studies.study import read_study
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / 'tools/studies'))
+from study_file import read_study, runs_of  # noqa: E402
+from study_records import FORMAT, StudyRecord, read_records  # noqa: E402
+
 FILE = Path(__file__).with_suffix('.txt')
 CONFIGS = ROOT / 'configs'
 NETWORKS = sorted(

@@ -19,6 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_records import make_record
 from mmengine.registry import MODELS
+from study_file import read_study
+from study_outcome import epochs_of, last_checkpoint
+from study_records import StudyRecord, append_record, read_records
 
 from stepnet_mm.analysis.runs import read_run, read_runs_table
 from stepnet_mm.attention import (
@@ -38,13 +41,6 @@ from stepnet_mm.stiffness import (
     begin_record,
     read_stiffness_record,
 )
-from stepnet_mm.studies.records import (
-    StudyRecord,
-    append_record,
-    read_records,
-)
-from stepnet_mm.studies.study import read_study
-from stepnet_mm.studies.training_log import epochs_of, last_checkpoint
 from stepnet_mm.utils.random_state import get_random_state, set_random_state
 from stepnet_mm.visualization import read_stiffness_curves
 
@@ -168,7 +164,7 @@ def study_file(folder):
     (folder / 'c.py').touch()
     path.write_text(json.dumps(dict(
         methods=dict(se=dict(config='c.py', options={'a.b': 1}, seeds=[0])),
-        seeds=[0, 1], options={}, metric='acc', seconds=3,
+        seeds=[0, 1], options={}, metric='acc', pooled=True,
         measure=dict(num_samples=9, definitions=['residual']))))
     return path, lambda: ours(lambda: read_study(path), str(folder))
 

@@ -10,4 +10,3 @@ methods['constant'] = dict(
 seeds = [0, 1, 2]
 metric = 'coco/bbox_mAP'
 measure = dict(num_samples=87)  # the validation images
-seconds = 1500  # on one core of two

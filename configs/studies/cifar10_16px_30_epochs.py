@@ -20,4 +20,3 @@ options = {
     ],
 }
 measure = dict(robustness=True)
-seconds = 7200

@@ -5,4 +5,3 @@ Eight measured blocks a stage instead of five.
 _base_ = './_base_/cifar10_16px_four.py'
 
 options = {'model.backbone.depth': 83}
-seconds = 1800

@@ -11,4 +11,3 @@ options = {
     ],
 }
 measure = dict(robustness=True)
-seconds = 3600

@@ -85,4 +85,8 @@ methods.update(
         },
         baseline='plain_no_warmup'),
 )
+for name, method in methods.items():
+    if name.endswith('no_warmup'):
+        method['pooled'] = False
+del name, method
 del TABLE_1, START, PLAIN, SE, ECA, STEPNET, IEBN, NO_WARMUP

@@ -20,5 +20,4 @@ methods = {
         ('se', SE, {}),
         ('preact_plain', PREACT, {}))
 }
-seconds = 500
 del PLAIN, SE, STEPNET, PREACT, CONSTANT

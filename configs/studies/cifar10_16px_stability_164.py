@@ -15,5 +15,4 @@ methods = dict(
         }),
     stepnet=dict(config=STEPNET))
 options = {'model.backbone.depth': 164}
-seconds = 1500
 del PLAIN, STEPNET

@@ -25,3 +25,4 @@ methods = {
 methods['se_stiffest3']['baseline'] = 'se_random3'
 methods['se_stiffest6']['baseline'] = 'se_random6'
 del BLOCKS
+pooled = False

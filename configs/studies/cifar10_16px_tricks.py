@@ -17,3 +17,4 @@ methods = {
     for name in ('plain', 'stepnet')
 }
 baselines = ['plain', 'stepnet']
+pooled = False

@@ -11,4 +11,3 @@ methods = {
     for name in ('plain', 'stepnet')
 }
 options = {'model.backbone.img_size': 16}
-seconds = 2200  # on one core of two; plain takes 1.4 times as long as StepNet

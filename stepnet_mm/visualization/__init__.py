@@ -1,6 +1,6 @@
 """Saved records -> figures; a model is never seen here.
 
-May import: analysis, attention, stiffness, studies, utils.
+May import: analysis, attention, stiffness, utils.
 """
 from ..stiffness import labels
 from . import style
@@ -22,7 +22,6 @@ from .stiffness_figures import (
     seeds_figure,
     survival_figure,
 )
-from .study_figures import study_figures, write_figures
 from .tns_figure import tns_figure
 from .training_curve import (
     curve_figure,
@@ -37,6 +36,6 @@ __all__ = [
     'has_steps', 'labels', 'plot_correlation', 'property_figure',
     'proportion_figure', 'read_stiffness_curve', 'read_stiffness_curves',
     'render_attention_page', 'render_report', 'save_figure',
-    'seeds_figure', 'step_correlations', 'step_figure', 'study_figures',
-    'style', 'survival_figure', 'tns_figure', 'write_figures'
+    'seeds_figure', 'step_correlations', 'step_figure',
+    'style', 'survival_figure', 'tns_figure'
 ]

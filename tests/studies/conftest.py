@@ -1,8 +1,7 @@
 """A study whose tools are short scripts, so that it takes no time."""
 import pytest
 from made_study import make_study, make_tools
-
-from stepnet_mm.studies.run import runs_of
+from study_file import runs_of
 
 
 @pytest.fixture(scope='session')

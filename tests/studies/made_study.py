@@ -3,9 +3,9 @@ import shutil
 from pathlib import Path
 
 import torch
+from study_file import read_study
 
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
-from stepnet_mm.studies.study import read_study
 
 HERE = Path(__file__).resolve().parent
 CONFIG = '''

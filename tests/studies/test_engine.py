@@ -9,10 +9,10 @@ import by_path
 import pytest
 from forked import Forked
 from made_study import make_study, make_tools, starts_of
+from study_file import begun_config, runs_of
+from study_outcome import times_of
+from study_records import read_records
 
-from stepnet_mm.studies import outcome
-from stepnet_mm.studies.records import read_records
-from stepnet_mm.studies.run import begun_config, runs_of
 from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock, lock_beside
 
 
@@ -396,4 +396,4 @@ def test_times_that_a_kill_cut_short(make_runs):
     run, = make_runs()
     run.folder.mkdir(parents=True)
     (run.folder / 'times.json').write_text('{"cpu')
-    assert outcome.times_of(run.folder)['cpu_seconds'] == 0
+    assert times_of(run.folder)['cpu_seconds'] == 0

@@ -4,14 +4,10 @@ import json
 from contextlib import contextmanager
 
 import pytest
+import study_records
 from made_runs import made_steps
+from study_records import StudyRecord, append_record, read_records
 
-from stepnet_mm.studies import records
-from stepnet_mm.studies.records import (
-    StudyRecord,
-    append_record,
-    read_records,
-)
 from stepnet_mm.utils.file_lock import lock_beside
 
 RECORD = StudyRecord(
@@ -105,7 +101,7 @@ def test_a_record_is_written_under_the_files_lock(path, monkeypatch):
         yield
         contents.append(len(read_records(path)))
 
-    monkeypatch.setattr(records, 'file_lock', lock)
+    monkeypatch.setattr(study_records, 'file_lock', lock)
     append_record(path, another(seed=1))
     assert contents == [(lock_beside(path), True, 1), 2]
 

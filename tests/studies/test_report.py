@@ -1,384 +1,366 @@
-"""Tables, the page and `tools/studies/report.py`."""
+"""Tables, figures and pages of `tools/studies/report.py`."""
 import re
-import runpy
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+import report as tool
+import study_figures
 from made_runs import diverged_run, made_run, made_steps, made_study
-
-from stepnet_mm.studies.first_config import FirstConfig
-from stepnet_mm.studies.limits import limits
-from stepnet_mm.studies.page import images_per_epoch, study_page
-from stepnet_mm.studies.records import append_record
-from stepnet_mm.studies.study import StudyMethod, read_study
-from stepnet_mm.studies.tables import (
-    ablation_table,
-    correlation_table,
-    epoch_table,
-    result_table,
-    stage_table,
-    stiffness_table,
-    table,
+from scipy import stats
+from study_file import Study, StudyMethod, read_study
+from study_records import append_record
+from study_tables import (
+    Report,
+    frame_of,
+    paper_figure,
+    spread,
+    tau,
+    taus_of,
+    welch,
 )
-from stepnet_mm.visualization import study_figures
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def methods_of(*names, seeds=(0, 1, 2), paper=None):
-    return [StudyMethod(name, Path('a.py'), {}, list(seeds), paper)
-            for name in names]
-
-
-def residual_only(records):
-    """Two thirds less to compute."""
-    return [
-        replace(record, stiffness=dict(residual=record.stiffness['residual']))
-        for record in records]
-
-
-def cells(text):
-    """Row -> column -> cell of a table."""
-    head, _, *rows = [
-        [cell.strip() for cell in re.split(r'(?<!\\)\|', line)[1:-1]]
-        for line in text.splitlines()]
-    assert all(len(row) == len(head) for row in rows)
-    return {row[0]: dict(zip(head, row)) for row in rows}
-
-
 THREE = [made_run('plain', s, v) for s, v in ((0, 50.), (1, 60.), (2, 55.))]
-#: One of them has a Δt.
-TWO = [made_run('plain'), made_run('se', step=.5)]
 SE = [made_run('se', s, v, tns=.5) for s, v in ((0, 52.), (1, 61.), (2, 58.))]
-
-
-def test_a_cell_may_hold_anything():
-    text = table(['a|b', 'c'], [['x\n# y', '| z']])
-    assert text.splitlines() == [
-        r'| a\|b | c |', '| --- | --- |', r'| x # y | \| z |']
-
-
-def test_the_result_table_has_the_papers_form():
-    found = cells(result_table(
-        THREE + SE, methods_of('se', 'plain', 'stepnet', paper='x'),
-        ['plain', 'se'], {'x': '94.26'}.get))
-    assert list(found) == ['se', 'plain', 'stepnet']  # the file's order
-    assert found['se'] == {
-        'method': 'se', 'n': '3', 'last epoch': '57.00 ± 4.58',
-        'best epoch': '58.00 ± 4.58',
-        'last, less `plain`': '+2.00 [−0.48, +4.48]', 'last, less `se`': '',
-        'mean TNS': '0.500 ± 0.000', 'mean NSI': '1.000 ± 0.000',
-        'processor time': '1.0 min', 'paper': '94.26'}
-    assert found['plain']['last, less `plain`'] == ''
-    assert found['plain']['last, less `se`'] == '−2.00 [−4.48, +0.48]'
-    row = found['stepnet']
-    assert (row['n'], row['last epoch'], row['mean TNS'], row['paper']) == (
-        '0 of 3', 'not yet run', '', '94.26')
-
-
-def test_a_study_that_is_half_done():
-    records = [THREE[0], made_run('se', 1, 52.), diverged_run('se', 2),
-               *(diverged_run('sem', s) for s in range(3)),
-               made_run('one', 0, 53.25, stiffness={})]
-    found = cells(result_table(
-        records, methods_of('plain', 'se', 'sem', 'one'), ['plain'],
-        {}.get))
-    assert found['plain']['n'] == '1 of 3'
-    assert found['plain']['last epoch'] == '50.00 (1 run)'
-    assert found['se']['n'] == '1 of 3, 1 diverged'
-    assert found['se']['last, less `plain`'] == 'no common seed'
-    assert found['sem']['n'] == '0 of 3, 3 diverged'
-    assert found['sem']['last epoch'] == 'diverged'
-    assert found['one']['last, less `plain`'] == '+3.25 (1 seed)'
-    assert found['one']['mean TNS'] == 'not measured'
-    assert all(row['paper'] == 'none' for row in found.values())
-
-
-def test_a_method_is_compared_with_a_baseline_of_its_own():
-    plain, se, other = methods_of('plain', 'se', 'other')
-    methods = [plain, replace(se, baseline='plain'),
-               replace(other, baseline='gone')]
-    found = cells(result_table(THREE + SE, methods, [], {}.get))
-    assert [row['last, less its own baseline'] for row in found.values()] == [
-        '', '`plain`: +2.00 [−0.48, +4.48]', '']
-
-
-def test_runs_made_again_elsewhere_count(study):
-    again = [replace(r, machine='two', last=r.last + 1) for r in THREE]
-    records = [*THREE, *again, *SE]
-    found = cells(result_table(records, study.methods, ['plain', 'se'],
-                               {}.get))
-    assert (found['plain']['n'], found['se']['n']) == ('6', '3')
-    assert found['plain']['last epoch'] == '55.50 ± 4.51'
-    assert found['se']['last, less `plain`'] == '+2.00 [−0.48, +4.48]'
-    assert found['plain']['last, less `se`'] == '−2.00 [−4.48, +0.48]'
-    elsewhere = cells(result_table([*again, *SE], study.methods, ['plain'],
-                                   {}.get))
-    assert elsewhere['se']['last, less `plain`'] == '+1.00 [−1.48, +3.48] †'
-
-
-def test_a_network_of_two_machines_is_one_seed_in_the_ablation():
-    runs = [replace(made_run('se', seed, steps=made_steps(
-        50., 50. - less)), machine=machine) for seed, machine, less in (
-            (0, 'one', 1.), (0, 'two', 3.), (1, 'one', 4.))]
-    found = cells(ablation_table(runs, methods_of('se')))['se']
-    # Of 2 and 4, by scipy's ttest_1samp(...).confidence_interval().
-    assert found['change per channel'] == '−3.00 [−15.71, +9.71]'
-    assert found['n'] == '3'
-
-
-def test_the_table_of_steps_held_fixed():
-    records = [
-        made_run('plain'), diverged_run('se'),
-        *(made_run('se', s, steps=made_steps(50. + s, 49. - s, None, .1 * s))
-          for s in (1, 2)),
-        made_run('eca', 0, steps=made_steps(per_block=40.))]
-    found = cells(ablation_table(records, methods_of('plain', 'se', 'eca')))
-    assert list(found) == ['se', 'eca']
-    assert found['se'] == {
-        'method': 'se', 'n': '2', 'as trained': '51.50 ± 0.71',
-        'fixed per channel': '47.50 ± 0.71',
-        'change per channel': '−4.00 [−16.71, +8.71]',
-        'fixed per block': '–', 'change per block': '–',
-        'mean Δt': '0.150 ± 0.071', 'SD over images': '0.010 ± 0.000',
-        'SD over positions': '0.000 ± 0.000',
-        'SD over channels': '0.020 ± 0.000'}
-    assert found['eca']['change per block'] == '−10.00 (1 seed)'
-
-
-def test_stiffness_by_definition_and_stage():
-    records = [made_run('se', s, 50., tns=1. + s, step=.5) for s in (0, 1, 2)]
-    found = cells(stiffness_table(records, methods_of('se', 'eca')))
-    assert list(found) == ['se'] and len(found['se']) == 10
-    assert found['se']['mean TNS, residual'] == '2.000 ± 1.000'
-    assert found['se']['median TNS, residual'] == '1.000 ± 0.500'
-    assert found['se']['mean NSI, residual'] == '4.000 ± 2.000'
-    assert found['se']['mean TNS, output'] == '0.800 ± 0.400'
-    assert found['se']['mean TNS, update'] == '1.000 ± 0.500'
-    found = cells(stage_table(
-        [*records, made_run('plain')], methods_of('plain', 'se')))
-    assert found['se'] == {
-        'method': 'se', 'Δt, stage 1': '0.500 ± 0.000',
-        'Δt, stage 2': '0.250 ± 0.000', 'NSI, stage 1': '3.000 ± 1.500',
-        'NSI, stage 2': '7.000 ± 3.500'}
-    assert found['plain']['Δt, stage 1'] == 'none'
-    assert found['plain']['NSI, stage 1'] == '1.500 (1 run)'
-
-
-def test_what_was_measured_and_is_not_finite_is_a_dash():
-    lost = measured_as(THREE[0], tns=None, nsi=None)
-    row = cells(stiffness_table([lost], methods_of('plain')))['plain']
-    assert row['mean TNS, residual'] == row['mean NSI, update'] == '–'
-    assert row['median TNS, residual'] == '0.500 (1 run)'
-    lost = measured_as(THREE[0], blocks=NO_NSI)
-    row = cells(stage_table([lost], methods_of('plain')))['plain']
-    assert (row['NSI, stage 1'], row['Δt, stage 1']) == ('–', 'none')
-
-
-@pytest.mark.long
-def test_correlations_in_words():
-    found = cells(correlation_table(residual_only(made_study(4, 2))))
-    text = found['mean TNS, residual']['over method means']
-    assert text.startswith('τ −1.00 [−1.00, −1.00], p 0.083; ρ −1.00 [')
-    assert cells(epoch_table(made_study()))['mean TNS'] == {
-        '': 'mean TNS', 'mean over runs': 'τ −1.00 [−1.00, −1.00], p < 0.001',
-        'runs': '15'}
-    few = cells(correlation_table(THREE[:1]))['mean TNS, output']
-    assert few['over all runs'] == 'none: needs 3 runs, has 1'
+#: In which stepnet alone is far above.
+POOLED = [made_run(name, s, last + s) for name, last in (
+    ('plain', 50.), ('se', 51.), ('stepnet', 60.)) for s in range(4)]
 
 
 @pytest.fixture
 def study(tmp_path):
-    (tmp_path / 'config.py').write_text(
-        "train_cfg = dict(max_epochs=100)\n"
-        "model = dict(backbone=dict(depth=164))\n"
-        "optim_wrapper = dict(optimizer=dict(type='SGD', lr=.1))\n"
-        "train_dataloader = dict(batch_size=8,\n"
-        "    dataset=dict(type='FolderCIFAR10',\n"
-        "    pipeline=[dict(type='PackInputs')]))\n")
+    (tmp_path / 'config.py').write_text('model = dict()')
     (tmp_path / 'small.py').write_text(
         '"""What a study asks."""\n'
         "methods = {m: dict(config='config.py') for m in ('plain', 'se')}\n"
         "seeds = [0, 1, 2]\n"
-        "options = {'train_cfg.max_epochs': 4, 'model.backbone.depth': 20,\n"
-        "    'new.key': 1, 'train_dataloader.dataset.pipeline':\n"
-        "    [dict(type='Resize', scale=16), dict(type='PackInputs')]}\n")
+        "options = {'train_cfg.max_epochs': 4, 'a.pipeline': [dict()]}\n")
     return read_study(tmp_path / 'small.py')
 
 
-def with_settings(study, *records):
-    return [replace(record, settings=study.settings) for record in records]
+def report_of(records, **methods):
+    """Methods with these fields, of three seeds each."""
+    return Report([Study('made', ROOT / 'configs/studies/table1_cifar10.py', [
+        StudyMethod(name, Path('a.py'), {}, [0, 1, 2], **fields)
+        for name, fields in methods.items()], 'accuracy/top1', {}, None, 's')],
+        records)
 
 
-def limits_of(study, records):
-    return '\n'.join(limits([study], records, FirstConfig.read([study])))
+def cells(text):
+    """Row -> column -> cell of a table."""
+    head, _, *rows = [[cell.strip() for cell in line.split('|')[1:-1]]
+                      for line in text.splitlines()]
+    return {row[0]: dict(zip(head, row)) for row in rows}
 
 
-def page(study, records):
-    return study_page([study], records, {}.get, ['one', 'two'], {})
+def numbers(text):
+    """Of a difference: it, and the ends of its interval."""
+    return [float(x.replace('−', '-')) for x in re.findall(r'[+−][\d.]+',
+                                                           text)]
 
 
-def test_the_setting_is_of_the_records_and_the_study_file(study):
-    records = with_settings(
-        study, *THREE, made_run('se', 0, commit='def', versions=dict(
-            torch='2.1', extra='1'), date='2026-11-25'))
-    flat = ' '.join(page(study, records).split())
-    for part in ('4 of 6 runs of 2 methods, 4 epochs, 200,000 images a run',
-                 '`train_cfg.max_epochs` 4 (was 100)',
-                 '`new.key` 1 (was not there)', 'torch 2.0 / 2.1, extra '
-                 'absent / 1', 'abc / def', '2026-11-23 to 2026-11-25'):
-        assert part in flat
-    assert 'other settings' not in flat
-    assert 'other settings' in page(study, [made_run()])
+def test_differences_are_dunnetts_over_all_methods_at_once():
+    report = report_of(POOLED, plain={}, se={}, stepnet={})
+    found = report.differences('plain')
+    samples = [[last + s for s in range(4)] for last in (51., 60.)]
+    wanted = stats.dunnett(*samples, control=np.arange(50., 54.),
+                           random_state=0).confidence_interval()
+    for i, name in enumerate(('se', 'stepnet')):
+        assert numbers(found[name]) == pytest.approx(
+            [1. + 9 * i, wanted.low[i], wanted.high[i]], abs=.006)
+    assert set(found) == {'se', 'stepnet'}
+    # The variance of 0 to 3 is 5 / 3.
+    assert report.pooled_sd() == '1.29, 9 degrees of freedom'
 
 
-def test_runs_of_methods_that_no_study_file_has_are_named_alone(study):
-    records = with_settings(study, *THREE)
-    more = with_settings(study, made_run('other', 0, 99., date='2030-01-01'))
-    text = page(study, records + more)
-    assert 'other' in text
-    assert text.replace(' Run, but in no study file: other.', '') == page(
-        study, records)
+def test_a_method_that_does_not_pool_is_compared_by_welch():
+    report = report_of(POOLED, plain={}, se={}, stepnet=dict(
+        pooled=False, baseline='se'))
+    assert report.pooled_sd() == '1.29, 6 degrees of freedom'
+    wanted = stats.ttest_ind(
+        np.arange(60., 64.), np.arange(50., 54.),
+        equal_var=False).confidence_interval()
+    found = report.differences('plain')['stepnet']
+    assert found.endswith(' †')
+    assert numbers(found) == pytest.approx([10., *wanted], abs=.006)
+    rows = cells(report.results(['plain']))
+    assert rows['stepnet']['less its own baseline'].startswith('`se`: +9.00 [')
+    assert rows['plain']['less `plain`'] == ''
+    assert welch(pd.Series([1.]), pd.Series([3., 4.]), 2) == (
+        '−2.50 (one run)')
 
 
-def test_methods_on_different_machines_are_named(study):
-    one = with_settings(study, *THREE)
-    assert 'different machines' not in limits_of(study, one)
-    text = limits_of(study, [*one, *(replace(r, machine='two') for r in SE)])
-    assert f'({THREE[0].machine}: plain; two: se)' in ' '.join(text.split())
+def test_the_result_table_has_the_papers_form():
+    report = report_of(
+        THREE + SE, se=dict(paper='resnet164_se_cifar10'), plain={},
+        stepnet={})
+    found = cells(report.results(['plain'], whole=True))
+    assert list(found) == ['se', 'plain', 'stepnet']  # the file's order
+    difference = found['se'].pop('less `plain`')
+    assert numbers(difference)[0] == 2.
+    assert found['se'] == {
+        'method': 'se', 'n': '3', 'last epoch': '57.00 ± 4.58',
+        'mean TNS': '0.500 ± 0.000', 'mean NSI': '1.000 ± 0.000',
+        'processor time': '1.0 min', 'paper': 'top-1 94.26 ± 0.14 %, 5 runs'}
+    assert found['stepnet']['last epoch'] == 'not yet run'
+    assert found['stepnet']['n'] == '0 of 3'
 
 
-def test_limits_are_of_the_facts(study):
-    records = with_settings(
-        study, *THREE, *SE[:2], diverged_run('se', 2), made_run('other'))
-    records[0].commit = 'abc-dirty'
-    text = limits_of(study, records)
-    for part in ('in no study file: other.', 'se, seed 2',
-                 'Over 2 seeds a 95 % interval reaches 9.0 standard',
-                 '± 6.35', "4 epochs of the config's 100",
-                 'images of 16 px and depth 20', '1 of 7'):
-        assert part in text
-    assert 'No method has two seeds' in limits_of(study, THREE[:1])
+def test_a_study_that_is_half_done():
+    report = report_of(
+        [THREE[0], made_run('se', 1, 52.), diverged_run('se', 2),
+         *(diverged_run('sem', s) for s in range(3)),
+         made_run('one', 0, 53.25, stiffness={})],
+        plain={}, se={}, sem={}, one={})
+    found = cells(report.results(['plain'], whole=True))
+    assert found['plain']['n'] == '1 of 3'
+    assert found['plain']['last epoch'] == '50.00'
+    assert found['se']['n'] == '1 of 3, 1 diverged'
+    assert found['sem']['last epoch'] == 'diverged'
+    assert found['one']['mean TNS'] == ''
+    assert list(report.last('se')) == [52.]  # no diverged one
 
 
-def measured_as(record, **changes):
-    return replace(record, stiffness={
-        name: {**measurement, **changes}
-        for name, measurement in record.stiffness.items()})
+def test_further_tables():
+    records = [
+        made_run('plain'), diverged_run('se'),
+        *(made_run('se', s, step=.5, tns=1. + s, steps=made_steps(
+            50. + s, 49. - s, None, .1 * s), test={'epoch': 3, 'top1': 5. * s},
+            robustness=dict(clean=50., fgsm_1=s)) for s in (1, 2))]
+    report = report_of(records, plain={}, se={}, eca={})
+    text = {part.split(' |')[0]: part for part in tool.tables(report)}
+    names = [part for part in tool.tables(report) if part[:2] == '##']
+    assert names == [
+        '## Step sizes held fixed', '## On disturbed images', '## On test '
+        'data', '## Stiffness', '## Stiffness and accuracy']
+    tables = [cells(part) for part in tool.tables(report) if part[0] == '|']
+    fixed, disturbed, tested, stiffness, stages, _ = tables
+    assert fixed['se'] == {
+        'method': 'se', 'as trained': '51.50 ± 0.71',
+        'fixed per channel': '47.50 ± 0.71', 'mean Δt': '0.150 ± 0.071',
+        'SD over images': '0.010 ± 0.000',
+        'SD over positions': '0.000 ± 0.000',
+        'SD over channels': '0.020 ± 0.000'}
+    assert disturbed['se']['on fgsm_1'] == '1.50 ± 0.71'
+    assert tested['se']['test top1'] == '7.50 ± 3.54'
+    assert stiffness['se']['mean TNS, output'] == '1.000 ± 0.283'
+    assert stages['se']['Δt, stage 2'] == '0.250 ± 0.000'
+    assert stages['plain']['Δt, stage 1'] == '–'
+    assert text
 
 
-FEW = residual_only(THREE)
-NO_NSI = [dict(stage=1, nsi=None, step=None)]
-ODD = dict(
-    nothing=[],
-    of_no_method=[made_run('other')],
-    diverged=[diverged_run('plain'), diverged_run('se')],
-    other_definitions=[FEW[0], replace(FEW[1], stiffness=dict(
-        output=THREE[1].stiffness['output']))],
-    some_blocks=[FEW[0], measured_as(FEW[1], blocks=[]),
-                 measured_as(FEW[2], blocks=NO_NSI)],
-    nothing_finite=[measured_as(
-        record, tns=None, tns_median=None, nsi=None, samples=None, lost=None,
-        blocks=NO_NSI) for record in FEW],
-    nothing_logged=[replace(record, epochs=[dict(epoch=i) for i in (3, 1)])
-                    for record in FEW])
+def test_what_is_not_finite_is_a_dash():
+    values = pd.Series([1., np.nan, 2.])
+    assert spread(values, 1) == '1.5 ± 0.7 (2 of 3)'
+    assert spread(values[:1], 1) == '1.0'
+    assert spread(values[1:2], 1) == '–'
 
 
-@pytest.mark.parametrize('name', ODD)
-def test_odd_records_have_a_page_and_what_figures_they_give(study, name):
-    pytest.importorskip('matplotlib')
-    assert '## What cannot be concluded' in page(study, ODD[name])
-    found = study_figures(ODD[name], ['plain', 'se'])
-    assert bool(found) == (name in (
-        'other_definitions', 'some_blocks', 'nothing_finite',
-        'nothing_logged'))
+def test_between_methods_and_within_them_may_be_of_opposite_sign():
+    # Methods lie on a falling line, the seeds of each on a rising one.
+    records = [made_run(f'm{i}', s, 90. - 10 * i + s, tns=1. + i + .1 * s)
+               for i in range(5) for s in range(3)]
+    frame = frame_of(records, [f'm{i}' for i in range(5)])
+    found = taus_of(frame, 'mean TNS, residual')
+    assert found['over method means'].startswith('−1.00 [')
+    assert found['within methods, over runs'] == '+1.00'
+    wanted = stats.kendalltau(frame['mean TNS, residual'], frame['last'])[0]
+    assert numbers(found['over all runs'])[0] == pytest.approx(wanted,
+                                                               abs=.006)
+    assert tau([1, 2], [1, 2]) == tau([1, 1, 1], [1, 2, 3]) == (
+        'none: needs 3 that differ')
 
 
-def test_a_config_that_went_wrong_since(study):
-    study.methods[0].config.write_text("_base_ = 'gone.py'")
-    with pytest.raises(ValueError, match='small.py: methods.plain: .*config'):
-        page(study, THREE)
+def run_tool(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, 'argv', ['report.py', *map(str, arguments)])
+    with pytest.raises(SystemExit) as done:
+        tool.main()
+    return done.value.code
 
 
-def test_images_of_an_epoch():
-    assert [images_per_epoch(dict(type='CIFAR10', **own)) for own in (
-        {}, dict(indices=7), dict(indices=[1, 5]))] == [50_000, 7, 2]
-    assert images_per_epoch(dict(type='Coco')) is None
-
-
-@pytest.fixture
-def report(monkeypatch, capsys):
-    """report('study_file.py', ...) -> what was printed"""
-    def report(*arguments):
-        monkeypatch.setattr(sys, 'argv', ['report.py', *map(str, arguments)])
-        try:
-            runpy.run_path(str(ROOT / 'tools/studies/report.py'),
-                           run_name='__main__')
-        except SystemExit as end:
-            assert not end.code
-        return capsys.readouterr().out
-
-    return report
-
-
-@pytest.mark.long
-def test_the_tool_writes_the_same_bytes_again(report, study, tmp_path,
-                                              monkeypatch):
-    pytest.importorskip('matplotlib')
+def test_the_tool_writes_the_same_bytes_again(study, tmp_path, monkeypatch,
+                                              capsys):
     monkeypatch.chdir(tmp_path)
-    for record in residual_only(with_settings(study, *TWO)):
-        append_record(tmp_path / 'results/small.jsonl', record)
+    for record in (*THREE, *SE[:2], made_run('se', 2, step=.5)):
+        append_record('results/small.jsonl', replace(
+            record, settings=study.settings,
+            stiffness=dict(residual=record.stiffness['residual'])))
     command = 'small.py', '--out', 'docs/a_page.md'
-    report(*command)
+    assert run_tool(monkeypatch, *command) == 0
     first = {path: path.read_bytes() for path in Path('docs').rglob('*.*')}
     text = Path('docs/a_page.md').read_text()
     links = re.findall(r'\]\((figures/a_page_\w+\.png)\)', text)
-    assert len(links) == 5 and len(first) == 6
+    assert len(links) == 3 and len(first) == 4
     assert all((Path('docs') / link).is_file() for link in links)
-    report(*command)
+    for part in ('What a study asks.', '6 runs of 2 methods', '`a.pipeline`',
+                 '`train_cfg.max_epochs` 4', 'bash tools/study.sh small.py\n'):
+        assert part in text
+    assert 'other settings' not in text and 'Not yet run' not in text
+    assert run_tool(monkeypatch, *command) == 0
     assert first == {p: p.read_bytes() for p in Path('docs').rglob('*.*')}
-    assert report(*command, '--check') == ''
+    assert run_tool(monkeypatch, *command, '--check') == 0
     Path('docs/a_page.md').write_text(text.replace('# a_page', '# another'))
-    with pytest.raises(AssertionError):
-        report(*command, '--check')
-    assert Path('docs/a_page.md').read_text().startswith('# another')
+    assert run_tool(monkeypatch, *command, '--check') == 1
+    assert 'not up to date: docs/a_page.md' in capsys.readouterr().out
+    # An output is no input.
     records = Path('results/small.jsonl').rename('docs/records.md')
     before = records.read_text()
-    with pytest.raises(AssertionError):
-        report('small.py', '--records', records, '--out', 'docs/records')
+    assert run_tool(monkeypatch, 'small.py', '--records', records, '--out',
+                    'docs/records') == 2
     assert records.read_text() == before
 
 
-@pytest.mark.long
-def test_the_papers_figures_that_study_files_name_are_there(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / 'tools/studies'))
-    from report import paper_figure
-    names = {method.paper for path in ROOT.glob('configs/studies/*.py')
-             for method in read_study(path).methods} - {None}
-    assert 'resnet164_se_cifar10' in names
-    figures = {name: paper_figure(name) for name in names}
-    assert figures['resnet164_se_cifar10'] == 'top-1 94.26 ± 0.14 %, 5 runs'
-    assert None not in figures.values()
-
-
-def test_methods_of_studies_that_compare_are_reported_together(
-        report, study, tmp_path, capsys):
+def test_studies_that_compare_are_reported_together(
+        study, tmp_path, monkeypatch, capsys):
     (tmp_path / 'more.py').write_text(
         "_base_ = 'small.py'\nmethods = dict(_delete_=True, "
         "eca=dict(config='config.py'), plain=dict(config='config.py'))\n")
     files = [tmp_path / f'{name}.jsonl' for name in ('small', 'more')]
     for path, record in zip(files, (THREE[0], made_run('eca', 0))):
-        append_record(path, with_settings(study, record)[0])
+        append_record(path, replace(record, settings=study.settings))
     command = (tmp_path / 'small.py', tmp_path / 'more.py', '--records',
                *files)
-    out = report(*command)
-    assert '# small, more' in out and out.count('| plain | 1 of 3') == 1
-    assert re.search(r'\| se \|.*\n\| eca \| 1 of 3', out)
-    assert 'other settings' not in out
-    out = report(*command, '--methods', 'plain', 'eca')
-    assert '| eca | 1 of 3' in out and '| se |' not in out
-    with pytest.raises(AssertionError):
-        report(*command, '--methods', 'sem')
+    assert run_tool(monkeypatch, *command) == 0
+    out = capsys.readouterr().out
+    assert '# small, more' in out
+    assert re.findall(r'\| (\w+) +\| (\d of 3)', out) == [
+        ('plain', '1 of 3'), ('se', '0 of 3'), ('eca', '1 of 3')]
+    assert '`se` (0 of 3)' in out
+    assert run_tool(monkeypatch, *command, '--methods', 'plain', 'eca') == 0
+    assert '| se ' not in capsys.readouterr().out
+    assert run_tool(monkeypatch, *command, '--methods', 'sem') == 2
     assert '--methods' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('records', [
+    [], [made_run('other')], [diverged_run('plain'), diverged_run('se')],
+    [replace(record, epochs=[], stiffness={}) for record in THREE],
+    [replace(record, stiffness=dict(residual=dict(
+        tns=None, tns_median=None, nsi=None,
+        blocks=[dict(stage=1, nsi=None, step=None)]))) for record in THREE]])
+def test_odd_records_have_a_page_and_figures(study, tmp_path, records):
+    report = Report([study], records)
+    figures = study_figures.write_figures(report, tmp_path / 'page')
+    assert '## Results' in tool.page_of(report, ['a'], figures, 'page')
+    assert bool(figures) == any(r.last is not None and r.method == 'plain'
+                                for r in records)
+
+
+def test_figures_have_one_colour_and_name_for_a_method():
+    report = report_of(
+        [*POOLED, *(made_run('a_b', s, 40., step=.5) for s in range(3))],
+        stepnet={}, a_b=dict(pooled=False), se={}, plain={})
+    assert study_figures.look(report, 'stepnet') == (
+        study_figures.look(report_of([], stepnet={}), 'stepnet'))
+    one, other = (study_figures.look(report_of(
+        [], stepnet={}, stepnet_ema={}), name)
+                  for name in ('stepnet', 'stepnet_ema'))
+    assert one['color'] == other['color'] != (
+        study_figures.look(report, 'plain')['color'])
+    assert one['marker'] != other['marker']
+    upper, lower = study_figures.accuracy_figure(report).axes
+    assert [t.get_text() for t in upper.get_yticklabels()] == [
+        'plain', 'SE', 'StepNet']
+    assert [t.get_text() for t in lower.get_yticklabels()] == ['a b']
+    dots, mean = upper.lines[:2]
+    assert dots.get_xdata().tolist() == [50, 51, 52, 53]
+    assert mean.get_xdata().tolist() == [51.5]
+    assert lower.get_xlabel() == 'top-1 accuracy, % of the test images'
+    axes, = study_figures.curves_figure(report).axes
+    assert axes.lines[0].get_xydata()[-1].tolist() == [4, 51.5]
+
+
+def test_accuracy_over_mean_step():
+    report = report_of([
+        *POOLED, *(made_run('se_from_027', s, 40., step=.5) for s in range(2)),
+        made_run('eca', 0, steps=made_steps(mean=.4))],
+        stepnet={}, se_from_027={}, eca={}, plain={})
+    frame = study_figures.with_steps(report)
+    means = frame.groupby('method', observed=True)['mean Δt'].mean()
+    # Blocks of .5 and .25; as it was measured; by definition.
+    assert means.to_dict() == dict(se_from_027=.375, eca=.4, plain=1.)
+    axes, = study_figures.steps_figure(report).axes
+    assert [line.get_label() for line in axes.lines] == [
+        'SE from 0.27', 'ECA', 'plain']
+    assert 'mean Δt' not in study_figures.with_steps(report_of(
+        POOLED, plain={}, se={}))
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """One with two studies and a page that names them."""
+    monkeypatch.setattr(tool, 'ROOT', tmp_path)
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / 'configs/studies'
+    folder.mkdir(parents=True)
+    (folder / 'config.py').write_text('model = dict()')
+    for name, methods in dict(first=['plain', 'se'],
+                              second=['stepnet']).items():
+        (folder / f'{name}.py').write_text(
+            f'methods = {{name: dict(config="config.py") for name in '
+            f'{methods}}}\nseeds = [0, 1, 2, 3]')
+        settings = read_study(folder / f'{name}.py').settings
+        for record in POOLED:
+            if record.method in methods:
+                append_record(f'results/{name}.jsonl', replace(
+                    record, settings=settings, stiffness=dict(
+                        residual=record.stiffness['residual'])))
+    return tmp_path
+
+
+def test_pages_of_the_repository(repository, monkeypatch, capsys):
+    old = ('a\n<!-- last epoch: first+second stepnet less plain -->\nold\n'
+           '<!-- end -->\nb\n<!-- tau: first without se -->\n<!-- end -->')
+    readme = repository / 'README.md'
+    readme.write_text(old)
+    page = repository / 'docs/results/first.md'
+    page.parent.mkdir(parents=True)
+    page.write_text(f'{tool.WRITTEN}\npython tools/studies/report.py '
+                    'configs/studies/first.py --out docs/results/first\n')
+    (page.parent / 'other.md').write_text(
+        'python tools/studies/report.py gone.py --out it')
+    assert run_tool(monkeypatch, '--pages', '--check') == 1
+    assert set(capsys.readouterr().out.splitlines()) == {
+        'not up to date: README.md', 'not up to date: docs/results/first.md'}
+    assert readme.read_text() == old
+    assert run_tool(monkeypatch, '--pages') == 0
+    text = readme.read_text()
+    assert re.search(r'^\| stepnet +\| 4 +\| 61.50 ± 1.29 +\| \+10.00 \[',
+                     text, re.M) and '| plain' not in text
+    assert '| mean TNS, residual |' in text and 'old' not in text
+    assert '| se ' in page.read_text()
+    assert run_tool(monkeypatch, '--pages', '--check') == 0
+
+
+@pytest.mark.parametrize('comment', [
+    'last epoch: first plain less plian', 'tau: first without stepnet',
+    'last epoch: gone plain'])
+def test_a_table_of_what_is_not_there(repository, monkeypatch, capsys,
+                                      comment):
+    (repository / 'README.md').write_text(f'<!-- {comment} -->\n<!-- end -->')
+    assert run_tool(monkeypatch, '--pages') == 2
+    assert f'<!-- {comment} -->: ' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('arguments', [
+    (), ('small.py', '--pages'), ('small.py', '--check')])
+def test_what_does_not_go_together(monkeypatch, capsys, arguments):
+    assert run_tool(monkeypatch, *arguments) == 2
+
+
+def test_correlated_methods_are_told():
+    frame = frame_of(made_study(4, 2), [f'm{i}' for i in range(4)])
+    assert taus_of(frame, 'mean TNS, output')['over method means'] == (
+        '−1.00 [−1.00, −1.00]')
+
+
+@pytest.mark.long
+def test_the_papers_figures_that_study_files_name_are_there():
+    names = {method.paper for path in ROOT.glob('configs/studies/*.py')
+             for method in read_study(path).methods} - {None}
+    assert 'resnet164_se_cifar10' in names
+    assert all(map(paper_figure, names))

@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.registry import init_default_scope
+from study_file import read_study, runs_of
+from study_records import dataset_of, evaluated_on
 
 from stepnet_mm.analysis import random_blocks, step_blocks
 from stepnet_mm.config import read_config
+from stepnet_mm.config.digests import config_digest
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.stiffness import RecordHeader
-from stepnet_mm.studies.records import evaluated_on
-from stepnet_mm.studies.run import config_digest, runs_of
-from stepnet_mm.studies.study import read_study
-from stepnet_mm.studies.training_log import dataset_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = sorted((ROOT / 'configs/studies').glob('*.py'))

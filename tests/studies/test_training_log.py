@@ -4,14 +4,10 @@ import os
 import time
 
 import pytest
-from mmengine.config import Config
-
-from stepnet_mm.studies.training_log import (
+from study_outcome import (
     epochs_of,
-    fraction_of,
-    is_finished,
+    is_trained,
     last_checkpoint,
-    seconds_of,
     trained_with,
 )
 
@@ -32,25 +28,6 @@ def start(tmp_path):
             ''.join(json.dumps(line) + '\n' for line in scalars) + '{"cut')
 
     return start
-
-
-@pytest.mark.parametrize('text, epochs, fraction', [
-    ('Epoch(train)   [2][ 50/100]  lr: 1', 4, 1.5 / 4),
-    ('Epoch(train) [2][50/100]\nIter(train) [160/400]', 4, .4),
-    ('Iter(train) [  30/400]  lr: 1', 0, .075),
-])
-def test_the_fraction_counts_iterations(start, tmp_path, text, epochs,
-                                        fraction):
-    start(60, text)
-    assert fraction_of(tmp_path, epochs) == pytest.approx(fraction)
-
-
-def test_pieces_add_up_and_the_last_place_counts(start, tmp_path):
-    start(60, 'Epoch(train) [1][90/100]')
-    start(30, 'Epoch(train) [1][95/100]')
-    start(10, 'nothing yet')
-    assert seconds_of(tmp_path) == pytest.approx(100, abs=1)
-    assert fraction_of(tmp_path, 1) == pytest.approx(.95)
 
 
 def test_epochs_are_those_of_training_and_validation(start, tmp_path):
@@ -92,18 +69,20 @@ def test_commit_device_and_machine_are_those_of_the_starts_that_trained(
         machine='Xeon, 2 threads+EPYC, 1 threads')
 
 
-def test_a_run_that_was_killed_in_its_last_validation(start, tmp_path):
+def test_a_run_that_was_killed_in_its_last_validation(start, make_runs):
     """Its last checkpoint is older than that."""
-    cfg = Config(dict(train_cfg=dict(max_epochs=2)))
-    (tmp_path / 'epoch_2.pth').touch()
-    (tmp_path / 'last_checkpoint').write_text('elsewhere/epoch_2.pth')
+    run, = make_runs()
+    run.write_config()
+    run.folder.mkdir()
+    (run.folder / 'epoch_2.pth').touch()
+    (run.folder / 'last_checkpoint').write_text('elsewhere/epoch_2.pth')
     lines = [line for n in (1, 2) for line in (
         dict(loss=1., epoch=n, iter=n, step=n),
         {'accuracy/top1': 50., 'data_time': .1, 'step': n})]
-    start(9, '', lines[:3])
-    assert not is_finished(tmp_path, cfg)
-    start(9, '', lines[3:])
-    assert is_finished(tmp_path, cfg)
+    start(9, '', lines[:3], run.folder)
+    assert not is_trained(run)
+    start(9, '', lines[3:], run.folder)
+    assert is_trained(run)
 
 
 @pytest.mark.parametrize('content', [b'\xff', b'a' * 5000, None])

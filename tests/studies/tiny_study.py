@@ -10,8 +10,7 @@ import numpy as np
 import psutil
 import torch
 from resume_run import assert_same
-
-from stepnet_mm.studies.records import read_records
+from study_records import read_records
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = f'''

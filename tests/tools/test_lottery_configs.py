@@ -4,15 +4,15 @@ import re
 import pytest
 import torch
 from mmengine.config import Config
+from study_file import read_study, runs_of
 
 from stepnet_mm.analysis import (
     random_blocks,
     step_blocks,
     stiffest_blocks,
 )
+from stepnet_mm.config.digests import config_digest
 from stepnet_mm.stiffness import read_stiffness_record
-from stepnet_mm.studies.run import config_digest, runs_of
-from stepnet_mm.studies.study import read_study
 
 TOOL = 'analysis/lottery_configs'
 SIZES = (3, 4, 6, 3)

@@ -7,9 +7,9 @@ import sys
 import pytest
 import torch
 from resume_run import assert_same
+from study_outcome import trained_with
 
 from stepnet_mm.safe_loading.loaders import UnsafeCheckpointError
-from stepnet_mm.studies.training_log import trained_with
 from stepnet_mm.utils import circumstances
 from stepnet_mm.version import __version__
 

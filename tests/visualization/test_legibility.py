@@ -1,10 +1,8 @@
 """No label over another, none cut off, no legend over data."""
-import importlib
 
 import pytest
 from legibility import assert_legible, cut_off, hidden, overlapping, written
 from made_records import make_attention_record, make_record, named
-from made_runs import made_study
 
 from stepnet_mm.visualization import (
     attention_map_figure,
@@ -37,10 +35,6 @@ def attention():
     return [make_attention_record(i, layers=1) for i in (0, 500)]
 
 
-#: The package's own study_figures is a function.
-STUDIES = importlib.import_module('stepnet_mm.visualization.study_figures')
-STUDY = made_study(17, 1)
-METHODS = [f'm{i}' for i in range(17)]
 FIGURES = dict(
     curve=lambda: curve_figure(CURVE),
     depth=lambda: depth_figure([make_record((26, 26, 26), samples=5)]),
@@ -56,10 +50,7 @@ FIGURES = dict(
     correlation=lambda: plot_correlation(RUNS, 'accuracy/top1', 'runs'),
     maps=lambda: attention_map_figure(attention()[0]),
     paths=lambda: attention_path_figure(attention()),
-    range=lambda: attention_range_figure(attention()),
-    **{name: lambda name=name: getattr(STUDIES, name)(STUDY, METHODS)
-       for name in ('accuracy_figure', 'correlation_figure', 'curves_figure',
-                    'nsi_figure', 'steps_figure')})
+    range=lambda: attention_range_figure(attention()))
 
 
 #: Drawn in the short run: a curve, panels, notes beside lines, a table.

@@ -49,6 +49,7 @@ from stepnet_mm.analysis import (
     stiffest_blocks,
 )
 from stepnet_mm.config.conversion import find_config
+from stepnet_mm.config.digests import config_digest
 from stepnet_mm.config.inheriting_config import inherit
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
@@ -58,7 +59,6 @@ from stepnet_mm.stiffness import (
     StiffnessRecord,
     read_stiffness_record,
 )
-from stepnet_mm.studies.run import config_digest
 from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.utils.files import file_digest, write_new
 

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from stepnet_mm.launch.entry import (
     add_config_options,
@@ -39,7 +40,6 @@ from stepnet_mm.stiffness import (
     stiffness_proportion,
     stiffness_survival,
 )
-from stepnet_mm.studies.tables import table
 from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import (
@@ -219,7 +219,8 @@ def checkpoint_table(networks: dict[str, list[StiffnessRecord]], args) -> str:
                 *(f'{value:.4g}' for value in tns.values()),
                 f'{samples:.1%}', f'{blocks:.1%}'
             ])
-    return table(COLUMNS, rows)
+    return pd.DataFrame(rows, columns=COLUMNS).to_markdown(
+        index=False, disable_numparse=True)
 
 
 def describe(name: str, records: list[StiffnessRecord], args) -> str:

@@ -23,28 +23,20 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-import stepnet_mm  # noqa: F401  registers the modules that are built
-from stepnet_mm.studies.outcome import (
+from study_file import StudyRun, read_study, runs_of
+from study_outcome import (
     ablation_is_left,
     add_times,
     best_to_test,
+    check_result,
+    has_diverged,
     is_trained,
-    missing_result,
+    last_checkpoint,
     record_of,
 )
-from stepnet_mm.studies.records import (
-    append_record,
-    check_records,
-    read_records,
-)
-from stepnet_mm.studies.run import StudyRun, begun_config, runs_of
-from stepnet_mm.studies.study import read_study
-from stepnet_mm.studies.training_log import (
-    epochs_of,
-    fraction_of,
-    has_diverged,
-    last_checkpoint,
-)
+from study_records import append_record, check_records, read_records
+
+import stepnet_mm  # noqa: F401  registers the modules that are built
 from stepnet_mm.utils.command_line import printable
 from stepnet_mm.utils.file_lock import (
     TRAINING_LOCK,
@@ -166,11 +158,7 @@ def where(run: StudyRun) -> str:
         return f'at work, {holder}'
     if not run.config_file.is_file():
         return 'not begun'
-    if is_trained(run):
-        return 'trained'
-    loop = begun_config(run.config_file).get('train_cfg') or {}
-    done = fraction_of(run.folder, loop.get('max_epochs') or 0)
-    return f'begun, {done:.0%} of its training is done'
+    return 'trained' if is_trained(run) else 'begun'
 
 
 def holder_of(run: StudyRun) -> str:
@@ -200,7 +188,7 @@ def train(run: StudyRun, args) -> None:
         else:
             call(run, sys.executable, TOOLS / 'train.py', *words, '--resume')
     except ToolFailed:
-        if not has_diverged(run.folder):
+        if not has_diverged(run):
             raise
 
 
@@ -215,9 +203,8 @@ def record(run: StudyRun, args) -> None:
                  '--records', args.records, *data_root(args)]
         submit(run, args, '--wrap', shlex.join(map(str, words)))
         return
-    if not has_diverged(run.folder):
-        if missing := missing_result(run, epochs_of(run.folder)):
-            raise ValueError(missing)
+    if not has_diverged(run):
+        check_result(run)
         for tool, *words in measurements(run):
             call(run, sys.executable, TOOLS / tool, run.config_file, *words,
                  *data_root(args))

@@ -34,4 +34,3 @@ options = {
 seeds = [0, 1, 2]
 measure = dict(num_samples=2000, definitions=['residual', 'output', 'update'],
                ablate_steps=True)
-seconds = 1200  # on one core of two

@@ -1,5 +1,5 @@
 """Records of studies that nobody ran."""
-from stepnet_mm.studies.records import StudyRecord
+from study_records import StudyRecord
 
 DEFINITIONS = dict(residual=1., output=.4, update=.5)
 

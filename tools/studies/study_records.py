@@ -2,19 +2,20 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ..recording.step_sizes import ABLATIONS, STEP_MOMENTS
-from ..utils.file_lock import file_lock, lock_beside
-from .run import StudyRun, config_digest
-from .training_log import dataset_of
+from study_file import StudyRun
+
+from stepnet_mm.config.digests import config_digest, digest
+from stepnet_mm.recording.step_sizes import ABLATIONS, STEP_MOMENTS
+from stepnet_mm.utils.file_lock import file_lock, lock_beside
 
 FORMAT = 'stepnet_mm study record 1'
-#: What the records of one method have in common, and what all have.
-SAME_BY_METHOD, SAME = ('config', ), ('settings', 'metric', 'test_data')
+#: What records have in common, those of one method alone the config too.
+SAME = ('settings', 'metric', 'test_data', 'config')
 
 
 @dataclass
@@ -57,7 +58,7 @@ class StudyRecord:
             ``'unknown'`` where it does not say.
         cpu_seconds (float): processor time of the pieces that came
             to their end.
-        wall_seconds (float): how long it ran in all.
+        wall_seconds (float): how long these ran.
         date (str): of its end.
     """
     study: str
@@ -84,22 +85,23 @@ class StudyRecord:
     date: str = ''
 
     def __post_init__(self):
-        measured = (self.last, self.best, self.cpu_seconds, self.wall_seconds)
         texts = [getattr(self, f.name) for f in fields(self) if f.type is str]
+        measured = self.stiffness.values() if isinstance(
+            self.stiffness, dict) else [None]
         if not (all(isinstance(text, str) for text in texts)
                 and type(self.seed) is int
-                and all(map(_is_number, measured))
-                and None not in measured[2:]
                 and self.diverged == (self.last is None)
+                and None not in (self.cpu_seconds, self.wall_seconds)
+                and _is_row(dict(last=self.last, best=self.best,
+                                 cpu=self.cpu_seconds, wall=self.wall_seconds))
                 and isinstance(self.versions, dict)
                 and isinstance(self.epochs, list)
-                and all(map(_is_epoch, self.epochs))
-                and isinstance(self.stiffness, dict)
-                and all(map(_is_measurement, self.stiffness.values()))
-                and _is_ablation(self.steps)
-                and isinstance(self.robustness, dict)
-                and all(map(_is_number, self.robustness.values()))
-                and (self.test == {} or _is_epoch(self.test))):
+                and all(_is_row(epoch, epoch=int) for epoch in self.epochs)
+                and all(_is_measurement(found) for found in measured)
+                and _is_row(self.steps) and {*self.steps} in (
+                    {*ABLATIONS, *STEP_MOMENTS}, set())
+                and _is_row(self.robustness)
+                and (self.test == {} or _is_row(self.test, epoch=int))):
             raise ValueError(
                 f'{self.method!r:.40}, seed {self.seed!r:.20}: expected the '
                 'fields of a run, with a finite last unless it diverged, got '
@@ -116,11 +118,6 @@ class StudyRecord:
         return self.machine if self.device == 'cpu' else self.device
 
     @property
-    def dataset_type(self) -> str:
-        """The dataset's class."""
-        return self.dataset.partition(' ')[0]
-
-    @property
     def test_data(self) -> str:
         """Type of the dataset and digest of what it was tested on.
 
@@ -129,10 +126,48 @@ class StudyRecord:
         return evaluated_on(self.dataset)
 
 
+def _is_row(value, **kinds: type) -> bool:
+    """Whether it is a dict of finite numbers, None, and these."""
+    return isinstance(value, dict) and all(
+        type(value.get(key)) is kind for key, kind in kinds.items()) and all(
+            number is None or type(number) in (int, float)
+            and abs(number) <= sys.float_info.max
+            for number in value.values())
+
+
+def _is_measurement(value) -> bool:
+    if not isinstance(value, dict):
+        return False
+    rest = dict(value)
+    blocks = rest.pop('blocks', None)
+    return _is_row(rest) and isinstance(blocks, list) and all(
+        _is_row(block, stage=int) and {'nsi', 'step'} <= {*block}
+        for block in blocks)
+
+
 def evaluated_on(dataset: str) -> str:
     """``TYPE a/b`` -> ``TYPE b``."""
     kind, _, digests = dataset.partition(' ')
     return f'{kind} {digests.rpartition("/")[2]}'
+
+
+def dataset_of(cfg) -> str:
+    """What a run is trained and evaluated on, in a line.
+
+    Raises:
+        ValueError: if the config does not say it.
+    """
+    content = cfg.to_dict()  # a config of Python modules has classes in it
+    parts = []
+    for name in ('train_dataloader', 'val_dataloader'):
+        if not content.get(name):
+            raise ValueError(f'{cfg.filename}: expected a config with a '
+                             f'{name}, got none; set one')
+        dataset = dict(content[name]['dataset'])
+        dataset.pop('data_root', None)
+        parts.append(digest(dataset))
+    kind = content['train_dataloader']['dataset']['type']
+    return f'{kind} {"/".join(parts)}'
 
 
 def read_records(*paths) -> list[StudyRecord]:
@@ -146,13 +181,11 @@ def read_records(*paths) -> list[StudyRecord]:
         ValueError: if a line is no record, a run is there twice from one
             machine, or runs were made under different settings.
     """
-    records: list[StudyRecord] = []
     compared = Comparison()
     for path in paths:
         for where, record in _numbered(path):
             compared.add(where, record)
-            records.append(record)
-    return records
+    return compared.records
 
 
 def check_records(path, runs: Sequence[StudyRun]) -> None:
@@ -171,13 +204,10 @@ def check_records(path, runs: Sequence[StudyRun]) -> None:
         compared.add(where, record)
     for run in runs:
         cfg = run.config()
-        own = dict(settings=run.study.settings, metric=run.study.metric,
-                   test_data=evaluated_on(dataset_of(cfg)),
-                   config=config_digest(cfg))
         try:
-            compared.hold(f'{run.study.path}: {run.name}', run.method.name,
-                          own, 'take back the change, or give another file '
-                          'of records')
+            compared.hold(f'{run.study.path}: {run.name}', run.method.name, (
+                run.study.settings, run.study.metric,
+                evaluated_on(dataset_of(cfg)), config_digest(cfg)))
         except ValueError as error:
             if not (changes := run.changes(cfg)):
                 raise
@@ -212,10 +242,11 @@ def append_record(path, record: StudyRecord) -> None:
 
 
 class Comparison:
-    """Whether records compare: each one is held to those before it."""
+    """Records that compare: each one is held to those before it."""
 
     def __init__(self) -> None:
-        self._runs: dict[tuple[str, int, str], str] = {}
+        self.records: list[StudyRecord] = []
+        self._runs: dict[tuple, str] = {}
         self._first: dict[tuple[str, ...], tuple[str, Any]] = {}
 
     def add(self, where: str, record: StudyRecord) -> None:
@@ -234,66 +265,35 @@ class Comparison:
             raise _twice(where, record, self._runs[run])
         self._runs[run] = where
         self.hold(where, record.method,
-                  {key: getattr(record, key) for key in SAME + SAME_BY_METHOD},
-                  'take other files, or delete the line')
+                  [getattr(record, key) for key in SAME])
+        self.records.append(record)
 
-    def hold(self, where: str, method: str, values: Mapping[str, str],
-             hint: str) -> None:
+    def hold(self, where: str, method: str, values: Sequence[str]) -> None:
         """Hold a run to what the first record has.
 
         Args:
             where (str): which run.
             method (str): its method.
-            values (mapping): what has to be the same.
-            hint (str): what to do where it is not.
+            values (sequence[str]): its values of :data:`SAME`.
 
         Raises:
             ValueError: if something is not the same.
         """
-        for key, value in values.items():
-            group = (method, ) if key in SAME_BY_METHOD else ()
-            there, wanted = self._first.setdefault((key, *group),
-                                                   (where, value))
+        for key, value in zip(SAME, values):
+            group = (key, method if key == 'config' else '')
+            there, wanted = self._first.setdefault(group, (where, value))
             if value != wanted:
                 raise ValueError(
                     f'{where}: expected {key} {wanted!r} as in {there}, got '
                     f'{value!r}; runs under different settings do not '
-                    f'compare: {hint}')
+                    'compare: take back the change, or another file of '
+                    'records')
 
 
 def _twice(where: str, record: StudyRecord, before: str) -> ValueError:
     return ValueError(
         f'{where}: expected one record of each run, got {record.method}, seed '
         f'{record.seed} of {before} again; delete one of them')
-
-
-def _is_number(value) -> bool:
-    """Whether it is missing or finite as a float."""
-    return value is None or (type(value) in (int, float)
-                             and abs(value) <= sys.float_info.max)
-
-
-def _is_epoch(value) -> bool:
-    return (isinstance(value, dict) and type(value.get('epoch')) is int
-            and all(map(_is_number, value.values())))
-
-
-def _is_measurement(value) -> bool:
-    return (isinstance(value, dict) and isinstance(value.get('blocks'), list)
-            and all(_is_number(v) for k, v in value.items() if k != 'blocks')
-            and all(map(_is_block, value['blocks'])))
-
-
-def _is_ablation(value) -> bool:
-    return (isinstance(value, dict)
-            and {*value} in ({*ABLATIONS, *STEP_MOMENTS}, set())
-            and all(map(_is_number, value.values())))
-
-
-def _is_block(value) -> bool:
-    return (isinstance(value, dict) and {'nsi', 'step'} <= {*value}
-            and type(value.get('stage')) is int
-            and all(map(_is_number, value.values())))
 
 
 def _numbered(path) -> Iterator[tuple[str, StudyRecord]]:

@@ -1,0 +1,210 @@
+"""Figures of a study's records: accuracy, Δt, stiffness, curves."""
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from stepnet_mm.visualization.canvas import (
+    legend_below,
+    new_figure,
+    save_figure,
+)
+from stepnet_mm.visualization.style import THEMES, styled
+
+#: One colour and one name for each method, in every figure.
+LOOKS = dict(
+    plain=('plain', '#6a7482'), constant=('constant 0.27', '#CC79A7'),
+    stepnet=('StepNet', '#D55E00'), se=('SE', '#0072B2'),
+    eca=('ECA', '#56B4E9'), cbam=('CBAM', '#009E73'), srm=('SRM', '#E69F00'))
+#: Of the others, in turn.
+OTHERS = THEMES['light'].colors
+MARKERS = 'os^Dv<>pPX*h'
+METRICS = {'accuracy/top1': 'top-1 accuracy, % of the test images',
+           'coco/bbox_mAP': 'AP on the validation images'}
+WORDS = dict(preact='pre-act.', warmup='warm-up', init='start', ema='EMA',
+             cutmix='CutMix', mixup='Mixup', iebn='IEBN', sem='SEM', fca='FCA',
+             **{key: name for key, (name, _) in LOOKS.items()
+                if key != 'constant'}, **{'027': '0.27'})
+
+
+def label(method: str) -> str:
+    """A method's name in words."""
+    known = LOOKS.get(method)
+    return known[0] if known else ' '.join(
+        WORDS.get(word, word) for word in method.split('_'))
+
+
+def look(report, method: str) -> dict:
+    """Colour, marker and label of a method; variants have its colour."""
+    base = method.partition('_')[0]
+    own = [name for name in report.methods if (
+        name.partition('_')[0] == base if base in LOOKS
+        else name.partition('_')[0] not in LOOKS)]
+    place = own.index(method)
+    color, marker = (LOOKS[base][1], place) if base in LOOKS else (
+        OTHERS[place % len(OTHERS)], 1 + place // len(OTHERS))
+    return dict(color=color, label=label(method),
+                marker=MARKERS[marker % len(MARKERS)])
+
+
+def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
+    """Write ``figures/PAGE_*.png`` beside a page.
+
+    Args:
+        report (Report): what the records give.
+        page (Path): the page, without its suffix.
+        dry (bool): nothing is drawn.
+
+    Returns:
+        dict: caption -> link, relative to the page.
+    """
+    links = {}
+    for name, (caption, draw) in drawings(report).items():
+        links[caption] = f'figures/{page.name}_{name}.png'
+        if not dry:
+            save_figure(draw(report), page.parent / links[caption])
+    return links
+
+
+def drawings(report) -> dict[str, tuple[str, Callable]]:
+    """Name -> caption and function of each figure that the records give."""
+    found = {}
+    if len(report.frame):
+        found['accuracy'] = (
+            'After the last epoch: a dot for each run, a bar at the mean; '
+            "dashed: plain's and the constant's", accuracy_figure)
+    if len(with_steps(report)):
+        found['steps'] = ('The last epoch over mean Δt: a dot for each run; '
+                          'plain has Δt = 1', steps_figure)
+    if report.definitions:
+        found['fig7'] = ('The last epoch over mean TNS by definition of NSI, '
+                         "as the paper's Fig. 7", stiffness_figure)
+    if any(record.epochs for record in report.records):
+        found['curves'] = ('By epoch, means over runs', curves_figure)
+    return found
+
+
+def metric_of(report) -> str:
+    """The metric in words."""
+    return METRICS.get(report.metric, report.metric)
+
+
+def title_of(report) -> str:
+    """Data, network and epochs: how the last study begins."""
+    return (ast.get_docstring(ast.parse(
+        report.studies[-1].path.read_text())) or '').partition('\n')[0]
+
+
+def with_steps(report) -> pd.DataFrame:
+    """The runs with a mean Δt; plain's is 1."""
+    frame = report.frame.copy()
+    if 'mean Δt' not in frame:
+        frame['mean Δt'] = pd.NA
+    steps = [name for name in frame if name.startswith('Δt, stage')]
+    frame['mean Δt'] = frame['mean Δt'].fillna(
+        frame[steps].mean(axis=1)).astype(float)
+    frame.loc[frame.method == 'plain', 'mean Δt'] = 1.
+    known = frame.dropna(subset=['mean Δt'])
+    return known if known.method.nunique() > 2 else pd.DataFrame()
+
+
+@styled
+def accuracy_figure(report):
+    """The last epoch of every run, methods sorted by their mean."""
+    means = report.frame.groupby('method', observed=True)['last'].mean()
+    groups = [[name for name in means.sort_values().index
+               if report.methods[name].pooled == pooled]
+              for pooled in (True, False)]
+    groups = [names for names in groups if names]
+    figure = new_figure(7, 1.6 + .27 * len(means))
+    panels = figure.subplots(len(groups), squeeze=False, height_ratios=[
+        len(names) + 1 for names in groups])[:, 0]
+    panels[0].set_title(title_of(report))
+    for axes, names in zip(panels, groups):
+        for y, name in enumerate(names):
+            own = report.last(name)
+            axes.plot(own, [y] * len(own), 'o', alpha=.7,
+                      color=look(report, name)['color'])
+            axes.plot(own.mean(), y, '|k', markersize=13, markeredgewidth=2)
+        for name in ('plain', 'constant'):
+            if name in means and means[name] >= min(means[names]):
+                axes.axvline(means[name], zorder=0, linestyle='--',
+                             color=look(report, name)['color'])
+        axes.set(yticks=range(len(names)), yticklabels=map(label, names),
+                 ylim=(-.7, len(names) - .3))
+    panels[-1].set_xlabel(metric_of(report))
+    return figure
+
+
+@styled
+def steps_figure(report):
+    """The last epoch over mean Δt, a dot for each run."""
+    figure = new_figure(7, 5)
+    axes = figure.subplots()
+    frame = with_steps(report)
+    _dots(axes, report, frame, 'mean Δt')
+    low, high = frame['mean Δt'].min(), frame['mean Δt'].max()
+    axes.set(xscale='log', xlabel='mean Δt', ylabel=metric_of(report),
+             title=title_of(report), xlim=(low / 1.3, high * 1.3))
+    axes.set_xticks([tick for tick in (.05, .1, .2, .3, .5, .7, 1.)
+                     if low / 1.3 < tick < high * 1.3], minor=False)
+    _plain_ticks(axes.xaxis)
+    legend_below(figure, axes.get_legend_handles_labels()[0])
+    return figure
+
+
+@styled
+def stiffness_figure(report):
+    """The last epoch over mean TNS, a panel for each definition."""
+    pooled = report.frame[report.frame.method.map(report.pools).astype(bool)]
+    # The others lie far below, and squeeze these.
+    frame = pooled if pooled.method.nunique() > 2 else report.frame
+    figure = new_figure(8.75, 5)
+    panels = figure.subplots(1, len(report.definitions), squeeze=False,
+                             sharey=True)[0]
+    for axes, definition in zip(panels, report.definitions):
+        name = f'mean TNS, {definition}'
+        _dots(axes, report, frame, name)
+        values = frame[name].dropna()
+        if len(values) and values.min() > 0:
+            axes.set_xscale('log')
+            axes.xaxis.get_major_locator().set_params(subs=[1, 2, 5])
+            _plain_ticks(axes.xaxis)
+        axes.set(xlabel='mean TNS (Eq. 5)', title=definition)
+    panels[0].set_ylabel(metric_of(report))
+    figure.suptitle(title_of(report))
+    legend_below(figure, panels[0].get_legend_handles_labels()[0])
+    return figure
+
+
+@styled
+def curves_figure(report):
+    """The metric by epoch, a mean over the runs of each method."""
+    figure = new_figure(7, 5)
+    axes = figure.subplots()
+    rows = pd.DataFrame([
+        (record.method, epoch['epoch'], epoch[report.metric])
+        for record in report.records for epoch in record.epochs
+        if epoch.get(report.metric) is not None],
+        columns=('method', 'epoch', 'value'))
+    for method, own in rows.groupby('method', sort=False):
+        means = own.groupby('epoch')['value'].mean()
+        known = method in LOOKS
+        axes.plot(means.index, means, **look(report, method),
+                  alpha=1. if known else .5, zorder=3 if known else 2)
+    axes.set(xlabel='epoch', ylabel=metric_of(report), title=title_of(report))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    legend_below(figure, axes.get_legend_handles_labels()[0])
+    return figure
+
+
+def _dots(axes, report, frame: pd.DataFrame, name: str) -> None:
+    for method, own in frame.groupby('method', observed=True):
+        axes.plot(own[name], own['last'], linestyle='', alpha=.8,
+                  **look(report, method))
+
+
+def _plain_ticks(axis) -> None:
+    axis.set_major_formatter('{x:g}')
+    axis.set_minor_formatter('')

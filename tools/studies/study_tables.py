@@ -1,0 +1,271 @@
+"""The records of studies as tables, by pandas and scipy."""
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from study_file import Study, methods_of
+from study_records import StudyRecord
+
+from stepnet_mm.config_path import config_path
+
+#: Of a measurement of stiffness, as a record and as a table has it.
+MEASURES = dict(tns='mean TNS', nsi='mean NSI')
+#: Of the step sizes held fixed, likewise.
+ABLATION = dict(trained='as trained', per_channel='fixed per channel',
+                per_block='fixed per block', mean='mean Δt',
+                over_samples='SD over images',
+                over_positions='SD over positions',
+                over_channels='SD over channels')
+NOT_RUN = 'not yet run'
+#: Behind a difference of Welch's test.
+WELCH = ' †'
+
+
+class Report:
+    """What the records of some studies give.
+
+    Args:
+        studies (list[Study]): whose methods are the rows, in this order.
+        records (list[StudyRecord]): of the runs made so far.
+    """
+
+    def __init__(self, studies: list[Study], records: list[StudyRecord]):
+        self.studies = studies
+        self.methods = {m.name: m for m in methods_of(studies)}
+        self.records = [r for r in records if r.method in self.methods]
+        self.metric = studies[0].metric
+        self.frame = frame_of(self.records, list(self.methods))
+        self.definitions = list(dict.fromkeys(
+            name for r in self.records for name in r.stiffness))
+        best = max((r.best or 0 for r in self.records), default=0)
+        #: Decimal places: two of a percentage, four of an AP.
+        self.digits = 2 if best > 1 else 4
+
+    def last(self, method: str) -> pd.Series:
+        """The last epoch of a method's runs."""
+        return self.frame.loc[self.frame.method == method, 'last']
+
+    def pools(self, method: str) -> bool:
+        """Whether its standard deviation is one with the others'."""
+        return self.methods[method].pooled and len(self.last(method)) > 0
+
+    def differences(self, control: str) -> dict[str, str]:
+        """Each method less a control, with its interval."""
+        base = self.last(control)
+        pooled = [m for m in self.methods
+                  if self.pools(m) and m != control and self.pools(control)]
+        found = {m: welch(self.last(m), base, self.digits)
+                 for m in self.methods if m not in [control, *pooled]}
+        samples = [self.last(m) for m in pooled]
+        if sum(len(s) - 1 for s in [base, *samples]) > 0 and samples:
+            ends = stats.dunnett(
+                *samples, control=base, random_state=0).confidence_interval()
+            for name, sample, *interval in zip(pooled, samples, *ends):
+                found[name] = difference(sample, base, self.digits, interval)
+        return found
+
+    def pooled_sd(self) -> str:
+        """The pooled standard deviation, and its degrees of freedom."""
+        own = self.frame[self.frame.method.map(self.pools).astype(bool)]
+        runs = own.groupby('method', observed=True)['last']
+        free = int((runs.count() - 1).sum())
+        sd = np.sqrt((runs.var() * (runs.count() - 1)).sum() / max(free, 1))
+        return f'{sd:.{self.digits}f}, {free} degrees of freedom'
+
+    def results(self, controls: Sequence[str], methods: Iterable[str] = (),
+                whole: bool = False) -> str:
+        """The last epoch and the differences, a row for each method.
+
+        Args:
+            controls (sequence[str]): methods to compare with.
+            methods (iterable[str]): the rows. Default: all.
+            whole (bool): with stiffness, time and the paper's figures.
+        """
+        table = pd.DataFrame(index=pd.Index(
+            list(methods) or list(self.methods), name='method'))
+        table['n'] = [self.count(name) for name in table.index]
+        table['last epoch'] = [self.level(name) for name in table.index]
+        for control in controls:
+            table[f'less `{control}`'] = pd.Series(self.differences(control))
+        own = {name: f'`{base}`: ' + welch(
+            self.last(name), self.last(base), self.digits)
+               for name in table.index
+               if (base := self.methods[name].baseline) in self.methods
+               and base not in controls and len(self.last(name))}
+        if own:
+            table['less its own baseline'] = pd.Series(own)
+        if whole:
+            table = table.join(self._more())
+        return markdown(table)
+
+    def _more(self) -> pd.DataFrame:
+        names = [f'{MEASURES[key]}, {self.definitions[0]}'
+                 for key in ('tns', 'nsi')] if self.definitions else []
+        own = self.frame.groupby('method', observed=True)
+        table = spreads(self.frame, names, 3).rename(
+            columns=lambda name: name.partition(',')[0])
+        table['processor time'] = own['minutes'].mean().map(
+            '{:.1f} min'.format, na_action='ignore')
+        if any(m.paper for m in self.methods.values()):
+            table['paper'] = {name: paper_figure(m.paper) if m.paper else ''
+                              for name, m in self.methods.items()}
+        return table
+
+    def level(self, name: str) -> str:
+        """Mean ± standard deviation of the last epoch."""
+        if len(self.last(name)):
+            return spread(self.last(name), self.digits)
+        tried = any(r.method == name for r in self.records)
+        return 'diverged' if tried else NOT_RUN
+
+    def count(self, name: str) -> str:
+        """How many runs there are, of how many, and how many diverged."""
+        own = [r for r in self.records if r.method == name]
+        planned = len(own) + len(
+            {*self.methods[name].seeds} - {r.seed for r in own})
+        n, diverged = len(self.last(name)), sum(r.diverged for r in own)
+        text = f'{n}' if n == planned else f'{n} of {planned}'
+        return f'{text}, {diverged} diverged' if diverged else text
+
+    def taus(self, methods: Iterable[str] = (),
+             measures: Sequence[str] = ('tns', )) -> str:
+        """Kendall's τ of measures of stiffness with the last epoch."""
+        frame = self.frame
+        if names := list(methods):
+            frame = frame[frame.method.isin(names)]
+        table = {
+            f'{MEASURES[measure]}, {definition}': taus_of(
+                frame, f'{MEASURES[measure]}, {definition}')
+            for definition in self.definitions for measure in measures}
+        return markdown(pd.DataFrame(table).T.rename_axis('τ'))
+
+
+def frame_of(records: list[StudyRecord], methods: list[str]) -> pd.DataFrame:
+    """A row for each run that did not diverge, by method and seed."""
+    rows = [_row(record) for record in records if not record.diverged]
+    frame = pd.DataFrame(rows, columns=None if rows else [
+        'method', 'seed', 'last', 'minutes'])
+    frame['method'] = pd.Categorical(frame.method, methods)
+    return frame.sort_values(['method', 'seed'], kind='stable')
+
+
+def _row(record: StudyRecord) -> dict:
+    row = dict(method=record.method, seed=record.seed, last=record.last,
+               minutes=record.cpu_seconds / 60 or None)
+    for definition, found in record.stiffness.items():
+        row.update({f'{text}, {definition}': found.get(key)
+                    for key, text in MEASURES.items()})
+    for key, text in dict(step='Δt', nsi='NSI').items():
+        blocks = pd.DataFrame(first_blocks(record), columns=('stage', key))
+        for stage, value in blocks.groupby('stage')[key].mean().items():
+            row[f'{text}, stage {stage}'] = value
+    row.update({text: record.steps.get(key) for key, text in ABLATION.items()})
+    row.update({f'on {key}': value
+                for key, value in record.robustness.items()})
+    row.update({f'test {key}': value for key, value in record.test.items()})
+    return row
+
+
+def first_blocks(record: StudyRecord) -> list[dict]:
+    """The measured blocks, by the first definition of NSI."""
+    return next(iter(record.stiffness.values()), {}).get('blocks', [])
+
+
+def spread(values: pd.Series, digits: int) -> str:
+    """Mean ± standard deviation of those that are numbers."""
+    known = values.dropna()
+    if not len(known):
+        return '–'
+    text = f'{known.mean():.{digits}f}'
+    if len(known) > 1:
+        text += f' ± {known.std():.{digits}f}'
+    missing = len(known) < len(values)
+    return f'{text} ({len(known)} of {len(values)})' if missing else text
+
+
+def spreads(frame: pd.DataFrame, columns: Sequence[str],
+            digits: int | dict[str, int]) -> pd.DataFrame:
+    """:func:`spread` of some columns, a row for each method that has one."""
+    shown = frame.dropna(how='all', subset=columns) if columns else frame
+    places = digits if isinstance(digits, dict) else dict.fromkeys(
+        columns, digits)
+    return pd.DataFrame({
+        name: shown.groupby('method', observed=True)[name].agg(
+            spread, digits=places[name]) for name in columns})
+
+
+def difference(sample: pd.Series, base: pd.Series, digits: int,
+               interval: Sequence[float]) -> str:
+    """A difference of means and its interval."""
+    value, low, high = (signed(x, digits)
+                        for x in (sample.mean() - base.mean(), *interval))
+    return f'{value} [{low}, {high}]'
+
+
+def welch(sample: pd.Series, base: pd.Series, digits: int) -> str:
+    """A difference of means and its interval by Welch's t test."""
+    if not len(sample) or not len(base):
+        return ''
+    if min(len(sample), len(base)) < 2:
+        return f'{signed(sample.mean() - base.mean(), digits)} (one run)'
+    found = stats.ttest_ind(sample, base, equal_var=False)
+    return difference(sample, base, digits,
+                      found.confidence_interval()) + WELCH
+
+
+def taus_of(frame: pd.DataFrame, name: str) -> dict[str, str]:
+    """Kendall's τ of a column with the last epoch, in three scopes."""
+    own = frame[['method', name, 'last']].dropna()
+    runs = own.groupby('method', observed=True)
+    several = runs.filter(lambda group: len(group) > 1)
+    centred = several[[name, 'last']] - several.groupby(
+        'method', observed=True)[[name, 'last']].transform('mean')
+    return {
+        'over method means': tau(*runs.mean().T.to_numpy(), interval=True),
+        'over all runs': tau(own[name], own['last']),
+        # Rounded: equal ones stay equal.
+        'within methods, over runs': tau(*centred.round(9).T.to_numpy()),
+    }
+
+
+def tau(x, y, interval: bool = False) -> str:
+    """Kendall's τ-b, with its interval, or why there is none."""
+    if len(x) < 3 or not np.ptp(x) or not np.ptp(y):
+        return 'none: needs 3 that differ'
+
+    def statistic(*pairs):
+        return stats.kendalltau(*pairs).statistic
+
+    value = signed(statistic(x, y), 2)
+    if not interval:
+        return value
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # drawn alike: no number
+        drawn = stats.bootstrap(
+            (np.asarray(x), np.asarray(y)), statistic, paired=True,
+            n_resamples=999, vectorized=False, method='percentile',
+            random_state=np.random.default_rng(0)).bootstrap_distribution
+    low, high = (signed(end, 2) for end in np.nanpercentile(
+        drawn, [2.5, 97.5]))
+    return f'{value} [{low}, {high}]'
+
+
+def signed(value: float, digits: int) -> str:
+    """A number with its sign, a true minus."""
+    return f'{value:+.{digits}f}'.replace('-', '−')
+
+
+def markdown(table: pd.DataFrame, index: bool = True) -> str:
+    """A Markdown table; what is missing is empty."""
+    return table.astype(object).where(table.notna(), '').to_markdown(
+        index=index, disable_numparse=True)
+
+
+def paper_figure(name: str) -> str:
+    """The figure that a config's docstring gives as the paper's."""
+    text = Path(config_path(name)).read_text()
+    return re.search(r'^Paper: (.*)\.$', text, re.M)[1]
