@@ -12,16 +12,20 @@ from ..stiffness import (
     stiffness_proportion,
     stiffness_survival,
 )
-from .attention_figures import (
+from .attention_maps import (
     attention_map_figure,
     attention_path_figure,
     attention_range_figure,
 )
-from .canvas import check_records
+from .comparison import tns_figure
 from .step_figures import has_steps, step_figure
-from .stiffness_figures import depth_figure, proportion_figure, survival_figure
-from .style import THEMES, size, style_sheet, use
-from .tns_figure import tns_figure
+from .stiffness_figures import (
+    check_records,
+    depth_figure,
+    proportion_figure,
+    survival_figure,
+)
+from .style import THEMES, style_sheet, use
 from .training_curve import curve_figure
 
 PAGE = Template('''<!DOCTYPE html>
@@ -103,8 +107,8 @@ BLOCKS = (
     'its stage · (1 + M1), M2), with M1 and M2 in brackets. Δt is the mean '
     'step size (attention value) of a known gate.')
 
-#: Of the page in an inch of a figure.
-PIXELS = 114
+#: Of a figure in an inch, and of the page in an inch of a figure.
+DPI, PIXELS = 150, 114
 #: Of all records together; the first one, of several.
 COMPARED = (
     ('TNS of each network', tns_figure, TOTALS),
@@ -279,7 +283,7 @@ def picture(draw: Callable, caption: str) -> str:
     light, dark = (_image(draw, theme) for theme in THEMES)
     caption = escape(caption)
     # Of one scale, so that the text of all figures is of one size.
-    width = int.from_bytes(light[16:20], 'big') * PIXELS // size().dpi
+    width = int.from_bytes(light[16:20], 'big') * PIXELS // DPI
     return (f'<figure><picture><source srcset="{_link(dark)}" '
             'media="screen and (prefers-color-scheme: dark)">'
             f'<img alt="{caption}" width="{width}" src="{_link(light)}">'
@@ -291,7 +295,7 @@ def _image(draw: Callable, theme: str) -> bytes:
     buffer = io.BytesIO()
     with use(theme=theme):
         # Tight, since titles of 3-D axes reach beyond the figure.
-        draw().savefig(buffer, format='png', dpi=size().dpi,
+        draw().savefig(buffer, format='png', dpi=DPI,
                        bbox_inches='tight')
     return buffer.getvalue()
 

@@ -16,8 +16,19 @@ from ..studies.statistics import (
     over_runs,
     runs_of_method,
 )
-from .canvas import legend_below, new_figure, panel_grid, save_figure
-from .style import WIDTH, color, look, mark, points, styled, theme
+from .style import (
+    WIDTH,
+    color,
+    legend_below,
+    look,
+    mark,
+    new_figure,
+    panel_grid,
+    points,
+    save_figure,
+    styled,
+    theme,
+)
 
 #: In colour among more methods than these, where they are there.
 MANY = 12

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..analysis.runs import joined, parse_line
-from .canvas import legend_beside, new_figure
-from .style import look, points, styled
+from .style import legend_beside, look, new_figure, points, styled
 
 #: Every measurement of TNSHook has it.
 MARK = '/nonfinite'

@@ -22,7 +22,7 @@ from stepnet_mm.studies.tables import (
     stiffness_table,
     table,
 )
-from stepnet_mm.visualization import study_figures
+from stepnet_mm.visualization.study_figures import study_figures
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -37,7 +37,6 @@ def attention():
     return [make_attention_record(i, layers=1) for i in (0, 500)]
 
 
-#: The package's own study_figures is a function.
 STUDIES = importlib.import_module('stepnet_mm.visualization.study_figures')
 STUDY = made_study(17, 1)
 METHODS = [f'm{i}' for i in range(17)]

@@ -3,17 +3,16 @@ import importlib
 import pytest
 from made_runs import diverged_run, made_run
 
-from stepnet_mm.visualization import study_figures
 from stepnet_mm.visualization.study_figures import (
     accuracy_figure,
     correlation_figure,
     curves_figure,
     nsi_figure,
     steps_figure,
+    study_figures,
 )
 
 pytest.importorskip('matplotlib')
-#: The package's own study_figures is a function.
 STUDIES = importlib.import_module('stepnet_mm.visualization.study_figures')
 
 #: Two methods with two seeds each.
