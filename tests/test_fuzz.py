@@ -20,7 +20,11 @@ from hypothesis import strategies as st
 from made_records import make_record
 from mmengine.registry import MODELS
 
-from stepnet_mm.analysis.runs import read_run, read_runs_table
+from stepnet_mm.analysis.runs import (
+    read_run,
+    read_runs_table,
+    read_stiffness_curves,
+)
 from stepnet_mm.attention import (
     AttentionRecord,
     LayerAttention,
@@ -46,7 +50,6 @@ from stepnet_mm.studies.records import (
 from stepnet_mm.studies.study import read_study
 from stepnet_mm.studies.training_log import epochs_of, last_checkpoint
 from stepnet_mm.utils.random_state import get_random_state, set_random_state
-from stepnet_mm.visualization import read_stiffness_curves
 
 #: Not their subclasses, such as UnicodeDecodeError.
 OURS = (ValueError, FileNotFoundError, UnsafeCheckpointError)

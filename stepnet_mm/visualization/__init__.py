@@ -1,5 +1,7 @@
 """Saved records -> figures; a model is never seen here.
 
+matplotlib is imported with the first figure that is asked for.
+
 May import: analysis, attention, stiffness, studies.
 """
 from ..lazy_exports import lazy_exports
@@ -18,5 +20,4 @@ __getattr__, __all__ = lazy_exports(
                            'survival_figure'],
         study_figures=['write_figures'],
         style=['as_image', 'file_name', 'save_figure'],
-        training_curve=['curve_figure', 'read_stiffness_curve',
-                        'read_stiffness_curves']))
+        training_curve=['curve_figure']))

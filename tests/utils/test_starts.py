@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from stepnet_mm.analysis import read_run
+from stepnet_mm.analysis import read_run, read_stiffness_curve
 from stepnet_mm.attention import attention_files, attention_path
 from stepnet_mm.studies.training_log import (
     epochs_of,
@@ -13,7 +13,6 @@ from stepnet_mm.studies.training_log import (
     trained_with,
 )
 from stepnet_mm.utils.starts import in_order
-from stepnet_mm.visualization import read_stiffness_curve
 
 
 @pytest.mark.parametrize('steps, order', [
