@@ -89,7 +89,7 @@ setup(
             f'.mim/**/{name}'
             for name in ('*.py', '*.yml', '*.md', '*.sh', 'Snakefile')
         ],
-        'stepnet_mm.visualization': ['*.mplstyle'],
+        'stepnet_mm.visualization': ['*.mplstyle', 'templates/*'],
     },
     cmdclass=dict(build_py=BuildPy),
     # Without the upper limit: pip would look for an older release instead.

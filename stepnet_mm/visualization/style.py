@@ -266,18 +266,3 @@ def save_figure(figure, path, dpi: int | None = None) -> None:
     date = DATES.get(path.suffix)
     figure.savefig(path, dpi=dpi,
                    metadata={date: None} if date else None)
-
-
-def style_sheet() -> str:
-    """CSS variables of both themes; what is printed is light."""
-    light, dark = map(_variables, THEMES)
-    return (f':root {{ color-scheme: light dark; {light} }}\n'
-            '@media screen and (prefers-color-scheme: dark) '
-            f'{{ :root {{ {dark} }} }}\n'
-            '@media print { :root { color-scheme: light; } }\n')
-
-
-def _variables(name: str) -> str:
-    with use(theme=name):
-        found = dict(theme()._asdict(), accent=color(0))
-    return ' '.join(f'--{name}: {value};' for name, value in found.items())

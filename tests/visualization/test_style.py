@@ -111,6 +111,17 @@ def test_text_stands_out(name):
     assert min(contrast(c, theme.paper) for c in colors) > 2
 
 
+@pytest.mark.parametrize('name', style.THEMES)
+def test_pages_have_the_same_colours(name):
+    rules = (Path(style.__file__).parent / 'templates/colors.css').read_text()
+    light, dark = rules.split('@media screen')
+    found = dict(re.findall(r'--(\w+): (#\w+);', dark if name == 'dark'
+                            else light))
+    with style.use(theme=name):
+        wanted = dict(style.theme()._asdict(), accent=style.color(0))
+    assert found == {key: own.lower() for key, own in wanted.items()}
+
+
 @style.styled
 def test_lines_and_marks_differ_in_grey_print_too():
     looks = [style.look(i)['linestyle'] for i in range(4)]
