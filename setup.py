@@ -88,7 +88,8 @@ setup(
         'stepnet_mm': [
             f'.mim/**/{name}'
             for name in ('*.py', '*.yml', '*.md', '*.sh', 'Snakefile')
-        ]
+        ],
+        'stepnet_mm.visualization': ['*.mplstyle', 'templates/*'],
     },
     cmdclass=dict(build_py=BuildPy),
     # Without the upper limit: pip would look for an older release instead.

@@ -23,7 +23,11 @@ from study_file import read_study
 from study_outcome import epochs_of, last_checkpoint
 from study_records import StudyRecord, append_record, read_records
 
-from stepnet_mm.analysis.runs import read_run, read_runs_table
+from stepnet_mm.analysis.runs import (
+    read_run,
+    read_runs_table,
+    read_stiffness_curves,
+)
 from stepnet_mm.attention import (
     AttentionRecord,
     LayerAttention,
@@ -42,7 +46,6 @@ from stepnet_mm.stiffness import (
     read_stiffness_record,
 )
 from stepnet_mm.utils.random_state import get_random_state, set_random_state
-from stepnet_mm.visualization import read_stiffness_curves
 
 #: Not their subclasses, such as UnicodeDecodeError.
 OURS = (ValueError, FileNotFoundError, UnsafeCheckpointError)

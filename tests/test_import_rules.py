@@ -236,6 +236,35 @@ def test_the_package_imports_nothing_before_it_is_asked():
     assert not {'mmdet.models', 'mmpretrain.models'} & set(loaded)
 
 
+#: Of a training that draws: what its hooks may load.
+DRAWN = '''
+import json, sys
+from stepnet_mm.hooks import *
+named = lambda: {m for m in sys.modules if m.startswith('stepnet_mm.')}
+before = named()
+from stepnet_mm import visualization as v
+v.as_image(v.curve_figure([dict(step=1, tns=1.)]))
+v.depth_figure, v.attention_figures
+print(json.dumps([sorted(before), sorted(named() - before)]))
+'''
+
+
+@pytest.mark.core
+def test_hooks_load_what_a_training_needs():
+    """matplotlib and the figures come with the first picture."""
+    need('mmengine')
+    found = subprocess.run([sys.executable, '-c', DRAWN], text=True, cwd=ROOT,
+                           capture_output=True, check=True).stdout
+    before, drawn = json.loads(found.splitlines()[-1])
+    folders = {name.split('.')[1] for name in before}
+    assert 'hooks' in folders
+    assert not folders & {'analysis', 'studies'}
+    assert not [m for m in before if f'{PACKAGE}.visualization.' in m]
+    own = f'{PACKAGE}.visualization.'
+    assert set(drawn) == {f'{own}style', f'{own}training_curve',
+                          f'{own}stiffness_figures', f'{own}attention_maps'}
+
+
 @pytest.mark.long
 def test_stiffness_needs_no_mm_library():
     found = probe(f'{PACKAGE}.stiffness',

@@ -11,6 +11,8 @@ from ..utils.starts import in_order
 
 #: What TNSMetric's keys begin with, beside other metrics.
 PREFIX = 'stiffness_eval/'
+#: Every measurement of TNSHook has it.
+MARK = '/nonfinite'
 
 
 class Run(TypedDict):
@@ -134,6 +136,58 @@ def joined(starts: Mapping[Path, list[dict]]) -> list[dict]:
             for path, rows in starts.items()}):
         found = continued(found, starts[path])
     return found
+
+
+def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
+    """Read what a ``TNSHook`` wrote into a work dir.
+
+    A resumed run goes on where the one before it stood: of measurements at
+    or after its first one, those of earlier runs are dropped.
+
+    Args:
+        work_dir (str | Path): a work dir.
+        name (str): the hook's ``name``.
+
+    Returns:
+        list[dict]: one dict per measurement, in order: ``step``, the
+        iteration; ``tns``, ``tns_median``, ``nsi_stage1_mean``, ...,
+        ``nonfinite``.
+
+    Raises:
+        FileNotFoundError: if no run in it has such a record.
+    """
+    curves = read_stiffness_curves(work_dir)
+    if name not in curves:
+        raise FileNotFoundError(
+            f'{work_dir}: expected a stiffness record {name!r} in a '
+            f'file of <run>/vis_data, got {sorted(curves)}; name one of '
+            'these, or train with TNSHook and LocalVisBackend')
+    return curves[name]
+
+
+def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
+    """Read the measurements of every ``TNSHook``, by its name."""
+    curves: dict[str, dict[Path, list[dict]]] = {}
+    # Those of earlier versions are in scalars.json.
+    for path in sorted(Path(work_dir).glob('*/vis_data/*.json')):
+        for name, rows in _read_run(path).items():
+            curves.setdefault(name, {})[path] = rows
+    return {name: joined(starts) for name, starts in curves.items()}
+
+
+def _read_run(path: Path) -> dict[str, list[dict]]:
+    curves: dict[str, list[dict]] = {}
+    for text in path.read_bytes().splitlines():
+        line = parse_line(text) or {}
+        names = {key.partition('/')[0] for key in line if key != 'step'}
+        # Lines of TNSMetric have the evaluation's other numbers too.
+        if len(names) == 1 and f'{min(names)}{MARK}' in line:
+            name = names.pop()
+            curves.setdefault(name, []).append({
+                key.partition('/')[2] or key: value
+                for key, value in line.items()
+            })
+    return curves
 
 
 def _step(row: dict, default: float) -> float:

@@ -3,6 +3,7 @@ import torch
 from mmengine.dist import master_only
 from mmengine.registry import HOOKS
 
+from .. import visualization
 from ..attention import (
     AttentionRecord,
     attention_path,
@@ -12,7 +13,6 @@ from ..attention import (
 from ..recording import find_attention_layers
 from ..recording.probe import measure_attention, sample_inputs
 from ..utils.model_wrappers import unwrap
-from ..visualization import attention_figures
 from .measuring_hook import MeasuringHook
 
 
@@ -125,7 +125,7 @@ class AttentionMapHook(MeasuringHook):
 
     def _draw(self, runner, newest: AttentionRecord) -> None:
         records = self._history(runner, newest)
-        self._show(runner, lambda: attention_figures(records),
+        self._show(runner, lambda: visualization.attention_figures(records),
                    records[-1].iteration)
 
     def _history(self, runner,

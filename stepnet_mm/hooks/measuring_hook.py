@@ -10,9 +10,9 @@ from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop
 from mmengine.visualization import LocalVisBackend
 
+from .. import visualization
 from ..utils.arguments import check_count
 from ..utils.random_state import seeded
-from ..visualization import as_image
 
 
 class MeasuringHook(Hook):
@@ -133,7 +133,8 @@ class MeasuringHook(Hook):
                 with self._warning(runner):
                     # No slash: the local back end writes into no new folder.
                     runner.visualizer.add_image(
-                        f'{self.name}_{key}', as_image(figure), step=step)
+                        f'{self.name}_{key}',
+                        visualization.as_image(figure), step=step)
 
     @contextmanager
     def _warning(self, runner):

@@ -3,6 +3,7 @@ import torch
 from mmengine import dist
 from mmengine.registry import HOOKS
 
+from .. import visualization
 from ..recording import RecordedCalls, TrajectoryRecorder
 from ..recording.probe import Probe
 from ..stiffness import (
@@ -13,7 +14,6 @@ from ..stiffness import (
     summarize_stiffness,
 )
 from ..utils.model_wrappers import unwrap
-from ..visualization import curve_figure, depth_figure
 from .measuring_hook import MeasuringHook
 
 
@@ -167,9 +167,9 @@ class TNSHook(MeasuringHook):
                 recorder, len(nsi), name=f'iteration {iteration}'),
             nsi.double(),
             torch.full_like(nsi, torch.nan).double())
-        self._show(runner, lambda: dict(nsi=depth_figure([record]),
-                                        curve=curve_figure(history)),
-                   iteration)
+        self._show(runner, lambda: dict(
+            nsi=visualization.depth_figure([record]),
+            curve=visualization.curve_figure(history)), iteration)
 
     def _check_history(self, runner, recorder) -> None:
         """Begin anew where a resumed run measures something else."""

@@ -4,8 +4,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..stiffness import StiffnessRecord
-from .canvas import check_records, new_figure
-from .style import WIDTH, color, points, styled
+from .stiffness_figures import check_records
+from .style import WIDTH, color, new_figure, points, styled
 
 #: With fewer blocks a correlation along depth says nothing.
 LEAST = 3

@@ -7,6 +7,8 @@ import math
 from textwrap import fill
 
 import numpy as np
+from matplotlib.colors import PowerNorm, to_rgb
+from matplotlib.ticker import MaxNLocator
 
 from ..stiffness import (
     StiffnessRecord,
@@ -15,21 +17,59 @@ from ..stiffness import (
     stiffness_proportion,
     stiffness_survival,
 )
-from .canvas import (
-    check_records,
-    lost_note,
+from .style import (
+    SURFACE,
+    look,
     name_lines,
     new_figure,
     panel_grid,
+    points,
     set_scale,
+    styled,
+    theme,
 )
-from .style import SURFACE, look, points, styled, text_on, theme
 
 #: Median, and the edges of the outer and of the inner band.
 QUANTILES = (.5, .1, .9, .25, .75)
 #: Thresholds of a heat map for which there is room.
 MOST = 8
 HIGH = str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹')
+
+
+def check_records(records: list[StiffnessRecord]) -> None:
+    """Refuse records that one figure or report cannot show.
+
+    Args:
+        records (list[StiffnessRecord]): what is to be shown together.
+
+    Raises:
+        ValueError: without records, with records of different definitions,
+            or with one that has no finite sample.
+    """
+    if not records:
+        raise ValueError(
+            'records: expected at least one stiffness record, got none')
+    definitions = {r.header.definition: r.name for r in records}
+    if len(definitions) > 1:
+        raise ValueError(
+            'records: expected one definition of NSI, got (with a record of '
+            f'each): {definitions}; measure all with one --definition')
+    for record in records:
+        if not record.finite.any():
+            raise ValueError(
+                f'{record.name}: expected a sample with a finite NSI '
+                f'everywhere, got none in {len(record.nsi)}; leave it out')
+
+
+def lost_note(records: list[StiffnessRecord]) -> str:
+    """A line about the samples that are left out; empty if none is."""
+    parts = []
+    for label, record in zip(labels(records), records):
+        if record.lost:
+            name = f'{label}: ' if len(records) > 1 else ''
+            parts.append(f'{name}{record.lost} of {len(record.nsi)}')
+    text = fill(f'not finite, left out: {", ".join(parts)}', 60)
+    return f'\n{text}' if parts else ''
 
 
 @styled
@@ -79,7 +119,6 @@ def proportion_figure(records: list, m1=None, m2=None):
     Raises:
         ValueError: on records that do not go together, or wrong thresholds.
     """
-    from matplotlib.colors import PowerNorm
     check_records(records)
     m1, m2 = _thresholds(records, m1, m2, .9, _round_numbers)
     tables = [
@@ -157,7 +196,6 @@ def _thresholds(records: list, m1, m2, quantile: float, spaced) -> tuple:
 
 def _round_numbers(top: float) -> np.ndarray:
     """Some six from 0 to past the top, as a reader would choose them."""
-    from matplotlib.ticker import MaxNLocator
     locator = MaxNLocator(6, steps=[1, 2, 5, 10])
     return np.asarray(locator.tick_values(0, top))
 
@@ -180,8 +218,6 @@ def _surface(axes, m1, m2, share: np.ndarray) -> None:
     for axis in 'xy':  # their last ticks would meet in the corner
         axes.locator_params(axis, nbins=4, prune='upper')
     axes.tick_params(pad=points(-1))
-    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-        axis.set_pane_color(theme().panel)
     # From where both thresholds are high: the surface falls to the viewer.
     axes.view_init(elev=25, azim=40)
     axes.set_box_aspect((4, 4, 3), zoom=.9)
@@ -194,11 +230,21 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
     roomy = len(m1) <= MOST and len(m2) <= 2 * MOST
     for place, value in np.ndenumerate(table) if roomy else ():
         axes.text(*place, _percent(value), ha='center', va='center',
-                  fontsize='small', color=text_on(image.to_rgba(value)))
+                  fontsize='small', color=_text_on(image.to_rgba(value)))
     _name_ticks(axes.xaxis, 'M1', m1)
     _name_ticks(axes.yaxis, 'M2', m2)
     axes.grid(False)
     return image
+
+
+def _text_on(background: tuple) -> str:
+    """Ink or paper, whichever is read better on a colour."""
+    dark, light = sorted((theme().ink, theme().paper), key=_luma)
+    return dark if _luma(background) > .55 else light
+
+
+def _luma(color) -> float:
+    return float(np.dot(to_rgb(color), (.3, .59, .11)))
 
 
 def _name_ticks(axis, name: str, values: np.ndarray) -> None:

@@ -1,65 +1,57 @@
-"""One style for every picture: sizes, themes, colours, lines, fonts.
+"""One style for every picture, as sheets of matplotlib's own format.
 
-Nothing else in the package or its tools sets a colour, a font, a resolution
-or an rcParam. matplotlib is imported inside functions, so that this package
-stays cheap to import.
+Nothing else in the package or its tools sets a colour, a font or a
+resolution. pyplot is imported nowhere, so that no figure stays open.
 """
 import contextlib
 import functools
+import math
+import re
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import matplotlib.style
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+#: Style sheets, one over the other; a theme comes between the sizes.
+SIZES = dict(screen=['screen'], print=['screen', 'print'])
+THEMES = ('light', 'dark')
 #: The widest figure, in inches on a screen; in print it is 7, a page's text.
 WIDTH = 8.75
 #: Points of text on a screen.
 FONT = 10
-#: What ticks, legends and notes have of it, matplotlib's own 'small'.
-SMALL = .833
 STYLES = ('-', '--', ':', '-.')
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', '*', 'X')
-
-
-@dataclass(frozen=True)
-class Size:
-    """What a picture is for: inches and points are scaled alike."""
-
-    scale: float
-    dpi: int
-
-
-@dataclass(frozen=True)
-class Theme:
-    """Colours of a light or a dark page."""
-
-    paper: str
-    panel: str  # heads of tables
-    ink: str
-    muted: str  # notes, and what stands for the rest
-    grid: str
-    colors: tuple[str, ...]
-    amounts: str  # the colour map in which 0 looks like paper
-
-
-SIZES = dict(screen=Size(1., 150), print=Size(.8, 300))
-#: Okabe and Ito's colours, which colour-blind readers tell apart, without
-#: their yellow, too pale for lines on white. Lighter ones of the same hues,
-#: in the same order, on dark.
-THEMES = dict(
-    light=Theme('#ffffff', '#f2f5f8', '#1c2430', '#6a7482', '#e1e5ea',
-                ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00',
-                 '#56B4E9', '#000000'), 'Blues'),
-    dark=Theme('#0d1117', '#1b222c', '#e6edf3', '#8b96a3', '#2b323b',
-               ('#4F8EEA', '#E0702E', '#1CCB7E', '#EE96B2', '#F2CF3C',
-                '#ABC4FA', '#FFFFFF'), 'Blues_r'))
 #: Of surfaces, and of what lies over an image: its lightness rises evenly,
 #: and colour-blind readers see it as others do.
 SURFACE = 'cividis'
+#: What matplotlib's own tick labels with powers begin with.
+TICK = r'$\mathdefault{'
+#: Formats whose files say when they were written, and where.
+DATES = {'.svg': 'Date', '.pdf': 'CreationDate'}
+#: A wider range than this in one figure is drawn on a log scale.
+LINEAR = 30
 
 _CURRENT: ContextVar[tuple[str, str]] = ContextVar(
     'style', default=('screen', 'light'))
+
+
+class Theme(NamedTuple):
+    """Colours of a light or a dark page beside those of the methods."""
+
+    paper: str
+    panel: str
+    ink: str
+    muted: str  # notes, and what stands for the rest
+    grid: str
 
 
 @contextlib.contextmanager
@@ -78,11 +70,25 @@ def use(size: str = 'screen', theme: str = 'light') -> Iterator[None]:
         if value not in known:
             raise ValueError(f'{name}: expected one of {list(known)}, got '
                              f'{value!r}; choose one of these')
+    sheets = [Path(__file__).with_name(f'{sheet}.mplstyle')
+              for sheet in (*SIZES[size], theme)]
     before = _CURRENT.set((size, theme))
     try:
-        yield
+        with matplotlib.style.context(sheets):
+            yield
     finally:
         _CURRENT.reset(before)
+
+
+def styled(draw: Callable) -> Callable:
+    """A function whose picture is in the current style."""
+
+    @functools.wraps(draw)
+    def in_style(*args, **kwargs):
+        with use(*_CURRENT.get()):
+            return draw(*args, **kwargs)
+
+    return in_style
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -92,28 +98,26 @@ def add_options(parser: ArgumentParser) -> None:
         help='of the figures: for a screen, or for print (300 dpi, at most '
         '7 inches wide); default screen')
     parser.add_argument(
-        '--theme', choices=tuple(THEMES), default='light',
+        '--theme', choices=THEMES, default='light',
         help='of the figures, for a light or a dark page; default light')
 
 
-def size() -> Size:
-    """The current size."""
-    return SIZES[_CURRENT.get()[0]]
-
-
 def theme() -> Theme:
-    """The current theme."""
-    return THEMES[_CURRENT.get()[1]]
+    """Colours of the current style."""
+    return Theme(rcParams['figure.facecolor'],
+                 rcParams['axes3d.xaxis.panecolor'],
+                 rcParams['text.color'], rcParams['axes.edgecolor'],
+                 rcParams['grid.color'])
 
 
 def points(number: float) -> float:
-    """A length in points on a screen -> at the current size."""
-    return number * size().scale
+    """A length on a screen, in points or inches -> at the current size."""
+    return number * rcParams['font.size'] / FONT
 
 
 def color(index: int) -> str:
     """Of the model, method or stage with this index."""
-    colors = theme().colors
+    colors = rcParams['axes.prop_cycle'].by_key()['color']
     return colors[index % len(colors)]
 
 
@@ -127,105 +131,138 @@ def mark(index: int) -> dict[str, Any]:
     return dict(color=color(index), marker=MARKERS[index % len(MARKERS)])
 
 
-def text_on(background) -> str:
-    """Ink or paper, whichever is read better on a colour of matplotlib."""
-    from matplotlib.colors import to_rgb
-    light, *others = sorted((theme().ink, theme().paper), reverse=True,
-                            key=lambda own: _luma(to_rgb(own)))
-    return others[0] if _luma(to_rgb(background)) > .55 else light
+class _Figure(Figure):
+    """A figure that is drawn in the style in which it was made.
+
+    matplotlib makes ticks while it draws.
+    """
+
+    def __init__(self, formulas: bool, **options):
+        super().__init__(**options)
+        self.style, self.formulas = _CURRENT.get(), formulas
+
+    def draw(self, renderer):
+        """As matplotlib's, but a dollar sign in a name is text."""
+        for text in () if self.formulas else self.findobj(Text):
+            if '$' in text.get_text() and TICK not in text.get_text():
+                text.set_parse_math(False)
+        with use(*self.style):
+            super().draw(renderer)
 
 
-def _luma(rgb: tuple) -> float:
-    return sum(share * value for share, value in zip((.3, .59, .11), rgb))
+@styled
+def new_figure(width: float, height: float, formulas: bool = False) -> Figure:
+    """An empty figure in the current style.
+
+    A dollar sign in a name is drawn as it is, and begins no mathematics,
+    unless its texts are formulas.
+
+    Args:
+        width (float): in inches on a screen, at most :data:`WIDTH`.
+        height (float): likewise, without a limit.
+        formulas (bool): whether dollar signs begin mathematics.
+    """
+    return _Figure(
+        formulas, figsize=(points(min(width, WIDTH)), points(height)))
 
 
-def styled(draw: Callable) -> Callable:
-    """A function whose picture is in the current style."""
+def panel_grid(count: int, width: float, height: float, **options) -> tuple:
+    """A figure of equal panels, as many side by side as there is room for.
 
-    @functools.wraps(draw)
-    def in_style(*args, **kwargs):
-        from matplotlib import rc_context
-        with rc_context(parameters()):
-            return draw(*args, **kwargs)
+    Args:
+        count (int): how many panels.
+        width (float): of each, in inches on a screen.
+        height (float): likewise.
+        **options: of ``Figure.add_subplot``.
 
-    return in_style
-
-
-def parameters() -> dict[str, Any]:
-    """matplotlib's rcParams of the current style."""
-    return {**_text(), **_lines(), **_colors()}
-
-
-def _text() -> dict[str, Any]:
-    small = ('xtick.labelsize', 'ytick.labelsize', 'legend.fontsize')
-    return {
-        # matplotlib brings it: the same text on every machine.
-        'font.family': 'DejaVu Sans',
-        'mathtext.fontset': 'cm',
-        'font.size': points(FONT),
-        'figure.titlesize': 'large',
-        'axes.titlesize': points(9),
-        'axes.formatter.useoffset': False,
-        'axes.titlepad': points(6),
-        'axes.labelpad': points(4),
-        'legend.frameon': False,
-        'svg.fonttype': 'path',
-        'svg.hashsalt': 'stepnet_mm',
-        'pdf.fonttype': 42,
-        **dict.fromkeys(small, 'small')
-    }
+    Returns:
+        tuple: the Figure and the list of its axes.
+    """
+    rows = math.ceil(count / int(WIDTH / width))
+    columns = math.ceil(count / rows)
+    figure = new_figure(columns * width, rows * height)
+    return figure, [
+        figure.add_subplot(rows, columns, i, **options)
+        for i in range(1, count + 1)
+    ]
 
 
-def _lines() -> dict[str, Any]:
-    ticks = {f'{axis}tick.{key}': points(value) for axis in 'xy'
-             for key, value in (('major.size', 3.5), ('minor.size', 2),
-                                ('major.width', .8), ('minor.width', .6),
-                                ('major.pad', 3.5), ('minor.pad', 3.5))}
-    return {
-        **ticks,
-        'lines.linewidth': points(1.6),
-        'lines.markersize': points(5),
-        'lines.markeredgewidth': points(1),
-        'lines.dashed_pattern': (4, 1.8),
-        'lines.dotted_pattern': (1, 1.3),
-        'lines.dashdot_pattern': (5, 1.5, 1, 1.5),
-        'patch.linewidth': points(1),
-        'grid.linewidth': points(.7),
-        'axes.linewidth': points(.8),
-        'axes.grid': True,
-        'axes.axisbelow': True,
-        'axes.spines.top': False,
-        'axes.spines.right': False,
-        'figure.constrained_layout.h_pad': points(3.) / 72,
-        'figure.constrained_layout.w_pad': points(3.) / 72
-    }
+def name_lines(figure, names: list) -> None:
+    """A legend below all panels: the look of each model."""
+    legend_below(figure, [
+        Line2D([], [], label=n, **look(i)) for i, n in enumerate(names)])
 
 
-def _colors() -> dict[str, Any]:
-    from cycler import cycler
-    now = theme()
-    inked = ('text.color', 'axes.labelcolor', 'axes.titlecolor',
-             'xtick.labelcolor', 'ytick.labelcolor', 'patch.edgecolor')
-    lines = ('axes.edgecolor', 'xtick.color', 'ytick.color')
-    return {
-        **dict.fromkeys(inked, now.ink), **dict.fromkeys(lines, now.muted),
-        **dict.fromkeys(('figure.facecolor', 'axes.facecolor'), now.paper),
-        'grid.color': now.grid,
-        'image.cmap': now.amounts,
-        'axes.prop_cycle': cycler(color=now.colors)
-    }
+def legend_below(figure, handles: list, length: float = 2.) -> None:
+    """One legend for all panels, as wide as the figure allows.
+
+    Args:
+        figure (matplotlib.figure.Figure): it is changed.
+        handles (list): what it explains.
+        length (float): of its lines, in font sizes; dashes need more.
+    """
+    if not handles:
+        return
+    longest = max(len(handle.get_label()) for handle in handles)
+    column = points((.65 * longest + 3.2 + length) * .833 * FONT / 72)
+    room = int(figure.get_figwidth() / column)
+    figure.legend(handles=handles, loc='outside lower center',
+                  ncols=max(1, min(len(handles), room)),
+                  handlelength=length)
 
 
-def style_sheet() -> str:
-    """CSS variables of both themes; what is printed is light."""
-    light, dark = map(_variables, THEMES.values())
-    return (f':root {{ color-scheme: light dark; {light} }}\n'
-            '@media screen and (prefers-color-scheme: dark) '
-            f'{{ :root {{ {dark} }} }}\n'
-            '@media print { :root { color-scheme: light; } }\n')
+def legend_beside(axes) -> None:
+    """A legend at the right of a panel, where no data can be."""
+    axes.legend(loc='upper left', bbox_to_anchor=(1, 1), borderaxespad=0)
 
 
-def _variables(own: Theme) -> str:
-    found = dict(paper=own.paper, panel=own.panel, ink=own.ink,
-                 muted=own.muted, grid=own.grid, accent=own.colors[0])
-    return ' '.join(f'--{name}: {value};' for name, value in found.items())
+def set_scale(axes, which: str, low: float, high: float) -> None:
+    """Scale an axis for values >= 0: from 0, or logarithmic.
+
+    Args:
+        axes (matplotlib.axes.Axes): they are changed.
+        which (str): x or y.
+        low (float): the smallest value.
+        high (float): the largest one.
+    """
+    if 0 < low < high / LINEAR:
+        getattr(axes, f'set_{which}scale')('log', subs=[])
+        axis = getattr(axes, f'{which}axis')
+        axis.get_major_locator().set_params(
+            subs=[1, 2, 5] if high < 300 * low else [1])
+        axis.set_major_formatter('{x:g}')
+    else:
+        axes.set(**{f'{which}lim': (0, 1.05 * high or 1.)})
+
+
+def as_image(figure) -> np.ndarray:
+    """A figure as (H, W, 3) RGB, uint8."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def file_name(label: str) -> str:
+    """A label as part of a file's name."""
+    return re.sub(r'[^\w.-]+', '_', label).strip('_')
+
+
+@styled
+def save_figure(figure, path, dpi: int | None = None) -> None:
+    """Write a figure, in the format of the suffix; folders are made.
+
+    The same records give the same file, whenever it is written.
+
+    Args:
+        figure (matplotlib.figure.Figure): to write.
+        path (str | Path): its suffix is a format.
+        dpi (int, optional): of pixels; left out, of the current size.
+
+    Raises:
+        ValueError: if matplotlib does not know the format.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    date = DATES.get(path.suffix)
+    figure.savefig(path, dpi=dpi,
+                   metadata={date: None} if date else None)

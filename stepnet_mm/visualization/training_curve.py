@@ -1,68 +1,11 @@
 """TNS and NSI over the iterations of a training run."""
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from ..analysis.runs import joined, parse_line
-from .canvas import legend_beside, new_figure
-from .style import look, points, styled
+from .style import legend_beside, look, new_figure, points, styled
 
-#: Every measurement of TNSHook has it.
-MARK = '/nonfinite'
 #: TNS over samples, each with its look; earlier versions logged the mean only.
 TNS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
-
-
-def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
-    """Read what a ``TNSHook`` wrote into a work dir.
-
-    A resumed run goes on where the one before it stood: of measurements at
-    or after its first one, those of earlier runs are dropped.
-
-    Args:
-        work_dir (str | Path): a work dir.
-        name (str): the hook's ``name``.
-
-    Returns:
-        list[dict]: one dict per measurement, in order: ``step``, the
-        iteration; ``tns``, ``tns_median``, ``nsi_stage1_mean``, ...,
-        ``nonfinite``.
-
-    Raises:
-        FileNotFoundError: if no run in it has such a record.
-    """
-    curves = read_stiffness_curves(work_dir)
-    if name not in curves:
-        raise FileNotFoundError(
-            f'{work_dir}: expected a stiffness record {name!r} in a '
-            f'file of <run>/vis_data, got {sorted(curves)}; name one of '
-            'these, or train with TNSHook and LocalVisBackend')
-    return curves[name]
-
-
-def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
-    """Read the measurements of every ``TNSHook``, by its name."""
-    curves: dict[str, dict[Path, list[dict]]] = {}
-    # Those of earlier versions are in scalars.json.
-    for path in sorted(Path(work_dir).glob('*/vis_data/*.json')):
-        for name, rows in _read_run(path).items():
-            curves.setdefault(name, {})[path] = rows
-    return {name: joined(starts) for name, starts in curves.items()}
-
-
-def _read_run(path: Path) -> dict[str, list[dict]]:
-    curves: dict[str, list[dict]] = {}
-    for text in path.read_bytes().splitlines():
-        line = parse_line(text) or {}
-        names = {key.partition('/')[0] for key in line if key != 'step'}
-        # Lines of TNSMetric have the evaluation's other numbers too.
-        if len(names) == 1 and f'{min(names)}{MARK}' in line:
-            name = names.pop()
-            curves.setdefault(name, []).append({
-                key.partition('/')[2] or key: value
-                for key, value in line.items()
-            })
-    return curves
 
 
 @styled

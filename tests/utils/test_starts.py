@@ -5,10 +5,9 @@ import time
 import pytest
 from study_outcome import epochs_of, trained_with
 
-from stepnet_mm.analysis import read_run
+from stepnet_mm.analysis import read_run, read_stiffness_curve
 from stepnet_mm.attention import attention_files, attention_path
 from stepnet_mm.utils.starts import in_order
-from stepnet_mm.visualization import read_stiffness_curve
 
 
 @pytest.mark.parametrize('steps, order', [

@@ -75,7 +75,7 @@ def test_the_page_is_whole_and_asks_for_nothing():
     found = Page(page)
     assert found.within['h1'] == found.within['title'] == [
         'net: where the heads look']
-    assert 'Iteration 40, an image of 12 × 16 px' in page
+    assert 'Iteration 40, an image of 12 × 16 px' in ' '.join(page.split())
     assert not {'link', 'iframe', 'object', 'img'} & {t for t, _ in found.tags}
     assert not any({'src', 'href', 'style', 'onclick'} & set(attributes)
                    for _, attributes in found.tags)

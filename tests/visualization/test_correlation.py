@@ -1,6 +1,7 @@
 import pytest
 
-from stepnet_mm.visualization.correlation import method_of, plot_correlation
+from stepnet_mm.analysis import method_of
+from stepnet_mm.visualization import plot_correlation
 
 pytest.importorskip('matplotlib')
 

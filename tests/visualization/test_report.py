@@ -15,7 +15,8 @@ from stepnet_mm.stiffness import (
     stiffness_proportion,
     total_neural_stiffness,
 )
-from stepnet_mm.visualization.report import render_report, table
+from stepnet_mm.visualization import render_report
+from stepnet_mm.visualization.pages import TEMPLATES
 
 pytest.importorskip('matplotlib')
 # One worker: the pages are drawn once.
@@ -79,6 +80,7 @@ class Page(HTMLParser):
             self.texts += [data.strip()] if data.strip() else []
 
 
+table = TEMPLATES.get_template('macros.html').module.table
 HOSTILE = '<script>alert("1")</script> & $title'
 
 

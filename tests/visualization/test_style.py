@@ -89,25 +89,40 @@ def lab(color, eyes):
 @pytest.mark.parametrize('theme', style.THEMES)
 def test_colours_are_told_apart(theme):
     for eyes in EYES.values():
-        seen = [lab(color, eyes) for color in style.THEMES[theme].colors]
+        with style.use(theme=theme):
+            seen = [lab(style.color(i), eyes) for i in range(7)]
         apart = [np.linalg.norm(a - b)
                  for a, b in itertools.combinations(seen, 2)]
         assert min(apart) > 15  # 2.3 is the least that can be seen
 
 
-@pytest.mark.parametrize('theme', style.THEMES.values(), ids=style.THEMES)
-def test_text_stands_out(theme):
+@pytest.mark.parametrize('name', style.THEMES)
+def test_text_stands_out(name):
     def contrast(a, b):
         bright, dark = sorted((linear(a) @ XYZ[1], linear(b) @ XYZ[1]),
                               reverse=True)
         return (bright + .05) / (dark + .05)
 
+    with style.use(theme=name):
+        theme, colors = style.theme(), list(map(style.color, range(7)))
     for ground in (theme.paper, theme.panel):
         assert contrast(theme.ink, ground) > 7
         assert contrast(theme.muted, ground) > 4
-    assert min(contrast(c, theme.paper) for c in theme.colors) > 2
+    assert min(contrast(c, theme.paper) for c in colors) > 2
 
 
+@pytest.mark.parametrize('name', style.THEMES)
+def test_pages_have_the_same_colours(name):
+    rules = (Path(style.__file__).parent / 'templates/colors.css').read_text()
+    light, dark = rules.split('@media screen')
+    found = dict(re.findall(r'--(\w+): (#\w+);', dark if name == 'dark'
+                            else light))
+    with style.use(theme=name):
+        wanted = dict(style.theme()._asdict(), accent=style.color(0))
+    assert found == {key: own.lower() for key, own in wanted.items()}
+
+
+@style.styled
 def test_lines_and_marks_differ_in_grey_print_too():
     looks = [style.look(i)['linestyle'] for i in range(4)]
     marks = [style.mark(i)['marker'] for i in range(8)]
@@ -123,11 +138,11 @@ def test_a_figure_keeps_its_style():
         figure = depth_figure([make_record()])
     figure.canvas.draw()
     tick = figure.axes[0].yaxis.get_majorticklabels()[0]
-    assert tick.get_color() == style.THEMES['dark'].ink
-    assert figure.get_facecolor() == matplotlib.colors.to_rgba(
-        style.THEMES['dark'].paper)
-    assert style.theme() is style.THEMES['light']
     assert dict(matplotlib.rcParams, backend='agg') == before
+    with style.use(theme='dark'):
+        assert tick.get_color() == style.theme().ink
+        assert figure.get_facecolor() == matplotlib.colors.to_rgba(
+            style.theme().paper)
 
 
 @pytest.mark.parametrize('key', ['size', 'theme'])

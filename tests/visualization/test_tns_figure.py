@@ -103,7 +103,8 @@ def test_what_is_drawn():
     assert [text.get_text() for text in legend.get_texts()] == [
         'plain', 'stepnet']
     assert [line.get_color() for line in legend.get_lines()] == colors[:2]
-    assert colors[2] == style.theme().ink
+    with style.use():
+        assert colors[2] == style.theme().ink
 
 
 @pytest.mark.long

@@ -3,10 +3,9 @@ import json
 import cv2
 import pytest
 
+from stepnet_mm.analysis import read_stiffness_curve, read_stiffness_curves
 from stepnet_mm.visualization import (
     curve_figure,
-    read_stiffness_curve,
-    read_stiffness_curves,
     save_figure,
 )
 

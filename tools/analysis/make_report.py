@@ -13,12 +13,11 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import argparse
 from pathlib import Path
 
-from stepnet_mm.analysis import choose_definition
+from stepnet_mm.analysis import choose_definition, read_stiffness_curves
 from stepnet_mm.attention import read_attention_histories
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
 from stepnet_mm.utils.command_line import check_output, output_file
 from stepnet_mm.utils.files import written_whole
-from stepnet_mm.visualization import read_stiffness_curves
 from stepnet_mm.visualization.report import render_report
 
 

@@ -8,11 +8,10 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import argparse
 from pathlib import Path
 
+from stepnet_mm.analysis import read_stiffness_curve, read_stiffness_curves
 from stepnet_mm.utils.command_line import check_output, output_file
 from stepnet_mm.visualization import (
     curve_figure,
-    read_stiffness_curve,
-    read_stiffness_curves,
     save_figure,
     style,
 )

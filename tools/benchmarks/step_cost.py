@@ -41,7 +41,7 @@ from stepnet_mm.profiling import (
     seconds_of,
 )
 from stepnet_mm.visualization import save_figure, style
-from stepnet_mm.visualization.canvas import panel_grid
+from stepnet_mm.visualization.style import panel_grid
 
 STEP = 'mmpretrain.StepResNet'
 #: name -> config of a backbone, or a timm model's name without its depth

@@ -5,20 +5,22 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepnet_mm.visualization.canvas import (
+from stepnet_mm.visualization.style import (
+    color,
     legend_below,
     new_figure,
+    points,
     save_figure,
+    styled,
+    theme,
 )
-from stepnet_mm.visualization.style import THEMES, styled
 
-#: One colour and one name for each method, in every figure.
-LOOKS = dict(
-    plain=('plain', '#6a7482'), constant=('constant 0.27', '#CC79A7'),
-    stepnet=('StepNet', '#D55E00'), se=('SE', '#0072B2'),
-    eca=('ECA', '#56B4E9'), cbam=('CBAM', '#009E73'), srm=('SRM', '#E69F00'))
-#: Of the others, in turn.
-OTHERS = THEMES['light'].colors
+#: One name and one colour of the style for each method, in every figure.
+LOOKS = dict(plain=('plain', None), constant=('constant 0.27', 3),
+             stepnet=('StepNet', 1), se=('SE', 0), eca=('ECA', 5),
+             cbam=('CBAM', 2), srm=('SRM', 4))
+#: Colours of the others, in turn.
+COLORS = 7
 MARKERS = 'os^Dv<>pPX*h'
 METRICS = {'accuracy/top1': 'top-1 accuracy, % of the test images',
            'coco/bbox_mAP': 'AP on the validation images'}
@@ -42,10 +44,10 @@ def look(report, method: str) -> dict:
         name.partition('_')[0] == base if base in LOOKS
         else name.partition('_')[0] not in LOOKS)]
     place = own.index(method)
-    color, marker = (LOOKS[base][1], place) if base in LOOKS else (
-        OTHERS[place % len(OTHERS)], 1 + place // len(OTHERS))
-    return dict(color=color, label=label(method),
-                marker=MARKERS[marker % len(MARKERS)])
+    index, marker = (LOOKS[base][1], place) if base in LOOKS else (
+        place, 1 + place // COLORS)
+    return dict(color=theme().muted if index is None else color(index),
+                label=label(method), marker=MARKERS[marker % len(MARKERS)])
 
 
 def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
@@ -126,7 +128,8 @@ def accuracy_figure(report):
             own = report.last(name)
             axes.plot(own, [y] * len(own), 'o', alpha=.7,
                       color=look(report, name)['color'])
-            axes.plot(own.mean(), y, '|k', markersize=13, markeredgewidth=2)
+            axes.plot(own.mean(), y, '|', color=theme().ink,
+                      markersize=points(13), markeredgewidth=points(2))
         for name in ('plain', 'constant'):
             if name in means and means[name] >= min(means[names]):
                 axes.axvline(means[name], zorder=0, linestyle='--',

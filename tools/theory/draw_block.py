@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from stepnet_mm.visualization import save_figure, style
-from stepnet_mm.visualization.canvas import new_figure
+from stepnet_mm.visualization.style import new_figure
 
 #: In the units of the drawing, which are about 1/100 of the README's width.
 WIDTH, HEIGHT = 8., 5.1

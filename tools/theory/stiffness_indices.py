@@ -26,7 +26,7 @@ from torch.func import jacrev, vmap
 
 from stepnet_mm.stiffness import stiffness_aware_index, stiffness_index
 from stepnet_mm.visualization import save_figure, style
-from stepnet_mm.visualization.canvas import legend_beside, new_figure
+from stepnet_mm.visualization.style import legend_beside, new_figure
 
 #: Of an eigenvalue that is 0, relative to the largest one.
 ROUNDING = 1e-9

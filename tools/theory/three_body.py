@@ -28,7 +28,7 @@ from scipy.integrate import solve_ivp
 
 from stepnet_mm.utils.command_line import output_file
 from stepnet_mm.visualization import save_figure, style
-from stepnet_mm.visualization.canvas import legend_beside, new_figure
+from stepnet_mm.visualization.style import legend_beside, new_figure
 
 #: Points at which each step of the solver is looked at.
 SUBSTEPS = 4

@@ -4,16 +4,21 @@ from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
 
 from ..attention import AttentionRecord
-from .canvas import legend_below, legend_beside, new_figure, panel_grid
 from .style import (
     WIDTH,
     color,
+    legend_below,
+    legend_beside,
     look,
     mark,
+    new_figure,
+    panel_grid,
     points,
-    size,
     styled,
     theme,
 )
@@ -145,7 +150,7 @@ def attention_range_figure(records: list, title: str | None = None):
 
 def _head(figure, title: str) -> None:
     """A heading, broken at the figure's width and at any place."""
-    figure.suptitle(_broken(title, figure.get_figwidth() / size().scale),
+    figure.suptitle(_broken(title, figure.get_figwidth() / points(1)),
                     fontsize='medium')
 
 
@@ -201,7 +206,6 @@ def _draw_heads(axes, layer, grid: Grid) -> None:
 
 
 def _draw_map(axes, maps: np.ndarray, left: float, top: float) -> None:
-    from matplotlib.patches import Rectangle
     height, width = maps.shape
     axes.imshow(maps / maps.max(), vmin=0, vmax=1,
                 extent=(left, left + width, top + height, top))
@@ -228,14 +232,12 @@ def _draw_paths(axes, last: AttentionRecord, layers: list) -> None:
 
 def _head_marks(heads: int) -> list:
     """What the legend shows of each head: its line and its end."""
-    from matplotlib.lines import Line2D
     return [Line2D([], [], label=f'head {i + 1}', **{**mark(i), **look(i)})
             for i in range(heads)]
 
 
 def _halo() -> list:
     """An edge like paper, which sets a line off from anything."""
-    from matplotlib.patheffects import withStroke
     return [withStroke(linewidth=points(3), foreground=theme().paper)]
 
 

@@ -1,21 +1,37 @@
-"""TNS of several networks, with intervals: Fig. 8 of the paper."""
+"""Networks and runs side by side: Fig. 7 and 8, and properties of §3.1."""
 import re
 from textwrap import fill
 
-from ..analysis import FEW_SEEDS, MethodTNS, tns_by_method
-from .canvas import (
-    check_records,
-    lost_note,
+import numpy as np
+
+from ..analysis import FEW_SEEDS, MethodTNS, method_of, tns_by_method
+from ..stiffness import (
+    StiffnessRecord,
+    labels,
+    stage_summary,
+    stiffness_proportion,
+    stiffness_survival,
+)
+from .stiffness_figures import check_records, lost_note
+from .style import (
+    WIDTH,
+    legend_below,
+    look,
+    mark,
     name_lines,
     new_figure,
+    points,
     set_scale,
+    styled,
+    theme,
 )
-from .style import WIDTH, look, points, styled, theme
 
 #: A panel each: its key in the estimates, and the label of its axis.
 PANELS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
 #: What is drawn side by side, where names differ in it alone.
 PAIR = ['plain', 'stepnet']
+#: How many thresholds M1 a line joins.
+POINTS = 101
 
 
 @styled
@@ -107,3 +123,78 @@ def _draw(axes, rows: dict, key: str) -> None:
             ends += [value, low, high, *seeds]
     axes.locator_params(axis='x', nbins=4)
     set_scale(axes, 'x', min(ends), max(ends))
+
+
+@styled
+def property_figure(records: list, m2: float = 0., mark: float | None = None):
+    """How many samples are stiff, and how many blocks, over M1.
+
+    Left, property (1): δ(M1, M2) of Eq. 5. Right, property (2): p̂(M1, M2).
+    M1 goes from 0 to where δ is about 1 % in all records, or to the mark.
+
+    Args:
+        records (list[StiffnessRecord]): a line each.
+        m2 (float): the threshold M2 >= 0 of both.
+        mark (float, optional): a value of M1 to mark.
+
+    Returns:
+        matplotlib.figure.Figure: two panels.
+
+    Raises:
+        ValueError: on records that do not go together, or a negative M2.
+    """
+    check_records(records)
+    highest = max(mark or 0., *map(_highest_m1, records)) or 1.
+    m1 = np.linspace(0, highest, POINTS)
+    figure = new_figure(WIDTH, 4)
+    left, right = figure.subplots(1, 2)
+    for i, record in enumerate(records):
+        for axes, share in ((left, stiffness_survival),
+                            (right, stiffness_proportion)):
+            found = share(record.nsi, record.stage, m1, [m2])[:, 0]
+            axes.plot(m1, 100 * found, **look(i))
+    _describe(left, f'(1) samples: δ(M1, {m2:g})', '% of the samples', mark)
+    _describe(right, f'(2) blocks: p̂(M1, {m2:g})', '% of the blocks', mark)
+    name_lines(figure, labels(records))
+    figure.suptitle('Stiff samples and stiff blocks' + lost_note(records))
+    return figure
+
+
+def _highest_m1(record: StiffnessRecord) -> float:
+    """The M1 that about one sample in a hundred reaches in some stage."""
+    _, mean, maximum, finite = stage_summary(record.nsi, record.stage)
+    excess = (maximum / mean - 1).nan_to_num(0.)[finite].amax(1)
+    return float(np.quantile(excess.numpy(), .99))
+
+
+def _describe(axes, title: str, label: str, mark: float | None) -> None:
+    axes.set(title=title, xlabel='M1', ylabel=label, ylim=(0, 102))
+    if mark is not None:
+        axes.axvline(mark, color=theme().muted, linewidth=points(1),
+                     linestyle=':', zorder=0)
+
+
+@styled
+def plot_correlation(runs: list, metric: str, title: str | None = None,
+                     label: str = 'TNS (Eq. 5)'):
+    """Scatter of the metric over TNS, a colour and marker per method.
+
+    Args:
+        runs (list[dict]): ``name``, ``tns`` and ``metric`` of each run.
+        metric (str): what the metric is called.
+        title (str, optional): heading.
+        label (str): of the axis of TNS.
+
+    Returns:
+        matplotlib.figure.Figure: to save or to show.
+    """
+    methods = list(dict.fromkeys(method_of(run['name']) for run in runs))
+    figure = new_figure(7, 5)
+    axes = figure.subplots()
+    for i, method in enumerate(methods):
+        own = [run for run in runs if method_of(run['name']) == method]
+        axes.scatter([run['tns'] for run in own],
+                     [run['metric'] for run in own], label=method, **mark(i))
+    axes.set(xlabel=label, ylabel=metric, title=title)
+    legend_below(figure, list(axes.collections))
+    return figure

@@ -1,0 +1,46 @@
+"""Pages of one file each, from the templates beside this module."""
+import base64
+import hashlib
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+def render(template: str, **values) -> str:
+    """A page; what is put into it is escaped.
+
+    Args:
+        template (str): a file of ``templates/``.
+        **values: what it names.
+
+    Returns:
+        str: HTML5 that needs no other file.
+    """
+    return TEMPLATES.get_template(template).render(values)
+
+
+def data_url(png: bytes) -> str:
+    """A picture inside a page."""
+    return f'data:image/png;base64,{to_base64(png)}'
+
+
+def to_base64(content: bytes) -> str:
+    """Bytes as text."""
+    return base64.b64encode(content).decode()
+
+
+def number(value) -> str:
+    """Of a table: four digits, but an int with all of its own."""
+    text = str(value) if isinstance(value, int) else f'{value:#.4g}'
+    return text.replace('nan', '–')
+
+
+def sha256(text: str) -> str:
+    """A source that a content security policy lets run."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{to_base64(digest)}'"
+
+
+TEMPLATES = Environment(
+    loader=PackageLoader(__package__), autoescape=True,
+    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+TEMPLATES.filters.update(number=number, sha256=sha256)
