@@ -6,6 +6,8 @@ runs a config, and its registries import what a dotted type names.
 """
 import ast
 import builtins
+import math
+import os
 import os.path as osp
 import re
 import sys
@@ -16,6 +18,7 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
+from keyword import iskeyword
 
 #: Where an inferencer looks for the text.
 TEXTS = (('message_hub', 'runtime_info', 'cfg'), ('meta', 'cfg'))
@@ -24,22 +27,45 @@ _OF_A_RESUME = ('meta', 'config')
 #: Settings that name files, code or hosts.
 _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'checkpoint_path',
               'backend_args', 'file_client_args', 'teacher_config',
-              'teacher_ckpt', 'trust_remote_code', 'prototype')
+              'teacher_ckpt', 'trust_remote_code', 'prototype', 'cache_dir',
+              'decode_backend')
 #: Of the test dataset, from which the pipeline and the classes come.
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 _OF_ANY = ('type', '_scope_')
-#: Of code, and of paths: the libraries evaluate or open some settings.
+#: Of code, paths and hosts: the libraries evaluate or open some settings.
 _NO_WORD = re.compile(
-    r'[()\[\]\\{}\n*%]|<<|^\.\.$|(?<!\d)/|/(?!\d)|'
+    r'[()\[\]\\{}\n*%:]|<<|^\.\.$|^(?!\d+/\d+\Z).*/|'
     r'\.(?i:py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
 #: Registries of the parts of a network or a pipeline, which alone may be
 #: named by a path, and all that an inferencer builds from.
 _PARTS = ('model', 'task util', 'transform')
 _KINDS = (*_PARTS, 'dataset', 'visualizer', 'loop')
-#: Keys of a kind that may all have one hash.
+#: Keys of a kind that may all have one hash, and pipelines of a TestTimeAug.
 _FEW = 1000
-#: Some numbers say how often.
-_LARGEST = 10**8
+#: Integers say how often, other numbers how far, or infinitely far.
+_LARGEST = (10**6 - 1, 10**8)
+#: Keys whose number would be an open file's.
+_OF_FILE = re.compile(r'(file|file_?name|(?<!drop_)path|dir)$')
+#: What may be imported lies here.
+_PYTHON = osp.dirname(os.__file__)
+#: What a config as mmengine writes it is made of.
+_TOKEN = re.compile(r"""
+    (?P<space>\s+|\#[^\r\n]*)|(?P<open>[\[({])|(?P<close>[\])}])
+    |(?P<mark>[,:]|=(?!=))|(?P<sign>-(?=[\d.]))|(?P<word>[^\W\d]\w*(?![\w"']))
+    |(?P<number>(?:0[xXoObB][\da-fA-F_]+|(?:[\d_]+(?:\.[\d_]*)?|\.[\d_]+)
+                (?:[eE][+-]?\d+)?)(?![\w.]))
+    |(?P<text>[rRbBuU]{0,2}(?:"{3}[^\\]*?(?:\\.[^\\]*?)*"{3}
+              |'{3}[^\\]*?(?:\\.[^\\]*?)*'{3}
+              |"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"
+              |'[^'\\\r\n]*(?:\\.[^'\\\r\n]*)*'))""", re.VERBOSE | re.DOTALL)
+#: What each stands behind; a line begins with a word, behind nothing.
+_BEHIND = dict(
+    word=('', 'open', 'mark'), number=('open', 'mark', 'sign'),
+    text=('open', 'mark', 'text'), open=('open', 'mark', 'word'),
+    sign=('open', 'mark'), mark=('word', 'number', 'text', 'close'),
+    close=('open', 'mark', 'word', 'number', 'text', 'close'))
+#: Brackets within brackets.
+_DEEPEST = 50
 
 
 class _Refused(Exception):
@@ -117,6 +143,8 @@ def inferencer_text(text: str) -> str:
         kept['visualizer'] = _part(cfg['visualizer'], 'visualizer', _OF_ANY)
     kept = _without(kept)
     _check(kept)
+    if math.prod(_choices(kept)) > _FEW:
+        raise _Refused('too many pipelines')
     text = ''.join(f'{key} = {value!r}\n' for key, value in kept.items())
     if '{{' in text:  # which mmengine replaces before it reads the rest
         raise _Refused('double braces')
@@ -126,17 +154,22 @@ def inferencer_text(text: str) -> str:
 def _part(settings: dict, kind: str, names: tuple) -> dict:
     """Some settings; a path to a class of that kind becomes its name."""
     part = {name: settings[name] for name in names if name in settings}
-    if '.' in str(part.get('type')):
-        part['type'] = _name_of(part['type'], kind)
+    if isinstance(part.get('type'), str):
+        part['type'] = _name_of(part['type'], (kind, ))
     return part
 
 
-def _name_of(path: str, kind: str) -> str:
-    scope = path.partition('.')[0]
-    return next((f'{scope}.{name}' for registry in _registries(scope)
-                 if registry.root.name == kind
-                 for name, held in registry.module_dict.items()
-                 if [held] == _named(path)), path)
+def _name_of(path: str, kinds: tuple = _PARTS) -> str:
+    """How a registry holds what a path names: of a path it may import more."""
+    for owner in (path.partition('.')[0], 'mmengine') if '.' in path else ():
+        held = [part for registry in _registries(owner)
+                if registry.root.name in kinds
+                for part in registry.module_dict.items()]
+        for made in _named(path):  # now that its library is imported
+            for name, part in held:
+                if part is made:
+                    return f'{owner}.{name}'
+    return path
 
 
 def settings_of(text: str | bytes) -> dict:
@@ -150,6 +183,8 @@ def settings_of(text: str | bytes) -> dict:
     """
     settings = {}
     try:
+        text = text if isinstance(text, str) else text.decode()
+        _look_over(text)
         for line in _Displays().visit(ast.parse(text)).body:
             name, = line.targets
             settings[name.id] = ast.literal_eval(line.value)
@@ -157,6 +192,25 @@ def settings_of(text: str | bytes) -> dict:
         raise ValueError('more than settings '
                          f'({type(error).__name__}: {error!s:.80})') from None
     return settings
+
+
+def _look_over(text: str) -> None:
+    """Refuse what Python's parser may not survive: chains and deep nesting."""
+    at, depth, last = 0, 0, ''
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise ValueError(f'{text[at:at + 20]!r}')
+        at, kind = token.end(), str(token.lastgroup)
+        if kind == 'space':
+            last = last if depth or '\n' not in token[0] else ''
+            continue
+        depth += (kind == 'open') - (kind == 'close')
+        if (not 0 <= depth <= _DEEPEST or last not in _BEHIND[kind]
+                or iskeyword(token[0])
+                and token[0] not in ('True', 'False', 'None')):
+            raise ValueError(f'{token[0]!r:.40} behind a {last}')
+        last = kind
 
 
 class _Displays(ast.NodeTransformer):
@@ -189,13 +243,22 @@ class _Displays(ast.NodeTransformer):
 
 
 def _without(value):
-    """A copy without :data:`_TAKEN_OUT`, at any depth."""
+    """A copy without :data:`_TAKEN_OUT` and paths to classes, at any depth."""
     if isinstance(value, dict):
         return {key: _without(part) for key, part in value.items()
                 if key not in _TAKEN_OUT}
     if isinstance(value, (list, tuple)):
         return type(value)(map(_without, value))
-    return value
+    return _name_of(value) if isinstance(value, str) else value
+
+
+def _choices(value, within=None) -> Iterator:
+    """Sizes of lists of settings within lists: it takes one of each."""
+    if isinstance(value, (list, tuple)) and isinstance(within, (list, tuple)):
+        yield sum(isinstance(part, dict) for part in value) or 1
+    parts = value.values() if isinstance(value, dict) else value
+    for part in parts if isinstance(value, (dict, list, tuple)) else ():
+        yield from _choices(part, value)
 
 
 def _check(value, key=None) -> None:
@@ -208,12 +271,25 @@ def _check(value, key=None) -> None:
     elif isinstance(value, (list, tuple, set)):
         for part in value:
             _check(part, key)
-    elif isinstance(value, int) and abs(value) > _LARGEST:
-        raise _Refused(f'a number of {value.bit_length()} bits')
-    elif isinstance(value, (str, bytes)):
-        text = value if isinstance(value, str) else value.decode('latin1')
-        if _NO_WORD.search(text) or _is_file(text):
-            raise _Refused(f'{key!r:.60}={value!r:.60}')
+    elif isinstance(value, (int, float)):
+        is_float = isinstance(value, float)
+        if not abs(value) <= _LARGEST[is_float] or (
+                not is_float and _OF_FILE.search(str(key))):
+            raise _Refused(f'for {key!r:.60} a number that is too large, or '
+                           'an open file')
+    elif isinstance(value, str):
+        _check_word(value, key)
+    elif value is not None:
+        raise _Refused(f'{key!r:.60}={value!r:.60}')
+
+
+def _check_word(text: str, key) -> None:
+    """Under any key, for many settings are built as types are."""
+    scope, dot, _ = text.partition('.')
+    if _NO_WORD.search(text) or _is_file(text) or not dot and _runs(text):
+        raise _Refused(f'{key!r:.60}={text!r:.60}')
+    if dot and scope and not _is_unknown(scope):
+        _check_type(text, key)
 
 
 def _is_file(name) -> bool:
@@ -226,6 +302,9 @@ def _check_classes(metainfo, key) -> None:
     if not isinstance(metainfo, dict) or any(
             isinstance(value, str) for value in metainfo.values()):
         raise _Refused(f'{key}={metainfo!r:.60}')
+    for part in metainfo.values():
+        _check([name for name in part if not isinstance(name, str)]
+               if isinstance(part, (list, tuple)) else part)
 
 
 def _check_scope(scope, key) -> None:
@@ -234,17 +313,15 @@ def _check_scope(scope, key) -> None:
 
 
 def _check_type(name, key) -> None:
-    """Refuse a type that a registry would have to import.
-
-    A path to a class passes if a registry holds that class: configs in
-    mmengine's newer style are written so.
-    """
+    """Refuse a type that a registry would have to import."""
     if not isinstance(name, str):
         return _check(name, key)
     scope, _, rest = name.partition('.')
-    known = (_holds(scope, rest) or _holds_class(scope, name)) if rest else (
-        _is_word(name) or _holds('mmdet', name) or _holds('mmengine', name))
-    if not known:
+    known = (_holds(scope, rest) if rest else _is_word(name)
+             or _holds('mmdet', name) or _holds('mmengine', name))
+    # A registry of another kind imports it, and EncHead writes 1d for 2d.
+    if not known or any(_runs((rest or name).replace('2d', dimensions))
+                        for dimensions in ('2d', '1d')):
         raise _Refused(f'the type {name!r:.60}, which is in no registry')
 
 
@@ -265,15 +342,6 @@ def _holds(scope: str, name: str) -> bool:
                for registry in _registries(scope, filled))
 
 
-def _holds_class(scope: str, path: str) -> bool:
-    """Whether an imported module has that class, and a registry too."""
-    return any(held is made for owner in (scope, 'mmengine')
-               for registry in _registries(owner)
-               if registry.root.name in _PARTS
-               for made in _named(path)
-               for held in registry.module_dict.values())
-
-
 def _named(path: str) -> list:
     """The object that a path names, if its module is imported."""
     module, _, name = path.rpartition('.')
@@ -285,8 +353,22 @@ def _named(path: str) -> list:
 def _is_word(name: str) -> bool:
     """Whether nothing has that name, which a registry or eval could find."""
     return (name.isidentifier() and name.isascii()  # as eval reads others
-            and not hasattr(builtins, name)
+            and _is_unknown(name))
+
+
+def _is_unknown(name: str) -> bool:
+    return (not hasattr(builtins, name)
             and name not in sys.modules and find_spec(name) is None)
+
+
+def _runs(name: str) -> bool:
+    """Whether to import that name runs a file that is not Python's own."""
+    if not name or name in sys.modules:
+        return False
+    file = getattr(find_spec(name), 'origin', None)  # of a folder None
+    return file not in (None, 'built-in', 'frozen') and (
+        name == 'antigravity' or osp.dirname(file) not in (
+            _PYTHON, f'{_PYTHON}/lib-dynload', f'{_PYTHON}/{name}'))
 
 
 def _registries(scope: str, filled: bool = True) -> Iterator:

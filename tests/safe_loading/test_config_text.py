@@ -4,6 +4,7 @@ import copy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -72,10 +73,41 @@ CODE = dict(
     another_alphabet='model = dict(type="\uff45xec", a="{0!s:.0}")',
     endless_to_evaluate='model = dict(warp_mode="9**9**9**9")',
     a_config='model = dict(teacher_config=[{!r}])\nmodel = dict(a={!r})',
-    one_hash=f'a = {{{{{str([k << 61 for k in range(2000)])[1:-1]}}}}}')
+    one_hash=f'a = {{{{{str([k << 61 for k in range(2000)])[1:-1]}}}}}',
+    bytes_to_evaluate='model = dict(warp_mode=b"ident", a="{0!s:.0}")',
+    a_type_under_another_key='model = dict(padding_mode="os.mkdir", '
+    'a="{0!s:.0}")',
+    of_a_host='model = dict(model_name="hf-hub:gpt2", a="{0!s:.0}")',
+    # Of which 3.10's parser dies.
+    a_long_sum='model = 1' + '+1' * 150000,
+    an_open_file='model = dict(ann_file=0, a="{0!s:.0}")',
+    many_pipelines='model = dict(transforms=['
+    + '[dict(), dict()], ' * 10 + '], a="{0!s:.0}")')
+#: More of the same kinds.
+MORE = {str(number): pytest.param(code, marks=pytest.mark.long)
+        for number, code in enumerate((
+            'model = dict(a=[{{b"a"}}])', 'model = dict(a={{b"a": 1}})',
+            'model = dict(metainfo=dict(classes=[b"a"]))',
+            'model = dict(resize_type="torch.hub.load")',
+            'model = dict(a=[dict(target=("numpy.savez", ))])',
+            'model = dict(norm_layer="antigravity")',
+            'model = dict(a="exec.x")', 'model = dict(a="owner0/0repo")',
+            'model = dict(a="1/2/3")', 'model = dict(cutout_dir=True)',
+            'model = dict(n_holes=1000000)', 'model = dict(a=1e300)',
+            'model = dict(a=1e999)',
+            'model = dict(a=2j)', 'model = dict(a=...)',
+            'a = b' + '.b' * 300000, 'a = b' + '()' * 200000,
+            'a = (b' + '()#\n' * 100000 + ')', 'a = b' + '[0]' * 100000,
+            'a = 1' + ' -1' * 100000, 'a = 1' + '==1' * 100000,
+            'a = f"{{1' + '+1' * 100000 + '}}"',
+            'a = ' + 'not ' * 100000 + '1',
+            'a = 1#\r+1' + '+1' * 100000, 'a = 1e+1' + 'e+1' * 100000,
+            'a ' * 150000, 'a = ' + '[' * 51 + ']' * 51,
+            'a = ' + '[' * 150000))}
 
 
-@pytest.mark.parametrize('code', CODE.values(), ids=CODE)
+@pytest.mark.parametrize('code', [*CODE.values(), *MORE.values()],
+                         ids=[*CODE, *MORE])
 def test_code_drops_the_whole_text(tmp_path, code):
     code = code.format(*[str(tmp_path / 'it_ran')] * 2)
     with pytest.warns(UserWarning, match=r'a\.pth.*meta\.cfg'):
@@ -113,16 +145,48 @@ def test_mmengine_would_run_it(tmp_path, name):
 @pytest.mark.parametrize('text', [
     'model = dict(type="mine")', 'default_scope = "mine"',
     'model = dict(type="mine.Net")', 'model = dict(_scope_="mine")',
-    'visualizer = dict(_scope_="mine")'])
+    'visualizer = dict(_scope_="mine")',
+    # Many settings are types, and some names another registry has.
+    'model = dict(norm_layer="mine")', 'model = dict(type="zero_mine")',
+    *(pytest.param(text, marks=pytest.mark.long) for text in (
+        'model = dict(a=[("b", dict(conv_type="mine"))])',
+        'model = dict(a="mine.Net")', 'model = dict(a={"mine"})',
+        'model = dict(type="mmengine.zero_mine")',
+        'model = dict(norm_cfg=dict(type="mine2d"))'))])
 def test_a_module_beside_is_not_imported(tmp_path, monkeypatch, text):
     """It lies where Python looks, as with PYTHONPATH=."""
     (tmp_path / 'mine').mkdir()
-    for name in ('__init__', 'registry'):
-        (tmp_path / f'mine/{name}.py').write_text('raise SystemExit(3)')
+    for name in ('mine/__init__', 'mine/registry', 'zero_mine', 'mine1d'):
+        (tmp_path / f'{name}.py').write_text('raise SystemExit(3)')
+    monkeypatch.setitem(MODELS.module_dict, 'zero_mine', object)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.warns(UserWarning, match='mine'):
         assert 'cfg' not in loaded(tmp_path, text)['meta']
     assert 'mine' not in sys.modules
+
+
+@pytest.mark.parametrize('word', ['token', 'test', 'torch', 'a_folder'])
+def test_a_word_is_none_of_a_module_beside(tmp_path, monkeypatch, word):
+    """Python's own and what is imported may have its name, and a folder."""
+    (tmp_path / 'a_folder').mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    text = f'model = dict(type="BN", a="{word}")'
+    assert kept(tmp_path, text).model.a == word
+    if word == 'test':
+        (tmp_path / 'test.py').touch()
+        sys.path_importer_cache.clear()
+        with pytest.warns(UserWarning, match="a'='test'"):
+            loaded(tmp_path, text)
+
+
+@pytest.mark.parametrize('plain', [
+    (1e8, -1e-05, 999999, True), ('a' * 100, "it's", '"', ''),
+    dict(drop_path=0, arch='768/32', name='regnetx_1.6gf'),
+    [[dict(a=1)] * 10] * 3])
+def test_what_is_plain_stays(tmp_path, plain):
+    """As mmengine writes it."""
+    text = Config(dict(model=dict(type='BN', a=plain))).pretty_text
+    assert kept(tmp_path, text).model.a == plain
 
 
 def test_a_type_of_the_mmengine_registry_would_be_imported(tmp_path,
@@ -249,9 +313,8 @@ def harmless(text):
     return '{{' not in text and not any(
         key == 'init_cfg' or isinstance(value, bytes)
         or (key in ('type', '_scope_', 'default_scope') and value in EVIL)
-        or value == 'evil.py'
-        or (isinstance(value, str) and value in EVIL and not value.replace(
-            '.', '_').isidentifier() and value != '..')
+        or (isinstance(value, str) and value in EVIL
+            and value not in ('os', 'exit', '__main__'))
         for holder, key in places(cfg) for value in [holder[key]])
 
 
@@ -260,7 +323,8 @@ def harmless(text):
 def test_any_setting_that_is_evil(count, monkeypatch):
     monkeypatch.setattr(
         'stepnet_mm.safe_loading.config_text.find_spec',
-        lambda name: name in ('os', 'evil', 'same') or None)
+        lambda name: SimpleNamespace(origin=dict(evil='evil.py').get(name))
+        if name in ('os', 'evil', 'same') else None)
     drawn = []
 
     @bounded(count)
