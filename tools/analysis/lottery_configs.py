@@ -54,7 +54,7 @@ from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
 from stepnet_mm.studies.run import config_digest
-from stepnet_mm.utils.command_line import output_folder
+from stepnet_mm.utils.command_line import command_parser, output_folder
 from stepnet_mm.utils.files import file_digest, write_new
 
 #: What a study measures.
@@ -62,9 +62,7 @@ MEASURE = dict(num_samples=2000, definitions=[*DEFINITIONS])
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         'records', nargs='+', help='files of measure_stiffness.py')
     parser.add_argument(

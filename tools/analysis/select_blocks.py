@@ -19,7 +19,6 @@ threshold, since the scale of NSI is the network's own.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 from itertools import accumulate
 
 from stepnet_mm.analysis import (
@@ -30,12 +29,11 @@ from stepnet_mm.analysis import (
     warn_of_no_area,
 )
 from stepnet_mm.stiffness import StiffnessRecord, read_stiffness_record
+from stepnet_mm.utils.command_line import command_parser
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         'records', nargs='+', help='files of measure_stiffness.py')
     parser.add_argument(

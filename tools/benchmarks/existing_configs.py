@@ -12,7 +12,6 @@ own optimizer.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import copy
 import math
 import sys
@@ -36,6 +35,7 @@ from stepnet_mm.config.conversion import (
     to_stepnet,
 )
 from stepnet_mm.launch.entry import set_scope
+from stepnet_mm.utils.command_line import command_parser
 
 CONFIGS = '''
 mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py
@@ -78,9 +78,7 @@ ITERATIONS = 3
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         'configs', nargs='*', default=CONFIGS,
         help='to try, as in _base_ (default: a choice of 34)')

@@ -8,8 +8,7 @@ It has a background of its own, so that it can be read on any page.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
-
+from stepnet_mm.utils.command_line import command_parser
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.canvas import new_figure
 
@@ -21,9 +20,7 @@ RADIUS = .19  # of a sign
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         '--out', default='docs/figures/block.png', help='picture')
     style.add_options(parser)

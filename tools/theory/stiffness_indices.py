@@ -13,7 +13,6 @@ python tools/theory/stiffness_indices.py --out stiffness_indices.png
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from scipy.stats import spearmanr
 from torch.func import jacrev, vmap
 
 from stepnet_mm.stiffness import stiffness_aware_index, stiffness_index
+from stepnet_mm.utils.command_line import command_parser
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.canvas import legend_beside, new_figure
 
@@ -53,9 +53,7 @@ class Indices(NamedTuple):
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         '--mu', type=float, default=1000., help="Van der Pol's")
     parser.add_argument('--rtol', type=float, default=1e-8, help='of Radau')

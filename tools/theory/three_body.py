@@ -19,7 +19,6 @@ python tools/theory/three_body.py --start circle --out three_body.png
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import time
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import bisect
 
-from stepnet_mm.utils.command_line import output_file
+from stepnet_mm.utils.command_line import command_parser, output_file
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.canvas import legend_beside, new_figure
 
@@ -44,9 +43,7 @@ class Run(NamedTuple):
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('--start', choices=list(STARTS), default='circle',
                         help='where the bodies begin')
     parser.add_argument(
