@@ -1,4 +1,4 @@
-"""docs/compatibility.md: its names are there, its tests are all used.
+"""docs/compatibility.md: its names are there.
 
 That the tests are there, tests/test_docs.py looks.
 """
@@ -21,13 +21,6 @@ def rows(text):
     """The cells of each row of its tables."""
     return [line.strip('| ').split(' | ') for line in text.splitlines()
             if line.startswith('| ')]
-
-
-def test_every_test_has_its_statement():
-    named = {number for row in rows(PAGE)
-             for number in re.findall(r'\b\d+\b', row[-1])}
-    listed = re.findall(r'^(\d+)\. `tests/.*`$', SECTIONS['The tests'], re.M)
-    assert listed and {*listed} <= named
 
 
 def test_what_a_name_is_today_is_there():

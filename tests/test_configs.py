@@ -72,16 +72,35 @@ STEPS = dict(
     **dict.fromkeys(('quadratic', 'content', 'absolute', '16_heads')))
 
 
-def test_the_parameters_are_those_of_the_built_networks():
-    """Which test_contract.py compares."""
+def test_metafiles_index_and_readme_say_what_the_configs_are():
+    """All of them, parameters as counted, the paper's figures as quoted.
+
+    tests/test_contract.py compares the counts with the built networks.
+    """
+    others = {path for path in PATHS if re.search('mini_coco|blood_', path)}
+    assert set(MODELS_LISTED) == set(PATHS) - others
+    index = yaml.safe_load((CONFIGS / 'model-index.yml').read_text())
+    assert sorted(index['Import']) == [
+        str(Path('configs') / path.relative_to(CONFIGS)) for path in METAFILES
+    ]
     counts = {path: int(count) for path, count in re.findall(
         r'^(\S+\.py): (\d+) parameters', Path(__file__).with_name(
             'contract.txt').read_text(), re.M)}
+    assert DETECTORS == {
+        path: round(counts[path] / 1e6, 3) for path in DETECTORS}
+    page = (CONFIGS / 'README.md').read_text()
+    assert not [path for path in PATHS if page.count(f'`{path}`') != 1]
+    rows = dict(re.findall(r'\| `(\S+\.py)` \| (.*?) \|', page))
     for path, listed in MODELS_LISTED.items():
         assert counts[path] == listed['Metadata']['Parameters'], path
         assert listed['Metadata']['FLOPs'] > 0
-    assert DETECTORS == {
-        path: round(counts[path] / 1e6, 3) for path in DETECTORS}
+        figure, = re.findall(
+            r'^Paper: (.*)\.$', (CONFIGS / path).read_text(), re.M)
+        assert rows[path] == ('none' if figure == 'no figure' else figure)
+        metrics, = [result['Metrics'] for result in listed.get(
+            'Results', [dict(Metrics={})])]
+        assert [*metrics.values()] == [*map(float, re.findall(
+            r'^(?:top-1|AP) ([\d.]+)', figure))]
 
 
 @pytest.mark.parametrize('path', [pytest.param(
@@ -273,31 +292,6 @@ def test_the_stepnet_detectors_start_as_they_say(tmp_path):
 def steps_of(backbone):
     return [module for module in backbone.modules()
             if isinstance(module, StepSize)]
-
-
-def test_the_metafiles_and_the_readme_list_every_config():
-    others = {path for path in PATHS if re.search('mini_coco|blood_', path)}
-    assert set(MODELS_LISTED) == set(PATHS) - others
-    index = yaml.safe_load((CONFIGS / 'model-index.yml').read_text())
-    assert sorted(index['Import']) == [
-        str(Path('configs') / path.relative_to(CONFIGS)) for path in METAFILES
-    ]
-    text = (CONFIGS / 'README.md').read_text()
-    assert not [path for path in PATHS if text.count(f'`{path}`') != 1]
-
-
-def test_the_papers_figures_are_the_same_everywhere():
-    """In a config's docstring, the README and the metafile."""
-    page = (CONFIGS / 'README.md').read_text()
-    for path, listed in MODELS_LISTED.items():
-        figure, = re.findall(
-            r'^Paper: (.*)\.$', (CONFIGS / path).read_text(), re.M)
-        in_row, = re.findall(rf'\| `{path}` \| (.*?) \|', page)
-        assert in_row == ('none' if figure == 'no figure' else figure)
-        metrics, = [result['Metrics'] for result in listed.get(
-            'Results', [dict(Metrics={})])]
-        assert [*metrics.values()] == [*map(float, re.findall(
-            r'^(?:top-1|AP) ([\d.]+)', figure))]
 
 
 def test_weight_decay_of_the_vit():

@@ -8,7 +8,6 @@ import stepnet_mm
 
 ROOT = Path(__file__).resolve().parents[1]
 GITHUB = ROOT / '.github'
-TEMPLATES = sorted((GITHUB / 'ISSUE_TEMPLATE').glob('[!c]*.yml'))
 
 
 def read(path):
@@ -36,16 +35,3 @@ def test_nothing_names_the_host_of_a_package_registry():
         *ROOT.glob('tools/*.sh'), ROOT / 'setup.py', ROOT / '.ci' / 'run')]
     assert not [text for text in texts if re.search(
         r'https?://|index-url|find-links', text)]
-
-
-def test_a_template_asks_for_the_doctor():
-    assert len(TEMPLATES) == 3
-    for path in TEMPLATES:
-        template = read(path)
-        assert {'name', 'description', 'body'} <= template.keys()
-        asked, = [part for part in template['body']
-                  if part.get('id') == 'doctor']
-        assert ('python -m stepnet_mm.doctor'
-                in asked['attributes']['description'])
-        required = asked.get('validations', {}).get('required', False)
-        assert required == (path.stem != 'question')

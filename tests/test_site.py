@@ -51,20 +51,6 @@ def test_an_api_page_names_each_object_where_it_is_defined():
     assert hook('api').page('stepnet_mm.utils') == ''
 
 
-def test_a_folder_in_the_nav_stands_for_the_pages_that_are_not_named():
-    nav = hook('nav')
-    pages = ['a.md', 'b.md', 'c.md', 'api/x.md', 'api/y.md', 'deep/er/z.md']
-    config = SimpleNamespace(nav=[
-        {'Home': 'a.md'}, {'All': ['b.md', './', {'API': 'api/'}]},
-        {'None': 'gone/'}])
-    files = SimpleNamespace(documentation_pages=lambda: [
-        SimpleNamespace(src_uri=page) for page in pages])
-    assert nav.on_files(files, config) is files
-    assert config.nav == [
-        {'Home': 'a.md'},
-        {'All': ['b.md', 'c.md', {'API': ['api/x.md', 'api/y.md']}]}]
-
-
 def test_docstrings_become_markdown(monkeypatch):
     monkeypatch.setitem(
         sys.modules, 'griffe', SimpleNamespace(Extension=object))
@@ -100,7 +86,8 @@ def test_a_notebook_becomes_a_page_with_its_outputs():
         dict(cell_type='markdown', source=['# Title\n', 'text']),
         dict(cell_type='code', source='%cd -q ..', outputs=[]),
         dict(cell_type='code', source='%%bash\nls', outputs=[
-            dict(output_type='stream', text=['\x1b[1ma\x1b[0m\n', 'b\n'])]),
+            dict(output_type='stream', text=['\x1b[1ma\x1b[0m\n']),
+            dict(output_type='stream', text=['b\n'])]),
         dict(cell_type='code', source='%%writefile a/b.py\nc = 1',
              outputs=[]),
         dict(cell_type='code', source='draw()', outputs=[
@@ -145,10 +132,7 @@ def tree_of_one_page(root, text):
         (root / name).write_text('')
     (root / 'docs').mkdir()
     (root / 'docs' / 'page.md').write_text(text)
-    settings = root / '.ci' / 'site' / 'mkdocs.yml'
-    settings.write_text(re.sub(
-        r'^nav:\n(  .*\n)+', 'nav: [./, zh/]\n', settings.read_text(),
-        flags=re.M))
+    (root / 'docs' / '.nav.yml').write_text('nav: ["*.md", "zh/*"]')
 
 
 def test_without_the_packages_it_says_so(tmp_path):

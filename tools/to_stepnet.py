@@ -10,18 +10,15 @@ the reason.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
-
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.config import OptionsAction
 from stepnet_mm.config.conversion import to_stepnet
+from stepnet_mm.utils.command_line import command_parser
 from stepnet_mm.utils.files import write_new
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         'config', help='a path, or mmdet::FOLDER/FILE.py as in _base_')
     parser.add_argument('--out', help='new file to write; default: print')

@@ -11,20 +11,17 @@ Coordinates stay as they are.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import json
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
-from stepnet_mm.utils.command_line import output_folder
+from stepnet_mm.utils.command_line import command_parser, output_folder
 from stepnet_mm.utils.files import written_whole
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('voc', type=Path, help='folder of the dataset')
     parser.add_argument('out', type=output_folder, help='folder to write into')
     parser.add_argument('--classes', nargs='+', required=True,

@@ -21,15 +21,18 @@ from ..config import (
     set_image_scale,
     set_in_loaders,
 )
-from ..utils.command_line import check_output, output_file, output_folder
+from ..utils.command_line import (
+    check_output,
+    command_parser,
+    output_file,
+    output_folder,
+)
 from .distributed import init_distributed, stand_alone
 
 
 def make_config_parser(description: str) -> argparse.ArgumentParser:
     """A parser of a config and the options that change it."""
-    parser = argparse.ArgumentParser(
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(description)
     parser.add_argument('config', help='config file')
     add_config_options(parser)
     return parser

@@ -1,9 +1,13 @@
 """Keeps others out: of a work dir, of the file of a measurement."""
+import argparse
+import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 from ..utils.file_lock import (
     TRAINING_LOCK,
@@ -12,6 +16,7 @@ from ..utils.file_lock import (
     lock_beside,
     read_note,
 )
+from ..utils.files import file_digest, written_whole
 from ..utils.slurm import is_earlier_start
 from .distributed import on_first_rank
 
@@ -91,3 +96,32 @@ def _enter(held: ExitStack, path: Path) -> None:
                     f'waiting {PATIENCE:.0f} s at most until it has ended\n')
                 said = True
         time.sleep(.5)
+
+
+def measure_into(path: Path, args: argparse.Namespace,
+                 measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Write what is measured of a checkpoint, with where it comes from.
+
+    Args:
+        path (Path): of the JSON file, which is held meanwhile.
+        args (argparse.Namespace): with ``config``, ``cfg_options`` and
+            ``checkpoint``.
+        measure (callable): gives the numbers, None for those that JSON has
+            not.
+
+    Returns:
+        dict: what is in the file.
+
+    Raises:
+        ValueError: if another process measures into it, or a number is not
+            finite.
+    """
+    with measurement_lock(path):
+        content = dict(
+            config=args.config, options=args.cfg_options or {},
+            checkpoint=args.checkpoint, sha256=file_digest(args.checkpoint),
+            date=date.today().isoformat(), **measure())
+        with written_whole(path) as file:
+            file.write(
+                json.dumps(content, indent=2, allow_nan=False).encode())
+    return content

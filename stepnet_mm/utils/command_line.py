@@ -1,8 +1,18 @@
 """Arguments of commands, checked before work of hours; what they print."""
 import os
-from argparse import ArgumentTypeError
+from argparse import (
+    ArgumentParser,
+    ArgumentTypeError,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+
+def command_parser(description: str) -> ArgumentParser:
+    """A parser whose help keeps the lines of a docstring."""
+    return ArgumentParser(description=description,
+                          formatter_class=RawDescriptionHelpFormatter)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -1,7 +1,13 @@
-"""The benchmark that compares and trains configs of the libraries."""
+"""Configs of the libraries become StepNets: equal at the start, all trains.
+
+By the functions of the benchmark, which has more of them and larger images.
+"""
 import functools
 
 import pytest
+import torch
+from mmengine.config import Config
+from mmengine.runner import set_random_seed
 
 CONFIG = 'mmpretrain::resnet/resnet18_8xb16_cifar10.py'
 
@@ -26,3 +32,56 @@ def test_another_network_is_no_equal_one(benchmark, tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, 'to_stepnet', functools.partial(
         benchmark.to_stepnet, step=dict(type='SEAttention')))
     assert benchmark.trial(CONFIG, tmp_path)[2] == 'NO'
+
+
+def take_few_regions(train_cfg):
+    """The heads behind 512 of them cost far more than the backbone."""
+    stages = train_cfg.get('rcnn', [])
+    for stage in stages if isinstance(stages, list) else [stages]:
+        stage.sampler.num = 16
+
+
+@pytest.mark.parametrize('name, backbone', [pytest.param(
+    name, backbone, marks=marks) for name, backbone, *marks in (
+    ('mmpretrain::resnet/resnet50_8xb32_in1k.py', 'StepResNet',
+     pytest.mark.core),
+    ('mmpretrain::resnext/resnext50-32x4d_8xb32_in1k.py', 'StepResNeXt',
+     pytest.mark.core, pytest.mark.long),
+    ('mmdet::retinanet/retinanet_r50_fpn_1x_coco.py', 'StepResNet',
+     pytest.mark.long),
+    ('mmdet::mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py', 'StepResNet',
+     pytest.mark.long),
+    ('mmdet::dcn/cascade-rcnn_r50-dconv-c3-c5_fpn_1x_coco.py', 'StepResNet',
+     pytest.mark.core, pytest.mark.long))])
+def test_two_lines_in_a_config(benchmark, name, backbone, tmp_path,
+                               monkeypatch):
+    """As in the README: the backbone's type, and the import of it."""
+    library = name.partition('::')[0]
+    pytest.importorskip(library)
+    monkeypatch.setattr(benchmark, 'EDGE', 96)
+    path = tmp_path / 'step.py'
+    path.write_text(f"_base_ = {name!r}\n"
+                    "custom_imports = dict(imports='stepnet_mm')\n"
+                    f'model = dict(backbone=dict(type={backbone!r}))\n')
+    cfgs = [Config.fromfile(benchmark.find_config(name)),
+            Config.fromfile(path)]
+    benchmark.set_scope(cfgs[0])
+    set_random_seed(0)
+    for cfg in cfgs:
+        take_few_regions(cfg.model.get('train_cfg') or {})
+    stock, net = benchmark.build_pair(cfgs, tmp_path)
+    batch = getattr(benchmark, dict(
+        mmdet='detection_batch', mmpretrain='classification_batch')[library])(
+        cfgs[1])
+    assert all(map(torch.equal, *(benchmark.outputs(model, batch)
+                                  for model in (stock, net))))
+    before = {f'{i}.{key}': (parameter, parameter.clone())
+              for i, step in enumerate(net.backbone.steps())
+              for key, parameter in step.named_parameters()
+              if parameter.requires_grad}
+    losses = benchmark.train(net, cfgs[1], batch)
+    assert torch.tensor(losses).isfinite().all()
+    assert not [key for key, (now, then) in before.items()
+                if torch.equal(now, then) or not now.isfinite().all()]
+    # All 12 adaptors of a R-50; 10 where its first stage is frozen.
+    assert len(before) >= 10 * 5

@@ -58,7 +58,7 @@ def test_robertson_gets_stiffer_while_it_slows_down(theory):
 
 def test_a_solver_that_gives_up_is_named(theory):
     blow_up = theory.System('blow-up', lambda x: (x * x, ), (1., ), (0., 2.),
-                            False)
+                            'linear')
     with np.errstate(all='ignore'), pytest.raises(
             RuntimeError, match='blow-up'):
         theory.follow(blow_up, 1e-6)

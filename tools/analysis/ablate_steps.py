@@ -10,9 +10,7 @@ Attention modules of this package are step sizes too.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import json
 import math
-from datetime import date
 from numbers import Real
 
 from mmengine.hooks import LoggerHook
@@ -26,11 +24,10 @@ from stepnet_mm.launch.entry import (
     make_config_parser,
     output_of,
 )
-from stepnet_mm.launch.work_dir import measurement_lock
+from stepnet_mm.launch.work_dir import measure_into
 from stepnet_mm.recording import ablate_step_sizes
 from stepnet_mm.recording.step_sizes import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.utils.command_line import aligned, output_file
-from stepnet_mm.utils.files import file_digest, written_whole
 
 TITLES = ('as trained', 'fixed, per channel', 'fixed, per block')
 
@@ -103,26 +100,16 @@ class Evaluation:
 
 
 def ablate(cfg, args):
-    """The ablation of the network, with how many images it has seen."""
+    """What the ablation of the network finds, as JSON has it."""
     changes = []
     cfg = C.harden(cfg, changes.append)
     cfg.load_from = args.checkpoint
     test_on(cfg, args.split)
     evaluation = Evaluation(cfg, changes)
     found = ablate_step_sizes(evaluation.runner.model, evaluation.metrics)
-    return found, len(evaluation.runner.test_dataloader.dataset)
-
-
-def as_content(args, found, images):
-    """All that is known, with where it comes from."""
     return dict(
-        config=args.config,
-        options=args.cfg_options or {},
-        checkpoint=args.checkpoint,
-        sha256=file_digest(args.checkpoint),
         split=args.split,
-        images=images,
-        date=date.today().isoformat(),
+        images=len(evaluation.runner.test_dataloader.dataset),
         metrics={variant: {
             name: finite(value)
             for name, value in getattr(found, variant).items()}
@@ -139,29 +126,26 @@ def finite(value):
     return value if math.isfinite(value) else None
 
 
-def shown(value):
-    return '-' if value is None else f'{value:.5g}'
+def print_table(head, rows):
+    """Names, each with its numbers."""
+    print(aligned([head, *(
+        (name, *('-' if value is None else f'{value:.5g}' for value in row))
+        for name, row in rows)]), end='\n\n')
 
 
 def main():
     args = parse_args()
     cfg = config_from(args)
     path = output_of(cfg, args, f'_steps_{args.split}.json')
-    with measurement_lock(path):
-        content = as_content(args, *ablate(cfg, args))
-        with written_whole(path) as file:
-            file.write(
-                json.dumps(content, indent=2, allow_nan=False).encode())
-    metrics = content['metrics']
-    names = dict.fromkeys(name for key in ABLATIONS for name in metrics[key])
-    print(aligned([('', *TITLES),
-                   *((name, *(shown(metrics[key].get(name))
-                              for key in ABLATIONS)) for name in names)]))
-    print()
-    print(aligned([('step size', 'mean', 'SD over images',
-                    'SD over positions', 'SD over channels'),
-                   *((name, *(shown(step[key]) for key in STEP_MOMENTS))
-                     for name, step in content['steps'].items())]))
+    content = measure_into(path, args, lambda: ablate(cfg, args))
+    variants = [content['metrics'][key] for key in ABLATIONS]
+    print_table(('', *TITLES), [
+        (name, [metrics.get(name) for metrics in variants])
+        for name in dict.fromkeys(name for own in variants for name in own)])
+    print_table(('step size', 'mean', 'SD over images', 'SD over positions',
+                 'SD over channels'),
+                [(name, [step[key] for key in STEP_MOMENTS])
+                 for name, step in content['steps'].items()])
     print(f'all numbers: {path}')
 
 

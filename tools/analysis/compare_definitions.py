@@ -50,14 +50,13 @@ class Shown:
 
     def __init__(self, block):
         self.block, self.size, self._identity = block, 0, None
-        self.kept = {key: [] for key in ('x', 'f', 'scaled', 'output')}
+        self.kept = dict(x=[], f=[], scaled=[], output=[])
         block.module.register_forward_hook(self._block)
         if block.identity is not None:
             block.identity.register_forward_hook(self._project)
-        if block.step is None:
-            block.residual.register_forward_hook(self._residual)
-        else:
-            block.step.module.register_forward_hook(self._gate)
+        # Without a step f is both.
+        (block.step.module if block.step else block.residual
+         ).register_forward_hook(self._gate)
 
     def _block(self, module, args, output):
         x = args[0] if self._identity is None else self._identity
@@ -68,11 +67,9 @@ class Shown:
     def _project(self, module, args, output):
         self._identity = output.clone()
 
-    def _residual(self, module, args, output):
-        self._gate(module, (output,), output)
-
     def _gate(self, module, args, output):
-        self.kept['f'].append(sample_norm(args[-1]))
+        self.kept['f'].append(sample_norm(
+            args[-1] if self.block.step else output))
         self.kept['scaled'].append(sample_norm(output))
 
     def __getattr__(self, key):
@@ -85,10 +82,8 @@ def residual_nsi(s):
 
 #: One choice changed -> NSI of a block, (N,).
 CHOICES = {
-    'f over x_t (this package)':
-    residual_nsi,
-    'x_{t+1} is the block output, after the activation':
-    lambda s: s.output,
+    'f over x_t (this package)': residual_nsi,
+    'x_{t+1} is the block output, after the activation': lambda s: s.output,
     'not divided by Δt: f ⊗ Δt over x_t':
     lambda s: norm_ratio(s.scaled, s.x),
     'norms as means over the elements, not sums':
@@ -134,14 +129,10 @@ def main():
     model = build_model(cfg, args.checkpoint, 'cpu')
     loader = build_loader(cfg, 'val')
     indices = spread_indices(len(loader.dataset), args.num_samples)
-
     blocks = find_residual_blocks(model)
-
-    def run():
-        for batch in subset_loader(loader, indices):
-            run_features(model, batch, [block.name for block in blocks])
-
-    found = compare(blocks, run)
+    found = compare(blocks, lambda: [
+        run_features(model, batch, [block.name for block in blocks])
+        for batch in subset_loader(loader, indices)])
     print(f'| definition | TNS, {len(indices)} samples | median | '
           '95 % quantile |\n|---|---|---|---|')
     for text, numbers in found.items():

@@ -36,8 +36,8 @@ import copy
 import re
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from mmengine.config import Config
 
@@ -53,13 +53,8 @@ from stepnet_mm.config.digests import config_digest
 from stepnet_mm.config.inheriting_config import inherit
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
-from stepnet_mm.stiffness import (
-    DEFINITIONS,
-    RecordHeader,
-    StiffnessRecord,
-    read_stiffness_record,
-)
-from stepnet_mm.utils.command_line import output_folder
+from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
+from stepnet_mm.utils.command_line import command_parser, output_folder
 from stepnet_mm.utils.files import file_digest, write_new
 
 #: What a study measures.
@@ -67,9 +62,7 @@ MEASURE = dict(num_samples=2000, definitions=[*DEFINITIONS])
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         'records', nargs='+', help='files of measure_stiffness.py')
     parser.add_argument(
@@ -104,8 +97,7 @@ def study_name(text: str) -> str:
     return text
 
 
-@dataclass
-class StepConfig:
+class StepConfig(NamedTuple):
     """A config whose backbone takes step_blocks.
 
     Attributes:
@@ -122,31 +114,6 @@ class StepConfig:
     blocks: list[tuple[str, int, int]]
     stages: int
 
-    @classmethod
-    def read(cls, name: str) -> 'StepConfig':
-        """Of a path, or of mmdet::FOLDER/FILE.py.
-
-        Raises:
-            ValueError: if there is no such config, or not one such backbone.
-        """
-        path = find_config(name)
-        cfg = Config.fromfile(path)
-        model = build_model(cfg, start=False)
-        found = [(key, module) for key, module in model.named_modules()
-                 if isinstance(module, StepBackbone) and has_step(module.step)]
-        if len(found) != 1:
-            raise ValueError(
-                f'{name}: expected one backbone that takes step_blocks, with '
-                f'a step in every stage, got {len(found)}; take the config '
-                'with the step, such as StepNet or SE (the plain network is '
-                'written as `none`), or convert it by tools/to_stepnet.py')
-        (key, backbone), = found
-        blocks = [(f'{key}.{layer}.{i}', stage, i)
-                  for stage, layer in enumerate(backbone.res_layers, 1)
-                  for i in range(1, len(getattr(backbone, layer)))]
-        return cls(path, cfg, ('model', *key.split('.')), blocks,
-                   len(backbone.res_layers))
-
     def without_step(self) -> str:
         """A digest of the config, but for step, seed and folder."""
         cfg = copy.deepcopy(self.cfg)
@@ -158,41 +125,39 @@ class StepConfig:
         return config_digest(cfg)
 
 
-def has_step(step) -> bool:
-    """Whether the argument ``step`` of a backbone leaves no stage out."""
-    return None not in (step if isinstance(step, (list, tuple)) else [step])
-
-
-def check_network(config: StepConfig, header: RecordHeader,
-                  name: str) -> None:
-    """Refuse the record of another network than the config's.
-
-    Args:
-        config (StepConfig): the config.
-        header (RecordHeader): of the record.
-        name (str): the record's, for the error.
+def read_config(name: str) -> StepConfig:
+    """Of a path, or of mmdet::FOLDER/FILE.py.
 
     Raises:
-        ValueError: if their blocks differ.
+        ValueError: if there is no such config, or not one such backbone.
     """
-    found = [*zip(header.blocks, header.stage, header.position)]
-    if (found, header.stages) != (config.blocks, config.stages):
+    path = find_config(name)
+    cfg = Config.fromfile(path)
+    found = [(key, module) for key, module in build_model(
+        cfg, start=False).named_modules()
+        if isinstance(module, StepBackbone) and None not in (
+            module.step if isinstance(module.step, list | tuple)
+            else [module.step])]
+    if len(found) != 1:
         raise ValueError(
-            f'{name}: expected the blocks of {config.path}, '
-            f'{describe(config.blocks, config.stages)}, got '
-            f'{describe(found, header.stages)}; measure that network, '
-            'without --blocks, or name another config')
+            f'{name}: expected one backbone that takes step_blocks, with '
+            f'a step in every stage, got {len(found)}; take the config '
+            'with the step, such as StepNet or SE (the plain network is '
+            'written as `none`), or convert it by tools/to_stepnet.py')
+    (key, backbone), = found
+    blocks = [(f'{key}.{layer}.{i}', stage, i)
+              for stage, layer in enumerate(backbone.res_layers, 1)
+              for i in range(1, len(getattr(backbone, layer)))]
+    return StepConfig(path, cfg, ('model', *key.split('.')), blocks,
+                      len(backbone.res_layers))
 
 
-def describe(blocks: list[tuple[str, int, int]], stages: int) -> str:
-    """Blocks in few words."""
-    counts = [sum(stage == s for _, stage, _ in blocks)
-              for s in range(1, stages + 1)]
-    names = [name for name, _, _ in blocks]
-    return f'{counts} by stage from {names[0]} to {names[-1]}'
+def check(args, record, configs: list[StepConfig]) -> None:
+    """Refuse a record of another network than the configs', and numbers.
 
-
-def check_args(args, record: StiffnessRecord) -> None:
+    Raises:
+        ValueError: if nothing can be chosen, or two files have one name.
+    """
     for k in args.k:
         check_block_count(k, record.header, '-k')
     if not record.finite.any():
@@ -200,86 +165,94 @@ def check_args(args, record: StiffnessRecord) -> None:
             f'{", ".join(args.records)}: expected a sample with a finite NSI '
             f'everywhere, got none in {len(record.nsi)}; measure a network '
             'that does not diverge')
-    names = [method_name(Path(name).stem) for name in args.configs]
+    names = [method_name(config.path.stem) for config in configs]
     if len(set(names)) < len(names):
         raise ValueError('--configs: expected files of different names, got '
                          f'{names}; rename one, or write into two folders')
     if len(set(args.seeds)) < len(args.seeds) or min(args.seeds) < 0:
         raise ValueError('--seeds: expected different numbers from 0, got '
                          f'{args.seeds}; change them')
-
-
-def choices(args, record: StiffnessRecord) -> dict[str, tuple]:
-    """End of the file's name -> what it is, and the chosen blocks."""
-    header, found = record.header, {}
-    of = f'of {len(header.blocks)} measured blocks'
-    for k in args.k:
-        found[f'stiffest{k}'] = (f'the {k} stiffest {of}, by {args.by}',
-                                 stiffest_blocks(record, k, args.by))
-        for seed in args.random_seeds:
-            found[f'random{k}_draw{seed}'] = (
-                f'{k} {of}, drawn with seed {seed}',
-                random_blocks(header, k, seed))
-    return {name: (what, step_blocks(chosen, header.stages))
-            for name, (what, chosen) in found.items()}
-
-
-def make_texts(args, configs: list[StepConfig],
-               record: StiffnessRecord) -> dict[Path, str]:
-    """The new files."""
-    chosen, texts, plain = choices(args, record), {}, []
-    files: dict[str, list[Path]] = {}
+    header = record.header
+    found = [*zip(header.blocks, header.stage, header.position)]
     for config in configs:
-        settings = {}
-        if config.without_step() not in plain:
-            plain.append(config.without_step())
-            settings['none'] = 'in no block', dict(step=None)
-        settings['all'] = 'where it has them', {}
-        settings.update({name: (f'in {what}', dict(step_blocks=blocks))
-                         for name, (what, blocks) in chosen.items()})
-        for name, (what, changes) in settings.items():
+        if (found, header.stages) != (config.blocks, config.stages):
+            raise ValueError(
+                f'{args.records[0]}: expected the blocks of {config.path}, '
+                f'{describe(config.blocks, config.stages)}, got '
+                f'{describe(found, header.stages)}; measure that network, '
+                'without --blocks, or name another config')
+
+
+def describe(blocks: list[tuple[str, int, int]], stages: int) -> str:
+    """Blocks in few words."""
+    counts = [sum(stage == s for _, stage, _ in blocks)
+              for s in range(1, stages + 1)]
+    return f'{counts} by stage from {blocks[0][0]} to {blocks[-1][0]}'
+
+
+def settings(args, record) -> dict[str, tuple[str, dict]]:
+    """End of a file's name -> where its steps are, and what it changes."""
+    header = record.header
+    of = f'of {len(header.blocks)} measured blocks'
+    found = dict(none=('in no block', dict(step=None)),
+                 all=('where it has them', {}))
+
+    def add(name, what, chosen):
+        found[name] = what, dict(step_blocks=step_blocks(
+            chosen, header.stages))
+
+    for k in args.k:
+        add(f'stiffest{k}', f'in the {k} stiffest {of}, by {args.by}',
+            stiffest_blocks(record, k, args.by))
+        for seed in args.random_seeds:
+            add(f'random{k}_draw{seed}',
+                f'in {k} {of}, drawn with seed {seed}',
+                random_blocks(header, k, seed))
+    return found
+
+
+def make_texts(args, configs: list[StepConfig], record) -> dict[Path, str]:
+    """The new files."""
+    origin = [*map(describe_record, args.records),
+              f'# Command: {shlex.join(["python", *sys.argv])}']
+    files: dict[str, list[Path]] = {}
+    texts, plain = {}, set()
+    for name, (what, changes) in settings(args, record).items():
+        for config in configs:
+            if name == 'none':  # once for configs that differ in the step
+                if (digest := config.without_step()) in plain:
+                    continue
+                plain.add(digest)
             path = args.out / f'{config.path.stem}_{name}.py'
-            texts[path] = make_text(args, config, what, changes)
             files.setdefault(name, []).append(path)
+            texts[path] = join([
+                f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
+                *origin,
+                *inherit(config.path, args.out.absolute(),
+                         {config.keys: changes} if changes else {})])
     if args.study:
-        add_study(args, files, texts)
+        path = args.out / args.study
+        if path in texts:
+            raise ValueError('--study: expected a name that no config has, '
+                             f'got {args.study}; choose another')
+        texts[path] = study_text(args, files, origin)
     return texts
 
 
-def make_text(args, config: StepConfig, what: str, changes: dict) -> str:
-    """A config that inherits another one, and says where it comes from."""
-    return join([
-        f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
-        *origin(args),
-        *inherit(config.path, args.out.absolute(),
-                 {config.keys: changes} if changes else {})
-    ])
-
-
-def add_study(args, files: dict[str, list[Path]],
-              texts: dict[Path, str]) -> None:
-    """Add the study of all the new files.
+def study_text(args, files: dict[str, list[Path]], origin: list[str]) -> str:
+    """The study of all the new files.
 
     Args:
         args (Namespace): of the command.
         files (dict): how the names of new files end -> these files. It is
             the method's name where it is that of one file alone.
-        texts (dict): the new files, by their paths.
-
-    Raises:
-        ValueError: if one of them has the study's name.
+        origin (list[str]): comments.
     """
-    path = args.out / args.study
-    if path in texts:
-        raise ValueError(f'--study: expected a name that no config has, got '
-                         f'{args.study}; choose another')
-    methods = {
-        end if len(paths) == 1 else method_name(path.stem): path.name
-        for end, paths in files.items() for path in paths
-    }
-    texts[path] = join([
+    methods = {end if len(paths) == 1 else method_name(path.stem): path.name
+               for end, paths in files.items() for path in paths}
+    return join([
         '"""LTH4SA (§3.1): steps in no, in all and in few blocks."""',
-        *origin(args),
+        *origin,
         'methods = {',
         *(f'    {name!r}: dict(config={file!r}),'
           for name, file in methods.items()),
@@ -292,12 +265,6 @@ def add_study(args, files: dict[str, list[Path]],
 def method_name(stem: str) -> str:
     """A file's name as a study may call a method."""
     return re.sub(r'\W|_seed', '_', stem)
-
-
-def origin(args) -> list[str]:
-    """Comments: which records and which command a file comes from."""
-    return [*map(describe_record, args.records),
-            f'# Command: {shlex.join(["python", *sys.argv])}']
 
 
 def join(lines: list[str]) -> str:
@@ -326,10 +293,8 @@ def main():
     args = parse_args()
     record = pool_records(
         [read_stiffness_record(path) for path in args.records], args.records)
-    check_args(args, record)
-    configs = [StepConfig.read(name) for name in args.configs]
-    for config in configs:
-        check_network(config, record.header, args.records[0])
+    configs = [read_config(name) for name in args.configs]
+    check(args, record, configs)
     write(make_texts(args, configs, record))
 
 

@@ -13,11 +13,10 @@ From what AttentionMapHook left in a work dir, or from records by name
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 from pathlib import Path
 
 from stepnet_mm.attention import attention_files, read_attention_record
-from stepnet_mm.utils.command_line import output_folder
+from stepnet_mm.utils.command_line import command_parser, output_folder
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import (
     attention_figures,
@@ -29,9 +28,7 @@ from stepnet_mm.visualization import (
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         'source', nargs='+', type=Path, help='one work dir, or records (.npz)')
     parser.add_argument(

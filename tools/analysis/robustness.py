@@ -11,9 +11,6 @@ range.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import json
-from datetime import date
-
 import torch
 from torch.nn.functional import cross_entropy
 
@@ -26,10 +23,9 @@ from stepnet_mm.launch.entry import (
     make_config_parser,
     output_of,
 )
-from stepnet_mm.launch.work_dir import measurement_lock
+from stepnet_mm.launch.work_dir import measure_into
 from stepnet_mm.recording.probe import spread_indices, subset_loader
 from stepnet_mm.utils.command_line import aligned, output_file, positive
-from stepnet_mm.utils.files import file_digest, written_whole
 
 NOISE, FGSM = (.02, .05, .1), (1, 2)
 WHITE = 255
@@ -104,25 +100,18 @@ def measure(cfg, args):
     model.requires_grad_(False)
     loader = build_loader(cfg, 'val')
     indices = spread_indices(len(loader.dataset), args.num_samples)
-    return top1_of(model, subset_loader(loader, indices),
-                   args.device), len(indices)
+    return dict(images=len(indices), top1=top1_of(
+        model, subset_loader(loader, indices), args.device))
 
 
 def main():
     args = parse_args()
     cfg = config_from(args)
     path = output_of(cfg, args, '_robustness.json')
-    with measurement_lock(path):
-        top1, images = measure(cfg, args)
-        with written_whole(path) as file:
-            file.write(json.dumps(dict(
-                config=args.config, options=args.cfg_options or {},
-                checkpoint=args.checkpoint,
-                sha256=file_digest(args.checkpoint), images=images,
-                date=date.today().isoformat(), top1=top1), indent=2).encode())
+    content = measure_into(path, args, lambda: measure(cfg, args))
     print(aligned([('images', 'top-1'),
                    *((name, f'{value:.5g}')
-                     for name, value in top1.items())]))
+                     for name, value in content['top1'].items())]))
     print(f'all numbers: {path}')
 
 

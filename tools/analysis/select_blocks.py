@@ -19,7 +19,7 @@ threshold, since the scale of NSI is the network's own.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
+from itertools import accumulate
 
 from stepnet_mm.analysis import (
     check_block_count,
@@ -29,20 +29,17 @@ from stepnet_mm.analysis import (
     warn_of_no_area,
 )
 from stepnet_mm.stiffness import StiffnessRecord, read_stiffness_record
+from stepnet_mm.utils.command_line import command_parser
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         'records', nargs='+', help='files of measure_stiffness.py')
     parser.add_argument(
         '-k', type=int, required=True, help='how many blocks to choose')
     parser.add_argument(
-        '--by',
-        choices=['area', 'mean'],
-        default='area',
+        '--by', choices=['area', 'mean'], default='area',
         help='rank by the mean own area or by the mean NSI; default: area')
     parser.add_argument('--m1', type=float, default=.5,
                         help='M1, above which a block is stiff')
@@ -64,29 +61,23 @@ def check(args, record: StiffnessRecord) -> None:
             'name other records')
 
 
-def print_table(rows: list, k: int) -> None:
-    total, sofar = sum(row['area'] for row in rows), 0.
+def print_ranking(rows: list, k: int, stages: int) -> None:
+    """All blocks, a line below the k-th, and these as an argument."""
+    total = sum(row['area'] for row in rows)
+    shares = [row['area'] / (total or 1.) for row in rows]
+    so_far = [*accumulate(shares)]
     width = max(len(row['block']) for row in rows)
     print(f'rank  {"block":<{width}}  stage  index  mean NSI  own area  '
           'of sum  so far  stiff')
-    for rank, row in enumerate(rows, 1):
-        share = row['area'] / total if total else 0.
-        sofar += share
+    for rank, (row, share, above) in enumerate(zip(rows, shares, so_far), 1):
         print(f'{rank:4d}  {row["block"]:<{width}}  {row["stage"]:5d}  '
               f'{row["position"]:5d}  {row["mean"]:8.4g}  {row["area"]:8.4g}  '
-              f'{share:6.1%}  {sofar:6.1%} {row["stiff"]:6.1%}')
+              f'{share:6.1%}  {above:6.1%} {row["stiff"]:6.1%}')
         if rank == k < len(rows):
             print('-' * (width + 60))
-
-
-def print_choice(rows: list, k: int, stages: int) -> None:
-    total = sum(row['area'] for row in rows)
-    top = sum(row['area'] for row in rows[:k])
-    if total:
-        print(f'The first {k} of {len(rows)} measured blocks have '
-              f'{top / total:.1%} of the sum of all own areas.')
-    else:
-        print('No block is above the mean of its stage: all own areas are 0.')
+    print(f'The first {k} of {len(rows)} measured blocks have '
+          f'{so_far[k - 1]:.1%} of the sum of all own areas.' if total else
+          'No block is above the mean of its stage: all own areas are 0.')
     print(f'step_blocks={step_blocks(rows[:k], stages)}')
 
 
@@ -103,8 +94,7 @@ def main():
           f'{median:.4g}, 95 % quantile {high:.4g}); '
           f'stiff: M1 {args.m1:g}, M2 {args.m2:g}')
     rows = rank_blocks(record, args.by, (args.m1, args.m2))
-    print_table(rows, args.k)
-    print_choice(rows, args.k, record.header.stages)
+    print_ranking(rows, args.k, record.header.stages)
     if args.by == 'area':
         warn_of_no_area(rows, args.k)
 

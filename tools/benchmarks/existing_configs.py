@@ -12,7 +12,6 @@ own optimizer.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import copy
 import math
 import sys
@@ -27,7 +26,7 @@ from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS
-from mmengine.runner import load_checkpoint, set_random_seed
+from mmengine.runner import set_random_seed
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.config.conversion import (
@@ -36,6 +35,7 @@ from stepnet_mm.config.conversion import (
     to_stepnet,
 )
 from stepnet_mm.launch.entry import set_scope
+from stepnet_mm.utils.command_line import command_parser
 
 CONFIGS = '''
 mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py
@@ -78,9 +78,7 @@ ITERATIONS = 3
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         'configs', nargs='*', default=CONFIGS,
         help='to try, as in _base_ (default: a choice of 34)')
@@ -95,31 +93,24 @@ def pretrained(cfg):
 
 
 def use_local_weights(cfgs, folder):
-    """Random weights of the stock backbones, in the place of downloads.
-
-    Returns:
-        bool: whether the configs load any.
-    """
-    found = list(zip(*map(pretrained, cfgs)))
-    for i, (stock, new) in enumerate(found):
+    """Random weights of the stock backbones, in the place of downloads."""
+    for i, (stock, new) in enumerate(zip(*map(pretrained, cfgs))):
         prefix = stock.node.init_cfg.get('prefix', '')
         prefix = prefix and prefix.rstrip('.') + '.'
-        net = MODELS.build(dict(stock.node, init_cfg=None))
-        randomise(net)
+        net = randomised(MODELS.build(dict(stock.node, init_cfg=None)))
         path = str(folder / f'{i}.pth')
         torch.save({prefix + k: v for k, v in net.state_dict().items()}, path)
-        for node in (stock.node, new.node):
-            node.init_cfg.checkpoint = path
-    return bool(found)
+        stock.node.init_cfg.checkpoint = new.node.init_cfg.checkpoint = path
 
 
-def randomise(net):
+def randomised(net):
     """Weights as drawn, statistics and shifts away from their starts."""
     for name, value in net.state_dict().items():
         if name.endswith('running_var'):
             value.uniform_(.5, 2)
         elif name.endswith(('running_mean', 'bias')):
             value.normal_(0, .1)
+    return net
 
 
 def build(cfg):
@@ -136,19 +127,13 @@ def build(cfg):
 
 def build_pair(cfgs, folder):
     """The stock model and its StepNet, of the same weights."""
-    loads = use_local_weights(cfgs, folder)
+    use_local_weights(cfgs, folder)
     stock, net = map(build, cfgs)
-    if not loads:
-        randomise(stock)
-    weights = stock.state_dict()
-    if loads:  # then the backbones have theirs
-        names = tuple(f'{b.key.removeprefix("model.")}.'
-                      for b in pretrained(cfgs[0]))
-        weights = {k: v for k, v in weights.items() if not k.startswith(names)}
-        net.load_state_dict(weights, strict=False)
-    else:
-        torch.save(weights, folder / 'all.pth')
-        load_checkpoint(net, str(folder / 'all.pth'))
+    loaded = tuple(f'{b.key.removeprefix("model.")}.'
+                   for b in pretrained(cfgs[0]))
+    weights = (stock if loaded else randomised(stock)).state_dict()
+    net.load_state_dict({k: v for k, v in weights.items()
+                         if not k.startswith(loaded)}, strict=False)
     return stock, net
 
 
@@ -163,9 +148,8 @@ def classification_batch(cfg):
     from mmpretrain.structures import DataSample
     samples = [DataSample().set_gt_label(i) for i in range(2)]
     images = torch.randint(0, 256, (2, 2, 3, EDGE, EDGE))
-    views = 'SelfSup' in cfg.model.get('data_preprocessor', {}).get(
-        'type', '') or 'SelfSup' in cfg.get('data_preprocessor', {}).get(
-            'type', '')
+    views = 'SelfSup' in str([part.get('data_preprocessor')
+                              for part in (cfg, cfg.model)])
     return dict(inputs=list(images) if views else images[0],
                 data_samples=samples)
 
@@ -173,16 +157,14 @@ def classification_batch(cfg):
 def tensors(value):
     """All tensors in what a model gives."""
     if isinstance(value, torch.Tensor):
-        yield value
-    elif hasattr(value, 'to_dict'):
-        yield from tensors(value.to_dict())
-    elif hasattr(value, 'all_items'):
-        yield from tensors(dict(value.all_items()))
-    elif isinstance(value, dict):
-        yield from tensors(list(value.values()))
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from tensors(part)
+        return [value]
+    if hasattr(value, 'to_dict'):
+        value = value.to_dict()
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        value = ()
+    return [tensor for part in value for tensor in tensors(part)]
 
 
 @torch.no_grad()
@@ -198,7 +180,7 @@ def outputs(model, batch):
         found.append(model(**data, mode='predict'))
     except (NotImplementedError, RuntimeError) as error:
         print('#', type(error).__name__, error)
-    return list(tensors(found))
+    return tensors(found)
 
 
 def train(model, cfg, batch):
@@ -222,15 +204,15 @@ def trial(name, folder):
     stock, net = build_pair(cfgs, folder)
     detection = find_backbones(cfgs[0])[0].library == 'mmdet'
     batch = (detection_batch if detection else classification_batch)(cfgs[0])
-    pair = [outputs(model, batch) for model in (stock, net)]
-    same = len(pair[0]) == len(pair[1]) and all(
-        map(torch.equal, *pair))
+    ours, theirs = (outputs(model, batch) for model in (net, stock))
+    same = len(ours) == len(theirs) and all(map(torch.equal, ours, theirs))
     losses = train(net, cfgs[1], batch)
-    finite = all(map(math.isfinite, losses))
-    types = ', '.join(b.name for b in find_backbones(cfgs[1]))
-    return (name, types, f'{len(pair[0])}' if same else 'NO',
-            ' '.join(f'{loss:.4g}' for loss in losses)
-            if finite else f'NOT FINITE {losses}',
+    shown = ' '.join(f'{loss:.4g}' for loss in losses)
+    if not all(map(math.isfinite, losses)):
+        shown = f'NOT FINITE {shown}'
+    return (name, ', '.join(b.name for b in find_backbones(cfgs[1])),
+            str(len(ours)) if same else 'NO',
+            shown,
             f'{time.perf_counter() - begun:.0f}')
 
 

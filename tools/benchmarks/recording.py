@@ -25,15 +25,14 @@ from step_cost import peak_resident
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import summarize_stiffness
+from stepnet_mm.utils.command_line import command_parser
 
 RESNET = dict(type='mmpretrain.ResNet', depth=50, out_indices=(3, ))
 CIFAR = dict(type='mmpretrain.StepResNetCIFAR', depth=164)
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('--batch-size', type=int, default=8,
                         help='images')
     parser.add_argument('--edge', type=int, default=224, help='px')

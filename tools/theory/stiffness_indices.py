@@ -13,9 +13,7 @@ python tools/theory/stiffness_indices.py --out stiffness_indices.png
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +23,13 @@ from scipy.stats import spearmanr
 from torch.func import jacrev, vmap
 
 from stepnet_mm.stiffness import stiffness_aware_index, stiffness_index
+from stepnet_mm.utils.command_line import command_parser
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.style import legend_beside, new_figure
 
 #: Of an eigenvalue that is 0, relative to the largest one.
 ROUNDING = 1e-9
+#: u, the eigenvectors and h of the linear systems are drawn with --seed.
 CASES = dict(
     forced='h fixed', free='h = 0', slow='slow manifold: h₁ = -λ₁c₁')
 
@@ -40,22 +40,20 @@ class System(NamedTuple):
     field: Callable
     start: tuple
     span: tuple
-    log_time: bool
+    scale: str  # of a picture's time
 
 
 class Indices(NamedTuple):
-    """What is found at the T - 1 first states of a solution."""
-    times: torch.Tensor  # (T - 1,)
-    si: torch.Tensor  # (T - 1,), 1 / time
-    sai: torch.Tensor  # (T - 1,), 1 / time
-    asymmetry: torch.Tensor  # (T - 1,), |J - J^T| / |J|, Frobenius
-    growing: torch.Tensor  # (T - 1,), whether some Re λ > 0
+    """What is found at the T - 1 first states of a solution, (T - 1,)."""
+    times: torch.Tensor
+    si: torch.Tensor  # 1 / time
+    sai: torch.Tensor  # 1 / time
+    asymmetry: torch.Tensor  # |J - J^T| / |J|, Frobenius
+    growing: torch.Tensor  # whether some Re λ > 0
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         '--mu', type=float, default=1000., help="Van der Pol's")
     parser.add_argument('--rtol', type=float, default=1e-8, help='of Radau')
@@ -70,10 +68,6 @@ def parse_args():
     return args
 
 
-def van_der_pol(x, v, mu):
-    return v, mu * (1 - x * x) * v - x
-
-
 def robertson(a, b, c):
     slow, fast, back = .04 * a, 3e7 * b * b, 1e4 * b * c
     return back - slow, slow - back - fast, fast
@@ -81,16 +75,12 @@ def robertson(a, b, c):
 
 def systems(mu):
     return [
-        System(f'Van der Pol, μ = {mu:g}', partial(van_der_pol, mu=mu),
-               (2., 0.), (0., 2. * mu), False),
+        System(f'Van der Pol, μ = {mu:g}',
+               lambda x, v: (v, mu * (1 - x * x) * v - x),
+               (2., 0.), (0., 2. * mu), 'linear'),
         System("Robertson's reaction", robertson, (1., 0., 0.), (0., 1e5),
-               True)
+               'log')
     ]
-
-
-def jacobians(field, states):
-    """(T, n) -> (T, n, n), exact."""
-    return vmap(jacrev(lambda u: torch.stack(field(*u))))(states)
 
 
 def follow(system, rtol):
@@ -104,8 +94,13 @@ def follow(system, rtol):
         method='Radau', rtol=rtol, atol=1e-4 * rtol)
     if not solution.success:
         raise RuntimeError(f'{system.name}: {solution.message}')
-    states, times = torch.tensor(solution.y.T), torch.tensor(solution.t)
-    return indices(system.field, states, times)
+    return indices(system.field, torch.tensor(solution.y.T),
+                   torch.tensor(solution.t))
+
+
+def jacobians(field, states):
+    """(T, n) -> (T, n, n), exact."""
+    return vmap(jacrev(lambda u: torch.stack(field(*u))))(states)
 
 
 def indices(field, states, times):
@@ -119,32 +114,27 @@ def indices(field, states, times):
                    highest > ROUNDING * si)
 
 
-def linear_case(si, case, seed):
-    """SAI (its limit as Δt tends to 0) and √c of a symmetric system.
+def linear_ratios(sizes, seed):
+    """Of symmetric systems with the eigenvalues -SI, -3, -2 and -1.
 
-    Its other eigenvalues are -3, -2 and -1; u and the eigenvectors are drawn.
+    Returns:
+        tuple: case -> SAI / SI at each SI of ``sizes``, as Δt tends to 0,
+        and √c.
     """
     generator = np.random.default_rng(seed)
     basis = np.linalg.qr(generator.normal(size=(4, 4)))[0]
-    c, a = generator.normal(size=(2, 4))
-    eigenvalues = np.array([-si, -3., -2., -1.])
-    if case == 'free':
-        a[:] = 0
-    elif case == 'slow':
-        a[0] = si * c[0]
-    jacobian = basis * eigenvalues @ basis.T
-    velocity = jacobian @ (basis @ c) + basis @ a
+    c, h = generator.normal(size=(2, 4))
     length = np.linalg.norm(c)
-    return np.linalg.norm(velocity) / length, abs(c[0]) / length
 
+    def ratio(case, si):
+        first = dict(forced=h[0], free=0, slow=si * c[0])[case]
+        field = np.array([first, *(h[1:] if case != 'free' else [0] * 3)])
+        jacobian = basis * [-si, -3., -2., -1.] @ basis.T
+        velocity = jacobian @ (basis @ c) + basis @ field
+        return np.linalg.norm(velocity) / length / si
 
-def linear_ratios(sizes, seed):
-    """case -> SAI / SI at every SI, and √c."""
-    found = {
-        case: np.array([linear_case(si, case, seed)[0] / si for si in sizes])
-        for case in CASES
-    }
-    return found, linear_case(1., 'free', seed)[1]
+    return ({case: np.array([ratio(case, si) for si in sizes])
+             for case in CASES}, abs(c[0]) / length)
 
 
 def print_linear(seed):
@@ -153,72 +143,58 @@ def print_linear(seed):
     print(f'Theorem 2 on du/dt = J u + h, J symmetric; √c = {root:.6f}')
     print('     SI  SAI/SI: ' + ''.join(
         f'{label:>30}' for label in CASES.values()))
-    for i, si in enumerate(sizes):
-        print(f'{si:>7.0e}' + ' ' * 10 +
-              ''.join(f'{values[i]:>30.6g}' for values in found.values()))
+    for si, *row in zip(sizes, *found.values()):
+        print(f'{si:>7.0e}' + ' ' * 10 + ''.join(f'{r:>30.6g}' for r in row))
 
 
 def print_nonlinear(name, found):
     ratio = found.sai / found.si
     worst, fastest = found.si.argmax(), found.sai.argmax()
-    rows = [
-        ('states', f'{len(found.times)}'),
-        ('|J - Jᵀ| / |J|, median', f'{found.asymmetry.median():.2f}'),
-        ('some Re λ > 0',
-         f'{found.growing.double().mean():.1%} of the states'),
-        ('SI', f'{found.si.min():.3g} to {found.si[worst]:.3g}, highest at '
-         f't = {found.times[worst]:.4g}'),
-        ('SAI', f'{found.sai.min():.3g} to {found.sai[fastest]:.3g}, highest '
-         f'at t = {found.times[fastest]:.4g}'),
-        ('SAI / SI', f'{ratio.min():.2g} to {ratio.max():.2g}, median '
-         f'{ratio.median():.2g}'),
-        ("Spearman's ρ of the two",
-         f'{spearmanr(found.si, found.sai).statistic:.2f}'),
-    ]
-    print(f"\n{name}: J is not symmetric, so Theorem 2 does not apply")
-    for label, text in rows:
-        print(f'  {label:<24} {text}')
+    print(f'''
+{name}: J is not symmetric, so Theorem 2 does not apply
+  states                   {len(found.times)}
+  |J - Jᵀ| / |J|, median   {found.asymmetry.median():.2f}
+  some Re λ > 0            {found.growing.double().mean():.1%} of the states
+  SI                       {found.si.min():.3g} to {found.si[worst]:.3g}, \
+highest at t = {found.times[worst]:.4g}
+  SAI                      {found.sai.min():.3g} to {found.sai[fastest]:.3g}, \
+highest at t = {found.times[fastest]:.4g}
+  SAI / SI                 {ratio.min():.2g} to {ratio.max():.2g}, \
+median {ratio.median():.2g}
+  Spearman's ρ of the two  {spearmanr(found.si, found.sai).statistic:.2f}''')
 
 
 @style.styled
 def draw(followed, seed):
     figure = new_figure(style.WIDTH, 10)
-    axes = figure.subplots(4, 1)
-    draw_linear(*axes[:2], seed)
-    for axis, (system, found) in zip(axes[2:], followed):
-        draw_nonlinear(axis, system, found)
-    for axis in axes:
-        legend_beside(axis)
+    upper, lower, *others = figure.subplots(4, 1)
+    draw_linear(upper, lower, seed)
+    for axes, (system, one) in zip(others, followed):
+        for i, key in enumerate(('si', 'sai')):
+            axes.plot(one.times[1:], getattr(one, key)[1:],
+                      label=key.upper(), **style.look(i))
+        axes.set(xlabel='time', ylabel='SI, SAI (1 / time)', yscale='log',
+                 xscale=system.scale,
+                 title=f'{system.name} (no theorem: J not symmetric)')
+    for axes in figure.axes:
+        legend_beside(axes)
     return figure
 
 
 def draw_linear(upper, lower, seed):
     sizes = np.geomspace(10, 1e6, 60)
     found, root = linear_ratios(sizes, seed)
-    for i, (case, values) in enumerate(found.items()):
-        upper.semilogx(sizes, values, label=CASES[case], **style.look(i))
+    for i, (case, label) in enumerate(CASES.items()):
+        upper.plot(sizes, found[case], label=label, **style.look(i))
         if case != 'slow':
-            lower.loglog(sizes, abs(values - root), label=CASES[case],
-                         **style.look(i))
+            lower.plot(sizes, abs(found[case] - root), label=label,
+                       **style.look(i))
     upper.axhline(root, color=style.theme().muted, label='√c', zorder=0,
-                 linewidth=style.points(1))
-    upper.set(
-        xlabel='SI (1 / time)', ylabel='SAI / SI', ylim=(0, None),
-        title='Theorem 2, symmetric linear system')
-    lower.set(
-        xlabel='SI (1 / time)', ylabel='|SAI / SI - √c|',
-        title='how fast SAI / SI comes to √c')
-
-
-def draw_nonlinear(axes, system, found):
-    show = axes.loglog if system.log_time else axes.semilogy
-    moving = slice(1, None) if system.log_time else slice(None)
-    for i, key in enumerate(('si', 'sai')):
-        show(found.times[moving], getattr(found, key)[moving],
-             label=key.upper(), **style.look(i))
-    axes.set(
-        xlabel='time', ylabel='SI, SAI (1 / time)',
-        title=f'{system.name} (no theorem: J not symmetric)')
+                  linewidth=style.points(1))
+    upper.set(xlabel='SI (1 / time)', ylabel='SAI / SI', ylim=(0, None),
+              xscale='log', title='Theorem 2, symmetric linear system')
+    lower.set(xlabel='SI (1 / time)', ylabel='|SAI / SI - √c|', xscale='log',
+              yscale='log', title='how fast SAI / SI comes to √c')
 
 
 def main():

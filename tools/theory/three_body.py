@@ -19,14 +19,14 @@ python tools/theory/three_body.py --start circle --out three_body.png
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import time
 from typing import NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
+from scipy.optimize import bisect
 
-from stepnet_mm.utils.command_line import output_file
+from stepnet_mm.utils.command_line import command_parser, output_file
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.style import legend_beside, new_figure
 
@@ -38,37 +38,28 @@ PAPER = dict(simulations=.914, time=.042)
 class Run(NamedTuple):
     """One simulation, at T times that are not evenly spaced."""
     times: np.ndarray  # (T,)
-    positions: np.ndarray  # (T, 3), x + iy, the centre of mass at 0
     nearest: np.ndarray  # (T,), the smallest distance of two bodies
     energy_error: float  # largest relative one; inf if the solver gave up
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('--start', choices=list(STARTS), default='circle',
                         help='where the bodies begin')
-    parser.add_argument('--simulations', type=int, default=1000,
-                        help='how many')
+    parser.add_argument(
+        '--simulations', type=int, default=1000, help='how many')
     parser.add_argument('--time', type=float, default=10., help='of each')
     parser.add_argument(
-        '--thresholds',
-        nargs='+',
-        type=float,
+        '--thresholds', nargs='+', type=float,
         default=[.01, .02, .05, .1, .2, .3, .5],
         help='pair distances below which an encounter is close')
     parser.add_argument(
         '--interval', type=float, default=.1, help='length of time intervals')
-    parser.add_argument('--rtol', type=float, default=1e-12,
-                        help='of DOP853')
+    parser.add_argument('--rtol', type=float, default=1e-12, help='of DOP853')
     parser.add_argument(
-        '--energy-tolerance',
-        type=float,
-        default=1e-6,
+        '--energy-tolerance', type=float, default=1e-6,
         help='a relative error above it makes a simulation fail')
-    parser.add_argument('--seed', type=int, default=0,
-                        help='of the starts')
+    parser.add_argument('--seed', type=int, default=0, help='of the starts')
     parser.add_argument(
         '--out', type=output_file, default='three_body.png', help='picture')
     style.add_options(parser)
@@ -106,11 +97,6 @@ def to_gaps(vectors):
     return vectors[[1, 2, 0]] - vectors
 
 
-def from_gaps(gaps):
-    """The inverse, (..., 3) -> (..., 3), with the centre of mass at 0."""
-    return (gaps[..., [2, 0, 1]] - gaps) / 3
-
-
 def derivative(_, state):
     """State (6,): the gaps and how fast they change.
 
@@ -129,28 +115,19 @@ def energy(states):
     return kinetic - (1 / np.abs(states[..., :3])).sum(-1)
 
 
-def refine(times):
-    """SUBSTEPS points in each step, (S + 1,) -> (S SUBSTEPS + 1,)."""
-    share = np.arange(SUBSTEPS) / SUBSTEPS
-    inner = times[:-1, None] + np.diff(times)[:, None] * share
-    return np.append(inner.ravel(), times[-1])
-
-
 def simulate(start, duration, rtol):
     """Integrate one start, positions and velocities (3,) each."""
     solution = solve_ivp(
         derivative, (0, duration),
         np.concatenate([to_gaps(vectors) for vectors in start]),
-        method='DOP853',
-        rtol=rtol,
-        atol=1e-3 * rtol,
-        dense_output=True)
-    times = refine(solution.t)
+        method='DOP853', rtol=rtol, atol=1e-3 * rtol, dense_output=True)
+    steps = np.arange(len(solution.t))
+    times = np.interp(np.arange(0, steps[-1] + .5 / SUBSTEPS, 1 / SUBSTEPS),
+                      steps, solution.t)
     states = solution.sol(times).T
     levels = energy(states)
     error = np.abs(levels / levels[0] - 1).max()
-    return Run(times, from_gaps(states[:, :3]),
-               np.abs(states[:, :3]).min(1),
+    return Run(times, np.abs(states[:, :3]).min(1),
                error if solution.success else np.inf)
 
 
@@ -184,90 +161,52 @@ def shares(runs, threshold, interval):
 
 def threshold_for_time(runs, share):
     """The threshold below which two bodies are for that share of the time."""
-    low, high = 0., max(run.nearest.max() for run in runs)
-    for _ in range(40):
-        middle = (low + high) / 2
-        if shares(runs, middle, runs[0].times[-1])[1] < share:
-            low = middle
-        else:
-            high = middle
-    return middle
+    return bisect(lambda threshold: np.mean(
+        [time_below(run, threshold) / run.times[-1] for run in runs]) - share,
+        0, max(run.nearest.max() for run in runs))
 
 
 def print_table(runs, args):
-    smallest = [run.nearest.min() for run in runs]
     # The next number above, for an encounter is nearer than its threshold.
-    by_share = np.nextafter(
-        np.quantile(
-            smallest, PAPER['simulations'], method='inverted_cdf'), np.inf)
-    rows = [('', threshold) for threshold in args.thresholds]
-    rows += [("the paper's share of simulations:", by_share),
-             ("the paper's share of time:",
-              threshold_for_time(runs, PAPER['time']))]
+    by_share = np.nextafter(np.quantile(
+        [run.nearest.min() for run in runs], PAPER['simulations'],
+        method='inverted_cdf'), np.inf)
+    rows = [*(('', threshold) for threshold in args.thresholds),
+            ("the paper's share of simulations:", by_share),
+            ("the paper's share of time:",
+             threshold_for_time(runs, PAPER['time']))]
     print(f'{"closer than":>43}  simulations      time  intervals of '
           f'{args.interval:g}')
     for label, threshold in rows:
         found = shares(runs, threshold, args.interval)
-        print(f'{label:>34} {threshold:>8.4f}  ' +
-              '  '.join(f'{value:>{width}.2%}'
-                        for value, width in zip(found, (11, 8, 16))))
+        print(f'{label:>34} {threshold:>8.4f}  '
+              '{:>11.2%}  {:>8.2%}  {:>16.2%}'.format(*found))
     print(f'{"the paper:":>34} {"?":>8}  {PAPER["simulations"]:>11.2%}  '
           f'{PAPER["time"]:>8.2%}')
 
 
 @style.styled
 def draw(runs, args):
-    """Shares over the threshold, and three simulations."""
-    figure = new_figure(style.WIDTH, 8)
-    axes = figure.subplot_mosaic(
-        [['shares'] * 3, ['distance'] * 3, [.1, .5, .9]])
-    figure.suptitle(
-        f'{len(runs):,} simulations of three equal masses (G = m = 1) from '
-        f'{args.start!r}, t = 0 to {args.time:g}')
-    draw_shares(axes['shares'], runs, args.interval)
-    runs = sorted(runs, key=lambda run: run.nearest.min())
-    for i, share in enumerate((.1, .5, .9)):
-        run = runs[round(share * (len(runs) - 1))]
-        axes['distance'].semilogy(
-            run.times, run.nearest, linewidth=style.points(1),
-            color=style.color(i), label=f'quantile {share:.0%}')
-        draw_paths(axes[share], run, f'{share:.0%}')
-    axes['distance'].set(
-        xlabel='time', ylabel='smallest pair distance',
-        title='the three simulations below')
-    legend_beside(axes['distance'])
-    return figure
-
-
-def draw_shares(axes, runs, interval):
-    smallest = np.array([run.nearest.min() for run in runs])
+    """Shares over the threshold."""
+    figure = new_figure(style.WIDTH, 4)
+    axes = figure.subplots()
+    smallest = [run.nearest.min() for run in runs]
     thresholds = np.geomspace(
-        max(smallest.min(), 1e-3), max(smallest.max(), 1), 40)
-    found = np.array([shares(runs, t, interval) for t in thresholds])
-    labels = ('simulations with one', 'time in one',
-              f'intervals of {interval:g} with one')
-    for i, (values, label) in enumerate(zip(found.T, labels)):
-        axes.loglog(thresholds, 100 * values, label=label, **style.look(i))
+        max(min(smallest), 1e-3), max(max(smallest), 1), 40)
+    found = np.array([shares(runs, t, args.interval) for t in thresholds])
+    for i, label in enumerate(('simulations with one', 'time in one',
+                               f'intervals of {args.interval:g} with one')):
+        axes.plot(thresholds, 100 * found[:, i], label=label, **style.look(i))
     for i, (kind, share) in enumerate(PAPER.items()):
         axes.axhline(100 * share, color=style.color(i), zorder=0,
                      linewidth=style.points(.8),
                      label=f'the paper, {kind}: {100 * share:.1f} %')
-    axes.set(
-        xlabel='pair distance that counts as close',
-        ylabel='share (%)',
-        title='close encounters',
-        ylim=(.01, 150))
+    axes.set(xlabel='pair distance that counts as close', xscale='log',
+             ylabel='share (%)', yscale='log', ylim=(.01, 150),
+             title=f'{len(runs):,} simulations of three equal masses (G = m '
+             f'= 1) from {args.start!r}, t = 0 to {args.time:g}')
     legend_beside(axes)
-
-
-def draw_paths(axes, run, quantile):
-    for i, path in enumerate(run.positions.T):
-        axes.plot(path.real, path.imag, linewidth=style.points(1),
-                  color=style.color(i))
-        axes.plot(path[0].real, path[0].imag, **style.mark(i))
-    axes.set(
-        xlabel='x', ylabel='y', aspect='equal', adjustable='datalim',
-        title=f'{quantile}: nearest {run.nearest.min():.2g} (marks: t = 0)')
+    return figure
 
 
 def main():

@@ -1,6 +1,7 @@
 """A notebook with its outputs as Markdown; nothing is run."""
 import base64
 import re
+from itertools import groupby
 
 #: The first line of a cell -> how its fence begins.
 MAGICS = {
@@ -29,7 +30,7 @@ def as_markdown(notebook: dict, name: str) -> tuple[str, dict[str, bytes]]:
         elif not re.fullmatch('(%[^%].*)?', source):  # of Jupyter alone
             parts.append(_code(source))
             parts += [_output(output, name, pictures)
-                      for output in cell['outputs']]
+                      for output in _outputs(cell)]
     return '\n\n'.join(parts) + '\n', pictures
 
 
@@ -41,13 +42,24 @@ def _code(source: str) -> str:
     return _fence('python', source)
 
 
+def _outputs(cell: dict):
+    """Those of a cell; what was printed bit by bit is one."""
+    for kind, found in groupby(cell['outputs'],
+                               lambda output: output['output_type']):
+        if kind == 'stream':
+            yield dict(text=[line for one in found for line in one['text']])
+        else:
+            yield from found
+
+
 def _output(output: dict, name: str, pictures: dict[str, bytes]) -> str:
     data = output.get('data', {})
     if 'image/png' in data:
         file = f'{name}_{len(pictures) + 1}.png'
         pictures[file] = base64.b64decode(''.join(data['image/png']))
         return f'![output]({file})'
-    text = ''.join(data.get('text/plain', output.get('text', '')))
+    text = ''.join(data.get('text/markdown', data.get(
+        'text/plain', output.get('text', ''))))
     return _fence('{.text .output}', ESCAPE.sub('', text))
 
 
