@@ -25,7 +25,6 @@ import platform
 import re
 import subprocess
 import sys
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
@@ -35,11 +34,12 @@ from mmengine.registry import MODELS
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.profiling import (
-    count_saved,
+    Contestant,
     interleave,
     median_ratio,
-    seconds_of,
+    summed,
 )
+from stepnet_mm.utils.command_line import aligned
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.canvas import panel_grid
 
@@ -130,47 +130,21 @@ def check_arguments(parser, args):
         parser.error(f'--device {args.device}: {str(error).splitlines()[0]}')
 
 
-class Variant:
+class Variant(Contestant):
     """A network in one mode, with the input that it is run on."""
 
     def __init__(self, name, mode, args):
-        self.name, self.mode, self.args = name, mode, args
-        self.model = build(name, args).to(args.device)
+        self.name, self.mode = name, mode
         layout = getattr(torch, 'contiguous_format' if args.layout ==
                          'contiguous' else 'channels_last')
-        self.model = self.model.to(memory_format=layout)
-        self.call = self.model
-        if mode == 'compiled':
-            self.call = torch.compile(self.model)
+        model = build(name, args).to(args.device, memory_format=layout)
         torch.manual_seed(0)
-        self.images = torch.randn(
+        images = torch.randn(
             args.batch_size, 3, args.edge, args.edge, device=args.device)
-        self.images = self.images.to(memory_format=layout)
-
-    def forward(self):
-        """The loss, or the sum of the output."""
-        dtype = DTYPES[self.args.precision]
-        kind = torch.device(self.args.device).type
-        with torch.autocast(kind, dtype) if dtype else nullcontext():
-            if self.args.detector:
-                return detector_loss(self.model, self.images)
-            out = self.call(self.images)
-            return (out[-1] if isinstance(out, tuple) else out).sum()
-
-    def train(self):
-        """A forward and a backward pass."""
-        self.forward().backward()
-
-    @torch.no_grad()
-    def infer(self):
-        """A forward pass without gradients."""
-        self.forward()
-
-    def seconds(self, phase) -> float:
-        """How long ``'train'`` or ``'infer'`` takes."""
-        self.model.train(phase == 'train')
-        self.model.zero_grad(set_to_none=True)
-        return seconds_of(getattr(self, phase), torch.device(self.args.device))
+        call = partial(detector_loss, model) if args.detector else summed(
+            torch.compile(model) if mode == 'compiled' else model)
+        super().__init__(model, images.to(memory_format=layout), call,
+                         DTYPES[args.precision])
 
 
 def build(name, args):
@@ -232,26 +206,13 @@ def detector_loss(model, images):
     return losses
 
 
-def measure(variants, phase, args) -> dict:
-    """Seconds of every counted round, by variant."""
-    return interleave({v: partial(v.seconds, phase) for v in variants},
-                      args.rounds, args.warm_up)
-
-
-def saved_megabytes(variant) -> float:
-    variant.model.train()
-    with count_saved(variant.model) as found:
-        variant.forward().backward()
-    return found['bytes'] / 1e6
-
-
-def peak_megabytes(variant) -> float:
+def peak_of(name) -> float:
     """Peak of a fresh process that trains twice, eager.
 
     Of the GPU's allocator, or the resident set, in which torch and the
     libraries count too.
     """
-    command = [sys.executable, *sys.argv, '--child', variant.name]
+    command = [sys.executable, *sys.argv, '--child', name]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
         raise SystemExit(result.stderr)
@@ -306,8 +267,8 @@ def add_memory(rows, variants):
         variant, = [v for v in variants if (v.name, v.mode) == (
             row['network'], row['mode'])]
         if row['phase'] == 'train' and row['mode'] == 'eager':
-            row['saved_mb'] = f'{saved_megabytes(variant):.1f}'
-            row['peak_mb'] = f'{peak_megabytes(variant):.0f}'
+            row['saved_mb'] = f'{variant.saved_megabytes():.1f}'
+            row['peak_mb'] = f'{peak_of(variant.name):.0f}'
 
 
 def stem_of(benchmark, args) -> str:
@@ -327,13 +288,6 @@ def write_csv(path, fields, rows):
         writer = csv.DictWriter(file, fields, restval='')
         writer.writeheader()
         writer.writerows(rows)
-
-
-def print_rows(fields, rows):
-    table = [fields, *([str(row.get(f, '')) for f in fields] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table)]
-    for line in table:
-        print('  '.join(map(str.ljust, line, widths)).rstrip())
 
 
 @style.styled
@@ -390,14 +344,18 @@ def main():
     variants += [Variant(name, 'compiled', args) for name in args.compiled]
     rows = []
     for phase in args.phases:
-        rows += rows_of(phase, measure(variants, phase, args), args)
+        times = interleave({v: partial(v.seconds, phase) for v in variants},
+                           args.rounds, args.warm_up)
+        rows += rows_of(phase, times, args)
     add_memory(rows, variants)
     name = 'step_cost_detector' if args.detector else 'step_cost'
     path = args.out / f'{stem_of(name, args)}.csv'
     write_csv(path, FIELDS, rows)
     with style.use(args.size, args.theme):
         save_figure(plot(rows), path.with_suffix('.png'))
-    print_rows(FIELDS[:10], rows)
+    shown = FIELDS[:10]
+    print(aligned([shown, *([str(row.get(f, '')) for f in shown]
+                            for row in rows)]))
     print(path)
 
 
