@@ -91,5 +91,6 @@ def device_name(text: str) -> str:
 
 
 if __name__ == '__main__':
+    sys.argv[0] = 'doctor'  # what Ctrl-C names
     from ..utils import interrupts  # noqa: F401  Ctrl-C from here on
     sys.exit(main())

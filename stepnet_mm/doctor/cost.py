@@ -30,8 +30,9 @@ def cost(device: str) -> Iterator[dict]:
             saved_megabytes=network.saved_megabytes(),
             peak_megabytes=network.peak_megabytes())
         yield row('ok', '{}: {milliseconds:.1f} ms, {of_plain:.3f} of plain; '
-                  '{saved_megabytes:.1f} MB kept for backward, '
-                  '{peak_megabytes:.0f} MB peak'.format(name, **found),
+                  '{saved_megabytes:.1f} MB kept for backward'.format(
+                      name, **found) + (device == 'cuda') * (
+                          f', {found["peak_megabytes"]:.0f} MB peak'),
                   seconds_of_rounds=times[name], **found)
     yield verdict(times, sizes(device))
 

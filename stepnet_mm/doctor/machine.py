@@ -1,5 +1,6 @@
 """Checks the machine: GPUs, Slurm, disk, and what a training starts from."""
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -149,7 +150,7 @@ def operators_missing(device: str) -> str:
 def device(kind: str) -> Iterator[dict]:
     """Whether a device is there; its facts go into the file of --json."""
     import torch
-    from torch.utils.collect_env import get_env_info, pretty_str
+    from torch.utils.collect_env import get_pretty_env_info
 
     from ..utils.circumstances import circumstances
     from ..version import __version__
@@ -160,10 +161,14 @@ def device(kind: str) -> Iterator[dict]:
         return
     if kind == 'cuda':
         yield from _seen_by_torch()
-    facts, found = circumstances(), get_env_info()
+    try:
+        found = get_pretty_env_info()
+    except Exception as error:  # it asks pip, which may not be there
+        found = one_line(error)
+    driver = re.search(r'^Nvidia driver version: ([\d.]+)', found, re.M)
+    facts = circumstances()
     facts['versions'].update(stepnet_mm=__version__)
-    facts.update(load=os.getloadavg(),
-                 environment=pretty_str(found).splitlines())
+    facts.update(load=os.getloadavg(), environment=found.splitlines())
     yield row('ok', f'{facts["device"]}, driver '
-              f'{found.nvidia_driver_version or "none"}, CUDA '
-              f'{torch.version.cuda}, commit {facts["commit"]}', facts=facts)
+              f'{driver[1] if driver else "none"}, CUDA {torch.version.cuda}, '
+              f'commit {facts["commit"]}', facts=facts)

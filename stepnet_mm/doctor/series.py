@@ -1,4 +1,5 @@
 """Runs checks, each in a process of its own, whatever they do."""
+import atexit
 import json
 import multiprocessing
 import os
@@ -7,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
@@ -79,13 +81,20 @@ def _run_process(key: str, argument: str, rows: Path, log: Path,
     process = multiprocessing.get_context('spawn').Process(
         target=_run, args=(key, argument, rows, log))
     process.start()
+    atexit.register(_kill, process)  # at Ctrl-C multiprocessing waits for it
     process.join(limit)
     code = process.exitcode
+    atexit.unregister(_kill)
+    _kill(process)
+    return code
+
+
+def _kill(process: BaseProcess) -> None:
+    """End a process and all that it started."""
     process.kill()
     with suppress(ProcessLookupError):  # all have ended
         os.killpg(process.pid or 0, signal.SIGKILL)
     process.join()
-    return code
 
 
 def _run(key: str, argument: str, rows: Path, log: Path) -> None:
