@@ -96,7 +96,8 @@ def verdict(times: dict[str, list[float]], batch: Iterable[int]) -> dict:
     """
     plain, fused, modules = (times[key] for key in (PLAIN, STEPNET, UNFUSED))
     # Where the median of more rounds would most probably lie.
-    _, low, *_, high, _ = sorted(a / b for a, b in zip(fused, modules))
+    ordered = sorted(a / b for a, b in zip(fused, modules))
+    low, high = ordered[1], ordered[-2]
     what = ('fused tail {:.2f} of plain, without it {:.2f}; {:.2f} to {:.2f} '
             'of the time without it in {} rounds (batch {}, {} px)'.format(
                 median_ratio(fused, plain), median_ratio(modules, plain), low,
