@@ -35,7 +35,7 @@ MOVED = {
     'engine.slurm': 'utils.slurm',
     'engine.tns_hook': 'hooks.tns_hook',
     'engine.training_state': 'resume.training_state',
-    'engine.trial': 'launch.trial',
+    'engine.trial': 'doctor.trainings',
     'evaluation.tns_metric': 'hooks.tns_metric',
     'models.mmdet_resnet': 'models.mmdet_binding',
     'models.mmpretrain_resnet': 'models.mmpretrain_binding',

@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 from stepnet_mm import supported
-from stepnet_mm.launch.versions import LIBRARIES
+from stepnet_mm.doctor.versions import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -1,4 +1,4 @@
-"""From a config to a running Runner or a record; what the doctor checks.
+"""From a config to a running Runner or a record.
 
 May import: config, datasets, recording, safe_loading, stiffness, utils.
 """

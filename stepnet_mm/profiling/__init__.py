@@ -10,5 +10,5 @@ __getattr__, __all__ = lazy_exports(
         config_inputs=['image_channels', 'image_size', 'prepare'],
         counting=['COLUMNS', 'count'],
         forward=['Forward'],
-        timing=['count_saved', 'interleave', 'measure', 'median_ratio',
-                'peak_memory', 'seconds_of', 'synchronize']))
+        timing=['Contestant', 'count_saved', 'interleave', 'measure',
+                'median_ratio', 'peak_memory', 'summed']))

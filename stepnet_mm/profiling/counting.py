@@ -1,23 +1,20 @@
 """Parameters and FLOPs of a network, by part and for its step sizes.
 
-FLOPs are those of one image in eval mode, by two counters that disagree by
-definition: to mmengine's a multiply-add is one operation, to torch's two.
+FLOPs are mmengine's, those of one image in eval mode: a multiply-add is one.
 """
-import functools
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 from mmengine.analysis import FlopAnalyzer, parameter_count
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from ..steps import StepSize
 from .forward import Forward
 
-COLUMNS = ('parameters', 'step_parameters', 'mmengine_flops', 'torch_flops')
+COLUMNS = ('parameters', 'step_parameters', 'mmengine_flops')
 
 
 def count(forward: Forward, images: Tensor) -> dict:
@@ -36,8 +33,12 @@ def count(forward: Forward, images: Tensor) -> dict:
     """
     model = forward.model
     with _watch_regions(model) as regions:
-        counts, left_out = _count_modules(forward, images)
-    steps = find_steps(model)
+        flops, left_out = mmengine_flops(forward, images)
+    parameters, steps = parameter_count(model), find_steps(model)
+    counts = {name: np.array([
+        parameters[name],
+        sum(parameters[step] for step in steps if _is_inside(step, name)),
+        flops[name]]) for name, _ in model.named_modules()}
     return dict(
         model=type(model).__name__,
         backbone=type(getattr(model, 'backbone', None)).__name__,
@@ -67,49 +68,22 @@ def find_steps(model: nn.Module) -> dict[str, StepSize]:
 
 
 @torch.no_grad()
-def torch_flops(forward: Forward, images: Tensor) -> dict[str, int]:
-    """Module names -> FLOPs of torch's counter.
-
-    It knows only modules that are called; a container (and mmdet's RoI head)
-    costs what its children do.
-    """
-    counter = FlopCounterMode(display=False)
-    called: Counter[str] = Counter()
-    flops: dict[str, int] = {}
-    with _plain_attention(), counter, _flops_before_and_after(
-            forward.model, counter, called):
-        forward(images)
-
-    def visit(name: str, module: nn.Module) -> int:
-        children = sum(
-            visit(f'{name}.{key}'.lstrip('.'), child)
-            for key, child in module.named_children())
-        flops[name] = max(called[name], children)
-        return flops[name]
-
-    visit('', forward.model)
-    return flops
-
-
-@torch.no_grad()
 def mmengine_flops(forward: Forward, images: Tensor) -> tuple[dict, Counter]:
     """Module names -> FLOPs of mmengine, and the operators left out."""
     analyzer = FlopAnalyzer(forward, images)
     analyzer.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
-    flops = {
-        name: int(analyzer.total(f'model.{name}'.rstrip('.')))
-        for name, _ in forward.model.named_modules()
-    }
+    flops = {name: int(analyzer.total(f'model.{name}'.rstrip('.')))
+             for name, _ in forward.model.named_modules()}
     return flops, analyzer.unsupported_ops()
 
 
 def group_parts(model: nn.Module, counts: dict) -> dict[str, np.ndarray]:
-    """Parts of a model -> (4,) counts, with their total at the end.
+    """Parts of a model -> (3,) counts, with their total at the end.
 
     Args:
         model (nn.Module): its children are the parts, but its ``backbone``
             is taken apart by stage.
-        counts (dict): module names -> (4,) counts.
+        counts (dict): module names -> (3,) counts.
     """
     parts = {}
     for name, child in model.named_children():
@@ -122,7 +96,7 @@ def group_parts(model: nn.Module, counts: dict) -> dict[str, np.ndarray]:
 
 
 def group_stages(backbone: nn.Module, counts: dict) -> dict[str, np.ndarray]:
-    """Stages of a backbone -> (4,) counts, with the stem and the tail.
+    """Stages of a backbone -> (3,) counts, with the stem and the tail.
 
     Stages are its sequences of blocks. What it registers after the first
     stage is the tail (a last norm), everything else the stem.
@@ -143,61 +117,14 @@ def group_stages(backbone: nn.Module, counts: dict) -> dict[str, np.ndarray]:
     return dict(stem=stem, **inner, tail=tail)
 
 
-def _count_modules(forward: Forward, images: Tensor) -> tuple[dict, Counter]:
-    """Module names -> (4,) counts in the order of COLUMNS; left-out ops."""
-    model = forward.model
-    parameters, steps = parameter_count(model), find_steps(model)
-    by_mmengine, left_out = mmengine_flops(forward, images)
-    by_torch = torch_flops(forward, images)
-    counts = {
-        name: np.array([
-            parameters[name],
-            sum(parameters[step] for step in steps if _is_inside(step, name)),
-            by_mmengine[name], by_torch[name]
-        ])
-        for name, _ in model.named_modules()
-    }
-    return counts, left_out
-
-
 def _named(row: np.ndarray) -> dict[str, int]:
-    """(4,) counts -> column names -> counts."""
+    """(3,) counts -> column names -> counts."""
     return dict(zip(COLUMNS, row.tolist()))
 
 
 def _is_inside(name: str, parent: str) -> bool:
     """Whether a module is another one, or in it."""
     return not parent or name == parent or name.startswith(f'{parent}.')
-
-
-def _plain_attention():
-    """The CPU's fused attention is one that torch's counter does not know."""
-    try:
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-    except ImportError:  # torch below 2.3
-        return torch.backends.cuda.sdp_kernel(
-            enable_flash=False, enable_mem_efficient=False)
-    return sdpa_kernel(SDPBackend.MATH)
-
-
-@contextmanager
-def _flops_before_and_after(model: nn.Module, counter: FlopCounterMode,
-                            called: Counter) -> Iterator[None]:
-    """Fill ``called`` by module; the counter of torch 2.1 does it wrongly."""
-    starts: list[int] = []
-
-    def begin(module, args):
-        starts.append(counter.get_total_flops())
-
-    def end(name, module, args, output):
-        called[name] += counter.get_total_flops() - starts.pop()
-
-    with ExitStack() as hooks:
-        for name, module in model.named_modules():
-            hooks.enter_context(module.register_forward_pre_hook(begin))
-            hooks.enter_context(module.register_forward_hook(
-                functools.partial(end, name)))
-        yield
 
 
 @contextmanager

@@ -1,4 +1,6 @@
 """A model of the mm libraries as a function of its images alone."""
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +21,12 @@ class Forward(nn.Module):
     def forward(self, images: Tensor):
         """(N, C, H, W) -> the tensors of the heads."""
         return self.model(images, self.samples, mode='tensor')
+
+    def loss(self, images: Tensor) -> Tensor:
+        """(N, C, H, W) -> the loss, of a model in training mode."""
+        model: Any = self.model
+        return model.parse_losses(
+            model(images, self.samples, mode='loss'))[0]
 
     @torch.no_grad()
     def check(self, images: Tensor) -> None:

@@ -1,13 +1,14 @@
 """Latency and peak memory of a network."""
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from statistics import median
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.benchmark import timer
 
 from .forward import Forward
 
@@ -35,9 +36,10 @@ def measure(forward: Forward, images: Tensor, runs: int,
         ValueError: if the model does not take images of this size.
     """
     forward.check(images)
-    run = (_train_run if train else _forward_run)(forward, images)
-    low, median, high = np.percentile(
-        _time_runs(run, runs, images.device), [25, 50, 75])
+    one = Contestant(forward.model, images, forward.loss if train else forward)
+    taken = interleave(dict(one=partial(
+        one.seconds, 'train' if train else 'infer')), runs)['one']
+    low, median, high = 1e3 * np.percentile(taken, [25, 50, 75])
     return dict(
         timed='loss and backward' if train else 'forward',
         median_ms=median,
@@ -65,13 +67,72 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def seconds_of(run: Callable[[], object], device: torch.device) -> float:
-    """How long a run takes, with all that it started on the device."""
-    synchronize(device)
-    start = time.perf_counter()
-    run()
-    synchronize(device)
-    return time.perf_counter() - start
+class Contestant:
+    """A network that runs on images, to be timed in turn with others.
+
+    Args:
+        model (nn.Module): the network.
+        images (Tensor): (N, C, H, W), on its device.
+        call (callable, optional): what is done with the images; a training
+            follows back from what it gives. Left out, it is the sum of the
+            network's last map.
+        dtype (torch.dtype, optional): of autocast.
+    """
+
+    def __init__(self, model: nn.Module, images: Tensor,
+                 call: Callable | None = None,
+                 dtype: torch.dtype | None = None):
+        self.model, self.images, self.dtype = model, images, dtype
+        self.call = call or summed(model)
+
+    def seconds(self, phase: str = 'train') -> float:
+        """How long ``'train'`` or ``'infer'`` takes, on a GPU too."""
+        self.model.train(phase == 'train')
+        self.model.zero_grad(set_to_none=True)
+        with torch.cuda.device_of(self.images):
+            start = timer()  # waits for the device
+            getattr(self, phase)()
+            return timer() - start
+
+    def train(self) -> None:
+        """A forward and a backward pass."""
+        self._forward().backward()
+
+    @torch.no_grad()
+    def infer(self) -> None:
+        """A forward pass without gradients."""
+        self._forward()
+
+    def saved_megabytes(self) -> float:
+        """What autograd keeps for the backward pass."""
+        self.model.train()
+        with count_saved(self.model) as found:
+            self.train()
+        return found['bytes'] / 1e6
+
+    def peak_megabytes(self) -> float:
+        """A GPU's peak above what was there before; 0 on a CPU."""
+        if not self.images.is_cuda:
+            return 0.
+        self.model.zero_grad(set_to_none=True)
+        before = torch.cuda.memory_allocated(self.images.device)
+        torch.cuda.reset_peak_memory_stats(self.images.device)
+        self.train()
+        return (peak_memory(self.images.device) - before) / 1e6
+
+    def _forward(self) -> Any:
+        with torch.autocast(self.images.device.type, self.dtype,
+                            enabled=self.dtype is not None):
+            return self.call(self.images)
+
+
+def summed(network: Callable) -> Callable[[Tensor], Tensor]:
+    """The network's last map, summed up."""
+    def call(images: Tensor) -> Tensor:
+        out = network(images)
+        return (out[-1] if isinstance(out, tuple) else out).sum()
+
+    return call
 
 
 def interleave(clocks: Mapping[Name, Callable[[], float]], rounds: int,
@@ -123,35 +184,6 @@ def count_saved(model: nn.Module) -> Iterator[dict[str, int]]:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
         yield found
     found['bytes'] = sum(saved.values())
-
-
-def synchronize(device: torch.device) -> None:
-    """Wait for all that was started on a device."""
-    if device.type == 'cuda':
-        torch.cuda.synchronize(device)
-
-
-def _forward_run(forward: Forward, images: Tensor) -> Callable[[], object]:
-    return torch.no_grad()(lambda: forward(images))
-
-
-def _train_run(forward: Forward, images: Tensor) -> Callable[[], object]:
-    model: Any = forward.model.train()
-
-    def run():
-        model.zero_grad(set_to_none=True)
-        losses = model(images, forward.samples, mode='loss')
-        model.parse_losses(losses)[0].backward()
-
-    return run
-
-
-def _time_runs(run: Callable[[], object], number: int,
-               device: torch.device) -> list[float]:
-    """Milliseconds of each of ``number`` runs, after the warm ones."""
-    times = [1e3 * seconds_of(run, device)
-             for _ in range(WARM_RUNS + number)]
-    return times[WARM_RUNS:]
 
 
 def _device_name(device: torch.device) -> str:

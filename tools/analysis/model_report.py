@@ -30,16 +30,13 @@ from stepnet_mm.profiling.config_inputs import EDGE
 from stepnet_mm.utils.command_line import aligned, positive
 
 NOTES = (
-    "FLOPs: one image, forward pass (mode='tensor') in eval mode. The two "
-    'counters disagree by definition.',
-    'mmengine: a multiply-add is one. Counts convolutions, linear layers, '
+    "FLOPs: mmengine's, of one image, forward pass (mode='tensor') in eval "
+    'mode; a multiply-add is one. It counts convolutions, linear layers, '
     'matrix products and einsum, and also norms (BatchNorm 1 or 2 an element, '
     'others 4 or 5), adaptive average pooling (1 an input element), '
     'upsampling and grid sampling (1 or 4 an output element).',
-    'torch: a multiply-add is two. Counts convolutions and matrix products '
-    '(linear layers, einsum, attention), nothing else.',
-    'Neither counts biases, activations, means, sums or elementwise '
-    'products, so most of what a step-size or attention module does is '
+    'Biases, activations, means, sums and elementwise products are not '
+    'counted, so most of what a step-size or attention module does is '
     'unseen here: compare the latency.')
 
 
@@ -140,11 +137,11 @@ def table(report):
     large = report['parts'][-1]['mmengine_flops'] >= 1e9
     scale, unit = (1e9, 'G') if large else (1e6, 'M')
     rows = [('part', 'parameters', 'of which steps',
-             f'FLOPs, mmengine ({unit})', f'FLOPs, torch ({unit})')]
+             f'FLOPs ({unit})')]
     for part in report['parts']:
-        parameters, steps, *flops = (part[key] for key in COLUMNS)
+        parameters, steps, flops = (part[key] for key in COLUMNS)
         rows.append((part['part'], f'{parameters:,}', f'{steps:,}',
-                     *(f'{value / scale:,.3f}' for value in flops)))
+                     f'{flops / scale:,.3f}'))
     return rows
 
 
@@ -159,8 +156,7 @@ def heading(report):
     kinds = ', '.join(f'{n} {kind}' for kind, n in steps['types'].items())
     yield f'step-size modules: {kinds or "none"}' + (
         f'; they add {steps["parameters"]:,} parameters and '
-        f'{steps["mmengine_flops"]:,} FLOPs (mmengine), '
-        f'{steps["torch_flops"]:,} (torch)' if kinds else '')
+        f'{steps["mmengine_flops"]:,} FLOPs' if kinds else '')
 
 
 def notes(report):

@@ -25,7 +25,6 @@ import platform
 import re
 import subprocess
 import sys
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
@@ -34,15 +33,19 @@ import torch
 from mmengine.registry import MODELS
 
 import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm.config import read_config
 from stepnet_mm.profiling import (
-    count_saved,
+    Contestant,
     interleave,
     median_ratio,
-    seconds_of,
+    prepare,
+    summed,
 )
+from stepnet_mm.utils.command_line import aligned
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.style import panel_grid
 
+DETECTOR = Path(__file__).parents[2] / 'configs/faster_rcnn_r50_stepnet.py'
 STEP = 'mmpretrain.StepResNet'
 #: name -> config of a backbone, or a timm model's name without its depth
 NETWORKS = {
@@ -66,7 +69,19 @@ def parse_args():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_arguments(parser)
+    parser.add_argument('--device', default='cpu', help='cpu or cuda')
+    parser.add_argument('--precision', default='fp32', choices=list(DTYPES),
+                        help='other than fp32: autocast')
+    parser.add_argument('--layout', default='contiguous',
+                        choices=['contiguous', 'channels_last'],
+                        help='of the maps')
+    parser.add_argument('--rounds', type=int, default=9,
+                        help='of all networks, in turn')
+    parser.add_argument('--warm-up', type=int, default=2, help='rounds')
+    parser.add_argument(
+        '--out', type=Path, default=Path('work_dirs/step_cost'),
+        help='folder of the CSV and the figure')
+    style.add_options(parser)
     parser.add_argument('--networks', nargs='+', default=list(NETWORKS),
                         choices=list(NETWORKS), metavar='NAME',
                         help='to time, plain among them')
@@ -85,40 +100,7 @@ def parse_args():
     parser.add_argument('--child', help=argparse.SUPPRESS)
     args = parser.parse_args()
     check_arguments(parser, args)
-    if 'plain' not in args.networks:
-        parser.error('--networks: expected plain among them, which the '
-                     'others are compared with')
-    if args.detector:
-        check_detector(parser, args)
     return args
-
-
-def check_detector(parser, args):
-    strange = {'se_timm', 'se_mmpretrain'} & set(args.networks)
-    if strange:
-        parser.error(f'--detector: mmdet has no {", ".join(sorted(strange))}; '
-                     'name other --networks')
-    if args.compiled:
-        parser.error('--detector: the loss of a detector is not compiled '
-                     'here; leave --compiled out')
-    args.phases = ['train']
-
-
-def add_arguments(parser):
-    """The arguments that both benchmarks of this folder share."""
-    parser.add_argument('--device', default='cpu', help='cpu or cuda')
-    parser.add_argument('--precision', default='fp32', choices=list(DTYPES),
-                        help='other than fp32: autocast')
-    parser.add_argument('--layout', default='contiguous',
-                        choices=['contiguous', 'channels_last'],
-                        help='of the maps')
-    parser.add_argument('--rounds', type=int, default=9,
-                        help='of all networks, in turn')
-    parser.add_argument('--warm-up', type=int, default=2, help='rounds')
-    parser.add_argument(
-        '--out', type=Path, default=Path('work_dirs/step_cost'),
-        help='folder of the CSV and the figure')
-    style.add_options(parser)
 
 
 def check_arguments(parser, args):
@@ -128,130 +110,84 @@ def check_arguments(parser, args):
         torch.zeros(1, device=args.device)
     except (RuntimeError, AssertionError) as error:
         parser.error(f'--device {args.device}: {str(error).splitlines()[0]}')
+    if 'plain' not in args.networks:
+        parser.error('--networks: expected plain among them, which the '
+                     'others are compared with')
+    if not args.detector:
+        return
+    args.phases = ['train']
+    strange = {'se_timm', 'se_mmpretrain'} & set(args.networks)
+    if strange:
+        parser.error(f'--detector: mmdet has no {", ".join(sorted(strange))}; '
+                     'name other --networks')
+    if args.compiled:
+        parser.error('--detector: the loss of a detector is not compiled '
+                     'here; leave --compiled out')
 
 
-class Variant:
+class Variant(Contestant):
     """A network in one mode, with the input that it is run on."""
 
     def __init__(self, name, mode, args):
-        self.name, self.mode, self.args = name, mode, args
-        self.model = build(name, args).to(args.device)
+        self.name, self.mode = name, mode
         layout = getattr(torch, 'contiguous_format' if args.layout ==
                          'contiguous' else 'channels_last')
-        self.model = self.model.to(memory_format=layout)
-        self.call = self.model
-        if mode == 'compiled':
-            self.call = torch.compile(self.model)
-        torch.manual_seed(0)
-        self.images = torch.randn(
-            args.batch_size, 3, args.edge, args.edge, device=args.device)
-        self.images = self.images.to(memory_format=layout)
-
-    def forward(self):
-        """The loss, or the sum of the output."""
-        dtype = DTYPES[self.args.precision]
-        kind = torch.device(self.args.device).type
-        with torch.autocast(kind, dtype) if dtype else nullcontext():
-            if self.args.detector:
-                return detector_loss(self.model, self.images)
-            out = self.call(self.images)
-            return (out[-1] if isinstance(out, tuple) else out).sum()
-
-    def train(self):
-        """A forward and a backward pass."""
-        self.forward().backward()
-
-    @torch.no_grad()
-    def infer(self):
-        """A forward pass without gradients."""
-        self.forward()
-
-    def seconds(self, phase) -> float:
-        """How long ``'train'`` or ``'infer'`` takes."""
-        self.model.train(phase == 'train')
-        self.model.zero_grad(set_to_none=True)
-        return seconds_of(getattr(self, phase), torch.device(self.args.device))
+        if args.detector:
+            forward, images = build_detector(name, args)
+            model, call = forward.model, forward.loss
+        else:
+            model, images = build(name, args)
+            call = summed(torch.compile(model) if mode == 'compiled'
+                          else model)
+        super().__init__(model.to(memory_format=layout),
+                         images.to(memory_format=layout), call,
+                         DTYPES[args.precision])
 
 
 def build(name, args):
+    """A backbone, and images for it."""
     torch.manual_seed(0)
-    cfg = NETWORKS[name]
-    if isinstance(cfg, str):
+    if isinstance(NETWORKS[name], str):
         import timm
-        return timm.create_model(
-            f'{cfg}{args.depth}', num_classes=0, global_pool='')
-    cfg = dict(cfg, depth=args.depth)
-    if args.detector:
-        return build_detector(cfg)
-    return MODELS.build(cfg)
+        model = timm.create_model(f'{NETWORKS[name]}{args.depth}',
+                                  num_classes=0, global_pool='')
+    else:
+        model = MODELS.build(dict(NETWORKS[name], depth=args.depth))
+    torch.manual_seed(0)
+    return model.to(args.device), torch.randn(
+        args.batch_size, 3, args.edge, args.edge, device=args.device)
 
 
-def build_detector(backbone):
-    """Faster R-CNN with FPN as in its config, nothing frozen.
+def build_detector(name, args):
+    """Faster R-CNN with FPN as in its config, nothing frozen, and images.
 
     All start with the plain detector's weights, and StepAdaptor at 1, so that
     they have the same proposals: their number is a good part of the time.
     """
-    if backbone['type'] == STEP:
-        backbone.setdefault('step', dict(type='StepAdaptor', init_step=1))
-    model = detector_of(backbone)
-    torch.manual_seed(0)
-    plain = detector_of(dict(NETWORKS['plain'], depth=backbone['depth']))
-    model.load_state_dict(plain.state_dict(), strict=False)
-    return model
-
-
-def detector_of(backbone):
-    from mmengine.config import Config
-    root = Path(__file__).resolve().parents[2]
-    model = Config.fromfile(root / 'configs/faster_rcnn_r50_stepnet.py').model
-    own = {key: model.backbone[key] for key in (
+    cfg = read_config(DETECTOR)
+    own = {key: cfg.model.backbone[key] for key in (
         'num_stages', 'out_indices', 'norm_cfg', 'norm_eval', 'style')}
-    model.backbone = dict(own, **{
-        **backbone, 'type': backbone['type'].replace('mmpretrain', 'mmdet')})
-    return MODELS.build(dict(model, type=f'mmdet.{model.type}'))
-
-
-def detector_loss(model, images):
-    """The sum of a detector's losses, with eight boxes in each image."""
-    from mmdet.structures import DetDataSample
-    from mmengine.structures import InstanceData
-    edge, samples = images.shape[-1], []
+    network = dict(NETWORKS[name], depth=args.depth)
+    if network['type'] == STEP:
+        network.setdefault('step', dict(type='StepAdaptor', init_step=1))
+    kind = network.pop('type').replace('mmpretrain', 'mmdet')
+    cfg.model.backbone = dict(own, **network, type=kind)
     torch.manual_seed(0)
-    for _ in images:
-        corner = torch.rand(8, 2) * edge * .6
-        boxes = torch.cat([corner, corner + edge * .3], 1)
-        sample = DetDataSample(metainfo=dict(
-            img_shape=(edge, edge), pad_shape=(edge, edge),
-            batch_input_shape=(edge, edge), scale_factor=(1., 1.)))
-        sample.gt_instances = InstanceData(
-            bboxes=boxes.to(images.device),
-            labels=torch.randint(80, (8, ), device=images.device))
-        samples.append(sample)
-    losses, _ = model.parse_losses(model.loss(images, samples))
-    return losses
+    forward, images = prepare(cfg, (args.edge, args.edge), args.batch_size,
+                              torch.device(args.device))
+    if name != 'plain':
+        plain, _ = build_detector('plain', args)
+        forward.model.load_state_dict(plain.model.state_dict(), strict=False)
+    return forward, images
 
 
-def measure(variants, phase, args) -> dict:
-    """Seconds of every counted round, by variant."""
-    return interleave({v: partial(v.seconds, phase) for v in variants},
-                      args.rounds, args.warm_up)
-
-
-def saved_megabytes(variant) -> float:
-    variant.model.train()
-    with count_saved(variant.model) as found:
-        variant.forward().backward()
-    return found['bytes'] / 1e6
-
-
-def peak_megabytes(variant) -> float:
+def peak_of(name) -> float:
     """Peak of a fresh process that trains twice, eager.
 
     Of the GPU's allocator, or the resident set, in which torch and the
     libraries count too.
     """
-    command = [sys.executable, *sys.argv, '--child', variant.name]
+    command = [sys.executable, *sys.argv, '--child', name]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
         raise SystemExit(result.stderr)
@@ -261,11 +197,9 @@ def peak_megabytes(variant) -> float:
 def run_child(args):
     variant = Variant(args.child, 'eager', args)
     for _ in range(2):
-        variant.seconds('train')
-    if torch.device(args.device).type == 'cuda':
-        print(json.dumps(torch.cuda.max_memory_allocated(args.device) / 1e6))
-    else:
-        print(json.dumps(peak_resident()))
+        variant.seconds()
+    print(json.dumps(torch.cuda.max_memory_allocated(args.device) / 1e6
+                     if variant.images.is_cuda else peak_resident()))
 
 
 def peak_resident() -> float:
@@ -279,8 +213,7 @@ def peak_resident() -> float:
 
 def rows_of(phase, times, args) -> list:
     """A row for each variant, ratios by round and then their median."""
-    reference = {v.mode: taken for v, taken in times.items()
-                 if v.name == 'plain'}
+    plain = {v.mode: taken for v, taken in times.items() if v.name == 'plain'}
     rows = []
     for variant, taken in times.items():
         q1, _, q3 = quantiles(taken, n=4)
@@ -289,51 +222,37 @@ def rows_of(phase, times, args) -> list:
             median_s=f'{median(taken):.5f}', q1_s=f'{q1:.5f}',
             q3_s=f'{q3:.5f}', rounds=args.rounds, depth=args.depth,
             batch_size=args.batch_size, edge=args.edge,
-            threads=torch.get_num_threads())
-        row['of_plain_eager'] = ratio(taken, reference['eager'])
-        if variant.mode in reference:
-            row['of_plain_same_mode'] = ratio(taken, reference[variant.mode])
+            threads=torch.get_num_threads(),
+            of_plain_eager=f'{median_ratio(taken, plain["eager"]):.4f}')
+        if variant.mode in plain:
+            same = median_ratio(taken, plain[variant.mode])
+            row['of_plain_same_mode'] = f'{same:.4f}'
+        if phase == 'train' and variant.mode == 'eager':
+            row['saved_mb'] = f'{variant.saved_megabytes():.1f}'
+            row['peak_mb'] = f'{peak_of(variant.name):.0f}'
         rows.append(row)
     return rows
 
 
-def ratio(taken, reference) -> str:
-    return f'{median_ratio(taken, reference):.4f}'
-
-
-def add_memory(rows, variants):
-    for row in rows:
-        variant, = [v for v in variants if (v.name, v.mode) == (
-            row['network'], row['mode'])]
-        if row['phase'] == 'train' and row['mode'] == 'eager':
-            row['saved_mb'] = f'{saved_megabytes(variant):.1f}'
-            row['peak_mb'] = f'{peak_megabytes(variant):.0f}'
-
-
-def stem_of(benchmark, args) -> str:
+def stem_of(args) -> str:
     """Benchmark, device, torch, precision and layout, for file names."""
     if torch.device(args.device).type == 'cuda':
         device = torch.cuda.get_device_name(args.device)
     else:
         device = f'{platform.machine()}-{torch.get_num_threads()}threads'
     version = torch.__version__.partition('+')[0]
-    return '-'.join([benchmark, device.replace(' ', '_'), f'torch{version}',
-                     args.precision, args.layout])
+    return '-'.join([
+        'step_cost_detector' if args.detector else 'step_cost',
+        device.replace(' ', '_'), f'torch{version}', args.precision,
+        args.layout])
 
 
-def write_csv(path, fields, rows):
+def write_csv(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('w', newline='') as file:
-        writer = csv.DictWriter(file, fields, restval='')
+        writer = csv.DictWriter(file, FIELDS, restval='')
         writer.writeheader()
         writer.writerows(rows)
-
-
-def print_rows(fields, rows):
-    table = [fields, *([str(row.get(f, '')) for f in fields] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table)]
-    for line in table:
-        print('  '.join(map(str.ljust, line, widths)).rstrip())
 
 
 @style.styled
@@ -354,8 +273,13 @@ def draw_bars(axis, rows):
     now = style.theme()
     colors = {'plain': now.muted, 'stepnet': style.color(1)}
     ratios = [float(row['of_plain_eager']) for row in rows]
+    # How far the quartiles lie from the ratios.
+    spread = [[abs(float(row[key]) / float(row['median_s']) - 1) * ratio
+               for row, ratio in zip(rows, ratios)] for key in ('q1_s',
+                                                                'q3_s')]
     bars = axis.barh(
-        list(map(name_of, rows)), ratios, xerr=quartiles_of(rows),
+        [row['network'] + f', {row["mode"]}' * (row['mode'] != 'eager')
+         for row in rows], ratios, xerr=spread,
         color=[colors.get(row['network'], style.color(0)) for row in rows],
         ecolor=now.ink, capsize=style.points(2))
     axis.bar_label(bars, [f'{ratio:.3f}' for ratio in ratios],
@@ -369,35 +293,25 @@ def draw_bars(axis, rows):
     axis.grid(axis='y', visible=False)
 
 
-def name_of(row) -> str:
-    """Of a bar: networks are eager unless it says otherwise."""
-    eager = row['mode'] == 'eager'
-    return row['network'] if eager else f'{row["network"]}, {row["mode"]}'
-
-
-def quartiles_of(rows) -> list:
-    """How far the two quartiles lie from the ratios."""
-    return [[abs(float(row[key]) / float(row['median_s']) - 1)
-             * float(row['of_plain_eager']) for row in rows]
-            for key in ('q1_s', 'q3_s')]
-
-
 def main():
     args = parse_args()
     if args.child:
         return run_child(args)
-    variants = [Variant(name, 'eager', args) for name in args.networks]
-    variants += [Variant(name, 'compiled', args) for name in args.compiled]
+    variants = [Variant(name, mode, args) for mode, names in (
+        ('eager', args.networks), ('compiled', args.compiled))
+        for name in names]
     rows = []
     for phase in args.phases:
-        rows += rows_of(phase, measure(variants, phase, args), args)
-    add_memory(rows, variants)
-    name = 'step_cost_detector' if args.detector else 'step_cost'
-    path = args.out / f'{stem_of(name, args)}.csv'
-    write_csv(path, FIELDS, rows)
+        times = interleave({v: partial(v.seconds, phase) for v in variants},
+                           args.rounds, args.warm_up)
+        rows += rows_of(phase, times, args)
+    path = args.out / f'{stem_of(args)}.csv'
+    write_csv(path, rows)
     with style.use(args.size, args.theme):
         save_figure(plot(rows), path.with_suffix('.png'))
-    print_rows(FIELDS[:10], rows)
+    shown = FIELDS[:10]
+    print(aligned([shown, *([str(row.get(f, '')) for f in shown]
+                            for row in rows)]))
     print(path)
 
 

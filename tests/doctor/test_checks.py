@@ -1,33 +1,22 @@
 """Each check finds what it is there for."""
+import sys
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
+from mmengine.hooks import Hook
+from torch.optim import SGD
 
-from stepnet_mm.device_checks import (
-    backbone,
-    compiled,
-    cost,
-    detector,
-    kernels,
-    networks,
-    resume,
-    steps,
-    tns_hook,
-)
-from stepnet_mm.launch.report import Report, Unavailable
+from stepnet_mm.doctor import cost, numerics, trainings
+from stepnet_mm.doctor.rows import Unavailable
 from stepnet_mm.ops import tail_check
 from stepnet_mm.steps import SEAttention
 
-CPU = torch.device('cpu')
 
-
-def rows(check, device=CPU):
-    report = Report()
-    check(report, device)
-    return [(row['level'], row['text']) for row in report.rows]
+def rows(check, device='cpu'):
+    return [(row['level'], row['text']) for row in check(device)]
 
 
 def levels(found):
@@ -36,20 +25,22 @@ def levels(found):
 
 @pytest.mark.core
 def test_a_kernel_with_a_wrong_number_is_named(monkeypatch):
-    assert set(levels(rows(kernels.check))) <= {'ok', 'skipped'}
-    right = kernels.check_kernels(CPU)
+    assert set(levels(rows(numerics.kernels))) <= {'ok', 'skipped'}
+    right = numerics.check_kernels('cpu', [torch.float32])
     wrong = [replace(right[0], ok=False, difference=7., reason='7 times off'),
              *right[1:]]
-    monkeypatch.setattr(kernels, 'check_kernels', lambda device: wrong)
-    found = rows(kernels.check)
+    results = iter([wrong, right, right])
+    monkeypatch.setattr(
+        numerics, 'check_kernels', lambda *_: next(results))
+    found = rows(numerics.kernels)
     assert found[0][0] == 'error'
     assert f'{right[0].kernel}: 7 times off' in found[0][1]
     assert set(levels(found[1:])) <= {'ok', 'skipped'}
 
 
 def test_a_gpu_without_triton(monkeypatch):
-    monkeypatch.setattr(kernels, 'HAS_TRITON', False)
-    (level, text), = rows(kernels.check, torch.device('cuda'))
+    monkeypatch.setattr(numerics, 'HAS_TRITON', False)
+    (level, text), = rows(numerics.kernels, 'cuda')
     assert level == 'warning' and 'Triton is not installed' in text
 
 
@@ -60,11 +51,11 @@ def compared(monkeypatch):
     def compared(error):
         def run(device, fused, dtype, layout):
             off = error if fused else 1e-6 * (dtype != torch.float64)
-            return backbone.Result(*[torch.ones(9) + off] * 2)
+            return numerics.Result(*[torch.ones(9) + off] * 2)
 
-        monkeypatch.setattr(backbone, 'DTYPES', (torch.float32, ))
-        monkeypatch.setattr(backbone, '_run', run)
-        return rows(backbone.check)
+        monkeypatch.setattr(numerics, 'DTYPES', (torch.float32, ))
+        monkeypatch.setattr(numerics, '_run', run)
+        return rows(numerics.backbone)
 
     return compared
 
@@ -79,7 +70,7 @@ def test_a_fused_tail_that_differs_is_an_error(compared, error):
 
 def test_no_fused_tail_where_there_should_be_one(compared, monkeypatch):
     monkeypatch.setattr(
-        backbone.ResidualTail, 'supports', staticmethod(lambda *_: False))
+        numerics.ResidualTail, 'supports', staticmethod(lambda *_: False))
     contiguous, channels_last = compared(0)
     assert contiguous[0] == 'warning'
     assert contiguous[1].endswith('the lines of the kernels say why')
@@ -87,48 +78,65 @@ def test_no_fused_tail_where_there_should_be_one(compared, monkeypatch):
 
 
 def test_a_precision_that_is_not_there_is_skipped(monkeypatch):
-    monkeypatch.setattr(networks.nn.functional, 'conv2d', lambda x, _: x)
-    with pytest.raises(Unavailable, match='float16: autocast on cpu gives'):
-        with networks.precision(CPU, torch.float16):
-            pass
+    monkeypatch.setattr(numerics.nn.functional, 'conv2d', lambda x, _: x)
+    with pytest.raises(Unavailable, match='autocast on cpu gives float32'):
+        numerics.precision('cpu', torch.float16)
 
 
 def test_a_step_that_is_not_finite_is_named(monkeypatch):
-    monkeypatch.setattr(steps, 'DTYPES', (torch.float32, ))
+    monkeypatch.setattr(numerics, 'DTYPES', (torch.float32, ))
     monkeypatch.setattr(SEAttention, 'forward',
                         lambda self, x, f: f * float('nan'))
     found = {text.partition(':')[0]: level
-             for level, text in rows(steps.check)}
+             for level, text in rows(numerics.steps)}
     assert found.pop('SEAttention') == 'error'
     assert set(found.values()) <= {'ok', 'skipped'} and len(found) > 10
 
 
 def test_a_hook_that_changes_the_training_is_an_error(monkeypatch):
-    models = iter([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
+    weights = iter([dict(w=torch.ones(2)), dict(w=torch.zeros(2))])
     monkeypatch.setattr(
-        tns_hook, 'train_tiny', lambda *_, **__: next(models))
-    with pytest.raises(RuntimeError, match='TNSHook: expected the weights of '
-                       'a training without it, got others, weight the'):
-        rows(tns_hook.check)
+        trainings, 'train_tiny', lambda *_, **__: next(weights))
+    with pytest.raises(RuntimeError, match='weights: expected those of a '
+                       'training without it, got others, w the first of 1'):
+        rows(trainings.tns_hook)
+
+
+@pytest.mark.core
+def test_a_resume_that_forgets_is_an_error(monkeypatch):
+    monkeypatch.setattr(SGD, 'load_state_dict', lambda *_: None)
+    (level, text), = rows(trainings.resume)
+    assert level == 'error'
+    assert ': RuntimeError: weights: expected those of a training that was ' \
+        'not stopped' in text
 
 
 def test_a_training_that_was_not_killed_is_an_error(monkeypatch):
-    monkeypatch.setattr(resume, 'train_tiny', lambda *_, **__: None)
-    with pytest.raises(RuntimeError, match='got exit code 0 before'):
-        rows(resume.check)
+    monkeypatch.setattr(trainings, '_Kill', Hook)
+    (level, text), = rows(trainings.resume)
+    assert level == 'error' and 'got exit code 0 before' in text
+
+
+def test_ranks_that_differ_are_an_error(monkeypatch):
+    def start(function, args, *_, **__):
+        raise trainings.multiprocessing.ProcessRaisedException(
+            'Traceback\nRuntimeError: w: expected the same', 0, 1)
+
+    monkeypatch.setattr(trainings.multiprocessing, 'start_processes', start)
+    (level, text), (sync_bn, _) = rows(trainings.ddp)
+    assert (level, sync_bn) == ('error', 'skipped')
+    assert text.startswith('BN, 2 ranks, gloo: RuntimeError: RuntimeError: w:')
 
 
 def test_a_detector_without_operators_is_skipped(monkeypatch):
-    monkeypatch.setattr(detector.importlib.util, 'find_spec', lambda _: True)
-    monkeypatch.setattr(detector, 'import_error', lambda _: 'no mmcv._ext')
-    with pytest.raises(Unavailable, match='no mmcv._ext.: classification'):
-        rows(detector.check)
-    monkeypatch.setattr(detector, 'import_error', lambda _: '')
-    monkeypatch.setattr(
-        detector.importlib, 'import_module', lambda _: SimpleNamespace(
-            get_compiling_cuda_version=lambda: 'not available'))
+    monkeypatch.setattr(trainings, 'libraries', lambda: ['mmdet'])
+    monkeypatch.setitem(sys.modules, 'mmcv.ops', None)
+    with pytest.raises(Unavailable, match='mmcv.ops.*: classification'):
+        rows(trainings.detector)
+    monkeypatch.setitem(sys.modules, 'mmcv.ops', SimpleNamespace(
+        get_compiling_cuda_version=lambda: 'not available'))
     with pytest.raises(Unavailable, match='compiled for the CPU only'):
-        rows(detector.check, torch.device('cuda'))
+        rows(trainings.detector, 'cuda')
 
 
 def times(fused):
@@ -146,10 +154,9 @@ def times(fused):
     ([1.3, 1.3, 1.1, 1.3, 1.3], 'warning', 'slower: switch it off: '
      'backbone.fused=False')])
 def test_the_verdict(fused, level, verdict):
-    report = Report()
-    cost.add_verdict(report, times(fused), cost.sizes(CPU))
-    assert report.rows[0]['level'] == level
-    assert report.rows[0]['text'].endswith(verdict)
+    row = cost.verdict(times(fused), cost.sizes('cpu'))
+    assert row['level'] == level
+    assert row['text'].endswith(verdict)
 
 
 @pytest.fixture
@@ -162,9 +169,7 @@ def small(monkeypatch):
 
 @pytest.mark.long
 def test_the_four_networks_side_by_side(small):
-    report = Report()
-    cost.check(report, CPU)
-    *networks, verdict = report.rows
+    *networks, verdict = cost.cost('cpu')
     assert [row['text'].partition(':')[0] for row in networks] == list(
         cost.NETWORKS)
     assert networks[0]['of_plain'] == 1
@@ -178,11 +183,11 @@ def test_no_compiler_is_no_error(monkeypatch):
     def fail(*_):
         raise RuntimeError('no gcc\nand more')
 
-    monkeypatch.setattr(compiled.torch, 'compile', fail)
+    monkeypatch.setattr(cost.torch, 'compile', fail)
     with pytest.raises(Unavailable, match=r'does not work here \(no gcc\)'):
-        rows(compiled.check, torch.device('cuda'))
+        rows(cost.compiled, 'cuda')
     with pytest.raises(Unavailable, match='minutes on a CPU'):
-        rows(compiled.check)
+        rows(cost.compiled)
 
 
 @pytest.mark.long
@@ -192,6 +197,5 @@ def test_the_verdict_on_compiled_networks(small, monkeypatch, recwarn):
     # The backend that generates no code.
     monkeypatch.setattr(
         cost.torch, 'compile', partial(torch.compile, backend='eager'))
-    (_, text), = rows(compiled.compare)
-    assert text.startswith('fused tail ')
+    assert cost.compare_compiled('cpu')['text'].startswith('fused tail ')
     assert not [w for w in recwarn if 'backbone.fused' in str(w.message)]

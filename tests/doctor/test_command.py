@@ -1,4 +1,5 @@
 """The doctor checks all in turn, and ends with a code."""
+import json
 import os
 import subprocess
 import sys
@@ -6,21 +7,19 @@ import sys
 import pytest
 
 from stepnet_mm import doctor
+from stepnet_mm.doctor import series
 
 
 @pytest.mark.core
 def test_what_a_user_reads(tmp_path, capsys):
     code = doctor.main(['--work-dir', str(tmp_path)])
     text = capsys.readouterr().out
-    # mmpretrain prints that an optional package is not there.
-    lines = [line for line in text.splitlines()
-             if not line.startswith('Could not import')]
+    lines = text.splitlines()
     levels = {line.split()[0] for line in lines[:-1]}
-    assert levels <= {'ok', 'warning', 'error'}
+    assert levels <= {'ok', 'skipped', 'warning', 'error'}
     assert lines[-1].split()[0] == str(
         sum(line.startswith('ok') for line in lines))
     assert code == ('error' in levels)
-    assert 'scope mmpretrain: StepResNet' in text
     assert 'mmpretrain: a tiny StepResNet trains, is saved' in text
 
 
@@ -85,3 +84,54 @@ def test_a_machine_without_torch_and_mmengine(tmp_path):
         assert f'error    {name} is not installed' in text
     assert 'warning  mmdet is not installed' in text
     assert 'GPU' not in text and 'GiB free in' in text
+
+
+def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path, capsys):
+    (tmp_path / 'file').touch()
+    for path in (tmp_path / 'file' / 'a.json', '/dev/full'):
+        with pytest.raises(SystemExit):
+            doctor.main(['--device', 'cpu', '--json', str(path)])
+        assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize('device', ['cuda:-1', 'gpu', ''])
+def test_a_device_that_is_none(device, capsys):
+    with pytest.raises(SystemExit):
+        doctor.main(['--device', device])
+    assert f'cuda:1, ... or cpu, got {device!r}' in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_a_machine_without_a_gpu(tmp_path, capsys):
+    path = tmp_path / 'found.json'
+    assert doctor.main(['--device', 'cuda', '--json', str(path)]) == 1
+    text = capsys.readouterr().out
+    assert 'error    device: no GPU that torch can use: ' in text
+    assert 'kernels' not in text
+    found = json.loads(path.read_text())
+    assert found['counts']['error'] == 1
+    assert found['rows'][-1]['check'] == 'device'
+
+
+def whole(device, path):
+    """The code and what is on file."""
+    code = doctor.main(
+        ['--device', device, '--json', str(path), '--seconds', '900'])
+    return code, json.loads(path.read_text())
+
+
+@pytest.mark.long
+def test_the_whole_on_a_cpu(tmp_path):
+    code, found = whole('cpu', tmp_path / 'found.json')
+    assert code == 0, found['rows']
+    assert [*dict.fromkeys(row.get('check') for row in found['rows'])] == [
+        None, *(key.rpartition(':')[2] for key in series.CHECKS)]
+    assert found['versions']['torch'] and found['commit']
+    assert 'fused tail' in found['rows'][-2]['text'] and found['finished']
+
+
+@pytest.mark.gpu
+def test_the_whole_on_a_gpu(tmp_path):
+    code, found = whole('cuda', tmp_path / 'found.json')
+    assert code == 0, found['rows']
+    assert 'GPU models' in str(found['environment'])

@@ -1,0 +1,10 @@
+"""Whether this machine and environment are fit to train: the doctor.
+
+``python -m stepnet_mm.doctor``. A check is a function that yields rows;
+:mod:`.series` runs each in a process of its own.
+
+May import: config, datasets, launch, ops, profiling, steps, utils.
+"""
+from ..lazy_exports import lazy_exports
+
+__getattr__, __all__ = lazy_exports(__name__, dict(__main__=['main']))

@@ -1,0 +1,96 @@
+"""Says whether this machine and environment are fit to train with.
+
+python -m stepnet_mm.doctor [--config CONFIG] [--work-dir DIR]
+python -m stepnet_mm.doctor --device cuda --json doctor.json
+
+Each line begins with ok, skipped, warning or error and ends with what to do.
+The exit code is 1 if there was an error. A tiny StepNet of each library trains
+for a few seconds; else nothing is changed and nothing downloaded.
+
+With --device it tries in at most 5 minutes what a training on that device
+needs, and says whether the fused tail is worth its while there.
+"""
+import argparse
+import re
+import sys
+from importlib.util import find_spec
+
+from ..utils.command_line import check_output, output_file, positive
+from . import machine, versions
+from .rows import Report
+from .series import check_device, run_check
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check all, and print it.
+
+    Args:
+        arguments (list[str], optional): those of the command line.
+
+    Returns:
+        int: 1 if there was an error, else 0.
+    """
+    args = _parse(arguments)
+    report = Report(args.json)
+    report.add(versions.check())
+    if args.device:
+        report.add(check_device(args.device, args.seconds))
+    else:
+        _check_all(report, args)
+    report.end()
+    return int(report.counts['error'] > 0)
+
+
+def _check_all(report: Report, args: argparse.Namespace) -> None:
+    report.add(versions.check_imports())
+    if not report.counts['error']:
+        report.add(run_check(f'{__package__}.trainings:resume', ''))
+    if find_spec('torch') and not any(
+            found.get('library') == 'torch' for found in report.rows):
+        report.add(run_check(f'{__package__}.machine:gpus', ''))
+    report.add(machine.check(args.work_dir, args.data_root))
+    if args.config:
+        report.add(run_check(f'{__package__}.machine:config', args.config))
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog='python -m stepnet_mm.doctor', description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--config', help='check a config and its files too')
+    parser.add_argument('--work-dir', default='work_dirs',
+                        help='whose disk is looked at')
+    parser.add_argument('--data-root', default='data',
+                        help='folder of the datasets')
+    parser.add_argument('--device', type=device_name, metavar='DEVICE',
+                        help='try that device, and nothing else: cuda, '
+                        'cuda:1, ... (that GPU alone) or cpu')
+    parser.add_argument('--seconds', type=positive, default=300,
+                        help='for all that --device tries (default: 300)')
+    parser.add_argument('--json', type=output_file, metavar='FILE',
+                        help='write all lines, for an issue')
+    args = parser.parse_args(arguments)
+    if args.device and args.config:
+        parser.error('--config: expected no --device beside it, got both; '
+                     'call the doctor twice')
+    check_output('--json', args.json, [args.config])
+    return args
+
+
+def device_name(text: str) -> str:
+    """An argument that is ``'cpu'``, ``'cuda'`` or ``'cuda:N'``.
+
+    Raises:
+        ArgumentTypeError: if it is none.
+    """
+    if not re.fullmatch(r'cpu|cuda(:\d+)?', text, re.ASCII):
+        raise argparse.ArgumentTypeError(
+            f'expected cuda, cuda:0, cuda:1, ... or cpu, got {text!r}; '
+            'change it')
+    return text
+
+
+if __name__ == '__main__':
+    sys.argv[0] = 'doctor'  # what Ctrl-C names
+    from ..utils import interrupts  # noqa: F401  Ctrl-C from here on
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Time and memory of plain, SE and StepNet, side by side."""
+from collections.abc import Iterable, Iterator
+from statistics import median
+
+import torch
+
+from ..profiling import Contestant, interleave, median_ratio, summed
+from .numerics import build_backbone, make_images
+from .rows import Unavailable, row
+
+PLAIN, STEPNET, UNFUSED = 'plain', 'StepNet', 'StepNet, fused=False'
+NETWORKS: dict[str, dict] = {
+    PLAIN: dict(kind='ResNet'), 'SE': dict(step='SEAttention'),
+    STEPNET: {}, UNFUSED: dict(fused=False)}
+#: Nine: the median lies between the second least and the second largest of
+#: them, wrong in 4 % of all cases.
+ROUNDS = 9
+#: The fused tail is kept unless it surely takes more of the modules' time.
+NOISE = 1.02
+
+
+def cost(device: str) -> Iterator[dict]:
+    """Compare the networks, and say what the fused tail is worth."""
+    networks = {name: enter(name, device) for name in NETWORKS}
+    times = race(networks)
+    for name, network in networks.items():
+        found = dict(
+            milliseconds=1e3 * median(times[name]),
+            of_plain=median_ratio(times[name], times[PLAIN]),
+            saved_megabytes=network.saved_megabytes(),
+            peak_megabytes=network.peak_megabytes())
+        yield row('ok', '{}: {milliseconds:.1f} ms, {of_plain:.3f} of plain; '
+                  '{saved_megabytes:.1f} MB kept for backward'.format(
+                      name, **found) + (device == 'cuda') * (
+                          f', {found["peak_megabytes"]:.0f} MB peak'),
+                  seconds_of_rounds=times[name], **found)
+    yield verdict(times, sizes(device))
+
+
+def compiled(device: str) -> Iterator[dict]:
+    """The same verdict under torch.compile, on a GPU."""
+    if device == 'cpu':
+        raise Unavailable('a compiler takes minutes on a CPU: tools/benchmarks'
+                          '/step_cost.py --compiled plain stepnet takes them')
+    try:
+        torch.compile(lambda x: x.square() + 1)(torch.ones(2, device=device))
+    except Exception as error:
+        reason = f'{error}'.strip().partition('\n')[0]
+        raise Unavailable(f'torch.compile does not work here ({reason}); '
+                          'eager networks do without') from error
+    yield compare_compiled(device)
+
+
+def compare_compiled(device: str) -> dict:
+    """What the fused tail is worth in a compiled network."""
+    networks = {name: enter(name, device) for name in (
+        PLAIN, STEPNET, UNFUSED)}
+    for network in networks.values():
+        network.call = summed(torch.compile(network.model))
+    return verdict(race(networks), sizes(device))
+
+
+def enter(name: str, device: str) -> Contestant:
+    """A network as it is mostly trained: bfloat16 or float16, channels_last
+    on a GPU, float32 on a CPU.
+    """
+    model, images = build_backbone(
+        device, narrow=False, **NETWORKS[name]), make_images(
+            device, *sizes(device))
+    if device == 'cpu':
+        return Contestant(model, images)
+    new = torch.cuda.get_device_capability() >= (8, 0)
+    return Contestant(
+        model.to(memory_format=torch.channels_last),
+        images.to(memory_format=torch.channels_last),
+        dtype=torch.bfloat16 if new else torch.float16)
+
+
+def race(networks: dict[str, Contestant]) -> dict[str, list[float]]:
+    """The seconds of each round, all networks in turn."""
+    return interleave({name: network.seconds
+                       for name, network in networks.items()}, ROUNDS)
+
+
+def sizes(device: str) -> tuple[int, int]:
+    """Images of a batch, and their edge in px."""
+    return (32, 224) if device == 'cuda' else (2, 96)
+
+
+def verdict(times: dict[str, list[float]], batch: Iterable[int]) -> dict:
+    """Whether to keep the fused tail, and how sure that is: a row.
+
+    Args:
+        times (dict[str, list[float]]): of :func:`race`.
+        batch (tuple[int, int]): of :func:`sizes`.
+    """
+    plain, fused, modules = (times[key] for key in (PLAIN, STEPNET, UNFUSED))
+    # Where the median of more rounds would most probably lie.
+    ordered = sorted(a / b for a, b in zip(fused, modules))
+    low, high = ordered[1], ordered[-2]
+    what = ('fused tail {:.2f} of plain, without it {:.2f}; {:.2f} to {:.2f} '
+            'of the time without it in {} rounds (batch {}, {} px)'.format(
+                median_ratio(fused, plain), median_ratio(modules, plain), low,
+                high, len(fused), *batch))
+    if low > NOISE:
+        return row('warning', f'{what}: slower: switch it off: '
+                   'backbone.fused=False')
+    return row('ok', f'{what}: ' + (
+        'faster, keep it' if high < 1 else 'no sure difference, keep it; a '
+        'machine without other work tells more'))

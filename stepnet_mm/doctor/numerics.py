@@ -1,0 +1,207 @@
+"""Checks the numbers: kernels, networks with and without them, steps."""
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from itertools import product
+from typing import Any, NamedTuple
+
+import torch
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+
+from ..ops import ResidualTail
+from ..ops.tail_check import HAS_TRITON, check_kernels
+from ..steps import build_step
+from ..steps.base import step_types
+from .rows import REPORT_IT, Unavailable, attempt, row
+
+DTYPES = torch.float32, torch.bfloat16, torch.float16
+LAYOUTS = torch.contiguous_format, torch.channels_last
+#: The fused tail may be so many times as far off float64 as the modules are,
+#: and as much more as one ReLU makes whose argument is nearly 0.
+FACTOR, FLOOR = 2, .01
+
+
+def kernels(device: str) -> Iterator[dict]:
+    """Whether every kernel computes what the plain formulas do."""
+    if device == 'cuda' and not HAS_TRITON:
+        yield row('warning', 'Triton is not installed, StepNet runs without '
+                  'its fused tail: pip install triton makes it faster')
+        return
+    for kind in product(DTYPES, LAYOUTS[:1 + (device == 'cuda')]):
+        yield from attempt(_name(*kind), _check_kernels, device, *kind)
+
+
+def _check_kernels(device: str, dtype: torch.dtype,
+                   layout: torch.memory_format) -> Iterator[dict]:
+    precision(device, dtype)  # where it is not, the modules have it neither
+    results = check_kernels(device, [dtype], [layout])
+    wrong = [found for found in results if not found.ok]
+    for found in wrong:
+        yield row('error', f'{found.kernel}: {found.reason}: {REPORT_IT}')
+    if not wrong:
+        off = {found.kernel: found.difference for found in results}
+        yield row('ok', f'{len(off)} kernels, at most {max(off.values()):.2g} '
+                  'of the allowed difference', differences=off)
+
+
+class Result(NamedTuple):
+    """A forward and a backward pass, in float64 on the CPU."""
+
+    output: Tensor  # the last map
+    gradient: Tensor  # of all parameters, one behind another
+
+    def off(self, exact: 'Result') -> list[float]:
+        """Distances over the norm of the exact."""
+        return [float((a - b).norm() / b.norm()) for a, b in zip(self, exact)]
+
+
+def backbone(device: str) -> Iterator[dict]:
+    """Whether StepResNet-50's fused tail is as exact as its modules are."""
+    exact = _run(device, False, torch.float64, torch.contiguous_format)
+    for kind in product(DTYPES, LAYOUTS):
+        yield from attempt(_name(*kind), _compare, device, *kind, exact)
+
+
+def _compare(device: str, dtype: torch.dtype, layout: torch.memory_format,
+             exact: Result) -> Iterator[dict]:
+    plain, fused = (_run(device, fused, dtype, layout).off(exact)
+                    for fused in (False, True))
+    what = (f'off float64 by {fused[0]:.1e} (output) and {fused[1]:.1e} '
+            f'(gradients), fused=False by {plain[0]:.1e} and {plain[1]:.1e}')
+    image = torch.ones(2, 8, 4, 4, device=device, dtype=dtype).to(
+        memory_format=layout)
+    if not all(a <= FACTOR * b + FLOOR for a, b in zip(fused, plain)):
+        yield row('error', f'{what}: {REPORT_IT}')
+    elif ResidualTail.supports(image, image):
+        yield row('ok', what)
+    elif device == 'cpu' and layout == torch.channels_last:
+        yield row('ok', f'{what}; there is no fused tail for these maps on a '
+                  'CPU')
+    else:
+        yield row('warning', f'{what}; without the fused tail: the lines of '
+                  'the kernels say why')
+
+
+def _run(device: str, fused: bool, dtype: torch.dtype,
+         layout: torch.memory_format) -> Result:
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    network = build_backbone(device, fused=fused)
+    for name, parameter in network.named_parameters():
+        if name.endswith('bn3.weight'):  # depth multiplies rounding errors
+            nn.init.constant_(parameter, .2)
+    network.to(wide, memory_format=layout)
+    images = make_images(device, *((4, 64) if device == 'cpu' else (16, 224)))
+    with precision(device, dtype):
+        output = network(images.to(wide, memory_format=layout))[-1]
+    torch.manual_seed(1)
+    direction = torch.randn(output.shape).to(device, wide)
+    (.01 * output.to(wide) * direction).sum().backward()
+    return Result(output.detach().double().cpu(), torch.cat([
+        p.grad.double().flatten().cpu()
+        for p in network.parameters() if p.grad is not None]))
+
+
+def steps(device: str) -> Iterator[dict]:
+    """Whether each registered step gives finite values and gradients."""
+    for name in step_types():
+        yield from attempt(name, _try_step, name, device)
+
+
+def _try_step(name: str, device: str) -> Iterator[dict]:
+    given = dict(name='eca') if name == 'TimmAttention' else {}
+    if given and not find_spec('timm'):
+        raise Unavailable('timm is not installed')
+    done = []
+    for dtype in DTYPES:
+        torch.manual_seed(0)
+        step = build_step(dict(type=name, **given), 64).to(device)
+        x, f = (torch.randn(4, 64, 14, 14, device=device, requires_grad=True)
+                for _ in range(2))
+        try:
+            with precision(device, dtype):
+                output = step(x, f)
+        except Unavailable:
+            continue
+        output.float().square().mean().backward()
+        of = dict(step.named_parameters(), residual=f)
+        for key, values in [('output', output), *(
+                (f'gradient of {k}', v.grad) for k, v in of.items())]:
+            if values is not None and not values.isfinite().all():
+                raise RuntimeError(f'{short(dtype)}, {key}: expected finite '
+                                   'values, got others')
+        done.append(short(dtype))
+    yield row('ok', f'finite in {", ".join(done)}')
+
+
+def libraries() -> list[str]:
+    """Those installed whose StepResNet can be tried.
+
+    Raises:
+        Unavailable: if there is none.
+    """
+    found = [name for name in ('mmpretrain', 'mmdet') if find_spec(name)]
+    if not found:
+        raise Unavailable('neither mmpretrain nor mmdet is installed: bash '
+                          'tools/setup_env.sh installs them')
+    return found
+
+
+def build_backbone(device: str, kind: str = 'StepResNet', depth: int = 50,
+                   narrow: bool = True, **settings: Any) -> Any:
+    """A backbone in training mode, always with the same weights.
+
+    Args:
+        device (str): where to.
+        kind (str): ``'StepResNet'`` or the library's ``'ResNet'``.
+        depth (int): its layers.
+        narrow (bool): an eighth of the channels, on a CPU.
+        **settings: the other arguments.
+    """
+    if narrow and device == 'cpu':
+        settings = dict(base_channels=8, stem_channels=8, **settings)
+    torch.manual_seed(0)
+    network = MODELS.build(dict(
+        type=f'{libraries()[0]}.{kind}', depth=depth, norm_eval=False,
+        frozen_stages=-1, **settings)).to(device)
+    network.train()  # the libraries' own returns nothing
+    return network
+
+
+def make_images(device: str, number: int, edge: int) -> Tensor:
+    """Random images, (number, 3, edge, edge), always the same."""
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(
+        number, 3, edge, edge, generator=generator).to(device)
+
+
+def precision(device: str, dtype: torch.dtype) -> AbstractContextManager:
+    """Autocast to a dtype; float32 and wider without it.
+
+    Raises:
+        Unavailable: if the device does not have it.
+    """
+    if dtype not in (torch.bfloat16, torch.float16):
+        return nullcontext()
+    if dtype == torch.bfloat16 and device == 'cuda' and (
+            torch.cuda.get_device_capability() < (8, 0)):
+        raise Unavailable('GPUs from sm_80 on have bfloat16; use float16')
+    image = torch.ones(1, 1, 2, 2, device=device)
+    try:
+        with torch.autocast(device, dtype):
+            got = short(nn.functional.conv2d(image, image).dtype)
+    except RuntimeError as error:  # torch 2.1, float16 on a CPU
+        got = f'an error ({error})'
+    if got != short(dtype):
+        raise Unavailable(f'autocast on {device} gives {got}; another torch '
+                          'may have it')
+    return torch.autocast(device, dtype)
+
+
+def short(value: torch.dtype | torch.memory_format) -> str:
+    """torch.float16 -> 'float16'; torch.channels_last -> 'channels_last'."""
+    return str(value).rpartition('.')[2].removesuffix('_format')
+
+
+def _name(*kind: torch.dtype | torch.memory_format) -> str:
+    return ' '.join(map(short, kind))

@@ -1,0 +1,78 @@
+"""The doctor's lines: what was found, and what to do about it."""
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+#: What to do where a check ended without a word.
+REPORT_IT = ('please report it as an issue, with the file of --json; '
+             'backbone.fused=False does without the fused tail')
+
+
+class Unavailable(Exception):
+    """What a check needs is not there; says what, and how to get it."""
+
+
+def row(level: str, text: str, **values: object) -> dict:
+    """A line: ok, skipped, warning or error, and what a program may want."""
+    return dict(level=level, text=text, **values)
+
+
+def attempt(name: str, check: Callable[..., Iterable[dict]],
+            *args: object) -> Iterator[dict]:
+    """The rows of a check, and one of what it raises, under a name."""
+    try:
+        for found in check(*args):
+            yield dict(found, text=f'{name}: {found["text"]}')
+    except Unavailable as error:
+        yield row('skipped', f'{name}: {error}')
+    except Exception as error:
+        yield row('error', f'{name}: {one_line(error)}: {REPORT_IT}')
+
+
+def one_line(error: BaseException) -> str:
+    """An exception's type and text."""
+    return f'{type(error).__name__}: {error}'.replace('\n', ' ')
+
+
+class Report:
+    """Prints rows, counts them by level, and keeps them in a file.
+
+    Args:
+        path (Path, optional): the file, written anew with every row: whatever
+            comes, it is kept.
+    """
+
+    def __init__(self, path: Path | None = None):
+        self.path = path
+        self.counts = dict(ok=0, skipped=0, warning=0, error=0)
+        self.rows: list[dict] = []
+        self._save()
+
+    def add(self, rows: Iterable[dict]) -> None:
+        """Add rows as they come."""
+        for found in rows:
+            self.counts[found['level']] += 1
+            self.rows.append(found)
+            print(f'{found["level"]:<8} {found["text"]}', flush=True)
+            self._save()
+
+    def end(self) -> None:
+        """Print the counts; nothing comes after it."""
+        print('; '.join(f'{number} {level}'
+                        for level, number in self.counts.items()))
+        self._save(finished=True)
+
+    def _save(self, finished: bool = False) -> None:
+        if not self.path:
+            return
+        facts = {key: value for found in self.rows
+                 for key, value in found.get('facts', {}).items()}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(json.dumps(
+                dict(command=sys.argv, finished=finished, **facts,
+                     counts=self.counts, rows=self.rows), indent=1) + '\n')
+        except OSError as error:
+            sys.exit(f'--json: expected a file that can be written, got '
+                     f'{self.path} ({error.strerror}); choose another')

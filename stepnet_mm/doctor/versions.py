@@ -1,0 +1,142 @@
+"""Checks what is installed, from its metadata, and whether it imports."""
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import metadata
+from importlib.util import find_spec
+
+from ..supported import LEAST, PYTHON, differences
+from .rows import row
+
+#: Import name -> its distributions, the maintained one first.
+LIBRARIES = {
+    'mmengine': ('onedl-mmengine', 'mmengine'),
+    'mmcv': ('onedl-mmcv', 'mmcv', 'mmcv-lite'),
+    'mmdet': ('onedl-mmdetection', 'mmdet'),
+    'mmpretrain': ('onedl-mmpretrain', 'mmpretrain')
+}
+#: What a training does without.
+OPTIONAL = ('mmdet', 'mmpretrain', 'torchvision', 'pycocotools')
+#: Pairs that are known not to go together: what, the condition, what to do.
+#: Each condition gets the versions by import name, as tuples of numbers.
+CONFLICTS = [
+    ('mmengine 0.10.7 alone cannot load its own checkpoints with torch >= 2.6',
+     lambda v: v['mmengine'] <= (0, 10, 7) and v['torch'] >= (2, 6),
+     "nothing, stepnet_mm's loader does; other tools need onedl-mmengine"),
+    ('numpy 2 with mmcv 2.1 or mmdet 3.3',
+     lambda v: v['numpy'] >= (2, ) and v['mmcv'] < (2, 2),
+     'install numpy < 2, or the onedl stack'),
+    ('mmcv 2.2 or later with mmdet 3.3, which refuses it',
+     lambda v: v['mmcv'] >= (2, 2) and v['mmdet'] < (3, 4),
+     'install mmcv 2.1, or onedl-mmdetection'),
+]
+#: In s, for imports: a cold disk or a network's takes long.
+LIMIT = 120.
+#: Imports modules, and says at the end why one does not import.
+SAYS = 'imported: '
+IMPORTS = f'''
+import importlib, os, sys
+said = ''
+try:
+    [*map(importlib.import_module, sys.argv[1:])]
+except BaseException as error:  # a library may even exit
+    said = f'{{type(error).__name__}}: {{error}}'.replace(chr(10), ' ')
+print(chr(10) + {SAYS!r} + said, flush=True)
+os._exit(0)
+'''
+
+
+def check() -> Iterator[dict]:
+    """Whether all is there, recent enough, goes together and was tried."""
+    python, (least, limit) = '.'.join(map(str, sys.version_info[:3])), PYTHON
+    if numbers(least) <= numbers(python) < numbers(limit):
+        yield row('ok', f'Python {python}')
+    else:
+        yield row('warning', f'Python {python}: {least} or later, before '
+                  f'{limit}, is what the libraries and this package go with')
+    versions: dict[str, str] = {}
+    for name in ('torch', 'torchvision', 'numpy', 'pycocotools', *LIBRARIES):
+        found = distributions(name)
+        versions.update((name, version) for version in [*found.values()][:1])
+        yield from _check_one(name, found)
+    if not {'mmdet', 'mmpretrain'} & {*versions}:
+        yield row('error', 'neither mmdet nor mmpretrain is installed: '
+                  'install one of them: bash tools/setup_env.sh')
+    for what, applies, todo in CONFLICTS:
+        with suppress(KeyError):  # one of the two is not there
+            if applies({k: numbers(v) for k, v in versions.items()}):
+                yield row('warning', f'{what}: {todo}')
+    tried = differences(python, versions)
+    nearest = min(tried, key=lambda name: len(tried[name]))
+    if tried[nearest]:
+        yield row('warning', 'not an environment that was tried; nearest is '
+                  f'STACK={nearest}, but for {", ".join(tried[nearest])}: '
+                  'nothing, if a StepResNet trains here (below)')
+    else:
+        yield row('ok', f'an environment that was tried: STACK={nearest}')
+
+
+def _check_one(name: str, found: dict[str, str]) -> Iterator[dict]:
+    if len(found) > 1:
+        yield row('error', f'{name} is installed from {" and ".join(found)}, '
+                  f'one over the other: pip uninstall {" ".join(found)}, then '
+                  'install one of them')
+    needed = LEAST.get(name, '0')
+    for distribution, version in [*found.items()][:1]:
+        if numbers(version) < numbers(needed):
+            yield row('error', f'{distribution} {version}: install >= '
+                      f'{needed}')
+        else:
+            yield row('ok', f'{distribution} {version}')
+    if not found:
+        yield row('warning' if name in OPTIONAL else 'error',
+                  f'{name} is not installed: bash tools/setup_env.sh installs '
+                  'a stack that was tried')
+
+
+def check_imports() -> Iterator[dict]:
+    """Whether what is installed imports, and mmcv's operators."""
+    names = [name for name in ('torch', *LIBRARIES) if find_spec(name)]
+    names += ['mmcv.ops'] * ('mmcv' in names)
+    # All at once is quicker.
+    for name in names if import_error(*names) else ():
+        if error := import_error(name):
+            yield row('error', f'{name} does not import ({error}): ' + (
+                'reinstall it; versions as in README, "Which stack"'
+                if name != 'mmcv.ops' else 'detectors need its operators: '
+                'bash tools/setup_env.sh compiles them; classification does '
+                'without'), library=name)
+
+
+def import_error(*names: str) -> str:
+    """Why modules do not import, in a process of their own; '' if they do."""
+    try:
+        done = subprocess.run(
+            [sys.executable, '-c', IMPORTS, *names], timeout=LIMIT, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return f'no end after {LIMIT:g} s'
+    *_, said = done.stdout.splitlines() or ['']
+    if said.startswith(SAYS):
+        return said.removeprefix(SAYS)
+    code = done.returncode
+    how = signal.Signals(-code).name if code < 0 else f'exit code {code}'
+    return f'it ends the process: {how}'
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """'2.11.0+cu130' -> (2, 11, 0)."""
+    return tuple(map(int, re.findall(r'\d+', version.partition('+')[0])[:3]))
+
+
+def distributions(library: str) -> dict[str, str]:
+    """The versions of a library's distributions that are installed."""
+    found = {}
+    for name in LIBRARIES.get(library, (library, )):
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
