@@ -99,6 +99,6 @@ setup(
     install_requires=[f'torch>={SUPPORTED["LEAST"]["torch"]}', 'numpy'],
     extras_require={
         name: requirements(name)
-        for name in ('onedl', 'openmmlab', 'classic', 'tests')
+        for name in ('onedl', 'openmmlab', 'classic', 'figures', 'tests')
     },
 )
