@@ -98,10 +98,8 @@ setup(
     # names, and pip would overwrite the one that is there.
     install_requires=[f'torch>={SUPPORTED["LEAST"]["torch"]}', 'numpy'],
     extras_require={
-        **{
-            name: requirements(name)
-            for name in ('onedl', 'openmmlab', 'classic', 'tests')
-        },
-        'studies': ['matplotlib>=3.8', 'pandas>=2', 'scipy>=1.11', 'tabulate']
+        name: requirements(name)
+        for name in ('onedl', 'openmmlab', 'classic', 'figures', 'studies',
+                     'tests')
     },
 )

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Draws a mini-COCO, trains Faster R-CNN with a StepNet backbone on it,
-# evaluates, and ends with the AP table, the TNS trend, two pictures and a
+# evaluates, and ends with the AP table, the TNS trend, pictures and a
 # report of the trained network's stiffness.
 #   bash tools/demo.sh      (STACK=openmmlab for the other stack)
 set -euo pipefail
@@ -46,15 +46,14 @@ mv "$out"/*/vis_data/vis_image/val_img_*.png "$out/drawn"
 
 say 'drawing the TNS curve, measuring the stiffness of the trained network'
 # Both mostly start up, on one core each.
-quietly "$out/tns.log" "$python" tools/analysis/plot_training.py "$out" &
+quietly "$out/tns.log" "$python" tools/analysis/plot.py training "$out" &
 curve=$!
 quietly "$out/measure.log" "$python" tools/analysis/measure_stiffness.py \
   "$config" "$(cat "$out/last_checkpoint")" --data-root "$data" --name 'R-34 + StepNet'
 wait "$curve"
 say 'writing the report'
-quietly "$out/report.log" "$python" tools/analysis/make_report.py "$out" \
+quietly "$out/report.log" "$python" tools/analysis/plot.py report "$out" \
   --title 'Neural stiffness of the demo'
-quietly "$out/sheet.log" "$python" tools/analysis/contact_sheet.py "$out/drawn" "$out/detections.png"
 
 echo
 echo 'AP on the validation images (pycocotools):'
@@ -63,7 +62,7 @@ echo
 echo 'TNS trend:'
 grep -E '^ +(step|[0-9])' "$out/tns.log"
 echo
-echo "detections (left: annotation, right: prediction): $out/detections.png"
+echo "detections (left: annotation, right: prediction): $out/drawn"
 echo "TNS curve:                                        $out/tns.png"
 echo "stiffness report (HTML):                          $out/report.html"
 echo "demo: done $((SECONDS - start)) s after set-up"

@@ -1,5 +1,4 @@
 """TNS and a metric of training runs, read from what they left on disk."""
-import csv
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -25,7 +24,7 @@ class Run(TypedDict):
 
 
 def read_runs_table(path: Path, statistic: str = 'tns') -> list[Run]:
-    """The runs of a CSV file with the columns name, tns and metric.
+    """The runs of a CSV file with the columns name, tns and metric (pandas).
 
     Args:
         path (Path): the file, with commas, semicolons or tabs between columns.
@@ -35,19 +34,21 @@ def read_runs_table(path: Path, statistic: str = 'tns') -> list[Run]:
         ValueError: if it is no text, or a column is not there or holds no
             numbers.
     """
+    import pandas
     try:
-        with open(path, newline='', encoding='utf-8-sig') as file:
+        with open(path, encoding='utf-8-sig') as file:
             delimiter = max(',;\t', key=file.readline().count)
-            file.seek(0)
-            rows = list(csv.DictReader(file, delimiter=delimiter))
+        rows = pandas.read_csv(
+            path, sep=delimiter, encoding='utf-8-sig', dtype={'name': str},
+            usecols=['name', statistic, 'metric'], keep_default_na=False)
         return [
-            Run(name=row['name'],
-                tns=float(row[statistic]),
-                metric=float(row['metric']),
-                source=path.name,
-                definition=None) for row in rows
+            Run(name=name, tns=tns, metric=metric, source=path.name,
+                definition=None)
+            for name, tns, metric in zip(
+                rows['name'], rows[statistic].astype(float),
+                rows['metric'].astype(float))
         ]
-    except (KeyError, TypeError, ValueError, csv.Error) as error:
+    except ValueError as error:
         raise ValueError(
             f'{path}: expected the columns name, {statistic} and metric with '
             f'numbers in the last two, got {error!r}') from None

@@ -181,8 +181,7 @@ def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:
             raise ValueError(
                 f'{path}: expected its {key} to be {wanted.get(key)!r:.200}, '
                 f'got {found.get(key)!r:.200} of another measurement; '
-                'measure into another file (by --out, or by --records of '
-                'stiffness_properties.py), or delete this one')
+                'measure into another file (by --out), or delete this one')
 
 
 def _identity(header: RecordHeader) -> dict:

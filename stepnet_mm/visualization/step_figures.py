@@ -124,17 +124,12 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
     """Spearman's rho of two (n,) arrays, NaN if one is constant."""
     if _is_constant(x) or _is_constant(y):
         return np.nan
-    return float(pearson(_ranks(x), _ranks(y)))
+    from scipy import stats
+    return float(stats.spearmanr(x, y).statistic)
 
 
 def _is_constant(x: np.ndarray) -> np.ndarray:
     return np.ptp(x, axis=-1) <= EQUAL * np.abs(x).max(-1)
-
-
-def _ranks(x: np.ndarray) -> np.ndarray:
-    """Ranks from 1; equal values share the mean of theirs."""
-    _, index, count = np.unique(x, return_inverse=True, return_counts=True)
-    return (np.cumsum(count) - (count - 1) / 2)[index]
 
 
 def _with_gates(record: StiffnessRecord) -> tuple:

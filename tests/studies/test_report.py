@@ -68,7 +68,7 @@ def test_differences_are_dunnetts_over_all_methods_at_once():
     found = report.differences('plain')
     samples = [[last + s for s in range(4)] for last in (51., 60.)]
     wanted = stats.dunnett(*samples, control=np.arange(50., 54.),
-                           random_state=0).confidence_interval()
+                           rng=0).confidence_interval()
     for i, name in enumerate(('se', 'stepnet')):
         assert numbers(found[name]) == pytest.approx(
             [1. + 9 * i, wanted.low[i], wanted.high[i]], abs=.006)

@@ -39,13 +39,12 @@ def test_a_run_and_what_is_read_from_it(tool, odd):
     record = work / f'{ODD}.jsonl'
     tool('analysis/measure_stiffness', config, last, *data, '--out', record)
     tool('analysis/measure_stiffness', config, last, *data)
-    tool('analysis/plot_stiffness', record)
+    tool('analysis/plot', 'stiffness', record)
     assert list((work / 'figures').iterdir())
-    tool('analysis/plot_training', work)
+    tool('analysis/plot', 'training', work)
     tool('analysis/select_blocks', record, '-k', 2)
-    tool('analysis/make_report', work)
+    tool('analysis/plot', 'report', work)
     tool('analysis/model_report', config, '--image-size', 32, 32)
-    tool('analysis/contact_sheet', odd / 'drawn', odd / f'{ODD}.png')
     assert {path.name for path in work.iterdir()} >= {
         f'{ODD}_stiffness.jsonl', 'tns.png', 'report.html'}
 

@@ -11,9 +11,8 @@ FILES = {
     'export_onnx': ('CONFIG weights', '--out=weights'),
     'analysis/measure_stiffness': ('CONFIG weights', '--out=weights'),
     'analysis/robustness': ('CONFIG weights', '--out=CONFIG'),
-    'analysis/contact_sheet': ('folder', 'folder/a.png'),
-    'analysis/correlate': ('--csv table.csv', '--figure=table.csv'),
-    'analysis/plot_training': ('folder', '--out=folder/run/vis_data/s.json'),
+    'analysis/plot runs': ('table.csv', '--figure=table.csv'),
+    'analysis/plot training': ('folder', '--out=folder/run/vis_data/s.json'),
 }
 
 
@@ -31,7 +30,7 @@ def test_a_report_is_not_written_onto_a_record(tool, folder, write_record):
     (folder / 'link.html').symlink_to(path)
     for out in (path, 'link.html'):
         with pytest.raises(ValueError, match=f'--out: {ONTO}'):
-            tool('analysis/make_report', 'run', '--out', out)
+            tool('analysis/plot', 'report', 'run', '--out', out)
     assert path.read_text() == before
 
 
@@ -50,7 +49,7 @@ def test_no_input_is_written_onto(tool, folder, request, name, capsys):
     arguments, output = (
         text.replace('CONFIG', 'cifar.py') for text in FILES[name])
     with pytest.raises((ValueError, SystemExit)) as error:
-        tool(name, *arguments.split(), output)
+        tool(*name.split(), *arguments.split(), output)
     key = output.partition('=')[0] if '=' in output else 'out'
     said = str(error.value) + capsys.readouterr().err
     assert re.search(f'{key}: {ONTO}', said)

@@ -5,11 +5,14 @@ import cv2
 import pytest
 import torch
 
-from stepnet_mm.stiffness import total_neural_stiffness
+from stepnet_mm.stiffness import (
+    stiffness_proportion,
+    stiffness_survival,
+    total_neural_stiffness,
+)
 
 pytest.importorskip('matplotlib')
 
-TOOL = 'analysis/plot_stiffness'
 STAGE, POSITION = [1, 1, 1, 2, 2], [1, 2, 3, 1, 2]
 NSI = torch.rand(20, 5, generator=torch.Generator().manual_seed(0)) + .1
 NSI[0, 2] = math.inf
@@ -34,7 +37,7 @@ def run(tool, capsys):
 
     def run(*arguments):
         capsys.readouterr()
-        tool(TOOL, *arguments)
+        tool('analysis/plot', 'stiffness', *arguments)
         return capsys.readouterr().out
 
     return run
@@ -74,6 +77,19 @@ def test_what_does_not_apply_is_skipped(run, write, tmp_path):
     assert re.findall(r'^(\w+): skipped, \w+', out, re.MULTILINE) == [
         'step', 'seeds'
     ]
+
+
+def test_properties_and_their_numbers(run, write, tmp_path):
+    out = run(write('SE', False), '--figures', 'properties', '--degree', .2,
+              .1, '--out', tmp_path / 'f')
+    assert files(tmp_path / 'f') == ['properties.png']
+    samples, blocks = (
+        share(NSI, STAGE, [.2], [.1]).item()
+        for share in (stiffness_survival, stiffness_proportion))
+    assert (f'SE: stiff to (0.2, 0.1): {samples:.1%} of the samples, '
+            f'{blocks:.1%} of the blocks') in out
+    with pytest.raises(ValueError, match='--degree'):
+        run(write('SE'), '--degree', -1, 0)
 
 
 @pytest.mark.long

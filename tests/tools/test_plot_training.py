@@ -19,7 +19,7 @@ def test_table_and_picture(tool, tmp_path, capsys, rows, heads):
     path.write_text(''.join(
         json.dumps({k if k == 'step' else f'stiffness/{k}': v
                     for k, v in row.items()}) + '\n' for row in rows))
-    tool('analysis/plot_training', tmp_path)
+    tool('analysis/plot', 'training', tmp_path)
     table = capsys.readouterr().out.splitlines()
     assert table[0].split() == heads
     for line, row in zip(table[1:], rows):
@@ -41,11 +41,11 @@ def write_hooks(folder, **tns):
 def test_of_several_hooks_one_is_chosen(tool, tmp_path, capsys):
     work = write_hooks(tmp_path / 'a', stiffness=1., probe=2.)
     for options, tns in (((), 1.), (('--hook', 'probe'), 2.)):
-        tool('analysis/plot_training', work, *options)
+        tool('analysis/plot', 'training', work, *options)
         row = capsys.readouterr().out.splitlines()[1]
         assert float(row.split()[1]) == tns
-    with pytest.raises(FileNotFoundError, match="'mine'.*'probe', 'stiffn"):
-        tool('analysis/plot_training', work, '--hook', 'mine')
-    with pytest.raises(ValueError, match="one of .'late', 'probe'"):
-        tool('analysis/plot_training',
+    with pytest.raises(ValueError, match="'probe', 'stiffn.*'mine'"):
+        tool('analysis/plot', 'training', work, '--hook', 'mine')
+    with pytest.raises(ValueError, match="one of .'late', 'probe'.*got"):
+        tool('analysis/plot', 'training',
              write_hooks(tmp_path / 'b', late=1., probe=2.))

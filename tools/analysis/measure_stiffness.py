@@ -6,8 +6,8 @@ python tools/analysis/measure_stiffness.py CONFIG CHECKPOINT --num-samples 512
 Without a checkpoint the network is measured at its start, as training would
 begin. NSI of every sample and block goes into a record, one JSON line a
 batch; a measurement that was cut goes on from there when the same command is
-run again. Records are read by plot_stiffness.py, select_blocks.py,
-lottery_configs.py, correlate.py and make_report.py.
+run again. Records are read by plot.py, select_blocks.py and
+lottery_configs.py.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 

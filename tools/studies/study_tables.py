@@ -63,7 +63,7 @@ class Report:
         samples = [self.last(m) for m in pooled]
         if sum(len(s) - 1 for s in [base, *samples]) > 0 and samples:
             ends = stats.dunnett(
-                *samples, control=base, random_state=0).confidence_interval()
+                *samples, control=base, rng=0).confidence_interval()
             for name, sample, *interval in zip(pooled, samples, *ends):
                 found[name] = difference(sample, base, self.digits, interval)
         return found
@@ -248,7 +248,7 @@ def tau(x, y, interval: bool = False) -> str:
         drawn = stats.bootstrap(
             (np.asarray(x), np.asarray(y)), statistic, paired=True,
             n_resamples=999, vectorized=False, method='percentile',
-            random_state=np.random.default_rng(0)).bootstrap_distribution
+            rng=np.random.default_rng(0)).bootstrap_distribution
     low, high = (signed(end, 2) for end in np.nanpercentile(
         drawn, [2.5, 97.5]))
     return f'{value} [{low}, {high}]'

@@ -5,8 +5,6 @@ import torch
 
 pytest.importorskip('matplotlib')
 
-TOOL = 'analysis/make_report'
-
 
 @pytest.fixture
 def write(write_record):
@@ -41,7 +39,7 @@ def test_records_of_one_definition_are_shown(tool, write, work_dir, capsys):
     # A measurement that was cut, and is not shown.
     whole = (work_dir / 'b.jsonl').read_text()
     (work_dir / 'b.jsonl').write_text(whole[:whole.rindex('\n', 0, -1) + 1])
-    tool(TOOL, work_dir)
+    tool('analysis/plot', 'report', work_dir)
     page = (work_dir / 'report.html').read_text()
     assert '<h1>Neural stiffness of resnet20_plain</h1>' in page
     assert 'While training' in page and 'δ(0.5, 0)' in page
@@ -52,18 +50,19 @@ def test_records_of_one_definition_are_shown(tool, write, work_dir, capsys):
     assert 'NSI: residual; of others, not shown: b.jsonl' in said
     assert str(work_dir / 'report.html') in said
     (work_dir / 'b.jsonl').write_text(whole)
-    tool(TOOL, work_dir, '--definition', 'update')
+    tool('analysis/plot', 'report', work_dir, '--definition', 'update')
     assert '<h3>b</h3>' in (work_dir / 'report.html').read_text()
     with pytest.raises(ValueError, match="plain: expected .*'output'.*resid"):
-        tool(TOOL, work_dir, '--definition', 'output')
+        tool('analysis/plot', 'report', work_dir, '--definition', 'output')
 
 
 @pytest.mark.long
 def test_options(tool, write, work_dir, tmp_path):
     record = write('elsewhere')
     (work_dir / '20250101_000000/vis_data/scalars.json').unlink()
-    tool(TOOL, work_dir, '--records', record, '--out', tmp_path / 'a.html',
-         '--title', 'Mine', '--m1', 1, '--m2', .25)
+    tool('analysis/plot', 'report', work_dir, '--records', record,
+         '--out', tmp_path / 'a.html', '--title', 'Mine', '--m1', 1,
+         '--m2', .25)
     page = (tmp_path / 'a.html').read_text()
     assert '<h1>Mine</h1>' in page and '<h3>elsewhere</h3>' in page
     assert 'While training' not in page and 'δ(1, 0.25)' in page
@@ -74,5 +73,5 @@ def test_a_report_that_fails_leaves_the_old_one(tool, write, work_dir):
     (work_dir / 'report.html').write_text('old')
     write(f'{work_dir.name}/bad', samples=9)
     with pytest.raises(ValueError, match='expected 9 samples, got 8'):
-        tool(TOOL, work_dir)
+        tool('analysis/plot', 'report', work_dir)
     assert (work_dir / 'report.html').read_text() == 'old'

@@ -19,7 +19,6 @@ from stepnet_mm.analysis import (
 )
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
-TOOL = 'analysis/correlate'
 # One discordant pair of six: tau = (5 - 1) / 6, rho = 1 - 6 * 2 / (4 * 15).
 TNS, ACCURACY = [.1, .2, .3, .4], [50., 60., 80., 70.]
 
@@ -77,7 +76,8 @@ def run(tool, capsys, tmp_path):
     def run(*arguments):
         capsys.readouterr()
         path = tmp_path / 'out.json'
-        tool(TOOL, *arguments, '--json', path, '--resamples', 200)
+        tool('analysis/plot', 'runs', *arguments, '--json', path,
+             '--resamples', 200)
         return json.loads(path.read_text()), capsys.readouterr().out
 
     return run
@@ -174,7 +174,7 @@ def test_scipy_on_every_resample_gives_the_interval(run, table):
     rng = np.random.default_rng(5)
     x, y = rng.random(12), rng.random(12)
     y[3] = y[4]
-    found, out = run('--csv', table(map(str, range(12)), x, y), '--seed', 7,
+    found, out = run(table(map(str, range(12)), x, y), '--seed', 7,
                      '--confidence', .8)
     draws = np.random.default_rng(7).integers(12, size=(200, 12))
     values = [stats.spearmanr(x[i], y[i]).statistic for i in draws]
@@ -191,7 +191,7 @@ def test_scipy_on_every_resample_gives_the_interval(run, table):
 
 def test_means_of_seeds(run, table):
     names = [f'{m}_seed{s}' for m in ('a', 'b', 'c') for s in range(2)]
-    found, out = run('--csv', table(names, [1, 3, 2, 4, 3, 5],
+    found, out = run(table(names, [1, 3, 2, 4, 3, 5],
                                     [5, 7, 6, 9, 1, 2]))
     row = found['correlation']['methods']['kendall']
     # Means: (2, 6), (3, 7.5), (4, 1.5): one pair agrees, two do not.
@@ -251,7 +251,7 @@ def test_definitions_are_not_mixed(run, four, work_dir, other):
 ])
 def test_numbers_without_a_correlation(run, table, tns, metric, match):
     with pytest.raises(ValueError, match=match):
-        run('--csv', table('abc', tns, metric))
+        run(table('abc', tns, metric))
 
 
 def test_a_broken_line_and_a_broken_table(run, four, tmp_path):
@@ -261,7 +261,7 @@ def test_a_broken_line_and_a_broken_table(run, four, tmp_path):
         run(*four)
     (tmp_path / 'bad.csv').write_text('run,tns\na,1\n')
     with pytest.raises(ValueError, match="bad.csv: expected .*'name'"):
-        run('--csv', tmp_path / 'bad.csv')
+        run(tmp_path / 'bad.csv')
 
 
 @pytest.mark.parametrize('line', [b'5', b'[' * 100_000, b'\xff\xfe'])

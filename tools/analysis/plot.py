@@ -1,0 +1,444 @@
+#!/usr/bin/env python
+"""Draw what was measured: figures, tables and a report, of records alone.
+
+plot.py stiffness RECORD...       NSI and TNS: Fig. 2, 3, 6, 8 to 10 (figures/)
+plot.py training WORK_DIR         what a TNSHook logged, by iteration (tns.png)
+plot.py runs WORK_DIR... | CSV    TNS against a metric, over runs (Fig. 7)
+plot.py report WORK_DIR           all of it on one page (report.html)
+
+python tools/analysis/plot.py stiffness --help says what each does. Records
+are made by tools/analysis/measure_stiffness.py.
+"""
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+from stepnet_mm.analysis import (
+    STATISTICS,
+    check_runs,
+    choose_definition,
+    correlate,
+    group_means,
+    group_seeds,
+    read_run,
+    read_runs_table,
+    read_stiffness_curves,
+)
+from stepnet_mm.attention import read_attention_histories
+from stepnet_mm.stiffness import (
+    DEFINITIONS,
+    check_degrees,
+    labels,
+    read_stiffness_record,
+    stiffness_proportion,
+    stiffness_survival,
+)
+from stepnet_mm.utils.command_line import (
+    check_output,
+    output_file,
+    output_folder,
+)
+from stepnet_mm.utils.files import written_whole
+from stepnet_mm.visualization import (
+    check_records,
+    curve_figure,
+    depth_figure,
+    file_name,
+    has_steps,
+    plot_correlation,
+    property_figure,
+    proportion_figure,
+    render_report,
+    save_figure,
+    seeds_figure,
+    step_figure,
+    style,
+    survival_figure,
+    tns_figure,
+)
+
+STIFFNESS = """NSI and TNS of networks, a file of each figure.
+
+tns         TNS of each network, with intervals (Fig. 8)
+survival    δ(M1, M2) as surfaces, with TNS (Fig. 2)
+depth       NSI along depth, with bands over samples (Fig. 3)
+proportion  stiffness proportion p̂(M1, M2) (Fig. 6)
+step        step size against NSI, a file a record with gates (Fig. 9)
+seeds       NSI along depth of several seeds of one model (Fig. 10)
+properties  stiff samples and stiff blocks over M1 (§3.1), where asked for
+
+All need one definition of NSI. Samples with an inf or NaN are left out and
+counted. Those named alike but for _seedN are seeds of one network. Without
+--figures, what does not apply is skipped.
+"""
+RUNS = """Rank correlation between TNS and performance over many runs (Fig. 7).
+
+Of each work dir: TNS is that of its newest stiffness record (*.jsonl) of one
+definition, the metric that of mmengine's scalars.json. Where no work dir has a
+record, it is what TNSMetric logged beside the metric. Or a CSV file: a line a
+run, with the columns name, tns, metric.
+
+TNS of a run is the mean over samples (Eq. 5), as in the paper; with
+--statistic tns_median or tns_q95 it is their median or 95 % quantile, which
+few extreme samples do not move. A CSV file then needs that column.
+
+Prints Kendall's tau-b and Spearman's rho with two-sided p-values and
+percentile bootstrap intervals over runs. Runs named <method>_seedN are no
+independent draws, so the correlation of the methods' means is printed too.
+"""
+#: By default, in this order; properties only where asked for.
+FIGURES = ('tns', 'survival', 'depth', 'proportion', 'step', 'seeds')
+#: Fewer runs than this give rough p-values and intervals.
+FEW = 10
+#: What the figure calls each statistic of TNS over samples.
+LABELS = dict(tns='TNS (Eq. 5)', tns_median='median TNS',
+              tns_q95='95 % quantile of TNS')
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = parser.add_subparsers(metavar='KIND', required=True)
+    for add, text in ((add_stiffness, STIFFNESS), (add_runs, RUNS),
+                      (add_training, 'What a TNSHook logged in a work dir.'),
+                      (add_report, 'One report.html, which asks for nothing '
+                       'from outside: the stiffness records, the curve of '
+                       'each TNSHook, the pictures of each AttentionMapHook.'
+                       )):
+        name = add.__name__.partition('_')[2]
+        kind = kinds.add_parser(
+            name, description=text, help=text.partition('\n')[0],
+            formatter_class=argparse.RawDescriptionHelpFormatter)
+        kind.set_defaults(draw=globals()[f'draw_{name}'])
+        add(kind)
+        if name != 'report':  # which has both themes
+            style.add_options(kind)
+    return parser.parse_args()
+
+
+def add_stiffness(parser):
+    parser.add_argument('records', nargs='+', type=Path, metavar='RECORD')
+    parser.add_argument('--figures', nargs='+',
+                        choices=(*FIGURES, 'properties'),
+                        help='default: all that apply to the records')
+    parser.add_argument('--out', type=output_folder,
+                        help='folder; default: figures beside RECORD')
+    parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
+                        default='png', help='of the pictures')
+    parser.add_argument('--names', nargs='+',
+                        help='what to call the records, one each')
+    parser.add_argument('--m1', nargs='+', type=float, help='thresholds of '
+                        'survival and proportion; default: by the data')
+    parser.add_argument('--m2', nargs='+', type=float, help='the same for M2')
+    parser.add_argument('--degree', nargs=2, type=float, default=(.5, 0.),
+                        metavar=('M1', 'M2'),
+                        help='of properties; default: 0.5 0')
+    parser.add_argument('--blocks', nargs='+',
+                        help='of step: blocks to show, by name')
+    parser.add_argument('--stage', type=int,
+                        help='of step: stage of the distribution')
+
+
+def add_training(parser):
+    parser.add_argument('work_dir', type=Path)
+    parser.add_argument('--out', type=output_file,
+                        help='picture; default: WORK_DIR/tns.png')
+    parser.add_argument('--title', help='its heading')
+    parser.add_argument('--hook', help='name of the TNSHook, where the run '
+                        'had several')
+
+
+def add_runs(parser):
+    parser.add_argument('sources', nargs='+', type=Path,
+                        metavar='WORK_DIR', help='or one CSV file')
+    parser.add_argument('--metric', default='accuracy/top1',
+                        help='its key in scalars.json')
+    parser.add_argument('--best', action='store_true', help='the highest '
+                        'value of the metric in place of the last one')
+    parser.add_argument('--statistic', choices=list(LABELS), default='tns',
+                        help='of TNS over samples; default: tns, the mean')
+    parser.add_argument('--record', default='*.jsonl', help='file name of the '
+                        'records; the newest that fits is taken')
+    parser.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
+                        'the records (default: residual where a work dir has '
+                        'it)')
+    parser.add_argument('--resamples', type=int, default=2000,
+                        help='of the bootstrap')
+    parser.add_argument('--seed', type=int, default=0, help='of the bootstrap')
+    parser.add_argument('--confidence', type=float, default=.95,
+                        help='of the intervals')
+    parser.add_argument('--json', type=output_file,
+                        help='file for the numbers')
+    parser.add_argument('--figure', type=output_file, help='picture to write')
+
+
+def add_report(parser):
+    parser.add_argument('work_dir', type=Path)
+    parser.add_argument('--records', nargs='+', type=Path,
+                        help='default: WORK_DIR/*.jsonl')
+    parser.add_argument('--definition', choices=DEFINITIONS, help='of NSI: '
+                        'shows the records of it alone (default: residual '
+                        'where there is one)')
+    parser.add_argument('--out', type=output_file,
+                        help='default: WORK_DIR/report.html')
+    parser.add_argument('--title', help='its heading (default: the name of '
+                        'the work dir)')
+    parser.add_argument('--m1', type=float, default=.5, help='of the tables')
+    parser.add_argument('--m2', type=float, default=0., help='of the tables')
+
+
+def draw_stiffness(args):
+    """A table of TNS, and every figure that applies or was asked for."""
+    check_degrees([args.degree], '--degree')
+    records = read_records(args.records, args.names)
+    print_tns(records)
+    out = args.out or args.records[0].parent / 'figures'
+    for name in args.figures or FIGURES:
+        reason = None if args.figures else why_not(name, records)
+        if reason:
+            print(f'{name}: skipped, {reason}')
+            continue
+        for stem, figure in figures_of(name, records, args).items():
+            path = out / f'{stem}.{args.format}'
+            save_figure(figure, path)
+            print(f'{name}: {path}')
+
+
+def read_records(paths, names=None):
+    """The records, under new names if there are some."""
+    if names and len(names) != len(paths):
+        raise ValueError(f'--names: expected one for each of the {len(paths)} '
+                         f'records, got {len(names)}; name each')
+    records = [read_stiffness_record(path) for path in paths]
+    if names:
+        records = [r.renamed(name) for r, name in zip(records, names)]
+    check_records(records)
+    return records
+
+
+def why_not(figure, records):
+    """Why a figure does not apply to the records; None if it does."""
+    several = len(records) > 1
+    if figure == 'step' and not any(map(has_steps, records)):
+        return 'no record has step sizes, the models have no known gate'
+    if figure == 'tns' and not several:
+        return 'there is one record, whose TNS the table has'
+    if figure == 'seeds' and not (several and len(group_seeds(records)) == 1):
+        return ('it needs two or more records whose names differ only in '
+                '_seedN')
+    return None
+
+
+def figures_of(name, records, args):
+    """One kind of figure: file names without suffix -> Figures."""
+    if name == 'step':
+        return step_figures(records, args)
+    if name == 'properties':
+        print_properties(records, *args.degree)
+        m1, m2 = args.degree
+        return {name: property_figure(records, m2, m1)}
+    functions = dict(tns=tns_figure, survival=survival_figure,
+                     proportion=proportion_figure, depth=depth_figure,
+                     seeds=seeds_figure)
+    thresholds = dict(m1=args.m1, m2=args.m2)
+    options = thresholds if name in ('survival', 'proportion') else {}
+    return {name: functions[name](records, **options)}
+
+
+def step_figures(records, args):
+    """A figure of each record that has gates; of all, if none has."""
+    named = list(zip(labels(records), records))
+    shown = [(label, record) for label, record in named if has_steps(record)]
+    for label, record in named if shown else ():
+        if not has_steps(record):
+            print(f'step: {label} skipped, it has no known gate')
+    return {f'step_{file_name(label)}': step_figure(record, args.blocks,
+                                                    args.stage)
+            for label, record in shown or named}
+
+
+def print_tns(records):
+    """TNS of each record: mean, its standard error, and two quantiles."""
+    names = labels(records)
+    width = max(map(len, [*names, 'model']))
+    print(f'{"model":<{width}}  samples  not finite  definition  '
+          'TNS (mean ± standard error, median, 95 % quantile)')
+    for name, record in zip(names, records):
+        tns, total = record.tns().numpy(), len(record.nsi)
+        mean, median, high = record.tns_summary().values()
+        error = (f'{tns.std(ddof=1) / math.sqrt(len(tns)):.2g}'
+                 if len(tns) > 1 else 'unknown')
+        print(f'{name:<{width}}  {total:7d}  {total - len(tns):10d}  '
+              f'{record.header.definition:<10}  {mean:.4g} ± {error}  '
+              f'{median:.4g}  {high:.4g}')
+
+
+def print_properties(records, m1, m2):
+    """What share is stiff to one degree, of samples and of blocks."""
+    for name, record in zip(labels(records), records):
+        samples, blocks = (
+            share(record.nsi, record.stage, [m1], [m2]).item()
+            for share in (stiffness_survival, stiffness_proportion))
+        print(f'{name}: stiff to ({m1:g}, {m2:g}): {samples:.1%} of the '
+              f'samples, {blocks:.1%} of the blocks')
+
+
+def draw_training(args):
+    """A table and the curve of one TNSHook."""
+    out = args.out or args.work_dir / 'tns.png'
+    check_output('--out', out, args.work_dir.glob('*/vis_data/*'))
+    curves = read_stiffness_curves(args.work_dir)
+    hook = args.hook or ('stiffness' if 'stiffness' in curves
+                         or len(curves) != 1 else min(curves))
+    if hook not in curves:
+        raise ValueError(
+            f'--hook: expected a TNSHook that logged in {args.work_dir}, one '
+            f'of {sorted(curves)}, got {hook!r}; name one, or train with '
+            'TNSHook and LocalVisBackend')
+    print_curve(curves[hook])
+    save_figure(curve_figure(curves[hook], args.title), out)
+    print(f'TNS curve: {out}')
+
+
+def print_curve(curve):
+    found = sorted({k for row in curve for k in row})
+    # Earlier versions logged neither the median nor the quantile of TNS.
+    keys = ['step', 'tns', *(k for k in found if k.startswith('tns_')),
+            *(k for k in found if k.endswith('_mean'))]
+    print('  '.join(f'{k:>15}' for k in keys))
+    for row in curve:
+        print('  '.join(f'{row.get(k, float("nan")):>15.4g}' for k in keys))
+
+
+def draw_runs(args):
+    """Tables of runs and of their correlations, and Fig. 7."""
+    check_run_options(args)
+    runs = read_runs(args)
+    check_runs(runs)
+    print_runs(runs, args.metric, args.statistic)
+    choice = args.resamples, args.seed, args.confidence
+    found = dict(runs=correlate(runs, *choice))
+    print_correlation('TNS and the metric over runs', len(runs),
+                      found['runs'], args)
+    methods = group_means(runs)
+    if len(methods) > 2:
+        check_runs(methods)
+        found['methods'] = correlate(methods, *choice)
+        print_correlation("Means of the methods' seeds", len(methods),
+                          found['methods'], args)
+    elif methods:
+        print(f'\nMeans of seeds: {len(methods)} methods only, 3 are needed')
+    write_runs(args, runs, found)
+
+
+def check_run_options(args):
+    if args.resamples < 100 or not 0 < args.confidence < 1:
+        raise ValueError(
+            '--resamples, --confidence: expected at least 100 and a number '
+            f'between 0 and 1, got {args.resamples} and {args.confidence}; '
+            'change them')
+    read = [path for source in args.sources for pattern in
+            (args.record, '*/vis_data/*') for path in source.glob(pattern)]
+    for key, path in (('--json', args.json), ('--figure', args.figure)):
+        check_output(key, path, [*args.sources, *read])
+
+
+def read_runs(args):
+    if len(args.sources) == 1 and not args.sources[0].is_dir():
+        if args.definition:
+            raise ValueError('--definition: expected work dirs, whose records '
+                             'have one, got a table; leave it out')
+        return read_runs_table(args.sources[0], args.statistic)
+    return [read_run(folder, args.metric, args.record, args.best,
+                     args.statistic, args.definition)
+            for folder in args.sources]
+
+
+def print_runs(runs, metric, statistic):
+    width = max(len(run['name']) for run in runs)
+    print(f'{"run":<{width}}  {statistic:>10}  {metric:>15}  TNS from')
+    for run in sorted(runs, key=lambda run: -run['tns']):
+        print(f'{run["name"]:<{width}}  {run["tns"]:10.5g}  '
+              f'{run["metric"]:15.5g}  {run["source"]}')
+    print(f'Definition of NSI: {runs[0]["definition"] or "not known"}')
+
+
+def print_correlation(title, count, found, args):
+    print(f'\n{title} (n = {count})')
+    for name, row in found.items():
+        print(f'{name:>9}: {row["statistic"]:+.3f}  p {row["p"]:.3g}  '
+              f'{args.confidence:.0%} interval [{row["low"]:+.3f}, '
+              f'{row["high"]:+.3f}]  ({row["used"]} of {args.resamples} '
+              'resamples)')
+    if count < FEW:
+        print(f'Only {count}: p-values and intervals are rough, and the '
+              'interval of a percentile bootstrap is too narrow.')
+
+
+def write_runs(args, runs, found):
+    if args.json:
+        options = {key: getattr(args, key) for key in (
+            'metric', 'best', 'statistic', 'definition', 'resamples', 'seed',
+            'confidence')}
+        content = dict(options, runs=runs, correlation=found)
+        with written_whole(args.json) as file:
+            file.write(json.dumps(content, indent=1).encode())
+    if args.figure:
+        tau, rho = (found['runs'][name]['statistic'] for name in STATISTICS)
+        title = (f"{len(runs)} runs: Kendall's τ {tau:+.2f}, "
+                 f"Spearman's ρ {rho:+.2f}")
+        save_figure(plot_correlation(runs, args.metric, title,
+                                     LABELS[args.statistic]), args.figure)
+
+
+def draw_report(args):
+    """The page of a work dir."""
+    paths = args.records or sorted(args.work_dir.glob('*.jsonl'))
+    if not paths:
+        raise FileNotFoundError(
+            f'{args.work_dir}: expected a stiffness record *.jsonl, got none; '
+            'make one with tools/analysis/measure_stiffness.py, or name some '
+            'with --records')
+    out = args.out or args.work_dir / 'report.html'
+    check_output('--out', out, [*paths, *args.work_dir.glob('*/*/*')])
+    page = render_report(
+        args.title or f'Neural stiffness of {args.work_dir.resolve().name}',
+        of_one_definition(paths, args.definition, args.work_dir),
+        read_stiffness_curves(args.work_dir), args.m1, args.m2,
+        read_attention_histories(args.work_dir))
+    with written_whole(out) as file:
+        file.write(page.encode())
+    print(f'Report: {out}')
+
+
+def of_one_definition(paths, definition, work_dir):
+    """The records of one definition; those of one name by their files."""
+    found = {
+        path: read_stiffness_record(path, partial=True).header.definition
+        for path in paths
+    }
+    chosen = choose_definition(found.values(), definition, str(work_dir))
+    shown = {path: read_stiffness_record(path)
+             for path, name in found.items() if name == chosen}
+    left = ', '.join(path.name for path in found if path not in shown)
+    print(f'Definition of NSI: {chosen}'
+          + (f'; of others, not shown: {left}' if left else ''))
+    names = [record.name for record in shown.values()]
+    return [record.renamed(f'{record.name}, {path.name}')
+            if names.count(record.name) > 1 else record
+            for path, record in shown.items()]
+
+
+def main():
+    args = parse_args()
+    with style.use(getattr(args, 'size', 'screen'),
+                   getattr(args, 'theme', 'light')):
+        args.draw(args)
+
+
+if __name__ == '__main__':
+    main()
