@@ -30,6 +30,7 @@ LOST = dict(
     DetectoRS_ResNet='what its feature pyramid feeds back into the stages',
     DetectoRS_ResNeXt='what its feature pyramid feeds back into the stages',
     HRNet='its branches of several resolutions',
+    LoRAModel='the training of its steps, for its low-rank layers alone train',
     RegNet='the widths and groups of its stages, and a stem without pooling',
     Res2Net='the scales into which its blocks split a convolution',
     ResNeSt='the split attention in its blocks',

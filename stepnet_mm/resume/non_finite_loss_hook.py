@@ -56,6 +56,8 @@ class NonFiniteLossHook(Hook):
     """
     # The buffers are copied before any other hook of an iteration runs.
     priority = 'VERY_HIGH'
+    #: Of a training that fails too, by the resumable loops.
+    gives_back = True
 
     def __init__(self, action: str = 'stop', max_skips: int = 10):
         if action not in ('stop', 'skip'):

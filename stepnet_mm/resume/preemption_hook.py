@@ -54,6 +54,8 @@ class PreemptionHook(Hook):
             AtomicCheckpointHook or one of the resumable loops.
     """
     priority = 'LOWEST'
+    #: Of a training that fails too, by the resumable loops.
+    gives_back = True
 
     def __init__(self,
                  signals: Sequence[str] = SIGNALS,

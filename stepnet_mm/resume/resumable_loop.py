@@ -67,9 +67,16 @@ class ResumableLoop(BaseLoop):
 
     def run(self):
         """Train to the end, from the state that :meth:`resume_from` got."""
-        self.runner.call_hook('before_train')
-        self._resume()
-        self._train()
+        try:
+            self.runner.call_hook('before_train')
+            self._resume()
+            self._train()
+        except (Exception, KeyboardInterrupt):
+            # A notebook goes on without the handlers of a failed training.
+            for hook in self.runner.hooks:
+                if getattr(hook, 'gives_back', False):
+                    hook.after_train(self.runner)
+            raise
         self.runner.call_hook('after_train')
         return self.runner.model
 

@@ -29,20 +29,21 @@ class IgnoreSignals:
                  signals: Sequence[signal.Signals]):
         self.worker_init_fn = worker_init_fn
         self.signals = signals
-        self.trainer = os.getpid()
 
     def __call__(self, worker: int) -> None:
         """Called by torch at the start of a worker, in its process."""
         signal.pthread_sigmask(signal.SIG_BLOCK, self.signals)
         if signal.SIGTERM in self.signals:
-            threading.Thread(target=self._obey, daemon=True).start()
+            threading.Thread(target=_obey, args=(os.getppid(), ),
+                             daemon=True).start()
         if self.worker_init_fn is not None:
             self.worker_init_fn(worker)
 
-    def _obey(self) -> None:
-        while signal.sigwaitinfo([signal.SIGTERM]).si_pid != self.trainer:
-            pass
-        os._exit(0)
+
+def _obey(trainer: int) -> None:
+    while signal.sigwaitinfo([signal.SIGTERM]).si_pid != trainer:
+        pass
+    os._exit(0)
 
 
 def ignore_in_workers(

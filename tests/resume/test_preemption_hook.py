@@ -214,6 +214,14 @@ def test_handlers_are_given_back(tmp_path):
     finish(tmp_path, hooks=[dict(type='PreemptionHook')])
     assert signal.getsignal(signal.SIGUSR1) is own
     assert signal.set_wakeup_fd(-1) == -1
+    # Of a training that fails too, after which a notebook goes on.
+    runner = resume_runner(tmp_path / 'failed', interval=1000, hooks=[
+        dict(type='PreemptionHook')])
+    runner.model.train_step = None
+    with pytest.raises(TypeError):
+        runner.train()
+    assert signal.getsignal(signal.SIGUSR1) is own
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def save_slowly(folder, **arguments):

@@ -2,15 +2,14 @@ import os
 import signal
 from types import SimpleNamespace
 
-from stepnet_mm.utils.worker_signals import IgnoreSignals
+from stepnet_mm.utils import worker_signals
 
 
 def test_a_worker_obeys_its_trainer_alone(monkeypatch):
-    ignore = IgnoreSignals(None, [signal.SIGTERM])
-    senders, ended = [ignore.trainer, ignore.trainer + 1], []
+    senders, ended = [7, 8], []
     monkeypatch.setattr(
         signal, 'sigwaitinfo',
         lambda signals: SimpleNamespace(si_pid=senders.pop()), raising=False)
     monkeypatch.setattr(os, '_exit', ended.append)
-    ignore._obey()
+    worker_signals._obey(7)
     assert not senders and ended == [0]
