@@ -12,6 +12,7 @@ the command on it. In README.md and docs/results.md what lies between
 
 <!-- last epoch: STUDY[+STUDY] METHOD ... [less METHOD ...] -->
 <!-- tau: STUDY[+STUDY] [METHOD ...] [without METHOD ...] -->
+<!-- mean step: STUDY[+STUDY] -->
 
 is a table.
 """
@@ -309,8 +310,7 @@ def _filled(found: re.Match) -> str:
     names = studies.split('+')
     try:
         report = read([f'configs/studies/{name}.py' for name in names])
-        before, behind = split(words, dict(zip(TABLES, ('less', 'without')))[
-            kind])
+        before, behind = split(words)
         if unknown := {*before, *behind} - {*report.methods}:
             raise ValueError(f'expected methods of {list(report.methods)}, '
                              f'got {sorted(unknown)}; correct the comment')
@@ -319,14 +319,16 @@ def _filled(found: re.Match) -> str:
         raise ValueError(f'{head.strip()}: {error}') from error
 
 
-def split(words: list[str], word: str) -> tuple[list[str], list[str]]:
-    """What stands before and behind a word."""
-    at = words.index(word) if word in words else len(words)
+def split(words: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before ``less`` or ``without``, and behind it."""
+    at = min((words.index(word) for word in ('less', 'without')
+              if word in words), default=len(words))
     return words[:at], words[at + 1:]
 
 
 TABLES = {
     'last epoch': lambda report, methods, less: report.results(less, methods),
+    'mean step': lambda report, methods, _: report.by_step(),
     'tau': lambda report, methods, without: report.taus(
         {*(methods or report.methods)} - {*without})}
 
