@@ -53,7 +53,7 @@ them ({pooled}). † Welch's, of the two methods alone and not corrected:
 where standard deviations do not pool, and beside a method's own baseline.
 An interval with 0 in it shows neither a difference nor equality; equality
 is shown to within its ends. TNS and NSI: total neural stiffness and mean
-neural stiffness index by `{definition}` ([stiffness](../stiffness.md)).'''
+neural stiffness index by `{definition}` (`docs/stiffness.md`).'''
 FIXED = '''\
 The last checkpoint, evaluated again with Δt at its mean over images and
 positions: one number for each channel, or for each block. The other weights
@@ -66,7 +66,7 @@ of the methods with a 95 % interval from a bootstrap. The runs of one method
 are not independent. Within methods both are taken less the method's mean.'''
 
 
-def parse_args():
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -334,7 +334,7 @@ TABLES = {
 
 
 def main():
-    parser = parse_args()
+    parser = make_parser()
     args = parser.parse_args()
     if bool(args.study) == args.pages:
         parser.error('expected study files or --pages, got '
