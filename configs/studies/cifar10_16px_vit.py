@@ -11,3 +11,6 @@ methods = {
     for name in ('plain', 'stepnet')
 }
 options = {'model.backbone.img_size': 16}
+
+# Two methods, of unequal standard deviations.
+pooled = False

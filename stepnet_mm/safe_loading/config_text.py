@@ -10,13 +10,14 @@ import math
 import os
 import os.path as osp
 import re
+import site
 import sys
+import sysconfig
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from keyword import iskeyword
 
@@ -48,6 +49,10 @@ _LARGEST = (10**6 - 1, 10**8)
 _OF_FILE = re.compile(r'(file|file_?name|(?<!drop_)path|dir)$')
 #: What may be imported lies here.
 _PYTHON = osp.dirname(os.__file__)
+_INSTALLED = {*site.getsitepackages(), site.getusersitepackages(),
+              *map(sysconfig.get_path, ('purelib', 'platlib'))}
+#: Characters of a text, each string of which is looked at.
+_LONGEST = 2 * 10**6
 #: What a config as mmengine writes it is made of.
 _TOKEN = re.compile(r"""
     (?P<space>\s+|\#[^\r\n]*)|(?P<open>[\[({])|(?P<close>[\])}])
@@ -129,6 +134,8 @@ def inferencer_text(text: str) -> str:
         _Refused: if it is more than settings, or one of those names what is
             in no registry, a path or code.
     """
+    if len(text) > _LONGEST:
+        raise _Refused(f'{len(text)} characters')
     try:
         cfg = settings_of(text)
     except ValueError as error:
@@ -389,7 +396,9 @@ def _registries(scope: str, filled: bool = True) -> Iterator:
 def _import_library(scope: str) -> None:
     """As mmengine does for a scope, but no folder that has its name."""
     from mmengine.config.utils import MODULE2PACKAGE
-    if (scope in MODULE2PACKAGE and scope not in sys.modules
-            and scope in packages_distributions()):
-        with suppress(Exception):  # as above
-            import_module(f'{scope}.registry')
+    if scope in MODULE2PACKAGE and scope not in sys.modules:
+        # Metadata beside a user's script name a folder there, too.
+        file = getattr(find_spec(scope), 'origin', None) or ''
+        if osp.dirname(osp.dirname(file)) in _INSTALLED:
+            with suppress(Exception):  # as above
+                import_module(f'{scope}.registry')

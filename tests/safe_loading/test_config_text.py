@@ -165,6 +165,29 @@ def test_a_module_beside_is_not_imported(tmp_path, monkeypatch, text):
     assert 'mine' not in sys.modules
 
 
+@pytest.mark.parametrize('text', [
+    'model = dict(a="mmocr.X")', 'default_scope = "mmocr"',
+    'model = dict(_scope_="mmocr")'])
+def test_a_folder_with_the_name_of_a_library_is_none(tmp_path, monkeypatch,
+                                                     text):
+    """Though metadata beside it say so, as those of an unpacked archive."""
+    for name, lines in {
+            'mmocr/__init__.py': '', 'mmocr/registry.py': 'raise SystemExit',
+            'mmocr-9.dist-info/METADATA': 'Name: mmocr\nVersion: 9\n',
+            'mmocr-9.dist-info/top_level.txt': 'mmocr\n'}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(lines)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.warns(UserWarning, match='mmocr'):
+        loaded(tmp_path, text)
+    assert 'mmocr' not in sys.modules
+
+
+def test_a_text_of_megabytes(tmp_path):
+    with pytest.warns(UserWarning, match='2000010 characters'):
+        loaded(tmp_path, f'model = [{"1," * 10**6}]')
+
+
 @pytest.mark.parametrize('word', ['token', 'test', 'torch', 'a_folder'])
 def test_a_word_is_none_of_a_module_beside(tmp_path, monkeypatch, word):
     """Python's own and what is imported may have its name, and a folder."""

@@ -279,15 +279,19 @@ def test_accuracy_over_mean_step():
         *POOLED, *(made_run('se_from_027', s, 40., step=.5) for s in range(2)),
         made_run('eca', 0, steps=made_steps(mean=.4))],
         stepnet={}, se_from_027={}, eca={}, plain={})
-    frame = study_figures.with_steps(report)
+    frame = report.with_steps
     means = frame.groupby('method', observed=True)['mean Δt'].mean()
     # Blocks of .5 and .25; as it was measured; by definition.
     assert means.to_dict() == dict(se_from_027=.375, eca=.4, plain=1.)
     axes, = study_figures.steps_figure(report).axes
     assert [line.get_label() for line in axes.lines] == [
         'SE from 0.27', 'ECA', 'plain']
-    assert 'mean Δt' not in study_figures.with_steps(report_of(
-        POOLED, plain={}, se={}))
+    rows = cells(report.by_step())
+    assert {name: (row['methods'], row['runs']) for name, row in
+            rows.items()} == {'0.38 to 0.40': ('se_from_027, eca', '3'),
+                              '1.00 to 1.00': ('plain', '4')}
+    assert rows['1.00 to 1.00']['last epoch'] == '51.50 ± 1.29'
+    assert rows['0.38 to 0.40']['do they differ?'].startswith('p 0.')
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ the command on it. In README.md and docs/results.md what lies between
 
 <!-- last epoch: STUDY[+STUDY] METHOD ... [less METHOD ...] -->
 <!-- tau: STUDY[+STUDY] [METHOD ...] [without METHOD ...] -->
+<!-- mean step: STUDY[+STUDY] -->
 
 is a table.
 """
@@ -52,7 +53,7 @@ them ({pooled}). † Welch's, of the two methods alone and not corrected:
 where standard deviations do not pool, and beside a method's own baseline.
 An interval with 0 in it shows neither a difference nor equality; equality
 is shown to within its ends. TNS and NSI: total neural stiffness and mean
-neural stiffness index by `{definition}` ([stiffness](../stiffness.md)).'''
+neural stiffness index by `{definition}` (`docs/stiffness.md`).'''
 FIXED = '''\
 The last checkpoint, evaluated again with Δt at its mean over images and
 positions: one number for each channel, or for each block. The other weights
@@ -65,7 +66,7 @@ of the methods with a 95 % interval from a bootstrap. The runs of one method
 are not independent. Within methods both are taken less the method's mean.'''
 
 
-def parse_args():
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -309,8 +310,7 @@ def _filled(found: re.Match) -> str:
     names = studies.split('+')
     try:
         report = read([f'configs/studies/{name}.py' for name in names])
-        before, behind = split(words, dict(zip(TABLES, ('less', 'without')))[
-            kind])
+        before, behind = split(words)
         if unknown := {*before, *behind} - {*report.methods}:
             raise ValueError(f'expected methods of {list(report.methods)}, '
                              f'got {sorted(unknown)}; correct the comment')
@@ -319,20 +319,22 @@ def _filled(found: re.Match) -> str:
         raise ValueError(f'{head.strip()}: {error}') from error
 
 
-def split(words: list[str], word: str) -> tuple[list[str], list[str]]:
-    """What stands before and behind a word."""
-    at = words.index(word) if word in words else len(words)
+def split(words: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before ``less`` or ``without``, and behind it."""
+    at = min((words.index(word) for word in ('less', 'without')
+              if word in words), default=len(words))
     return words[:at], words[at + 1:]
 
 
 TABLES = {
     'last epoch': lambda report, methods, less: report.results(less, methods),
+    'mean step': lambda report, methods, _: report.by_step(),
     'tau': lambda report, methods, without: report.taus(
         {*(methods or report.methods)} - {*without})}
 
 
 def main():
-    parser = parse_args()
+    parser = make_parser()
     args = parser.parse_args()
     if bool(args.study) == args.pages:
         parser.error('expected study files or --pages, got '

@@ -76,7 +76,7 @@ def drawings(report) -> dict[str, tuple[str, Callable]]:
         found['accuracy'] = (
             'After the last epoch: a dot for each run, a bar at the mean; '
             "dashed: plain's and the constant's", accuracy_figure)
-    if len(with_steps(report)):
+    if report.with_steps.method.nunique() > 2:
         found['steps'] = ('The last epoch over mean Δt: a dot for each run; '
                           'plain has Δt = 1', steps_figure)
     if report.definitions:
@@ -96,19 +96,6 @@ def title_of(report) -> str:
     """Data, network and epochs: how the last study begins."""
     return (ast.get_docstring(ast.parse(
         report.studies[-1].path.read_text())) or '').partition('\n')[0]
-
-
-def with_steps(report) -> pd.DataFrame:
-    """The runs with a mean Δt; plain's is 1."""
-    frame = report.frame.copy()
-    if 'mean Δt' not in frame:
-        frame['mean Δt'] = pd.NA
-    steps = [name for name in frame if name.startswith('Δt, stage')]
-    frame['mean Δt'] = frame['mean Δt'].fillna(
-        frame[steps].mean(axis=1)).astype(float)
-    frame.loc[frame.method == 'plain', 'mean Δt'] = 1.
-    known = frame.dropna(subset=['mean Δt'])
-    return known if known.method.nunique() > 2 else pd.DataFrame()
 
 
 @styled
@@ -145,7 +132,7 @@ def steps_figure(report):
     """The last epoch over mean Δt, a dot for each run."""
     figure = new_figure(7, 5)
     axes = figure.subplots()
-    frame = with_steps(report)
+    frame = report.with_steps
     _dots(axes, report, frame, 'mean Δt')
     low, high = frame['mean Δt'].min(), frame['mean Δt'].max()
     axes.set(xscale='log', xlabel='mean Δt', ylabel=metric_of(report),

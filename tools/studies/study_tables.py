@@ -2,6 +2,7 @@
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ ABLATION = dict(trained='as trained', per_channel='fixed per channel',
                 over_positions='SD over positions',
                 over_channels='SD over channels')
 NOT_RUN = 'not yet run'
+#: Between groups of methods by their mean Δt.
+STEPS = (0., .15, .4, .75, 1.25)
 #: Behind a difference of Welch's test.
 WELCH = ' †'
 
@@ -130,6 +133,37 @@ class Report:
         n, diverged = len(self.last(name)), sum(r.diverged for r in own)
         text = f'{n}' if n == planned else f'{n} of {planned}'
         return f'{text}, {diverged} diverged' if diverged else text
+
+    @cached_property
+    def with_steps(self) -> pd.DataFrame:
+        """The runs with a mean Δt; plain's is 1."""
+        frame = self.frame.copy()
+        if 'mean Δt' not in frame:
+            frame['mean Δt'] = None
+        blocks = [name for name in frame if name.startswith('Δt, stage')]
+        frame['mean Δt'] = frame['mean Δt'].astype(float).fillna(
+            frame[blocks].mean(axis=1))
+        frame.loc[frame.method == 'plain', 'mean Δt'] = 1.
+        return frame.dropna(subset=['mean Δt'])
+
+    def by_step(self) -> str:
+        """The last epoch by the mean Δt of methods, which are named."""
+        own = self.with_steps[self.with_steps.method.map(
+            self.pools).astype(bool)]
+        means = own.groupby('method', observed=True)['mean Δt'].mean()
+        rows = {}
+        for low, high in zip(STEPS, STEPS[1:]):
+            names = means[(low < means) & (means <= high)]
+            runs = [self.last(name) for name in names.index]
+            if not runs:
+                continue
+            p = stats.f_oneway(*runs).pvalue if len(runs) > 1 else None
+            rows[f'{names.min():.2f} to {names.max():.2f}'] = {
+                'methods': ', '.join(names.index),
+                'runs': str(sum(map(len, runs))),
+                'last epoch': spread(pd.concat(runs), self.digits),
+                'do they differ?': f'p {p:.2f}' if p is not None else ''}
+        return markdown(pd.DataFrame(rows).T.rename_axis('mean Δt'))
 
     def taus(self, methods: Iterable[str] = (),
              measures: Sequence[str] = ('tns', )) -> str:
