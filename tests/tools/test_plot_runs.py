@@ -228,6 +228,32 @@ def test_many_runs_in_little_memory(monkeypatch):
             assert found[name] == pytest.approx(row, abs=1e-12)
 
 
+def as_runs(values):
+    return [dict(name=f'{name}_seed{i}', tns=x, metric=y)
+            for name, own in values.items() for i, (x, y) in enumerate(own)]
+
+
+def test_within_methods_by_hand():
+    """Centred: x -1 1 | -2 2 | -3 3, y 1 -1 | -2 2 | -3 3."""
+    found = correlate_within(as_runs(dict(
+        a=[(1, 9), (3, 7)], b=[(0, 0), (4, 4)], c=[(0, 1), (6, 7)],
+        alone=[(100, 100)])), 400)
+    x, y = [-1, 1, -2, 2, -3, 3], [1, -1, -2, 2, -3, 3]
+    for name, function in (('kendall', stats.kendalltau),
+                           ('spearman', stats.spearmanr)):
+        row = found[name]
+        assert row['statistic'] == pytest.approx(function(x, y)[0])
+        assert -1 <= row['low'] <= row['statistic'] <= row['high'] <= 1
+    # Of the 8 orders within methods, those with both larger methods in one
+    # direction are as far or further: 4.
+    assert found['kendall']['p'] == pytest.approx(.5, abs=.08)
+
+
+def test_p_is_never_below_one_of_the_permutations():
+    runs = as_runs({name: [(x, x) for x in range(4)] for name in 'abcdef'})
+    assert correlate_within(runs, 20)['kendall']['p'] == 1 / 21
+
+
 def test_a_metric_that_is_not_there(run, four):
     with pytest.raises(ValueError, match="run0: .*'coco/bbox_mAP'.*--metric"):
         run(*four, '--metric', 'coco/bbox_mAP')
