@@ -75,11 +75,7 @@ class Report:
             return
         facts = {key: value for found in self.rows
                  for key, value in found.get('facts', {}).items()}
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps(
-                dict(command=sys.argv, finished=finished, **facts,
-                     counts=self.counts, rows=self.rows), indent=1) + '\n')
-        except OSError as error:
-            sys.exit(f'--json: expected a file that can be written, got '
-                     f'{self.path} ({error.strerror}); choose another')
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(
+            dict(command=sys.argv, finished=finished, **facts,
+                 counts=self.counts, rows=self.rows), indent=1) + '\n')
