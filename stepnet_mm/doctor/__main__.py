@@ -37,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
         report.add(check_device(args.device, args.seconds))
     else:
         _check_all(report, args)
+    if args.config:
+        report.add(run_check(f'{__package__}.machine:config', args.config))
     report.end()
     return int(report.counts['error'] > 0)
 
@@ -49,8 +51,6 @@ def _check_all(report: Report, args: argparse.Namespace) -> None:
             found.get('library') == 'torch' for found in report.rows):
         report.add(run_check(f'{__package__}.machine:gpus', ''))
     report.add(machine.check(args.work_dir, args.data_root))
-    if args.config:
-        report.add(run_check(f'{__package__}.machine:config', args.config))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -62,32 +62,19 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
                         help='whose disk is looked at')
     parser.add_argument('--data-root', default='data',
                         help='folder of the datasets')
-    parser.add_argument('--device', type=device_name, metavar='DEVICE',
-                        help='try that device, and nothing else: cuda, '
-                        'cuda:1, ... (that GPU alone) or cpu')
+    parser.add_argument('--device', help='try that device in place of the '
+                        'machine: cuda, cuda:1, ... (that GPU alone) or cpu')
     parser.add_argument('--seconds', type=positive, default=300,
                         help='for all that --device tries (default: 300)')
     parser.add_argument('--json', type=output_file, metavar='FILE',
                         help='write all lines, for an issue')
     args = parser.parse_args(arguments)
-    if args.device and args.config:
-        parser.error('--config: expected no --device beside it, got both; '
-                     'call the doctor twice')
+    if args.device is not None and not re.fullmatch(
+            r'cpu|cuda(:\d+)?', args.device, re.ASCII):
+        parser.error('--device: expected cuda, cuda:0, cuda:1, ... or cpu, '
+                     f'got {args.device!r}; change it')
     check_output('--json', args.json, [args.config])
     return args
-
-
-def device_name(text: str) -> str:
-    """An argument that is ``'cpu'``, ``'cuda'`` or ``'cuda:N'``.
-
-    Raises:
-        ArgumentTypeError: if it is none.
-    """
-    if not re.fullmatch(r'cpu|cuda(:\d+)?', text, re.ASCII):
-        raise argparse.ArgumentTypeError(
-            f'expected cuda, cuda:0, cuda:1, ... or cpu, got {text!r}; '
-            'change it')
-    return text
 
 
 if __name__ == '__main__':

@@ -6,22 +6,24 @@ import torch
 
 from ..profiling import Contestant, interleave, median_ratio, summed
 from .numerics import build_backbone, make_images
-from .rows import Unavailable, row
+from .rows import Unavailable, row, time_left
 
 PLAIN, STEPNET, UNFUSED = 'plain', 'StepNet', 'StepNet, fused=False'
 NETWORKS: dict[str, dict] = {
     PLAIN: dict(kind='ResNet'), 'SE': dict(step='SEAttention'),
     STEPNET: {}, UNFUSED: dict(fused=False)}
 #: Nine: the median lies between the second least and the second largest of
-#: them, wrong in 4 % of all cases.
-ROUNDS = 9
+#: them, wrong in 4 % of all cases. A slow machine takes fewer.
+ROUNDS, LEAST = 9, 3
+#: Images of a batch, and their edge in px; a slow machine takes the last.
+SIZES = dict(cuda=[(32, 224)], cpu=[(2, 96), (2, 32)])
 #: The fused tail is kept unless it surely takes more of the modules' time.
 NOISE = 1.02
 
 
 def cost(device: str) -> Iterator[dict]:
     """Compare the networks, and say what the fused tail is worth."""
-    networks = {name: enter(name, device) for name in NETWORKS}
+    networks = enter(NETWORKS, device)
     times = race(networks)
     for name, network in networks.items():
         found = dict(
@@ -34,7 +36,7 @@ def cost(device: str) -> Iterator[dict]:
                       name, **found) + (device == 'cuda') * (
                           f', {found["peak_megabytes"]:.0f} MB peak'),
                   seconds_of_rounds=times[name], **found)
-    yield verdict(times, sizes(device))
+    yield verdict(times, network.images.shape)
 
 
 def compiled(device: str) -> Iterator[dict]:
@@ -53,20 +55,28 @@ def compiled(device: str) -> Iterator[dict]:
 
 def compare_compiled(device: str) -> dict:
     """What the fused tail is worth in a compiled network."""
-    networks = {name: enter(name, device) for name in (
-        PLAIN, STEPNET, UNFUSED)}
+    networks = enter((PLAIN, STEPNET, UNFUSED), device)
     for network in networks.values():
         network.call = summed(torch.compile(network.model))
-    return verdict(race(networks), sizes(device))
+    return verdict(race(networks), network.images.shape)
 
 
-def enter(name: str, device: str) -> Contestant:
+def enter(names: Iterable[str], device: str) -> dict[str, Contestant]:
+    """The networks, at the first size that there is time for."""
+    for size in SIZES[device]:
+        networks = {name: contestant(name, device, *size) for name in names}
+        seconds = sum(network.seconds() for network in networks.values())
+        if (LEAST + 3) * seconds < time_left():  # warm-up and memory too
+            break
+    return networks
+
+
+def contestant(name: str, device: str, *size: int) -> Contestant:
     """A network as it is mostly trained: bfloat16 or float16, channels_last
     on a GPU, float32 on a CPU.
     """
-    model, images = build_backbone(
-        device, narrow=False, **NETWORKS[name]), make_images(
-            device, *sizes(device))
+    model = build_backbone(device, narrow=False, **NETWORKS[name])
+    images = make_images(device, *size)
     if device == 'cpu':
         return Contestant(model, images)
     new = torch.cuda.get_device_capability() >= (8, 0)
@@ -77,31 +87,30 @@ def enter(name: str, device: str) -> Contestant:
 
 
 def race(networks: dict[str, Contestant]) -> dict[str, list[float]]:
-    """The seconds of each round, all networks in turn."""
-    return interleave({name: network.seconds
-                       for name, network in networks.items()}, ROUNDS)
+    """The seconds of each round, all networks in turn, as long as half the
+    time that is left.
+    """
+    clocks = {name: network.seconds for name, network in networks.items()}
+    last = sum(taken for taken, in interleave(clocks, 1, 1).values())
+    rounds = min(ROUNDS, max(LEAST, time_left() / 2 / last))
+    return interleave(clocks, int(rounds), 0)
 
 
-def sizes(device: str) -> tuple[int, int]:
-    """Images of a batch, and their edge in px."""
-    return (32, 224) if device == 'cuda' else (2, 96)
-
-
-def verdict(times: dict[str, list[float]], batch: Iterable[int]) -> dict:
+def verdict(times: dict[str, list[float]], shape: torch.Size) -> dict:
     """Whether to keep the fused tail, and how sure that is: a row.
 
     Args:
         times (dict[str, list[float]]): of :func:`race`.
-        batch (tuple[int, int]): of :func:`sizes`.
+        shape (torch.Size): of the images, (N, C, H, W).
     """
     plain, fused, modules = (times[key] for key in (PLAIN, STEPNET, UNFUSED))
     # Where the median of more rounds would most probably lie.
     ordered = sorted(a / b for a, b in zip(fused, modules))
     low, high = ordered[1], ordered[-2]
-    what = ('fused tail {:.2f} of plain, without it {:.2f}; {:.2f} to {:.2f} '
-            'of the time without it in {} rounds (batch {}, {} px)'.format(
-                median_ratio(fused, plain), median_ratio(modules, plain), low,
-                high, len(fused), *batch))
+    of_plain = [median_ratio(taken, plain) for taken in (fused, modules)]
+    what = (f'fused tail {of_plain[0]:.2f} of plain, without it '
+            f'{of_plain[1]:.2f}; {low:.2f} to {high:.2f} of the time without '
+            f'it in {len(fused)} rounds (batch {shape[0]}, {shape[-1]} px)')
     if low > NOISE:
         return row('warning', f'{what}: slower: switch it off: '
                    'backbone.fused=False')

@@ -1,5 +1,7 @@
 """The doctor's lines: what was found, and what to do about it."""
 import json
+import math
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -28,6 +30,11 @@ def attempt(name: str, check: Callable[..., Iterable[dict]],
         yield row('skipped', f'{name}: {error}')
     except Exception as error:
         yield row('error', f'{name}: {one_line(error)}: {REPORT_IT}')
+
+
+def time_left() -> float:
+    """Seconds until this check is ended; inf where nothing ends it."""
+    return signal.getitimer(signal.ITIMER_REAL)[0] or math.inf
 
 
 def one_line(error: BaseException) -> str:
@@ -68,11 +75,7 @@ class Report:
             return
         facts = {key: value for found in self.rows
                  for key, value in found.get('facts', {}).items()}
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps(
-                dict(command=sys.argv, finished=finished, **facts,
-                     counts=self.counts, rows=self.rows), indent=1) + '\n')
-        except OSError as error:
-            sys.exit(f'--json: expected a file that can be written, got '
-                     f'{self.path} ({error.strerror}); choose another')
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(
+            dict(command=sys.argv, finished=finished, **facts,
+                 counts=self.counts, rows=self.rows), indent=1) + '\n')

@@ -21,6 +21,8 @@ CHECKS = {f'{__package__}.{key}': limit for key, limit in {
     'numerics:steps': 60, 'trainings:amp': 60, 'trainings:ddp': 90,
     'trainings:resume': 90, 'trainings:tns_hook': 60, 'trainings:detector': 90,
     'cost:cost': 90, 'cost:compiled': 180}.items()}
+#: Load of a processor from which on a check may take longer than its limit.
+BUSY = 1.25
 
 
 def check_device(device: str, seconds: float) -> Iterator[dict]:
@@ -29,15 +31,16 @@ def check_device(device: str, seconds: float) -> Iterator[dict]:
     Args:
         device (str): ``'cpu'``, ``'cuda'``, or ``'cuda:1'``, of which the
             checks see that GPU alone.
-        seconds (float): for all together.
+        seconds (float): for all together; more than 300 are more for each.
     """
     end = time.monotonic() + seconds
     for key, limit in CHECKS.items():
-        absent = False
-        for found in run_check(key, device, limit, end - time.monotonic()):
+        levels = set()
+        for found in run_check(key, device, limit * max(1, seconds / 300),
+                               end - time.monotonic()):
             yield found
-            absent |= key.endswith(':device') and found['level'] == 'error'
-        if absent:
+            levels.add(found['level'])
+        if key.endswith(':device') and 'error' in levels:
             return
 
 
@@ -64,26 +67,41 @@ def run_check(key: str, argument: str, limit: float = 300,
             yield dict(json.loads(line), check=name,
                        seconds=round(time.monotonic() - start, 1))
         tail = log.read_text(errors='replace').splitlines()[-30:] or ['']
-    if code is None and left < limit:  # as a sound machine may end
-        yield row('warning', f'{name}: not done in the {left:.0f} s that were '
-                  'left: set a higher --seconds', check=name)
-    elif code != 0:
-        why = (f'not done after {limit} s' if code is None else
-               f'ended by {signal.Signals(-code).name}' if code < 0 else
-               f'ended with code {code} ({tail[-1]})')
-        yield row('error', f'{name}: {why}: {REPORT_IT}', check=name, log=tail)
+    if code != 0:
+        level, why = _judge(code, limit, left, tail[-1])
+        yield row(level, f'{name}: {why}', check=name, log=tail)
+
+
+def _judge(code: int, limit: float, left: float, last: str) -> tuple[str, str]:
+    """What the end of a check means. A sound machine may be too slow: one
+    that others use, or for the time that is left.
+    """
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if code != -signal.SIGALRM:
+        how = f'by {signal.Signals(-code).name}' if code < 0 else (
+            f'with code {code} ({last})')
+        return 'error', f'ended {how}: {REPORT_IT}'
+    if left < limit:
+        return 'warning', (f'not done in the {left:.0f} s that were left: set '
+                           'a higher --seconds')
+    if load > BUSY * cores:
+        return 'warning', (
+            f'not done after {limit:.0f} s on a busy machine (load {load:.1f}'
+            f', {cores} processors): try again without other work, or with '
+            f'a higher --seconds than {max(300, left):.0f}')
+    return 'error', f'not done after {limit:.0f} s: {REPORT_IT}'
 
 
 def _run_process(key: str, argument: str, rows: Path, log: Path,
-                 limit: float) -> int | None:
-    """Run a check, with all that it starts; its code, None if too slow."""
+                 limit: float) -> int:
+    """Run a check, with all that it starts; its exit code."""
     log.touch()
     process = multiprocessing.get_context('spawn').Process(
-        target=_run, args=(key, argument, rows, log))
+        target=_run, args=(key, argument, rows, log, limit))
     process.start()
     atexit.register(_kill, process)  # at Ctrl-C multiprocessing waits for it
-    process.join(limit)
-    code = process.exitcode
+    process.join()
+    code = process.exitcode or 0
     atexit.unregister(_kill)
     _kill(process)
     return code
@@ -97,9 +115,11 @@ def _kill(process: BaseProcess) -> None:
     process.join()
 
 
-def _run(key: str, argument: str, rows: Path, log: Path) -> None:
+def _run(key: str, argument: str, rows: Path, log: Path,
+         limit: float) -> None:
     """Be such a process; what was found before a crash is kept."""
     os.setsid()
+    signal.setitimer(signal.ITIMER_REAL, limit)  # ends it, by SIGALRM
     threading.Thread(target=_end_with_the_doctor, daemon=True).start()
     for standard in (1, 2):
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), standard)

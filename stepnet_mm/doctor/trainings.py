@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
 from mmengine.registry import MODELS
 from mmengine.runner import Runner
 from torch import Tensor, distributed, multiprocessing
-from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import Dataset
 
 from ..config import read_config, set_data_root
@@ -21,7 +21,7 @@ from ..config_path import config_path
 from ..datasets.mini_coco import make_mini_coco
 from ..launch.entry import build_runner
 from .machine import operators_missing
-from .numerics import build_backbone, libraries, precision, short
+from .numerics import libraries, precision, short
 from .rows import Unavailable, attempt, row
 
 #: Of a training in all, each with a checkpoint behind it, and that of a kill.
@@ -63,13 +63,14 @@ class _Kill(Hook):
 
 
 def train_tiny(name: str, work_dir: str, max_iters: int = ITERATIONS,
-               **settings: Any) -> dict[str, Tensor]:
+               norm: str = 'BN', **settings: Any) -> dict[str, Tensor]:
     """Train a small StepNet of a library; return its weights, on the CPU.
 
     Args:
         name (str): whose StepResNet, ``'mmdet'`` or ``'mmpretrain'``.
         work_dir (str): for its checkpoints, one after each iteration.
         max_iters (int): iterations in all.
+        norm (str): type of its norms.
         **settings: others of the Runner, which take the place of those here.
 
     Raises:
@@ -77,7 +78,8 @@ def train_tiny(name: str, work_dir: str, max_iters: int = ITERATIONS,
     """
     defaults: dict = dict(
         model=_Tiny(dict(type=f'{name}.StepResNet', depth=18,
-                         base_channels=8, stem_channels=8)),
+                         base_channels=8, stem_channels=8,
+                         norm_cfg=dict(type=norm))),
         work_dir=work_dir,
         train_dataloader=dict(
             dataset=_Noise(), batch_size=4, num_workers=0,
@@ -200,43 +202,36 @@ def ddp(device: str) -> Iterator[dict]:
 def _start_ranks(ranks: int, device: str, *settings: str) -> Iterator[dict]:
     if device == 'cpu' and 'SyncBN' in settings:
         raise Unavailable('torch has it for GPUs only')
-    try:
-        with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
+        try:
             multiprocessing.start_processes(
                 _train_rank, (ranks, folder, device, *settings), ranks,
                 start_method=_start_method(device))
-    except multiprocessing.ProcessRaisedException as error:
-        raise RuntimeError(f'{error}'.strip().splitlines()[-1]) from error
+        except multiprocessing.ProcessRaisedException as error:
+            raise RuntimeError(f'{error}'.strip().splitlines()[-1]) from error
+        first, *others = (
+            torch.load(f'{folder}/{rank}.pth') for rank in range(ranks))
+    for rank, weights in enumerate(others, 1):
+        _require_equal(weights, first, f'rank 0 in rank {rank}')
     yield row('ok', 'the same weights everywhere')
 
 
-def _train_rank(rank: int, ranks: int, folder: str, kind: str, backend: str,
+def _train_rank(rank: int, ranks: int, folder: str, device: str, backend: str,
                 norm: str) -> None:
-    cuda = kind == 'cuda'
-    if cuda:
+    os.environ['LOCAL_RANK'] = str(rank)
+    if device == 'cuda':
         torch.cuda.set_device(rank)
     distributed.init_process_group(
         backend, init_method=f'file://{folder}/rendezvous', rank=rank,
         world_size=ranks, timeout=datetime.timedelta(seconds=60))
-    network = build_backbone(kind, depth=18, norm_cfg=dict(type=norm))
-    # Buffers are SyncBN's own task; those of BN differ.
-    model = DistributedDataParallel(
-        network, [rank] if cuda else None, broadcast_buffers=False)
-    torch.manual_seed(rank)
-    optimizer = torch.optim.SGD(model.parameters(), lr=.01)
-    for _ in range(2):
-        optimizer.zero_grad()
-        images = torch.randn(4, 3, 64, 64, device=kind)
-        model(images)[-1].square().mean().backward()
-        optimizer.step()
-    for name, tensor in (network.state_dict() if norm == 'SyncBN' else dict(
-            network.named_parameters())).items():
-        least, most = tensor.detach().clone(), tensor.detach().clone()
-        distributed.all_reduce(least, distributed.ReduceOp.MIN)
-        distributed.all_reduce(most, distributed.ReduceOp.MAX)
-        if not torch.equal(least, most):
-            raise RuntimeError(f'{name}: expected the same finite values in '
-                               'all ranks, got others')
+    wrapper = dict(type='MMDistributedDataParallel', broadcast_buffers=False,
+                   device_ids=[rank] if device == 'cuda' else None)
+    # Averages are SyncBN's own task; those of BN differ.
+    hooks = [dict(type='SyncBuffersHook')] * (norm == 'BN')
+    torch.save(train_tiny(
+        libraries()[0], f'{folder}/work_dir', norm=norm, custom_hooks=hooks,
+        launcher='pytorch', randomness=dict(seed=0),
+        cfg=Config(dict(model_wrapper_cfg=wrapper))), f'{folder}/{rank}.pth')
     distributed.destroy_process_group()
 
 

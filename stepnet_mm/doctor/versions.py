@@ -20,19 +20,6 @@ LIBRARIES = {
 }
 #: What a training does without.
 OPTIONAL = ('mmdet', 'mmpretrain', 'torchvision', 'pycocotools')
-#: Pairs that are known not to go together: what, the condition, what to do.
-#: Each condition gets the versions by import name, as tuples of numbers.
-CONFLICTS = [
-    ('mmengine 0.10.7 alone cannot load its own checkpoints with torch >= 2.6',
-     lambda v: v['mmengine'] <= (0, 10, 7) and v['torch'] >= (2, 6),
-     "nothing, stepnet_mm's loader does; other tools need onedl-mmengine"),
-    ('numpy 2 with mmcv 2.1 or mmdet 3.3',
-     lambda v: v['numpy'] >= (2, ) and v['mmcv'] < (2, 2),
-     'install numpy < 2, or the onedl stack'),
-    ('mmcv 2.2 or later with mmdet 3.3, which refuses it',
-     lambda v: v['mmcv'] >= (2, 2) and v['mmdet'] < (3, 4),
-     'install mmcv 2.1, or onedl-mmdetection'),
-]
 #: In s, for imports: a cold disk or a network's takes long.
 LIMIT = 120.
 #: Imports modules, and says at the end why one does not import.
@@ -65,10 +52,11 @@ def check() -> Iterator[dict]:
     if not {'mmdet', 'mmpretrain'} & {*versions}:
         yield row('error', 'neither mmdet nor mmpretrain is installed: '
                   'install one of them: bash tools/setup_env.sh')
-    for what, applies, todo in CONFLICTS:
-        with suppress(KeyError):  # one of the two is not there
-            if applies({k: numbers(v) for k, v in versions.items()}):
-                yield row('warning', f'{what}: {todo}')
+    if numbers(versions.get('numpy', '')) >= (2, ) and (
+            numbers(versions.get('mmcv', '3')) < (2, 2)):
+        yield row('warning', 'numpy 2 with mmcv 2.1, whose imports then fail '
+                  'with an error that names neither: install numpy < 2, or '
+                  'the onedl stack')
     tried = differences(python, versions)
     nearest = min(tried, key=lambda name: len(tried[name]))
     if tried[nearest]:

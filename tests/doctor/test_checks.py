@@ -51,7 +51,7 @@ def compared(monkeypatch):
     def compared(error):
         def run(device, fused, dtype, layout):
             off = error if fused else 1e-6 * (dtype != torch.float64)
-            return numerics.Result(*[torch.ones(9) + off] * 2)
+            return [torch.ones(9) + off] * 2
 
         monkeypatch.setattr(numerics, 'DTYPES', (torch.float32, ))
         monkeypatch.setattr(numerics, '_run', run)
@@ -119,13 +119,14 @@ def test_a_training_that_was_not_killed_is_an_error(monkeypatch):
 
 def test_ranks_that_differ_are_an_error(monkeypatch):
     def start(function, args, *_, **__):
-        raise trainings.multiprocessing.ProcessRaisedException(
-            'Traceback\nRuntimeError: w: expected the same', 0, 1)
+        for rank in range(args[0]):
+            torch.save(dict(w=torch.tensor(rank)), f'{args[1]}/{rank}.pth')
 
     monkeypatch.setattr(trainings.multiprocessing, 'start_processes', start)
     (level, text), (sync_bn, _) = rows(trainings.ddp)
     assert (level, sync_bn) == ('error', 'skipped')
-    assert text.startswith('BN, 2 ranks, gloo: RuntimeError: RuntimeError: w:')
+    assert text.startswith('BN, 2 ranks, gloo: RuntimeError: weights: '
+                           'expected those of rank 0 in rank 1, got others, w')
 
 
 def test_a_detector_without_operators_is_skipped(monkeypatch):
@@ -154,7 +155,7 @@ def times(fused):
     ([1.3, 1.3, 1.1, 1.3, 1.3], 'warning', 'slower: switch it off: '
      'backbone.fused=False')])
 def test_the_verdict(fused, level, verdict):
-    row = cost.verdict(times(fused), cost.sizes('cpu'))
+    row = cost.verdict(times(fused), torch.Size([2, 3, 96, 96]))
     assert row['level'] == level
     assert row['text'].endswith(verdict)
 
@@ -162,9 +163,20 @@ def test_the_verdict(fused, level, verdict):
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(cost, 'ROUNDS', 3)
-    monkeypatch.setattr(cost, 'sizes', lambda _: (2, 32))
+    monkeypatch.setattr(cost, 'SIZES', dict(cpu=[(2, 64), (2, 32)]))
     monkeypatch.setattr(cost, 'NETWORKS', {
         name: dict(cfg, depth=18) for name, cfg in cost.NETWORKS.items()})
+
+
+@pytest.mark.parametrize('left, edge, rounds', [
+    (torch.inf, 64, 9), (7, 64, 3), (5, 32, 3), (10, 64, 5)])
+def test_a_slow_machine_takes_less(small, monkeypatch, left, edge, rounds):
+    monkeypatch.setattr(cost.Contestant, 'seconds', lambda _: .25)
+    monkeypatch.setattr(cost, 'ROUNDS', 9)
+    monkeypatch.setattr(cost, 'time_left', lambda: left)
+    networks = cost.enter(cost.NETWORKS, 'cpu')
+    assert {n.images.shape[-1] for n in networks.values()} == {edge}
+    assert {len(taken) for taken in cost.race(networks).values()} == {rounds}
 
 
 @pytest.mark.long

@@ -88,10 +88,9 @@ def test_a_machine_without_torch_and_mmengine(tmp_path):
 
 def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path, capsys):
     (tmp_path / 'file').touch()
-    for path in (tmp_path / 'file' / 'a.json', '/dev/full'):
-        with pytest.raises(SystemExit):
-            doctor.main(['--device', 'cpu', '--json', str(path)])
-        assert not capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        doctor.main(['--device', 'cpu', '--json', f'{tmp_path}/file/a.json'])
+    assert not capsys.readouterr().out
 
 
 @pytest.mark.parametrize('device', ['cuda:-1', 'gpu', ''])

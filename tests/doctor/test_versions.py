@@ -47,9 +47,9 @@ def test_versions_are_numbers(check):
 @pytest.mark.parametrize('change, level, text', [
     (dict(torch='2.0.1'), 'error', 'torch 2.0.1: install >= 2.1'),
     (dict(mmcv='2.1.0'), 'error', 'mmcv is installed from onedl-mmcv and mmc'),
-    (dict(onedl_mmengine='0.10.7'), 'warning', 'cannot load its own'),
     (dict(onedl_mmcv='2.1.0'), 'warning', 'numpy 2 with mmcv 2.1'),
-    (dict(onedl_mmdetection='3.3.0'), 'warning', 'with mmdet 3.3, which'),
+    (dict(onedl_mmdetection='3.3.0', onedl_mmcv='2.1.0'), 'warning',
+     'nearest is STACK=onedl, but for mmcv 2.1.0 (tried 2.3.6), mmdet 3.3.0'),
     (dict(torch='2.12.0'), 'warning', 'nearest is STACK=onedl, but for torch '
      '2.12.0 (tried 2.11.0): '),
 ])

@@ -41,7 +41,7 @@ from stepnet_mm.profiling import (
     prepare,
     summed,
 )
-from stepnet_mm.utils.command_line import aligned
+from stepnet_mm.utils.command_line import aligned, command_parser
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.style import panel_grid
 
@@ -66,9 +66,7 @@ FIELDS = ('network', 'mode', 'phase', 'median_s', 'q1_s', 'q3_s',
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('--device', default='cpu', help='cpu or cuda')
     parser.add_argument('--precision', default='fp32', choices=list(DTYPES),
                         help='other than fp32: autocast')
@@ -258,39 +256,24 @@ def write_csv(path, rows):
 @style.styled
 def plot(rows):
     """Bars of time over eager plain, with the quartiles."""
-    phases = [[row for row in rows if row['phase'] == phase]
-              for phase in dict.fromkeys(row['phase'] for row in rows)]
-    most = max(map(len, phases))
-    figure, axes = panel_grid(len(phases), 4.3, 1. + .3 * most)
-    for axis, own in zip(axes, phases):
-        draw_bars(axis, own)
-        axis.set_ylim(most - .4, -.6)  # bars of one width in all panels
+    phases = list(dict.fromkeys(row['phase'] for row in rows))
+    figure, axes = panel_grid(
+        len(phases), 4.3, 1. + .3 * len(rows) / len(phases))
+    for axis, phase in zip(axes, phases):
+        own = [row for row in rows if row['phase'] == phase]
+        ratios = [float(row['of_plain_eager']) for row in own]
+        spread = [[abs(float(row[q]) / float(row['median_s']) - 1) * ratio
+                   for row, ratio in zip(own, ratios)]
+                  for q in ('q1_s', 'q3_s')]
+        names = [f'{row["network"]}, {row["mode"]}'.removesuffix(', eager')
+                 for row in own]
+        axis.bar_label(axis.barh(
+            names, ratios, xerr=spread, ecolor=style.theme().ink),
+                       [f'{ratio:.3f}' for ratio in ratios], padding=4)
+        axis.margins(x=.2)
+        axis.invert_yaxis()
+        axis.set(xlabel=f'time to {phase} / plain, eager')
     return figure
-
-
-def draw_bars(axis, rows):
-    """One phase, a bar for each network and mode."""
-    now = style.theme()
-    colors = {'plain': now.muted, 'stepnet': style.color(1)}
-    ratios = [float(row['of_plain_eager']) for row in rows]
-    # How far the quartiles lie from the ratios.
-    spread = [[abs(float(row[key]) / float(row['median_s']) - 1) * ratio
-               for row, ratio in zip(rows, ratios)] for key in ('q1_s',
-                                                                'q3_s')]
-    bars = axis.barh(
-        [row['network'] + f', {row["mode"]}' * (row['mode'] != 'eager')
-         for row in rows], ratios, xerr=spread,
-        color=[colors.get(row['network'], style.color(0)) for row in rows],
-        ecolor=now.ink, capsize=style.points(2))
-    axis.bar_label(bars, [f'{ratio:.3f}' for ratio in ratios],
-                   padding=style.points(4), fontsize='small',
-                   bbox=dict(facecolor=now.paper, linewidth=0,
-                             pad=style.points(1)))
-    axis.axvline(1, color=now.ink, linewidth=style.points(.8), linestyle=':')
-    axis.set(xlabel='time / plain, eager', xlim=(0, max(ratios) * 1.25),
-             title=dict(train='training', infer='inference')[
-                 rows[0]['phase']])
-    axis.grid(axis='y', visible=False)
 
 
 def main():
