@@ -106,7 +106,8 @@ def verdict(times: dict[str, list[float]], shape: torch.Size) -> dict:
     plain, fused, modules = (times[key] for key in (PLAIN, STEPNET, UNFUSED))
     # Where the median of more rounds would most probably lie.
     ordered = sorted(a / b for a, b in zip(fused, modules))
-    low, high = ordered[1], ordered[-2]
+    outer = len(ordered) >= 8  # of fewer, the inner ones tell too little
+    low, high = ordered[outer], ordered[-1 - outer]
     of_plain = [median_ratio(taken, plain) for taken in (fused, modules)]
     what = (f'fused tail {of_plain[0]:.2f} of plain, without it '
             f'{of_plain[1]:.2f}; {low:.2f} to {high:.2f} of the time without '
