@@ -37,6 +37,10 @@ _OF_ANY = ('type', '_scope_')
 _NO_WORD = re.compile(
     r'[()\[\]\\{}\n*%:]|<<|^\.\.$|^(?!\d+/\d+\Z).*/|'
     r'\.(?i:py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
+#: Build anything that imgaug or albumentations name, files of theirs too; the
+#: last may never end. No test pipeline needs them.
+_NO_TYPES = ('ImageAug', 'Albu', 'Albumentations', 'AlbuKeypoint',
+             'BEiTMaskGenerator')
 #: Registries of the parts of a network or a pipeline, which alone may be
 #: named by a path, and all that an inferencer builds from.
 _PARTS = ('model', 'task util', 'transform')
@@ -293,10 +297,15 @@ def _check(value, key=None) -> None:
 def _check_word(text: str, key) -> None:
     """Under any key, for many settings are built as types are."""
     scope, dot, _ = text.partition('.')
-    if _NO_WORD.search(text) or _is_file(text) or not dot and _runs(text):
+    if (_NO_WORD.search(text) or _is_file(text) or _of_others(text)
+            or not dot and _runs(text)):
         raise _Refused(f'{key!r:.60}={text!r:.60}')
     if dot and scope and not _is_unknown(scope):
         _check_type(text, key)
+
+
+def _of_others(name: str) -> bool:
+    return name.rpartition('.')[2] in _NO_TYPES
 
 
 def _is_file(name) -> bool:
@@ -327,9 +336,9 @@ def _check_type(name, key) -> None:
     known = (_holds(scope, rest) if rest else _is_word(name)
              or _holds('mmdet', name) or _holds('mmengine', name))
     # A registry of another kind imports it, and EncHead writes 1d for 2d.
-    if not known or any(_runs((rest or name).replace('2d', dimensions))
+    if not known or _of_others(name) or any(_runs((rest or name).replace('2d', dimensions))
                         for dimensions in ('2d', '1d')):
-        raise _Refused(f'the type {name!r:.60}, which is in no registry')
+        raise _Refused(f'the type {name!r:.60}, which no registry holds')
 
 
 def _check_evaluated(value, key) -> None:

@@ -80,6 +80,7 @@ CODE = dict(
     of_a_host='model = dict(model_name="hf-hub:gpt2", a="{0!s:.0}")',
     # Of which 3.10's parser dies.
     a_long_sum='model = 1' + '+1' * 150000,
+    of_another_library='model = dict(type="ImageAug", a="{0!s:.0}")',
     an_open_file='model = dict(ann_file=0, a="{0!s:.0}")',
     many_pipelines='model = dict(transforms=['
     + '[dict(), dict()], ' * 10 + '], a="{0!s:.0}")')
@@ -91,6 +92,8 @@ MORE = {str(number): pytest.param(code, marks=pytest.mark.long)
             'model = dict(resize_type="torch.hub.load")',
             'model = dict(a=[dict(target=("numpy.savez", ))])',
             'model = dict(norm_layer="antigravity")',
+            'model = dict(obj_type="mmdet.Albu")',
+            'model = dict(type="mmpretrain.BEiTMaskGenerator")',
             'model = dict(a="exec.x")', 'model = dict(a="owner0/0repo")',
             'model = dict(a="1/2/3")', 'model = dict(cutout_dir=True)',
             'model = dict(n_holes=1000000)', 'model = dict(a=1e300)',

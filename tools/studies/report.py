@@ -187,7 +187,7 @@ def distinct(values: Iterable[str]) -> str:
 def unfinished(report: Report) -> list[str]:
     """What has no record, or diverged."""
     absent = [f'`{name}` ({report.count(name)})' for name in report.methods
-              if ' of ' in report.count(name)]
+              if report.missing(name)]
     diverged = [f'`{r.method}`, seed {r.seed}' for r in report.records
                 if r.diverged]
     return [f'{text}: {", ".join(names)}.' for text, names in (
@@ -228,6 +228,9 @@ def read(paths: Sequence, records: Sequence[Path] = (),
                                     if m.name in names])
             for study in studies) if study.methods]
     files = records or [Path('results') / f'{s.name}.jsonl' for s in studies]
+    if not any(path.exists() for path in files):
+        print('report.py: no records in ' + ', '.join(map(str, files)),
+              file=sys.stderr)
     return Report(studies, read_records(*files))
 
 
@@ -243,7 +246,10 @@ def write(args) -> int:
         return 0
     path = out.with_name(f'{out.name}.md')
     if args.check:
-        return not_up_to_date({path: page})
+        gone = [link for link in figures.values()
+                if not (path.parent / link).is_file()]
+        return not_up_to_date({path: page, **{
+            path.parent / link: 'a figure' for link in gone}})
     check_output('--out', path, [*(args.records or ()), *args.study])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page)

@@ -39,13 +39,18 @@ def label(method: str) -> str:
 
 def look(report, method: str) -> dict:
     """Colour, marker and label of a method; variants have its colour."""
-    base = method.partition('_')[0]
-    own = [name for name in report.methods if (
-        name.partition('_')[0] == base if base in LOOKS
-        else name.partition('_')[0] not in LOOKS)]
-    place = own.index(method)
-    index, marker = (LOOKS[base][1], place) if base in LOOKS else (
-        place, 1 + place // COLORS)
+    taken: dict[int | None, int] = {}
+    others = 0
+    # Those that have a colour of their own come first.
+    for name in sorted(report.methods, key=lambda name: name not in LOOKS):
+        base = name.partition('_')[0]
+        index = LOOKS[base][1] if base in LOOKS else others % COLORS
+        others += base not in LOOKS
+        # No marker of a method that has this colour.
+        marker = taken[index] = taken.get(
+            index, -1 if base in LOOKS else 0) + 1
+        if name == method:
+            break
     return dict(color=theme().muted if index is None else color(index),
                 label=label(method), marker=MARKERS[marker % len(MARKERS)])
 
@@ -75,13 +80,17 @@ def drawings(report) -> dict[str, tuple[str, Callable]]:
     if len(report.frame):
         found['accuracy'] = (
             'After the last epoch: a dot for each run, a bar at the mean; '
-            "dashed: plain's and the constant's", accuracy_figure)
+            "dashed: plain's and the constant's; a panel of its own scale for "
+            'methods whose standard deviations do not pool', accuracy_figure)
     if report.with_steps.method.nunique() > 2:
         found['steps'] = ('The last epoch over mean Δt: a dot for each run; '
-                          'plain has Δt = 1', steps_figure)
-    if report.definitions:
-        found['fig7'] = ('The last epoch over mean TNS by definition of NSI, '
-                         "as the paper's Fig. 7", stiffness_figure)
+                          'a block without a step has Δt = 1', steps_figure)
+    if any(report.frame[f'mean TNS, {name}'].notna().any()
+           for name in report.definitions):
+        found['fig7'] = (
+            'The last epoch over mean TNS by definition of NSI, as the '
+            "paper's Fig. 7; methods whose standard deviations pool",
+            stiffness_figure)
     if any(record.epochs for record in report.records):
         found['curves'] = ('By epoch, means over runs', curves_figure)
     return found

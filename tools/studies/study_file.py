@@ -122,7 +122,8 @@ def read_study(path) -> Study:
     _expect(path, 'methods', content['methods'], 'a config for each name')
     _expect(path, 'metric', content['metric'], 'what is compared')
     _expect(path, 'baselines', content['baselines'], 'names of methods', all(
-        isinstance(name, str) for name in content['baselines'] or ()))
+        isinstance(name, str) for name in content['baselines'] or ())
+            and not isinstance(content['baselines'], str))
     _expect(path, 'measure', measure, 'num_samples from 1, definitions of '
             f'{DEFINITIONS}', measure['num_samples'] > 0
             and {*measure['definitions']} <= {*DEFINITIONS})

@@ -61,12 +61,15 @@ class Report:
         base = self.last(control)
         pooled = [m for m in self.methods
                   if self.pools(m) and m != control and self.pools(control)]
+        samples = [self.last(m) for m in pooled]
+        if not sum(len(s) - 1 for s in [base, *samples]) > 0 or not samples:
+            pooled = samples = []
         found = {m: welch(self.last(m), base, self.digits)
                  for m in self.methods if m not in [control, *pooled]}
-        samples = [self.last(m) for m in pooled]
-        if sum(len(s) - 1 for s in [base, *samples]) > 0 and samples:
-            ends = stats.dunnett(
-                *samples, control=base, rng=0).confidence_interval()
+        if samples:
+            with np.errstate(all='ignore'):
+                ends = stats.dunnett(
+                    *samples, control=base, rng=0).confidence_interval()
             for name, sample, *interval in zip(pooled, samples, *ends):
                 found[name] = difference(sample, base, self.digits, interval)
         return found
@@ -77,7 +80,8 @@ class Report:
         runs = own.groupby('method', observed=True)['last']
         free = int((runs.count() - 1).sum())
         sd = np.sqrt((runs.var() * (runs.count() - 1)).sum() / max(free, 1))
-        return f'{sd:.{self.digits}f}, {free} degrees of freedom'
+        return (f'{sd:.{self.digits}f}, {free} degrees of freedom' if free
+                else 'none does')
 
     def results(self, controls: Sequence[str], methods: Iterable[str] = (),
                 whole: bool = False) -> str:
@@ -125,26 +129,38 @@ class Report:
         tried = any(r.method == name for r in self.records)
         return 'diverged' if tried else NOT_RUN
 
+    def missing(self, name: str) -> int:
+        """How many seeds of a method have no record."""
+        return len({*self.methods[name].seeds} - {
+            r.seed for r in self.records if r.method == name})
+
     def count(self, name: str) -> str:
-        """How many runs there are, of how many, and how many diverged."""
-        own = [r for r in self.records if r.method == name]
-        planned = len(own) + len(
-            {*self.methods[name].seeds} - {r.seed for r in own})
-        n, diverged = len(self.last(name)), sum(r.diverged for r in own)
-        text = f'{n}' if n == planned else f'{n} of {planned}'
+        """How many runs there are, and are missing, and diverged."""
+        n, missing = len(self.last(name)), self.missing(name)
+        diverged = sum(r.diverged and r.method == name for r in self.records)
+        text = f'{n} of {n + missing + diverged}' if missing else f'{n}'
         return f'{text}, {diverged} diverged' if diverged else text
 
     @cached_property
     def with_steps(self) -> pd.DataFrame:
-        """The runs with a mean Δt; plain's is 1."""
+        """The runs with a mean Δt over all blocks; a block without one has 1.
+
+        Where all blocks of a network have a step it is as it was measured
+        with Δt held fixed, if it was.
+        """
         frame = self.frame.copy()
-        if 'mean Δt' not in frame:
-            frame['mean Δt'] = None
-        blocks = [name for name in frame if name.startswith('Δt, stage')]
-        frame['mean Δt'] = frame['mean Δt'].astype(float).fillna(
-            frame[blocks].mean(axis=1))
-        frame.loc[frame.method == 'plain', 'mean Δt'] = 1.
-        return frame.dropna(subset=['mean Δt'])
+        # Not plain with zero-initialised norms, which damp a residual too.
+        plain = frame.method.map(lambda name: 'plain' in name.split('_')
+                                 and 'init' not in name)
+        steps = frame['blocks'].map(
+            lambda blocks: [block['step'] for block in blocks])
+        known = steps.map(lambda own: any(own)) | plain.astype(bool)
+        whole = steps.map(lambda own: all(own))
+        means = steps.map(lambda own: np.mean(
+            [1. if step is None else step for step in own] or [1.]))
+        frame['mean Δt'] = frame['mean Δt'].astype(float).where(
+            whole & frame['mean Δt'].notna(), means)
+        return frame[known | (whole & frame['mean Δt'].notna())]
 
     def by_step(self) -> str:
         """The last epoch by the mean Δt of methods, which are named."""
@@ -182,7 +198,7 @@ def frame_of(records: list[StudyRecord], methods: list[str]) -> pd.DataFrame:
     """A row for each run that did not diverge, by method and seed."""
     rows = [_row(record) for record in records if not record.diverged]
     frame = pd.DataFrame(rows, columns=None if rows else [
-        'method', 'seed', 'last', 'minutes'])
+        'method', 'seed', 'last', 'minutes', 'blocks', 'mean Δt'])
     frame['method'] = pd.Categorical(frame.method, methods)
     return frame.sort_values(['method', 'seed'], kind='stable')
 
@@ -193,6 +209,7 @@ def _row(record: StudyRecord) -> dict:
     for definition, found in record.stiffness.items():
         row.update({f'{text}, {definition}': found.get(key)
                     for key, text in MEASURES.items()})
+    row['blocks'] = first_blocks(record)
     for key, text in dict(step='Δt', nsi='NSI').items():
         blocks = pd.DataFrame(first_blocks(record), columns=('stage', key))
         for stage, value in blocks.groupby('stage')[key].mean().items():
@@ -200,7 +217,8 @@ def _row(record: StudyRecord) -> dict:
     row.update({text: record.steps.get(key) for key, text in ABLATION.items()})
     row.update({f'on {key}': value
                 for key, value in record.robustness.items()})
-    row.update({f'test {key}': value for key, value in record.test.items()})
+    row.update({f'test {key}': value for key, value in record.test.items()
+                if key != 'epoch'})
     return row
 
 
@@ -234,9 +252,11 @@ def spreads(frame: pd.DataFrame, columns: Sequence[str],
 
 def difference(sample: pd.Series, base: pd.Series, digits: int,
                interval: Sequence[float]) -> str:
-    """A difference of means and its interval."""
+    """A difference of means and its interval, if the runs differ at all."""
     value, low, high = (signed(x, digits)
                         for x in (sample.mean() - base.mean(), *interval))
+    if not interval[1] > interval[0]:
+        return f'{value} (equal runs)'
     return f'{value} [{low}, {high}]'
 
 
@@ -246,7 +266,9 @@ def welch(sample: pd.Series, base: pd.Series, digits: int) -> str:
         return ''
     if min(len(sample), len(base)) < 2:
         return f'{signed(sample.mean() - base.mean(), digits)} (one run)'
-    found = stats.ttest_ind(sample, base, equal_var=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # of runs that are equal
+        found = stats.ttest_ind(sample, base, equal_var=False)
     return difference(sample, base, digits,
                       found.confidence_interval()) + WELCH
 
