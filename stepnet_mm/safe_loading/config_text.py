@@ -336,8 +336,9 @@ def _check_type(name, key) -> None:
     known = (_holds(scope, rest) if rest else _is_word(name)
              or _holds('mmdet', name) or _holds('mmengine', name))
     # A registry of another kind imports it, and EncHead writes 1d for 2d.
-    if not known or _of_others(name) or any(_runs((rest or name).replace('2d', dimensions))
-                        for dimensions in ('2d', '1d')):
+    if not known or _of_others(name) or any(
+            _runs((rest or name).replace('2d', dimensions))
+            for dimensions in ('2d', '1d')):
         raise _Refused(f'the type {name!r:.60}, which no registry holds')
 
 

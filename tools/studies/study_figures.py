@@ -84,7 +84,8 @@ def drawings(report) -> dict[str, tuple[str, Callable]]:
             'methods whose standard deviations do not pool', accuracy_figure)
     if report.with_steps.method.nunique() > 2:
         found['steps'] = ('The last epoch over mean Δt: a dot for each run; '
-                          'a block without a step has Δt = 1', steps_figure)
+                          'a block without a step has Δt = 1; methods whose '
+                          'standard deviations pool', steps_figure)
     if any(report.frame[f'mean TNS, {name}'].notna().any()
            for name in report.definitions):
         found['fig7'] = (
@@ -141,7 +142,7 @@ def steps_figure(report):
     """The last epoch over mean Δt, a dot for each run."""
     figure = new_figure(7, 5)
     axes = figure.subplots()
-    frame = report.with_steps
+    frame = pooled(report, report.with_steps)
     _dots(axes, report, frame, 'mean Δt')
     low, high = frame['mean Δt'].min(), frame['mean Δt'].max()
     axes.set(xscale='log', xlabel='mean Δt', ylabel=metric_of(report),
@@ -156,9 +157,7 @@ def steps_figure(report):
 @styled
 def stiffness_figure(report):
     """The last epoch over mean TNS, a panel for each definition."""
-    pooled = report.frame[report.frame.method.map(report.pools).astype(bool)]
-    # The others lie far below, and squeeze these.
-    frame = pooled if pooled.method.nunique() > 2 else report.frame
+    frame = pooled(report, report.frame)
     figure = new_figure(8.75, 5)
     panels = figure.subplots(1, len(report.definitions), squeeze=False,
                              sharey=True)[0]
@@ -196,6 +195,15 @@ def curves_figure(report):
     axes.xaxis.get_major_locator().set_params(integer=True)
     legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure
+
+
+def pooled(report, frame: pd.DataFrame) -> pd.DataFrame:
+    """The runs of methods that pool: others may lie far off and squeeze them.
+
+    All runs, where fewer than three methods pool.
+    """
+    own = frame[frame.method.map(report.pools).astype(bool)]
+    return own if own.method.nunique() > 2 else frame
 
 
 def _dots(axes, report, frame: pd.DataFrame, name: str) -> None:
