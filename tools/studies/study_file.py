@@ -126,7 +126,7 @@ def read_study(path) -> Study:
             and not isinstance(content['baselines'], str))
     _expect(path, 'measure', measure, 'num_samples from 1, definitions of '
             f'{DEFINITIONS}', measure['num_samples'] > 0
-            and {*measure['definitions']} <= {*DEFINITIONS})
+            and all(name in DEFINITIONS for name in measure['definitions']))
     shared = dict(options=content['options'], metric=content['metric'],
                   measure={key: measure[key] for key in COMPARED})
     return Study(
@@ -178,6 +178,9 @@ def _method(path: Path, name: str, fields, study: dict) -> StudyMethod:
             and len({*seeds}) == len(seeds))
     _expect(path, f'{where}paper', paper, 'the name of a config of this '
             "package, without '.py'", paper is None or _is_config(paper))
+    baseline = given['baseline']
+    _expect(path, f'{where}baseline', baseline, 'the name of a method',
+            isinstance(baseline, (str, type(None))))
     given.update(config=config, options={**study['options'],
                                          **given['options']})
     return StudyMethod(name, **given)
@@ -185,7 +188,7 @@ def _method(path: Path, name: str, fields, study: dict) -> StudyMethod:
 
 def _is_config(name) -> bool:
     try:
-        return Path(config_path(name)).stem == name
+        return isinstance(name, str) and Path(config_path(name)).stem == name
     except ValueError:
         return False
 
