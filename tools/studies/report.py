@@ -19,7 +19,6 @@ is a table.
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
-import ast
 import os
 import re
 import shlex
@@ -31,7 +30,7 @@ from pathlib import Path
 from textwrap import fill
 
 from study_figures import write_figures
-from study_file import Study, baselines_of, methods_of, read_study
+from study_file import baselines_of, check_names, methods_of, read_study
 from study_records import read_records
 from study_tables import ABLATION, MEASURES, Report, markdown, spreads
 
@@ -102,7 +101,7 @@ def page_of(report: Report, commands: Sequence[str],
     names = ', '.join(study.name for study in report.studies)
     parts = [
         f'# {title or names}', WRITTEN,
-        *(about(study) for study in report.studies),
+        *(study.about for study in report.studies),
         '## Setting', bullets(settings(report)),
         '\n'.join(['```bash', *commands, '```']),
         '## Results', lines(DIFFERENCES.format(
@@ -143,11 +142,6 @@ def tables(report: Report) -> list[str]:
         found += ['## Stiffness and accuracy', lines(TAU),
                   report.taus(measures=tuple(MEASURES))]
     return found
-
-
-def about(study: Study) -> str:
-    """The docstring of a study file."""
-    return ast.get_docstring(ast.parse(study.path.read_text())) or ''
 
 
 def settings(report: Report) -> list[str]:
@@ -215,9 +209,7 @@ def read(paths: Sequence, records: Sequence[Path] = (),
     """
     studies = [read_study(path) for path in paths]
     known = [method.name for method in methods_of(studies)]
-    if unknown := sorted({*(names or ())} - {*known}):
-        raise ValueError(f'--methods: expected some of {known}, got {unknown};'
-                         ' correct the names')
+    check_names('--methods', names or (), known)
     if absent := [str(path) for path in records if not path.is_file()]:
         raise ValueError('--records: expected files of records, got '
                          f'{", ".join(absent)}, which are not there; correct '
@@ -317,9 +309,7 @@ def _filled(found: re.Match) -> str:
     try:
         report = read([f'configs/studies/{name}.py' for name in names])
         before, behind = split(words)
-        if unknown := {*before, *behind} - {*report.methods}:
-            raise ValueError(f'expected methods of {list(report.methods)}, '
-                             f'got {sorted(unknown)}; correct the comment')
+        check_names('methods', [*before, *behind], report.methods)
         return f'{head}\n{TABLES[kind](report, before, behind)}\n\n{end}'
     except (OSError, ValueError) as error:
         raise ValueError(f'{head.strip()}: {error}') from error

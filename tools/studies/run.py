@@ -23,7 +23,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from study_file import StudyRun, read_study, runs_of
+from study_file import StudyRun, check_names, read_study, runs_of
 from study_outcome import (
     ablation_is_left,
     add_times,
@@ -105,19 +105,13 @@ def runs_from(args) -> list[StudyRun]:
     """
     runs = runs_of(read_study(args.study), args.work_dir)
     methods = args.methods.split(',') if args.methods else []
-    _check_names('methods', methods, {run.method.name for run in runs})
-    _check_names('run', [args.run] * bool(args.run),
-                 {run.name for run in runs})
+    check_names('methods', methods, sorted({r.method.name for r in runs}))
+    check_names('run', [args.run] * bool(args.run),
+                sorted(run.name for run in runs))
     runs = [run for run in runs if run.name == (args.run or run.name)
             and (not methods or run.method.name in methods)]
     check_records(args.records, runs)
     return runs
-
-
-def _check_names(key: str, names: list[str], known: set[str]) -> None:
-    if unknown := sorted({*names} - known):
-        raise ValueError(f'{key}: expected some of {sorted(known)}, got '
-                         f'{unknown}; correct the names')
 
 
 def runs_left(args) -> list[StudyRun]:

@@ -1,6 +1,6 @@
 """Figures of a study's records: accuracy, Δt, stiffness, curves."""
-import ast
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -37,20 +37,24 @@ def label(method: str) -> str:
         WORDS.get(word, word) for word in method.split('_'))
 
 
-def look(report, method: str) -> dict:
-    """Colour, marker and label of a method; variants have its colour."""
-    taken: dict[int | None, int] = {}
-    others = 0
+@lru_cache
+def places(report) -> dict[str, tuple[int | None, int]]:
+    """Colour and marker of each method: no two have both."""
+    found: dict[str, tuple[int | None, int]] = {}
     # Those that have a colour of their own come first.
     for name in sorted(report.methods, key=lambda name: name not in LOOKS):
         base = name.partition('_')[0]
+        others = sum(own.partition('_')[0] not in LOOKS for own in found)
         index = LOOKS[base][1] if base in LOOKS else others % COLORS
-        others += base not in LOOKS
-        # No marker of a method that has this colour.
-        marker = taken[index] = taken.get(
-            index, -1 if base in LOOKS else 0) + 1
-        if name == method:
-            break
+        taken = [marker for own, marker in found.values() if own == index]
+        found[name] = index, max(
+            taken, default=-1 if base in LOOKS else 0) + 1
+    return found
+
+
+def look(report, method: str) -> dict:
+    """Colour, marker and label of a method; variants have its colour."""
+    index, marker = places(report)[method]
     return dict(color=theme().muted if index is None else color(index),
                 label=label(method), marker=MARKERS[marker % len(MARKERS)])
 
@@ -104,8 +108,7 @@ def metric_of(report) -> str:
 
 def title_of(report) -> str:
     """Data, network and epochs: how the last study begins."""
-    return (ast.get_docstring(ast.parse(
-        report.studies[-1].path.read_text())) or '').partition('\n')[0]
+    return report.studies[-1].about.partition('\n')[0]
 
 
 @styled
@@ -142,7 +145,7 @@ def steps_figure(report):
     """The last epoch over mean Δt, a dot for each run."""
     figure = new_figure(7, 5)
     axes = figure.subplots()
-    frame = pooled(report, report.with_steps)
+    frame = _of_pooled(report, report.with_steps)
     _dots(axes, report, frame, 'mean Δt')
     low, high = frame['mean Δt'].min(), frame['mean Δt'].max()
     axes.set(xscale='log', xlabel='mean Δt', ylabel=metric_of(report),
@@ -157,7 +160,7 @@ def steps_figure(report):
 @styled
 def stiffness_figure(report):
     """The last epoch over mean TNS, a panel for each definition."""
-    frame = pooled(report, report.frame)
+    frame = _of_pooled(report, report.frame)
     figure = new_figure(8.75, 5)
     panels = figure.subplots(1, len(report.definitions), squeeze=False,
                              sharey=True)[0]
@@ -197,12 +200,12 @@ def curves_figure(report):
     return figure
 
 
-def pooled(report, frame: pd.DataFrame) -> pd.DataFrame:
+def _of_pooled(report, frame: pd.DataFrame) -> pd.DataFrame:
     """The runs of methods that pool: others may lie far off and squeeze them.
 
     All runs, where fewer than three methods pool.
     """
-    own = frame[frame.method.map(report.pools).astype(bool)]
+    own = report.pooled(frame)
     return own if own.method.nunique() > 2 else frame
 
 

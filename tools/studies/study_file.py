@@ -1,8 +1,9 @@
 """A study file, and its runs: each a method with a seed, in a folder."""
+import ast
 import copy
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -91,6 +92,11 @@ class Study:
     measure: dict[str, Any]
     baselines: list[str] | None
     settings: str
+
+    @property
+    def about(self) -> str:
+        """The docstring of the file."""
+        return ast.get_docstring(ast.parse(self.path.read_text())) or ''
 
 
 def read_study(path) -> Study:
@@ -198,6 +204,19 @@ def _expect(path: Path, key: str, got, what: str, fits=None) -> None:
     if not (got if fits is None else fits):
         raise ValueError(f'{path}: {key}: expected {what}, got {got!r:.100}; '
                          'correct it')
+
+
+def check_names(key: str, names: Iterable[str],
+                known: Iterable[str]) -> None:
+    """Check that names are known.
+
+    Raises:
+        ValueError: with those that are, if one is not.
+    """
+    known = list(known)
+    if unknown := sorted({*names} - {*known}):
+        raise ValueError(f'{key}: expected some of {known}, got {unknown}; '
+                         'correct the names')
 
 
 def methods_of(studies: list[Study]) -> list[StudyMethod]:

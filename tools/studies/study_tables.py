@@ -11,6 +11,7 @@ from scipy import stats
 from study_file import Study, methods_of
 from study_records import StudyRecord
 
+from stepnet_mm.analysis.correlation import rank_correlations
 from stepnet_mm.config_path import config_path
 
 #: Of a measurement of stiffness, as a record and as a table has it.
@@ -56,6 +57,10 @@ class Report:
         """Whether its standard deviation is one with the others'."""
         return self.methods[method].pooled and len(self.last(method)) > 0
 
+    def pooled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The runs of the methods that pool."""
+        return frame[frame.method.map(self.pools).astype(bool)]
+
     def differences(self, control: str) -> dict[str, str]:
         """Each method less a control, with its interval."""
         base = self.last(control)
@@ -76,8 +81,8 @@ class Report:
 
     def pooled_sd(self) -> str:
         """The pooled standard deviation, and its degrees of freedom."""
-        own = self.frame[self.frame.method.map(self.pools).astype(bool)]
-        runs = own.groupby('method', observed=True)['last']
+        runs = self.pooled(self.frame).groupby(
+            'method', observed=True)['last']
         free = int((runs.count() - 1).sum())
         sd = np.sqrt((runs.var() * (runs.count() - 1)).sum() / max(free, 1))
         return (f'{sd:.{self.digits}f}, {free} degrees of freedom' if free
@@ -110,8 +115,8 @@ class Report:
         return markdown(table)
 
     def _more(self) -> pd.DataFrame:
-        names = [f'{MEASURES[key]}, {self.definitions[0]}'
-                 for key in ('tns', 'nsi')] if self.definitions else []
+        names = [f'{text}, {definition}' for definition
+                 in self.definitions[:1] for text in MEASURES.values()]
         own = self.frame.groupby('method', observed=True)
         table = spreads(self.frame, names, 3).rename(
             columns=lambda name: name.partition(',')[0])
@@ -154,8 +159,7 @@ class Report:
                                  and 'init' not in name)
         steps = frame['blocks'].map(
             lambda blocks: [block['step'] for block in blocks])
-        known = steps.map(lambda own: any(own)) | plain.astype(bool)
-        whole = steps.map(lambda own: all(own))
+        known, whole = steps.map(any) | plain.astype(bool), steps.map(all)
         means = steps.map(lambda own: np.mean(
             [1. if step is None else step for step in own] or [1.]))
         frame['mean Δt'] = frame['mean Δt'].astype(float).where(
@@ -164,9 +168,8 @@ class Report:
 
     def by_step(self) -> str:
         """The last epoch by the mean Δt of methods, which are named."""
-        own = self.with_steps[self.with_steps.method.map(
-            self.pools).astype(bool)]
-        means = own.groupby('method', observed=True)['mean Δt'].mean()
+        means = self.pooled(self.with_steps).groupby(
+            'method', observed=True)['mean Δt'].mean()
         rows = {}
         for low, high in zip(STEPS, STEPS[1:]):
             names = means[(low < means) & (means <= high)]
@@ -209,9 +212,9 @@ def _row(record: StudyRecord) -> dict:
     for definition, found in record.stiffness.items():
         row.update({f'{text}, {definition}': found.get(key)
                     for key, text in MEASURES.items()})
-    row['blocks'] = first_blocks(record)
+    row['blocks'] = next(iter(record.stiffness.values()), {}).get('blocks', [])
     for key, text in dict(step='Δt', nsi='NSI').items():
-        blocks = pd.DataFrame(first_blocks(record), columns=('stage', key))
+        blocks = pd.DataFrame(row['blocks'], columns=('stage', key))
         for stage, value in blocks.groupby('stage')[key].mean().items():
             row[f'{text}, stage {stage}'] = value
     row.update({text: record.steps.get(key) for key, text in ABLATION.items()})
@@ -220,11 +223,6 @@ def _row(record: StudyRecord) -> dict:
     row.update({f'test {key}': value for key, value in record.test.items()
                 if key != 'epoch'})
     return row
-
-
-def first_blocks(record: StudyRecord) -> list[dict]:
-    """The measured blocks, by the first definition of NSI."""
-    return next(iter(record.stiffness.values()), {}).get('blocks', [])
 
 
 def spread(values: pd.Series, digits: int) -> str:
@@ -290,11 +288,12 @@ def taus_of(frame: pd.DataFrame, name: str) -> dict[str, str]:
 
 def tau(x, y, interval: bool = False) -> str:
     """Kendall's τ-b, with its interval, or why there is none."""
+    x, y = np.asarray(x), np.asarray(y)
     if len(x) < 3 or not np.ptp(x) or not np.ptp(y):
         return 'none: needs 3 that differ'
 
     def statistic(*pairs):
-        return stats.kendalltau(*pairs).statistic
+        return rank_correlations(*pairs)['kendall']
 
     value = signed(statistic(x, y), 2)
     if not interval:
@@ -302,8 +301,8 @@ def tau(x, y, interval: bool = False) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # drawn alike: no number
         drawn = stats.bootstrap(
-            (np.asarray(x), np.asarray(y)), statistic, paired=True,
-            n_resamples=999, vectorized=False, method='percentile',
+            (x, y), statistic, paired=True, n_resamples=999,
+            vectorized=False, method='percentile',
             rng=np.random.default_rng(0)).bootstrap_distribution
     low, high = (signed(end, 2) for end in np.nanpercentile(
         drawn, [2.5, 97.5]))
@@ -315,10 +314,10 @@ def signed(value: float, digits: int) -> str:
     return f'{value:+.{digits}f}'.replace('-', '−')
 
 
-def markdown(table: pd.DataFrame, index: bool = True) -> str:
+def markdown(table: pd.DataFrame) -> str:
     """A Markdown table; what is missing is empty."""
     return table.astype(object).where(table.notna(), '').to_markdown(
-        index=index, disable_numparse=True)
+        disable_numparse=True)
 
 
 def paper_figure(name: str) -> str:
