@@ -12,6 +12,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from hidden import HIDE
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = 'stepnet_mm'
@@ -145,26 +146,13 @@ def test_nothing_imports_tools_configs_or_tests():
     assert not lines(violations)
 
 
-#: Imports modules in turn as if some libraries were not installed (every
-#: finder answers "not here" for them, as it does for one that is absent), then
-#: asks each registry for what is ours.
-PROBE = '''
-import importlib, json, sys, time, warnings
+#: Imports modules in turn as if some libraries were not installed, then asks
+#: each registry for what is ours.
+PROBE = HIDE + '''
+import importlib, json, time, warnings
 
 modules, hidden = sys.argv[1].split(','), set(sys.argv[2].split(','))
-
-class Without:
-    def __init__(self, finder):
-        self.finder = finder
-
-    def __getattr__(self, name):
-        return getattr(self.finder, name)
-
-    def find_spec(self, name, path=None, target=None):
-        if name.partition('.')[0] not in hidden:
-            return self.finder.find_spec(name, path, target)
-
-sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+hide(hidden)
 LIBRARIES = ('mmdet', 'mmpretrain')
 built, errors = {}, {}
 with warnings.catch_warnings(record=True) as caught:

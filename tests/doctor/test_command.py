@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from hidden import HIDE
 
 from stepnet_mm import doctor
 from stepnet_mm.doctor import series
@@ -47,30 +48,18 @@ def test_a_library_that_does_not_import(tmp_path, library, code, why):
     assert ('GPU' in text) == (library != 'torch')
 
 
-#: Runs the doctor where some libraries are not installed: no finder has them.
-WITHOUT = '''
-import sys
+#: Runs the doctor where some libraries are not installed.
+WITHOUT = HIDE + '''
 from importlib import metadata
 
 hidden, version = sys.argv[1].split(','), metadata.version
-
-class Without:
-    def __init__(self, finder):
-        self.finder = finder
-
-    def __getattr__(self, name):
-        return getattr(self.finder, name)
-
-    def find_spec(self, name, path=None, target=None):
-        if name.partition('.')[0] not in hidden:
-            return self.finder.find_spec(name, path, target)
 
 def version_of(name):
     if any(part in name for part in hidden):
         raise metadata.PackageNotFoundError(name)
     return version(name)
 
-sys.meta_path[:] = map(Without, sys.meta_path)
+hide(hidden)
 metadata.version = version_of
 from stepnet_mm import doctor
 sys.exit(doctor.main([]))
