@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.timeout(seconds))
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, optionalhook=True)  # without the plugin
 def pytest_timeout_set_timer(item):
     began = time.time() - 1  # psutil's times are right to a second
     done = yield

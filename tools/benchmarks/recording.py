@@ -4,9 +4,9 @@
 python tools/benchmarks/recording.py
 
 Time: forward and backward of a ResNet-50 with and without a recorder, taken
-in turns, as processor time of this process. Memory: peak resident set of
-fresh processes. Probe: 512 random images of 32 px through ResNet-164.
-OMP_NUM_THREADS sets the threads.
+in turns, as processor time of this process, or until a GPU has done. Memory:
+peak resident set of fresh processes, or peak of a GPU's allocator. Probe: 512
+random images of 32 px through ResNet-164. OMP_NUM_THREADS sets the threads.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -21,6 +21,7 @@ from statistics import median
 import torch
 from mmengine.registry import MODELS
 from step_cost import peak_resident
+from torch.utils.benchmark import timer
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.recording import TrajectoryRecorder
@@ -33,6 +34,7 @@ CIFAR = dict(type='mmpretrain.StepResNetCIFAR', depth=164)
 
 def parse_args():
     parser = command_parser(__doc__)
+    parser.add_argument('--device', default='cpu', help='cpu or cuda')
     parser.add_argument('--batch-size', type=int, default=8,
                         help='images')
     parser.add_argument('--edge', type=int, default=224, help='px')
@@ -47,9 +49,9 @@ def parse_args():
     return parser.parse_args()
 
 
-def build(cfg):
+def build(cfg, device):
     torch.manual_seed(0)
-    model = MODELS.build(dict(cfg))
+    model = MODELS.build(dict(cfg)).to(device)
     model.train()
     return model
 
@@ -65,10 +67,17 @@ def train_once(model, images, definition=None):
         summarize_stiffness(recorder.nsi, recorder.stage, recorder.blocks)
 
 
-def seconds(function, *args):
-    start = time.process_time()
+def build_and_draw(args):
+    """The ResNet-50 and its images."""
+    return build(RESNET, args.device), torch.randn(
+        args.batch_size, 3, args.edge, args.edge, device=args.device)
+
+
+def seconds(device, function, *args):
+    clock = time.process_time if device == 'cpu' else timer
+    start = clock()
     function(*args)
-    return time.process_time() - start
+    return clock() - start
 
 
 def time_overhead(args):
@@ -76,28 +85,36 @@ def time_overhead(args):
 
     Rounds take all variants in turn, so drift of the machine hits all alike.
     """
-    model = build(RESNET)
-    images = torch.randn(args.batch_size, 3, args.edge, args.edge)
+    model, images = build_and_draw(args)
     train_once(model, images, 'residual')
     times = {None: [], 'residual': [], 'output': []}
     for _ in range(args.rounds):
         for definition, taken in times.items():
-            taken.append(seconds(train_once, model, images, definition))
+            taken.append(seconds(
+                args.device, train_once, model, images, definition))
     return {key: median(taken) for key, taken in times.items()}
+
+
+def train_twice(args, variant):
+    model, images = build_and_draw(args)
+    for _ in range(2):
+        train_once(model, images, None if variant == 'plain' else variant)
 
 
 def run_child(args):
     """Print this process's peak resident set in MB."""
-    model = build(RESNET)
-    images = torch.randn(args.batch_size, 3, args.edge, args.edge)
-    for _ in range(2):
-        train_once(model, images,
-                   None if args.child == 'plain' else args.child)
+    train_twice(args, args.child)
     print(json.dumps(peak_resident()))
 
 
 def peak_memory(args, variant):
-    """Peak resident set in MB of a process that trains two iterations."""
+    """Peak in MB of a training of two iterations: of a GPU's allocator, or
+    the resident set of a process.
+    """
+    if args.device != 'cpu':
+        torch.cuda.reset_peak_memory_stats(args.device)
+        train_twice(args, variant)
+        return torch.cuda.max_memory_allocated(args.device) / 1e6
     command = [
         sys.executable, __file__, '--child', variant, '--batch-size',
         str(args.batch_size), '--edge', str(args.edge)
@@ -110,15 +127,15 @@ def peak_memory(args, variant):
 @torch.no_grad()
 def time_probe(args):
     """Wall-clock seconds of a probe, and its table's shape."""
-    model = build(CIFAR)
+    model = build(CIFAR, args.device)
     model.eval()
-    images = torch.randn(args.images, 3, 32, 32)
-    start = time.perf_counter()
+    images = torch.randn(args.images, 3, 32, 32, device=args.device)
+    start = timer()  # waits for a GPU
     with TrajectoryRecorder(model) as recorder:
         for batch in images.split(128):
             model(batch)
     summarize_stiffness(recorder.nsi, recorder.stage)
-    return time.perf_counter() - start, tuple(recorder.nsi.shape)
+    return timer() - start, tuple(recorder.nsi.shape)
 
 
 def main():
@@ -135,7 +152,7 @@ def main():
         print(f'  recorded ({definition}): {taken:.3f} s, {more:+.1%}; '
               f'{more / args.interval:+.2%} at interval {args.interval}')
     for variant in ('plain', 'residual', 'output'):
-        print(f'peak resident set, {variant}: '
+        print(f'peak memory, {variant}: '
               f'{peak_memory(args, variant):,.0f} MB')
     taken, shape = time_probe(args)
     print(f'probe: ResNet-164, {args.images} images of 32 px, table {shape}: '

@@ -179,13 +179,16 @@ def build_detector(name, args):
     return forward, images
 
 
-def peak_of(name) -> float:
-    """Peak of a fresh process that trains twice, eager.
+def peak_of(variant) -> float:
+    """Peak of an eager training in MB.
 
-    Of the GPU's allocator, or the resident set, in which torch and the
-    libraries count too.
+    On a GPU above what was allocated before. On a CPU the resident set of a
+    fresh process that trains twice, in which torch and the libraries count
+    too.
     """
-    command = [sys.executable, *sys.argv, '--child', name]
+    if variant.images.is_cuda:
+        return variant.peak_megabytes()
+    command = [sys.executable, *sys.argv, '--child', variant.name]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
         raise SystemExit(result.stderr)
@@ -196,8 +199,7 @@ def run_child(args):
     variant = Variant(args.child, 'eager', args)
     for _ in range(2):
         variant.seconds()
-    print(json.dumps(torch.cuda.max_memory_allocated(args.device) / 1e6
-                     if variant.images.is_cuda else peak_resident()))
+    print(json.dumps(peak_resident()))
 
 
 def peak_resident() -> float:
@@ -227,7 +229,7 @@ def rows_of(phase, times, args) -> list:
             row['of_plain_same_mode'] = f'{same:.4f}'
         if phase == 'train' and variant.mode == 'eager':
             row['saved_mb'] = f'{variant.saved_megabytes():.1f}'
-            row['peak_mb'] = f'{peak_of(variant.name):.0f}'
+            row['peak_mb'] = f'{peak_of(variant):.0f}'
         rows.append(row)
     return rows
 
@@ -283,13 +285,12 @@ def main():
     variants = [Variant(name, mode, args) for mode, names in (
         ('eager', args.networks), ('compiled', args.compiled))
         for name in names]
-    rows = []
+    rows, path = [], args.out / f'{stem_of(args)}.csv'
     for phase in args.phases:
         times = interleave({v: partial(v.seconds, phase) for v in variants},
                            args.rounds, args.warm_up)
         rows += rows_of(phase, times, args)
-    path = args.out / f'{stem_of(args)}.csv'
-    write_csv(path, rows)
+        write_csv(path, rows)
     with style.use(args.size, args.theme):
         save_figure(plot(rows), path.with_suffix('.png'))
     shown = FIELDS[:10]
