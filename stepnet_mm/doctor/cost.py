@@ -16,7 +16,7 @@ NETWORKS: dict[str, dict] = {
 #: them, wrong in 4 % of all cases. A slow machine takes fewer.
 ROUNDS, LEAST = 9, 3
 #: Images of a batch, and their edge in px; a slow machine takes the last.
-SIZES = dict(cuda=[(32, 224)], cpu=[(2, 96), (2, 32)])
+SIZES = dict(cuda=[(128, 224)], cpu=[(2, 96), (2, 32)])
 #: The fused tail is kept unless it surely takes more of the modules' time.
 NOISE = 1.02
 

@@ -126,5 +126,6 @@ def distributions(library: str) -> dict[str, str]:
     found = {}
     for name in LIBRARIES.get(library, (library, )):
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
+            # A removal that broke off leaves a folder without a version.
+            found[name] = metadata.version(name) or 'without a version'
     return found

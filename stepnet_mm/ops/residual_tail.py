@@ -29,6 +29,11 @@ from . import tail_reference
 from .compilation import is_compiling
 from .tail_check import checked_kernels
 
+#: Elements of a map from which on the kernels are used on a GPU. The small
+#: operators around them cost the host some 1.8 ms a block: with fewer it has
+#: not launched them when the GPU is through (docs/performance.md).
+LEAST_ON_GPU = 2**25
+
 
 class ResidualTail:
     """The moments of z and x first, then y from what follows of them.
@@ -62,7 +67,7 @@ class ResidualTail:
 
     @staticmethod
     def supports(z: Tensor, x: Tensor) -> bool:
-        """Whether there are kernels for these maps.
+        """Whether there are kernels for these maps, and a gain from them.
 
         Not while ``torch.jit`` traces, whose graph should show plain
         operators, nor under ``torch.func`` and forward-mode differentiation,
@@ -119,7 +124,11 @@ def take_attached_mean(x: Tensor) -> Tensor | None:
 
 
 def _kernels_for(z: Tensor) -> ModuleType | None:
-    """The module of the fastest kernels for a map; None if there are none."""
+    """The module of the fastest kernels for a map; None where the modules are
+    as fast, or where there are none.
+    """
+    if z.device.type == 'cuda' and z.numel() < LEAST_ON_GPU:
+        return None
     if z.is_contiguous():
         memory_format = torch.contiguous_format
     elif z.device.type == 'cuda' and z.is_contiguous(

@@ -1,5 +1,6 @@
 import copy
 import itertools
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ import torch
 from stepnet_mm.ops import (
     ResidualTail,
     attach_mean,
+    residual_tail,
     take_attached_mean,
 )
 from stepnet_mm.utils.precision import float32_or_wider
@@ -217,6 +219,19 @@ def test_maps_that_do_not_fit():
 
 
 @pytest.mark.core
+@pytest.mark.parametrize('elements, used', [(2**25 - 1, 0), (2**25, 1)])
+def test_small_maps_of_a_gpu_are_left_to_the_modules(
+        monkeypatch, elements, used):
+    asked = []
+    monkeypatch.setattr(residual_tail, 'checked_kernels',
+                        lambda *kind: asked.append(kind))
+    z = SimpleNamespace(device=torch.device('cuda'), dtype=torch.bfloat16,
+                        numel=lambda: elements,
+                        is_contiguous=lambda **_: True)
+    assert residual_tail._kernels_for(z) is None
+    assert len(asked) == used
+
+
 def test_not_under_torch_func_or_a_trace():
     seen = []
 
