@@ -37,10 +37,16 @@ _OF_ANY = ('type', '_scope_')
 _NO_WORD = re.compile(
     r'[()\[\]\\{}\n*%:]|<<|^\.\.$|^(?!\d+/\d+\Z).*/|'
     r'\.(?i:py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
-#: Build anything that imgaug or albumentations name, files of theirs too; the
-#: last may never end. No test pipeline needs them.
-_NO_TYPES = ('ImageAug', 'Albu', 'Albumentations', 'AlbuKeypoint',
-             'BEiTMaskGenerator')
+#: Of the libraries' transforms those of their test pipelines: others build
+#: what another library names, open files, or may never end.
+_TRANSFORMS = frozenset("""
+    ApplyToList CenterCrop CleanCaption Compose EfficientNetCenterCrop
+    FixScaleResize ImageToTensor KeyMapper LoadAnnotations LoadImageFromFile
+    LoadImageFromNDArray LoadPanopticAnnotations LoadProposals
+    LoadTextAnnotations LoadTrackAnnotations MultiScaleFlipAug Normalize
+    OFAAddObjects PackDetInputs PackInputs PackReIDInputs PackTrackInputs Pad
+    ProposalBroadcaster RandomCenterCropPad RandomFlip Resize ResizeEdge
+    TestTimeAug ToTensor TransformBroadcaster""".split())
 #: Registries of the parts of a network or a pipeline, which alone may be
 #: named by a path, and all that an inferencer builds from.
 _PARTS = ('model', 'task util', 'transform')
@@ -297,15 +303,11 @@ def _check(value, key=None) -> None:
 def _check_word(text: str, key) -> None:
     """Under any key, for many settings are built as types are."""
     scope, dot, _ = text.partition('.')
-    if (_NO_WORD.search(text) or _is_file(text) or _of_others(text)
+    if (_NO_WORD.search(text) or _is_file(text)
             or not dot and _runs(text)):
         raise _Refused(f'{key!r:.60}={text!r:.60}')
     if dot and scope and not _is_unknown(scope):
         _check_type(text, key)
-
-
-def _of_others(name: str) -> bool:
-    return name.rpartition('.')[2] in _NO_TYPES
 
 
 def _is_file(name) -> bool:
@@ -336,10 +338,40 @@ def _check_type(name, key) -> None:
     known = (_holds(scope, rest) if rest else _is_word(name)
              or _holds('mmdet', name) or _holds('mmengine', name))
     # A registry of another kind imports it, and EncHead writes 1d for 2d.
-    if not known or _of_others(name) or any(
+    if not known or any(
             _runs((rest or name).replace('2d', dimensions))
             for dimensions in ('2d', '1d')):
         raise _Refused(f'the type {name!r:.60}, which no registry holds')
+
+
+def _check_pipeline(steps, key) -> None:
+    """Refuse the libraries' transforms but :data:`_TRANSFORMS`."""
+    _check(steps, key)
+    for name in _types(steps):
+        short = str(name).rpartition('.')[2]
+        if short not in _TRANSFORMS and not _is_own(short):
+            raise _Refused(f'the transform {name!r:.60} in its test pipeline')
+
+
+def _types(value) -> Iterator:
+    """What is named as a type, at any depth."""
+    if isinstance(value, dict):
+        yield from (value[key] for key in ('type', ) if key in value)
+        value = [*value.values()]
+    for part in value if isinstance(value, (list, tuple)) else ():
+        yield from _types(part)
+
+
+def _is_own(name: str) -> bool:
+    """Whether a module that is no mm library's registered a transform."""
+    from mmengine.config.utils import MODULE2PACKAGE
+    from mmengine.registry import TRANSFORMS
+    libraries = {'mmcv', 'mmengine', *MODULE2PACKAGE}
+    made = [registry.module_dict[name]
+            for registry in (TRANSFORMS, *TRANSFORMS.children.values())
+            if name in registry.module_dict]
+    return bool(made) and not any(
+        part.__module__.partition('.')[0] in libraries for part in made)
 
 
 def _check_evaluated(value, key) -> None:
@@ -351,7 +383,8 @@ def _check_evaluated(value, key) -> None:
 
 _CHECKS = dict(dtype=_check_evaluated, warp_mode=_check_evaluated,
                type=_check_type, metainfo=_check_classes,
-               default_scope=_check_scope, _scope_=_check_scope)
+               pipeline=_check_pipeline, default_scope=_check_scope,
+               _scope_=_check_scope)
 
 
 def _holds(scope: str, name: str) -> bool:

@@ -12,7 +12,7 @@ from drawn import bounded, places
 from hypothesis import given
 from hypothesis import strategies as st
 from mmengine.config import Config
-from mmengine.registry import MODELS
+from mmengine.registry import MODELS, TRANSFORMS
 from mmengine.runner.checkpoint import CheckpointLoader
 
 from stepnet_mm.safe_loading.config_text import (
@@ -80,10 +80,14 @@ CODE = dict(
     of_a_host='model = dict(model_name="hf-hub:gpt2", a="{0!s:.0}")',
     # Of which 3.10's parser dies.
     a_long_sum='model = 1' + '+1' * 150000,
-    of_another_library='model = dict(type="ImageAug", a="{0!s:.0}")',
+    of_another_library='test_dataloader = dict(dataset=dict(pipeline=[dict('
+    'type="TestTimeAug", transforms=[[dict(type="ImageAug", '
+    'a="{0!s:.0}")]])]))',
     an_open_file='model = dict(ann_file=0, a="{0!s:.0}")',
     many_pipelines='model = dict(transforms=['
     + '[dict(), dict()], ' * 10 + '], a="{0!s:.0}")')
+PIPELINE = ('test_dataloader = dict(dataset=dict('
+            'pipeline=[dict(type="NAME")]))')
 #: More of the same kinds.
 MORE = {str(number): pytest.param(code, marks=pytest.mark.long)
         for number, code in enumerate((
@@ -92,8 +96,9 @@ MORE = {str(number): pytest.param(code, marks=pytest.mark.long)
             'model = dict(resize_type="torch.hub.load")',
             'model = dict(a=[dict(target=("numpy.savez", ))])',
             'model = dict(norm_layer="antigravity")',
-            'model = dict(obj_type="mmdet.Albu")',
-            'model = dict(type="mmpretrain.BEiTMaskGenerator")',
+            PIPELINE.replace('NAME', 'mmdet.Albu'),
+            PIPELINE.replace('NAME', 'mmpretrain.BEiTMaskGenerator'),
+            PIPELINE.replace('NAME', 'NotRegistered'),
             'model = dict(a="exec.x")', 'model = dict(a="owner0/0repo")',
             'model = dict(a="1/2/3")', 'model = dict(cutout_dir=True)',
             'model = dict(n_holes=1000000)', 'model = dict(a=1e300)',
@@ -270,6 +275,14 @@ def test_of_our_configs_the_model_stays(tmp_path, recwarn, name):
     assert [step.type for step in pipeline] == [
         step.type for step in cfg.test_dataloader.dataset.pipeline]
     assert not [w for w in recwarn if 'a.pth' in str(w.message)]
+
+
+def test_a_transform_of_ones_own_stays(tmp_path, monkeypatch):
+    monkeypatch.setitem(TRANSFORMS.module_dict, 'OwnOfThisTest',
+                        type('OwnOfThisTest', (), {}))
+    text = PIPELINE.replace('NAME', 'OwnOfThisTest')
+    step, = kept(tmp_path, text).test_dataloader.dataset.pipeline
+    assert step == dict(type='OwnOfThisTest')
 
 
 def test_a_class_by_its_path_is_that_of_a_registry(tmp_path):
