@@ -15,7 +15,7 @@ def after_import(name: str,
         failure (callable, optional): gets the name and the exception of the
             first import that fails; the exception goes on.
     """
-    if name in sys.modules:
+    if sys.modules.get(name):  # None forbids an import
         action(sys.modules[name])
     else:
         sys.meta_path.insert(0, _Watch(name, action, failure))

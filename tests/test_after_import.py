@@ -45,6 +45,15 @@ def test_what_is_there_is_not_waited_for(module):
     assert seen == [1]
 
 
+def test_a_module_that_may_not_be_imported(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'some_module', None)
+    seen, action = values()
+    after_import('some_module', action)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module('some_module')
+    assert seen == []
+
+
 def test_two_actions_on_one_module(module):
     seen, action = values()
     after_import('some_module', action)
