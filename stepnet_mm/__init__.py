@@ -7,7 +7,6 @@ stepnet_mm.stiffness`` needs torch and no mm library.
 """
 from .config_path import config_path
 from .lazy_exports import lazy_exports
-from .moved import GONE, keep_old_paths
 from .registration import register
 from .version import __version__
 
@@ -15,7 +14,6 @@ __all__ = ['__version__', 'config_path']
 __getattr__, _ = lazy_exports(__name__, dict.fromkeys(
     ('analysis', 'attention', 'config', 'datasets', 'hooks', 'launch',
      'models', 'ops', 'profiling', 'recording', 'resume', 'safe_loading',
-     'steps', 'stiffness', 'utils', 'visualization', *GONE), ()))
+     'steps', 'stiffness', 'utils', 'visualization'), ()))
 
-keep_old_paths(__name__)
 register()

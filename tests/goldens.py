@@ -65,7 +65,7 @@ NETWORKS: dict[str, dict] = {
 ARGUMENTS = dict(TimmAttention=dict(name='ese'))
 STEPS = NAMES['MODELS']['stepnet_mm.steps']
 CHANNELS = 64
-#: To the config of version 0.1: a stage of three measured blocks, residuals
+#: To the config in tests/data: a stage of three measured blocks, residuals
 #: that are there from the first iteration, and few files.
 TRAINING = {
     'model.backbone.depth': 34,
@@ -194,7 +194,7 @@ def training() -> Values:
     from stepnet_mm.launch.entry import build_runner
     with tempfile.TemporaryDirectory() as folder:
         make_mini_coco(f'{folder}/data', train=8, val=3, size=64)
-        cfg = load_config(str(ROOT / 'tests/data/version_0_1.py'),
+        cfg = load_config(str(ROOT / 'tests/data/retinanet_mini_coco.py'),
                           f'{folder}/work', TRAINING)
         set_data_root(cfg, f'{folder}/data/')
         runner = build_runner(cfg)

@@ -126,15 +126,23 @@ def scalars(folder):
     path.write_bytes(as_lines([
         {'loss': 1., 'epoch': 1, 'iter': 3, 'step': 3},
         {'accuracy/top1': 50., 'step': 1, 'data_time': .1,
-         'stiffness_eval/tns': 2.},
-        {'stiffness/tns': 1., 'stiffness/nonfinite': 0, 'step': 2}]))
+         'stiffness_eval/tns': 2.}]))
 
     def read():
         ours(lambda: read_run(folder, 'accuracy/top1'), str(folder))
-        ours(lambda: read_stiffness_curves(folder), str(folder))
         ours(lambda: epochs_of(folder), str(folder))
 
     return path, read
+
+
+def stiffness_curve(folder):
+    path = folder / 'run/vis_data/stiffness.json'
+    path.parent.mkdir(parents=True)
+    path.write_bytes(as_lines([
+        {'stiffness/tns': 1., 'stiffness/nonfinite': 0, 'step': step}
+        for step in (2, 4)]))
+    return path, lambda: ours(
+        lambda: read_stiffness_curves(folder), str(folder))
 
 
 def table(folder):
@@ -201,8 +209,8 @@ def pointer(folder):
     return path, read
 
 
-READERS = (stiffness_record, scalars, table, attention_record, study_records,
-           study_file, pointer, *(
+READERS = (stiffness_record, scalars, stiffness_curve, table, attention_record,
+           study_records, study_file, pointer, *(
                pytest.param(reader, marks=pytest.mark.core)
                for reader in (checkpoint, legacy_checkpoint)))
 

@@ -10,8 +10,6 @@ from ..utils.starts import in_order
 
 #: What TNSMetric's keys begin with, beside other metrics.
 PREFIX = 'stiffness_eval/'
-#: Every measurement of TNSHook has it.
-MARK = '/nonfinite'
 
 
 class Run(TypedDict):
@@ -169,26 +167,18 @@ def read_stiffness_curve(work_dir, name: str = 'stiffness') -> list[dict]:
 def read_stiffness_curves(work_dir) -> dict[str, list[dict]]:
     """Read the measurements of every ``TNSHook``, by its name."""
     curves: dict[str, dict[Path, list[dict]]] = {}
-    # Those of earlier versions are in scalars.json.
     for path in sorted(Path(work_dir).glob('*/vis_data/*.json')):
-        for name, rows in _read_run(path).items():
-            curves.setdefault(name, {})[path] = rows
+        if rows := _measurements(path):
+            curves.setdefault(path.stem, {})[path] = rows
     return {name: joined(starts) for name, starts in curves.items()}
 
 
-def _read_run(path: Path) -> dict[str, list[dict]]:
-    curves: dict[str, list[dict]] = {}
-    for text in path.read_bytes().splitlines():
-        line = parse_line(text) or {}
-        names = {key.partition('/')[0] for key in line if key != 'step'}
-        # Lines of TNSMetric have the evaluation's other numbers too.
-        if len(names) == 1 and f'{min(names)}{MARK}' in line:
-            name = names.pop()
-            curves.setdefault(name, []).append({
-                key.partition('/')[2] or key: value
-                for key, value in line.items()
-            })
-    return curves
+def _measurements(path: Path) -> list[dict]:
+    """What the TNSHook logged that the file is named after."""
+    prefix = f'{path.stem}/'
+    lines = (parse_line(text) or {} for text in path.read_bytes().splitlines())
+    return [{key.removeprefix(prefix): value for key, value in line.items()}
+            for line in lines if f'{prefix}nonfinite' in line]
 
 
 def _step(row: dict, default: float) -> float:

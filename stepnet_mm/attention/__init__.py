@@ -12,7 +12,6 @@ from .maps import (
     read_attention_histories,
     read_attention_history,
     read_attention_record,
-    read_attention_run,
     save_attention,
     uniform_attention_distance,
 )
@@ -24,6 +23,5 @@ __all__ = [
     'RelativeSelfAttention2d', 'attention_files', 'attention_path',
     'conv_to_attention', 'mean_attention_distance',
     'read_attention_histories', 'read_attention_history',
-    'read_attention_record', 'read_attention_run', 'save_attention',
-    'uniform_attention_distance'
+    'read_attention_record', 'save_attention', 'uniform_attention_distance'
 ]

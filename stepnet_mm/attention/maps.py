@@ -1,7 +1,6 @@
 """Where the heads of a network look, and how far: what is drawn and kept."""
 import json
 import math
-import warnings
 import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -112,7 +111,8 @@ class LayerAttention:
         pixel (tuple[float, float]): height and width of a map's pixel, in px
             of the image.
         padding (tuple[int, int]): pixels around the map in ``maps``.
-        queries (QueryMaps, optional): the attention of other query pixels.
+        queries (QueryMaps, optional): the attention of all query pixels,
+            where it was read.
     """
     name: str
     maps: np.ndarray
@@ -186,7 +186,6 @@ def save_attention(record: AttentionRecord, path) -> None:
     """Write a record, whole or not at all; folders are made."""
     layers = [_without(layer, 'maps', 'queries') for layer in record.layers]
     header = dict(_without(record, 'image'), layers=layers, format=FORMAT)
-    header['step'] = header.pop('iteration')  # its name in the format
     arrays = {name: array for i, layer in enumerate(record.layers)
               for name, array in _arrays(i, layer)}
     with written_whole(path) as file:
@@ -213,7 +212,7 @@ def read_attention_record(path, queries: bool = False) -> AttentionRecord:
     Args:
         path (str | Path): the file.
         queries (bool): whether to read the attention of all query pixels too,
-            where the file has it; 8 MiB at most. Defaults to False.
+            8 MiB at most. Defaults to False.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -235,8 +234,7 @@ def read_attention_record(path, queries: bool = False) -> AttentionRecord:
                 queries=_read_queries(arrays, i) if queries else None)
                 for i, about in enumerate(header.pop('layers'))]
             return AttentionRecord(
-                layers=layers, image=arrays['image'],
-                iteration=header.pop('step'), **header)
+                layers=layers, image=arrays['image'], **header)
     # What numpy and zipfile raise on broken files has no common class.
     except Exception as error:
         raise ValueError(
@@ -245,10 +243,8 @@ def read_attention_record(path, queries: bool = False) -> AttentionRecord:
             'file or a broken one') from error
 
 
-def _read_queries(arrays, i: int) -> QueryMaps | None:
-    """Of a record's i-th layer; an earlier version kept none."""
-    if f'queries{i}_levels' not in arrays:
-        return None
+def _read_queries(arrays, i: int) -> QueryMaps:
+    """Of a record's i-th layer."""
     return QueryMaps(**{field.name: arrays[f'queries{i}_{field.name}']
                         for field in fields(QueryMaps)})
 
@@ -288,14 +284,6 @@ def attention_files(work_dir, name: str = 'attention') -> list[Path]:
             f'{"name one of these, or " if runs else ""}train with '
             'AttentionMapHook')
     return runs[name]
-
-
-def read_attention_run(work_dir, name: str = 'attention') -> list:
-    """The former name of :func:`read_attention_history`."""
-    warnings.warn('read_attention_run is read_attention_history now; the old '
-                  'name will go with version 2.0', DeprecationWarning,
-                  stacklevel=2)
-    return read_attention_history(work_dir, name)
 
 
 def read_attention_histories(work_dir) -> dict[str, list[AttentionRecord]]:

@@ -131,8 +131,7 @@ class TNSHook(MeasuringHook):
 
         Returns:
             list[dict]: of each measurement the iteration, as ``step``, and
-            the scalars, without those by block; measurements of earlier
-            versions have neither ``tns_median`` nor ``tns_q95``.
+            the scalars, without those by block.
         """
         return runner.message_hub.get_info(f'{self.name}_history', [])
 

@@ -124,7 +124,7 @@ class ResumableLoop(BaseLoop):
         self.batches = state['batches']
         if not 0 <= self.batches < _MOST_BATCHES:
             raise LookupError(f'{self.batches} batches')
-        load_early_stopping(self.runner, state.get('early_stopping', []))
+        load_early_stopping(self.runner, state['early_stopping'])
         if state['world_size'] == dist.get_world_size():
             own = state['ranks'][dist.get_rank()]
             load_buffers(self.runner, own['buffers'])

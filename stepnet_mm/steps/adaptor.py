@@ -52,7 +52,6 @@ class StepAdaptor(ChosenStart):
             where x_t is not seen.
     """
     pools_only = True
-    former_names = {'ie_weight': 'ie.weight', 'ie_bias': 'ie.bias'}  # 0.1.0
     max_step: Tensor
     conv_weight: Tensor  # a buffer in SumStepAdaptor
 

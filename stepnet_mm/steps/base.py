@@ -34,8 +34,6 @@ class StepSize(nn.Module):
             this class's. Such a module may be given an f that is never built
             (:class:`~.pooled.PooledMap`). A subclass does not inherit it,
             for it may read more.
-        former_names (dict): names that weights had in earlier versions ->
-            today's.
         loaded (bool): whether a checkpoint has set all parameters, or all
             buffers of a module without parameters, and they were not
             initialised again since.
@@ -44,7 +42,6 @@ class StepSize(nn.Module):
     default_blocks = 'all'
     init_step: float | None = None
     pools_only = False
-    former_names: dict[str, str] = {}
     loaded = False
 
     def __init_subclass__(cls, **kwargs):
@@ -122,20 +119,8 @@ class StepSize(nn.Module):
             return 'as a checkpoint has them'
         return 'where their own layers start'
 
-    def rename_weights(self, state_dict: dict, prefix: str) -> None:
-        """Give weights of earlier versions today's names, in place.
-
-        Args:
-            state_dict (dict): weights; this module's have the prefix.
-            prefix (str): what its keys begin with.
-        """
-        for former, name in self.former_names.items():
-            if prefix + former in state_dict:
-                state_dict[prefix + name] = state_dict.pop(prefix + former)
-
     def _load_from_state_dict(self, state_dict: dict, prefix: str,
                               *args) -> None:
-        self.rename_weights(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *args)
         own: list[tuple[str, Tensor]] = (
             [*self.named_parameters()] or [*self.named_buffers()])

@@ -8,7 +8,6 @@ from .record import DEFINITIONS, RecordHeader, StiffnessRecord, labels
 from .record_file import (
     append_rows,
     begin_record,
-    read_record,
     read_stiffness_record,
 )
 from .summary import (
@@ -30,7 +29,7 @@ from .tns import (
 __all__ = [
     'DEFINITIONS', 'DEGREES', 'RecordHeader', 'StiffnessRecord', 'append_rows',
     'begin_record', 'block_stiffness', 'check_degrees', 'labels',
-    'neural_stiffness_index', 'norm_ratio', 'read_record',
+    'neural_stiffness_index', 'norm_ratio',
     'read_stiffness_record', 'sample_norm', 'stage_summary', 'stiff_blocks',
     'stiffness_aware_index', 'stiffness_index', 'stiffness_proportion',
     'stiffness_survival', 'summarize_blocks', 'summarize_stiffness',

@@ -8,7 +8,6 @@ is not finite: inf for an NSI, "no known gate" for a step size.
 import json
 import math
 import os
-import warnings
 from dataclasses import asdict
 from pathlib import Path
 
@@ -49,14 +48,6 @@ def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
             'measurement was cut; run the command that wrote it again and it '
             'goes on from there')
     return record
-
-
-def read_record(path, partial: bool = False) -> StiffnessRecord:
-    """The former name of :func:`read_stiffness_record`."""
-    warnings.warn('read_record is read_stiffness_record now; the old name '
-                  'will go with version 2.0', DeprecationWarning,
-                  stacklevel=2)
-    return read_stiffness_record(path, partial)
 
 
 def begin_record(path, header: RecordHeader) -> int:

@@ -11,7 +11,7 @@ __getattr__, __all__ = lazy_exports(
     dict(
         attention_maps=['attention_figures', 'attention_map_figure',
                         'attention_path_figure', 'attention_range_figure'],
-        attention_page=['has_query_maps', 'render_attention_page'],
+        attention_page=['render_attention_page'],
         comparison=['plot_correlation', 'property_figure', 'tns_figure'],
         report=['render_report'],
         step_figures=['has_steps', 'step_correlations', 'step_figure'],

@@ -9,11 +9,6 @@ from .pages import data_url, render, to_base64
 from .style import SURFACE
 
 
-def has_query_maps(record: AttentionRecord) -> bool:
-    """Whether a page can be made of a record."""
-    return all(layer.queries is not None for layer in record.layers)
-
-
 def render_attention_page(record: AttentionRecord,
                           title: str | None = None) -> str:
     """The page: choose layer, head and query pixel.
@@ -31,7 +26,7 @@ def render_attention_page(record: AttentionRecord,
         str: HTML5 that needs no other file, no server and no network.
 
     Raises:
-        ValueError: if the record has one query pixel alone.
+        ValueError: if the record was read without them.
     """
     return render('attention.html', record=record, data=_data(record),
                   title=title or f'{record.name}: where the heads look')
@@ -51,8 +46,7 @@ def _of_layer(number: int, layer: LayerAttention) -> dict:
     if maps is None:
         raise ValueError(
             f'{layer.name}: expected the attention of all query pixels, got '
-            'one of them; read the record with queries=True, or measure it '
-            'again where an earlier version wrote it')
+            'one of them; read the record with queries=True')
     return dict(
         name=f'{number}: {layer.name}',
         heads=[f'{i} ({distance:.1f} px)'

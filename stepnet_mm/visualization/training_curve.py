@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from .style import legend_beside, look, new_figure, points, styled
 
-#: TNS over samples, each with its look; earlier versions logged the mean only.
+#: TNS over samples, each with its look.
 TNS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
 
 
@@ -12,9 +12,8 @@ TNS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
 def curve_figure(curve: list[dict], title: str | None = None):
     """Draw TNS, and below it the NSI of each stage, over the iterations.
 
-    TNS is drawn as its mean, median and 95 % quantile over samples, where
-    they were measured. The band of a stage reaches from its mean to its
-    maximum.
+    TNS is drawn as its mean, median and 95 % quantile over samples. The band
+    of a stage reaches from its mean to its maximum.
 
     Args:
         curve (list[dict]): as :func:`read_stiffness_curve` returns it.

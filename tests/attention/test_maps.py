@@ -1,5 +1,4 @@
 import itertools
-import json
 import math
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from stepnet_mm.attention import (
     read_attention_histories,
     read_attention_history,
     read_attention_record,
-    read_attention_run,
     save_attention,
     uniform_attention_distance,
 )
@@ -144,9 +142,6 @@ def test_all_query_pixels_come_back_where_they_are_asked_for(tmp_path):
         np.testing.assert_array_equal(
             getattr(found.layers[0].queries, name), array)
     assert read_attention_record(tmp_path / 'a.npz').layers[0].queries is None
-    save_attention(make_record(), tmp_path / 'b.npz')  # as before 0.2
-    found = read_attention_record(tmp_path / 'b.npz', queries=True)
-    assert found.layers[0].queries is None
 
 
 def test_files_that_are_no_record(tmp_path):
@@ -205,19 +200,3 @@ def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
     assert read_attention_histories(tmp_path / 'c') == {}
     with pytest.raises(FileNotFoundError, match="got .'attention', 'my'.;"):
         read_attention_history(tmp_path, 'other')
-
-
-def test_an_earlier_versions_file_still_reads(tmp_path):
-    path = tmp_path / 'a.npz'
-    save_attention(make_record(step=7), path)
-    with np.load(path) as arrays:
-        header = json.loads(str(arrays['header']))
-    assert header['step'] == 7
-    assert 'iteration' not in header
-
-
-def test_the_former_name_warns(tmp_path):
-    save_attention(make_record(), attention_path(tmp_path / 'a', 'my', 3))
-    with pytest.warns(DeprecationWarning, match='read_attention_history'):
-        records = read_attention_run(tmp_path, 'my')
-    assert len(records) == 1

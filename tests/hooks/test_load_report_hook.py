@@ -274,13 +274,3 @@ def test_a_module_that_renames_its_old_keys_is_no_miss(strict):
     weight = state['roi_head.old'] = state.pop('roi_head.weight')
     load_state_dict(net, state)
     assert torch.equal(net.roi_head.weight, weight)
-
-
-def test_weights_of_version_0_1_0_are_no_miss(run):
-    state = {key.replace('ie.', 'ie_'): value
-             for key, value in Net().state_dict().items()}
-    state['backbone.2.ie_weight'] += 1
-    load_state_dict(run.net, state)
-    count = len(without(state, 'num_batches_tracked'))
-    assert run.lines[0].endswith(f'{count} keys loaded')
-    assert torch.equal(run.net.backbone[2].ie.weight, torch.ones(4))

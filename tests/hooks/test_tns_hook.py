@@ -300,28 +300,6 @@ def test_the_history_is_in_the_checkpoint_and_goes_on(trained, tmp_path):
 
 
 @pytest.mark.long
-def test_a_history_of_before_the_quantiles_goes_on_and_is_drawn(
-        tmp_path, monkeypatch):
-    hook = dict(HOOKS['batch'], figure_interval=2)
-    toy_runner(tmp_path, [dict(hook)], 4).train()
-    path = tmp_path / 'iter_4.pth'
-    checkpoint = torch.load(path, weights_only=False)
-    for row in checkpoint['message_hub']['runtime_info'][
-            'stiffness_history']:
-        del row['tns_median'], row['tns_q95']
-    torch.save(checkpoint, path)
-    runner = toy_runner(tmp_path, [dict(hook)], resume=True)
-    drawn = []
-    monkeypatch.setattr(runner.visualizer, 'add_image',
-                        lambda name, *a, **k: drawn.append((name, k['step'])))
-    runner.train()
-    history = hook_of(runner, 'stiffness').history(runner)
-    assert [row['step'] for row in history] == [2, 4, 6, 8]
-    assert ['tns_q95' in row for row in history] == [False] * 2 + [True] * 2
-    assert drawn == [('stiffness_nsi', 8), ('stiffness_curve', 8)]
-
-
-@pytest.mark.long
 def test_loading_weights_does_not_bring_a_history(tmp_path):
     toy_runner(tmp_path / 'first', [dict(HOOKS['batch'])], 2).train()
     runner = toy_runner(

@@ -115,17 +115,3 @@ def test_wrong_arguments(wrong, match):
 def test_as_a_plugin_it_names_backbone_step():
     with pytest.raises(ValueError, match=r'backbone\.step'):
         StepAdaptor(in_channels=5)
-
-
-def test_weights_of_version_0_1_0_load():
-    """Their names were ie_weight and ie_bias."""
-    old = StepAdaptor(8)
-    torch.nn.init.normal_(old.ie.weight)
-    weights = {f'step.{name.replace("ie.", "ie_")}': value
-               for name, value in old.state_dict().items()}
-    assert 'step.ie_weight' in weights and 'step.ie_bias' in weights
-    net = torch.nn.ModuleDict(dict(step=StepAdaptor(8)))
-    net.load_state_dict(weights)
-    assert torch.equal(net.step.ie.weight, old.ie.weight)
-    assert net.step.loaded
-    assert 'step.ie_weight' in weights  # the caller's own stay as they are

@@ -11,7 +11,6 @@ from stepnet_mm.stiffness import (
     StiffnessRecord,
     append_rows,
     begin_record,
-    read_record,
     read_stiffness_record,
     total_neural_stiffness,
 )
@@ -233,12 +232,6 @@ def test_circumstances_may_change(half):
 def test_no_file(path):
     with pytest.raises(FileNotFoundError, match='plain.jsonl'):
         read_stiffness_record(path)
-
-
-def test_the_former_name_warns(half):
-    with pytest.warns(DeprecationWarning, match='read_stiffness_record'):
-        record = read_record(half, partial=True)
-    assert record.nsi.shape == (2, 3)
 
 
 def with_a_lost_sample():

@@ -21,7 +21,7 @@ def write(write_record):
 @pytest.fixture
 def work_dir(tmp_path):
     folder = tmp_path / 'resnet20_plain'
-    path = folder / '20250101_000000/vis_data/scalars.json'
+    path = folder / '20250101_000000/vis_data/stiffness.json'
     path.parent.mkdir(parents=True)
     lines = [
         {'step': s, 'stiffness/tns': 1. / s, 'stiffness/nonfinite': 0}
@@ -59,7 +59,7 @@ def test_records_of_one_definition_are_shown(tool, write, work_dir, capsys):
 @pytest.mark.long
 def test_options(tool, write, work_dir, tmp_path):
     record = write('elsewhere')
-    (work_dir / '20250101_000000/vis_data/scalars.json').unlink()
+    (work_dir / '20250101_000000/vis_data/stiffness.json').unlink()
     tool('analysis/plot', 'report', work_dir, '--records', record,
          '--out', tmp_path / 'a.html', '--title', 'Mine', '--m1', 1,
          '--m2', .25)

@@ -35,9 +35,11 @@ def work_dir(tmp_path):
         (begin / 'vis_data/scalars.json').write_text(''.join(
             json.dumps(line) + '\n' for i in iterations for line in (
                 dict(loss=1., iter=i, step=i),
-                {'stiffness/tns': 1., 'stiffness/nonfinite': 0., 'step': i},
                 {'coco/bbox_mAP': i / 20, 'stiffness_eval/tns': 1.,
                  'data_time': 1., 'step': i})))
+        (begin / 'vis_data/stiffness.json').write_text(''.join(
+            json.dumps({'stiffness/nonfinite': 0., 'step': i}) + '\n'
+            for i in iterations))
         (begin / f'{name}.log').write_text(
             f'2026/01/01 {hour}:02:00 - mmengine - INFO - stepnet_mm: '
             f'machine: {place}\n2026/01/01 {hour}:59:00 - mmengine - INFO - '

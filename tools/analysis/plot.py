@@ -306,9 +306,7 @@ def draw_training(args):
 
 def print_curve(curve):
     found = sorted({k for row in curve for k in row})
-    # Earlier versions logged neither the median nor the quantile of TNS.
-    keys = ['step', 'tns', *(k for k in found if k.startswith('tns_')),
-            *(k for k in found if k.endswith('_mean'))]
+    keys = ['step', *LABELS, *(k for k in found if k.endswith('_mean'))]
     print('  '.join(f'{k:>15}' for k in keys))
     for row in curve:
         print('  '.join(f'{row.get(k, float("nan")):>15.4g}' for k in keys))

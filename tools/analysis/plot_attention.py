@@ -20,7 +20,6 @@ from stepnet_mm.utils.command_line import command_parser, output_folder
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import (
     attention_figures,
-    has_query_maps,
     render_attention_page,
     save_figure,
     style,
@@ -74,11 +73,7 @@ def print_table(records):
 
 
 def save_page(record, path, title):
-    """The page beside the figures, where a record has what it needs."""
-    if not has_query_maps(record):
-        print('page: none, as an earlier version wrote the record, with one '
-              'query pixel alone; measure it again')
-        return
+    """The page beside the figures."""
     with written_whole(path) as file:
         file.write(render_attention_page(record, title).encode())
     print(f'page: {path}')

@@ -139,4 +139,4 @@ visualizer = dict(
     vis_backends=[
         dict(type='LocalVisBackend'),
     ])
-work_dir = 'work_dirs/version_0_1'
+work_dir = 'work_dirs/retinanet_mini_coco'
