@@ -29,7 +29,7 @@ _OF_A_RESUME = ('meta', 'config')
 _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'checkpoint_path',
               'backend_args', 'file_client_args', 'teacher_config',
               'teacher_ckpt', 'trust_remote_code', 'prototype', 'cache_dir',
-              'decode_backend')
+              'decode_backend', 'tag_list', 'tag_list_chinese')
 #: Of the test dataset, from which the pipeline and the classes come.
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 _OF_ANY = ('type', '_scope_')
@@ -51,8 +51,9 @@ _TRANSFORMS = frozenset("""
 #: named by a path, and all that an inferencer builds from.
 _PARTS = ('model', 'task util', 'transform')
 _KINDS = (*_PARTS, 'dataset', 'visualizer', 'loop')
-#: Keys of a kind that may all have one hash, and pipelines of a TestTimeAug.
-_FEW = 1000
+#: Keys of a kind that may all have one hash, and how often a test pipeline
+#: may run; of how many transforms.
+_FEW, _FEWER = 1000, 100
 #: Integers say how often, other numbers how far, or infinitely far.
 _LARGEST = (10**6 - 1, 10**8)
 #: Keys whose number would be an open file's.
@@ -62,7 +63,7 @@ _PYTHON = osp.dirname(os.__file__)
 _INSTALLED = {*site.getsitepackages(), site.getusersitepackages(),
               *map(sysconfig.get_path, ('purelib', 'platlib'))}
 #: Characters of a text, each string of which is looked at.
-_LONGEST = 2 * 10**6
+_LONGEST = 5 * 10**5
 #: What a config as mmengine writes it is made of.
 _TOKEN = re.compile(r"""
     (?P<space>\s+|\#[^\r\n]*)|(?P<open>[\[({])|(?P<close>[\])}])
@@ -303,7 +304,8 @@ def _check(value, key=None) -> None:
 def _check_word(text: str, key) -> None:
     """Under any key, for many settings are built as types are."""
     scope, dot, _ = text.partition('.')
-    if (_NO_WORD.search(text) or _is_file(text)
+    token = re.fullmatch(r'\[[A-Z]+\]', text)  # of a language model
+    if (not token and _NO_WORD.search(text) or _is_file(text)
             or not dot and _runs(text)):
         raise _Refused(f'{key!r:.60}={text!r:.60}')
     if dot and scope and not _is_unknown(scope):
@@ -345,21 +347,32 @@ def _check_type(name, key) -> None:
 
 
 def _check_pipeline(steps, key) -> None:
-    """Refuse the libraries' transforms but :data:`_TRANSFORMS`."""
+    """Refuse the libraries' transforms but :data:`_TRANSFORMS`, and more
+    runs of them than a test takes.
+    """
     _check(steps, key)
-    for name in _types(steps):
+    found = [*_settings(steps)]
+    for settings in found:
+        name = settings.get('type', 'Compose')
         short = str(name).rpartition('.')[2]
         if short not in _TRANSFORMS and not _is_own(short):
             raise _Refused(f'the transform {name!r:.60} in its test pipeline')
+        runs = math.prod(len(part) or 1 for part in settings.values()
+                         if isinstance(part, (list, tuple)))
+        within = [*_settings(settings.get('transforms'))]
+        if runs > _FEW or any('transforms' in inner for inner in within):
+            raise _Refused(f'a {name!r:.60} of many runs')
+    if len(found) > _FEWER:
+        raise _Refused(f'{len(found)} transforms')
 
 
-def _types(value) -> Iterator:
-    """What is named as a type, at any depth."""
+def _settings(value) -> Iterator[dict]:
+    """All dicts in a value, itself too."""
     if isinstance(value, dict):
-        yield from (value[key] for key in ('type', ) if key in value)
+        yield value
         value = [*value.values()]
     for part in value if isinstance(value, (list, tuple)) else ():
-        yield from _types(part)
+        yield from _settings(part)
 
 
 def _is_own(name: str) -> bool:
@@ -376,6 +389,8 @@ def _is_own(name: str) -> bool:
 
 def _check_evaluated(value, key) -> None:
     """Of what the libraries evaluate one name passes."""
+    if isinstance(value, str) and re.fullmatch(r'cv2\.MOTION_[A-Z]+', value):
+        return
     if isinstance(value, str) and not re.fullmatch(r'\w+', value, re.A):
         raise _Refused(f'{key}={value!r:.60}')
     _check(value, key)

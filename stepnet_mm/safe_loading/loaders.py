@@ -118,6 +118,9 @@ def _safe_remote(loader):
 
 def _as_data(checkpoint, filename: str):
     """Take out what the libraries would run, or remove."""
+    if isinstance(checkpoint, dict) and not isinstance(
+            checkpoint.get('message_hub', {}), dict):
+        del checkpoint['message_hub']  # mmengine takes its attributes over
     without_code(checkpoint, filename)
     keep_own_files(checkpoint, osp.dirname(filename))
     return checkpoint

@@ -455,6 +455,6 @@ def _set_byte_order(made: np.dtype, state: tuple) -> None:
 
 
 def _set_history(buffer, state: dict) -> None:
-    """All but the methods, which it would write over those of the class."""
-    rest = {k: v for k, v in state.items() if k != 'statistics_methods'}
-    buffer.__setstate__(rest)
+    """Not the methods, which it would write over those of the class."""
+    buffer.__setstate__({name: state[name] for name in (
+        'max_length', '_log_history', '_count_history') if name in state})

@@ -88,6 +88,11 @@ CODE = dict(
     + '[dict(), dict()], ' * 10 + '], a="{0!s:.0}")')
 PIPELINE = ('test_dataloader = dict(dataset=dict('
             'pipeline=[dict(type="NAME")]))')
+#: Steps of a pipeline whose runs are too many, or multiply.
+RUNS = ('"Compose", transforms=[dict(type="Compose", transforms=[])]',
+        '"MultiScaleFlipAug", scales=' + str([1] * 32) + ', flip_direction='
+        + str(['horizontal'] * 32), '"Pad"), ' + 'dict(type="Pad"), ' * 100
+        + 'dict(type="Pad"')
 #: More of the same kinds.
 MORE = {str(number): pytest.param(code, marks=pytest.mark.long)
         for number, code in enumerate((
@@ -99,6 +104,7 @@ MORE = {str(number): pytest.param(code, marks=pytest.mark.long)
             PIPELINE.replace('NAME', 'mmdet.Albu'),
             PIPELINE.replace('NAME', 'mmpretrain.BEiTMaskGenerator'),
             PIPELINE.replace('NAME', 'NotRegistered'),
+            *(PIPELINE.replace('"NAME"', step) for step in RUNS),
             'model = dict(a="exec.x")', 'model = dict(a="owner0/0repo")',
             'model = dict(a="1/2/3")', 'model = dict(cutout_dir=True)',
             'model = dict(n_holes=1000000)', 'model = dict(a=1e300)',
@@ -275,6 +281,13 @@ def test_of_our_configs_the_model_stays(tmp_path, recwarn, name):
     assert [step.type for step in pipeline] == [
         step.type for step in cfg.test_dataloader.dataset.pipeline]
     assert not [w for w in recwarn if 'a.pth' in str(w.message)]
+
+
+@pytest.mark.parametrize('name, value', [
+    ('warp_mode', 'cv2.MOTION_EUCLIDEAN'), ('tokens', ['[CLS]', '[SEP]'])])
+def test_what_shipped_configs_have_stays(tmp_path, name, value):
+    text = f'model = dict({name}={value!r})'
+    assert kept(tmp_path, text).model[name] == value
 
 
 def test_a_transform_of_ones_own_stays(tmp_path, monkeypatch):

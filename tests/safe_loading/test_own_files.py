@@ -1,6 +1,9 @@
 """A training state names files; none outside of the run's folder goes."""
+from functools import partial
+
 import pytest
 import torch
+from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader
 from resume_run import Stopped, resume_runner
 
@@ -68,6 +71,26 @@ def test_files_of_others_stay(tmp_path, start, kind, info):
     assert (tmp_path / 'runs/a/iter_33.pth').is_file()
 
 
+@pytest.mark.parametrize('hub', [
+    HistoryBuffer, pytest.param(partial(torch.zeros, 1),
+                                marks=pytest.mark.long)])
+def test_a_hub_of_another_class_is_dropped(tmp_path, start, hub):
+    """mmengine takes over the attributes of one that is no dict."""
+    last = start('CheckpointHook')
+    state = torch.load(last, weights_only=False)
+    state['message_hub']['runtime_info'].update(
+        best_ckpt=str(tmp_path / 'runs/b'))
+    own, state['message_hub'] = state['message_hub'], hub()
+    vars(state['message_hub']).update(
+        {f'_{key}': value for key, value in own.items()})
+    torch.save(state, last)
+    before = dear(tmp_path)
+    with pytest.raises(KeyError, match='message_hub'):
+        train(tmp_path / 'runs/a', 'CheckpointHook', resume=True,
+              load_from=str(last))
+    assert dear(tmp_path) == before
+
+
 @pytest.mark.parametrize('kind', ['AtomicCheckpointHook', 'CheckpointHook'])
 def test_the_runs_own_are_found_and_go(tmp_path, start, kind):
     last = start(kind, cfg='model = dict(type="ReLU")')
@@ -113,7 +136,7 @@ def test_names_on_remote_storage_are_kept():
 
 
 @pytest.mark.parametrize('state', [
-    [], dict(message_hub=[]), dict(message_hub=dict(runtime_info=None)),
+    [], dict(message_hub={}), dict(message_hub=dict(runtime_info=None)),
     dict(message_hub=dict(runtime_info={3: 4}))])
 def test_states_of_other_shapes(tmp_path, state):
     torch.save(state, tmp_path / 'a.pth')
