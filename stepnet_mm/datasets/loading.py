@@ -19,6 +19,8 @@ from ..regular_file import check_regular
 #: What the image back ends raise for bytes that are no whole image.
 DECODE_ERRORS = (AssertionError, OSError, SyntaxError, ValueError, cv2.error)
 
+#: OpenCV's code.
+_NO_MEMORY = -4
 #: Where not one of the first decodes, the reason lies not in single files.
 FIRST = 10
 
@@ -129,7 +131,10 @@ def _raise_if_not_of_bytes(loader: LoadImageFromFile,
     """Raise what a storage says, or a decoder with wrong arguments."""
     modules = [frame.f_globals.get('__name__', '')
                for frame, _ in traceback.walk_tb(error.__traceback__)]
-    if any(name.startswith('mmengine.fileio') for name in modules):
+    # Of the machine, or a limit that an environment sets.
+    spent = isinstance(error, cv2.error) and (
+        error.code == _NO_MEMORY or error.func == 'validateInputImageSize')
+    if spent or any(name.startswith('mmengine.fileio') for name in modules):
         raise error
     ending = '.tif' if loader.imdecode_backend == 'tifffile' else '.jpg'
     whole = cv2.imencode(ending, np.zeros((8, 8, 3), np.uint8))[1].tobytes()

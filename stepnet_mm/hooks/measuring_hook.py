@@ -53,7 +53,7 @@ class MeasuringHook(Hook):
         self.probe_cfg = probe
         self.figure_interval = figure_interval
         self.name = name
-        self._warned = False
+        self._warned: set[str] = set()
 
     def before_train(self, runner) -> None:
         """Fail before training, not at the first measurement."""
@@ -106,12 +106,14 @@ class MeasuringHook(Hook):
         """Give every visualizer back end ``{name}/{key}``.
 
         The local one's go to a file ``{name}.json``: the libraries' tools
-        take a line of scalars.json for one of training or validation.
+        take a line of scalars.json for one of training or validation. A back
+        end that does not take them ends no training.
         """
         named = {f'{self.name}/{key}': v for key, v in scalars.items()}
         for backend in runner.visualizer._vis_backends.values():
             if not isinstance(backend, LocalVisBackend):
-                backend.add_scalars(named, step)
+                with self._warning(runner, 'scalars were not taken'):
+                    backend.add_scalars(named, step)
                 continue
             path = Path(runner.log_dir, 'vis_data', f'{self.name}.json')
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,24 +130,25 @@ class MeasuringHook(Hook):
             figures (callable): draws them, by the end of their names.
             step (int): the iteration.
         """
-        with self._warning(runner):
+        lost = 'a picture was not drawn; figure_interval=0 draws none'
+        with self._warning(runner, lost):
             for key, figure in figures().items():
-                with self._warning(runner):
+                with self._warning(runner, lost):
                     # No slash: the local back end writes into no new folder.
                     runner.visualizer.add_image(
                         f'{self.name}_{key}',
                         visualization.as_image(figure), step=step)
 
     @contextmanager
-    def _warning(self, runner):
+    def _warning(self, runner, lost: str):
         try:
             yield
         except Exception as error:  # whatever a back end raises
-            if not self._warned:
+            if lost not in self._warned:
                 runner.logger.warning(
-                    f'{self._owner}.figure_interval: a picture was not drawn '
-                    f'({type(error).__name__}: {error}); 0 draws none')
-            self._warned = True
+                    f'{self._owner} {self.name}: {lost} '
+                    f'({type(error).__name__}: {error})')
+            self._warned.add(lost)
 
     def _of_probe(self, key: str, default=None):
         return (self.probe_cfg or {}).get(key, default)

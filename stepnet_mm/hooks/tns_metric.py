@@ -168,13 +168,19 @@ def _metrics(evaluator) -> list[TNSMetric]:
 
 def _save_best(hook: CheckpointHook, after_val_epoch, runner,
                metrics: dict) -> None:
-    """Have a checkpoint hook see the other metrics alone."""
+    """Have a checkpoint hook see the other metrics, and what it names.
+
+    Where the others have nothing to say, as without a detection, it sees
+    none, as mmengine gives it none.
+    """
     own = _metrics(runner.val_evaluator)
     if len(own) < len(runner.val_evaluator.metrics):
         prefixes = tuple(f'{metric.prefix}/' for metric in own)
-        metrics = {key: value for key, value in metrics.items()
-                   if not key.startswith(prefixes)
-                   or key in (hook.save_best or ())}
+        best = hook.save_best or ()
+        best = [best] if isinstance(best, str) else best
+        others = {key for key in metrics if not key.startswith(prefixes)}
+        asked = {*others, *best} if others or {*best} <= {*metrics} else ()
+        metrics = {key: metrics[key] for key in metrics if key in asked}
     after_val_epoch(runner, metrics)
 
 

@@ -4,47 +4,59 @@ import weakref
 from collections import Counter, OrderedDict, deque
 from contextlib import suppress
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from .loaders import refusal
 
-#: Tensors, and most of a file.
+#: Tensors, and most of a file: judged by one value of each type.
 WEIGHTS = 'state_dict', 'ema_state_dict', 'optimizer'
-_warned: weakref.WeakSet = weakref.WeakSet()
+#: Runner -> the types in it that were judged.
+_judged: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def save_plain(runner, checkpoint: dict) -> None:
     """Have texts, paths and containers saved as Python's own types.
 
-    At a run's first save a warning names what will still not load.
+    A warning names what will still not load, once for each type.
 
     Args:
         runner (Runner): its logger says so.
         checkpoint (dict): what is going to be saved; parts are replaced.
     """
-    for key in checkpoint.keys() - set(WEIGHTS):
+    first = runner not in _judged
+    judged = _judged.setdefault(runner, set())
+    for key in list(checkpoint):
+        found: dict[type, Any] = {}
         with suppress(RecursionError):  # it holds itself
-            checkpoint[key] = _plain(checkpoint[key])
-        reason = runner not in _warned and refusal(checkpoint[key])
+            checkpoint[key] = _plain(checkpoint[key], found)
+        new = [found[kind] for kind in found.keys() - judged]
+        judged.update(found)
+        whole = first and key not in WEIGHTS
+        reason = next(filter(None, map(
+            refusal, [checkpoint[key]] if whole else new)), '')
         if reason:
             runner.logger.warning(
                 f'checkpoint: expected what a resume can load, got {reason} '
                 f'in its {key}; no checkpoint of this run will resume before '
                 'that is of plain types')
-    _warned.add(runner)
 
 
-def _plain(value):
+def _plain(value, found: dict):
+    """The value of plain types; ``found`` gets one of each other type."""
+    def plain(part):
+        return _plain(part, found)
+
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, str):  # numpy's, too
         return str.__str__(value)
     if isinstance(value, np.ndarray) and value.dtype.kind not in 'biufc':
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, dict):
-        made = {_plain(key): _plain(part) for key, part in value.items()}
+        made = {plain(key): plain(part) for key, part in value.items()}
         kind = type(value)
         if kind in (Counter, OrderedDict):
             made = kind(made)
@@ -53,6 +65,7 @@ def _plain(value):
     if isinstance(value, (Decimal, UUID)):
         return str(value)
     if isinstance(value, (list, tuple, deque)):
-        parts = map(_plain, value)
+        parts = map(plain, value)
         return tuple(parts) if isinstance(value, tuple) else list(parts)
+    found.setdefault(type(value), value)
     return value

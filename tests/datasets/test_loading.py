@@ -3,7 +3,9 @@ import json
 import os
 import pickle
 import shutil
+import struct
 import urllib.error
+import zlib
 
 import cv2
 import numpy as np
@@ -79,7 +81,14 @@ STOCK_STOPS = [
     (dict(imdecode_backend='pillow', color_type='colour'), '{intact}'),
     ({}, 'http://images.invalid/a.jpg'),
     ({}, '{folder}/missing.jpg'),
+    ({}, '{folder}/giant.png'),
 ]
+#: Sides of 10^6 px, which OpenCV refuses without having seen one.
+GIANT = b'\x89PNG\r\n\x1a\n' + b''.join(
+    struct.pack('>I', len(part)) + kind + part
+    + struct.pack('>I', zlib.crc32(kind + part)) for kind, part in (
+        (b'IHDR', struct.pack('>IIBBBBB', 10**6, 10**6, 8, 2, 0, 0, 0)),
+        (b'IDAT', b''), (b'IEND', b'')))
 
 
 @pytest.mark.parametrize('kwargs, path', STOCK_STOPS)
@@ -88,6 +97,7 @@ def test_what_is_no_broken_image_stays_stocks_error(intact, monkeypatch,
     monkeypatch.setattr('mmengine.fileio.backends.http_backend.urlopen',
                         not_found)
     path = path.format(intact=intact, folder=intact.parent)
+    (intact.parent / 'giant.png').write_bytes(GIANT)
     dataset = dataset_of([path], intact.parent, 'LoadImageFromFile', **kwargs)
     with pytest.raises(Exception) as stock:
         dataset[0]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from resume_run import AugmentedDataset, Stopped, resume_runner
@@ -70,8 +71,26 @@ def test_what_will_not_load_is_said_once(tmp_path, monkeypatch):
     assert 'Own' in line and 'message_hub' in line
 
 
+def test_what_comes_later_or_with_the_weights_is_said_too(
+        tmp_path, monkeypatch):
+    runner, lines = resume_runner(tmp_path), []
+    monkeypatch.setattr(runner.logger, 'warning', lines.append)
+    weights = dict(state_dict=dict(w=torch.zeros(1), own=Path('a')),
+                   optimizer=dict(name=np.str_('b')), message_hub=dict(a=1))
+    plain_state.save_plain(runner, weights)
+    assert not lines
+    assert weights['state_dict']['own'] == 'a'
+    assert type(weights['optimizer']['name']) is str
+    for _ in range(2):
+        plain_state.save_plain(runner, dict(message_hub=dict(a=Own())))
+    line, = lines
+    assert 'Own' in line and 'message_hub' in line
+    plain_state.save_plain(runner, dict(optimizer=dict(a=NotingHook(1))))
+    assert 'NotingHook' in lines[1] and 'optimizer' in lines[1]
+
+
 def test_plain_types_stay():
     value = OrderedDict(a=[1, (2., None, 'b')], b=np.arange(2))
-    plain = plain_state._plain(value)
+    plain = plain_state._plain(value, {})
     assert type(plain) is OrderedDict and str(plain) == str(value)
     assert plain['b'] is value['b']
