@@ -68,11 +68,6 @@ OLD_NAMES = {
         'append_rows': 'stiffness.append_rows',
         'begin_record': 'stiffness.begin_record',
         'read_record': 'stiffness.read_stiffness_record'},
-    'visualization': {
-        'read_stiffness_curve': 'analysis.read_stiffness_curve',
-        'read_stiffness_curves': 'analysis.read_stiffness_curves',
-        'read_stiffness_record': 'analysis.read_stiffness_curve',
-        'read_stiffness_records': 'analysis.read_stiffness_curves'},
 }
 
 
