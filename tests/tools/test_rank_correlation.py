@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 from rank_correlation import plot_correlation
-from trained_runs import method_of
+from work_dirs import method_of
 
 pytest.importorskip('matplotlib')
 

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 from scipy import stats
-from trained_runs import method_of
+from work_dirs import method_of
 
 from stepnet_mm.visualization.style import (
     legend_below,

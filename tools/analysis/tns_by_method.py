@@ -6,7 +6,7 @@ from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
-from trained_runs import method_of
+from work_dirs import method_of
 
 from stepnet_mm.stiffness import StiffnessRecord, labels
 from stepnet_mm.visualization.stiffness_figures import (

@@ -1,10 +1,9 @@
 """TNS and a metric of training runs, read from what they left on disk."""
 import math
-import re
 from pathlib import Path
 
 import pandas as pd
-from work_dirs import choose_definition, evaluations, is_number
+from work_dirs import choose_definition, evaluations, is_number, method_of
 
 from stepnet_mm.stiffness import (
     DEFINITIONS,
@@ -16,11 +15,6 @@ from stepnet_mm.stiffness import (
 PREFIX = 'stiffness_eval/'
 #: In place of a definition of NSI.
 UNKNOWN = 'unknown'
-
-
-def method_of(name: str) -> str:
-    """The name of a run without its ``_seedN``."""
-    return re.sub(r'_seed\d+$', '', name)
 
 
 def read_runs_table(path: Path, statistic: str = 'tns') -> pd.DataFrame:

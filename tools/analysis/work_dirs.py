@@ -1,5 +1,6 @@
 """What a work dir has: records of some definition, and what was logged."""
 import math
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -8,6 +9,11 @@ from stepnet_mm.utils.starts import in_order, parse_line
 
 #: Every measurement of TNSHook has it.
 MARK = '/nonfinite'
+
+
+def method_of(name: str) -> str:
+    """The name of a run without its ``_seedN``."""
+    return re.sub(r'_seed\d+$', '', name)
 
 
 def choose_definition(found: Collection[str], wanted: str | None,
