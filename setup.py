@@ -87,9 +87,10 @@ setup(
     package_data={
         'stepnet_mm': [
             f'.mim/**/{name}'
-            for name in ('*.py', '*.yml', '*.md', '*.sh', 'Snakefile')
+            for name in ('*.py', '*.yml', '*.md', '*.sh', 'Snakefile',
+                         'templates/*')
         ],
-        'stepnet_mm.visualization': ['*.mplstyle', 'templates/*'],
+        'stepnet_mm.visualization': ['*.mplstyle'],
     },
     cmdclass=dict(build_py=BuildPy),
     # Without the upper limit: pip would look for an older release instead.

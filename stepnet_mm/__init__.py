@@ -12,7 +12,7 @@ from .version import __version__
 
 __all__ = ['__version__', 'config_path']
 __getattr__, _ = lazy_exports(__name__, dict.fromkeys(
-    ('analysis', 'attention', 'config', 'datasets', 'hooks', 'launch',
+    ('attention', 'config', 'datasets', 'hooks', 'launch',
      'models', 'ops', 'profiling', 'recording', 'resume', 'safe_loading',
      'steps', 'stiffness', 'utils', 'visualization'), ()))
 

@@ -22,12 +22,9 @@ from mmengine.registry import MODELS
 from study_file import read_study
 from study_outcome import epochs_of, last_checkpoint
 from study_records import StudyRecord, append_record, read_records
+from trained_runs import read_run, read_runs_table
+from work_dirs import read_stiffness_curves
 
-from stepnet_mm.analysis.runs import (
-    read_run,
-    read_runs_table,
-    read_stiffness_curves,
-)
 from stepnet_mm.attention import (
     AttentionRecord,
     LayerAttention,

@@ -9,7 +9,7 @@ _base_ = './_base_/cifar10_16px.py'
 # cifar10_16px_modules.py (commit d9a78f2e18ed, after its 5 epochs; 2,000
 # images; sha256 of the record e6e97305787e). Stiffest by own area, as
 # tools/analysis/select_blocks.py ranks them; random ones are drawn by
-# stepnet_mm.analysis.random_blocks with seed 0 from the 15 measured blocks.
+# lottery_configs.py with seed 0 from the 15 measured blocks.
 BLOCKS = dict(
     stiffest3=[[1], [1], [5]],
     random3=[[2], [5], [1]],

@@ -1,4 +1,5 @@
-"""In which order a run was started, killed and resumed."""
+"""What a run that was started, killed and resumed logged, in order."""
+import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf
@@ -28,3 +29,15 @@ def in_order(steps: Mapping[Path, Sequence[float]]) -> list[Path]:
             return sorted(sorted(steps), key=first.__getitem__)
         reached = max(reached, *steps[path], 0)
     return sorted(steps)
+
+
+def parse_line(line: bytes) -> dict | None:
+    """What mmengine logged in a line; None if it is no JSON object.
+
+    A kill may have cut it.
+    """
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None

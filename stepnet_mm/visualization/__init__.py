@@ -2,7 +2,7 @@
 
 matplotlib is imported with the first figure that is asked for.
 
-May import: analysis, attention, stiffness.
+May import: attention, stiffness.
 """
 from ..lazy_exports import lazy_exports
 
@@ -11,10 +11,6 @@ __getattr__, __all__ = lazy_exports(
     dict(
         attention_maps=['attention_figures', 'attention_map_figure',
                         'attention_path_figure', 'attention_range_figure'],
-        attention_page=['render_attention_page'],
-        comparison=['plot_correlation', 'property_figure', 'tns_figure'],
-        report=['render_report'],
-        step_figures=['has_steps', 'step_correlations', 'step_figure'],
         stiffness_figures=['check_records', 'depth_figure', 'labels',
                            'proportion_figure', 'seeds_figure',
                            'survival_figure'],

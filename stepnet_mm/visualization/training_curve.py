@@ -16,7 +16,7 @@ def curve_figure(curve: list[dict], title: str | None = None):
     of a stage reaches from its mean to its maximum.
 
     Args:
-        curve (list[dict]): as :func:`read_stiffness_curve` returns it.
+        curve (list[dict]): one dict a measurement.
         title (str, optional): heading.
 
     Returns:

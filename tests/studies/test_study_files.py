@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from block_choice import random_blocks, step_blocks
 from mmengine.registry import init_default_scope
 from study_file import read_study, runs_of
 from study_records import dataset_of, evaluated_on
 
-from stepnet_mm.analysis import random_blocks, step_blocks
 from stepnet_mm.config import read_config
 from stepnet_mm.config.digests import config_digest
 from stepnet_mm.launch.entry import build_model

@@ -3,14 +3,10 @@ import re
 
 import pytest
 import torch
+from block_choice import random_blocks, rank_blocks, step_blocks
 from mmengine.config import Config
 from study_file import read_study, runs_of
 
-from stepnet_mm.analysis import (
-    random_blocks,
-    step_blocks,
-    stiffest_blocks,
-)
 from stepnet_mm.config.digests import config_digest
 from stepnet_mm.stiffness import read_stiffness_record
 
@@ -79,7 +75,7 @@ def test_all_configs(tool, record, configs, tmp_path):
     for name in ('classifier', 'se'):
         backbone = found[f'{name}_stiffest3'].model.backbone
         assert backbone.step_blocks == step_blocks(
-            stiffest_blocks(measured, 3), 4)
+            rank_blocks(measured)[:3], 4)
         assert found[f'{name}_random2_draw5'].model.backbone.step_blocks == (
             step_blocks(random_blocks(measured.header, 2, 5), 4))
     assert found['se_stiffest3'].model.backbone.step.type == 'SEAttention'

@@ -4,8 +4,9 @@ import time
 
 import pytest
 from study_outcome import epochs_of, trained_with
+from trained_runs import read_run
+from work_dirs import read_stiffness_curves
 
-from stepnet_mm.analysis import read_run, read_stiffness_curve
 from stepnet_mm.attention import attention_files, attention_path
 from stepnet_mm.utils.starts import in_order
 
@@ -53,7 +54,8 @@ def work_dir(tmp_path):
 
 def test_a_resume_in_another_zone(work_dir, monkeypatch):
     assert read_run(work_dir, 'coco/bbox_mAP')['metric'] == 1
-    steps = [row['step'] for row in read_stiffness_curve(work_dir)]
+    steps = [row['step'] for row
+             in read_stiffness_curves(work_dir)['stiffness']]
     assert steps == [5, 10, 15, 20]
     assert [int(path.stem[-2:]) for path in attention_files(work_dir)] == steps
     assert [epoch['epoch'] for epoch in epochs_of(work_dir)] == steps
@@ -74,5 +76,6 @@ def test_a_training_that_goes_on_in_another_zone(tmp_path, monkeypatch):
             iterations=iterations, resume=zone == 'UTC').train()
     monkeypatch.undo()
     time.tzset()
-    steps = [row['step'] for row in read_stiffness_curve(tmp_path)]
+    steps = [row['step'] for row
+             in read_stiffness_curves(tmp_path)['stiffness']]
     assert steps == [2, 4, 6, 8]

@@ -1,8 +1,13 @@
 """No label over another, none cut off, no legend over data."""
 
+import pandas as pd
 import pytest
 from legibility import assert_legible, cut_off, hidden, overlapping, written
 from made_records import make_attention_record, make_record, named
+from property_figure import property_figure
+from rank_correlation import plot_correlation
+from step_figures import step_figure
+from tns_by_method import tns_figure
 
 from stepnet_mm.visualization import (
     attention_map_figure,
@@ -10,14 +15,10 @@ from stepnet_mm.visualization import (
     attention_range_figure,
     curve_figure,
     depth_figure,
-    plot_correlation,
-    property_figure,
     proportion_figure,
     seeds_figure,
-    step_figure,
     style,
     survival_figure,
-    tns_figure,
 )
 
 pytest.importorskip('matplotlib')
@@ -27,8 +28,9 @@ SEVERAL = [named(f'resnet164_{name}_cifar10', (5, 5, 5), seed=i)
 CURVE = [dict(step=100 * i, tns=.9 - .02 * i, tns_median=.8, tns_q95=1. + i,
               nsi_stage1_mean=1., nsi_stage1_max=1.4, nsi_stage2_mean=.8,
               nsi_stage2_max=2., nonfinite=0) for i in range(1, 20)]
-RUNS = [dict(name=f'method_{i}_seed{s}', tns=i + .1 * s, metric=90. - i)
-        for i in range(17) for s in range(3)]
+RUNS = pd.DataFrame([
+    dict(name=f'method_{i}_seed{s}', tns=i + .1 * s, metric=90. - i)
+    for i in range(17) for s in range(3)])
 
 
 def attention():

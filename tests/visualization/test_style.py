@@ -113,7 +113,7 @@ def test_text_stands_out(name):
 
 @pytest.mark.parametrize('name', style.THEMES)
 def test_pages_have_the_same_colours(name):
-    rules = (Path(style.__file__).parent / 'templates/colors.css').read_text()
+    rules = (ROOT / 'tools/analysis/templates/colors.css').read_text()
     light, dark = rules.split('@media screen')
     found = dict(re.findall(r'--(\w+): (#\w+);', dark if name == 'dark'
                             else light))

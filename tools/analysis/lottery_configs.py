@@ -39,15 +39,15 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from block_choice import (
+    random_blocks,
+    rank_blocks,
+    read_pooled,
+    step_blocks,
+    warn_of_no_area,
+)
 from mmengine.config import Config
 
-from stepnet_mm.analysis import (
-    check_block_count,
-    pool_records,
-    random_blocks,
-    step_blocks,
-    stiffest_blocks,
-)
 from stepnet_mm.config.conversion import find_config
 from stepnet_mm.config.digests import config_digest
 from stepnet_mm.config.inheriting_config import inherit
@@ -153,18 +153,11 @@ def read_config(name: str) -> StepConfig:
 
 
 def check(args, record, configs: list[StepConfig]) -> None:
-    """Refuse a record of another network than the configs', and numbers.
+    """Refuse a record of another network than the configs', and seeds.
 
     Raises:
-        ValueError: if nothing can be chosen, or two files have one name.
+        ValueError: of these, or if two files have one name.
     """
-    for k in args.k:
-        check_block_count(k, record.header, '-k')
-    if not record.finite.any():
-        raise ValueError(
-            f'{", ".join(args.records)}: expected a sample with a finite NSI '
-            f'everywhere, got none in {len(record.nsi)}; measure a network '
-            'that does not diverge')
     names = [method_name(config.path.stem) for config in configs]
     if len(set(names)) < len(names):
         raise ValueError('--configs: expected files of different names, got '
@@ -201,9 +194,12 @@ def settings(args, record) -> dict[str, tuple[str, dict]]:
         found[name] = what, dict(step_blocks=step_blocks(
             chosen, header.stages))
 
+    rows = rank_blocks(record, args.by)
     for k in args.k:
+        if args.by == 'area':
+            warn_of_no_area(rows, k)
         add(f'stiffest{k}', f'in the {k} stiffest {of}, by {args.by}',
-            stiffest_blocks(record, k, args.by))
+            rows[:k])
         for seed in args.random_seeds:
             add(f'random{k}_draw{seed}',
                 f'in {k} {of}, drawn with seed {seed}',
@@ -291,8 +287,7 @@ def write(texts: dict[Path, str]) -> None:
 
 def main():
     args = parse_args()
-    record = pool_records(
-        [read_stiffness_record(path) for path in args.records], args.records)
+    record = read_pooled(args.records, args.k)
     configs = [read_config(name) for name in args.configs]
     check(args, record, configs)
     write(make_texts(args, configs, record))

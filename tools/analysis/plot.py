@@ -12,21 +12,15 @@ are made by tools/analysis/measure_stiffness.py.
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
-import json
 import math
 from pathlib import Path
 
-from stepnet_mm.analysis import (
-    STATISTICS,
-    check_runs,
-    choose_definition,
-    correlate,
-    group_means,
-    group_seeds,
-    read_run,
-    read_runs_table,
-    read_stiffness_curves,
-)
+from property_figure import property_figure
+from step_figures import has_steps, step_figure
+from stiffness_page import render_report
+from tns_by_method import group_seeds, tns_figure
+from work_dirs import choose_definition, read_stiffness_curves
+
 from stepnet_mm.attention import read_attention_histories
 from stepnet_mm.stiffness import (
     DEFINITIONS,
@@ -47,17 +41,11 @@ from stepnet_mm.visualization import (
     curve_figure,
     depth_figure,
     file_name,
-    has_steps,
-    plot_correlation,
-    property_figure,
     proportion_figure,
-    render_report,
     save_figure,
     seeds_figure,
-    step_figure,
     style,
     survival_figure,
-    tns_figure,
 )
 
 STIFFNESS = """NSI and TNS of networks, a file of each figure.
@@ -91,11 +79,6 @@ independent draws, so the correlation of the methods' means is printed too.
 """
 #: By default, in this order; properties only where asked for.
 FIGURES = ('tns', 'survival', 'depth', 'proportion', 'step', 'seeds')
-#: Fewer runs than this give rough p-values and intervals.
-FEW = 10
-#: What the figure calls each statistic of TNS over samples.
-LABELS = dict(tns='TNS (Eq. 5)', tns_median='median TNS',
-              tns_q95='95 % quantile of TNS')
 
 
 def parse_args():
@@ -159,7 +142,8 @@ def add_runs(parser):
                         help='its key in scalars.json')
     parser.add_argument('--best', action='store_true', help='the highest '
                         'value of the metric in place of the last one')
-    parser.add_argument('--statistic', choices=list(LABELS), default='tns',
+    parser.add_argument('--statistic', default='tns',
+                        choices=['tns', 'tns_median', 'tns_q95'],
                         help='of TNS over samples; default: tns, the mean')
     parser.add_argument('--record', default='*.jsonl', help='file name of the '
                         'records; the newest that fits is taken')
@@ -306,7 +290,8 @@ def draw_training(args):
 
 def print_curve(curve):
     found = sorted({k for row in curve for k in row})
-    keys = ['step', *LABELS, *(k for k in found if k.endswith('_mean'))]
+    keys = ['step', 'tns', 'tns_median', 'tns_q95',
+            *(k for k in found if k.endswith('_mean'))]
     print('  '.join(f'{k:>15}' for k in keys))
     for row in curve:
         print('  '.join(f'{row.get(k, float("nan")):>15.4g}' for k in keys))
@@ -314,83 +299,8 @@ def print_curve(curve):
 
 def draw_runs(args):
     """Tables of runs and of their correlations, and Fig. 7."""
-    check_run_options(args)
-    runs = read_runs(args)
-    check_runs(runs)
-    print_runs(runs, args.metric, args.statistic)
-    choice = args.resamples, args.seed, args.confidence
-    found = dict(runs=correlate(runs, *choice))
-    print_correlation('TNS and the metric over runs', len(runs),
-                      found['runs'], args)
-    methods = group_means(runs)
-    if len(methods) > 2:
-        check_runs(methods)
-        found['methods'] = correlate(methods, *choice)
-        print_correlation("Means of the methods' seeds", len(methods),
-                          found['methods'], args)
-    elif methods:
-        print(f'\nMeans of seeds: {len(methods)} methods only, 3 are needed')
-    write_runs(args, runs, found)
-
-
-def check_run_options(args):
-    if args.resamples < 100 or not 0 < args.confidence < 1:
-        raise ValueError(
-            '--resamples, --confidence: expected at least 100 and a number '
-            f'between 0 and 1, got {args.resamples} and {args.confidence}; '
-            'change them')
-    read = [path for source in args.sources for pattern in
-            (args.record, '*/vis_data/*') for path in source.glob(pattern)]
-    for key, path in (('--json', args.json), ('--figure', args.figure)):
-        check_output(key, path, [*args.sources, *read])
-
-
-def read_runs(args):
-    if len(args.sources) == 1 and not args.sources[0].is_dir():
-        if args.definition:
-            raise ValueError('--definition: expected work dirs, whose records '
-                             'have one, got a table; leave it out')
-        return read_runs_table(args.sources[0], args.statistic)
-    return [read_run(folder, args.metric, args.record, args.best,
-                     args.statistic, args.definition)
-            for folder in args.sources]
-
-
-def print_runs(runs, metric, statistic):
-    width = max(len(run['name']) for run in runs)
-    print(f'{"run":<{width}}  {statistic:>10}  {metric:>15}  TNS from')
-    for run in sorted(runs, key=lambda run: -run['tns']):
-        print(f'{run["name"]:<{width}}  {run["tns"]:10.5g}  '
-              f'{run["metric"]:15.5g}  {run["source"]}')
-    print(f'Definition of NSI: {runs[0]["definition"] or "not known"}')
-
-
-def print_correlation(title, count, found, args):
-    print(f'\n{title} (n = {count})')
-    for name, row in found.items():
-        print(f'{name:>9}: {row["statistic"]:+.3f}  p {row["p"]:.3g}  '
-              f'{args.confidence:.0%} interval [{row["low"]:+.3f}, '
-              f'{row["high"]:+.3f}]  ({row["used"]} of {args.resamples} '
-              'resamples)')
-    if count < FEW:
-        print(f'Only {count}: p-values and intervals are rough, and the '
-              'interval of a percentile bootstrap is too narrow.')
-
-
-def write_runs(args, runs, found):
-    if args.json:
-        options = {key: getattr(args, key) for key in (
-            'metric', 'best', 'statistic', 'definition', 'resamples', 'seed',
-            'confidence')}
-        content = dict(options, runs=runs, correlation=found)
-        with written_whole(args.json) as file:
-            file.write(json.dumps(content, indent=1).encode())
-    if args.figure:
-        tau, rho = (found['runs'][name]['statistic'] for name in STATISTICS)
-        title = (f"{len(runs)} runs: Kendall's τ {tau:+.2f}, "
-                 f"Spearman's ρ {rho:+.2f}")
-        save_figure(plot_correlation(runs, args.metric, title,
-                                     LABELS[args.statistic]), args.figure)
+    from run_correlations import draw_runs  # by pandas and scipy, alone
+    draw_runs(args)
 
 
 def draw_report(args):

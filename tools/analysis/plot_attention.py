@@ -15,12 +15,13 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 from pathlib import Path
 
+from attention_page import render_attention_page
+
 from stepnet_mm.attention import attention_files, read_attention_record
 from stepnet_mm.utils.command_line import command_parser, output_folder
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import (
     attention_figures,
-    render_attention_page,
     save_figure,
     style,
 )

@@ -21,14 +21,13 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 from itertools import accumulate
 
-from stepnet_mm.analysis import (
-    check_block_count,
-    pool_records,
+from block_choice import (
     rank_blocks,
+    read_pooled,
     step_blocks,
     warn_of_no_area,
 )
-from stepnet_mm.stiffness import StiffnessRecord, read_stiffness_record
+
 from stepnet_mm.utils.command_line import command_parser
 
 
@@ -45,20 +44,6 @@ def parse_args():
                         help='M1, above which a block is stiff')
     parser.add_argument('--m2', type=float, default=0., help='M2, likewise')
     return parser.parse_args()
-
-
-def check(args, record: StiffnessRecord) -> None:
-    """Refuse numbers that choose nothing."""
-    check_block_count(args.k, record.header, '-k')
-    for name in ('m1', 'm2'):
-        if not getattr(args, name) >= 0:
-            raise ValueError(f'--{name}: expected a threshold >= 0, got '
-                             f'{getattr(args, name)}; change it')
-    if not record.finite.any():
-        raise ValueError(
-            f'{", ".join(args.records)}: expected a sample with a finite NSI '
-            f'everywhere to rank blocks by, got none in {len(record.nsi)}; '
-            'name other records')
 
 
 def print_ranking(rows: list, k: int, stages: int) -> None:
@@ -83,9 +68,11 @@ def print_ranking(rows: list, k: int, stages: int) -> None:
 
 def main():
     args = parse_args()
-    records = [read_stiffness_record(path) for path in args.records]
-    record = pool_records(records, args.records)
-    check(args, record)
+    for name in ('m1', 'm2'):
+        if not getattr(args, name) >= 0:
+            raise ValueError(f'--{name}: expected a threshold >= 0, got '
+                             f'{getattr(args, name)}; change it')
+    record = read_pooled(args.records, [args.k])
     mean, median, high = record.tns_summary().values()
     print(f'{len(record.nsi) - record.lost} samples of '
           f'{len(args.records)} records, '

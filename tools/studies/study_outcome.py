@@ -12,7 +12,6 @@ from typing import Any
 from study_file import StudyRun, begun_config
 from study_records import StudyRecord, dataset_of
 
-from stepnet_mm.analysis.runs import parse_line
 from stepnet_mm.config.digests import config_digest
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.recording.step_sizes import (
@@ -24,7 +23,7 @@ from stepnet_mm.stiffness import read_stiffness_record
 from stepnet_mm.utils.circumstances import today, versions
 from stepnet_mm.utils.files import DIVERGED, written_whole
 from stepnet_mm.utils.pointer import read_pointer
-from stepnet_mm.utils.starts import in_order
+from stepnet_mm.utils.starts import in_order, parse_line
 
 #: What tools/train.py logs, and mmengine where there is a GPU.
 COMMIT = re.compile(rb'INFO - stepnet_mm: \d\S*, (\S+)$', re.M)

@@ -11,7 +11,6 @@ from scipy import stats
 from study_file import Study, methods_of
 from study_records import StudyRecord
 
-from stepnet_mm.analysis.correlation import rank_correlations
 from stepnet_mm.config_path import config_path
 
 #: Of a measurement of stiffness, as a record and as a table has it.
@@ -293,7 +292,7 @@ def tau(x, y, interval: bool = False) -> str:
         return 'none: needs 3 that differ'
 
     def statistic(*pairs):
-        return rank_correlations(*pairs)['kendall']
+        return stats.kendalltau(*pairs).statistic
 
     value = signed(statistic(x, y), 2)
     if not interval:
@@ -304,8 +303,9 @@ def tau(x, y, interval: bool = False) -> str:
             (x, y), statistic, paired=True, n_resamples=999,
             vectorized=False, method='percentile',
             rng=np.random.default_rng(0)).bootstrap_distribution
+    # Rounded: half a digit goes one way, whatever its last bits are.
     low, high = (signed(end, 2) for end in np.nanpercentile(
-        drawn, [2.5, 97.5]))
+        drawn, [2.5, 97.5]).round(9))
     return f'{value} [{low}, {high}]'
 
 

@@ -4,28 +4,27 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from ..stiffness import (
+from html_pages import data_url, render
+from step_figures import has_steps, step_figure
+from tns_by_method import tns_figure
+
+from stepnet_mm.stiffness import (
     StiffnessRecord,
     stage_summary,
     stiffness_proportion,
     stiffness_survival,
 )
-from .attention_maps import (
+from stepnet_mm.visualization import (
     attention_map_figure,
     attention_path_figure,
     attention_range_figure,
-)
-from .comparison import tns_figure
-from .pages import data_url, render
-from .step_figures import has_steps, step_figure
-from .stiffness_figures import (
     check_records,
+    curve_figure,
     depth_figure,
     proportion_figure,
     survival_figure,
 )
-from .style import use
-from .training_curve import curve_figure
+from stepnet_mm.visualization.style import use
 
 #: Of a figure in an inch, and of the page in an inch of a figure.
 DPI, PIXELS = 150, 114

@@ -2,11 +2,11 @@
 import io
 
 import numpy as np
+from html_pages import data_url, render, to_base64
 from matplotlib import colormaps
 
-from ..attention import AttentionRecord, LayerAttention
-from .pages import data_url, render, to_base64
-from .style import SURFACE
+from stepnet_mm.attention import AttentionRecord, LayerAttention
+from stepnet_mm.visualization.style import SURFACE
 
 
 def render_attention_page(record: AttentionRecord,
@@ -14,8 +14,8 @@ def render_attention_page(record: AttentionRecord,
     """The page: choose layer, head and query pixel.
 
     It has a byte for each value, in base64: 11 MiB at most, as the records
-    leave out query pixels above :data:`..attention.query_maps.LIMIT`. The
-    image comes on top, as a PNG of one channel.
+    leave out query pixels above :data:`.query_maps.LIMIT`. The image comes on
+    top, as a PNG of one channel.
 
     Args:
         record (AttentionRecord): with the attention of all query pixels, as

@@ -1,39 +1,57 @@
 """Which few blocks are stiff: the lottery-ticket reading of §3.1."""
 import random
 import warnings
+from collections.abc import Sequence
 
 import torch
 
-from ..stiffness import DEGREES, RecordHeader, StiffnessRecord
+from stepnet_mm.stiffness import (
+    DEGREES,
+    RecordHeader,
+    StiffnessRecord,
+    read_stiffness_record,
+)
 
 #: What records of one network have in common.
 SAME = ('definition', 'blocks', 'stage', 'position', 'stages')
 
 
-def pool_records(records: list[StiffnessRecord],
-                 names: list) -> StiffnessRecord:
-    """All samples as one record, under the header of the first.
+def read_pooled(paths: Sequence[str], counts: Sequence[int]
+                ) -> StiffnessRecord:
+    """All samples of several records, under the header of the first.
 
     Args:
-        records (list[StiffnessRecord]): at least one.
-        names (list): what errors call each, such as its path.
+        paths (sequence[str]): of records of one network.
+        counts (sequence[int]): how many blocks are to be chosen, ``-k``.
 
     Raises:
-        ValueError: if they are not records of the same blocks.
+        ValueError: if they are not records of the same blocks, no sample is
+            finite, or a count is not from 1 to that of the measured blocks.
     """
+    records = [read_stiffness_record(path) for path in paths]
     first = records[0].header
-    for name, record in zip(names, records):
+    for path, record in zip(paths, records):
         for key in SAME:
             found, wanted = getattr(record.header, key), getattr(first, key)
             if found != wanted:
                 raise ValueError(
-                    f'{name}: expected the {key} of {names[0]}, '
+                    f'{path}: expected the {key} of {paths[0]}, '
                     f'{wanted!r:.200}, got {found!r:.200}; only records of '
                     'one network can be taken together')
-    return StiffnessRecord(
+    for k in counts:
+        if not 1 <= k <= len(first.blocks):
+            raise ValueError(f'-k: expected 1 to {len(first.blocks)}, the '
+                             f'measured blocks, got {k}; choose one of these')
+    pooled = StiffnessRecord(
         header=first,
         nsi=torch.cat([record.nsi for record in records]),
         step=torch.cat([record.step for record in records]))
+    if not pooled.finite.any():
+        raise ValueError(
+            f'{", ".join(paths)}: expected a sample with a finite NSI '
+            f'everywhere, got none in {len(pooled.nsi)}; name other records, '
+            'or measure a network that does not diverge')
+    return pooled
 
 
 def rank_blocks(record: StiffnessRecord, by: str = 'area',
@@ -51,28 +69,6 @@ def rank_blocks(record: StiffnessRecord, by: str = 'area',
     """
     return sorted(record.summary_by_block(degree),
                   key=lambda row: (-row[by], -row['mean']))
-
-
-def stiffest_blocks(record: StiffnessRecord, k: int,
-                    by: str = 'area') -> list[dict]:
-    """The k stiffest of the measured blocks.
-
-    Args:
-        record (StiffnessRecord): at least one sample is finite.
-        k (int): how many.
-        by (str): as in :func:`rank_blocks`.
-
-    Returns:
-        list[dict]: the first rows of :func:`rank_blocks`.
-
-    Raises:
-        ValueError: if there are not k measured blocks.
-    """
-    check_block_count(k, record.header)
-    rows = rank_blocks(record, by)
-    if by == 'area':
-        warn_of_no_area(rows, k)
-    return rows[:k]
 
 
 def warn_of_no_area(rows: list[dict], k: int) -> None:
@@ -101,38 +97,18 @@ def random_blocks(header: RecordHeader, k: int, seed: int) -> list[dict]:
 
     Returns:
         list[dict]: ``block``, ``stage`` and ``position`` of each.
-
-    Raises:
-        ValueError: if there are not k measured blocks.
     """
-    check_block_count(k, header)
     columns = zip(header.blocks, header.stage, header.position)
     rows = [dict(zip(('block', 'stage', 'position'), row)) for row in columns]
     random.Random(seed).shuffle(rows)
     return rows[:k]
 
 
-def check_block_count(k: int, header: RecordHeader, key: str = 'k') -> None:
-    """Refuse a number of blocks that cannot be chosen.
-
-    Args:
-        k (int): how many are to be chosen.
-        header (RecordHeader): which blocks were measured.
-        key (str): what an error calls k.
-
-    Raises:
-        ValueError: if it is not from 1 to the number of measured blocks.
-    """
-    if not 1 <= k <= len(header.blocks):
-        raise ValueError(f'{key}: expected 1 to {len(header.blocks)}, the '
-                         f'measured blocks, got {k}; choose one of these')
-
-
 def step_blocks(chosen: list[dict], stages: int) -> list[list[int]]:
     """The backbone argument: indices within the stage, a list per stage.
 
     Args:
-        chosen (list[dict]): blocks, as :func:`stiffest_blocks` and
+        chosen (list[dict]): blocks, as :func:`rank_blocks` and
             :func:`random_blocks` give them.
         stages (int): how many stages the network has.
     """

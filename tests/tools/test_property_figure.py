@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 from made_records import make_record, named
+from property_figure import property_figure
 
 from stepnet_mm.stiffness import stiffness_proportion, stiffness_survival
-from stepnet_mm.visualization import property_figure
 
 pytest.importorskip('matplotlib')
 

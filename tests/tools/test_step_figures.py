@@ -5,13 +5,7 @@ import pytest
 import torch
 from made_records import make_record
 from scipy import stats
-
-from stepnet_mm.visualization import (
-    has_steps,
-    step_correlations,
-    step_figure,
-)
-from stepnet_mm.visualization.step_figures import pearson, spearman
+from step_figures import has_steps, pearson, spearman, step_figure
 
 pytest.importorskip('matplotlib')
 
@@ -129,15 +123,3 @@ def test_whether_there_is_something_to_draw():
 def test_errors(changes, options, match):
     with pytest.raises(ValueError, match=match):
         step_figure(make_record(**changes), **options)
-
-
-def test_the_numbers_of_the_figure():
-    record = make_record((2, 4), bad=2, gates=[True] * 4 + [False, True])
-    found = step_correlations(record)
-    nsi, step = record.nsi[2:], record.step[2:]
-    assert found.over_samples == pytest.approx([
-        stats.pearsonr(nsi[:, i], step[:, i])[0] for i in (0, 1, 2, 3, 5)])
-    assert list(found.along_depth) == [2]
-    assert found.along_depth[2] == pytest.approx([
-        stats.pearsonr(x, y)[0]
-        for x, y in zip(nsi[:, [2, 3, 5]], step[:, [2, 3, 5]])])

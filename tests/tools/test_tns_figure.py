@@ -1,13 +1,11 @@
 import numpy as np
 import pytest
 from made_records import named
+from tns_by_method import tns_by_method, tns_figure
 
-from stepnet_mm.analysis import tns_by_method
-from stepnet_mm.visualization import style, tns_figure
+from stepnet_mm.visualization import style
 
 pytest.importorskip('matplotlib')
-
-SHORT = dict(resamples=200)
 
 
 def pair(*parts, **kwargs):
@@ -20,17 +18,17 @@ def test_a_method_of_one_record_has_an_interval_over_samples():
     record = named('SE', samples=400, bad=3)
     row, = tns_by_method([record])
     tns = record.tns().numpy()
-    assert (row['name'], row['seeds']) == ('SE', 1)
-    mean, median, high = row['estimates'].values()
-    assert mean['value'] == pytest.approx(tns.mean())
-    assert median['value'] == np.median(tns)
-    assert high['value'] == np.quantile(tns, .95)
+    assert (row.name, row.seeds) == ('SE', 1)
+    mean, median, high = row.estimates.values()
+    assert mean.value == pytest.approx(tns.mean())
+    assert median.value == np.median(tns)
+    assert high.value == np.quantile(tns, .95)
     half = 1.96 * tns.std() / np.sqrt(len(tns))
-    assert mean['low'] == pytest.approx(tns.mean() - half, abs=half / 3)
-    assert mean['high'] == pytest.approx(tns.mean() + half, abs=half / 3)
+    assert mean.low == pytest.approx(tns.mean() - half, abs=half / 3)
+    assert mean.high == pytest.approx(tns.mean() + half, abs=half / 3)
     for number in (mean, median, high):
-        assert number['low'] < number['value'] < number['high']
-        assert number['seeds'] == []
+        assert number.low < number.value < number.high
+        assert number.seeds == []
 
 
 def test_a_method_of_several_records_has_one_over_seeds():
@@ -39,10 +37,10 @@ def test_a_method_of_several_records_has_one_over_seeds():
     records[2].nsi.mul_(10)
     row, other = tns_by_method([*records, named('ECA')])
     totals = [record.tns_summary() for record in records]
-    assert (row['name'], row['seeds'], other['seeds']) == ('SE', 3, 1)
+    assert (row.name, row.seeds, other.seeds) == ('SE', 3, 1)
     for key in totals[0]:
         values = [total[key] for total in totals]
-        assert row['estimates'][key] == dict(
+        assert row.estimates[key]._asdict() == dict(
             value=pytest.approx(np.mean(values)), low=min(values),
             high=max(values), seeds=values)
 
@@ -51,9 +49,9 @@ def test_a_method_of_several_records_has_one_over_seeds():
 def test_the_interval_of_few_seeds_is_their_range(count):
     records = [named(f'SE_seed{i}', seed=i) for i in range(count)]
     row, = tns_by_method(records)
-    found = row['estimates']['tns']
-    edges = min(found['seeds']), max(found['seeds'])
-    assert ((found['low'], found['high']) == edges) == (count < 5)
+    found = row.estimates['tns']
+    edges = min(found.seeds), max(found.seeds)
+    assert ((found.low, found.high) == edges) == (count < 5)
 
 
 @pytest.mark.parametrize('given, expected', [
@@ -63,16 +61,17 @@ def test_the_interval_of_few_seeds_is_their_range(count):
      {'SE_seed0 (1)': 1, 'SE_seed0 (2)': 1, 'SE': 1}),
     (['SE', 'SE_seed0', 'SE_seed1'], {'SE': 1, 'SE_seed*': 2})])
 def test_only_records_of_different_seeds_are_pooled(given, expected):
-    found = tns_by_method([named(name) for name in given], **SHORT)
-    assert {row['name']: row['seeds'] for row in found} == expected
+    found = tns_by_method([named(name) for name in given])
+    assert {row.name: row.seeds for row in found} == expected
 
 
-def test_the_intervals_are_the_same_each_time_and_as_wide_as_asked():
-    wide, again, narrow = (
-        tns_by_method([named('SE')], confidence=confidence, **SHORT)[0][
-            'estimates']['tns'] for confidence in (.95, .95, .5))
-    assert wide == again
-    assert wide['low'] < narrow['low'] < narrow['high'] < wide['high']
+def test_scipy_on_every_resample_gives_the_interval():
+    record = named('SE', samples=50)
+    tns = record.tns().numpy()
+    draws = np.random.default_rng(0).integers(50, size=(1000, 50))
+    low, high = np.percentile(tns[draws].mean(1), [2.5, 97.5])
+    row, = tns_by_method([record])
+    assert row.estimates['tns'][1:3] == pytest.approx((low, high))
 
 
 def names(figure):
@@ -92,11 +91,11 @@ def test_what_is_drawn():
     for axes, key, label in zip(
             figure.axes, ('tns', 'tns_median', 'tns_q95'),
             ('mean', 'median', '95 % quantile'), strict=True):
-        found = [row['estimates'][key] for row in methods]
+        found = [row.estimates[key] for row in methods]
         assert dots(axes) == [
-            [own['value'], y] for own, y in zip(found, (-.14, .14, 1))]
+            [own.value, y] for own, y in zip(found, (-.14, .14, 1))]
         spans = [list(line.get_xdata()) for line in axes.lines[::3]]
-        assert spans == [[own['low'], own['high']] for own in found]
+        assert spans == [[own.low, own.high] for own in found]
         assert axes.get_xlabel() == f'{label} of samples'
     legend, = figure.legends
     colors = [line.get_color() for line in figure.axes[0].lines[::3]]

@@ -1,16 +1,15 @@
+import pandas as pd
 import pytest
-
-from stepnet_mm.analysis import method_of
-from stepnet_mm.visualization import plot_correlation
+from rank_correlation import plot_correlation
+from work_dirs import method_of
 
 pytest.importorskip('matplotlib')
 
 
 def runs(methods, seeds):
-    return [
+    return pd.DataFrame([
         dict(name=f'm{i}_seed{s}', tns=i + .1 * s, metric=90. - i)
-        for i in range(methods) for s in range(seeds)
-    ]
+        for i in range(methods) for s in range(seeds)])
 
 
 def test_method_is_the_name_without_its_seed():

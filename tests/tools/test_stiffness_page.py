@@ -7,7 +7,9 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from html_pages import TEMPLATES
 from made_records import make_attention_record
+from stiffness_page import render_report
 
 from stepnet_mm.stiffness import (
     RecordHeader,
@@ -15,8 +17,6 @@ from stepnet_mm.stiffness import (
     stiffness_proportion,
     total_neural_stiffness,
 )
-from stepnet_mm.visualization import render_report
-from stepnet_mm.visualization.pages import TEMPLATES
 
 pytest.importorskip('matplotlib')
 # One worker: the pages are drawn once.

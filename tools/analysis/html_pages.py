@@ -1,8 +1,9 @@
 """Pages of one file each, from the templates beside this module."""
 import base64
 import hashlib
+from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
 def render(template: str, **values) -> str:
@@ -41,6 +42,7 @@ def sha256(text: str) -> str:
 
 
 TEMPLATES = Environment(
-    loader=PackageLoader(__package__), autoescape=True,
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    loader=FileSystemLoader(Path(__file__).with_name('templates')),
+    autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+    lstrip_blocks=True)
 TEMPLATES.filters.update(number=number, sha256=sha256)

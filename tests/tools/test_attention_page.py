@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from attention_page import render_attention_page
 from made_records import make_attention_record
 
 from stepnet_mm.attention import QueryMaps
-from stepnet_mm.visualization import render_attention_page
 
 pytest.importorskip('matplotlib')
 HOSTILE = '''</script><script>alert(1)</script><!--<b title="'">&amp;'''

@@ -1,11 +1,15 @@
 """Step size against stiffness: Fig. 9 of the paper."""
-from typing import NamedTuple
-
 import numpy as np
 
-from ..stiffness import StiffnessRecord
-from .stiffness_figures import check_records
-from .style import WIDTH, color, new_figure, points, styled
+from stepnet_mm.stiffness import StiffnessRecord
+from stepnet_mm.visualization import check_records
+from stepnet_mm.visualization.style import (
+    WIDTH,
+    color,
+    new_figure,
+    points,
+    styled,
+)
 
 #: With fewer blocks a correlation along depth says nothing.
 LEAST = 3
@@ -17,36 +21,6 @@ EQUAL = 1e-6
 def has_steps(record: StiffnessRecord) -> bool:
     """Whether a record has step sizes for :func:`step_figure`."""
     return bool(record.step.isfinite().any())
-
-
-class StepCorrelations(NamedTuple):
-    """Pearson's r of NSI and Δt, NaN where one of them is constant."""
-    over_samples: np.ndarray  # (G,): of each block with a gate
-    along_depth: dict[int, np.ndarray]  # stage -> (n,), of each sample
-
-
-def step_correlations(record: StiffnessRecord) -> StepCorrelations:
-    """The numbers of Fig. 9, for all blocks with a gate and all stages.
-
-    Args:
-        record (StiffnessRecord): of a model with known gates.
-
-    Returns:
-        StepCorrelations: ``along_depth`` has the stages of at least three
-        blocks with a gate.
-
-    Raises:
-        ValueError: as :func:`step_figure` does.
-    """
-    check_records([record])
-    nsi, step, gated = _with_gates(record)
-    stages = np.array(record.header.stage)[gated]
-    nsi, step = nsi[:, gated], step[:, gated]
-    depth = {
-        int(s): pearson(nsi[:, stages == s], step[:, stages == s])
-        for s in np.unique(stages) if (stages == s).sum() >= LEAST
-    }
-    return StepCorrelations(pearson(nsi.T, step.T), depth)
 
 
 @styled
