@@ -93,7 +93,7 @@ def test_a_machine_without_a_gpu(tmp_path, capsys):
     path = tmp_path / 'found.json'
     assert doctor.main(['--device', 'cuda', '--json', str(path)]) == 1
     text = capsys.readouterr().out
-    assert 'error    device: no GPU that torch can use: ' in text
+    assert 'error    device: no GPU that torch ' in text
     assert 'kernels' not in text
     found = json.loads(path.read_text())
     assert found['counts']['error'] == 1
