@@ -13,12 +13,20 @@ needs, and says whether the fused tail is worth its while there.
 import argparse
 import re
 import sys
-from importlib.util import find_spec
 
 from ..utils.command_line import check_output, output_file, positive
 from . import machine, versions
 from .rows import Report
-from .series import check_device, run_check
+from .series import Series
+
+#: Module and function of what is tried of an environment.
+ENVIRONMENT = ('trainings:resume', 'machine:operators')
+#: And of a device: trainings set torch to be deterministic and start
+#: processes, compilers take minutes, so the times come before them.
+DEVICE = ('numerics:kernels', 'numerics:backbone', 'numerics:steps',
+          'cost:cost', 'trainings:amp', 'trainings:tns_hook',
+          'trainings:detector', 'trainings:resume', 'trainings:ddp',
+          'cost:compiled')
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,26 +39,27 @@ def main(arguments: list[str] | None = None) -> int:
         int: 1 if there was an error, else 0.
     """
     args = _parse(arguments)
-    report = Report(args.json)
+    device = args.device or ''
+    report, series = Report(args.json), Series(device, args.seconds)
+
+    def run(check: str, argument: str, name: str = '') -> None:
+        report.add(series.run(f'{__package__}.{check}', argument, name))
+
     report.add(versions.check())
-    if args.device:
-        report.add(check_device(args.device, args.seconds))
-    else:
-        _check_all(report, args)
-    if args.config:
-        report.add(run_check(f'{__package__}.machine:config', args.config))
-    report.end()
-    return int(report.counts['error'] > 0)
-
-
-def _check_all(report: Report, args: argparse.Namespace) -> None:
-    report.add(versions.check_imports())
+    for name in versions.present():
+        run('versions:load', name, f'import {name}')
+    kind = device.partition(':')[0]
     if not report.counts['error']:
-        report.add(run_check(f'{__package__}.trainings:resume', ''))
-    if find_spec('torch') and not any(
-            found.get('library') == 'torch' for found in report.rows):
-        report.add(run_check(f'{__package__}.machine:gpus', ''))
-    report.add(machine.check(args.work_dir, args.data_root))
+        run('machine:device', kind)
+    if not report.counts['error']:  # or nothing behind it can go well
+        for check in DEVICE if device else ENVIRONMENT:
+            run(check, kind)
+    if not device:
+        report.add(machine.check(args.work_dir, args.data_root))
+    if args.config:
+        run('machine:config', args.config)
+    series.stop()
+    return report.end()
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -65,7 +74,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument('--device', help='try that device in place of the '
                         'machine: cuda, cuda:1, ... (that GPU alone) or cpu')
     parser.add_argument('--seconds', type=positive, default=300,
-                        help='for all that --device tries (default: 300)')
+                        help='for all that is tried (default: 300)')
     parser.add_argument('--json', type=output_file, metavar='FILE',
                         help='write all lines, for an issue')
     args = parser.parse_args(arguments)

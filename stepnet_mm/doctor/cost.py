@@ -1,29 +1,29 @@
 """Time and memory of plain, SE and StepNet, side by side."""
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from statistics import median
 
 import torch
 
 from ..profiling import Contestant, interleave, median_ratio, summed
-from .numerics import build_backbone, make_images
-from .rows import Unavailable, row, time_left
+from .numerics import build_backbone, half_types, make_images
+from .rows import Unavailable, row
 
 PLAIN, STEPNET, UNFUSED = 'plain', 'StepNet', 'StepNet, fused=False'
 NETWORKS: dict[str, dict] = {
     PLAIN: dict(kind='ResNet'), 'SE': dict(step='SEAttention'),
     STEPNET: {}, UNFUSED: dict(fused=False)}
 #: Nine: the median lies between the second least and the second largest of
-#: them, wrong in 4 % of all cases. A slow machine takes fewer.
-ROUNDS, LEAST = 9, 3
-#: Images of a batch, and their edge in px; a slow machine takes the last.
-SIZES = dict(cuda=[(128, 224)], cpu=[(2, 96), (2, 32)])
+#: them, wrong in 4 % of all cases.
+ROUNDS = 9
+#: Images of a batch, and their edge in px.
+SIZES = dict(cuda=(128, 224), cpu=(2, 64))
 #: The fused tail is kept unless it surely takes more of the modules' time.
 NOISE = 1.02
 
 
 def cost(device: str) -> Iterator[dict]:
     """Compare the networks, and say what the fused tail is worth."""
-    networks = enter(NETWORKS, device)
+    networks = {name: contestant(name, device) for name in NETWORKS}
     times = race(networks)
     for name, network in networks.items():
         found = dict(
@@ -44,6 +44,9 @@ def compiled(device: str) -> Iterator[dict]:
     if device == 'cpu':
         raise Unavailable('a compiler takes minutes on a CPU: tools/benchmarks'
                           '/step_cost.py --compiled plain stepnet takes them')
+    # What the trainings have set.
+    torch.use_deterministic_algorithms(False)
+    torch.backends.cudnn.deterministic = False
     try:
         torch.compile(lambda x: x.square() + 1)(torch.ones(2, device=device))
     except Exception as error:
@@ -55,45 +58,31 @@ def compiled(device: str) -> Iterator[dict]:
 
 def compare_compiled(device: str) -> dict:
     """What the fused tail is worth in a compiled network."""
-    networks = enter((PLAIN, STEPNET, UNFUSED), device)
+    networks = {name: contestant(name, device)
+                for name in (PLAIN, STEPNET, UNFUSED)}
     for network in networks.values():
         network.call = summed(torch.compile(network.model))
     return verdict(race(networks), network.images.shape)
 
 
-def enter(names: Iterable[str], device: str) -> dict[str, Contestant]:
-    """The networks, at the first size that there is time for."""
-    for size in SIZES[device]:
-        networks = {name: contestant(name, device, *size) for name in names}
-        seconds = sum(network.seconds() for network in networks.values())
-        if (LEAST + 3) * seconds < time_left():  # warm-up and memory too
-            break
-    return networks
-
-
-def contestant(name: str, device: str, *size: int) -> Contestant:
-    """A network as it is mostly trained: bfloat16 or float16, channels_last
-    on a GPU, float32 on a CPU.
+def contestant(name: str, device: str) -> Contestant:
+    """A network as it is mostly trained: in half precision, channels_last on a
+    GPU, float32 on a CPU.
     """
     model = build_backbone(device, narrow=False, **NETWORKS[name])
-    images = make_images(device, *size)
+    images = make_images(device, *SIZES[device])
     if device == 'cpu':
         return Contestant(model, images)
-    new = torch.cuda.get_device_capability() >= (8, 0)
     return Contestant(
         model.to(memory_format=torch.channels_last),
         images.to(memory_format=torch.channels_last),
-        dtype=torch.bfloat16 if new else torch.float16)
+        dtype=half_types(device)[0])
 
 
 def race(networks: dict[str, Contestant]) -> dict[str, list[float]]:
-    """The seconds of each round, all networks in turn, as long as half the
-    time that is left.
-    """
-    clocks = {name: network.seconds for name, network in networks.items()}
-    last = sum(taken for taken, in interleave(clocks, 1, 1).values())
-    rounds = min(ROUNDS, max(LEAST, time_left() / 2 / last))
-    return interleave(clocks, int(rounds), 0)
+    """The seconds of each round, all networks in turn."""
+    return interleave({name: network.seconds
+                       for name, network in networks.items()}, ROUNDS)
 
 
 def verdict(times: dict[str, list[float]], shape: torch.Size) -> dict:
@@ -105,9 +94,7 @@ def verdict(times: dict[str, list[float]], shape: torch.Size) -> dict:
     """
     plain, fused, modules = (times[key] for key in (PLAIN, STEPNET, UNFUSED))
     # Where the median of more rounds would most probably lie.
-    ordered = sorted(a / b for a, b in zip(fused, modules))
-    outer = len(ordered) >= 8  # of fewer, the inner ones tell too little
-    low, high = ordered[outer], ordered[-1 - outer]
+    _, low, *_, high, _ = sorted(a / b for a, b in zip(fused, modules))
     of_plain = [median_ratio(taken, plain) for taken in (fused, modules)]
     what = (f'fused tail {of_plain[0]:.2f} of plain, without it '
             f'{of_plain[1]:.2f}; {low:.2f} to {high:.2f} of the time without '

@@ -102,23 +102,58 @@ def _dataset(cfg, split: str) -> Iterator[dict]:
                       '--data-root of the tools names another folder'))
 
 
-def gpus(_: str) -> Iterator[dict]:
-    """Whether torch and mmcv can use the GPUs that are there."""
-    yield from _seen_by_torch()
-    why = operators_missing('cuda')
-    if shutil.which('nvidia-smi') and why:
-        yield row('error', why)
+def operators(_: str) -> Iterator[dict]:
+    """Whether mmcv's are there, for a GPU if there is one."""
+    if why := operators_missing('cuda' if shutil.which('nvidia-smi') else ''):
+        yield row('error', f'{why}; classification does without')
 
 
-def _seen_by_torch() -> Iterator[dict]:
+def operators_missing(device: str) -> str:
+    """Why mmcv has no compiled operators for a device; '' if it has."""
+    todo = 'bash tools/setup_env.sh, on this machine, compiles them'
+    try:
+        from mmcv.ops import get_compiling_cuda_version
+    except Exception as error:
+        return f'mmcv has no compiled operators ({one_line(error)}): {todo}'
+    cpu_only = get_compiling_cuda_version() == 'not available'
+    return f'mmcv was compiled for the CPU only: {todo}' if (
+        device == 'cuda' and cpu_only) else ''
+
+
+def device(kind: str) -> Iterator[dict]:
+    """What torch sees; it goes into the file of --json.
+
+    Args:
+        kind (str): ``'cuda'``, ``'cpu'``, or ``''``, a GPU if there is one.
+    """
+    import torch
+    from torch.utils.collect_env import get_pretty_env_info
+
+    from ..utils.circumstances import circumstances
+    from ..version import __version__
+    if kind != 'cpu':
+        yield from _gpus(kind == 'cuda' or bool(shutil.which('nvidia-smi')))
+    try:
+        found = get_pretty_env_info()
+    except Exception as error:  # it asks pip, which may not be there
+        found = one_line(error)
+    driver = re.search(r'^Nvidia driver version: ([\d.]+)', found, re.M)
+    facts = circumstances()
+    facts['versions'].update(stepnet_mm=__version__)
+    facts.update(load=os.getloadavg(), environment=found.splitlines())
+    yield row('ok', f'{facts["device"]}, driver '
+              f'{driver[1] if driver else "none"}, CUDA {torch.version.cuda}, '
+              f'commit {facts["commit"]}', facts=facts)
+
+
+def _gpus(needed: bool) -> Iterator[dict]:
     import torch
     if not torch.cuda.is_available():
-        driver = shutil.which('nvidia-smi')
-        yield row('error' if driver else 'warning', (
-            f'an NVIDIA driver, but torch {torch.__version__} sees no GPU: is '
-            'it a CPU build, is CUDA_VISIBLE_DEVICES empty, or the driver '
-            f'older than CUDA {torch.version.cuda} needs?') if driver else
-            'no GPU: training runs on CPU, with gloo')
+        yield row('error', f'no GPU that torch {torch.__version__} can use: '
+                  'is it a CPU build, is CUDA_VISIBLE_DEVICES empty, or the '
+                  f'driver (nvidia-smi) older than CUDA {torch.version.cuda} '
+                  'needs? --device cpu tries the CPU') if needed else row(
+                      'warning', 'no GPU: training runs on CPU, with gloo')
         return
     for i in range(torch.cuda.device_count()):
         found = torch.cuda.get_device_properties(i)
@@ -132,43 +167,3 @@ def _seen_by_torch() -> Iterator[dict]:
     if not torch.distributed.is_nccl_available():
         yield row('warning', 'no NCCL: set '
                   "env_cfg.dist_cfg.backend='gloo'")
-
-
-def operators_missing(device: str) -> str:
-    """Why mmcv has no compiled operators for a device; '' if it has."""
-    todo = ('classification does without; bash tools/setup_env.sh, on this '
-            'machine, compiles them')
-    try:
-        from mmcv.ops import get_compiling_cuda_version
-    except Exception as error:
-        return f'mmcv has no compiled operators ({one_line(error)}): {todo}'
-    cpu_only = get_compiling_cuda_version() == 'not available'
-    return f'mmcv was compiled for the CPU only: {todo}' if (
-        device == 'cuda' and cpu_only) else ''
-
-
-def device(kind: str) -> Iterator[dict]:
-    """Whether a device is there; its facts go into the file of --json."""
-    import torch
-    from torch.utils.collect_env import get_pretty_env_info
-
-    from ..utils.circumstances import circumstances
-    from ..version import __version__
-    if kind == 'cuda' and not torch.cuda.is_available():
-        yield row('error', 'no GPU that torch can use: nvidia-smi shows what '
-                  'is there; is torch a CUDA build, or CUDA_VISIBLE_DEVICES '
-                  'empty? --device cpu does the same on the CPU')
-        return
-    if kind == 'cuda':
-        yield from _seen_by_torch()
-    try:
-        found = get_pretty_env_info()
-    except Exception as error:  # it asks pip, which may not be there
-        found = one_line(error)
-    driver = re.search(r'^Nvidia driver version: ([\d.]+)', found, re.M)
-    facts = circumstances()
-    facts['versions'].update(stepnet_mm=__version__)
-    facts.update(load=os.getloadavg(), environment=found.splitlines())
-    yield row('ok', f'{facts["device"]}, driver '
-              f'{driver[1] if driver else "none"}, CUDA {torch.version.cuda}, '
-              f'commit {facts["commit"]}', facts=facts)

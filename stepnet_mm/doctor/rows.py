@@ -1,14 +1,12 @@
 """The doctor's lines: what was found, and what to do about it."""
 import json
-import math
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 #: What to do where a check ended without a word.
-REPORT_IT = ('please report it as an issue, with the file of --json; '
-             'backbone.fused=False does without the fused tail')
+REPORT_IT = ('with versions that go together (README, "Two commands") please '
+             'report it as an issue, with the file of --json')
 
 
 class Unavailable(Exception):
@@ -32,11 +30,6 @@ def attempt(name: str, check: Callable[..., Iterable[dict]],
         yield row('error', f'{name}: {one_line(error)}: {REPORT_IT}')
 
 
-def time_left() -> float:
-    """Seconds until this check is ended; inf where nothing ends it."""
-    return signal.getitimer(signal.ITIMER_REAL)[0] or math.inf
-
-
 def one_line(error: BaseException) -> str:
     """An exception's type and text."""
     return f'{type(error).__name__}: {error}'.replace('\n', ' ')
@@ -54,7 +47,6 @@ class Report:
         self.path = path
         self.counts = dict(ok=0, skipped=0, warning=0, error=0)
         self.rows: list[dict] = []
-        self._save()
 
     def add(self, rows: Iterable[dict]) -> None:
         """Add rows as they come."""
@@ -64,11 +56,12 @@ class Report:
             print(f'{found["level"]:<8} {found["text"]}', flush=True)
             self._save()
 
-    def end(self) -> None:
-        """Print the counts; nothing comes after it."""
+    def end(self) -> int:
+        """Print the counts; 1 if there was an error, else 0."""
         print('; '.join(f'{number} {level}'
                         for level, number in self.counts.items()))
         self._save(finished=True)
+        return int(self.counts['error'] > 0)
 
     def _save(self, finished: bool = False) -> None:
         if not self.path:

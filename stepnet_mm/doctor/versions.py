@@ -1,7 +1,6 @@
 """Checks what is installed, from its metadata, and whether it imports."""
+import importlib
 import re
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,20 +19,6 @@ LIBRARIES = {
 }
 #: What a training does without.
 OPTIONAL = ('mmdet', 'mmpretrain', 'torchvision', 'pycocotools')
-#: In s, for imports: a cold disk or a network's takes long.
-LIMIT = 120.
-#: Imports modules, and says at the end why one does not import.
-SAYS = 'imported: '
-IMPORTS = f'''
-import importlib, os, sys
-said = ''
-try:
-    [*map(importlib.import_module, sys.argv[1:])]
-except BaseException as error:  # a library may even exit
-    said = f'{{type(error).__name__}}: {{error}}'.replace(chr(10), ' ')
-print(chr(10) + {SAYS!r} + said, flush=True)
-os._exit(0)
-'''
 
 
 def check() -> Iterator[dict]:
@@ -52,11 +37,6 @@ def check() -> Iterator[dict]:
     if not {'mmdet', 'mmpretrain'} & {*versions}:
         yield row('error', 'neither mmdet nor mmpretrain is installed: '
                   'install one of them: bash tools/setup_env.sh')
-    if numbers(versions.get('numpy', '')) >= (2, ) and (
-            numbers(versions.get('mmcv', '3')) < (2, 2)):
-        yield row('warning', 'numpy 2 with mmcv 2.1, whose imports then fail '
-                  'with an error that names neither: install numpy < 2, or '
-                  'the onedl stack')
     tried = differences(python, versions)
     nearest = min(tried, key=lambda name: len(tried[name]))
     if tried[nearest]:
@@ -85,35 +65,15 @@ def _check_one(name: str, found: dict[str, str]) -> Iterator[dict]:
                   'a stack that was tried')
 
 
-def check_imports() -> Iterator[dict]:
-    """Whether what is installed imports, and mmcv's operators."""
-    names = [name for name in ('torch', *LIBRARIES) if find_spec(name)]
-    names += ['mmcv.ops'] * ('mmcv' in names)
-    # All at once is quicker.
-    for name in names if import_error(*names) else ():
-        if error := import_error(name):
-            yield row('error', f'{name} does not import ({error}): ' + (
-                'reinstall it; versions as in README, "Which stack"'
-                if name != 'mmcv.ops' else 'detectors need its operators: '
-                'bash tools/setup_env.sh compiles them; classification does '
-                'without'), library=name)
+def present() -> list[str]:
+    """torch, and the libraries that are there."""
+    return [name for name in ('torch', *LIBRARIES) if find_spec(name)]
 
 
-def import_error(*names: str) -> str:
-    """Why modules do not import, in a process of their own; '' if they do."""
-    try:
-        done = subprocess.run(
-            [sys.executable, '-c', IMPORTS, *names], timeout=LIMIT, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        return f'no end after {LIMIT:g} s'
-    *_, said = done.stdout.splitlines() or ['']
-    if said.startswith(SAYS):
-        return said.removeprefix(SAYS)
-    code = done.returncode
-    how = signal.Signals(-code).name if code < 0 else f'exit code {code}'
-    return f'it ends the process: {how}'
+def load(name: str) -> Iterator[dict]:
+    """Nothing, if a library imports."""
+    importlib.import_module(name)
+    yield from ()
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -1,14 +1,12 @@
-"""Parameters, FLOPs, latency and memory of a network.
+"""Networks of configs with images for them, timed in turn; their memory.
 
-May import: config, launch, steps.
+May import: config, launch.
 """
 from ..lazy_exports import lazy_exports
 
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
-        config_inputs=['image_channels', 'image_size', 'prepare'],
-        counting=['COLUMNS', 'count'],
-        forward=['Forward'],
-        timing=['Contestant', 'count_saved', 'interleave', 'measure',
-                'median_ratio', 'peak_memory', 'summed']))
+        config_inputs=['Forward', 'image_channels', 'image_size', 'prepare'],
+        timing=['Contestant', 'count_saved', 'interleave', 'median_ratio',
+                'summed']))

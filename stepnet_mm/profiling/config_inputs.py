@@ -1,4 +1,6 @@
 """A config's network with random weights, and random images for it."""
+from typing import Any
+
 import torch
 from mmengine.config import Config
 from torch import Tensor, nn
@@ -6,10 +8,33 @@ from torch import Tensor, nn
 from ..config import EVALUATION, TRAIN, library_of
 from ..config.parts import all_dicts
 from ..launch.entry import build_model
-from .forward import Forward
 
 #: The default image edge in px, where a config names none.
 EDGE = 224
+
+
+class Forward(nn.Module):
+    """The tensor mode of a model as a function of the images alone.
+
+    Args:
+        model (BaseModel): a classifier or a detector.
+        samples (list): a data sample for each image.
+    """
+
+    def __init__(self, model: nn.Module, samples: list):
+        super().__init__()
+        self.model = model
+        self.samples = samples
+
+    def forward(self, images: Tensor):
+        """(N, C, H, W) -> the tensors of the heads."""
+        return self.model(images, self.samples, mode='tensor')
+
+    def loss(self, images: Tensor) -> Tensor:
+        """(N, C, H, W) -> the loss, of a model in training mode."""
+        model: Any = self.model
+        return model.parse_losses(
+            model(images, self.samples, mode='loss'))[0]
 
 
 def image_size(cfg: Config) -> tuple[tuple[int, int], str]:
@@ -52,10 +77,14 @@ def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
     Returns:
         tuple: the network, and images (N, C, H, W), padded as it asks.
     """
-    model = build_model(cfg, device=device, start=False)
-    images, samples = _make_inputs(
-        cfg, model, (image_channels(cfg), *size), batch_size, device)
-    return Forward(model, samples), images
+    model: Any = build_model(cfg, device=device, start=False)
+    shape = image_channels(cfg), *size
+    if library_of(cfg) == 'mmpretrain':
+        samples = _classes(batch_size, device)
+        return (Forward(model, samples),
+                torch.randn(batch_size, *shape, device=device))
+    packed = _boxes(model, shape, batch_size, device)
+    return Forward(model, packed['data_samples']), packed['inputs']
 
 
 def _transforms(node) -> list:
@@ -66,28 +95,18 @@ def _transforms(node) -> list:
     return node.get('pipeline') or []
 
 
-def _make_inputs(cfg: Config, model: nn.Module, shape, batch_size: int,
-                 device: torch.device) -> tuple[Tensor, list]:
-    if library_of(cfg) == 'mmpretrain':
-        return _classified_images(shape, batch_size, device)
-    return _images_with_boxes(model, shape, batch_size, device)
-
-
-def _classified_images(shape, batch_size: int, device: torch.device):
+def _classes(number: int, device: torch.device) -> list:
+    """The data samples of images of class 0."""
     from mmpretrain.structures import DataSample
-    samples = [DataSample().set_gt_label(0) for _ in range(batch_size)]
-    return (torch.randn(batch_size, *shape, device=device),
-            [sample.to(device) for sample in samples])
+    return [DataSample().set_gt_label(0).to(device) for _ in range(number)]
 
 
-def _images_with_boxes(model, shape, batch_size: int, device: torch.device):
+def _boxes(model, shape, number: int, device: torch.device) -> dict:
+    """Images with 8 boxes of class 0, as the model's preprocessor has them."""
     from mmdet.testing import demo_mm_inputs
     packed = demo_mm_inputs(
-        batch_size, shape,
-        num_items=[8] * batch_size,
-        with_mask=model.with_mask,
+        number, shape, num_items=[8] * number, with_mask=model.with_mask,
         device=device)
     for sample in packed['data_samples']:
         sample.gt_instances.labels.zero_()
-    data = model.data_preprocessor(packed)
-    return data['inputs'], data['data_samples']
+    return model.data_preprocessor(packed)

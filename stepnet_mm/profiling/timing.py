@@ -1,70 +1,16 @@
-"""Latency and peak memory of a network."""
+"""Time and memory of networks, in turn."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from statistics import median
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.benchmark import timer
 
-from .forward import Forward
-
 #: Runs before the timed ones: caches, thread pools, cuDNN's choices.
 WARM_RUNS = 2
 Name = TypeVar('Name')
-
-
-def measure(forward: Forward, images: Tensor, runs: int,
-            train: bool = False) -> dict:
-    """Latency of a forward pass, or of the loss and its backward pass.
-
-    Args:
-        forward (Forward): the model.
-        images (Tensor): (N, C, H, W), on the model's device.
-        runs (int): how many are timed, after the warm ones.
-        train (bool): whether the loss and its backward pass are timed; the
-            model is in training mode then. Defaults to False.
-
-    Returns:
-        dict: ``median_ms`` and ``iqr_ms``, the interquartile range, and what
-        was timed on which device.
-
-    Raises:
-        ValueError: if the model does not take images of this size.
-    """
-    forward.check(images)
-    one = Contestant(forward.model, images, forward.loss if train else forward)
-    taken = interleave(dict(one=partial(
-        one.seconds, 'train' if train else 'infer')), runs)['one']
-    low, median, high = 1e3 * np.percentile(taken, [25, 50, 75])
-    return dict(
-        timed='loss and backward' if train else 'forward',
-        median_ms=median,
-        iqr_ms=high - low,
-        runs=runs,
-        warm_runs=WARM_RUNS,
-        input_shape=list(images.shape),
-        dtype=str(images.dtype).rpartition('.')[2],
-        device=_device_name(images.device),
-        threads=torch.get_num_threads(),
-        torch=torch.__version__)
-
-
-def peak_memory(device: torch.device) -> int:
-    """Bytes: of CUDA tensors, or the resident set of this process.
-
-    0 where the system does not tell it, as on Windows.
-    """
-    if device.type == 'cuda':
-        return torch.cuda.max_memory_allocated(device)
-    try:
-        import resource
-    except ModuleNotFoundError:
-        return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class Contestant:
@@ -115,10 +61,11 @@ class Contestant:
         if not self.images.is_cuda:
             return 0.
         self.model.zero_grad(set_to_none=True)
-        before = torch.cuda.memory_allocated(self.images.device)
-        torch.cuda.reset_peak_memory_stats(self.images.device)
+        device = self.images.device
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
         self.train()
-        return (peak_memory(self.images.device) - before) / 1e6
+        return (torch.cuda.max_memory_allocated(device) - before) / 1e6
 
     def _forward(self) -> Any:
         with torch.autocast(self.images.device.type, self.dtype,
@@ -184,9 +131,3 @@ def count_saved(model: nn.Module) -> Iterator[dict[str, int]]:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
         yield found
     found['bytes'] = sum(saved.values())
-
-
-def _device_name(device: torch.device) -> str:
-    if device.type == 'cuda':
-        return torch.cuda.get_device_name(device)
-    return str(device)

@@ -28,18 +28,26 @@ def test_devices(monkeypatch):
     monkeypatch.setattr(
         torch.cuda, 'get_device_properties', lambda _: SimpleNamespace(
             major=9, minor=0, name='H200', total_memory=139 * 2**30))
-    text = lines(machine.gpus(''))
+    text = lines(machine.device('cuda'))
     assert 'ok GPU 0: H200, 139 GiB, sm_90' in text
     assert 'error torch was not built for sm_90' in text
+
+
+def test_a_driver_that_torch_does_not_see(monkeypatch):
+    monkeypatch.setattr(shutil, 'which', lambda _: None)
+    assert lines(machine.device('')).startswith('warning no GPU: training')
+    monkeypatch.setattr(shutil, 'which', lambda _: 'nvidia-smi')
+    assert lines(machine.device('')).startswith('error no GPU that torch ')
 
 
 def test_operators_for_a_cpu_where_a_gpu_is(monkeypatch):
     monkeypatch.setitem(sys.modules, 'mmcv.ops', SimpleNamespace(
         get_compiling_cuda_version=lambda: 'not available'))
+    monkeypatch.setattr(shutil, 'which', lambda _: None)
+    assert not [*machine.operators('')]
     monkeypatch.setattr(shutil, 'which', lambda _: 'nvidia-smi')
-    seen, operators = map(line, machine.gpus(''))
-    assert seen.startswith('error an NVIDIA driver, but torch')
-    assert operators.startswith('error mmcv was compiled for the CPU only: ')
+    assert lines(machine.operators('')).startswith(
+        'error mmcv was compiled for the CPU only: ')
 
 
 def sinfo(folder, monkeypatch, script):

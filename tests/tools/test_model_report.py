@@ -9,14 +9,7 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from stepnet_mm.profiling import image_size
-from stepnet_mm.profiling.counting import (
-    find_steps,
-    group_parts,
-    group_stages,
-    mmengine_flops,
-)
-from stepnet_mm.profiling.forward import Forward
+from stepnet_mm.profiling import Forward, image_size
 from stepnet_mm.steps import SEMAttention
 
 TOOL = 'analysis/model_report'
@@ -97,10 +90,10 @@ def parts_of(found):
     return {part.pop('part'): part for part in found['parts']}
 
 
-def test_a_module_is_not_in_one_whose_name_begins_alike():
+def test_a_module_is_not_in_one_whose_name_begins_alike(load_tool):
     model = nn.ModuleDict({name: SEMAttention(16)
                            for name in ('step1', 'step10')})
-    assert [*find_steps(model)] == ['step1', 'step10']
+    assert [*load_tool(TOOL).find_steps(model)] == ['step1', 'step10']
 
 
 @pytest.mark.core
@@ -160,20 +153,21 @@ def test_what_the_steps_add(report):
     assert set(found['mmengine_left_out']) >= {'mean', 'sigmoid', 'mul'}
 
 
-def test_fused_attention_is_named_as_left_out():
+def test_fused_attention_is_named_as_left_out(load_tool):
 
     class Attention(nn.Module):
 
         def forward(self, images, samples, mode):
             return scaled_dot_product_attention(images, images, images)
 
-    flops, left_out = mmengine_flops(
+    flops, left_out = load_tool(TOOL).mmengine_flops(
         Forward(Attention(), None), torch.rand(1, 2, 4, 8))
     assert flops == {'': 0}
     assert 'aten::scaled_dot_product_attention' in left_out
 
 
-def test_other_backbones_have_a_tail_or_no_stages():
+def test_other_backbones_have_a_tail_or_no_stages(load_tool):
+    tool = load_tool(TOOL)
     backbone = nn.Module()
     backbone.patch = nn.Conv2d(3, 8, 4)
     backbone.token = nn.Parameter(torch.zeros(8))
@@ -184,12 +178,12 @@ def test_other_backbones_have_a_tail_or_no_stages():
         name: np.array([sum(p.numel() for p in module.parameters())])
         for name, module in model.named_modules()
     }
-    parts = group_parts(model, counts)
+    parts = tool.group_parts(model, counts)
     assert {name: row.item() for name, row in parts.items()} == dict(
         stem=3 * 8 * 16 + 8 + 8, layers=72, tail=16, head=18,
         total=counts[''].item())
     del backbone.layers
-    assert list(group_stages(backbone, counts)) == ['backbone']
+    assert list(tool.group_stages(backbone, counts)) == ['backbone']
 
 
 def test_latency_and_memory(report):

@@ -10,25 +10,33 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 import json
+import resource
 import sys
 import textwrap
+from collections import Counter
 from contextlib import redirect_stdout
+from functools import partial
 
+import numpy as np
 import torch
+from mmengine.analysis import FlopAnalyzer, parameter_count
+from torch import nn
 
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm import config as C
 from stepnet_mm.profiling import (
-    COLUMNS,
-    count,
+    Contestant,
     image_size,
-    measure,
-    peak_memory,
+    interleave,
     prepare,
 )
 from stepnet_mm.profiling.config_inputs import EDGE
+from stepnet_mm.steps import StepSize
 from stepnet_mm.utils.command_line import aligned, positive
 
+COLUMNS = ('parameters', 'step_parameters', 'mmengine_flops')
+#: Runs before the timed ones.
+WARM_RUNS = 2
 NOTES = (
     "FLOPs: mmengine's, of one image, forward pass (mode='tensor') in eval "
     'mode; a multiply-add is one. It counts convolutions, linear layers, '
@@ -121,15 +129,150 @@ def make_report(args):
 
 
 def time_model(cfg, args, size, device):
-    """Latency and peak memory of a model of its own."""
+    """Latency and peak memory of a model of its own.
+
+    Raises:
+        ValueError: if it does not take images of this size.
+    """
     before = peak_memory(device)
     forward, images = prepare(cfg, size, args.batch_size, device)
-    latency = measure(forward, images, args.runs, args.train)
-    memory = dict(
-        kind='CUDA tensors' if device.type == 'cuda' else 'resident set',
+    check(forward, images)
+    one = Contestant(forward.model, images,
+                     forward.loss if args.train else forward)
+    taken = interleave(dict(one=partial(
+        one.seconds, 'train' if args.train else 'infer')), args.runs,
+        WARM_RUNS)['one']
+    low, median, high = 1e3 * np.percentile(taken, [25, 50, 75])
+    latency = dict(
+        timed='loss and backward' if args.train else 'forward',
+        median_ms=median,
+        iqr_ms=high - low,
+        runs=args.runs,
+        warm_runs=WARM_RUNS,
+        input_shape=list(images.shape),
+        dtype=str(images.dtype).rpartition('.')[2],
+        device=torch.cuda.get_device_name(device) if images.is_cuda
+        else str(device),
+        threads=torch.get_num_threads(),
+        torch=torch.__version__)
+    return latency, dict(
+        kind='CUDA tensors' if images.is_cuda else 'resident set',
         peak_bytes=peak_memory(device),
         before_bytes=before)
-    return latency, memory
+
+
+def peak_memory(device):
+    """Bytes: of CUDA tensors, or the resident set of this process."""
+    if device.type == 'cuda':
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@torch.no_grad()
+def check(forward, images):
+    """Run the model once, and say what is wrong with the size."""
+    try:
+        forward(images)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f'image_size: expected one that {type(forward.model).__name__} '
+            f'takes, got images of shape {tuple(images.shape)}, (N, C, H, '
+            f'W); choose another --image-size: {error}') from error
+
+
+def count(forward, images):
+    """The counts of a model for one image (1, C, H, W), by part."""
+    model, regions = forward.model, []
+    watch = [module.register_forward_pre_hook(
+        lambda _, args: regions.append(len(args[1])))
+        for module in model.modules()
+        if type(module).__name__.endswith('RoIExtractor')]
+    flops, left_out = mmengine_flops(forward, images)
+    for hook in watch:
+        hook.remove()
+    parameters, steps = parameter_count(model), find_steps(model)
+    counts = {name: np.array([
+        parameters[name],
+        sum(parameters[step] for step in steps if is_inside(step, name)),
+        flops[name]]) for name, _ in model.named_modules()}
+    of_steps = sum((counts[name] for name in steps), 0 * counts[''])
+    return dict(
+        model=type(model).__name__,
+        backbone=type(getattr(model, 'backbone', None)).__name__,
+        input_shape=list(images.shape),
+        steps=dict(
+            types=dict(Counter(type(m).__name__ for m in steps.values())),
+            **dict(zip(COLUMNS, of_steps.tolist()))),
+        parts=[dict(zip(('part', *COLUMNS), (name, *row.tolist())))
+               for name, row in group_parts(model, counts).items()],
+        regions=max(regions, default=0),
+        mmengine_left_out={name.rpartition('::')[2]: number
+                           for name, number in left_out.most_common()})
+
+
+@torch.no_grad()
+def mmengine_flops(forward, images):
+    """Module names -> FLOPs of mmengine, and the operators left out."""
+    analyzer = FlopAnalyzer(forward, images)
+    analyzer.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
+    flops = {name: int(analyzer.total(f'model.{name}'.rstrip('.')))
+             for name, _ in forward.model.named_modules()}
+    return flops, analyzer.unsupported_ops()
+
+
+def find_steps(model):
+    """Names of the step-size modules -> modules, the outermost ones."""
+    found = {}
+    for name, module in model.named_modules():
+        if isinstance(module, StepSize) and not any(
+                is_inside(name, other) for other in found):
+            found[name] = module
+    return found
+
+
+def is_inside(name, parent):
+    """Whether a module is another one, or in it."""
+    return not parent or name == parent or name.startswith(f'{parent}.')
+
+
+def group_parts(model, counts):
+    """Parts of a model -> (3,) counts, with their total at the end.
+
+    Args:
+        model (nn.Module): its children are the parts, but its ``backbone``
+            is taken apart by stage.
+        counts (dict): module names -> (3,) counts.
+    """
+    parts = {}
+    for name, child in model.named_children():
+        if name == 'backbone':
+            parts.update(group_stages(child, counts))
+        else:
+            parts[name] = counts[name]
+    parts['other'] = counts[''] - sum(parts.values())
+    return {k: v for k, v in parts.items() if v.any()} | {'total': counts['']}
+
+
+def group_stages(backbone, counts):
+    """Stages of a backbone -> (3,) counts, with the stem and the tail.
+
+    Stages are its sequences of blocks. What it registers after the first
+    stage is the tail (a last norm), everything else the stem.
+    """
+    children = dict(backbone.named_children())
+    stages = [
+        name for name, child in children.items()
+        if isinstance(child, (nn.Sequential, nn.ModuleList)) and name != 'stem'
+    ]
+    if not stages:
+        return dict(backbone=counts['backbone'])
+    later = list(children)[list(children).index(stages[0]):]
+    inner = {name: counts[f'backbone.{name}'] for name in later}
+    tail = sum(
+        (inner.pop(name) for name in later if name not in stages),
+        np.zeros_like(counts['backbone']))
+    stem = counts['backbone'] - sum(inner.values()) - tail
+    return dict(stem=stem, **inner, tail=tail)
 
 
 def table(report):
