@@ -1,4 +1,4 @@
-"""docs/reference/faq.md: every config runs, and does what the page says."""
+"""The questions of docs/reference/troubleshooting.md: configs, and claims."""
 import re
 from collections import OrderedDict
 from pathlib import Path
@@ -15,7 +15,8 @@ from stepnet_mm.steps import SEAttention, StepSize
 mmdet_registry = pytest.importorskip('mmdet.registry')
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / 'docs/reference/faq.md').read_text()
+PAGE = (ROOT / 'docs/reference/troubleshooting.md').read_text().partition(
+    '\n## Questions\n')[2]
 BASES = dict(
     faster_rcnn='mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py',
     detr='mmdet::detr/detr_r50_8xb2-150e_coco.py',
@@ -23,7 +24,7 @@ BASES = dict(
 IMPORTS = '''custom_imports = dict(
     imports='stepnet_mm', allow_failed_imports=False)
 '''
-PARTS = re.split(r'^## (.*)\n', PAGE, flags=re.M)[1:]
+PARTS = re.split(r'^### (.*)\n', PAGE, flags=re.M)[1:]
 SECTIONS = dict(zip(PARTS[::2], PARTS[1::2]))
 SNIPPETS = {title: re.findall(r'^```python\n(.*?)^```$', text, re.M | re.S)
             for title, text in SECTIONS.items()}
@@ -110,7 +111,7 @@ def test_pretrained_weights_start_at_1(backbone_of):
 
 def test_frozen_stages(backbone_of):
     def trains(frozen):
-        net = backbone_of('frozen stages', frozen_stages=frozen,
+        net = backbone_of('pretrained weights', frozen_stages=frozen,
                           base_channels=4)
         return [p.requires_grad for p in net.layer1[1].step.parameters()]
 

@@ -37,6 +37,11 @@ def check() -> Iterator[dict]:
     if not {'mmdet', 'mmpretrain'} & {*versions}:
         yield row('error', 'neither mmdet nor mmpretrain is installed: '
                   'install one of them: bash tools/setup_env.sh')
+    if numbers(versions.get('numpy', '')) >= (2, ) and (
+            numbers(versions.get('mmcv', '3')) < (2, 2)):
+        yield row('warning', 'numpy 2 with mmcv 2.1, whose imports then fail '
+                  'with an error that names neither: install numpy < 2, or '
+                  'the onedl stack')
     tried = differences(python, versions)
     nearest = min(tried, key=lambda name: len(tried[name]))
     if tried[nearest]:

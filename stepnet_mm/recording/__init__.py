@@ -1,4 +1,4 @@
-"""Hooks onto a model that read its residual blocks and attention layers.
+"""Hooks that read the residual blocks and attention layers of a model.
 
 May import: attention, ops, steps, stiffness, utils.
 """

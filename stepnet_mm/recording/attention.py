@@ -1,4 +1,4 @@
-"""Reads where a network's self-attention layers look."""
+"""Records the attention maps of a network's self-attention layers."""
 import numpy as np
 import torch
 

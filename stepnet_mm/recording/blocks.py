@@ -1,4 +1,4 @@
-"""Finds residual blocks, and where each shows its x_t, f and Δt."""
+"""Finds residual blocks, and the modules that output x_t, f and Δt."""
 import re
 from dataclasses import dataclass, replace
 from functools import partial

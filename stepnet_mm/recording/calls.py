@@ -1,4 +1,4 @@
-"""Records what runs inside a method of a model, and nothing else."""
+"""Records the forward passes inside one method of a model."""
 from ..utils.replaced_method import ReplacedMethod
 from .recorder import TrajectoryRecorder
 

@@ -1,4 +1,4 @@
-"""Hooks that a compiled model would not see."""
+"""Refuses compiled models, which ignore hooks added later."""
 from torch import nn
 
 

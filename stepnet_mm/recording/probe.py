@@ -1,4 +1,4 @@
-"""A fixed set of samples, measured in eval mode; nothing else changes."""
+"""A fixed set of samples, measured in eval mode without side effects."""
 from collections.abc import Sized
 from contextlib import contextmanager
 from typing import cast

@@ -1,4 +1,4 @@
-"""Records the NSI of every sample at every measured block."""
+"""Records NSI per sample and measured block."""
 from itertools import takewhile
 
 import torch

@@ -1,4 +1,4 @@
-"""How step sizes vary, and what a network does with step sizes that do not."""
+"""Statistics of step sizes, and the ablation with fixed step sizes."""
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

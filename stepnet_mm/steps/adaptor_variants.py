@@ -1,9 +1,8 @@
 """Adaptors a to d of Table 4: StepAdaptor with one part changed.
 
-The paper shows its four alternatives only in a figure (Fig. 5), which was not
-available here. These are ours, not the paper's: each replaces one of the
-parts that the text names, pooling, group convolution, IEBN and sigmoid
-(docs/deviations.md).
+The paper defines its four alternatives only in a figure (Fig. 5), which was
+not available. These are ours: each replaces one part that the text names
+(pooling, group convolution, IEBN, sigmoid; docs/deviations.md).
 """
 import torch
 from mmengine.registry import MODELS
@@ -15,7 +14,7 @@ from .pooling import global_max
 
 @MODELS.register_module()
 class MaxPoolStepAdaptor(StepAdaptor):
-    """Adaptor a: global max pooling in the place of the average; 6C.
+    """Adaptor a: global max pooling instead of average pooling; 6C.
 
     Max pooling is not linear, so the coarse x_{t+1} is built. Arguments as in
     :class:`StepAdaptor`.
@@ -71,7 +70,7 @@ class UnnormalizedStepAdaptor(StepAdaptor):
 
 @MODELS.register_module()
 class SoftmaxStepAdaptor(StepAdaptor):
-    """Adaptor d: a softmax over the channels in the place of the sigmoid; 6C.
+    """Adaptor d: a softmax over the channels instead of the sigmoid; 6C.
 
     Δt = C · ``init_step`` · softmax(IE): the channels share a fixed sum, so
     their mean stays at ``init_step``. That of one channel is bounded by

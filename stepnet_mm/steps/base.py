@@ -1,8 +1,8 @@
-"""The one contract of all attention here: attention is a step size.
+"""The interface of all attention modules: attention is a step size.
 
-A residual block is x_{t+1} = x_t + f(x_t) * Δt. A module that computes Δt is
-a step-size module, whether it looks at f alone (Eq. 7: SE, ECA, ...) or at
-both states (Eq. 12: StepAdaptor), so every comparison runs the same code.
+A residual block is x_{t+1} = x_t + f(x_t) * Δt. A step-size module computes Δt
+from f (Eq. 7: SE, ECA, ...) or from both states (Eq. 12: StepAdaptor), so all
+comparisons run the same code.
 """
 import inspect
 from collections.abc import Iterable
@@ -15,28 +15,28 @@ from .pooled import AffineMap, PooledMap, Product
 
 
 class StepSize(nn.Module):
-    """Base of the step-size modules.
+    """Base class of step-size modules.
 
     A subclass takes the channel count as its first argument and defines
-    :meth:`step_size`. Where its starts are not its layers' own, it sets them
-    in :meth:`init_weights`, which its constructor calls too.
+    :meth:`step_size`. For an initialisation other than its layers' default it
+    overrides :meth:`init_weights` and calls it in its constructor.
 
     Attributes:
-        needs_identity (bool): whether Δt depends on x_t. Where it does not,
-            the module also works on f alone.
-        default_blocks (str): the ``step_blocks`` that a backbone uses when
-            its config names none, ``'identity'`` or ``'all'``.
-        init_step (float | None): the step size at the start, where it is the
-            same for every input. At 1 the block is a plain one.
-        pools_only (bool): whether Δt is (N, C, 1, 1) or (1, C, 1, 1) and
-            :meth:`step_size` reads x_t and f by ``global_mean`` and
-            ``global_std`` alone, not even their shapes; :meth:`forward` is
-            this class's. Such a module may be given an f that is never built
-            (:class:`~.pooled.PooledMap`). A subclass does not inherit it,
-            for it may read more.
-        loaded (bool): whether a checkpoint has set all parameters, or all
-            buffers of a module without parameters, and they were not
-            initialised again since.
+        needs_identity (bool): whether Δt depends on x_t. Otherwise the module
+            may be called with f only.
+        default_blocks (str): the backbone's default ``step_blocks`` for this
+            module, ``'identity'`` or ``'all'``.
+        init_step (float | None): the initial step size, if it is the same
+            for every input. At 1 the block is a plain one.
+        pools_only (bool): a promise that Δt is (N, C, 1, 1) or (1, C, 1, 1),
+            that :meth:`step_size` accesses x_t and f only through
+            ``global_mean`` and ``global_std`` (it does not read shapes
+            either), and that :meth:`forward` is not overridden. Such a module
+            may receive a :class:`~.pooled.PooledMap`, which has moments but
+            no values. Not inherited, since a subclass may read more.
+        loaded (bool): whether a checkpoint has set all parameters (all
+            buffers of a module without parameters) since the last
+            initialisation.
     """
     needs_identity = False
     default_blocks = 'all'
@@ -50,21 +50,20 @@ class StepSize(nn.Module):
 
     def __init__(self):
         super().__init__()
-        # Δt passes through here, for whoever wants to hook onto it; the
-        # block goes on with what comes out.
+        # Δt passes through here: hooks can read or replace it.
         self.delta = nn.Identity()
 
     def forward(self, *states: Tensor) -> Tensor | Product | AffineMap:
         """Scale a residual by its step size.
 
         Args:
-            *states (Tensor): ``(identity, residual)``, x_t and f of one
-                shape (N, C, H, W); or ``(residual, )`` alone for a module
-                that does not need x_t.
+            *states (Tensor): ``(identity, residual)``, x_t and f of equal
+                shape (N, C, H, W); or ``(residual, )`` for a module that does
+                not need x_t.
 
         Returns:
-            Tensor: f ⊗ Δt, shape and dtype of the residual; of a
-            :class:`~.pooled.PooledMap` what :meth:`~.PooledMap.times` gives.
+            Tensor: f ⊗ Δt, shape and dtype of the residual; for a
+            :class:`~.pooled.PooledMap` the result of its ``times``.
 
         Raises:
             ValueError: if x_t is needed and not given.
@@ -87,26 +86,26 @@ class StepSize(nn.Module):
         raise NotImplementedError
 
     def init_weights(self) -> None:
-        """Set the parameters to their starts: here, each layer's own."""
+        """Initialise the parameters, by default as each layer does."""
         self.loaded = False
         reset_parameters(self.modules())
 
     def forget_weights(self) -> None:
-        """Forget what checkpoints have set; all is drawn anew after this."""
+        """Discard the effect of checkpoints before a new initialisation."""
         self.loaded = False
 
     def start_pretrained(self) -> None:
-        """Start at 1, for f comes from a network without steps.
+        """Start at 1: f comes from a network without steps.
 
-        Does nothing here, for most modules cannot start at 1. A subclass that
-        can does so, unless its config or a checkpoint has set its start.
+        By default a no-op, since most modules cannot start at 1. Subclasses
+        that can start at 1 unless the config or a checkpoint sets the start.
         """
 
     def arguments_of(self, weights: dict) -> dict:
-        """The arguments that weights show: here, none.
+        """Arguments inferred from weights, by default none.
 
-        A subclass whose weights change their shapes with an argument may
-        return it, so that a backbone names the one that weights need.
+        A subclass may return an argument that determines the shapes of its
+        weights, so that a backbone can name the right value in an error.
 
         Args:
             weights (dict): a state dict of such a module.
@@ -114,7 +113,7 @@ class StepSize(nn.Module):
         return {}
 
     def describe_start(self) -> str:
-        """Where it starts and why, for the log."""
+        """Initial step size and its reason, for the log."""
         if self.loaded:
             return 'as a checkpoint has them'
         return 'where their own layers start'
@@ -130,7 +129,7 @@ class StepSize(nn.Module):
 
 
 def reset_parameters(modules: Iterable[nn.Module]) -> None:
-    """Draw the parameters of layers anew, each as its own class does."""
+    """Reset the parameters of layers, each as its class does."""
     for module in modules:
         reset: Any = getattr(module, 'reset_parameters', None)
         if reset is not None:
@@ -141,7 +140,7 @@ def build_step(cfg: dict | str, channels: int) -> StepSize:
     """Build a step-size module for a block of ``channels`` channels.
 
     Args:
-        cfg (dict | str): its config, or its type alone.
+        cfg (dict | str): its config, or just its type.
         channels (int): C.
 
     Raises:
@@ -174,7 +173,7 @@ def step_types() -> list[str]:
 
 
 def default_blocks(cfg: dict | str | None) -> str:
-    """The ``step_blocks`` of a step config that come with its type."""
+    """The default ``step_blocks`` for the type of a step config."""
     name = cfg.get('type') if isinstance(cfg, dict) else cfg
     return getattr(_step_class(name), 'default_blocks', 'all')
 

@@ -1,4 +1,4 @@
-"""Steps that start at one number, the same for every input."""
+"""Steps whose initial step size does not depend on the input."""
 import math
 
 from .base import StepSize

@@ -1,4 +1,4 @@
-"""A step size that no input changes, StepNet's control."""
+"""A constant step size, the baseline of StepNet."""
 import math
 
 import torch

@@ -1,4 +1,4 @@
-"""Parts that several step-size modules share: pooled values -> logits."""
+"""Layers shared by step-size modules: pooled values -> logits."""
 import math
 
 import torch

@@ -1,8 +1,8 @@
-"""Maps that a step size reads by their moments over space alone.
+"""Maps represented by their moments over space.
 
-A fused block gives them to its step in the place of the maps, so that a known
-mean is not computed again and f = scale · z + shift, of the last
-convolution's output z, need not be built.
+A fused block passes them to its step instead of the maps: a known mean is not
+recomputed, and f = scale · z + shift is never materialised, with z the last
+convolution's output.
 """
 from collections.abc import Callable
 from typing import NamedTuple, Protocol

@@ -1,4 +1,4 @@
-"""Pooling over space, and BatchNorm over what may be a single value."""
+"""Pooling over space, and BatchNorm over possibly a single value."""
 import functools
 import warnings
 

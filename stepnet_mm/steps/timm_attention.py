@@ -1,4 +1,4 @@
-"""The gates of timm as step-size modules."""
+"""timm's gates as step-size modules."""
 import functools
 import operator
 
