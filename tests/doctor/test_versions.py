@@ -47,6 +47,7 @@ def test_versions_are_numbers(check):
 @pytest.mark.parametrize('change, level, text', [
     (dict(torch='2.0.1'), 'error', 'torch 2.0.1: install >= 2.1'),
     (dict(mmcv='2.1.0'), 'error', 'mmcv is installed from onedl-mmcv and mmc'),
+    (dict(onedl_mmcv='2.1.0'), 'warning', 'numpy 2 with mmcv 2.1'),
     (dict(onedl_mmdetection='3.3.0', onedl_mmcv='2.1.0'), 'warning',
      'nearest is STACK=onedl, but for mmcv 2.1.0 (tried 2.3.6), mmdet 3.3.0'),
     (dict(torch='2.12.0'), 'warning', 'nearest is STACK=onedl, but for torch '
