@@ -118,10 +118,13 @@ def _text(error: Exception) -> str:
 def _build_loop(runner, model) -> ValLoop:
     """mmengine's, with nothing of the Runner's.
 
-    Its one worker keeps what a dataset and a pipeline change to itself.
+    No worker where the config has none: a pool of processes in a transform
+    and a small /dev/shm allow none. What a pipeline then changes of modules
+    and of the message hub stays changed; all else is built anew or kept.
     """
     cfg = copy.deepcopy(runner.cfg)
-    cfg.val_dataloader.update(num_workers=1, persistent_workers=False)
+    workers = min(1, cfg.val_dataloader.get('num_workers', 0))
+    cfg.val_dataloader.update(num_workers=workers, persistent_workers=False)
     loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)
     evaluator = runner.build_evaluator(cfg.val_evaluator)
     # Those that write files may do so while they process, too.

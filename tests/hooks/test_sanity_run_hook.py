@@ -138,6 +138,14 @@ def test_the_training_is_the_same(tmp_path, loops, settings):
     assert_same(plain, tried)
 
 
+@pytest.mark.parametrize('given, taken', [(0, 0), (2, 1)])
+def test_no_worker_where_the_config_has_none(tmp_path, loops, given, taken):
+    loader = dict(VALIDATION['val_dataloader'], num_workers=given)
+    runner_of(tmp_path, val_dataloader=loader,
+              train_cfg=dict(by_epoch=True, max_epochs=1)).train()
+    assert loops[0].dataloader.num_workers == taken
+
+
 def test_what_fails_is_named(tmp_path):
     absent = dict(VALIDATION['val_dataloader'],
                   collate_fn=dict(type='default_collate', nothing=1))
