@@ -24,8 +24,6 @@ HARMLESS = ('mmengine.', 'mmdet.', 'mmpretrain.engine.hooks.class_num',
             'mmpretrain.engine.hooks.ema', 'stepnet_mm.')
 #: Attributes of metrics that name files to be written.
 WRITTEN = 'out', 'save_dir', 'csv_dir', 'file_path'
-#: Functions in which a user's code may need what is not there yet, or once.
-SPENT = {'val_step', 'build_dataloader', 'build_evaluator'}
 
 
 class SanityRunHook(Hook):
@@ -33,7 +31,9 @@ class SanityRunHook(Hook):
 
     Loader and metrics are built anew from the config, the model is a copy, no
     hook is called and the random generators are set back: the training is the
-    same bit for bit. Left out on a resume and where a loop is the user's.
+    same bit for bit. Left out on a resume and where a loop is the user's. An
+    error that went through a user's code is a warning, for that may need what
+    a training makes, or can be built once.
 
     Raises:
         RuntimeError: on all ranks, from what one of them raised.
@@ -53,7 +53,9 @@ class SanityRunHook(Hook):
                                 'code of the user prepares it')
         for line in warnings:
             runner.logger.warning(line)
-        texts = dist.all_gather_object(error and _text(error))
+        texts = dist.all_gather_object(
+            error and f'{_text(error)}; correct it, or leave this run out '
+            'with --skip-data-check')
         for text in filter(None, texts):
             raise RuntimeError(text) from error
 
@@ -94,9 +96,10 @@ def _error(runner, warnings: list) -> Exception | None:
                 warnings += filter(None, map(_why_no_score,
                                              loop.evaluator.metrics))
     except Exception as error:  # of anybody's code
-        if not (SPENT & functions_in(error) and is_of_user(error)):
+        if not is_of_user(error):
             return error
-        warnings.append(_text(error))
+        warnings.append(f'{_text(error)}; goes on, for code that is in no '
+                        'library may need what a training makes')
     finally:
         logging.disable(disabled)
     return None
@@ -111,17 +114,15 @@ def _text(error: Exception) -> str:
     if 'Original Traceback' in said:  # of a worker
         said = said.strip().splitlines()[-1]
     return (f'sanity run, {key}: expected two batches to be validated before '
-            f'the training, got {said}; correct it, or leave this run out '
-            'with --skip-data-check')
+            f'the training, got {said}')
 
 
 def _build_loop(runner, model) -> ValLoop:
-    """mmengine's, with nothing of the Runner's.
-
-    Its one worker keeps what a dataset and a pipeline change to itself.
-    """
+    """mmengine's, with nothing of the Runner's."""
     cfg = copy.deepcopy(runner.cfg)
-    cfg.val_dataloader.update(num_workers=1, persistent_workers=False)
+    # Some pipelines allow none; what they change of modules then stays so.
+    workers = min(1, cfg.val_dataloader.get('num_workers', 0))
+    cfg.val_dataloader.update(num_workers=workers, persistent_workers=False)
     loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)
     evaluator = runner.build_evaluator(cfg.val_evaluator)
     # Those that write files may do so while they process, too.

@@ -19,9 +19,7 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
         **kwargs: those of ``EpochBasedTrainLoop``.
 
     Raises:
-        ValueError: if the dataset is smaller than the number of ranks or,
-            with ``drop_last``, than their batches; if its samples have no
-            index.
+        ValueError: if a rank gets no batch, or the samples have no index.
     """
 
     def __init__(self, runner, dataloader, **kwargs):

@@ -11,8 +11,8 @@ from ..utils.random_state import seed_generators, seeded
 
 #: Training would end at once, or never come to its first iteration.
 NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
-              'sampler; check batch_size and drop_last, or set '
-              'exact_resume=False to train nothing')
+              'sampler; check ann_file, filter_cfg, batch_size and drop_last, '
+              'or set exact_resume=False to train nothing')
 
 
 @dataclass

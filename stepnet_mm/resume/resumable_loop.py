@@ -60,8 +60,8 @@ class ResumableLoop(BaseLoop):
         # sample contains the rank.
         self.place = Place(dist.all_gather_object(runner.seed)[0])
         resumable = resumable_loader(dataloader, self.place, self.endless)
-        _check_size(dataloader.dataset)
-        if not self.endless and not len(resumable):
+        # An endless sampler would look for a sample of none for ever.
+        if not len(dataloader.dataset if self.endless else resumable):
             raise ValueError(NO_BATCHES)
         return resumable
 
@@ -205,11 +205,3 @@ def _total(batch_size) -> int:
     """mmdet's samplers that mix sources have a list."""
     return sum(batch_size) if isinstance(batch_size,
                                          (list, tuple)) else batch_size
-
-
-def _check_size(dataset) -> None:
-    if len(dataset) < dist.get_world_size():
-        raise ValueError(
-            'train_dataloader.dataset: expected at least one sample per rank, '
-            f'got {len(dataset)} samples for {dist.get_world_size()} ranks; '
-            'start fewer ranks or check ann_file and filter_cfg')

@@ -1,9 +1,13 @@
 """Tells a user's code from that of the libraries."""
-import sysconfig
+import os
+import re
+import sys
 import traceback
 
-#: Beside what is installed; they may lie in folders of their own.
-LIBRARIES = ('mmengine', 'mmcv', 'mmdet', 'mmpretrain', 'mmseg', 'stepnet_mm')
+LIBRARIES = ('mmengine', 'mmcv', 'mmdet', 'mmpretrain', 'mmseg', 'mmpose',
+             'mmrotate', 'stepnet_mm', 'torch', 'torchvision', 'numpy', 'cv2',
+             'PIL', 'scipy', 'pycocotools')
+_STDLIB = os.path.dirname(os.__file__)
 
 
 def functions_in(error: BaseException) -> set[str]:
@@ -13,8 +17,17 @@ def functions_in(error: BaseException) -> set[str]:
 
 def is_of_user(error: BaseException) -> bool:
     """Whether an error went through code that is in no library."""
-    installed = tuple(sysconfig.get_paths().values())
-    return any(
-        not frame.f_code.co_filename.startswith(('<', *installed))
-        and not frame.f_globals['__name__'].startswith(LIBRARIES)
-        for frame, _ in traceback.walk_tb(error.__traceback__))
+    # As text, for a loader's worker sends its traceback so.
+    text = ''.join(traceback.format_exception(error))
+    files = re.findall(r'File "(.+?)", line \d+, in ', text)
+    return not all(map(_is_of_library, files))
+
+
+def _is_of_library(file: str) -> bool:
+    paths = (getattr(sys.modules.get(name), '__file__', None)
+             for name in LIBRARIES)
+    folders = [os.path.join(os.path.dirname(path), '')
+               for path in paths if path]
+    # What is installed may lie in a folder of the standard library.
+    return file.startswith(('<', *folders)) or (
+        file.startswith(_STDLIB) and '-packages' not in file)

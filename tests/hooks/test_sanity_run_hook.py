@@ -4,10 +4,13 @@ import torch
 from mmengine import dist
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
-from mmengine.registry import HOOKS, METRICS, MODELS
+from mmengine.logging import MessageHub
+from mmengine.registry import DATASETS, HOOKS, METRICS, MODELS
 from mmengine.runner import ValLoop
 from resume_run import (
+    AugmentedDataset,
     DropoutModel,
+    RandomMetric,
     assert_same,
     final_state,
     resume_runner,
@@ -16,6 +19,7 @@ from resume_run import (
 
 from stepnet_mm.hooks import sanity_run_hook as module
 from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
+from stepnet_mm.utils import user_code
 
 VALIDATION = dict(
     val_dataloader=dict(
@@ -78,18 +82,26 @@ class TrainedModel(DropoutModel):
         return super().forward(*args, mode=mode, **kwargs)
 
 
+def training_loss():
+    hub = MessageHub.get_current_instance()
+    return hub.get_scalar('train/loss').current()
+
+
 @METRICS.register_module()
-class SingleMetric(FailingMetric):
-    """Can be built once in a process."""
+class RelativeMetric(RandomMetric):
+    """Compares with the training's loss."""
 
-    def __init__(self):
-        super().__init__('never')
-        built.append(self)
-        if len(built) > 1:
-            raise OSError('the port is taken')
+    def process(self, data_batch, data_samples):
+        self.results += [training_loss()]
 
 
-built: list = []
+@DATASETS.register_module()
+class FadingDataset(AugmentedDataset):
+    """Depends on the training's loss."""
+
+    def __getitem__(self, i):
+        assert training_loss()
+        return super().__getitem__(i)
 
 
 def runner_of(folder, sanity=True, hook=None, **kwargs):
@@ -115,6 +127,13 @@ def loops(monkeypatch):
     return made
 
 
+@pytest.fixture
+def of_library(monkeypatch):
+    """What this file defines is a library's."""
+    monkeypatch.setattr(user_code, 'LIBRARIES',
+                        (*user_code.LIBRARIES, __name__))
+
+
 def trained(folder, sanity, **kwargs):
     torch.manual_seed(3)
     runner = runner_of(folder, sanity, **kwargs)
@@ -138,7 +157,15 @@ def test_the_training_is_the_same(tmp_path, loops, settings):
     assert_same(plain, tried)
 
 
-def test_what_fails_is_named(tmp_path):
+@pytest.mark.parametrize('given, taken', [(0, 0), (2, 1)])
+def test_no_worker_where_the_config_has_none(tmp_path, loops, given, taken):
+    loader = dict(VALIDATION['val_dataloader'], num_workers=given)
+    runner_of(tmp_path, val_dataloader=loader,
+              train_cfg=dict(by_epoch=True, max_epochs=1)).train()
+    assert loops[0].dataloader.num_workers == taken
+
+
+def test_what_fails_is_named(tmp_path, of_library):
     absent = dict(VALIDATION['val_dataloader'],
                   collate_fn=dict(type='default_collate', nothing=1))
     for key, error, settings in (
@@ -154,12 +181,13 @@ def test_what_fails_is_named(tmp_path):
 
 @pytest.mark.parametrize('key, settings', [
     ('model', dict(model=dict(type='TrainedModel'))),
-    ('val_evaluator', dict(val_evaluator=dict(type='SingleMetric')))])
+    ('val_evaluator', dict(val_evaluator=dict(type='RelativeMetric'))),
+    ('val_dataloader', dict(val_dataloader=dict(
+        VALIDATION['val_dataloader'], num_workers=1,
+        dataset=dict(type='FadingDataset', size=6))))])
 def test_what_a_training_may_make_is_a_warning(tmp_path, monkeypatch, key,
                                                settings):
-    built.clear()
     runner, lines = runner_of(tmp_path, **settings), []
-    assert runner.val_loop  # which builds the metric
     monkeypatch.setattr(runner.logger, 'warning', lines.append)
     runner.train()
     assert [line for line in lines if f'sanity run, {key}: ' in line]
@@ -201,7 +229,7 @@ def test_where_it_is_left_out(tmp_path, loops, settings):
 
 
 
-def test_ranks(tmp_path):
+def test_ranks(tmp_path, of_library):
     plain, tried, failed = (
         train_on_ranks(2, tmp_path / name, by_epoch=False, hooks=hooks,
                        **{**VALIDATION, **settings})

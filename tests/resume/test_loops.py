@@ -317,11 +317,14 @@ def test_a_smaller_dataset_ends_the_epoch(tmp_path):
     assert runner.iter == 3 * 3
 
 
-def test_fewer_samples_than_ranks(monkeypatch, tmp_path):
-    runner = resume_runner(tmp_path)
-    monkeypatch.setattr('mmengine.dist.get_world_size', lambda: SIZE + 1)
-    with pytest.raises(ValueError, match='32 samples for 33 ranks'):
-        _ = runner.train_loop
+def test_fewer_samples_than_ranks(tmp_path):
+    run = functools.partial(train_on_ranks, 2, train_dataloader=dict(
+        dataset=dict(type='AugmentedDataset', size=1), batch_size=3,
+        sampler=dict(type='DefaultSampler', shuffle=True)))
+    whole = run(tmp_path / 'whole')
+    run(tmp_path / 'b', hooks=[dict(type='StopHook', at=2)])
+    assert_same(whole[0], run(tmp_path / 'b', resume=True)[0])
+    assert whole[0]['iteration'] == 3
 
 
 def test_samples_without_an_index(tmp_path):
@@ -404,6 +407,13 @@ def test_a_batch_sampler_without_batches(tmp_path, by_epoch):
         by_epoch=by_epoch,
         sampler=dict(type='DefaultSampler', shuffle=True))
     runner._train_dataloader.update(batch_size=64, drop_last=True)
+    with pytest.raises(ValueError, match='expected batches, got none'):
+        runner.train()
+
+
+def test_a_dataset_without_samples(tmp_path):
+    runner = resume_runner(tmp_path, by_epoch=False)
+    runner._train_dataloader['dataset']['size'] = 0
     with pytest.raises(ValueError, match='expected batches, got none'):
         runner.train()
 
