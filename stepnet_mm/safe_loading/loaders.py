@@ -288,10 +288,14 @@ class _Archive(torch._C.PyTorchFileReader):
         # torch leaves out the folder that all records lie in.
         self._entries = {entry.filename.partition('/')[2]: entry
                          for entry in entries}
-        content = sum(entry.file_size for entry in entries)
         size = file.seek(0, os.SEEK_END) - start
+        content = sum(entry.file_size for entry in entries
+                      if entry.compress_type)
         if content > _MOST_COMPRESSED * size:
             raise unpickler.Refused(f'{content} bytes out of {size}')
+        if any(entry.file_size > size for entry in entries
+               if not entry.compress_type):
+            raise ValueError('a record larger than its file')
         file.seek(start)
         super().__init__(file)
 
