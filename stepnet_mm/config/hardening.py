@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from mmengine.config import Config
 from mmengine.logging import print_log
-from mmengine.registry import TRANSFORMS
+from mmengine.registry import DATASETS, HOOKS, LOOPS, TRANSFORMS, Registry
+from torch.utils.data import IterableDataset
 
 from ..utils.ranks import is_first_rank
 from .parts import (
@@ -58,7 +59,7 @@ def use_intact_images(cfg: Config) -> list[str]:
     loaders = [(name, cfg.get(name)) for name in TRAIN]
     for name, part in (*loaders, *later_pipelines(cfg)):
         for transform in dicts_of_type(part, 'LoadImageFromFile'):
-            if not _is_mmcvs(transform['type'], cfg.get('default_scope')):
+            if _is_of_user(transform, TRANSFORMS, cfg):
                 continue
             transform['type'] = 'LoadIntactImageFromFile'
             lines.append(f'{name}: LoadIntactImageFromFile replaces '
@@ -68,12 +69,22 @@ def use_intact_images(cfg: Config) -> list[str]:
     return lines + _add_hook(cfg, 'BrokenImageHook', 'counts broken images')
 
 
-def _is_mmcvs(kind: type | str, scope: str | None) -> bool:
+def _is_of_user(node: dict, registry: Registry, cfg: Config) -> bool:
+    """Whether a type is a user's, be its name a library's."""
+    kind = _class_of(node, registry, cfg)
+    # None: its library has not been imported, nor has one that would replace
+    # it.
+    return kind is not None and kind.__module__.partition('.')[0] not in (
+        'mmcv', 'mmengine', 'stepnet_mm')
+
+
+def _class_of(node: dict, registry: Registry, cfg: Config) -> type | None:
+    kind = node.get('type')
     if isinstance(kind, str):
-        with TRANSFORMS.switch_scope_and_registry(scope) as registry:
-            kind = registry.get(kind)
-    # None: mmcv has not been imported, nor has one that would replace it.
-    return kind is None or kind.__module__.partition('.')[0] == 'mmcv'
+        with registry.switch_scope_and_registry(
+                cfg.get('default_scope')) as scoped:
+            kind = scoped.get(kind)
+    return kind
 
 
 def use_tns_metric(cfg: Config) -> list[str]:
@@ -90,33 +101,37 @@ def use_tns_metric(cfg: Config) -> list[str]:
 def use_exact_resume(cfg: Config) -> list[str]:
     """Replace mmengine's loop and checkpoint hook by this package's.
 
-    Where a config has a loop, a checkpoint hook or a runner of its own, all
-    of it stays as it is.
+    Where a config has a loop, a checkpoint hook or a runner of its own, or
+    a dataset without indices, all of it stays as it is.
 
     Returns:
         list[str]: what was substituted, a line each.
     """
-    loop = _resumable_loop(cfg.train_cfg)
+    loop = _resumable_loop(cfg)
     hooks = dict(cfg.get('default_hooks') or {})
     checkpoint = hooks.get(  # mmengine's own default where there is none
         'checkpoint', dict(type='CheckpointHook', interval=1))
-    hook = _atomic_hook(checkpoint)
-    if loop is None or hook is None or 'runner_type' in cfg:
-        own = (f'runner_type is {cfg.runner_type}' if 'runner_type' in cfg else
-               f'train_cfg.type is {type_name(cfg.train_cfg)}'
-               if loop is None else 'default_hooks.checkpoint is '
-               f'{type_name(checkpoint) if checkpoint else None}')
+    hook = _atomic_hook(checkpoint, cfg)
+    own = (f'runner_type is {cfg.runner_type}' if 'runner_type' in cfg else
+           f'train_cfg.type is {_full_name(cfg.train_cfg, LOOPS, cfg)}'
+           if loop is None else
+           f'default_hooks.checkpoint is {_full_name(checkpoint, HOOKS, cfg)}'
+           if hook is None else 'train_dataloader.dataset has no indices'
+           if _is_stream(cfg.get('train_dataloader'), cfg) else None)
+    if own or not loop or not hook:
         return [f'{own}, so a resume is as exact as mmengine makes it']
     lines = [*_replacement('default_hooks.checkpoint',
                            hooks.get('checkpoint'), hook),
              *_replacement('train_cfg', cfg.train_cfg, loop)]
     cfg.default_hooks = dict(hooks, checkpoint=hook)
     cfg.train_cfg = loop
-    # Their files need the training state as well.
-    for other in dicts_of_type(cfg.get('custom_hooks'), 'CheckpointHook'):
-        other.update({'interval': -1, **other, 'type': hook['type']})
-        lines.append('custom_hooks: AtomicCheckpointHook replaces '
-                     'CheckpointHook')
+    # The files of others need the training state as well.
+    for key in ('default_hooks', 'custom_hooks'):
+        for other in dicts_of_type(cfg.get(key), 'CheckpointHook'):
+            if atomic := _atomic_hook(other, cfg):
+                other.update(atomic)
+                lines.append(f'{key}: AtomicCheckpointHook replaces '
+                             'CheckpointHook')
     return [*lines, *_inexact(cfg),
             *_add_hook(cfg, 'PreemptionHook', 'saves when a job is stopped'),
             *_add_hook(cfg, 'NonFiniteLossHook',
@@ -132,27 +147,45 @@ def _inexact(cfg: Config) -> list[str]:
             for part in dicts_of_type(whole, *KEEPERS)]
 
 
-def _resumable_loop(train_cfg: dict) -> dict | None:
+def _full_name(node: dict | None, registry: Registry, cfg: Config) -> str:
+    """A type with its module, which tells a user's from a library's."""
+    kind = _class_of(node or {}, registry, cfg)
+    return (f'{kind.__module__}.{kind.__name__}' if kind else
+            type_name(node) if node else 'None')
+
+
+def _is_stream(loader: dict | None, cfg: Config) -> bool:
+    dataset = (loader or {}).get('dataset')
+    kind = (_class_of(dataset, DATASETS, cfg) if isinstance(dataset, dict)
+            else type(dataset))
+    return isinstance(kind, type) and issubclass(kind, IterableDataset)
+
+
+def _resumable_loop(cfg: Config) -> dict | None:
     """The same loop, resumable; None where it is another one."""
-    settings = dict(train_cfg)
+    settings = dict(cfg.train_cfg)
     if 'by_epoch' in settings:
         by_epoch = settings.pop('by_epoch')
         settings['type'] = ('EpochBasedTrainLoop'
                             if by_epoch else 'IterBasedTrainLoop')
+    elif _is_of_user(cfg.train_cfg, LOOPS, cfg):
+        return None
     name = type_name(settings).removeprefix('Resumable')
     if name not in ('EpochBasedTrainLoop', 'IterBasedTrainLoop'):
         return None
     return dict(settings, type=f'Resumable{name}')
 
 
-def _atomic_hook(hook: dict | None) -> dict | None:
+def _atomic_hook(hook: dict | None, cfg: Config) -> dict | None:
     """The same checkpoint hook, atomic; None where it is another or none."""
-    name = type_name(hook or {})
-    if name not in ('CheckpointHook', 'AtomicCheckpointHook'):
+    hook = hook or {}
+    name = type_name(hook)
+    if (name not in ('CheckpointHook', 'AtomicCheckpointHook')
+            or _is_of_user(hook, HOOKS, cfg)):
         return None
     if name == 'AtomicCheckpointHook':
         return hook
-    return {'interval': -1, **(hook or {}), 'type': 'AtomicCheckpointHook'}
+    return {'interval': -1, **hook, 'type': 'AtomicCheckpointHook'}
 
 
 def _add_hook(cfg: Config, name: str, reason: str) -> list[str]:

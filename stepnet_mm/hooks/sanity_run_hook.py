@@ -120,7 +120,7 @@ def _text(error: Exception) -> str:
 def _build_loop(runner, model) -> ValLoop:
     """mmengine's, with nothing of the Runner's."""
     cfg = copy.deepcopy(runner.cfg)
-    # Some pipelines allow none; what they change of modules then stays so.
+    # A pool in a transform allows none; what that changes of modules stays.
     workers = min(1, cfg.val_dataloader.get('num_workers', 0))
     cfg.val_dataloader.update(num_workers=workers, persistent_workers=False)
     loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)

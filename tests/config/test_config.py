@@ -1,5 +1,7 @@
 import pytest
 from mmengine.config import Config
+from mmengine.registry import HOOKS, LOOPS
+from torch.utils.data import IterableDataset
 
 from stepnet_mm import config as C
 from stepnet_mm.config.parts import later_pipelines
@@ -288,8 +290,12 @@ def test_the_checkpoint_hook_keeps_its_arguments(cfg):
 def test_further_checkpoint_hooks_save_a_training_state_too(cfg):
     exact(cfg, custom_hooks=[
         dict(type='CheckpointHook', out_dir='elsewhere')])
-    assert cfg.custom_hooks[0] == dict(
+    atomic = dict(
         type='AtomicCheckpointHook', interval=-1, out_dir='elsewhere')
+    assert cfg.custom_hooks[0] == atomic
+    exact(cfg, default_hooks=dict(
+        second=dict(type='CheckpointHook', out_dir='elsewhere')))
+    assert cfg.default_hooks.second == atomic
 
 
 def test_the_library_of_a_config_without_a_scope(cfg):
@@ -350,6 +356,25 @@ def test_what_is_the_users_own_stays(cfg, changes, said):
     assert cfg.get('default_hooks') == before.get('default_hooks')
     assert cfg.train_cfg == before['train_cfg']
     assert added(cfg) == []
+
+
+@pytest.mark.parametrize('registry, name', [
+    (HOOKS, 'CheckpointHook'), (LOOPS, 'EpochBasedTrainLoop')])
+def test_so_does_what_is_registered_under_mmengines_name(
+        cfg, monkeypatch, registry, name):
+    monkeypatch.setitem(registry.module_dict, name, type(name, (), {}))
+    cfg.train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=2)
+    line, = C.use_exact_resume(cfg)
+    assert f'is {__name__}.{name}' in line
+    assert cfg.train_cfg.type == 'EpochBasedTrainLoop'
+
+
+def test_datasets_without_indices_keep_mmengines_loop(cfg):
+    stream = type('Stream', (IterableDataset, ), {})
+    cfg.train_dataloader = dict(dataset=dict(type=stream))
+    cfg.train_cfg = dict(by_epoch=False, max_iters=2)
+    line, = C.use_exact_resume(cfg)
+    assert line.startswith('train_dataloader.dataset has no indices')
 
 
 def test_it_can_be_switched_off(cfg, tmp_path):
