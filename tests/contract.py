@@ -173,11 +173,12 @@ def run_file(path: Path) -> None:
 
 
 def python_tools() -> list[Path]:
-    """Those with a parser; the others pass all arguments on."""
+    """Commands with a parser; the others pass all arguments on."""
     paths = [path for folder in ('', 'analysis', 'theory', 'benchmarks',
                                  'studies')
              for path in sorted((ROOT / 'tools' / folder).glob('*.py'))]
-    return [path for path in paths if 'parser' in path.read_text()]
+    return [path for path in paths if all(
+        word in path.read_text() for word in ('parser', '__main__'))]
 
 
 def options() -> Iterator[str]:

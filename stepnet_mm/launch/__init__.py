@@ -1,4 +1,4 @@
-"""From a config to a running Runner or a record.
+"""From a config to a running Runner.
 
-May import: config, datasets, recording, safe_loading, stiffness, utils.
+May import: config, datasets, safe_loading, utils.
 """

@@ -11,8 +11,9 @@ lottery_configs.py.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
+from measurement import Measurement, add_measuring_options
+
 from stepnet_mm.launch.entry import make_config_parser, output_of
-from stepnet_mm.launch.measurement import Measurement, add_measuring_options
 from stepnet_mm.recording import list_blocks
 from stepnet_mm.utils.command_line import output_file
 

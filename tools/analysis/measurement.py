@@ -13,20 +13,22 @@ from mmengine.config import Config
 from mmengine.utils import ProgressBar
 from torch.utils.data import DataLoader
 
-from ..config.parts import all_dicts
-from ..recording import (
+from stepnet_mm.config.parts import all_dicts
+from stepnet_mm.launch.entry import build_loader, build_model, config_from
+from stepnet_mm.launch.work_dir import measurement_lock
+from stepnet_mm.recording import (
     ResidualBlock,
     TrajectoryRecorder,
     find_residual_blocks,
     list_blocks,
 )
-from ..recording.probe import (
+from stepnet_mm.recording.probe import (
     kept_state,
     run_features,
     spread_indices,
     subset_loader,
 )
-from ..stiffness import (
+from stepnet_mm.stiffness import (
     DEFINITIONS,
     RecordHeader,
     StiffnessRecord,
@@ -34,11 +36,9 @@ from ..stiffness import (
     begin_record,
     read_stiffness_record,
 )
-from ..utils.command_line import positive
-from ..utils.files import file_digest
-from ..version import __version__
-from .entry import build_loader, build_model, config_from
-from .work_dir import measurement_lock
+from stepnet_mm.utils.command_line import positive
+from stepnet_mm.utils.files import file_digest
+from stepnet_mm.version import __version__
 
 
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,6 @@
 import pytest
+from measurement import _settings_digest
 from mmengine.config import Config
-
-from stepnet_mm.launch.measurement import _settings_digest
 
 
 def digest(**changes):
