@@ -50,7 +50,8 @@ class Series:
                       'a higher --seconds', check=name)
             return
         self._start()
-        self.pipe.send((name, check, argument, min(self.limit, left)))
+        with suppress(BrokenPipeError):  # of a process that has ended since
+            self.pipe.send((name, check, argument, min(self.limit, left)))
         failed = False
         while found := self._receive():
             failed |= found['level'] == 'error'
@@ -71,8 +72,9 @@ class Series:
         self.process = None
 
     def _start(self) -> None:
-        if self.process:
+        if self.process and self.process.is_alive():
             return
+        self.stop()
         context = multiprocessing.get_context('spawn')
         self.pipe, theirs = context.Pipe()
         self.log = NamedTemporaryFile()
@@ -84,7 +86,7 @@ class Series:
 
     def _receive(self) -> dict | None:
         """The next row; None at the end of the check or of the process."""
-        with suppress(EOFError):
+        with suppress(EOFError, ConnectionError):
             # What the process has started may hold the pipe.
             while not self.pipe.poll(.5) and self.process.is_alive():
                 pass

@@ -112,7 +112,8 @@ class MeasuringHook(Hook):
         named = {f'{self.name}/{key}': v for key, v in scalars.items()}
         for backend in runner.visualizer._vis_backends.values():
             if not isinstance(backend, LocalVisBackend):
-                with self._warning(runner, 'scalars were not taken'):
+                lost = f'{type(backend).__name__} does not take its scalars'
+                with self._warning(runner, lost):
                     backend.add_scalars(named, step)
                 continue
             path = Path(runner.log_dir, 'vis_data', f'{self.name}.json')

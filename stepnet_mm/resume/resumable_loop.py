@@ -61,7 +61,8 @@ class ResumableLoop(BaseLoop):
         self.place = Place(dist.all_gather_object(runner.seed)[0])
         resumable = resumable_loader(dataloader, self.place, self.endless)
         # An endless sampler would look for a sample of none for ever.
-        if not len(dataloader.dataset if self.endless else resumable):
+        number = len(dataloader.dataset if self.endless else resumable)
+        if not min(dist.all_gather_object(number)):  # or ranks would wait
             raise ValueError(NO_BATCHES)
         return resumable
 

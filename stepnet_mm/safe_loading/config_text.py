@@ -37,11 +37,15 @@ _OF_ANY = ('type', '_scope_')
 _NO_WORD = re.compile(
     r'[()\[\]\\{}\n*%:]|<<|^\.\.$|^(?!\d+/\d+\Z).*/|'
     r'\.(?i:py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
-#: Of the libraries' transforms those of their test pipelines: others build
-#: what another library names, open files, or may never end.
+#: Of the libraries' transforms those of their test pipelines (mmseg's,
+#: mmrotate's and mmpose's too): others build what another library names, open
+#: files, or may never end.
 _TRANSFORMS = frozenset("""
-    ApplyToList CenterCrop CleanCaption Compose EfficientNetCenterCrop
-    FixScaleResize ImageToTensor KeyMapper LoadAnnotations LoadImageFromFile
+    ApplyToList BottomupResize CenterCrop CleanCaption Compose ConcatCDInput
+    ConvertBoxType EfficientNetCenterCrop FixScaleResize GetBBoxCenterScale
+    ImageToTensor LoadDepthAnnotation LoadImage LoadMultipleRSImageFromFile
+    LoadSingleRSImageFromFile PackPoseInputs PackSegInputs ResizeToMultiple
+    TopdownAffine KeyMapper LoadAnnotations LoadImageFromFile
     LoadImageFromNDArray LoadPanopticAnnotations LoadProposals
     LoadTextAnnotations LoadTrackAnnotations MultiScaleFlipAug Normalize
     OFAAddObjects PackDetInputs PackInputs PackReIDInputs PackTrackInputs Pad

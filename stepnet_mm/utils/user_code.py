@@ -6,7 +6,8 @@ import traceback
 
 LIBRARIES = ('mmengine', 'mmcv', 'mmdet', 'mmpretrain', 'mmseg', 'mmpose',
              'mmrotate', 'stepnet_mm', 'torch', 'torchvision', 'numpy', 'cv2',
-             'PIL', 'scipy', 'pycocotools')
+             'PIL', 'scipy', 'pycocotools', 'addict', 'einops', 'lvis',
+             'matplotlib', 'panopticapi', 'shapely', 'timm', 'transformers')
 _STDLIB = os.path.dirname(os.__file__)
 
 

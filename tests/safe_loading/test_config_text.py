@@ -290,6 +290,11 @@ def test_what_shipped_configs_have_stays(tmp_path, name, value):
     assert kept(tmp_path, text).model[name] == value
 
 
+def test_a_pipeline_of_mmseg_stays(tmp_path):
+    text = PIPELINE.replace('NAME', 'PackSegInputs')
+    assert kept(tmp_path, text).test_dataloader.dataset.pipeline
+
+
 def test_a_transform_of_ones_own_stays(tmp_path, monkeypatch):
     monkeypatch.setitem(TRANSFORMS.module_dict, 'OwnOfThisTest',
                         type('OwnOfThisTest', (), {}))

@@ -1,4 +1,5 @@
 """Files that would run something: refused, and nothing of them has run."""
+import copy
 import copyreg
 import io
 import os
@@ -382,6 +383,17 @@ def test_a_storage_beyond_its_record(tmp_path):
     zipped(tmp_path / 'a.pth', pickled.replace(b'K\nt', b'M\xff\xfft'))
     with pytest.raises(ValueError, match='expected 262140'):
         CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+
+
+def test_records_that_overlap_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / 'a.pth', 'w') as archive:
+        archive.writestr('a/data.pkl', b'\x80\x02N.')
+        archive.writestr('a/data/0', bytes(10**5))
+        for number in range(1, 200):
+            again = copy.copy(archive.filelist[1])
+            again.filename = f'a/data/{number}'
+            archive.filelist.append(again)
+    refused(tmp_path / 'a.pth')
 
 
 def test_what_unpacks_to_much_more_is_refused(tmp_path):

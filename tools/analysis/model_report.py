@@ -10,7 +10,6 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 import json
-import resource
 import sys
 import textwrap
 from collections import Counter
@@ -31,12 +30,11 @@ from stepnet_mm.profiling import (
     prepare,
 )
 from stepnet_mm.profiling.config_inputs import EDGE
+from stepnet_mm.profiling.timing import WARM_RUNS
 from stepnet_mm.steps import StepSize
 from stepnet_mm.utils.command_line import aligned, positive
 
 COLUMNS = ('parameters', 'step_parameters', 'mmengine_flops')
-#: Runs before the timed ones.
-WARM_RUNS = 2
 NOTES = (
     "FLOPs: mmengine's, of one image, forward pass (mode='tensor') in eval "
     'mode; a multiply-add is one. It counts convolutions, linear layers, '
@@ -165,6 +163,10 @@ def peak_memory(device):
     """Bytes: of CUDA tensors, or the resident set of this process."""
     if device.type == 'cuda':
         return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
