@@ -41,16 +41,17 @@ _NO_WORD = re.compile(
 #: mmrotate's and mmpose's too): others build what another library names, open
 #: files, or may never end.
 _TRANSFORMS = frozenset("""
-    ApplyToList BottomupResize CenterCrop CleanCaption Compose ConcatCDInput
-    ConvertBoxType EfficientNetCenterCrop FixScaleResize GetBBoxCenterScale
-    ImageToTensor LoadDepthAnnotation LoadImage LoadMultipleRSImageFromFile
-    LoadSingleRSImageFromFile PackPoseInputs PackSegInputs ResizeToMultiple
-    TopdownAffine KeyMapper LoadAnnotations LoadImageFromFile
-    LoadImageFromNDArray LoadPanopticAnnotations LoadProposals
-    LoadTextAnnotations LoadTrackAnnotations MultiScaleFlipAug Normalize
-    OFAAddObjects PackDetInputs PackInputs PackReIDInputs PackTrackInputs Pad
+    ApplyToList BottomupResize CenterCrop CleanCaption Compose
+    ConcatCDInput ConvertBoxType EfficientNetCenterCrop FixScaleResize
+    GetBBoxCenterScale ImageToTensor KeyMapper LoadAnnotations
+    LoadDepthAnnotation LoadImage LoadImageFromFile LoadImageFromNDArray
+    LoadMultipleRSImageFromFile LoadPanopticAnnotations LoadProposals
+    LoadSingleRSImageFromFile LoadTextAnnotations LoadTrackAnnotations
+    MultiScaleFlipAug Normalize OFAAddObjects PackDetInputs PackInputs
+    PackPoseInputs PackReIDInputs PackSegInputs PackTrackInputs Pad
     ProposalBroadcaster RandomCenterCropPad RandomFlip Resize ResizeEdge
-    TestTimeAug ToTensor TransformBroadcaster""".split())
+    ResizeToMultiple TestTimeAug ToTensor TopdownAffine
+    TransformBroadcaster""".split())
 #: Registries of the parts of a network or a pipeline, which alone may be
 #: named by a path, and all that an inferencer builds from.
 _PARTS = ('model', 'task util', 'transform')
