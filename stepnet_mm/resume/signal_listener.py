@@ -40,6 +40,8 @@ class SignalListener:
         self.received = False
         if threading.current_thread() is not threading.main_thread():
             return
+        for left in set(_LISTENING):  # by a training that was preempted
+            left.stop()
         self._handlers = {
             number: signal.signal(number, self._receive)
             for number in self.signals
@@ -58,7 +60,8 @@ class SignalListener:
 
     def _give_back(self) -> None:
         for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+            if signal.getsignal(number) == self._receive:
+                signal.signal(number, handler)
         self._handlers = {}
         if self._watch is not None:
             self._watch.stop()
@@ -73,7 +76,7 @@ class SignalListener:
             self._ignore(0)
 
 
-#: Those that have been started and not stopped.
+#: The one that has been started and not stopped.
 _LISTENING: set[SignalListener] = set()
 
 

@@ -51,10 +51,25 @@ def test_a_child_of_multiprocessing_ends_when_its_parent_says_so(listener):
 
 
 def test_another_child_has_the_handlers_of_before(listener):
+    assert _end_of_a_child(signal.SIGTERM) == signal.SIGTERM
+
+
+def test_a_preempted_training_leaves_no_handlers(listener):
+    before = listener._handlers
+    for _ in range(8):
+        following = SignalListener(listener.signals)
+        following.start()
+    assert following._handlers == before
+    assert _end_of_a_child(signal.SIGTERM) == signal.SIGTERM
+    following.stop()
+    assert signal.getsignal(signal.SIGTERM) == before[signal.SIGTERM]
+
+
+def _end_of_a_child(number):
     child = os.fork()
     if not child:
-        time.sleep(60)
+        time.sleep(20)
         os._exit(0)
     time.sleep(.2)
-    os.kill(child, signal.SIGTERM)
-    assert os.waitpid(child, 0)[1] == signal.SIGTERM
+    os.kill(child, number)
+    return os.waitpid(child, 0)[1]
