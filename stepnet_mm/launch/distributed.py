@@ -1,4 +1,4 @@
-"""Sets up the process group, on CPU as well, with a port for each job."""
+"""Sets up the process group, also on CPU, with a port for each job."""
 import datetime
 import os
 import socket
@@ -15,20 +15,20 @@ from torch import distributed
 from ..utils.ranks import is_first_rank
 from ..utils.slurm import first_host, slurm_port
 
-#: What gloo says where another rank has not answered in time.
+#: In gloo's error after a timeout.
 _WAITED = 'Timed out waiting', 'Application timeout'
 
 
 def init_distributed(cfg: Config) -> None:
-    """Set up the process group that the config's launcher asks for.
+    """Set up the process group of the config's launcher.
 
-    mmengine's Runner leaves one that exists alone; its own set-up needs a GPU
-    and has one port for all Slurm jobs. ``env_cfg.dist_cfg`` holds ``backend``
-    (left out: nccl with GPUs, gloo without) and ``timeout`` in seconds.
+    mmengine's Runner keeps an existing one; its own set-up needs a GPU and
+    uses one port for all Slurm jobs. ``env_cfg.dist_cfg`` holds ``backend``
+    (default: nccl with GPUs, gloo without) and ``timeout`` in seconds.
 
     Args:
         cfg (Config): ``launcher`` is none, pytorch, slurm or mpi. On CPU its
-            ``model_wrapper_cfg`` is set to what DDP needs there.
+            ``model_wrapper_cfg`` is changed as DDP requires.
 
     Raises:
         ValueError: if it was not started by that launcher, or there are more
@@ -45,16 +45,16 @@ def init_distributed(cfg: Config) -> None:
     _require_environment(launcher)
     device = get_device()
     if device not in ('cpu', 'cuda'):
-        return  # mmengine knows how the others begin
+        return  # mmengine sets up the others
     sys.excepthook = _name_the_rank
     _init(cfg, device)
 
 
 def stand_alone() -> None:
-    """Have a process without ``--launcher`` be a run of its own.
+    """Make a process without ``--launcher`` a separate run.
 
-    It forgets its rank, which srun and torchrun tell it in any case; the
-    first of several such processes warns.
+    Its rank, which srun and torchrun always set, is removed from the
+    environment; the first of several such processes warns.
     """
     count = next((os.environ[name] for name in (
         'WORLD_SIZE', 'SLURM_STEP_NUM_TASKS', 'OMPI_COMM_WORLD_SIZE')
@@ -70,13 +70,13 @@ def stand_alone() -> None:
 
 
 def on_first_rank(function: Callable, *args) -> None:
-    """Call it on the first rank; all ranks stop where it raises an error.
+    """Call a function on the first rank; an error there stops all ranks.
 
-    All ranks have to call this, after :func:`init_distributed`.
+    A collective call, after :func:`init_distributed`.
 
     Raises:
-        Exception: on the first rank, that of the function.
-        SystemExit: on the others, which point to the first.
+        Exception: on the first rank, the function's.
+        SystemExit: on the others.
     """
     from mmengine import dist  # takes seconds to import
     error = None
@@ -124,7 +124,7 @@ def _why(error: Exception, address: str) -> str:
 
 
 def _set_slurm_environment() -> None:
-    """What torch reads, from what srun gives each task."""
+    """Set torch's variables from srun's."""
     given = os.environ
     if 'SLURM_PROCID' not in given or 'SLURM_NTASKS' not in given:
         raise ValueError(
@@ -143,7 +143,7 @@ def _set_slurm_environment() -> None:
 
 
 def _set_mpi_environment() -> None:
-    """What torch reads, from what Open MPI gives each rank."""
+    """Set torch's variables from Open MPI's."""
     for name, given in [('RANK', 'RANK'), ('WORLD_SIZE', 'SIZE'),
                         ('LOCAL_RANK', 'LOCAL_RANK')]:
         value = os.environ.get(f'OMPI_COMM_WORLD_{given}')
@@ -167,7 +167,7 @@ def _require_environment(launcher: str) -> None:
 
 
 def _local_gpu() -> int:
-    """The GPU of this rank; DDP reads it from LOCAL_RANK too."""
+    """The GPU of this rank; also set as LOCAL_RANK, for DDP."""
     rank, count = int(os.environ['LOCAL_RANK']), torch.cuda.device_count()
     if count == 1 and 'LOCAL_WORLD_SIZE' not in os.environ:
         rank = 0  # Slurm shows each task its own; torchrun shows all
@@ -190,7 +190,7 @@ def _cpu_wrapper(cfg: Config) -> dict:
 
 
 def _name_the_rank(kind, error, trace) -> None:
-    """Whose error it is; those of other ranks follow from it."""
+    """An excepthook that names the rank."""
     text = ''.join(traceback.format_exception(kind, error, trace))
     if any(words in str(error) for words in _WAITED):
         text += (
