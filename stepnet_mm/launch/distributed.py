@@ -5,7 +5,7 @@ import socket
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from mmengine.config import Config
@@ -42,7 +42,8 @@ def init_distributed(cfg: Config) -> None:
         _set_slurm_environment()
     if launcher == 'mpi':
         _set_mpi_environment()
-    _require_environment(launcher)
+    _require(launcher, ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR',
+                        'MASTER_PORT'), 'tools/dist_train.sh')
     device = get_device()
     if device not in ('cpu', 'cuda'):
         return  # mmengine sets up the others
@@ -126,11 +127,8 @@ def _why(error: Exception, address: str) -> str:
 def _set_slurm_environment() -> None:
     """Set torch's variables from srun's."""
     given = os.environ
-    if 'SLURM_PROCID' not in given or 'SLURM_NTASKS' not in given:
-        raise ValueError(
-            '--launcher slurm: expected SLURM_PROCID and SLURM_NTASKS, which '
-            'srun sets, got none; start it with tools/slurm_train.sh, or '
-            'choose --launcher none or pytorch')
+    _require('slurm', ('SLURM_PROCID', 'SLURM_NTASKS'),
+             'tools/slurm_train.sh, which calls srun')
     os.environ.update(
         RANK=given['SLURM_PROCID'],
         WORLD_SIZE=given['SLURM_NTASKS'],
@@ -144,26 +142,21 @@ def _set_slurm_environment() -> None:
 
 def _set_mpi_environment() -> None:
     """Set torch's variables from Open MPI's."""
-    for name, given in [('RANK', 'RANK'), ('WORLD_SIZE', 'SIZE'),
-                        ('LOCAL_RANK', 'LOCAL_RANK')]:
-        value = os.environ.get(f'OMPI_COMM_WORLD_{given}')
-        if value is None:
-            raise ValueError(
-                f'--launcher mpi: expected OMPI_COMM_WORLD_{given}, which '
-                'mpirun sets, got none; start it with mpirun, or choose '
-                'another --launcher')
-        os.environ[name] = value
+    given = ['OMPI_COMM_WORLD_' + name
+             for name in ('RANK', 'SIZE', 'LOCAL_RANK')]
+    _require('mpi', given, 'mpirun')
+    os.environ.update(zip(('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
+                          map(os.environ.__getitem__, given)))
     os.environ.setdefault('MASTER_PORT', '29500')
 
 
-def _require_environment(launcher: str) -> None:
-    names = ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT')
+def _require(launcher: str, names: Sequence[str], starter: str) -> None:
     missing = [name for name in names if name not in os.environ]
     if missing:
         raise ValueError(
-            f'--launcher {launcher}: expected {", ".join(names)}, which '
-            f'torchrun sets, got no {", ".join(missing)}; start it with '
-            'tools/dist_train.sh, set them, or choose --launcher none')
+            f'--launcher {launcher}: expected {", ".join(names)} in the '
+            f'environment, got no {", ".join(missing)}; start it with '
+            f'{starter}, set them, or choose another --launcher')
 
 
 def _local_gpu() -> int:

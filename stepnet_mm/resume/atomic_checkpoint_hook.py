@@ -82,10 +82,13 @@ class AtomicCheckpointHook(CheckpointHook):
             return
         self.resumes_last = (runner._load_from is None
                              or runner.cfg.get('auto_resume', False))
-        chosen = [None]
+        chosen: list = [None]
         if is_main_process():
-            chosen = [_result_or_error(
-                self._choose if self.resumes_last else _check, runner)]
+            choose = self._choose if self.resumes_last else _check
+            try:
+                chosen = [choose(runner)]
+            except Exception as error:  # has to reach all ranks
+                chosen = [error]
         dist.broadcast_object_list(chosen)
         if isinstance(chosen[0], Exception):
             raise chosen[0]
@@ -308,14 +311,6 @@ def _check_names(others: dict, runner) -> None:
             f'default_hooks.checkpoint: expected arguments of CheckpointHook, '
             f'got {name!r}; '
             f'{f"{near[0]!r} may be meant" if near else "take it out"}')
-
-
-def _result_or_error(function, runner):
-    """An error of the first rank has to reach all ranks."""
-    try:
-        return function(runner)
-    except Exception as error:
-        return error
 
 
 def _check(runner) -> str:

@@ -56,7 +56,7 @@ class NonFiniteLossHook(Hook):
     # The buffers are copied before any other hook of an iteration runs.
     priority = 'VERY_HIGH'
     #: The resumable loops call after_train for a failed training, too.
-    gives_back = True
+    undo_on_failure = True
 
     def __init__(self, action: str = 'stop', max_skips: int = 10):
         if action not in ('stop', 'skip'):

@@ -53,7 +53,7 @@ class PreemptionHook(Hook):
     """
     priority = 'LOWEST'
     #: The resumable loops call after_train for a failed training, too.
-    gives_back = True
+    undo_on_failure = True
 
     def __init__(self,
                  signals: Sequence[str] = SIGNALS,

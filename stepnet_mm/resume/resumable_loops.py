@@ -69,7 +69,7 @@ class ResumableLoop(BaseLoop):
         except (Exception, KeyboardInterrupt):
             # A notebook goes on without the handlers of a failed training.
             for hook in self.runner.hooks:
-                if getattr(hook, 'gives_back', False):
+                if getattr(hook, 'undo_on_failure', False):
                     hook.after_train(self.runner)
             raise
         self.runner.call_hook('after_train')

@@ -130,11 +130,11 @@ def test_ports_of_jobs_and_steps_differ():
 
 
 @pytest.mark.parametrize('launcher, text', [
-    ('slurm', 'expected SLURM_PROCID'),
-    ('mpi', 'expected OMPI_COMM_WORLD_RANK'),
-    ('pytorch', 'got no RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MAST')])
+    ('slurm', 'SLURM_PROCID, SLURM_NTASKS'),
+    ('mpi', 'OMPI_COMM_WORLD_RANK'),
+    ('pytorch', 'RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT')])
 def test_without_the_launcher(launcher, text):
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match=f'launcher {launcher}: .*no {text}'):
         start(launcher)
 
 

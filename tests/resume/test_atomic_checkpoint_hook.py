@@ -99,21 +99,6 @@ def test_old_ones_go_when_the_new_one_is_complete(tmp_path, monkeypatch):
     assert 'optimizer' not in saved and 'training_state' not in saved
 
 
-def test_killed_before_the_old_one_is_deleted(tmp_path, monkeypatch):
-    """The resumed run makes up for it."""
-
-    def killed(self, filename):
-        raise Stopped
-
-    with monkeypatch.context() as patch:
-        patch.setattr(AtomicCheckpointHook, '_delete', killed)
-        with pytest.raises(Stopped):
-            train(tmp_path)
-    assert checkpoints(tmp_path) == [f'iter_{n}.pth' for n in (5, 10, 15)]
-    train(tmp_path, stop=1, resume=True)
-    assert checkpoints(tmp_path) == ['iter_10.pth', 'iter_15.pth']
-
-
 @pytest.mark.core
 def test_killed_during_a_save(tmp_path, monkeypatch, whole):
     replace = os.replace
@@ -158,17 +143,6 @@ def test_a_path_that_is_given(tmp_path):
     with pytest.raises(ValueError, match=r'expected a whole checkpoint in .*'
                        r'iter_33.*iter_30'):
         train(tmp_path, resume=True)
-
-
-def test_a_folder_with_brackets(tmp_path):
-    folder = tmp_path / 'run[lr=0.1]'
-    train(folder, stop=12)
-    (folder / 'last_checkpoint').unlink()
-    (folder / 'iter_15.pth.unfinished').write_bytes(b'')
-    (folder / 'my.unfinished').mkdir()
-    assert seen(train(folder, resume=True)) == 96 - 30
-    assert [path.name for path in folder.glob('*.unfinished')] == [
-        'my.unfinished']
 
 
 def test_a_pointer_that_is_garbage_and_no_checkpoint(tmp_path):
