@@ -34,7 +34,7 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = dict(
         'stepnet_mm.hooks.tns_metric': ('TNSMetricHook', ),
     },
     LOOPS={
-        'stepnet_mm.resume.loops': (
+        'stepnet_mm.resume.resumable_loops': (
             'ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop'),
     },
     METRICS={'stepnet_mm.hooks.tns_metric': ('TNSMetric', )},

@@ -32,7 +32,7 @@ USED = {
     'tests/resume/test_atomic_checkpoint_hook.py': [
         '_load_checkpoint', '_load_from', '_resume', '_save_best_checkpoint',
         '_train_loop'],
-    'tests/resume/test_loops.py': [
+    'tests/resume/test_resumable_loops.py': [
         '_max_epochs', '_max_iters', '_randomness_cfg'],
     'tests/resume/test_non_finite_loss_hook.py': [
         '_accumulative_counts', '_inner_count'],

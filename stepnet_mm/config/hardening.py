@@ -170,10 +170,11 @@ def _resumable_loop(cfg: Config) -> dict | None:
                             if by_epoch else 'IterBasedTrainLoop')
     elif _is_of_user(cfg.train_cfg, LOOPS, cfg):
         return None
-    name = type_name(settings).removeprefix('Resumable')
-    if name not in ('EpochBasedTrainLoop', 'IterBasedTrainLoop'):
-        return None
-    return dict(settings, type=f'Resumable{name}')
+    resumable = dict(
+        EpochBasedTrainLoop='ResumableEpochBasedTrainLoop',
+        IterBasedTrainLoop='ResumableIterBasedTrainLoop')
+    name = resumable.get(type_name(settings).removeprefix('Resumable'))
+    return None if name is None else dict(settings, type=name)
 
 
 def _atomic_hook(hook: dict | None, cfg: Config) -> dict | None:

@@ -1,4 +1,4 @@
-"""Datasets, loading that survives broken images, and the mini-COCO generator.
+"""Datasets, image loading that skips broken files, and mini-COCO.
 
 May import: no other folder.
 """

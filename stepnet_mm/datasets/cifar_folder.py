@@ -1,4 +1,4 @@
-"""Reads CIFAR from image files, one folder per class."""
+"""Reads CIFAR from image files, a folder per class."""
 import os
 import os.path as osp
 
@@ -13,7 +13,7 @@ def is_cifar_folder(root: str) -> bool:
     """Whether a folder holds ``train/`` and ``test/``.
 
     Raises:
-        FileNotFoundError: if it holds one of them only.
+        FileNotFoundError: if it holds only one of them.
     """
     absent = [
         folder for folder in (osp.join(root, 'train'), osp.join(root, 'test'))
@@ -28,7 +28,7 @@ def is_cifar_folder(root: str) -> bool:
 
 
 def read_cifar_folder(folder: str, classes: tuple) -> tuple:
-    """Read all images of a split, sorted by class, then by file name.
+    """Read all images of a split, sorted by class and file name.
 
     Args:
         folder (str): the split's folder, with one folder per class.
@@ -36,7 +36,7 @@ def read_cifar_folder(folder: str, classes: tuple) -> tuple:
 
     Returns:
         tuple[list[np.ndarray], list[int]]: N images (32, 32, 3), RGB, uint8,
-        and N labels, the places in ``classes``.
+        and N labels, the indices in ``classes``.
 
     Raises:
         ValueError: if class folders are missing, unknown or empty, or a file
@@ -68,8 +68,8 @@ def _image_files(folder: str) -> list[str]:
 
 
 def _read(path: str) -> np.ndarray:
-    # From memory, since of a file cut short cv2.imread may make up the rest;
-    # unchanged, since other flags turn grey or 16-bit images into RGB.
+    # From memory, since cv2.imread may invent the rest of a truncated file;
+    # unchanged, since other flags convert grey and 16-bit images to RGB.
     content = np.fromfile(path, np.uint8)
     image = None
     if len(content):

@@ -1,4 +1,4 @@
-"""Image loaders that pass over broken files in training, or name them."""
+"""Image loaders that skip broken files in training, or name them."""
 import atexit
 import contextlib
 import os
@@ -16,12 +16,12 @@ from mmengine.registry import TRANSFORMS
 
 from ..regular_file import check_regular
 
-#: What the image back ends raise for bytes that are no whole image.
+#: Errors of the image back ends for bytes that are no complete image.
 DECODE_ERRORS = (AssertionError, OSError, SyntaxError, ValueError, cv2.error)
 
 #: OpenCV's code.
 _NO_MEMORY = -4
-#: Where not one of the first decodes, the reason lies not in single files.
+#: If none of the first images decodes, single files are not the reason.
 FIRST = 10
 
 _logs: list[str] = []
@@ -29,30 +29,30 @@ _logs: list[str] = []
 
 @TRANSFORMS.register_module()
 class LoadIntactImageFromFile(LoadImageFromFile):
-    """mmcv's ``LoadImageFromFile`` for training on files that may be broken.
+    """mmcv's ``LoadImageFromFile``, which skips broken images in training.
 
-    An image that does not decode is passed over, logged and counted: the
-    dataset draws another sample in its place. A file that is absent or cannot
-    be read stays an error, and so do arguments with which nothing decodes.
-    ``tools/train.py`` puts this into training pipelines; those of validation
-    and test stop (:func:`name_broken_images`).
+    An image that does not decode is skipped, logged and counted: the dataset
+    draws another sample. An absent or unreadable file stays an error, and so
+    do arguments with which nothing decodes. ``tools/train.py`` puts this into
+    training pipelines; validation and test stop
+    (:func:`name_broken_images`).
 
     Args:
         **kwargs: those of ``LoadImageFromFile``.
 
     Raises:
-        ValueError: while it loads, if none of the first images decodes.
+        ValueError: during loading, if none of the first images decodes.
     """
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        # Worker processes append to a file, since memory of theirs does not
-        # come back; its path survives a fork, a spawn and a deepcopy.
+        # A file, as workers share no memory; its path survives a fork, a
+        # spawn and a deepcopy.
         self.log = _new_log()
         self._failed = 0  # images, until the first that decodes
 
     def transform(self, results: dict) -> dict | None:
-        """The results with the image; None where it does not decode."""
+        """The results with the image; None if it does not decode."""
         _check_regular(results['img_path'])
         try:
             loaded = super().transform(results)
@@ -75,14 +75,14 @@ class LoadIntactImageFromFile(LoadImageFromFile):
                 f'image {path} does not decode and is skipped: {reason}',
                 logger='current',
                 level=30)
-        # Long trainings outlive what a system keeps in temporary folders.
+        # Some systems delete old temporary files during a long training.
         os.makedirs(os.path.dirname(self.log), exist_ok=True)
         with open(self.log, 'a') as log:
             log.write(path + '\n')
 
 
 class _NamingLoader(LoadImageFromFile):
-    """mmcv's loader whose error names the image, whatever the decoder says."""
+    """mmcv's loader, whose errors name the image."""
 
     def transform(self, results: dict) -> dict | None:
         _check_regular(results['img_path'])
@@ -97,14 +97,14 @@ class _NamingLoader(LoadImageFromFile):
 
 
 def name_broken_images(dataset) -> None:
-    """Have a dataset name the image that does not decode in its error.
+    """Make a dataset's errors name the image that does not decode.
 
     The type in the config stays, since the libraries' inferencers look for
     it.
 
     Args:
-        dataset (Dataset): any of the libraries', wrappers included; the
-            loaders in its pipeline are changed.
+        dataset (Dataset): of any library, also in wrappers; the loaders in
+            its pipeline are changed.
     """
     for transform in _transforms(dataset):
         if type(transform) is LoadImageFromFile:
@@ -128,7 +128,7 @@ def _check_regular(path: str) -> None:
 
 def _raise_if_not_of_bytes(loader: LoadImageFromFile,
                            error: Exception) -> None:
-    """Raise what a storage says, or a decoder with wrong arguments."""
+    """Raise errors of the storage, the machine or wrong arguments."""
     modules = [frame.f_globals.get('__name__', '')
                for frame, _ in traceback.walk_tb(error.__traceback__)]
     # Of the machine, or a limit that an environment sets.

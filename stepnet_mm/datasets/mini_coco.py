@@ -1,4 +1,4 @@
-"""Draws a small detection dataset in COCO's own format.
+"""Draws a small detection dataset in COCO's format.
 
 Circles, squares and triangles of three sizes lie over one another on a noisy
 background. Later objects hide earlier ones; boxes and masks are those of the
@@ -28,11 +28,11 @@ def make_mini_coco(root,
     has no object; the third has a crowd annotation.
 
     Args:
-        root (str | Path): the folder; made where it does not exist.
+        root (str | Path): the folder, made if absent.
         train (int): number of training images, at least 3.
         val (int): number of validation images, at least 3.
         size (int): edge of the square images in px, at least 64.
-        seed (int): seed of all that is random.
+        seed (int): of the random generator.
 
     Raises:
         ValueError: if a number is too small.

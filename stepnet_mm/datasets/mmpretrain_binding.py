@@ -12,7 +12,7 @@ from .stl10 import absent_files, read_stl10
 
 
 def _data_list(images, labels) -> list[dict]:
-    """What mmpretrain's CIFAR makes of images (N, H, W, 3) and N labels."""
+    """The data list of mmpretrain's CIFAR, of images (N, H, W, 3)."""
     return [
         dict(img=image, gt_label=label)
         for image, label in zip(images, labels)
@@ -24,9 +24,9 @@ class STL10(CIFAR10):
     """`STL-10 <https://cs.stanford.edu/~acoates/stl10>`_, labelled images.
 
     Reads ``train_X.bin``, ``train_y.bin``, ``test_X.bin`` and ``test_y.bin``
-    in ``<data_root>/stl10_binary``; 96 x 96 px RGB, 5,000 images to train and
-    8,000 to test. Where they are absent, the main process downloads the
-    archive (2.6 GB) and unpacks it into ``data_root``.
+    in ``<data_root>/stl10_binary``: 96 x 96 px RGB, 5,000 training and 8,000
+    test images. If they are absent, the main process downloads the archive
+    (2.6 GB) and unpacks it into ``data_root``.
 
     Args:
         data_root (str): the folder that holds ``stl10_binary``.
@@ -36,7 +36,7 @@ class STL10(CIFAR10):
 
     Raises:
         FileNotFoundError: if files are absent after any download.
-        ValueError: if ``split`` is another one, or a file is damaged.
+        ValueError: on another ``split`` or a damaged file.
     """
 
     base_folder = 'stl10_binary'
@@ -74,7 +74,7 @@ class STL10(CIFAR10):
 
 
 class _FolderCIFAR(CIFAR10):
-    """Reads image files where there are any, else what its base reads."""
+    """Reads image files if there are any, else the pickles."""
 
     def load_data_list(self) -> list[dict]:
         """Images (32, 32, 3) and labels; sorted by class, then by name."""
@@ -88,7 +88,6 @@ class _FolderCIFAR(CIFAR10):
         try:
             return super().load_data_list()
         except (AssertionError, OSError, RuntimeError) as error:
-            # It was not there, and the download failed or was not allowed.
             raise FileNotFoundError(
                 f'data_root: expected train/ and test/ with images, or the '
                 f'pickles of {self.base_folder}, in {root}, got neither and '
@@ -101,9 +100,9 @@ class _FolderCIFAR(CIFAR10):
 class FolderCIFAR10(_FolderCIFAR):
     """CIFAR-10 from JPEG or PNG files, ``<split>/<class>/<any name>``.
 
-    All are decoded at once. Where ``data_root`` has no ``train/`` and
-    ``test/``, the pickles are read (and downloaded) as by its base. The
-    images are sorted by class: ``indices`` of a fixed subset must be spread.
+    All are decoded at once. If ``data_root`` has no ``train/`` and
+    ``test/``, the pickles are read (and downloaded) as by ``CIFAR10``. The
+    images are sorted by class: ``indices`` of a subset must be spread.
 
     Args:
         **kwargs: those of :class:`mmpretrain.datasets.CIFAR10`.

@@ -9,15 +9,7 @@ NUM_CLASSES = 10
 
 
 def absent_files(folder: str, split: str) -> list[str]:
-    """The files of a split that are not there.
-
-    Args:
-        folder (str): the folder ``stl10_binary``.
-        split (str): train or test.
-
-    Returns:
-        list[str]: their paths; empty where the split can be read.
-    """
+    """Paths of the absent files of a split (train or test)."""
     return [path for path in _paths(folder, split) if not exists(path)]
 
 
@@ -33,7 +25,7 @@ def read_stl10(folder: str, split: str) -> tuple:
         N labels from 0.
 
     Raises:
-        ValueError: if a file holds something else; it is named.
+        ValueError: on a damaged file, which is named.
     """
     image_path, label_path = _paths(folder, split)
     images, labels = _read_images(image_path), _read_labels(label_path)

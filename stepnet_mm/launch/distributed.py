@@ -1,11 +1,11 @@
-"""Sets up the process group, on CPU as well, with a port for each job."""
+"""Sets up the process group, also on CPU, with a port for each job."""
 import datetime
 import os
 import socket
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from mmengine.config import Config
@@ -15,20 +15,20 @@ from torch import distributed
 from ..utils.ranks import is_first_rank
 from ..utils.slurm import first_host, slurm_port
 
-#: What gloo says where another rank has not answered in time.
+#: In gloo's error after a timeout.
 _WAITED = 'Timed out waiting', 'Application timeout'
 
 
 def init_distributed(cfg: Config) -> None:
-    """Set up the process group that the config's launcher asks for.
+    """Set up the process group of the config's launcher.
 
-    mmengine's Runner leaves one that exists alone; its own set-up needs a GPU
-    and has one port for all Slurm jobs. ``env_cfg.dist_cfg`` holds ``backend``
-    (left out: nccl with GPUs, gloo without) and ``timeout`` in seconds.
+    mmengine's Runner keeps an existing one; its own set-up needs a GPU and
+    uses one port for all Slurm jobs. ``env_cfg.dist_cfg`` holds ``backend``
+    (default: nccl with GPUs, gloo without) and ``timeout`` in seconds.
 
     Args:
         cfg (Config): ``launcher`` is none, pytorch, slurm or mpi. On CPU its
-            ``model_wrapper_cfg`` is set to what DDP needs there.
+            ``model_wrapper_cfg`` is changed as DDP requires.
 
     Raises:
         ValueError: if it was not started by that launcher, or there are more
@@ -42,19 +42,20 @@ def init_distributed(cfg: Config) -> None:
         _set_slurm_environment()
     if launcher == 'mpi':
         _set_mpi_environment()
-    _require_environment(launcher)
+    _require(launcher, ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR',
+                        'MASTER_PORT'), 'tools/dist_train.sh')
     device = get_device()
     if device not in ('cpu', 'cuda'):
-        return  # mmengine knows how the others begin
+        return  # mmengine sets up the others
     sys.excepthook = _name_the_rank
     _init(cfg, device)
 
 
 def stand_alone() -> None:
-    """Have a process without ``--launcher`` be a run of its own.
+    """Make a process without ``--launcher`` a separate run.
 
-    It forgets its rank, which srun and torchrun tell it in any case; the
-    first of several such processes warns.
+    Its rank, which srun and torchrun always set, is removed from the
+    environment; the first of several such processes warns.
     """
     count = next((os.environ[name] for name in (
         'WORLD_SIZE', 'SLURM_STEP_NUM_TASKS', 'OMPI_COMM_WORLD_SIZE')
@@ -70,13 +71,13 @@ def stand_alone() -> None:
 
 
 def on_first_rank(function: Callable, *args) -> None:
-    """Call it on the first rank; all ranks stop where it raises an error.
+    """Call a function on the first rank; an error there stops all ranks.
 
-    All ranks have to call this, after :func:`init_distributed`.
+    A collective call, after :func:`init_distributed`.
 
     Raises:
-        Exception: on the first rank, that of the function.
-        SystemExit: on the others, which point to the first.
+        Exception: on the first rank, the function's.
+        SystemExit: on the others.
     """
     from mmengine import dist  # takes seconds to import
     error = None
@@ -124,13 +125,10 @@ def _why(error: Exception, address: str) -> str:
 
 
 def _set_slurm_environment() -> None:
-    """What torch reads, from what srun gives each task."""
+    """Set torch's variables from srun's."""
     given = os.environ
-    if 'SLURM_PROCID' not in given or 'SLURM_NTASKS' not in given:
-        raise ValueError(
-            '--launcher slurm: expected SLURM_PROCID and SLURM_NTASKS, which '
-            'srun sets, got none; start it with tools/slurm_train.sh, or '
-            'choose --launcher none or pytorch')
+    _require('slurm', ('SLURM_PROCID', 'SLURM_NTASKS'),
+             'tools/slurm_train.sh, which calls srun')
     os.environ.update(
         RANK=given['SLURM_PROCID'],
         WORLD_SIZE=given['SLURM_NTASKS'],
@@ -143,31 +141,26 @@ def _set_slurm_environment() -> None:
 
 
 def _set_mpi_environment() -> None:
-    """What torch reads, from what Open MPI gives each rank."""
-    for name, given in [('RANK', 'RANK'), ('WORLD_SIZE', 'SIZE'),
-                        ('LOCAL_RANK', 'LOCAL_RANK')]:
-        value = os.environ.get(f'OMPI_COMM_WORLD_{given}')
-        if value is None:
-            raise ValueError(
-                f'--launcher mpi: expected OMPI_COMM_WORLD_{given}, which '
-                'mpirun sets, got none; start it with mpirun, or choose '
-                'another --launcher')
-        os.environ[name] = value
+    """Set torch's variables from Open MPI's."""
+    given = ['OMPI_COMM_WORLD_' + name
+             for name in ('RANK', 'SIZE', 'LOCAL_RANK')]
+    _require('mpi', given, 'mpirun')
+    os.environ.update(zip(('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
+                          map(os.environ.__getitem__, given)))
     os.environ.setdefault('MASTER_PORT', '29500')
 
 
-def _require_environment(launcher: str) -> None:
-    names = ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT')
+def _require(launcher: str, names: Sequence[str], starter: str) -> None:
     missing = [name for name in names if name not in os.environ]
     if missing:
         raise ValueError(
-            f'--launcher {launcher}: expected {", ".join(names)}, which '
-            f'torchrun sets, got no {", ".join(missing)}; start it with '
-            'tools/dist_train.sh, set them, or choose --launcher none')
+            f'--launcher {launcher}: expected {", ".join(names)} in the '
+            f'environment, got no {", ".join(missing)}; start it with '
+            f'{starter}, set them, or choose another --launcher')
 
 
 def _local_gpu() -> int:
-    """The GPU of this rank; DDP reads it from LOCAL_RANK too."""
+    """The GPU of this rank; also set as LOCAL_RANK, for DDP."""
     rank, count = int(os.environ['LOCAL_RANK']), torch.cuda.device_count()
     if count == 1 and 'LOCAL_WORLD_SIZE' not in os.environ:
         rank = 0  # Slurm shows each task its own; torchrun shows all
@@ -190,7 +183,7 @@ def _cpu_wrapper(cfg: Config) -> dict:
 
 
 def _name_the_rank(kind, error, trace) -> None:
-    """Whose error it is; those of other ranks follow from it."""
+    """An excepthook that names the rank."""
     text = ''.join(traceback.format_exception(kind, error, trace))
     if any(words in str(error) for words in _WAITED):
         text += (

@@ -1,7 +1,7 @@
-"""What the tools that take a config have in common.
+"""Options, Runner, model and loaders of the tools that take a config.
 
-mmengine's runner and models take seconds to import: a tool that only prints
-its help or an error does without them.
+mmengine's runner and models take seconds to import, so they are imported
+where they are needed, not for a help text or an error.
 """
 import argparse
 import copy
@@ -34,12 +34,6 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
     """A parser of a config and the options that change it."""
     parser = command_parser(description)
     parser.add_argument('config', help='config file')
-    add_config_options(parser)
-    return parser
-
-
-def add_config_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that change a config."""
     parser.add_argument(
         '--work-dir', type=output_folder,
         help='where logs and checkpoints go')
@@ -60,6 +54,7 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
         nargs='+',
         action=OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
+    return parser
 
 
 def make_parser(description: str) -> argparse.ArgumentParser:
@@ -102,7 +97,7 @@ def config_from(args: argparse.Namespace) -> Config:
 
 
 def _written_to(kind, path, key: str) -> Path:
-    """What argparse checks of its own arguments, of a path from elsewhere."""
+    """Check a path as argparse checks its arguments."""
     try:
         return kind(str(path))
     except argparse.ArgumentTypeError as error:
@@ -116,10 +111,10 @@ def _check_model(cfg: Config) -> None:
 
 
 def set_scope(cfg: Config) -> None:
-    """Have types without a scope looked up in the config's own.
+    """Make the config's scope the default for types without one.
 
-    What builds a part of a config calls it; mmengine's Runner does so itself.
-    Under None, as in pure Python, each registry looks in its own.
+    To be called before a part of a config is built without a Runner. With
+    None, as in pure Python configs, each registry uses its own.
     """
     scope = cfg.get('default_scope', 'mmengine')
     if scope is not None:
@@ -127,12 +122,12 @@ def set_scope(cfg: Config) -> None:
 
 
 def build_runner(cfg: Config, changes: Sequence[str] = ()):
-    """mmengine's Runner, or the one that ``runner_type`` names.
+    """mmengine's Runner, or that of ``runner_type``.
 
     Args:
         cfg (Config): the config.
-        changes (sequence[str]): what :func:`.harden` changed in it, for the
-            Runner's log, which is a file too.
+        changes (sequence[str]): those of :func:`.harden`, for the Runner's
+            log.
 
     Raises:
         ValueError: if the config has no model.
@@ -159,11 +154,11 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
 
     Args:
         cfg (Config): the config; its seed is that of the start.
-        checkpoint (str, optional): weights; left out, the network is as
-            training would begin.
-        device (str | torch.device): where it goes.
-        start (bool): whether ``init_cfg`` is followed without a checkpoint;
-            otherwise the weights are random, and no file is asked for.
+        checkpoint (str, optional): weights; defaults to those at the start
+            of a training.
+        device (str | torch.device): its device.
+        start (bool): without a checkpoint, follow ``init_cfg``; otherwise
+            the weights are random, and no file is loaded.
 
     Raises:
         RuntimeError: if the weights are those of another network.
@@ -186,39 +181,24 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
     return model
 
 
-def beside_checkpoint(cfg: Config, checkpoint: str | None,
-                      ending: str) -> Path:
-    """Where a measurement of a checkpoint goes, unless the user says.
+def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
+    """The output file of a tool that measures a checkpoint.
 
     Args:
         cfg (Config): the config.
-        checkpoint (str, optional): weights. That of a local file goes beside
-            it, that of a URL into the work dir; left out, to ``start`` +
-            ``ending`` there.
-        ending (str): of the file, such as ``'_stiffness.jsonl'``.
-    """
-    stem = Path(checkpoint).stem if checkpoint else 'start'
-    if checkpoint and Path(checkpoint).exists():
-        return Path(checkpoint).parent / f'{stem}{ending}'
-    return Path(cfg.work_dir) / f'{stem}{ending}'
-
-
-def output_of(cfg: Config, args: argparse.Namespace, ending: str,
-              key: str = '--out') -> Path:
-    """Where a tool writes what it measures of a checkpoint.
-
-    Args:
-        cfg (Config): the config.
-        args (argparse.Namespace): with ``out`` and ``checkpoint``.
-        ending (str): see :func:`beside_checkpoint`, which is followed where
-            ``out`` is None.
-        key (str): the option that ``out`` comes from, for an error.
+        args (argparse.Namespace): with ``out`` and ``checkpoint``. Without
+            ``out`` it is beside a local checkpoint, or in the work dir for a
+            URL; without a checkpoint ``start`` + ``ending`` there.
+        ending (str): of its name, such as ``'_stiffness.jsonl'``.
 
     Raises:
         ValueError: if it cannot be written.
     """
-    path = args.out or beside_checkpoint(cfg, args.checkpoint, ending)
-    return _written_to(output_file, path, key)
+    checkpoint = Path(args.checkpoint or 'start')
+    folder = (checkpoint.parent if args.checkpoint and checkpoint.exists()
+              else Path(cfg.work_dir))
+    path = args.out or folder / f'{checkpoint.stem}{ending}'
+    return _written_to(output_file, path, '--out')
 
 
 def build_loader(cfg: Config, split: str,
@@ -231,8 +211,8 @@ def build_loader(cfg: Config, split: str,
         batch_size (int, optional): in place of the config's.
 
     Raises:
-        ValueError: if the config has no such loader; while it loads, on an
-            image that does not decode.
+        ValueError: if the config has no such loader; during loading, on a
+            broken image.
     """
     from mmengine.runner import Runner
 

@@ -1,4 +1,4 @@
-"""Keeps others out: of a work dir, of the file of a measurement."""
+"""Locks of a work dir and of the file of a measurement."""
 import argparse
 import json
 import sys
@@ -20,26 +20,26 @@ from ..utils.files import file_digest, written_whole
 from ..utils.slurm import is_earlier_start
 from .distributed import on_first_rank
 
-#: In s. A requeued job may begin while its last start still ends on another
-#: node; an NFS server keeps the locks of a node that died for 90 s.
+#: In s. A requeued job may begin before its last start has ended on another
+#: node; an NFS server keeps the locks of a dead node for 90 s.
 PATIENCE = 120.
 
 
 @contextmanager
 def work_dir_lock(work_dir: str, config: str) -> Iterator[None]:
-    """Hold a work dir; the first rank does, and all ranks have to call it.
+    """Lock a work dir on the first rank; a collective call.
 
     A requeued Slurm job waits until its earlier start has ended.
 
     Args:
         work_dir (str): the work dir, which is made.
-        config (str): the config's file, under whose name mmengine writes it
-            there; not through a link.
+        config (str): the config's file. A link of its name in the work dir
+            is deleted, since mmengine would write through it.
 
     Raises:
         ValueError: if another process trains there.
-        OSError: if nothing can be written there.
-        SystemExit: on the other ranks, at either.
+        OSError: if the folder is not writable.
+        SystemExit: on the other ranks, in both cases.
     """
     with ExitStack() as held:
         on_first_rank(_take, held, work_dir, config)
@@ -48,10 +48,10 @@ def work_dir_lock(work_dir: str, config: str) -> Iterator[None]:
 
 @contextmanager
 def measurement_lock(path: Path) -> Iterator[None]:
-    """Hold the file that a measurement goes into, by a lock beside it.
+    """Hold a lock beside the file of a measurement.
 
     Args:
-        path (Path): the file, which need not be there.
+        path (Path): the file, which may be absent.
 
     Raises:
         ValueError: if another process measures into it.
@@ -100,17 +100,16 @@ def _enter(held: ExitStack, path: Path) -> None:
 
 def measure_into(path: Path, args: argparse.Namespace,
                  measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Write what is measured of a checkpoint, with where it comes from.
+    """Write a measurement of a checkpoint, with its origin.
 
     Args:
-        path (Path): of the JSON file, which is held meanwhile.
+        path (Path): of the JSON file, which is locked meanwhile.
         args (argparse.Namespace): with ``config``, ``cfg_options`` and
             ``checkpoint``.
-        measure (callable): gives the numbers, None for those that JSON has
-            not.
+        measure (callable): gives the numbers, None for NaN and infinities.
 
     Returns:
-        dict: what is in the file.
+        dict: the content of the file.
 
     Raises:
         ValueError: if another process measures into it, or a number is not

@@ -1,15 +1,14 @@
-"""Loops, hooks and a file backend by which a training goes on bit for bit.
+"""Loops, hooks and a file backend for bit-for-bit resume.
 
-Saving: ``AtomicCheckpointHook.save`` (atomic_checkpoint_hook.py), at its
-interval, or called by ``PreemptionHook`` at a signal (signal_listener.py) and
-by ``NonFiniteLossHook`` before a NaN, gathers ``training_state``
-(training_state.py), beside what mmengine saves, and writes through
-``AtomicLocalBackend``.
-Resuming, in four files: ``AtomicCheckpointHook.before_run`` chooses the file,
-the ``latest_checkpoint`` that is whole; mmengine loads it;
-``after_load_checkpoint`` hands the state to ``ResumableLoop`` (whose ``run``
-takes it back: place, buffers, random generators); its loader
-(resumable_loader.py) begins at that batch. loops.py has the two loops.
+Saving: at its interval, after SIGUSR1, SIGUSR2 or SIGTERM
+(``PreemptionHook``) and before an update with a NaN (``NonFiniteLossHook``)
+``AtomicCheckpointHook.save`` adds a ``training_state`` to mmengine's
+checkpoint and writes it through ``AtomicLocalBackend``.
+Resuming: ``AtomicCheckpointHook.before_run`` chooses the file, the
+``latest_checkpoint`` that is undamaged; mmengine loads it;
+``after_load_checkpoint`` hands the state to the ``ResumableLoop``, which
+restores place, buffers and random generators; its loader
+(resumable_loader.py) begins at that batch.
 
 May import: safe_loading, utils.
 """
@@ -20,6 +19,7 @@ __getattr__, __all__ = lazy_exports(
     dict(
         atomic_backend=['AtomicLocalBackend'],
         atomic_checkpoint_hook=['AtomicCheckpointHook'],
-        loops=['ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop'],
         non_finite_loss_hook=['NonFiniteLossHook'],
-        preemption_hook=['PreemptionHook']))
+        preemption_hook=['PreemptionHook'],
+        resumable_loops=[
+            'ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop']))

@@ -1,4 +1,4 @@
-"""Local files that are whole or not there, as a backend of mmengine."""
+"""Atomic writes of local files, as a backend of mmengine."""
 import errno
 import os.path as osp
 import shutil
@@ -7,20 +7,20 @@ from mmengine.fileio import LocalBackend, register_backend
 
 from ..utils.files import written_whole
 
-#: What the system says where there is no space.
+#: The errors of a full disk or quota.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @register_backend('atomic_local', force=True)
 class AtomicLocalBackend(LocalBackend):
-    """mmengine's local backend, whose writes replace a file at once.
+    """mmengine's local backend with atomic writes.
 
-    What is written goes to a file beside, is flushed to the disk and renamed.
-    A process killed at any moment leaves the old file or the new one.
+    The content goes to a temporary file, which is flushed to the disk and
+    renamed. A kill at any moment leaves the old file or the new one.
 
     Raises:
-        OSError: if it cannot be written; says how much space was there. The
-            old file is whole then.
+        OSError: if the file cannot be written, with the free space. The old
+            file stays.
     """
 
     def put(self, obj: bytes, filepath) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints that are never half there, and hold all that a resume needs."""
+"""Checkpoints written atomically, with the complete state of a training."""
 import difflib
 import hashlib
 import inspect
@@ -31,73 +31,74 @@ from .latest_checkpoint import (
     damage,
     latest_checkpoint,
 )
-from .resumable_loop import ResumableLoop
+from .resumable_loops import ResumableLoop
 from .training_state import accumulating, training_state
 
 
 @HOOKS.register_module()
 class AtomicCheckpointHook(CheckpointHook):
-    """``CheckpointHook`` whose files are whole or not there.
+    """``CheckpointHook`` with atomic writes and bit-for-bit resume.
 
-    A checkpoint is written beside, flushed and renamed; the oldest, or the
-    best so far, is deleted only when the new one is complete, so the disk
-    needs room for one more than ``max_keep_ckpts``. ``last_checkpoint`` is
-    written the same way. Storage that is not local keeps its own way of
-    writing.
+    The oldest checkpoint, or the best so far, is deleted only when the new
+    one is complete, so the disk needs room for ``max_keep_ckpts`` + 1.
+    ``last_checkpoint`` is written atomically, too. Remote storage keeps its
+    own way of writing.
 
-    On a resume without a path every file is checked from the last one
-    backwards, a damaged one is named, and the first whole one is taken.
+    A resume without a path checks the files from the last one backwards,
+    names damaged ones in the log and takes the first undamaged one. It also
+    logs settings of optimizer and schedule in which checkpoint and config
+    differ.
 
     With one of the resumable loops each checkpoint holds a
     :func:`.training_state`, so the resumed run is the same bit for bit.
 
-    A resume that goes on with other settings of the optimizer or the
-    schedule than the config's names them.
-
     Args:
-        interval (int): epochs (iterations) between checkpoints; -1 saves at
-            the end alone, and with ``save_best`` the best. Defaults to 1.
+        interval (int): epochs (iterations) between checkpoints; -1 saves
+            only the last one, and the best with ``save_best``. Defaults to 1.
         **kwargs: the others of ``CheckpointHook``.
 
     Raises:
         OSError: if a checkpoint cannot be written.
         TypeError: before training, on an argument that does not exist.
-        ValueError: on a resume, if there are checkpoints and none is whole.
+        ValueError: on a resume, if all checkpoints are damaged.
     """
     # After all hooks that change a state, the schedulers' included.
     priority = 'VERY_LOW'
     backend_args: dict | None
-    # One of them, as save_best names one metric or several.
+    # One of the two, as save_best names one metric or several.
     best_ckpt_path: str | None
     best_ckpt_path_dict: dict[str, str | None]
 
     def __init__(self, interval: int = 1, *args, **kwargs) -> None:
         super().__init__(interval, *args, **kwargs)
-        #: Whether every start of this run takes the work dir's last one.
+        #: Whether each start of this command resumes the last checkpoint.
         self.resumes_last = False
         self._state: dict | None = None
 
     def before_run(self, runner) -> None:
-        """Choose what a resume loads, and look whether it is whole."""
+        """Choose an undamaged checkpoint for a resume."""
         _check_names(self.args, runner)
         if not resumes(runner) or not self._leads(runner):
             return
         self.resumes_last = (runner._load_from is None
                              or runner.cfg.get('auto_resume', False))
-        chosen = [None]
+        chosen: list = [None]
         if is_main_process():
-            chosen = [_result_or_error(
-                self._choose if self.resumes_last else _check, runner)]
+            choose = self._choose if self.resumes_last else _check
+            try:
+                chosen = [choose(runner)]
+            except Exception as error:  # has to reach all ranks
+                chosen = [error]
         dist.broadcast_object_list(chosen)
         if isinstance(chosen[0], Exception):
             raise chosen[0]
-        if chosen[0] is None:  # the first start: load_from are its weights
+        if chosen[0] is None:  # the first start, with the weights of load_from
             runner._resume = False
         else:
             runner._load_from = chosen[0]
 
     def _leads(self, runner) -> bool:
-        """Whether it is the first of its kind; a config may have several."""
+        """Whether it is the first such hook; a config may have several."""
         return self is next(hook for hook in runner.hooks
                             if isinstance(hook, AtomicCheckpointHook))
 
@@ -105,8 +106,8 @@ class AtomicCheckpointHook(CheckpointHook):
         path, damaged = latest_checkpoint(
             runner.work_dir, checkpoint_folder(runner, self),
             self.filename_tmpl, self.backend_args)
-        for name, what in damaged.items():
-            runner.logger.warning(f'checkpoint {name} is damaged: {what}')
+        for name, why in damaged.items():
+            runner.logger.warning(f'checkpoint {name} is damaged: {why}')
         damaged.pop(osp.join(runner.work_dir, POINTER), None)
         if damaged and path is None:
             raise ValueError(
@@ -119,7 +120,7 @@ class AtomicCheckpointHook(CheckpointHook):
         return path
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
-        """Hand the state over to the loop, when this is a resume."""
+        """On a resume hand the state to the loop."""
         if not resumes(runner) or not self._leads(runner):
             return
         make_own(runner, checkpoint)
@@ -145,7 +146,7 @@ class AtomicCheckpointHook(CheckpointHook):
                 'of --resume')
 
     def before_train(self, runner) -> None:
-        """Set how files are written, and clear away what a kill left."""
+        """Set the file backend; delete unfinished files of a killed run."""
         backend = get_file_backend(
             self.out_dir or runner.work_dir, backend_args=self.backend_args)
         if self.file_client_args is None and type(backend) is LocalBackend:
@@ -160,7 +161,7 @@ class AtomicCheckpointHook(CheckpointHook):
                 and is_main_process()):
             for path in Path(self.out_dir).glob(f'*{UNFINISHED}'):
                 if not path.is_dir():
-                    path.unlink()  # of a run that was killed
+                    path.unlink()
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Add the state that :meth:`save` gathered."""
@@ -169,7 +170,7 @@ class AtomicCheckpointHook(CheckpointHook):
         save_plain(runner, checkpoint)
 
     def after_val_epoch(self, runner, metrics) -> None:
-        """What is saved from here on has the validation behind it."""
+        """No validation is due in checkpoints from here on."""
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):
             loop.validation_due = False
@@ -182,14 +183,14 @@ class AtomicCheckpointHook(CheckpointHook):
              meta: dict,
              whole: bool = True,
              **state) -> str:
-        """Save under a name. Every rank has to call it.
+        """Save under a name; a collective call.
 
         Args:
             runner (Runner): the runner.
             filename (str): name of the file in the folder of checkpoints.
-            meta (dict): ``epoch`` and ``iter``, how many are done.
-            whole (bool): whether optimizer and schedulers are in it, whatever
-                the hook's arguments say.
+            meta (dict): ``epoch`` and ``iter``, the completed ones.
+            whole (bool): with optimizer and schedulers, whatever the hook's
+                arguments are.
             **state: for :func:`.training_state`.
 
         Returns:
@@ -218,7 +219,7 @@ class AtomicCheckpointHook(CheckpointHook):
         return path
 
     def save_out_of_turn(self, runner, epoch: int, iteration: int) -> str:
-        """Save for a resume; the file goes when the next one is complete."""
+        """Save for a resume; deleted when the next one is complete."""
         filename = PREEMPTED.format(iteration)
         meta = dict(epoch=epoch, iter=iteration)
         return self._save_as_last(runner, filename, meta, filename)
@@ -244,8 +245,8 @@ class AtomicCheckpointHook(CheckpointHook):
             self._save_as_last(runner, filename, meta)
             return
         ids = [*self.keep_ckpt_ids, done]
-        # The file names them all, so that a run that is killed before the
-        # deletion below and resumes from it deletes them.
+        # All are listed in the file: a resume after a kill before the
+        # deletion below deletes them.
         runner.message_hub.update_info('keep_ckpt_ids', ids)
         self._save_as_last(runner, filename, meta)
         for old in ids[:-self.max_keep_ckpts]:
@@ -255,7 +256,7 @@ class AtomicCheckpointHook(CheckpointHook):
                                        list(self.keep_ckpt_ids))
 
     def _save_best_checkpoint(self, runner, metrics) -> None:
-        """The best so far is deleted when the better one is complete."""
+        """Delete the previous best when the new one is complete."""
         old: list[tuple] = []
         removals = [
             ReplacedMethod(self.file_backend, name,
@@ -285,7 +286,7 @@ class AtomicCheckpointHook(CheckpointHook):
 
     @master_only
     def _publish_model(self, runner, ckpt_path: str | None) -> None:
-        if ckpt_path is None:  # of several best ones, there may be none yet
+        if ckpt_path is None:  # of several metrics, some have no best yet
             return
         saved = _load_checkpoint(ckpt_path, 'cpu')
         checkpoint = {key: value for key, value in saved.items()
@@ -301,7 +302,7 @@ class AtomicCheckpointHook(CheckpointHook):
 
 
 def _check_names(others: dict, runner) -> None:
-    """mmengine passes what it does not know on, to the first save."""
+    """mmengine would pass unknown arguments on to the first save."""
     known = {*inspect.signature(CheckpointHook.__init__).parameters,
              *inspect.signature(runner.save_checkpoint).parameters}
     for name in set(others) - known:
@@ -310,14 +311,6 @@ def _check_names(others: dict, runner) -> None:
             f'default_hooks.checkpoint: expected arguments of CheckpointHook, '
             f'got {name!r}; '
             f'{f"{near[0]!r} may be meant" if near else "take it out"}')
-
-
-def _result_or_error(function, runner):
-    """An error of the first rank has to reach them all."""
-    try:
-        return function(runner)
-    except Exception as error:
-        return error
 
 
 def _check(runner) -> str:

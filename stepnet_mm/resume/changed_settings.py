@@ -1,23 +1,23 @@
-"""What a config says of optimizer and schedule, and a resume ignores."""
+"""Settings of optimizer and schedule that a resume takes from a checkpoint."""
 import reprlib
 from collections.abc import Iterator
 
-#: Places in a schedule, and what follows from the optimizer's settings.
+#: Positions in a schedule, and values derived from the optimizer's.
 PROGRESS = {'last_step', 'base_values', '_global_step', '_last_value',
             'verbose'}
 
 
 def changed_settings(runner, checkpoint: dict) -> list[str]:
-    """Settings of the config that a checkpoint's take the place of.
+    """Settings in which config and checkpoint differ.
 
-    mmengine loads optimizers and schedulers whole, settings included.
+    mmengine loads optimizers and schedulers with their settings.
 
     Args:
         runner (Runner): has built both from the config, and not yet loaded.
-        checkpoint (dict): what is loaded.
+        checkpoint (dict): the checkpoint.
 
     Returns:
-        list[str]: a text for each that differs.
+        list[str]: a text for each difference.
     """
     return list(dict.fromkeys(
         # Each once, since there may be a group per parameter. The whole repr
@@ -28,14 +28,8 @@ def changed_settings(runner, checkpoint: dict) -> list[str]:
 
 
 def new_parts(runner, checkpoint: dict) -> list[str]:
-    """What a resume begins anew, as a best checkpoint has none of it.
-
-    Args:
-        runner (Runner): has built both from the config, and not yet loaded.
-        checkpoint (dict): what is loaded.
-
-    Returns:
-        list[str]: ``optimizer``, ``param_schedulers``, both or neither.
+    """``optimizer``, ``param_schedulers``, both or neither: those that the
+    config has and the checkpoint, as a best one, has not.
     """
     wanted = dict(optimizer=True, param_schedulers=runner.param_schedulers)
     return [key for key in wanted if wanted[key] and key not in checkpoint]
@@ -62,7 +56,7 @@ def _groups(key: str, wrapper, saved: dict) -> Iterator[tuple]:
 
 
 def _settings(group: dict) -> dict:
-    """Of a parameter group, as the config set them."""
+    """The settings of a parameter group before any schedule."""
     return {
         name: group.get(f'initial_{name}', value)
         for name, value in group.items()

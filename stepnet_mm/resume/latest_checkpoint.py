@@ -1,4 +1,4 @@
-"""Finds the last checkpoint of a run that is whole."""
+"""Finds the last undamaged checkpoint of a run."""
 import errno
 import logging
 import os
@@ -14,14 +14,14 @@ from mmengine.logging import print_log
 from ..safe_loading.loaders import load_from_local
 from ..utils.pointer import POINTER, read_pointer
 
-#: Name of a checkpoint that was saved when a job was stopped.
+#: Name of a checkpoint of a preempted run.
 PREEMPTED = 'preempted_iter_{}.pth'
-#: What mmengine takes from every checkpoint that it resumes from.
+#: Keys that mmengine's resume reads.
 NEEDED: dict[str, tuple[str, ...]] = dict(
     meta=('epoch', 'iter'), state_dict=(),
     message_hub=('log_scalars', 'runtime_info', 'resumed_keys'))
-#: What the system says of a name that no file has or can have. All else,
-#: such as a lack of rights or a stale handle, is no damage.
+#: Errors for a name without a file. Others, such as missing rights or a
+#: stale handle, are no damage.
 _NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
             errno.EINVAL)
 
@@ -31,26 +31,25 @@ def latest_checkpoint(work_dir: str,
                       template: str = 'epoch_{}.pth',
                       backend_args: dict | None = None
                       ) -> tuple[str | None, dict[str, str]]:
-    """The last whole checkpoint of a run.
+    """The last undamaged checkpoint of a run.
 
-    ``last_checkpoint`` has a whole path. In a work dir that was copied or
-    moved it is another run's, so the file of that name here goes before it,
-    and so does a newer one here.
+    ``last_checkpoint`` has an absolute path. In a work dir that was copied or
+    moved it points to another run, so a file of the same name here takes
+    precedence, and so does a newer one here.
 
     Args:
         work_dir (str): has the file ``last_checkpoint``.
-        folder (str, optional): has the checkpoints; left out, the work dir.
-        template (str): their names, ``{}`` or such as ``{:03d}`` for a
-            number.
-        backend_args (dict, optional): of storage that is not local.
+        folder (str, optional): has the checkpoints; defaults to the work dir.
+        template (str): their names, with ``{}`` or ``{:03d}`` for a number.
+        backend_args (dict, optional): of remote storage.
 
     Returns:
-        tuple: its path, None where there is none; and what is wrong with
-        those that came after it, by path, ``last_checkpoint`` among them.
+        tuple: its path or None; and the damage of later ones, by path,
+        ``last_checkpoint`` among them.
 
     Raises:
-        UnsafeCheckpointError, MemoryError, OSError: as :func:`damage`. To
-            take an earlier one instead would lose progress.
+        UnsafeCheckpointError, MemoryError, OSError: as :func:`damage`; an
+            earlier checkpoint instead would lose progress.
     """
     damaged: dict[str, str] = {}
     folder = folder or work_dir
@@ -69,17 +68,17 @@ def latest_checkpoint(work_dir: str,
 
 
 def damage(path: str, backend_args: dict | None = None) -> str:
-    """What is wrong with a checkpoint file, '' where it is whole.
+    """The damage of a checkpoint file; '' for none.
 
-    The safe loader loads it, which tests the checksum of every record.
+    The safe loader, which tests the checksum of every record, loads it.
     :data:`NEEDED` has to be in it.
 
     Args:
         path (str): a file that ``torch.save`` wrote.
-        backend_args (dict, optional): of storage that is not local.
+        backend_args (dict, optional): of remote storage.
 
     Raises:
-        UnsafeCheckpointError: if it holds what is no checkpoint.
+        UnsafeCheckpointError: if it holds objects of other classes.
         MemoryError, OSError: if this process cannot read it now, for a lack
             of memory or rights, or a stale handle.
     """
@@ -99,7 +98,7 @@ def _warn_of_another(path: str, work_dir: str) -> None:
 
 
 def _pointed(work_dir: str, folder: str, damaged: dict) -> str | None:
-    """What ``last_checkpoint`` names, unless it is garbage."""
+    """The path in ``last_checkpoint``, unless it is garbage."""
     pointer = osp.join(work_dir, POINTER)
     try:
         path = read_pointer(work_dir)
@@ -115,7 +114,7 @@ def _pointed(work_dir: str, folder: str, damaged: dict) -> str | None:
 
 def _here_or_not(path: str | None, folder: str, work_dir: str,
                  backend_args: dict | None) -> tuple[list[str], list[str]]:
-    """The file of that name in this run's folders, or else the path."""
+    """The file of that name in this run's folders, else the path."""
     if path is None:
         return [], []
     for here in (folder, work_dir):
@@ -150,7 +149,7 @@ def _pattern(template: str) -> str:
 def _age(path: str) -> tuple[float, int]:
     """Smaller for a newer file; a copied folder may have one date."""
     numbers = re.findall(r'\d+', osp.basename(path)) or [0]
-    # What is not there, or not local, is looked at first.
+    # Absent and remote ones come first.
     time = os.lstat(path).st_mtime if osp.lexists(path) else inf
     return -time, -int(numbers[-1])
 

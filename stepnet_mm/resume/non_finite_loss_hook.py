@@ -1,4 +1,4 @@
-"""Does not let a NaN or infinite loss into the weights."""
+"""Keeps NaN and infinite losses out of the weights."""
 import functools
 from pathlib import Path
 from typing import NoReturn
@@ -16,7 +16,7 @@ from ..utils.model_wrappers import unwrap
 from ..utils.random_state import get_random_state
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_checkpoint_hook import AtomicCheckpointHook
-from .resumable_loop import ResumableLoop
+from .resumable_loops import ResumableLoop
 
 #: Name of the checkpoint from before the update with a non-finite loss.
 NON_FINITE = 'nonfinite_iter_{}.pth'
@@ -24,30 +24,29 @@ NON_FINITE = 'nonfinite_iter_{}.pth'
 
 @HOOKS.register_module()
 class NonFiniteLossHook(Hook):
-    """Stop, or skip the update, where the loss of any rank is not finite.
+    """Stop, or skip the update, if the loss of any rank is not finite.
 
-    The loss is looked at as late as it may be, right before the optimizer's
-    step: on a GPU the program then waits for the forward pass only, with the
-    backward pass in the queue. The first time, the state before that
-    iteration is saved as ``nonfinite_iter_N.pth`` (N iterations done),
-    weights, BatchNorm averages and random generators included: a resume from
-    it meets the same batch and the same loss. The images of the batches of
-    all ranks with such a loss are logged with it. Where the training stops,
-    ``diverged.txt`` in its work dir says why, until the next one begins there.
+    The loss is checked right before the optimizer's step, as late as
+    possible: the host then waits for the forward pass only, with the backward
+    pass in the GPU's queue. The first time, the state before that iteration
+    is saved as ``nonfinite_iter_N.pth`` (N completed iterations), with
+    weights, BatchNorm averages and random generators: a resume from it meets
+    the same batch and the same loss. The log names the images of such
+    batches on all ranks. If the training stops, ``diverged.txt`` in its work
+    dir has the reason, until the next training there.
 
     With ``'skip'`` neither weights, optimizer nor BatchNorm averages see the
     batch; schedulers and averaged models go on. Each skip is logged.
 
-    Under automatic mixed precision such a batch is skipped in any case, up to
-    ``max_skips`` in a row, since half precision overflows now and then; a
-    loss that is finite and overflows in the backward pass stays the loss
-    scaler's business.
+    Under automatic mixed precision such a batch is always skipped, up to
+    ``max_skips`` in a row, since half precision overflows now and then; the
+    loss scaler handles an overflow in the backward pass.
 
     Args:
         action (str): ``'stop'`` ends the training, ``'skip'`` leaves the
             batch out. Defaults to ``'stop'``.
-        max_skips (int): the most skips in a row; at one more training stops.
-            Defaults to 10.
+        max_skips (int): the maximum of skips in a row; one more stops the
+            training. Defaults to 10.
 
     Raises:
         ValueError: on a wrong argument; with ``'skip'`` under gradient
@@ -56,8 +55,8 @@ class NonFiniteLossHook(Hook):
     """
     # The buffers are copied before any other hook of an iteration runs.
     priority = 'VERY_HIGH'
-    #: Of a training that fails too, by the resumable loops.
-    gives_back = True
+    #: The resumable loops call after_train for a failed training, too.
+    undo_on_failure = True
 
     def __init__(self, action: str = 'stop', max_skips: int = 10):
         if action not in ('stop', 'skip'):
@@ -76,7 +75,7 @@ class NonFiniteLossHook(Hook):
         self._buffers: dict[str, torch.Tensor] = {}
 
     def before_train(self, runner) -> None:
-        """Look at every loss from here on."""
+        """Check every loss from here on."""
         self.after_train(runner)  # of an earlier one that failed
         if dist.is_main_process():
             _note_of(runner).unlink(missing_ok=True)
@@ -101,7 +100,7 @@ class NonFiniteLossHook(Hook):
         ]
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        """Keep what the forward pass changes."""
+        """Keep the random state and the buffers before the forward pass."""
         self._batch = data_batch
         if self._replaced:
             self._random = get_random_state()
@@ -111,7 +110,7 @@ class NonFiniteLossHook(Hook):
             }
 
     def after_train(self, runner) -> None:
-        """Give the optimizer wrapper its own methods back."""
+        """Restore the optimizer wrapper's methods."""
         for replaced in self._replaced:
             replaced.undo()
         self._replaced = []
@@ -137,7 +136,7 @@ class NonFiniteLossHook(Hook):
         self._stop_or_skip(runner, loss.item())
 
     def _step(self, step, *args, **kwargs) -> None:
-        # A model may step by itself, with losses that are not looked at.
+        # A model may call step itself, with losses that are not checked.
         if self._finite is None or self._finite.wait():
             step(*args, **kwargs)
 
@@ -171,7 +170,7 @@ class NonFiniteLossHook(Hook):
         raise FloatingPointError(why)
 
     def _name_images(self, runner, loss: torch.Tensor) -> None:
-        """Every rank takes part."""
+        """Log the images of the batches; a collective call."""
         own = [] if loss.isfinite().all() else _images(self._batch)
         images = [path for part in dist.all_gather_object(own)
                   for path in part]
@@ -187,7 +186,7 @@ class NonFiniteLossHook(Hook):
                 buffer.copy_(self._buffers[name])
 
     def _save(self, runner) -> None:
-        """Once; every rank takes part."""
+        """Save the first time; a collective call."""
         hook = next((hook for hook in runner.hooks
                      if isinstance(hook, AtomicCheckpointHook)), None)
         loop = runner.train_loop
@@ -203,7 +202,7 @@ class NonFiniteLossHook(Hook):
 
 
 def _images(part) -> list[str]:
-    """Paths of the images of a batch, where its samples have them."""
+    """Paths of the images of a batch, if its samples have them."""
     if isinstance(part, BaseDataElement):
         return [str(part.img_path)] if 'img_path' in part else []
     if isinstance(part, dict):
@@ -220,8 +219,8 @@ def _note_of(runner) -> Path:
 class _Verdict:
     """A flag on its way from the device, waited for once and late.
 
-    Behind the copy is an event, so that the wait is for what came before it
-    and not for what has been queued since.
+    The event after the copy makes the wait end there, not with kernels that
+    are queued later.
     """
 
     def __init__(self, flag: torch.Tensor):

@@ -1,4 +1,4 @@
-"""Leaves training when it is told to, with all of it saved."""
+"""Saves a training and leaves at SIGUSR1, SIGUSR2 or SIGTERM."""
 import os
 import signal
 import sys
@@ -18,44 +18,42 @@ from ..utils.replaced_method import ReplacedMethod
 from ..utils.slurm import requeue
 from ..utils.worker_signals import JOB_SIGNALS, ignore_in_workers
 from .atomic_checkpoint_hook import AtomicCheckpointHook
-from .resumable_loop import ResumableLoop
+from .resumable_loops import ResumableLoop
 from .signal_listener import SignalListener
 from .training_state import accumulating
 
-#: The exit code of a run that stopped to go on later (sysexits.h: TEMPFAIL).
+#: Exit code of a preempted run (TEMPFAIL of sysexits.h).
 EXIT_PREEMPTED = 75
 SIGNALS = tuple(s.name for s in JOB_SIGNALS)
 
 
 @HOOKS.register_module()
 class PreemptionHook(Hook):
-    """Save and leave on a signal, to be resumed bit for bit.
+    """Save and leave at a signal, to be resumed bit for bit.
 
-    The signal sets a flag and nothing else. At the end of the next iteration,
-    in training or validation, all ranks agree on it; the first one saves and
-    writes ``last_checkpoint``, puts the Slurm job back into the queue where
-    there is one whose command resumes by itself, and all leave with exit code
-    75. ``--resume`` goes on.
+    The signal only sets a flag. After the next iteration, in training or
+    validation, all ranks agree on it; they save, the first one requeues the
+    Slurm job if its command resumes, and all leave with exit code 75.
+    ``--resume`` goes on.
 
     A second signal, more than a second after the first, or a save that takes
-    longer than ``save_timeout``, ends the process at once; the last
-    checkpoint is whole in any case.
+    longer than ``save_timeout``, ends the process at once; the checkpoint
+    before stays undamaged.
 
     Args:
-        signals (sequence[str]): names of those that it waits for. Defaults
-            to USR1, USR2, TERM.
-        max_requeues (int): how often a Slurm job may be put back; 0 for
-            never. Defaults to 20.
-        save_timeout (float): seconds that a save may take before the process
-            ends. Defaults to 300.
+        signals (sequence[str]): names of the signals. Defaults to SIGUSR1,
+            SIGUSR2, SIGTERM.
+        max_requeues (int): maximum of requeues of a Slurm job; 0 for none.
+            Defaults to 20.
+        save_timeout (float): maximum of seconds for a save. Defaults to 300.
 
     Raises:
         ValueError: on a wrong argument; before training, without
             AtomicCheckpointHook or one of the resumable loops.
     """
     priority = 'LOWEST'
-    #: Of a training that fails too, by the resumable loops.
-    gives_back = True
+    #: The resumable loops call after_train for a failed training, too.
+    undo_on_failure = True
 
     def __init__(self,
                  signals: Sequence[str] = SIGNALS,
@@ -78,7 +76,7 @@ class PreemptionHook(Hook):
         self._agreements = 0
 
     def before_run(self, runner) -> None:
-        """Have workers leave the signals to this process."""
+        """Have loader workers ignore the signals."""
         for loop in (runner._train_loop, runner._val_loop):
             for loader in loop_loaders(loop):
                 ignore_in_workers(loader, self.signals)
@@ -106,10 +104,9 @@ class PreemptionHook(Hook):
             self._leave(runner, runner.epoch, runner.iter + 1)
 
     def before_val(self, runner) -> None:
-        """Note what a validation changes."""
+        """Keep the random state; count the batches that all ranks have."""
         if self._listener.listening:
             self._random = get_random_state()
-            # Where ranks have unequal shares, they agree while all have some.
             loaders = loop_loaders(runner.val_loop)
             length = torch.tensor(
                 len(loaders[0]) if len(loaders) == 1 else 0, device='cpu')
@@ -170,26 +167,22 @@ class PreemptionHook(Hook):
                 f'PreemptionHook: saved {path}; leaving with exit code '
                 f'{EXIT_PREEMPTED}, --resume goes on')
             # Before the others leave: srun ends the job when one does.
-            self._requeue(runner, hook)
+            if hook.resumes_last:
+                requeue(self.max_requeues, lambda text: runner.logger.warning(
+                    f'PreemptionHook: {text}'))
+            else:
+                runner.logger.warning(
+                    'PreemptionHook: not requeued, since the same command '
+                    'would not go on from it (it has no --resume, or one '
+                    'with a PATH)')
         if self._group is not None:
             torch.distributed.barrier(self._group)
         watch.cancel()
         sys.exit(EXIT_PREEMPTED)
 
-    def _requeue(self, runner, hook: AtomicCheckpointHook) -> None:
-
-        def say(text: str) -> None:
-            runner.logger.warning(f'PreemptionHook: {text}')
-
-        if hook.resumes_last:
-            requeue(self.max_requeues, say)
-        else:
-            say('not requeued, since the same command would not go on from '
-                'it (it has no --resume, or one with a PATH)')
-
 
 class _AveragedWeights:
-    """Knows whether an EMAHook has its weights in the model."""
+    """Tracks whether an EMAHook has its weights in the model."""
 
     def __init__(self, hook: EMAHook):
         self.in_model = False
@@ -201,12 +194,12 @@ class _AveragedWeights:
         self.in_model = not self.in_model
 
     def take_out(self) -> None:
-        """As it is outside of validation."""
+        """Put the trained weights into the model."""
         if self.in_model:
             self._hook._swap_ema_parameters()
 
     def stop(self) -> None:
-        """Restore each EMAHook's method."""
+        """Restore the EMAHook's method."""
         self._swap.undo()
 
 

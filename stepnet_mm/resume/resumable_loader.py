@@ -1,4 +1,4 @@
-"""A data loader that can begin at any batch, whatever its workers draw."""
+"""A data loader that can start at any batch, with seeded samples."""
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count, islice
@@ -26,23 +26,23 @@ class Place:
 def resumable_loader(loader: DataLoader,
                      place: Place,
                      endless: bool = False) -> DataLoader:
-    """The same batches, with randomness by place and a movable start.
+    """The same batches, with seeded samples and a movable start.
 
     Each sample is drawn with generators seeded by (seed, epoch, number of
     the batch, rank, offset in the batch). So neither the number of workers nor
-    what was loaded before matters, and a sample that comes twice (class-aware
+    earlier samples matter, and a sample that comes twice (class-aware
     sampling, repeated augmentation) is augmented in two ways.
 
     Args:
         loader (DataLoader): any with a batch sampler.
-        place (Place): is looked at when an iteration begins; ``start`` is 0
+        place (Place): read when an iteration begins; ``start`` is 0
             afterwards. The seed is the same on all ranks.
-        endless (bool): whether the batches begin anew when they are through,
-            ``set_epoch`` called on the sampler where it has one.
+        endless (bool): repeat the batches for ever, with calls of the
+            sampler's ``set_epoch``, if any.
 
     Returns:
-        DataLoader: its dataset and its batch sampler stand for the loader's
-        own, whose attributes are read and set through them.
+        DataLoader: attributes of the original dataset and batch sampler are
+        read and set through its own.
 
     Raises:
         ValueError: if the samples have no index.
@@ -86,7 +86,7 @@ class PlacedBatch(list):
 
 
 class Transparent:
-    """Stands for another object, whose attributes are read and set through it.
+    """A proxy, through which the other object's attributes are read and set.
 
     Args:
         wrapped: the other object.
@@ -164,10 +164,9 @@ def _endless(batch_sampler):
 
 
 class SeededDataset(Transparent):
-    """A dataset whose samples draw from generators of their own.
+    """A dataset that seeds the samples of a :class:`PlacedBatch`.
 
-    Those of a :class:`PlacedBatch` do; a single index gives the dataset's own
-    sample.
+    A single index gives the dataset's sample without a seed.
 
     Args:
         dataset (Dataset): any with indices.

@@ -1,4 +1,4 @@
-"""Notes the signals that tell a job to stop."""
+"""Handlers of SIGUSR1, SIGUSR2 and SIGTERM, which stop a job."""
 import os
 import signal
 import socket
@@ -9,18 +9,18 @@ from multiprocessing import util
 
 from ..utils.worker_signals import IgnoreSignals
 
-#: Seconds in which several signals are one: a launcher may pass on its own.
+#: Seconds in which several signals count as one: a launcher may repeat it.
 _SAME = 1.0
 
 
 class SignalListener:
     """Sets ``received`` at a signal, and ends the process at a second one.
 
-    Children of the process do not listen. Those of multiprocessing, such as
-    the pool of a VOC evaluation, ignore the signals as loader workers do.
+    Child processes do not listen. Those of multiprocessing, such as the pool
+    of a VOC evaluation, ignore the signals, as loader workers do.
 
     Args:
-        signals (sequence[Signals]): those to listen to.
+        signals (sequence[Signals]): the signals.
     """
 
     def __init__(self, signals: Sequence[signal.Signals]):
@@ -32,15 +32,15 @@ class SignalListener:
 
     @property
     def listening(self) -> bool:
-        """Whether it does: Python takes signals in the main thread only."""
+        """Whether it has been started, in the main thread."""
         return bool(self._handlers)
 
     def start(self) -> None:
-        """Listen, where this is the main thread."""
+        """Install the handlers; Python allows it in the main thread only."""
         self.received = False
         if threading.current_thread() is not threading.main_thread():
             return
-        for left in set(_LISTENING):  # by a training that was preempted
+        for left in set(_LISTENING):  # of a preempted training
             left.stop()
         self._handlers = {
             number: signal.signal(number, self._receive)
@@ -50,11 +50,11 @@ class SignalListener:
         _LISTENING.add(self)
         util.register_after_fork(self, SignalListener._after_fork)
         if hasattr(signal, 'pthread_sigmask'):
-            # tools/train.py has those held back that came before.
+            # tools/train.py has blocked them since its start.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
 
     def stop(self) -> None:
-        """Give the signals back the handlers that they had."""
+        """Restore the earlier handlers."""
         _LISTENING.discard(self)
         self._give_back()
 
@@ -76,12 +76,12 @@ class SignalListener:
             self._ignore(0)
 
 
-#: The one that has been started and not stopped.
+#: The listener that is started and not stopped.
 _LISTENING: set[SignalListener] = set()
 
 
 def _in_child() -> None:
-    """A signal of a child is none of its parent's, whose sockets it has."""
+    """A child must not wake the parent through the sockets they share."""
     for listener in _LISTENING:
         listener._give_back()
 
@@ -91,10 +91,10 @@ if hasattr(os, 'register_at_fork'):
 
 
 class _SecondSignal(threading.Thread):
-    """Ends the process at a second signal, whatever it waits in.
+    """Ends the process at a second signal, during any wait.
 
-    A handler in Python runs only when the interpreter does, which it does not
-    in a wait for a GPU, a disk or a rank that is gone.
+    A Python handler does not run while the process waits for a GPU, a disk or
+    a dead rank.
     """
 
     def __init__(self, signals: Sequence[signal.Signals]):
@@ -106,7 +106,7 @@ class _SecondSignal(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Read the numbers of the signals that come."""
+        """Read the numbers of the signals."""
         first = None
         while numbers := self._reader.recv(64):
             for number in set(numbers) & set(self.signals):

@@ -1,9 +1,8 @@
-"""What a training must know to go on as if it had never stopped.
+"""The state for a bit-for-bit resume that mmengine's checkpoints lack.
 
-mmengine's checkpoints hold model, optimizer, schedulers, loss scale and
-message hub. This is the rest: the place in the data, whether a validation
-is due, what early stopping has counted, and the random generators and buffers
-of every rank.
+They hold model, optimizer, schedulers, loss scale and message hub. This is
+the rest: the place in the data, whether a validation is due, the counts of
+early stopping, and the random generators and buffers of every rank.
 """
 import hashlib
 
@@ -17,13 +16,13 @@ from ..utils.random_state import get_random_state
 
 
 def training_state(runner, random: dict | None = None, **progress) -> dict:
-    """Gather the state of all ranks. Every rank has to call it.
+    """Gather the state of all ranks; a collective call.
 
     Args:
         runner (Runner): its train loop is a :class:`.ResumableLoop`.
-        random (dict, optional): states of this rank's generators; left out,
-            the current ones.
-        **progress: in place of what the loop's ``progress()`` says.
+        random (dict, optional): states of this rank's generators; defaults
+            to the current ones.
+        **progress: overrides the loop's ``progress()``.
 
     Returns:
         dict: the same on all ranks; of numbers, strings and CPU tensors.
@@ -39,7 +38,7 @@ def training_state(runner, random: dict | None = None, **progress) -> dict:
 
 
 def load_early_stopping(runner, counted: list) -> None:
-    """Have the hooks go on from what they had counted, in their order."""
+    """Restore the counts of the hooks, in their order."""
     for hook, (count, best) in zip(_early_stopping(runner), counted):
         hook.wait_count, hook.best_score = count, best
 
@@ -74,7 +73,7 @@ def _buffers(runner) -> dict:
 
 
 def _own_buffers(runner) -> dict:
-    """Those that differ from the first rank's, which are in the file."""
+    """Buffers that differ from the first rank's, which mmengine saves."""
     if dist.get_world_size() == 1:
         return {}
     buffers = {name: b.detach().cpu() for name, b in _buffers(runner).items()}

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 import pytest
 import torch
+from lab import free_ports
 from mmengine.config import Config
 from ranks import run_on_ranks
 from torch import distributed
@@ -21,7 +22,6 @@ from stepnet_mm.launch.distributed import (
     on_first_rank,
     stand_alone,
 )
-from stepnet_mm.utils import slurm
 from stepnet_mm.utils.ranks import is_first_rank
 from stepnet_mm.utils.slurm import slurm_port
 
@@ -35,32 +35,27 @@ def environment(monkeypatch):
                 'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE',
                 'MASTER_ADDR', 'MASTER_PORT'):
             del os.environ[name]
-    hook = sys.excepthook
+    monkeypatch.setattr(sys, 'excepthook', sys.excepthook)
     yield
-    sys.excepthook = hook
     if distributed.is_initialized():
         distributed.destroy_process_group()
     os.environ.clear()
     os.environ.update(before)
 
 
-def torchrun(port):
-    os.environ.update(RANK='0', WORLD_SIZE='1', LOCAL_RANK='0',
-                      MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
-
-
 @pytest.fixture
 def port():
-    import socket
-    with socket.socket() as one:
-        one.bind(('127.0.0.1', 0))
-        number = one.getsockname()[1]
+    number, = free_ports(1)
+    os.environ.update(RANK='0', WORLD_SIZE='1', LOCAL_RANK='0',
+                      MASTER_ADDR='127.0.0.1', MASTER_PORT=str(number))
     return number
 
 
-def test_no_launcher_no_group():
-    init_distributed(Config(dict(launcher='none')))
-    assert not distributed.is_initialized()
+def start(launcher='pytorch', timeout=None, **settings):
+    cfg = Config(dict(launcher=launcher, env_cfg=dict(dist_cfg=dict(
+        backend='nccl', timeout=timeout)), **settings))
+    init_distributed(cfg)
+    return cfg
 
 
 STARTED = [dict(RANK='{}', WORLD_SIZE='2'),
@@ -91,129 +86,95 @@ def test_one_process_needs_no_launcher(started, recwarn):
 
 
 @pytest.mark.core
-def test_on_cpu(port):
-    torchrun(port)
-    cfg = Config(dict(launcher='pytorch', find_unused_parameters=True,
-                      env_cfg=dict(dist_cfg=dict(backend='nccl', timeout=7))))
-    init_distributed(cfg)
+@pytest.mark.parametrize('given, wrapper', [
+    ({}, dict(type='MMDistributedDataParallel')),
+    (dict(model_wrapper_cfg=dict(type='Mine', static_graph=True)),
+     dict(type='Mine', static_graph=True))])
+def test_on_cpu(port, given, wrapper):
+    cfg = start(find_unused_parameters=True, **given)
     assert distributed.get_backend() == 'gloo'
     assert cfg.model_wrapper_cfg == dict(
-        type='MMDistributedDataParallel', device_ids=None,
-        broadcast_buffers=False, find_unused_parameters=True)
+        device_ids=None, broadcast_buffers=False, find_unused_parameters=True,
+        **wrapper)
 
 
 def test_under_mpirun(port):
-    cfg = Config(dict(launcher='mpi'))
-    with pytest.raises(ValueError, match='launcher mpi: .*OMPI_COMM_WORLD'):
-        init_distributed(cfg)
+    for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'):
+        del os.environ[name]
     os.environ.update(
         OMPI_COMM_WORLD_RANK='0', OMPI_COMM_WORLD_SIZE='1',
-        OMPI_COMM_WORLD_LOCAL_RANK='0', MASTER_ADDR='127.0.0.1',
-        MASTER_PORT=str(port))
-    init_distributed(cfg)
+        OMPI_COMM_WORLD_LOCAL_RANK='0')
+    start('mpi')
     assert distributed.get_world_size() == 1
     assert os.environ['LOCAL_RANK'] == '0'
 
 
-def test_an_own_wrapper_is_kept():
-    cfg = Config(dict(model_wrapper_cfg=dict(type='Mine', static_graph=True)))
-    assert launch._cpu_wrapper(cfg) == dict(
-        type='Mine', static_graph=True, device_ids=None,
-        broadcast_buffers=False, find_unused_parameters=False)
-
-
 def test_slurm_variables(port):
+    for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT'):
+        del os.environ[name]
     os.environ.update(SLURM_PROCID='0', SLURM_NTASKS='1', SLURM_LOCALID='0',
-                      SLURM_JOB_ID='4711', SLURM_STEP_ID='2',
-                      MASTER_ADDR='127.0.0.1')
-    cfg = Config(dict(launcher='slurm'))
+                      SLURM_JOB_ID='4711', SLURM_STEP_ID='2')
     launch._set_slurm_environment()
     assert os.environ['MASTER_PORT'] == str(slurm_port(4711, 2))
     os.environ['MASTER_PORT'] = str(port)  # as given
-    init_distributed(cfg)
+    start('slurm')
     assert distributed.is_initialized()
     assert os.environ['MASTER_PORT'] == str(port)
 
 
 def test_ports_of_jobs_and_steps_differ():
     ports = {slurm_port(job, step) for job in range(300, 400)
-             for step in range(10)}
-    assert len(ports) == 1000
+             for step in range(10)} | {slurm_port(2**31, 4)}
+    assert len(ports) == 1001
     assert all(10000 <= port < 30000 for port in ports)
-    assert slurm_port(2**31, 4) in slurm._PORTS
 
 
 @pytest.mark.parametrize('launcher, text', [
-    ('slurm', 'expected SLURM_PROCID'),
-    ('pytorch', 'got no RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MAST'),
-])
+    ('slurm', 'SLURM_PROCID, SLURM_NTASKS'),
+    ('mpi', 'OMPI_COMM_WORLD_RANK'),
+    ('pytorch', 'RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT')])
 def test_without_the_launcher(launcher, text):
-    with pytest.raises(ValueError, match=text):
-        init_distributed(Config(dict(launcher=launcher)))
+    with pytest.raises(ValueError, match=f'launcher {launcher}: .*no {text}'):
+        start(launcher)
 
 
 def test_a_port_that_is_taken(port):
     import socket
-    torchrun(port)
     with socket.socket() as other:
         other.bind(('0.0.0.0', port))
         other.listen()
         with pytest.raises(ConnectionError, match='MASTER_PORT: .*got that '
                            f'of 127.0.0.1:{port}, taken by another process'):
-            init_distributed(Config(dict(launcher='pytorch')))
+            start()
 
 
 def test_ranks_that_do_not_come(port):
-    torchrun(port)
     os.environ['WORLD_SIZE'] = '2'
-    cfg = Config(dict(launcher='pytorch',
-                      env_cfg=dict(dist_cfg=dict(timeout=1))))
     with pytest.raises(ConnectionError, match='2 ranks to meet .* in rank 0;'):
-        init_distributed(cfg)
+        start(timeout=1)
 
 
 def test_the_timeout_of_the_config(port, monkeypatch):
-    torchrun(port)
     seen = []
     monkeypatch.setattr(distributed, 'init_process_group',
                         lambda *_, timeout: seen.append(timeout.seconds))
-    for settings in (dict(timeout=7), dict()):
-        init_distributed(Config(dict(launcher='pytorch',
-                                     env_cfg=dict(dist_cfg=settings))))
+    for seconds in 7, None:
+        start(timeout=seconds)
     assert seen == [7, 1800]
 
 
-@pytest.mark.parametrize('count, local, expected', [(8, 3, 3), (1, 3, 0)])
-def test_the_gpu_of_a_rank(monkeypatch, count, local, expected):
+@pytest.mark.parametrize('count, local, torchrun, expected', [
+    (8, 3, {}, 3), (1, 3, {}, 0),
+    (2, 2, {}, None), (1, 1, dict(LOCAL_WORLD_SIZE='2'), None)])
+def test_the_gpu_of_a_rank(monkeypatch, count, local, torchrun, expected):
     monkeypatch.setattr(torch.cuda, 'device_count', lambda: count)
-    os.environ['LOCAL_RANK'] = str(local)
-    assert launch._local_gpu() == expected
-    assert os.environ['LOCAL_RANK'] == str(expected)
-
-
-def test_two_ranks_of_torchrun_with_one_gpu(monkeypatch):
-    monkeypatch.setattr(torch.cuda, 'device_count', lambda: 1)
-    os.environ.update(LOCAL_RANK='1', LOCAL_WORLD_SIZE='2')
-    with pytest.raises(ValueError, match='shows 1 GPUs, got a rank 1'):
-        launch._local_gpu()
-
-
-def test_more_ranks_than_gpus(monkeypatch):
-    monkeypatch.setattr(torch.cuda, 'device_count', lambda: 2)
-    os.environ['LOCAL_RANK'] = '2'
-    with pytest.raises(ValueError, match='shows 2 GPUs, got a rank 2'):
-        launch._local_gpu()
-
-
-def test_errors_name_their_rank(capsys):
-    os.environ.update(RANK='3', WORLD_SIZE='8')
-    try:
-        raise RuntimeError('boom')
-    except RuntimeError:
-        launch._name_the_rank(*sys.exc_info())
-    text = capsys.readouterr().err
-    assert text.startswith('rank 3 of 8 on ')
-    assert text.rstrip().endswith('RuntimeError: boom')
+    os.environ.update(LOCAL_RANK=str(local), **torchrun)
+    if expected is None:
+        with pytest.raises(ValueError, match=f'GPUs, got a rank {local} ther'):
+            launch._local_gpu()
+    else:
+        assert launch._local_gpu() == expected
+        assert os.environ['LOCAL_RANK'] == str(expected)
 
 
 def _wait_for_the_other(rank, rendezvous, texts):

@@ -28,19 +28,23 @@ test_dataloader = dict(dataset=dict(type='A', data_root='old', pipeline=[
     return str(path)
 
 
+def config_from(config, *options):
+    return entry.config_from(
+        entry.make_parser('about').parse_args([str(config), *options]))
+
+
 @pytest.mark.core
 def test_the_common_options_reach_the_config(config, monkeypatch):
     monkeypatch.delenv('LOCAL_RANK', raising=False)
-    args = entry.make_parser('about').parse_args([
+    cfg = config_from(
         config, '--work-dir', 'there', '--data-root', 'new', '--image-scale',
         '4', '3', '--cfg-options', 'a.b=5', '--launcher', 'pytorch',
-        '--local-rank', '1'
-    ])
-    cfg = entry.config_from(args)
+        '--local-rank', '1', '--no-pin-memory')
     dataset = cfg.test_dataloader.dataset
     assert (cfg.work_dir, cfg.launcher, cfg.a.b) == ('there', 'pytorch', 5)
     assert dataset.data_root == 'new'
     assert dataset.pipeline[0].scale == (4, 3)
+    assert cfg.test_dataloader.pin_memory is False
 
 
 @pytest.mark.parametrize('launcher, first', [('none', True),
@@ -48,16 +52,14 @@ def test_the_common_options_reach_the_config(config, monkeypatch):
 def test_the_launcher_says_whether_there_are_ranks(config, monkeypatch,
                                                    launcher, first):
     monkeypatch.setenv('RANK', '1')
-    entry.config_from(entry.make_parser('about').parse_args(
-        [config, '--launcher', launcher]))
+    config_from(config, '--launcher', launcher)
     assert is_first_rank() == first
 
 
 def test_runner_type_is_used(config, monkeypatch):
     monkeypatch.setattr(RUNNERS, 'build', lambda cfg: cfg.runner_type)
-    args = entry.make_parser('about').parse_args(
-        [config, '--cfg-options', 'runner_type=Own'])
-    assert entry.build_runner(entry.config_from(args)) == 'Own'
+    cfg = config_from(config, '--cfg-options', 'runner_type=Own')
+    assert entry.build_runner(cfg) == 'Own'
 
 
 def test_where_a_measurement_goes(tmp_path):
@@ -68,60 +70,43 @@ def test_where_a_measurement_goes(tmp_path):
             (str(weights), tmp_path / 'epoch_2_a.npz'),
             ('https://host/models/net.pth', tmp_path / 'work' / 'net_a.npz'),
             (None, tmp_path / 'work' / 'start_a.npz')):
-        assert entry.beside_checkpoint(cfg, checkpoint, '_a.npz') == where
         args = Namespace(out=None, checkpoint=checkpoint)
         assert entry.output_of(cfg, args, '_a.npz') == where
         args.out = tmp_path / 'own.npz'
         assert entry.output_of(cfg, args, '_a.npz') == args.out
-
-
-def test_a_measurement_that_cannot_be_written_is_refused(tmp_path):
-    (tmp_path / 'net_a.npz').mkdir()
-    (tmp_path / 'net.pth').touch()
-    args = Namespace(out=None, checkpoint=str(tmp_path / 'net.pth'))
-    with pytest.raises(ValueError, match='^--out: expected a file, got .*net_a'
-                       '.npz.*, which is a folder'):
-        entry.output_of(Config(), args, '_a.npz')
+    args.out = tmp_path / 'folder'
+    args.out.mkdir()
+    with pytest.raises(ValueError, match='^--out: expected a file, got .*fol'):
+        entry.output_of(cfg, args, '_a.npz')
 
 
 def test_a_work_dir_that_is_a_file(config, tmp_path, capsys):
     taken = tmp_path / 'taken'
     taken.touch()
     with pytest.raises(SystemExit):
-        entry.make_parser('about').parse_args(
-            [config, '--work-dir', str(taken)])
+        config_from(config, '--work-dir', str(taken))
     assert '--work-dir: expected a folder, got' in capsys.readouterr().err
-    args = entry.make_parser('about').parse_args(
-        [config, '--cfg-options', f'work_dir={taken}'])
     with pytest.raises(ValueError, match='work_dir: expected a folder, got'):
-        entry.config_from(args)
+        config_from(config, '--cfg-options', f'work_dir={taken}')
 
 
 @pytest.mark.parametrize('name, content', [
     ('a.json', b'5'), ('a.json', b'{'), ('a.txt', b'x'),
-    ('a.py', b'\xff\xfe'), ('a.py', b'1 / 0'), ('a.py', b'# nothing')])
+    ('a.py', b'\xff\xfe'), ('a.py', b'1 / 0'), ('a.py', b'# nothing'),
+    ('a.py', b"_base_ = 'nowhere.py'")])
 def test_what_is_no_config_is_named(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content)
-    args = entry.make_parser('about').parse_args([str(path)])
-    with pytest.raises(ValueError, match=f'{path}: expected a config, got '):
-        entry.config_from(args)
-
-
-def test_a_base_that_is_not_there(tmp_path):
-    path = tmp_path / 'a.py'
-    path.write_text("_base_ = 'nowhere.py'")
-    args = entry.make_parser('about').parse_args([str(path)])
-    with pytest.raises(FileNotFoundError, match=r'a\.py: .*nowhere\.py'):
-        entry.config_from(args)
+    with pytest.raises((ValueError, FileNotFoundError),
+                       match=f'{path}: expected a config, got '):
+        config_from(path)
 
 
 @pytest.mark.parametrize('build', [entry.build_model, entry.build_runner])
 def test_a_config_without_a_model(config, build):
-    args = entry.make_parser('about').parse_args([config])
     with pytest.raises(ValueError, match='config.py: expected a config with a '
                        'model, got the keys'):
-        build(entry.config_from(args))
+        build(config_from(config))
 
 
 @pytest.mark.core

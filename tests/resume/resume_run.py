@@ -88,31 +88,16 @@ class StopHook(Hook):
     priority = 'LOWEST'
 
     def __init__(self, where='after_train_iter', at=7):
-        self.where, self.at, self.count = where, at, 0
+        self.at, self.count = at, 0
+        setattr(self, where, self._count)
 
-    def _maybe(self, where):
-        if where == self.where:
-            self.count += 1
-            if self.count == self.at:
-                raise Stopped
+    def _count(self, runner, *args, **kwargs):
+        self.count += 1
+        if self.count == self.at:
+            self.act(runner)
 
-    def after_train_iter(self, runner, *args, **kwargs):
-        self._maybe('after_train_iter')
-
-    def before_train(self, runner):
-        self._maybe('before_train')
-
-    def before_val(self, runner):
-        self._maybe('before_val')
-
-    def after_val_iter(self, runner, *args, **kwargs):
-        self._maybe('after_val_iter')
-
-    def after_val(self, runner):
-        self._maybe('after_val')
-
-    def after_train_epoch(self, runner, metrics=None):
-        self._maybe('after_train_epoch')
+    def act(self, runner):
+        raise Stopped
 
 
 def resume_runner(work_dir,
@@ -123,6 +108,7 @@ def resume_runner(work_dir,
                   checkpoint=None,
                   sampler=None,
                   ema=None,
+                  loader=None,
                   **kwargs):
     """Three epochs, or 33 iterations, with validations in between."""
     if by_epoch:
@@ -133,15 +119,12 @@ def resume_runner(work_dir,
         train_cfg = dict(
             type='ResumableIterBasedTrainLoop', max_iters=33, val_interval=8)
         sampler = sampler or dict(type='InfiniteSampler', shuffle=True)
-    loader = dict(
-        dataset=dict(type='AugmentedDataset'),
-        sampler=sampler,
-        batch_size=3,
-        num_workers=workers,
-        persistent_workers=workers > 0)
     settings = dict(
         model=dict(type='DropoutModel'),
-        train_dataloader=loader,
+        train_dataloader=dict(dict(
+            dataset=dict(type='AugmentedDataset'), sampler=sampler,
+            batch_size=3, num_workers=workers,
+            persistent_workers=workers > 0), **(loader or {})),
         train_cfg=train_cfg,
         val_dataloader=dict(
             dataset=dict(type='AugmentedDataset', size=6),
@@ -156,12 +139,9 @@ def resume_runner(work_dir,
         ][:None if by_epoch else 1],
         default_hooks=dict(
             logger=dict(type='LoggerHook', interval=5),
-            checkpoint=dict(
-                dict(
-                    type='AtomicCheckpointHook',
-                    interval=interval,
-                    by_epoch=False,
-                    max_keep_ckpts=2), **(checkpoint or {}))),
+            checkpoint=dict(dict(
+                type='AtomicCheckpointHook', interval=interval,
+                by_epoch=False, max_keep_ckpts=2), **(checkpoint or {}))),
         log_processor=dict(by_epoch=by_epoch),
         visualizer=None,
         custom_hooks=[
@@ -169,6 +149,13 @@ def resume_runner(work_dir,
         ])
     settings.update(kwargs)
     return toy_runner(work_dir, **settings)
+
+
+def warnings_of(runner):
+    """A list that will hold what it warns of."""
+    lines = []
+    runner.logger.warning = lines.append
+    return lines
 
 
 def final_state(runner):

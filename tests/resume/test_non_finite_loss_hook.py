@@ -4,12 +4,11 @@ import re
 import pytest
 import torch
 from mmengine.hooks import Hook
-from mmengine.optim import OptimWrapper, OptimWrapperDict
+from mmengine.optim import OptimWrapperDict
 from mmengine.registry import HOOKS
 from mmengine.structures import BaseDataElement
-from resume_run import resume_runner, train_on_ranks
+from resume_run import resume_runner, train_on_ranks, warnings_of
 
-from stepnet_mm.resume import NonFiniteLossHook
 from stepnet_mm.utils.files import DIVERGED
 
 
@@ -44,12 +43,10 @@ def state(runner):
     return {k: v.clone() for k, v in runner.model.state_dict().items()}
 
 
-def runner_with(folder, *iterations, resume=False, **kwargs):
-    poison = dict(type='PoisonHook', iterations=iterations)
-    poison.update(kwargs.pop('poison', {}))
-    return resume_runner(
-        folder, interval=1000, resume=resume, hooks=[
-            dict(type='NonFiniteLossHook', **kwargs), poison])
+def runner_with(folder, *iterations, poison=(), **kwargs):
+    return resume_runner(folder, interval=1000, hooks=[
+        dict(type='NonFiniteLossHook', **kwargs),
+        dict(type='PoisonHook', iterations=iterations, **dict(poison))])
 
 
 def hook_of(runner, name):
@@ -61,11 +58,15 @@ def equal(a, b):
 
 
 def test_training_stops_before_the_step(tmp_path):
+    """A note says why, until the next start, which meets the same batch."""
     runner = runner_with(tmp_path, 14, poison=dict(value=float('inf')))
+    batches = spy(runner)
     path = tmp_path / 'nonfinite_iter_14.pth'
     with pytest.raises(FloatingPointError, match=r'loss: expected a finite .* '
-                       rf'got nan on rank 0 in iteration 15 .* is {path}\)'):
+                       rf'got nan on rank 0 in iteration 15 .* is {path}\)'
+                       ) as stopped:
         runner.train()
+    assert (tmp_path / DIVERGED).read_text() == f'{stopped.value}\n'
     before = hook_of(runner, 'PoisonHook').before[14]
     assert equal(before, state(runner))
     saved = torch.load(path, weights_only=False)
@@ -74,43 +75,23 @@ def test_training_stops_before_the_step(tmp_path):
     assert saved['meta']['iter'] == 14
     assert saved['training_state']['batches'] == 3
     assert not os.path.exists(tmp_path / 'last_checkpoint')
-
-
-def test_a_resume_meets_the_same_batch(tmp_path):
-    runner = runner_with(tmp_path, 14)
-    batches = spy(runner)
-    with pytest.raises(FloatingPointError):
-        runner.train()
-    again = runner_with(tmp_path, resume=True)
-    again._load_from = str(tmp_path / 'nonfinite_iter_14.pth')
+    again = runner_with(tmp_path)
+    again._resume, again._load_from = True, str(path)
     seen = spy(again)
     again.train()
+    assert not (tmp_path / DIVERGED).exists()
     first, second = batches[-1]['inputs'], seen[0]['inputs']
     first[0][0] = second[0][0]  # what was poisoned
     assert all(torch.equal(a, b) for a, b in zip(first, second))
-    assert equal(hook_of(runner, 'PoisonHook').before[14],
-                 hook_of(again, 'PoisonHook').before[14])
-
-
-def test_a_note_says_why_until_the_next_start(tmp_path):
-    with pytest.raises(FloatingPointError) as stopped:
-        runner_with(tmp_path, 14).train()
-    note = tmp_path / DIVERGED
-    assert note.read_text() == f'{stopped.value}\n'
-    runner_with(tmp_path).train()
-    assert not note.exists()
+    assert equal(before, hook_of(again, 'PoisonHook').before[14])
 
 
 def spy(runner):
-    seen = []
-    hook = hook_of(runner, 'PoisonHook')
-    before = hook.before_train_iter
-
-    def spying(runner, batch_idx, data_batch=None):
-        before(runner, batch_idx, data_batch)
-        seen.append(data_batch)
-
-    hook.before_train_iter = spying
+    """The batches of a training."""
+    hook, seen = Hook(), []
+    hook.before_train_iter = lambda runner, batch_idx, data_batch: (
+        seen.append(data_batch))
+    runner.register_hook(hook, priority='LOWEST')
     return seen
 
 
@@ -118,8 +99,7 @@ def spy(runner):
 def test_a_skipped_batch_leaves_no_trace(tmp_path):
     runner = runner_with(tmp_path, 4, 14, action='skip')
     runner.register_hook(PathsHook())
-    lines = []
-    runner.logger.warning = lines.append
+    lines = warnings_of(runner)
     runner.train()
     before = hook_of(runner, 'PoisonHook').before
     assert runner.iter == 33
@@ -133,8 +113,7 @@ def test_a_skipped_batch_leaves_no_trace(tmp_path):
                                       'rank0/iter4/1.jpg']]
     assert [line for line in lines if 'skipped its update, 2 so far' in line]
     assert [n for n in os.listdir(tmp_path) if 'nonfinite' in n] == [
-        'nonfinite_iter_4.pth'
-    ]
+        'nonfinite_iter_4.pth']
     assert not (tmp_path / DIVERGED).exists()
 
 
@@ -147,18 +126,9 @@ def test_too_many_in_a_row(tmp_path):
     assert '4 times in a row' in (tmp_path / DIVERGED).read_text()
 
 
-def test_half_precision_overflows_now_and_then(tmp_path, monkeypatch):
-    monkeypatch.setattr('stepnet_mm.resume.non_finite_loss_hook.'
-                        'AmpOptimWrapper', OptimWrapper)
-    runner = runner_with(tmp_path, 4, 14, action='stop')
-    runner.train()
-    assert hook_of(runner, 'NonFiniteLossHook').skipped == 2
-
-
 def test_several_optimizers_are_left_to_the_model(tmp_path):
-    runner = resume_runner(tmp_path, hooks=[dict(type='NonFiniteLossHook')])
-    lines = []
-    runner.logger.warning = lines.append
+    runner = runner_with(tmp_path)
+    lines = warnings_of(runner)
     runner.optim_wrapper = OptimWrapperDict()
     hook = hook_of(runner, 'NonFiniteLossHook')
     hook.before_train(runner)
@@ -169,7 +139,7 @@ def test_several_optimizers_are_left_to_the_model(tmp_path):
 def test_it_changes_no_bit_of_a_finite_training(tmp_path):
     finals = []
     for name, hooks in dict(a=[], b=[dict(type='NonFiniteLossHook')]).items():
-        runner = resume_runner(tmp_path / name, hooks=hooks)
+        runner = resume_runner(tmp_path / name, hooks=hooks, interval=1000)
         finals.append(runner.train().state_dict())
         assert 'update_params' not in vars(runner.optim_wrapper)
     assert equal(*finals)
@@ -194,14 +164,13 @@ def test_one_rank_is_enough(tmp_path, action):
                                                  'rank1/iter3/1.jpg']
 
 
-def test_wrong_arguments(tmp_path):
-    with pytest.raises(ValueError, match='NonFiniteLossHook.action'):
-        NonFiniteLossHook('ignore')
-    with pytest.raises(ValueError, match='NonFiniteLossHook.max_skips'):
-        NonFiniteLossHook(max_skips=-1)
-    runner = resume_runner(
-        tmp_path, hooks=[dict(type='NonFiniteLossHook', action='skip')],
-        optim_wrapper=dict(optimizer=dict(type='SGD', lr=.1),
-                           accumulative_counts=2))
-    with pytest.raises(ValueError, match='accumulative_counts=2'):
-        runner.train()
+@pytest.mark.parametrize('key, settings', [
+    ('NonFiniteLossHook.action', dict(action='ignore')),
+    ('NonFiniteLossHook.max_skips', dict(max_skips=-1)),
+    ('accumulative_counts=2', dict(action='skip'))])
+def test_wrong_arguments(tmp_path, key, settings):
+    with pytest.raises(ValueError, match=key):
+        resume_runner(
+            tmp_path, hooks=[dict(type='NonFiniteLossHook', **settings)],
+            optim_wrapper=dict(optimizer=dict(type='SGD', lr=.1),
+                               accumulative_counts=2)).train()

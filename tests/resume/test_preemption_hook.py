@@ -7,32 +7,32 @@ import torch
 from forked import Forked
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
-from resume_run import assert_same, final_state, resume_runner, train_on_ranks
+from resume_run import (
+    StopHook,
+    assert_same,
+    final_state,
+    resume_runner,
+    train_on_ranks,
+    warnings_of,
+)
 
 from stepnet_mm.resume import AtomicLocalBackend, PreemptionHook
 from stepnet_mm.resume.preemption_hook import EXIT_PREEMPTED
 
 
 @HOOKS.register_module()
-class SignalHook(Hook):
+class SignalHook(StopHook):
     """Sends this process (of one rank, or of all) a signal."""
+    priority = 'NORMAL'
 
     def __init__(self, where='before_train_iter', at=7, rank=None,
                  number='SIGUSR1'):
-        self.where, self.at, self.count = where, at, 0
+        super().__init__(where, at)
         self.rank, self.number = rank, signal.Signals[number]
 
-    def _maybe(self, runner, where):
-        self.count += where == self.where
-        if (where == self.where and self.count == self.at
-                and self.rank in (None, runner.rank)):
+    def act(self, runner):
+        if self.rank in (None, runner.rank):
             os.kill(os.getpid(), self.number)
-
-    def before_train_iter(self, runner, *args, **kwargs):
-        self._maybe(runner, 'before_train_iter')
-
-    def before_val_iter(self, runner, *args, **kwargs):
-        self._maybe(runner, 'before_val_iter')
 
 
 @pytest.fixture(autouse=True)
@@ -48,18 +48,20 @@ def hooks(**kwargs):
     return [dict(type='PreemptionHook'), dict(type='SignalHook', **kwargs)]
 
 
-def leave(folder, interval=1000, hooks=(), **kwargs):
-    runner = resume_runner(folder, interval=interval, hooks=hooks, **kwargs)
+def leave(folder, **kwargs):
     with pytest.raises(SystemExit) as left:
-        runner.train()
+        finish(folder, **kwargs)
     assert left.value.code == EXIT_PREEMPTED == 75
-    return runner
 
 
 def finish(folder, **kwargs):
     runner = resume_runner(folder, interval=1000, **kwargs)
     runner.train()
     return runner
+
+
+def checkpoints(folder):
+    return {name for name in os.listdir(folder) if name.endswith('.pth')}
 
 
 @pytest.fixture(scope='module')
@@ -69,66 +71,55 @@ def whole(tmp_path_factory):
         for by_epoch in (True, False)}
 
 
-@pytest.mark.parametrize('number, by_epoch, at', [
-    pytest.param('SIGUSR1', True, 7, marks=pytest.mark.core),
-    ('SIGUSR2', False, 7), ('SIGTERM', True, 11), ('SIGTERM', True, 33)])
-def test_the_run_goes_on_as_if_nothing_had_been(
-        tmp_path, whole, number, by_epoch, at):
-    """In an epoch, and at the end of one."""
-    leave(tmp_path, by_epoch=by_epoch, hooks=hooks(number=number, at=at))
+@pytest.mark.parametrize('by_epoch, sent, saved', [
+    pytest.param(True, dict(at=7), 7, marks=pytest.mark.core),
+    (False, dict(at=7, number='SIGUSR2'), 7),
+    (True, dict(at=33, number='SIGTERM'), 33),
+    # With EMA, whose weights are in the model at that moment.
+    (True, dict(at=2, where='before_val_iter'), 11),
+    (False, dict(at=5, where='before_val_iter'), 16)])
+def test_the_run_goes_on_as_if_nothing_had_been(tmp_path, whole, by_epoch,
+                                                sent, saved):
+    leave(tmp_path, by_epoch=by_epoch, hooks=hooks(**sent))
     # The last iteration is saved as in any run, too.
-    assert {n for n in os.listdir(tmp_path) if 'iter' in n} - {
-        'iter_33.pth'} == {f'preempted_iter_{at}.pth'}
+    assert checkpoints(tmp_path) - {'iter_33.pth'} == {
+        f'preempted_iter_{saved}.pth'}
     resumed = finish(tmp_path, by_epoch=by_epoch, resume=True)
     assert_same(whole[by_epoch], final_state(resumed))
 
 
-@pytest.mark.parametrize('by_epoch, at', [(True, 2), (False, 5)])
-def test_in_validation(tmp_path, whole, by_epoch, at):
-    """With EMA, whose weights are in the model at that moment."""
-    leave(tmp_path, by_epoch=by_epoch,
-          hooks=hooks(where='before_val_iter', at=at))
-    resumed = finish(tmp_path, by_epoch=by_epoch, resume=True)
-    assert_same(whole[by_epoch], final_state(resumed))
-
-
-@pytest.mark.parametrize('at', [2, 5])
-def test_in_a_validation_with_and_without_averaged_weights(tmp_path, at):
+def test_in_a_validation_with_and_without_averaged_weights(tmp_path):
     """mmpretrain's EMAHook validates twice, the second time in a hook."""
     pytest.importorskip('mmpretrain')
     settings = dict(ema=dict(type='mmpretrain.EMAHook',
                              evaluate_on_origin=True))
-    whole = finish(tmp_path / 'whole', **settings)
-    leave(tmp_path / 'b', hooks=hooks(where='before_val_iter', at=at),
-          **settings)
-    resumed = finish(tmp_path / 'b', resume=True, **settings)
-    whole, resumed = final_state(whole), final_state(resumed)
+    whole = final_state(finish(tmp_path / 'whole', **settings))
     # The first of the two passes was logged and is run again.
-    del whole['scalars'], resumed['scalars']
-    assert_same(whole, resumed)
+    del whole['scalars']
+    for at in 2, 5:
+        folder = tmp_path / str(at)
+        leave(folder, hooks=hooks(where='before_val_iter', at=at), **settings)
+        resumed = final_state(finish(folder, resume=True, **settings))
+        del resumed['scalars']
+        assert_same(whole, resumed)
 
 
 @pytest.mark.core
 def test_its_checkpoint_goes_when_the_next_one_is_complete(tmp_path):
     leave(tmp_path, hooks=hooks(at=3))
     leave(tmp_path, resume=True, hooks=hooks(at=3))
-    assert [n for n in os.listdir(tmp_path) if n.endswith('.pth')] == [
-        'preempted_iter_6.pth'
-    ]
+    assert checkpoints(tmp_path) == {'preempted_iter_6.pth'}
     finish(tmp_path, resume=True)
-    assert [n for n in os.listdir(tmp_path) if n.endswith('.pth')] == [
-        'iter_33.pth'
-    ]
+    assert checkpoints(tmp_path) == {'iter_33.pth'}
 
 
 @pytest.mark.core
 def test_the_signal_of_any_rank_is_enough(tmp_path):
-    whole = train_on_ranks(2, tmp_path / 'whole')
-    left = train_on_ranks(2, tmp_path / 'b', hooks=hooks(rank=1))
+    left = train_on_ranks(2, tmp_path, hooks=hooks(rank=1))
     assert left == [EXIT_PREEMPTED, EXIT_PREEMPTED]
-    resumed = train_on_ranks(2, tmp_path / 'b', resume=True)
-    del whole[1]['scalars'], resumed[1]['scalars']
-    assert_same(whole, resumed)
+    saved = torch.load(tmp_path / 'preempted_iter_7.pth', weights_only=False)
+    ranks = saved['training_state']['ranks']
+    assert len(ranks) == 2 and ranks[1]['buffers']
 
 
 def test_ranks_with_unequal_shares_of_the_validation(tmp_path):
@@ -149,7 +140,7 @@ def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path, where, at,
                                                      saved):
     optim = dict(optimizer=dict(type='SGD', lr=.01), accumulative_counts=4)
     leave(tmp_path, hooks=hooks(where=where, at=at), optim_wrapper=optim)
-    assert (tmp_path / f'preempted_iter_{saved}.pth').exists()
+    assert checkpoints(tmp_path) == {f'preempted_iter_{saved}.pth'}
 
 
 def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
@@ -157,22 +148,16 @@ def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
     done = []
     monkeypatch.setattr(
         'stepnet_mm.resume.preemption_hook.requeue',
-        lambda most, say: done.append(
-            (most, os.listdir(tmp_path), list(done))))
+        lambda most, say: done.append((most, os.listdir(tmp_path))))
     runner = resume_runner(tmp_path, interval=1000, hooks=hooks(),
                            resume=True)
     close = runner.visualizer.close
     monkeypatch.setattr(runner.visualizer, 'close',
                         lambda: (done.append('closed'), close()))
-    monkeypatch.setattr(
-        runner.logger, 'warning', lambda text: text.startswith(
-            'PreemptionHook') and done.append(text))
     with pytest.raises(SystemExit):
         runner.train()
-    most, files, (told, closed, saved) = done[-1]
-    assert most == 20 and 'told to stop' in told and closed == 'closed'
-    assert f'preempted_iter_7.pth; leaving with exit code {EXIT_PREEMPTED}' \
-        in saved
+    closed, (most, files) = done
+    assert closed == 'closed' and most == 20
     assert {'preempted_iter_7.pth', 'last_checkpoint'} <= set(files)
 
 
@@ -183,18 +168,16 @@ def test_a_command_that_would_begin_anew_is_not_requeued(
                         lambda *_: pytest.fail('requeued'))
     settings = {}
     if with_path:
-        finish(tmp_path / 'earlier')
-        settings = dict(
-            resume=True, load_from=str(tmp_path / 'earlier/iter_33.pth'),
-            train_cfg=dict(type='ResumableEpochBasedTrainLoop', max_epochs=6))
+        leave(tmp_path / 'earlier', hooks=hooks(at=3))
+        settings = dict(resume=True, load_from=str(
+            tmp_path / 'earlier/preempted_iter_3.pth'))
     runner = resume_runner(tmp_path / 'a', interval=1000, hooks=hooks(),
                            **settings)
-    said = []
-    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    logged = warnings_of(runner)
     with pytest.raises(SystemExit):
         runner.train()
     assert (tmp_path / 'a/last_checkpoint').exists()
-    assert 'not requeued, since the same command would not' in said[-1]
+    assert 'not requeued' in logged[-1]
 
 
 @pytest.mark.core
@@ -207,21 +190,22 @@ def test_optimizer_and_schedulers_are_saved_in_any_case(tmp_path, whole):
 
 
 def test_handlers_are_given_back(tmp_path):
+    """By a training that fails too, after which a notebook goes on."""
     def own(number, frame):
         """The caller's, which is not the default."""
 
     signal.signal(signal.SIGUSR1, own)
-    finish(tmp_path, hooks=[dict(type='PreemptionHook')])
-    assert signal.getsignal(signal.SIGUSR1) is own
-    assert signal.set_wakeup_fd(-1) == -1
-    # Of a training that fails too, after which a notebook goes on.
-    runner = resume_runner(tmp_path / 'failed', interval=1000, hooks=[
-        dict(type='PreemptionHook')])
-    runner.model.train_step = None
-    with pytest.raises(TypeError):
-        runner.train()
-    assert signal.getsignal(signal.SIGUSR1) is own
-    assert signal.set_wakeup_fd(-1) == -1
+    for step in True, False:
+        runner = resume_runner(tmp_path / str(step), interval=1000, hooks=[
+            dict(type='PreemptionHook')])
+        if step:
+            runner.train()
+        else:
+            runner.model.train_step = None
+            with pytest.raises(TypeError):
+                runner.train()
+        assert signal.getsignal(signal.SIGUSR1) is own
+        assert signal.set_wakeup_fd(-1) == -1
 
 
 def save_slowly(folder, **arguments):
@@ -291,24 +275,18 @@ def test_workers_of_the_loader_get_the_signal_too(tmp_path):
     assert list((tmp_path / 'w').glob('preempted_iter_*.pth'))
 
 
-@pytest.mark.parametrize('wrong', ['SIGUSR1', ['SIGKILL'], ['USR1']])
-def test_wrong_signals(wrong):
-    with pytest.raises(ValueError, match='PreemptionHook.signals'):
-        PreemptionHook(signals=wrong)
-
-
-def test_without_its_partners(tmp_path):
-    hook = [dict(type='PreemptionHook')]
-    with pytest.raises(ValueError, match="type='AtomicCheckpointHook'"):
-        finish(tmp_path, hooks=hook, checkpoint=dict(type='CheckpointHook'))
-    with pytest.raises(ValueError, match='train_cfg.type'):
-        finish(tmp_path, hooks=hook, train_cfg=dict(
-            by_epoch=True, max_epochs=1))
-
-
-@pytest.mark.parametrize('wrong', [
-    dict(max_requeues=-1), dict(save_timeout=0)])
-def test_wrong_numbers(wrong):
-    key, = wrong
+@pytest.mark.parametrize('key, value', [
+    ('signals', 'SIGUSR1'), ('signals', ['SIGKILL']), ('signals', ['USR1']),
+    ('max_requeues', -1), ('save_timeout', 0)])
+def test_wrong_arguments(key, value):
     with pytest.raises(ValueError, match=f'PreemptionHook.{key}: expected'):
-        PreemptionHook(**wrong)
+        PreemptionHook(**{key: value})
+
+
+@pytest.mark.parametrize('key, settings', [
+    ("type='AtomicCheckpointHook'", dict(checkpoint=dict(
+        type='CheckpointHook'))),
+    ('train_cfg.type', dict(train_cfg=dict(by_epoch=True, max_epochs=1)))])
+def test_without_its_partners(tmp_path, key, settings):
+    with pytest.raises(ValueError, match=key):
+        finish(tmp_path, hooks=[dict(type='PreemptionHook')], **settings)

@@ -36,8 +36,11 @@ def options(**settings):
     return ['--cfg-options', *(f'{k}={v}' for k, v in settings.items())]
 
 
-def train_in_forks(work_dir, *arguments):
-    """The toy training on two ranks, without a launcher and its start-ups."""
+def train_in_forks(work_dir, *arguments, code=0):
+    """The toy training on two ranks, without a launcher and its start-ups.
+
+    Both end with the exit code; what each of them wrote to stderr.
+    """
     port, = free_ports(1)
     with tempfile.TemporaryDirectory() as folder:
         outputs = [Path(folder) / str(rank) for rank in (0, 1)]
@@ -47,7 +50,9 @@ def train_in_forks(work_dir, *arguments):
                         [CONFIG, '--work-dir', work_dir, *arguments])
                  for path in outputs]
         codes = [rank.wait(400) for rank in ranks]
-        assert codes == [0, 0], [rank.printed('stderr') for rank in ranks]
+        said = [rank.printed('stderr') for rank in ranks]
+        assert codes == [code, code], said
+        return said
 
 
 def _train(rank, port, arguments):

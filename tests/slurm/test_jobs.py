@@ -11,7 +11,6 @@ from jobs import (
     iteration,
     log_of,
     options,
-    ranks_of,
     saved,
     submit,
     tns_steps,
@@ -81,17 +80,6 @@ def limit(lab, job, minutes):
     lab.run('scontrol', 'update', f'JobId={job}', f'TimeLimit={minutes}')
 
 
-@pytest.mark.long
-def test_a_signal_during_the_start_is_not_lost(lab, tmp_path):
-    job = submit(lab, tmp_path, *options(**SLOW))
-    lab.wait(lambda: len(ranks_of(tmp_path)) == 2, 120)
-    lab.run('scancel', '--signal=USR1', job)
-    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 240)
-    assert (tmp_path / 'preempted_iter_1.pth').exists()
-    lab.run('scancel', job)
-    finished(lab, job)
-
-
 def launch(lab, script, *arguments, **environment):
     return subprocess.run(
         ['bash', str(ROOT / 'tools' / script), *map(str, arguments)],
@@ -111,35 +99,27 @@ def test_slurm_train(lab, tmp_path, whole):
 
 
 @pytest.mark.long
-def test_a_rank_that_dies_is_named_first_and_the_others_stop(lab, tmp_path):
+@pytest.mark.parametrize('kill', [False, True])
+def test_a_rank_that_fails_and_the_others_stop(lab, tmp_path, kill):
     done = launch(
         lab, 'slurm_train.sh', 'main', 'toy', CONFIG, tmp_path,
         *options(**{'default_hooks.fail.type': 'FailingHook',
                     'default_hooks.fail.rank': 1,
+                    'default_hooks.fail.kill': kill,
                     'default_hooks.fail.at': 7}), **CPU)
-    assert done.returncode != 0
     text = done.stderr
-    own = text.index('rank 1 of 2 on')
-    assert 'the disk of this rank is gone' in text[own:]
-    if 'rank 0 of 2 on' in text:
-        assert own < text.index('rank 0 of 2 on')
     assert iteration(tmp_path) == 5
-
-
-@pytest.mark.long
-def test_a_rank_that_is_killed(lab, tmp_path):
-    done = launch(
-        lab, 'slurm_train.sh', 'main', 'toy', CONFIG, tmp_path,
-        *options(**{'default_hooks.fail.type': 'FailingHook',
-                    'default_hooks.fail.rank': 1,
-                    'default_hooks.fail.kill': True,
-                    'default_hooks.fail.at': 7}), **CPU)
-    assert 'task 1: Killed' in done.stderr
-    # srun ends with the highest code: KILL's, but for its own TERM's, where
-    # that ends rank 0 before it has left by itself.
-    ended = 'task 0: Terminated' in done.stderr
-    assert done.returncode == (143 if ended else 137), done.stderr
-    assert iteration(tmp_path) == 5
+    if kill:
+        assert 'task 1: Killed' in text
+        # srun ends with the highest code: KILL's, but for its own TERM's,
+        # where that ends rank 0 before it has left by itself.
+        ended = 'task 0: Terminated' in text
+        assert done.returncode == (143 if ended else 137), text
+    else:  # it is named first
+        assert done.returncode != 0
+        own = text.index('rank 1 of 2 on')
+        assert 'the disk of this rank is gone' in text[own:]
+        assert own < (text + 'rank 0 of 2 on').index('rank 0 of 2 on')
 
 
 def test_a_partition_that_is_not_there(lab):

@@ -1,9 +1,14 @@
-"""What a train loop takes from a checkpoint when it goes on."""
+"""mmengine's two train loops, resumable from the middle, bit for bit."""
 from abc import abstractmethod
 from bisect import bisect
 
 from mmengine import dist
-from mmengine.runner import BaseLoop
+from mmengine.registry import LOOPS
+from mmengine.runner import (
+    BaseLoop,
+    EpochBasedTrainLoop,
+    IterBasedTrainLoop,
+)
 from torch.utils.data import DataLoader
 
 from ..utils.random_state import set_random_state
@@ -13,12 +18,13 @@ from .training_state import load_buffers, load_early_stopping
 #: To pass over more would take minutes; no run has as many.
 _MOST_BATCHES = 10**8
 
-class ResumableLoop(BaseLoop):
-    """What both loops share: the place in the data, and the state of a stop.
 
-    ``batches`` counts those taken in this epoch (of the whole run in
-    iteration-based training), ``validation_due`` says whether the validation
-    that belongs to the last iteration or epoch is still to come. With
+class ResumableLoop(BaseLoop):
+    """The place in the data and the resumed state, for both loops.
+
+    ``batches`` counts the batches of this epoch (of the run in
+    iteration-based training); ``validation_due`` says whether the validation
+    after the last iteration or epoch is still to come. With
     :class:`.AtomicCheckpointHook` both are in every checkpoint.
     """
     endless = False
@@ -32,18 +38,6 @@ class ResumableLoop(BaseLoop):
     @abstractmethod
     def _train(self) -> None:
         """All epochs (iterations) that are left."""
-
-    @abstractmethod
-    def _batches_by_count(self) -> int:
-        """How many batches were taken, where a checkpoint does not say."""
-
-    @abstractmethod
-    def _beginning(self) -> str:
-        """Describe the place in the data, for the log."""
-
-    @abstractmethod
-    def _recount(self) -> None:
-        """Have the iteration follow from ``batches``, which were scaled."""
 
     def _prepare(self, runner, dataloader) -> DataLoader:
         if isinstance(dataloader, dict):
@@ -67,7 +61,7 @@ class ResumableLoop(BaseLoop):
         return resumable
 
     def run(self):
-        """Train to the end, from the state that :meth:`resume_from` got."""
+        """Train to the end, from the state of :meth:`resume_from`."""
         try:
             self.runner.call_hook('before_train')
             self._resume()
@@ -75,14 +69,14 @@ class ResumableLoop(BaseLoop):
         except (Exception, KeyboardInterrupt):
             # A notebook goes on without the handlers of a failed training.
             for hook in self.runner.hooks:
-                if getattr(hook, 'gives_back', False):
+                if getattr(hook, 'undo_on_failure', False):
                     hook.after_train(self.runner)
             raise
         self.runner.call_hook('after_train')
         return self.runner.model
 
     def progress(self) -> dict:
-        """Where in the data it is, for a checkpoint."""
+        """The place in the data, for a checkpoint."""
         batches = self.dataloader.batch_sampler
         return dict(
             batches=self.batches,
@@ -93,10 +87,10 @@ class ResumableLoop(BaseLoop):
             samples=len(self.dataloader.dataset))
 
     def resume_from(self, state: dict) -> None:
-        """Go on from a :func:`.training_state` once :meth:`run` is called.
+        """Go on from a :func:`.training_state` in :meth:`run`.
 
         Args:
-            state (dict): left empty, from iteration and epoch alone.
+            state (dict): if empty, iteration and epoch are used alone.
         """
         self._resumed = state
 
@@ -135,11 +129,14 @@ class ResumableLoop(BaseLoop):
         self._restore_random()
 
     def _go_on_by_count(self) -> None:
-        self.batches = self._batches_by_count()
+        # As mmengine: the length of the epoch is not in the checkpoint.
+        self.batches = self._iter if self.endless else 0
+        begin = (f'from iteration {self._iter}' if self.endless else
+                 f'at the beginning of epoch {self._epoch + 1}')
         self.runner.logger.warning(
             'the checkpoint has no training state (AtomicCheckpointHook '
-            f'did not write it): the data go on {self._beginning()}, with '
-            'other random numbers than before')
+            f'did not write it): the data go on {begin}, with other random '
+            'numbers than before')
 
     def _compare(self, state: dict) -> None:
         """Log settings that changed; keep the share of samples seen."""
@@ -154,7 +151,9 @@ class ResumableLoop(BaseLoop):
         old, new = (s['world_size'] * (s['batch_size'] or 1)
                     for s in (state, now))
         self.batches = state['batches'] * old // new
-        self._recount()
+        if not self.endless:
+            self.batches = min(self.batches, len(self.dataloader))
+            self._iter = self._epoch * len(self.dataloader) + self.batches
         self.runner.logger.warning(
             f'resumed with other settings: {"; ".join(changed)}. The run goes '
             'on, but not bit for bit: it continues after as many samples as '
@@ -164,9 +163,9 @@ class ResumableLoop(BaseLoop):
             'for that)')
 
     def _open(self):
-        """Begin to iterate over what is left of the data.
+        """Iterate over the remaining batches.
 
-        Not before: a hook may have iterated over them as well.
+        As late as possible: a hook may have iterated over the loader.
         """
         self.place.epoch, self.place.start = self._epoch, self.batches
         return iter(self.dataloader)
@@ -187,6 +186,107 @@ class ResumableLoop(BaseLoop):
         self.validation_due = False
 
 
+@LOOPS.register_module()
+class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
+    """``EpochBasedTrainLoop`` that goes on from the middle of an epoch.
+
+    Needs :class:`.AtomicCheckpointHook` for that. Seen batches are skipped in
+    the batch sampler and not loaded; hooks get the true ``batch_idx``.
+
+    Args:
+        runner (Runner): the runner.
+        dataloader (DataLoader or dict): of the training.
+        **kwargs: those of ``EpochBasedTrainLoop``.
+
+    Raises:
+        ValueError: if a rank gets no batch, or the samples have no index.
+    """
+
+    def __init__(self, runner, dataloader, **kwargs):
+        super().__init__(runner, self._prepare(runner, dataloader), **kwargs)
+
+    def _train(self) -> None:
+        if self.validation_due:
+            self._validate()
+        while self._epoch < self._max_epochs and not self.stop_training:
+            self.run_epoch()
+            if self.validation_due:
+                self._validate()
+
+    def run_epoch(self) -> None:
+        """Train what is left of an epoch, and see if a validation is due."""
+        start = self.batches
+        self.runner.call_hook('before_train_epoch')
+        if start:  # these hooks may have drawn random numbers again
+            self._restore_random()
+        self.runner.model.train()
+        for index, batch in enumerate(self._open(), start):
+            self.batches = index + 1
+            self.run_iter(index, batch)
+        self.batches = 0
+        self.validation_due = self._validation_follows(
+            self._epoch + 1, self._max_epochs)
+        self.runner.call_hook('after_train_epoch')
+        self._epoch += 1
+
+
+@LOOPS.register_module()
+class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
+    """``IterBasedTrainLoop`` that goes on without replaying the data.
+
+    Needs :class:`.AtomicCheckpointHook` for that. A finite sampler begins
+    anew when it is through, without a restart of the workers.
+
+    Args:
+        runner (Runner): the runner.
+        dataloader (DataLoader or dict): of the training.
+        **kwargs: those of ``IterBasedTrainLoop``.
+
+    Raises:
+        ValueError: as the epoch-based one does.
+    """
+    endless = True
+
+    def __init__(self, runner, dataloader, **kwargs):
+        loader = self._prepare(runner, dataloader)
+        # mmengine 0.10.7 opens the iterator here, and with it the workers,
+        # which would take samples out of the stream.
+        super().__init__(runner, _Unopened(loader.dataset), **kwargs)
+        self.dataloader = loader
+        self.dataloader_iterator = None
+
+    def _train(self) -> None:
+        self.runner.call_hook('before_train_epoch')
+        self._restore_random()
+        if self.validation_due:
+            self._validate()
+        while self._iter < self._max_iters and not self.stop_training:
+            self.runner.model.train()
+            batch = self._next_batch()
+            self.batches += 1
+            self.validation_due = self._validation_follows(
+                self._iter + 1, self._max_iters)
+            self.run_iter(batch)
+            if self.validation_due:
+                self._validate()
+        self.runner.call_hook('after_train_epoch')
+
+    def _next_batch(self):
+        if self.dataloader_iterator is None:
+            self.dataloader_iterator = self._open()
+        return next(self.dataloader_iterator)
+
+
+class _Unopened:
+    """In place of a loader, whose iterator must not be opened yet."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __iter__(self):
+        return iter(())
+
+
 def _warn_of_order(runner) -> None:
     """DDP reorders gradients after its first iteration."""
     if dist.get_world_size() > 2 and not getattr(
@@ -198,7 +298,7 @@ def _warn_of_order(runner) -> None:
 
 
 def _sampler(batch_sampler):
-    """That of the batch sampler, None where it has none."""
+    """The sampler in a batch sampler, or None."""
     return getattr(batch_sampler, 'sampler', None)
 
 
