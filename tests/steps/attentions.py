@@ -23,7 +23,7 @@ VARIANTS = ('MaxPoolStepAdaptor', 'SumStepAdaptor', 'UnnormalizedStepAdaptor',
 
 
 def cfg_of(name, **kwargs):
-    return dict(type=name, **ALL.get(name, {}), **kwargs)
+    return {'type': name, **ALL.get(name, {}), **kwargs}
 
 
 def randomised(name, **kwargs):
