@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..steps.base import StepSize, build_step, default_blocks
 from .blocks import StepBlock, step_block_class
-from .kinds import check_arguments, warn_of_weights
+from .resnet_variants import check_arguments, warn_of_weights
 from .step_arguments import check_step_arguments, part_of
 
 if TYPE_CHECKING:
@@ -183,8 +183,8 @@ class StepBackbone(StepOwner):
                  **kwargs):
         check_arguments(type(self), kwargs)
         if 'depth' in kwargs:
-            _check_one_of('depth', kwargs['depth'], [*self.arch_settings])
-        _check_one_of('fused', fused, [True, False])
+            check_choice('depth', kwargs['depth'], [*self.arch_settings])
+        check_choice('fused', fused, [True, False])
         self.step = step
         super().__init__(*args, **kwargs)
         if step is not None:
@@ -279,7 +279,8 @@ def _steps_of(blocks: Sequence[nn.Module]) -> list[StepSize]:
     return [step for step in steps if step is not None]
 
 
-def _check_one_of(key: str, value, choices: list) -> None:
+def check_choice(key: str, value, choices: Sequence) -> None:
+    """Raise ValueError if an argument of a backbone has no such value."""
     if value not in choices or type(value) is not type(choices[0]):
         raise ValueError(f'backbone.{key}: expected one of {choices}, got '
                          f'{value!r}; choose one of these')
@@ -296,19 +297,17 @@ def _choose(stage: Sequence[StepBlock],
 
 
 def _check_indices(step_blocks, sizes: list[int]) -> None:
-    if not isinstance(step_blocks, (list, tuple)) or not all(
-            isinstance(stage, (list, tuple)) for stage in step_blocks):
-        raise _wrong_indices(sizes, repr(step_blocks))
-    if len(step_blocks) != len(sizes):
-        raise _wrong_indices(sizes, f'{len(step_blocks)} lists')
-    for i, (chosen, size) in enumerate(zip(step_blocks, sizes), 1):
-        valid = all(type(k) is int and 0 <= k < size for k in chosen)
-        if not valid or len(set(chosen)) < len(chosen):
-            raise _wrong_indices(sizes, f'{list(chosen)} for stage {i}')
+    lists = isinstance(step_blocks, (list, tuple)) and (
+        len(step_blocks) == len(sizes))
+    if not lists or not all(map(_are_indices, step_blocks, sizes)):
+        raise ValueError(
+            "backbone.step_blocks: expected 'identity', 'all' or "
+            f'{len(sizes)} lists of block indices, one per stage, for stages '
+            f'of {sizes} blocks, got {step_blocks!r}; count from 0, each '
+            'block once')
 
 
-def _wrong_indices(sizes: list[int], got: str) -> ValueError:
-    return ValueError(
-        "backbone.step_blocks: expected 'identity', 'all' or "
-        f'{len(sizes)} lists of block indices, one per stage, for stages of '
-        f'{sizes} blocks, got {got}; count from 0, each block once')
+def _are_indices(chosen, size: int) -> bool:
+    return isinstance(chosen, (list, tuple)) and all(
+        type(k) is int and 0 <= k < size for k in chosen) and (
+            len(set(chosen)) == len(chosen))

@@ -24,7 +24,7 @@ from ..ops import (
     take_attached_mean,
 )
 from ..steps.base import StepSize
-from ..steps.pooled import AffineMap, BuiltMap
+from ..steps.pooling import AffineMap, BuiltMap
 
 if TYPE_CHECKING:
     from .blocks import StepBlock

@@ -44,11 +44,7 @@ class SelfAttentionLayer(PretrainedStart, nn.Module):
 
 
 def check_indices(out_indices, num_layers: int) -> tuple[int, ...]:
-    """The layers to return, in order; the last one for None.
-
-    Raises:
-        ValueError: if there is no such layer.
-    """
+    """The layers to return, in order, the last one for None; ValueError."""
     if out_indices is None:
         out_indices = (num_layers - 1, )
     if not isinstance(out_indices, (tuple, list)) or not out_indices or (

@@ -27,7 +27,7 @@ from torch.autograd import Function, forward_ad
 
 from . import tail_reference
 from .compilation import is_compiling
-from .tail_check import checked_kernels
+from .tail_check import usable_kernels
 
 #: Elements of a map from which on the kernels are used on a GPU. The small
 #: operators around them cost the host some 1.8 ms a block: with fewer it has
@@ -138,7 +138,7 @@ def _kernels_for(z: Tensor) -> ModuleType | None:
         return None
     if z.device.type not in ('cpu', 'cuda'):
         return None
-    return checked_kernels(z.device, z.dtype, memory_format)
+    return usable_kernels(z.device, z.dtype, memory_format)
 
 
 def _direct_kernels(z: Tensor) -> ModuleType | None:

@@ -81,7 +81,7 @@ def check_kernels(
             for result in _check(device, dtype, memory_format)]
 
 
-def checked_kernels(device: torch.device, dtype: torch.dtype,
+def usable_kernels(device: torch.device, dtype: torch.dtype,
                     memory_format: torch.memory_format) -> ModuleType | None:
     """The kernels, once they are checked; None if they may not be used.
 

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from .chosen_start import ChosenStart
 from .excitation import InstanceEnhancement
-from .pooling import apply_norm, build_norm, global_mean
+from .norms import apply_norm, build_norm
+from .pooling import global_mean
 
 INPUTS = ('both', 'current', 'next', 'difference')
 

@@ -200,7 +200,7 @@ def test_maps_that_do_not_fit():
 def test_small_maps_of_a_gpu_are_left_to_the_modules(
         monkeypatch, elements, used):
     asked = []
-    monkeypatch.setattr(residual_tail, 'checked_kernels',
+    monkeypatch.setattr(residual_tail, 'usable_kernels',
                         lambda *kind: asked.append(kind))
     z = SimpleNamespace(device=torch.device('cuda'), dtype=torch.bfloat16,
                         numel=lambda: elements,

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from stepnet_mm.steps import pooling
-from stepnet_mm.steps.pooled import AffineMap
+from stepnet_mm.steps import norms
+from stepnet_mm.steps.norms import apply_norm
 from stepnet_mm.steps.pooling import (
-    apply_norm,
+    AffineMap,
     global_max,
     global_mean,
     global_std,
@@ -46,7 +46,7 @@ def norm():
 
 
 def test_one_image_uses_running_statistics_and_warns_once(norm):
-    pooling._warn_alone.cache_clear()
+    norms._warn_alone.cache_clear()
     pooled = torch.rand(1, 3, 1, 1)
     before = norm.running_mean.clone()
     with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""Arguments and weights of another kind of ResNet name where they belong."""
+"""Arguments and weights of another variant of ResNet name it."""
 import inspect
 import sys
 
@@ -7,7 +7,7 @@ import torch
 from equality import BOTH, undrawn
 from mmengine.runner.checkpoint import load_state_dict
 
-from stepnet_mm.models.kinds import OWNERS
+from stepnet_mm.models.resnet_variants import OWNERS
 
 SMALL = dict(depth=18, base_channels=8, stem_channels=8)
 STEMS = dict(
@@ -49,38 +49,21 @@ def test_a_deep_stem_of_the_other_library():
             net.load_state_dict(weights(other, 'V1d'), strict=False)
 
 
-@pytest.mark.parametrize('name', ['ResNet', 'V1d'])
-def test_all_stages_come_with_their_stem(models, name):
-    state = weights(models, name)
-    net = build(models, type=f'Step{STEMS[name]["type"]}')
-    for key in ('bn1.weight', 'bn1.running_mean', 'conv1.weight') if (
-            name == 'ResNet') else ('stem.0.conv.weight', 'stem.2.bn.bias'):
-        part = {**state}
-        del part[key]
-        with pytest.warns(UserWarning, match=f'missing .*{key}'):
-            net.load_state_dict(part, strict=False)
-    with pytest.warns(UserWarning, match="unused .'stem.9.weight'"):
-        load_state_dict(net, {**state, 'stem.9.weight': torch.ones(1)})
-
-
-def test_what_may_lack_a_stem(models):
-    """Some stages, a head's; norms of another kind; a bias of Caffe's."""
+@pytest.mark.filterwarnings('error')
+def test_weights_that_fit_or_show_no_variant(models):
+    """A head's; norms of another kind; a bias of Caffe's; one stage."""
     state = weights(models, 'ResNet')
     net = build(models, type='StepResNet')
-    load_state_dict(net, {key: state[key] for key in state
-                          if key.startswith(('layer1.', 'layer3.'))})
     load_state_dict(net, {'fc.weight': torch.ones(1)})
+    load_state_dict(net, {'stem.0.weight': torch.zeros(1)})
     load_state_dict(net, {**state, 'conv1.bias': torch.ones(8)})
-    del state['bn1.num_batches_tracked']
-    load_state_dict(net, state)
     group = dict(norm_cfg=dict(type='GN', num_groups=4))
     load_state_dict(build(models, type='StepResNet', **group), state)
     load_state_dict(net, weights(models, 'ResNet', **group))
-    # A single stage shows no averaged shortcut, another network no stage.
+    # A single stage shows no averaged shortcut.
     one = dict(num_stages=1, strides=(1, ), dilations=(1, ), out_indices=(0, ))
     net = build(models, type='StepResNet', **one)
     load_state_dict(net, weights(models, 'averaged'))
-    load_state_dict(net, {'stem.0.weight': torch.zeros(1)})
 
 
 @pytest.mark.core
