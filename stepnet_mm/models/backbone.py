@@ -143,11 +143,11 @@ class StepBackbone(StepOwner):
     arguments are the library's own. With mmdet's ``plugins`` both apply:
     a plugin is part of f, which the step then scales.
 
-    ``frozen_stages`` freezes the steps of those stages with them: in frozen
-    stages nothing trains, and steps that start at 1 stay there, so these
-    stages remain a plain network's. ``frozen_stages=0`` (the stem alone) lets
-    every step learn. Steps that no checkpoint has set and that do not start
-    at 1 are an error in frozen stages when training begins.
+    ``frozen_stages`` freezes the steps of these stages too: steps that start
+    at 1 stay there, and the stages remain a plain network's.
+    ``frozen_stages=0`` (the stem alone) lets every step learn. Steps that no
+    checkpoint has set and that do not start at 1 are an error in frozen
+    stages when training begins.
 
     Args:
         step (dict | str | list | None): the step-size module of every chosen
@@ -156,14 +156,13 @@ class StepBackbone(StepOwner):
             network and as published from scratch. None leaves the stock
             network, or the stock stage.
         step_blocks (str | list[list[int]], optional): which blocks take one:
-            ``'identity'``, those with an identity shortcut; ``'all'``;
-            or the block indices of each stage, from 0. Defaults to what the
-            step module names, ``'identity'`` for StepAdaptor, ``'all'`` for
-            those that see f alone.
-        fused (bool): whether the end of a block with a step runs in one
-            piece where that computes the same (:mod:`.fusion`): faster, less
-            memory, equal up to rounding (docs/performance.md says where).
-            Defaults to True.
+            ``'identity'``, the blocks with an identity shortcut; ``'all'``;
+            or the block indices of each stage, from 0. Defaults to the step
+            module's choice, ``'identity'`` for StepAdaptor, ``'all'`` for
+            modules that see f alone.
+        fused (bool): whether the end of a block with a step is fused where
+            the modules allow it (:mod:`.fusion`): faster, less memory, equal
+            up to rounding. Defaults to True.
 
     Raises:
         TypeError: if the backbone's blocks are not plain, or an argument is
@@ -202,12 +201,12 @@ class StepBackbone(StepOwner):
         Raises:
             TypeError: if the library's blocks are not plain.
         """
-        # Blocks of our own can take a step already.
+        # A StepBlock, as in pre-activation, can take a step already.
         if self.step is None or issubclass(block, StepBlock):
             return super().make_res_layer(block=block, **kwargs)
         stage = super().make_res_layer(
             block=step_block_class(block, self.plain_blocks), **kwargs)
-        # The library keeps the class, and pickle finds none of ours by name.
+        # The library keeps the class; pickle finds no step block by name.
         stage.block = block
         return stage
 
@@ -227,7 +226,7 @@ class StepBackbone(StepOwner):
         return [getattr(self, name) for name in self.res_layers]
 
     def _runs(self) -> list[Sequence[StepBlock]]:
-        """The blocks that follow one another: here, those of a stage."""
+        """The sequences of blocks, one after another: here, the stages."""
         return self._stages()
 
     def _set_fused(self, fused: bool) -> None:
@@ -288,7 +287,7 @@ def check_choice(key: str, value, choices: Sequence) -> None:
 
 def _choose(stage: Sequence[StepBlock],
             chosen: str | list[int]) -> list[StepBlock]:
-    """The blocks of a stage: 'all', 'identity' or those of some indices."""
+    """The blocks of a stage: 'all', 'identity' or a list of indices."""
     if chosen == 'all':
         return list(stage)
     if isinstance(chosen, str):  # 'identity'

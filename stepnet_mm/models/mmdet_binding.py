@@ -76,8 +76,7 @@ class StepRegNet(_StepBackbone, RegNet):
 class StepHRNet(StepBackbone, HRNet):
     """HRNet of mmdet with step sizes.
 
-    The blocks of a stage are those of its modules, and in each of its
-    branches, one after the other.
+    The blocks of a stage: module by module, and in each branch by branch.
     """
     plain_blocks = (BasicBlock, Bottleneck)
     frozen_stages = -1  # it has no such argument

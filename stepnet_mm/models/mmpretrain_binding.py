@@ -31,7 +31,6 @@ from .encoder import MODES, StepEncoderLayer
 from .preact import PreActBlock
 from .self_attention import (
     SelfAttentionLayer,
-    check_divides,
     check_indices,
     check_network,
 )
@@ -320,7 +319,6 @@ class SelfAttentionNet(BaseBackbone):
         if attention is None:
             attention = dict(encoding='learned', max_size=16)
         check_network(num_layers, downsample, attention)
-        self.downsample = downsample
         self.out_indices = check_indices(out_indices, num_layers)
         self.stem = nn.Sequential(
             nn.PixelUnshuffle(downsample),
@@ -337,10 +335,8 @@ class SelfAttentionNet(BaseBackbone):
         """(N, C, H, W) -> tuple of (N, embed_dims, H', W').
 
         Raises:
-            ValueError: where ``downsample`` does not divide the image, or
-                the image is larger than the encoding.
+            ValueError: where the image is larger than the encoding.
         """
-        check_divides(self.downsample, x)
         x, out = self.stem(x), []
         for i, layer in enumerate(self.layers):
             x = layer(x)

@@ -41,10 +41,10 @@ PARTS = {
     r'layer\d\.\d+\.(conv2\.switch|rfp_conv)\.': 'DetectoRS_ResNet',
 }
 
-#: What to use in the place of a backbone; the others have no StepNet.
+#: The way to a StepNet of a backbone; the others have none.
 WAYS = {
     'SEResNet': "a plain ResNet with backbone.step=dict(type='SEAttention') "
-                'comes close, with weights of its own',
+                'comes close, with other weights',
     'ResNeXt': "set backbone.type='StepResNeXt'",
     "mmdet's ResNeXt": "set backbone.type='mmdet.StepResNeXt'",
     "mmpretrain's ResNeXt": "set backbone.type='mmpretrain.StepResNeXt'",
@@ -105,7 +105,7 @@ def warn_of_weights(name: str, own: dict, given: dict) -> None:
     wrong = (_other_parts(name, [key for key in given if key not in own])
              or _other_variant(name, _variant(own), _variant(given)))
     if wrong:
-        warnings.warn(f'{wrong}; what is missing starts anew', stacklevel=2)
+        warnings.warn(f'{wrong}; missing weights are drawn anew', stacklevel=2)
 
 
 def _other_variant(name: str, own: tuple, given: tuple) -> str:

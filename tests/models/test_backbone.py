@@ -47,12 +47,6 @@ def test_wrong_arguments(models, wrong, key):
         build(models, **wrong)
 
 
-def test_a_step_for_each_stage(models):
-    net = build(models, step=[dict(type='FCAAttention', dct_size=size)
-                              for size in (16, 8, 7)] + [None])
-    assert [step.dct_size for step in net.steps()] == [16, 16, 8, 8, 7, 7]
-
-
 @pytest.mark.core
 @BOTH
 def test_init_weights_sets_the_steps_to_their_starts(models):

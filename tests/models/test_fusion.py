@@ -3,7 +3,6 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from mmengine.utils import digit_version
 from torch import nn
 
 from stepnet_mm.models import fusion, step_block_class
@@ -18,15 +17,9 @@ SMALL = dict(type='StepResNet', depth=18, base_channels=8, stem_channels=8,
              num_stages=2, strides=(1, 2), dilations=(1, 1),
              out_indices=(0, 1))
 DEEPER = dict(SMALL, depth=50)
-FUSED = ('StepAdaptor', 'SEAttention', 'ECAAttention', 'SRMAttention',
-         'FCAAttention', 'SEMAttention', 'SumStepAdaptor',
-         'UnnormalizedStepAdaptor', 'SoftmaxStepAdaptor', 'ConstantStep')
-UNFUSED = ('CBAMAttention', 'SGEAttention', 'MaxPoolStepAdaptor',
-           'TimmAttention')
 EXTRA = dict(
-    SEAttention=dict(reduction=4), FCAAttention=dict(reduction=4),
-    SEMAttention=dict(reduction=4), CBAMAttention=dict(reduction=4),
-    SGEAttention=dict(groups=4), TimmAttention=dict(name='ese'))
+    FCAAttention=dict(reduction=4), CBAMAttention=dict(reduction=4),
+    TimmAttention=dict(name='ese'))
 
 
 def block(step='StepAdaptor', kind=library.Bottleneck, dtype=torch.float64,
@@ -179,24 +172,24 @@ def frozen(*names, training):
     return changed(change)
 
 
-#: The blocks of the last three see a mean of x_t, a deviation and the map.
-FIT = {
-    **{name: lambda name=name: block(name) for name in FUSED},
-    **{f'{name}_in_a_basic_block': lambda name=name: block(
-        name, library.BasicBlock).eval()
-        for name in ('StepAdaptor', 'SRMAttention', 'FCAAttention')},
-    'deviations': lambda: block(Deviations()),
-    'scale': lambda: block(Scale()),
-    'no_affine': with_norm(affine=False),
-    'cumulative': with_norm(momentum=None),
-    'momentum': with_norm(momentum=.3, eps=.1),
-    'untracked': with_norm(track_running_stats=False),
-    'untracked_eval': with_norm(False, track_running_stats=False),
-    'tracks_no_more': with_norm(tracks=False),
-    'frozen_norm': frozen('bn3', 'conv3', training=False),
-    'frozen_but_for_the_step': frozen('', training=True)}
+#: Goldens have all steps; these see a mean of x_t, a deviation and the map.
+FIT = dict(
+    adaptor=block,
+    srm=lambda: block('SRMAttention'),
+    fca=lambda: block('FCAAttention'),
+    fca_basic=lambda: block('FCAAttention', library.BasicBlock).eval(),
+    deviations=lambda: block(Deviations()),
+    scale=lambda: block(Scale()),
+    no_affine=with_norm(affine=False),
+    cumulative=with_norm(momentum=None),
+    momentum=with_norm(momentum=.3, eps=.1),
+    untracked=with_norm(track_running_stats=False),
+    untracked_eval=with_norm(False, track_running_stats=False),
+    tracks_no_more=with_norm(tracks=False),
+    frozen_norm=frozen('bn3', 'conv3', training=False),
+    frozen_but_for_the_step=frozen('', training=True))
 UNFIT = dict(
-    **{name: lambda name=name: block(name) for name in UNFUSED},
+    map_pooled_by_maximum=lambda: block('MaxPoolStepAdaptor'),
     subclass=lambda: block(Reading(16, reduction=4)),
     sync_bn=changed(lambda made: setattr(made, 'bn3', nn.SyncBatchNorm(16))),
     iebn=lambda: block(norm_cfg=dict(type='IEBN')),
@@ -216,9 +209,8 @@ UNFIT = dict(
     channels_last=lambda: block().to(memory_format=torch.channels_last))
 
 
-@pytest.mark.parametrize('name', [
-    pytest.param(name, marks=[pytest.mark.core] * (name in FUSED[:5]))
-    for name in FIT])
+@pytest.mark.core
+@pytest.mark.parametrize('name', FIT)
 def test_as_the_modules_one_by_one(name, calls):
     assert_as_unfused(FIT[name](), image(), calls)
 
@@ -445,7 +437,8 @@ def test_compiled_without_a_graph_break(step, training, monkeypatch):
         torch.testing.assert_close(got[key], value, atol=1e-11, rtol=1e-10)
     of_step = sum(isinstance(m, nn.BatchNorm2d) for m in twin.step.modules())
     # Dynamo may take a block twice before it is done.
-    assert {*norms} == {2 + of_step + (step in UNFUSED)}
+    unfused = step in ('CBAMAttention', 'TimmAttention')
+    assert {*norms} == {2 + of_step + unfused}
 
 
 @pytest.mark.core
@@ -456,16 +449,6 @@ def test_one_graph_for_the_whole_backbone(models):
     net.train()
     found = torch._dynamo.explain(net)(torch.randn(2, 3, 32, 32))
     assert (found.graph_count, found.graph_break_count) == (1, 0)
-
-
-@pytest.mark.core
-@pytest.mark.skipif(digit_version(torch.__version__) >= digit_version('2.2'),
-                    reason='one graph since torch 2.2')
-def test_compiled_in_several_graphs_by_an_older_torch():
-    torch._dynamo.reset()
-    made, x = block().eval(), image()
-    got = torch.compile(made, backend='eager')(x)
-    torch.testing.assert_close(got, made(x), atol=1e-11, rtol=1e-10)
 
 
 def exported(net, x, path):

@@ -108,14 +108,13 @@ def test_resnet_cifar_without_step_is_the_stock_network():
 @pytest.mark.parametrize('kind', ['ResNetV1d', 'ResNet_CIFAR'])
 def test_the_same_seed_gives_the_same_start(kind):
     states = []
-    for name in (kind, f'Step{kind}'):
+    for cfg in (dict(type=kind), dict(type=f'Step{kind}', step=None)):
         torch.manual_seed(3)
-        step = {} if name == kind else dict(step=None)
-        net = MODELS.build(dict(type=name, depth=18, **SMALL, **step))
+        net = MODELS.build(dict(depth=18, **SMALL, **cfg))
         net.init_weights()
         states.append(net.state_dict())
     assert list(states[0]) == list(states[1])
-    assert all(map(torch.equal, states[0].values(), states[1].values()))
+    assert all(map(torch.equal, *(state.values() for state in states)))
 
 
 def test_iebn_layout():

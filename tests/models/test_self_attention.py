@@ -91,9 +91,6 @@ def test_wrong_arguments(wrong, key):
         build(**wrong)
 
 
-@pytest.mark.parametrize('size, key', [
-    ((31, 32), r'\(31, 32\).*downsample=2'),
-    ((40, 40), r'max_size=16.*\(20, 20\)')])
-def test_wrong_images(size, key):
-    with pytest.raises(ValueError, match=key):
-        build()(torch.zeros(1, 3, *size))
+def test_an_image_larger_than_the_encoding():
+    with pytest.raises(ValueError, match=r'max_size=16.*\(20, 20\)'):
+        build()(torch.zeros(1, 3, 40, 40))

@@ -60,13 +60,6 @@ def test_other_stages_keep_their_steps(models):
     assert asked(error) == [*rest, K5]
 
 
-def test_weights_of_another_module_are_not_judged(models):
-    """SEM has a convolution of that name, among other weights."""
-    state = build(models, dict(type='SEMAttention', reduction=8)).state_dict()
-    assert state['layer4.0.step.conv.weight'].shape == (1, 1, 3)
-    load_state_dict(build(models, K5), state)
-
-
 def test_a_vision_transformer(models):
     arch = dict(embed_dims=32, num_layers=2, num_heads=4,
                 feedforward_channels=48)

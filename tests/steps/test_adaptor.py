@@ -71,14 +71,15 @@ def test_starts_at_init_step_for_every_input(name, start):
         delta, torch.full_like(delta, start or .26894142))
 
 
-def test_a_pretrained_block_starts_it_at_one():
-    step = StepAdaptor(5)
+@pytest.mark.parametrize('name', ['StepAdaptor', *VARIANTS])
+def test_a_pretrained_block_starts_it_at_one(name):
+    step = build_step(name, CHANNELS)
     nn.init.normal_(step.ie.weight)
     step.start_pretrained()
-    x, f = torch.randn(2, 3, 5, 4, 4)
+    x, f = states()
     assert torch.equal(step(x, f), f)
-    assert repr(step).startswith("StepAdaptor(\n  5, inputs='both', "
-                                 'max_step=2.0')
+    assert name != 'StepAdaptor' or repr(step).startswith(
+        "StepAdaptor(\n  16, inputs='both', max_step=2.0")
     step.init_weights()
     assert torch.equal(step(x, f), f)
 
