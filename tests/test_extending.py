@@ -14,7 +14,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS
 
 from stepnet_mm.recording import TrajectoryRecorder, find_residual_blocks
-from stepnet_mm.steps.pooled import PooledMap
+from stepnet_mm.steps.pooling import PooledMap
 from stepnet_mm.stiffness import read_stiffness_record
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..steps.base import StepSize, build_step, default_blocks
 from .blocks import StepBlock, step_block_class
-from .kinds import check_arguments, warn_of_weights
+from .resnet_variants import check_arguments, warn_of_weights
 from .step_arguments import check_step_arguments, part_of
 
 if TYPE_CHECKING:
@@ -143,11 +143,11 @@ class StepBackbone(StepOwner):
     arguments are the library's own. With mmdet's ``plugins`` both apply:
     a plugin is part of f, which the step then scales.
 
-    ``frozen_stages`` freezes the steps of those stages with them: in frozen
-    stages nothing trains, and steps that start at 1 stay there, so these
-    stages remain a plain network's. ``frozen_stages=0`` (the stem alone) lets
-    every step learn. Steps that no checkpoint has set and that do not start
-    at 1 are an error in frozen stages when training begins.
+    ``frozen_stages`` freezes the steps of these stages too: steps that start
+    at 1 stay there, and the stages remain a plain network's.
+    ``frozen_stages=0`` (the stem alone) lets every step learn. Steps that no
+    checkpoint has set and that do not start at 1 are an error in frozen
+    stages when training begins.
 
     Args:
         step (dict | str | list | None): the step-size module of every chosen
@@ -156,14 +156,13 @@ class StepBackbone(StepOwner):
             network and as published from scratch. None leaves the stock
             network, or the stock stage.
         step_blocks (str | list[list[int]], optional): which blocks take one:
-            ``'identity'``, those with an identity shortcut; ``'all'``;
-            or the block indices of each stage, from 0. Defaults to what the
-            step module names, ``'identity'`` for StepAdaptor, ``'all'`` for
-            those that see f alone.
-        fused (bool): whether the end of a block with a step runs in one
-            piece where that computes the same (:mod:`.fusion`): faster, less
-            memory, equal up to rounding (docs/performance.md says where).
-            Defaults to True.
+            ``'identity'``, the blocks with an identity shortcut; ``'all'``;
+            or the block indices of each stage, from 0. Defaults to the step
+            module's choice, ``'identity'`` for StepAdaptor, ``'all'`` for
+            modules that see f alone.
+        fused (bool): whether the end of a block with a step is fused where
+            the modules allow it (:mod:`.fusion`): faster, less memory, equal
+            up to rounding. Defaults to True.
 
     Raises:
         TypeError: if the backbone's blocks are not plain, or an argument is
@@ -183,8 +182,8 @@ class StepBackbone(StepOwner):
                  **kwargs):
         check_arguments(type(self), kwargs)
         if 'depth' in kwargs:
-            _check_one_of('depth', kwargs['depth'], [*self.arch_settings])
-        _check_one_of('fused', fused, [True, False])
+            check_choice('depth', kwargs['depth'], [*self.arch_settings])
+        check_choice('fused', fused, [True, False])
         self.step = step
         super().__init__(*args, **kwargs)
         if step is not None:
@@ -202,12 +201,12 @@ class StepBackbone(StepOwner):
         Raises:
             TypeError: if the library's blocks are not plain.
         """
-        # Blocks of our own can take a step already.
+        # A StepBlock, as in pre-activation, can take a step already.
         if self.step is None or issubclass(block, StepBlock):
             return super().make_res_layer(block=block, **kwargs)
         stage = super().make_res_layer(
             block=step_block_class(block, self.plain_blocks), **kwargs)
-        # The library keeps the class, and pickle finds none of ours by name.
+        # The library keeps the class; pickle finds no step block by name.
         stage.block = block
         return stage
 
@@ -227,7 +226,7 @@ class StepBackbone(StepOwner):
         return [getattr(self, name) for name in self.res_layers]
 
     def _runs(self) -> list[Sequence[StepBlock]]:
-        """The blocks that follow one another: here, those of a stage."""
+        """The sequences of blocks, one after another: here, the stages."""
         return self._stages()
 
     def _set_fused(self, fused: bool) -> None:
@@ -279,7 +278,8 @@ def _steps_of(blocks: Sequence[nn.Module]) -> list[StepSize]:
     return [step for step in steps if step is not None]
 
 
-def _check_one_of(key: str, value, choices: list) -> None:
+def check_choice(key: str, value, choices: Sequence) -> None:
+    """Raise ValueError if an argument of a backbone has no such value."""
     if value not in choices or type(value) is not type(choices[0]):
         raise ValueError(f'backbone.{key}: expected one of {choices}, got '
                          f'{value!r}; choose one of these')
@@ -287,7 +287,7 @@ def _check_one_of(key: str, value, choices: list) -> None:
 
 def _choose(stage: Sequence[StepBlock],
             chosen: str | list[int]) -> list[StepBlock]:
-    """The blocks of a stage: 'all', 'identity' or those of some indices."""
+    """The blocks of a stage: 'all', 'identity' or a list of indices."""
     if chosen == 'all':
         return list(stage)
     if isinstance(chosen, str):  # 'identity'
@@ -296,19 +296,17 @@ def _choose(stage: Sequence[StepBlock],
 
 
 def _check_indices(step_blocks, sizes: list[int]) -> None:
-    if not isinstance(step_blocks, (list, tuple)) or not all(
-            isinstance(stage, (list, tuple)) for stage in step_blocks):
-        raise _wrong_indices(sizes, repr(step_blocks))
-    if len(step_blocks) != len(sizes):
-        raise _wrong_indices(sizes, f'{len(step_blocks)} lists')
-    for i, (chosen, size) in enumerate(zip(step_blocks, sizes), 1):
-        valid = all(type(k) is int and 0 <= k < size for k in chosen)
-        if not valid or len(set(chosen)) < len(chosen):
-            raise _wrong_indices(sizes, f'{list(chosen)} for stage {i}')
+    lists = isinstance(step_blocks, (list, tuple)) and (
+        len(step_blocks) == len(sizes))
+    if not lists or not all(map(_are_indices, step_blocks, sizes)):
+        raise ValueError(
+            "backbone.step_blocks: expected 'identity', 'all' or "
+            f'{len(sizes)} lists of block indices, one per stage, for stages '
+            f'of {sizes} blocks, got {step_blocks!r}; count from 0, each '
+            'block once')
 
 
-def _wrong_indices(sizes: list[int], got: str) -> ValueError:
-    return ValueError(
-        "backbone.step_blocks: expected 'identity', 'all' or "
-        f'{len(sizes)} lists of block indices, one per stage, for stages of '
-        f'{sizes} blocks, got {got}; count from 0, each block once')
+def _are_indices(chosen, size: int) -> bool:
+    return isinstance(chosen, (list, tuple)) and all(
+        type(k) is int and 0 <= k < size for k in chosen) and (
+            len(set(chosen)) == len(chosen))

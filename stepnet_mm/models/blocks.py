@@ -11,8 +11,8 @@
 
 The libraries' blocks share ``conv{i}``, ``norm{i}``, ``relu``,
 ``downsample`` and ``with_cp``. Their forward ends in an in-place
-``out += identity`` inside a closure, where no step can be put in: this mixin
-has a forward of its own.
+``out += identity`` inside a closure, which no step can enter: this mixin
+replaces the forward.
 """
 import functools
 from collections.abc import Callable
@@ -83,7 +83,7 @@ class StepBlock(PretrainedStart):
         return self.activate(residual + identity)
 
     def activate(self, x: Tensor) -> Tensor:
-        """What follows the sum: ReLU."""
+        """The activation behind the sum: ReLU."""
         return self.relu(x)
 
     def _advance_fused(self, x: Tensor) -> Tensor:
@@ -152,16 +152,15 @@ def step_block_class(block: type[Any],
             :class:`StepBlock` stands for.
 
     Raises:
-        TypeError: if ``block`` has a forward of its own (SE, Res2Net, ...),
-            which would be lost.
+        TypeError: if ``block`` overrides forward (SE, Res2Net, ...), which
+            would be lost.
     """
     if block.forward not in [base.forward for base in plain]:
         raise TypeError(
             'backbone.type: expected blocks that inherit their forward from '
             f'{" or ".join(base.__name__ for base in plain)}, got '
-            f'{block.__module__}.{block.__name__}, which has a forward of its '
-            'own that a step block would replace; choose a backbone of plain '
-            'blocks')
+            f'{block.__module__}.{block.__name__}, whose forward a step block '
+            'would replace; choose a backbone of plain blocks')
     return type(f'Step{block.__name__}', (StepBlock, block),
                 dict(
                     __module__=__name__,

@@ -64,13 +64,6 @@ class StepEncoderLayer(PretrainedStart):
         return self.ffn(self.ln2(x), identity=x)
 
 
-def check_mode(mode: str) -> None:
-    """Raise ValueError if a ViT has no such ``step_mode``."""
-    if mode not in MODES:
-        raise ValueError(f'backbone.step_mode: expected one of {MODES}, got '
-                         f'{mode!r}; choose one of these')
-
-
 def _as_map(x: Tensor) -> Tensor:
     """Tokens as a map of width 1: (N, T, C) -> (N, C, T, 1), a view."""
     return x.transpose(1, 2)[..., None]

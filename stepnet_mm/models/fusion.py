@@ -8,7 +8,7 @@
       attach_mean          the mean over space that the next block needs
 
 A step is called as in the plain block, with a :class:`PooledMap` in the place
-of each map. The results are those of the modules up to rounding.
+of each map. The results equal the modules' up to rounding.
 """
 from typing import TYPE_CHECKING, Any
 
@@ -24,19 +24,19 @@ from ..ops import (
     take_attached_mean,
 )
 from ..steps.base import StepSize
-from ..steps.pooled import AffineMap, BuiltMap
+from ..steps.pooling import AffineMap, BuiltMap
 
 if TYPE_CHECKING:
     from .blocks import StepBlock
 
 
 def can_fuse(block: 'StepBlock') -> bool:
-    """Whether the fused tail computes what the block's modules would.
+    """Whether the fused tail can stand for the block's modules.
 
-    It stands for a BatchNorm, a step that pools only and a ReLU, with nothing
-    between them, and without hooks on them but those that read a
-    :class:`PooledMap` (attribute ``reads_pooled``). True too where there is
-    no step; never in pre-activation, where no norm is last.
+    These are a BatchNorm, a step that pools only and a ReLU, with nothing
+    between them and no hook on them but such as read a :class:`PooledMap`
+    (attribute ``reads_pooled``). True too where there is no step; never in
+    pre-activation, where no norm is last.
     """
     # An exported graph shows the modules; engines fold BatchNorms themselves.
     if not block.fused or is_exporting():
@@ -127,7 +127,7 @@ def _is_hooked(module: nn.Module) -> bool:
 
 
 def _running(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor] | None:
-    """The mean and variance to normalise by; None for those of the batch."""
+    """The running mean and variance, None to normalise by the batch's."""
     mean, var = norm.running_mean, norm.running_var
     if norm.training or mean is None or var is None:
         return None

@@ -1,4 +1,8 @@
-"""The step backbones in mmdet's registry, with mmdet's arguments."""
+"""The step backbones in mmdet's registry.
+
+Each takes the arguments of its library's class and, beside them, ``step``,
+``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+"""
 from collections.abc import Sequence
 
 from mmdet.models.backbones.hrnet import HRNet
@@ -20,7 +24,7 @@ PLUGIN_KEYS = {'cfg', 'position', 'stages'}
 
 
 class _StepBackbone(StepBackbone):
-    """What mmdet's have in common.
+    """The common part of mmdet's ResNets.
 
     Args:
         plugins (list[dict], optional): mmdet's own, of ``cfg``, ``position``
@@ -50,49 +54,29 @@ class _StepBackbone(StepBackbone):
 
 @MODELS.register_module()
 class StepResNet(_StepBackbone, ResNet):
-    """ResNet of mmdet with step sizes, R-18/34/50/101/152.
-
-    Takes the arguments of :class:`mmdet.models.ResNet` and, beside them,
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNet of mmdet with step sizes, R-18/34/50/101/152."""
 
 
 @MODELS.register_module()
 class StepResNetV1d(_StepBackbone, ResNetV1d):
-    """ResNetV1d of mmdet with step sizes: a deep stem, averaged shortcuts.
-
-    Takes the arguments of :class:`mmdet.models.ResNetV1d` and, beside them,
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNetV1d of mmdet with step sizes: a deep stem, averaged shortcuts."""
 
 
 @MODELS.register_module()
 class StepResNeXt(_StepBackbone, ResNeXt):
-    """ResNeXt of mmdet with step sizes, R-50/101/152.
-
-    Takes the arguments of :class:`mmdet.models.ResNeXt` and, beside them,
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNeXt of mmdet with step sizes, R-50/101/152."""
 
 
 @MODELS.register_module()
 class StepRegNet(_StepBackbone, RegNet):
-    """RegNet of mmdet with step sizes.
-
-    Takes the arguments of :class:`mmdet.models.RegNet` and, beside them,
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """RegNet of mmdet with step sizes."""
 
 
 @MODELS.register_module()
 class StepHRNet(StepBackbone, HRNet):
     """HRNet of mmdet with step sizes.
 
-    The blocks of a stage are those of its modules, and in each of its
-    branches, one after the other.
-
-    Takes the arguments of :class:`mmdet.models.HRNet` and, beside them,
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+    The blocks of a stage: module by module, and in each branch by branch.
     """
     plain_blocks = (BasicBlock, Bottleneck)
     frozen_stages = -1  # it has no such argument

@@ -1,4 +1,8 @@
-"""The step backbones in mmpretrain's registry, with its arguments."""
+"""The step backbones in mmpretrain's registry.
+
+Each ResNet takes the arguments of its library's class and, beside them,
+``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+"""
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,14 +24,13 @@ from mmpretrain.models.utils import LayerNorm2d
 from mmpretrain.registry import MODELS
 from torch import Tensor, nn
 
-from ..steps.pooling import build_norm
-from .backbone import StepBackbone, StepOwner, one_per_stage
-from .cifar import check_layout, check_preact, cifar_stage_blocks
-from .encoder import StepEncoderLayer, check_mode
+from ..steps.norms import build_norm
+from .backbone import StepBackbone, StepOwner, check_choice, one_per_stage
+from .cifar import blocks_per_stage, check_layout, check_preact
+from .encoder import MODES, StepEncoderLayer
 from .preact import PreActBlock
 from .self_attention import (
     SelfAttentionLayer,
-    check_divides,
     check_indices,
     check_network,
 )
@@ -40,49 +43,31 @@ class _StepBackbone(StepBackbone):
 
 @MODELS.register_module()
 class StepResNet(_StepBackbone, ResNet):
-    """ResNet of mmpretrain with step sizes, R-18/34/50/101/152.
-
-    Takes the arguments of :class:`mmpretrain.models.ResNet` and, beside
-    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNet of mmpretrain with step sizes, R-18/34/50/101/152."""
 
 
 @MODELS.register_module()
 class StepResNetV1c(_StepBackbone, ResNetV1c):
-    """ResNetV1c of mmpretrain with step sizes: a deep stem.
-
-    Takes the arguments of :class:`mmpretrain.models.ResNetV1c` and, beside
-    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNetV1c of mmpretrain with step sizes: a deep stem."""
 
 
 @MODELS.register_module()
 class StepResNetV1d(_StepBackbone, ResNetV1d):
-    """ResNetV1d of mmpretrain with step sizes: V1c with averaged shortcuts.
-
-    Takes the arguments of :class:`mmpretrain.models.ResNetV1d` and, beside
-    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNetV1d of mmpretrain with step sizes: V1c with averaged shortcuts."""
 
 
 @MODELS.register_module()
 class StepResNeXt(_StepBackbone, ResNeXt):
-    """ResNeXt of mmpretrain with step sizes, R-50/101/152.
-
-    Takes the arguments of :class:`mmpretrain.models.ResNeXt` and, beside
-    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNeXt of mmpretrain with step sizes, R-50/101/152."""
 
 
 @MODELS.register_module()
 class StepResNet_CIFAR(_StepBackbone, ResNet_CIFAR):
-    """ResNet_CIFAR of mmpretrain with step sizes: 64 channels, 4 stages.
+    """ResNet_CIFAR of mmpretrain with step sizes: widths 64 to 512, 4 stages.
 
-    R-18/34/50/101/152 behind a 3 x 3 stem. The narrow ResNet of the paper's
-    Table 1 is :class:`StepResNetCIFAR`.
-
-    Takes the arguments of :class:`mmpretrain.models.ResNet_CIFAR` and, beside
-    them, ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+    R-18/34/50/101/152 behind a 3 x 3 stem, under mmpretrain's name and with
+    its weights. Not the paper's network, :class:`StepResNetCIFAR`: widths 16
+    to 64, 3 stages, 9n+2 or 6n+2 layers.
     """
 
 
@@ -105,12 +90,13 @@ CIFAR_BLOCKS: dict[tuple[str, bool], type[nn.Module]] = {
 
 @MODELS.register_module()
 class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
-    """ResNet for small images with step sizes: widths 16-32-64, 3 stages.
+    """ResNet of the paper's Table 1: widths 16-32-64, 3 stages, step sizes.
 
     A 3 x 3 stem, then n blocks per stage at 1, 1/2 and 1/4 of the image's
     size; outputs of 64, 128 and 256 channels with bottlenecks, 16, 32 and 64
     with basic blocks. A residual's last norm starts at 1, as in the authors'
-    other repositories.
+    other repositories. mmpretrain's wider network of 4 stages is
+    :class:`StepResNet_CIFAR`.
 
     Two layouts have the parameters of the paper's ResNet-164 with StepNet:
     post-activation with steps in the blocks with an identity shortcut, the
@@ -155,9 +141,10 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
                  downsample_norm_cfg: dict | None = None,
                  preact: bool = False,
                  **kwargs):
-        blocks = cifar_stage_blocks(depth, block)
+        blocks = blocks_per_stage(depth, block)
         check_preact(preact, zero_init_residual, downsample_norm_cfg)
-        self.arch_settings = {depth: (CIFAR_BLOCKS[block, preact], blocks)}
+        self.arch_settings = {
+            depth: (CIFAR_BLOCKS[block, preact], (blocks, ) * 3)}
         self.preact = preact
         self.downsample_norm_cfg = downsample_norm_cfg
         super().__init__(
@@ -257,7 +244,7 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
                  step='StepAdaptor',
                  step_mode: str = 'replace',
                  **kwargs):
-        check_mode(step_mode)
+        check_choice('step_mode', step_mode, MODES)
         super().__init__(*args, **kwargs)
         self.step = step
         cfgs = one_per_stage(step, self.num_layers)
@@ -332,7 +319,6 @@ class SelfAttentionNet(BaseBackbone):
         if attention is None:
             attention = dict(encoding='learned', max_size=16)
         check_network(num_layers, downsample, attention)
-        self.downsample = downsample
         self.out_indices = check_indices(out_indices, num_layers)
         self.stem = nn.Sequential(
             nn.PixelUnshuffle(downsample),
@@ -349,10 +335,8 @@ class SelfAttentionNet(BaseBackbone):
         """(N, C, H, W) -> tuple of (N, embed_dims, H', W').
 
         Raises:
-            ValueError: where ``downsample`` does not divide the image, or
-                the image is larger than the encoding.
+            ValueError: where the image is larger than the encoding.
         """
-        check_divides(self.downsample, x)
         x, out = self.stem(x), []
         for i, layer in enumerate(self.layers):
             x = layer(x)

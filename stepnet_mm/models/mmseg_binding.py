@@ -1,4 +1,7 @@
-"""The step backbones in mmsegmentation's registry, with its arguments.
+"""The step backbones in mmsegmentation's registry.
+
+Each takes the arguments of its library's class and, beside them, ``step``,
+``step_blocks`` and ``fused`` (:class:`StepBackbone`).
 
 Its networks dilate the first block of a stage otherwise than mmdet's
 (``contract_dilation``, ``multi_grid``), with the same names of weights.
@@ -22,35 +25,19 @@ class _StepBackbone(StepBackbone):
 
 @MODELS.register_module()
 class StepResNet(_StepBackbone, ResNet):
-    """ResNet of mmsegmentation with step sizes, R-18/34/50/101/152.
-
-    Takes the arguments of :class:`mmseg.models.ResNet` and, beside them,
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNet of mmsegmentation with step sizes, R-18/34/50/101/152."""
 
 
 @MODELS.register_module()
 class StepResNetV1c(_StepBackbone, ResNetV1c):
-    """ResNetV1c of mmsegmentation with step sizes: a deep stem.
-
-    Takes the arguments of :class:`mmseg.models.ResNetV1c` and, beside them,
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNetV1c of mmsegmentation with step sizes: a deep stem."""
 
 
 @MODELS.register_module()
 class StepResNetV1d(_StepBackbone, ResNetV1d):
-    """ResNetV1d of mmsegmentation: V1c with averaged shortcuts, with steps.
-
-    Takes the arguments of :class:`mmseg.models.ResNetV1d` and, beside them,
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNetV1d of mmsegmentation: V1c with averaged shortcuts, with steps."""
 
 
 @MODELS.register_module()
 class StepResNeXt(_StepBackbone, ResNeXt):
-    """ResNeXt of mmsegmentation with step sizes, R-50/101/152.
-
-    Takes the arguments of :class:`mmseg.models.ResNeXt` and, beside them,
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
-    """
+    """ResNeXt of mmsegmentation with step sizes, R-50/101/152."""

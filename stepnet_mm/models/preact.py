@@ -3,7 +3,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..steps.pooling import build_norm
+from ..steps.norms import build_norm
 from .blocks import StepBlock
 
 

@@ -44,11 +44,7 @@ class SelfAttentionLayer(PretrainedStart, nn.Module):
 
 
 def check_indices(out_indices, num_layers: int) -> tuple[int, ...]:
-    """The layers to return, in order; the last one for None.
-
-    Raises:
-        ValueError: if there is no such layer.
-    """
+    """The layers to return, in order, the last one for None; ValueError."""
     if out_indices is None:
         out_indices = (num_layers - 1, )
     if not isinstance(out_indices, (tuple, list)) or not out_indices or (
@@ -70,12 +66,3 @@ def check_network(num_layers: int, downsample: int,
             'backbone.attention: expected no arguments that the network sets '
             f'itself, got {sorted(taken & set(attention))}; leave them out '
             '(num_heads: set backbone.num_heads)')
-
-
-def check_divides(downsample: int, x: Tensor) -> None:
-    """Raise ValueError if an image (N, C, H, W) cannot be folded."""
-    if any(size % downsample for size in x.shape[2:]):
-        raise ValueError(
-            'backbone.downsample: expected images of multiples of '
-            f'{downsample} px, got {tuple(x.shape[2:])} px; resize or pad '
-            f'them, or change backbone.downsample={downsample}')

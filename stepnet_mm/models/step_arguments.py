@@ -1,4 +1,4 @@
-"""Which arguments of ``backbone.step`` weights belong to."""
+"""Weights of steps with other arguments, and the arguments that fit."""
 from ..steps.base import StepSize
 
 
@@ -9,7 +9,7 @@ def check_step_arguments(cfgs: list, stages: list[dict[str, StepSize]],
     Args:
         cfgs (list): the step's config for each stage.
         stages (list[dict[str, StepSize]]): the steps of each stage, by name.
-        weights (dict): those to be loaded into the backbone.
+        weights (dict): to be loaded into the backbone.
 
     Raises:
         ValueError: if they are of others; names the ``step`` that fits them.
@@ -26,14 +26,14 @@ def check_step_arguments(cfgs: list, stages: list[dict[str, StepSize]],
 
 
 def part_of(state_dict: dict, prefix: str) -> dict:
-    """What has a prefix in a state dict, without the prefix."""
+    """The entries of a state dict with a prefix, without the prefix."""
     return {key[len(prefix):]: value for key, value in state_dict.items()
             if key.startswith(prefix)}
 
 
 def _arguments(steps: dict[str, StepSize],
                weights: dict) -> tuple[dict, dict]:
-    """What the steps of a stage have, and what their weights show."""
+    """The arguments of a stage's steps, and of the weights for them."""
     own: dict = {}
     given: dict = {}
     for name, step in steps.items():

@@ -1,6 +1,6 @@
-"""Whether a compiler is at work, and how to stay out of its reach.
+"""Tests for a compiler at work, and a way out of its reach.
 
-On torch 2.1 too, which has no public word for the first. Dynamo knows these
+On torch 2.1 too, which has no public name for the first. Dynamo knows these
 very functions and takes ``is_compiling`` for True.
 """
 import sys
@@ -26,8 +26,8 @@ def is_exporting() -> bool:
 def uncompiled(function: Callable) -> Callable:
     """The function, out of the reach of a compiler at work.
 
-    Where a graph breaks, as on torch 2.1, Dynamo runs what follows, and
-    compiles each function that is called there.
+    Where a graph breaks, as on torch 2.1, Dynamo runs the rest of the code,
+    and compiles each function that is called there.
     """
     if 'torch._dynamo' not in sys.modules:  # whose import takes seconds
         return function

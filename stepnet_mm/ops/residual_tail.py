@@ -27,7 +27,7 @@ from torch.autograd import Function, forward_ad
 
 from . import tail_reference
 from .compilation import is_compiling
-from .tail_check import checked_kernels
+from .tail_check import usable_kernels
 
 #: Elements of a map from which on the kernels are used on a GPU. The small
 #: operators around them cost the host some 1.8 ms a block: with fewer it has
@@ -36,7 +36,7 @@ LEAST_ON_GPU = 2**25
 
 
 class ResidualTail:
-    """The moments of z and x first, then y from what follows of them.
+    """The moments of z and x, then y from a scale and a shift.
 
     Args:
         z (Tensor): the last convolution's output, (N, C, H, W).
@@ -102,7 +102,7 @@ def attach_mean(y: Tensor) -> None:
     """Take the mean of a map over space while it is still in the caches.
 
     It travels on the tensor to the :class:`ResidualTail` that has this very
-    tensor as its x. A compiler arranges that by itself, and a tensor without
+    tensor as its x. A compiler needs no such help, and a tensor without
     a version, as in inference mode, might change in between. (A change
     through ``.data`` is not seen.)
     """
@@ -138,15 +138,15 @@ def _kernels_for(z: Tensor) -> ModuleType | None:
         return None
     if z.device.type not in ('cpu', 'cuda'):
         return None
-    return checked_kernels(z.device, z.dtype, memory_format)
+    return usable_kernels(z.device, z.dtype, memory_format)
 
 
 def _direct_kernels(z: Tensor) -> ModuleType | None:
-    """Kernels to call without the autograd functions below; None for those.
+    """Kernels to call without the autograd functions below, or None.
 
     Where no derivative is wanted, and for a compiler, which makes two passes
-    of the plain formulas by itself; through the functions it took 1.09 of
-    the plain network's time instead of 0.89.
+    of the plain formulas; through the functions it took 1.09 of the plain
+    network's time instead of 0.89.
     """
     if is_compiling():
         return tail_reference
@@ -162,7 +162,7 @@ def _backward_kernels(z: Tensor) -> ModuleType:
 
 
 def _measure(kernels, z, x, variance, pool_identity, attached) -> tuple:
-    """Mean and variance of z, mean of x; None for what is not wanted."""
+    """Mean and variance of z, mean of x; None where not wanted."""
     if not pool_identity:
         attached = None
     elif attached is None:

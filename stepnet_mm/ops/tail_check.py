@@ -1,4 +1,4 @@
-"""Whether the kernels of the fused tail compute what they should, here.
+"""A check of the fused tail's kernels on the device of this machine.
 
 A compiler, a driver or a GPU that nobody has tried may give wrong numbers
 without an error. So the kernels are compared with the plain formulas, taken
@@ -38,7 +38,7 @@ TABLE_BOUND, MAP_BOUND = 1e-3, 1e-5
 
 @dataclass(frozen=True)
 class KernelCheck:
-    """What the check of one kernel found.
+    """The result of the check of one kernel.
 
     Attributes:
         kernel (str): one of :data:`KERNELS`.
@@ -68,7 +68,7 @@ def check_kernels(
         device (str | torch.device): 'cpu', or a CUDA device.
         dtypes (iterable[torch.dtype]): of the maps.
         formats (iterable[torch.memory_format], optional): of the maps; left
-            out, those that the device has kernels for.
+            out, all that the device has kernels for.
 
     Returns:
         list[KernelCheck]: one for each kernel, dtype and format.
@@ -81,7 +81,7 @@ def check_kernels(
             for result in _check(device, dtype, memory_format)]
 
 
-def checked_kernels(device: torch.device, dtype: torch.dtype,
+def usable_kernels(device: torch.device, dtype: torch.dtype,
                     memory_format: torch.memory_format) -> ModuleType | None:
     """The kernels, once they are checked; None if they may not be used.
 
@@ -127,43 +127,33 @@ def _module(device: torch.device) -> ModuleType:
 
 def _check(device: torch.device, dtype: torch.dtype,
            memory_format: torch.memory_format) -> list[KernelCheck]:
-    try:
-        with torch.no_grad(), torch.autocast(device.type, enabled=False):
-            samples = _samples(device, dtype, memory_format)
-            kernels = _module(device)
-    except Exception as error:  # no Triton, no such device, no memory, ...
-        return [KernelCheck(name, dtype, memory_format, False, torch.nan,
-                            _describe(error)) for name in KERNELS]
-    return [_check_kernel(kernels, name, samples) for name in KERNELS]
+    samples: list[_Sample] = []
+    results = []
+    for name in KERNELS:
+        difference, reason = torch.nan, ''
+        try:
+            with torch.no_grad(), torch.autocast(device.type, enabled=False):
+                samples = samples or [
+                    _Sample(shape, device, dtype, memory_format)
+                    for shape in (*SHAPES, *[LARGE] * (device.type == 'cuda'))]
+                kernels = _module(device)
+                difference, shape = max(
+                    (s.difference(kernels, name), s.z.shape) for s in samples)
+            reason = _reason(difference, shape)
+        except Exception as error:  # no compiler, Triton, device, memory, ...
+            reason = f'{type(error).__name__}: {error}'[:500]
+        results.append(KernelCheck(
+            name, dtype, memory_format, not reason, difference, reason))
+    return results
 
 
-def _check_kernel(kernels: ModuleType, name: str,
-                  samples: list['_Sample']) -> KernelCheck:
-    z, worst, reason = samples[0].z, 0., ''
-    try:
-        with torch.no_grad(), torch.autocast(z.device.type, enabled=False):
-            worst, shape = max((s.difference(kernels, name), s.z.shape)
-                               for s in samples)
-        if worst == torch.inf:
-            reason = 'NaN and inf are not where they should be'
-        elif worst > 1:
-            reason = f'off by {worst:.3g} times what rounding explains'
-        if reason:
-            reason += f', maps {tuple(shape)}'
-    except Exception as error:  # no compiler, an old GPU, another Triton, ...
-        worst, reason = torch.nan, _describe(error)
-    return KernelCheck(name, z.dtype, samples[0].memory_format, not reason,
-                       worst, reason)
-
-
-def _describe(error: Exception) -> str:
-    return f'{type(error).__name__}: {error}'[:500]
-
-
-def _samples(device: torch.device, dtype: torch.dtype,
-             memory_format: torch.memory_format) -> list['_Sample']:
-    shapes = [*SHAPES, LARGE] if device.type == 'cuda' else SHAPES
-    return [_Sample(shape, device, dtype, memory_format) for shape in shapes]
+def _reason(difference: float, shape: torch.Size) -> str:
+    if difference <= 1:
+        return ''
+    found = ('NaN and inf are not where they should be'
+             if difference == torch.inf else
+             f'off by {difference:.3g} times what rounding explains')
+    return f'{found}, maps {tuple(shape)}'
 
 
 class _Sample:
@@ -171,7 +161,7 @@ class _Sample:
 
     def __init__(self, shape: tuple, device: torch.device,
                  dtype: torch.dtype, memory_format: torch.memory_format):
-        # Of its own: the training's random numbers stay as they are.
+        # The training's random numbers stay as they are.
         random = torch.Generator('cpu').manual_seed(0)
 
         def draw(*size: int) -> Tensor:
@@ -186,7 +176,6 @@ class _Sample:
         # Where y masks nothing.
         y[0, 2:4, 0, 0], y[0, 4, 0, 0] = 1, torch.nan
         grad[0, 2, 0, 0], grad[0, 3, 0, 0] = torch.nan, torch.inf
-        self.memory_format = memory_format
         self.z, self.x, self.grad, self.y = [
             m.to(device, dtype).contiguous(memory_format=memory_format)
             for m in (z, x, grad, y)]

@@ -7,7 +7,7 @@ elementwise operators take two or three. Rejected: a loop over tiles that fit
 in the caches (its calls cost more than it saved), and torch._add_relu (one
 pass less, but a NaN becomes 0).
 
-Signatures and results are those of :mod:`tail_reference`;
+Signatures and results are as in :mod:`tail_reference`;
 ``input_gradients`` writes over ``masked``.
 """
 import torch

@@ -1,4 +1,4 @@
-"""What the kernels of the fused tail compute, in plain differentiable torch.
+"""The formulas of the fused tail's kernels in plain differentiable torch.
 
 A map is (N, C, H, W), a table (N, C, 1, 1) in float32 or wider. The tests
 compare the other kernels with these; second derivatives are taken of these,

@@ -2,7 +2,7 @@
 
 One program takes a tile of pixels x channels of one sample, in either
 memory format; sums over space are written per program and added up by torch,
-so they come out the same every time. Signatures and results are those of
+so they are the same in every run. Signatures and results are as in
 :mod:`tail_reference`; ``input_gradients`` writes over ``masked``.
 """
 import torch

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from ..ops import is_compiling
-from ..steps.pooled import AffineMap, BuiltMap, Product
+from ..steps.pooling import AffineMap, BuiltMap, Product
 from ..stiffness import (
     DEFINITIONS,
     neural_stiffness_index,

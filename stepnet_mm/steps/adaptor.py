@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from .chosen_start import ChosenStart
 from .excitation import InstanceEnhancement
-from .pooling import apply_norm, build_norm, global_mean
+from .norms import apply_norm, build_norm
+from .pooling import global_mean
 
 INPUTS = ('both', 'current', 'next', 'difference')
 
@@ -36,14 +37,14 @@ class StepAdaptor(ChosenStart):
 
     Args:
         channels (int): C.
-        inputs (str): what the adaptor sees (Table 4): ``'both'``,
+        inputs (str): the adaptor's inputs (Table 4): ``'both'``,
             ``'current'`` (x_t), ``'next'`` (x_{t+1}) or ``'difference'``
             (f). Defaults to ``'both'``.
         init_step (float, optional): the step size at the start, in (0, 1],
             whatever the block's weights. Defaults to 0.2689 from scratch, 1
             in a pretrained block.
         norm_cfg (dict, optional): norm layer. Defaults to BatchNorm.
-        in_channels (int, optional): what ``plugins`` would give; an error,
+        in_channels (int, optional): the argument of ``plugins``; an error,
             for a plugin does not see x_t.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .pooled import AffineMap, PooledMap, Product
+from .pooling import AffineMap, PooledMap, Product
 
 
 class StepSize(nn.Module):
@@ -32,7 +32,7 @@ class StepSize(nn.Module):
             that :meth:`step_size` accesses x_t and f only through
             ``global_mean`` and ``global_std`` (it does not read shapes
             either), and that :meth:`forward` is not overridden. Such a module
-            may receive a :class:`~.pooled.PooledMap`, which has moments but
+            may receive a :class:`~.pooling.PooledMap`, which has moments but
             no values. Not inherited, since a subclass may read more.
         loaded (bool): whether a checkpoint has set all parameters (all
             buffers of a module without parameters) since the last
@@ -63,7 +63,7 @@ class StepSize(nn.Module):
 
         Returns:
             Tensor: f ⊗ Δt, shape and dtype of the residual; for a
-            :class:`~.pooled.PooledMap` the result of its ``times``.
+            :class:`~.pooling.PooledMap` the result of its ``times``.
 
         Raises:
             ValueError: if x_t is needed and not given.

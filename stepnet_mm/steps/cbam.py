@@ -5,7 +5,8 @@ from torch import Tensor, nn
 
 from .base import StepSize
 from .excitation import Excitation
-from .pooling import apply_norm, global_max, global_mean
+from .norms import apply_norm
+from .pooling import global_max, global_mean
 
 
 @MODELS.register_module()

@@ -35,7 +35,7 @@ class ChosenStart(StepSize):
             self.set_start()
 
     def set_start(self) -> None:
-        """Set what decides the start to ``init_step``.
+        """Set the parameters of the start to ``init_step``.
 
         Draws no random numbers, for each rank that loads a checkpoint does
         this.

@@ -26,9 +26,8 @@ class ECAAttention(StepSize):
             (101): ``step=[dict(type='ECAAttention', kernel_size=k) for k in
             (3, 5, 5, 7)]``. Defaults to 3.
         init_gate (float, optional): Δt where the logits are 0, in (0, 1), by a
-            constant added to them. The gates start near it, not at it: the
-            layers keep their own start. Checkpoints do not hold it. Defaults
-            to 1/2, as published.
+            constant that is added to them and that checkpoints do not hold.
+            Defaults to 1/2, as published.
 
     Raises:
         ValueError: if k is not odd and positive, or ``init_gate`` not in
@@ -51,7 +50,7 @@ class ECAAttention(StepSize):
         return self.gate(self.conv(global_mean(residual)))
 
     def arguments_of(self, weights: dict) -> dict:
-        """k, if the weights are those of such a module."""
+        """k, if the weights are of such a module."""
         weight: Any = weights.get('conv.weight')
         alone = len(weights) == 1 and getattr(weight, 'ndim', 0) == 3
         return dict(kernel_size=weight.shape[2]) if alone else {}

@@ -4,7 +4,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .pooling import in_dtype_of
+from .norms import in_dtype_of
 
 
 class Excitation(nn.Sequential):

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..utils.precision import float32_or_wider
 from .base import StepSize
 from .excitation import Excitation
-from .pooled import PooledMap
+from .pooling import PooledMap
 
 #: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
 #: networks of its authors ("top16").

@@ -4,7 +4,8 @@ from mmengine.registry import MODELS
 from torch import Tensor, nn
 
 from .excitation import InstanceEnhancement
-from .pooling import apply_norm, global_mean
+from .norms import apply_norm
+from .pooling import global_mean
 
 
 @MODELS.register_module()

@@ -1,18 +1,20 @@
-"""Pooling over space, and BatchNorm over possibly a single value."""
-import functools
-import warnings
+"""Pooling over space, of maps and of maps known by their moments.
+
+A fused block passes a :class:`PooledMap` to its step instead of each map: a
+known mean is not recomputed, and f = scale · z + shift is never materialised,
+with z the last convolution's output.
+"""
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
-import torch.distributed as dist
 import torch.fx
-import torch.nn.functional as F
-from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch import Tensor
 
-from .pooled import BuiltMap, PooledMap
+from ..utils.precision import float32_or_wider
 
 
-def global_mean(x: Tensor) -> Tensor:
+def global_mean(x: 'Tensor | PooledMap') -> Tensor:
     """GAP in float32 or wider: (N, C, H, W) -> (N, C, 1, 1)."""
     return _pooled(x).mean
 
@@ -26,7 +28,7 @@ def global_max(x: Tensor) -> Tensor:
     return x.flatten(2).max(2).values[:, :, None, None]
 
 
-def global_std(x: Tensor, eps: float = 0.) -> Tensor:
+def global_std(x: 'Tensor | PooledMap', eps: float = 0.) -> Tensor:
     """Unbiased standard deviation over space: (N, C, H, W) -> (N, C, 1, 1).
 
     The root of (variance + ``eps``), in float32 or wider, with a gradient
@@ -40,79 +42,149 @@ def global_std(x: Tensor, eps: float = 0.) -> Tensor:
     return _unbiased(pooled.deviation_norm, pooled.size, eps)
 
 
+class Product(NamedTuple):
+    """A map ⊗ Δt, not yet multiplied."""
+    values: Tensor
+    step_size: Tensor
+
+
+class PooledMap:
+    """A map (N, C, H, W) that is known by its moments over space."""
+
+    def times(self, step_size: Tensor) -> 'Product | AffineMap':
+        """The map ⊗ Δt, for Δt of shape (N, C, 1, 1), not yet multiplied."""
+        raise NotImplementedError
+
+    def transform(self, linear: Callable[[Tensor], Tensor],
+                  of_ones: Callable[[], Tensor]) -> Tensor:
+        """A linear function of each channel's map, (N, C, 1, 1).
+
+        Args:
+            linear (callable): the function, (N, C, H, W) -> (N, C, 1, 1).
+            of_ones (callable): returns its value for a map of ones,
+                (1, C, 1, 1).
+        """
+        raise NotImplementedError
+
+
+class BuiltMap(PooledMap):
+    """A map that exists.
+
+    Args:
+        values (Tensor): the map, (N, C, H, W).
+        mean (Tensor, optional): its mean, where it is known.
+    """
+
+    def __init__(self, values: Tensor, mean: Tensor | None = None):
+        self.values, self._mean = values, mean
+
+    @property
+    def mean(self) -> Tensor:
+        """Mean over space, (N, C, 1, 1), float32 or wider; computed once."""
+        if self._mean is None:
+            self._mean = _mean(self.values)
+        return self._mean
+
+    @property
+    def deviation_norm(self) -> Tensor:
+        """2-norm over space of the map less its mean, as :attr:`mean`."""
+        return _deviation_norm(self.values)
+
+    @property
+    def size(self) -> int:
+        """H·W."""
+        return self.values.shape[2:].numel()
+
+    def times(self, step_size: Tensor) -> Product:
+        """The map and Δt, not yet multiplied."""
+        return Product(self.values, step_size)
+
+    def transform(self, linear: Callable[[Tensor], Tensor],
+                  of_ones: Callable[[], Tensor]) -> Tensor:
+        """The function of the map itself."""
+        return linear(self.values)
+
+
+class AffineMap(PooledMap):
+    """f = scale · z + shift per sample and channel, which is never built.
+
+    Args:
+        tail (ResidualTail): has z, its mean and, where known, its variance.
+        scale (Tensor): (N, C, 1, 1) or (1, C, 1, 1).
+        shift (Tensor): likewise.
+    """
+
+    def __init__(self, tail: Any, scale: Tensor, shift: Tensor):
+        self.tail, self.scale, self.shift = tail, scale, shift
+
+    @property
+    def mean(self) -> Tensor:
+        """Mean over space: scale times that of z, plus shift."""
+        return torch.addcmul(self.shift, self.scale, self.tail.mean)
+
+    @property
+    def deviation_norm(self) -> Tensor:
+        """2-norm over space of f less its mean.
+
+        The absolute scale times that of z, which comes from the variance
+        where it is known.
+        """
+        if self.tail.variance is None:
+            norm = _deviation_norm(self.tail.map)
+        else:
+            square = self.tail.variance * self.size
+            # A constant map has a gradient too, 0.
+            norm = square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
+        return self.scale.abs() * norm
+
+    @property
+    def size(self) -> int:
+        """H·W."""
+        return self.tail.map.shape[2:].numel()
+
+    def times(self, step_size: Tensor) -> 'AffineMap':
+        """f ⊗ Δt = (scale · Δt) · z + shift · Δt."""
+        return AffineMap(
+            self.tail, self.scale * step_size, self.shift * step_size)
+
+    def transform(self, linear: Callable[[Tensor], Tensor],
+                  of_ones: Callable[[], Tensor]) -> Tensor:
+        """The function of f: scale · linear(z) + shift · of_ones()."""
+        return self.scale * linear(self.tail.map) + self.shift * of_ones()
+
+    @torch.no_grad()
+    def norm(self) -> Tensor:
+        """2-norm of each sample, (N, ); without a gradient."""
+        deviation, mean = self.deviation_norm, self.mean
+        square = deviation.square() + self.size * mean.square()
+        norm = square.sum((1, 2, 3)).sqrt()
+        # In double precision no square leaves the range; few values here.
+        square = deviation.double().square() + self.size * mean.double() ** 2
+        wide = square.sum((1, 2, 3)).sqrt().to(norm.dtype)
+        return norm.where((norm > 2.**-40) & (norm < 2.**60), wide)
+
+
+def _pooled(x: Tensor | PooledMap) -> Any:
+    return x if isinstance(x, PooledMap) else BuiltMap(x)
+
+
+# Each call that reads a dtype or a size is one node of a graph that torch.fx
+# traces.
+@torch.fx.wrap
+def _mean(x: Tensor) -> Tensor:
+    return x.mean((2, 3), keepdim=True, dtype=float32_or_wider(x.dtype))
+
+
+@torch.fx.wrap
+def _deviation_norm(x: Tensor) -> Tensor:
+    x = x.to(float32_or_wider(x.dtype))
+    centred = x - x.mean((2, 3), keepdim=True)
+    return torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
+
+
 @torch.fx.wrap
 def _unbiased(deviation_norm: Tensor, size: int, eps: float) -> Tensor:
     if size == 1:
         return deviation_norm
     std = deviation_norm / (size - 1)**.5
     return (std.square() + eps).sqrt() if eps else std
-
-
-def _pooled(x: Tensor | PooledMap) -> PooledMap:
-    return x if isinstance(x, PooledMap) else BuiltMap(x)
-
-
-def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
-    """A norm layer of mmcv's registry.
-
-    Raises:
-        ValueError: if there is no such layer, or not for that many channels;
-            names the config ``key``.
-    """
-    from mmcv.cnn import build_norm_layer  # takes seconds to import
-    try:
-        return build_norm_layer(cfg, channels)[1]
-    except (AssertionError, KeyError, RuntimeError, TypeError,
-            ValueError) as error:
-        reason = f'{type(error).__name__}: {error}'
-        if isinstance(error, KeyError) and 'type' in cfg:  # mmcv says "None"
-            reason = f'no {cfg["type"]!r} is registered'
-        raise ValueError(
-            f'{key}: expected a norm layer of mmcv for {channels} channels, '
-            f'got {cfg} ({reason}); take one such as '
-            "dict(type='BN'), dict(type='SyncBN') or "
-            "dict(type='GN', num_groups=32)") from None
-
-
-def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
-    """Normalise x, (N, C, H, W) -> (N, C, H, W), in the dtype of the norm.
-
-    With one value per channel (one image, pooled) a BatchNorm has no batch to
-    normalise over and torch raises. Its running statistics are used then, and
-    one warning says so. (A graph that torch.fx traces has no such branch.)
-    """
-    x = in_dtype_of(norm, x)
-    if isinstance(x, torch.fx.Proxy):
-        return norm(x)
-    alone = norm.training and x.numel() == x.size(1)
-    if not alone or not isinstance(norm, _BatchNorm) or _is_synchronised(norm):
-        return norm(x)
-    _warn_alone()
-    return F.batch_norm(x, norm.running_mean, norm.running_var,
-                        norm.weight, norm.bias, False, 0., norm.eps)
-
-
-def in_dtype_of(layer: nn.Module, x: Tensor) -> Tensor:
-    """x in the dtype of a layer's parameters.
-
-    As it is where there are none: an nn.Identity, a quantised layer.
-    """
-    for parameter in layer.parameters():
-        return x.to(parameter.dtype)
-    return x
-
-
-def _is_synchronised(norm: nn.Module) -> bool:
-    return isinstance(norm,
-                      nn.SyncBatchNorm) and dist.is_available() and (
-                          dist.is_initialized() and dist.get_world_size() > 1)
-
-
-@functools.lru_cache(None)
-def _warn_alone() -> None:
-    warnings.warn(
-        'train_dataloader.batch_size: expected at least 2 images for the '
-        'BatchNorm of a step-size module in training, got one image, so it '
-        'uses its running statistics; raise the batch size, set '
-        'backbone.norm_eval=True, or use sync_bn over several GPUs',
-        stacklevel=2)

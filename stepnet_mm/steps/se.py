@@ -21,9 +21,8 @@ class SEAttention(StepSize):
         reduction (int): r. Defaults to 16.
         bias (bool): whether the layers have biases. Defaults to True.
         init_gate (float, optional): Δt where the logits are 0, in (0, 1), by a
-            constant added to them. The gates start near it, not at it: the
-            layers keep their own start. Checkpoints do not hold it. Defaults
-            to 1/2, as published.
+            constant that is added to them and that checkpoints do not hold.
+            Defaults to 1/2, as published.
 
     Raises:
         ValueError: if r is not a positive divisor of C, or ``init_gate`` not

@@ -9,7 +9,8 @@ from .excitation import (
     InstanceEnhancement,
     adaptive_kernel_size,
 )
-from .pooling import global_mean, in_dtype_of
+from .norms import in_dtype_of
+from .pooling import global_mean
 
 
 @MODELS.register_module()

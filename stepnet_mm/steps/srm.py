@@ -4,7 +4,8 @@ from mmengine.registry import MODELS
 from torch import Tensor, nn
 
 from .base import StepSize
-from .pooling import apply_norm, global_mean, global_std
+from .norms import apply_norm
+from .pooling import global_mean, global_std
 
 
 @MODELS.register_module()

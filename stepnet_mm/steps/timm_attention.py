@@ -55,7 +55,7 @@ class TimmAttention(StepSize):
         self.attention = _create(name, in_channels, kwargs)
 
     def init_weights(self) -> None:
-        """timm's starts: those of a module after those of its parts."""
+        """timm's starts, a module after its parts."""
         self.loaded = False
         reset_parameters(reversed([*self.attention.modules()]))
 

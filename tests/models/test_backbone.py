@@ -1,8 +1,9 @@
 import pytest
 import torch
 from equality import BOTH
+from mmengine.model import convert_sync_batchnorm
 
-from stepnet_mm.models.fusion import can_fuse
+from stepnet_mm.models import fusion
 
 ONE_OF_TWO = [['ToyStep', 'StepAdaptor'] * 2, [[1], [0], [], [0, 1]]]
 
@@ -46,12 +47,6 @@ def test_wrong_arguments(models, wrong, key):
         build(models, **wrong)
 
 
-def test_a_step_for_each_stage(models):
-    net = build(models, step=[dict(type='FCAAttention', dct_size=size)
-                              for size in (16, 8, 7)] + [None])
-    assert [step.dct_size for step in net.steps()] == [16, 16, 8, 8, 7, 7]
-
-
 @pytest.mark.core
 @BOTH
 def test_init_weights_sets_the_steps_to_their_starts(models):
@@ -69,36 +64,19 @@ def test_init_weights_sets_the_steps_to_their_starts(models):
 
 @pytest.mark.core
 @BOTH
-def test_norm_eval_covers_steps_again_at_every_train(models):
-    net = build(models, norm_eval=True)
-    for _ in range(2):
-        net.train()
-        assert not any(step.norm.training for step in net.steps())
-        net.eval()
-    loose = build(models, norm_eval=False)
-    loose.train()
-    assert all(step.norm.training for step in loose.steps())
-
-
-@pytest.mark.core
-@BOTH
-def test_frozen_stages_cover_steps_again_at_every_train(models):
+@pytest.mark.parametrize('norm_eval', [True, False])
+def test_train_leaves_norms_and_frozen_steps_as_they_should_be(
+        models, norm_eval):
     net = build(
         models, frozen_stages=2, step=dict(type='StepAdaptor', init_step=1),
-        norm_eval=False)
-    frozen, free = net.steps(2), net.steps()[3:]
-    assert len(frozen) == 3
+        norm_eval=norm_eval)
     for _ in range(2):
         # DDP looks before the first train() which parameters train.
-        assert not any(p.requires_grad for step in frozen
-                       for p in step.parameters())
+        assert [{p.requires_grad for p in step.parameters()}
+                for step in net.steps()] == [{False}] * 3 + [{True}] * 2
         net.train()
-        assert not any(step.norm.training for step in frozen)
-        assert not any(p.requires_grad for step in frozen
-                       for p in step.parameters())
-        assert all(step.norm.training for step in free)
-        assert all(p.requires_grad for step in free
-                   for p in step.parameters())
+        assert [step.norm.training for step in net.steps()] == (
+            [False] * 3 + [not norm_eval] * 2)
         net.eval()
 
 
@@ -142,7 +120,6 @@ SYNC = dict(type='SyncBN')
      True)])
 def test_the_table_of_norms(models, backbone, step_norm, fused, monkeypatch):
     """docs/performance.md, Backbones with other norms."""
-    from stepnet_mm.models import fusion
     ends, run = [], fusion._run_by_moments
     monkeypatch.setattr(
         fusion, '_run_by_moments', lambda *a: ends.append(1) or run(*a))
@@ -156,8 +133,7 @@ def test_the_table_of_norms(models, backbone, step_norm, fused, monkeypatch):
 
 @pytest.mark.core
 def test_sync_bn_covers_the_steps(models):
-    from mmengine.model import convert_sync_batchnorm
     net = convert_sync_batchnorm(build(models))
     assert {type(step.norm).__name__
             for step in net.steps()} == {'SyncBatchNorm'}
-    assert not can_fuse(net.layer1[0])
+    assert not fusion.can_fuse(net.layer1[0])

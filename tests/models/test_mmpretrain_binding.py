@@ -59,10 +59,14 @@ def test_parameters_on_imagenet(depth, expected):
         assert round((count(net) + head) / 1e6, 3) == millions, name
 
 
-@pytest.mark.parametrize('block, channels', [('bottleneck', 256),
-                                             ('basic', 64)])
-def test_resnet_cifar_shapes(block, channels):
-    net = cifar(depth=20, block=block, out_indices=(0, 1, 2))
+@pytest.mark.parametrize('depth, block, preact, channels, blocks', [
+    (29, 'bottleneck', False, 256, 3), (11, 'bottleneck', True, 256, 1),
+    (20, 'basic', False, 64, 3)])
+def test_resnet_cifar_shapes(depth, block, preact, channels, blocks):
+    net = cifar(
+        None, depth=depth, block=block, preact=preact,
+        out_indices=(0, 1, 2))
+    assert [len(stage) for stage in net._stages()] == [blocks] * 3
     outs = net(torch.randn(2, 3, 32, 32))
     assert [tuple(out.shape[1:]) for out in outs] == [
         (channels // 4, 32, 32), (channels // 2, 16, 16), (channels, 8, 8)]
@@ -85,10 +89,8 @@ def test_resnet_cifar_with_residuals_that_start_at_zero(block, last):
     net = cifar(depth=20, block=block, zero_init_residual=True)
     net.init_weights()
     assert all((getattr(b, last).weight == 0).all()
-               for name in net.res_layers for b in getattr(net, name))
+               for stage in net._stages() for b in stage)
     assert (net.layer2[1].norm1.weight == 1).all()
-    x = torch.rand(2, net.layer2[1].conv1.in_channels, 4, 4)
-    assert torch.equal(net.layer2[1](x), x)
 
 
 @pytest.mark.core
@@ -106,14 +108,13 @@ def test_resnet_cifar_without_step_is_the_stock_network():
 @pytest.mark.parametrize('kind', ['ResNetV1d', 'ResNet_CIFAR'])
 def test_the_same_seed_gives_the_same_start(kind):
     states = []
-    for name in (kind, f'Step{kind}'):
+    for cfg in (dict(type=kind), dict(type=f'Step{kind}', step=None)):
         torch.manual_seed(3)
-        step = {} if name == kind else dict(step=None)
-        net = MODELS.build(dict(type=name, depth=18, **SMALL, **step))
+        net = MODELS.build(dict(depth=18, **SMALL, **cfg))
         net.init_weights()
         states.append(net.state_dict())
     assert list(states[0]) == list(states[1])
-    assert all(map(torch.equal, states[0].values(), states[1].values()))
+    assert all(map(torch.equal, *(state.values() for state in states)))
 
 
 def test_iebn_layout():
@@ -125,9 +126,16 @@ def test_iebn_layout():
 
 
 @pytest.mark.parametrize('wrong, key', [
-    (dict(depth=20, downsample_norm_cfg=dict(type='BNN')),
+    (dict(downsample_norm_cfg=dict(type='BNN')),
      'downsample_norm_cfg: .*BNN'),
-    (dict(depth=50), 'depth: .*50.*StepResNet_CIFAR')])
+    (dict(depth=50), 'depth: .*50.*StepResNet_CIFAR'),
+    *((dict(depth=depth), 'depth: .*9n') for depth in (163, 2, -7, 20.)),
+    (dict(depth=29, block='basic'), 'depth: .*6n'),
+    (dict(block='wide'), "block: .*'wide'"),
+    (dict(preact='yes'), "preact: .*'yes'"),
+    (dict(preact=True, zero_init_residual=True), 'zero_init_residual: '),
+    (dict(preact=True, downsample_norm_cfg=dict(type='BN')),
+     'downsample_norm_cfg: ')])
 def test_wrong_cifar_arguments(wrong, key):
-    with pytest.raises(ValueError, match=key):
-        cifar(**wrong)
+    with pytest.raises(ValueError, match=f'backbone.{key}'):
+        cifar(**{'depth': 20, **wrong})

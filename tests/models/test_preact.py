@@ -4,7 +4,6 @@ import torch
 from equality import count, undrawn
 from torch import nn
 
-from stepnet_mm.models.fusion import can_fuse
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import neural_stiffness_index
 
@@ -123,35 +122,10 @@ def test_parameters_of_resnet_164(step, blocks, expected):
         assert round((expected + 257 * 90) / 1e6, 2) == 1.77
 
 
-@pytest.mark.parametrize('step', ['SRMAttention', 'SGEAttention'])
-def test_every_step_trains(step):
-    net = build(11, step=step, step_blocks='all')
-    net(torch.randn(2, 3, 32, 32))[0].square().sum().backward()
-    assert len(net.steps()) == 3
-    for block in (stage[0] for stage in net._stages()):
-        assert not can_fuse(block)
-        assert all(p.grad is not None for p in block.parameters())
-
-
-def test_outputs_of_all_stages():
+def test_the_last_stage_alone_ends_in_a_relu():
     net = build(out_indices=(0, 1, 2))
     outs = net(torch.randn(2, 3, 32, 32))
-    assert [tuple(out.shape[1:]) for out in outs] == [
-        (64, 32, 32), (128, 16, 16), (256, 8, 8)]
     assert [bool((out < 0).any()) for out in outs] == [True, True, False]
-    raw = build(out_indices=(1, ))(torch.randn(2, 3, 32, 32))
-    assert (raw[0] < 0).any()
-
-
-def test_checkpointing_and_stochastic_depth():
-    net = build(step_blocks='all', drop_path_rate=.3)
-    twin = build(step_blocks='all', drop_path_rate=.3, with_cp=True)
-    x = torch.randn(4, 3, 32, 32)
-    for model in (net, twin):
-        torch.manual_seed(1)
-        model(x)[0].square().sum().backward()
-    for (name, p), q in zip(net.named_parameters(), twin.parameters()):
-        assert torch.equal(p.grad, q.grad), name
 
 
 @pytest.mark.core
@@ -166,14 +140,6 @@ def test_frozen_stages():
     net.train()
     assert not any(p.requires_grad for p in net.parameters())
     assert not net.end_norm.training
-
-
-def test_weights_of_the_plain_network_start_the_steps_at_one():
-    plain, net = build(step=None).eval(), build(step_blocks='all').eval()
-    net.load_state_dict(plain.state_dict(), strict=False)
-    x = torch.randn(2, 3, 32, 32)
-    assert torch.equal(net(x)[0], plain(x)[0])
-    assert all(step.init_step == 1 for step in net.steps())
 
 
 @pytest.mark.parametrize('preact', [True, False])
@@ -208,12 +174,3 @@ def test_the_recorder_sees_its_terms(depth, block, step):
     torch.testing.assert_close(
         recorder.nsi, torch.stack(expected, 1), rtol=1e-3, atol=0)
     assert recorder.step.isnan().all() == (step is None)
-
-
-@pytest.mark.parametrize('wrong, key', [
-    (dict(preact='yes'), "preact: .*'yes'"),
-    (dict(zero_init_residual=True), 'zero_init_residual: '),
-    (dict(downsample_norm_cfg=dict(type='BN')), 'downsample_norm_cfg: ')])
-def test_wrong_arguments(wrong, key):
-    with pytest.raises(ValueError, match=key):
-        build(**wrong)

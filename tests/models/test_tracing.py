@@ -34,14 +34,10 @@ def build(step, **kwargs):
     return net
 
 
-def with_long(first, others):
-    """The first in each run, the others in the long ones."""
-    return [first, *(pytest.param(other, marks=pytest.mark.long)
-                     for other in others)]
-
-
 @pytest.mark.core
-@pytest.mark.parametrize('step', with_long('StepAdaptor', OTHERS))
+@pytest.mark.parametrize('step', [
+    'StepAdaptor',
+    *(pytest.param(step, marks=pytest.mark.long) for step in OTHERS)])
 def test_fx_traces_the_modules(step):
     net, plain = build(step), build(step, fused=False)
     plain.load_state_dict(net.state_dict())
@@ -51,7 +47,7 @@ def test_fx_traces_the_modules(step):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize('step', step_types())
+@pytest.mark.parametrize('step', ['StepAdaptor', 'FCAAttention'])
 def test_torchvision_traces_both_modes(step):
     net, x = build(step, fused=False), torch.randn(2, 3, 64, 64)
     found = create_feature_extractor(net, ['layer2.1.relu', 'layer4'])
@@ -71,8 +67,7 @@ def test_fx_quantises(step):
     assert error < .2 * want.abs().max()
 
 
-@pytest.mark.parametrize('step', with_long(
-    'SEAttention', ['CBAMAttention', 'FCAAttention', 'SEMAttention']))
+@pytest.mark.parametrize('step', ['SEAttention', 'SEMAttention'])
 def test_dynamically_quantised_layers(step):
     net, x = build(step), torch.randn(2, 3, 64, 64)
     quantised = quantize_dynamic(net, {nn.Linear})

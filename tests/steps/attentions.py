@@ -1,29 +1,27 @@
-"""The modules that see f alone, at a size that all of them can take."""
+"""The steps of the package, at a size that all of them can take."""
 from importlib.util import find_spec
 
 import torch
 
 from stepnet_mm.steps import build_step
+from stepnet_mm.steps.base import step_types
 
 CHANNELS = 16
-ATTENTIONS = dict(
-    SEAttention=dict(reduction=8),
-    ECAAttention=dict(),
-    CBAMAttention=dict(reduction=8),
-    SRMAttention=dict(),
-    FCAAttention=dict(reduction=8),
-    SGEAttention=dict(groups=4),
-    SEMAttention=dict(reduction=8),
-    ConstantStep=dict(learned=True))
-if find_spec('timm'):
-    ATTENTIONS['TimmAttention'] = dict(name='ese')
-ALL = {**ATTENTIONS, 'StepAdaptor': dict()}
-VARIANTS = ('MaxPoolStepAdaptor', 'SumStepAdaptor', 'UnnormalizedStepAdaptor',
-            'SoftmaxStepAdaptor')
+ARGUMENTS = dict(
+    SEAttention=dict(reduction=8), CBAMAttention=dict(reduction=8),
+    FCAAttention=dict(reduction=8), SEMAttention=dict(reduction=8),
+    SGEAttention=dict(groups=4), ConstantStep=dict(learned=True),
+    TimmAttention=dict(name='ese'))
+ALL = [name for name in step_types() if name != 'ToyStep' and (
+    name != 'TimmAttention' or find_spec('timm'))]
+VARIANTS = [name for name in ALL if name.endswith('StepAdaptor')
+            and name != 'StepAdaptor']
+#: The modules that see f alone.
+ATTENTIONS = [name for name in ALL if not name.endswith('StepAdaptor')]
 
 
 def cfg_of(name, **kwargs):
-    return dict(type=name, **ALL.get(name, {}), **kwargs)
+    return {'type': name, **ARGUMENTS.get(name, {}), **kwargs}
 
 
 def randomised(name, **kwargs):

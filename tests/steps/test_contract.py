@@ -8,7 +8,6 @@ from attentions import (
     ALL,
     ATTENTIONS,
     CHANNELS,
-    VARIANTS,
     call,
     cfg_of,
     randomised,
@@ -16,10 +15,8 @@ from attentions import (
 )
 
 from stepnet_mm.steps import StepSize, build_step
-from stepnet_mm.steps.base import default_blocks
 
-every = pytest.mark.parametrize('name', (*ALL, *VARIANTS))
-SMALL = dict(base_channels=16, stem_channels=16)
+every = pytest.mark.parametrize('name', ALL)
 
 
 def tame(name):
@@ -93,27 +90,15 @@ def test_init_weights_sets_the_starts_again(name):
     fresh = copy.deepcopy(step.state_dict())
     for parameter in step.parameters():
         torch.nn.init.constant_(parameter, 7)
+    step.load_state_dict(step.state_dict())
+    assert step.loaded
     step.init_weights()
+    assert not step.loaded
     for key, value in step.state_dict().items():
         start = fresh[key]
         if start.unique().numel() == 1:  # not drawn
             assert torch.equal(value, start), key
         assert not (value == 7).any(), key
-
-
-@pytest.mark.parametrize('name', ALL)
-def test_as_step_of_a_backbone(name):
-    models = pytest.importorskip('mmpretrain.registry').MODELS
-    net = models.build(dict(
-        type='StepResNet', depth=18, step=cfg_of(name), num_stages=2,
-        strides=(1, 2), dilations=(1, 1), out_indices=(0, 1), **SMALL))
-    net.init_weights()
-    net.train()
-    outs = net(torch.randn(2, 3, 24, 20))
-    sum(out.square().mean() for out in outs).backward()
-    assert all(out.isfinite().all() for out in outs)
-    assert all(isinstance(step, StepSize) for step in net.steps())
-    assert len(net.steps()) == (4 if default_blocks(name) == 'all' else 3)
 
 
 @pytest.mark.parametrize('name', ATTENTIONS)
@@ -122,24 +107,19 @@ def test_as_a_plugin_of_a_stock_backbone(name):
     plugin = dict(cfg=cfg_of(name), position='after_conv3')
     net = models.build(dict(
         type='ResNet', depth=50, num_stages=1, strides=(1, ),
-        dilations=(1, ), out_indices=(0, ), plugins=[plugin], **SMALL))
-    steps = [m for m in net.modules() if isinstance(m, StepSize)]
-    fresh = copy.deepcopy(steps)
+        dilations=(1, ), out_indices=(0, ), plugins=[plugin],
+        base_channels=16, stem_channels=16))
     net.init_weights()
     net.train()
     net(torch.randn(2, 3, 16, 16))[0].square().mean().backward()
+    steps = [m for m in net.modules() if isinstance(m, StepSize)]
     assert len(steps) == 3
-    for step, start in zip(steps, fresh):
-        for key, value in start.state_dict().items():
-            drawn = value.is_floating_point() and value.unique().numel() > 1
-            assert drawn or 'running' in key or 'batches' in key or (
-                torch.equal(step.state_dict()[key], value)), key
-        assert all(p.grad is not None for p in step.parameters())
+    assert all(p.grad is not None for s in steps for p in s.parameters())
 
 
 @pytest.mark.core
 @pytest.mark.since_torch('2.5', 'one graph')
-@pytest.mark.parametrize('name', ALL)
+@pytest.mark.parametrize('name', ['StepAdaptor', *ATTENTIONS])
 def test_traces_without_a_graph_break(name):
     torch._dynamo.reset()
     step = randomised(name).train()

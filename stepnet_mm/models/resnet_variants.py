@@ -1,5 +1,4 @@
-"""Which kind of ResNet arguments and weights belong to."""
-import itertools
+"""Arguments and weights of other variants of ResNet."""
 import re
 import warnings
 from collections.abc import Iterable
@@ -42,10 +41,10 @@ PARTS = {
     r'layer\d\.\d+\.(conv2\.switch|rfp_conv)\.': 'DetectoRS_ResNet',
 }
 
-#: What to use in the place of a backbone; the others have no StepNet.
+#: The way to a StepNet of a backbone; the others have none.
 WAYS = {
     'SEResNet': "a plain ResNet with backbone.step=dict(type='SEAttention') "
-                'comes close, with weights of its own',
+                'comes close, with other weights',
     'ResNeXt': "set backbone.type='StepResNeXt'",
     "mmdet's ResNeXt": "set backbone.type='mmdet.StepResNeXt'",
     "mmpretrain's ResNeXt": "set backbone.type='mmpretrain.StepResNeXt'",
@@ -92,10 +91,9 @@ def check_arguments(cls: type, arguments: Iterable[str]) -> None:
 
 
 def warn_of_weights(name: str, own: dict, given: dict) -> None:
-    """Warn of weights of another kind of backbone, and name the kind.
+    """Warn of weights of another variant, and name it.
 
-    They have another stem, other shortcuts or blocks that are not plain, or
-    cover all stages and lack a part of the stem.
+    They have another stem, other shortcuts or blocks that are not plain.
 
     Args:
         name (str): the backbone's type.
@@ -105,57 +103,21 @@ def warn_of_weights(name: str, own: dict, given: dict) -> None:
     if not any(key.startswith('layer1.0.') for key in given):
         return
     wrong = (_other_parts(name, [key for key in given if key not in own])
-             or _other_kind(name, _kind(own), _kind(given))
-             or _other_stem(name, own, given))
+             or _other_variant(name, _variant(own), _variant(given)))
     if wrong:
-        warnings.warn(f'{wrong}; what is missing starts anew', stacklevel=2)
+        warnings.warn(f'{wrong}; missing weights are drawn anew', stacklevel=2)
 
 
-def _other_kind(name: str, own: tuple, given: tuple) -> str:
+def _other_variant(name: str, own: tuple, given: tuple) -> str:
     pairs = list(zip(given, own))
     if any(None not in pair and pair[0] != pair[1] for pair in pairs):
-        kind = tuple(b if a is None else a for a, b in pairs)
+        variant = tuple(b if a is None else a for a, b in pairs)
         return (
             f'backbone.type: expected weights of a {name}, with '
-            f'{_describe(*own)}, got some with {_describe(*kind)}; set the '
-            f'type {TYPES.get(kind, "that they are of")}, or load other '
+            f'{_describe(*own)}, got some with {_describe(*variant)}; set the '
+            f'type {TYPES.get(variant, "that they are of")}, or load other '
             'weights')
     return ''
-
-
-def _other_stem(name: str, own: dict, given: dict) -> str:
-    stem = list(itertools.takewhile(
-        lambda key: not key.startswith('layer'), own))
-    keys = [key for key in given if key.startswith('stem.')]
-    missing = [key for key in _comparable(own, stem, given)
-               if key not in given and _stages(own) <= _stages(given)]
-    unused = [key for key in _comparable(given, keys, own) if key not in own]
-    if missing or unused:
-        return (
-            f'backbone.type: expected weights with the stem of a {name}, got '
-            f'another stem: missing {missing or "nothing"}, unused '
-            f'{unused or "nothing"}; set the type that they are of, or load '
-            'other weights')
-    return ''
-
-
-def _comparable(weights: dict, keys: list[str], others: dict) -> list[str]:
-    """Keys that others have too: no counters, no norms of another kind."""
-    alike = _norms(weights) & _norms(others)
-    return [key for key in keys if not key.endswith('num_batches_tracked')
-            and (alike or getattr(weights[key], 'ndim', 4) == 4)]
-
-
-def _norms(weights: dict) -> set[str]:
-    """The first block's norms, as bn1 or gn1."""
-    names = {key.split('.')[2] for key in weights
-             if key.startswith('layer1.0.')}
-    return {name for name in names if re.fullmatch('(?!conv).*1', name)}
-
-
-def _stages(weights: dict) -> set[str]:
-    return {key.partition('.')[0] for key in weights
-            if re.match(r'layer\d\.', key)}
 
 
 def _other_parts(name: str, unused: list[str]) -> str:
@@ -168,7 +130,7 @@ def _other_parts(name: str, unused: list[str]) -> str:
     return ''
 
 
-def _kind(weights: dict) -> tuple:
+def _variant(weights: dict) -> tuple:
     """Stem and averaging; None where the weights do not show it."""
     stem = averaged = None
     shape = getattr(weights.get('conv1.weight'), 'shape', ())

@@ -1,4 +1,4 @@
-"""Arguments and weights of another kind of ResNet name where they belong."""
+"""Arguments and weights of another variant of ResNet name it."""
 import inspect
 import sys
 
@@ -7,7 +7,7 @@ import torch
 from equality import BOTH, undrawn
 from mmengine.runner.checkpoint import load_state_dict
 
-from stepnet_mm.models.kinds import OWNERS
+from stepnet_mm.models.resnet_variants import OWNERS
 
 SMALL = dict(depth=18, base_channels=8, stem_channels=8)
 STEMS = dict(
@@ -49,47 +49,21 @@ def test_a_deep_stem_of_the_other_library():
             net.load_state_dict(weights(other, 'V1d'), strict=False)
 
 
-@pytest.mark.parametrize('name, size', [('ResNet', 6), ('V1d', 18)])
-def test_all_stages_come_with_their_stem(models, name, size):
-    state = weights(models, name)
-    net = build(models, type=f'Step{STEMS[name]["type"]}')
-    missing = [key for key in state if not key.startswith('layer')]
-    assert len(missing) == size
-    for keys in (missing, *([key] for key in missing)):
-        part = {key: state[key] for key in state if key not in keys}
-        if 'num_batches_tracked' in keys[0]:
-            net.load_state_dict(part, strict=False)
-        else:
-            with pytest.warns(UserWarning, match=f'missing .*{keys[0]}'):
-                net.load_state_dict(part, strict=False)
-
-
-def test_a_stem_of_other_parts(models):
-    net = build(models, type='StepResNetV1d')
-    state = {**net.state_dict(), 'stem.9.weight': torch.ones(1)}
-    with pytest.warns(UserWarning, match="unused .'stem.9.weight'"):
-        load_state_dict(net, state)
-
-
-def test_what_may_lack_a_stem(models):
-    """Some stages, a head's; norms of another kind; a bias of Caffe's."""
+@pytest.mark.filterwarnings('error')
+def test_weights_that_fit_or_show_no_variant(models):
+    """A head's; norms of another kind; a bias of Caffe's; one stage."""
     state = weights(models, 'ResNet')
     net = build(models, type='StepResNet')
-    load_state_dict(net, {key: state[key] for key in state
-                          if key.startswith(('layer1.', 'layer3.'))})
     load_state_dict(net, {'fc.weight': torch.ones(1)})
+    load_state_dict(net, {'stem.0.weight': torch.zeros(1)})
     load_state_dict(net, {**state, 'conv1.bias': torch.ones(8)})
     group = dict(norm_cfg=dict(type='GN', num_groups=4))
     load_state_dict(build(models, type='StepResNet', **group), state)
     load_state_dict(net, weights(models, 'ResNet', **group))
-
-
-def test_weights_that_show_no_kind(models):
-    """A single stage has no averaged shortcut; another network no stage."""
+    # A single stage shows no averaged shortcut.
     one = dict(num_stages=1, strides=(1, ), dilations=(1, ), out_indices=(0, ))
     net = build(models, type='StepResNet', **one)
     load_state_dict(net, weights(models, 'averaged'))
-    load_state_dict(net, {'stem.0.weight': torch.zeros(1)})
 
 
 @pytest.mark.core
@@ -119,27 +93,25 @@ def test_cifar_stem(models):
         load_state_dict(net, weights(models, 'ResNet'))
 
 
-@pytest.mark.parametrize('wrong, match', [
-    (dict(radix=2, groups=1), 'radix.*ResNeSt'),
-    (dict(se_ratio=8), "SEResNet.*type='SEAttention'"),
-    (dict(groups=32), "ResNeXt.*backbone.type='StepResNeXt'"),
-    (dict(foo=1), 'foo')])  # the library's to refuse
-def test_arguments_of_another_backbone(models, wrong, match):
+@pytest.mark.parametrize('library, kind, wrong, match', [
+    ('mmpretrain', 'ResNet', dict(radix=2, groups=1), 'radix.*ResNeSt'),
+    ('mmpretrain', 'ResNet', dict(se_ratio=8),
+     "SEResNet.*type='SEAttention'"),
+    ('mmpretrain', 'ResNet', dict(groups=32),
+     "ResNeXt.*backbone.type='StepResNeXt'"),
+    ('mmpretrain', 'ResNet', dict(foo=1), 'foo'),  # the library's to refuse
+    ('mmpretrain', 'ResNet', dict(dcn=None), "mmdet's.*mmdet.StepResNet"),
+    ('mmpretrain', 'ResNeXt', dict(groups=4, base_width=4),
+     "mmdet's.*mmdet.StepResNeXt"),
+    ('mmdet', 'ResNet', dict(drop_path_rate=.1),
+     "mmpretrain's.*mmpretrain.StepResNet"),
+    ('mmdet', 'ResNeXt', dict(groups=4, width_per_group=4),
+     "mmpretrain's.*mmpretrain.StepResNeXt"),
+    ('mmdet', 'ResNet', dict(contract_dilation=True), 'mmseg.StepResNet')])
+def test_arguments_of_another_backbone(library, kind, wrong, match):
+    models = pytest.importorskip(f'{library}.registry').MODELS
     with pytest.raises(TypeError, match=match):
-        build(models, type='StepResNet', **wrong)
-
-
-@BOTH
-def test_arguments_of_the_other_library(models):
-    other, of_resnext, of_resnet = dict(
-        mmdet=('mmpretrain', dict(groups=4, width_per_group=4),
-               dict(drop_path_rate=.1)),
-        mmpretrain=('mmdet', dict(groups=4, base_width=4), dict(dcn=None)),
-    )[models.scope]
-    for kind, wrong in dict(ResNeXt=of_resnext, ResNet=of_resnet).items():
-        with pytest.raises(TypeError, match=f"{other}'s {kind}; .*"
-                           rf'{other}\.Step'):
-            build(models, type=f'Step{kind}', **dict(wrong, depth=50))
+        build(models, type=f'Step{kind}', depth=50, **wrong)
 
 
 @pytest.mark.core
