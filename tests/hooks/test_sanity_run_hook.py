@@ -10,7 +10,6 @@ from mmengine.runner import ValLoop
 from resume_run import (
     AugmentedDataset,
     DropoutModel,
-    RandomMetric,
     assert_same,
     final_state,
     resume_runner,
