@@ -9,7 +9,6 @@ from stepnet_mm.stiffness import (
     StiffnessRecord,
     check_degrees,
     stiffness_proportion,
-    summarize_blocks,
     summarize_stiffness,
     summarize_tns,
     total_neural_stiffness,
@@ -63,14 +62,14 @@ def test_wrong_degrees(wrong):
         check_degrees(wrong, 'key')
 
 
-def test_summarize_blocks():
+def test_the_summary_by_block():
     """Of six samples, the first not finite; the last block has no gate."""
     nsi, step = torch.rand(6, 3, dtype=torch.float64), torch.rand(6, 3)
     nsi[0, 1], step[:, 2] = math.inf, math.nan
     header = RecordHeader('residual', ['a', 'b', 'c'], STAGE.tolist(),
                           [1, 2, 1], 6)
-    rows = summarize_blocks(
-        StiffnessRecord(header, nsi, step.double()), (.5, .6))
+    record = StiffnessRecord(header, nsi, step.double())
+    rows = record.summary_by_block((.5, .6))
     nsi = nsi[1:]
     means = torch.stack([nsi[:, STAGE == s].mean(1) for s in STAGE], 1)
     for i, row in enumerate(rows):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..steps import StepSize
 from ..utils.model_wrappers import unwrap
-from .compiled import refuse_compiled
+from .blocks import refuse_compiled
 
 #: The metrics of an ablation, and how Δt is described, as files name them.
 ABLATIONS = ('trained', 'per_channel', 'per_block')
