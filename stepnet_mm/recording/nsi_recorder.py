@@ -176,7 +176,7 @@ class _Hooks:
     """Hooks that come and go together."""
 
     def __init__(self):
-        # The flag beside the handles is what torch.compile can trace.
+        # torch.compile can trace the flag, but not the handles.
         self.handles: list = []
         self.on = False
 
@@ -377,7 +377,7 @@ def _input(args: tuple, kwargs: dict) -> Tensor | None:
 
 
 def _map_norm(x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:
-    """2-norm of each sample of a map, or of what a fused block has of it."""
+    """2-norm of each sample of a map, also of a fused block's parts of it."""
     if isinstance(x, AffineMap):
         return x.norm()
     if isinstance(x, BuiltMap):

@@ -67,7 +67,7 @@ def sample_norm(x: Tensor) -> Tensor:
     if not looks_at_values(x):
         return norm.where(ordinary, _wide_norm(x, axes).to(dtype))
     if ordinary.all():
-        return norm  # nearly always: a second pass is what would cost
+        return norm  # nearly always, and a second pass is expensive
     return norm.where(ordinary, _scaled_norm(x, axes, dtype))
 
 

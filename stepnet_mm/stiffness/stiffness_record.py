@@ -33,7 +33,7 @@ CHANGEABLE = ('name', 'config', 'date', 'versions', 'machine')
 
 @dataclass
 class RecordHeader:
-    """What was measured, on what; two records of one model share it.
+    """Blocks, samples and origin of a record.
 
     Attributes:
         definition (str): of NSI, one of ``DEFINITIONS``.
@@ -57,34 +57,28 @@ class RecordHeader:
     stages: int = 0
 
     def __post_init__(self):
-        self._check_texts()
+        if self.definition not in DEFINITIONS:
+            raise ValueError(f'definition: expected one of {DEFINITIONS}, got '
+                             f'{self.definition!r:.60}; make the record again')
         highest = max(self.stage, default=0)
         self.stages = self.stages or highest
         lengths = [len(self.blocks), len(self.stage), len(self.position)]
         numbers = [*self.stage, *self.position, self.samples, self.stages]
         if not (lengths == [lengths[0]] * 3 and highest > 0
+                and isinstance(self.meta, dict)
+                and all(isinstance(name, str) for name in self.blocks)
                 and all(type(n) is int and n >= 0 for n in numbers)
                 and min(self.stage) > 0 and self.stages >= highest):
             raise ValueError(
-                'blocks, stage, position, samples: expected a name, a stage '
-                'from 1 to stages and a position from 0 for each of at least '
-                f'one block, and a count of samples, got {lengths} of them '
-                f'in {self.stages} stages and {self.samples} samples')
-
-    def _check_texts(self):
-        if self.definition not in DEFINITIONS:
-            raise ValueError(f'definition: expected one of {DEFINITIONS}, got '
-                             f'{self.definition!r:.60}; make the record again')
-        for key, kind, value in (('meta', dict, self.meta),
-                                 *(('blocks', str, b) for b in self.blocks)):
-            if not isinstance(value, kind):
-                wanted = 'an object' if kind is dict else 'text'
-                raise ValueError(f'{key}: expected {wanted}, got '
-                                 f'{value!r:.60}; make the record again')
+                'blocks, stage, position, samples, meta: expected a name, a '
+                'stage from 1 to stages and a position from 0 for each of at '
+                'least one block, a count of samples, and a dict, got '
+                f'{lengths} of them in {self.stages} stages, {self.samples} '
+                f'samples, and {self.meta!r:.60}; make the record again')
 
     @classmethod
     def of(cls, recorder, samples: int, **meta) -> 'RecordHeader':
-        """The header of what a recorder measures.
+        """The header of a recorder's measurement.
 
         Args:
             recorder (TrajectoryRecorder): says which blocks, and how.
@@ -106,7 +100,7 @@ class StiffnessRecord:
     """NSI of N samples at L blocks.
 
     Attributes:
-        header (RecordHeader): what was measured.
+        header (RecordHeader): blocks, samples and origin.
         nsi (Tensor): (N, L), float64, Eq. 4; inf where it is not finite.
         step (Tensor): (N, L), float64, the mean Δt over channels and space;
             NaN where a block has no known gate.
@@ -122,7 +116,7 @@ class StiffnessRecord:
 
     @property
     def name(self) -> str:
-        """What figures call it."""
+        """The label in figures."""
         return str(self.header.meta.get('name', 'model'))
 
     @property
@@ -182,7 +176,7 @@ class StiffnessRecord:
 
 
 def labels(records: list[StiffnessRecord]) -> list[str]:
-    """The records' names; those that several have get a number too."""
+    """The records' names, numbered where several are equal."""
     names = [record.name for record in records]
     total, found = Counter(names), []
     sofar: Counter[str] = Counter()
@@ -226,7 +220,7 @@ def begin_record(path, header: RecordHeader) -> int:
 
     Args:
         path (str | Path): the file; it is made if it is not there.
-        header (RecordHeader): what is going to be measured.
+        header (RecordHeader): of the measurement.
 
     Returns:
         int: the number of samples that it has already.
@@ -345,7 +339,7 @@ def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:
 
 
 def _identity(header: RecordHeader) -> dict:
-    """What must be the same, as JSON gives it back."""
+    """The part that must be equal, as JSON returns it."""
     fields = json.loads(_line(asdict(header)))
     meta = fields.pop('meta')
     if meta.get('sha256'):

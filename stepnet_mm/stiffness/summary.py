@@ -1,4 +1,4 @@
-"""NSI of some samples -> the numbers that are logged."""
+"""NSI of some samples -> the scalars that are logged."""
 import math
 from collections.abc import Sequence
 
@@ -84,7 +84,7 @@ def check_degrees(degrees, key: str) -> tuple[tuple[float, float], ...]:
     """Pairs (M1, M2) of a config, as floats.
 
     Args:
-        degrees (sequence[tuple]): what the config gives.
+        degrees (sequence[tuple]): the config's value.
         key (str): its key, which an error names.
 
     Raises:

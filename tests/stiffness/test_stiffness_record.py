@@ -158,17 +158,14 @@ def test_other_files_stay_as_they_are(tmp_path, text):
     refused(path, 'other.jsonl: ')
 
 
-@pytest.mark.parametrize('changes, match', [
-    (dict(samples=-1), 'expected a name, a stage'),
-    (dict(blocks='layer1'), 'expected a name, a stage'),
-    (dict(stage=[0, 3, 3]), 'expected a name, a stage'),
-    (dict(stage=[1, 3]), 'expected a name, a stage'),
-    (dict(stages=2), 'expected a name, a stage'),
-    (dict(blocks=[], stage=[], position=[]), 'expected a name, a stage'),
-    (dict(meta=[1]), r'meta: .*got \[1\]'),
-    (dict(blocks=[1, 2, 3]), 'blocks: .*got 1'),
-    (dict(definition='mean'), "definition: .*got 'mean'")])
-def test_a_wrong_header(path, changes, match):
+@pytest.mark.parametrize('changes', [
+    dict(samples=-1), dict(blocks='layer1'), dict(stage=[0, 3, 3]),
+    dict(stage=[1, 3]), dict(stages=2), dict(meta=[1]),
+    dict(blocks=[1, 2, 3]), dict(blocks=[], stage=[], position=[]),
+    dict(definition='mean')])
+def test_a_wrong_header(path, changes):
+    match = ("definition: expected .*got 'mean'" if 'definition' in changes
+             else 'expected a name, a stage')
     with pytest.raises(ValueError, match=match):
         header(**changes)
     begin_record(path, header())
