@@ -1,4 +1,4 @@
-"""Draws where the heads of self-attention layers look while they train."""
+"""Records and draws self-attention maps while a model trains."""
 import torch
 from mmengine.dist import master_only
 from mmengine.registry import HOOKS
@@ -48,7 +48,7 @@ class AttentionMapHook(MeasuringHook):
         figure_interval (int): every ``figure_interval``-th measurement, and
             at the end, figures are drawn for the visualizer; 0 for never.
             Defaults to 10.
-        name (str): what the names of files and scalars start with. Several
+        name (str): the first part of file and scalar names. Several
             of these hooks need different ones.
 
     Raises:
@@ -83,7 +83,7 @@ class AttentionMapHook(MeasuringHook):
             self._keep(runner, record)
 
     def after_train(self, runner) -> None:
-        """Draw what is not drawn yet."""
+        """Draw the records that are not drawn yet."""
         if self._newest is not None and self.figure_interval and (
                 self._count % self.figure_interval):
             self._draw(runner, self._newest)

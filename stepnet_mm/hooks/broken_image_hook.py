@@ -43,7 +43,7 @@ class BrokenImageHook(Hook):
         self._report(runner)
 
     def after_train(self, runner) -> None:
-        """Report what came in the end."""
+        """Report the images skipped at the end."""
         self._report(runner)
 
     def _report(self, runner) -> None:

@@ -1,4 +1,4 @@
-"""What numbers tell of a dataset that trains, but not as it was meant."""
+"""Warnings of datasets that train, but not as intended."""
 import json
 import os.path as osp
 from collections import Counter
@@ -18,7 +18,7 @@ def data_warnings(runner) -> list[str]:
         runner (Runner): its loops are built.
 
     Returns:
-        list[str]: a line for each thing that is not as it should be.
+        list[str]: a line for each mismatch.
     """
     lines: list[str] = []
     with suppress(Exception):  # a dataset may hold anything
@@ -58,7 +58,7 @@ def _of_classes(dataset, count: int) -> Iterator[str]:
         return
     if not isinstance(classes, (list, tuple)):
         return
-    if count > 1 and len(classes) > count:  # 1: whatever the class
+    if count > 1 and len(classes) > count:  # 1: of any class
         yield (f'expected at most the {count} classes of the model '
                f'(num_classes), got {len(classes)}; set num_classes, or '
                'metainfo.classes')

@@ -1,6 +1,6 @@
-"""Says what a checkpoint set, and stops where it set nothing that it should.
+"""Reports the weights that a checkpoint set, and stops where it set none.
 
-What is missing or does not fit is judged when the modules have taken it: many
+Missing and mismatched keys are judged after the modules have loaded: many
 rename keys, resize position embeddings or fill a teacher before they do.
 """
 import re
@@ -97,7 +97,7 @@ class _LoadHook(Hook):
     _listener: LoadListener | None = None
 
     def before_run(self, runner) -> None:
-        """Listen to whatever is loaded from here to the start."""
+        """Listen to every load until the start."""
         self._stop()
 
         def report(*load):

@@ -1,4 +1,4 @@
-"""What the hooks that measure while a model trains share."""
+"""The base class of hooks that measure while a model trains."""
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from ..utils.random_state import seeded
 
 
 class MeasuringHook(Hook):
-    """Measures every ``interval`` iterations or epochs, as a subclass says.
+    """Measures every ``interval`` iterations or epochs.
 
     Args:
         interval (int): iterations (epochs) between measurements; the first
@@ -27,7 +27,7 @@ class MeasuringHook(Hook):
             optional.
         figure_interval (int): every ``figure_interval``-th measurement has its
             figures drawn for the visualizer; 0 for never.
-        name (str): what the scalars' and files' names start with; letters,
+        name (str): the first part of scalar and file names; letters,
             digits and ``_.-``.
 
     Raises:
@@ -75,7 +75,7 @@ class MeasuringHook(Hook):
             self._measure(runner)
 
     def _measure(self, runner) -> None:
-        """What a subclass does after an iteration that is to be measured."""
+        """Measure after this iteration."""
         raise NotImplementedError
 
     @property
@@ -144,7 +144,7 @@ class MeasuringHook(Hook):
     def _warning(self, runner, lost: str):
         try:
             yield
-        except Exception as error:  # whatever a back end raises
+        except Exception as error:  # a back end may raise any
             if lost not in self._warned:
                 runner.logger.warning(
                     f'{self._owner} {self.name}: {lost} '

@@ -18,7 +18,7 @@ from .tns_metric import TNSMetricHook
 
 #: Images of a metric that is tried: COCO's looks at all of them, in seconds.
 MOST = 5000
-#: What may prepare a validation, but for the hooks of these.
+#: Methods that may prepare a validation, and modules whose hooks do not.
 PREPARING = 'before_run', 'before_val', 'before_train', 'after_train'
 HARMLESS = ('mmengine.', 'mmdet.', 'mmpretrain.engine.hooks.class_num',
             'mmpretrain.engine.hooks.ema', 'stepnet_mm.')
@@ -32,17 +32,17 @@ class SanityRunHook(Hook):
     Loader and metrics are built anew from the config, the model is a copy, no
     hook is called and the random generators are set back: the training is the
     same bit for bit. Left out on a resume and where a loop is the user's. An
-    error that went through a user's code is a warning, for that may need what
-    a training makes, or can be built once.
+    error that went through a user's code is a warning, for that code may need
+    results of the training, or allow one instance only.
 
     Raises:
-        RuntimeError: on all ranks, from what one of them raised.
+        RuntimeError: on all ranks, from an error on one of them.
     """
     # After LoadReportHook, whose hooks on the model would be copied.
     priority = 'LOW'
 
     def before_train(self, runner) -> None:
-        """Warn of what numbers tell of the data, and validate."""
+        """Warn of unsuitable data, and validate."""
         if not isinstance(runner, Runner):
             return
         warnings = data_warnings(runner) if dist.is_main_process() else []
@@ -78,7 +78,7 @@ def _stands_for_validation(runner) -> bool:
 
 
 def _error(runner, warnings: list) -> Exception | None:
-    """What fails; what may fail on two batches alone goes to warnings."""
+    """The error of a sanity run; uncertain ones are added to warnings."""
     try:
         model = copy.deepcopy(unwrap(runner.model))
     except Exception as error:  # it may hold anything
@@ -120,12 +120,12 @@ def _text(error: Exception) -> str:
 def _build_loop(runner, model) -> ValLoop:
     """mmengine's, with nothing of the Runner's."""
     cfg = copy.deepcopy(runner.cfg)
-    # A pool in a transform allows none; what that changes of modules stays.
+    # A pool in a transform allows none; changes of modules would stay.
     workers = min(1, cfg.val_dataloader.get('num_workers', 0))
     cfg.val_dataloader.update(num_workers=workers, persistent_workers=False)
     loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)
     evaluator = runner.build_evaluator(cfg.val_evaluator)
-    # Those that write files may do so while they process, too.
+    # Metrics that write files may do so while they process, too.
     evaluator.metrics = [
         metric for metric in evaluator.metrics if not any(
             isinstance(value, (str, os.PathLike))
@@ -139,7 +139,7 @@ def _build_loop(runner, model) -> ValLoop:
 
 
 def _why_no_score(metric) -> str:
-    """Why a metric cannot score what it has, '' if it can."""
+    """Why a metric cannot score its results, '' if it can."""
     if type(metric).evaluate is not BaseMetric.evaluate:
         return ''
     try:

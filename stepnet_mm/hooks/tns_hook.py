@@ -50,7 +50,7 @@ class TNSHook(MeasuringHook):
         figure_interval (int): every ``figure_interval``-th measurement, NSI
             along depth and the curve so far are drawn for the visualizer; 0
             for never. Defaults to 10.
-        name (str): what the scalars' names start with. Several TNSHooks need
+        name (str): the first part of scalar names. Several TNSHooks need
             different ones.
 
     Raises:
@@ -127,11 +127,11 @@ class TNSHook(MeasuringHook):
             self._log(runner, recorder, _gather(recorder.nsi))
 
     def history(self, runner) -> list[dict]:
-        """What was measured so far, in the run that this one resumed too.
+        """The measurements so far, those before a resume included.
 
         Returns:
             list[dict]: of each measurement the iteration, as ``step``, and
-            the scalars, without those by block.
+            the scalars, but not the means by block.
         """
         return runner.message_hub.get_info(f'{self.name}_history', [])
 
@@ -189,7 +189,7 @@ class TNSHook(MeasuringHook):
         runner.message_hub.update_info(key, now)
 
     def _end_recording(self) -> TrajectoryRecorder | None:
-        """Give train_step back; what was recorded, if anything was."""
+        """Restore train_step; return the recorder, if there is one."""
         calls, self._calls = self._calls, None
         if calls is None:
             return None

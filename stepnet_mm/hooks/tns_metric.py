@@ -168,7 +168,7 @@ def _metrics(evaluator) -> list[TNSMetric]:
 
 def _save_best(hook: CheckpointHook, after_val_epoch, runner,
                metrics: dict) -> None:
-    """Have a checkpoint hook see the other metrics, and what it names.
+    """Show a checkpoint hook the other metrics and those of ``save_best``.
 
     Where the others have nothing to say, as without a detection, it sees
     none, as mmengine gives it none.

@@ -19,8 +19,8 @@ class Contestant:
     Args:
         model (nn.Module): the network.
         images (Tensor): (N, C, H, W), on its device.
-        call (callable, optional): what is done with the images; a training
-            follows back from what it gives. Left out, it is the sum of the
+        call (callable, optional): a function of the images, whose result
+            a training differentiates. Left out, it is the sum of the
             network's last map.
         dtype (torch.dtype, optional): of autocast.
     """
@@ -50,14 +50,14 @@ class Contestant:
         self._forward()
 
     def saved_megabytes(self) -> float:
-        """What autograd keeps for the backward pass."""
+        """The memory that autograd keeps for the backward pass."""
         self.model.train()
         with count_saved(self.model) as found:
             self.train()
         return found['bytes'] / 1e6
 
     def peak_megabytes(self) -> float:
-        """A GPU's peak above what was there before; 0 on a CPU."""
+        """A GPU's peak above the memory in use before; 0 on a CPU."""
         if not self.images.is_cuda:
             return 0.
         self.model.zero_grad(set_to_none=True)

@@ -5,9 +5,8 @@ May import: attention, ops, steps, stiffness, utils.
 from ..utils.model_wrappers import unwrap
 from .attention import find_attention_layers, record_attention
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks
-from .calls import RecordedCalls
-from .recorder import TrajectoryRecorder
-from .step_sizes import (
+from .nsi_recorder import RecordedCalls, TrajectoryRecorder
+from .step_size_ablation import (
     StepAblation,
     StepSizeMoments,
     ablate_step_sizes,

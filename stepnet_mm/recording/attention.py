@@ -48,12 +48,12 @@ def find_attention_layers(model, pattern: str | None = None) -> dict:
 @torch.no_grad()
 def record_attention(model, images, run, query=None,
                      pattern: str | None = None, **more) -> AttentionRecord:
-    """Run a model, and read its layers' attention on the way.
+    """Run a model and record the attention of its layers.
 
     Args:
         model (nn.Module): in eval mode.
-        images (Tensor): (N, 3, H, W), as the network takes them. The maps are
-            those of the first, the distances the mean over all.
+        images (Tensor): (N, 3, H, W), as the network takes them. Maps are
+            of the first image, distances are means over all.
         run (callable): no arguments; runs the network on them.
         query (tuple[int, int], optional): row and column of a pixel of the
             image. Left out, its middle.

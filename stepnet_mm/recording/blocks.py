@@ -10,8 +10,8 @@ from torch import nn
 from ..steps import StepSize
 from ..utils.model_wrappers import unwrap
 
-#: Attributes of blocks that have no activation after their last sum, so that
-#: f is what they add to their input.
+#: Attributes of blocks without an activation after their last sum, so that
+#: f is output minus input.
 PLAIN_SUMS = (
     {'ln1', 'attn', 'ln2', 'ffn'},  # mmpretrain's ViT
     {'norm1', 'attn', 'norm2', 'ffn'},  # Swin of mmdet and mmpretrain
@@ -68,13 +68,13 @@ def find_residual_blocks(model: nn.Module,
                          run=None) -> list[ResidualBlock]:
     """The residual blocks of a model, in the order of its modules.
 
-    Known by their parts are the blocks of the ResNet families of mmdet,
-    mmpretrain, torchvision and timm, ViT, Swin and ConvNeXt. In a model with
-    none of them a block is what a container repeats: consecutive children of
-    one class with two or more layers that have weights. That they have a
-    shortcut is then a guess, so look at :func:`list_blocks`. The children of
-    one container are one stage. Where the model has one module named
-    ``backbone``, only that is looked into.
+    Known are the blocks of the ResNet families of mmdet, mmpretrain,
+    torchvision and timm, ViT, Swin and ConvNeXt. In a model with none of them
+    the repeated modules of a container are blocks: consecutive children of
+    one class with two or more layers that have weights. Their shortcut is
+    then a guess; check it in :func:`list_blocks`. The children of one
+    container are one stage. Where the model has one module named
+    ``backbone``, the search is limited to it.
 
     Args:
         model (nn.Module): any model; of DDP and averaged models the one
@@ -107,7 +107,7 @@ def find_residual_blocks(model: nn.Module,
 
 
 def list_blocks(blocks: list[ResidualBlock]) -> str:
-    """A table of blocks for a terminal: what will be measured, and how."""
+    """A table of blocks for a terminal, with their definitions."""
     rows = [('stage', 'block', 'class', 'definition', 'measured', 'step size',
              'gates that do not count')]
     for b in blocks:
@@ -207,7 +207,7 @@ def _weights(module) -> int:
 
 
 def _siblings(modules: dict, names: list) -> list[list[str]]:
-    """The blocks of each container, those that were not chosen included."""
+    """The blocks of each container, chosen or not."""
     chosen: dict[str, list[str]] = {}
     for name in names:
         chosen.setdefault(_parent(name), []).append(name)
@@ -232,7 +232,7 @@ def _places(rows: list[list[str]],
 
 
 def _describe(block: ResidualBlock) -> ResidualBlock:
-    """A block with what its module shows."""
+    """A block with the parts of its module."""
     module = block.module
     if _is_resnet_block(module):
         tail = _tail(module)
@@ -290,7 +290,7 @@ def _layers(module) -> tuple[list, list]:
 
 
 def _tail(module) -> list:
-    """The last layer of convolutions and norms, and what follows it."""
+    """The last of the convolutions and norms, and the layers after it."""
     convs, norms = _layers(module)
     last = convs[-1] if _is_preact(module) else norms[-1]
     names = getattr(module, 'after_conv3_plugin_names', ())
@@ -374,3 +374,19 @@ def first_tensor(values) -> torch.Tensor | None:
         if isinstance(value, torch.Tensor):
             return value
     return None
+
+
+def refuse_compiled(model: nn.Module) -> None:
+    """Raise a ValueError if a part of a model is compiled.
+
+    It would ignore hooks that come later.
+    """
+    for name, module in model.named_modules():
+        if hasattr(module, '_orig_mod') or getattr(
+                module, '_compiled_call_impl', None) or hasattr(
+                    vars(module).get('forward'), '_torchdynamo_orig_callable'):
+            raise ValueError(
+                f'{name or type(module).__name__}: expected a module that is '
+                'not compiled, got a compiled one, which does not see hooks '
+                'that come later; enter the recorder before torch.compile, '
+                'or measure without it')

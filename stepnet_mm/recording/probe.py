@@ -67,7 +67,7 @@ class Probe:
 def _first_rank_buffers(model):
     """The first rank's buffers on every rank; each one's own afterwards.
 
-    Plain BatchNorm has averages of its own on each rank.
+    The averages of a plain BatchNorm differ by rank.
     """
     buffers = [*model.buffers()] if dist.get_world_size() > 1 else []
     own = [buffer.clone() for buffer in buffers]
@@ -169,7 +169,7 @@ def subset_loader(loader: DataLoader, indices: list,
 
 
 def run_features(model, batch, blocks: list) -> None:
-    """Run what a model computes its features with, heads left out.
+    """Run the part of a model that computes its features, without heads.
 
     Args:
         model (BaseModel): a model of the mm libraries.
@@ -195,7 +195,7 @@ def network_inputs(model, batch) -> torch.Tensor:
 
 
 def run_backbone(model, inputs, blocks: list) -> None:
-    """Run the backbone that ``blocks`` are in, or what gives features."""
+    """Run the backbone of ``blocks``, or the model's feature extraction."""
     before, backbone, _ = blocks[0].partition('backbone.')
     if backbone:
         model.get_submodule(f'{before}backbone')(inputs)

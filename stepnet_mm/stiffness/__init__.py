@@ -4,16 +4,18 @@ May import: no other folder.
 """
 from .nsi import neural_stiffness_index, norm_ratio, sample_norm
 from .ode import stiffness_aware_index, stiffness_index
-from .record import DEFINITIONS, RecordHeader, StiffnessRecord, labels
-from .record_file import (
+from .stiffness_record import (
+    DEFINITIONS,
+    RecordHeader,
+    StiffnessRecord,
     append_rows,
     begin_record,
+    labels,
     read_stiffness_record,
 )
 from .summary import (
     DEGREES,
     check_degrees,
-    summarize_blocks,
     summarize_stiffness,
     summarize_tns,
 )
@@ -29,9 +31,8 @@ from .tns import (
 __all__ = [
     'DEFINITIONS', 'DEGREES', 'RecordHeader', 'StiffnessRecord', 'append_rows',
     'begin_record', 'block_stiffness', 'check_degrees', 'labels',
-    'neural_stiffness_index', 'norm_ratio',
-    'read_stiffness_record', 'sample_norm', 'stage_summary', 'stiff_blocks',
-    'stiffness_aware_index', 'stiffness_index', 'stiffness_proportion',
-    'stiffness_survival', 'summarize_blocks', 'summarize_stiffness',
-    'summarize_tns', 'total_neural_stiffness'
+    'neural_stiffness_index', 'norm_ratio', 'read_stiffness_record',
+    'sample_norm', 'stage_summary', 'stiff_blocks', 'stiffness_aware_index',
+    'stiffness_index', 'stiffness_proportion', 'stiffness_survival',
+    'summarize_stiffness', 'summarize_tns', 'total_neural_stiffness'
 ]

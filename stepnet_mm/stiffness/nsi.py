@@ -57,7 +57,7 @@ def sample_norm(x: Tensor) -> Tensor:
         Tensor: shape (N,).
     """
     axes = tuple(range(1, x.ndim))
-    dtype = float32_or_wider(x.dtype)
+    dtype = torch.promote_types(x.dtype, torch.float32)
     if not axes:
         return x.to(dtype).abs()
     norm = torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
@@ -67,7 +67,7 @@ def sample_norm(x: Tensor) -> Tensor:
     if not looks_at_values(x):
         return norm.where(ordinary, _wide_norm(x, axes).to(dtype))
     if ordinary.all():
-        return norm  # nearly always: a second pass is what would cost
+        return norm  # nearly always, and a second pass is expensive
     return norm.where(ordinary, _scaled_norm(x, axes, dtype))
 
 
@@ -118,14 +118,9 @@ def norm_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     return ratio.masked_fill(~finite | torch.isnan(ratio), torch.inf)
 
 
-def float32_or_wider(dtype: torch.dtype) -> torch.dtype:
-    """As in ``stepnet_mm.utils``, which this folder does without."""
-    return torch.promote_types(dtype, torch.float32)
-
-
 def widened(x: Tensor) -> Tensor:
     """Values in float32 or wider."""
-    return x.to(float32_or_wider(x.dtype))
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _divide(a: Tensor, b: Tensor) -> Tensor:

@@ -1,21 +1,15 @@
-"""NSI of some samples -> the numbers that are logged."""
+"""NSI of some samples -> the scalars that are logged."""
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from .tns import (
-    block_stiffness,
     stage_summary,
-    stiff_blocks,
     stiffness_proportion,
     total_neural_stiffness,
 )
-
-if TYPE_CHECKING:  # a record summarizes itself by these functions
-    from .record import StiffnessRecord
 
 #: The degrees (M1, M2) at which the stiffness proportion is reported by
 #: default: 1.5 times the stage's mean, without an absolute threshold.
@@ -86,37 +80,11 @@ def _quantile(ordered: Tensor, share: float) -> float:
     return low + (index - math.floor(index)) * (high - low)
 
 
-def summarize_blocks(record: 'StiffnessRecord',
-                     degree: tuple = DEGREES[0]) -> list[dict]:
-    """The numbers of each measured block, over the finite samples.
-
-    Args:
-        record (StiffnessRecord): at least one sample is finite.
-        degree (tuple[float, float]): (M1, M2) of ``stiff``.
-
-    Returns:
-        list[dict]: ``block``, ``stage`` and ``position``; ``mean``, the mean
-        NSI; ``area``, the block's own area, the mean of
-        ``block_stiffness``; ``stiff``, the share
-        of samples in which NSI >= max(mu_s (1 + M1), M2); ``step``, the mean
-        Δt, NaN without a known gate.
-    """
-    header, stage = record.header, record.stage
-    nsi, step = record.finite_nsi, record.step[record.finite]
-    columns = zip(header.blocks, header.stage, header.position,
-                  nsi.mean(0).tolist(),
-                  block_stiffness(nsi, stage).mean(0).tolist(),
-                  stiff_blocks(nsi, stage, *degree).double().mean(0).tolist(),
-                  step.nanmean(0).tolist())
-    keys = ('block', 'stage', 'position', 'mean', 'area', 'stiff', 'step')
-    return [dict(zip(keys, row)) for row in columns]
-
-
 def check_degrees(degrees, key: str) -> tuple[tuple[float, float], ...]:
     """Pairs (M1, M2) of a config, as floats.
 
     Args:
-        degrees (sequence[tuple]): what the config gives.
+        degrees (sequence[tuple]): the config's value.
         key (str): its key, which an error names.
 
     Raises:

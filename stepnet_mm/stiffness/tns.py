@@ -86,10 +86,9 @@ def block_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
     Raises:
         ValueError: on wrong shapes, no column, or a negative NSI.
     """
-    nsi, stage = _checked(nsi, stage)
-    stages, mean, _, finite = stage_summary(nsi, stage)
-    excess = _excess(nsi, mean[:, torch.searchsorted(stages, stage)])
-    return (excess * nsi).masked_fill(~finite[:, None], torch.inf)
+    nsi, mean, finite = _with_means(nsi, stage)
+    return (_excess(nsi, mean) * nsi).masked_fill(
+        ~finite[:, None], torch.inf)
 
 
 def stiffness_survival(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
@@ -134,17 +133,14 @@ def stiffness_proportion(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
     Raises:
         ValueError: on wrong shapes, a negative threshold, or no finite row.
     """
-    nsi, stage = _checked(nsi, stage)
-    stages, mean, _, finite = stage_summary(nsi, stage)
-    nsi = _some(nsi[finite])
-    block_mean = mean[finite][:, torch.searchsorted(stages, stage)]
-    rows = [
+    nsi, mean, finite = _with_means(nsi, stage)
+    nsi, mean = _some(nsi[finite]), mean[finite]
+    return torch.stack([
         torch.stack([
-            _is_stiff(nsi, block_mean, a, b).double().mean()
+            _is_stiff(nsi, mean, a, b).double().mean()
             for b in _thresholds('m2', m2, nsi)
         ]) for a in _thresholds('m1', m1, nsi)
-    ]
-    return torch.stack(rows)
+    ])
 
 
 def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
@@ -164,16 +160,21 @@ def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
         ValueError: on wrong shapes, no column, a negative NSI, or a
             threshold that is negative or NaN.
     """
-    nsi, stage = _checked(nsi, stage)
+    nsi, mean, finite = _with_means(nsi, stage)
     _thresholds('m1', [m1], nsi)
     _thresholds('m2', [m2], nsi)
+    return _is_stiff(nsi, mean, m1, m2) & finite[:, None]
+
+
+def _with_means(nsi, stage) -> tuple[Tensor, Tensor, Tensor]:
+    """NSI and its stage's mean by block, (N, L) each, and ``finite``."""
+    nsi, stage = _checked(nsi, stage)
     stages, mean, _, finite = stage_summary(nsi, stage)
-    block_mean = mean[:, torch.searchsorted(stages, stage)]
-    return _is_stiff(nsi, block_mean, m1, m2) & finite[:, None]
+    return nsi, mean[:, torch.searchsorted(stages, stage)], finite
 
 
-def _is_stiff(nsi: Tensor, block_mean: Tensor, m1, m2) -> Tensor:
-    return (nsi >= block_mean * (1 + m1)) & (nsi >= m2)
+def _is_stiff(nsi: Tensor, mean: Tensor, m1, m2) -> Tensor:
+    return (nsi >= mean * (1 + m1)) & (nsi >= m2)
 
 
 def _excess(maximum: Tensor, mean: Tensor) -> Tensor:

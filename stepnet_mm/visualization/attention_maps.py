@@ -231,7 +231,7 @@ def _draw_paths(axes, last: AttentionRecord, layers: list) -> None:
 
 
 def _head_marks(heads: int) -> list:
-    """What the legend shows of each head: its line and its end."""
+    """Legend handles of the heads: line and end mark."""
     return [Line2D([], [], label=f'head {i + 1}', **{**mark(i), **look(i)})
             for i in range(heads)]
 

@@ -40,7 +40,7 @@ def check_records(records: list[StiffnessRecord]) -> None:
     """Refuse records that one figure or report cannot show.
 
     Args:
-        records (list[StiffnessRecord]): what is to be shown together.
+        records (list[StiffnessRecord]): of one figure or report.
 
     Raises:
         ValueError: without records, with records of different definitions,
@@ -176,7 +176,7 @@ def seeds_figure(records: list):
 
 
 def _thresholds(records: list, m1, m2, quantile: float, spaced) -> tuple:
-    """Ascending M1 and M2, to just past a quantile of what samples reach.
+    """Ascending M1 and M2, to just past a quantile over samples.
 
     ``spaced`` gives the numbers from 0 to such an end.
     """
@@ -251,7 +251,7 @@ def _name_ticks(axis, name: str, values: np.ndarray) -> None:
     """A tick at each value, or at some of many; powers go to the label."""
     every = slice(None, None, math.ceil(len(values) / MOST))
     power, texts = 0, _short(values[every])
-    if max(map(len, texts)) > 4:  # those would run into each other
+    if max(map(len, texts)) > 4:  # they would overlap
         power = math.floor(math.log10(values[-1]))
         texts = _short(values[every] / 10. ** power)
     axis.set_ticks(range(len(values))[every], texts)

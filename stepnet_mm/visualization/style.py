@@ -30,10 +30,10 @@ WIDTH = 8.75
 FONT = 10
 STYLES = ('-', '--', ':', '-.')
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', '*', 'X')
-#: Of surfaces, and of what lies over an image: its lightness rises evenly,
+#: Of surfaces and of overlays on images: its lightness rises evenly,
 #: and colour-blind readers see it as others do.
 SURFACE = 'cividis'
-#: What matplotlib's own tick labels with powers begin with.
+#: The start of matplotlib's own tick labels with powers.
 TICK = r'$\mathdefault{'
 #: Formats whose files say when they were written, and where.
 DATES = {'.svg': 'Date', '.pdf': 'CreationDate'}
@@ -45,12 +45,12 @@ _CURRENT: ContextVar[tuple[str, str]] = ContextVar(
 
 
 class Theme(NamedTuple):
-    """Colours of a light or a dark page beside those of the methods."""
+    """Colours of a light or a dark page, without the methods' colours."""
 
     paper: str
     panel: str
     ink: str
-    muted: str  # notes, and what stands for the rest
+    muted: str  # notes, and marks of all others
     grid: str
 
 
@@ -198,7 +198,7 @@ def legend_below(figure, handles: list, length: float = 2.) -> None:
 
     Args:
         figure (matplotlib.figure.Figure): it is changed.
-        handles (list): what it explains.
+        handles (list): the entries.
         length (float): of its lines, in font sizes; dashes need more.
     """
     if not handles:

@@ -11,7 +11,6 @@ from ranks import run_on_ranks
 from toy_run import VALIDATION, ToyDataset, toy_runner
 
 from stepnet_mm.attention import read_attention_history
-from stepnet_mm.hooks import AttentionMapHook
 
 # One worker: what these tests share is made once.
 pytestmark = pytest.mark.xdist_group('attention_map_hook')
@@ -109,33 +108,24 @@ def test_a_resumed_run_goes_on(tmp_path):
 
 
 @pytest.mark.long
-def test_records_that_do_not_compare_are_left_out(tmp_path, monkeypatch):
+@pytest.mark.parametrize('broken, change, line, pictures', [
+    (False, dict(query=(1, 2)), '3 earlier records', 6),  # of 0, 2 and 4
+    (True, {}, 'only the newest', 6)])
+def test_records_that_cannot_be_drawn_with_the_newest(
+        tmp_path, monkeypatch, broken, change, line, pictures):
     train(tmp_path, [HOOK])
+    if broken:
+        next(tmp_path.rglob('attention_00000002.npz')).write_bytes(b'cut')
     runner = toy_runner(
-        tmp_path, [dict(HOOK, figure_interval=1, query=(1, 2))], 8,
+        tmp_path, [dict(HOOK, figure_interval=1, **change)], 8,
         dict(BACKBONE), resume=True, **copy.deepcopy(VALIDATION))
     said = []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
     runner.train()
-    # Of 0, 2 and 4.
-    assert any('3 earlier records' in line for line in said)
+    assert any(line in text for text in said)
     assert runner.iter == 8
-    assert len(list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))) == 6
-
-
-@pytest.mark.long
-def test_a_broken_record_of_an_earlier_run_ends_nothing(tmp_path,
-                                                        monkeypatch):
-    train(tmp_path, [HOOK])
-    next(tmp_path.rglob('attention_00000002.npz')).write_bytes(b'cut')
-    runner = toy_runner(
-        tmp_path, [dict(HOOK, figure_interval=2)], 8, dict(BACKBONE),
-        resume=True, **copy.deepcopy(VALIDATION))
-    said = []
-    monkeypatch.setattr(runner.logger, 'warning', said.append)
-    runner.train()
-    assert any('only the newest' in line and '00000002' in line
-               for line in said)
+    assert len(list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))) == (
+        pictures)
 
 
 @DATASETS.register_module()
@@ -165,25 +155,11 @@ def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path, hook):
     assert all(torch.equal(plain[key], watched[key]) for key in plain)
 
 
-def test_by_epoch(tmp_path):
-    train(tmp_path, [dict(HOOK, by_epoch=True)],
-          train_cfg=dict(by_epoch=True, max_epochs=4),
-          log_processor=dict(by_epoch=True),
-          train_dataloader=dict(
-              dataset=dict(type='ToyDataset'),
-              sampler=dict(type='DefaultSampler', shuffle=True),
-              batch_size=8,
-              num_workers=0))
-    records = read_attention_history(tmp_path)
-    assert [r.iteration for r in records] == [0, 4, 8]
-
-
 @pytest.mark.parametrize('hooks, backbone, match', [
     ([HOOK], dict(type='mmpretrain.StepResNet', depth=18),
      'no RelativeSelfAttention2d'),
     ([dict(HOOK, layers='nothing')], BACKBONE, 'none that .nothing. matches'),
     ([HOOK, HOOK], BACKBONE, 'AttentionMapHook.name'),
-    ([dict(HOOK, by_epoch=True)], BACKBONE, 'AttentionMapHook.by_epoch'),
     ([dict(HOOK, query=(40, 0))], BACKBONE, r'query: .*\(32, 32\) px, got'),
     ([dict(HOOK, probe=dict(num_samples=0))], BACKBONE, 'num_samples')])
 def test_what_cannot_be_recorded_fails_before_training(tmp_path, hooks,
@@ -193,17 +169,6 @@ def test_what_cannot_be_recorded_fails_before_training(tmp_path, hooks,
     with pytest.raises(ValueError, match=match):
         runner.train()
     assert runner.iter == 0
-
-
-def test_wrong_arguments():
-    for wrong, match in ((dict(interval=0), 'AttentionMapHook.interval'),
-                         (dict(name='a/b'), "Hook.name: .*got 'a/b'"),
-                         (dict(name=3), 'Hook.name'),
-                         (dict(probe=0), 'AttentionMapHook.probe'),
-                         (dict(probe=dict(size=3)), 'AttentionMapHook.probe'),
-                         (dict(figure_interval=-1), 'figure_interval')):
-        with pytest.raises(ValueError, match=match):
-            AttentionMapHook(**wrong)
 
 
 def _train_rank(rank, rendezvous, folder, hooks, results):

@@ -25,11 +25,11 @@ def coco(tmp_path):
     make_mini_coco(tmp_path, train=3, val=3, size=64)
     path = tmp_path / 'annotations/instances_train2017.json'
 
-    def build(edit=lambda content: None,
-              classes=('circle', 'square', 'triangle')):
-        content = json.loads(path.read_text())
-        edit(content)
-        path.write_text(json.dumps(content))
+    def build(edit=None, classes=('circle', 'square', 'triangle')):
+        if edit:
+            content = json.loads(path.read_text())
+            edit(content)
+            path.write_text(json.dumps(content))
         return datasets.CocoDataset(
             str(path), metainfo=dict(classes=classes),
             data_prefix=dict(img=str(tmp_path / 'train2017')))
@@ -37,48 +37,33 @@ def coco(tmp_path):
     return build
 
 
-def test_nothing_is_wrong(coco):
-    assert not warnings_of(coco())
-    assert not warnings_of(coco(), count=80)
+def rename(content):
+    content['categories'][1].update(name='circle')
 
 
-def test_more_labels_than_the_head_has(coco):
-    line, = warnings_of(ConcatDataset([coco()]), count=2)
-    assert line.startswith('train_dataloader.dataset: ')
-    assert 'num_classes' in line and 'got 3' in line
+def shrink(content):
+    content['annotations'][0]['area'] = 0
+    content['annotations'][1]['bbox'][2] = .5
 
 
-def test_two_categories_of_one_name(coco):
-    line, *_ = warnings_of(coco(
-        lambda content: content['categories'][1].update(name='circle'),
-        classes=('circle', 'triangle')))
-    assert 'got 3' in line and 'one name' in line
+NAMES = 'circle', 'square', 'triangle'
 
 
-def test_two_categories_of_one_name_beside_a_class_without_one(coco):
-    line, = warnings_of(coco(
-        lambda content: content['categories'][1].update(name='circle'),
-        classes=('circle', 'square', 'triangle')))
-    assert "['circle']" in line
+@pytest.mark.parametrize('edit, classes, count, words', [
+    (None, NAMES, 2, ['train_dataloader.dataset: ', 'num_classes', 'got 3']),
+    (rename, ('circle', 'triangle'), 3, ['got 3', 'one name']),
+    # Beside a class without a category.
+    (rename, NAMES, 3, ["['circle']"]),
+    (None, ('Circle', 'square', 'triangle'), 3, ['got 2', 'absent']),
+    (None, 'circle', 3, ["('circle', )"]),
+    (shrink, NAMES, 3, ['got 2 of'])])
+def test_annotations_that_do_not_fit(coco, edit, classes, count, words):
+    line, *_ = warnings_of(ConcatDataset([coco(edit, classes)]), count)
+    assert all(word in line for word in words)
 
 
-def test_a_class_that_no_category_has(coco):
-    line, = warnings_of(coco(classes=('Circle', 'square', 'triangle')))
-    assert 'got 2' in line and 'absent' in line
-
-
-def test_a_class_without_its_comma(coco):
-    line, = warnings_of(coco(classes='circle'))
-    assert "('circle', )" in line
-
-
-def test_boxes_that_are_left_out(coco):
-    def edit(content):
-        content['annotations'][0]['area'] = 0
-        content['annotations'][1]['bbox'][2] = .5
-
-    line, = warnings_of(coco(edit))
-    assert 'got 2 of' in line
+def test_a_correct_dataset(coco):
+    assert not warnings_of(coco()) and not warnings_of(coco(), count=80)
 
 
 def test_a_folder_that_is_no_class(tmp_path):

@@ -6,7 +6,7 @@ from mmengine.logging import MMLogger
 from mmengine.model import BaseModel, BaseTTAModel
 from mmengine.registry import MODELS
 from mmengine.runner import FlexibleRunner, Runner
-from mmengine.runner.checkpoint import load_checkpoint, load_state_dict
+from mmengine.runner.checkpoint import load_state_dict
 from torch import nn
 from toy_run import VALIDATION, ToyModel, toy_runner
 
@@ -45,57 +45,37 @@ def without(state, *words):
     }
 
 
+def changed(key, *shape):
+    return dict(Net().state_dict(), **{key: torch.zeros(*shape)})
+
+
 @pytest.mark.core
-def test_new_steps_and_heads_are_reported(run):
-    load_state_dict(run.net, without(Net().state_dict(), '.2.', 'head'))
-    line, = run.lines
-    assert '6 keys loaded' in line
-    assert 'backbone.2.ie.bias' in line and 'roi_head.weight' in line
+@pytest.mark.parametrize('state, line', [
+    (without(Net().state_dict(), '.2.', 'head', 'num_batches'),
+     '6 keys loaded'),
+    (changed('roi_head.weight', 3, 4),
+     'roi_head.weight (source (3, 4), model (2, 4)))'),
+    (changed('fc.weight', 2, 4),
+     '1 unused in the source (fc.weight)')])
+def test_steps_heads_and_classifiers_are_reported(run, state, line):
+    run.net.backbone.conv_offset = nn.Linear(1, 1)
+    load_state_dict(run.net, state)
+    assert line in run.lines[0] and not run.warnings
+    assert 'conv_offset.weight' in run.lines[0]
 
 
-def test_pretrained_backbone_alone(run, tmp_path):
-    state = without(Net().backbone.state_dict(), '2.')
-    state['fc.weight'] = torch.zeros(2, 4)
-    torch.save(state, tmp_path / 'a.pth')
-    load_checkpoint(run.net.backbone, str(tmp_path / 'a.pth'))
-    line, = run.lines
-    assert line.startswith('LoadReportHook: backbone: 6 keys loaded')
-    assert '1 unused in the source (fc.weight)' in line
-
-
-@pytest.mark.parametrize('change, words', [
-    (lambda state: state.pop('backbone.0.bias'), ['new', 'backbone.0.bias']),
-    (lambda state: state.update(neck=torch.zeros(1)), ['unused', 'neck']),
-    (lambda state: state.update({'backbone.0.bias': torch.zeros(3)}),
+@pytest.mark.parametrize('state, words', [
+    (without(Net().state_dict(), '0.bias'), ['new', 'backbone.0.bias']),
+    (changed('neck', 1), ['unused', 'neck']),
+    (changed('backbone.0.bias', 3),
      ['new', 'backbone.0.bias (source (3,), model (4,))'])])
-def test_what_does_not_fit_is_warned_of(run, change, words):
-    state = Net().state_dict()
-    change(state)
+def test_other_keys_are_warned_of_unless_allowed(run, state, words):
     load_state_dict(run.net, state)
     line, = run.warnings
     assert all(word in line for word in words)
-
-
-def test_a_head_of_another_shape_is_new(run):
-    state = Net().state_dict()
-    state['roi_head.weight'] = torch.zeros(3, 4)
-    load_state_dict(run.net, state)
-    line, = run.lines
-    assert '1 other new (roi_head.weight (source (3, 4), model (2, 4)))' in (
-        line) and not run.warnings
-
-
-def test_exceptions_can_be_named(run):
     run.hook.__init__(allow_new=[r'\.0\.bias'], allow_unused=['^neck'])
-    load_state_dict(run.net, without(dict(
-        Net().state_dict(), neck=torch.zeros(1)), '0.bias'))
-    assert run.lines and not run.warnings
-
-
-def test_offsets_of_dcn_may_be_new(run):
-    run.net.backbone.conv_offset = nn.Linear(1, 1)
-    load_state_dict(run.net, Net().state_dict())
-    assert not run.warnings
+    load_state_dict(run.net, state)
+    assert len(run.warnings) == 1
 
 
 @pytest.mark.parametrize('whole', [True, False])
@@ -109,26 +89,16 @@ def test_a_backbone_that_gets_nothing_is_an_error(run, whole):
     load_state_dict(part, state)
 
 
-def test_num_batches_tracked_may_lack(run):
-    load_state_dict(run.net,
-                    without(Net().state_dict(), 'num_batches_tracked'))
-    assert len(run.lines) == 1
-
-
 @pytest.mark.parametrize('start, runs', [
     ('before_train', 2), ('before_val', 1), ('before_test', 1)])
 def test_it_listens_only_until_the_start(run, start, runs):
     for _ in range(1, runs):
         run.hook.before_run(run.runner)
     getattr(run.hook, start)(run.runner)
+    assert start != 'before_train' or 'nothing was loaded' in run.lines[0]
     run.lines.clear()
     load_state_dict(run.net, {'a': torch.zeros(1)})
     assert not run.lines
-
-
-def test_nothing_loaded_is_said(run):
-    run.hook.before_train(run.runner)
-    assert 'nothing was loaded' in run.lines[0]
 
 
 def test_a_wrapped_model_is_reported_once(run):
@@ -145,17 +115,19 @@ def test_a_wrapped_model_is_reported_once(run):
     assert len(run.lines) == 1
 
 
+SMALL = dict(depth=18, base_channels=8, stem_channels=8)
+
+
 @pytest.mark.core
 def test_pretrained_in_a_run(tmp_path, monkeypatch):
     pytest.importorskip('mmpretrain')
-    small = dict(depth=18, base_channels=8, stem_channels=8)
-    source = MODELS.build(dict(type='mmpretrain.ResNet', **small))
+    source = MODELS.build(dict(type='mmpretrain.ResNet', **SMALL))
     state = dict(source.state_dict(), **{'fc.weight': torch.zeros(2, 64)})
     torch.save(state, tmp_path / 'a.pth')
     load = dict(type='Pretrained', checkpoint=str(tmp_path / 'a.pth'))
     runner = toy_runner(
         tmp_path / 'work', [dict(type='LoadReportHook')], 1,
-        dict(type='mmpretrain.StepResNet', init_cfg=load, **small))
+        dict(type='mmpretrain.StepResNet', init_cfg=load, **SMALL))
     lines = []
     monkeypatch.setattr(runner.logger, 'info', lines.append)
     runner.train()
@@ -166,28 +138,24 @@ def test_pretrained_in_a_run(tmp_path, monkeypatch):
     assert '1 unused in the source (fc.weight)' in line
 
 
-@pytest.fixture
-def strict():
-    """strict(allow_missing): a net under the hook of tools/test.py"""
-
-    def make(*allow_missing):
-        net, hook = Net(), WholeLoadHook(*allow_missing)
-        logger = MMLogger.get_instance('load_report', log_level='INFO')
-        hook.before_run(SimpleNamespace(model=net, logger=logger))
-        return net
-
-    return make
+def strict(*allow_missing):
+    """A net under the hook of tools/test.py."""
+    net, hook = Net(), WholeLoadHook(*allow_missing)
+    hook.before_run(SimpleNamespace(model=net))
+    return net
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('absent', ['backbone.0', 'head'])
-def test_a_test_needs_all_weights(strict, absent):
-    state = without(Net().state_dict(), absent)
+@pytest.mark.parametrize('state, allowed, named', [
+    (without(Net().state_dict(), 'backbone.0'), 'backbone.0', 'backbone.0'),
+    (without(Net().state_dict(), 'head'), '', 'roi_head'),
+    (changed('roi_head.weight', 3, 4), '^roi_head',
+     r'roi_head.weight \(source \(3, 4')])
+def test_a_test_needs_all_weights_that_are_not_allowed(state, allowed, named):
     with pytest.raises(ValueError, match='CHECKPOINT: expected weights for '
-                       r'all of Net, got none .*--allow-missing \[PATTERN\]'):
+                       f'all of Net, got none .*{named}'):
         load_state_dict(strict(), state)
-    load_state_dict(strict(''), state)
-    load_state_dict(strict(absent), state)
+    load_state_dict(strict(allowed), state)
 
 
 @pytest.mark.core
@@ -215,13 +183,13 @@ def test_a_wrapper_of_augmented_tests_needs_all_weights():
 @pytest.mark.parametrize('kind', [Runner, FlexibleRunner])
 def test_a_test_by_each_runner(tmp_path, kind):
     pytest.importorskip('mmpretrain')
-    state = small_model().state_dict()
-    torch.save(dict(state_dict=state), tmp_path / 'whole.pth')
-    torch.save(dict(state_dict=without(state, 'layer4')),
-               tmp_path / 'part.pth')
 
-    def run(name):
-        runner = kind(small_model(), work_dir=str(tmp_path / 'work'),
+    def model():
+        return ToyModel(dict(type='mmpretrain.StepResNet', **SMALL))
+
+    def run(name, state):
+        torch.save(dict(state_dict=state), tmp_path / name)
+        runner = kind(model(), work_dir=str(tmp_path / 'work'),
                       load_from=str(tmp_path / name), log_level='ERROR',
                       experiment_name=f'{kind.__name__}_{name}',
                       **{f'test_{key[4:]}': value
@@ -229,14 +197,9 @@ def test_a_test_by_each_runner(tmp_path, kind):
         runner.register_hook(WholeLoadHook())
         return runner.test()
 
-    assert run('whole.pth') == dict(count=16)
+    assert run('whole.pth', model().state_dict()) == dict(count=16)
     with pytest.raises(ValueError, match='CHECKPOINT: .*layer4'):
-        run('part.pth')
-
-
-def small_model():
-    return ToyModel(dict(type='mmpretrain.StepResNet', depth=18,
-                         base_channels=8, stem_channels=8))
+        run('part.pth', without(model().state_dict(), 'layer4'))
 
 
 def test_it_listens_only_until_the_test():
@@ -249,28 +212,15 @@ def test_it_listens_only_until_the_test():
     assert not net._load_state_dict_post_hooks
 
 
-def test_a_test_takes_its_own_and_more(strict):
-    state = without(Net().state_dict(), 'num_batches_tracked')
-    state['teacher.weight'] = torch.zeros(1)  # mmengine logs it
-    load_state_dict(strict(), state)
-
-
-def test_a_head_of_another_class_count_is_named(strict):
-    state = Net().state_dict()
-    state['roi_head.weight'] = torch.zeros(3, 4)
-    with pytest.raises(ValueError, match=r'roi_head.weight \(source \(3, 4'):
-        load_state_dict(strict(), state)
-    load_state_dict(strict('^roi_head'), state)
-
-
-def test_a_module_that_renames_its_old_keys_is_no_miss(strict):
+def test_a_test_takes_renamed_and_further_keys():
     net = strict()
 
     def rename(state_dict, prefix, *_):
         state_dict[f'{prefix}weight'] = state_dict.pop(f'{prefix}old')
 
     net.roi_head._register_load_state_dict_pre_hook(rename)
-    state = Net().state_dict()
+    state = without(Net().state_dict(), 'num_batches_tracked')
     weight = state['roi_head.old'] = state.pop('roi_head.weight')
+    state['teacher.weight'] = torch.zeros(1)  # mmengine logs it
     load_state_dict(net, state)
     assert torch.equal(net.roi_head.weight, weight)

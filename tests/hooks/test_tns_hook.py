@@ -1,6 +1,5 @@
 import copy
 import json
-import math
 import os
 
 import pytest
@@ -12,14 +11,12 @@ from torch import nn
 from toy_run import BACKBONE, VALIDATION, toy_runner
 
 from stepnet_mm.hooks import TNSHook
-from stepnet_mm.hooks.tns_hook import _gather
-from stepnet_mm.stiffness import DEFINITIONS, summarize_stiffness
+from stepnet_mm.stiffness import DEFINITIONS
 
 # One worker: what these tests share is made once.
 pytestmark = pytest.mark.xdist_group('tns_hook')
 
 pytest.importorskip('mmpretrain')
-STAGE = torch.tensor([1, 1, 2])
 GROUP = 'stiffness/'
 HOOKS = dict(
     batch=dict(type='TNSHook', interval=2),
@@ -27,30 +24,29 @@ HOOKS = dict(
                name='probe'))
 
 
+def runner_of(folder, hooks, iterations=8, backbone=None, **settings):
+    """A training that validates."""
+    return toy_runner(folder, copy.deepcopy([*hooks]), iterations, backbone,
+                      **{**copy.deepcopy(VALIDATION), **settings})
+
+
+def hook_of(runner, name='stiffness'):
+    return next(h for h in runner.hooks
+                if isinstance(h, TNSHook) and h.name == name)
+
+
+def steps_of(runner, name='stiffness'):
+    return [row['step'] for row in hook_of(runner, name).history(runner)]
+
+
 def scalars(work_dir, name='scalars'):
     path, = work_dir.glob(f'*/vis_data/{name}.json')
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def _measure_on_a_rank(rank, rendezvous, parts, results):
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{rendezvous}', rank=rank,
-        world_size=len(parts))
-    results[rank] = summarize_stiffness(_gather(parts[rank]), STAGE)
-
-
-@pytest.mark.parametrize('sizes', [(3, 2), (5, 0)])
-def test_ranks_give_the_numbers_of_one_process(tmp_path, sizes):
-    nsi = torch.rand(5, 3, dtype=torch.float64)
-    nsi[1, 1] = math.inf
-    manager = torch.multiprocessing.get_context('fork').Manager()
-    results = manager.dict()
-    run_on_ranks(
-        _measure_on_a_rank, (tmp_path / 'meet', nsi.split(sizes), results),
-        len(sizes))
-    expected = summarize_stiffness(nsi, STAGE)
-    for rank in range(len(sizes)):
-        assert results[rank] == pytest.approx(expected, rel=1e-12)
+def hook_count(model):
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks)
+               for m in model.modules())
 
 
 @pytest.fixture(scope='module')
@@ -83,14 +79,9 @@ def test_logged_once_where_it_was_measured(trained):
     assert [event.step for event in recorded] == [2, 4, 6, 8]
     assert [event.value for event in recorded] == pytest.approx(
         [row[f'{GROUP}tns'] for row in rows])
-    assert hook_count(runner.model) == 0
-
-
-def test_it_goes_to_the_log_line(trained):
-    log, = trained[0].glob('*/*.log')
+    log, = folder.glob('*/*.log')
     lines = [line for line in log.read_text().splitlines() if 'tns: ' in line]
     assert len(lines) == 4 and '[4/8]' in lines[1]
-    assert 'tns_median: ' in lines[0] and 'tns_q95: ' in lines[0]
     assert 'nsi_stage2_max: ' in lines[0] and 'nonfinite: 0' in lines[0]
 
 
@@ -109,9 +100,8 @@ def test_the_libraries_tools_read_a_training_as_without_the_hook(tmp_path):
     from mmpretrain.utils import load_json_log
     keys = []
     for name, hooks in dict(stock=[], ours=[HOOKS['batch']]).items():
-        toy_runner(tmp_path / name, copy.deepcopy(hooks), 5, train_cfg=dict(
-            by_epoch=False, max_iters=5, val_interval=5),
-            **copy.deepcopy(VALIDATION)).train()
+        runner_of(tmp_path / name, hooks, 5, train_cfg=dict(
+            by_epoch=False, max_iters=5, val_interval=5)).train()
         path, = (tmp_path / name).glob('*/vis_data/scalars.json')
         keys.append({mode: [[*line] for line in lines]
                      for mode, lines in load_json_log(path).items()})
@@ -139,16 +129,7 @@ def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
     assert len(scalars(tmp_path, 'stiffness')) == 4
 
 
-def test_a_compiled_train_step_may_have_a_probe_alone(tmp_path):
-    runner = toy_runner(tmp_path, [dict(hook) for hook in HOOKS.values()],
-                        **copy.deepcopy(VALIDATION))
-    runner.cfg.compile = True
-    hook_of(runner, 'probe').before_train(runner)
-    with pytest.raises(ValueError, match='compile=False'):
-        hook_of(runner, 'stiffness').before_train(runner)
-
-
-def test_a_backbone_that_was_not_called_is_said_not_logged(
+def test_a_backbone_that_was_not_called_is_logged_as_a_warning(
         tmp_path, monkeypatch):
     runner = toy_runner(tmp_path, [], iterations=1)
     said, written = [], []
@@ -170,15 +151,9 @@ def test_hooks_left_by_an_exception_go_at_the_next_iteration(tmp_path):
     assert 'train_step' not in vars(runner.model)
 
 
-def hook_count(model):
-    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks)
-               for m in model.modules())
-
-
 @pytest.mark.parametrize('name', ['batch', 'probe'])
 def test_no_hook_is_left_when_the_forward_raises(tmp_path, name, monkeypatch):
-    runner = toy_runner(tmp_path, [dict(HOOKS[name], interval=1)],
-                        **copy.deepcopy(VALIDATION))
+    runner = runner_of(tmp_path, [dict(HOOKS[name], interval=1)])
     seen = []
 
     def stop(*args):
@@ -189,25 +164,8 @@ def test_no_hook_is_left_when_the_forward_raises(tmp_path, name, monkeypatch):
                         stop)
     before = hook_count(runner.model)
     with pytest.raises(KeyboardInterrupt):
-        if name == 'batch':
-            runner.train()
-        else:
-            hook = hook_of(runner, 'probe')
-            hook.before_train(runner)
-            hook.after_train_iter(runner, 0)
-    assert name == 'probe' or seen[0] > before
-    assert hook_count(runner.model) == before
-
-
-def test_a_model_without_blocks_fails_before_training(tmp_path):
-    backbone = dict(type='Conv2d', in_channels=3, out_channels=3,
-                    kernel_size=1)
-    if 'Conv2d' not in MODELS:
-        import mmcv.cnn  # noqa: F401
-    runner = toy_runner(tmp_path, [dict(type='TNSHook')], backbone=backbone)
-    with pytest.raises(ValueError, match='no residual block'):
         runner.train()
-    assert runner.iter == 0
+    assert seen[0] > before == hook_count(runner.model)
 
 
 @MODELS.register_module()
@@ -225,16 +183,32 @@ class TwoStagesInOneContainer(nn.Module):
         return [self.trunk(images)]
 
 
-@pytest.mark.parametrize('name', ['batch', 'probe'])
-def test_blocks_that_do_not_go_together_fail_at_once(tmp_path, name):
-    hook = dict(copy.deepcopy(HOOKS[name]), interval=1000,
-                blocks=r'backbone\.trunk\.\d')
-    runner = toy_runner(tmp_path, [hook], 2,
-                        dict(type='TwoStagesInOneContainer'),
-                        **copy.deepcopy(VALIDATION))
-    with pytest.raises(ValueError, match='trunk.3: expected'):
+TRUNK = dict(interval=1000, blocks=r'backbone\.trunk\.\d')
+
+
+@pytest.mark.parametrize('hooks, match, settings', [
+    ([dict(HOOKS['batch'], blocks='nothing')], 'matches no module', {}),
+    ([dict(HOOKS['batch'], **TRUNK)], 'trunk.3: expected', dict(
+        backbone=dict(type='TwoStagesInOneContainer'))),
+    ([dict(HOOKS['probe'], **TRUNK)], 'trunk.3: expected', dict(
+        backbone=dict(type='TwoStagesInOneContainer'))),
+    ([dict(HOOKS['batch'], by_epoch=True)], r'TNSHook\.by_epoch', {}),
+    ([HOOKS['probe']], 'val_dataloader', dict(
+        val_dataloader=None, val_cfg=None, val_evaluator=None)),
+    ([HOOKS['batch']] * 2, r'TNSHook\.name', {})])
+def test_it_fails_before_training(tmp_path, hooks, match, settings):
+    runner = runner_of(tmp_path, hooks, **settings)
+    with pytest.raises(ValueError, match=match):
         runner.train()
     assert runner.iter == 0
+
+
+def test_a_compiled_train_step_may_have_a_probe_alone(tmp_path):
+    runner = runner_of(tmp_path, HOOKS.values())
+    runner.cfg.compile = True
+    hook_of(runner, 'probe').before_train(runner)
+    with pytest.raises(ValueError, match='compile=False'):
+        hook_of(runner).before_train(runner)
 
 
 @pytest.mark.core
@@ -257,10 +231,8 @@ def test_hooks_on_the_same_iterations_leave_nothing_behind(tmp_path):
 
 
 def test_one_measured_block_a_stage_is_warned_of(tmp_path, monkeypatch):
-    backbone = dict(type='mmpretrain.StepResNet', depth=18, base_channels=8,
-                    stem_channels=8)
-    runner = toy_runner(
-        tmp_path, [dict(type='TNSHook', interval=1)], 1, backbone)
+    runner = toy_runner(tmp_path, [HOOKS['batch']], 1, dict(
+        BACKBONE, depth=18))
     said = []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
     runner.train()
@@ -269,54 +241,32 @@ def test_one_measured_block_a_stage_is_warned_of(tmp_path, monkeypatch):
 
 @pytest.mark.core
 def test_training_is_bit_identical_with_all_hooks(tmp_path):
-    plain = toy_runner(tmp_path / 'plain', (), 6, **copy.deepcopy(VALIDATION))
-    expected = plain.train().state_dict()
-    hooks = [*copy.deepcopy(HOOKS).values(),
-             *(dict(type='TNSHook', interval=3, definition=key, name=key)
-               for key in DEFINITIONS),
-             dict(type='TNSMetricHook')]
-    runner = toy_runner(
-        tmp_path / 'watched', hooks, 6,
-        **dict(copy.deepcopy(VALIDATION),
-               val_evaluator=dict(type='TNSMetric')))
-    found = runner.train().state_dict()
-    assert all(torch.equal(found[key], expected[key]) for key in expected)
-
-
-def hook_of(runner, name):
-    return [h for h in runner.hooks
-            if isinstance(h, TNSHook) and h.name == name][0]
+    plain, watched = [
+        runner_of(tmp_path / name, hooks, 6, val_evaluator=dict(type=metric))
+        .train().state_dict() for name, hooks, metric in (
+            ('plain', [], 'ToyMetric'),
+            ('watched', [*HOOKS.values(), dict(type='TNSMetricHook'),
+                         *(dict(type='TNSHook', interval=3, definition=key,
+                                name=key) for key in DEFINITIONS)],
+             'TNSMetric'))]
+    assert all(torch.equal(plain[key], watched[key]) for key in plain)
 
 
 def test_the_history_is_in_the_checkpoint_and_goes_on(trained, tmp_path):
-    whole = trained[1]
-    expected = hook_of(whole, 'stiffness').history(whole)
+    expected = hook_of(trained[1]).history(trained[1])
     toy_runner(tmp_path, [dict(HOOKS['batch'])], 4).train()
     runner = toy_runner(tmp_path, [dict(HOOKS['batch'])], resume=True)
     runner.train()
-    found = hook_of(runner, 'stiffness').history(runner)
-    assert [row['step'] for row in found] == [2, 4, 6, 8]
-    assert found[:2] == expected[:2]
-
-
-@pytest.mark.long
-def test_loading_weights_does_not_bring_a_history(tmp_path):
-    toy_runner(tmp_path / 'first', [dict(HOOKS['batch'])], 2).train()
-    runner = toy_runner(
-        tmp_path / 'second', [dict(HOOKS['batch'])], 2,
-        load_from=str(tmp_path / 'first' / 'iter_2.pth'))
-    runner.train()
-    history = hook_of(runner, 'stiffness').history(runner)
-    assert [row['step'] for row in history] == [2]
+    assert steps_of(runner) == [2, 4, 6, 8]
+    assert hook_of(runner).history(runner)[:2] == expected[:2]
 
 
 @pytest.mark.core
 def test_the_probe_shows_the_network_alone(tmp_path):
     """Two measurements of unchanged weights are the same."""
-    settings = copy.deepcopy(VALIDATION)
-    runner = toy_runner(
+    runner = runner_of(
         tmp_path, [dict(HOOKS['probe'], interval=1)], 2,
-        dict(BACKBONE, zero_init_residual=False), **settings,
+        dict(BACKBONE, zero_init_residual=False),
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)))
     for module in runner.model.modules():  # or they would learn statistics
         if isinstance(module, torch.nn.BatchNorm2d):
@@ -328,51 +278,36 @@ def test_the_probe_shows_the_network_alone(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize('name, change, match', [
-    ('probe', dict(probe=dict(num_samples=5)), "'samples': 5"),
-    ('batch', dict(definition='output'), "['residual'] as ['definition']")])
-def test_a_history_of_another_measurement_does_not_go_on(
-        tmp_path, monkeypatch, name, change, match):
-    toy_runner(tmp_path, [dict(HOOKS[name])], 2,
-               **copy.deepcopy(VALIDATION)).train()
-    runner = toy_runner(tmp_path, [dict(HOOKS[name], **change)], 4,
-                        resume=True, **copy.deepcopy(VALIDATION))
+@pytest.mark.parametrize('name, change, start, match', [
+    ('stiffness', {}, 'load_from', None),
+    ('probe', dict(probe=dict(num_samples=5)), 'resume', "'samples': 5"),
+    ('stiffness', dict(definition='output'), 'resume',
+     "['residual'] as ['definition']")])
+def test_the_history_of_another_measurement_does_not_go_on(
+        tmp_path, monkeypatch, name, change, start, match):
+    hook = HOOKS['probe' if name == 'probe' else 'batch']
+    runner_of(tmp_path, [hook], 2).train()
+    begin = dict(resume=True) if start == 'resume' else dict(
+        load_from=str(tmp_path / 'iter_2.pth'))
+    runner = runner_of(tmp_path, [dict(hook, **change)], 4, **begin)
     said = []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
     runner.train()
-    assert any(match in line for line in said)
-    hook, = [h for h in runner.hooks if isinstance(h, TNSHook)]
-    assert [row['step'] for row in hook.history(runner)] == [4]
+    assert match is None or any(match in line for line in said)
+    assert steps_of(runner, name) == ([4] if match else [2, 4])
 
 
 def test_by_epoch(tmp_path):
-    settings = dict(
-        copy.deepcopy(VALIDATION),
-        train_cfg=dict(by_epoch=True, max_epochs=5),
-        log_processor=dict(by_epoch=True))
-    settings['train_dataloader'] = dict(
-        dataset=dict(type='ToyDataset'),
-        sampler=dict(type='DefaultSampler', shuffle=True),
-        batch_size=8,
-        num_workers=0)
     hooks = [dict(hook, by_epoch=True) for hook in HOOKS.values()]
-    runner = toy_runner(tmp_path, hooks, **settings)
+    runner = runner_of(
+        tmp_path, hooks, train_cfg=dict(by_epoch=True, max_epochs=5),
+        log_processor=dict(by_epoch=True), train_dataloader=dict(
+            dataset=dict(type='ToyDataset'),
+            sampler=dict(type='DefaultSampler', shuffle=True),
+            batch_size=8, num_workers=0))
     runner.train()
     for name in ('stiffness', 'probe'):
-        history = hook_of(runner, name).history(runner)
-        assert [row['step'] for row in history] == [4, 8]
-
-
-@pytest.mark.parametrize('hooks, match', [
-    ([dict(HOOKS['batch'], by_epoch=True)], r'TNSHook\.by_epoch'),
-    ([dict(HOOKS['probe'])], 'val_dataloader'),
-    ([dict(HOOKS['batch'])] * 2, r'TNSHook\.name')])
-def test_what_cannot_be_measured_fails_before_training(tmp_path, hooks,
-                                                       match):
-    runner = toy_runner(tmp_path, copy.deepcopy(hooks))
-    with pytest.raises(ValueError, match=match):
-        runner.train()
-    assert runner.iter == 0
+        assert steps_of(runner, name) == [4, 8]
 
 
 def test_blocks_degrees_and_names(tmp_path):
@@ -389,10 +324,12 @@ def test_blocks_degrees_and_names(tmp_path):
 
 @pytest.mark.parametrize('wrong, message', [
     (dict(interval=0), r'TNSHook\.interval'),
-    (dict(figure_interval=-1), 'figure_interval'),
-    (dict(probe=dict(samples=3)), 'TNSHook.probe'),
-    (dict(probe=5), 'TNSHook.probe'),
-    (dict(degrees=[1]), 'TNSHook.degrees')])
+    (dict(figure_interval=-1), r'TNSHook\.figure_interval'),
+    (dict(name='a/b'), r"TNSHook\.name: .*got 'a/b'"),
+    (dict(name=3), r'TNSHook\.name'),
+    (dict(probe=dict(samples=3)), r'TNSHook\.probe'),
+    (dict(probe=5), r'TNSHook\.probe'),
+    (dict(degrees=[1]), r'TNSHook\.degrees')])
 def test_wrong_arguments(wrong, message):
     with pytest.raises(ValueError, match=message):
         TNSHook(**wrong)
@@ -403,14 +340,11 @@ def _train_rank(rank, rendezvous, folder, results):
     os.environ['LOCAL_RANK'] = str(rank)  # of the forked process alone
     torch.distributed.init_process_group(
         'gloo', init_method=f'file://{rendezvous}', rank=rank, world_size=2)
-    hooks = [dict(HOOKS['batch']), dict(HOOKS['probe']),
-             dict(type='TNSMetricHook')]
-    runner = toy_runner(
-        folder, hooks, 4, launcher='pytorch',
-        cfg=Config(dict(model_wrapper_cfg=dict(
+    runner = runner_of(
+        folder, [*HOOKS.values(), dict(type='TNSMetricHook')], 4,
+        launcher='pytorch', cfg=Config(dict(model_wrapper_cfg=dict(
             type='MMDistributedDataParallel', device_ids=None))),
-        **dict(copy.deepcopy(VALIDATION),
-               val_evaluator=dict(type='TNSMetric')))
+        val_evaluator=dict(type='TNSMetric'))
     runner.train()
     results[rank] = dict(
         wrapper=type(runner.model).__name__,

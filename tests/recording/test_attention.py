@@ -58,10 +58,12 @@ def test_maps_and_distances_are_those_of_the_layers():
         mean_attention_distance(net.second, x, (2., 2.)))
 
 
-def test_the_middle_is_the_default_and_no_hook_is_left():
-    net = Net()
-    found = record(net, torch.randn(1, 3, 6, 8), pattern='first')
-    assert [layer.query for layer in found.layers] == [(3, 4)]
+def test_the_middle_of_a_large_picture_that_is_kept_small():
+    net = nn.Sequential(
+        nn.AvgPool2d(100), RelativeSelfAttention2d(3, num_heads=1))
+    found = record(net, torch.randn(1, 3, 600, 300), pattern='1')
+    assert [layer.query for layer in found.layers] == [(3, 1)]
+    assert found.size == (600, 300) and found.image.shape == (200, 100, 3)
     assert not any(m._forward_pre_hooks for m in net.modules())
 
 
@@ -98,13 +100,6 @@ def test_a_query_that_a_layer_has_no_output_for():
             record(net, images, query=query)
 
 
-def test_a_large_picture_is_kept_small():
-    layer = RelativeSelfAttention2d(3, num_heads=1)
-    net = nn.Sequential(nn.AvgPool2d(100), layer)
-    found = record(net, torch.randn(1, 3, 600, 300))
-    assert found.size == (600, 300) and found.image.shape == (200, 100, 3)
-
-
 @pytest.mark.parametrize('query', [(6, 0), (0, -1), (1, ), (1., 2)])
 def test_wrong_query(query):
     with pytest.raises(ValueError, match=r'query: .*\(6, 8\).*got'):
@@ -116,10 +111,10 @@ def test_networks_without_such_layers():
         find_attention_layers(nn.Sequential(nn.Conv2d(3, 3, 1)))
     with pytest.raises(ValueError, match="none that 'x.*' matches of .'fir"):
         find_attention_layers(Net(), 'x.*')
-    net = Net()
     for wrong in ('(', 5):
         with pytest.raises(ValueError, match='layers: expected a regular'):
             find_attention_layers(Net(), wrong)
+    net = Net()
     with pytest.raises(ValueError, match="'second'., which did not run"):
         record_attention(net, torch.randn(1, 3, 6, 8),
                          lambda: net.first(torch.randn(1, 3, 6, 8)))

@@ -3,7 +3,215 @@ import torch
 from mmengine.registry import MODELS
 from torch import nn
 
-from stepnet_mm.recording import ResidualBlock, find_residual_blocks
+from stepnet_mm.recording import TrajectoryRecorder, find_residual_blocks
+from stepnet_mm.stiffness import neural_stiffness_index
+
+
+def build(library, name='ResNet', depth=18, **kwargs):
+    registry = pytest.importorskip(f'{library}.registry').MODELS
+    return registry.build(dict(
+        type=f'{library}.{name}', depth=depth, base_channels=8,
+        stem_channels=8, **kwargs))
+
+
+def measure(model, **kwargs):
+    with TrajectoryRecorder(model, **kwargs) as recorder, torch.no_grad():
+        model(torch.randn(2, 3, 32, 32))
+    return recorder
+
+
+class Mixer(nn.Module):
+    """A block of no known class."""
+
+    def __init__(self, channels, out=None):
+        super().__init__()
+        self.one = nn.Conv2d(channels, channels, 1)
+        self.two = nn.Conv2d(channels, out or channels, 1)
+        self.keeps = out in (None, channels)
+
+    def forward(self, x):
+        y = self.two(self.one(x).tanh())
+        return (x + y).relu() if self.keeps else y
+
+
+class InPlace(Mixer):
+
+    def forward(self, x):
+        return x.add_(self.two(self.one(x).tanh()))
+
+
+def unknown():
+    return nn.Sequential(
+        nn.Sequential(*[Mixer(3) for _ in range(3)]), nn.Conv2d(3, 4, 1),
+        nn.Sequential(*[Mixer(4) for _ in range(2)]))
+
+
+def flat():
+    """Two stages in one container."""
+    return nn.Sequential(*[
+        Mixer(*sizes) for sizes in ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5),
+                                    (5, 5))])
+
+
+def backbones(*names):
+    return nn.ModuleDict({
+        name: nn.ModuleDict(dict(backbone=build('mmdet'))) for name in names})
+
+
+def places(model, *args, **kwargs):
+    return [(b.stage, b.position)
+            for b in find_residual_blocks(model, *args, **kwargs)]
+
+
+def test_unknown_blocks_are_found_where_a_container_repeats_them():
+    recorder = measure(unknown())
+    assert recorder.blocks == ['0.1', '0.2', '2.1']
+    assert recorder.stage.tolist() == [1, 1, 2]
+    assert recorder.definition == 'output'
+    detector = nn.ModuleDict(dict(
+        head=nn.Sequential(*[Mixer(3) for _ in range(3)]),
+        backbone=unknown()))
+    assert TrajectoryRecorder(detector).blocks == [
+        'backbone.0.1', 'backbone.0.2', 'backbone.2.1']
+
+
+@pytest.mark.parametrize('make, name', [
+    (unknown, '0.1'), (lambda: build('mmpretrain'), 'layer1.1')])
+def test_definition_output_is_the_output_of_the_block(make, name):
+    model, seen = make(), {}
+    model.eval()
+    model.get_submodule(name).register_forward_hook(
+        lambda m, args, output: seen.update(x=args[0], y=output))
+    recorder = measure(model, definition='output')
+    assert torch.equal(recorder.nsi[:, 0],
+                       neural_stiffness_index(seen['x'], seen['y']))
+
+
+def test_stages_that_share_a_container_are_told_apart_by_shape():
+    """A block left out keeps its place."""
+    model = flat()
+    run = lambda: model(torch.randn(1, 3, 4, 4))  # noqa: E731
+    found = find_residual_blocks(model, run=run)
+    assert [(b.stage, b.position) for b in found] == [
+        (1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
+    assert measure(model, blocks=found).blocks == ['1', '2', '4', '5']
+    assert places(model, '[1245]', run=run) == [
+        (1, 1), (1, 2), (2, 1), (2, 2)]
+    assert places(model, '[45]', run=run) == [(1, 1), (1, 2)]
+
+
+@pytest.mark.parametrize('cfg, pattern', [
+    (dict(depth=34), r'layer3\.[2-5]'),
+    # Of its blocks only some have shortcuts.
+    (dict(type='MobileNetV2', widen_factor=.25), None)])
+def test_splitting_by_shape_keeps_stages_and_modes(cfg, pattern):
+    model = build('mmpretrain', **cfg) if 'depth' in cfg else MODELS.build(
+        dict(cfg, type='mmpretrain.MobileNetV2'))
+    model.train()
+    model.layer1.eval()  # as frozen stages are
+    modes = {name: m.training for name, m in model.named_modules()}
+    split = find_residual_blocks(
+        model, pattern, run=lambda: model(torch.randn(1, 3, 32, 32)))
+    assert split == find_residual_blocks(model, pattern)
+    assert {name: m.training for name, m in model.named_modules()} == modes
+
+
+def test_a_pattern_chooses_blocks():
+    model = build('mmpretrain', depth=34)
+    recorder = measure(model, blocks=r'layer[34]\.\d+')
+    assert recorder.blocks[0] == 'layer3.1' and len(recorder.blocks) == 7
+    assert recorder.stage.tolist() == [1] * 5 + [2] * 2
+    late = measure(model, blocks=r'layer3\.[2-5]')
+    assert late.blocks == [f'layer3.{i}' for i in (2, 3, 4, 5)]
+    assert late.position.tolist() == [2, 3, 4, 5]
+    nested = find_residual_blocks(model, r'layer3\.\d+(\..*)?')
+    assert [b.name for b in nested] == [f'layer3.{i}' for i in range(6)]
+
+
+def test_several_backbones_are_refused_until_one_is_chosen():
+    model = backbones('student', 'teacher')
+    with pytest.raises(ValueError, match='expected one backbone') as error:
+        TrajectoryRecorder(model)
+    pattern = str(error.value).split("blocks=r'")[1].split("'")[0]
+    assert TrajectoryRecorder(model, pattern).blocks == [
+        f'student.backbone.layer{stage}.1' for stage in (1, 2, 3, 4)]
+
+
+class Running(nn.Module):
+    """Blocks of a kind, as a function runs them."""
+
+    def __init__(self, run, kind=Mixer):
+        super().__init__()
+        self.run = run
+        self.blocks = nn.ModuleList(kind(3) for _ in range(3))
+
+    def forward(self, x):
+        return self.run(self.blocks, x)
+
+
+def one_by_one(blocks, x):
+    for block in blocks:
+        x = block(x)
+    return x
+
+
+def folded():
+    """Blocks whose first axis is that of patches."""
+    return nn.Sequential(
+        Running(lambda blocks, x: one_by_one(
+            blocks, x.reshape(4 * len(x), 3, 16, 16))),
+        nn.Sequential(Mixer(3), Mixer(3)))
+
+
+def convolutions():
+    from mmcv.cnn import ConvModule
+    return nn.Sequential(*[ConvModule(3, 3, 3, padding=1) for _ in range(4)])
+
+
+@pytest.mark.parametrize('make, kwargs, match', [
+    (unknown, dict(definition='residual'), "expected 'output'"),
+    (unknown, dict(definition='mean'), "definition: .*got 'mean'"),
+    (unknown, dict(blocks='layer9.*'), 'matches no module'),
+    (unknown, dict(blocks='('), 'regular expression'),
+    (flat, {}, '3: expected the shape of 1'),
+    (lambda: nn.Sequential(Mixer(3), Mixer(3, 4)), {},
+     '1: .*output has the shape of its'),
+    (lambda: nn.Sequential(InPlace(3), InPlace(3)), {}, 'in place'),
+    (convolutions, {}, 'got no residual block'),
+    (folded, {}, 'got 8 maps of 2 images')])
+def test_what_cannot_be_measured_is_refused(make, kwargs, match):
+    with pytest.raises(ValueError, match=match):
+        _ = measure(make(), **kwargs).nsi
+
+
+class Odd(Mixer):
+
+    def forward(self, *, hidden):
+        return super().forward(hidden), None
+
+
+def test_blocks_may_run_in_any_order_take_keywords_and_give_tuples():
+
+    def by_keyword(blocks, x):
+        for block in blocks:
+            x = block(hidden=x)[0]
+        return x
+
+    assert measure(Running(by_keyword, Odd)).nsi.shape == (2, 2)
+    model = Running(lambda blocks, x: one_by_one(blocks[::-1], x))
+    with TrajectoryRecorder(model) as recorder, torch.no_grad():
+        for edge in (8, 4):
+            model(torch.randn(1, 3, edge, edge))
+    assert recorder.nsi.shape == (2, 2)
+
+
+def test_blocks_without_a_shortcut_and_of_another_class():
+    model = unknown()
+    for block in model[0]:
+        block.add_identity = False
+    assert TrajectoryRecorder(model).blocks == ['2.1']
+    mixed = nn.Sequential(Mixer(3), Mixer(3), InPlace(3), Mixer(3))
+    assert places(mixed, r'\d') == [(1, 0), (1, 1), (1, 2), (1, 3)]
 
 
 @MODELS.register_module(force=True)
@@ -16,84 +224,21 @@ class BlocksTestGate(nn.Module):
         return x * x.mean((2, 3), keepdim=True).sigmoid()
 
 
-def build(library, name='ResNet', depth=18, **kwargs):
-    registry = pytest.importorskip(f'{library}.registry').MODELS
-    return registry.build(dict(
-        type=f'{library}.{name}', depth=depth, base_channels=8,
-        stem_channels=8, **kwargs))
-
-
-def plugged(*names, position='after_conv3'):
-    plugins = [dict(cfg=dict(type=name), position=position,
-                    stages=(False, True, False, False)) for name in names]
-    model = build('mmdet', depth=50, plugins=plugins)
-    return {block.name: block for block in find_residual_blocks(model)}
-
-
-@pytest.mark.parametrize('library, depth', [('mmdet', 50), ('mmpretrain', 18)])
-def test_modules_of_a_stock_block(library, depth):
-    model = build(library, depth=depth)
-    modules = dict(model.named_modules())
-    blocks = find_residual_blocks(model)
-    for block in blocks:
-        assert block.module is modules[block.name]
-        assert block.identity is block.module.downsample
-        assert block.residual is getattr(block.module,
-                                         'norm3' if depth == 50 else 'norm2')
-        assert block.step is None
-    projected = [b.position for b in blocks if b.identity is not None]
-    assert projected == [0] * (4 if depth == 50 else 3)
-
-
-@pytest.mark.parametrize('library', ['mmdet', 'mmpretrain'])
-def test_steps_of_a_step_backbone(library):
-    blocks = find_residual_blocks(build(library, 'StepResNet'))
-    for block in blocks:
-        expected = None if block.identity is not None else block.module.step
-        assert (block.step and block.step.module) is expected
-    assert sum(block.step is not None for block in blocks) == 5
-
-
-def test_step_blocks_none_is_like_the_stock_network():
-    blocks = find_residual_blocks(build('mmdet', 'StepResNet', step=None))
-    assert all(block.step is None for block in blocks)
-    assert all(block.residual is block.module.norm2 for block in blocks)
-
-
-def test_a_step_plugin_at_the_end_is_the_step():
-    blocks = plugged('ToyStep')
+@pytest.mark.parametrize('names, position, step, residual, others', [
+    (['ToyStep'], 'after_conv3', 'ToyStep', None, 0),
+    (['BlocksTestGate'], 'after_conv3', None, 'BlocksTestGate', 1),
+    (['ToyStep', 'BlocksTestGate'], 'after_conv3', None, 'BlocksTestGate', 2),
+    (['ToyStep'], 'after_conv2', None, 'BatchNorm2d', 1)])
+def test_a_step_counts_where_it_is_the_last_plugin(
+        names, position, step, residual, others):
+    model = build('mmdet', depth=50, plugins=[
+        dict(cfg=dict(type=name), position=position,
+             stages=(False, True, False, False)) for name in names])
+    blocks = {block.name: block for block in find_residual_blocks(model)}
     block = blocks['layer2.1']
-    assert type(block.step.module).__name__ == 'ToyStep'
-    assert block.step.delta is block.step.module.delta
-    assert block.residual is None and block.other_gates == ()
+    for found, wanted in ((block.step and block.step.module, step),
+                          (block.residual, residual)):
+        assert found is None if wanted is None else (
+            type(found).__name__ == wanted)
+    assert len(block.other_gates) == others
     assert blocks['layer1.1'].step is None
-
-
-@pytest.mark.parametrize('before', [(), ('ToyStep', )])
-def test_another_plugin_at_the_end_belongs_to_the_residual(before):
-    block = plugged(*before, 'BlocksTestGate')['layer2.1']
-    assert isinstance(block.residual, BlocksTestGate)
-    assert block.step is None
-    assert len(block.other_gates) == 1 + len(before)
-
-
-def test_a_plugin_inside_the_residual_does_not_count():
-    block = plugged('ToyStep', position='after_conv2')['layer2.1']
-    assert block.step is None
-    assert block.residual is block.module.norm3
-
-
-def test_a_run_leaves_each_module_in_its_mode():
-    model = build('mmdet')
-    model.train()
-    model.layer1.eval()  # as frozen stages are
-    modes = {name: m.training for name, m in model.named_modules()}
-    find_residual_blocks(
-        model, run=lambda: model(torch.randn(2, 3, 32, 32)))
-    assert {name: m.training for name, m in model.named_modules()} == modes
-
-
-def test_a_block_is_read_only():
-    block = ResidualBlock('1', 1, 1, nn.Identity())
-    with pytest.raises(AttributeError):
-        block.stage = 2

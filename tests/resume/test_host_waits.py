@@ -132,7 +132,7 @@ def test_only_the_loss_is_waited_for(tmp_path, patched):
     runner.train()
     measured, tried = iterations.pop(2), iterations.pop(0)
     # The counter sees what there is.
-    assert measured['recorder._table'] and tried['recorder._table']
+    assert measured['nsi_recorder._table'] and tried['nsi_recorder._table']
     assert len(iterations) == 3
     for waits in iterations:
         assert set(waits) == {'non_finite_loss_hook.wait'}

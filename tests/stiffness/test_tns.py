@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stepnet_mm.stiffness import (
+    block_stiffness,
     stage_summary,
     stiff_blocks,
     stiffness_proportion,
@@ -20,6 +21,7 @@ quick = settings(database=None, deadline=None, max_examples=25)
 
 
 WHOLE = st.integers(0, 6)
+TABLES = stiffness_survival, stiffness_proportion
 
 
 @st.composite
@@ -56,9 +58,8 @@ def literal_table(nsi, stage, share):
 @quick
 @given(measured())
 def test_the_tables_equal_the_literal_loop(sample):
-    for function, share in (
-            (stiffness_survival, any),
-            (stiffness_proportion, lambda marks: sum(marks) / len(marks))):
+    for function, share in zip(TABLES, (
+            any, lambda marks: sum(marks) / len(marks))):
         torch.testing.assert_close(
             function(*sample, M1, M2), literal_table(*sample, share=share),
             rtol=0, atol=1e-6)
@@ -76,19 +77,32 @@ def test_closed_form_equals_a_fine_grid(sample):
         survival.sum().item() * cell, rel=0, abs=2 * cells * cell)
 
 
-@pytest.mark.parametrize('nsi, stage, area', [
-    ([1, 3], [1, 1], 1.5),
-    ([1, 3, 0, 2], [1, 1, 2, 2], .5 * 3 + .5 * 2),
-    ([0, 2, 1, 3], [1, 1, 2, 2], .5 * 3 + .5 * 2),
-    ([1, 3, 2, 6], [1, 1, 2, 2], .5 * 6),
-    ([0, 2, 1, 1.5], [1, 1, 2, 2], 2.),
-    ([1, 3, 0, 2, 0, 0, 1], [1, 1, 2, 2, 3, 3, 3], .5 * 3 + .5 * 2 + 1. * 1),
+@pytest.mark.parametrize('nsi, stage, areas, union', [
+    ([1, 3], [1, 1], [0, .5 * 3], 1.5),
+    ([1, 3, 0, 2], [1, 1, 2, 2], [0, .5 * 3, 0, 1 * 2], .5 * 3 + .5 * 2),
+    ([0, 2, 1, 3], [1, 1, 2, 2], [0, 1 * 2, 0, .5 * 3], .5 * 3 + .5 * 2),
+    ([1, 3, 2, 6], [1, 1, 2, 2], [0, .5 * 3, 0, .5 * 6], .5 * 6),
+    ([0, 2, 1, 1.5], [1, 1, 2, 2], [0, 1 * 2, 0, .2 * 1.5], 2.),
+    ([0, 3, 3], [1, 1, 1], [0, .5 * 3, .5 * 3], 1.5),
+    ([1, 3, 0, 2, 0, 0, 1], [1, 1, 2, 2, 3, 3, 3],
+     [0, .5 * 3, 0, 1 * 2, 0, 0, 2 * 1], .5 * 3 + .5 * 2 + 1. * 1),
     # Stages of one block, and of equal ones, have no area.
-    ([0, 1, 0, 3, 50, 7, 7], [2, 1, 2, 1, 3, 4, 4], 1.5),
-    ([0, 0, 0], [1, 1, 1], 0),
+    ([0, 1, 0, 3, 50, 7, 7], [2, 1, 2, 1, 3, 4, 4],
+     [0, 0, 0, .5 * 3, 0, 0, 0], 1.5),
+    ([0, 0, 0], [1, 1, 1], [0, 0, 0], 0),
 ])
-def test_union_of_rectangles_by_hand(nsi, stage, area):
-    assert total_neural_stiffness([nsi], stage).item() == pytest.approx(area)
+def test_rectangles_and_their_union_by_hand(nsi, stage, areas, union):
+    assert block_stiffness([nsi], stage)[0].tolist() == pytest.approx(areas)
+    assert total_neural_stiffness([nsi], stage).item() == pytest.approx(union)
+
+
+@quick
+@given(measured(values=st.floats(0, 100)))
+def test_tns_lies_between_the_largest_block_and_the_sum(sample):
+    areas, tns = block_stiffness(*sample), total_neural_stiffness(*sample)
+    slack = 1e-9 * (1 + tns)
+    assert (areas.amax(1) <= tns + slack).all()
+    assert (tns <= areas.sum(1) + slack).all()
 
 
 @quick
@@ -97,14 +111,15 @@ def test_union_of_rectangles_by_hand(nsi, stage, area):
 @example(1.5508077563657707, 1)  # its float32 is below it
 def test_equal_blocks_have_no_tns_and_meet_their_mean(value, length):
     nsi, stage = [[value] * length], [1] * length
-    assert total_neural_stiffness(nsi, stage).item() == pytest.approx(
-        0, abs=1e-12 * value)
-    for function in (stiffness_survival, stiffness_proportion):
+    for function in (total_neural_stiffness, block_stiffness):
+        assert function(nsi, stage).max().item() == pytest.approx(
+            0, abs=1e-12 * value)
+    for function in TABLES:
         assert function(nsi, stage, [0.], [value]).item() == 1
 
 
 def test_a_stage_of_zeros_meets_the_threshold_zero():
-    for function in (stiffness_survival, stiffness_proportion):
+    for function in TABLES:
         table = function([[0., 0., 0.]], [1, 1, 1], [0., 9.], [0., 1e-9])
         assert table.tolist() == [[1., 0.], [1., 0.]]
 
@@ -113,10 +128,13 @@ def test_a_stage_of_zeros_meets_the_threshold_zero():
 def test_samples_that_are_not_finite(bad):
     nsi = torch.tensor([[1., 3.], [1., bad], [0., 4.]])
     good = nsi[[0, 2]]
-    tns = total_neural_stiffness(nsi, [1, 1])
-    assert tns.tolist() == [1.5, INF, 4.]
+    assert total_neural_stiffness(nsi, [1, 1]).tolist() == [1.5, INF, 4.]
+    assert block_stiffness(nsi, [1, 1]).tolist() == [
+        [0, 1.5], [INF, INF], [0, 4]]
     assert stage_summary(nsi, [1, 1]).finite.tolist() == [True, False, True]
-    for function in (stiffness_survival, stiffness_proportion):
+    assert stiff_blocks(nsi, [1, 1], 0., 0.).tolist() == [
+        [False, True], [False, False], [False, True]]
+    for function in TABLES:
         assert torch.equal(
             function(nsi, [1, 1], M1, M2), function(good, [1, 1], M1, M2))
 
@@ -141,68 +159,43 @@ def test_tns_scales_with_nsi_whatever_its_order(sample, scale, random):
         atol=1e-11 * scale)
 
 
-@quick
-@given(measured())
-def test_stage_summary_equals_a_loop(sample):
-    nsi, stage = sample
-    summary = stage_summary(nsi, stage)
-    assert summary.stages.tolist() == sorted(set(stage.tolist()))
-    for row, means, highest in zip(nsi.tolist(), summary.mean.tolist(),
-                                   summary.maximum.tolist()):
-        for s, mean, top in zip(summary.stages, means, highest):
-            same = [v for v, other in zip(row, stage) if other == s]
-            assert (mean, top) == (sum(same) / len(same), max(same))
-
-
-def test_float32_and_lists_give_float64():
+def test_any_input_gives_float64():
     nsi = torch.tensor([[1., 3.]])
     for given_nsi in (nsi, nsi.int(), [[1, 3]], torch.zeros(0, 2)):
-        tns = total_neural_stiffness(given_nsi, [1, 1])
-        assert tns.dtype == torch.float64 and tns.shape == (len(given_nsi), )
+        for function, shape in ((total_neural_stiffness, ()),
+                                (block_stiffness, (2, ))):
+            found = function(given_nsi, [1, 1])
+            assert found.dtype == torch.float64
+            assert found.shape == (len(given_nsi), *shape)
 
 
-EVERY = [
-    total_neural_stiffness, stage_summary,
-    lambda nsi, stage: stiffness_survival(nsi, stage, [0.], [0.]),
-    lambda nsi, stage: stiffness_proportion(nsi, stage, [0.], [0.])
-]
-
-
-@pytest.mark.parametrize('nsi, stage', [
-    (torch.zeros(2, 3), [1, 1]),
-    (torch.zeros(3), [1, 1, 1]),
-    (torch.zeros(2, 3), [[1, 1, 1]]),
-    (torch.zeros(2, 0), []),
-])
-def test_wrong_shapes_are_named(nsi, stage):
-    for function in EVERY:
-        with pytest.raises(ValueError, match='nsi, stage: '):
-            function(nsi, stage)
-
-
-def test_a_negative_nsi_is_named():
-    for function in EVERY:
-        with pytest.raises(ValueError, match='nsi: .*-1'):
-            function([[1., -1.]], [1, 1])
+@pytest.mark.parametrize('nsi, stage, match', [
+    (torch.zeros(2, 3), [1, 1], 'nsi, stage: '),
+    (torch.zeros(3), [1, 1, 1], 'nsi, stage: '),
+    (torch.zeros(2, 3), [[1, 1, 1]], 'nsi, stage: '),
+    (torch.zeros(2, 0), [], 'nsi, stage: '),
+    ([[1., -1.]], [1, 1], 'nsi: .*-1')])
+def test_wrong_shapes_and_values_are_named(nsi, stage, match):
+    for function, *thresholds in (
+            (total_neural_stiffness, ), (stage_summary, ), (block_stiffness, ),
+            *((f, [0.], [0.]) for f in TABLES), (stiff_blocks, 0., 0.)):
+        with pytest.raises(ValueError, match=match):
+            function(nsi, stage, *thresholds)
 
 
 @pytest.mark.parametrize('bad', [[-.1], [NAN], 0., [[0.]], []])
 def test_wrong_thresholds_are_named(bad):
-    for function in (stiffness_survival, stiffness_proportion):
+    for function in TABLES:
         with pytest.raises(ValueError, match='m1: '):
             function([[1., 2.]], [1, 1], bad, [0.])
         with pytest.raises(ValueError, match='m2: '):
             function([[1., 2.]], [1, 1], [0.], bad)
+    with pytest.raises(ValueError, match='m2: '):
+        stiff_blocks([[1., 2.]], [1, 1], 0., NAN)
 
 
 @pytest.mark.parametrize('nsi', [[[1., INF]], torch.zeros(0, 2)])
 def test_no_finite_sample_is_an_error(nsi):
-    for function in (stiffness_survival, stiffness_proportion):
+    for function in TABLES:
         with pytest.raises(ValueError, match='nsi: '):
             function(nsi, [1, 1], [0.], [0.])
-
-
-@pytest.mark.parametrize('m1, m2, name', [(-1, 0, 'm1'), (0, NAN, 'm2')])
-def test_stiff_blocks_refuses_what_is_no_threshold(m1, m2, name):
-    with pytest.raises(ValueError, match=f'{name}: '):
-        stiff_blocks([[1., 2., 3.]], [1, 1, 1], m1, m2)

@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from stepnet_mm.stiffness import nsi
 from stepnet_mm.utils.precision import float32_or_wider
 
 
@@ -10,5 +9,3 @@ from stepnet_mm.utils.precision import float32_or_wider
     (torch.float32, torch.float32), (torch.float64, torch.float64)])
 def test_half_precision_becomes_single(given, wanted):
     assert float32_or_wider(given) == wanted
-    # stiffness imports no other folder, so it has its own.
-    assert nsi.float32_or_wider(given) == wanted

@@ -2,13 +2,12 @@ import re
 from pathlib import Path
 
 import cv2
-import numpy as np
 import pytest
 from made_records import named
 
 from stepnet_mm import visualization
 from stepnet_mm.visualization import as_image, check_records, save_figure
-from stepnet_mm.visualization.stiffness_figures import labels, lost_note
+from stepnet_mm.visualization.stiffness_figures import lost_note
 from stepnet_mm.visualization.style import new_figure, set_scale
 
 pytest.importorskip('matplotlib')
@@ -26,17 +25,12 @@ def test_records_that_do_not_go_together(records, match):
         check_records(records)
 
 
-def test_what_is_not_finite_is_left_out_and_counted():
+def test_samples_that_are_not_finite_are_counted():
     record = named('plain', bad=3)
     assert lost_note([record]) == '\nnot finite, left out: 3 of 40'
     assert lost_note([record, named('SE')]) == (
         '\nnot finite, left out: plain: 3 of 40')
     assert lost_note([named('SE')]) == ''
-
-
-def test_a_name_that_several_have_is_numbered():
-    records = [named('SE'), named('ECA'), named('SE')]
-    assert labels(records) == ['SE (1)', 'ECA', 'SE (2)']
 
 
 @pytest.mark.parametrize('low, high, some', [
@@ -57,23 +51,17 @@ def test_a_wide_range_is_logarithmic(low, high, some):
     assert some <= set(ticks) and 3 <= len(ticks) <= 7
 
 
-def test_image():
+def test_image_and_file(tmp_path):
     figure = new_figure(3, 2)
     figure.set_facecolor((1, 0, 0))
     image = as_image(figure)
-    assert image.dtype == np.uint8 and image.flags.writeable
     assert image.shape == (2 * figure.dpi, 3 * figure.dpi, 3)
-    assert (image == [255, 0, 0]).all()
-
-
-def test_saving_makes_the_folder(tmp_path):
+    assert image.flags.writeable and (image == [255, 0, 0]).all()
     path = tmp_path / 'a' / 'b' / 'figure.png'
-    save_figure(new_figure(3, 2), path, dpi=50)
+    save_figure(figure, path, dpi=50)
     assert cv2.imread(str(path)).shape == (100, 150, 3)
-    save_figure(new_figure(3, 2), path.with_suffix('.svg'))
-    assert '<svg' in path.with_suffix('.svg').read_text()
     with pytest.raises(ValueError, match='xyz'):
-        save_figure(new_figure(3, 2), path.with_suffix('.xyz'))
+        save_figure(figure, path.with_suffix('.xyz'))
 
 
 def test_pyplot_is_never_imported():
@@ -83,24 +71,17 @@ def test_pyplot_is_never_imported():
                              path.read_text()), path
 
 
-NAME = r'$\frac{$'
-
-
-def test_a_dollar_sign_is_no_mathematics():
+def test_a_dollar_sign_is_no_mathematics_but_in_a_power():
+    name = r'$\frac{$'
     figure = new_figure(3, 2)
-    axes = figure.add_subplot(xscale='log', title=NAME, xlabel='$x$ $y')
-    axes.plot([1, 1000], [0, 1], label=NAME)
+    axes = figure.add_subplot(
+        xscale='log', xlim=(1, 1e6), title=name, xlabel='$x$ $y')
+    axes.plot([1, 1000], [0, 1], label=name)
     axes.legend()
-    figure.suptitle(NAME)
+    figure.suptitle(name)
     assert as_image(figure).std() > 0
-    assert axes.title.get_text() == NAME
+    assert axes.title.get_text() == name
     assert not axes.xaxis.label.get_parse_math()
-
-
-def test_ticks_keep_their_powers():
-    figure = new_figure(3, 2)
-    axes = figure.add_subplot(xscale='log', xlim=(1, 1e6))
-    as_image(figure)
-    labels = [label for label in axes.get_xticklabels()
+    powers = [label for label in axes.get_xticklabels()
               if 'mathdefault' in label.get_text()]
-    assert labels and all(label.get_parse_math() for label in labels)
+    assert powers and all(label.get_parse_math() for label in powers)

@@ -23,6 +23,10 @@ FIGURES = [survival_figure, proportion_figure, depth_figure, seeds_figure]
 DEEP = (17, 17, 17)
 
 
+def two_records():
+    return [named('plain', bad=2), named('SE', DEEP, seed=1)]
+
+
 def surface_z(axes):
     """Corners of the faces of a surface as {(m1, m2): z}."""
     surface, = axes.collections
@@ -40,8 +44,8 @@ def test_odd_records(figure):
 
 
 def test_surfaces_are_those_of_the_pure_function():
-    records = [named('plain', bad=2), named('SE', DEEP, seed=1)]
     m1, m2 = [0., .5, 2.], [0., 1., 3., 4.]
+    records = two_records()
     figure = survival_figure(records, m1, m2)
     for axes, record in zip(figure.axes, records, strict=True):
         share = stiffness_survival(record.nsi, record.stage, m1, m2)
@@ -63,23 +67,6 @@ def test_surfaces_fall_to_zero_on_common_axes():
             max(key[0] for key in z), max(key[1] for key in z))
 
 
-def test_titles_hold_the_tns():
-    records = [named('plain', bad=2), named('SE', DEEP, seed=1)]
-    tns = [
-        total_neural_stiffness(r.nsi[2 * (r is records[0]):], r.stage)
-        for r in records
-    ]
-    numbers = [
-        f'TNS {t.mean():.4g}, median {t.quantile(.5):.3g}\n'
-        f'95 % quantile {t.quantile(.95):.3g}' for t in tns
-    ]
-    assert [axes.get_title() for axes in proportion_figure(
-            records).axes[:2]] == [
-        f'plain\n{numbers[0]}\nnot finite, left out: 2 of 40',
-        f'SE\n{numbers[1]}'
-    ]
-
-
 @pytest.mark.parametrize('m1, m2', [
     ([0., 1.], [2., 2.]), ([-1., 1.], [0., 1.]), ([0., 1.], [0., math.nan])])
 def test_wrong_thresholds(m1, m2):
@@ -88,8 +75,8 @@ def test_wrong_thresholds(m1, m2):
 
 
 def test_heat_maps_are_those_of_the_pure_function():
-    records = [named('plain', bad=2), named('SE', DEEP, seed=1)]
     m1, m2 = [0., .5, 20.], [0., 3.]
+    records = two_records()
     *panels, bar = proportion_figure(records, m1, m2).axes
     scale = {axes.images[0].get_clim() for axes in panels}
     share = [
@@ -98,13 +85,18 @@ def test_heat_maps_are_those_of_the_pure_function():
     ]
     assert scale == {(0, max(table.max() for table in share))}
     assert '%' in bar.get_ylabel()
-    for axes, table in zip(panels, share, strict=True):
+    for axes, table, record in zip(panels, share, records, strict=True):
         assert axes.images[0].get_array().tolist() == table.T.tolist()
         texts = {t.get_position(): t.get_text() for t in axes.texts}
         assert texts[0, 0] == f'{table[0, 0]:.0f}'
         assert texts[2, 1] == '0'
         assert [t.get_text() for t in axes.get_xticklabels()
                 ] == ['0', '0.5', '20']
+        tns = total_neural_stiffness(record.finite_nsi, record.stage)
+        assert axes.get_title().startswith(
+            f'{record.name}\nTNS {tns.mean():.4g}, median '
+            f'{tns.quantile(.5):.3g}\n95 % quantile {tns.quantile(.95):.3g}')
+    assert panels[0].get_title().endswith('not finite, left out: 2 of 40')
 
 
 def test_small_percents():
@@ -143,15 +135,14 @@ def test_depth_is_the_median_with_bands_by_stage():
     assert figure.get_suptitle().endswith('left out: plain: 2 of 40')
 
 
-def test_depth_has_a_colour_a_model_and_a_legend():
+def test_models_have_a_colour_and_a_name_each():
     figure = depth_figure([named('plain'), named('SE'), named('SE')])
     colors = [line.get_color() for line in figure.axes[0].lines]
     legend, = figure.legends
     assert len(set(colors)) == 3
     assert [line.get_color() for line in legend.get_lines()] == colors
     assert [text.get_text() for text in legend.get_texts()] == [
-        'plain', 'SE (1)', 'SE (2)'
-    ]
+        'plain', 'SE (1)', 'SE (2)']
 
 
 def test_seeds_are_lines_without_bands():
@@ -162,8 +153,5 @@ def test_seeds_are_lines_without_bands():
         assert [y for _, y in lines_of(axes)] == [
             np.median(r.nsi.numpy()[:, columns], 0).tolist() for r in records
         ]
-
-
-def test_seeds_have_the_same_blocks():
     with pytest.raises(ValueError, match='b: expected the blocks of SE'):
         seeds_figure([make_record(), named('b', (3, 2))])

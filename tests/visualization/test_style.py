@@ -124,11 +124,11 @@ def test_pages_have_the_same_colours(name):
 
 @style.styled
 def test_lines_and_marks_differ_in_grey_print_too():
-    looks = [style.look(i)['linestyle'] for i in range(4)]
-    marks = [style.mark(i)['marker'] for i in range(8)]
-    assert len(set(looks)) == 4 and len(set(marks)) == 8
-    assert len({tuple(style.look(i).items()) for i in range(28)}) == 28
-    assert len({tuple(style.mark(i).items()) for i in range(56)}) == 56
+    for look, kind, every in ((style.look, 'linestyle', 28),
+                              (style.mark, 'marker', 56)):
+        looks = [tuple(look(i).items()) for i in range(every)]
+        assert len(set(looks)) == every
+        assert len({look(i)[kind] for i in range(4)}) == 4
 
 
 def test_a_figure_keeps_its_style():

@@ -26,7 +26,7 @@ from stepnet_mm.launch.entry import (
 )
 from stepnet_mm.launch.work_dir import measure_into
 from stepnet_mm.recording import ablate_step_sizes
-from stepnet_mm.recording.step_sizes import ABLATIONS, STEP_MOMENTS
+from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.utils.command_line import aligned, output_file
 
 TITLES = ('as trained', 'fixed, per channel', 'fixed, per block')

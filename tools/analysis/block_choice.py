@@ -65,7 +65,7 @@ def rank_blocks(record: StiffnessRecord, by: str = 'area',
         degree (tuple[float, float]): (M1, M2) of ``stiff``.
 
     Returns:
-        list[dict]: as :func:`summarize_blocks` gives them.
+        list[dict]: as :meth:`StiffnessRecord.summary_by_block` gives them.
     """
     return sorted(record.summary_by_block(degree),
                   key=lambda row: (-row[by], -row['mean']))

@@ -14,7 +14,7 @@ from study_records import StudyRecord, dataset_of
 
 from stepnet_mm.config.digests import config_digest
 from stepnet_mm.launch.entry import build_model
-from stepnet_mm.recording.step_sizes import (
+from stepnet_mm.recording.step_size_ablation import (
     ABLATIONS,
     STEP_MOMENTS,
     step_sizes_of,

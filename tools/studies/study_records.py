@@ -10,7 +10,7 @@ from typing import Any
 from study_file import StudyRun
 
 from stepnet_mm.config.digests import config_digest, digest
-from stepnet_mm.recording.step_sizes import ABLATIONS, STEP_MOMENTS
+from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.utils.file_lock import file_lock, lock_beside
 
 FORMAT = 'stepnet_mm study record 1'

@@ -1,4 +1,5 @@
-"""Records NSI per sample and measured block."""
+"""Records NSI per sample and measured block in a running model."""
+from dataclasses import replace
 from itertools import takewhile
 
 import torch
@@ -13,8 +14,13 @@ from ..stiffness import (
     sample_norm,
 )
 from ..utils.model_wrappers import unwrap
-from .blocks import ResidualBlock, find_residual_blocks, first_tensor
-from .compiled import refuse_compiled
+from ..utils.replaced_method import ReplacedMethod
+from .blocks import (
+    ResidualBlock,
+    find_residual_blocks,
+    first_tensor,
+    refuse_compiled,
+)
 
 CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
 
@@ -82,10 +88,12 @@ class TrajectoryRecorder:
         self.blocks = [block.name for block in measured]
         self.stage = torch.tensor([block.stage for block in measured])
         self.position = torch.tensor([block.position for block in measured])
-        trace = TRACES[self.definition]
+        if self.definition == 'output':
+            measured = [replace(block, identity=None, residual=None,
+                                step=None) for block in measured]
         shapes: dict = {}
-        self._traces: list[_Trace] = [
-            trace(block, shapes) for block in measured]
+        self._traces = [_Trace(block, shapes, self.definition == 'update')
+                        for block in measured]
         self._counter = _SampleCounter(_owner(model, self.blocks))
 
     def __enter__(self):
@@ -140,11 +148,35 @@ class TrajectoryRecorder:
         return ', '.join(f'{name}: {n}' for n, name in counts.items())
 
 
+class RecordedCalls:
+    """Records every call of a model's method, until undone.
+
+    The hooks are there during the call only: none is left when it raises.
+
+    Args:
+        model (nn.Module): has the method; also a DDP wrapper.
+        method (str): for example ``'train_step'``.
+        recorder (TrajectoryRecorder): takes the samples.
+    """
+
+    def __init__(self, model, method: str, recorder: TrajectoryRecorder):
+        self.recorder = recorder
+        self._replaced = ReplacedMethod(model, method, self._call)
+
+    def undo(self) -> None:
+        """Restore the model's method."""
+        self._replaced.undo()
+
+    def _call(self, method, *args, **kwargs):
+        with self.recorder:
+            return method(*args, **kwargs)
+
+
 class _Hooks:
     """Hooks that come and go together."""
 
     def __init__(self):
-        # The flag beside the handles is what torch.compile can trace.
+        # torch.compile can trace the flag, but not the handles.
         self.handles: list = []
         self.on = False
 
@@ -178,54 +210,60 @@ class _SampleCounter(_Hooks):
         self.owner, self.samples = owner, 0
 
     def register(self) -> list:
-        return [
-            self.owner.register_forward_pre_hook(
-                self._count, with_kwargs=True)
-        ]
+        return [self.owner.register_forward_pre_hook(
+            self._count, with_kwargs=True)]
 
     def _count(self, module, args, kwargs):
-        x = first_tensor(args)
-        x = first_tensor(kwargs) if x is None else x
+        x = _input(args, kwargs)
         if self.on and x is not None and not _in_backward():
             self.samples += len(x)
 
 
+def _reads_pooled(hook):
+    """Marks a hook with which a fused block stays fused."""
+    hook.reads_pooled = True
+    return hook
+
+
 class _Trace(_Hooks):
-    """The hooks of one block, and its numbers.
+    """The hooks of one block, on its parts where these show x_t, f and Δt.
 
     Inner hooks count only between the block's own start and end, and nothing
     counts inside a backward pass: activation checkpointing, of the block's
     inside or of a whole stage, runs it there again, and each forward is read
     once.
+
+    Args:
+        block (ResidualBlock): by definition ``'output'`` one without parts.
+        shapes (dict): (stage, forward) -> (block, shape), of all blocks.
+        update (bool): whether f ⊗ Δt takes the place of f.
     """
 
-    def __init__(self, block: ResidualBlock, shapes: dict):
+    def __init__(self, block: ResidualBlock, shapes: dict, update: bool):
         super().__init__()
-        self.block = block
-        self.shapes = shapes  # (stage, forward) -> (block, shape)
+        self.block, self.shapes, self.update = block, shapes, update
         self.nsi: list[Tensor] = []
         self.step: list[Tensor] = []
         self.current: dict | None = None
 
     def register(self) -> list:
-        module = self.block.module
-        return [
-            module.register_forward_pre_hook(self._start, with_kwargs=True),
-            *self.register_parts(),
-            module.register_forward_hook(self._end)
-        ]
-
-    def register_parts(self) -> list:
-        """Hooks inside the block."""
-        return []
-
-    def start(self, x: Tensor) -> dict:
-        """What is kept of the block's input x until its end."""
-        raise NotImplementedError
-
-    def end(self, found: dict, output: Tensor) -> tuple:
-        """NSI, (N,), and Δt, (N,) or None, from what was found."""
-        raise NotImplementedError
+        block, module = self.block, self.block.module
+        hooks = [
+            module.register_forward_pre_hook(self._start, with_kwargs=True)]
+        if block.identity is not None:
+            hooks.append(block.identity.register_forward_hook(
+                self._identity))
+        if block.step is not None:
+            hooks.append(block.step.delta.register_forward_hook(self._delta))
+            hooks.append(
+                block.step.module.register_forward_hook(self._update)
+                if self.update else
+                block.step.module.register_forward_pre_hook(
+                    self._step_input))
+        elif block.residual is not None:
+            hooks.append(block.residual.register_forward_hook(
+                self._residual))
+        return [*hooks, module.register_forward_hook(self._end)]
 
     def detach(self) -> None:
         super().detach()
@@ -234,13 +272,17 @@ class _Trace(_Hooks):
     def _start(self, module, args, kwargs):
         if _in_backward() or not self.on:
             return
-        x = first_tensor(args)
-        x = first_tensor(kwargs) if x is None else x
+        x = _input(args, kwargs)
         if x is None:
             raise ValueError(
                 f'{self.block.name}: expected a block that takes a tensor, '
                 f'got none; {CHOOSE_OTHERS}')
-        self.current = self.start(x.detach())
+        x = x.detach()
+        if self.block.step is None and self.block.residual is None:
+            self.current = dict(state=_Unchanged(x, self.block.name))
+        else:
+            self.current = dict(
+                x=sample_norm(x)) if self.block.identity is None else {}
 
     def _end(self, module, args, output):
         if self.current is None:
@@ -253,8 +295,9 @@ class _Trace(_Hooks):
                 f'got none; {CHOOSE_OTHERS}')
         output = output.detach()
         self._check_shape(tuple(output.shape[1:]))
-        nsi, step = self.end(found, output)
+        nsi = self._nsi(found, output)
         self.nsi.append(nsi)
+        step = found.get('step')
         self.step.append(
             torch.full_like(nsi, torch.nan) if step is None else
             step.expand_as(nsi))
@@ -269,38 +312,7 @@ class _Trace(_Hooks):
                 'container apart by blocks=find_residual_blocks(model, '
                 'run=...), or choose blocks by a regular expression')
 
-
-def _reads_pooled(hook):
-    """Marks a hook with which a fused block stays fused."""
-    hook.reads_pooled = True
-    return hook
-
-
-class _PartTrace(_Trace):
-    """Definition ``'residual'``: hooks on the parts that show x_t, f, Δt."""
-
-    def register_parts(self) -> list:
-        block, hooks = self.block, []
-        if block.identity is not None:
-            hooks.append(block.identity.register_forward_hook(
-                self._identity))
-        if block.step is not None:
-            hooks += [
-                block.step.module.register_forward_pre_hook(
-                    self._step_input),
-                block.step.delta.register_forward_hook(self._delta)
-            ]
-        elif block.residual is not None:
-            hooks.append(block.residual.register_forward_hook(
-                self._residual))
-        return hooks
-
-    def start(self, x: Tensor) -> dict:
-        if self.block.step is None and self.block.residual is None:
-            return dict(state=_Unchanged(x, self.block.name))
-        return dict(x=sample_norm(x)) if self.block.identity is None else {}
-
-    def end(self, found: dict, output: Tensor) -> tuple:
+    def _nsi(self, found: dict, output: Tensor) -> Tensor:
         if 'state' in found:
             return _output_nsi(found['state'], output)
         if 'x' not in found or 'f' not in found:
@@ -309,7 +321,7 @@ class _PartTrace(_Trace):
                 'it, got a call without one of them (torch.compile had it '
                 'from before the recorder, or the forward leaves it out); '
                 'measure the model without torch.compile')
-        return norm_ratio(found['f'], found['x']), found.get('step')
+        return norm_ratio(found['f'], found['x'])
 
     def _identity(self, module, args, output):
         self._note('x', sample_norm, output.detach())
@@ -321,36 +333,16 @@ class _PartTrace(_Trace):
     def _step_input(self, module, args):
         self._note('f', _map_norm, args[-1])
 
+    @_reads_pooled
+    def _update(self, module, args, output):
+        self._note('f', _map_norm, output)
+
     def _delta(self, module, args, output):
         self._note('step', _mean_step, output.detach())
 
     def _note(self, key, function, value):
         if self.current is not None:
             self.current[key] = function(value)
-
-
-class _UpdateTrace(_PartTrace):
-    """Definition ``'update'``: f ⊗ Δt in the place of f."""
-
-    def register_parts(self) -> list:
-        step, hooks = self.block.step, super().register_parts()
-        if step is not None:
-            hooks.append(step.module.register_forward_hook(self._update))
-        return hooks
-
-    @_reads_pooled
-    def _update(self, module, args, output):
-        self._note('f', _map_norm, output)
-
-
-class _OutputTrace(_Trace):
-    """Definition ``'output'``: the block's own input and output."""
-
-    def start(self, x: Tensor) -> dict:
-        return dict(state=_Unchanged(x, self.block.name))
-
-    def end(self, found: dict, output: Tensor) -> tuple:
-        return _output_nsi(found['state'], output)
 
 
 class _Unchanged:
@@ -368,11 +360,7 @@ class _Unchanged:
         return self.x
 
 
-#: Definition -> the hooks that read it.
-TRACES = dict(residual=_PartTrace, output=_OutputTrace, update=_UpdateTrace)
-
-
-def _output_nsi(state: _Unchanged, output: Tensor) -> tuple:
+def _output_nsi(state: _Unchanged, output: Tensor) -> Tensor:
     x = state.take()
     if x.shape != output.shape:
         raise ValueError(
@@ -380,11 +368,16 @@ def _output_nsi(state: _Unchanged, output: Tensor) -> tuple:
             f'its input, {tuple(x.shape)}, got {tuple(output.shape)}; choose '
             'blocks by a regular expression, blocks=..., or tell stages '
             'apart by blocks=find_residual_blocks(model, run=...)')
-    return neural_stiffness_index(x, output), None
+    return neural_stiffness_index(x, output)
+
+
+def _input(args: tuple, kwargs: dict) -> Tensor | None:
+    x = first_tensor(args)
+    return first_tensor(kwargs) if x is None else x
 
 
 def _map_norm(x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:
-    """2-norm of each sample of a map, or of what a fused block has of it."""
+    """2-norm of each sample of a map, also of a fused block's parts of it."""
     if isinstance(x, AffineMap):
         return x.norm()
     if isinstance(x, BuiltMap):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..steps import StepSize
 from ..utils.model_wrappers import unwrap
-from .compiled import refuse_compiled
+from .blocks import refuse_compiled
 
 #: The metrics of an ablation, and how Δt is described, as files name them.
 ABLATIONS = ('trained', 'per_channel', 'per_block')
@@ -109,7 +109,7 @@ def record_step_sizes(
 @contextmanager
 def fixed_step_sizes(model: nn.Module,
                      values: Mapping[str, Tensor | float]) -> Iterator[None]:
-    """Have step-size modules give these Δt, whatever their input is.
+    """Hold the Δt of step-size modules at fixed values.
 
     Args:
         model (nn.Module): as for :func:`record_step_sizes`.
@@ -165,7 +165,7 @@ def find_step_sizes(model: nn.Module) -> dict[str, StepSize]:
 @contextmanager
 def _hooks_on(steps: dict[str, StepSize],
               function: Callable) -> Iterator[None]:
-    """Have ``function(name, Δt)`` see Δt; what it returns takes its place."""
+    """Call ``function(name, Δt)``; a result other than None replaces Δt."""
 
     def hook(name: str) -> Callable:
         return lambda module, args, step_size: function(name, step_size)
@@ -179,7 +179,7 @@ def _hooks_on(steps: dict[str, StepSize],
 
 @dataclass
 class StepAblation:
-    """What a network does with its step sizes, and with fixed ones.
+    """Metrics of a network with its step sizes, and with fixed ones.
 
     Attributes:
         trained (dict): metrics of the network as it is.

@@ -1,0 +1,351 @@
+"""The NSI of one network in memory, and on disk as JSON Lines.
+
+The first line of a file is the header, every further line has the rows of
+some samples. A file grows by whole lines only, so a killed measurement loses
+at most its last line and goes on from there. ``null`` is a number that is not
+finite: inf for an NSI, "no known gate" for a step size.
+"""
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .summary import DEGREES, summarize_stiffness, summarize_tns
+from .tns import block_stiffness, stiff_blocks, total_neural_stiffness
+
+#: How NSI may be taken: of the residual by Eq. 4, of the block's output, or of
+#: the residual with its step size (docs/stiffness.md).
+DEFINITIONS = ('residual', 'output', 'update')
+FORMAT = 'stepnet_mm stiffness record 1'
+#: An NSI above this is none; sums of squares of less stay finite.
+LARGEST = 1e100
+#: Keys of ``meta`` that may change while one record is written: a label, a
+#: path that ``settings`` stand for, and time and place of the run.
+CHANGEABLE = ('name', 'config', 'date', 'versions', 'machine')
+
+
+@dataclass
+class RecordHeader:
+    """Blocks, samples and origin of a record.
+
+    Attributes:
+        definition (str): of NSI, one of ``DEFINITIONS``.
+        blocks (list[str]): names of the L measured blocks.
+        stage (list[int]): the stage of each, from 1.
+        position (list[int]): the index of each in its stage, from 0.
+        samples (int): how many samples the whole record has.
+        meta (dict): where it comes from: config, checkpoint, dataset, ...
+        stages (int): how many stages the network has; left out, the highest
+            measured one.
+
+    Raises:
+        ValueError: if these do not fit each other.
+    """
+    definition: str
+    blocks: list[str]
+    stage: list[int]
+    position: list[int]
+    samples: int
+    meta: dict[str, Any] = field(default_factory=dict)
+    stages: int = 0
+
+    def __post_init__(self):
+        if self.definition not in DEFINITIONS:
+            raise ValueError(f'definition: expected one of {DEFINITIONS}, got '
+                             f'{self.definition!r:.60}; make the record again')
+        highest = max(self.stage, default=0)
+        self.stages = self.stages or highest
+        lengths = [len(self.blocks), len(self.stage), len(self.position)]
+        numbers = [*self.stage, *self.position, self.samples, self.stages]
+        if not (lengths == [lengths[0]] * 3 and highest > 0
+                and isinstance(self.meta, dict)
+                and all(isinstance(name, str) for name in self.blocks)
+                and all(type(n) is int and n >= 0 for n in numbers)
+                and min(self.stage) > 0 and self.stages >= highest):
+            raise ValueError(
+                'blocks, stage, position, samples, meta: expected a name, a '
+                'stage from 1 to stages and a position from 0 for each of at '
+                'least one block, a count of samples, and a dict, got '
+                f'{lengths} of them in {self.stages} stages, {self.samples} '
+                f'samples, and {self.meta!r:.60}; make the record again')
+
+    @classmethod
+    def of(cls, recorder, samples: int, **meta) -> 'RecordHeader':
+        """The header of a recorder's measurement.
+
+        Args:
+            recorder (TrajectoryRecorder): says which blocks, and how.
+            samples (int): how many samples the whole record has.
+            meta: where it comes from, such as ``name``.
+        """
+        return cls(
+            definition=recorder.definition,
+            blocks=recorder.blocks,
+            stage=recorder.stage.tolist(),
+            position=recorder.position.tolist(),
+            samples=samples,
+            meta=meta,
+            stages=max(block.stage for block in recorder.found))
+
+
+@dataclass
+class StiffnessRecord:
+    """NSI of N samples at L blocks.
+
+    Attributes:
+        header (RecordHeader): blocks, samples and origin.
+        nsi (Tensor): (N, L), float64, Eq. 4; inf where it is not finite.
+        step (Tensor): (N, L), float64, the mean Δt over channels and space;
+            NaN where a block has no known gate.
+    """
+    header: RecordHeader
+    nsi: Tensor
+    step: Tensor
+
+    @property
+    def stage(self) -> Tensor:
+        """(L,), the stage of every column, from 1."""
+        return torch.tensor(self.header.stage)
+
+    @property
+    def name(self) -> str:
+        """The label in figures."""
+        return str(self.header.meta.get('name', 'model'))
+
+    @property
+    def finite(self) -> Tensor:
+        """(N,), bool: the samples whose NSI is finite in every block."""
+        return torch.isfinite(self.nsi).all(1)
+
+    @property
+    def finite_nsi(self) -> Tensor:
+        """(n, L), NSI of the finite samples."""
+        return self.nsi[self.finite]
+
+    @property
+    def lost(self) -> int:
+        """How many samples are not finite, and left out of all numbers."""
+        return int((~self.finite).sum())
+
+    def tns(self) -> Tensor:
+        """TNS of the finite samples (Eq. 5), (n,), float64."""
+        tns = total_neural_stiffness(self.nsi, self.stage)
+        return tns[tns.isfinite()]
+
+    def summary(self, degrees: Sequence = DEGREES) -> dict[str, float]:
+        """As :func:`summarize_stiffness`, without the means by block."""
+        return summarize_stiffness(self.nsi, self.stage, degrees=degrees)
+
+    def tns_summary(self) -> dict[str, float]:
+        """As :func:`summarize_tns`, over the finite samples."""
+        return summarize_tns(self.tns())
+
+    def summary_by_block(self, degree: tuple = DEGREES[0]) -> list[dict]:
+        """The numbers of each block, over the finite samples (at least one).
+
+        Args:
+            degree (tuple[float, float]): (M1, M2) of ``stiff``.
+
+        Returns:
+            list[dict]: ``block``, ``stage`` and ``position``; ``mean``, the
+            mean NSI; ``area``, the mean of :func:`block_stiffness`;
+            ``stiff``, the share of samples with NSI >= max(mu_s (1 + M1),
+            M2); ``step``, the mean Δt, NaN without a known gate.
+        """
+        header, nsi, stage = self.header, self.finite_nsi, self.stage
+        step, stiff = self.step[self.finite], stiff_blocks(nsi, stage, *degree)
+        columns = zip(header.blocks, header.stage, header.position,
+                      nsi.mean(0).tolist(),
+                      block_stiffness(nsi, stage).mean(0).tolist(),
+                      stiff.double().mean(0).tolist(),
+                      step.nanmean(0).tolist())
+        keys = ('block', 'stage', 'position', 'mean', 'area', 'stiff', 'step')
+        return [dict(zip(keys, row)) for row in columns]
+
+    def renamed(self, name: str) -> 'StiffnessRecord':
+        """The same record under another name; the rows are shared."""
+        header = replace(self.header, meta={**self.header.meta, 'name': name})
+        return replace(self, header=header)
+
+
+def labels(records: list[StiffnessRecord]) -> list[str]:
+    """The records' names, numbered where several are equal."""
+    names = [record.name for record in records]
+    total, found = Counter(names), []
+    sofar: Counter[str] = Counter()
+    for name in names:
+        sofar[name] += 1
+        several = total[name] > 1
+        found.append(f'{name} ({sofar[name]})' if several else name)
+    return found
+
+
+def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
+    """Read a record.
+
+    Args:
+        path (str | Path): the file.
+        partial (bool): whether an unfinished one is welcome.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is no record, a line in it is broken, or it is
+            unfinished and ``partial`` is not set.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(
+            f'{path}: expected a stiffness record, got no such file; make '
+            'one with tools/analysis/measure_stiffness.py')
+    record = _parse(path, Path(path).read_bytes())
+    found, wanted = len(record.nsi), record.header.samples
+    if found != wanted and not partial:
+        raise ValueError(
+            f'{path}: expected {wanted} samples, got {found}, as its '
+            'measurement was cut; run the command that wrote it again and it '
+            'goes on from there')
+    return record
+
+
+def begin_record(path, header: RecordHeader) -> int:
+    """Make a record ready for more rows; none in it is overwritten.
+
+    A last line without its end, which a kill leaves, is cut off.
+
+    Args:
+        path (str | Path): the file; it is made if it is not there.
+        header (RecordHeader): of the measurement.
+
+    Returns:
+        int: the number of samples that it has already.
+
+    Raises:
+        ValueError: if it is no record, a line in it is broken, or it is that
+            of another model or data.
+    """
+    path = Path(path)
+    text = path.read_bytes() if path.exists() else b''
+    first = _line(dict(format=FORMAT, **asdict(header)))
+    # No whole line, but it starts like a record: a header that a kill cut.
+    if b'\n' not in text and first.startswith(text[:len(FORMAT)]):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(first)
+        return 0
+    record = _parse(path, text)
+    _refuse_other(path, header, record.header)
+    os.truncate(path, text.rfind(b'\n') + 1)
+    return len(record.nsi)
+
+
+def append_rows(path, first: int, nsi: Tensor, step: Tensor) -> None:
+    """Add samples to a record that :func:`begin_record` made ready.
+
+    Args:
+        path (str | Path): the file.
+        first (int): index of the first of these samples.
+        nsi (Tensor): (n, L); nine digits of each number are kept.
+        step (Tensor): (n, L), NaN where there is none.
+    """
+    if len(nsi):
+        rows = dict(first=first, nsi=_lists(nsi), step=_lists(step))
+        with open(path, 'ab') as file:
+            file.write(_line(rows))
+
+
+def _line(content: dict) -> bytes:
+    return json.dumps(content, allow_nan=False).encode() + b'\n'
+
+
+def _lists(table: Tensor) -> list:
+    # Nine digits give back every float32.
+    return [[float(f'{v:.9g}') if math.isfinite(v) else None for v in row]
+            for row in table.tolist()]
+
+
+def _parse(path, text: bytes) -> StiffnessRecord:
+    """The whole lines of a file as a record."""
+    lines = text.split(b'\n')[:-1]
+    header = _header(path, lines[0] if lines else text)
+    empty = torch.zeros(0, len(header.blocks), dtype=torch.float64)
+    nsi, step, count = [empty], [empty], 0
+    for number, line in enumerate(lines[1:], 2):
+        rows = _rows(path, number, line, header, count)
+        nsi.append(rows[0])
+        step.append(rows[1])
+        count += len(rows[0])
+    return StiffnessRecord(header, torch.cat(nsi), torch.cat(step))
+
+
+def _header(path, line: bytes) -> RecordHeader:
+    reason = ''
+    try:
+        fields = json.loads(line)
+        if fields.pop('format') == FORMAT:
+            return RecordHeader(**fields)
+    except ValueError as error:
+        reason = f' ({error})'
+    except (KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    raise ValueError(
+        f'{path}: expected a stiffness record, whose first line is its '
+        f'header, got {line[:60]!r}{reason}; make one with '
+        'tools/analysis/measure_stiffness.py')
+
+
+def _rows(path, number, line: bytes, header, first: int) -> tuple:
+    """NSI and step size of one line, the samples from ``first`` on."""
+    try:
+        found = json.loads(line)
+        nsi = _table(found['nsi'], header, math.inf)
+        step = _table(found['step'], header, math.nan)
+        if (found['first'] == first and len(nsi) == len(step) > 0
+                and first + len(nsi) <= header.samples and _possible(nsi)):
+            return nsi, step
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        pass
+    raise ValueError(
+        f'{path}: expected rows of {header.samples} samples from {first} on '
+        f'with an NSI from 0 to {LARGEST:g} for each of '
+        f'{len(header.blocks)} blocks, got others in line {number}; delete it '
+        'and all lines after it and run the command that wrote the file '
+        'again')
+
+
+def _possible(nsi: Tensor) -> bool:
+    return bool(((nsi >= 0) & ((nsi <= LARGEST) | nsi.isinf())).all())
+
+
+def _table(rows: list, header: RecordHeader, missing: float) -> Tensor:
+    table = [[missing if v is None else float(v) for v in row] for row in rows]
+    if {len(row) for row in table} != {len(header.blocks)}:
+        raise ValueError
+    return torch.tensor(table, dtype=torch.float64)
+
+
+def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:
+    wanted, found = _identity(header), _identity(there)
+    for key in wanted | found:
+        if wanted.get(key) != found.get(key):
+            raise ValueError(
+                f'{path}: expected its {key} to be {wanted.get(key)!r:.200}, '
+                f'got {found.get(key)!r:.200} of another measurement; '
+                'measure into another file (by --out), or delete this one')
+
+
+def _identity(header: RecordHeader) -> dict:
+    """The part that must be equal, as JSON returns it."""
+    fields = json.loads(_line(asdict(header)))
+    meta = fields.pop('meta')
+    if meta.get('sha256'):
+        meta.pop('checkpoint', None)  # a path; the digest says which weights
+    return {
+        **fields,
+        **{f'meta.{k}': v
+           for k, v in meta.items() if k not in CHANGEABLE}
+    }
