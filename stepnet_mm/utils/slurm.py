@@ -11,15 +11,6 @@ _REQUEUED_FROM = ('RUNNING', 'PREEMPTED', 'SUSPENDED', 'TIMEOUT')
 _PORTS = range(10000, 30000)
 
 
-def scontrol(*arguments: str) -> str:
-    """What ``scontrol`` prints.
-
-    Raises:
-        RuntimeError: if it is not there or fails.
-    """
-    return slurm_command('scontrol', *arguments)
-
-
 def slurm_command(*words: str) -> str:
     """What a command of Slurm prints.
 
@@ -31,10 +22,8 @@ def slurm_command(*words: str) -> str:
     """
     command = ' '.join(words)
     try:
-        done = subprocess.run(words,
-                              capture_output=True,
-                              text=True,
-                              timeout=60)
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RuntimeError(
             f'{command}: expected an answer, got {error}') from None
@@ -66,7 +55,7 @@ def requeue(max_requeues: int, say: Callable[[str], None]) -> None:
             say(refusal)
         else:
             say(f'requeueing Slurm job {job}, {before + 1} of {max_requeues}')
-            scontrol('requeue', job)
+            slurm_command('scontrol', 'requeue', job)
     except RuntimeError as error:
         say(f'Slurm job {job} could not be requeued: {error}')
 
@@ -76,7 +65,8 @@ def _refusal(job: str, before: int, max_requeues: int) -> str:
     if before >= max_requeues:
         return (f'Slurm job {job} came back {before} times, the most that '
                 'PreemptionHook.max_requeues allows: not requeued')
-    state = _field(scontrol('show', 'job', '-o', job), 'JobState')
+    shown = slurm_command('scontrol', 'show', 'job', '-o', job)
+    state = _field(shown, 'JobState')
     if state not in _REQUEUED_FROM:
         return f'Slurm job {job} is {state}: not requeued'
     return ''
@@ -113,7 +103,8 @@ def first_host(node_list: str) -> str:
 
 def _address(host: str) -> str:
     try:
-        return _field(scontrol('show', 'node', '-o', host), 'NodeAddr')
+        shown = slurm_command('scontrol', 'show', 'node', '-o', host)
+        return _field(shown, 'NodeAddr')
     except RuntimeError as error:
         raise ValueError(
             f'MASTER_ADDR: expected an address of the first node, got {host}, '
