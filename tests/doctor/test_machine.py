@@ -38,7 +38,10 @@ def test_a_driver_that_nothing_uses(monkeypatch, tool, gpu, operators):
     monkeypatch.setattr(shutil, 'which', lambda _: tool)
     monkeypatch.setitem(sys.modules, 'mmcv.ops', SimpleNamespace(
         get_compiling_cuda_version=lambda: 'not available'))
-    assert lines(next(machine.device(''))).startswith(gpu)
+    monkeypatch.setattr('torch.utils.collect_env.get_pretty_env_info',
+                        lambda: 'Nvidia driver version: 550.1')
+    text = lines(*machine.device(''))
+    assert text.startswith(gpu) and 'driver 550.1' in text
     assert lines(*machine.operators('')).startswith(operators)
 
 
