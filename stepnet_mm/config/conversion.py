@@ -18,7 +18,7 @@ from .inheriting_config import (
     library_of,
     package_folder,
 )
-from .parts import import_package
+from .lookup import import_package
 
 #: The libraries' backbones that have a counterpart, Step and the same name.
 SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',

@@ -11,7 +11,7 @@ from mmengine.registry import DATASETS, HOOKS, LOOPS, TRANSFORMS, Registry
 from torch.utils.data import IterableDataset
 
 from ..utils.ranks import is_first_rank
-from .parts import (
+from .lookup import (
     EVALUATORS,
     TRAIN,
     dicts_of_type,

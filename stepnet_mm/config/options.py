@@ -4,8 +4,8 @@ import re
 
 from mmengine.config import Config, ConfigDict, DictAction
 
-from ..utils.pointer import POINTER
-from .parts import (
+from ..utils.last_checkpoint import POINTER
+from .lookup import (
     EVALUATORS,
     all_dicts,
     dicts_of_type,

@@ -6,7 +6,7 @@ from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
 
 from .hardening import harden
-from .parts import each_loader, library_of
+from .lookup import each_loader, library_of
 
 
 def read_config(path: str,

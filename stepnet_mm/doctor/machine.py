@@ -87,7 +87,7 @@ def config(path: str) -> Iterator[dict]:
 
 
 def _dataset(cfg, split: str) -> Iterator[dict]:
-    from ..config.parts import forbid_downloads
+    from ..config.lookup import forbid_downloads
     from ..launch.entry import build_loader
     downloading = forbid_downloads(cfg, f'{split}_dataloader')
     try:
@@ -126,7 +126,7 @@ def device(kind: str) -> Iterator[dict]:
     import torch
     from torch.utils.collect_env import get_pretty_env_info
 
-    from ..utils.circumstances import circumstances
+    from ..utils import provenance
     from ..version import __version__
     if kind != 'cpu':
         yield from _gpus(kind == 'cuda' or bool(shutil.which('nvidia-smi')))
@@ -135,9 +135,13 @@ def device(kind: str) -> Iterator[dict]:
     except Exception as error:  # it calls pip, which may be absent
         found = one_line(error)
     driver = re.search(r'^Nvidia driver version: ([\d.]+)', found, re.M)
-    facts = circumstances()
-    facts['versions'].update(stepnet_mm=__version__)
-    facts.update(load=os.getloadavg(), environment=found.splitlines())
+    gpu = torch.cuda.is_available()
+    facts = dict(
+        commit=provenance.revision(), date=provenance.today(),
+        versions=dict(provenance.versions(), stepnet_mm=__version__),
+        device=torch.cuda.get_device_name() if gpu else 'cpu',
+        machine=provenance.machine(), load=os.getloadavg(),
+        environment=found.splitlines())
     yield row('ok', f'{facts["device"]}, driver '
               f'{driver[1] if driver else "none"}, CUDA {torch.version.cuda}, '
               f'commit {facts["commit"]}', facts=facts)

@@ -1,4 +1,4 @@
-"""Arguments of commands, checked before work of hours; what they print."""
+"""Arguments of commands, checked at once, and tables that they print."""
 import os
 from argparse import (
     ArgumentParser,
@@ -24,7 +24,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def printable(text: str) -> str:
-    """Text from a file, without what a terminal would obey."""
+    """Text from a file, without control characters of a terminal."""
     return ''.join(letter if letter.isprintable() or letter in '\n\t'
                    else '\ufffd' for letter in text)
 

@@ -4,7 +4,7 @@ from mmengine.registry import HOOKS, LOOPS
 from torch.utils.data import IterableDataset
 
 from stepnet_mm import config as C
-from stepnet_mm.config.parts import later_pipelines
+from stepnet_mm.config.lookup import later_pipelines
 
 
 def dataset(split, root='data/coco/'):

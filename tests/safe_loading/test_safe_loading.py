@@ -6,6 +6,7 @@ import struct
 import threading
 import zipfile
 from collections import Counter, OrderedDict
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -293,14 +294,15 @@ def test_arrays_of_either_byte_order(tmp_path):
     (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 'some://')])
 def test_what_is_no_damage_names_the_file(tmp_path, monkeypatch, error,
                                           prefix):
-    def fail(*_, **__):
-        raise error
+    reading = Future()  # which raises in a module of Python's own
+    reading.set_exception(error)
 
     def load_from_somewhere(filename, map_location=None):
         return torch.load(filename.removeprefix('some://'), map_location)
 
     torch.save(torch.zeros(1), tmp_path / 'a.pth')
-    monkeypatch.setattr(torch.serialization, '_load', fail)
+    monkeypatch.setattr(torch.serialization, '_load',
+                        lambda *_, **__: reading.result())
     monkeypatch.setattr(CheckpointLoader, '_schemes',
                         dict(CheckpointLoader._schemes))
     CheckpointLoader.register_scheme('some://', load_from_somewhere)
