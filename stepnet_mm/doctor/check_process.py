@@ -98,15 +98,13 @@ class CheckProcess:
         code = self.process.exitcode
         self.stop()
         log = Path(self.log.name).read_text(errors='replace').splitlines()
-        if code == -signal.SIGALRM and left < self.limit:  # just too slow
-            return row('warning', f'{name}: not done in the {left:.0f} s that '
-                       'were left: set a higher --seconds', log=log[-30:])
-        why = f'ended with code {code} ({"".join(log[-1:])})'
-        if code == -signal.SIGALRM:
-            why = (f'not done after {self.limit:.0f} s, is the machine busy? '
-                   'Set a higher --seconds')
-        elif code < 0:
-            why = f'ended by {signal.Signals(-code).name}'
+        if code == -signal.SIGALRM:  # a sound machine may be too slow
+            level = 'warning' if left < self.limit else 'error'
+            seconds = min(left, self.limit)
+            return row(level, f'{name}: not done in {seconds:.0f} s: set a '
+                       'higher --seconds', log=log[-30:])
+        why = f'ended by {signal.Signals(-code).name}' if code < 0 else (
+            f'ended with code {code} ({"".join(log[-1:])})')
         return row('error', f'{name}: {why}: {REPORT_IT}', log=log[-30:])
 
 

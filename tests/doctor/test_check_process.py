@@ -72,14 +72,13 @@ def test_a_check_that_hangs_is_ended(run):
     hang, end, fine = run('hang', 'fine', limit=2)
     assert [hang[:2], end[:2], fine[:2]] == [
         ('hang', 'ok'), ('hang', 'error'), ('fine', 'ok')]
-    assert end[2].startswith('not done after 2 s, ')
+    assert end[2] == 'not done in 2 s: set a higher --seconds'
 
 
 def test_the_end_of_the_whole_time(run):
     # No error: on a sound machine a compiler may take minutes.
     assert run('hang', left=2)[1:] == [
-        ('hang', 'warning', 'not done in the 2 s that were left: set a '
-         'higher --seconds')]
+        ('hang', 'warning', 'not done in 2 s: set a higher --seconds')]
     assert run('fine', left=0) == [
         ('fine', 'warning', 'not checked, the time is over: set a higher '
          '--seconds')]
