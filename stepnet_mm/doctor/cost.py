@@ -31,10 +31,12 @@ def cost(device: str) -> Iterator[dict]:
             of_plain=median_ratio(times[name], times[PLAIN]),
             saved_megabytes=network.saved_megabytes(),
             peak_megabytes=network.peak_megabytes())
-        yield row('ok', '{}: {milliseconds:.1f} ms, {of_plain:.3f} of plain; '
-                  '{saved_megabytes:.1f} MB kept for backward, '
-                  '{peak_megabytes:.0f} MB peak on the GPU'.format(
-                      name, **found), seconds_of_rounds=times[name], **found)
+        text = '{}: {milliseconds:.1f} ms, {of_plain:.3f} of plain; ' \
+            '{saved_megabytes:.1f} MB kept for backward'
+        if device == 'cuda':
+            text += ', {peak_megabytes:.0f} MB peak'
+        yield row('ok', text.format(name, **found),
+                  seconds_of_rounds=times[name], **found)
     yield verdict(times, network.images.shape)
 
 

@@ -162,7 +162,7 @@ def ddp(device: str) -> Iterator[dict]:
     SyncBN: one rank per GPU, or two on a CPU.
     """
     backend = 'nccl' if device == 'cuda' else 'gloo'
-    if not getattr(distributed, f'is_{backend}_available')():
+    if not distributed.is_backend_available(backend):
         raise Unavailable(f'torch has no {backend}')
     ranks = torch.cuda.device_count() or 2
     with TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@ from importlib import metadata
 from importlib.util import find_spec
 
 from ..supported import LEAST, PYTHON, differences
+from ..utils.provenance import distributions
 from .report import row
 
 REQUIRED = ('torch', 'numpy', 'mmengine', 'mmcv')
@@ -21,11 +22,9 @@ def check() -> Iterator[dict]:
     else:
         yield row('warning', f'Python {python}: install {least} or later, '
                   f'before {limit}')
-    owners = metadata.packages_distributions()
-    versions: dict[str, str] = {}
+    names, versions = distributions(), {}
     for name in REQUIRED + OPTIONAL:
-        found = [*dict.fromkeys(owners.get(name, []))]
-        if found:
+        if found := names.get(name, []):
             versions[name] = metadata.version(found[0]) or 'without a version'
         yield from _check_one(name, found, versions.get(name, ''))
     if not {'mmdet', 'mmpretrain'} & {*versions}:

@@ -25,12 +25,18 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of the libraries, by import name, and of Python."""
-    owners = importlib.metadata.packages_distributions()
-    found = {
-        name: importlib.metadata.version(owners[name][0])
-        for name in LIBRARIES if name in owners
-    }
+    names = distributions()
+    found = {name: importlib.metadata.version(names[name][0])
+             for name in LIBRARIES if names.get(name)}
     return dict(found, python=platform.python_version())
+
+
+def distributions() -> dict[str, list[str]]:
+    """Import name -> the names of its installed distributions."""
+    found = importlib.metadata.packages_distributions()
+    # A removal that broke off leaves a folder without a name.
+    return {name: [*dict.fromkeys(filter(None, names))]
+            for name, names in found.items()}
 
 
 def today() -> str:

@@ -12,7 +12,8 @@ GOOD = dict(torch='2.11.0+cu130', numpy='2.4.0', mmengine='0.10.12',
 def check(monkeypatch):
     """check(python, name=version, ...) -> the rows where these are there."""
     def check(python, **found):
-        owners = {name: [f'onedl-{name}' if name == 'mmcv' else name]
+        # None: a removal that broke off.
+        owners = {name: [None, f'onedl-{name}' if name == 'mmcv' else name]
                   for name in found}
         if '+' in found.get('mmcv', ''):
             owners['mmcv'].append('mmcv')
