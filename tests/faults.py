@@ -250,10 +250,10 @@ def summary(results: dict) -> str:
 def markdown(faults: list, results: dict, seconds: float,
              command: str) -> str:
     """The page of the docs."""
-    from stepnet_mm.utils import circumstances
+    from stepnet_mm.utils import provenance
     versions = ', '.join(
         f'{name} {version}'
-        for name, version in circumstances.versions().items())
+        for name, version in provenance.versions().items())
     table = [f'| {fault.name} | `{fault.file}` | {fault.what} | '
              f'{result.stage or "**not found**"} | {shown(result.test)} | '
              f'{result.seconds:.0f} |'
@@ -265,10 +265,10 @@ def markdown(faults: list, results: dict, seconds: float,
         "there until one fails: the wrong module's own, then the rest",
         'of the short run, then the long ones.', '',
         f'- {summary(results)}.',
-        f'- `{command}`, {circumstances.today()}, commit '
-        f'{circumstances.revision()}, {seconds / 60:.0f} min in all.',
+        f'- `{command}`, {provenance.today()}, commit '
+        f'{provenance.revision()}, {seconds / 60:.0f} min in all.',
         f'- {len(os.sched_getaffinity(0))} cores of '
-        f'{circumstances.machine()}; {versions}.', '',
+        f'{provenance.machine()}; {versions}.', '',
         '| fault | file | what is wrong | found by | first test that fails '
         '| s |', '|---|---|---|---|---|---|', *table, ''])
 

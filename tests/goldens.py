@@ -35,7 +35,7 @@ from torch import Tensor, nn
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.registration import NAMES
 from stepnet_mm.supported import differences
-from stepnet_mm.utils.circumstances import versions
+from stepnet_mm.utils.provenance import versions
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBERS = ROOT / 'tests/data/goldens.json'

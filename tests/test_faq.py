@@ -9,7 +9,7 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import HOOKS, MODELS, VISUALIZERS, init_default_scope
 
-from stepnet_mm.config.parts import all_dicts
+from stepnet_mm.config.lookup import all_dicts
 from stepnet_mm.steps import SEAttention, StepSize
 
 mmdet_registry = pytest.importorskip('mmdet.registry')

@@ -22,7 +22,7 @@ from stepnet_mm.launch.entry import (  # noqa: E402
     make_parser,
 )
 from stepnet_mm.launch.work_dir import work_dir_lock  # noqa: E402
-from stepnet_mm.utils.circumstances import machine, revision  # noqa: E402
+from stepnet_mm.utils.provenance import machine, revision  # noqa: E402
 from stepnet_mm.utils.ranks import is_first_rank  # noqa: E402
 from stepnet_mm.version import __version__  # noqa: E402
 

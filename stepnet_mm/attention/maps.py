@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ..utils.files import written_whole
+from ..utils.log_folders import in_order
 from ..utils.precision import float32_or_wider
-from ..utils.starts import in_order
 from .query_maps import QueryMaps
 
 #: What the header of a file of ours says.

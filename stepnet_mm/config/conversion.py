@@ -1,6 +1,5 @@
 """Turns a config of the mm libraries into that of its StepNet."""
 import difflib
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +14,17 @@ from .inheriting_config import (
     PYTHONIC,
     inherit,
     is_pythonic,
-    library_of,
+    library_of_file,
     package_folder,
 )
-from .parts import import_package
+from .lookup import class_of, import_package
 
 #: The libraries' backbones that have a counterpart, Step and the same name.
 SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',
            'RegNet', 'HRNet', 'VisionTransformer')
-#: What else a counterpart is given.
+#: Further settings of a counterpart.
 SETTINGS = dict(VisionTransformer=dict(step_mode='gate'))
-#: What a StepNet in the place of these would lose, where it has none.
+#: Backbones without a counterpart, and what a StepNet would lose.
 LOST = dict(
     DetectoRS_ResNet='what its feature pyramid feeds back into the stages',
     DetectoRS_ResNeXt='what its feature pyramid feeds back into the stages',
@@ -59,16 +58,15 @@ class Backbone:
     def __post_init__(self):
         self.key = '.'.join(map(str, self.path))
         self.type = self.node.get('type')
-        self.cls = _class_of(self.type, self.scope)
+        self.cls = class_of(self.type, MODELS, self.scope)
         self.name = getattr(self.cls, '__name__', self.type)
         self.library = _package(self.cls)
 
     @property
     def counterpart(self) -> type | None:
-        """Our class for it; None if there is none."""
+        """The StepNet's class; None if there is none."""
         if self.library in LIBRARIES and self.name in SOURCES:
-            with MODELS.switch_scope_and_registry(self.library) as registry:
-                return registry.get(f'Step{self.name}')
+            return class_of(f'Step{self.name}', MODELS, self.library)
         return None
 
     @property
@@ -79,7 +77,7 @@ class Backbone:
 
     @property
     def is_teacher(self) -> bool:
-        """Whether its place in the config says that it teaches another."""
+        """Whether a key of its path names a teacher."""
         return any('teacher' in str(key) for key in self.path)
 
     @property
@@ -106,11 +104,11 @@ class Backbone:
         """How to write the type if it is a library's."""
         names = [f'{library}.{self.type}' for library in LIBRARIES
                  if package_folder(library)]
-        known = [repr(name) for name in names if _class_of(name, None)]
+        known = [repr(name) for name in names if class_of(name, MODELS, None)]
         return f'write {" or ".join(known)}, ' if known else ''
 
     def changes(self, step: dict | None, pythonic: bool) -> dict:
-        """What the config of its counterpart sets, which must exist.
+        """The settings of its counterpart, which must exist.
 
         Args:
             step (dict, optional): the backbone's ``step``.
@@ -126,7 +124,7 @@ class Backbone:
         return found
 
     def _new_type(self) -> str:
-        """With the library, unless it is plain that it is the scope's."""
+        """The counterpart's name, with its library where that is needed."""
         name = f'Step{self.name}'
         if isinstance(self.type, str) and '.' not in self.type and (
                 self.library == self.scope):
@@ -159,7 +157,7 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
         build_step(step, 64)
     path = find_config(name)
     cfg = _read(name, path)
-    found = _choose(name, find_backbones(cfg, library_of(path)), only)
+    found = _choose(name, find_backbones(cfg, library_of_file(path)), only)
     pythonic = is_pythonic(path)
     stays = {b.key: _why_it_stays(b, step, only) for b in found}
     changes = {b.path: b.changes(step, pythonic) for b in found
@@ -256,13 +254,6 @@ def _search(node, path: tuple, scope):
 def _is_backbone(key: str, kind) -> bool:
     name = str(getattr(kind, '__name__', kind)).rpartition('.')[2]
     return key.endswith('backbone') or name.removeprefix('Step') in SOURCES
-
-
-def _class_of(kind, scope) -> type | None:
-    if inspect.isclass(kind):
-        return kind
-    with MODELS.switch_scope_and_registry(scope) as registry:
-        return registry.get(kind)
 
 
 def _package(cls) -> str:

@@ -7,7 +7,7 @@ from mmengine.config import Config
 
 
 def digest(content) -> str:
-    """12 digits that change with anything in a part of a config."""
+    """12 hexadecimal digits of a part of a config."""
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -18,7 +18,7 @@ def config_digest(cfg: Config) -> str:
 
 
 def comparable(cfg: Config) -> dict[str, Any]:
-    """What of a run's config is the same for all its seeds and folders."""
+    """A run's config without seed, launcher and work dir."""
     content = cfg.to_dict()
     for key in ('work_dir', 'launcher'):
         content.pop(key, None)

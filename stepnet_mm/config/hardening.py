@@ -1,7 +1,6 @@
 """Puts this package's parts into a config that is going to run.
 
-Each function returns a line for every substitution, so that a user sees what
-``tools/train.py`` made of a config.
+Each function returns a line for every substitution, which is logged.
 """
 from collections.abc import Callable
 
@@ -11,9 +10,10 @@ from mmengine.registry import DATASETS, HOOKS, LOOPS, TRANSFORMS, Registry
 from torch.utils.data import IterableDataset
 
 from ..utils.ranks import is_first_rank
-from .parts import (
+from .lookup import (
     EVALUATORS,
     TRAIN,
+    class_of,
     dicts_of_type,
     has_hook,
     import_package,
@@ -21,21 +21,18 @@ from .parts import (
     type_name,
 )
 
-#: Parts that keep images or sizes from one batch to the next.
+#: Types that keep images or sizes from one batch to the next.
 KEEPERS = ('CachedMosaic', 'CachedMixUp', 'BatchSyncRandomResize')
 
 
 def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
-    """Make a run survive broken images and, bit for bit, its own end.
+    """Skip broken images, and make a resume bit for bit.
 
     Args:
-        cfg (Config): it is changed. ``exact_resume=False`` in it leaves out
-            what a resume bit for bit takes.
+        cfg (Config): it is changed and returned. ``exact_resume=False`` in it
+            leaves mmengine's loop and checkpoint hook.
         log (callable, optional): is called with each substitution. Left out,
             the first rank logs it.
-
-    Returns:
-        Config: ``cfg``.
     """
     lines = use_intact_images(cfg) + use_tns_metric(cfg)
     if cfg.get('exact_resume', True) and cfg.get('train_cfg'):
@@ -48,12 +45,9 @@ def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
 def use_intact_images(cfg: Config) -> list[str]:
     """Skip and count broken images in training.
 
-    Another class of that name stays, and so do the evaluation pipelines, since
-    the libraries' inferencers look for their loader in them; it stops at a
-    broken image and names it.
-
-    Returns:
-        list[str]: what was substituted, a line each.
+    A user's class of that name stays, and so do the evaluation pipelines, in
+    which the libraries' inferencers look for their loader; there a broken
+    image is an error that names it.
     """
     lines = []
     loaders = [(name, cfg.get(name)) for name in TRAIN]
@@ -72,27 +66,17 @@ def use_intact_images(cfg: Config) -> list[str]:
 def _is_of_user(node: dict, registry: Registry, cfg: Config) -> bool:
     """Whether a type is a user's, be its name a library's."""
     kind = _class_of(node, registry, cfg)
-    # None: its library has not been imported, nor has one that would replace
-    # it.
+    # None: no library or user's module that registers it is imported.
     return kind is not None and kind.__module__.partition('.')[0] not in (
         'mmcv', 'mmengine', 'stepnet_mm')
 
 
 def _class_of(node: dict, registry: Registry, cfg: Config) -> type | None:
-    kind = node.get('type')
-    if isinstance(kind, str):
-        with registry.switch_scope_and_registry(
-                cfg.get('default_scope')) as scoped:
-            kind = scoped.get(kind)
-    return kind
+    return class_of(node.get('type'), registry, cfg.get('default_scope'))
 
 
 def use_tns_metric(cfg: Config) -> list[str]:
-    """Give TNSMetric the model, where an evaluator has one.
-
-    Returns:
-        list[str]: what was substituted, a line each.
-    """
+    """Give TNSMetric the model, where an evaluator has one."""
     if any(dicts_of_type(cfg.get(name), 'TNSMetric') for name in EVALUATORS):
         return _add_hook(cfg, 'TNSMetricHook', 'gives TNSMetric the model')
     return []
@@ -101,11 +85,8 @@ def use_tns_metric(cfg: Config) -> list[str]:
 def use_exact_resume(cfg: Config) -> list[str]:
     """Replace mmengine's loop and checkpoint hook by this package's.
 
-    Where a config has a loop, a checkpoint hook or a runner of its own, or
-    a dataset without indices, all of it stays as it is.
-
-    Returns:
-        list[str]: what was substituted, a line each.
+    All stays if a config has a user's loop, checkpoint hook or runner, or
+    a dataset without indices.
     """
     loop = _resumable_loop(cfg)
     hooks = dict(cfg.get('default_hooks') or {})
@@ -125,7 +106,7 @@ def use_exact_resume(cfg: Config) -> list[str]:
              *_replacement('train_cfg', cfg.train_cfg, loop)]
     cfg.default_hooks = dict(hooks, checkpoint=hook)
     cfg.train_cfg = loop
-    # The files of others need the training state as well.
+    # Every file that is resumed from needs the training state.
     for key in ('default_hooks', 'custom_hooks'):
         for other in dicts_of_type(cfg.get(key), 'CheckpointHook'):
             if atomic := _atomic_hook(other, cfg):
@@ -148,7 +129,7 @@ def _inexact(cfg: Config) -> list[str]:
 
 
 def _full_name(node: dict | None, registry: Registry, cfg: Config) -> str:
-    """A type with its module, which tells a user's from a library's."""
+    """A type with its module."""
     kind = _class_of(node or {}, registry, cfg)
     return (f'{kind.__module__}.{kind.__name__}' if kind else
             type_name(node) if node else 'None')
@@ -162,7 +143,7 @@ def _is_stream(loader: dict | None, cfg: Config) -> bool:
 
 
 def _resumable_loop(cfg: Config) -> dict | None:
-    """The same loop, resumable; None where it is another one."""
+    """The same loop, resumable; None for a user's loop."""
     settings = dict(cfg.train_cfg)
     if 'by_epoch' in settings:
         by_epoch = settings.pop('by_epoch')
@@ -178,7 +159,7 @@ def _resumable_loop(cfg: Config) -> dict | None:
 
 
 def _atomic_hook(hook: dict | None, cfg: Config) -> dict | None:
-    """The same checkpoint hook, atomic; None where it is another or none."""
+    """The same checkpoint hook, atomic; None for a user's hook or none."""
     hook = hook or {}
     name = type_name(hook)
     if (name not in ('CheckpointHook', 'AtomicCheckpointHook')

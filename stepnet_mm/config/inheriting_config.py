@@ -96,8 +96,8 @@ def _base_module(path: Path, folder: Path) -> str:
     return start + '.'.join(names)
 
 
-def library_of(path: Path) -> str | None:
-    """The library that a config came with, None for any other config."""
+def library_of_file(path: Path) -> str | None:
+    """The library that a config came with, or None."""
     return _split(path, INSTALLED)[0] or _split(path, PYTHONIC)[0] or None
 
 

@@ -1,11 +1,11 @@
-"""The changes that the tools' options make to a config."""
+"""Changes of a config by the tools' options."""
 import os.path as osp
 import re
 
 from mmengine.config import Config, ConfigDict, DictAction
 
-from ..utils.pointer import POINTER
-from .parts import (
+from ..utils.last_checkpoint import POINTER
+from .lookup import (
     EVALUATORS,
     all_dicts,
     dicts_of_type,
@@ -34,7 +34,7 @@ class OptionsAction(DictAction):
         return _with_spaces(parsed)
 
     def __call__(self, parser, namespace, values, option_string=None):
-        """Add options; an error of the command line if one is none."""
+        """Add options, or exit with an error of the command line."""
         for text in values:
             if not text.partition('=')[0] or '=' not in text:
                 parser.error(f'{option_string}: expected key=value, got '
@@ -119,7 +119,7 @@ def set_image_scale(cfg: Config, scale: tuple) -> None:
 
 
 def use_amp(cfg: Config) -> None:
-    """Train with automatic mixed precision, a dynamic loss scale."""
+    """Train with automatic mixed precision and a dynamic loss scale."""
     kind = type_name({'type': 'OptimWrapper', **cfg.optim_wrapper})
     if kind not in ('OptimWrapper', 'AmpOptimWrapper'):
         raise ValueError('--amp: expected optim_wrapper.type OptimWrapper or '
@@ -152,11 +152,8 @@ def set_in_loaders(cfg: Config, **settings) -> None:
 def use_tta(cfg: Config) -> None:
     """Test with augmentation, as the libraries' own tools/test.py.
 
-    A config without ``tta_model`` and ``tta_pipeline`` gets their defaults,
-    an image and its mirror image.
-
-    Args:
-        cfg (Config): it is changed.
+    The default ``tta_model`` and ``tta_pipeline`` are the libraries': an
+    image and its mirror image.
     """
     data = cfg.test_dataloader.dataset
     while 'dataset' in data:
@@ -178,7 +175,7 @@ def use_tta(cfg: Config) -> None:
 
 
 def use_resume(cfg: Config, path: str) -> None:
-    """Go on from a checkpoint, whatever the config says of that.
+    """Resume from a checkpoint, whatever the config sets.
 
     Args:
         cfg (Config): it is changed.

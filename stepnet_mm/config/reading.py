@@ -6,19 +6,19 @@ from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
 
 from .hardening import harden
-from .parts import each_loader, library_of
+from .lookup import each_loader, library_of
 
 
 def read_config(path: str,
                 work_dir: str | None = None,
                 options: dict | None = None,
                 launcher: str = 'none') -> Config:
-    """Read a config, and add what the libraries' own tools add.
+    """Read a config, and add the defaults of the libraries' own tools.
 
     Args:
         path (str): the config file.
-        work_dir (str, optional): where records go; before the config's own,
-            and before ``work_dirs/<config name>``.
+        work_dir (str, optional): defaults to the config's, and that to
+            ``work_dirs/<config name>``.
         options (dict, optional): changes to single keys, ``a.b=c``; the
             modules of ``custom_imports`` are imported after them.
         launcher (str): none, pytorch, slurm or mpi.

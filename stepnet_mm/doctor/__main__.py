@@ -7,22 +7,27 @@ Each line begins with ok, skipped, warning or error and ends with what to do.
 The exit code is 1 if there was an error. A tiny StepNet of each library trains
 for a few seconds; else nothing is changed and nothing downloaded.
 
-With --device it tries in at most 5 minutes what a training on that device
-needs, and says whether the fused tail is worth its while there.
+With --device it tries in at most 5 minutes the operations of a training on
+that device, and compares the time of the fused tail with that of fused=False.
 """
 import argparse
 import re
 import sys
 
-from ..utils.command_line import check_output, output_file, positive
+from ..utils.command_line import (
+    check_output,
+    command_parser,
+    output_file,
+    positive,
+)
 from . import machine, versions
-from .rows import Report
-from .series import Series
+from .check_process import CheckProcess
+from .report import Report
 
-#: Module and function of what is tried of an environment.
+#: The checks of an environment, module and function.
 ENVIRONMENT = ('trainings:resume', 'machine:operators')
-#: And of a device: trainings set torch to be deterministic and start
-#: processes, compilers take minutes, so the times come before them.
+#: The checks of a device. Trainings set torch to be deterministic and start
+#: processes, compilers take minutes: the times come before them.
 DEVICE = ('numerics:kernels', 'numerics:backbone', 'numerics:steps',
           'cost:cost', 'trainings:amp', 'trainings:tns_hook',
           'trainings:detector', 'trainings:resume', 'trainings:ddp',
@@ -30,20 +35,13 @@ DEVICE = ('numerics:kernels', 'numerics:backbone', 'numerics:steps',
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check all, and print it.
-
-    Args:
-        arguments (list[str], optional): those of the command line.
-
-    Returns:
-        int: 1 if there was an error, else 0.
-    """
+    """Run the checks of the command line; 1 if there was an error, else 0."""
     args = _parse(arguments)
     device = args.device or ''
-    report, series = Report(args.json), Series(device, args.seconds)
+    report, process = Report(args.json), CheckProcess(device, args.seconds)
 
     def run(check: str, argument: str, name: str = '') -> None:
-        report.add(series.run(f'{__package__}.{check}', argument, name))
+        report.add(process.run(f'{__package__}.{check}', argument, name))
 
     report.add(versions.check())
     for name in versions.present():
@@ -51,30 +49,29 @@ def main(arguments: list[str] | None = None) -> int:
     kind = device.partition(':')[0]
     if not report.counts['error']:
         run('machine:device', kind)
-    if not report.counts['error']:  # or nothing behind it can go well
+    if not report.counts['error']:
         for check in DEVICE if device else ENVIRONMENT:
             run(check, kind)
     if not device:
         report.add(machine.check(args.work_dir, args.data_root))
     if args.config:
         run('machine:config', args.config)
-    series.stop()
+    process.stop()
     return report.end()
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog='python -m stepnet_mm.doctor', description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
+    parser.prog = 'python -m stepnet_mm.doctor'
     parser.add_argument('--config', help='check a config and its files too')
     parser.add_argument('--work-dir', default='work_dirs',
                         help='whose disk is looked at')
     parser.add_argument('--data-root', default='data',
                         help='folder of the datasets')
-    parser.add_argument('--device', help='try that device in place of the '
+    parser.add_argument('--device', help='check that device in place of the '
                         'machine: cuda, cuda:1, ... (that GPU alone) or cpu')
     parser.add_argument('--seconds', type=positive, default=300,
-                        help='for all that is tried (default: 300)')
+                        help='for all checks (default: 300)')
     parser.add_argument('--json', type=output_file, metavar='FILE',
                         help='write all lines, for an issue')
     args = parser.parse_args(arguments)

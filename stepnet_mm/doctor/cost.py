@@ -5,24 +5,24 @@ from statistics import median
 import torch
 
 from ..profiling import Contestant, interleave, median_ratio, summed
-from .numerics import build_backbone, half_types, make_images
-from .rows import Unavailable, row
+from .numerics import build_backbone, dtypes, make_images
+from .report import Unavailable, row
 
 PLAIN, STEPNET, UNFUSED = 'plain', 'StepNet', 'StepNet, fused=False'
 NETWORKS: dict[str, dict] = {
     PLAIN: dict(kind='ResNet'), 'SE': dict(step='SEAttention'),
     STEPNET: {}, UNFUSED: dict(fused=False)}
-#: Nine: the median lies between the second least and the second largest of
-#: them, wrong in 4 % of all cases.
+#: Of 9 rounds the second least and the second largest ratio are a confidence
+#: interval of the median; it is wrong in 4 % of all cases.
 ROUNDS = 9
 #: Images of a batch, and their edge in px.
 SIZES = dict(cuda=(128, 224), cpu=(2, 64))
-#: The fused tail is kept unless it surely takes more of the modules' time.
+#: The fused tail is kept unless it is surely slower, by this factor.
 NOISE = 1.02
 
 
 def cost(device: str) -> Iterator[dict]:
-    """Compare the networks, and say what the fused tail is worth."""
+    """Compare the networks, and the fused tail with ``fused=False``."""
     networks = {name: contestant(name, device) for name in NETWORKS}
     times = race(networks)
     for name, network in networks.items():
@@ -31,10 +31,11 @@ def cost(device: str) -> Iterator[dict]:
             of_plain=median_ratio(times[name], times[PLAIN]),
             saved_megabytes=network.saved_megabytes(),
             peak_megabytes=network.peak_megabytes())
-        yield row('ok', '{}: {milliseconds:.1f} ms, {of_plain:.3f} of plain; '
-                  '{saved_megabytes:.1f} MB kept for backward'.format(
-                      name, **found) + (device == 'cuda') * (
-                          f', {found["peak_megabytes"]:.0f} MB peak'),
+        text = '{}: {milliseconds:.1f} ms, {of_plain:.3f} of plain; ' \
+            '{saved_megabytes:.1f} MB kept for backward'
+        if device == 'cuda':
+            text += ', {peak_megabytes:.0f} MB peak'
+        yield row('ok', text.format(name, **found),
                   seconds_of_rounds=times[name], **found)
     yield verdict(times, network.images.shape)
 
@@ -44,7 +45,7 @@ def compiled(device: str) -> Iterator[dict]:
     if device == 'cpu':
         raise Unavailable('a compiler takes minutes on a CPU: tools/benchmarks'
                           '/step_cost.py --compiled plain stepnet takes them')
-    # What the trainings have set.
+    # The trainings before have set both.
     torch.use_deterministic_algorithms(False)
     torch.backends.cudnn.deterministic = False
     try:
@@ -57,7 +58,7 @@ def compiled(device: str) -> Iterator[dict]:
 
 
 def compare_compiled(device: str) -> dict:
-    """What the fused tail is worth in a compiled network."""
+    """The verdict on compiled networks."""
     networks = {name: contestant(name, device)
                 for name in (PLAIN, STEPNET, UNFUSED)}
     for network in networks.values():
@@ -66,17 +67,15 @@ def compare_compiled(device: str) -> dict:
 
 
 def contestant(name: str, device: str) -> Contestant:
-    """A network as it is mostly trained: in half precision, channels_last on a
-    GPU, float32 on a CPU.
-    """
-    model = build_backbone(device, narrow=False, **NETWORKS[name])
+    """A network: half precision, channels_last on a GPU, float32 on a CPU."""
+    model = build_backbone(device, **NETWORKS[name])
     images = make_images(device, *SIZES[device])
     if device == 'cpu':
         return Contestant(model, images)
     return Contestant(
         model.to(memory_format=torch.channels_last),
         images.to(memory_format=torch.channels_last),
-        dtype=half_types(device)[0])
+        dtype=dtypes(device)[1])
 
 
 def race(networks: dict[str, Contestant]) -> dict[str, list[float]]:
@@ -86,22 +85,21 @@ def race(networks: dict[str, Contestant]) -> dict[str, list[float]]:
 
 
 def verdict(times: dict[str, list[float]], shape: torch.Size) -> dict:
-    """Whether to keep the fused tail, and how sure that is: a row.
+    """A row: whether to keep the fused tail, with a confidence interval.
 
     Args:
         times (dict[str, list[float]]): of :func:`race`.
         shape (torch.Size): of the images, (N, C, H, W).
     """
     plain, fused, modules = (times[key] for key in (PLAIN, STEPNET, UNFUSED))
-    # Where the median of more rounds would most probably lie.
     _, low, *_, high, _ = sorted(a / b for a, b in zip(fused, modules))
-    of_plain = [median_ratio(taken, plain) for taken in (fused, modules)]
-    what = (f'fused tail {of_plain[0]:.2f} of plain, without it '
-            f'{of_plain[1]:.2f}; {low:.2f} to {high:.2f} of the time without '
-            f'it in {len(fused)} rounds (batch {shape[0]}, {shape[-1]} px)')
+    text = (f'fused tail {median_ratio(fused, plain):.2f} of plain, without '
+            f'it {median_ratio(modules, plain):.2f}; {low:.2f} to {high:.2f} '
+            f'of the time without it in {len(fused)} rounds (batch '
+            f'{shape[0]}, {shape[-1]} px): ')
     if low > NOISE:
-        return row('warning', f'{what}: slower: switch it off: '
+        return row('warning', f'{text}slower: switch it off: '
                    'backbone.fused=False')
-    return row('ok', f'{what}: ' + (
+    return row('ok', text + (
         'faster, keep it' if high < 1 else 'no sure difference, keep it; a '
         'machine without other work tells more'))

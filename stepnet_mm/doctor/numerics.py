@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import product
 from typing import Any
+from unittest import mock
 
 import torch
 from mmengine.registry import MODELS
@@ -12,16 +13,16 @@ from ..ops import residual_tail
 from ..ops.tail_check import HAS_TRITON, check_kernels
 from ..steps import build_step
 from ..steps.base import step_types
-from .rows import REPORT_IT, Unavailable, attempt, row
+from .report import REPORT_IT, Unavailable, attempt, row
 
 TODO = f'backbone.fused=False does without it; {REPORT_IT}'
-#: The fused tail may be so many times as far off float64 as the modules are,
-#: and as much more as one ReLU makes whose argument is nearly 0.
+#: The fused tail's error may be so many times that of the modules, and as
+#: much more as one ReLU makes whose argument is nearly 0.
 FACTOR, FLOOR = 2, .01
 
 
 def kernels(device: str) -> Iterator[dict]:
-    """Whether every kernel computes what the plain formulas do."""
+    """Whether every kernel agrees with the plain formulas."""
     if device == 'cuda' and not HAS_TRITON:
         yield row('warning', 'Triton is not installed, StepNet runs without '
                   'its fused tail: pip install triton makes it faster')
@@ -29,11 +30,11 @@ def kernels(device: str) -> Iterator[dict]:
     for dtype, layout in kinds(device):
         results = check_kernels(device, [dtype], [layout])
         name = named(dtype, layout)
-        wrong = [found for found in results if not found.ok]
-        for found in wrong:
-            yield row('error', f'{name}: {found.kernel}: {found.reason}: '
-                      f'{TODO}')
-        if not wrong:
+        for found in results:
+            if not found.ok:
+                yield row('error', f'{name}: {found.kernel}: {found.reason}: '
+                          f'{TODO}')
+        if all(found.ok for found in results):
             off = {found.kernel: found.difference for found in results}
             yield row('ok', f'{name}: {len(off)} kernels, at most '
                       f'{max(off.values()):.2g} of the allowed difference',
@@ -41,13 +42,12 @@ def kernels(device: str) -> Iterator[dict]:
 
 
 def backbone(device: str) -> Iterator[dict]:
-    """Whether StepResNet-50's fused tail is as exact as its modules are."""
-    least = residual_tail.LEAST_ON_GPU
-    residual_tail.LEAST_ON_GPU = 0  # small maps are quicker to compare
+    """Whether StepResNet-50's fused tail is as exact as its modules."""
     exact = _run(device, False, torch.float64, torch.contiguous_format)
-    for kind in kinds(device):
-        yield from attempt(named(*kind), _compare, device, *kind, exact)
-    residual_tail.LEAST_ON_GPU = least
+    # Small maps are quicker to compare.
+    with mock.patch.object(residual_tail, 'LEAST_ON_GPU', 0):
+        for kind in kinds(device):
+            yield from attempt(named(*kind), _compare, device, *kind, exact)
 
 
 def _compare(device: str, dtype: torch.dtype, layout: torch.memory_format,
@@ -56,21 +56,19 @@ def _compare(device: str, dtype: torch.dtype, layout: torch.memory_format,
         [float((got - want).norm() / want.norm())
          for got, want in zip(_run(device, fused, dtype, layout), exact)]
         for fused in (False, True))
-    what = (f'off float64 by {fused[0]:.1e} (output) and {fused[1]:.1e} '
+    text = (f'off float64 by {fused[0]:.1e} (output) and {fused[1]:.1e} '
             f'(gradients), fused=False by {plain[0]:.1e} and {plain[1]:.1e}')
-    if all(a <= FACTOR * b + FLOOR for a, b in zip(fused, plain)):
-        yield row('ok', what)
-    else:
-        yield row('error', f'{what}: {TODO}')
+    close = all(a <= FACTOR * b + FLOOR for a, b in zip(fused, plain))
+    yield row('ok', text) if close else row('error', f'{text}: {TODO}')
 
 
 def _run(device: str, fused: bool, dtype: torch.dtype,
          layout: torch.memory_format) -> tuple[Tensor, Tensor]:
-    """The last map and the gradient of all parameters, one behind another, in
-    float64 on the CPU.
-    """
+    """The last map and all parameters' gradients, flat, in float64 on CPU."""
     wide = torch.float64 if dtype == torch.float64 else torch.float32
-    network = build_backbone(device, fused=fused)
+    narrow: dict = dict(base_channels=8, stem_channels=8) if (
+        device == 'cpu') else {}
+    network = build_backbone(device, fused=fused, **narrow)
     for name, parameter in network.named_parameters():
         if name.endswith('bn3.weight'):  # depth multiplies rounding errors
             nn.init.constant_(parameter, .2)
@@ -115,23 +113,13 @@ def _try_step(name: str, device: str) -> Iterator[dict]:
 
 
 def libraries() -> list[str]:
-    """Those installed whose StepResNet can be tried."""
+    """The installed libraries that have a StepResNet."""
     return [name for name in ('mmpretrain', 'mmdet') if find_spec(name)]
 
 
 def build_backbone(device: str, kind: str = 'StepResNet', depth: int = 50,
-                   narrow: bool = True, **settings: Any) -> Any:
-    """A backbone in training mode, always with the same weights.
-
-    Args:
-        device (str): where to.
-        kind (str): ``'StepResNet'`` or the library's ``'ResNet'``.
-        depth (int): its layers.
-        narrow (bool): an eighth of the channels, on a CPU.
-        **settings: the other arguments.
-    """
-    if narrow and device == 'cpu':
-        settings = dict(base_channels=8, stem_channels=8, **settings)
+                   **settings: Any) -> Any:
+    """A backbone in training mode, always with the same weights."""
     torch.manual_seed(0)
     network = MODELS.build(dict(
         type=f'{libraries()[0]}.{kind}', depth=depth, norm_eval=False,
@@ -147,17 +135,12 @@ def make_images(device: str, number: int, edge: int) -> Tensor:
         number, 3, edge, edge, generator=generator).to(device)
 
 
-def half_types(device: str) -> list[torch.dtype]:
-    """Those of autocast in trainings, the better one first."""
-    if device == 'cpu':
-        return [torch.bfloat16]
-    new = torch.cuda.get_device_capability() >= (8, 0)
-    return [torch.bfloat16] * new + [torch.float16]
-
-
 def dtypes(device: str) -> list[torch.dtype]:
-    """Those of trainings."""
-    return [torch.float32, *half_types(device)]
+    """The dtypes of trainings: float32, then the better one of autocast."""
+    if device == 'cpu':
+        return [torch.float32, torch.bfloat16]
+    new = torch.cuda.get_device_capability() >= (8, 0)
+    return [torch.float32, *[torch.bfloat16] * new, torch.float16]
 
 
 def kinds(device: str) -> Iterator[tuple[torch.dtype, torch.memory_format]]:
@@ -167,7 +150,7 @@ def kinds(device: str) -> Iterator[tuple[torch.dtype, torch.memory_format]]:
 
 
 def autocast(device: str, dtype: torch.dtype) -> torch.autocast:
-    """Autocast to a dtype; float32 and wider without it."""
+    """Autocast to a half dtype; none for float32 and wider."""
     half = dtype in (torch.bfloat16, torch.float16)
     return torch.autocast(device, dtype if half else None, enabled=half)
 

@@ -19,10 +19,10 @@ from ..config_path import config_path
 from ..datasets.mini_coco import make_mini_coco
 from ..launch.entry import build_runner
 from .machine import operators_missing
-from .numerics import half_types, libraries, make_images, named
-from .rows import Unavailable, attempt, row
+from .numerics import dtypes, libraries, make_images, named
+from .report import Unavailable, attempt, row
 
-#: Of a training in all, each with a checkpoint behind it, and that of a kill.
+#: Of a training, with a checkpoint after each, and the one that is killed.
 ITERATIONS, KILLED_IN = 4, 3
 SGD = dict(type='SGD', lr=.01, momentum=.9)
 FINITE = dict(type='NonFiniteLossHook')  # raises where the loss is not
@@ -30,7 +30,7 @@ DETECTOR = 'faster_rcnn_r34_stepnet_mini_coco.py'
 
 
 class _Tiny(BaseModel):
-    """A backbone whose last map is drawn to 0."""
+    """A backbone; the loss is the last map's mean square."""
 
     def __init__(self, backbone):
         super().__init__()
@@ -42,10 +42,10 @@ class _Tiny(BaseModel):
 
 
 class _Kill(Hook):
-    """Kills its own process."""
+    """Kills its process after an iteration."""
 
     def after_train_iter(self, runner, *_, **__) -> None:
-        """Count, and end."""
+        """Kill it in iteration KILLED_IN."""
         if runner.iter + 1 == KILLED_IN:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -53,16 +53,15 @@ class _Kill(Hook):
 def train_tiny(work_dir: str, *hooks: Any, name: str = '',
                max_iters: int = ITERATIONS, norm: str = 'BN',
                **settings: Any) -> dict[str, Tensor]:
-    """Train a small StepNet of a library; return its weights, on the CPU.
+    """Train a small StepNet; return its weights, on the CPU.
 
     Args:
-        work_dir (str): for its checkpoints, one after each iteration.
-        *hooks: further ones.
-        name (str): whose StepResNet, ``'mmdet'`` or ``'mmpretrain'``; one
-            that is installed, if left out.
+        work_dir (str): for a checkpoint after each iteration.
+        *hooks: further hooks.
+        name (str): the library; defaults to one that is installed.
         max_iters (int): iterations in all.
         norm (str): type of its norms.
-        **settings: others of the Runner, which take the place of those here.
+        **settings: arguments of the Runner.
 
     Raises:
         FloatingPointError: if a loss is not finite.
@@ -96,7 +95,7 @@ def amp(device: str) -> Iterator[dict]:
     """Whether a few iterations with AmpOptimWrapper have a finite loss."""
     if device == 'cpu':
         raise Unavailable('AmpOptimWrapper of mmengine needs a GPU')
-    for dtype in map(named, half_types(device)):
+    for dtype in map(named, dtypes(device)[1:]):
         with TemporaryDirectory() as folder:
             train_tiny(folder, optim_wrapper=dict(
                 type='AmpOptimWrapper', dtype=dtype, optimizer=SGD))
@@ -132,8 +131,8 @@ def detector(device: str) -> Iterator[dict]:
 
 
 def resume(device: str) -> Iterator[dict]:
-    """Whether a training that is killed ends as one that is not; where no
-    device is named, whether one of each library that is stopped does.
+    """Whether a killed training (of each library a stopped one, where no
+    device is named) ends with the weights of an uninterrupted one.
     """
     for name in libraries()[:1] if device else libraries():
         yield from attempt(name, _resume, name, bool(device))
@@ -160,35 +159,34 @@ def _train_and_die(rank: int, name: str, folder: str) -> None:
 
 def ddp(device: str) -> Iterator[dict]:
     """Whether all ranks end with the same weights, with BN and, on GPUs, with
-    SyncBN: one on each GPU, or two on a CPU.
+    SyncBN: one rank per GPU, or two on a CPU.
     """
-    cpu = device == 'cpu'
-    if not cpu and not distributed.is_nccl_available():
-        raise Unavailable("torch has no NCCL: set env_cfg.dist_cfg.backend="
-                          "'gloo' for trainings")
-    ranks = 2 if cpu else torch.cuda.device_count()
+    backend = 'nccl' if device == 'cuda' else 'gloo'
+    if not distributed.is_backend_available(backend):
+        raise Unavailable(f'torch has no {backend}')
+    ranks = torch.cuda.device_count() or 2
     with TemporaryDirectory() as folder:
-        _start(_train_rank, ranks, ranks, folder, device)
+        _start(_train_rank, ranks, ranks, folder, backend)
         first, *others = (
             torch.load(f'{folder}/{rank}.pth') for rank in range(ranks))
     for norm, weights in first.items():
         for rank, found in enumerate(others, 1):
             _require_equal(found[norm], weights, f'rank 0 in rank {rank}')
         yield row('ok', f'{norm}, {ranks} rank{"s" * (ranks > 1)}, '
-                  f'{"gloo" if cpu else "nccl"}: the same weights everywhere')
+                  f'{backend}: the same weights everywhere')
 
 
-def _train_rank(rank: int, ranks: int, folder: str, device: str) -> None:
-    gpu = device == 'cuda'
+def _train_rank(rank: int, ranks: int, folder: str, backend: str) -> None:
+    gpu = backend == 'nccl'
     os.environ['LOCAL_RANK'] = str(rank)
     if gpu:
         torch.cuda.set_device(rank)
     distributed.init_process_group(
-        'nccl' if gpu else 'gloo', init_method=f'file://{folder}/rendezvous',
+        backend, init_method=f'file://{folder}/rendezvous',
         rank=rank, world_size=ranks, timeout=datetime.timedelta(seconds=60))
     wrapper = dict(type='MMDistributedDataParallel', broadcast_buffers=False,
                    device_ids=[rank] if gpu else None)
-    # Averages are SyncBN's own task; those of BN differ.
+    # The ranks' running averages of BN differ, those of SyncBN do not.
     hooks = dict(BN=[dict(type='SyncBuffersHook')], SyncBN=[])
     torch.save({norm: train_tiny(
         f'{folder}/{norm}', *hooks[norm], norm=norm, launcher='pytorch',
@@ -198,13 +196,12 @@ def _train_rank(rank: int, ranks: int, folder: str, device: str) -> None:
 
 
 def _start(function: Callable, ranks: int, *args: Any) -> None:
-    """Run ``function(rank, *args)`` in a process of its own for each rank.
+    """Run ``function(rank, *args)`` in a process for each rank.
 
     Raises:
-        RuntimeError: with the last line of a rank that fails, unless it was
-            killed.
+        RuntimeError: if a rank fails, unless it was killed; its last line.
     """
-    torch.cuda.empty_cache()  # they need memory too
+    torch.cuda.empty_cache()  # the ranks need memory too
     try:
         multiprocessing.start_processes(
             function, args, ranks, start_method='spawn')
@@ -216,7 +213,6 @@ def _start(function: Callable, ranks: int, *args: Any) -> None:
 
 
 def _require_equal(got: dict, expected: dict, of: str) -> None:
-    """Compare weights bit for bit."""
     different = [name for name, value in got.items()
                  if not torch.equal(value, expected[name])]
     if different:

@@ -1,39 +1,32 @@
-"""Checks what is installed, from its metadata, and whether it imports."""
+"""Checks the installed versions, and that the libraries import."""
 import importlib
+import platform
 import re
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec
 
 from ..supported import LEAST, PYTHON, differences
-from .rows import row
+from ..utils.provenance import distributions
+from .report import row
 
-#: Import name -> its distributions, the maintained one first.
-LIBRARIES = {
-    'mmengine': ('onedl-mmengine', 'mmengine'),
-    'mmcv': ('onedl-mmcv', 'mmcv', 'mmcv-lite'),
-    'mmdet': ('onedl-mmdetection', 'mmdet'),
-    'mmpretrain': ('onedl-mmpretrain', 'mmpretrain')
-}
-#: What a training does without.
+REQUIRED = ('torch', 'numpy', 'mmengine', 'mmcv')
 OPTIONAL = ('mmdet', 'mmpretrain', 'torchvision', 'pycocotools')
 
 
 def check() -> Iterator[dict]:
-    """Whether all is there, recent enough, goes together and was tried."""
-    python, (least, limit) = '.'.join(map(str, sys.version_info[:3])), PYTHON
+    """Whether the libraries are there, recent enough, and go together."""
+    python, (least, limit) = platform.python_version(), PYTHON
     if numbers(least) <= numbers(python) < numbers(limit):
         yield row('ok', f'Python {python}')
     else:
-        yield row('warning', f'Python {python}: {least} or later, before '
-                  f'{limit}, is what the libraries and this package go with')
-    versions: dict[str, str] = {}
-    for name in ('torch', 'torchvision', 'numpy', 'pycocotools', *LIBRARIES):
-        found = distributions(name)
-        versions.update((name, version) for version in [*found.values()][:1])
-        yield from _check_one(name, found)
+        yield row('warning', f'Python {python}: install {least} or later, '
+                  f'before {limit}')
+    names, versions = distributions(), {}
+    for name in REQUIRED + OPTIONAL:
+        if found := names.get(name, []):
+            versions[name] = metadata.version(found[0]) or 'without a version'
+        yield from _check_one(name, found, versions.get(name, ''))
     if not {'mmdet', 'mmpretrain'} & {*versions}:
         yield row('error', 'neither mmdet nor mmpretrain is installed: '
                   'install one of them: bash tools/setup_env.sh')
@@ -47,36 +40,35 @@ def check() -> Iterator[dict]:
     if tried[nearest]:
         yield row('warning', 'not an environment that was tried; nearest is '
                   f'STACK={nearest}, but for {", ".join(tried[nearest])}: '
-                  'nothing, if a StepResNet trains here (below)')
+                  'nothing to do, if a StepResNet trains here (below)')
     else:
         yield row('ok', f'an environment that was tried: STACK={nearest}')
 
 
-def _check_one(name: str, found: dict[str, str]) -> Iterator[dict]:
-    if len(found) > 1:
-        yield row('error', f'{name} is installed from {" and ".join(found)}, '
-                  f'one over the other: pip uninstall {" ".join(found)}, then '
-                  'install one of them')
-    needed = LEAST.get(name, '0')
-    for distribution, version in [*found.items()][:1]:
-        if numbers(version) < numbers(needed):
-            yield row('error', f'{distribution} {version}: install >= '
-                      f'{needed}')
-        else:
-            yield row('ok', f'{distribution} {version}')
+def _check_one(name: str, found: list[str], version: str) -> Iterator[dict]:
+    """The rows of a library and its distributions."""
     if not found:
         yield row('warning' if name in OPTIONAL else 'error',
                   f'{name} is not installed: bash tools/setup_env.sh installs '
-                  'a stack that was tried')
+                  'a tested stack')
+        return
+    if len(found) > 1:
+        yield row('error', f'{name} is installed from {" and ".join(found)}: '
+                  f'pip uninstall {" ".join(found)}, then install one of them')
+    needed = LEAST.get(name, '0')
+    if numbers(version) < numbers(needed):
+        yield row('error', f'{found[0]} {version}: install >= {needed}')
+    else:
+        yield row('ok', f'{found[0]} {version}')
 
 
 def present() -> list[str]:
-    """torch, and the libraries that are there."""
-    return [name for name in ('torch', *LIBRARIES) if find_spec(name)]
+    """torch and the mm libraries that are there."""
+    return [name for name in LEAST if find_spec(name)]
 
 
 def load(name: str) -> Iterator[dict]:
-    """Nothing, if a library imports."""
+    """No row, if a library imports."""
     importlib.import_module(name)
     yield from ()
 
@@ -84,13 +76,3 @@ def load(name: str) -> Iterator[dict]:
 def numbers(version: str) -> tuple[int, ...]:
     """'2.11.0+cu130' -> (2, 11, 0)."""
     return tuple(map(int, re.findall(r'\d+', version.partition('+')[0])[:3]))
-
-
-def distributions(library: str) -> dict[str, str]:
-    """The versions of a library's distributions that are installed."""
-    found = {}
-    for name in LIBRARIES.get(library, (library, )):
-        with suppress(metadata.PackageNotFoundError):
-            # A removal that broke off leaves a folder without a version.
-            found[name] = metadata.version(name) or 'without a version'
-    return found

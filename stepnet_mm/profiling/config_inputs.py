@@ -6,7 +6,7 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from ..config import EVALUATION, TRAIN, library_of
-from ..config.parts import all_dicts
+from ..config.lookup import all_dicts
 from ..launch.entry import build_model
 
 #: The default image edge in px, where a config names none.

@@ -1,4 +1,4 @@
-"""Loads checkpoints on every torch, and runs nothing that is in them.
+"""Loads checkpoints without executing code of a file, on every torch.
 
 May import: no other folder.
 """

@@ -1,8 +1,8 @@
-"""The text of a config in a checkpoint, of which the libraries build things.
+"""The text of a config in a checkpoint, reduced to plain settings.
 
 An inferencer that is given weights alone builds its network and its test
-pipeline from it. Of a text stays what that takes, as plain values: mmengine
-runs a config, and its registries import what a dotted type names.
+pipeline from it. Only those settings are kept, as plain values: mmengine
+executes a config, and its registries import the path of a dotted type.
 """
 import ast
 import builtins
@@ -23,23 +23,23 @@ from keyword import iskeyword
 
 #: Where an inferencer looks for the text.
 TEXTS = (('message_hub', 'runtime_info', 'cfg'), ('meta', 'cfg'))
-#: What a resume alone reads, and needs for nothing.
+#: Read by a resume alone, which does not need it.
 _OF_A_RESUME = ('meta', 'config')
 #: Settings that name files, code or hosts.
 _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'checkpoint_path',
               'backend_args', 'file_client_args', 'teacher_config',
               'teacher_ckpt', 'trust_remote_code', 'prototype', 'cache_dir',
               'decode_backend', 'tag_list', 'tag_list_chinese')
-#: Of the test dataset, from which the pipeline and the classes come.
+#: Settings of the test dataset that are kept, and of the visualizer.
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 _OF_ANY = ('type', '_scope_')
-#: Of code, paths and hosts: the libraries evaluate or open some settings.
+#: In code, paths and hosts: the libraries evaluate or open some settings.
 _NO_WORD = re.compile(
     r'[()\[\]\\{}\n*%:]|<<|^\.\.$|^(?!\d+/\d+\Z).*/|'
     r'\.(?i:py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
-#: Of the libraries' transforms those of their test pipelines (mmseg's,
-#: mmrotate's and mmpose's too): others build what another library names, open
-#: files, or may never end.
+#: The transforms of the libraries' test pipelines (mmseg's, mmrotate's and
+#: mmpose's too): others build objects of other libraries, open files, or may
+#: never end.
 _TRANSFORMS = frozenset("""
     ApplyToList BottomupResize CenterCrop CleanCaption Compose
     ConcatCDInput ConvertBoxType EfficientNetCenterCrop FixScaleResize
@@ -52,24 +52,24 @@ _TRANSFORMS = frozenset("""
     ProposalBroadcaster RandomCenterCropPad RandomFlip Resize ResizeEdge
     ResizeToMultiple TestTimeAug ToTensor TopdownAffine
     TransformBroadcaster""".split())
-#: Registries of the parts of a network or a pipeline, which alone may be
-#: named by a path, and all that an inferencer builds from.
+#: Registries whose classes may be named by a path, and all registries that
+#: an inferencer builds from.
 _PARTS = ('model', 'task util', 'transform')
 _KINDS = (*_PARTS, 'dataset', 'visualizer', 'loop')
-#: Keys of a kind that may all have one hash, and how often a test pipeline
-#: may run; of how many transforms.
+#: The most keys that may have one hash, and runs of a test pipeline; the most
+#: transforms.
 _FEW, _FEWER = 1000, 100
-#: Integers say how often, other numbers how far, or infinitely far.
+#: The largest integer, which may be a count, and the largest float.
 _LARGEST = (10**6 - 1, 10**8)
-#: Keys whose number would be an open file's.
+#: Keys whose number would be a file descriptor.
 _OF_FILE = re.compile(r'(file|file_?name|(?<!drop_)path|dir)$')
-#: What may be imported lies here.
+#: Modules in these folders may be imported.
 _PYTHON = osp.dirname(os.__file__)
 _INSTALLED = {*site.getsitepackages(), site.getusersitepackages(),
               *map(sysconfig.get_path, ('purelib', 'platlib'))}
-#: Characters of a text, each string of which is looked at.
+#: Characters of a text.
 _LONGEST = 5 * 10**5
-#: What a config as mmengine writes it is made of.
+#: The tokens of a config as mmengine writes it.
 _TOKEN = re.compile(r"""
     (?P<space>\s+|\#[^\r\n]*)|(?P<open>[\[({])|(?P<close>[\])}])
     |(?P<mark>[,:]|=(?!=))|(?P<sign>-(?=[\d.]))|(?P<word>[^\W\d]\w*(?![\w"']))
@@ -79,7 +79,7 @@ _TOKEN = re.compile(r"""
               |'{3}[^\\]*?(?:\\.[^\\]*?)*'{3}
               |"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"
               |'[^'\\\r\n]*(?:\\.[^'\\\r\n]*)*'))""", re.VERBOSE | re.DOTALL)
-#: What each stands behind; a line begins with a word, behind nothing.
+#: The tokens before each token; a line begins with a word, after nothing.
 _BEHIND = dict(
     word=('', 'open', 'mark'), number=('open', 'mark', 'sign'),
     text=('open', 'mark', 'text'), open=('open', 'mark', 'word'),
@@ -90,11 +90,11 @@ _DEEPEST = 50
 
 
 class _Refused(Exception):
-    """A text, or what it asks for; the text says why."""
+    """A config text is refused; the message says why."""
 
 
 def without_code(checkpoint, filename: str):
-    """Leave of the config texts in a checkpoint what an inferencer builds.
+    """Reduce the config texts in a checkpoint to :func:`inferencer_text`.
 
     Args:
         checkpoint: what was loaded; changed in place.
@@ -117,7 +117,7 @@ def without_code(checkpoint, filename: str):
 
 
 def drop_texts(checkpoint: dict) -> None:
-    """Take all config texts out, where the Runner has its own."""
+    """Remove all config texts, since the Runner has its config."""
     for place in (*TEXTS, _OF_A_RESUME):
         _drop(checkpoint, place)
 
@@ -129,14 +129,14 @@ def _drop(checkpoint, place: tuple) -> None:
 
 
 def at(holder, path):
-    """What lies behind some keys, None where nothing does."""
+    """The value behind a path of keys, None if there is none."""
     for name in path:
         holder = holder.get(name) if isinstance(holder, dict) else None
     return holder
 
 
 def inferencer_text(text: str) -> str:
-    """A config of what an inferencer builds, in plain values.
+    """A config of the settings that an inferencer needs, in plain values.
 
     Args:
         text (str): a config as mmengine writes it.
@@ -147,8 +147,8 @@ def inferencer_text(text: str) -> str:
         visualizer.
 
     Raises:
-        _Refused: if it is more than settings, or one of those names what is
-            in no registry, a path or code.
+        _Refused: if it is more than settings, or a setting names code, a
+            path, or a type that is in no registry.
     """
     if len(text) > _LONGEST:
         raise _Refused(f'{len(text)} characters')
@@ -183,7 +183,7 @@ def _part(settings: dict, kind: str, names: tuple) -> dict:
 
 
 def _name_of(path: str, kinds: tuple = _PARTS) -> str:
-    """How a registry holds what a path names: of a path it may import more."""
+    """The registered name of the class that a path names, or the path."""
     for owner in (path.partition('.')[0], 'mmengine') if '.' in path else ():
         held = [part for registry in _registries(owner)
                 if registry.root.name in kinds
@@ -196,10 +196,7 @@ def _name_of(path: str, kinds: tuple = _PARTS) -> str:
 
 
 def settings_of(text: str | bytes) -> dict:
-    """What a config assigns, if it does nothing else; nothing of it is run.
-
-    Args:
-        text (str | bytes): a config as mmengine writes it, in full.
+    """The settings of a config as mmengine writes it, which is not executed.
 
     Raises:
         ValueError: if it holds more than settings.
@@ -218,7 +215,7 @@ def settings_of(text: str | bytes) -> dict:
 
 
 def _look_over(text: str) -> None:
-    """Refuse what Python's parser may not survive: chains and deep nesting."""
+    """Refuse chains and deep nesting, which may crash Python's parser."""
     at, depth, last = 0, 0, ''
     while at < len(text):
         token = _TOKEN.match(text, at)
@@ -255,7 +252,7 @@ class _Displays(ast.NodeTransformer):
         return self._with_quick_keys(node, node.elts)
 
     def _with_quick_keys(self, node, keys) -> ast.AST:
-        """Of other kinds of keys many may have the same hash."""
+        """Refuse many keys that may have one hash."""
         if len(keys) > _FEW and not all(
                 isinstance(key, ast.Constant) and (
                     isinstance(key.value, str)
@@ -276,7 +273,7 @@ def _without(value):
 
 
 def _choices(value, within=None) -> Iterator:
-    """Sizes of lists of settings within lists: it takes one of each."""
+    """Sizes of lists of settings in lists; a pipeline takes one of each."""
     if isinstance(value, (list, tuple)) and isinstance(within, (list, tuple)):
         yield sum(isinstance(part, dict) for part in value) or 1
     parts = value.values() if isinstance(value, dict) else value
@@ -285,7 +282,7 @@ def _choices(value, within=None) -> Iterator:
 
 
 def _check(value, key=None) -> None:
-    """Refuse what would be imported, evaluated or opened."""
+    """Refuse values that would be imported, evaluated or opened."""
     if isinstance(value, dict):
         for name, part in value.items():
             if not isinstance(name, str):
@@ -318,12 +315,12 @@ def _check_word(text: str, key) -> None:
 
 
 def _is_file(name) -> bool:
-    """Whether something would be opened under that name."""
+    """Whether a file has that name."""
     return osp.lexists(name) and not osp.isdir(name)
 
 
 def _check_classes(metainfo, key) -> None:
-    """Names of classes may have any characters, a text alone is a file."""
+    """Refuse text that would be a file; names in lists may be anything."""
     if not isinstance(metainfo, dict) or any(
             isinstance(value, str) for value in metainfo.values()):
         raise _Refused(f'{key}={metainfo!r:.60}')
@@ -352,8 +349,8 @@ def _check_type(name, key) -> None:
 
 
 def _check_pipeline(steps, key) -> None:
-    """Refuse the libraries' transforms but :data:`_TRANSFORMS`, and more
-    runs of them than a test takes.
+    """Refuse transforms of the libraries beside :data:`_TRANSFORMS`, and
+    many runs.
     """
     _check(steps, key)
     found = [*_settings(steps)]
@@ -372,7 +369,7 @@ def _check_pipeline(steps, key) -> None:
 
 
 def _settings(value) -> Iterator[dict]:
-    """All dicts in a value, itself too."""
+    """All dicts in a value, itself included."""
     if isinstance(value, dict):
         yield value
         value = [*value.values()]
@@ -381,7 +378,7 @@ def _settings(value) -> Iterator[dict]:
 
 
 def _is_own(name: str) -> bool:
-    """Whether a module that is no mm library's registered a transform."""
+    """Whether a user's module registered a transform."""
     from mmengine.config.utils import MODULE2PACKAGE
     from mmengine.registry import TRANSFORMS
     libraries = {'mmcv', 'mmengine', *MODULE2PACKAGE}
@@ -393,7 +390,7 @@ def _is_own(name: str) -> bool:
 
 
 def _check_evaluated(value, key) -> None:
-    """Of what the libraries evaluate one name passes."""
+    """Refuse all that the libraries evaluate but one name."""
     if isinstance(value, str) and re.fullmatch(r'cv2\.MOTION_[A-Z]+', value):
         return
     if isinstance(value, str) and not re.fullmatch(r'\w+', value, re.A):
@@ -421,7 +418,7 @@ def _named(path: str) -> list:
 
 
 def _is_word(name: str) -> bool:
-    """Whether nothing has that name, which a registry or eval could find."""
+    """Whether nothing that a registry or eval could find has that name."""
     return (name.isidentifier() and name.isascii()  # as eval reads others
             and _is_unknown(name))
 
@@ -442,7 +439,7 @@ def _runs(name: str) -> bool:
 
 
 def _registries(scope: str, filled: bool = True) -> Iterator:
-    """Those of an installed library; to fill them takes seconds."""
+    """The registries of an installed library; to fill them takes seconds."""
     from mmengine import registry as of_mmengine
     _import_library(scope)
     for root in list(vars(of_mmengine).values()):
@@ -457,7 +454,7 @@ def _registries(scope: str, filled: bool = True) -> Iterator:
 
 @lru_cache(None)
 def _import_library(scope: str) -> None:
-    """As mmengine does for a scope, but no folder that has its name."""
+    """Import an installed library, but no folder that has its name."""
     from mmengine.config.utils import MODULE2PACKAGE
     if scope in MODULE2PACKAGE and scope not in sys.modules:
         # Metadata beside a user's script name a folder there, too.

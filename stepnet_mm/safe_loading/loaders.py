@@ -1,11 +1,10 @@
-"""One loader for every checkpoint, on every torch: nothing in a file is run.
+"""One loader for every checkpoint, which never executes code of a file.
 
 mmengine 0.10.7 unpickles a checkpoint in full where torch lets it, and
-onedl's 0.10.12 falls back to doing so: a malicious file runs its code. This
-loader takes the place of theirs for local paths and for every remote prefix.
-It reads a file with torch's own readers, but unpickles with
-:mod:`unpickler`, and does not know ``torch.jit.load``, to which torch.load
-hands TorchScript archives.
+onedl's 0.10.12 falls back to that: a malicious file runs its code. This
+loader replaces theirs for local paths and every remote prefix. It uses
+torch's readers with the pickle module :mod:`unpickler`, and never
+``torch.jit.load``, to which torch.load hands TorchScript archives.
 """
 import contextlib
 import errno
@@ -40,15 +39,15 @@ _READERS = {'stepnet_mm', 'mmengine', 'torch', 'numpy',
 
 
 class UnsafeCheckpointError(RuntimeError):
-    """A checkpoint holds what is no part of weights or a training state."""
+    """A checkpoint holds more than weights or a training state."""
 
 
 class _UnreadableError(Exception):
-    """A checkpoint cannot be read; the text is of an error without name."""
+    """A checkpoint cannot be read; the text lacks the file's name."""
 
 
 def register_safe_loaders() -> None:
-    """Take the place of all of mmengine's checkpoint loaders."""
+    """Replace all of mmengine's checkpoint loaders."""
     # At the top it would import what imports this module (registration.py).
     from mmengine.runner.checkpoint import CheckpointLoader
     for prefix, loader in list(CheckpointLoader._schemes.items()):
@@ -77,9 +76,9 @@ def load_from_local(filename: str, map_location=None) -> dict:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        UnsafeCheckpointError: if it holds anything else; that is neither
+        UnsafeCheckpointError: if it holds anything else, which is neither
             imported nor called.
-        ValueError: if it cannot be read as a checkpoint, or is no file.
+        ValueError: if it is no file, or damaged.
         MemoryError, OSError: if this process cannot read it now.
     """
     path = osp.expanduser(filename)
@@ -92,7 +91,7 @@ def load_from_local(filename: str, map_location=None) -> dict:
 
 
 def refusal(value) -> str:
-    """What of a part of a checkpoint would not be loaded again, or ''."""
+    """The reason why a part of a checkpoint would not load again, or ''."""
     with io.BytesIO() as file:
         torch.save(value, file)
         file.seek(0)
@@ -117,7 +116,7 @@ def _safe_remote(loader):
 
 
 def _as_data(checkpoint, filename: str):
-    """Take out what the libraries would run, or remove."""
+    """Drop config texts with code, and names of files of other folders."""
     if isinstance(checkpoint, dict) and not isinstance(
             checkpoint.get('message_hub', {}), dict):
         del checkpoint['message_hub']  # mmengine takes its attributes over
@@ -153,10 +152,7 @@ def _errors_name(filename: str):
 
 
 def _load(f, map_location=None, *_, **__):
-    """What torch.load returns for a path or a file object.
-
-    Its other arguments, ``weights_only`` among them, make no difference.
-    """
+    """As torch.load, whose other arguments (weights_only) are ignored."""
     with (contextlib.nullcontext(f) if hasattr(f, 'read')
           else open_regular(f)) as file:
         start = file.tell()
@@ -197,7 +193,7 @@ def _loads_on_cpu(file, start: int) -> bool:
 
 
 def _of_reading(error: Exception) -> bool:
-    """Whether a reader has raised it, not a signal's handler or a thread."""
+    """Whether a reader raised it, not the handler of a signal."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     modules = type(error).__module__, frame.f_globals['__name__']
     return all(name.partition('.')[0] in _READERS for name in modules)
@@ -233,8 +229,8 @@ def _read_legacy(file, map_location):
     file.seek(start)
     content = serialization._legacy_load(
         file, map_location, module, encoding='utf-8')
-    # The last pickle lists the storages that follow. torch leaves others as
-    # the memory was that they got.
+    # The last pickle lists the storages that follow. torch leaves the others
+    # uninitialized.
     absent = sorted(module.storages - set(module.last))
     if absent:
         raise ValueError(f'it has no content of the storages {absent!r:.60}')
@@ -274,11 +270,10 @@ def _is_tar(file) -> bool:
 
 
 class _Archive(torch._C.PyTorchFileReader):
-    """torch's reader of a zip file, which checks what it takes out.
+    """torch's reader of a zip file, with checks.
 
-    torch writes a checksum of every record and does not look at it; of a
-    record that is marked as a folder it reads nothing, and gives out what the
-    memory held.
+    torch writes a checksum of every record and never compares it; the tensor
+    of a record that is marked as a folder it leaves uninitialized.
     """
 
     def __init__(self, file):
@@ -299,21 +294,17 @@ class _Archive(torch._C.PyTorchFileReader):
         super().__init__(file)
 
     def get_record(self, name: str) -> bytes:
-        """As torch's.
-
-        Raises:
-            ValueError: if it is not what was written.
-        """
+        """As torch's; ValueError for a folder or a wrong checksum."""
         record, entry = super().get_record(name), self._entries[name]
         if entry.is_dir() or entry.external_attr & _FOLDER:
             raise ValueError(f'its record {name} is marked as a folder')
-        # torch can be told to write none.
+        # torch.serialization.set_crc32_options(False) writes 0.
         if entry.CRC not in (0, zlib.crc32(record)):
             raise ValueError(f'the checksum of its record {name} is wrong')
         return record
 
     def get_storage_from_record(self, name: str, size: int, dtype):
-        """As torch's, which reads beyond a record's end if it is told to."""
+        """As torch's, but never beyond the end of the record."""
         record = self.get_record(name)
         if size > len(record):
             raise ValueError(
@@ -326,9 +317,8 @@ class _Archive(torch._C.PyTorchFileReader):
 class _InsteadOfTorchLoad:
     """While it is entered, torch.load is :func:`_load` in all threads.
 
-    A remote loader may be at work in several threads, and use others. Nor
-    does torch.hub unpack archives that it takes for those of torch before
-    1.6: a member could overwrite another file.
+    Several threads may be inside. torch.hub does not unpack archives in the
+    format of torch before 1.6: a member could overwrite another file.
     """
 
     def __init__(self):

@@ -1,16 +1,16 @@
-"""Names of files in a training state, which a checkpoint hook deletes."""
+"""Names of files in a training state; a checkpoint hook deletes the files."""
 import os.path as osp
 import re
 
 from .config_text import at
 
-#: What a checkpoint hook names its best files, and a preemption its own.
+#: Names of the best checkpoints, and of the one saved at a preemption.
 _BEST = re.compile(r'best_.+')
 _TEMPORARY = re.compile(r'preempted_iter_\d+\.pth')
 
 
 def keep_own_files(checkpoint, folder: str) -> None:
-    """Leave of those names the files of one folder.
+    """Keep the names of one folder's files alone.
 
     Args:
         checkpoint: what was loaded; ``message_hub.runtime_info`` is changed in
@@ -32,7 +32,7 @@ def keep_own_files(checkpoint, folder: str) -> None:
 
 
 def _own(path, folder: str, names: re.Pattern) -> str | None:
-    """What a folder has under the name of a file, None if nothing."""
+    """The path of a folder's file of that name; None if there is none."""
     name = osp.basename(path) if isinstance(path, str) else ''
     own = osp.join(folder, name)
     # A FlexibleRunner's checkpoints are folders.

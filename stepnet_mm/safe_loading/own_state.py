@@ -1,4 +1,4 @@
-"""What of a checkpoint's training state is not for this run."""
+"""Takes the config and the files of other runs out of a training state."""
 import os.path as osp
 
 from mmengine.hooks import CheckpointHook, Hook
@@ -10,10 +10,10 @@ from .plain_state import save_plain
 
 
 def make_own(runner, checkpoint: dict) -> None:
-    """Leave of a resumed state what is this run's.
+    """Make a state that is resumed this run's.
 
-    Its config is the Runner's, and the files that a hook may delete are those
-    of the folder that it saves in.
+    The config is the Runner's, and a hook may delete files of the folder that
+    it saves in alone.
 
     Args:
         runner (Runner): the runner, before it takes the state.
@@ -43,16 +43,16 @@ def trains(runner) -> bool:
 
 
 class OwnStateHook(Hook):
-    """Resumes and saves this run's where mmengine's checkpoint hook does.
+    """:func:`make_own` and :func:`.save_plain` for mmengine's hook.
 
     Not for a FlexibleRunner, whose checkpoints are folders.
     """
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
-        """Leave what is this run's."""
+        """Make a resumed state this run's."""
         if resumes(runner):
             make_own(runner, checkpoint)
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
-        """Save what loads again."""
+        """Save plain types."""
         save_plain(runner, checkpoint)

@@ -1,4 +1,4 @@
-"""What a run saves has to load again, by the loader that runs nothing."""
+"""Saves plain types, which the safe loader loads again."""
 import os
 import weakref
 from collections import Counter, OrderedDict, deque
@@ -11,20 +11,20 @@ import numpy as np
 
 from .loaders import refusal
 
-#: Tensors, and most of a file: judged by one value of each type.
+#: Most of a file; checked by one value of each type.
 WEIGHTS = 'state_dict', 'ema_state_dict', 'optimizer'
-#: Runner -> the types in it that were judged.
+#: Runner -> the types that were checked.
 _judged: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def save_plain(runner, checkpoint: dict) -> None:
-    """Have texts, paths and containers saved as Python's own types.
+    """Replace texts, paths and containers by Python's own types.
 
-    A warning names what will still not load, once for each type.
+    A warning names the other types that will not load, once for each.
 
     Args:
-        runner (Runner): its logger says so.
-        checkpoint (dict): what is going to be saved; parts are replaced.
+        runner (Runner): its logger warns.
+        checkpoint (dict): is going to be saved; parts are replaced.
     """
     first = runner not in _judged
     judged = _judged.setdefault(runner, set())

@@ -1,12 +1,12 @@
-"""A pickle module for torch that makes what is on its lists and no more.
+"""A pickle module for torch with allow-lists.
 
-Python's own unpickler, the one that is written in Python, with three rules: a
-name is looked up in a table, never imported; a call, a new object and a state
-are for what is listed for each; an opcode that is not listed is refused.
+Python's unpickler in Python, with three rules: a name is looked up in a
+table, never imported; calls, new objects and states are allowed for listed
+objects; an opcode that is not listed is refused.
 
-torch's weights-only unpickler is not used where there is one. That of torch
-2.1 takes no additions, and the later ones share theirs with the whole
-process: onedl's mmengine adds the true ``getattr`` while it loads.
+torch's weights-only unpickler is not used. That of torch 2.1 takes no
+additions, and the later ones share theirs with the whole process: onedl's
+mmengine adds the true ``getattr`` while it loads.
 """
 import functools
 import itertools
@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch.serialization import StorageType
 
-#: Opcodes that build plain values or look up a name. What protocols 0 and 1
-#: alone have is left out: torch writes protocol 2.
+#: Opcodes that build plain values or look up a name, without those that only
+#: protocols 0 and 1 use: torch writes protocol 2.
 _PLAIN = [getattr(pickle, name)[0] for name in '''
     PROTO FRAME STOP MARK POP POP_MARK MEMOIZE GLOBAL STACK_GLOBAL
     BINPUT LONG_BINPUT BINGET LONG_BINGET NONE NEWTRUE NEWFALSE
@@ -31,27 +31,25 @@ _PLAIN = [getattr(pickle, name)[0] for name in '''
     BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8
     TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET
 '''.split()]
-#: Those of torch._utils that make nothing but tensors of what they are given,
-#: and check it; torch 2.1 has no _rebuild_tensor_v3. For quantized ones torch
-#: checks no offset, for sparse ones no index; no network of the mm libraries
-#: has any.
+#: Functions of torch._utils that make tensors alone and check their arguments
+#: (no offset of quantized tensors is checked, no index of sparse ones; no
+#: network of the mm libraries has any). torch 2.1 has no _rebuild_tensor_v3.
 _REBUILD = [getattr(torch._utils, name) for name in '''
     _rebuild_tensor _rebuild_tensor_v2 _rebuild_tensor_v3
     _rebuild_meta_tensor_no_storage _rebuild_parameter
 '''.split() if hasattr(torch._utils, name)]
-#: Values in values. Python hashes tuples by recursion, which ends the process
-#: where there are some hundred thousand.
+#: Nesting. Python hashes tuples by recursion: 10^5 levels end the process.
 _DEEPEST = 100
-#: Values that Python visits to hash or print what shares its parts: seconds.
+#: Visits of values to hash or print a nested one: seconds.
 _MOST = 10**7
-#: Bits of a number; Python prints few more, or takes the square of the time.
+#: Bits of a number; to print more takes quadratic time.
 _LONGEST = 10**4
-#: Bytes; a length that is announced is believed up to here.
+#: Bytes; up to here an announced length needs no check.
 _MUCH = 2**20
 
 
 class Refused(Exception):
-    """A pickle asks for what is not on the lists; the text names it."""
+    """A pickle asks for what is on no list; the text names it."""
 
 
 class _Dispatch(dict):
@@ -85,7 +83,7 @@ class Unpickler(_PythonUnpickler):
         self._spent, self._most = 0, _MOST
 
     def load(self):
-        """Unpickle what others can then hash, compare and print."""
+        """Unpickle a value that is quick to hash, compare and print."""
         begin = self._place()
         made = super().load()
         # A long history has many values, but none without a byte of its own.
@@ -102,7 +100,7 @@ class Unpickler(_PythonUnpickler):
             raise Refused(ascii(f'{module}.{name}')[1:-1]) from None
 
     def load_reduce(self):
-        """Call what may be called."""
+        """Call a listed function."""
         args = self.stack.pop()
         function = self.stack[-1]
         if not any(function is known for known in _calls().values()):
@@ -112,7 +110,7 @@ class Unpickler(_PythonUnpickler):
         self.stack[-1] = function(*args)
 
     def load_newobj(self):
-        """Make the one kind of object that is made so."""
+        """Make a HistoryBuffer, the only listed class."""
         args = self.stack.pop()
         cls = self.stack[-1]
         if cls is not _history_buffer() or args != ():
@@ -120,7 +118,7 @@ class Unpickler(_PythonUnpickler):
         self.stack[-1] = object.__new__(cls)
 
     def load_build(self):
-        """Give a state to what may have one."""
+        """Give a state to an object of a listed type."""
         state = self.stack.pop()
         made = self.stack[-1]
         if type(made) not in _states():
@@ -177,7 +175,7 @@ class Unpickler(_PythonUnpickler):
             raise Refused(f'items for {torch.typename(collection)}')
 
     def _check_keys(self, keys):
-        """Refuse keys that are too many for the hash that they may have."""
+        """Refuse many keys that may have one hash."""
         for key in keys:
             if type(key) is str:  # quickly, for nearly all are
                 self._spent += 1
@@ -187,7 +185,7 @@ class Unpickler(_PythonUnpickler):
             self._spend([key], _price(key))
 
     def _spend(self, values: list, price: int = 1):
-        """Count the values inside, each as often as it is met."""
+        """Count nested values, each as often as it is visited."""
         for _ in range(_DEEPEST):
             self._spent += price * sum(map(_weight, values))
             if self._spent > self._most:
@@ -211,7 +209,7 @@ class Unpickler(_PythonUnpickler):
 
 
 def _parts(value):
-    """What a value is made of that Python hashes, compares or prints."""
+    """The parts of a value that Python hashes, compares or prints."""
     if isinstance(value, dict):
         return itertools.chain(value, value.values())
     return value if isinstance(value, (tuple, list, set)) else ()
@@ -231,10 +229,10 @@ def _weight(value) -> int:
 
 
 def _price(key) -> int:
-    """Values that a key is worth.
+    """The cost of a key, in visits.
 
-    The hash of text is random. Others can be chosen such that each is
-    compared with all that are there; small numbers only where there are many.
+    The hash of text is random. Other keys can be chosen such that each is
+    compared with all others; small numbers only among many.
     """
     if isinstance(key, (str, bytes)):
         return 1
@@ -243,7 +241,7 @@ def _price(key) -> int:
 
 
 def _read(file, size: int) -> bytes:
-    """``file.read(size)``, which makes room only where there is as much."""
+    """``file.read(size)``, after a check that so much is left."""
     if size > _MUCH:
         place = file.tell()
         left = file.seek(0, os.SEEK_END) - place
@@ -272,7 +270,7 @@ def load(file, **kwargs):
 
 @functools.lru_cache(None)
 def _names() -> dict:
-    """All that a pickle may name."""
+    """The objects that a pickle may name."""
     values = [
         value for value in vars(torch).values()
         if isinstance(value, torch.dtype)
@@ -290,7 +288,7 @@ def _names() -> dict:
 
 @functools.lru_cache(None)
 def _calls() -> dict:
-    """What a pickle may call, by its name there."""
+    """The functions that a pickle may call, by their names."""
     return {
         **{f'torch._utils.{f.__name__}': f for f in _REBUILD},
         'torch._utils._rebuild_parameter_with_state':
@@ -320,7 +318,7 @@ def _calls() -> dict:
 
 @functools.lru_cache(None)
 def _states() -> dict:
-    """Type -> what gives a state to an object of it."""
+    """Type -> the function that sets an object's state."""
     return {
         OrderedDict: _set_metadata,
         np.ndarray: np.ndarray.__setstate__,
@@ -375,9 +373,9 @@ def _rebuild_parameter_with_state(data, requires_grad, hooks, state):
 
 
 def _with_attributes(tensor, state):
-    """Give a tensor what it had in its __dict__.
+    """Set attributes in a tensor's __dict__.
 
-    torch sets whatever the file names: to set ``real`` writes to the tensor.
+    torch would set any attribute: ``real`` writes to the tensor.
     """
     own, slots = state if isinstance(state, tuple) else (state, None)
     for name in _of_type(own or {}, dict):
@@ -389,14 +387,14 @@ def _with_attributes(tensor, state):
 
 
 def _empty_array(cls, shape: tuple, code) -> np.ndarray:
-    """What a state is then given to."""
+    """An array whose state is set later."""
     if cls is not np.ndarray or shape != (0, ) or code not in (b'b', 'b'):
         raise Refused('an array that is not empty')
     return np.ndarray(shape, code)
 
 
 def _of_type(value, *types: type):
-    """The value. Another one may be too large to be hashed or printed."""
+    """A value of one of the types, so that it is quick to hash and print."""
     if type(value) not in types:
         raise Refused(f'{torch.typename(value)} where {types[0].__name__} is')
     return value
@@ -412,7 +410,7 @@ def _slice(*places) -> slice:
 
 
 def _plain_dict(content: dict) -> dict:
-    """What metainfo of a config is in a checkpoint: ``dataset_meta``."""
+    """For ``dataset_meta``, if a config sets metainfo."""
     return _of_type(content, dict)
 
 
@@ -433,7 +431,7 @@ def _is_number(dtype: np.dtype) -> bool:
 
 
 def _number_type(code: str, *_) -> np.dtype:
-    """A type of its own, as all arrays share numpy's."""
+    """A copy, because all arrays share numpy's."""
     dtype = np.dtype(_of_type(code, str), copy=True)
     if not _is_number(dtype):
         raise Refused(f'numpy.dtype {code!r:.60}')
@@ -441,13 +439,13 @@ def _number_type(code: str, *_) -> np.dtype:
 
 
 def _set_metadata(state_dict: OrderedDict, state: dict) -> None:
-    """What torch keeps in a state_dict's attributes; others hide methods."""
+    """Set the versions of a state_dict; other attributes hide methods."""
     if '_metadata' in _of_type(state, dict):
         vars(state_dict)['_metadata'] = state['_metadata']
 
 
 def _set_byte_order(made: np.dtype, state: tuple) -> None:
-    """All that a number's type has in its state."""
+    """The only allowed state of a number's type."""
     orders = (made, made.newbyteorder())
     if state not in [order.__reduce__()[2] for order in orders]:
         raise Refused('numpy.dtype with another state')
@@ -455,6 +453,6 @@ def _set_byte_order(made: np.dtype, state: tuple) -> None:
 
 
 def _set_history(buffer, state: dict) -> None:
-    """Not the methods, which it would write over those of the class."""
+    """Set all but the methods, which would replace those of the class."""
     buffer.__setstate__({name: state[name] for name in (
         'max_length', '_log_history', '_count_history') if name in state})

@@ -1,5 +1,4 @@
-"""The ground: random generators, signals, rank, Slurm, files, precision,
-and with what a run is made.
+"""Random generators, signals, ranks, Slurm, files, precision, provenance.
 
 May import: no other folder.
 """

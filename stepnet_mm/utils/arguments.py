@@ -1,24 +1,19 @@
-"""What a class takes of a config; checks of numbers that one gives."""
+"""Arguments of classes in a config, and checks of numbers in it."""
 import inspect
 import math
 
 
 def accepted_arguments(cls: type) -> set[str]:
-    """Names that a class or a base takes, which ``**kwargs`` hand on."""
+    """Arguments of a class and its bases, which get its ``**kwargs``."""
     return {name for base in cls.__mro__ if '__init__' in vars(base)
             for name in inspect.signature(vars(base)['__init__']).parameters}
 
 
 def check_count(key: str, value, least: int = 0) -> None:
-    """Check an integer of at least ``least``.
-
-    Args:
-        key (str): of the config, for the error.
-        value: what it gives.
-        least (int): the smallest that is allowed.
+    """Check the integer of a config's key.
 
     Raises:
-        ValueError: on another type, True and False too, or a smaller one.
+        ValueError: on another type, bool too, or less than ``least``.
     """
     if type(value) is not int or value < least:
         raise ValueError(

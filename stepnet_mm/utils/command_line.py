@@ -1,4 +1,4 @@
-"""Arguments of commands, checked before work of hours; what they print."""
+"""Arguments of commands, checked at once, and tables that they print."""
 import os
 from argparse import (
     ArgumentParser,
@@ -24,7 +24,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def printable(text: str) -> str:
-    """Text from a file, without what a terminal would obey."""
+    """Text from a file, without control characters of a terminal."""
     return ''.join(letter if letter.isprintable() or letter in '\n\t'
                    else '\ufffd' for letter in text)
 
@@ -51,7 +51,10 @@ def output_file(text: str) -> Path:
     if not text or path.is_dir():
         raise ArgumentTypeError(
             f'expected a file, got {text!r}, which is a folder; add a name')
-    _check_writable(path if path.exists() else _existing(path.parent), text)
+    if path.exists():
+        _check_writable(path)
+    else:
+        existing_folder(path.parent)
     return path
 
 
@@ -63,8 +66,23 @@ def output_folder(text: str) -> Path:
     """
     if not text:  # pathlib takes it for the current one
         raise ArgumentTypeError("expected a folder, got ''; name one")
-    _check_writable(_existing(Path(text)), text)
+    existing_folder(Path(text))
     return Path(text)
+
+
+def existing_folder(folder: Path) -> Path:
+    """A folder to write into, or the nearest one above it that exists.
+
+    Raises:
+        ArgumentTypeError: if that is a file, or read-only.
+    """
+    there = next(path for path in (folder, *folder.parents)
+                 if path.exists() or not path.name)
+    if not there.is_dir():
+        raise ArgumentTypeError(f'expected a folder, got {str(there)!r}, '
+                                'which is a file; choose another')
+    _check_writable(there)
+    return there
 
 
 def check_output(key: str, path, inputs: Iterable) -> None:
@@ -87,22 +105,8 @@ def check_output(key: str, path, inputs: Iterable) -> None:
                              'another')
 
 
-def _existing(folder: Path) -> Path:
-    """The folder, or the first one above it that is there.
-
-    Raises:
-        ArgumentTypeError: if that is a file.
-    """
-    there = next(path for path in (folder, *folder.parents)
-                 if path.exists() or not path.name)
-    if not there.is_dir():
-        raise ArgumentTypeError(f'expected a folder, got {str(there)!r}, '
-                                'which is a file; choose another')
-    return there
-
-
-def _check_writable(path: Path, text: str) -> None:
+def _check_writable(path: Path) -> None:
     if not os.access(path, os.W_OK):
         raise ArgumentTypeError(
-            f'expected a place to write, got {text!r}, where {str(path)!r} '
-            'is read-only; choose another')
+            f'expected a place to write, got {str(path)!r}, which is '
+            'read-only; choose another')

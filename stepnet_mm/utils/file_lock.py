@@ -1,4 +1,4 @@
-"""A lock that one process holds on a file, and that dies with it."""
+"""A lock on a file, which ends with the process that holds it."""
 import errno
 import json
 import os
@@ -22,18 +22,18 @@ except ImportError:  # Windows
 
 #: In a work dir, held by the training in it.
 TRAINING_LOCK = 'training.lock'
-#: What lockf says where another process holds the lock.
+#: Errors of lockf if another process holds the lock,
 TAKEN = (errno.EACCES, errno.EAGAIN)
-#: What it says where the file system has no locks.
+#: and if the file system has no locks.
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
-#: In s: lock_holder() has a lock for a moment, which is no reason to give up.
+#: In s; lock_holder() holds a lock for a moment.
 PATIENCE = .2
 #: How a note begins.
 NOTE = b'{"host"'
-#: A link is not followed, and nothing is waited for.
+#: No link is followed, and a pipe does not block.
 AS_IT_IS = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_NONBLOCK', 0)
-#: What this process holds. Its own threads are not kept apart by lockf, and a
-#: second handle of the file would end the lock when it is closed.
+#: The locks of this process. lockf does not keep its threads apart, and to
+#: close a second handle of the file would end the lock.
 _OWN: set[tuple[int, Path]] = set()
 _MUTEX = threading.Lock()
 
@@ -43,33 +43,30 @@ class LockTaken(Exception):
 
 
 @contextmanager
-def file_lock(path, wait: bool = False,
-              note: bool = True) -> Iterator[None]:
+def file_lock(path, wait: bool = False) -> Iterator[None]:
     """Hold a lock on a file until the block, or the process, ends.
 
-    It is POSIX's: other processes and, where the file system does it, other
-    machines see it; forked children do not hold it, so a killed process
-    leaves none. Other threads of the process are kept out as well. The file
-    says who holds it, and stays.
+    It is a POSIX lock: other processes see it and, if the file system
+    supports it, other machines; forked children do not hold it (they share
+    a lock of the library filelock), so a killed process leaves none. Other
+    threads of the process are kept out as well. The file has a note of its
+    holder, and stays.
 
     Args:
         path (str | Path): the file; folders are made.
         wait (bool): whether to wait until it is free.
-        note (bool): whether to write who holds it into the file.
 
     Raises:
-        LockTaken: if somebody else holds it and ``wait`` is not set; says
-            who, and since when.
-        FileExistsError: if it is a link or no lock, and so stays as it is.
+        LockTaken: if it is held and ``wait`` is not set; names the holder.
+        FileExistsError: if the file is a link or no lock; it stays as it is.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     file = _acquire(path, wait)
     try:
-        if note:
-            file.truncate(0)
-            file.write(json.dumps(_holder()).encode())
-            file.flush()
+        file.truncate(0)
+        file.write(json.dumps(_holder()).encode())
+        file.flush()
         yield
     finally:
         with _MUTEX:
@@ -78,21 +75,13 @@ def file_lock(path, wait: bool = False,
 
 
 def lock_beside(path) -> Path:
-    """Where to hold a lock on a file that is itself written and read.
-
-    Args:
-        path (str | Path): the file.
-    """
+    """The lock's file for a file that is itself written and read."""
     path = Path(path)
     return path.with_name(path.name + '.lock')
 
 
 def lock_holder(path) -> str:
-    """Who holds a lock, and since when; empty if nobody does.
-
-    Args:
-        path (str | Path): the file of the lock, which may be absent.
-    """
+    """The holder of a lock, whose file may be absent; '' without one."""
     path = Path(path)
     try:
         with _MUTEX:
@@ -136,10 +125,10 @@ def _open_locked(path: Path, mode: str) -> IO[bytes]:
 
 
 def _open(path: str, flags: int) -> int:
-    """The handle of a lock, which may come from elsewhere with its folder.
+    """Open a lock; the folder, and so the file, may come from others.
 
     Raises:
-        FileExistsError: if it leads, or is, elsewhere.
+        FileExistsError: if it is a link or no lock.
     """
     try:
         handle = os.open(path, flags | AS_IT_IS, 0o666)
@@ -163,7 +152,8 @@ def _lock(file: IO[bytes], path: Path) -> None:
         fcntl.lockf(file, how | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in TAKEN:
-            raise LockTaken(_describe(file)) from None
+            file.seek(0)
+            raise LockTaken(_describe(_parsed(file.read()))) from None
         if error.errno not in WITHOUT_LOCKS:
             raise
         warnings.warn(f'{path}: the file system has no locks ({error}), so '
@@ -178,23 +168,26 @@ def _holder() -> dict:
         **start_of_job())
 
 
-def _describe(file: IO[bytes]) -> str:
-    file.seek(0)
-    try:
-        holder = json.loads(file.read())
-        return (f'process {holder["process"]} on {holder["host"]} since '
-                f'{holder["since"]}')
-    except (ValueError, TypeError, KeyError):  # it is writing that just now
+def _describe(note: dict) -> str:
+    if not {'process', 'host', 'since'} <= {*note}:  # not yet written
         return 'another process'
+    return 'process {process} on {host} since {since}'.format(**note)
 
 
 def read_note(path) -> dict:
-    """What a lock's holder wrote; empty if that cannot be read.
+    """The note of a lock's holder; empty if it cannot be read.
 
     Not for a process that holds the lock: it would lose it.
     """
     try:
-        note = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError):
+        return _parsed(Path(path).read_bytes())
+    except OSError:
+        return {}
+
+
+def _parsed(content: bytes) -> dict:
+    try:
+        note = json.loads(content)
+    except ValueError:
         return {}
     return note if isinstance(note, dict) else {}

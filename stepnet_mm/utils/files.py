@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Files that are written atomically."""
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -14,10 +14,10 @@ UNFINISHED = '.unfinished'
 
 @contextmanager
 def written_whole(path) -> Iterator[BinaryIO]:
-    """A file to write into, which takes its name when the block ends.
+    """An atomic write: the file takes its name when the block ends.
 
     A process killed at any moment leaves the old file or the new one, an
-    error the old one; both are on the disk by then. Folders are made.
+    error the old one. Folders are made.
 
     Args:
         path (str | Path): the file.
@@ -29,7 +29,7 @@ def written_whole(path) -> Iterator[BinaryIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + UNFINISHED)
     try:
-        # What has the name may be a pipe, or lead to another's file.
+        # A pipe or a link may have the name.
         beside.unlink(missing_ok=True)
         with open(beside, 'xb') as file:
             yield file
@@ -55,7 +55,7 @@ def write_new(path, text: str) -> None:
 
 
 def differing_files(texts: Mapping[Path, str]) -> list[Path]:
-    """Those files that do not hold their text."""
+    """The files that do not hold their text."""
     return [path for path, text in texts.items()
             if not path.exists() or path.read_text() != text]
 

@@ -1,4 +1,4 @@
-"""The random generators of a process: read, set, and seeded for a while."""
+"""The states of Python's, numpy's and torch's random generators."""
 import random
 from contextlib import contextmanager
 
@@ -10,8 +10,8 @@ def get_random_state() -> dict:
     """The states of Python's, numpy's and torch's global generators.
 
     Returns:
-        dict: the current GPU's among them where there is one; of ints, lists
-        and CPU tensors only, so that a weights-only load takes it.
+        dict: of ints, lists and CPU tensors, which a weights-only load
+        accepts; with the current GPU's state if there is one.
     """
     kind, keys, *rest = np.random.get_state()
     state = dict(
@@ -24,13 +24,10 @@ def get_random_state() -> dict:
 
 
 def set_random_state(state: dict) -> None:
-    """Set the generators to what :func:`get_random_state` gave.
-
-    Args:
-        state (dict): such a one, or what a checkpoint has in its place.
+    """Set the generators to a state of :func:`get_random_state`.
 
     Raises:
-        ValueError: if it is anything else.
+        ValueError: if it is no such state; a checkpoint may hold anything.
     """
     try:
         _set_cpu(state)
@@ -56,13 +53,10 @@ def _set_cpu(state: dict) -> None:
 
 
 def seed_generators(*entropy: int) -> None:
-    """Seed the CPU's generators.
+    """Seed the CPU's generators from non-negative integers.
 
     ``torch.manual_seed`` would seed the GPU's as well, which a sample that
     is loaded in the training process must not touch.
-
-    Args:
-        *entropy (int): any number of non-negative integers.
     """
     words = np.random.SeedSequence(entropy).generate_state(4)
     random.seed(words.tobytes())

@@ -5,36 +5,22 @@ import socket
 import subprocess
 from collections.abc import Callable
 
-#: A job in one of these states would not come back by itself.
+#: A job in these states needs a requeue to come back.
 _REQUEUED_FROM = ('RUNNING', 'PREEMPTED', 'SUSPENDED', 'TIMEOUT')
-#: Ports are taken from here; the system gives those from 32768 on to others.
+#: The system gives ports from 32768 on to others.
 _PORTS = range(10000, 30000)
 
 
-def scontrol(*arguments: str) -> str:
-    """What ``scontrol`` prints.
-
-    Raises:
-        RuntimeError: if it is not there or fails.
-    """
-    return slurm_command('scontrol', *arguments)
-
-
 def slurm_command(*words: str) -> str:
-    """What a command of Slurm prints.
-
-    Args:
-        *words (str): the command and its arguments.
+    """The output of a command of Slurm, given word by word.
 
     Raises:
         RuntimeError: if it is not there or fails.
     """
     command = ' '.join(words)
     try:
-        done = subprocess.run(words,
-                              capture_output=True,
-                              text=True,
-                              timeout=60)
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RuntimeError(
             f'{command}: expected an answer, got {error}') from None
@@ -45,16 +31,12 @@ def slurm_command(*words: str) -> str:
 
 
 def requeue(max_requeues: int, say: Callable[[str], None]) -> None:
-    """Put this job back into the queue, where there is a job to put back.
-
-    A job that was cancelled stays so, and one that Slurm has already put
-    back is left alone.
+    """Requeue this job, unless it was cancelled or is requeued already.
 
     Args:
-        max_requeues (int): how often a job may come back in all.
-        say (callable): is called with what is done and why, a requeue before
-            it is done: Slurm may end this process before ``scontrol``
-            returns.
+        max_requeues (int): the most requeues of a job.
+        say (callable): is called with a line before the requeue: Slurm may
+            end this process before ``scontrol`` returns.
     """
     job = _job()
     if job is None:
@@ -66,7 +48,7 @@ def requeue(max_requeues: int, say: Callable[[str], None]) -> None:
             say(refusal)
         else:
             say(f'requeueing Slurm job {job}, {before + 1} of {max_requeues}')
-            scontrol('requeue', job)
+            slurm_command('scontrol', 'requeue', job)
     except RuntimeError as error:
         say(f'Slurm job {job} could not be requeued: {error}')
 
@@ -76,7 +58,8 @@ def _refusal(job: str, before: int, max_requeues: int) -> str:
     if before >= max_requeues:
         return (f'Slurm job {job} came back {before} times, the most that '
                 'PreemptionHook.max_requeues allows: not requeued')
-    state = _field(scontrol('show', 'job', '-o', job), 'JobState')
+    shown = slurm_command('scontrol', 'show', 'job', '-o', job)
+    state = _field(shown, 'JobState')
     if state not in _REQUEUED_FROM:
         return f'Slurm job {job} is {state}: not requeued'
     return ''
@@ -100,8 +83,8 @@ def first_host(node_list: str) -> str:
         node_list (str): Slurm's form, such as ``node[3-5,7]``.
 
     Raises:
-        ValueError: if the node has a name for Slurm only, and ``scontrol``,
-            which containers often lack, does not say its address.
+        ValueError: if the name does not resolve, and ``scontrol``, which
+            containers often lack, gives no address.
     """
     host = re.sub(r'\[(\w+)[^]]*\]', r'\1', node_list).partition(',')[0]
     try:
@@ -113,7 +96,8 @@ def first_host(node_list: str) -> str:
 
 def _address(host: str) -> str:
     try:
-        return _field(scontrol('show', 'node', '-o', host), 'NodeAddr')
+        shown = slurm_command('scontrol', 'show', 'node', '-o', host)
+        return _field(shown, 'NodeAddr')
     except RuntimeError as error:
         raise ValueError(
             f'MASTER_ADDR: expected an address of the first node, got {host}, '
@@ -130,7 +114,7 @@ def _field(line: str, name: str) -> str:
 
 
 def slurm_port(job: int, step: int) -> int:
-    """A port that jobs beside one another, and their steps, do not share."""
+    """A port for a step of a job, not that of its neighbours."""
     return _PORTS[(job * 10 + step) % len(_PORTS)]
 
 

@@ -1,4 +1,4 @@
-"""Tells a user's code from that of the libraries."""
+"""Tells errors of a user's code from errors of the libraries."""
 import os
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Loader workers that ignore the signals that tell a job to stop."""
+"""Loader workers that ignore SIGUSR1, SIGUSR2 and SIGTERM."""
 import os
 import signal
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from torch.utils.data import DataLoader
 
-#: What tells a job to stop, where the system has it.
+#: Signals that tell a job to stop, where the system has them.
 JOB_SIGNALS = [
     getattr(signal, name) for name in ('SIGUSR1', 'SIGUSR2', 'SIGTERM')
     if hasattr(signal, name)
@@ -51,8 +51,7 @@ def ignore_in_workers(
         signals: Sequence[signal.Signals] = tuple(JOB_SIGNALS)) -> None:
     """Have a loader's workers, which are not yet started, ignore signals.
 
-    On macOS and Windows they do not, since the sender of one is not known
-    there.
+    Not on macOS and Windows, where the sender of a signal is unknown.
     """
     if hasattr(signal, 'sigwaitinfo'):
         loader.worker_init_fn = IgnoreSignals(loader.worker_init_fn, signals)

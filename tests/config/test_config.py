@@ -4,7 +4,7 @@ from mmengine.registry import HOOKS, LOOPS
 from torch.utils.data import IterableDataset
 
 from stepnet_mm import config as C
-from stepnet_mm.config.parts import later_pipelines
+from stepnet_mm.config.lookup import later_pipelines
 
 
 def dataset(split, root='data/coco/'):
@@ -35,10 +35,13 @@ def cfg():
 
 
 @pytest.fixture
-def saved(cfg, tmp_path):
-    path = tmp_path / 'my_config.py'
-    cfg.dump(path)
-    return str(path)
+def load(cfg, tmp_path):
+    """load(...): what load_config makes of the dumped config."""
+    def load(*args, read=C.load_config, **kwargs):
+        cfg.dump(tmp_path / 'my_config.py')
+        return read(str(tmp_path / 'my_config.py'), *args, **kwargs)
+
+    return load
 
 
 def pipelines(cfg):
@@ -49,21 +52,21 @@ def pipelines(cfg):
     ]
 
 
-def test_the_work_dir_comes_from_the_name(saved):
-    assert C.load_config(saved).work_dir == 'work_dirs/my_config'
-    assert C.load_config(saved, 'there').work_dir == 'there'
+def test_the_work_dir_comes_from_the_name(load):
+    assert load().work_dir == 'work_dirs/my_config'
+    assert load('there').work_dir == 'there'
 
 
-def test_options_may_be_used_again(saved):
+def test_options_may_be_used_again(load):
     options = {'optim_wrapper': dict(lr=1, _delete_=True),
                'default_scope': 'other'}
     for _ in range(2):
-        cfg = C.read_config(saved, options=options)
+        cfg = load(options=options, read=C.read_config)
         assert (cfg.optim_wrapper, cfg.default_scope) == (dict(lr=1), 'other')
 
 
-def test_broken_images_are_skipped_in_training_only(saved):
-    cfg = C.load_config(saved)
+def test_broken_images_are_skipped_in_training_only(load):
+    cfg = load()
     loading = [pipeline[0] for pipeline in pipelines(cfg)]
     assert [t.type for t in loading] == [
         'LoadIntactImageFromFile', 'LoadImageFromFile', 'LoadImageFromFile'
@@ -80,19 +83,18 @@ def test_a_loader_of_the_users_own_stays(cfg, monkeypatch):
     assert pipelines(cfg)[0][0].type == 'LoadImageFromFile'
 
 
-def test_a_dumped_config_reads_the_same_again(saved, tmp_path):
-    cfg = C.load_config(saved)
+def test_a_dumped_config_reads_the_same_again(load, tmp_path):
+    cfg = load()
     cfg.dump(tmp_path / 'dump.py')
     again = C.load_config(str(tmp_path / 'dump.py'), cfg.work_dir)
     assert again.to_dict() == cfg.to_dict()
-    assert cfg.custom_imports.imports == ['stepnet_mm']
 
 
-def test_own_imports_are_kept(cfg, tmp_path):
-    cfg.custom_imports = dict(imports='json', allow_failed_imports=False)
-    cfg.dump(tmp_path / 'a.py')
-    cfg = C.load_config(str(tmp_path / 'a.py'))
-    assert cfg.custom_imports.imports == ['json', 'stepnet_mm']
+@pytest.mark.parametrize('before', [[], 'json', ['json']])
+def test_own_imports_are_kept(cfg, load, before):
+    cfg.custom_imports = dict(imports=before, allow_failed_imports=False)
+    assert load().custom_imports.imports == [
+        *['json'][:len(before)], 'stepnet_mm']
 
 
 @pytest.mark.core
@@ -108,32 +110,20 @@ def test_types_may_be_classes(cfg):
     assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
 
 
-def test_classification_gets_its_librarys_collate_fn(cfg, tmp_path):
+def test_classification_gets_its_librarys_collate_fn(cfg, load):
     cfg.default_scope = 'mmpretrain'
     cfg.val_dataloader.collate_fn = dict(type='own')
-    cfg.dump(tmp_path / 'a.py')
-    cfg = C.load_config(str(tmp_path / 'a.py'))
+    cfg = load()
     assert cfg.train_dataloader.collate_fn.type == 'default_collate'
     assert cfg.val_dataloader.collate_fn.type == 'own'
 
 
-def test_no_workers_persist_where_there_are_none(cfg, tmp_path):
+def test_no_workers_persist_where_there_are_none(cfg, load):
     for name in ('train_dataloader', 'val_dataloader'):
         cfg[name].update(num_workers=2, persistent_workers=True)
-    cfg.dump(tmp_path / 'a.py')
-    cfg = C.load_config(
-        str(tmp_path / 'a.py'), options={'train_dataloader.num_workers': 0})
+    cfg = load(options={'train_dataloader.num_workers': 0})
     assert not cfg.train_dataloader.persistent_workers
     assert cfg.val_dataloader.persistent_workers
-
-
-def test_data_root(cfg):
-    C.set_data_root(cfg, '/there')
-    assert cfg.train_dataloader.dataset.dataset.data_root == '/there'
-    assert cfg.test_dataloader.dataset.data_root == '/there'
-    expected = '/there/annotations/val.json'
-    assert cfg.val_evaluator.ann_file == expected
-    assert cfg.test_evaluator[0].ann_file == expected
 
 
 @pytest.mark.core
@@ -152,13 +142,16 @@ val_evaluator = dict(type=DumpResults, out_file_path='data/a.pkl')
     assert "type='mmengine.evaluator." in cfg.pretty_text
 
 
-def test_the_data_root_moves_all_paths_of_evaluators(cfg):
+def test_the_data_root_moves_datasets_and_paths_of_evaluators(cfg):
     cfg.val_dataloader.dataset.data_root = 'data/coco/extra'
     cfg.val_evaluator = dict(type='Several', metrics=[
         dict(ann_file=['data/coco/a.json', 'data/coco/extra/b.json'],
              seg_prefix='data/coco/panoptic', metric=['bbox'], num=3),
         dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')])
     C.set_data_root(cfg, '/there')
+    assert cfg.train_dataloader.dataset.dataset.data_root == '/there'
+    assert cfg.test_dataloader.dataset.data_root == '/there'
+    assert cfg.test_evaluator[0].ann_file == '/there/annotations/val.json'
     assert [dict(metric) for metric in cfg.val_evaluator.metrics] == [
         dict(ann_file=['/there/a.json', '/there/b.json'],
              seg_prefix='/there/panoptic', metric=['bbox'], num=3),
@@ -201,38 +194,33 @@ def test_pipelines_that_come_later(cfg, switch):
 
 
 def test_image_scale(cfg):
-    C.set_image_scale(cfg, [320, 200])
-    assert [p[1].scale for p in pipelines(cfg)] == [(320, 200)] * 3
-
-
-def test_image_scale_of_multi_scale_training(cfg):
     resize = cfg.train_dataloader.dataset.dataset.pipeline[1]
     resize.update(type='RandomChoiceResize', scales=[(1333, 640), (1333, 800)])
     del resize['scale']
     C.set_image_scale(cfg, [320, 200])
     assert resize.scales == [(320, 200)] and 'scale' not in resize
+    assert [p[1].scale for p in pipelines(cfg)[1:]] == [(320, 200)] * 2
 
 
-def test_options_without_a_place_are_errors():
-    empty = Config(dict(train_dataloader=dict(dataset=dict(type='A'))))
-    with pytest.raises(ValueError, match='--data-root'):
-        C.set_data_root(empty, '/there')
-    with pytest.raises(ValueError, match='--image-scale: .* train_dataloader'):
-        C.set_image_scale(empty, (1, 1))
+@pytest.mark.parametrize('option, change, match', [
+    (C.set_data_root, dict(train_dataloader=None, val_dataloader=None,
+                           test_dataloader=None), '--data-root'),
+    (C.set_image_scale, dict(val_dataloader=dict(dataset=dict(type='A'))),
+     '--image-scale: .* val_dataloader'),
+    (C.use_amp, dict(optim_wrapper=dict(type='Other')), '--amp.*Other'),
+    (C.use_auto_scale_lr, {}, 'auto_scale_lr.base_batch_size')])
+def test_options_without_a_place_are_errors(cfg, option, change, match):
+    for key, value in change.items():
+        cfg[key] = value
+    arguments = {C.set_data_root: ['/there'], C.set_image_scale: [(1, 1)]}
+    with pytest.raises(ValueError, match=match):
+        option(cfg, *arguments.get(option, []))
 
 
-def test_amp(cfg):
+def test_amp_and_auto_scale_lr(cfg):
     C.use_amp(cfg)
-    assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
-    assert cfg.optim_wrapper.loss_scale == 'dynamic'
-    cfg.optim_wrapper.type = 'Other'
-    with pytest.raises(ValueError, match='--amp.*Other'):
-        C.use_amp(cfg)
-
-
-def test_auto_scale_lr(cfg):
-    with pytest.raises(ValueError, match='auto_scale_lr.base_batch_size'):
-        C.use_auto_scale_lr(cfg)
+    assert cfg.optim_wrapper == dict(
+        type='AmpOptimWrapper', loss_scale='dynamic')
     cfg.auto_scale_lr = dict(base_batch_size=16, enable=False)
     C.use_auto_scale_lr(cfg)
     assert cfg.auto_scale_lr.enable
@@ -377,11 +365,10 @@ def test_datasets_without_indices_keep_mmengines_loop(cfg):
     assert line.startswith('train_dataloader.dataset has no indices')
 
 
-def test_it_can_be_switched_off(cfg, tmp_path):
+def test_it_can_be_switched_off(cfg, load):
     cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
     cfg.exact_resume = False
-    cfg.dump(tmp_path / 'a.py')
-    loaded = C.load_config(str(tmp_path / 'a.py'))
+    loaded = load()
     assert loaded.train_cfg == dict(by_epoch=True, max_epochs=2)
     assert added(loaded) == ['BrokenImageHook']
 
@@ -431,12 +418,10 @@ def test_the_first_rank_alone_logs_them(plain, monkeypatch, rank, number):
     assert len(logged) == number
 
 
-def test_a_config_that_is_read_is_as_its_file_has_it(plain, tmp_path):
-    path = tmp_path / 'a.py'
-    plain.dump(path)
+def test_a_config_that_is_read_is_as_its_file_has_it(plain, load):
     expected = {**plain.to_dict(), 'launcher': 'none',
-                'work_dir': 'work_dirs/a'}
-    assert C.read_config(str(path)).to_dict() == expected
+                'work_dir': 'work_dirs/my_config'}
+    assert load(read=C.read_config).to_dict() == expected
 
 
 @pytest.mark.parametrize('path, hook, expected', [

@@ -74,6 +74,8 @@ STRANGE = dict(
     a_call_of_a_class=HISTORY + b')R',
     getattr_of_anything=b'c__builtin__\ngetattr\n(' + HISTORY + text(
         '__init__') + b'tR',
+    getattr_of_itself=b'c__builtin__\ngetattr\n(c__builtin__\ngetattr\n'
+    + text('__self__') + b'tR',  # the module, and so eval
     a_new_parameter=b'ctorch.nn.parameter\nParameter\n)\x81',
     a_buffer_with_arguments=HISTORY + text('a') + b'\x85\x81',
     items_of_an_object=HISTORY + b')\x81' + text('a') + b'Ns',
@@ -152,6 +154,15 @@ def zipped(file, pickled):
             target.writestr(name, pickled if mine else source.read(name))
 
 
+def pickle_of(value):
+    """What torch.save pickles."""
+    with io.BytesIO() as file:
+        torch.save(value, file)
+        with zipfile.ZipFile(file) as archive:
+            name, = [n for n in archive.namelist() if n.endswith('data.pkl')]
+            return archive.read(name)
+
+
 def legacy(file, pickled):
     head = (torch.serialization.MAGIC_NUMBER,
             torch.serialization.PROTOCOL_VERSION, {})
@@ -183,6 +194,10 @@ def tar(file, pickled):
 FORMS = (zipped, legacy, legacy_head, tar)
 
 
+def load(path):
+    return CheckpointLoader.load_checkpoint(str(path))
+
+
 def load_path(filename, map_location=None):
     return torch.load(
         filename[len('path://'):], map_location, weights_only=False)
@@ -201,6 +216,8 @@ def remote(monkeypatch):
     CheckpointLoader.register_scheme('path://', load_path)
     CheckpointLoader.register_scheme('bytes://', load_bytes)
     register_safe_loaders()
+    # A user's way around weights_only.
+    monkeypatch.setenv('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD', '1')
 
 
 @pytest.fixture(autouse=True)
@@ -213,7 +230,7 @@ def extension():
 def refused(file):
     for prefix in ('', 'path://', 'bytes://'):
         with pytest.raises(UnsafeCheckpointError, match=file.name):
-            CheckpointLoader.load_checkpoint(f'{prefix}{file}')
+            load(f'{prefix}{file}')
 
 
 def run_in_full(pickled):
@@ -234,6 +251,17 @@ def test_what_runs_is_refused(tmp_path, name):
         form(tmp_path / f'{form.__name__}.pth', pickled)
         refused(tmp_path / f'{form.__name__}.pth')
         assert not victim.exists()
+
+
+@pytest.mark.core
+def test_pretrained_weights_that_run_are_refused(tmp_path, models):
+    victim = tmp_path / 'it_ran'
+    zipped(tmp_path / 'bad.pth', RUNNING['a_call'](str(victim)) + b'.')
+    net = models.build(dict(type='StepResNet', depth=18, init_cfg=dict(
+        type='Pretrained', checkpoint=str(tmp_path / 'bad.pth'))))
+    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
+        net.init_weights()
+    assert not victim.exists()
 
 
 def shared_state():
@@ -263,7 +291,7 @@ def test_what_would_take_hours_is_refused(tmp_path, name, monkeypatch):
     for form in (zipped, legacy, legacy_version):
         form(tmp_path / 'bad.pth', b'\x80\x02' + ENDLESS[name] + b'.')
         with pytest.raises(UnsafeCheckpointError, match=r'bad\.pth'):
-            CheckpointLoader.load_checkpoint(str(tmp_path / 'bad.pth'))
+            load(tmp_path / 'bad.pth')
 
 
 @pytest.mark.core
@@ -274,7 +302,7 @@ def test_the_methods_of_a_class_stay_as_they_are(tmp_path):
     state = HISTORY + b')\x81}' + text('statistics_methods') + b'}' + text(
         'mean') + HISTORY + b'ss' + text('max_length') + b'K\x07sb'
     zipped(tmp_path / 'a.pth', b'\x80\x02' + state + b'.')
-    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+    loaded = load(tmp_path / 'a.pth')
     assert loaded.max_length == 7
     assert shared_state() == before
 
@@ -336,7 +364,7 @@ def test_parts_of_a_program_never_reach_torch_jit(program, tmp_path, keep,
                 if (source is code) == (end in ends):
                     mixed.writestr(f'a/{end}', source.read(name))
     try:
-        loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+        loaded = load(tmp_path / 'a.pth')
     except UnsafeCheckpointError:
         assert keep != 'code/'
     else:
@@ -368,21 +396,18 @@ def test_over_http(server, program, tmp_path):
     torch.save(dict(a=HistoryBuffer([3.], [1])), tmp_path / 'good.pth')
     for name in ('bad.pth', 'program.pth'):
         with pytest.raises(UnsafeCheckpointError, match=f'{server}/{name}'):
-            CheckpointLoader.load_checkpoint(f'{server}/{name}')
-    loaded = CheckpointLoader.load_checkpoint(f'{server}/good.pth')
+            load(f'{server}/{name}')
+    loaded = load(f'{server}/good.pth')
     assert loaded['a'].mean() == 3
     assert not victim.exists()
 
 
 def test_a_storage_beyond_its_record(tmp_path):
-    torch.save(dict(a=torch.zeros(10)), tmp_path / 'whole.pth')
-    with zipfile.ZipFile(tmp_path / 'whole.pth') as file:
-        name, = [n for n in file.namelist() if n.endswith('data.pkl')]
-        pickled = file.read(name)
+    pickled = pickle_of(dict(a=torch.zeros(10)))
     assert b'K\nt' in pickled
     zipped(tmp_path / 'a.pth', pickled.replace(b'K\nt', b'M\xff\xfft'))
     with pytest.raises(ValueError, match='expected 262140'):
-        CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
+        load(tmp_path / 'a.pth')
 
 
 def test_records_that_overlap_are_refused(tmp_path):
@@ -406,8 +431,7 @@ def test_what_unpacks_to_much_more_is_refused(tmp_path):
         if is_too_much:
             refused(tmp_path / 'a.pth')
         else:
-            assert CheckpointLoader.load_checkpoint(
-                str(tmp_path / 'a.pth')) is None
+            assert load(tmp_path / 'a.pth') is None
 
 
 @pytest.mark.core
@@ -418,14 +442,11 @@ def test_an_attribute_that_writes_to_the_tensor(tmp_path, kind, name):
     """torch sets it on the tensor; what it has is set there alone."""
     tensor = kind(torch.ones(1))
     tensor.tag = 1
-    torch.save(tensor, tmp_path / 'good.pth')
-    with zipfile.ZipFile(tmp_path / 'good.pth') as file:
-        inside, = [n for n in file.namelist() if n.endswith('data.pkl')]
-        pickled = file.read(inside)
+    pickled = pickle_of(tensor)
     assert text('tag') in pickled
     zipped(tmp_path / 'bad.pth', pickled.replace(text('tag'), text(name)))
     with pytest.raises(UnsafeCheckpointError, match='attributes'):
-        CheckpointLoader.load_checkpoint(str(tmp_path / 'bad.pth'))
+        load(tmp_path / 'bad.pth')
 
 
 def test_nothing_is_unpacked_into_the_cache(server, tmp_path):
@@ -436,5 +457,5 @@ def test_nothing_is_unpacked_into_the_cache(server, tmp_path):
     with zipfile.ZipFile(tmp_path / 'bad.pth', 'w') as file:
         file.writestr('resnet50.pth', b'theirs')
     with pytest.raises(ValueError, match='another file or one cut off'):
-        CheckpointLoader.load_checkpoint(f'{server}/bad.pth')
+        load(f'{server}/bad.pth')
     assert (cache / 'resnet50.pth').read_bytes() == b'mine'

@@ -108,9 +108,8 @@ def test_names_that_are_kept(tmp_path):
     for name in ('best_folder', 'best_of_a_flexible_runner.pth'):
         (tmp_path / name).mkdir()
 
-    def kept(**info):
-        keep_own_files(
-            dict(message_hub=dict(runtime_info=info)), str(tmp_path))
+    def kept(folder=str(tmp_path), **info):
+        keep_own_files(dict(message_hub=dict(runtime_info=info)), folder)
         return info
 
     found = kept(best_ckpt_acc='/moved/best_a.pth', best_score=.5,
@@ -126,13 +125,8 @@ def test_names_that_are_kept(tmp_path):
                  '', 3, None):
         assert kept(best_ckpt=name, temporary_ckpt=name) == dict(
             best_ckpt=None, temporary_ckpt=None)
-
-
-def test_names_on_remote_storage_are_kept():
-    info = dict(best_ckpt='s3://bucket/run/best_a.pth')
-    keep_own_files(
-        dict(message_hub=dict(runtime_info=info)), 's3://bucket/run')
-    assert info == dict(best_ckpt='s3://bucket/run/best_a.pth')
+    remote = dict(best_ckpt='s3://bucket/run/best_a.pth')
+    assert kept('s3://bucket/run', **remote) == remote
 
 
 @pytest.mark.parametrize('state', [

@@ -10,7 +10,7 @@ from resume_run import assert_same
 from study_outcome import trained_with
 
 from stepnet_mm.safe_loading.loaders import UnsafeCheckpointError
-from stepnet_mm.utils import circumstances
+from stepnet_mm.utils import provenance
 from stepnet_mm.version import __version__
 
 
@@ -121,14 +121,14 @@ def test_a_detector_trains_resumes_and_is_tested(tool, detector, tmp_path):
 @pytest.mark.core
 def test_a_classifier_trains_and_is_tested(
         tool, classifier, tmp_path, monkeypatch):
-    monkeypatch.setattr(circumstances, 'revision', lambda: 'abc-dirty')
+    monkeypatch.setattr(provenance, 'revision', lambda: 'abc-dirty')
     work = tmp_path / 'work'
     tool('train', classifier, '--work-dir', work)
     assert 'accuracy/top1' in metrics(work)
     assert measured(work) == [1, 2, 3, 4]
     log, = work.glob('*/*.log')
     assert trained_with(work) == dict(
-        commit='abc-dirty', device='cpu', machine=circumstances.machine())
+        commit='abc-dirty', device='cpu', machine=provenance.machine())
     assert f'INFO - stepnet_mm: {__version__}, abc-dirty\n' in (
         log.read_text())
     tool('test', classifier, work / 'epoch_2.pth', '--work-dir',

@@ -1,5 +1,5 @@
-import argparse
 import os
+from argparse import ArgumentTypeError
 
 import pytest
 
@@ -12,12 +12,6 @@ from stepnet_mm.utils.command_line import (
 )
 
 
-@pytest.mark.parametrize('text', ['0', '1.5', ''])
-def test_no_positive_integer(text):
-    with pytest.raises(argparse.ArgumentTypeError, match='expected a posit'):
-        positive(text)
-
-
 def test_what_can_be_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     there = tmp_path / 'there.png'
@@ -28,28 +22,24 @@ def test_what_can_be_written(tmp_path, monkeypatch):
         assert output_folder(text) == type(tmp_path)(text)
 
 
-def test_what_is_no_folder(tmp_path):
-    path = tmp_path / 'file'
-    path.touch()
-    for text in (path, path / 'inside/of', ''):
-        with pytest.raises(argparse.ArgumentTypeError,
-                           match='expected a folder, got'):
-            output_folder(str(text))
-
-
-def test_a_file_that_is_a_folder_or_lies_in_a_file(tmp_path):
+@pytest.mark.parametrize('kind, text, why', [
+    *((positive, text, 'expected a posit') for text in ('0', '1.5', '')),
+    *((output_folder, text, 'expected a folder, got')
+      for text in ('file', 'file/inside/of', '')),
+    (output_file, '.', 'is a folder'),
+    (output_file, 'file/out.png', 'is a file')])
+def test_what_is_refused(tmp_path, monkeypatch, kind, text, why):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / 'file').touch()
-    with pytest.raises(argparse.ArgumentTypeError, match='is a folder'):
-        output_file(str(tmp_path))
-    with pytest.raises(argparse.ArgumentTypeError, match='is a file'):
-        output_file(str(tmp_path / 'file/out.png'))
+    with pytest.raises(ArgumentTypeError, match=why):
+        kind(text)
 
 
 @pytest.mark.parametrize('kind', [output_file, output_folder])
 def test_what_is_read_only(tmp_path, monkeypatch, kind):
     # Permissions do not hold root back, which tests may run as.
     monkeypatch.setattr(os, 'access', lambda path, mode: False)
-    with pytest.raises(argparse.ArgumentTypeError, match='is read-only'):
+    with pytest.raises(ArgumentTypeError, match='is read-only'):
         kind(str(tmp_path / 'new/out'))
 
 

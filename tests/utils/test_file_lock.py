@@ -34,56 +34,44 @@ def kill(process):
     assert process.wait(60) == -signal.SIGKILL
 
 
-def test_a_second_process_is_told_who_holds_it(tmp_path, holder):
-    node = re.escape(os.uname().nodename)
-    with pytest.raises(LockTaken, match=(
-            rf'process {holder._process.pid} on {node} since \d{{4}}-'
-            )), file_lock(tmp_path / 'lock'):
+def enter(path):
+    with file_lock(path):
         pass
+
+
+def test_a_second_process_is_told_who_holds_it(tmp_path, holder):
+    who = rf'process {holder._process.pid} on {re.escape(os.uname().nodename)}'
+    with pytest.raises(LockTaken, match=rf'^{who} since \d{{4}}-'):
+        enter(tmp_path / 'lock')
+    assert re.match(who, lock_holder(tmp_path / 'lock'))
+    (tmp_path / 'lock').write_bytes(b'{"host')  # a note that is not finished
+    with pytest.raises(LockTaken, match='^another process$'):
+        enter(tmp_path / 'lock')
 
 
 def test_a_killed_process_leaves_no_lock(tmp_path, holder):
-    kill(holder)
-    with file_lock(tmp_path / 'lock'):
-        assert f'"process": {os.getpid()}' in (tmp_path / 'lock').read_text()
-
-
-def test_an_unfinished_note_is_no_error(tmp_path, holder):
-    (tmp_path / 'lock').write_bytes(b'{"host')
-    with pytest.raises(LockTaken, match='^another process$'), file_lock(
-            tmp_path / 'lock'):
-        pass
-
-
-def test_without_locks_it_warns_and_goes_on(tmp_path, monkeypatch):
-    def lockf(file, how):
-        raise OSError(module.WITHOUT_LOCKS[0], 'no locks here')
-
-    monkeypatch.setattr(module.fcntl, 'lockf', lockf)
-    with pytest.warns(UserWarning, match='no locks'), file_lock(
-            tmp_path / 'lock'):
-        pass
-
-
-def test_other_errors_come_through(tmp_path, monkeypatch):
-    def lockf(file, how):
-        raise OSError(errno.EIO, 'input/output error')
-
-    monkeypatch.setattr(module.fcntl, 'lockf', lockf)
-    with pytest.raises(OSError, match='input/output'), file_lock(
-            tmp_path / 'lock'):
-        pass
-
-
-def test_asking_who_holds_it_takes_nothing(tmp_path, holder):
     text = (tmp_path / 'lock').read_text()
-    assert lock_holder(tmp_path / 'lock').startswith(
-        f'process {holder._process.pid} ')
-    kill(holder)
+    holder.signal(signal.SIGKILL)
+    assert holder.wait(60) == -signal.SIGKILL
+    # To ask takes nothing.
     assert lock_holder(tmp_path / 'lock') == ''
     assert (tmp_path / 'lock').read_text() == text
     assert lock_holder(tmp_path / 'none') == ''
     assert not (tmp_path / 'none').exists()
+    with file_lock(tmp_path / 'lock'):
+        assert f'"process": {os.getpid()}' in (tmp_path / 'lock').read_text()
+
+
+@pytest.mark.parametrize('number, expected', [
+    (module.WITHOUT_LOCKS[0], pytest.warns(UserWarning, match='no locks')),
+    (errno.EIO, pytest.raises(OSError, match='input/output'))])
+def test_errors_of_the_file_system(tmp_path, monkeypatch, number, expected):
+    def lockf(file, how):
+        raise OSError(number, 'input/output error')
+
+    monkeypatch.setattr(module.fcntl, 'lockf', lockf)
+    with expected:
+        enter(tmp_path / 'lock')
 
 
 #: In a process that is no fork, and so has no lock of this one.
@@ -98,9 +86,8 @@ with file_lock(sys.argv[1]):
 def test_a_lock_asked_for_in_its_process_stays(tmp_path):
     with file_lock(tmp_path / 'lock'):
         assert lock_holder(tmp_path / 'lock') == 'this process'
-        with pytest.raises(LockTaken, match='^this process$'), file_lock(
-                tmp_path / 'lock'):
-            pass
+        with pytest.raises(LockTaken, match='^this process$'):
+            enter(tmp_path / 'lock')
         # Another handle that is closed would have ended it.
         held = subprocess.run(
             [sys.executable, '-c', ASK, tmp_path / 'lock'],
@@ -130,8 +117,7 @@ def test_threads_wait_for_one_another(tmp_path):
 def test_an_error_inside_gives_it_back(tmp_path):
     with pytest.raises(ZeroDivisionError), file_lock(tmp_path / 'lock'):
         1 / 0  # noqa: B018
-    with file_lock(tmp_path / 'lock'):
-        pass
+    enter(tmp_path / 'lock')
 
 
 @pytest.mark.parametrize('place', [
@@ -145,7 +131,7 @@ def test_what_is_no_lock_stays_as_it_is(tmp_path, place):
     lock, precious = tmp_path / 'lock', tmp_path / 'precious.txt'
     precious.write_text('{"hours": 9}')
     place(lock, precious)
-    for ask in (lock_holder, lambda path: file_lock(path).__enter__()):
+    for ask in (lock_holder, enter):
         with pytest.raises(FileExistsError, match='lock: expected a lock'):
             ask(lock)
     assert precious.read_text() == '{"hours": 9}'

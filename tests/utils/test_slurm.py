@@ -37,18 +37,13 @@ def said():
     return lines
 
 
-def test_a_running_job_is_requeued(scontrol):
-    calls = scontrol()
-    assert said() == ['requeueing Slurm job 7, 1 of 3']
-    assert calls()[-1] == 'requeue 7'
-
-
 def test_a_requeue_is_said_before_it_is_done(scontrol):
     """Slurm may end this process before scontrol returns."""
     calls = scontrol()
     before = []
     requeue(3, lambda text: before.extend([text, *calls()]))
     assert before == ['requeueing Slurm job 7, 1 of 3', 'show job -o 7']
+    assert calls()[-1] == 'requeue 7'
 
 
 @pytest.mark.parametrize('state', ['CANCELLED', 'PENDING'])
@@ -86,10 +81,6 @@ def test_without_slurm(monkeypatch):
     assert 'could not be requeued' in line
 
 
-def unknown(*_):
-    raise OSError
-
-
 @pytest.mark.parametrize('nodes, first', [
     ('gpu3', 'gpu3'), ('gpu[003,7-9],cpu1', 'gpu003'),
     ('gpu-a,gpu-b', 'gpu-a'), ('rack[1-2]n[04-07]', 'rack1n04')])
@@ -101,15 +92,14 @@ def test_the_first_host_by_a_name_that_resolves(monkeypatch, nodes, first):
 
 
 def test_the_first_host_by_its_address_in_slurm(scontrol, monkeypatch):
+    def unknown(*_):
+        raise OSError
+
     calls = scontrol()
     monkeypatch.setattr('socket.getaddrinfo', unknown)
     assert first_host('gpu[3-4]') == '127.0.0.1'
     assert calls() == ['show node -o gpu3']
-
-
-def test_a_first_host_without_an_address(monkeypatch):
     monkeypatch.setenv('PATH', '')
-    monkeypatch.setattr('socket.getaddrinfo', unknown)
     with pytest.raises(ValueError, match='MASTER_ADDR: .*got gpu3.*scontrol '
                        'show node.*set MASTER_ADDR'):
         first_host('gpu[3-4]')

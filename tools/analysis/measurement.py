@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmengine.utils import ProgressBar
 from torch.utils.data import DataLoader
 
-from stepnet_mm.config.parts import all_dicts
+from stepnet_mm.config.lookup import all_dicts
 from stepnet_mm.launch.entry import build_loader, build_model, config_from
 from stepnet_mm.launch.work_dir import measurement_lock
 from stepnet_mm.recording import (

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from stepnet_mm.stiffness import DEFINITIONS
-from stepnet_mm.utils.starts import in_order, parse_line
+from stepnet_mm.utils.log_folders import in_order, parse_line
 
 
 def method_of(name: str) -> str:

@@ -20,10 +20,10 @@ from stepnet_mm.recording.step_size_ablation import (
     step_sizes_of,
 )
 from stepnet_mm.stiffness import read_stiffness_record
-from stepnet_mm.utils.circumstances import today, versions
 from stepnet_mm.utils.files import DIVERGED, written_whole
-from stepnet_mm.utils.pointer import read_pointer
-from stepnet_mm.utils.starts import in_order, parse_line
+from stepnet_mm.utils.last_checkpoint import read_pointer
+from stepnet_mm.utils.log_folders import in_order, parse_line
+from stepnet_mm.utils.provenance import today, versions
 
 #: What tools/train.py logs, and mmengine where there is a GPU.
 COMMIT = re.compile(rb'INFO - stepnet_mm: \d\S*, (\S+)$', re.M)

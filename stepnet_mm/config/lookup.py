@@ -1,8 +1,8 @@
-"""The parts of a config: its loaders, hooks and typed dicts."""
+"""Finds parts of a config: loaders, hooks, dicts by type, classes."""
 from collections.abc import Iterator
 
 from mmengine.config import Config
-from mmengine.registry import DATASETS, DefaultScope
+from mmengine.registry import DATASETS, Registry
 
 from ..utils.arguments import accepted_arguments
 
@@ -10,12 +10,12 @@ TRAIN = ('train_dataloader', )
 EVALUATION = ('val_dataloader', 'test_dataloader')
 EVALUATORS = ('val_evaluator', 'test_evaluator')
 
-#: Of mmdet's PipelineSwitchHook, and in mmpretrain's SwitchRecipeHook.
+#: Arguments of mmdet's PipelineSwitchHook and mmpretrain's SwitchRecipeHook.
 SWITCHES = ('switch_pipeline', 'train_pipeline')
 
 
 def loaders_of(cfg: Config) -> dict[str, dict]:
-    """All data loaders of a config by name, those of probes too."""
+    """All data loaders of a config by name, with the probes' ones."""
     loaders = {name: cfg[name] for name in filter(cfg.get, TRAIN + EVALUATION)}
     for i, hook in enumerate(cfg.get('custom_hooks') or []):
         probe = hook.get('probe') if isinstance(hook, dict) else None
@@ -25,14 +25,14 @@ def loaders_of(cfg: Config) -> dict[str, dict]:
 
 
 def each_loader(cfg: Config) -> Iterator[dict]:
-    """Those of the loops; a loop of the user's may have a list."""
+    """The loops' data loaders; a user's loop may have a list."""
     for part in map(cfg.get, TRAIN + EVALUATION):
         parts = part if isinstance(part, (list, tuple)) else [part]
         yield from (loader for loader in parts if isinstance(loader, dict))
 
 
 def later_pipelines(cfg: Config) -> Iterator[tuple[str, list]]:
-    """Key and value of the pipelines to which hooks switch the training."""
+    """Key and value of each pipeline to which a hook switches."""
     for i, hook in enumerate(cfg.get('custom_hooks') or []):
         for node in all_dicts(hook):
             for name in SWITCHES:
@@ -60,7 +60,7 @@ def library_of(cfg: Config) -> str | None:
 
 
 def import_package(cfg: Config) -> bool:
-    """Have a config import this package, when it is read again too."""
+    """Add this package to the config's imports; False if it is there."""
     wanted = cfg.get('custom_imports') or dict(
         imports=[], allow_failed_imports=False)
     imports = wanted['imports']
@@ -80,15 +80,20 @@ def forbid_downloads(cfg: Config, key: str) -> bool:
 
 
 def _downloading(cfg: Config, node) -> Iterator[dict]:
-    """Dicts inside whose class downloads unless it is told not to."""
-    with (DefaultScope.overwrite_default_scope(cfg.get('default_scope')),
-          DATASETS.switch_scope_and_registry(None) as registry):
-        for part in all_dicts(node):
-            kind = part.get('type')
-            kind = registry.get(kind) if isinstance(kind, str) else kind
-            if part.get('download', kind and 'download'
-                        in accepted_arguments(kind)):
-                yield part
+    """Dicts inside whose class downloads by default, or is told to."""
+    for part in all_dicts(node):
+        kind = class_of(part.get('type'), DATASETS, cfg.get('default_scope'))
+        if part.get('download', kind and 'download'
+                    in accepted_arguments(kind)):
+            yield part
+
+
+def class_of(kind, registry: Registry, scope: str | None) -> type | None:
+    """The class of a ``type``, given as text or class; None if unknown."""
+    if not isinstance(kind, str):
+        return kind
+    with registry.switch_scope_and_registry(scope) as scoped:
+        return scoped.get(kind)
 
 
 def type_name(node: dict) -> str:
@@ -98,12 +103,12 @@ def type_name(node: dict) -> str:
 
 
 def dicts_of_type(node, *names: str) -> list[dict]:
-    """All dicts inside a part of a config whose type is one of the names."""
+    """All dicts in a part of a config that have one of these types."""
     return [d for d in all_dicts(node) if type_name(d) in names]
 
 
 def all_dicts(node) -> Iterator[dict]:
-    """All dicts inside a part of a config, itself included."""
+    """All dicts in a part of a config, itself included."""
     if isinstance(node, dict):
         yield node
         node = list(node.values())
@@ -113,10 +118,10 @@ def all_dicts(node) -> Iterator[dict]:
 
 
 def check_sync_bn(cfg: Config) -> None:
-    """Check that IEBN meets a SyncBN that keeps its gate.
+    """Refuse mmcv's SyncBN with IEBN, which has no γ and β.
 
     Raises:
-        ValueError: if ``sync_bn`` is mmcv's, whose layer needs γ and β.
+        ValueError: on both.
     """
     if cfg.get('sync_bn') == 'mmcv' and dicts_of_type(
             cfg.get('model'), 'IEBN'):

@@ -1,4 +1,4 @@
-"""Whatever a check does, its series goes on and says so."""
+"""Whatever a check does, the next one runs, and a row says so."""
 import json
 import multiprocessing
 import os
@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from stepnet_mm.doctor import rows, series
+from stepnet_mm.doctor import check_process, report
 
 #: Checks that a process of its own imports.
 CHECKS = '''
@@ -44,7 +44,7 @@ def run(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
 
     def run(*names, left=100, limit=60):
-        one, found = series.Series('cpu', 100), []
+        one, found = check_process.CheckProcess('cpu', 100), []
         one.limit = limit
         for name in names:
             one.end = time.monotonic() + left
@@ -72,29 +72,27 @@ def test_a_check_that_hangs_is_ended(run):
     hang, end, fine = run('hang', 'fine', limit=2)
     assert [hang[:2], end[:2], fine[:2]] == [
         ('hang', 'ok'), ('hang', 'error'), ('fine', 'ok')]
-    assert end[2].startswith('not done after 2 s, ')
+    assert end[2] == 'not done in 2 s: set a higher --seconds'
 
 
 def test_the_end_of_the_whole_time(run):
     # No error: on a sound machine a compiler may take minutes.
     assert run('hang', left=2)[1:] == [
-        ('hang', 'warning', 'not done in the 2 s that were left: set a '
-         'higher --seconds')]
+        ('hang', 'warning', 'not done in 2 s: set a higher --seconds')]
     assert run('fine', left=0) == [
         ('fine', 'warning', 'not checked, the time is over: set a higher '
          '--seconds')]
 
 
 def test_the_rows_so_far_are_in_the_file(tmp_path):
-    report = rows.Report(tmp_path / 'found.json')
-    found = []
+    written, found = report.Report(tmp_path / 'found.json'), []
 
     def some():
         for _ in range(2):
-            yield rows.row('ok', 'fine')
-            found.append(json.loads(report.path.read_text()))
+            yield report.row('ok', 'fine')
+            found.append(json.loads(written.path.read_text()))
 
-    report.add(some())
+    written.add(some())
     assert [len(one['rows']) for one in found] == [1, 2]
     assert not found[-1]['finished']
 
@@ -107,13 +105,14 @@ def test_the_gpus_that_a_check_sees(monkeypatch, visible, device, expected):
     if visible is not None:
         monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
     monkeypatch.setattr(os, 'environ', dict(os.environ))
-    series.show(device)
+    check_process.show(device)
     assert os.environ['CUDA_VISIBLE_DEVICES'] == expected
 
 
 def first_row(path):
     """Be a doctor, whose first row goes into a file."""
-    found = next(series.Series('cpu', 100).run('made_checks:child', 'cpu'))
+    process = check_process.CheckProcess('cpu', 100)
+    found = next(process.run('made_checks:child', 'cpu'))
     path.write_text(found['text'])
     time.sleep(60)
 

@@ -1,4 +1,4 @@
-"""Runs checks in a process beside the doctor, whatever they do."""
+"""A process that runs checks and may crash or hang."""
 import atexit
 import faulthandler
 import multiprocessing
@@ -14,18 +14,18 @@ from pkgutil import resolve_name
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from .rows import REPORT_IT, attempt, row
+from .report import REPORT_IT, attempt, row
 
 
-class Series:
-    """A process that runs one check after another.
+class CheckProcess:
+    """Runs one check after another in one process.
 
-    It imports the libraries once. A check that crashes, hangs or finds an
-    error costs its own line: the next one is run in a new process.
+    The process imports the libraries once. After a crash, a hang or an error
+    the next check gets a new one.
 
     Args:
-        device (str): ``'cpu'``, ``'cuda'``, ``'cuda:1'``, of which the checks
-            see that GPU alone, or ``''``, whatever is there.
+        device (str): ``'cpu'``, ``'cuda'``, ``'cuda:1'`` (that GPU alone), or
+            ``''``, whatever there is.
         seconds (float): for all checks; each may take half of them.
     """
 
@@ -35,13 +35,12 @@ class Series:
         self.process: Any = None
 
     def run(self, check: str, argument: str, name: str = '') -> Iterator[dict]:
-        """The rows of a check; if it crashes or hangs, an error row.
+        """The rows of a check, and one more if it crashes or hangs.
 
         Args:
-            check (str): ``'module:function'``; the function takes the
-                argument and yields rows.
-            argument (str): a device, or what else is checked.
-            name (str): what its rows begin with; the function's, if left out.
+            check (str): ``'module:function'``, a function that yields rows.
+            argument (str): the function's argument.
+            name (str): begins the rows; defaults to the function's name.
         """
         name, start = name or check.rpartition(':')[2], time.monotonic()
         left = self.end - start
@@ -50,7 +49,7 @@ class Series:
                       'a higher --seconds', check=name)
             return
         self._start()
-        with suppress(BrokenPipeError):  # of a process that has ended since
+        with suppress(BrokenPipeError):  # the process has ended since
             self.pipe.send((name, check, argument, min(self.limit, left)))
         failed = False
         while found := self._receive():
@@ -58,15 +57,15 @@ class Series:
             yield dict(found, check=name,
                        seconds=round(time.monotonic() - start, 1))
         if self.process.exitcode is not None:
-            yield dict(self._last_row(name, left), check=name)
-        elif failed:  # an error of CUDA is one of all that comes after it
+            yield dict(self._end_row(name, left), check=name)
+        elif failed:  # an error of CUDA stays in its process
             self.stop()
 
     def stop(self) -> None:
         """End the process and all that it started."""
         if self.process:
             self.process.kill()
-            with suppress(ProcessLookupError):  # all have ended
+            with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.join()
         self.process = None
@@ -87,64 +86,59 @@ class Series:
     def _receive(self) -> dict | None:
         """The next row; None at the end of the check or of the process."""
         with suppress(EOFError, ConnectionError):
-            # What the process has started may hold the pipe.
+            # A child of the process may hold the pipe open.
             while not self.pipe.poll(.5) and self.process.is_alive():
                 pass
             return self.pipe.recv() if self.pipe.poll() else None
         self.process.join()
         return None
 
-    def _last_row(self, name: str, left: float) -> dict:
-        """What the end of the process means."""
+    def _end_row(self, name: str, left: float) -> dict:
+        """The row of a process that has ended."""
         code = self.process.exitcode
         self.stop()
         log = Path(self.log.name).read_text(errors='replace').splitlines()
-        if code == -signal.SIGALRM and left < self.limit:
-            # A sound machine may be too slow for it.
-            return row('warning', f'{name}: not done in the {left:.0f} s that '
-                       'were left: set a higher --seconds', log=log[-30:])
-        why = f'ended with code {code} ({"".join(log[-1:])})'
-        if code == -signal.SIGALRM:
-            why = (f'not done after {self.limit:.0f} s, is the machine busy? '
-                   'Set a higher --seconds')
-        elif code < 0:
-            why = f'ended by {signal.Signals(-code).name}'
+        if code == -signal.SIGALRM:  # a sound machine may be too slow
+            level = 'warning' if left < self.limit else 'error'
+            seconds = min(left, self.limit)
+            return row(level, f'{name}: not done in {seconds:.0f} s: set a '
+                       'higher --seconds', log=log[-30:])
+        why = f'ended by {signal.Signals(-code).name}' if code < 0 else (
+            f'ended with code {code} ({"".join(log[-1:])})')
         return row('error', f'{name}: {why}: {REPORT_IT}', log=log[-30:])
 
 
 def _serve(pipe: Connection, log: str, device: str) -> None:
-    """Be that process."""
+    """Run the checks that come through the pipe."""
     os.setsid()
     threading.Thread(target=_end_with_the_doctor, daemon=True).start()
     for standard in (1, 2):
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), standard)
-    faulthandler.enable()  # the log says where it crashed
-    # Without it cuBLAS is not deterministic, and torch refuses.
-    os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':4096:8'
+    faulthandler.enable()
+    os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':4096:8'  # for determinism
     show(device)
     while True:
         name, check, argument, limit = pipe.recv()
-        signal.setitimer(signal.ITIMER_REAL, limit)  # ends it, by SIGALRM
-        for found in attempt(name, _check, check, argument):
+        signal.setitimer(signal.ITIMER_REAL, limit)  # SIGALRM ends it
+        for found in attempt(name, _rows_of, check, argument):
             pipe.send(found)
         signal.setitimer(signal.ITIMER_REAL, 0)
         pipe.send(None)
 
 
-def _check(name: str, argument: str) -> Iterator[dict]:
-    # Not before it is tried: its module imports the libraries.
-    yield from resolve_name(name)(argument)
+def _rows_of(check: str, argument: str) -> Iterator[dict]:
+    yield from resolve_name(check)(argument)  # imports the libraries
 
 
 def _end_with_the_doctor() -> None:
-    """Kill this process and all it started when the doctor is gone."""
+    """Kill this process and its children when the doctor is gone."""
     doctor: Any = multiprocessing.parent_process()
     doctor.join()
     os.killpg(0, signal.SIGKILL)
 
 
 def show(device: str) -> None:
-    """Let this process see a device's GPU alone, and none for a CPU."""
+    """Let this process see the GPU of a device alone, for a CPU none."""
     key, number = 'CUDA_VISIBLE_DEVICES', device.partition(':')[2]
     if device == 'cpu':
         os.environ[key] = ''

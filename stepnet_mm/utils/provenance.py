@@ -1,34 +1,21 @@
-"""Where and with what a run was made."""
+"""The commit, versions and machine that a result comes from."""
 import importlib.metadata
 import platform
 import re
 import subprocess
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Whose files a run depends on.
+#: A run depends on the files in these.
 FOLDERS = ('stepnet_mm', 'tools', 'configs')
 LIBRARIES = ('torch', 'mmengine', 'mmcv', 'mmdet', 'mmpretrain', 'numpy')
 
 
-def circumstances() -> dict[str, Any]:
-    """What a result is given with, though it should not depend on it."""
-    import torch
-    gpu = torch.cuda.is_available()
-    return dict(
-        commit=revision(),
-        versions=versions(),
-        device=torch.cuda.get_device_name() if gpu else 'cpu',
-        machine=machine(),
-        date=today())
-
-
 def machine() -> str:
-    """What rounds on a CPU: processor, instruction set and threads.
+    """Processor, instruction set and threads, on which rounding depends.
 
-    A name such as AMD EPYC is that of processors of several generations,
+    A name such as AMD EPYC stands for several generations of processors,
     which do not round alike.
     """
     import torch
@@ -37,27 +24,33 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of the libraries, by import name, and of Python."""
-    owners = importlib.metadata.packages_distributions()
-    found = {
-        name: importlib.metadata.version(owners[name][0])
-        for name in LIBRARIES if name in owners
-    }
+    """Versions of the libraries, by import name, and of Python."""
+    names = distributions()
+    found = {name: importlib.metadata.version(names[name][0])
+             for name in LIBRARIES if names.get(name)}
     return dict(found, python=platform.python_version())
 
 
+def distributions() -> dict[str, list[str]]:
+    """Import name -> the names of its installed distributions."""
+    found = importlib.metadata.packages_distributions()
+    # A removal that broke off leaves a folder without a name.
+    return {name: [*dict.fromkeys(filter(None, names))]
+            for name, names in found.items()}
+
+
 def today() -> str:
-    """The date, as results are given with it."""
+    """The date of a result."""
     return date.today().isoformat()
 
 
 def revision() -> str:
-    """The commit of this package; 'unknown' where it is no checkout.
+    """The commit of this package; 'unknown' if it is no checkout.
 
-    It ends in ``-dirty`` where something that a run depends on is not
-    committed, files unknown to git included.
+    It ends in ``-dirty`` if :data:`FOLDERS` have uncommitted changes,
+    untracked files included.
     """
-    if not (ROOT / '.git').exists():  # installed into somebody's repository
+    if not (ROOT / '.git').exists():  # the .git of a folder above is not ours
         return 'unknown'
     try:
         commit = _git('rev-parse', '--short=12', 'HEAD')
@@ -74,7 +67,7 @@ def _git(*words: str) -> str:
 
 
 def _processor() -> str:
-    """Name, family and model, as far as Linux tells them."""
+    """Name, family and model, from /proc/cpuinfo."""
     try:
         text = Path('/proc/cpuinfo').read_text()
     except OSError:

@@ -1,26 +1,25 @@
-"""The doctor's lines: what was found, and what to do about it."""
+"""The doctor's rows: a level, a finding, and what to do about it."""
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-#: What to do where a check ended without a word.
-REPORT_IT = ('with versions that go together (README, "Two commands") please '
+REPORT_IT = ('if the versions go together (README, "Two commands"), please '
              'report it as an issue, with the file of --json')
 
 
 class Unavailable(Exception):
-    """What a check needs is not there; says what, and how to get it."""
+    """A check cannot run here; the text says why, and what to do."""
 
 
 def row(level: str, text: str, **values: object) -> dict:
-    """A line: ok, skipped, warning or error, and what a program may want."""
+    """A line (ok, skipped, warning or error) and values for the file."""
     return dict(level=level, text=text, **values)
 
 
 def attempt(name: str, check: Callable[..., Iterable[dict]],
             *args: object) -> Iterator[dict]:
-    """The rows of a check, and one of what it raises, under a name."""
+    """The rows of a check under a name; an exception becomes the last."""
     try:
         for found in check(*args):
             yield dict(found, text=f'{name}: {found["text"]}')
@@ -36,11 +35,10 @@ def one_line(error: BaseException) -> str:
 
 
 class Report:
-    """Prints rows, counts them by level, and keeps them in a file.
+    """Prints rows, counts their levels, and writes all after each row.
 
     Args:
-        path (Path, optional): the file, written anew with every row: whatever
-            comes, it is kept.
+        path (Path, optional): the JSON file.
     """
 
     def __init__(self, path: Path | None = None):

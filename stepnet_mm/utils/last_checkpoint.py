@@ -1,19 +1,19 @@
-"""The file in a work dir that names the checkpoint that was saved last."""
+"""``last_checkpoint``, the file in a work dir that holds a path."""
 import os.path as osp
 
 from ..regular_file import open_regular
 
-#: Its name; mmengine writes it.
+#: The file's name; mmengine writes it.
 POINTER = 'last_checkpoint'
 #: A path is not longer.
 _LONGEST = 4096
 
 
 def read_pointer(work_dir) -> str | None:
-    """The path that it has; None if there is no such file.
+    """The path in the file; None if there is no such file.
 
     Raises:
-        ValueError: if it can be no path, or is no file.
+        ValueError: if it is no file, or holds no path.
         OSError: if it cannot be read now.
     """
     try:

@@ -8,7 +8,7 @@ from trained_runs import read_run
 from work_dirs import read_stiffness_curves
 
 from stepnet_mm.attention import attention_files, attention_path
-from stepnet_mm.utils.starts import in_order
+from stepnet_mm.utils.log_folders import in_order
 
 
 @pytest.mark.parametrize('steps, order', [

@@ -1,4 +1,4 @@
-"""What a run that was started, killed and resumed logged, in order."""
+"""The logs of a run that was killed and resumed, in order."""
 import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -10,8 +10,8 @@ def in_order(steps: Mapping[Path, Sequence[float]]) -> list[Path]:
     """A work dir's log folders, or files in them, by their start.
 
     mmengine names them by local time, which goes back at the end of summer
-    time and on a machine in another zone. Where a start does not go on from
-    what those before it reached, the first steps decide, not the names.
+    time and on a machine in another zone. If a start does not go on from the
+    last step of the starts before it, the first steps decide, not the names.
 
     Args:
         steps (mapping): path -> the steps that were logged there, in order.
@@ -32,10 +32,7 @@ def in_order(steps: Mapping[Path, Sequence[float]]) -> list[Path]:
 
 
 def parse_line(line: bytes) -> dict | None:
-    """What mmengine logged in a line; None if it is no JSON object.
-
-    A kill may have cut it.
-    """
+    """A line of mmengine's log; None if it is no JSON object, or cut off."""
     try:
         content = json.loads(line)
     except (ValueError, RecursionError):
