@@ -46,7 +46,7 @@ from stepnet_mm.utils.random_state import get_random_state, set_random_state
 
 #: Not their subclasses, such as UnicodeDecodeError.
 OURS = (ValueError, FileNotFoundError, UnsafeCheckpointError)
-COUNTS = [40, pytest.param(400, marks=pytest.mark.long)]
+COUNTS = [30, pytest.param(300, marks=pytest.mark.long)]
 #: Whole files that are hard to read.
 HARD = [b'', b'\0', b'\n', b'\xff\xfe', b'null\n', b'5\n', b'[]\n', b'{}\n',
         b'NaN\n', b'"\n', b'[' * 10**5, b'{"a":' * 10**4 + b'\n',

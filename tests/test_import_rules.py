@@ -4,6 +4,7 @@ import functools
 import importlib.util
 import json
 import re
+import signal
 import sys
 import warnings
 from collections import defaultdict
@@ -188,8 +189,11 @@ def test_no_library_is_imported_before_it_is_asked(probe):
 
 def load_and_draw():
     """The modules of ours that hooks load, and those that pictures add."""
+    handler = signal.getsignal(signal.SIGINT)
     hooks = importlib.import_module(f'{PACKAGE}.hooks')
     assert all(getattr(hooks, name) for name in hooks.__all__)
+    importlib.import_module(f'{PACKAGE}.doctor')
+    assert signal.getsignal(signal.SIGINT) is handler
     before = {m for m in sys.modules if top(m) == PACKAGE}
     from stepnet_mm import visualization as v
     v.as_image(v.curve_figure([dict(step=1, tns=1.)]))

@@ -82,7 +82,7 @@ def logged(work_dir, key):
 @pytest.mark.parametrize('trick', [
     pytest.param('mixup', marks=pytest.mark.core),
     *(pytest.param(trick, marks=pytest.mark.long) for trick in (
-        *IMAGES, 'label_smoothing', 'cutmix'))])
+        *IMAGES, 'label_smoothing'))])
 def test_it_trains(train, trick):
     losses = logged(train(trick, epochs=1), 'loss')
     assert len(losses) == 2 and all(map(math.isfinite, losses))
@@ -113,12 +113,10 @@ def test_a_trick_goes_on_top_of_a_config_of_mmpretrain(tmp_path):
         augments=[dict(type='Mixup', alpha=1.)])
 
 
-@pytest.mark.parametrize('dataset, classes', [('cifar10', 10),
-                                              ('cifar100', 100)])
-def test_smoothed_labels_have_the_classes_of_the_scores(dataset, classes):
+def test_smoothed_labels_have_the_classes_of_the_scores():
     loss = MODELS.build(
-        load('label_smoothing', dataset=dataset).model.head.loss)
-    scores, labels = torch.randn(4, classes), torch.arange(4)
+        load('label_smoothing', dataset='cifar100').model.head.loss)
+    scores, labels = torch.randn(4, 100), torch.arange(4)
     torch.testing.assert_close(
         loss(scores, labels), F.cross_entropy(scores, labels,
                                               label_smoothing=.1))
@@ -184,14 +182,6 @@ def test_rectangles_of_noise_are_erased():
     assert noise[noise > 0].min() >= .015 * 1024
 
 
-@pytest.mark.parametrize('trick', IMAGES)
-def test_images_are_changed_behind_crop_and_flip(trick):
-    steps = load(trick).train_dataloader.dataset.pipeline
-    kind = ''.join(part.capitalize() for part in trick.split('_'))
-    assert [step.type for step in steps] == [
-        'RandomCrop', 'RandomFlip', kind, 'PackInputs']
-
-
 @pytest.mark.core
 def test_the_policy_is_that_of_another_implementation():
     transforms = pytest.importorskip('torchvision.transforms')
@@ -213,13 +203,6 @@ def operation(type, prob, direction=None, **magnitude):
     zero = dict(Posterize=8, Solarize=256).get(type, 0)
     level = 9 * (value - zero) / nine
     return name, prob, round(level)
-
-
-@pytest.mark.long
-def test_the_rate_falls_as_a_cosine(train):
-    rates = logged(train('cosine', **{'param_scheduler.T_max': 2}), 'lr')
-    assert rates == pytest.approx(
-        [.05 * (1 + math.cos(math.pi * i / 4)) for i in range(4)])
 
 
 def test_schedules():
@@ -260,15 +243,6 @@ def tns_of(checkpoint, data):
     with TrajectoryRecorder(model) as recorder, torch.no_grad():
         model(inputs, mode='tensor')
     return total_neural_stiffness(recorder.nsi, recorder.stage).mean().item()
-
-
-@pytest.mark.long
-def test_averaging_leaves_the_training_and_its_tns_alone(train):
-    averaged = train('ema', **AVERAGED)
-    alone = train(None, 'alone', **{'custom_hooks.0.interval': 1})
-    for key in ('loss', 'stiffness/tns'):
-        assert len(logged(alone, key)) == 4 and min(logged(alone, key)) > 0
-        assert logged(averaged, key) == logged(alone, key)
 
 
 @pytest.mark.long

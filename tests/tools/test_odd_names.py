@@ -38,24 +38,17 @@ def test_a_run_and_what_is_read_from_it(tool, odd):
     assert list((odd / 'drawn').rglob('*.png'))
     record = work / f'{ODD}.jsonl'
     tool('analysis/measure_stiffness', config, last, *data, '--out', record)
-    tool('analysis/measure_stiffness', config, last, *data)
     tool('analysis/plot', 'stiffness', record)
     assert list((work / 'figures').iterdir())
-    tool('analysis/plot', 'training', work)
-    tool('analysis/select_blocks', record, '-k', 2)
     tool('analysis/plot', 'report', work)
-    tool('analysis/model_report', config, '--image-size', 32, 32)
-    assert {path.name for path in work.iterdir()} >= {
-        f'{ODD}_stiffness.jsonl', 'tns.png', 'report.html'}
+    assert (work / 'report.html').is_file()
 
 
 @pytest.mark.parametrize('text, value', [
-    ('a b/c d.pth', 'a b/c d.pth'), ("'a b'", 'a b'),
-    ('"[(1, 2)]"', [(1, 2)]), ('a,b', ['a', 'b']), ('1e-3', .001),
-    ('[a b, c  d]', ['a b', 'c  d']), ("['a b' , ( 1, 'c (d)' )]",
-                                      ['a b', (1, 'c (d)')]),
-    ('my a,my b', ['my a', 'my b']), ('[ 1 , None ]', [1, None]),
-    ("it's", "it's"), ('run[lr=0.1]/a.pth', 'run[lr=0.1]/a.pth')])
+    ('a b/c d.pth', 'a b/c d.pth'), ('"[(1, 2)]"', [(1, 2)]),
+    ("['a b' , ( 1, 'c (d)' )]", ['a b', (1, 'c (d)')]),
+    ('my a,my b', ['my a', 'my b']), ("it's", "it's"),
+    ('run[lr=0.1]/a.pth', 'run[lr=0.1]/a.pth')])
 def test_options_keep_their_spaces(text, value):
     args = make_parser('').parse_args(
         ['config.py', '--cfg-options', f'load_from={text}'])
