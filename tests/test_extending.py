@@ -14,7 +14,6 @@ from mmengine.config import Config
 from mmengine.registry import MODELS
 
 from stepnet_mm.recording import find_residual_blocks
-from stepnet_mm.steps.pooled import PooledMap
 from stepnet_mm.stiffness import read_stiffness_record
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,16 +101,3 @@ def test_it_is_the_step_of_a_backbone(page):
     assert len(steps) == 16 and {*map(type, steps)} == {names['DampedStep']}
     assert 'step-size modules: 8 DampedStep; they add 1,920 para' in printed
     assert 'latency (forward): median' in printed
-
-
-def test_its_blocks_run_fused(page, monkeypatch):
-    names, _, _ = page
-    seen, step_size = [], names['DampedStep'].step_size
-
-    def look(self, identity, residual):
-        seen.append(residual)
-        return step_size(self, identity, residual)
-
-    monkeypatch.setattr(names['DampedStep'], 'step_size', look)
-    names['net'](names['images'])
-    assert len(seen) == 16 and all(isinstance(f, PooledMap) for f in seen)

@@ -10,7 +10,6 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import HOOKS, MODELS, VISUALIZERS, init_default_scope
 
 from stepnet_mm.config.parts import all_dicts
-from stepnet_mm.steps import SEAttention, StepSize
 
 pytest.importorskip('mmdet')
 
@@ -77,20 +76,6 @@ def test_the_lines_make_a_config(title, base, tmp_path):
     assert not {'type', 'by_epoch'} <= {*cfg.train_cfg}  # mmengine's error
 
 
-def test_attention_in_r34(backbone_of):
-    steps = backbone_of('ResNet-34', base_channels=16).steps()
-    assert len(steps) == 16 and {*map(type, steps)} == {SEAttention}
-
-
-def test_pretrained_weights_start_at_1(backbone_of):
-    net = backbone_of('pretrained weights', base_channels=8)
-    plain = backbone_of('pretrained weights', base_channels=8, step=None)
-    net.load_state_dict(plain.state_dict(), strict=False)
-    images = torch.randn(1, 3, 64, 64)
-    for ours, theirs in zip(net.eval()(images), plain.eval()(images)):
-        assert torch.equal(ours, theirs)
-
-
 def test_an_optimizer_for_steps_alone(tmp_path):
     """A training iteration changes every step, and nothing else."""
     cfg = config(find('step modules alone'), tmp_path)
@@ -113,10 +98,3 @@ def test_sync_bn_in_the_steps(backbone_of):
     for step in net.steps():
         assert isinstance(step.norm, torch.nn.SyncBatchNorm)
     assert all(p.requires_grad for p in net.layer1.parameters())
-
-
-def test_some_blocks(backbone_of):
-    net = backbone_of('Which blocks', base_channels=4)
-    assert [name for name, module in net.named_modules()
-            if isinstance(module, StepSize)] == [
-        'layer1.1.step', 'layer1.2.step', 'layer3.0.step', 'layer3.5.step']

@@ -7,7 +7,6 @@ ours names the file, what was expected and what was found.
 import collections
 import copy
 import functools
-import inspect
 import json
 import random
 
@@ -18,7 +17,6 @@ from drawn import bounded, places
 from hypothesis import given
 from hypothesis import strategies as st
 from made_records import make_record
-from mmengine.registry import MODELS
 from study_file import read_study
 from study_outcome import epochs_of, last_checkpoint
 from study_records import StudyRecord, append_record, read_records
@@ -36,7 +34,6 @@ from stepnet_mm.safe_loading.loaders import (
     UnsafeCheckpointError,
     load_from_local,
 )
-from stepnet_mm.steps.base import build_step, step_types
 from stepnet_mm.stiffness import (
     append_rows,
     begin_record,
@@ -252,27 +249,3 @@ def test_a_changed_random_state(count):
 
     check()
     set_random_state(whole)
-
-
-@st.composite
-def step(draw):
-    """A config's ``step``; small numbers, as larger ones need memory."""
-    name = draw(st.sampled_from(step_types()))
-    known = [*inspect.signature(MODELS.get(name)).parameters][1:]
-    value = (st.none() | st.booleans() | st.integers(-2, 9) | st.floats()
-             | st.text(max_size=2) | st.lists(st.integers(0, 3), max_size=2)
-             | st.sampled_from([dict(type='BN'), dict(type='x'), dict(a=1)]))
-    arguments = draw(st.dictionaries(
-        st.sampled_from([*known, 'other']), value, max_size=3))
-    return {**arguments, 'type': name}
-
-
-@pytest.mark.parametrize('count', COUNTS)
-def test_arguments_of_a_step(count):
-
-    @bounded(count)
-    @given(step())
-    def check(cfg):
-        ours(lambda: build_step(cfg, 8))
-
-    check()

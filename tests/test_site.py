@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -39,16 +38,6 @@ def test_the_api_has_the_public_names():
         # What it gives from another folder stands on that folder's page.
         assert not [name for name in names - found if getattr(
             module, name).__module__.startswith(package)]
-
-
-def test_docstrings_become_markdown(monkeypatch):
-    monkeypatch.setitem(
-        sys.modules, 'griffe', SimpleNamespace(Extension=object))
-    text = hook('docstrings').markdown(
-        'See :func:`~.a.tns` and :math:`x_t`.\n\n'
-        '.. math:: a\n    + b\n\nThen ``c``.\n\nMay import: utils,\nsteps.')
-    assert text == ('See `tns` and $x_t$.\n\n$$\na + b\n$$\n\n'
-                    'Then ``c``.\n\n')
 
 
 def test_lines_of_a_chinese_sentence_are_joined():
