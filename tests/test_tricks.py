@@ -165,13 +165,6 @@ def operation(type, prob, direction=None, **magnitude):
     return name, prob, round(level)
 
 
-def test_schedules():
-    cfg = load('longer')
-    assert cfg.train_cfg.max_epochs == 328
-    assert cfg.param_scheduler.milestones == [162, 244]
-    assert load('cosine').param_scheduler.T_max == 164
-
-
 METRICS = [dict(type='Accuracy', topk=(1, )), dict(type='TNSMetric')]
 AVERAGED = {'custom_hooks.1.momentum': .3, 'custom_hooks.0.interval': 1,
             'val_evaluator': METRICS}

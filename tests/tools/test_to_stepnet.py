@@ -204,19 +204,6 @@ def test_pure_python_configs(write, tmp_path):
     assert backbone.is_step
 
 
-def test_pure_python_configs_of_a_library(write, monkeypatch, tmp_path):
-    """As in a library's repository; its wheels leave them out."""
-    need('mmpretrain::')
-    from stepnet_mm.config import conversion, inheriting_config
-    for module in (conversion, inheriting_config):
-        monkeypatch.setattr(module, 'package_folder', {
-            'mmpretrain': tmp_path}.get)
-    path = write('configs/resnet/resnet18.py', PYTHONIC)
-    for name in ('mmpretrain::resnet/resnet18.py', str(path)):
-        assert 'from mmpretrain.configs.resnet.resnet18 import *' in (
-            to_stepnet(name))
-
-
 #: A config's name or text -> a part of the message.
 REFUSED = {
     'mmpretrain::regnet/regnetx-400mf_8xb128_in1k.py':
