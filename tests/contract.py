@@ -318,22 +318,38 @@ def recorded(name: str) -> list[tuple[str, str]]:
 
 def networks(paths: Iterable[str]) -> Iterator[str]:
     """The network of each config."""
+    found: dict[str, str] = {}
     for path in paths:
-        model = network(path)
-        shapes = [f'{key} {[*value.shape]}'
-                  for key, value in sorted(model.state_dict().items())]
-        digest = hashlib.sha256('\n'.join(shapes).encode()).hexdigest()[:12]
-        count = sum(p.numel() for p in model.parameters())
-        yield f'{path}: {count} parameters, keys and shapes {digest}'
+        cfg = Config.fromfile(CONFIGS / path)
+        init_default_scope(cfg.default_scope)
+        # A loss, and Mixup, change no network.
+        model = cfg.model.to_dict()
+        model.pop('train_cfg', None)
+        model.get('head', {}).pop('loss', None)
+        key = f'{cfg.default_scope} {model}'
+        if key not in found:
+            found[key] = facts(build(cfg.model))
+        yield f'{path}: {found[key]}'
 
 
-def network(path: str) -> torch.nn.Module:
-    cfg = Config.fromfile(CONFIGS / path)
-    init_default_scope(cfg.default_scope)
+def facts(model: torch.nn.Module) -> str:
+    shapes = [f'{key} {[*value.shape]}'
+              for key, value in sorted(model.state_dict().items())]
+    digest = hashlib.sha256('\n'.join(shapes).encode()).hexdigest()[:12]
+    count = sum(p.numel() for p in model.parameters())
+    return f'{count} parameters, keys and shapes {digest}'
+
+
+def build(model: dict) -> torch.nn.Module:
+    """Without memory for weights, and without the time to draw them."""
+    def keep(tensor, *args, **kwargs):
+        return tensor
+
     # mmpretrain reads the rates of its DropPath off a tensor.
     with torch.device('meta'), mock.patch(
-            'torch.linspace', partial(torch.linspace, device='cpu')):
-        return MODELS.build(cfg.model)
+            'torch.linspace', partial(torch.linspace, device='cpu')), (
+            mock.patch.multiple(torch.Tensor, normal_=keep, uniform_=keep)):
+        return MODELS.build(model)
 
 
 # The file

@@ -4,18 +4,16 @@
 python tests/faults.py [--only NAME ...] [--markdown docs/faults.md]
 
 Writes each deliberate fault of faults.yml into a copy of the checkout and
-runs tests there until one fails: those of the module that is wrong, for
-several faults at a time; where they pass, the rest of the short run; then the
-long ones. At the end the tests that failed have to pass without a fault.
+runs tests there until one fails: those of the module that is wrong; where they
+pass, the rest of the short run; then the long ones. At the end the tests that
+failed have to pass without a fault.
 Exit code 1 if a fault was not found: then a test is missing.
 """
 import argparse
-import asyncio
 import compileall
 import contextlib
 import json
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -23,6 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,19 +66,11 @@ class Fault(NamedTuple):
         return after
 
 
-class Stage(NamedTuple):
-    """Where a fault may be found: tests by their marker."""
-    name: str
-    marker: str
-    #: Seconds for each run of pytest; one that takes longer finds nothing,
-    #: since a run that hangs shows nobody what is wrong.
-    limit: int
-
-
-OWN = Stage('own tests', 'not long and not soak', 300)
-SHORT = Stage('short run', OWN.marker, 1800)
-#: In the order in which a fault is looked for.
-STAGES = (OWN, SHORT, Stage('long tests', 'long and not soak', 3600))
+#: Where a fault is looked for, in turn -> the tests' marker, and a run's limit
+#: in s. A longer run finds nothing: it shows nobody what is wrong.
+STAGES = {'own tests': ('not long and not soak', 300),
+          'short run': ('not long and not soak', 1800),
+          'long tests': ('long and not soak', 3600)}
 
 
 class Result(NamedTuple):
@@ -118,73 +111,49 @@ def copy_of_checkout():
         yield checkout
 
 
-class Pytest:
-    """Runs tests in a copy of the checkout, with or without a fault.
+def run_pytest(checkout: Path, arguments: list, limit: float,
+               fault: Fault | None = None) -> str:
+    """The first test that fails in a copy, '' if all pass or time is up.
 
-    Args:
-        checkout (Path): what is copied for each run.
-        workers (int): processes of pytest-xdist, where more than a module's
-            own tests run.
+    Raises:
+        CannotExamine: if pytest could not run them.
     """
-
-    def __init__(self, checkout: Path, workers: int):
-        self.checkout, self.workers = checkout, workers
-
-    async def find(self, fault: Fault, stage: Stage) -> str:
-        """The first test of a stage that fails with a fault, '' if none."""
-        if stage is OWN:
-            # The start of workers costs more than they save.
-            arguments = ['-n0', *fault.tests]
-        else:
-            arguments = [f'--deselect={test}' for test in fault.tests]
-        return await self.run(['-m', stage.marker, *arguments], stage.limit,
-                              fault)
-
-    async def run(self, arguments: list, limit: float, fault=None) -> str:
-        """The first test that fails, '' where all pass or time is up.
-
-        Raises:
-            CannotExamine: if pytest could not run them.
-        """
-        with tempfile.TemporaryDirectory(dir=self.checkout.parent) as folder:
-            copy = Path(shutil.copytree(self.checkout, f'{folder}/checkout'))
-            if fault is not None:
-                fault.write(copy)
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, '-m', 'pytest', '-x', f'-n{self.workers}',
-                '--dist=loadgroup', *arguments, cwd=copy,
-                # What tests start must not see an editable install either.
-                env={**os.environ, 'PYTHONPATH': str(copy),
-                     'OMP_NUM_THREADS': '1'},
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                start_new_session=True)
-            try:
-                output, _ = await asyncio.wait_for(
-                    process.communicate(), limit)
-            except asyncio.TimeoutError:
-                return ''
-            finally:
-                await end(process)
-            return failed_test(process.returncode, output.decode(), copy)
+    with tempfile.TemporaryDirectory(dir=checkout.parent) as folder:
+        copy = Path(shutil.copytree(checkout, f'{folder}/checkout'))
+        if fault is not None:
+            fault.write(copy)
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'pytest', '-x', '-n0', *arguments],
+            # What tests start must not see an editable install either.
+            cwd=copy, env={**os.environ, 'PYTHONPATH': str(copy),
+                           'OMP_NUM_THREADS': '1'},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True)
+        try:
+            output, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            return ''
+        finally:
+            end(process)
+        return failed_test(process.returncode, output, copy)
 
 
-async def end(process) -> None:
+def end(process: subprocess.Popen) -> None:
     """End pytest, where it still runs, and what it left behind."""
-    if process.returncode is None:  # let fixtures stop what they started
+    if process.poll() is None:  # let fixtures stop what they started
         os.killpg(process.pid, signal.SIGINT)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), 20)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=20)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+    process.wait()
 
 
 def failed_test(code: int, output: str, copy: Path) -> str:
     """A test that pytest's cache names as failed, '' if all passed.
 
     Args:
-        code (int): pytest's exit code; with ``-x`` pytest-xdist ends with 2
-            where pytest ends with 1.
+        code (int): pytest's exit code: 1, or 2 where a file does not import.
         output (str): what it printed.
         copy (Path): where it ran.
 
@@ -197,17 +166,34 @@ def failed_test(code: int, output: str, copy: Path) -> str:
     if code not in (1, 2) or not cache.exists():
         raise CannotExamine(f'pytest ended with exit code {code}:\n'
                             f'{output[-2000:]}')
-    # pytest-xdist adds the group: test_a[1]@gpu.
-    return re.sub(r'@[^\]@]*$', '', next(iter(json.loads(cache.read_text()))))
+    return next(iter(json.loads(cache.read_text())))
 
 
-async def examine(faults: list, stages: tuple, pytest) -> dict:
-    """Look for each fault, stage by stage.
+def look_for(fault: Fault, stages: Iterable[str], run: Callable) -> Result:
+    """Go through the stages until a test fails."""
+    start, test = time.monotonic(), ''
+    for stage in stages:
+        marker, limit = STAGES[stage]
+        test = run(['-m', marker, *(
+            fault.tests if stage == 'own tests' else
+            [f'--deselect={test}' for test in fault.tests])], limit, fault)
+        if test:
+            break
+    seconds = time.monotonic() - start
+    print(f'{fault.name}: {test or "NOT FOUND"} ({stage}, {seconds:.0f} s)',
+          flush=True)
+    return Result(stage if test else '', test, seconds)
+
+
+def examine(faults: list, stages: Iterable[str], run: Callable, workers: int
+            ) -> dict:
+    """Look for each fault.
 
     Args:
         faults (list): the faults.
-        stages (tuple): where to look.
-        pytest (Pytest): runs the tests.
+        stages (iterable[str]): where to look.
+        run (callable): :func:`run_pytest` in a checkout.
+        workers (int): faults at a time.
 
     Returns:
         dict: a fault's name -> its :class:`Result`.
@@ -215,24 +201,12 @@ async def examine(faults: list, stages: tuple, pytest) -> dict:
     Raises:
         CannotExamine: if a test that found a fault fails without it too.
     """
-    results = {fault.name: Result('', '', 0) for fault in faults}
-
-    async def look_for(fault, stage, turns):
-        async with turns:
-            start = time.monotonic()
-            test = await pytest.find(fault, stage)
-            seconds = results[fault.name].seconds + time.monotonic() - start
-        results[fault.name] = Result(test and stage.name, test, seconds)
-        print(f'{fault.name}: {test or "NOT FOUND"} ({stage.name}, '
-              f'{seconds:.0f} s)', flush=True)
-
-    for stage in stages:
-        turns = asyncio.Semaphore(pytest.workers if stage is OWN else 1)
-        await asyncio.gather(*(look_for(fault, stage, turns)
-                               for fault in faults
-                               if not results[fault.name].test))
+    with ThreadPoolExecutor(workers) as pool:
+        found = pool.map(lambda fault: look_for(fault, stages, run), faults)
+        results = {fault.name: result
+                   for fault, result in zip(faults, found)}
     tests = {result.test for result in results.values()} - {''}
-    failed = tests and await pytest.run(sorted(tests), SHORT.limit)
+    failed = tests and run(sorted(tests), STAGES['short run'][1])
     if failed:
         raise CannotExamine(f'{failed} fails without a fault too')
     return results
@@ -241,7 +215,7 @@ async def examine(faults: list, stages: tuple, pytest) -> dict:
 def summary(results: dict) -> str:
     """How many were found, and where."""
     by = [result.stage for result in results.values()]
-    own, short = by.count(OWN.name), by.count(SHORT.name)
+    own, short = by.count('own tests'), by.count('short run')
     return (f'{len(by)} faults, {len(by) - by.count("")} of them found: {own} '
             f'by the own tests of the module that is wrong, {own + short} by '
             'the short run')
@@ -278,7 +252,7 @@ def shown(test: str) -> str:
     return f'`{test}`'.replace('|', r'\|') if test else ''
 
 
-def parse_args(arguments=None):
+def parse_args():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -288,17 +262,17 @@ def parse_args(arguments=None):
                         help="run the wrong module's own tests only")
     parser.add_argument('--markdown', type=Path, help='write the table there')
     parser.add_argument('--workers', type=int, default=2,
-                        help='faults at a time, and processes of pytest')
-    return parser.parse_args(arguments)
+                        help='faults at a time')
+    return parser.parse_args()
 
 
 def main() -> int:
     args = parse_args()
     start, faults = time.monotonic(), read_faults(args.only)
     with copy_of_checkout() as checkout:
-        results = asyncio.run(examine(
-            faults, STAGES[:1] if args.own_only else STAGES,
-            Pytest(checkout, args.workers)))
+        results = examine(
+            faults, ['own tests'] if args.own_only else STAGES,
+            partial(run_pytest, checkout), args.workers)
     seconds = time.monotonic() - start
     print(f'{summary(results)}; {seconds / 60:.0f} min')
     if args.markdown:

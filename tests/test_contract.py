@@ -38,14 +38,6 @@ def test_what_was_run_still_counts(name):
     assert_kept('runs', lines, [name])
 
 
-def test_there_are_lines_for_every_network_and_file_of_results():
-    lines = CONTRACT.accepted()
-    assert [line.partition(':')[0]
-            for line in lines['networks']] == CONTRACT.NETWORKS
-    assert {line.partition(',')[0]
-            for line in lines['runs']} == {*CONTRACT.RESULTS}
-
-
 @pytest.mark.core
 @pytest.mark.parametrize('path', SOME)
 def test_a_network_is_as_accepted(path):

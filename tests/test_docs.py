@@ -64,19 +64,6 @@ def leads_somewhere(page, link):
     return target.exists() and (not anchor or anchor in anchors(target))
 
 
-def test_the_checks_find_what_is_missing():
-    assert named_code('`a/b.py: C.d`, `b.py`, `b.py: c` and a/b.py') == [
-        ('a/b.py', 'C.d'), ('b.py', 'c')]
-    assert is_there('steps/base.py', 'StepSize.forward')
-    assert is_there('configs/vit/vit_plain_*.py', '')
-    assert not is_there('steps/base.py', 'StepSize.backward')
-    assert not is_there('steps/gone.py', '')
-    page = ROOT / 'docs/stiffness.md'
-    assert leads_somewhere(page, 'results/detection.md#the-demo')
-    assert not leads_somewhere(page, 'results/detection.md#nowhere')
-    assert not leads_somewhere(page, 'gone.md')
-
-
 def test_links_and_named_code_lead_somewhere():
     texts = {page: page.read_text() for page in PAGES}
     assert not [(page.name, link) for page, text in texts.items()

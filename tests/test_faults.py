@@ -1,6 +1,4 @@
 """The list of faults fits the code, and the examination says what it found."""
-import asyncio
-import json
 import shutil
 from pathlib import Path
 
@@ -12,29 +10,8 @@ FAULTS = load(Path(__file__).with_name('faults.py'))
 LISTED = FAULTS.read_faults()
 
 
-class Runs:
-    """In the place of pytest: a stage's test that fails, by a fault's name."""
-    workers = 2
-
-    def __init__(self, broken='', **failing):
-        self.broken, self.failing, self.seen = broken, failing, []
-
-    async def find(self, fault, stage):
-        self.seen.append((fault.name, stage.name))
-        return self.failing.get(fault.name, {}).get(stage.name, '')
-
-    async def run(self, tests, limit):
-        self.seen.append(tests)
-        return self.broken
-
-
 def fault(name, text='a'):
     return FAULTS.Fault(name, 'file.py', 'what', text, 'b', ['tests/own.py'])
-
-
-def examine(runs, *names):
-    return asyncio.run(FAULTS.examine(
-        [*map(fault, names)], FAULTS.STAGES, runs))
 
 
 def test_each_fault_fits_its_file_and_compiles(tmp_path):
@@ -63,64 +40,28 @@ def test_an_unknown_name():
         FAULTS.read_faults(['unknown', LISTED[0].name])
 
 
-def test_it_goes_on_with_those_that_were_not_found():
-    runs = Runs(own={'own tests': 'a.py::a'}, short={'short run': 'b.py::b'})
-    results = examine(runs, 'own', 'short', 'lost')
-    assert runs.seen == [
-        ('own', 'own tests'), ('short', 'own tests'), ('lost', 'own tests'),
-        ('short', 'short run'), ('lost', 'short run'), ('lost', 'long tests'),
-        ['a.py::a', 'b.py::b']]
-    assert [(r.stage, r.test) for r in results.values()] == [
-        ('own tests', 'a.py::a'), ('short run', 'b.py::b'), ('', '')]
-    assert FAULTS.summary(results) == (
-        '3 faults, 2 of them found: 1 by the own tests of the module that is '
-        'wrong, 2 by the short run')
+@pytest.mark.parametrize('broken', ['', 'a.py::a'])
+def test_it_goes_on_with_faults_that_were_not_found(broken):
+    seen, found = [], dict(own=['a.py::a|b'], short=['', 'b.py::b'])
 
+    def run(arguments, limit, fault=None):
+        seen.append(arguments if fault is None else fault.name)
+        turn = seen.count(seen[-1]) - 1
+        tests = [broken] if fault is None else found.get(fault.name, [])
+        return tests[turn] if turn < len(tests) else ''
 
-def test_a_test_that_is_broken_itself_finds_nothing():
-    with pytest.raises(FAULTS.CannotExamine, match='a.py::a fails without'):
-        examine(Runs(broken='a.py::a', own={'own tests': 'a.py::a'}), 'own')
-
-
-def test_the_page():
-    faults = [fault('one'), fault('two')]
-    results = dict(
-        one=FAULTS.Result('own tests', 'test_a[x|y]', 61.2),
-        two=FAULTS.Result('', '', 9))
-    page = FAULTS.markdown(faults, results, 130,
-                           'python tests/faults.py --only one two')
-    for text in ('- 2 faults, 1 of them found',
-                 '`python tests/faults.py --only one two`, ', ' 2 min in all',
-                 '| own tests | `test_a[x\\|y]` | 61 |', '**not found**'):
-        assert text in page
-
-
-@pytest.fixture
-def copy(tmp_path):
-    """copy(*tests): where pytest has run, and these have failed."""
-
-    def run(*tests):
-        cache = tmp_path / '.pytest_cache/v/cache'
-        cache.mkdir(parents=True)
-        (cache / 'lastfailed').write_text(json.dumps(dict.fromkeys(
-            tests, True)))
-        return tmp_path
-
-    return run
-
-
-@pytest.mark.parametrize('code, failed, test', [
-    (1, 'a.py::test_b[1 - 2]', 'a.py::test_b[1 - 2]'), (2, 'a.py', 'a.py'),
-    (2, 'a.py::test_b[c@d]@gpu', 'a.py::test_b[c@d]')])
-def test_a_test_that_fails(copy, code, failed, test):
-    assert FAULTS.failed_test(code, '', copy(failed)) == test
-    assert FAULTS.failed_test(0, '', copy) == ''
-
-
-@pytest.mark.parametrize('code', [2, 5, -9])
-def test_pytest_did_not_run_the_tests(code, tmp_path):
-    with pytest.raises(FAULTS.CannotExamine, match=f'exit code {code}'):
-        FAULTS.failed_test(code, 'no tests ran', tmp_path)
+    faults = [*map(fault, ('own', 'short', 'lost'))]
+    if broken:
+        with pytest.raises(FAULTS.CannotExamine, match='fails without'):
+            FAULTS.examine(faults, FAULTS.STAGES, run, 1)
+        return
+    results = FAULTS.examine(faults, FAULTS.STAGES, run, 1)
+    assert seen == ['own', *['short'] * 2, *['lost'] * 3,
+                    ['a.py::a|b', 'b.py::b']]
+    page = FAULTS.markdown(faults, results, 130, 'python tests/faults.py')
+    assert ('- 3 faults, 2 of them found: 1 by the own tests of the module '
+            'that is wrong, 2 by the short run') in page
+    assert r'| own tests | `a.py::a\|b` |' in page and '**not found**' in page
 
 
 @pytest.mark.parametrize('test, limit, found', [
@@ -131,5 +72,10 @@ def test_a_run(tmp_path, test, limit, found):
     checkout.mkdir()
     (checkout / 'test_it.py').write_text(
         f'import time\n\n\ndef test_it():\n    {test}\n')
-    assert asyncio.run(FAULTS.Pytest(checkout, 0).run([], limit)) == found
+    assert FAULTS.run_pytest(checkout, [], limit) == found
     assert [*tmp_path.iterdir()] == [checkout]
+
+
+def test_pytest_did_not_run_the_tests(tmp_path):
+    with pytest.raises(FAULTS.CannotExamine, match='exit code 5'):
+        FAULTS.failed_test(5, 'no tests ran', tmp_path)

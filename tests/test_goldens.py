@@ -26,18 +26,6 @@ def test_nothing_has_changed(part, accepted):
     assert not texts, '\n'.join([*texts, GOLDENS.MEANT])
 
 
-def test_every_golden_is_of_a_part(accepted):
-    assert not [key for key in accepted
-                if not key.startswith(tuple(f'{p}/' for p in GOLDENS.PARTS))]
-
-
-def test_the_table_is_on_file_and_names_no_place(accepted):
-    texts = {key: text for key, text in accepted.items()
-             if key.startswith('to_stepnet/')}
-    assert len(texts) == 34
-    assert not [key for key, text in texts.items() if "'/" in text]
-
-
 @pytest.mark.parametrize('part, got, text', [
     ('steps/A', {'steps/A/x': [1., 2.00001]},
      r"steps/A/x: expected \[1.0, 2.0\], got \[1.0, 2.00001\]"),
@@ -54,12 +42,11 @@ def test_a_difference_says_what_is_expected(part, got, text):
     assert re.search(text, found[0], re.DOTALL)
 
 
-@pytest.mark.parametrize('part, got', [
-    ('steps/A', {'steps/A/x': [1. + 1e-9, 0]}),
-    ('training', {'training/loss': 1.00001})])
-def test_rounding_is_no_difference(part, got):
-    accepted = {'steps/A/x': [1., 0.], 'training/loss': 1.}
-    assert not GOLDENS.compare(part, got.items(), accepted)
+def test_every_golden_is_of_a_part_and_names_no_place(accepted):
+    parts = tuple(f'{part}/' for part in GOLDENS.PARTS)
+    assert not [key for key, value in accepted.items()
+                if not key.startswith(parts) or "'/" in str(value)]
+    assert sum(key.startswith('to_stepnet/') for key in accepted) == 34
 
 
 def test_what_is_written_is_read(monkeypatch, tmp_path, accepted):

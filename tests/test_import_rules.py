@@ -3,14 +3,15 @@ import ast
 import functools
 import importlib.util
 import json
-import os
 import re
-import subprocess
+import signal
 import sys
+import warnings
 from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import fresh
 import pytest
 from hidden import HIDE
 
@@ -67,25 +68,10 @@ def lines(violations):
     return [f'{path.relative_to(ROOT)}: {name}' for path, name in violations]
 
 
-def test_relative_imports_are_resolved():
-    source = ('import os.path\nfrom . import a\nfrom .b import c\n'
-              'def f():\n    from ..d.e import g as h\n'
-              'from ... import tools\nfrom json import load')
-    assert set(imports(source, 'one.two.three')) == {
-        'os.path', 'one.two.three.a', 'one.two.three.b.c', 'one.two.d.e.g',
-        'one.tools', 'json.load'
-    }
-
-
-def test_every_folder_says_what_it_may_import():
-    rules = allowed()
+def test_each_folder_imports_what_its_docstring_allows():
+    rules, used, violations = allowed(), defaultdict(set), []
     tuple(TopologicalSorter(rules).static_order())  # no circle
     assert {folder_of(path) for path in FILES} - {''} == set(rules)
-    assert set().union(*rules.values()) < set(rules)
-
-
-def test_data_flows_one_way():
-    rules, used, violations = allowed(), defaultdict(set), []
     for path in FILES:
         folder = folder_of(path)
         for name in imports_of(path) if folder else ():
@@ -99,19 +85,12 @@ def test_data_flows_one_way():
     assert used == {folder: names for folder, names in rules.items() if names}
 
 
-def test_stiffness_imports_torch_and_numpy_only():
-    known = {'torch', 'numpy'} | sys.stdlib_module_names
-    own = f'{PACKAGE}.stiffness'
+def test_stiffness_needs_torch_alone_and_the_top_nothing():
+    known = {'': {PACKAGE}, 'stiffness': {'torch', 'numpy', PACKAGE}}
     violations = [(path, name) for path in FILES for name in imports_of(path)
-                  if folder_of(path) == 'stiffness' and top(name) not in known
-                  and not f'{name}.'.startswith(f'{own}.')]
-    assert not lines(violations)
-
-
-def test_the_top_imports_nothing_but_the_package_and_the_standard_library():
-    known = {PACKAGE} | sys.stdlib_module_names
-    violations = [(path, name) for path in FILES for name in imports_of(path)
-                  if not folder_of(path) and top(name) not in known]
+                  if top(name) not in known.get(folder_of(path), {top(name)})
+                  | sys.stdlib_module_names
+                  or top(name) in ('tools', 'configs', 'tests')]
     assert not lines(violations)
 
 
@@ -126,7 +105,7 @@ def test_one_file_a_folder_binds_to_a_library(library):
     assert '' not in files
 
 
-def test_files_that_bind_to_a_library_are_imported_with_a_guard_only():
+def test_only_bindings_import_bindings():
     bindings = {
         '.'.join(path.relative_to(ROOT).with_suffix('').parts)
         for path in FILES if set(LIBRARIES) & set(map(top, imports_of(path)))
@@ -139,66 +118,57 @@ def test_files_that_bind_to_a_library_are_imported_with_a_guard_only():
     assert not lines(violations)
 
 
-def test_nothing_imports_tools_configs_or_tests():
-    outer = {'tools', 'configs', 'tests'}
-    violations = [(path, name) for path in FILES for name in imports_of(path)
-                  if outer & set(name.split('.')[:2])]
-    assert not lines(violations)
+def look(modules, hidden, path):
+    """Import modules as if some libraries were absent; print a finding."""
+    scope = {}
+    exec(HIDE, scope)
+    scope['hide'](hidden)
+    sys.path[:0] = path
+    built, errors = {}, {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        for module in modules:
+            importlib.import_module(module)
+        loaded = [name for name in sys.modules if top(name) in fresh.LIBRARIES]
+        for library in LIBRARIES:
+            try:
+                registry = importlib.import_module(f'{library}.registry')
+                built[library] = registry.MODELS.get('StepResNet').__module__
+            except Exception as error:
+                errors[library] = f'{type(error).__name__}: {error}'
+    across = [found_in(*words).__module__ for words in ACROSS
+              ] if len(built) == 2 else []
+    own = [str(w.message) for w in caught if PACKAGE in str(w.message)]
+    print('\n' + json.dumps(dict(warnings=own, loaded=loaded, built=built,
+                                 errors=errors, across=across)))
 
 
-#: Imports modules in turn as if some libraries were not installed, then asks
-#: each registry for what is ours.
-PROBE = HIDE + '''
-import importlib, json, time, warnings
-
-modules, hidden = sys.argv[1].split(','), set(sys.argv[2].split(','))
-hide(hidden)
-LIBRARIES = ('mmdet', 'mmpretrain')
-built, errors = {}, {}
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter('always')
-    for module in modules:
-        importlib.import_module(module)
-    loaded = [name for name in ('torch', 'mmengine', 'mmcv', *LIBRARIES,
-              'mmdet.models', 'mmpretrain.models') if name in sys.modules]
-    for library in LIBRARIES if 'ask' in sys.argv else ():
-        try:
-            registry = importlib.import_module(f'{library}.registry').MODELS
-            built[library] = registry.get('StepResNet').__module__
-        except Exception as error:
-            errors[library] = f'{type(error).__name__}: {error}'
-def where(library, kind, key):
+def found_in(library, kind, key):
     registries = importlib.import_module(f'{library}.registry')
-    return getattr(registries, kind).get(key).__module__
-across = [where(*words) for words in (
-    ('mmengine', 'MODELS', 'mmdet.StepResNet'),
-    ('mmengine', 'DATASETS', 'mmpretrain.STL10'),
-    ('mmpretrain', 'MODELS', 'mmdet.StepResNeXt'),
-    ('mmpretrain', 'DATASETS', 'FolderCIFAR10'),
-    ('mmdet', 'MODELS', 'mmpretrain.StepVisionTransformer'),
-    ('mmdet', 'HOOKS', 'TNSHook'))] if len(built) == 2 else []
-own = [str(w.message) for w in caught if 'stepnet_mm' in str(w.message)]
-print()
-print(json.dumps(dict(warnings=own, loaded=loaded, built=built,
-                      errors=errors, across=across)))
-'''
+    return getattr(registries, kind).get(key)
 
 
-def probe(*modules, hidden=(), path=(), ask=False):
-    """Import modules in a process of its own, and ask for StepResNet."""
-    env = dict(
-        os.environ,
-        PYTHONPATH=os.pathsep.join(map(str, [*path, ROOT])),
-        OMP_NUM_THREADS='1')
-    result = subprocess.run(
-        [sys.executable, '-c', PROBE, ','.join(modules), ','.join(hidden),
-         *(['ask'] if ask else [])],
-        env=env,
-        cwd=path[0] if path else ROOT,
-        capture_output=True,
-        text=True)
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout.splitlines()[-1])
+ACROSS = {
+    ('mmengine', 'MODELS', 'mmdet.StepResNet'): 'models.mmdet_binding',
+    ('mmengine', 'DATASETS', 'mmpretrain.STL10'):
+    'datasets.mmpretrain_binding',
+    ('mmpretrain', 'MODELS', 'mmdet.StepResNeXt'): 'models.mmdet_binding',
+    ('mmpretrain', 'DATASETS', 'FolderCIFAR10'):
+    'datasets.mmpretrain_binding',
+    ('mmdet', 'MODELS', 'mmpretrain.StepVisionTransformer'):
+    'models.mmpretrain_binding',
+    ('mmdet', 'HOOKS', 'TNSHook'): 'hooks.tns_hook'}
+
+
+@pytest.fixture
+def probe(tmp_path):
+    """probe(*modules): what a process finds that imports them in turn."""
+
+    def probe(*modules, hidden=(), path=()):
+        return json.loads(fresh.printed_by(
+            tmp_path, look, modules, hidden, path).splitlines()[-1])
+
+    return probe
 
 
 def need(*libraries):
@@ -211,92 +181,73 @@ def binding(library):
     return {library: f'{PACKAGE}.models.{library}_binding'}
 
 
-def fake(folder, library, error):
-    (folder / library).mkdir()
-    (folder / library / '__init__.py').write_text(f'raise {error}')
-    return [folder]
-
-
 @pytest.mark.core
-def test_the_package_imports_nothing_before_it_is_asked():
-    assert probe(PACKAGE)['loaded'] == []
+def test_no_library_is_imported_before_it_is_asked(probe):
     loaded = probe(PACKAGE, 'mmengine.runner')['loaded']
     assert not {'mmdet.models', 'mmpretrain.models'} & set(loaded)
 
 
-#: Of a training that draws: what its hooks may load.
-DRAWN = '''
-import json, sys
-from stepnet_mm.hooks import *
-named = lambda: {m for m in sys.modules if m.startswith('stepnet_mm.')}
-before = named()
-from stepnet_mm import visualization as v
-v.as_image(v.curve_figure([dict(step=1, tns=1.)]))
-v.depth_figure, v.attention_figures
-print(json.dumps([sorted(before), sorted(named() - before)]))
-'''
+def load_and_draw():
+    """The modules of ours that hooks load, and those that pictures add."""
+    handler = signal.getsignal(signal.SIGINT)
+    hooks = importlib.import_module(f'{PACKAGE}.hooks')
+    assert all(getattr(hooks, name) for name in hooks.__all__)
+    importlib.import_module(f'{PACKAGE}.doctor')
+    assert signal.getsignal(signal.SIGINT) is handler
+    before = {m for m in sys.modules if top(m) == PACKAGE}
+    from stepnet_mm import visualization as v
+    v.as_image(v.curve_figure([dict(step=1, tns=1.)]))
+    after = {m for m in sys.modules if top(m) == PACKAGE}
+    print('\n' + json.dumps([sorted(before), sorted(after - before)]))
 
 
 @pytest.mark.core
-def test_hooks_load_what_a_training_needs():
-    """matplotlib and the figures come with the first picture."""
-    need('mmengine')
-    found = subprocess.run([sys.executable, '-c', DRAWN], text=True, cwd=ROOT,
-                           capture_output=True, check=True).stdout
-    before, drawn = json.loads(found.splitlines()[-1])
-    folders = {name.split('.')[1] for name in before}
-    assert 'hooks' in folders
-    assert not folders & {'analysis', 'studies'}
-    assert not [m for m in before if f'{PACKAGE}.visualization.' in m]
+def test_figures_come_with_the_first_picture(tmp_path):
+    before, drawn = json.loads(fresh.printed_by(
+        tmp_path, load_and_draw).splitlines()[-1])
     own = f'{PACKAGE}.visualization.'
-    assert set(drawn) == {f'{own}style', f'{own}training_curve',
-                          f'{own}stiffness_figures', f'{own}attention_maps'}
+    assert not [name for name in before if own in name]
+    assert f'{own}training_curve' in drawn
 
 
-@pytest.mark.long
-def test_stiffness_needs_no_mm_library():
-    found = probe(f'{PACKAGE}.stiffness',
-                  hidden=['mmengine', 'mmcv', 'mmdet', 'mmpretrain'])
-    assert found == dict(warnings=[], loaded=['torch'], built={}, errors={},
-                         across=[])
+def test_stiffness_needs_no_mm_library(probe):
+    found = probe(f'{PACKAGE}.stiffness', hidden=fresh.LIBRARIES[:-1])
+    assert found['warnings'] == [] and found['built'] == {}
+    assert {*map(top, found['loaded'])} == {PACKAGE}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize('absent, present', [LIBRARIES, LIBRARIES[::-1]])
-def test_an_absent_library_is_skipped_silently(absent, present):
+def test_an_absent_library_is_skipped_silently(probe, absent, present):
     need(present)
-    found = probe(PACKAGE, hidden=[absent], ask=True)
+    found = probe(PACKAGE, hidden=[absent])
     assert found['built'] == binding(present)
     assert found['warnings'] == []
-    assert absent not in found['loaded']
 
 
 @pytest.mark.long
 @pytest.mark.parametrize('first', ['before', 'after'])
-def test_both_orders_of_import(first):
+def test_both_orders_of_import(probe, first):
     """The package comes before the libraries, or when they are all there."""
     need(*LIBRARIES)
     libraries = ['mmengine.runner', 'mmdet.models', 'mmpretrain.models']
     found = probe(*([PACKAGE, *libraries] if first == 'before' else
-                    [*libraries, PACKAGE]), ask=True)
+                    [*libraries, PACKAGE]))
     assert found['built'] == {**binding('mmdet'), **binding('mmpretrain')}
-    assert found['errors'] == {}
-    assert found['across'] == [
-        f'{PACKAGE}.{module}' for module in (
-            'models.mmdet_binding', 'datasets.mmpretrain_binding',
-            'models.mmdet_binding', 'datasets.mmpretrain_binding',
-            'models.mmpretrain_binding', 'hooks.tns_hook')]
+    assert found['across'] == [f'{PACKAGE}.{m}' for m in ACROSS.values()]
 
 
 @pytest.mark.parametrize('error', [
     pytest.param('RuntimeError', marks=pytest.mark.core),
     pytest.param('ImportError', marks=pytest.mark.long)])
-def test_a_library_that_fails_is_named_in_one_warning(tmp_path, error):
+def test_a_library_that_fails_is_named_in_one_warning(probe, tmp_path, error):
     # mmdet imports mmpretrain where it can, and survives an ImportError only.
     present = ['mmdet'] if error == 'ImportError' else []
     need(*present)
-    found = probe(PACKAGE, hidden=[] if present else ['mmdet'], ask=True,
-                  path=fake(tmp_path, 'mmpretrain', f"{error}('boom')"))
+    (tmp_path / 'mmpretrain').mkdir()
+    (tmp_path / 'mmpretrain/__init__.py').write_text(f"raise {error}('boom')")
+    found = probe(PACKAGE, hidden=[] if present else ['mmdet'],
+                  path=[str(tmp_path)])
     assert found['built'] == (binding('mmdet') if present else {})
     assert found['errors']['mmpretrain'] == f'{error}: boom'
     warning, = found['warnings']

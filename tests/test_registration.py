@@ -1,11 +1,11 @@
 """What the package registers is known at once and imported when asked for."""
 import importlib
 import pkgutil
-import subprocess
 import sys
 from importlib.util import find_spec
 from types import SimpleNamespace
 
+import fresh
 import mmengine.registry
 import pytest
 from mmengine.registry import Registry
@@ -88,19 +88,11 @@ def test_nothing_is_imported_before_a_name_is_asked_for(home):
     assert home.root.get('Other') is sys.modules['lazy_home'].Other
 
 
-def test_the_module_may_be_imported_before_its_names_are_asked_for(home):
-    module = importlib.import_module('lazy_home')
-    assert home.root.get('Lazy') is module.Lazy
-
-
-def test_a_name_that_somebody_else_takes_is_an_error(home):
+@pytest.mark.core
+def test_a_name_is_replaced_by_force_alone(home):
+    child = Registry('child', parent=home.root, scope='child')
     with pytest.raises(KeyError, match='Lazy is already registered'):
         home.root.register_module('Lazy', module=object)
-
-
-@pytest.mark.core
-def test_somebody_else_may_take_the_place_of_one(home):
-    child = Registry('child', parent=home.root, scope='child')
     home.root.register_module('Lazy', force=True, module=dict)
     assert child.get('Lazy') is dict
     assert child.get('Other') is sys.modules['lazy_home'].Other
@@ -112,10 +104,8 @@ def test_a_module_of_ours_that_fails_is_an_error_that_names_it(home):
         with pytest.raises(ImportError, match='not_there') as caught:
             home.root.get('Lazy')
     assert any('lazy_home' in str(entry.path) for entry in caught.traceback)
-
-
-def test_a_module_that_does_not_register_its_name(home):
-    home.path.write_text('')
+    home.path.write_text('value = "registers nothing"')
+    importlib.invalidate_caches()
     with pytest.raises(KeyError, match='Lazy'):
         home.root.get('Lazy')
 
@@ -134,33 +124,32 @@ def test_registries_still_have_what_is_replaced():
 
 
 @pytest.mark.core
-def test_a_location_is_read_when_the_registry_is_first_asked(home):
+@pytest.mark.parametrize('asked_before', [False, True])
+def test_a_location_is_read_when_the_registry_is_asked(home, asked_before):
     registry = Registry('some', parent=home.root, scope='some')
     others = registry._locations
+    if asked_before:
+        registry.get('Nothing')
     _add_location(registry, 'lazy_home')
     assert others == [] and Registry('third', scope='third')._locations == []
-    assert 'lazy_home' not in sys.modules
+    assert ('lazy_home' in sys.modules) == asked_before
     registry.get('Nothing')
     assert 'lazy_home' in sys.modules
 
 
-def test_a_registry_that_was_asked_before_imports_at_once(home):
-    registry = Registry('some', parent=home.root, scope='some')
-    registry.get('Nothing')
-    _add_location(registry, 'lazy_home')
-    assert 'lazy_home' in sys.modules
+def check_loaders(first):
+    importlib.import_module(first)
+    from mmengine.runner import CheckpointLoader
+    importlib.import_module('stepnet_mm')
+    assert all(loader.weights_only
+               for loader in CheckpointLoader._schemes.values())
 
 
-@pytest.mark.long
-def test_loading_is_safe_where_the_package_comes_first():
-    """In a process of its own: in this one mmengine came first."""
-    code = ('import stepnet_mm.safe_loading.loaders\n'
-            'from mmengine.runner import CheckpointLoader\n'
-            'assert all(loader.weights_only for loader in '
-            'CheckpointLoader._schemes.values())')
-    done = subprocess.run([sys.executable, '-c', code],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.core
+@pytest.mark.parametrize('first', [
+    'stepnet_mm', 'stepnet_mm.safe_loading.loaders', 'mmengine.runner'])
+def test_loading_is_safe_in_each_order_of_import(tmp_path, first):
+    fresh.printed_by(tmp_path, check_loaders, first)
 
 
 def test_an_old_library_is_named_in_a_warning(tmp_path, monkeypatch):
@@ -194,13 +183,6 @@ def test_a_scope_finds_another_librarys_backbones(library, theirs, tmp_path,
         for name in (library, f'{library}.registry',
                      f'stepnet_mm.models.{library}_binding'):
             sys.modules.pop(name, None)
-
-
-@pytest.mark.core
-def test_loading_is_safe_where_the_package_comes_last():
-    from mmengine.runner import CheckpointLoader
-    assert all(loader.weights_only
-               for loader in CheckpointLoader._schemes.values())
 
 
 def test_folders_are_attributes_of_the_package():

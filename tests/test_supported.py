@@ -1,4 +1,4 @@
-"""setup.py, requirements/, docs/install.md and set-up name equal versions."""
+"""supported.py and requirements/ name equal versions."""
 import re
 from pathlib import Path
 
@@ -37,16 +37,6 @@ def test_what_was_tried_is_in_the_range():
         assert all(least <= numbers(python) < limit for python in pythons)
         for library, lowest in supported.LEAST.items():
             assert numbers(versions[library]) >= numbers(lowest)
-
-
-def test_the_page_on_installing_has_them():
-    text = ' '.join((ROOT / 'docs/install.md').read_text().split())
-    for library, least in supported.LEAST.items():
-        assert f'{library} >= {least}' in text
-    for stack, (pythons, versions) in supported.TRIED.items():
-        assert f'`STACK={stack}`' in text
-        assert f'torch {versions["torch"]}' in text
-        assert f'Python {", ".join(pythons)}' in text
 
 
 def test_differences_name_what_is_other():

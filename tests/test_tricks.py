@@ -82,7 +82,7 @@ def logged(work_dir, key):
 @pytest.mark.parametrize('trick', [
     pytest.param('mixup', marks=pytest.mark.core),
     *(pytest.param(trick, marks=pytest.mark.long) for trick in (
-        *IMAGES, 'label_smoothing', 'cutmix'))])
+        *IMAGES, 'label_smoothing'))])
 def test_it_trains(train, trick):
     losses = logged(train(trick, epochs=1), 'loss')
     assert len(losses) == 2 and all(map(math.isfinite, losses))
@@ -113,46 +113,13 @@ def test_a_trick_goes_on_top_of_a_config_of_mmpretrain(tmp_path):
         augments=[dict(type='Mixup', alpha=1.)])
 
 
-@pytest.mark.parametrize('dataset, classes', [('cifar10', 10),
-                                              ('cifar100', 100)])
-def test_smoothed_labels_have_the_classes_of_the_scores(dataset, classes):
+def test_smoothed_labels_have_the_classes_of_the_scores():
     loss = MODELS.build(
-        load('label_smoothing', dataset=dataset).model.head.loss)
-    scores, labels = torch.randn(4, classes), torch.arange(4)
+        load('label_smoothing', dataset='cifar100').model.head.loss)
+    scores, labels = torch.randn(4, 100), torch.arange(4)
     torch.testing.assert_close(
         loss(scores, labels), F.cross_entropy(scores, labels,
                                               label_smoothing=.1))
-
-
-@pytest.mark.parametrize('trick', ['mixup', 'cutmix'])
-def test_labels_are_mixed_as_the_images_are(trick):
-    """Image i has the value 20 i and the label i."""
-    np.random.seed(0)
-    cfg = load(trick)
-    cfg.data_preprocessor.update(mean=[0.] * 3, std=[1.] * 3)
-    model = build_model(cfg)
-    labels = torch.arange(10)
-    plain = []
-    for _ in range(12):
-        batch = pack(20 * labels[:, None, None, None].expand(-1, 3, 32, 32),
-                     labels)
-        mixed = model.data_preprocessor(batch, training=True)
-        inputs, samples = mixed['inputs'], mixed['data_samples']
-        scores = torch.stack([sample.gt_score for sample in samples])
-        torch.testing.assert_close(
-            inputs.mean((1, 2, 3)), 20. * scores @ labels.float())
-        plain.append(bool((scores.amax(1) == 1).all()))
-    assert any(plain) == (trick == 'cutmix') and not all(plain)
-    logits = model(inputs, mode='tensor')
-    expected = -(scores * logits.log_softmax(1)).sum(1).mean()
-    loss = model.loss(inputs, samples)['loss']
-    torch.testing.assert_close(loss, expected)
-
-
-def pack(images, labels):
-    from mmpretrain.structures import DataSample
-    return dict(inputs=images.float(), data_samples=[
-        DataSample().set_gt_label(label) for label in labels])
 
 
 def augmented(trick, value, count=100, dataset='cifar10'):
@@ -173,23 +140,6 @@ def test_squares_of_the_mean_colour_are_cut_out(dataset, edge):
     images = augmented('cutout', 200, dataset=dataset)
     area = (images == mean).all(3).sum((1, 2))
     assert area.max() == edge * edge and area.min() >= edge * edge / 4
-
-
-def test_rectangles_of_noise_are_erased():
-    images = augmented('random_erasing', 200, 200)
-    noise = (~np.isin(images, (0, 200))).any(3).sum((1, 2))
-    assert .4 < (noise > 0).mean() < .6
-    assert noise.max() <= .42 * 1024
-    # A row of noise may hold one of the two values by chance.
-    assert noise[noise > 0].min() >= .015 * 1024
-
-
-@pytest.mark.parametrize('trick', IMAGES)
-def test_images_are_changed_behind_crop_and_flip(trick):
-    steps = load(trick).train_dataloader.dataset.pipeline
-    kind = ''.join(part.capitalize() for part in trick.split('_'))
-    assert [step.type for step in steps] == [
-        'RandomCrop', 'RandomFlip', kind, 'PackInputs']
 
 
 @pytest.mark.core
@@ -213,20 +163,6 @@ def operation(type, prob, direction=None, **magnitude):
     zero = dict(Posterize=8, Solarize=256).get(type, 0)
     level = 9 * (value - zero) / nine
     return name, prob, round(level)
-
-
-@pytest.mark.long
-def test_the_rate_falls_as_a_cosine(train):
-    rates = logged(train('cosine', **{'param_scheduler.T_max': 2}), 'lr')
-    assert rates == pytest.approx(
-        [.05 * (1 + math.cos(math.pi * i / 4)) for i in range(4)])
-
-
-def test_schedules():
-    cfg = load('longer')
-    assert cfg.train_cfg.max_epochs == 328
-    assert cfg.param_scheduler.milestones == [162, 244]
-    assert load('cosine').param_scheduler.T_max == 164
 
 
 METRICS = [dict(type='Accuracy', topk=(1, )), dict(type='TNSMetric')]
@@ -260,15 +196,6 @@ def tns_of(checkpoint, data):
     with TrajectoryRecorder(model) as recorder, torch.no_grad():
         model(inputs, mode='tensor')
     return total_neural_stiffness(recorder.nsi, recorder.stage).mean().item()
-
-
-@pytest.mark.long
-def test_averaging_leaves_the_training_and_its_tns_alone(train):
-    averaged = train('ema', **AVERAGED)
-    alone = train(None, 'alone', **{'custom_hooks.0.interval': 1})
-    for key in ('loss', 'stiffness/tns'):
-        assert len(logged(alone, key)) == 4 and min(logged(alone, key)) > 0
-        assert logged(averaged, key) == logged(alone, key)
 
 
 @pytest.mark.long

@@ -12,8 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = sorted(path.relative_to(ROOT / 'tools')
                for path in (ROOT / 'tools').rglob('*.py')
                if "__name__ == '__main__'" in path.read_text())
-#: A config that is read for as long as one likes.
-SLOW = "import time\nopen('{0}', 'w').close()\ntime.sleep(60)\n"
 
 
 def interrupted(command, begun, environment=(), **kwargs):
@@ -40,16 +38,6 @@ def test_every_tool_listens_before_anything_else():
         assert first.startswith('import stepnet_mm.utils.interrupts'), tool
 
 
-@pytest.mark.long
-def test_while_the_config_is_read(tmp_path):
-    mark, config = tmp_path / 'mark', tmp_path / 'config.py'
-    config.write_text(SLOW.format(mark))
-    code, lines = interrupted(
-        [sys.executable, 'tools/train.py', config], mark.exists, cwd=ROOT)
-    assert code == -signal.SIGINT  # which a shell calls 130
-    assert lines == ['train.py: interrupted']
-
-
 PROGRAM = '''
 import stepnet_mm.utils.interrupts
 import atexit, os, pathlib, time
@@ -66,7 +54,7 @@ FORK = ('__import__("multiprocessing").get_context("fork")'
         '.Process(target=time.sleep, args=(60, ), daemon=True).start()')
 
 
-#: Python drops what signals reach a child before fork() returns in it.
+#: Python drops signals that reach a child before fork() returns in it.
 RAW_FORK = '__import__("os").fork() or pathlib.Path("child").touch()'
 
 
@@ -80,7 +68,7 @@ def test_nothing_swallows_it_and_the_first_rank_alone_says_so(
         [sys.executable, path],
         lambda: all((tmp_path / file).exists() for file in files),
         dict(RANK=str(rank)), cwd=tmp_path)
-    assert code == -signal.SIGINT
+    assert code == -signal.SIGINT  # which a shell calls 130
     assert lines == ['tool.py: interrupted'] * (rank == 0)
     assert (tmp_path / 'left').exists()
 
@@ -99,14 +87,3 @@ sleep 60
     code, lines = interrupted(['bash', '-c', text],
                               (tmp_path / 'begun').exists, cwd=tmp_path)
     assert (code, lines) == (-signal.SIGINT, [f'{script}: interrupted'])
-
-
-@pytest.mark.long
-def test_a_library_leaves_the_handler_alone():
-    done = subprocess.run(
-        [sys.executable, '-c', 'import signal; before = signal.getsignal(2);'
-         'import stepnet_mm, stepnet_mm.doctor;'
-         'print(signal.getsignal(2) is before)'],
-        capture_output=True, text=True, check=True,
-        env={**os.environ, 'PYTHONPATH': str(ROOT)})
-    assert done.stdout == 'True\n'

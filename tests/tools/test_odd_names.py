@@ -1,7 +1,5 @@
 """Folders and files with names that shells and patterns read otherwise."""
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -38,24 +36,17 @@ def test_a_run_and_what_is_read_from_it(tool, odd):
     assert list((odd / 'drawn').rglob('*.png'))
     record = work / f'{ODD}.jsonl'
     tool('analysis/measure_stiffness', config, last, *data, '--out', record)
-    tool('analysis/measure_stiffness', config, last, *data)
     tool('analysis/plot', 'stiffness', record)
     assert list((work / 'figures').iterdir())
-    tool('analysis/plot', 'training', work)
-    tool('analysis/select_blocks', record, '-k', 2)
     tool('analysis/plot', 'report', work)
-    tool('analysis/model_report', config, '--image-size', 32, 32)
-    assert {path.name for path in work.iterdir()} >= {
-        f'{ODD}_stiffness.jsonl', 'tns.png', 'report.html'}
+    assert (work / 'report.html').is_file()
 
 
 @pytest.mark.parametrize('text, value', [
-    ('a b/c d.pth', 'a b/c d.pth'), ("'a b'", 'a b'),
-    ('"[(1, 2)]"', [(1, 2)]), ('a,b', ['a', 'b']), ('1e-3', .001),
-    ('[a b, c  d]', ['a b', 'c  d']), ("['a b' , ( 1, 'c (d)' )]",
-                                      ['a b', (1, 'c (d)')]),
-    ('my a,my b', ['my a', 'my b']), ('[ 1 , None ]', [1, None]),
-    ("it's", "it's"), ('run[lr=0.1]/a.pth', 'run[lr=0.1]/a.pth')])
+    ('a b/c d.pth', 'a b/c d.pth'), ('"[(1, 2)]"', [(1, 2)]),
+    ("['a b' , ( 1, 'c (d)' )]", ['a b', (1, 'c (d)')]),
+    ('my a,my b', ['my a', 'my b']), ("it's", "it's"),
+    ('run[lr=0.1]/a.pth', 'run[lr=0.1]/a.pth')])
 def test_options_keep_their_spaces(text, value):
     args = make_parser('').parse_args(
         ['config.py', '--cfg-options', f'load_from={text}'])
@@ -72,29 +63,3 @@ def test_options_that_are_none(text, todo, capsys):
     error = capsys.readouterr().err.splitlines()[-1]
     assert '--cfg-options: expected' in error and repr(text) in error
     assert todo in error and 'recursion' not in error
-
-
-ARGUMENTS = [f'{ODD}.pth', '--work-dir', ODD, '--cfg-options', f'a={ODD}']
-
-
-@pytest.mark.parametrize('script, before, after', [
-    ('dist_test.sh', [], ['c.pth', '2']), ('slurm_train.sh', ['gpu', ODD], []),
-    ('slurm_submit.sh', [], [])])
-def test_launchers_pass_names_on(tmp_path, script, before, after):
-    """Stand-ins print how they were called."""
-    config = tmp_path / f'{ODD}.py'
-    config.write_text('')
-    for name, lines in dict(srun='printf "%s\\n" "$@"', sinfo='echo gpu up',
-                            python='printf "%s\\n" "$@"').items():
-        (tmp_path / name).write_text(f'#!/bin/sh\n{lines}\n')
-        (tmp_path / name).chmod(0o755)
-    done = subprocess.run(
-        ['bash', TOOLS / script, *before, config, *after, *ARGUMENTS],
-        env={**os.environ, 'PATH': f'{tmp_path}:{os.environ["PATH"]}',
-             'PYTHON': str(tmp_path / 'python'), 'GPUS': '1',
-             'SLURM_JOB_ID': '1', 'SLURM_NTASKS': '1', 'MASTER_PORT': '1',
-             'STEPNET_MM': str(TOOLS.parent)},
-        capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    printed = done.stdout.splitlines()
-    assert set(printed) >= {str(config), *ARGUMENTS}

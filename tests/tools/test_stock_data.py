@@ -1,6 +1,7 @@
 """Datasets and loaders that mmdet trains on: ours trains on them too."""
 import json
 import threading
+from contextlib import nullcontext
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -69,24 +70,16 @@ def stock(path, work_dir):
 
 def both(tool, path, folder, error=None):
     """Train by stock and by ours, to the end or until the error."""
-    for name, train in (('stock', stock), ('ours', lambda *args: tool(
-            'train', args[0], '--work-dir', args[1]))):
-        if error is None:
-            train(path, folder / name)
-        else:
-            with pytest.raises(error):
-                train(path, folder / name)
+    with pytest.raises(error) if error else nullcontext():
+        stock(path, folder / 'stock')
+    with pytest.raises(error) if error else nullcontext():
+        tool('train', path, '--work-dir', folder / 'ours')
 
 
 def change(path, edit):
     content = json.loads(path.read_text())
     edit(content)
     path.write_text(json.dumps(content))
-
-
-def log_of(folder):
-    log, = folder.glob('ours/*/*.log')
-    return log.read_text()
 
 
 def test_unlabelled_parts_lists_of_loaders_and_best_alone(
@@ -114,8 +107,8 @@ default_hooks = dict(checkpoint=dict(interval=-1, save_best='coco/bbox_mAP',
                                      rule='greater'))
 ''')
     both(tool, path, tmp_path)
-    assert list(tmp_path.glob('stock/best*')) and list(
-        tmp_path.glob('ours/best*'))
+    assert all(list((tmp_path / name).glob('best*'))
+               for name in ('stock', 'ours'))
 
 
 def test_a_validation_that_fails_in_the_end_is_warned_of(
@@ -124,22 +117,10 @@ def test_a_validation_that_fails_in_the_end_is_warned_of(
            lambda content: [row.pop('iscrowd')
                             for row in content['annotations']])
     both(tool, config(), tmp_path, KeyError)
-    log = log_of(tmp_path)
-    warned, stopped = log.index('sanity run, val_evaluator: CocoMetric'), (
-        log.index('Saving checkpoint'))
-    assert 'iscrowd' in log[warned:] and warned < stopped
-
-
-@pytest.mark.long
-def test_annotations_of_another_dataset(tool, config, tmp_path):
-    path = tmp_path / 'data/annotations/instances_val2017.json'
-    other = path.with_name('other.json')
-    other.write_text(path.read_text())
-    change(other, lambda content: [
-        row.update(id=row['id'] + 1000) for row in content['images']])
-    both(tool, config(f"val_evaluator = dict(ann_file='{other}')"), tmp_path,
-         AssertionError)
-    assert 'sanity run, val_evaluator: CocoMetric' in log_of(tmp_path)
+    path, = tmp_path.glob('ours/*/*.log')
+    warning, _, _ = path.read_text().partition('Saving checkpoint')
+    assert 'sanity run, val_evaluator: CocoMetric' in warning
+    assert 'iscrowd' in warning
 
 
 @pytest.mark.long
@@ -166,12 +147,8 @@ val_dataloader = dict(dataset=dict(dataset, pipeline=[
 
 @pytest.mark.long
 def test_images_from_a_server(tool, config, tmp_path):
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
     server = ThreadingHTTPServer(('127.0.0.1', 0), partial(
-        Quiet, directory=str(tmp_path / 'data/train2017')))
+        SimpleHTTPRequestHandler, directory=str(tmp_path / 'data/train2017')))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         both(tool, config(f'''
@@ -180,11 +157,3 @@ train_dataloader = dict(dataset=dict(dataset, data_prefix=dict(
 '''), tmp_path)
     finally:
         server.shutdown()
-
-
-@pytest.mark.long
-def test_no_image_is_left(tool, config, tmp_path):
-    both(tool, config('''
-train_dataloader = dict(dataset=dict(
-    dataset, filter_cfg=dict(min_size=1000)))
-'''), tmp_path, Exception)

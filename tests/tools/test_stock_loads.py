@@ -68,16 +68,3 @@ def test_a_head_of_other_classes_starts_anew(tool, detector, tmp_path):
     log = log_of(tmp_path / 'ours')
     assert 'roi_head.bbox_head.fc_cls.weight (source' in log
     assert 'WARNING - LoadReportHook' not in log
-
-
-def test_weights_are_missing_in_a_detector(detector, tmp_path, capsys):
-    """init_detector goes on, and says so, as mmdet does."""
-    apis = pytest.importorskip('mmdet.apis')
-    config, _ = detector
-    model = stock(config, tmp_path / 'work').model
-    state = {key: value for key, value in model.state_dict().items()
-             if 'layer4' not in key}
-    torch.save(dict(state_dict=state), tmp_path / 'a.pth')
-    apis.init_detector(str(config), str(tmp_path / 'a.pth'), device='cpu',
-                       palette='none')
-    assert 'backbone.layer4.0.conv1.weight' in capsys.readouterr().out

@@ -1,15 +1,13 @@
 """The libraries' own tools, inferencers and functions, with our backbones."""
 import importlib.util
-import os
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
+import fresh
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
 from mmengine.runner import Runner
 
 from stepnet_mm.steps import StepAdaptor
@@ -48,7 +46,6 @@ def check_steps(model, checkpoint):
 
 @pytest.mark.core
 def test_mmdet(their, small_detector, tmp_path):
-    assert Config.fromfile(small_detector).custom_imports.imports
     work = tmp_path / 'work'
     their('mmdet', 'train', small_detector, '--work-dir', work)
     checkpoint = work / 'iter_2.pth'
@@ -86,9 +83,7 @@ def test_mmpretrain(their, classifier, tmp_path):
         str(classifier), pretrained=str(checkpoint), device='cpu',
         classes=['dark', 'light'])
     check_steps(inferencer.model, checkpoint)
-    found = inferencer(image)[0]
-    assert found['pred_class'] in ('dark', 'light')
-    assert found['pred_scores'].sum() == pytest.approx(1, abs=1e-5)
+    assert inferencer(image)[0]['pred_class'] in ('dark', 'light')
 
 
 class Built(Exception):
@@ -143,14 +138,14 @@ def value_at(cfg, key):
     return cfg
 
 
+def train_with_theirs(path, config, work_dir):
+    sys.argv = [path.name, str(config), '--work-dir', str(work_dir)]
+    runpy.run_path(str(path), run_name='__main__')
+
+
 @pytest.mark.long
-def test_custom_imports_alone_in_a_process_of_its_own(
-        small_detector, request, tmp_path):
-    done = subprocess.run(
-        [sys.executable, path_of('mmdet', 'train'), small_detector,
-         '--work-dir', tmp_path / 'work'],
-        env=dict(os.environ, OMP_NUM_THREADS='1',
-                 PYTHONPATH=str(request.config.rootpath)),
-        capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_custom_imports_alone(small_detector, tmp_path):
+    """In a process that has not imported the package."""
+    fresh.printed_by(tmp_path, train_with_theirs, path_of('mmdet', 'train'),
+                     small_detector, tmp_path / 'work')
     assert list((tmp_path / 'work').glob('*.pth'))

@@ -30,7 +30,9 @@ def test_images_boxes_and_classes(tool, voc, tmp_path):
     out = tmp_path / 'out'
     tool('voc_to_coco', voc, out, '--classes', 'cat', 'dog', '--splits',
          'train')
-    assert json.loads((out / 'train.json').read_text()) == dict(
+    content = json.loads((out / 'train.json').read_text())
+    assert [*content] == ['images', 'annotations', 'categories']
+    assert content == dict(
         images=[
             dict(id=1, file_name='a.jpg', width=40, height=30),
             dict(id=2, file_name='b.jpg', width=40, height=30),
@@ -50,10 +52,3 @@ def test_another_class_is_an_error(tool, voc, tmp_path):
                        r"of \['dog'\], got 'cat'; add it to --classes"):
         tool('voc_to_coco', voc, tmp_path, '--classes', 'dog', '--splits',
              'train')
-
-
-def test_keys_come_in_the_order_of_the_blood_cells(load_tool, voc):
-    content = load_tool('voc_to_coco').convert(voc, 'train', ['cat', 'dog'])
-    assert [*content] == ['images', 'annotations', 'categories']
-    assert [*content['annotations'][0]] == [
-        'id', 'image_id', 'category_id', 'bbox', 'area', 'iscrowd']
