@@ -168,8 +168,8 @@ def test_methods_of_a_study_differ_and_see_the_same_data(name):
 
 @pytest.mark.long
 @pytest.mark.parametrize('name', [
-    pytest.param(name, marks=[pytest.mark.core] * name.endswith('tricks'))
-    for name in OWN if '16px' in name])
+    pytest.param('cifar10_16px_tricks', marks=pytest.mark.core),
+    'cifar10_16px_preact', 'cifar10_16px_tickets', 'cifar10_16px_vit'])
 def test_a_small_network_learns_from_its_size_of_image(name):
     """The study's last method."""
     pytest.importorskip('mmpretrain')

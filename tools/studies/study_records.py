@@ -52,11 +52,6 @@ class StudyRecord:
         return f'{self.method}_seed{self.seed}'
 
     @property
-    def made_on(self) -> str:
-        """The GPU, or processor and threads, which round its numbers."""
-        return self.machine if self.device == 'cpu' else self.device
-
-    @property
     def test_data(self) -> str:
         """Type of the dataset and digest of what it was tested on.
 
@@ -164,7 +159,9 @@ def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
     """
     first: dict[tuple, tuple[str, str]] = {}
     for where, record in rows:
-        run = (record.name, record.made_on)
+        # What rounds its numbers: processor and threads, or the GPU.
+        run = (record.name, record.machine if record.device == 'cpu'
+               else record.device)
         if run in first:
             raise ValueError(
                 f'{where}: expected one record of each run, got that of '
