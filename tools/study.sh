@@ -49,9 +49,9 @@ if venv=$(PYTHON=$python bash "$root/tools/studies/install.sh" 9>&-); then
   rm -rf "$work_dir/engine"
   mkdir "$work_dir/engine"
   [[ " $*" == *' -j'* || " $*" == *' -c'* || " $*" == *' --jobs'* || " $*" == *' --cores'* ]] || set -- -j 1 "$@"
-  STUDY_STEP="cd $(printf %q "$PWD") && exec $(printf '%q ' "${command[@]}")"
+  STUDY_LOOP="cd $(printf %q "$PWD") && exec $(printf '%q ' "${command[@]}" loop)"
   STUDY_RUNS=$(sed 's/:.*//' <<<"$left")
-  export STUDY_STEP STUDY_RUNS
+  export STUDY_LOOP STUDY_RUNS
   command=("$venv/bin/snakemake" --snakefile "$root/tools/studies/Snakefile"
     --directory "$work_dir/engine" --workflow-profile none --keep-going --nolock
     --scheduler greedy --quiet all "$@")

@@ -10,9 +10,9 @@ def test_preempted_requeued_and_its_engine_killed(
         lab, whole_study, tmp_path, studies_venv):
     study = TinyStudy(tmp_path, studies_venv,
                       SLURM_CONF=lab.environment['SLURM_CONF'])
-    words = 'sbatch=--partition=main --time=30', '-j', '4'
+    words = 'sbatch=--partition=main --time=30', '-j', '2'
     process = study.start(*words)
-    preempted, requeued = RUNS[0], RUNS[2]
+    preempted, requeued = RUNS
     study.until(lambda: min(map(study.iterations, RUNS)) > 3)
     lab.run('scancel', '--signal=USR1', jobs(lab)[preempted])
     lab.run('scontrol', 'requeue', jobs(lab)[requeued])

@@ -1,4 +1,4 @@
-"""A study of scripts."""
+"""A study whose tools are a short script, so that it takes no time."""
 import shutil
 from pathlib import Path
 
@@ -7,18 +7,22 @@ from study_file import read_study
 
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
-HERE = Path(__file__).resolve().parent
 CONFIG = '''
 train_cfg = dict(by_epoch=True, max_epochs=2)
 train_dataloader = dict(dataset=dict(type='A', data_root='data'))
 val_dataloader = dict(dataset=dict(type='A', data_root='data'))
-behaviour = 'good'
+behaviour = 'finish()'
 '''
+TOOLS = ('train', 'test', 'analysis/measure_stiffness',
+         'analysis/ablate_steps', 'analysis/robustness')
 
 
 def make_tools(folder):
-    """A train.py that does as its config says, and a measurement."""
-    shutil.copytree(HERE / 'fake_tools', folder)
+    """The tools, and the record that measure_stiffness.py copies."""
+    (folder / 'analysis').mkdir(parents=True)
+    for name in TOOLS:
+        shutil.copy(Path(__file__).with_name('fake_tool.py'),
+                    folder / f'{name}.py')
     path = folder / 'record.jsonl'
     begin_record(path, RecordHeader('residual', ['a', 'b'], [1, 1], [1, 2], 2))
     append_rows(path, 0, torch.tensor([[.1, .2], [.3, .4]]), torch.ones(2, 2))
@@ -36,6 +40,6 @@ def make_study(folder, text='', seeds=(0, ), **methods):
 
 
 def starts_of(run, tool='train'):
-    """The process numbers of the tool's starts."""
+    """How often the tool was started."""
     path = run.folder / f'{tool}.starts'
-    return path.read_text().split() if path.exists() else []
+    return len(path.read_text().split()) if path.exists() else 0

@@ -11,18 +11,15 @@ def test_stopped_and_its_engine_killed(whole_study, tmp_path, studies_venv):
     assert all(f'{name}: accuracy/top1 ' in whole_study.said for name in RUNS)
     study = TinyStudy(tmp_path, studies_venv)
     process = study.start('-j', '2')
-    study.until(lambda: study.iterations(*RUNS) >= 8)
+    study.until(lambda: study.iterations(*RUNS) >= 4)
     process.terminate()
     assert process.wait() == 143, study.said
     assert [*tmp_path.rglob('preempted_iter_*.pth')]
     assert 'seed0: stopped, the next call goes on' in study.said
     process = study.start('-j', '2')
-    study.until(lambda: study.iterations(*RUNS) >= 25)
+    study.until(lambda: study.iterations(*RUNS) >= 14)
     kill_engine(process)
     assert process.wait() == 137, study.said
-    process = study.start('-j', '4')
+    process = study.start('-j', '2')
     assert process.wait() == 0, study.said
     study.assert_equal(whole_study)
-    process = study.start()
-    assert process.wait() == 0
-    assert study.said.startswith('study: nothing is left: all runs have')

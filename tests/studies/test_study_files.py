@@ -1,4 +1,4 @@
-"""Every study file of the repository can be planned and built."""
+"""Study files: their keys, and those of the repository."""
 import copy
 import functools
 from pathlib import Path
@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 from block_choice import random_blocks, step_blocks
+from made_study import make_study
 from mmengine.registry import init_default_scope
 from study_file import read_study, runs_of
-from study_records import dataset_of, evaluated_on
+from study_records import planned
 
 from stepnet_mm.config import read_config
 from stepnet_mm.config.digests import config_digest
@@ -16,14 +17,70 @@ from stepnet_mm.launch.entry import build_model
 from stepnet_mm.stiffness import RecordHeader
 
 ROOT = Path(__file__).resolve().parents[2]
-PATHS = sorted((ROOT / 'configs/studies').glob('*.py'))
-SMALL = [path.stem for path in PATHS if '16px' in path.stem]
-PAPER = [path.stem for path in PATHS if path.stem.startswith(('table', 'fig'))]
-OWN = [path.stem for path in PATHS if path.stem not in PAPER]
+NAMES = sorted(path.stem for path in (ROOT / 'configs/studies').glob('*.py'))
+PAPER = [name for name in NAMES if name.startswith(('table', 'fig'))]
+OWN = [name for name in NAMES if name not in PAPER]
 #: Beside whose rows the others' stand.
 BESIDE = dict(fig8_cifar10='table1_cifar10', fig8_cifar100='table1_cifar100',
               **{f'cifar10_16px_{part}': 'cifar10_16px_modules'
                  for part in ('inputs', 'preact', 'tickets', 'tricks')})
+
+
+def test_options_and_seeds_of_the_study_and_of_a_method(
+        tmp_path, monkeypatch):
+    make_study(tmp_path, '''
+options = {'train_cfg.max_epochs': 3, 'a': 1}
+methods['own'].update(
+    seeds=[7], pooled=False, paper='resnet164_se_cifar10', baseline=None)
+''', seeds=[0, 1], own={'a': 2}, other={})
+    monkeypatch.chdir(tmp_path)
+    study = read_study('made.py')
+    own, other = study.methods
+    assert str(own.config) == 'config.py'  # relative to the study file
+    assert own.options == {'train_cfg.max_epochs': 3, 'a': 2}
+    assert (own.seeds, other.seeds) == ([7], [0, 1])
+    assert (own.paper, other.paper) == ('resnet164_se_cifar10', '')
+    assert (study.name, own.pooled, other.pooled) == ('made', False, True)
+    assert study.measure == dict(
+        num_samples=2000, definitions=['residual'], ablate_steps=False,
+        robustness=False)
+
+
+def test_settings_change_with_what_methods_share_only(tmp_path):
+    settings = [make_study(tmp_path, text, **methods).settings
+                for text, methods in (
+                    ('', {}), ('measure = dict(ablate_steps=True)', {}),
+                    ('measure = dict(robustness=True)', {}),
+                    ('pooled = False', dict(other={'a': 1})),
+                    ("baselines = ['other']", {}),
+                    ("options = {'a': 1}", {}),
+                    ('measure = dict(num_samples=3)', {}),
+                    ("metric = 'loss'", {}))]
+    assert len({*settings[:5]}) == 1
+    assert len({*settings}) == 4
+
+
+@pytest.mark.parametrize('text, key', [
+    ('methods = {}', 'methods'), ('methods = [1]', 'methods'),
+    ('steps = 3', 'steps'), ("methods['good'] = 3", 'methods.good'),
+    ("methods['a/b'] = methods['good']", 'methods.a/b'),
+    ("methods['a_seed1'] = methods['good']", 'methods.a_seed1'),
+    ("methods['good']['seed'] = 3", 'methods.good.seed'),
+    ("methods['good']['seeds'] = [-1]", 'methods.good.seeds'),
+    ('seeds = []', 'methods.good.seeds'), ('pooled = 1', 'pooled'),
+    ('measure = dict(samples=3)', 'measure.samples'),
+    ('measure = dict(num_samples=0)', 'measure: expected num_samples'),
+    ("measure = dict(definitions=['nsi'])", 'measure: .*nsi'),
+    ('1 / 0', '.*ZeroDivisionError'), ("_base_ = 'gone.py'", '.*gone.py')])
+def test_wrong_studies(tmp_path, text, key):
+    with pytest.raises(ValueError, match=f'made.py: {key}'):
+        make_study(tmp_path, text)
+
+
+def test_runs_are_a_round_of_seeds_after_the_other(make_runs):
+    assert [run.name for run in make_runs(
+        "methods['a']['seeds'] = [3]", (0, 1), a={}, b={})] == [
+            'a_seed3', 'b_seed0', 'b_seed1']
 
 
 @functools.cache
@@ -57,22 +114,15 @@ def test_the_digest_is_that_of_the_config_itself():
         read_config(str(run.method.config), options={'model.extra': 1}))
 
 
-def test_settings_of_a_study_that_has_records_stay():
-    study = read_study(ROOT / 'configs/studies/cifar10_16px_modules.py')
-    assert study.settings == 'aae74d23f4d2'
-
-
 @pytest.mark.long
 @pytest.mark.parametrize('name', BESIDE)
 def test_studies_whose_rows_stand_beside_others_compare(name):
-    ours, theirs = (read_study(ROOT / f'configs/studies/{stem}.py')
-                    for stem in (name, BESIDE[name]))
-    assert ours.settings == theirs.settings
-    assert not {m.name for m in ours.methods} & {
-        m.name for m in theirs.methods}
-    first = [next(iter(runs(study).values()))
-             for study in (name, BESIDE[name])]
-    assert len({evaluated_on(dataset_of(run.config())) for run in first}) == 1
+    first, *_ = ours = [*runs(name).values()]
+    other, *_ = theirs = [*runs(BESIDE[name]).values()]
+    assert first.study.settings == other.study.settings
+    assert not {run.method.name for run in ours} & {
+        run.method.name for run in theirs}
+    assert planned(first).test_data == planned(other).test_data
 
 
 def test_fig_8_has_all_tricks_without_and_with_steps():
@@ -111,17 +161,17 @@ def test_blocks_of_the_tickets():
 def test_methods_of_a_study_differ_and_see_the_same_data(name):
     own = configs(name).values()
     assert len({*map(config_digest, own)}) == len(own) > 1
-    assert len({evaluated_on(dataset_of(cfg)) for cfg in own}) == 1
-    assert len({repr(cfg.train_cfg) for cfg in own}) == 1
-    assert len({repr(cfg.train_dataloader) for cfg in own}) == 1
+    assert len({planned(run).test_data for run in runs(name).values()}) == 1
+    for key in 'train_cfg', 'train_dataloader':
+        assert len({repr(cfg[key]) for cfg in own}) == 1
 
 
 @pytest.mark.long
 @pytest.mark.parametrize('name', [
-    pytest.param(name, marks=[pytest.mark.core] * name.endswith('tricks'))
-    for name in SMALL])
+    pytest.param('cifar10_16px_tricks', marks=pytest.mark.core),
+    'cifar10_16px_preact', 'cifar10_16px_tickets', 'cifar10_16px_vit'])
 def test_a_small_network_learns_from_its_size_of_image(name):
-    """The study's last method; check_runs builds each before it runs."""
+    """The study's last method."""
     pytest.importorskip('mmpretrain')
     from mmpretrain.structures import DataSample
     cfg = copy.deepcopy([*configs(name).values()][-1])
@@ -131,5 +181,4 @@ def test_a_small_network_learns_from_its_size_of_image(name):
     losses = model.loss(torch.randn(2, 3, 16, 16), samples)
     losses['loss'].backward()
     assert losses['loss'].isfinite()
-    missing = [key for key, p in model.named_parameters() if p.grad is None]
-    assert not missing
+    assert not [key for key, p in model.named_parameters() if p.grad is None]

@@ -9,13 +9,14 @@ import time
 import pytest
 
 #: Prints its arguments; `list` what the file `left` has, `loop` may wait.
-STEPS = '''
+RUNS = '''
 import signal, sys, time
 print(*sys.argv[1:], flush=True, file=sys.stderr)
-if sys.argv[-1] == 'list':
+step = sys.argv[-1]
+if step == 'list':
     print('Could not import it')
     print(open('left').read(), end='')
-if sys.argv[-1] == 'loop' and open('left').read() == 'wait_seed0: begun\\n':
+if step == 'loop' and open('left').read() == 'wait_seed0: begun\\n':
     def save(*_):
         open('saved', 'a').write('.')
         time.sleep(.3)
@@ -25,11 +26,11 @@ if sys.argv[-1] == 'loop' and open('left').read() == 'wait_seed0: begun\\n':
     print('listens', flush=True)
     while True:
         time.sleep(.02)
-sys.exit(3 if sys.argv[-1] == 'loop' else 0)
+sys.exit(3 if step == 'loop' else 0)
 '''
 SNAKEMAKE = '''#!/bin/sh
 echo "snakemake $* runs: $STUDY_RUNS"
-eval "$STUDY_STEP train --run=a_seed0"
+eval "$STUDY_LOOP --run=a_seed0"
 '''
 
 
@@ -41,7 +42,7 @@ def home(tmp_path, request):
                  'requirements/studies.txt'):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(request.config.rootpath / name, folder / name)
-    (folder / 'tools/studies/run.py').write_text(STEPS)
+    (folder / 'tools/studies/run.py').write_text(RUNS)
     # A Python of before 3.11, as far as it says.
     (folder / 'bin').mkdir()
     for name in ('python', 'python3', *(f'python3.{n}' for n in (11, 12, 13))):
@@ -57,19 +58,23 @@ def home(tmp_path, request):
 
 @pytest.fixture
 def study(home, tmp_path, monkeypatch):
-    """study(...): study.sh at work; what it says is in its `said`."""
+    """study(...): study.sh at work; `said` is its output."""
     monkeypatch.setenv('PATH', f'{home}/bin', prepend=os.pathsep)
     monkeypatch.delenv('PYTHON', raising=False)
     monkeypatch.delenv('STUDIES_VENV', raising=False)
     started = []
 
-    def study(*words):
+    def study(*words, code=None):
         with open(tmp_path / f'said{len(started)}', 'w') as file:
             process = subprocess.Popen(
                 ['bash', home / 'tools/study.sh', *words], cwd=tmp_path,
                 stdout=file, stderr=file, preexec_fn=heard)
         started.append(process)
         process.said = lambda: open(file.name).read()
+        if code is None:
+            wait(lambda: 'listens' in process.said())
+        else:
+            assert process.wait(20) == code, process.said()
         return process
 
     yield study
@@ -78,10 +83,9 @@ def study(home, tmp_path, monkeypatch):
         process.wait()
 
 
-def test_without_snakemake_one_after_the_other(study, home):
+def test_without_snakemake_one_after_the_other(study):
     process = study('my study.py', 'methods=a,b', 'work_dir=the runs',
-                    'records=r.jsonl', 'data_root=the data')
-    assert process.wait(20) == 3
+                    'records=r.jsonl', 'data_root=the data', code=3)
     called = ('my study.py --work-dir=the runs --records=r.jsonl '
               '--methods=a,b --data-root=the data ')
     assert process.said() == (
@@ -94,61 +98,46 @@ def test_an_environment_that_cannot_be_made(study, home, monkeypatch):
     for place, reason in ((home / 'venv', 'installing Snakemake into'),
                           ('/dev/null/venv', 'cannot create directory')):
         monkeypatch.setenv('STUDIES_VENV', str(place))
-        process = study('my study.py')
-        assert process.wait(20) == 3 and reason in process.said()
-        assert 'the runs go one after the other' in process.said()
+        said = study('my study.py', code=3).said()
+        assert reason in said and 'the runs go one after the other' in said
 
 
-def test_what_is_left(study, tmp_path):
+def test_the_runs_that_are_left(study, tmp_path):
     for option in '-n', '--dry-run':
-        process = study('my study.py', option)
-        assert process.wait(20) == 0
-        assert process.said().endswith(
+        assert study('my study.py', option, code=0).said().endswith(
             'list\na_seed0: not begun\nb_seed1: trained\n')
         assert not (tmp_path / 'work_dirs').exists()
     (tmp_path / 'left').write_text('')
-    process = study('my study.py', 'records=r.jsonl')
-    assert process.wait(20) == 0
-    assert process.said().endswith(
+    assert study('my study.py', 'records=r.jsonl', code=0).said().endswith(
         'study: nothing is left: all runs have their records in r.jsonl\n')
 
 
 @pytest.mark.parametrize('words, message', [
     ((), "expected a study file, got ''"),
     (('gone.py', '-n'), "expected a study file, got 'gone.py'"),
-    (('my study.py', 'jobs=2'), 'expected work_dir, records, methods, '
-     'data_root or sbatch=VALUE, got jobs=2'),
+    (('my study.py', 'jobs=2'), 'sbatch=VALUE, got jobs=2'),
     (('my study.py', 'methods='), 'got methods=;')])
 def test_what_cannot_run(study, words, message):
-    process = study(*words)
-    assert process.wait(20) == 2 and message in process.said()
+    assert message in study(*words, code=2).said()
 
 
 def test_a_signal_is_for_the_trainings_too(study, tmp_path):
     (tmp_path / 'left').write_text('wait_seed0: begun\n')
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
-        process = waiting(study)
+        process = study('my study.py')
+        assert 'expected no other study.sh at work in' in study(
+            'my study.py', code=2).said()
         process.send_signal(number)
         assert process.wait(20) == 128 + number
     assert (tmp_path / 'saved').read_text() == '...'
 
 
-def test_two_of_one_work_dir(study, tmp_path):
-    (tmp_path / 'left').write_text('wait_seed0: begun\n')
-    first = waiting(study)
-    second = study('my study.py')
-    assert second.wait(20) == 2
-    assert 'expected no other study.sh at work in' in second.said()
-    first.terminate()  # with what it has started
-    assert first.wait(20) == 143
-
-
 def test_a_second_signal_kills(study, tmp_path):
     (tmp_path / 'left').write_text('wait_seed0: begun\n')
     (tmp_path / 'deaf').write_text('yes')
-    process = waiting(study)
+    process = study('my study.py')
     process.terminate()
-    until((tmp_path / 'saved').exists)
+    wait((tmp_path / 'saved').exists)
     process.terminate()
     assert process.wait(20) == 143
 
@@ -159,23 +148,14 @@ def test_what_snakemake_is_told(study, home, tmp_path):
     (venv / 'bin/snakemake').write_text(SNAKEMAKE)
     (venv / 'bin/snakemake').chmod(0o755)
     shutil.copy(home / 'requirements/studies.txt', venv / '.complete')
-    old = tmp_path / 'work_dirs/my study/engine/a_seed0.trained'
+    old = tmp_path / 'work_dirs/my study/engine/a_seed0.recorded'
     old.parent.mkdir(parents=True)
     old.touch()
     for given, told in ((), '-j 1'), (('-j', '4', '-k'), '-j 4 -k'):
-        process = study('my study.py', *given)
-        assert process.wait(20) == 0, process.said()
-        said = process.said()
+        said = study('my study.py', *given, code=0).said()
         assert f'--quiet all {told} runs: a_seed0\nb_seed1\n' in said
-        assert said.endswith('train --run=a_seed0\n')
+        assert said.endswith('loop --run=a_seed0\n')
     assert not old.exists()
-
-
-def waiting(study):
-    """One whose training waits for a signal."""
-    process = study('my study.py')
-    until(lambda: 'listens' in process.said())
-    return process
 
 
 def heard():
@@ -184,7 +164,7 @@ def heard():
         signal.signal(number, signal.SIG_DFL)
 
 
-def until(condition, seconds=20):
+def wait(condition, seconds=20):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

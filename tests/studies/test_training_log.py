@@ -1,7 +1,5 @@
 """What a training logged, and where it stands."""
 import json
-import os
-import time
 
 import pytest
 from study_outcome import (
@@ -14,16 +12,13 @@ from study_outcome import (
 
 @pytest.fixture
 def start(tmp_path):
-    """start(60, 'a line'): a training of 60 s that logged a line."""
+    """start('a line', [{...}]): a training's log and scalars."""
     count = iter(range(9))
 
-    def start(seconds, text, scalars=(), folder=tmp_path):
-        begin = 1.7e9 + 1000 * next(count)
-        name = time.strftime('%Y%m%d_%H%M%S', time.localtime(begin))
+    def start(text='', scalars=(), folder=tmp_path):
+        name = f'20260101_00000{next(count)}'
         (folder / name / 'vis_data').mkdir(parents=True)
-        path = folder / name / f'{name}.log'
-        path.write_text(text)
-        os.utime(path, (begin + seconds, ) * 2)
+        (folder / name / f'{name}.log').write_text(text)
         (folder / name / 'vis_data/scalars.json').write_text(
             ''.join(json.dumps(line) + '\n' for line in scalars) + '{"cut')
 
@@ -31,17 +26,17 @@ def start(tmp_path):
 
 
 def test_epochs_are_those_of_training_and_validation(start, tmp_path):
-    start(9, '', [dict(loss=9., loss_epoch=2., epoch=1, iter=3, step=3),
-                  {'stiffness/tns': .5, 'step': 2},
-                  {'accuracy/top1': 50., 'data_time': .1, 'step': 1}])
-    start(9, '', [dict(loss=1., epoch=2, iter=6, step=6)])
+    start('', [dict(loss=9., loss_epoch=2., epoch=1, iter=3, step=3),
+               {'stiffness/tns': .5, 'step': 2},
+               {'accuracy/top1': 50., 'data_time': .1, 'step': 1}])
+    start('', [dict(loss=1., epoch=2, iter=6, step=6)])
     assert epochs_of(tmp_path) == [
         {'epoch': 1, 'loss': 2., 'accuracy/top1': 50.},
         {'epoch': 2, 'loss': 1.}]
 
 
 def test_iterations_are_those_that_were_evaluated(start, tmp_path):
-    start(9, '', [
+    start('', [
         dict(loss=3., data_time=.1, iter=10, step=10),
         {'stiffness/tns': .5, 'step': 20},
         dict(loss=2., data_time=.1, iter=20, step=20),
@@ -58,11 +53,11 @@ def test_commit_device_and_machine_are_those_of_the_starts_that_trained(
     line = '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: '
     assert trained_with(tmp_path) == dict(
         commit='unknown', device='cpu', machine='unknown')
-    start(9, 'ended before its first iteration')
+    start('ended before its first iteration')
     for commit, machine in (('abc', 'Xeon, 2 threads'),
                             ('abc', 'EPYC, 1 threads'),
                             ('def-dirty', 'EPYC, 1 threads')):
-        start(9, f'{line}1.0.0, {commit}\n{line}machine: {machine}\n'
+        start(f'{line}1.0.0, {commit}\n{line}machine: {machine}\n'
               f'{line}train_cfg: replaced\nEpoch(train) [1][90/100]')
     assert trained_with(tmp_path) == dict(
         commit='abc+def-dirty', device='cpu',
@@ -72,24 +67,19 @@ def test_commit_device_and_machine_are_those_of_the_starts_that_trained(
 def test_a_run_that_was_killed_in_its_last_validation(start, make_runs):
     """Its last checkpoint is older than that."""
     run, = make_runs()
-    run.write_config()
-    run.folder.mkdir()
+    run.folder.mkdir(parents=True)
     (run.folder / 'epoch_2.pth').touch()
     (run.folder / 'last_checkpoint').write_text('elsewhere/epoch_2.pth')
     lines = [line for n in (1, 2) for line in (
         dict(loss=1., epoch=n, iter=n, step=n),
         {'accuracy/top1': 50., 'data_time': .1, 'step': n})]
-    start(9, '', lines[:3], run.folder)
+    start('', lines[:3], run.folder)
     assert not is_trained(run)
-    start(9, '', lines[3:], run.folder)
+    start('', lines[3:], run.folder)
     assert is_trained(run)
 
 
-@pytest.mark.parametrize('content', [b'\xff', b'a' * 5000, None])
+@pytest.mark.parametrize('content', [b'\xff', b'a' * 5000])
 def test_a_pointer_that_is_garbage(tmp_path, content):
-    pointer = tmp_path / 'last_checkpoint'
-    if content is None:
-        pointer.mkdir()
-    else:
-        pointer.write_bytes(content)
+    (tmp_path / 'last_checkpoint').write_bytes(content)
     assert last_checkpoint(tmp_path) is None

@@ -1,4 +1,4 @@
-"""A study of four tiny trainings, as a user runs it, on Snakemake."""
+"""A study of two tiny trainings, as a user runs it, on Snakemake."""
 import os
 import subprocess
 import sys
@@ -22,11 +22,9 @@ options = {{
     'train_cfg.max_epochs': 2, 'default_hooks.logger.interval': 1,
     'val_evaluator': [dict(type='Accuracy', topk=(1, )),
                       dict(type='TNSMetric')]}}
-seeds = [0, 1]
 measure = dict(num_samples=10)
 '''
-RUNS = [f'{method}_seed{seed}' for method in ('plain', 'stepnet')
-        for seed in (0, 1)]
+RUNS = ['plain_seed0', 'stepnet_seed0']
 
 
 class TinyStudy:
@@ -81,9 +79,9 @@ class TinyStudy:
             time.sleep(.1)
 
     def assert_equal(self, other):
-        """The records and weights of all four are those of another one's."""
+        """The records and weights are those of another one's."""
         ours, theirs = (
-            {f'{record.method}_seed{record.seed}': record for record in
+            {record.name: record for record in
              read_records(study.folder / 'results/tiny.jsonl')}
             for study in (self, other))
         assert {*ours} == {*theirs} == {*RUNS}, self.said

@@ -25,16 +25,19 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 
 from study_figures import write_figures
-from study_file import baselines_of, check_names, methods_of, read_study
+from study_file import check_names, read_study
 from study_records import read_records
-from study_tables import ABLATION, MEASURES, Report, markdown, spreads
+from study_tables import ABLATION, MEASURES, Report, markdown
 
-from stepnet_mm.utils.command_line import check_output, printable
+from stepnet_mm.utils.command_line import (
+    check_output,
+    command_parser,
+    printable,
+)
 from stepnet_mm.utils.files import differing_files, write_differing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +45,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ('README.md', 'README_zh-CN.md', 'docs/results.md')
 #: The command on a page that --pages writes anew.
 COMMAND = re.compile(r'^python tools/studies/report\.py (.* --out .*)$', re.M)
+TABLE = re.compile(r'(<!-- (last epoch|tau|mean step): (.*?) -->\n).*?'
+                   r'(<!-- end -->)', re.S)
 WRITTEN = ('Written by `tools/studies/report.py` from the records of the '
            'runs; edits are lost.')
 DIFFERENCES = '''\
@@ -66,15 +71,13 @@ are not independent. Within methods both are taken less the method's mean.'''
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('study', nargs='*', help='study files that compare')
     parser.add_argument(
-        '--records', type=Path, nargs='+',
+        '--records', type=Path, nargs='+', default=[],
         help='files of the records (default: results/STUDY.jsonl of each)')
     parser.add_argument(
-        '--methods', nargs='+', help='some of the methods only')
+        '--methods', nargs='+', default=[], help='some of the methods only')
     parser.add_argument(
         '--out', type=Path, metavar='PAGE',
         help='write PAGE.md and figures/PAGE_*.png beside it '
@@ -88,56 +91,62 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def page_of(report: Report, commands: Sequence[str],
-            figures: dict[str, str], title: str) -> str:
+def page_of(report: Report, commands: Sequence[str] = (),
+            figures: dict[str, str] | None = None, title: str = '') -> str:
     """The Markdown page; the same records give the same page.
 
     Args:
-        report (Report): what the records give.
+        report (Report): the tables.
         commands (sequence[str]): that made the records and this page.
         figures (dict): caption -> link, relative to the page.
-        title (str): its heading; empty for the names of the studies.
+        title (str): its heading. Default: the names of the studies.
     """
     names = ', '.join(study.name for study in report.studies)
+    missing = [f'`{name}` ({report.count(name)})' for name in report.methods
+               if report.missing(name)]
+    diverged = [f'`{r.method}`, seed {r.seed}' for r in report.records
+                if r.diverged]
     parts = [
         f'# {title or names}', WRITTEN,
         *(study.about for study in report.studies),
-        '## Setting', bullets(settings(report)),
+        '## Setting', '\n'.join(lines(text, '- ') for text
+                                in settings(report)),
         '\n'.join(['```bash', *commands, '```']),
         '## Results', lines(DIFFERENCES.format(
             metric=report.metric, pooled=report.pooled_sd(),
             definition=next(iter(report.definitions), 'residual'))),
-        report.results(baselines_of(report.studies), whole=True),
+        report.results(report.baselines, whole=True),
         *tables(report),
         *(['## Figures'] if figures else []),
         *(f'![{caption}]({link})\n\n{caption}.'
-          for caption, link in figures.items()),
-        *unfinished(report)]
+          for caption, link in (figures or {}).items())]
+    if missing:
+        parts.append('## Not yet run\n\nRuns without a record: '
+                     f'{", ".join(missing)}.')
+    if diverged:
+        parts.append('Diverged, and in no mean, which flatters the others of '
+                     f'these methods: {", ".join(diverged)}.')
     return '\n\n'.join(filter(None, parts)) + '\n'
 
 
 def tables(report: Report) -> list[str]:
     """The further tables that the records give, with their headings."""
-    frame, digits = report.frame, report.digits
     found: list[str] = []
-
-    def add(columns, places, *head):
-        shown = [name for name in columns
-                 if name in frame and frame[name].notna().any()]
-        if shown:
-            found.extend([*head, markdown(spreads(frame, shown, places))])
-
-    level = {name: 3 if 'Δt' in name or 'SD' in name else digits
-             for name in ABLATION.values()}
-    add(ABLATION.values(), level, '## Step sizes held fixed', lines(FIXED))
-    add([n for n in frame if n.startswith('on ')], digits,
-        '## On disturbed images')
-    add([n for n in frame if n.startswith('test ')], digits,
-        '## On test data', 'The checkpoint that validation chose.')
-    add([f'{text}, {name}' for name in report.definitions
-         for text in MEASURES.values()], 3, '## Stiffness')
-    add([n for n in frame if ', stage ' in n], 3,
-        'By stage, means over its measured blocks, by the first definition:')
+    for names, *head in (
+            (ABLATION.values(), '## Step sizes held fixed', lines(FIXED)),
+            ([name for name in report.frame if name.startswith('on ')],
+             '## On disturbed images'),
+            ([name for name in report.frame if name.startswith('test ')
+              and name != 'test epoch'], '## On test data',
+             'The checkpoint that validation chose.'),
+            ([f'{text}, {name}' for name in report.definitions
+              for text in MEASURES.values()], '## Stiffness'),
+            ([name for name in report.frame if ', stage ' in name],
+             'By stage, means over its measured blocks, by the first '
+             'definition:')):
+        table = report.spreads(names)
+        if len(table):
+            found += [*head, markdown(table)]
     if report.definitions:
         found += ['## Stiffness and accuracy', lines(TAU),
                   report.taus(measures=tuple(MEASURES))]
@@ -145,13 +154,12 @@ def tables(report: Report) -> list[str]:
 
 
 def settings(report: Report) -> list[str]:
-    """What the runs were made with."""
+    """The circumstances of the runs."""
     records, methods = report.records, list(report.methods.values())
-    options = {key: value for key, value in methods[0].options.items()
-               if all(key in method.options for method in methods)}
     changed = ', '.join(
         f'`{key}`' if isinstance(value, (dict, list)) else f'`{key}` {value}'
-        for key, value in options.items())
+        for key, value in methods[0].options.items()
+        if all(key in method.options for method in methods))
     found = [f'Changed in every config: {changed or "nothing"}.']
     if not records:
         return found
@@ -160,13 +168,13 @@ def settings(report: Report) -> list[str]:
         found.insert(0, 'The records are of other settings than the study '
                      'file has now.')
     hours = sum(r.cpu_seconds for r in records) / 3600
+    dates = [r.date for r in records]
     versions = dict.fromkeys(
         f'{name} {version}' for r in records
         for name, version in r.versions.items())
     return [
         f'{len(records)} runs of {len(methods)} methods, {hours:.1f} hours of '
-        'processor time, '
-        f'{min(r.date for r in records)} to {max(r.date for r in records)}.',
+        f'processor time, {min(dates)} to {max(dates)}.',
         *found,
         f'Device: {distinct(r.device for r in records)}; machine: '
         f'{distinct(r.machine for r in records)}.',
@@ -178,93 +186,73 @@ def distinct(values: Iterable[str]) -> str:
     return ' / '.join(dict.fromkeys(values))
 
 
-def unfinished(report: Report) -> list[str]:
-    """What has no record, or diverged."""
-    absent = [f'`{name}` ({report.count(name)})' for name in report.methods
-              if report.missing(name)]
-    diverged = [f'`{r.method}`, seed {r.seed}' for r in report.records
-                if r.diverged]
-    return [f'{text}: {", ".join(names)}.' for text, names in (
-        ('## Not yet run\n\nRuns without a record', absent),
-        ('Diverged, and in no mean, which flatters the others of these '
-         'methods', diverged)) if names]
-
-
-def bullets(texts: Iterable[str]) -> str:
-    return '\n'.join(lines(text, '- ', '  ') for text in texts)
-
-
-def lines(text: str, first: str = '', other: str = '') -> str:
-    return fill(' '.join(text.split()), 78, initial_indent=first,
-                subsequent_indent=other, break_long_words=False,
+def lines(text: str, bullet: str = '') -> str:
+    return fill(' '.join(text.split()), 78, initial_indent=bullet,
+                subsequent_indent=' ' * len(bullet), break_long_words=False,
                 break_on_hyphens=False)
 
 
 def read(paths: Sequence, records: Sequence[Path] = (),
-         names: Sequence[str] | None = None) -> Report:
+         names: Sequence[str] = ()) -> Report:
     """The report of study files, of all methods or some.
 
     Raises:
         ValueError: if there is no such method or file of records.
     """
     studies = [read_study(path) for path in paths]
-    known = [method.name for method in methods_of(studies)]
-    check_names('--methods', names or (), known)
+    check_names('--methods', names, [
+        method.name for study in studies for method in study.methods])
     if absent := [str(path) for path in records if not path.is_file()]:
         raise ValueError('--records: expected files of records, got '
                          f'{", ".join(absent)}, which are not there; correct '
                          'the paths')
-    if names:
-        studies = [study for study in (
-            replace(study, methods=[m for m in study.methods
-                                    if m.name in names])
-            for study in studies) if study.methods]
-    files = records or [Path('results') / f'{s.name}.jsonl' for s in studies]
+    report = Report(studies, [], names)
+    files = records or [Path('results') / f'{study.name}.jsonl'
+                        for study in report.studies]
     if not any(path.exists() for path in files):
         print('report.py: no records in ' + ', '.join(map(str, files)),
               file=sys.stderr)
-    return Report(studies, read_records(*files))
+    return Report(studies, read_records(*files), names)
 
 
 def write(args) -> int:
     """Print or write a page; with --check 1 where it is another one."""
-    report = read(args.study, args.records or (), args.methods)
-    out = args.out and args.out.with_name(args.out.name.removesuffix('.md'))
-    title = out.name if out else ''
-    figures = write_figures(report, out, dry=args.check) if out else {}
-    page = page_of(report, commands_of(args, report, out), figures, title)
-    if out is None:
-        print(page, flush=True)
+    report = read(args.study, args.records, args.methods)
+    if args.out is None:
+        print(page_of(report, commands_of(args, report)), flush=True)
         return 0
-    path = out.with_name(f'{out.name}.md')
+    path = args.out.with_name(args.out.name.removesuffix('.md') + '.md')
+    figures = write_figures(report, path.with_suffix(''), dry=args.check)
+    texts = {path: page_of(report, commands_of(args, report), figures,
+                           path.stem)}
     if args.check:
-        gone = [link for link in figures.values()
-                if not (path.parent / link).is_file()]
-        return not_up_to_date({path: page, **{
-            path.parent / link: 'a figure' for link in gone}})
-    check_output('--out', path, [*(args.records or ()), *args.study])
+        return not_up_to_date(texts, [
+            path.parent / link for link in figures.values()])
+    check_output('--out', path, [*args.records, *args.study])
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page)
+    path.write_text(texts[path])
     return 0
 
 
-def not_up_to_date(pages: dict[Path, str]) -> int:
-    """Name the files that differ; 1 where there are any."""
-    for path in (found := differing_files(pages)):
+def not_up_to_date(texts: dict[Path, str], figures: Iterable[Path]) -> int:
+    """Name the files that differ or are gone; 1 where there are any."""
+    found = [*differing_files(texts),
+             *(path for path in figures if not path.is_file())]
+    for path in found:
         print(f'not up to date: {path_text(path)}')
     return int(bool(found))
 
 
-def commands_of(args, report: Report, out: Path | None) -> list[str]:
-    """What made the records, and this page."""
-    paths = [path_text(study.path) for study in report.studies]
-    command = ['python tools/studies/report.py', *paths]
-    for name in 'methods', 'records':
-        if given := getattr(args, name):
-            command += [f'--{name}', *map(path_text, given)]
-    command += [f'--out {path_text(out)}'] if out else []
-    return [*(f'bash tools/study.sh {path}' for path in paths),
-            ' '.join(command)]
+def commands_of(args, report: Report) -> list[str]:
+    """The commands that made the records, and this page."""
+    studies = [path_text(study.path) for study in report.studies]
+    words = ['python tools/studies/report.py', *studies]
+    for option, given in (('--methods', args.methods),
+                          ('--records', args.records),
+                          ('--out', [args.out] if args.out else [])):
+        words += [option, *map(path_text, given)] if given else []
+    return [*(f'bash tools/study.sh {path}' for path in studies),
+            ' '.join(words)]
 
 
 def path_text(path) -> str:
@@ -278,55 +266,41 @@ def pages(parser: argparse.ArgumentParser, check: bool) -> int:
     """Write this repository's pages anew; with ``check`` 1 where they differ.
 
     Raises:
-        ValueError: if a comment names what is not there.
+        ValueError: if a comment names a study or method that is not there.
     """
     os.chdir(ROOT)
-    own = {path: with_tables(path) for path in map(Path, PAGES)
-           if path.exists()}
-    commands = [found[1] for path in sorted(Path('docs/results').glob('*.md'))
-                if (found := COMMAND.search(text := path.read_text()))
-                and WRITTEN in text]
-    old = [write(parser.parse_args(
-        [*shlex.split(command), *['--check'] * check]))
-        for command in commands]
+    own = {path: TABLE.sub(filled, path.read_text())
+           for path in map(Path, PAGES) if path.exists()}
+    texts = [path.read_text() for path
+             in sorted(Path('docs/results').glob('*.md'))]
+    codes = [write(parser.parse_args(
+        [*shlex.split(COMMAND.search(text)[1]), *['--check'] * check]))
+        for text in texts if WRITTEN in text]
     if check:
-        return max(not_up_to_date(own), *old, 0)
+        return max(not_up_to_date(own, []), *codes)
     write_differing(own, Path())
     return 0
 
 
-def with_tables(page: Path) -> str:
-    """A page's text, with its tables as the records have them."""
-    return re.sub(
-        rf'(<!-- ({"|".join(TABLES)}): (.*?) -->\n).*?(<!-- end -->)',
-        _filled, page.read_text(), flags=re.S)
-
-
-def _filled(found: re.Match) -> str:
-    head, kind, what, end = found.groups()
-    studies, *words = what.split()
-    names = studies.split('+')
+def filled(comment: re.Match) -> str:
+    """A table's comment with the table of the records behind it."""
+    head, kind, words, end = comment.groups()
+    before, *behind = re.split(' (?:less|without) ', f'{words} ', maxsplit=1)
+    studies, *methods = before.split()
+    others = ' '.join(behind).split()
     try:
-        report = read([f'configs/studies/{name}.py' for name in names])
-        before, behind = split(words)
-        check_names('methods', [*before, *behind], report.methods)
-        return f'{head}\n{TABLES[kind](report, before, behind)}\n\n{end}'
+        report = read([f'configs/studies/{name}.py'
+                       for name in studies.split('+')])
+        check_names('methods', [*methods, *others], report.methods)
     except (OSError, ValueError) as error:
         raise ValueError(f'{head.strip()}: {error}') from error
-
-
-def split(words: list[str]) -> tuple[list[str], list[str]]:
-    """What stands before ``less`` or ``without``, and behind it."""
-    at = min((words.index(word) for word in ('less', 'without')
-              if word in words), default=len(words))
-    return words[:at], words[at + 1:]
-
-
-TABLES = {
-    'last epoch': lambda report, methods, less: report.results(less, methods),
-    'mean step': lambda report, methods, _: report.by_step(),
-    'tau': lambda report, methods, without: report.taus(
-        {*(methods or report.methods)} - {*without})}
+    if kind == 'last epoch':
+        table = report.results(others, methods)
+    elif kind == 'mean step':
+        table = report.by_step()
+    else:
+        table = report.taus({*(methods or report.methods)} - {*others})
+    return f'{head}\n{table}\n\n{end}'
 
 
 def main():

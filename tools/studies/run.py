@@ -1,17 +1,16 @@
 #!/usr/bin/env python
-"""The steps of a study's runs, which tools/study.sh and its Snakefile order.
+"""The runs of a study, one after the other; tools/study.sh orders them.
 
-python tools/studies/run.py STUDY list              # the runs without a record
-python tools/studies/run.py STUDY train --run RUN   # goes on where it was
-python tools/studies/run.py STUDY record --run RUN  # measures, adds a record
-python tools/studies/run.py STUDY loop              # all of them in turn
+python tools/studies/run.py STUDY list            # the runs without a record
+python tools/studies/run.py STUDY loop            # train, measure, record them
+python tools/studies/run.py STUDY loop --run RUN  # one of them
 
-Exit code: 0 if all is well, 75 if it was stopped and goes on the next time, 1
-if a run failed, 2 if the study or its records are not as expected.
+A run goes on where it was. Exit code: 0 if all is well, 75 if it was stopped
+and goes on the next time, 1 if a run failed, 2 if the study or its records are
+not as expected.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import os
 import shlex
 import signal
@@ -21,30 +20,25 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
 
 from study_file import StudyRun, check_names, read_study, runs_of
 from study_outcome import (
-    ablation_is_left,
     add_times,
-    best_to_test,
-    check_result,
+    best_checkpoint,
+    evaluations,
     has_diverged,
+    has_steps,
+    has_test_data,
     is_trained,
     last_checkpoint,
     record_of,
+    tested,
 )
-from study_records import append_record, check_records, read_records
+from study_records import append_record, check_runs, read_records
 
 import stepnet_mm  # noqa: F401  registers the modules that are built
-from stepnet_mm.utils.command_line import printable
-from stepnet_mm.utils.file_lock import (
-    TRAINING_LOCK,
-    LockTaken,
-    file_lock,
-    lock_beside,
-    lock_holder,
-)
+from stepnet_mm.utils.command_line import command_parser, printable
+from stepnet_mm.utils.file_lock import LockTaken, file_lock, lock_holder
 
 TOOLS = Path(__file__).resolve().parents[1]
 #: Of a tool that failed.
@@ -62,7 +56,7 @@ STOPS: list[int] = []
 
 
 class ToolFailed(Exception):
-    """A tool ended with an error, and its last lines."""
+    """A tool ended with an error; its last lines."""
 
 
 class RunStopped(Exception):
@@ -70,11 +64,9 @@ class RunStopped(Exception):
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('study', type=Path, help='study file')
-    parser.add_argument('step', choices=('list', 'loop', *STEPS))
+    parser.add_argument('step', choices=('list', 'loop'))
     parser.add_argument('--run', help='METHOD_seedN')
     parser.add_argument(
         '--work-dir', type=Path,
@@ -93,39 +85,36 @@ def parse_args():
     name = args.study.stem
     args.work_dir = args.work_dir or Path('work_dirs') / name
     args.records = args.records or Path('results') / f'{name}.jsonl'
+    args.data_root = ['--data-root', args.data_root] * bool(args.data_root)
     return args
 
 
-def runs_from(args) -> list[StudyRun]:
-    """The runs that the arguments choose.
+def runs_left(args) -> list[StudyRun]:
+    """The chosen runs without a record, all of which can begin or go on.
 
     Raises:
-        ValueError: if there is no such method or run, or the records were
-            made under other settings.
+        ValueError: if there is no such method or run, the records were made
+            under other settings, or a run was begun with another config, or
+            would log its evaluations without their iteration.
     """
     runs = runs_of(read_study(args.study), args.work_dir)
     methods = args.methods.split(',') if args.methods else []
-    check_names('methods', methods, sorted({r.method.name for r in runs}))
-    check_names('run', [args.run] * bool(args.run),
-                sorted(run.name for run in runs))
+    check_names('methods', methods, {run.method.name for run in runs})
+    check_names('run', filter(None, [args.run]), [run.name for run in runs])
     runs = [run for run in runs if run.name == (args.run or run.name)
             and (not methods or run.method.name in methods)]
-    check_records(args.records, runs)
-    return runs
-
-
-def runs_left(args) -> list[StudyRun]:
-    """Those without a record, all of which can begin or go on.
-
-    Raises:
-        ValueError: as :func:`runs_from`, or if a run was begun with another
-            config, or would log its evaluations without their iteration.
-    """
-    done = {record.key for record in read_records(args.records)}
-    runs = [run for run in runs_from(args) if run.key not in done]
+    check_runs(args.records, runs)
+    done = recorded(args)
+    runs = [run for run in runs if run.name not in done]
     for run in runs:
-        _check_log(run, run.checked_config())
+        run.check_config()
+        _check_log(run, run.config())
     return runs
+
+
+def recorded(args) -> set[str]:
+    """The runs that have a record."""
+    return {record.name for record in read_records(args.records)}
 
 
 def _check_log(run: StudyRun, cfg) -> None:
@@ -139,15 +128,8 @@ def _check_log(run: StudyRun, cfg) -> None:
             'epoch 0; set it')
 
 
-def list_runs(args) -> int:
-    """Print each run that is left, and where it stands."""
-    for run in runs_left(args):
-        print(f'{run.name}: {printable(where(run))}')
-    return 0
-
-
-def where(run: StudyRun) -> str:
-    """Where a run without a record stands."""
+def state(run: StudyRun) -> str:
+    """Of a run without a record."""
     if holder := holder_of(run):
         return f'at work, {holder}'
     if not run.config_file.is_file():
@@ -157,85 +139,75 @@ def where(run: StudyRun) -> str:
 
 def holder_of(run: StudyRun) -> str:
     """Who trains or measures a run, also where its engine was killed."""
-    measured = [*map(run.stiffness_file, run.study.measure['definitions']),
-                run.ablation_file, run.robustness_file]
-    locks = [lock_of(run), run.folder / TRAINING_LOCK,
-             *map(lock_beside, measured)]
-    return next(filter(None, map(lock_holder, locks)), '')
+    return next(filter(None, map(
+        lock_holder, sorted(run.folder.rglob('*.lock')))), '')
 
 
-def lock_of(run: StudyRun) -> Path:
-    """Held while a step of a run is at work."""
-    return run.folder / 'step.lock'
-
-
-def train(run: StudyRun, args) -> None:
-    """Train a run to its end, from where it was."""
+def carry_out(run: StudyRun, args) -> None:
+    """Train, measure and record a run, from where it was."""
+    if run.name in recorded(args):  # by what outlived a killed engine
+        return
     run.write_config()
-    if is_trained(run):
-        return
-    print(f'{run.name}: training', flush=True)
-    words = run.config_file, '--work-dir', run.folder, *data_root(args)
-    try:
-        if args.sbatch:
-            submit(run, args, TOOLS / 'slurm_submit.sh', *words)
-        else:
-            call(run, sys.executable, TOOLS / 'train.py', *words, '--resume')
-    except ToolFailed:
-        if not has_diverged(run):
-            raise
-
-
-def record(run: StudyRun, args) -> None:
-    """Measure a trained run, and add its record."""
-    if any(found.key == run.key for found in read_records(args.records)):
-        return
+    if not is_trained(run):
+        print(f'{run.name}: training', flush=True)
+        words = (run.config_file, '--work-dir', run.folder, *args.data_root)
+        try:
+            if args.sbatch:
+                submit(run, args, TOOLS / 'slurm_submit.sh', *words)
+            else:
+                call(run, sys.executable, TOOLS / 'train.py', *words,
+                     '--resume')
+        except ToolFailed:
+            if not has_diverged(run):
+                raise
     print(f'{run.name}: measuring', flush=True)
     if args.sbatch:
-        words = [sys.executable, TOOLS / 'studies/run.py', args.study,
-                 'record', '--run', run.name, '--work-dir', run.work_dir,
-                 '--records', args.records, *data_root(args)]
+        words = (sys.executable, TOOLS / 'studies/run.py', args.study, 'loop',
+                 '--run', run.name, '--work-dir', run.work_dir, '--records',
+                 args.records, *args.data_root)
         submit(run, args, '--wrap', shlex.join(map(str, words)))
         return
     if not has_diverged(run):
-        check_result(run)
-        for tool, *words in measurements(run):
-            call(run, sys.executable, TOOLS / tool, run.config_file, *words,
-                 *data_root(args))
-    found = record_of(run)
-    append_record(args.records, found)
-    print(f'{run.name}: ' + ('diverged' if found.last is None else
-                             f'{found.metric} {found.last:.4g}'), flush=True)
+        evaluations(run)  # without a result there is nothing to measure
+        for tool, *options in measurements(run):
+            call(run, sys.executable, TOOLS / tool, run.config_file, *options,
+                 *args.data_root)
+    record = record_of(run)
+    append_record(args.records, record)
+    print(f'{run.name}: ' + ('diverged' if record.diverged else
+                             f'{record.metric} {record.last:.4g}'), flush=True)
 
 
 def measurements(run: StudyRun) -> Iterator[tuple]:
     """The tools that a trained run has still to go through, in turn."""
-    weights = last_checkpoint(run.folder)
-    for definition in run.study.measure['definitions']:
+    weights, measure = last_checkpoint(run.folder), run.study.measure
+    for definition in measure['definitions']:
         yield ('analysis/measure_stiffness.py', weights, '--name', run.name,
-               '--num-samples', run.study.measure['num_samples'],
-               '--definition', definition, '--out',
-               run.stiffness_file(definition))
-    if ablation_is_left(run):
+               '--num-samples', measure['num_samples'], '--definition',
+               definition, '--out', run.stiffness_file(definition))
+    if (measure['ablate_steps'] and not run.ablation_file.exists()
+            and has_steps(run)):
         yield ('analysis/ablate_steps.py', weights, '--work-dir',
                run.ablation_file.parent, '--out', run.ablation_file)
-    if run.study.measure['robustness'] and not run.robustness_file.exists():
+    if measure['robustness'] and not run.robustness_file.exists():
         yield ('analysis/robustness.py', weights, '--out',
                run.robustness_file)
-    if best := best_to_test(run):
-        yield 'test.py', best, '--work-dir', run.test_folder
-
-
-def data_root(args) -> list[str]:
-    return ['--data-root', args.data_root] if args.data_root else []
+    best = best_checkpoint(run)
+    if best and has_test_data(run) and not tested(run):
+        yield 'test.py', best, '--work-dir', run.folder / 'test'
 
 
 def submit(run: StudyRun, args, *words) -> None:
     """Call sbatch until the end of a job; two of one run never run at once."""
     call(run, 'sbatch', '--wait', f'--job-name={run.study.name}.{run.name}',
-         '--dependency=singleton', f'--output={run.log}',
+         '--dependency=singleton', f'--output={log_of(run)}',
          '--open-mode=append', '--ntasks=1', *shlex.split(args.sbatch),
          *words)
+
+
+def log_of(run: StudyRun) -> Path:
+    """The output of its processes."""
+    return run.folder / 'output.log'
 
 
 def call(run: StudyRun, *command) -> None:
@@ -247,7 +219,7 @@ def call(run: StudyRun, *command) -> None:
     """
     gpu = nullcontext({}) if command[0] == 'sbatch' else one_gpu(run.work_dir)
     begin = time.monotonic()
-    with gpu as variables, open(run.log, 'ab', opener=no_link) as log:
+    with gpu as variables, open(log_of(run), 'a+b', opener=no_link) as log:
         place = log.tell()
         if STOPS:
             raise RunStopped
@@ -255,34 +227,22 @@ def call(run: StudyRun, *command) -> None:
             [*map(str, command)], stdin=subprocess.DEVNULL, stdout=log,
             stderr=log, env=environment(variables))
         _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = code = os.waitstatus_to_exitcode(status)
-    add_times(run.folder, usage.ru_utime + usage.ru_stime,
-              time.monotonic() - begin)
+        process.returncode = code = os.waitstatus_to_exitcode(status)
+        log.seek(place)
+        lines = log.read().decode(errors='replace').splitlines()
+    add_times(run.folder, cpu_seconds=usage.ru_utime + usage.ru_stime,
+              wall_seconds=time.monotonic() - begin)
     if STOPS or code == SAVED:
         raise RunStopped
     if code:
-        raise ToolFailed(f'{described(code)}, {run.log}\n'
-                         f'{last_lines(run.log, place)}')
+        how = signal.Signals(-code).name if code < 0 else f'exit code {code}'
+        raise ToolFailed('\n'.join([f'{how}, {log_of(run)}',
+                                    *lines[-LAST_LINES:]]))
 
 
 def no_link(path: str, flags: int) -> int:
     """Open a file of a work dir, which may have come from elsewhere."""
-    if os.path.islink(path):
-        raise FileExistsError(f'{path}: expected a log or no file, got a '
-                              'link; move it away')
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
-
-
-def described(code: int) -> str:
-    return signal.Signals(-code).name if code < 0 else f'exit code {code}'
-
-
-def last_lines(path: Path, begin: int) -> str:
-    """The end of what was written from a place in a log on."""
-    with open(path, 'rb') as file:
-        file.seek(begin)
-        lines = file.read().decode(errors='replace').splitlines()
-    return '\n'.join(lines[-LAST_LINES:])
 
 
 def environment(variables: dict[str, str]) -> dict[str, str]:
@@ -292,14 +252,13 @@ def environment(variables: dict[str, str]) -> dict[str, str]:
                 STEPNET_MM=str(TOOLS.parent))
 
 
-def gpus() -> list[dict[str, str]]:
-    """The variables that leave one GPU visible, of those that are."""
+def gpus() -> list[str]:
+    """The visible GPUs, as CUDA_VISIBLE_DEVICES names them."""
     import torch
     count = torch.cuda.device_count()
     visible = os.environ.get('CUDA_VISIBLE_DEVICES')
     names = visible.split(',') if visible else map(str, range(count))
-    return [{'CUDA_VISIBLE_DEVICES': name.strip()}
-            for name, _ in zip(names, range(count))]
+    return [name.strip() for name, _ in zip(names, range(count))]
 
 
 @contextmanager
@@ -307,15 +266,14 @@ def one_gpu(folder: Path) -> Iterator[dict[str, str]]:
     """The variables of one GPU, the one that fewest runs are on."""
     found = gpus()
     with ExitStack() as held:
-        turn = place = 0
+        slot = 0
         while found:
-            turn, place = divmod(turn * len(found) + place, len(found))
             with suppress(LockTaken):
-                held.enter_context(file_lock(
-                    folder / f'gpu{place}_{turn}.lock'))
+                held.enter_context(file_lock(folder / f'gpu{slot}.lock'))
                 break
-            place += 1
-        yield found[place] if found else {}
+            slot += 1
+        yield (dict(CUDA_VISIBLE_DEVICES=found[slot % len(found)])
+               if found else {})
 
 
 @contextmanager
@@ -337,38 +295,32 @@ def alone(run: StudyRun, args) -> Iterator[None]:
         if STOPS:
             raise RunStopped
         time.sleep(PAUSE)
-    with file_lock(lock_of(run)):
+    with file_lock(run.folder / 'run.lock'):
         yield
 
 
-def attempt(step, run: StudyRun, args) -> int:
-    """Take a step of a run; the exit code."""
+def attempt(run: StudyRun, args) -> int:
+    """Carry out a run; the exit code."""
     try:
         with alone(run, args):
-            step(run, args)
+            carry_out(run, args)
         return 0
     except RunStopped:
         print(f'{run.name}: stopped, the next call goes on', file=sys.stderr)
         return SAVED
     except (OSError, ValueError, ToolFailed, LockTaken) as error:
-        print(f'{run.name}: {step.__name__} failed: {printable(str(error))}',
-              file=sys.stderr)
+        print(f'{run.name}: failed: {printable(str(error))}', file=sys.stderr)
         return 1
 
 
 def loop(args) -> int:
-    """Take all steps of all runs that are left; a failed one stops none."""
-    code = 0
+    """Carry out all runs that are left; a failed one stops no other."""
+    codes = [0]
     for run in runs_left(args):
-        found = attempt(train, run, args) or attempt(record, run, args)
-        if found == SAVED:
-            return SAVED
-        code = code or found
-    return code
-
-
-#: Of one run.
-STEPS: dict[str, Any] = dict(train=train, record=record)
+        codes.append(attempt(run, args))
+        if codes[-1] == SAVED:
+            break
+    return max(codes)
 
 
 def main():
@@ -377,10 +329,10 @@ def main():
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
             signal.signal(number, lambda number, _: STOPS.append(number))
     try:
-        if args.step in STEPS:
-            run, = runs_from(args)
-            sys.exit(attempt(STEPS[args.step], run, args))
-        sys.exit(dict(list=list_runs, loop=loop)[args.step](args))
+        if args.step != 'list':
+            sys.exit(loop(args))
+        for run in runs_left(args):
+            print(f'{run.name}: {printable(state(run))}')
     except (OSError, ValueError) as error:
         print(f'study: error: {printable(str(error))}', file=sys.stderr)
         sys.exit(2)

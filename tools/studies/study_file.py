@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -15,27 +14,21 @@ from mmengine.config import Config
 
 from stepnet_mm.config import read_config
 from stepnet_mm.config.digests import comparable, digest
-from stepnet_mm.config_path import config_path
 from stepnet_mm.safe_loading.config_text import settings_of
 from stepnet_mm.stiffness import DEFINITIONS
-from stepnet_mm.utils.file_lock import file_lock
 from stepnet_mm.utils.files import differing_files, written_whole
 
-#: The keys of a study file.
-DEFAULTS: dict[str, Any] = dict(
+#: The keys of a study file and their defaults; None is the default, too.
+STUDY: dict[str, Any] = dict(
     methods={}, seeds=[0], options={}, metric='accuracy/top1', measure={},
-    baselines=None, pooled=True)
-#: Of a method; `pooled` and `seeds` otherwise than the study's.
+    baselines=[], pooled=True)
+#: Those of a method; the defaults of `seeds` and `pooled` are the study's.
 METHOD: dict[str, Any] = dict(
-    config='', options={}, seeds=[0], paper=None, baseline=None, pooled=True)
+    config='', options={}, seeds=[], paper='', baseline='', pooled=True)
 MEASURE: dict[str, Any] = dict(
     num_samples=2000, definitions=['residual'], ablate_steps=False,
     robustness=False)
-#: What of it changes the numbers that records compare.
-COMPARED = ('num_samples', 'definitions')
-#: Controls of studies that name none.
-BASELINES = ('plain', 'se', 'constant', 'none', 'all')
-#: Of a method, whose folders have it.
+#: Names of methods, which name files.
 NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
 #: Changes of a config that an error names.
 NAMED = 5
@@ -43,54 +36,39 @@ NAMED = 5
 
 @dataclass(frozen=True, eq=False)
 class StudyMethod:
-    """One method of a study.
+    """One method of a study; docs/studies.md has the keys.
 
-    Attributes:
-        name (str): what records and tables call it.
-        config (Path): the config that it is trained from.
-        options (dict): changes to that config, ``a.b=c``, the study's own
-            first.
-        seeds (list[int]): one run each.
-        paper (str | None): the config whose figure of the paper stands
-            beside it, by its name.
-        baseline (str | None): a method that the report compares it with,
-            beside those that it compares every one with.
-        pooled (bool): whether its standard deviation pools with the others'.
+    The options are those of the study and of the method.
     """
     name: str
     config: Path
     options: dict[str, Any]
     seeds: list[int]
-    paper: str | None = None
-    baseline: str | None = None
+    paper: str = ''
+    baseline: str = ''
     pooled: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Study:
-    """A study file, checked.
+    """A study file; docs/studies.md has the keys.
 
     Attributes:
-        name (str): the file's, without its suffix.
-        path (Path): the file.
+        name (str): of the file, without its suffix.
+        path (Path): of the file.
         methods (list[StudyMethod]): in the order of the file.
-        metric (str): the key of what is compared, such as
-            ``'accuracy/top1'``.
-        measure (dict): after training, ``num_samples`` and ``definitions``
-            of NSI on the same images of the validation split; whether to
-            ``ablate_steps``: to evaluate with Δt held fixed; and whether to
-            measure ``robustness``: to evaluate on disturbed images.
-        baselines (list[str] | None): methods that the report compares every
-            one with; None leaves it to the report.
-        settings (str): a digest of what all methods have in common; records
-            with another one do not compare.
+        metric (str): the metric to compare.
+        measure (dict): the measurements after training.
+        baselines (list[str]): methods with which the report compares all.
+        settings (str): digest of the settings that all methods share;
+            records of different settings do not compare.
     """
     name: str
     path: Path
     methods: list[StudyMethod]
     metric: str
     measure: dict[str, Any]
-    baselines: list[str] | None
+    baselines: list[str]
     settings: str
 
     @property
@@ -103,38 +81,31 @@ def read_study(path) -> Study:
     """Read a study file.
 
     Args:
-        path (str | Path): a config with ``methods``: a name -> ``config``,
-            relative to this file, and, where they differ from the study's,
-            ``options``, ``seeds`` and ``pooled``; ``paper`` and ``baseline``.
-            At the top ``seeds``, ``options`` for all methods, ``metric``,
-            ``measure``, ``baselines`` and ``pooled``.
+        path (str | Path): a config in Python.
 
     Raises:
-        FileNotFoundError: if the file, or a config that it names, is gone.
-        ValueError: on a wrong key or value.
+        ValueError: if it cannot be read, or on a wrong key or value.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f'{path}: expected a study file, got no such '
-                                'file; configs/studies has some')
     try:
         content = Config.fromfile(str(path)).to_dict()
     except Exception as error:  # it is code, and may raise anything
-        raise ValueError(f'{path}: expected a study file in Python, got '
+        raise ValueError(f'{path}: expected a study file, got '
                          f'{type(error).__name__}: {error}; correct it, or '
                          'its base') from None
-    content = _checked(path, '', content, DEFAULTS)
-    measure = _checked(path, 'measure.', content['measure'], MEASURE)
-    _expect(path, 'methods', content['methods'], 'a config for each name')
-    _expect(path, 'metric', content['metric'], 'what is compared')
-    _expect(path, 'baselines', content['baselines'], 'names of methods', all(
-        isinstance(name, str) for name in content['baselines'] or ())
-            and not isinstance(content['baselines'], str))
-    _expect(path, 'measure', measure, 'num_samples from 1, definitions of '
-            f'{DEFINITIONS}', measure['num_samples'] > 0
-            and all(name in DEFINITIONS for name in measure['definitions']))
+    content = _with_defaults(f'{path}: ', content, STUDY)
+    measure = _with_defaults(f'{path}: measure.', content['measure'], MEASURE)
+    if not content['methods']:
+        raise ValueError(f'{path}: methods: expected a config for each name, '
+                         'got none; add some')
+    if measure['num_samples'] < 1 or {*measure['definitions']} - {
+            *DEFINITIONS}:
+        raise ValueError(
+            f'{path}: measure: expected num_samples from 1, definitions of '
+            f'{DEFINITIONS}, got {measure}; correct it')
     shared = dict(options=content['options'], metric=content['metric'],
-                  measure={key: measure[key] for key in COMPARED})
+                  measure={key: measure[key]
+                           for key in ('num_samples', 'definitions')})
     return Study(
         name=path.stem,
         path=path,
@@ -146,64 +117,38 @@ def read_study(path) -> Study:
         settings=digest(shared))
 
 
-def _checked(path: Path, above: str, given, defaults: dict) -> dict[str, Any]:
-    """A part of a study file with its defaults, whose types hold."""
-    _expect(path, above.rstrip('.') or 'the study', given, 'a dict',
-            isinstance(given, dict))
-    if unknown := sorted(map(str, {*given} - {*defaults})):
-        near = get_close_matches(unknown[0], defaults, 1)
-        hint = f'{near[0]!r} may be meant' if near else 'correct the names'
-        raise ValueError(f'{path}: {above}{unknown[0]}: expected some of '
-                         f'{list(defaults)}, got {unknown}; {hint}')
+def _with_defaults(where: str, given, defaults: dict) -> dict[str, Any]:
+    """What a part of the file says; each value has its default's type."""
+    if not isinstance(given, dict):
+        raise ValueError(f'{where}: expected a dict, got {given!r:.100}; '
+                         'correct it')
+    given = {key: value for key, value in given.items() if value is not None}
     for key, value in given.items():
-        default = defaults[key]
-        kinds = {dict: 'a dict', list: 'a list', str: 'a text',
-                 int: 'a number', bool: 'True or False'}
-        _expect(path, f'{above}{key}', value,
-                kinds.get(type(default), 'a name or names'),
-                isinstance(value, (str, list, type(None)))
-                if default is None else type(value) is type(default))
+        if key not in defaults:
+            raise ValueError(f'{where}{key}: expected some of '
+                             f'{[*defaults]}; correct the name')
+        kind = type(defaults[key])
+        if not isinstance(value, kind):
+            raise ValueError(f'{where}{key}: expected {kind.__name__}, got '
+                             f'{value!r:.100}; correct it')
     return {**defaults, **given}
 
 
 def _method(path: Path, name: str, fields, study: dict) -> StudyMethod:
-    where = f'methods.{name}.'
-    _expect(path, 'methods', name, 'names of at most 100 letters (a to z), '
-            "digits and _, without '_seed', which names files",
-            bool(NAME.fullmatch(str(name))))
-    given = dict(_checked(path, where, fields, dict(
-        METHOD, seeds=study['seeds'], pooled=study['pooled'])))
-    config = Path(os.path.normpath(path.parent / given['config']))
-    if not config.is_file():
-        raise FileNotFoundError(
-            f'{path}: {where}config: expected a config file, got {config}, '
-            'which is not there; it is relative to the study file')
-    seeds, paper = given['seeds'], given['paper']
-    _expect(path, f'{where}seeds', seeds, 'different numbers from 0',
-            seeds and all(type(seed) is int and seed >= 0 for seed in seeds)
-            and len({*seeds}) == len(seeds))
-    _expect(path, f'{where}paper', paper, 'the name of a config of this '
-            "package, without '.py'", paper is None or _is_config(paper))
-    baseline = given['baseline']
-    _expect(path, f'{where}baseline', baseline, 'the name of a method',
-            isinstance(baseline, (str, type(None))))
-    given.update(config=config, options={**study['options'],
-                                         **given['options']})
-    return StudyMethod(name, **given)
-
-
-def _is_config(name) -> bool:
-    try:
-        return isinstance(name, str) and Path(config_path(name)).stem == name
-    except ValueError:
-        return False
-
-
-def _expect(path: Path, key: str, got, what: str, fits=None) -> None:
-    """Raise where ``got``, or what else has to be true, is not."""
-    if not (got if fits is None else fits):
-        raise ValueError(f'{path}: {key}: expected {what}, got {got!r:.100}; '
-                         'correct it')
+    where = f'{path}: methods.{name}.'
+    if not NAME.fullmatch(str(name)):
+        raise ValueError(
+            f'{where}: expected a name of at most 100 letters (a to z), '
+            "digits and _, without '_seed'; correct it")
+    given = _with_defaults(where, fields, dict(
+        METHOD, seeds=study['seeds'], pooled=study['pooled']))
+    if not given['seeds'] or not all(
+            isinstance(seed, int) and seed >= 0 for seed in given['seeds']):
+        raise ValueError(f'{where}seeds: expected numbers from 0, got '
+                         f'{given["seeds"]}; correct them')
+    return StudyMethod(name, **dict(
+        given, config=Path(os.path.normpath(path.parent / given['config'])),
+        options={**study['options'], **given['options']}))
 
 
 def check_names(key: str, names: Iterable[str],
@@ -211,7 +156,7 @@ def check_names(key: str, names: Iterable[str],
     """Check that names are known.
 
     Raises:
-        ValueError: with those that are, if one is not.
+        ValueError: if one is not; lists the known names.
     """
     known = list(known)
     if unknown := sorted({*names} - {*known}):
@@ -219,30 +164,13 @@ def check_names(key: str, names: Iterable[str],
                          'correct the names')
 
 
-def methods_of(studies: list[Study]) -> list[StudyMethod]:
-    """Those of all studies, each name once."""
-    found: dict[str, StudyMethod] = {}
-    for study in studies:
-        for method in study.methods:
-            found.setdefault(method.name, method)
-    return list(found.values())
-
-
-def baselines_of(studies: list[Study]) -> list[str]:
-    """The controls that the studies name, else the usual ones, each once."""
-    names = {method.name for method in methods_of(studies)}
-    found = dict.fromkeys(name for study in studies
-                          for name in study.baselines or ())
-    return [name for name in found or BASELINES if name in names]
-
-
 @dataclass(frozen=True)
 class StudyRun:
     """A method with a seed, in a folder of a study's work dir.
 
     Attributes:
-        study (Study): which it belongs to.
-        method (StudyMethod): which it trains.
+        study (Study): its study.
+        method (StudyMethod): its method.
         seed (int): its seed.
         work_dir (Path): of the study.
     """
@@ -257,13 +185,8 @@ class StudyRun:
         return f'{self.method.name}_seed{self.seed}'
 
     @property
-    def key(self) -> tuple[str, int]:
-        """What tells it from the study's other runs."""
-        return self.method.name, self.seed
-
-    @property
     def folder(self) -> Path:
-        """Where it is trained."""
+        """Its work dir."""
         return self.work_dir / self.name
 
     @property
@@ -271,29 +194,19 @@ class StudyRun:
         """The config that it is trained from, with all bases in it."""
         return self.work_dir / 'configs' / f'{self.name}.py'
 
-    @property
-    def log(self) -> Path:
-        """What its processes print."""
-        return self.folder / 'output.log'
-
     def stiffness_file(self, definition: str) -> Path:
         """The record of its NSI by a definition."""
         return self.folder / f'stiffness_{definition}.jsonl'
 
     @property
     def ablation_file(self) -> Path:
-        """What tools/analysis/ablate_steps.py found; its log lies beside."""
+        """The result of tools/analysis/ablate_steps.py."""
         return self.folder / 'ablation' / 'steps.json'
 
     @property
     def robustness_file(self) -> Path:
-        """What tools/analysis/robustness.py found."""
+        """The result of tools/analysis/robustness.py."""
         return self.folder / 'robustness.json'
-
-    @property
-    def test_folder(self) -> Path:
-        """The work dir of tools/test.py with the best checkpoint."""
-        return self.folder / 'test'
 
     def config(self) -> Config:
         """The resolved config.
@@ -313,49 +226,44 @@ class StudyRun:
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
 
-    def checked_config(self) -> Config:
-        """The resolved config, with which the run can begin or go on.
+    def check_config(self) -> None:
+        """Check that the run can begin or go on.
+
+        The config in the work dir is read as data: nothing of it is executed.
 
         Raises:
-            ValueError: if the run was begun with another config.
+            ValueError: if the run was begun with another config; names the
+                first keys, old and new values.
         """
-        cfg = self.config()
-        if changed := self.changes(cfg):
+        if not self.config_file.is_file():
+            return
+        try:
+            begun = Config(settings_of(self.config_file.read_bytes()))
+        except (ValueError, KeyError) as error:  # it may come from elsewhere
+            raise ValueError(
+                f'{self.config_file}: expected settings as a study writes '
+                f'them, got {error}; delete the file, and the run begins '
+                'anew') from None
+        changes = ', '.join(islice(_changes(
+            comparable(begun), comparable(self.config())), NAMED))
+        if changes:
             raise ValueError(
                 f'{self.name}: expected the config that it was begun with, '
                 f'{self.config_file}, got another one from {self.study.path} '
-                f'({changed}); take back the change, or delete {self.folder} '
+                f'({changes}); take back the change, or delete {self.folder} '
                 'and that file to begin anew')
-        return cfg
 
-    def write_config(self) -> Config:
-        """Write :attr:`config_file`, which the tools run: its text is ours.
+    def write_config(self) -> None:
+        """Write :attr:`config_file`: the tools execute no other text.
 
         Raises:
-            ValueError: if the run was begun with another config.
+            ValueError: as :meth:`check_config`.
         """
-        with file_lock(self.config_file.with_name('lock'), wait=True):
-            cfg = self.checked_config()
-            if differing_files({self.config_file: cfg.pretty_text}):
-                with written_whole(self.config_file) as file:
-                    file.write(cfg.pretty_text.encode())
-        return cfg
-
-    def changes(self, cfg: Config) -> str:
-        """What a config has otherwise than the one that the run began with.
-
-        Args:
-            cfg (Config): as :meth:`config` gives it.
-
-        Returns:
-            str: the first keys, old and new values; empty if there are none,
-            or the run was not begun.
-        """
-        if not self.config_file.is_file():
-            return ''
-        begun = begun_config(self.config_file)
-        found = _changes(comparable(begun), comparable(cfg))
-        return ', '.join(islice(found, NAMED))
+        self.check_config()
+        text = self.config().pretty_text
+        if differing_files({self.config_file: text}):
+            with written_whole(self.config_file) as file:
+                file.write(text.encode())
 
 
 def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
@@ -371,23 +279,6 @@ def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
         for i in range(rounds) for method in study.methods
         if i < len(method.seeds)
     ]
-
-
-def begun_config(path: Path) -> Config:
-    """The config that a run was begun with; nothing in the file is run.
-
-    Args:
-        path (Path): as :meth:`StudyRun.write_config` writes it.
-
-    Raises:
-        ValueError: if it holds more than settings.
-    """
-    try:
-        return Config(settings_of(path.read_bytes()))
-    except (ValueError, KeyError) as error:  # the work dir may be another's
-        raise ValueError(
-            f'{path}: expected settings as a study writes them, got '
-            f'{error}; delete the file, and the run begins anew') from None
 
 
 @lru_cache(None)

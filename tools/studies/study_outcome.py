@@ -1,18 +1,18 @@
-"""What came out of a run, read from its folder."""
+"""State and results of a run, read from its folder."""
 import contextlib
 import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from study_file import StudyRun, begun_config
-from study_records import StudyRecord, dataset_of
+from study_file import StudyRun
+from study_records import StudyRecord, planned
 
-from stepnet_mm.config.digests import config_digest
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.recording.step_size_ablation import (
     ABLATIONS,
@@ -25,69 +25,75 @@ from stepnet_mm.utils.last_checkpoint import read_pointer
 from stepnet_mm.utils.log_folders import in_order, parse_line
 from stepnet_mm.utils.provenance import today, versions
 
-#: What tools/train.py logs, and mmengine where there is a GPU.
-COMMIT = re.compile(rb'INFO - stepnet_mm: \d\S*, (\S+)$', re.M)
-MACHINE = re.compile(rb'INFO - stepnet_mm: machine: (.+)$', re.M)
-GPU = re.compile(rb'^ +GPU [\d,]+: (.+)$', re.M)
+#: What a log says of commit, device and machine, and otherwise.
+MADE_WITH = dict(
+    commit=(re.compile(rb'INFO - stepnet_mm: \d\S*, (\S+)$', re.M), 'unknown'),
+    device=(re.compile(rb'^ +GPU [\d,]+: (.+)$', re.M), 'cpu'),
+    machine=(re.compile(rb'INFO - stepnet_mm: machine: (.+)$', re.M),
+             'unknown'))
 TRAINED = re.compile(rb'(?:Epoch|Iter)\(train\)')
 #: Of a log's begin, in bytes: its head is shorter.
 HEAD = 1 << 20
-#: What a start's folder has of its losses and metrics.
-SCALARS = 'vis_data/scalars.json'
 
 
 def record_of(run: StudyRun) -> StudyRecord:
     """The record of a run that is trained and measured, or diverged.
 
-    Args:
-        run (StudyRun): the run, with a result, see :func:`check_result`.
+    Raises:
+        ValueError: as :func:`evaluations`.
     """
-    cfg = begun_config(run.config_file)
-    epochs = epochs_of(run.folder)
-    return StudyRecord(
-        study=run.study.name,
-        method=run.method.name,
-        seed=run.seed,
-        settings=run.study.settings,
-        config=config_digest(cfg),
-        dataset=dataset_of(cfg),
-        metric=run.study.metric,
-        epochs=epochs,
-        **_results(run, epochs),
-        versions=versions(),
-        date=today(),
-        **trained_with(run.folder),
-        **times_of(run.folder))
+    record = replace(
+        planned(run), epochs=epochs_of(run.folder), versions=versions(),
+        date=today(), **trained_with(run.folder), **times_of(run.folder))
+    if has_diverged(run):
+        return record
+    values = evaluations(run)
+    metrics, modules = (_read(run.ablation_file, key)
+                        for key in ('metrics', 'steps'))
+    best = best_checkpoint(run)
+    test = tested(run) if best else {}
+    return replace(
+        record,
+        diverged=False,
+        last=values[-1],
+        best=max(value for value in values if value is not None),
+        stiffness={name: _stiffness(run.stiffness_file(name))
+                   for name in run.study.measure['definitions']},
+        steps=dict(
+            **{name: rounded(metrics[name].get(run.study.metric))
+               for name in ABLATIONS},
+            **{name: _mean([module[name] for module in modules.values()])
+               for name in STEP_MOMENTS}) if metrics else {},
+        robustness={name: rounded(value) for name, value
+                    in _read(run.robustness_file, 'top1').items()},
+        test=dict(epoch=_number_of(best), **test) if test else {})
 
 
-def check_result(run: StudyRun) -> None:
-    """Check that a run that is trained has a number at its end.
+def evaluations(run: StudyRun) -> list[float | None]:
+    """The study's metric of a trained run, in order; the last is a number.
 
     Raises:
-        ValueError: if it has none; with the keys that were evaluated.
+        ValueError: if it is not; lists the keys that were evaluated.
     """
-    epochs = epochs_of(run.folder)
-    values = _evaluated(run, epochs)
-    if values and values[-1] is not None:
-        return
-    known = sorted({key for epoch in epochs for key in epoch if '/' in key})
-    if known and not values:
-        raise ValueError(f'{run.study.path}: metric: expected one of {known}, '
-                         f'got {run.study.metric!r}; correct it')
-    got = f'{values[-1]} at the end' if values else 'none'
-    raise ValueError(
-        f'{run.folder}: expected evaluations of {run.study.metric!r}, got '
-        f'{got}; look at val_evaluator, train_cfg.val_interval and the log')
+    epochs, metric = epochs_of(run.folder), run.study.metric
+    values = [epoch[metric] for epoch in epochs if metric in epoch]
+    if not values or values[-1] is None:
+        known = sorted({key for epoch in epochs for key in epoch
+                        if '/' in key})
+        raise ValueError(
+            f'{run.study.path}: metric: expected one of {known}, finite at '
+            f'the end of {run.folder}, got {metric!r}: {values[-1:]}; correct '
+            'it, or look at val_evaluator, train_cfg.val_interval and the log')
+    return values
 
 
 def is_trained(run: StudyRun) -> bool:
     """Whether a run has come to its end and was evaluated, or diverged."""
     if has_diverged(run):
         return True
-    loop = begun_config(run.config_file).train_cfg
     path = last_checkpoint(run.folder)
     for name, key in (('epoch', 'max_epochs'), ('iter', 'max_iters')):
-        last = loop.get(key)
+        last = run.config().train_cfg.get(key)
         if path is not None and path.name == f'{name}_{last}.pth':
             return path.is_file() and any(
                 epoch['epoch'] == last and any('/' in key for key in epoch)
@@ -112,9 +118,8 @@ def best_checkpoint(run: StudyRun) -> Path | None:
     """The checkpoint that validation chose (``save_best``), if any."""
     metric = re.escape(run.study.metric.replace('/', '_'))
     name = re.compile(rf'best_{metric}_(epoch|iter)_\d+\.pth')
-    found = [path for path in run.folder.glob('best_*.pth')
-             if name.fullmatch(path.name)]
-    return max(found, key=_number_of, default=None)
+    return max((path for path in run.folder.glob('best_*.pth')
+                if name.fullmatch(path.name)), key=_number_of, default=None)
 
 
 def _number_of(checkpoint: Path) -> int:
@@ -122,30 +127,21 @@ def _number_of(checkpoint: Path) -> int:
     return int(checkpoint.stem.rpartition('_')[2])
 
 
-def ablation_is_left(run: StudyRun) -> bool:
-    """Whether a trained run has step sizes still to be held fixed."""
-    if not run.study.measure['ablate_steps'] or run.ablation_file.exists():
-        return False
-    cfg = begun_config(run.config_file)
-    return bool(step_sizes_of(build_model(cfg, start=False)))
+def has_steps(run: StudyRun) -> bool:
+    """Whether there are step sizes that can be held fixed."""
+    return bool(step_sizes_of(build_model(run.config(), start=False)))
 
 
-def best_to_test(run: StudyRun) -> Path | None:
-    """The best checkpoint, if its test is still to be made.
-
-    There is one where the config has test data of its own, and ``save_best``.
-    """
-    cfg = begun_config(run.config_file)
-    test, val = (dict((cfg.get(f'{split}_dataloader') or {}).get(
+def has_test_data(run: StudyRun) -> bool:
+    """Whether they are others than those of the validation."""
+    test, val = (dict((run.config().get(f'{split}_dataloader') or {}).get(
         'dataset') or {}, pipeline=None) for split in ('test', 'val'))
-    if len(test) == 1 or test == val or _tested(run):
-        return None
-    return best_checkpoint(run)
+    return len(test) > 1 and test != val
 
 
-def _tested(run: StudyRun) -> dict[str, float | None]:
+def tested(run: StudyRun) -> dict[str, float | None]:
     """The metrics that mmengine writes at the end of a test, {} before."""
-    for path in sorted(run.test_folder.glob('*/*.json'), reverse=True):
+    for path in sorted(run.folder.glob('test/*/*.json'), reverse=True):
         with contextlib.suppress(ValueError):  # of a test that was killed
             return {key: rounded(value)
                     for key, value in json.loads(path.read_text()).items()
@@ -153,73 +149,32 @@ def _tested(run: StudyRun) -> dict[str, float | None]:
     return {}
 
 
-def times_of(folder: Path) -> dict[str, Any]:
+def times_of(folder: Path) -> dict[str, float]:
     """``cpu_seconds`` and ``wall_seconds`` of a run's pieces so far."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         return json.loads((folder / 'times.json').read_text())
     return dict(cpu_seconds=0., wall_seconds=0.)
 
 
-def add_times(folder: Path, cpu: float, wall: float) -> None:
-    """Add a piece of a run, in s."""
-    times = times_of(folder)
+def add_times(folder: Path, **seconds: float) -> None:
+    """Add those of a piece."""
+    text = json.dumps({key: value + seconds[key]
+                       for key, value in times_of(folder).items()})
     with written_whole(folder / 'times.json') as file:
-        file.write(json.dumps(dict(
-            cpu_seconds=times['cpu_seconds'] + cpu,
-            wall_seconds=times['wall_seconds'] + wall)).encode())
-
-
-def _evaluated(run: StudyRun, epochs: list[dict]) -> list[float | None]:
-    """The study's metric in the order of its evaluations."""
-    metric = run.study.metric
-    return [epoch[metric] for epoch in epochs if metric in epoch]
-
-
-def _results(run: StudyRun, epochs: list[dict]) -> dict[str, Any]:
-    if has_diverged(run):
-        return dict(diverged=True)
-    values = _evaluated(run, epochs)
-    best = best_checkpoint(run)
-    tested = _tested(run) if best else {}
-    return dict(
-        last=values[-1],
-        best=max(v for v in values if v is not None),
-        stiffness={
-            name: _stiffness(run.stiffness_file(name))
-            for name in run.study.measure['definitions']
-        },
-        steps=_steps(run),
-        robustness={
-            name: rounded(value)
-            for name, value in _read(run.robustness_file, 'top1').items()
-        },
-        test=dict(epoch=_number_of(best), **tested) if tested else {})
+        file.write(text.encode())
 
 
 def _stiffness(path: Path) -> dict[str, Any]:
     """What a record keeps of a measurement."""
     record = read_stiffness_record(path)
-    rows = record.summary_by_block()
     return dict(
         **{k: rounded(v) for k, v in record.tns_summary().items()},
         nsi=rounded(record.finite_nsi.mean().item()),
         samples=len(record.nsi),
         lost=record.lost,
-        blocks=[
-            dict(stage=row['stage'], nsi=rounded(row['mean']),
-                 step=rounded(row['step'])) for row in rows
-        ])
-
-
-def _steps(run: StudyRun) -> dict[str, Any]:
-    """What a record keeps of the ablation of step sizes, {} without one."""
-    metrics = _read(run.ablation_file, 'metrics')
-    modules = _read(run.ablation_file, 'steps').values()
-    return dict(
-        **{name: _rounded_mean([metrics[name].get(run.study.metric)])
-           for name in ABLATIONS},
-        **{name: _rounded_mean([module[name] for module in modules])
-           for name in STEP_MOMENTS}) if metrics else {}
+        blocks=[dict(stage=row['stage'], nsi=rounded(row['mean']),
+                     step=rounded(row['step']))
+                for row in record.summary_by_block()])
 
 
 def _read(path: Path, key: str) -> dict[str, Any]:
@@ -227,15 +182,15 @@ def _read(path: Path, key: str) -> dict[str, Any]:
     return json.loads(path.read_text())[key] if path.exists() else {}
 
 
-def _rounded_mean(values: list[float | None]) -> float | None:
+def _mean(values: list[float | None]) -> float | None:
     """None where one of them is."""
-    numbers = [value for value in values if value is not None]
-    return rounded(mean(numbers)) if len(numbers) == len(values) else None
+    return None if None in values else rounded(mean(values))
 
 
-def rounded(value: float) -> float | None:
+def rounded(value: float | None) -> float | None:
     """Six digits of a number, for records; None if it is not finite."""
-    return float(f'{value:.6g}') if math.isfinite(value) else None
+    return (float(f'{value:.6g}')
+            if value is not None and math.isfinite(value) else None)
 
 
 def epochs_of(folder: Path) -> list[dict]:
@@ -253,7 +208,7 @@ def epochs_of(folder: Path) -> list[dict]:
     """
     found: defaultdict[int, dict] = defaultdict(dict)
     numbers = set()
-    for line in _lines(folder):
+    for line in (line for _, lines in _starts(folder) for line in lines):
         place = line.get('epoch', line.get('iter'))
         if place is not None:  # of training
             for key in ('loss', 'loss_epoch'):
@@ -268,44 +223,35 @@ def epochs_of(folder: Path) -> list[dict]:
     return [dict(epoch=number, **found[number]) for number in sorted(numbers)]
 
 
-def trained_with(folder: Path) -> dict[str, Any]:
+def trained_with(folder: Path) -> dict[str, str]:
     """``commit``, ``device`` and ``machine`` of a run, several joined by +."""
-    logs = in_order({
-        log: _iterations(_lines_in(log.parent / SCALARS))
-        for log in folder.glob('*_*/*.log') if log.stem == log.parent.name})
-    heads = [_head(path) for path in logs]
+    heads = []
+    for start, _ in _starts(folder):
+        with contextlib.suppress(FileNotFoundError):
+            with open(start / f'{start.name}.log', 'rb') as file:
+                heads.append(file.read(HEAD))
     heads = [head for head in heads if TRAINED.search(head)] or heads
-    return dict(commit=_found(COMMIT, heads, 'unknown'),
-                device=_found(GPU, heads, 'cpu'),
-                machine=_found(MACHINE, heads, 'unknown'))
+    return {
+        name: '+'.join(dict.fromkeys(
+            found[1].decode() if (found := pattern.search(head)) else other
+            for head in heads)) or other
+        for name, (pattern, other) in MADE_WITH.items()}
 
 
-def _head(path: Path) -> bytes:
-    with open(path, 'rb') as file:
-        return file.read(HEAD)
+def _starts(folder: Path) -> list[tuple[Path, list[dict]]]:
+    """The folders of its starts, the oldest first, and what each logged."""
+    found = {path: [*_lines(path / 'vis_data/scalars.json')]
+             for path in folder.glob('*_*') if path.is_dir()}
+    return [(path, found[path]) for path in in_order({
+        path: [line['iter'] for line in lines if 'iter' in line]
+        for path, lines in found.items()})]
 
 
-def _found(pattern: re.Pattern, heads: list[bytes], otherwise: str) -> str:
-    matches = [pattern.search(head) for head in heads]
-    names = [match[1].decode() if match else otherwise for match in matches]
-    return '+'.join(dict.fromkeys(names)) or otherwise
-
-
-def _lines(folder: Path) -> Iterator[dict]:
-    starts = {path: [*_lines_in(path)] for path in folder.glob(f'*/{SCALARS}')}
-    for path in in_order({p: _iterations(starts[p]) for p in starts}):
-        yield from starts[path]
-
-
-def _lines_in(path: Path) -> Iterator[dict]:
+def _lines(path: Path) -> Iterator[dict]:
     for text in path.read_bytes().split(b'\n')[:-1] if path.is_file() else ():
         line = parse_line(text)
         if line is not None and all(map(_is_number, line.values())):
             yield line
-
-
-def _iterations(lines: Iterable[dict]) -> list[float]:
-    return [line['iter'] for line in lines if 'iter' in line]
 
 
 def _is_number(value) -> bool:

@@ -1,52 +1,69 @@
 """The records of studies as tables, by pandas and scipy."""
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
-from study_file import Study, methods_of
+from study_file import Study, StudyMethod
 from study_records import StudyRecord
 
 from stepnet_mm.config_path import config_path
 
-#: Of a measurement of stiffness, as a record and as a table has it.
+#: Fields of a record -> columns: of a measurement of stiffness,
 MEASURES = dict(tns='mean TNS', nsi='mean NSI')
-#: Of the step sizes held fixed, likewise.
+#: of the step sizes held fixed,
 ABLATION = dict(trained='as trained', per_channel='fixed per channel',
                 per_block='fixed per block', mean='mean Δt',
                 over_samples='SD over images',
                 over_positions='SD over positions',
                 over_channels='SD over channels')
-NOT_RUN = 'not yet run'
+#: and of blocks.
+BLOCKS = dict(step='Δt', nsi='NSI')
+#: Baselines of studies that name none.
+BASELINES = ('plain', 'se', 'constant', 'none', 'all')
 #: Between groups of methods by their mean Δt.
 STEPS = (0., .15, .4, .75, 1.25)
-#: Behind a difference of Welch's test.
-WELCH = ' †'
 
 
 class Report:
-    """What the records of some studies give.
+    """Tables of the records of some studies.
 
     Args:
         studies (list[Study]): whose methods are the rows, in this order.
         records (list[StudyRecord]): of the runs made so far.
+        names (collection[str]): some of the methods. Default: all.
     """
 
-    def __init__(self, studies: list[Study], records: list[StudyRecord]):
-        self.studies = studies
-        self.methods = {m.name: m for m in methods_of(studies)}
+    def __init__(self, studies: list[Study], records: list[StudyRecord],
+                 names: Collection[str] = ()):
+        self.methods: dict[str, StudyMethod] = {}
+        self.studies = []
+        for study in studies:
+            chosen = [method for method in study.methods
+                      if method.name in (names or [method.name])]
+            self.studies += [study] * bool(chosen)
+            for method in chosen:
+                self.methods.setdefault(method.name, method)
         self.records = [r for r in records if r.method in self.methods]
         self.metric = studies[0].metric
         self.frame = frame_of(self.records, list(self.methods))
+        self.runs = self.frame.groupby('method', observed=True)
         self.definitions = list(dict.fromkeys(
             name for r in self.records for name in r.stiffness))
         best = max((r.best or 0 for r in self.records), default=0)
         #: Decimal places: two of a percentage, four of an AP.
         self.digits = 2 if best > 1 else 4
+
+    @property
+    def baselines(self) -> list[str]:
+        """Those that the studies name, else the usual ones."""
+        named = dict.fromkeys(name for study in self.studies
+                              for name in study.baselines)
+        return [name for name in named or BASELINES if name in self.methods]
 
     def last(self, method: str) -> pd.Series:
         """The last epoch of a method's runs."""
@@ -66,7 +83,7 @@ class Report:
         pooled = [m for m in self.methods
                   if self.pools(m) and m != control and self.pools(control)]
         samples = [self.last(m) for m in pooled]
-        if not sum(len(s) - 1 for s in [base, *samples]) > 0 or not samples:
+        if sum(map(len, [base, *samples])) <= len([base, *samples]):
             pooled = samples = []
         found = {m: welch(self.last(m), base, self.digits)
                  for m in self.methods if m not in [control, *pooled]}
@@ -110,36 +127,42 @@ class Report:
         if own:
             table['less its own baseline'] = pd.Series(own)
         if whole:
-            table = table.join(self._more())
+            table = table.join(self.spreads(
+                [f'{text}, {definition}' for definition
+                 in self.definitions[:1] for text in MEASURES.values()]
+            ).rename(columns=lambda name: name.partition(',')[0]))
+            table['processor time'] = (
+                self.runs['cpu_seconds'].mean() / 60).map('{:.1f} min'.format)
+            if any(method.paper for method in self.methods.values()):
+                table['paper'] = {
+                    name: paper_figure(method.paper) if method.paper else ''
+                    for name, method in self.methods.items()}
         return markdown(table)
 
-    def _more(self) -> pd.DataFrame:
-        names = [f'{text}, {definition}' for definition
-                 in self.definitions[:1] for text in MEASURES.values()]
-        own = self.frame.groupby('method', observed=True)
-        table = spreads(self.frame, names, 3).rename(
-            columns=lambda name: name.partition(',')[0])
-        table['processor time'] = own['minutes'].mean().map(
-            '{:.1f} min'.format, na_action='ignore')
-        if any(m.paper for m in self.methods.values()):
-            table['paper'] = {name: paper_figure(m.paper) if m.paper else ''
-                              for name, m in self.methods.items()}
-        return table
+    def spreads(self, columns: Iterable[str]) -> pd.DataFrame:
+        """:func:`spread` of those that there are, by method."""
+        shown = [name for name in columns
+                 if name in self.frame and self.frame[name].notna().any()]
+        runs = self.frame.dropna(how='all', subset=shown).groupby(
+            'method', observed=True)
+        return pd.DataFrame({name: runs[name].agg(
+            spread, digits=3 if re.search('Δt|SD|TNS|NSI', name)
+            else self.digits) for name in shown})
 
     def level(self, name: str) -> str:
         """Mean ± standard deviation of the last epoch."""
         if len(self.last(name)):
             return spread(self.last(name), self.digits)
         tried = any(r.method == name for r in self.records)
-        return 'diverged' if tried else NOT_RUN
+        return 'diverged' if tried else 'not yet run'
 
     def missing(self, name: str) -> int:
-        """How many seeds of a method have no record."""
+        """The number of a method's seeds without a record."""
         return len({*self.methods[name].seeds} - {
             r.seed for r in self.records if r.method == name})
 
     def count(self, name: str) -> str:
-        """How many runs there are, and are missing, and diverged."""
+        """The number of runs, with those that are missing or diverged."""
         n, missing = len(self.last(name)), self.missing(name)
         diverged = sum(r.diverged and r.method == name for r in self.records)
         text = f'{n} of {n + missing + diverged}' if missing else f'{n}'
@@ -158,26 +181,24 @@ class Report:
                                  and 'init' not in name)
         steps = frame['blocks'].map(
             lambda blocks: [block['step'] for block in blocks])
-        known, whole = steps.map(any) | plain.astype(bool), steps.map(all)
+        measured = steps.map(all).astype(bool) & frame['mean Δt'].notna()
         means = steps.map(lambda own: np.mean(
             [1. if step is None else step for step in own] or [1.]))
         frame['mean Δt'] = frame['mean Δt'].astype(float).where(
-            whole & frame['mean Δt'].notna(), means)
-        return frame[known | (whole & frame['mean Δt'].notna())]
+            measured, means)
+        return frame[measured | plain.astype(bool)
+                     | steps.map(any).astype(bool)]
 
     def by_step(self) -> str:
         """The last epoch by the mean Δt of methods, which are named."""
         means = self.pooled(self.with_steps).groupby(
             'method', observed=True)['mean Δt'].mean()
         rows = {}
-        for low, high in zip(STEPS, STEPS[1:]):
-            names = means[(low < means) & (means <= high)]
-            runs = [self.last(name) for name in names.index]
-            if not runs:
-                continue
+        for _, group in means.groupby(pd.cut(means, STEPS), observed=True):
+            runs = [self.last(name) for name in group.index]
             p = stats.f_oneway(*runs).pvalue if len(runs) > 1 else None
-            rows[f'{names.min():.2f} to {names.max():.2f}'] = {
-                'methods': ', '.join(names.index),
+            rows[f'{group.min():.2f} to {group.max():.2f}'] = {
+                'methods': ', '.join(group.index),
                 'runs': str(sum(map(len, runs))),
                 'last epoch': spread(pd.concat(runs), self.digits),
                 'do they differ?': f'p {p:.2f}' if p is not None else ''}
@@ -186,42 +207,43 @@ class Report:
     def taus(self, methods: Iterable[str] = (),
              measures: Sequence[str] = ('tns', )) -> str:
         """Kendall's τ of measures of stiffness with the last epoch."""
-        frame = self.frame
-        if names := list(methods):
-            frame = frame[frame.method.isin(names)]
-        table = {
-            f'{MEASURES[measure]}, {definition}': taus_of(
-                frame, f'{MEASURES[measure]}, {definition}')
-            for definition in self.definitions for measure in measures}
-        return markdown(pd.DataFrame(table).T.rename_axis('τ'))
+        frame = self.frame[self.frame.method.isin(
+            list(methods) or self.methods)]
+        names = [f'{MEASURES[measure]}, {definition}'
+                 for definition in self.definitions for measure in measures]
+        return markdown(pd.DataFrame({
+            name: taus_of(frame, name) for name in names
+        }).T.rename_axis('τ'))
 
 
 def frame_of(records: list[StudyRecord], methods: list[str]) -> pd.DataFrame:
     """A row for each run that did not diverge, by method and seed."""
-    rows = [_row(record) for record in records if not record.diverged]
-    frame = pd.DataFrame(rows, columns=None if rows else [
-        'method', 'seed', 'last', 'minutes', 'blocks', 'mean Δt'])
+    frame = pd.json_normalize([
+        {**vars(record), 'epochs': None, 'versions': None,
+         'blocks': next(iter(record.stiffness.values()), {}).get('blocks', [])}
+        for record in records if not record.diverged]).rename(columns=_heading)
+    frame = frame.reindex(columns=[*dict.fromkeys([
+        *frame, 'method', 'seed', 'last', 'cpu_seconds', 'blocks',
+        'mean Δt'])])
+    frame['cpu_seconds'] = frame['cpu_seconds'].replace(0., np.nan)
+    blocks = pd.DataFrame(
+        [dict(block, run=run) for run, own in frame['blocks'].items()
+         for block in own], columns=['run', 'stage', *BLOCKS])
+    means = blocks.astype(float).groupby(['run', 'stage']).mean().unstack()
+    means.columns = [f'{BLOCKS[key]}, stage {stage:.0f}'
+                     for key, stage in means.columns]
+    frame = frame.join(means)
     frame['method'] = pd.Categorical(frame.method, methods)
     return frame.sort_values(['method', 'seed'], kind='stable')
 
 
-def _row(record: StudyRecord) -> dict:
-    row = dict(method=record.method, seed=record.seed, last=record.last,
-               minutes=record.cpu_seconds / 60 or None)
-    for definition, found in record.stiffness.items():
-        row.update({f'{text}, {definition}': found.get(key)
-                    for key, text in MEASURES.items()})
-    row['blocks'] = next(iter(record.stiffness.values()), {}).get('blocks', [])
-    for key, text in dict(step='Δt', nsi='NSI').items():
-        blocks = pd.DataFrame(row['blocks'], columns=('stage', key))
-        for stage, value in blocks.groupby('stage')[key].mean().items():
-            row[f'{text}, stage {stage}'] = value
-    row.update({text: record.steps.get(key) for key, text in ABLATION.items()})
-    row.update({f'on {key}': value
-                for key, value in record.robustness.items()})
-    row.update({f'test {key}': value for key, value in record.test.items()
-                if key != 'epoch'})
-    return row
+def _heading(field: str) -> str:
+    part, _, key = field.partition('.')
+    if part == 'stiffness':
+        definition, _, key = key.partition('.')
+        return f'{MEASURES.get(key, key)}, {definition}'
+    return {'steps': ABLATION.get(key, key), 'robustness': f'on {key}',
+            'test': f'test {key}'}.get(part, field)
 
 
 def spread(values: pd.Series, digits: int) -> str:
@@ -234,17 +256,6 @@ def spread(values: pd.Series, digits: int) -> str:
         text += f' ± {known.std():.{digits}f}'
     missing = len(known) < len(values)
     return f'{text} ({len(known)} of {len(values)})' if missing else text
-
-
-def spreads(frame: pd.DataFrame, columns: Sequence[str],
-            digits: int | dict[str, int]) -> pd.DataFrame:
-    """:func:`spread` of some columns, a row for each method that has one."""
-    shown = frame.dropna(how='all', subset=columns) if columns else frame
-    places = digits if isinstance(digits, dict) else dict.fromkeys(
-        columns, digits)
-    return pd.DataFrame({
-        name: shown.groupby('method', observed=True)[name].agg(
-            spread, digits=places[name]) for name in columns})
 
 
 def difference(sample: pd.Series, base: pd.Series, digits: int,
@@ -267,7 +278,7 @@ def welch(sample: pd.Series, base: pd.Series, digits: int) -> str:
         warnings.simplefilter('ignore')  # of runs that are equal
         found = stats.ttest_ind(sample, base, equal_var=False)
     return difference(sample, base, digits,
-                      found.confidence_interval()) + WELCH
+                      found.confidence_interval()) + ' †'
 
 
 def taus_of(frame: pd.DataFrame, name: str) -> dict[str, str]:
