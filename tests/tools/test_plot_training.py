@@ -44,9 +44,9 @@ def test_of_several_hooks_one_is_chosen(tool, tmp_path, capsys):
         tool('analysis/plot', 'training', work, *options)
         row = capsys.readouterr().out.splitlines()[1]
         assert float(row.split()[1]) == tns
-    with pytest.raises(ValueError, match="'probe', 'stiffn.*'mine'"):
+    with pytest.raises(SystemExit, match="'probe', 'stiffn.*'mine'"):
         tool('analysis/plot', 'training', work, '--hook', 'mine')
-    with pytest.raises(ValueError, match="one of .'late', 'probe'.*got"):
+    with pytest.raises(SystemExit, match="one of .'late', 'probe'.*got"):
         tool('analysis/plot', 'training',
              write_hooks(tmp_path / 'b', late=measured(1.),
                          probe=measured(2.)))

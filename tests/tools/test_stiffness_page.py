@@ -39,9 +39,7 @@ def record(name='plain', gates=False, samples=40, **changes):
         stage=stage, position=[1, 2, 1, 2, 3, 1, 2], samples=samples,
         meta=dict(
             name=name, config='configs/resnet164/resnet164_plain_cifar10.py',
-            checkpoint='work_dirs/resnet164_plain_cifar10/epoch_164.pth',
             dataset='CIFAR-10 test, first 40', image_scale=None, options={},
-            date='2026-11-21',
             versions=dict(torch='2.11', mmengine='0.10.12')),
         stages=4)
     header = RecordHeader(**{**fields, **changes})
@@ -130,16 +128,6 @@ def pixels(source):
 
 
 @pytest.mark.long
-def test_where_it_comes_from(page):
-    texts = Page(page).texts
-    for part in ('configs/resnet164/resnet164_plain_cifar10.py',
-                 'work_dirs/resnet164_plain_cifar10/epoch_164.pth',
-                 'CIFAR-10 test, first 40', '2026-11-21',
-                 'torch 2.11, mmengine 0.10.12', 'residual', '2, 3, 0, 2'):
-        assert texts.count(part) == 2, part
-
-
-@pytest.mark.long
 @pytest.mark.core
 def test_the_numbers_are_those_of_the_pure_functions(page):
     texts = Page(page).texts
@@ -155,7 +143,9 @@ def test_the_numbers_are_those_of_the_pure_functions(page):
             f'{tns.std(correction=0).item():#.4g}', '39', '1'
         ]
         assert texts[row + 7] == f'{share:#.4g}'
-    assert texts.count('backbone.layer4.6') == texts.count('own area') == 2
+    for part in ('backbone.layer4.6', 'own area', 'CIFAR-10 test, first 40',
+                 'torch 2.11, mmengine 0.10.12', '2, 3, 0, 2'):
+        assert texts.count(part) == 2, part
 
 
 @pytest.mark.long
@@ -170,19 +160,11 @@ def test_what_a_run_has_is_there(page, alone):
 def test_text_is_escaped(alone):
     assert '<script' not in alone
     assert Page(alone).texts.count(HOSTILE) >= 4
-    assert Page(table([HOSTILE], [[HOSTILE]])).texts == [HOSTILE] * 2
 
 
 def test_cells():
-    cells = Page(table([], [['1', 123456, .9, math.nan]])).texts
-    assert cells == ['1', '123456', '0.9000', '–']
-
-
-def test_records_that_make_no_report():
-    for records, match in (([], 'record'), ([record(), record(
-            'b', definition='output')], 'residual.*output')):
-        with pytest.raises(ValueError, match=match):
-            render_report('title', records)
+    cells = Page(table([HOSTILE], [[HOSTILE, 123456, .9, math.nan]])).texts
+    assert cells == [HOSTILE, HOSTILE, '123456', '0.9000', '–']
 
 
 @pytest.mark.long
