@@ -47,6 +47,7 @@ def files(folder):
     return sorted(path.name for path in folder.glob('*'))
 
 
+@pytest.mark.long
 def test_all_figures_of_seeds_and_the_table(run, write, tmp_path):
     out = run(write('SE_seed0'), write('SE_seed1'))
     folder = tmp_path / 'figures'
