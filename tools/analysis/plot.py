@@ -33,6 +33,7 @@ from stepnet_mm.stiffness import (
 )
 from stepnet_mm.utils.command_line import (
     check_output,
+    command_parser,
     output_file,
     output_folder,
 )
@@ -89,17 +90,18 @@ FIGURES = ('tns', 'survival', 'depth', 'proportion', 'step', 'seeds')
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     kinds = parser.add_subparsers(metavar='KIND', required=True)
-    for name, text in dict(stiffness=STIFFNESS, runs=RUNS, training=TRAINING,
-                           report=REPORT).items():
+    for name, text, add_options, draw in (
+            ('stiffness', STIFFNESS, add_stiffness, draw_stiffness),
+            ('runs', RUNS, add_runs, draw_runs),
+            ('training', TRAINING, add_training, draw_training),
+            ('report', REPORT, add_report, draw_report)):
         kind = kinds.add_parser(
             name, description=text, help=text.partition('\n')[0],
             formatter_class=argparse.RawDescriptionHelpFormatter)
-        kind.set_defaults(draw=globals()[f'draw_{name}'])
-        globals()[f'add_{name}'](kind)
+        kind.set_defaults(draw=draw)
+        add_options(kind)
         if name != 'report':  # which has both themes
             style.add_options(kind)
     return parser.parse_args()
