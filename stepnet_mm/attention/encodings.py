@@ -120,7 +120,7 @@ class AbsoluteEncoding(nn.Module):
         ValueError: without a ``max_size``.
     """
 
-    def __init__(self, channels: int, max_size: int):
+    def __init__(self, channels: int, max_size):
         super().__init__()
         check_max_size(max_size, "encoding='absolute'", 'pixel')
         self.table = nn.Parameter(torch.empty(channels, max_size, max_size))
@@ -182,8 +182,3 @@ def build_relative(name, num_heads: int, max_size, dim):
         return LearnedEncoding(
             num_heads, max_size, **({} if dim is None else dict(dim=dim)))
     return None
-
-
-def build_absolute(name, channels: int, max_size):
-    """An absolute encoding by its name; None for another or none."""
-    return AbsoluteEncoding(channels, max_size) if name == 'absolute' else None

@@ -1,6 +1,5 @@
 """Where the heads of a network look, and how far: what is drawn and kept."""
 import json
-import math
 import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,7 +11,7 @@ from torch import Tensor
 from ..utils.files import written_whole
 from ..utils.log_folders import in_order
 from ..utils.precision import float32_or_wider
-from .query_maps import QueryMaps
+from .query_maps import QueryMaps, least_stride
 
 #: What the header of a file of ours says.
 FORMAT = 'stepnet_mm attention 1'
@@ -42,9 +41,12 @@ def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
         Tensor: (heads, ), float64 on the CPU, in the unit of ``pixel``.
     """
     stride = _stride(layer, x, max_queries)
-    measure = _by_content if layer.content else _by_encoding
-    rows = [row for image in (x.split(1) if layer.content else (x[:1], ))
-            for row in measure(layer, image, pixel, stride)]
+    rows = [torch.einsum('hpkl,pkl->h', attention[0].to(distances.dtype),
+                         distances) / len(distances)
+            for image in (x.split(1) if layer.content else (x[:1], ))
+            for attention, distances in zip(
+                layer.attention_by_row(image, stride),
+                _distances(layer, image, pixel, stride))]
     return torch.stack(rows).cpu().double().mean(0)
 
 
@@ -56,30 +58,11 @@ def uniform_attention_distance(layer, x: Tensor, pixel=(1., 1.),
     return float(torch.stack(rows).mean())
 
 
-def _by_content(layer, image: Tensor, pixel, stride: int):
-    """The heads' distances for each row of queries, (heads, )."""
-    for attention, distances in zip(
-            layer.attention_by_row(image, stride),
-            _distances(layer, image, pixel, stride)):
-        yield torch.einsum('hpkl,pkl->h', attention[0].to(distances.dtype),
-                           distances) / len(distances)
-
-
-def _by_encoding(layer, image: Tensor, pixel, stride: int):
-    """As :func:`_by_content`, without a T x T tensor of each head."""
-    rows, columns = [t[:, ::stride] for t in layer.attention_by_axis(image)]
-    for row, distances in zip(rows.unbind(1),
-                              _distances(layer, image, pixel, stride)):
-        along = torch.einsum('hk,pkl->hpl', row.to(distances.dtype), distances)
-        yield (along * columns).sum((1, 2)) / len(distances)
-
-
 def _stride(layer, x: Tensor, max_queries: int) -> int:
     """The distance between query pixels, in both directions."""
-    height, width = [
+    return least_stride([
         size + 2 * (padding - crop) for size, padding, crop in zip(
-            x.shape[2:], layer.padding, layer.crop)]
-    return max(1, math.ceil(math.sqrt(height * width / max_queries)))
+            x.shape[2:], layer.padding, layer.crop)], max_queries)
 
 
 def _distances(layer, x: Tensor, pixel, stride: int):
@@ -256,7 +239,7 @@ def attention_path(run, name: str, iteration: int) -> Path:
 
 def read_attention_history(
         work_dir, name: str = 'attention') -> list[AttentionRecord]:
-    """Read the records in :func:`attention_files`."""
+    """Read the records of :func:`attention_files`."""
     return [*map(read_attention_record, attention_files(work_dir, name))]
 
 
@@ -295,9 +278,11 @@ def read_attention_histories(work_dir) -> dict[str, list[AttentionRecord]]:
 def _files_of_runs(work_dir) -> dict[str, list[Path]]:
     """Hook's name -> its files, by iteration."""
     starts: dict[str, dict[Path, dict[int, Path]]] = {}
-    for folder in Path(work_dir).glob('*/attention'):
-        for name, paths in _files_by_hook(folder).items():
-            starts.setdefault(name, {})[folder] = paths
+    for path in Path(work_dir).glob('*/attention/*_*.npz'):
+        name, _, iteration = path.stem.rpartition('_')
+        if iteration.isdecimal():
+            starts.setdefault(name, {}).setdefault(
+                path.parent, {})[int(iteration)] = path
     return {name: _joined(starts[name]) for name in sorted(starts)}
 
 
@@ -308,13 +293,3 @@ def _joined(starts: dict[Path, dict[int, Path]]) -> list[Path]:
         own = starts[folder]
         files = {**{i: files[i] for i in files if i < min(own)}, **own}
     return [files[iteration] for iteration in sorted(files)]
-
-
-def _files_by_hook(folder: Path) -> dict[str, dict[int, Path]]:
-    """Hook's name -> iteration -> its file, of one run."""
-    found: dict[str, dict[int, Path]] = {}
-    for path in folder.glob('*_*.npz'):
-        name, _, iteration = path.stem.rpartition('_')
-        if iteration.isdecimal():
-            found.setdefault(name, {})[int(iteration)] = path
-    return found

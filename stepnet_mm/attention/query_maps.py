@@ -45,14 +45,14 @@ def measure_query_maps(layer, x: Tensor, limit: int) -> QueryMaps:
     padded = [size + 2 * p for size, p in zip(x.shape[2:], layer.padding)]
     queries = [np.arange(crop, size - crop)
                for crop, size in zip(layer.crop, padded)]
-    stride = _stride([*map(len, queries)],
-                     limit // (layer.num_heads * math.prod(padded)))
+    stride = least_stride([*map(len, queries)],
+                          limit // (layer.num_heads * math.prod(padded)))
     rows = [_quantised(row[0]) for row in layer.attention_by_row(x, stride)]
     levels, largest = [np.stack(arrays, 1) for arrays in zip(*rows)]
     return QueryMaps(levels, largest, *(at[::stride] for at in queries))
 
 
-def _stride(sizes: list[int], most: int) -> int:
+def least_stride(sizes: list[int], most: int) -> int:
     """The least k so that every k-th row and column are ``most`` pixels."""
     return next(
         k for k in itertools.count(1)

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .encodings import build_absolute, build_relative, check_encoding
+from .encodings import AbsoluteEncoding, build_relative, check_encoding
 
 #: nn.Conv2d's padding modes -> those of torch.nn.functional.pad.
 PADDING_MODES = dict(zeros='constant', reflect='reflect',
@@ -85,7 +85,8 @@ class RelativeSelfAttention2d(nn.Module):
         self.max_size = max_size
         self.positions = build_relative(
             encoding, num_heads, max_size, encoding_dim)
-        self.absolute = build_absolute(encoding, in_channels, max_size)
+        self.absolute = AbsoluteEncoding(
+            in_channels, max_size) if encoding == 'absolute' else None
         width *= num_heads
         self.value = None if head_dim is None else nn.Conv2d(
             in_channels, width, 1, bias=False)
@@ -160,26 +161,6 @@ class RelativeSelfAttention2d(nn.Module):
             of_row = self._attention(x, keys, range(row, row + 1), columns)
             yield of_row[:, :, 0]
 
-    @torch.no_grad()
-    def attention_by_axis(self, x: Tensor) -> tuple:
-        """The attention by encoding alone: of rows times of columns.
-
-        Args:
-            x (Tensor): (N, C, H, W), of which only the size matters.
-
-        Returns:
-            tuple[Tensor, Tensor]: (heads, H', H) and (heads, W', W), padding
-            included.
-
-        Raises:
-            ValueError: if the scores depend on the content.
-        """
-        if self.content:
-            raise ValueError(
-                'attention_by_axis: expected a layer with content=False, got '
-                'True; use attention_by_row')
-        return self._axis_softmax(self._pad(x))
-
     def extra_repr(self) -> str:
         """The arguments that ``print`` shows."""
         return (f'num_heads={self.num_heads}, head_dim={self.head_dim}, '
@@ -212,17 +193,13 @@ class RelativeSelfAttention2d(nn.Module):
 
     def _mix_by_encoding(self, x: Tensor) -> Tensor:
         """Padded map -> each head's, (N, heads, d, H', W')."""
-        rows, columns = [t.to(x.dtype) for t in self._axis_softmax(x)]
-        mixed = torch.einsum('hpl,nhdkl->nhdkp', columns, self._values(x))
-        return torch.einsum('hqk,nhdkp->nhdqp', rows, mixed)
-
-    def _axis_softmax(self, x: Tensor) -> tuple:
-        """By encoding, of a padded map: (heads, H', H), (heads, W', W)."""
         c = self._coefficients(None)
         rows, columns = [
-            self._axis_scores(c, axis, at, x.shape[2 + axis])[0].softmax(-1)
-            for axis, at in enumerate(self._queries(x))]
-        return rows[:, :, 0], columns[:, 0]
+            self._axis_scores(c, axis, at, x.shape[2 + axis])[0].softmax(
+                -1).to(x.dtype) for axis, at in enumerate(self._queries(x))]
+        mixed = torch.einsum(
+            'hpl,nhdkl->nhdkp', columns[:, 0], self._values(x))
+        return torch.einsum('hqk,nhdkp->nhdqp', rows[:, :, 0], mixed)
 
     def _mix_by_content(self, x: Tensor) -> Tensor:
         """Padded map -> each head's, (N, heads, d, H', W')."""

@@ -9,4 +9,4 @@ __getattr__, __all__ = lazy_exports(
     dict(
         config_inputs=['Forward', 'image_channels', 'image_size', 'prepare'],
         timing=['Contestant', 'count_saved', 'interleave', 'median_ratio',
-                'summed']))
+                'peak_bytes', 'summed']))

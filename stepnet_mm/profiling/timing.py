@@ -1,6 +1,7 @@
 """Time and memory of networks, in turn."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
@@ -65,12 +66,24 @@ class Contestant:
         before = torch.cuda.memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)
         self.train()
-        return (torch.cuda.max_memory_allocated(device) - before) / 1e6
+        return (peak_bytes(device) - before) / 1e6
 
     def _forward(self) -> Any:
         with torch.autocast(self.images.device.type, self.dtype,
                             enabled=self.dtype is not None):
             return self.call(self.images)
+
+
+def peak_bytes(device: torch.device) -> int:
+    """A GPU's peak of tensors, or the peak resident set of this process.
+
+    The resident set is not getrusage's, which a process takes over from the
+    process that started it.
+    """
+    if device.type == 'cuda':
+        return torch.cuda.max_memory_allocated(device)
+    status = Path('/proc/self/status').read_text()
+    return 1024 * int(status.partition('VmHWM:')[2].split()[0])
 
 
 def summed(network: Callable) -> Callable[[Tensor], Tensor]:

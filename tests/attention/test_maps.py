@@ -13,7 +13,6 @@ from stepnet_mm.attention import (
     QueryMaps,
     RelativeSelfAttention2d,
     attention_path,
-    conv_to_attention,
     mean_attention_distance,
     read_attention_histories,
     read_attention_history,
@@ -56,15 +55,6 @@ def test_distance_is_that_of_a_loop_over_all_pairs(size, step, kwargs):
         uniform_attention_distance(layer, x, pixel, max_queries=12))
 
 
-def test_the_heads_of_a_convolution_look_at_their_place_in_the_kernel():
-    layer = conv_to_attention(nn.Conv2d(2, 2, 3, padding=1, dilation=1))
-    found = mean_attention_distance(layer, torch.randn(1, 2, 6, 6))
-    want = [math.hypot(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-    torch.testing.assert_close(
-        found.sort().values, torch.tensor(sorted(want)).double(),
-        rtol=1e-5, atol=1e-5)
-
-
 def test_distances_in_half_precision_and_the_order_of_memory():
     layer = build(content=True).to(torch.bfloat16)
     x = torch.randn(2, 4, 5, 6).to(memory_format=torch.channels_last)
@@ -73,21 +63,9 @@ def test_distances_in_half_precision_and_the_order_of_memory():
         mean_attention_distance(layer.float(), x), atol=.05, rtol=0)
 
 
-def test_attention_by_axis_is_for_positions_alone():
-    layer, x = build(padding=(1, 0)), torch.randn(1, 4, 4, 5).double()
-    rows, columns = layer.attention_by_axis(x)
-    torch.testing.assert_close(
-        layer.attention(x, (2, 3))[0],
-        rows[:, 2, :, None] * columns[:, 3, None])
-    with pytest.raises(ValueError, match='content=False, got True'):
-        build(content=True).attention_by_axis(x)
-
-
-@pytest.mark.parametrize('kwargs', [
-    dict(),
-    dict(encoding='absolute', content=True, max_size=8, padding=1, crop=1)])
-def test_rows_are_the_attention_of_their_pixels(kwargs):
-    layer = build(**kwargs)
+def test_rows_are_the_attention_of_their_pixels():
+    layer = build(encoding='absolute', content=True, max_size=8, padding=1,
+                  crop=1)
     x = torch.randn(2, 4, 4, 5, dtype=torch.float64)
     rows = [*layer.attention_by_row(x)]
     height, width = layer(x).shape[2:]
@@ -119,44 +97,21 @@ def test_centres_and_place_in_pixels_of_the_image():
 
 
 def test_a_record_comes_back(tmp_path):
-    record = make_record(step=7)
-    save_attention(record, tmp_path / 'sub' / 'a.npz')
-    found = read_attention_record(tmp_path / 'sub' / 'a.npz')
-    assert (found.iteration, found.name, found.samples) == (7, 'net', 2)
-    assert tuple(found.size) == (8, 10)
-    np.testing.assert_array_equal(found.image, record.image)
-    np.testing.assert_array_equal(found.layers[0].maps, record.layers[0].maps)
-    assert found.layers[0].distance == [1., 2., 3.]
-    assert [*tmp_path.rglob('*')] == [
-        tmp_path / 'sub', tmp_path / 'sub' / 'a.npz']
-
-
-def test_all_query_pixels_come_back_where_they_are_asked_for(tmp_path):
     maps = QueryMaps(
         levels=np.arange(60, dtype='uint8').reshape(1, 1, 3, 4, 5),
         largest=np.ones((1, 1, 3), 'float32'),
         rows=np.array([1]), columns=np.array([0, 2, 4]))
-    save_attention(make_record(queries=maps), tmp_path / 'a.npz')
-    found = read_attention_record(tmp_path / 'a.npz', queries=True)
+    record, path = make_record(step=7, queries=maps), tmp_path / 'sub/a.npz'
+    save_attention(record, path)
+    found = read_attention_record(path, queries=True)
+    assert found.view == record.view and found.iteration == 7
+    np.testing.assert_array_equal(found.layers[0].maps, record.layers[0].maps)
+    assert found.layers[0].distance == [1., 2., 3.]
     for name, array in vars(maps).items():
         np.testing.assert_array_equal(
             getattr(found.layers[0].queries, name), array)
-    assert read_attention_record(tmp_path / 'a.npz').layers[0].queries is None
-
-
-def test_files_that_are_no_record(tmp_path):
-    with pytest.raises(FileNotFoundError, match='measure_attention'):
-        read_attention_record(tmp_path / 'none.npz')
-    save_attention(make_record(), tmp_path / 'a.npz')
-    whole = (tmp_path / 'a.npz').read_bytes()
-    np.savez(tmp_path / 'other.npz', x=np.ones(2))
-    (tmp_path / 'cut.npz').write_bytes(whole[:len(whole) // 2])
-    (tmp_path / 'text.npz').write_text('hello')
-    for name in ('other', 'cut', 'text'):
-        with pytest.raises(ValueError, match=f'{name}.npz: expected .*got'):
-            read_attention_record(tmp_path / f'{name}.npz')
-    with pytest.raises(FileNotFoundError, match='got a folder'):
-        read_attention_record(tmp_path)
+    assert read_attention_record(path).layers[0].queries is None
+    assert [*path.parent.iterdir()] == [path]
 
 
 class Code:
@@ -169,15 +124,20 @@ class Code:
         return Path.touch, (self.path, )
 
 
-def test_no_code_in_a_file_is_run(tmp_path):
+def test_other_files_are_refused_and_no_code_in_them_is_run(tmp_path):
     save_attention(make_record(), tmp_path / 'a.npz')
+    whole = (tmp_path / 'a.npz').read_bytes()
     with np.load(tmp_path / 'a.npz') as arrays:
         content = dict(arrays)
     content['image'] = np.array([Code(tmp_path / 'ran')], object)
-    np.savez(tmp_path / 'a.npz', **content)
-    with pytest.raises(ValueError, match='expected an attention record'):
-        read_attention_record(tmp_path / 'a.npz')
+    np.savez(tmp_path / 'code.npz', **content)
+    (tmp_path / 'cut.npz').write_bytes(whole[:len(whole) // 2])
+    for name in ('code', 'cut'):
+        with pytest.raises(ValueError, match=f'{name}.npz: expected an att'):
+            read_attention_record(tmp_path / f'{name}.npz')
     assert not (tmp_path / 'ran').exists()
+    with pytest.raises(FileNotFoundError, match='got a folder'):
+        read_attention_record(tmp_path)
 
 
 def test_a_resumed_run_goes_on_where_it_stood(tmp_path):

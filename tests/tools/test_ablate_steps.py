@@ -104,35 +104,27 @@ def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
         tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
 
 
-def test_two_do_not_write_one_file(tool, classifier, tmp_path):
-    (tmp_path / 'weights.pth').touch()
-    with file_lock(tmp_path / 'weights_steps_val.json.lock'), pytest.raises(
-            ValueError, match='val.json: expected a file that nobody writes'):
-        tool(TOOL, classifier, tmp_path / 'weights.pth',
-             '--work-dir', tmp_path / 'log')
-
-
-def test_a_place_that_cannot_be_written_is_told_before_the_work(
-        tool, classifier, tmp_path):
-    (tmp_path / 'weights_steps_val.json').mkdir()
-    (tmp_path / 'weights.pth').touch()
-    with pytest.raises(ValueError, match='--out: expected a file'):
-        tool(TOOL, classifier, tmp_path / 'weights.pth',
-             '--work-dir', tmp_path / 'log')
-
-
-def test_bad_input(tool, classifier, tmp_path):
+@pytest.mark.parametrize('key, arguments', [
+    ('step-size modules', ('--cfg-options', 'model.backbone.type=ResNet')),
+    ('weights for all of', ('--cfg-options', 'model.backbone.depth=34')),
+    ('test_evaluator, got none', ('--split', 'test', '--cfg-options',
+                                  'test_evaluator=None'))])
+def test_wrong_arguments(tool, classifier, tmp_path, key, arguments):
     weights = untrained(classifier, tmp_path)
-    for wrong, *arguments in (
-            ('step-size modules', '--cfg-options',
-             'model.backbone.type=ResNet'),
-            ('weights for all of', '--cfg-options',
-             'model.backbone.depth=34'),
-            ('test_evaluator, got none', '--split', 'test', '--cfg-options',
-             'test_evaluator=None'),
-            ('not/there', '--cfg-options',
-             'val_dataloader.dataset.data_root=not/there')):
-        with pytest.raises((FileNotFoundError, ValueError), match=wrong):
-            tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log',
-                 *arguments)
+    with pytest.raises(ValueError, match=key):
+        tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log',
+             *arguments)
     assert not (tmp_path / 'weights_steps_val.json').exists()
+
+
+def test_a_file_that_cannot_be_written_is_found_before_the_work(
+        tool, classifier, tmp_path):
+    path, weights = tmp_path / 'weights_steps_val.json', tmp_path / (
+        'weights.pth')
+    weights.touch()
+    with file_lock(path.with_name(f'{path.name}.lock')), pytest.raises(
+            ValueError, match='val.json: expected a file that nobody writes'):
+        tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
+    path.mkdir()
+    with pytest.raises(ValueError, match='--out: expected a file'):
+        tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')

@@ -59,27 +59,26 @@ def test_a_training_its_checkpoint_and_the_start(tool, config, tmp_path,
     assert (start.layers[0].maps != record.layers[0].maps).any()
 
 
-def test_the_place_is_looked_at_before_the_checkpoint(tool, config, tmp_path):
-    (tmp_path / 'maps.npz').mkdir()
-    with pytest.raises(ValueError, match=(
-            r'--out: expected a file, got .*maps\.npz.*, which is a folder')):
-        tool(MEASURE, config, tmp_path / 'gone.pth', '--out',
-             tmp_path / 'maps')
-
-
-def test_bad_input(tool, config, tmp_path):
+@pytest.mark.parametrize('key, arguments', [
+    (r'query: .*\(32, 32\)', ('--query', 40, 0)),
+    ('image: .*got 8', ('--image', 8)),
+    ('none that', ('--layers', 'head.*')),
+    ('no RelativeSelfAttention2d', (
+        '--cfg-options', 'model.backbone.type=StepResNet',
+        'model.backbone._delete_=True', 'model.backbone.depth=18',
+        'model.head.in_channels=512'))])
+def test_wrong_arguments(tool, config, tmp_path, key, arguments):
     out = tmp_path / 'a.npz'
-    for message, *arguments in ((r'query: .*\(32, 32\)', '--query', 40, 0),
-                                ('image: .*got 8', '--image', 8),
-                                ('none that', '--layers', 'head.*')):
-        with pytest.raises(ValueError, match=message):
-            tool(MEASURE, config, '--device', 'cpu', '--out', out, *arguments)
+    with pytest.raises(ValueError, match=key):
+        tool(MEASURE, config, '--device', 'cpu', '--out', out, *arguments)
     assert not out.exists()
 
 
-def test_a_network_without_such_layers(tool, classifier, tmp_path):
-    with pytest.raises(ValueError, match='no RelativeSelfAttention2d'):
-        tool(MEASURE, classifier, '--device', 'cpu')
-    with pytest.raises(FileNotFoundError,
-                       match='got none; train with AttentionMapHook'):
+def test_the_output_is_looked_at_before_the_checkpoint(tool, config,
+                                                       tmp_path):
+    (tmp_path / 'maps.npz').mkdir()
+    with pytest.raises(ValueError, match=r'--out: .*maps\.npz.*folder'):
+        tool(MEASURE, config, tmp_path / 'gone.pth', '--out',
+             tmp_path / 'maps')
+    with pytest.raises(FileNotFoundError, match='AttentionMapHook'):
         tool(PLOT, tmp_path)

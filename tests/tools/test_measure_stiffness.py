@@ -38,9 +38,7 @@ def test_the_start_of_a_network(tool, deep, tmp_path, capsys):
     assert header.blocks[0] == 'backbone.layer1.1'
     assert header.meta['checkpoint'] == 'none'
     assert '8 of 8 samples' in header.meta['dataset']
-    said = capsys.readouterr().out
-    assert 'no (first)' in said and 'tns  ' in said
-    assert 'tns_median  ' in said and 'tns_q95  ' in said
+    assert 'tns_q95  ' in capsys.readouterr().out
 
 
 def test_a_checkpoint_is_measured_and_named(tool, deep, tmp_path):
@@ -57,35 +55,25 @@ def test_a_checkpoint_is_measured_and_named(tool, deep, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.core
-def test_a_cut_measurement_goes_on_bit_for_bit(tool, deep, tmp_path, capsys):
+def test_a_cut_measurement_goes_on_bit_for_bit(tool, deep, tmp_path):
+    """Where the data were moved to, too."""
     whole = measure(tool, deep, tmp_path / 'whole.jsonl')
     text = (tmp_path / 'whole.jsonl').read_bytes()
     cut = tmp_path / 'cut.jsonl'
     cut.write_bytes(text[:text.index(b'\n', text.index(b'\n') + 1) + 40])
-    record = measure(tool, deep, cut)
-    assert torch.equal(record.nsi, whole.nsi)
-    assert cut.read_bytes() == text
-    done = measure(tool, deep, cut)
-    assert torch.equal(done.nsi, whole.nsi)
-
-
-@pytest.mark.long
-def test_it_goes_on_where_the_data_were_moved_to(tool, deep, tmp_path):
-    whole = measure(tool, deep, tmp_path / 'whole.jsonl')
-    text = (tmp_path / 'whole.jsonl').read_bytes()
-    cut = tmp_path / 'cut.jsonl'
-    cut.write_bytes(text[:text.index(b'\n', text.index(b'\n') + 1) + 1])
     (tmp_path / 'disk').mkdir()
     (tmp_path / 'images').rename(tmp_path / 'disk/images')
     moved = '--data-root', tmp_path / 'disk/images'
     record = measure(tool, deep, cut, *moved, '--cfg-options',
                      'val_dataloader.num_workers=1')
-    assert torch.equal(record.nsi, whole.nsi)
+    assert torch.equal(record.nsi, whole.nsi) and cut.read_bytes() == text
+    done = measure(tool, deep, cut, *moved)
+    assert torch.equal(done.nsi, whole.nsi)
     (tmp_path / 'other').symlink_to('disk/images')
-    with pytest.raises(ValueError, match='settings.*another'):
-        measure(tool, deep, cut, '--data-root', tmp_path / 'other')
-    with pytest.raises(ValueError, match='settings.*another'):
-        measure(tool, deep, cut, *moved, '--image-scale', 48, 48)
+    for other in (('--data-root', tmp_path / 'other'),
+                  (*moved, '--image-scale', 48, 48)):
+        with pytest.raises(ValueError, match='settings.*another'):
+            measure(tool, deep, cut, *other)
 
 
 def test_another_model_or_data_is_refused_and_nothing_overwritten(
@@ -99,15 +87,6 @@ def test_another_model_or_data_is_refused_and_nothing_overwritten(
         with pytest.raises(ValueError, match=f'another.*{key}'):
             measure(tool, deep, out, *arguments)
         assert out.read_bytes() == before
-
-
-def test_two_do_not_measure_into_one_record(tool, deep, tmp_path):
-    out = tmp_path / 'a.jsonl'
-    with file_lock(lock_beside(out)), pytest.raises(
-            ValueError, match='a.jsonl: expected a file that nobody '
-            'writes, got this process, which measures into it'):
-        measure(tool, deep, out)
-    assert not out.exists()
 
 
 @pytest.mark.long
@@ -140,18 +119,23 @@ def test_a_detector(tool, detector, tmp_path):
     assert record.header.blocks[0] == 'backbone.layer1.1'
 
 
-def test_bad_input(tool, deep, tmp_path):
-    for message, *arguments in (
-            ('expected a test_dataloader', '--split', 'test',
-             '--cfg-options', 'test_dataloader=None'),
-            ('first blocks|no residual', '--blocks', 'head.*')):
-        with pytest.raises(ValueError, match=message):
-            measure(tool, deep, tmp_path / 'a.jsonl', *arguments)
-        assert not (tmp_path / 'a.jsonl').exists()
+@pytest.mark.parametrize('key, arguments', [
+    ('expected a test_dataloader', ('--split', 'test', '--cfg-options',
+                                    'test_dataloader=None')),
+    ('first blocks|no residual', ('--blocks', 'head.*'))])
+def test_wrong_arguments(tool, deep, tmp_path, key, arguments):
+    with pytest.raises(ValueError, match=key):
+        measure(tool, deep, tmp_path / 'a.jsonl', *arguments)
+    assert not (tmp_path / 'a.jsonl').exists()
 
 
-def test_where_it_cannot_write_is_found_before_the_network_is_built(
+def test_a_file_that_cannot_be_written_is_found_before_the_network(
         tool, deep, tmp_path):
+    out = tmp_path / 'a.jsonl'
+    with file_lock(lock_beside(out)), pytest.raises(
+            ValueError, match='a.jsonl: expected a file that nobody writes'):
+        measure(tool, deep, out)
+    assert not out.exists()
     path = tmp_path / 'none.pth'
     path.write_text('no weights')
     path.with_name('none_stiffness.jsonl').mkdir()

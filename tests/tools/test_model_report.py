@@ -7,9 +7,8 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from torch import nn
-from torch.nn.functional import scaled_dot_product_attention
 
-from stepnet_mm.profiling import Forward, image_size
+from stepnet_mm.profiling import image_size
 from stepnet_mm.steps import SEMAttention
 
 TOOL = 'analysis/model_report'
@@ -71,13 +70,12 @@ def report(tool, write, capsys):
     return report
 
 
-@pytest.mark.parametrize('channels', [
-    1, pytest.param(4, marks=pytest.mark.long)])
-def test_other_images_than_rgb(report, channels):
+@pytest.mark.long
+def test_other_images_than_rgb(report):
     pytest.importorskip('mmpretrain')
     found = report('mmpretrain', '--cfg-options',
-                   f'model.backbone.in_channels={channels}')
-    assert found['input_shape'] == [1, channels, 32, 32]
+                   'model.backbone.in_channels=4')
+    assert found['input_shape'] == [1, 4, 32, 32]
 
 
 def build(path):
@@ -99,7 +97,11 @@ def test_a_module_is_not_in_one_whose_name_begins_alike(load_tool):
 @pytest.mark.core
 def test_the_parts_sum_to_the_model_and_known_ones_are_by_hand(
         report, write, scope):
-    found = report(scope)
+    found = report(scope, '--batch-size', 2)
+    latency, memory = found['latency'], found['memory']
+    assert latency['median_ms'] > 0 <= latency['iqr_ms']
+    assert latency['input_shape'] == [2, *found['input_shape'][1:]]
+    assert memory['peak_bytes'] >= memory['before_bytes'] > 2**20
     parts = parts_of(found)
     total = parts.pop('total')
     for key in COUNTS:
@@ -153,19 +155,6 @@ def test_what_the_steps_add(report):
     assert set(found['mmengine_left_out']) >= {'mean', 'sigmoid', 'mul'}
 
 
-def test_fused_attention_is_named_as_left_out(load_tool):
-
-    class Attention(nn.Module):
-
-        def forward(self, images, samples, mode):
-            return scaled_dot_product_attention(images, images, images)
-
-    flops, left_out = load_tool(TOOL).mmengine_flops(
-        Forward(Attention(), None), torch.rand(1, 2, 4, 8))
-    assert flops == {'': 0}
-    assert 'aten::scaled_dot_product_attention' in left_out
-
-
 def test_other_backbones_have_a_tail_or_no_stages(load_tool):
     tool = load_tool(TOOL)
     backbone = nn.Module()
@@ -186,48 +175,30 @@ def test_other_backbones_have_a_tail_or_no_stages(load_tool):
     assert list(tool.group_stages(backbone, counts)) == ['backbone']
 
 
-def test_latency_and_memory(report):
-    pytest.importorskip('mmpretrain')
-    found = report('mmpretrain', '--batch-size', 2, '--train')
-    latency, memory = found['latency'], found['memory']
-    assert latency['median_ms'] > 0 <= latency['iqr_ms']
-    assert latency['input_shape'] == [2, *found['input_shape'][1:]]
-    assert (latency['timed'], latency['runs'], latency['device'],
-            latency['dtype'], latency['threads']) == (
-                'loss and backward', 2, 'cpu', 'float32',
-                torch.get_num_threads())
-    assert memory['peak_bytes'] >= memory['before_bytes'] > 2**20
+@pytest.mark.parametrize('loaders, expected', [
+    (dict(test=[dict(type='ResizeEdge', scale=256), dict(crop_size=224)]),
+     ((224, 224), 'test_dataloader')),
+    (dict(val=[dict(type='Resize', scale=(1333, 800)), {}]),
+     ((800, 1333), 'val_dataloader')),
+    (dict(train=[dict(crop_size=32)], test=[dict(type='PackInputs')]),
+     ((32, 32), 'train_dataloader')),
+    (dict(test=[dict(scale=[(480, 320), (640, 320)])]),
+     ((224, 224), 'default'))])
+def test_the_size_comes_from_the_config(loaders, expected):
+    assert image_size(Config({
+        f'{name}_dataloader': dict(dataset=dict(
+            type='Any', dataset=dict(pipeline=pipeline)))
+        for name, pipeline in loaders.items()})) == expected
 
 
-def test_the_size_comes_from_the_config():
-    def loader(*pipeline):
-        return dict(dataset=dict(type='Any', dataset=dict(pipeline=pipeline)))
-
-    edge, crop = dict(type='ResizeEdge', scale=256), dict(crop_size=224)
-    assert image_size(Config(dict(test_dataloader=loader(edge, crop)))) == (
-        (224, 224), 'test_dataloader')
-    resize = dict(type='Resize', scale=(1333, 800), keep_ratio=True)
-    assert image_size(Config(dict(val_dataloader=loader(resize, {})))) == (
-        (800, 1333), 'val_dataloader')
-    train = dict(
-        train_dataloader=loader(dict(type='RandomCrop', crop_size=32)),
-        test_dataloader=loader(dict(type='PackInputs')))
-    assert image_size(Config(train)) == ((32, 32), 'train_dataloader')
-    several = loader(dict(scale=[(480, 320), (640, 320)]))
-    assert image_size(Config(dict(test_dataloader=several))) == ((224, 224),
-                                                           'default')
-
-
-def test_a_device_that_is_not_there(tool, write):
-    with pytest.raises(ValueError, match='--device: .*CUDA.*cuda:99'):
-        tool(TOOL, write('mmpretrain'), '--device', 'cuda:99')
-
-
-def test_a_config_without_a_model(tool, tmp_path):
-    path = tmp_path / 'empty.py'
-    path.write_text("default_scope = 'mmdet'")
-    with pytest.raises(ValueError, match='empty.py: expected a model'):
-        tool(TOOL, path)
+@pytest.mark.parametrize('arguments, key', [
+    (('--device', 'cuda:99'), '--device: .*CUDA.*cuda:99'),
+    (('--device', 'nowhere'), '--device: '),
+    (('--cfg-options', 'default_scope=None'), 'py: expected a model')])
+def test_wrong_arguments(tool, write, arguments, key):
+    pytest.importorskip('mmdet')
+    with pytest.raises(ValueError, match=key):
+        tool(TOOL, write('mmdet'), '--image-size', 32, 32, *arguments)
 
 
 @pytest.mark.core

@@ -33,20 +33,16 @@ def test_table_and_picture(tool, tmp_path, capsys):
     assert cv2.imread(str(tmp_path / 'tns.png')).std() > 5
 
 
-def measured(tns):
-    return [dict(step=5, tns=tns, nonfinite=0)]
-
-
 def test_of_several_hooks_one_is_chosen(tool, tmp_path, capsys):
-    work = write_hooks(tmp_path / 'a', stiffness=measured(1.),
-                       probe=measured(2.))
+    hooks = {name: [dict(step=5, tns=tns, nonfinite=0)]
+             for name, tns in dict(stiffness=1., probe=2., late=3.).items()}
+    work = write_hooks(tmp_path / 'a', **hooks)
     for options, tns in (((), 1.), (('--hook', 'probe'), 2.)):
         tool('analysis/plot', 'training', work, *options)
         row = capsys.readouterr().out.splitlines()[1]
         assert float(row.split()[1]) == tns
-    with pytest.raises(ValueError, match="'probe', 'stiffn.*'mine'"):
-        tool('analysis/plot', 'training', work, '--hook', 'mine')
-    with pytest.raises(ValueError, match="one of .'late', 'probe'.*got"):
-        tool('analysis/plot', 'training',
-             write_hooks(tmp_path / 'b', late=measured(1.),
-                         probe=measured(2.)))
+    hooks.pop('stiffness')
+    other = write_hooks(tmp_path / 'b', **hooks)
+    for arguments in ((work, '--hook', 'mine'), (other, )):
+        with pytest.raises(SystemExit, match="--hook: .*'late', 'probe'.*got"):
+            tool('analysis/plot', 'training', *arguments)

@@ -1,10 +1,7 @@
 import csv
-import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
-from forked import Forked
 
 from stepnet_mm.profiling import count_saved
 from stepnet_mm.profiling.timing import interleave
@@ -27,30 +24,11 @@ def benchmark(tool, monkeypatch, request, tmp_path):
     return run
 
 
-@pytest.fixture
-def children(tool, monkeypatch, tmp_path):
-    """The networks whose peak was asked for; measured in a fork."""
-    asked = []
-
-    def run(command, **kwargs):
-        assert command[0] == sys.executable and kwargs['capture_output']
-        asked.append(command[-1])
-        with Forked(tmp_path, tool, 'benchmarks/step_cost',
-                    *command[2:]) as process:
-            code = process.wait(240)
-        return SimpleNamespace(
-            returncode=code, stdout=process.printed(), stderr='')
-
-    monkeypatch.setattr('subprocess.run', run)
-    return asked
-
-
 @pytest.mark.long
-def test_rows_of_every_network(benchmark, children):
+def test_rows_of_every_network(benchmark):
     names = 'plain', 'se_timm', 'stepnet'
     name, rows = benchmark('step_cost', '--networks', *names, *SMALL,
                            '--depth', 18, '--edge', 48)
-    assert children == list(names)
     version = torch.__version__.partition('+')[0]
     assert name.startswith('step_cost-') and name.endswith(
         f'-torch{version}-fp32-contiguous')
@@ -61,14 +39,9 @@ def test_rows_of_every_network(benchmark, children):
             row['q3_s'])
     assert float(rows[0]['of_plain_eager']) == 1
     assert all(float(r['saved_mb']) > 1 for r in rows[:3])
-    assert all(float(r['peak_mb']) > 100 for r in rows[:3])
-
-
-@pytest.mark.long
-def test_the_peak_is_that_of_a_fresh_process(benchmark):
-    _, (row, ) = benchmark('step_cost', '--depth', 18, '--networks', 'plain',
-                           '--phases', 'train', *SMALL)
-    assert float(row['peak_mb']) > 100
+    # Of fresh processes, so one did not grow by the others.
+    peaks = [float(r['peak_mb']) for r in rows[:3]]
+    assert 100 < min(peaks) and max(peaks) < 1.2 * min(peaks)
 
 
 @pytest.mark.parametrize('wrong, message', [

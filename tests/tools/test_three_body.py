@@ -19,7 +19,7 @@ def dips(bodies):
 
 def test_lagrange_orbit_is_a_circle(bodies):
     corners = np.exp(2j * np.pi / 3 * np.arange(3))
-    found = bodies.simulate((corners, 1j * corners * 3**-.25), 10., 1e-12)
+    found = bodies.simulate((corners, 1j * corners * 3**-.25), 10.)
     np.testing.assert_allclose(found.nearest, 3**.5, rtol=1e-8)
     assert found.energy_error < 1e-10
 
@@ -29,26 +29,10 @@ def test_figure_eight_orbit_closes(bodies):
     first, last = .97000436 - .24308753j, -.93240737 - .86473146j
     positions = np.array([first, -first, 0])
     velocities = np.array([-last / 2, -last / 2, last])
-    found = bodies.simulate((positions, velocities), 6.32591398, 1e-12)
+    found = bodies.simulate((positions, velocities), 6.32591398)
+    assert found.energy_error < 1e-9
     np.testing.assert_allclose(found.nearest[-1], abs(first), atol=1e-5)
     assert np.ptp(found.nearest) > .1
-
-
-def test_derivative_is_newtons(bodies):
-    positions = np.array([0, 3, 4j])
-    state = np.concatenate([bodies.to_gaps(positions), [1, 2j, 3]])
-    found = bodies.derivative(0, state)
-    pulls = [[(q - p) / abs(q - p)**3 for q in positions if q != p]
-             for p in positions]
-    acceleration = np.sum(pulls, axis=1)
-    np.testing.assert_allclose(found[:3], [1, 2j, 3])
-    np.testing.assert_allclose(found[3:], bodies.to_gaps(acceleration))
-
-
-@pytest.mark.parametrize('name', ['circle', 'rest'])
-def test_energy_is_kept(bodies, name):
-    start = bodies.STARTS[name](np.random.default_rng(0))
-    assert bodies.simulate(start, .5, 1e-11).energy_error < 1e-5
 
 
 def test_starts(bodies):
@@ -75,33 +59,20 @@ def test_times_and_intervals_below_by_hand(bodies, dips):
         assert bodies.intervals_below(dips, .5, length) == expected
     late = run(bodies, [0, 5, 10], [2, 2, .1])  # in the last interval
     assert bodies.intervals_below(late, .5, 5) == .5
-    far = run(bodies, [0, 10], [3, 3])
-    assert bodies.shares([dips, far], 1., 10.) == pytest.approx((.5, .1, .5))
-
-
-def test_an_interval_without_a_state_counts_too(bodies):
-    near = run(bodies, [0, 10], [1, 1])
+    near = run(bodies, [0, 10], [1, 1])  # one without a state
     assert bodies.intervals_below(near, 2, .1) == 1
     assert bodies.intervals_below(near, 1, .1) == 0
-
-
-def test_threshold_for_time_is_found(bodies, dips):
+    far = run(bodies, [0, 10], [3, 3])
+    assert bodies.shares([dips, far], .95) == pytest.approx((.5, .095, .1))
     assert bodies.threshold_for_time([dips], .1) == pytest.approx(.5)
 
 
 def test_the_tool_draws_and_prints(tool, tmp_path, capsys):
     picture = tmp_path / 'three.png'
-    tool('theory/three_body', '--simulations', 4, '--time', 1, '--rtol',
-         1e-8, '--thresholds', 5, '--out', picture)
+    tool('theory/three_body', '--simulations', 4, '--time', 1, '--out',
+         picture)
     printed = capsys.readouterr().out
     rows = [line.split() for line in printed.splitlines()]
-    assert ['5.0000', '100.00%', '100.00%', '100.00%'] in rows
     assert ['the', 'paper:', '?', '91.40%', '4.20%'] in rows
+    assert '0 above 1e-06' in printed
     assert picture.read_bytes().startswith(b'\x89PNG')
-
-
-def test_simulations_that_lose_energy_are_counted(tool, tmp_path, capsys):
-    with pytest.raises(ValueError, match='--energy-tolerance'):
-        tool('theory/three_body', '--simulations', 3, '--time', 1,
-             '--energy-tolerance', 0, '--out', tmp_path / 'none.png')
-    assert '3 above 0' in capsys.readouterr().out

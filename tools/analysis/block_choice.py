@@ -75,7 +75,7 @@ def warn_of_no_area(rows: list[dict], k: int) -> None:
     """Warn where not all of the k first blocks have an own area.
 
     Args:
-        rows (list[dict]): as :func:`rank_blocks` gives them.
+        rows (list[dict]): from :func:`rank_blocks`.
         k (int): how many are chosen.
     """
     having = sum(row['area'] > 0 for row in rows)
@@ -84,19 +84,13 @@ def warn_of_no_area(rows: list[dict], k: int) -> None:
         warnings.warn(
             f'k: expected blocks with an own area above 0, got {k} of which '
             f'only {having} have one, the others ranked by mean NSI; '
-            f'{advice if having else "choose --by mean"}', stacklevel=3)
+            f'{advice if having else "choose --by mean"}', stacklevel=2)
 
 
 def random_blocks(header: RecordHeader, k: int, seed: int) -> list[dict]:
-    """k of the measured blocks, drawn at random, beside the stiffest ones.
+    """``block``, ``stage`` and ``position`` of k random measured blocks.
 
-    Args:
-        header (RecordHeader): which blocks were measured.
-        k (int): how many. Those of a smaller k are among them.
-        seed (int): of the draw; the same one draws the same blocks.
-
-    Returns:
-        list[dict]: ``block``, ``stage`` and ``position`` of each.
+    A seed draws the same blocks again, and for a smaller k some of them.
     """
     columns = zip(header.blocks, header.stage, header.position)
     rows = [dict(zip(('block', 'stage', 'position'), row)) for row in columns]
@@ -108,8 +102,8 @@ def step_blocks(chosen: list[dict], stages: int) -> list[list[int]]:
     """The backbone argument: indices within the stage, a list per stage.
 
     Args:
-        chosen (list[dict]): blocks, as :func:`rank_blocks` and
-            :func:`random_blocks` give them.
+        chosen (list[dict]): from :func:`rank_blocks` or
+            :func:`random_blocks`.
         stages (int): how many stages the network has.
     """
     return [

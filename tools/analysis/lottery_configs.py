@@ -8,18 +8,18 @@ bash tools/study.sh work_dirs/lth4sa/tickets.py
 
 From stiffness records of one network (several seeds are taken together) and
 configs of that network with a step. Each new config inherits one of --configs
-and is trained as it is, by tools/train.py, or all with several --seeds, by
+and is trained by tools/train.py, or all with several --seeds by
 tools/study.sh and the study file that --study names:
 
 CONFIG_stiffestK      steps in the K stiffest of the measured blocks, as
                       select_blocks.py ranks them
-CONFIG_randomK_drawN  in K of the same blocks, drawn with seed N; those of a
-                      smaller K are among those of a greater one
+CONFIG_randomK_drawN  in K of the same blocks, drawn with seed N; a smaller K
+                      takes some of the blocks of a greater one
 CONFIG_all            in the blocks in which CONFIG has them
-CONFIG_none           in no block; once for configs that differ in the step
+CONFIG_none           in no block; of the first CONFIG alone
 
 Records are compared with the configs by names and indices of blocks alone, so
-that of another data set, step or layout (preact) may fit: take one of a
+one of another data set, step or layout (preact) may fit: take that of a
 trained network of the configs' own layout and data, with steps in all blocks,
 as in the paper's measurements, or plain. The new files name its config. Of a
 run of a study, --configs takes WORK_DIR/configs/METHOD_seedN.py, which has the
@@ -32,7 +32,6 @@ that see f alone, but not for StepNet.
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
-import copy
 import re
 import shlex
 import sys
@@ -49,7 +48,6 @@ from block_choice import (
 from mmengine.config import Config
 
 from stepnet_mm.config.conversion import find_config
-from stepnet_mm.config.digests import config_digest
 from stepnet_mm.config.inheriting_config import inherit
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
@@ -102,27 +100,15 @@ class StepConfig(NamedTuple):
 
     Attributes:
         path (Path): the file.
-        cfg (Config): what it says.
         keys (tuple[str, ...]): of the backbone, from ``'model'`` on.
         blocks (list[tuple]): name, stage and index in the stage of each
             block that a measurement of the network has.
         stages (int): how many stages the backbone has.
     """
     path: Path
-    cfg: Config
     keys: tuple[str, ...]
     blocks: list[tuple[str, int, int]]
     stages: int
-
-    def without_step(self) -> str:
-        """A digest of the config, but for step, seed and folder."""
-        cfg = copy.deepcopy(self.cfg)
-        node = cfg
-        for key in self.keys:
-            node = node[key]
-        for key in ('step', 'step_blocks'):
-            node.pop(key, None)
-        return config_digest(cfg)
 
 
 def read_config(name: str) -> StepConfig:
@@ -132,9 +118,8 @@ def read_config(name: str) -> StepConfig:
         ValueError: if there is no such config, or not one such backbone.
     """
     path = find_config(name)
-    cfg = Config.fromfile(path)
     found = [(key, module) for key, module in build_model(
-        cfg, start=False).named_modules()
+        Config.fromfile(path), start=False).named_modules()
         if isinstance(module, StepBackbone) and None not in (
             module.step if isinstance(module.step, list | tuple)
             else [module.step])]
@@ -148,7 +133,7 @@ def read_config(name: str) -> StepConfig:
     blocks = [(f'{key}.{layer}.{i}', stage, i)
               for stage, layer in enumerate(backbone.res_layers, 1)
               for i in range(1, len(getattr(backbone, layer)))]
-    return StepConfig(path, cfg, ('model', *key.split('.')), blocks,
+    return StepConfig(path, ('model', *key.split('.')), blocks,
                       len(backbone.res_layers))
 
 
@@ -212,13 +197,9 @@ def make_texts(args, configs: list[StepConfig], record) -> dict[Path, str]:
     origin = [*map(describe_record, args.records),
               f'# Command: {shlex.join(["python", *sys.argv])}']
     files: dict[str, list[Path]] = {}
-    texts, plain = {}, set()
+    texts = {}
     for name, (what, changes) in settings(args, record).items():
-        for config in configs:
-            if name == 'none':  # once for configs that differ in the step
-                if (digest := config.without_step()) in plain:
-                    continue
-                plain.add(digest)
+        for config in configs[:1] if name == 'none' else configs:
             path = args.out / f'{config.path.stem}_{name}.py'
             files.setdefault(name, []).append(path)
             texts[path] = join([

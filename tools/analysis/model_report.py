@@ -8,7 +8,6 @@ python tools/analysis/model_report.py configs/faster_rcnn_r50_stepnet.py
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import json
 import sys
 import textwrap
@@ -27,12 +26,13 @@ from stepnet_mm.profiling import (
     Contestant,
     image_size,
     interleave,
+    peak_bytes,
     prepare,
 )
 from stepnet_mm.profiling.config_inputs import EDGE
 from stepnet_mm.profiling.timing import WARM_RUNS
 from stepnet_mm.steps import StepSize
-from stepnet_mm.utils.command_line import aligned, positive
+from stepnet_mm.utils.command_line import aligned, command_parser, positive
 
 COLUMNS = ('parameters', 'step_parameters', 'mmengine_flops')
 NOTES = (
@@ -47,15 +47,10 @@ NOTES = (
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('config', help='config file')
     parser.add_argument(
-        '--image-size',
-        nargs=2,
-        type=positive,
-        metavar=('H', 'W'),
+        '--image-size', nargs=2, type=positive, metavar=('H', 'W'),
         help='px; a detector at its full size takes long on a CPU (default: '
         f"the pipelines' size in the config, else {EDGE} {EDGE})")
     parser.add_argument(
@@ -64,16 +59,10 @@ def parse_args():
     parser.add_argument(
         '--runs', type=positive, default=10, help='timed runs')
     parser.add_argument(
-        '--train',
-        action='store_true',
-        help='time the loss and its backward pass in place of a forward pass')
-    parser.add_argument(
-        '--format', choices=['text', 'markdown', 'json'], default='text',
+        '--format', choices=['text', 'json'], default='text',
         help='of what is printed')
     parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=C.OptionsAction,
+        '--cfg-options', nargs='+', action=C.OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
     return parser.parse_args()
 
@@ -82,24 +71,19 @@ def check_device(name):
     """The device of that name.
 
     Raises:
-        ValueError: if it is neither a CPU nor a GPU that torch sees.
+        ValueError: if torch cannot use it.
     """
     try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or device.type not in ('cpu', 'cuda'):
-        raise ValueError('--device: expected cpu, cuda or cuda:INDEX, got '
-                         f'{name!r}; change it')
-    present = torch.cuda.device_count()
-    if device.type == 'cuda' and (device.index or 0) >= present:
-        raise ValueError(f'--device: expected one of the {present} CUDA '
-                         f'devices that torch sees, got {name!r}; take cpu')
-    return device
+        return torch.zeros(1, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f'--device: expected cpu, cuda or cuda:INDEX, one of the '
+            f'{torch.cuda.device_count()} CUDA devices that torch sees, got '
+            f'{name!r}; take cpu') from error
 
 
 def make_report(args):
-    """Everything that is printed, as a dict that JSON takes.
+    """Everything that is printed, as a dict for JSON.
 
     Raises:
         ValueError: if the config has no model of mmdet or mmpretrain, or the
@@ -127,22 +111,19 @@ def make_report(args):
 
 
 def time_model(cfg, args, size, device):
-    """Latency and peak memory of a model of its own.
+    """Latency and peak memory of a forward pass of a new model.
 
     Raises:
         ValueError: if it does not take images of this size.
     """
-    before = peak_memory(device)
+    before = peak_bytes(device)
     forward, images = prepare(cfg, size, args.batch_size, device)
     check(forward, images)
-    one = Contestant(forward.model, images,
-                     forward.loss if args.train else forward)
-    taken = interleave(dict(one=partial(
-        one.seconds, 'train' if args.train else 'infer')), args.runs,
-        WARM_RUNS)['one']
+    one = Contestant(forward.model, images, forward)
+    taken = interleave(
+        dict(one=partial(one.seconds, 'infer')), args.runs)['one']
     low, median, high = 1e3 * np.percentile(taken, [25, 50, 75])
     latency = dict(
-        timed='loss and backward' if args.train else 'forward',
         median_ms=median,
         iqr_ms=high - low,
         runs=args.runs,
@@ -155,19 +136,8 @@ def time_model(cfg, args, size, device):
         torch=torch.__version__)
     return latency, dict(
         kind='CUDA tensors' if images.is_cuda else 'resident set',
-        peak_bytes=peak_memory(device),
+        peak_bytes=peak_bytes(device),
         before_bytes=before)
-
-
-def peak_memory(device):
-    """Bytes: of CUDA tensors, or the resident set of this process."""
-    if device.type == 'cuda':
-        return torch.cuda.max_memory_allocated(device)
-    try:
-        import resource
-    except ModuleNotFoundError:  # Windows
-        return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 @torch.no_grad()
@@ -278,16 +248,15 @@ def group_stages(backbone, counts):
 
 
 def table(report):
-    """Rows of text cells, headings first."""
+    """The parts with their counts, headings first."""
     large = report['parts'][-1]['mmengine_flops'] >= 1e9
     scale, unit = (1e9, 'G') if large else (1e6, 'M')
-    rows = [('part', 'parameters', 'of which steps',
-             f'FLOPs ({unit})')]
-    for part in report['parts']:
-        parameters, steps, flops = (part[key] for key in COLUMNS)
-        rows.append((part['part'], f'{parameters:,}', f'{steps:,}',
-                     f'{flops / scale:,.3f}'))
-    return rows
+    return aligned([('part', 'parameters', 'of which steps',
+                     f'FLOPs ({unit})'), *(
+        (part['part'], f'{part["parameters"]:,}',
+         f'{part["step_parameters"]:,}',
+         f'{part["mmengine_flops"] / scale:,.3f}')
+        for part in report['parts'])])
 
 
 def heading(report):
@@ -314,48 +283,23 @@ def notes(report):
         yield (f'the RoI head looked at {report["regions"]} regions, as many '
                'as random weights propose at this image size; its FLOPs grow '
                'with their number')
-    yield describe_latency(report['latency'])
-    yield describe_memory(report['memory'])
-
-
-def describe_latency(latency):
-    shape = ' x '.join(map(str, latency['input_shape']))
-    return (
-        f'latency ({latency["timed"]}): median {latency["median_ms"]:.1f} ms, '
-        f'interquartile range {latency["iqr_ms"]:.1f} ms; {latency["runs"]} '
-        f'runs after {latency["warm_runs"]} warm ones; input {shape}, '
-        f'{latency["dtype"]}; device {latency["device"]}, threads '
-        f'{latency["threads"]}, torch {latency["torch"]}')
-
-
-def describe_memory(memory):
-    peak, before = (memory[key] / 2**20
-                    for key in ('peak_bytes', 'before_bytes'))
-    return (f'peak memory up to the last timed run: {peak:,.0f} MiB '
-            f'({memory["kind"]} of this process), {before:,.0f} MiB of it '
-            'before the model was built')
+    shape = ' x '.join(map(str, report['latency']['input_shape']))
+    yield ('latency: median {median_ms:.1f} ms, interquartile range '
+           '{iqr_ms:.1f} ms; {runs} runs after {warm_runs} warm ones; input '
+           '{shape}, {dtype}; device {device}, threads {threads}, torch '
+           '{torch}'.format(shape=shape, **report['latency']))
+    memory = report['memory']
+    yield (f'peak memory up to the last timed run: '
+           f'{memory["peak_bytes"] / 2**20:,.0f} MiB ({memory["kind"]} of '
+           f'this process), {memory["before_bytes"] / 2**20:,.0f} MiB of it '
+           'before the model was built')
 
 
 def as_text(report):
     """Sentences and a table that fit a terminal."""
-    return '\n'.join([*map(wrap, heading(report)), '',
-                      aligned(table(report)), '', *map(wrap, notes(report))])
-
-
-def wrap(sentence):
-    return textwrap.fill(sentence, 79, subsequent_indent='  ')
-
-
-def as_markdown(report):
-    """The same as a list, a table and a list."""
-    first, *rows = ['| ' + ' | '.join(row) + ' |' for row in table(report)]
-    rule = '|---|' + '---:|' * len(COLUMNS)
-    return '\n'.join([*map('- {}'.format, heading(report)), '', first, rule,
-                      *rows, '', *map('- {}'.format, notes(report))])
-
-
-def as_json(report):
-    return json.dumps(report, indent=2)
+    wrap = partial(textwrap.fill, width=79, subsequent_indent='  ')
+    return '\n'.join([*map(wrap, heading(report)), '', table(report), '',
+                      *map(wrap, notes(report))])
 
 
 def main():
@@ -363,8 +307,8 @@ def main():
     # mmengine logs to stdout, which may be a file of JSON here.
     with redirect_stdout(sys.stderr):
         report = make_report(args)
-    print(dict(text=as_text, markdown=as_markdown, json=as_json)[args.format](
-        report))
+    print(as_text(report) if args.format == 'text'
+          else json.dumps(report, indent=2))
 
 
 if __name__ == '__main__':

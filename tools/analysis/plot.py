@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Draw what was measured: figures, tables and a report, of records alone.
+"""Draw what was measured: figures, tables and a report, from records alone.
 
 plot.py stiffness RECORD...       NSI and TNS: Fig. 2, 3, 6, 8 to 10 (figures/)
 plot.py training WORK_DIR         what a TNSHook logged, by iteration (tns.png)
@@ -13,6 +13,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 import math
+import sys
 from pathlib import Path
 
 from property_figure import property_figure
@@ -32,6 +33,7 @@ from stepnet_mm.stiffness import (
 )
 from stepnet_mm.utils.command_line import (
     check_output,
+    command_parser,
     output_file,
     output_folder,
 )
@@ -59,9 +61,10 @@ seeds       NSI along depth of several seeds of one model (Fig. 10)
 properties  stiff samples and stiff blocks over M1 (§3.1), where asked for
 
 All need one definition of NSI. Samples with an inf or NaN are left out and
-counted. Those named alike but for _seedN are seeds of one network. Without
+counted. Records named alike but for _seedN are seeds of one network. Without
 --figures, what does not apply is skipped.
 """
+TRAINING = 'What a TNSHook logged in a work dir.'
 RUNS = """Rank correlation between TNS and performance over many runs (Fig. 7).
 
 Of each work dir: TNS is that of its newest stiffness record (*.jsonl) of one
@@ -73,31 +76,32 @@ TNS of a run is the mean over samples (Eq. 5), as in the paper; with
 --statistic tns_median or tns_q95 it is their median or 95 % quantile, which
 few extreme samples do not move. A CSV file then needs that column.
 
-Prints Kendall's tau-b and Spearman's rho with two-sided p-values and
+Prints Kendall's tau-b and Spearman's rho with two-sided p-values and 95 %
 percentile bootstrap intervals over runs. Runs named <method>_seedN are no
 independent draws, so the correlation of the methods' means is printed too.
+"""
+REPORT = """One report.html, which asks for nothing from outside.
+
+It has the stiffness records, the curve of each TNSHook and the pictures of
+each AttentionMapHook.
 """
 #: By default, in this order; properties only where asked for.
 FIGURES = ('tns', 'survival', 'depth', 'proportion', 'step', 'seeds')
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     kinds = parser.add_subparsers(metavar='KIND', required=True)
-    for add, text in ((add_stiffness, STIFFNESS), (add_runs, RUNS),
-                      (add_training, 'What a TNSHook logged in a work dir.'),
-                      (add_report, 'One report.html, which asks for nothing '
-                       'from outside: the stiffness records, the curve of '
-                       'each TNSHook, the pictures of each AttentionMapHook.'
-                       )):
-        name = add.__name__.partition('_')[2]
+    for name, text, add_options, draw in (
+            ('stiffness', STIFFNESS, add_stiffness, draw_stiffness),
+            ('runs', RUNS, add_runs, draw_runs),
+            ('training', TRAINING, add_training, draw_training),
+            ('report', REPORT, add_report, draw_report)):
         kind = kinds.add_parser(
             name, description=text, help=text.partition('\n')[0],
             formatter_class=argparse.RawDescriptionHelpFormatter)
-        kind.set_defaults(draw=globals()[f'draw_{name}'])
-        add(kind)
+        kind.set_defaults(draw=draw)
+        add_options(kind)
         if name != 'report':  # which has both themes
             style.add_options(kind)
     return parser.parse_args()
@@ -122,15 +126,12 @@ def add_stiffness(parser):
                         help='of properties; default: 0.5 0')
     parser.add_argument('--blocks', nargs='+',
                         help='of step: blocks to show, by name')
-    parser.add_argument('--stage', type=int,
-                        help='of step: stage of the distribution')
 
 
 def add_training(parser):
     parser.add_argument('work_dir', type=Path)
     parser.add_argument('--out', type=output_file,
                         help='picture; default: WORK_DIR/tns.png')
-    parser.add_argument('--title', help='its heading')
     parser.add_argument('--hook', help='name of the TNSHook, where the run '
                         'had several')
 
@@ -140,21 +141,12 @@ def add_runs(parser):
                         metavar='WORK_DIR', help='or one CSV file')
     parser.add_argument('--metric', default='accuracy/top1',
                         help='its key in scalars.json')
-    parser.add_argument('--best', action='store_true', help='the highest '
-                        'value of the metric in place of the last one')
     parser.add_argument('--statistic', default='tns',
                         choices=['tns', 'tns_median', 'tns_q95'],
                         help='of TNS over samples; default: tns, the mean')
-    parser.add_argument('--record', default='*.jsonl', help='file name of the '
-                        'records; the newest that fits is taken')
     parser.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
                         'the records (default: residual where a work dir has '
                         'it)')
-    parser.add_argument('--resamples', type=int, default=2000,
-                        help='of the bootstrap')
-    parser.add_argument('--seed', type=int, default=0, help='of the bootstrap')
-    parser.add_argument('--confidence', type=float, default=.95,
-                        help='of the intervals')
     parser.add_argument('--json', type=output_file,
                         help='file for the numbers')
     parser.add_argument('--figure', type=output_file, help='picture to write')
@@ -171,8 +163,6 @@ def add_report(parser):
                         help='default: WORK_DIR/report.html')
     parser.add_argument('--title', help='its heading (default: the name of '
                         'the work dir)')
-    parser.add_argument('--m1', type=float, default=.5, help='of the tables')
-    parser.add_argument('--m2', type=float, default=0., help='of the tables')
 
 
 def draw_stiffness(args):
@@ -220,28 +210,26 @@ def why_not(figure, records):
 def figures_of(name, records, args):
     """One kind of figure: file names without suffix -> Figures."""
     if name == 'step':
-        return step_figures(records, args)
+        return step_figures(records, args.blocks)
     if name == 'properties':
         print_properties(records, *args.degree)
         m1, m2 = args.degree
         return {name: property_figure(records, m2, m1)}
-    functions = dict(tns=tns_figure, survival=survival_figure,
-                     proportion=proportion_figure, depth=depth_figure,
-                     seeds=seeds_figure)
-    thresholds = dict(m1=args.m1, m2=args.m2)
-    options = thresholds if name in ('survival', 'proportion') else {}
-    return {name: functions[name](records, **options)}
+    if name in ('survival', 'proportion'):
+        draw = survival_figure if name == 'survival' else proportion_figure
+        return {name: draw(records, m1=args.m1, m2=args.m2)}
+    return {name: dict(tns=tns_figure, depth=depth_figure,
+                       seeds=seeds_figure)[name](records)}
 
 
-def step_figures(records, args):
+def step_figures(records, blocks):
     """A figure of each record that has gates; of all, if none has."""
     named = list(zip(labels(records), records))
     shown = [(label, record) for label, record in named if has_steps(record)]
     for label, record in named if shown else ():
         if not has_steps(record):
             print(f'step: {label} skipped, it has no known gate')
-    return {f'step_{file_name(label)}': step_figure(record, args.blocks,
-                                                    args.stage)
+    return {f'step_{file_name(label)}': step_figure(record, blocks)
             for label, record in shown or named}
 
 
@@ -284,7 +272,7 @@ def draw_training(args):
             f'of {sorted(curves)}, got {hook!r}; name one, or train with '
             'TNSHook and LocalVisBackend')
     print_curve(curves[hook])
-    save_figure(curve_figure(curves[hook], args.title), out)
+    save_figure(curve_figure(curves[hook]), out)
     print(f'TNS curve: {out}')
 
 
@@ -316,7 +304,7 @@ def draw_report(args):
     page = render_report(
         args.title or f'Neural stiffness of {args.work_dir.resolve().name}',
         of_one_definition(paths, args.definition, args.work_dir),
-        read_stiffness_curves(args.work_dir), args.m1, args.m2,
+        read_stiffness_curves(args.work_dir),
         read_attention_histories(args.work_dir))
     with written_whole(out) as file:
         file.write(page.encode())
@@ -324,7 +312,7 @@ def draw_report(args):
 
 
 def of_one_definition(paths, definition, work_dir):
-    """The records of one definition; those of one name by their files."""
+    """The records of one definition; several of one name by their files."""
     found = {
         path: read_stiffness_record(path, partial=True).header.definition
         for path in paths
@@ -349,4 +337,7 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f'plot.py: error: {error}')

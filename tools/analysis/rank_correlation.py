@@ -14,26 +14,37 @@ from stepnet_mm.visualization.style import (
     styled,
 )
 
-STATISTICS = dict(kendall=stats.kendalltau, spearman=stats.spearmanr)
-#: Resamples at a time: of 10^5 runs they take 160 MB.
-BATCH = 100
+#: Of the bootstrap. A batch of resamples of 10^5 runs takes 160 MB.
+RESAMPLES, BATCH = 2000, 100
+#: Below it Spearman's p counts all orders of the runs, at most 720.
+FEW = 7
 
 
-def correlate(runs: pd.DataFrame, resamples: int = 2000, seed: int = 0,
-              confidence: float = .95) -> dict[str, dict]:
+def spearman(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Spearman's rho and its two-sided p, exact for few runs.
+
+    SciPy's p is that of a t distribution, 0 where rho is 1 or -1.
+    """
+    rho, p = stats.spearmanr(x, y)
+    if len(x) < FEW:
+        p = stats.permutation_test(
+            (x, ), lambda x: stats.spearmanr(x, y).statistic,
+            permutation_type='pairings', vectorized=False).pvalue
+    return rho, p
+
+
+def correlate(runs: pd.DataFrame) -> dict[str, dict]:
     """Kendall's tau-b and Spearman's rho of TNS and the metric.
 
     Args:
         runs (DataFrame): at least three, with ``name``, ``tns`` and
             ``metric``.
-        resamples (int): of the bootstrap over runs.
-        seed (int): of the bootstrap.
-        confidence (float): of its percentile intervals.
 
     Returns:
-        dict: for each of :data:`STATISTICS` the ``statistic``, its two-sided
-        p-value ``p``, the interval from ``low`` to ``high``, and ``used``,
-        how many resamples it comes from: those with different values.
+        dict: for ``'kendall'`` and ``'spearman'`` the ``statistic``, its
+        two-sided p-value ``p``, the 95 % bootstrap interval over runs from
+        ``low`` to ``high``, and ``used``, how many resamples it comes from:
+        those with different values.
 
     Raises:
         ValueError: on fewer than three runs, a number that is not finite, or
@@ -42,22 +53,19 @@ def correlate(runs: pd.DataFrame, resamples: int = 2000, seed: int = 0,
     check_runs(runs)
     x, y = runs['tns'].to_numpy(), runs['metric'].to_numpy()
     found = {}
-    for name, function in STATISTICS.items():
-        value, p = function(x, y)
-        drawn = _resampled(x, y, function, resamples, seed)
-        low, high = np.quantile(
-            drawn, [.5 - confidence / 2, .5 + confidence / 2])
+    for name, test, resampled in (
+            ('kendall', stats.kendalltau, stats.kendalltau),
+            ('spearman', spearman, stats.spearmanr)):
+        value, p = test(x, y)
+        drawn = _resampled(x, y, resampled)
+        low, high = np.quantile(drawn, [.025, .975])
         found[name] = dict(statistic=float(value), p=float(p), low=float(low),
                            high=float(high), used=len(drawn))
     return found
 
 
 def check_runs(runs: pd.DataFrame) -> None:
-    """Refuse runs that give no correlation.
-
-    Raises:
-        ValueError: as :func:`correlate` does.
-    """
+    """Refuse runs without a correlation, as :func:`correlate` says."""
     if len(runs) < 3:
         raise ValueError(f'runs: expected at least 3, got {len(runs)}')
     for key in ('tns', 'metric'):
@@ -71,15 +79,14 @@ def check_runs(runs: pd.DataFrame) -> None:
                 f'{runs[key].iloc[0]} in all {len(runs)} runs')
 
 
-def _resampled(x: np.ndarray, y: np.ndarray, function, resamples: int,
-               seed: int) -> np.ndarray:
+def _resampled(x: np.ndarray, y: np.ndarray, function) -> np.ndarray:
     """A correlation of resampled runs, where it is defined."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # drawn alike: no number
         drawn = stats.bootstrap(
             (x, y), lambda *pair: function(*pair).statistic, paired=True,
-            n_resamples=resamples, batch=BATCH, vectorized=False,
-            method='percentile', rng=np.random.default_rng(seed)
+            n_resamples=RESAMPLES, batch=BATCH, vectorized=False,
+            method='percentile', rng=np.random.default_rng(0)
         ).bootstrap_distribution
     return drawn[np.isfinite(drawn)]
 

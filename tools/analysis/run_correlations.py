@@ -2,7 +2,7 @@
 import json
 
 import pandas as pd
-from rank_correlation import correlate, plot_correlation
+from rank_correlation import RESAMPLES, correlate, plot_correlation
 from trained_runs import (
     check_definitions,
     method_means,
@@ -10,7 +10,7 @@ from trained_runs import (
     read_runs_table,
 )
 
-from stepnet_mm.utils.command_line import check_output
+from stepnet_mm.utils.command_line import aligned, check_output
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import save_figure
 
@@ -23,34 +23,24 @@ LABELS = dict(tns='TNS (Eq. 5)', tns_median='median TNS',
 
 def draw_runs(args):
     """Tables of runs and of their correlations, and Fig. 7."""
-    check_run_options(args)
+    read = [path for source in args.sources for pattern in
+            ('*.jsonl', '*/vis_data/*') for path in source.glob(pattern)]
+    for key, path in (('--json', args.json), ('--figure', args.figure)):
+        check_output(key, path, [*args.sources, *read])
     runs = read_runs(args)
     check_definitions(runs)
-    choice = args.resamples, args.seed, args.confidence
-    found = dict(runs=correlate(runs, *choice))
+    found = dict(runs=correlate(runs))
     print_runs(runs, args.metric, args.statistic)
     print_correlation('TNS and the metric over runs', len(runs),
-                      found['runs'], args)
+                      found['runs'])
     methods = method_means(runs)
     if 2 < len(methods) < len(runs):
-        found['methods'] = correlate(methods, *choice)
+        found['methods'] = correlate(methods)
         print_correlation("Means of the methods' seeds", len(methods),
-                          found['methods'], args)
+                          found['methods'])
     elif len(methods) < len(runs):
         print(f'\nMeans of seeds: {len(methods)} methods only, 3 are needed')
     write_runs(args, runs, found)
-
-
-def check_run_options(args):
-    if args.resamples < 100 or not 0 < args.confidence < 1:
-        raise ValueError(
-            '--resamples, --confidence: expected at least 100 and a number '
-            f'between 0 and 1, got {args.resamples} and {args.confidence}; '
-            'change them')
-    read = [path for source in args.sources for pattern in
-            (args.record, '*/vis_data/*') for path in source.glob(pattern)]
-    for key, path in (('--json', args.json), ('--figure', args.figure)):
-        check_output(key, path, [*args.sources, *read])
 
 
 def read_runs(args):
@@ -61,27 +51,24 @@ def read_runs(args):
                              'have one, got a table; leave it out')
         return read_runs_table(args.sources[0], args.statistic)
     return pd.DataFrame([
-        read_run(folder, args.metric, args.record, args.best, args.statistic,
-                 args.definition) for folder in args.sources])
+        read_run(folder, args.metric, args.statistic, args.definition)
+        for folder in args.sources])
 
 
 def print_runs(runs, metric, statistic):
-    width = max(map(len, runs['name']))
-    print(f'{"run":<{width}}  {statistic:>10}  {metric:>15}  TNS from')
-    for run in runs.sort_values(
-            'tns', ascending=False, kind='stable').itertuples():
-        print(f'{run.name:<{width}}  {run.tns:10.5g}  {run.metric:15.5g}  '
-              f'{run.source}')
+    rows = runs.sort_values('tns', ascending=False, kind='stable')
+    print(aligned([('run', statistic, metric, 'TNS from'), *(
+        (run.name, f'{run.tns:.5g}', f'{run.metric:.5g}', run.source)
+        for run in rows.itertuples())]))
     print(f'Definition of NSI: {runs["definition"][0]}')
 
 
-def print_correlation(title, count, found, args):
+def print_correlation(title, count, found):
     print(f'\n{title} (n = {count})')
     for name, row in found.items():
         print(f'{name:>9}: {row["statistic"]:+.3f}  p {row["p"]:.3g}  '
-              f'{args.confidence:.0%} interval [{row["low"]:+.3f}, '
-              f'{row["high"]:+.3f}]  ({row["used"]} of {args.resamples} '
-              'resamples)')
+              f'95% interval [{row["low"]:+.3f}, {row["high"]:+.3f}]  '
+              f'({row["used"]} of {RESAMPLES} resamples)')
     if count < FEW:
         print(f'Only {count}: p-values and intervals are rough, and the '
               'interval of a percentile bootstrap is too narrow.')
@@ -89,11 +76,10 @@ def print_correlation(title, count, found, args):
 
 def write_runs(args, runs, found):
     if args.json:
-        options = {key: getattr(args, key) for key in (
-            'metric', 'best', 'statistic', 'definition', 'resamples', 'seed',
-            'confidence')}
-        content = dict(options, runs=runs.to_dict('records'),
-                       correlation=found)
+        content = dict(
+            metric=args.metric, statistic=args.statistic,
+            definition=args.definition, runs=runs.to_dict('records'),
+            correlation=found)
         with written_whole(args.json) as file:
             file.write(json.dumps(content, indent=1).encode())
     if args.figure:

@@ -25,31 +25,28 @@ def has_steps(record: StiffnessRecord) -> bool:
 
 @styled
 def step_figure(record: StiffnessRecord,
-                blocks: list | None = None,
-                stage: int | None = None):
+                blocks: list | None = None):
     """Mean step size Δt against NSI (Fig. 9).
 
     a: a point per sample, a panel per block; where Δt is constant, how NSI is
-    spread. b: for each sample, Pearson's r
-    of NSI and Δt over the blocks of one stage.
+    spread. b: for each sample, Pearson's r of NSI and Δt over the blocks of
+    one stage, the first that has three blocks with a gate, or else any.
 
     Args:
         record (StiffnessRecord): of a model with known gates.
         blocks (list[str], optional): names for a; left out, the first, the
             middle and the last of b's stage.
-        stage (int, optional): for b; left out, the first that has three
-            blocks with a gate, or else the first that has any.
 
     Returns:
         matplotlib.figure.Figure: a, above b where there is one.
 
     Raises:
-        ValueError: if no block, one of ``blocks``, or fewer than three of
-            ``stage`` have a gate, or no sample is finite.
+        ValueError: if no block or one of ``blocks`` has no gate, or no
+            sample is finite.
     """
     check_records([record])
     nsi, step, gated = _with_gates(record)
-    along = _blocks_of_stage(record, gated, stage)
+    along = _blocks_of_stage(record, gated)
     chosen = _chosen(record, gated, along, blocks)
     r = pearson(nsi[:, along], step[:, along])
     above = .5 + 2.9 * -(-len(chosen) // 3)
@@ -78,14 +75,9 @@ def _panels(figure, record: StiffnessRecord, chosen: list, nsi: np.ndarray,
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Pearson's r along the last axis.
+    """Pearson's r along the last axis, (..., n) -> (...).
 
-    Args:
-        x (ndarray): (..., n).
-        y (ndarray): (..., n).
-
-    Returns:
-        ndarray: (...), NaN where x or y is constant up to rounding.
+    It is NaN where x or y is constant up to rounding.
     """
     constant = _is_constant(x) | _is_constant(y)
     x, y = (v - v.mean(-1, keepdims=True) for v in (x, y))
@@ -122,17 +114,11 @@ def _with_gates(record: StiffnessRecord) -> tuple:
     return nsi[finite], step[finite], gated
 
 
-def _blocks_of_stage(record: StiffnessRecord, gated, stage) -> np.ndarray:
+def _blocks_of_stage(record: StiffnessRecord, gated) -> np.ndarray:
     """The columns of panel b, one per stage."""
     stages = np.array(record.header.stage)[gated]
     count = {int(s): int((stages == s).sum()) for s in np.unique(stages)}
-    if stage is not None and count.get(stage, 0) < LEAST:
-        raise ValueError(
-            f'stage: expected one with at least {LEAST} blocks that have a '
-            f'gate, got {stage}; choose one of those of {record.name} '
-            f'(blocks by stage): {count}')
-    if stage is None:
-        stage = next((s for s in count if count[s] >= LEAST), min(count))
+    stage = next((s for s in count if count[s] >= LEAST), min(count))
     return gated[stages == stage]
 
 

@@ -9,6 +9,7 @@ from step_figures import has_steps, step_figure
 from tns_by_method import tns_figure
 
 from stepnet_mm.stiffness import (
+    DEGREES,
     StiffnessRecord,
     stage_summary,
     stiffness_proportion,
@@ -33,8 +34,6 @@ DPI, PIXELS = 150, 114
 def render_report(title: str,
                   records: list,
                   curves: dict | None = None,
-                  m1: float = .5,
-                  m2: float = 0.,
                   attention: dict | None = None) -> str:
     """The page: where the numbers come from, tables, figures.
 
@@ -43,25 +42,23 @@ def render_report(title: str,
         records (list[StiffnessRecord]): of one run or of models to compare,
             all of one definition of NSI.
         curves (dict, optional): as ``read_stiffness_curves`` gives them.
-        m1 (float): threshold M1 of the tables (Eq. 5).
-        m2 (float): likewise, M2.
         attention (dict, optional): as ``read_attention_histories`` gives it.
 
     Returns:
         str: HTML5 that needs no other file.
 
     Raises:
-        ValueError: on records that do not go together, one without a finite
-            sample, or a negative threshold.
+        ValueError: on records that do not go together, or one without a
+            finite sample.
     """
     check_records(records)
     return render(
         'report.html', title=title, names=[r.name for r in records],
-        degree=f'({m1:g}, {m2:g})', about=_about(records),
-        totals=[_totals(record, m1, m2) for record in records],
+        degree='({:g}, {:g})'.format(*DEGREES[0]), about=_about(records),
+        totals=[*map(_totals, records)],
         stages=[row for record in records for row in _stages(record)],
         blocks=[(r.name, [list(row.values())
-                          for row in r.summary_by_block((m1, m2))])
+                          for row in r.summary_by_block(DEGREES[0])])
                 for r in records],
         curves={name: Picture.of(partial(curve_figure, rows))
                 for name, rows in (curves or {}).items()},
@@ -141,9 +138,9 @@ def _text(value) -> str:
     return '' if value is None else str(value)
 
 
-def _totals(record: StiffnessRecord, m1: float, m2: float) -> list:
+def _totals(record: StiffnessRecord) -> list:
     """TNS and what goes with it."""
-    tns = record.tns().numpy()
+    tns, (m1, m2) = record.tns().numpy(), DEGREES[0]
     return [
         record.name, *record.tns_summary().values(), tns.std().item(),
         len(tns), record.lost,

@@ -47,19 +47,16 @@ def read_runs_table(path: Path, statistic: str = 'tns') -> pd.DataFrame:
             f'numbers in the last two, got {error!r}') from None
 
 
-def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
-             best: bool = False, statistic: str = 'tns',
+def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
              definition: str | None = None) -> dict:
-    """One run: its metric, and TNS from its record or its scalars.
+    """The last value of a run's metric, and its TNS.
+
+    TNS is that of the newest record ``*.jsonl`` of the definition; without a
+    record, the TNS that TNSMetric logged beside the metric.
 
     Args:
         work_dir (Path): of a training run.
         metric (str): the metric's key in ``scalars.json``.
-        pattern (str): file name of the records; the newest one of the
-            definition is taken. Without a record, TNS is what TNSMetric
-            logged beside the metric.
-        best (bool): whether the highest value of the metric is taken, in
-            place of the last one.
         statistic (str): of TNS over samples, a key of
             :func:`summarize_tns`; the mean of Eq. 5 by default.
         definition (str, optional): of NSI, as in :func:`choose_definition`;
@@ -82,9 +79,8 @@ def read_run(work_dir: Path, metric: str, pattern: str = '*.jsonl',
             f'{work_dir}: expected a number {metric!r} in a '
             '<run>/vis_data/scalars.json, got none; name another key with '
             '--metric')
-    line = max(lines, key=lambda line: line[metric]) if best else lines[-1]
-    return dict(name=work_dir.resolve().name, metric=line[metric],
-                **_tns(work_dir, pattern, statistic, line, definition))
+    return dict(name=work_dir.resolve().name, metric=lines[-1][metric],
+                **_tns(work_dir, statistic, lines[-1], definition))
 
 
 def check_definitions(runs: pd.DataFrame) -> None:
@@ -98,8 +94,7 @@ def check_definitions(runs: pd.DataFrame) -> None:
         raise ValueError(
             'runs: expected TNS of one definition of NSI, on the same data, '
             f'got (with a run of each): {some}; measure all runs alike, or '
-            'name the right records with --definition or --record (logged '
-            'scalars do not say theirs)')
+            'name one with --definition (logged scalars do not say theirs)')
 
 
 def method_means(runs: pd.DataFrame) -> pd.DataFrame:
@@ -108,10 +103,10 @@ def method_means(runs: pd.DataFrame) -> pd.DataFrame:
         ['tns', 'metric']].mean().reset_index()
 
 
-def _tns(work_dir: Path, pattern: str, statistic: str, line: dict,
+def _tns(work_dir: Path, statistic: str, line: dict,
          definition: str | None) -> dict:
     """TNS of a run, where it comes from and which definition it follows."""
-    if found := [*work_dir.glob(pattern)]:
+    if found := [*work_dir.glob('*.jsonl')]:
         path = _newest(found, definition, str(work_dir))
         record = read_stiffness_record(path)
         return dict(tns=record.tns_summary()[statistic]
@@ -121,7 +116,7 @@ def _tns(work_dir: Path, pattern: str, statistic: str, line: dict,
         return dict(tns=line[key], source='scalars.json',
                     definition=UNKNOWN)
     raise ValueError(
-        f'{work_dir}: expected a record {pattern} or, without --definition, '
+        f'{work_dir}: expected a record *.jsonl or, without --definition, '
         f'{key} beside the metric, got neither; make one with '
         'tools/analysis/measure_stiffness.py or train with TNSMetric in '
         'val_evaluator')

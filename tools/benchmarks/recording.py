@@ -11,23 +11,24 @@ random images of 32 px through ResNet-164. OMP_NUM_THREADS sets the threads.
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
-import json
-import subprocess
-import sys
 import time
 from contextlib import nullcontext
+from functools import partial
 from statistics import median
 
 import torch
 from mmengine.registry import MODELS
-from step_cost import peak_resident
+from step_cost import peak_of_child
 from torch.utils.benchmark import timer
 
 import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm.profiling import interleave, peak_bytes
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import summarize_stiffness
 from stepnet_mm.utils.command_line import command_parser
 
+#: Of a TNSHook, in iterations; images of a probe.
+INTERVAL, IMAGES = 50, 512
 RESNET = dict(type='mmpretrain.ResNet', depth=50, out_indices=(3, ))
 CIFAR = dict(type='mmpretrain.StepResNetCIFAR', depth=164)
 
@@ -40,9 +41,6 @@ def parse_args():
     parser.add_argument('--edge', type=int, default=224, help='px')
     parser.add_argument('--rounds', type=int, default=9,
                         help='of all, in turn')
-    parser.add_argument('--interval', type=int, default=50,
-                        help="TNSHook's, for the cost of an iteration")
-    parser.add_argument('--images', type=int, default=512, help='of the probe')
     parser.add_argument(
         '--child', choices=['plain', 'residual', 'output'],
         help=argparse.SUPPRESS)
@@ -73,55 +71,36 @@ def build_and_draw(args):
         args.batch_size, 3, args.edge, args.edge, device=args.device)
 
 
-def seconds(device, function, *args):
-    clock = time.process_time if device == 'cpu' else timer
+def seconds(args, model, images, definition):
+    clock = time.process_time if args.device == 'cpu' else timer
     start = clock()
-    function(*args)
+    train_once(model, images, definition)
     return clock() - start
 
 
 def time_overhead(args):
-    """Median seconds of an iteration by what is recorded.
-
-    Rounds take all variants in turn, so drift of the machine hits all alike.
-    """
+    """Median seconds of an iteration by what is recorded, taken in turn."""
     model, images = build_and_draw(args)
-    train_once(model, images, 'residual')
-    times = {None: [], 'residual': [], 'output': []}
-    for _ in range(args.rounds):
-        for definition, taken in times.items():
-            taken.append(seconds(
-                args.device, train_once, model, images, definition))
+    times = interleave({
+        definition: partial(seconds, args, model, images, definition)
+        for definition in (None, 'residual', 'output')}, args.rounds, 1)
     return {key: median(taken) for key, taken in times.items()}
 
 
 def train_twice(args, variant):
+    """Returns the peak of it, in bytes."""
     model, images = build_and_draw(args)
     for _ in range(2):
         train_once(model, images, None if variant == 'plain' else variant)
-
-
-def run_child(args):
-    """Print this process's peak resident set in MB."""
-    train_twice(args, args.child)
-    print(json.dumps(peak_resident()))
+    return peak_bytes(images.device)
 
 
 def peak_memory(args, variant):
-    """Peak in MB of a training of two iterations: of a GPU's allocator, or
-    the resident set of a process.
-    """
-    if args.device != 'cpu':
-        torch.cuda.reset_peak_memory_stats(args.device)
-        train_twice(args, variant)
-        return torch.cuda.max_memory_allocated(args.device) / 1e6
-    command = [
-        sys.executable, __file__, '--child', variant, '--batch-size',
-        str(args.batch_size), '--edge', str(args.edge)
-    ]
-    result = subprocess.run(command, check=True, capture_output=True,
-                            text=True)
-    return json.loads(result.stdout.splitlines()[-1])
+    """Peak in MB of a training of two iterations."""
+    if args.device == 'cpu':
+        return peak_of_child(variant)
+    torch.cuda.reset_peak_memory_stats(args.device)
+    return train_twice(args, variant) / 1e6
 
 
 @torch.no_grad()
@@ -129,7 +108,7 @@ def time_probe(args):
     """Wall-clock seconds of a probe, and its table's shape."""
     model = build(CIFAR, args.device)
     model.eval()
-    images = torch.randn(args.images, 3, 32, 32, device=args.device)
+    images = torch.randn(IMAGES, 3, 32, 32, device=args.device)
     start = timer()  # waits for a GPU
     with TrajectoryRecorder(model) as recorder:
         for batch in images.split(128):
@@ -141,7 +120,7 @@ def time_probe(args):
 def main():
     args = parse_args()
     if args.child:
-        return run_child(args)
+        return print(train_twice(args, args.child))
     times = time_overhead(args)
     plain = times.pop(None)
     print(f'ResNet-50, forward and backward, {args.batch_size} x 3 x '
@@ -150,12 +129,12 @@ def main():
     for definition, taken in times.items():
         more = taken / plain - 1
         print(f'  recorded ({definition}): {taken:.3f} s, {more:+.1%}; '
-              f'{more / args.interval:+.2%} at interval {args.interval}')
+              f'{more / INTERVAL:+.2%} at interval {INTERVAL}')
     for variant in ('plain', 'residual', 'output'):
         print(f'peak memory, {variant}: '
               f'{peak_memory(args, variant):,.0f} MB')
     taken, shape = time_probe(args)
-    print(f'probe: ResNet-164, {args.images} images of 32 px, table {shape}: '
+    print(f'probe: ResNet-164, {IMAGES} images of 32 px, table {shape}: '
           f'{taken:.1f} s')
 
 

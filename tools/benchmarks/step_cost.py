@@ -20,9 +20,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
 import csv
-import json
 import platform
-import re
 import subprocess
 import sys
 from functools import partial
@@ -38,6 +36,7 @@ from stepnet_mm.profiling import (
     Contestant,
     interleave,
     median_ratio,
+    peak_bytes,
     prepare,
     summed,
 )
@@ -180,35 +179,29 @@ def build_detector(name, args):
 
 
 def peak_of(variant) -> float:
-    """Peak of an eager training in MB.
-
-    On a GPU above what was allocated before. On a CPU the resident set of a
-    fresh process that trains twice, in which torch and the libraries count
-    too.
-    """
+    """Peak of an eager training in MB, on a GPU above the memory before it."""
     if variant.images.is_cuda:
         return variant.peak_megabytes()
-    command = [sys.executable, *sys.argv, '--child', variant.name]
+    return peak_of_child(variant.name)
+
+
+def peak_of_child(name: str) -> float:
+    """Peak resident set in MB of this command with --child NAME.
+
+    It is a fresh process, in which torch and the libraries count too.
+    """
+    command = [sys.executable, *sys.argv, '--child', name]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
         raise SystemExit(result.stderr)
-    return json.loads(result.stdout.splitlines()[-1])
+    return int(result.stdout.splitlines()[-1]) / 1e6
 
 
 def run_child(args):
     variant = Variant(args.child, 'eager', args)
     for _ in range(2):
         variant.seconds()
-    print(json.dumps(peak_resident()))
-
-
-def peak_resident() -> float:
-    """Peak resident set of this process in MB.
-
-    Not getrusage's, which a process takes over from the one that started it.
-    """
-    status = Path('/proc/self/status').read_text()
-    return int(re.search(r'VmHWM:\s*(\d+) kB', status).group(1)) * 1024 / 1e6
+    print(peak_bytes(torch.device('cpu')))
 
 
 def rows_of(phase, times, args) -> list:

@@ -23,13 +23,15 @@ from scipy.stats import spearmanr
 from torch.func import jacrev, vmap
 
 from stepnet_mm.stiffness import stiffness_aware_index, stiffness_index
-from stepnet_mm.utils.command_line import command_parser
+from stepnet_mm.utils.command_line import command_parser, output_file
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.style import legend_beside, new_figure
 
 #: Of an eigenvalue that is 0, relative to the largest one.
 ROUNDING = 1e-9
-#: u, the eigenvectors and h of the linear systems are drawn with --seed.
+#: Of Van der Pol's oscillator; of Radau.
+MU, RTOL = 1000., 1e-8
+#: h of the linear systems.
 CASES = dict(
     forced='h fixed', free='h = 0', slow='slow manifold: h₁ = -λ₁c₁')
 
@@ -55,17 +57,10 @@ class Indices(NamedTuple):
 def parse_args():
     parser = command_parser(__doc__)
     parser.add_argument(
-        '--mu', type=float, default=1000., help="Van der Pol's")
-    parser.add_argument('--rtol', type=float, default=1e-8, help='of Radau')
-    parser.add_argument('--seed', type=int, default=0, help='linear system')
-    parser.add_argument(
-        '--out', default='stiffness_indices.png', help='picture')
+        '--out', type=output_file, default='stiffness_indices.png',
+        help='picture')
     style.add_options(parser)
-    args = parser.parse_args()
-    if not (args.mu > 0 and args.rtol > 0):
-        parser.error('--mu and --rtol: expected more than 0, got '
-                     f'{args.mu} and {args.rtol}')
-    return args
+    return parser.parse_args()
 
 
 def robertson(a, b, c):
@@ -83,7 +78,7 @@ def systems(mu):
     ]
 
 
-def follow(system, rtol):
+def follow(system, rtol=RTOL):
     """Solve a system; its indices at the solver's own steps.
 
     Raises:
@@ -114,14 +109,16 @@ def indices(field, states, times):
                    highest > ROUNDING * si)
 
 
-def linear_ratios(sizes, seed):
+def linear_ratios(sizes):
     """Of symmetric systems with the eigenvalues -SI, -3, -2 and -1.
+
+    u, the eigenvectors and h are random.
 
     Returns:
         tuple: case -> SAI / SI at each SI of ``sizes``, as Δt tends to 0,
         and √c.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     basis = np.linalg.qr(generator.normal(size=(4, 4)))[0]
     c, h = generator.normal(size=(2, 4))
     length = np.linalg.norm(c)
@@ -137,9 +134,9 @@ def linear_ratios(sizes, seed):
              for case in CASES}, abs(c[0]) / length)
 
 
-def print_linear(seed):
+def print_linear():
     sizes = 10.**np.arange(1, 7)
-    found, root = linear_ratios(sizes, seed)
+    found, root = linear_ratios(sizes)
     print(f'Theorem 2 on du/dt = J u + h, J symmetric; √c = {root:.6f}')
     print('     SI  SAI/SI: ' + ''.join(
         f'{label:>30}' for label in CASES.values()))
@@ -165,10 +162,10 @@ median {ratio.median():.2g}
 
 
 @style.styled
-def draw(followed, seed):
+def draw(followed):
     figure = new_figure(style.WIDTH, 10)
     upper, lower, *others = figure.subplots(4, 1)
-    draw_linear(upper, lower, seed)
+    draw_linear(upper, lower)
     for axes, (system, one) in zip(others, followed):
         for i, key in enumerate(('si', 'sai')):
             axes.plot(one.times[1:], getattr(one, key)[1:],
@@ -181,9 +178,9 @@ def draw(followed, seed):
     return figure
 
 
-def draw_linear(upper, lower, seed):
+def draw_linear(upper, lower):
     sizes = np.geomspace(10, 1e6, 60)
-    found, root = linear_ratios(sizes, seed)
+    found, root = linear_ratios(sizes)
     for i, (case, label) in enumerate(CASES.items()):
         upper.plot(sizes, found[case], label=label, **style.look(i))
         if case != 'slow':
@@ -199,13 +196,12 @@ def draw_linear(upper, lower, seed):
 
 def main():
     args = parse_args()
-    print_linear(args.seed)
-    followed = [(system, follow(system, args.rtol))
-                for system in systems(args.mu)]
+    print_linear()
+    followed = [(system, follow(system)) for system in systems(MU)]
     for system, found in followed:
         print_nonlinear(system.name, found)
     with style.use(args.size, args.theme):
-        save_figure(draw(followed, args.seed), args.out)
+        save_figure(draw(followed), args.out)
     print(f'\npicture: {args.out}')
 
 
