@@ -9,7 +9,8 @@ order of construction has a part in them; only the training draws its own. A
 key that comes several times was found in several ways, which must agree.
 
 That a training that was killed and resumed ends as an unbroken one, bit for
-bit, is shown by tests/resume/test_resumable_loops.py and tests/tools/test_train.py.
+bit, is shown by tests/resume/test_resumable_loops.py and
+tests/tools/test_train.py.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
