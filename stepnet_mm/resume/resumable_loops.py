@@ -15,7 +15,7 @@ from ..utils.random_state import set_random_state
 from .resumable_loader import NO_BATCHES, Place, resumable_loader
 from .training_state import load_buffers, load_early_stopping
 
-#: To pass over more would take minutes; no run has as many.
+#: Skipping more would take minutes; no run has as many.
 _MOST_BATCHES = 10**8
 
 
@@ -50,11 +50,11 @@ class ResumableLoop(BaseLoop):
         self.validation_due = False
         self._resumed: dict | None = None
         self._random: dict | None = None
-        # Not a seed for each rank, as with diff_rank_seed: the seed of a
+        # Not one per rank, as with diff_rank_seed: the seed of a
         # sample contains the rank.
         self.place = Place(dist.all_gather_object(runner.seed)[0])
         resumable = resumable_loader(dataloader, self.place, self.endless)
-        # An endless sampler would look for a sample of none for ever.
+        # An endless sampler over no samples would never return.
         number = len(dataloader.dataset if self.endless else resumable)
         if not min(dist.all_gather_object(number)):  # or ranks would wait
             raise ValueError(NO_BATCHES)

@@ -90,12 +90,15 @@ def test_one_process_needs_no_launcher(started, recwarn):
     ({}, dict(type='MMDistributedDataParallel')),
     (dict(model_wrapper_cfg=dict(type='Mine', static_graph=True)),
      dict(type='Mine', static_graph=True))])
-def test_on_cpu(port, given, wrapper):
+def test_on_cpu(port, capsys, given, wrapper):
     cfg = start(find_unused_parameters=True, **given)
     assert distributed.get_backend() == 'gloo'
     assert cfg.model_wrapper_cfg == dict(
         device_ids=None, broadcast_buffers=False, find_unused_parameters=True,
         **wrapper)
+    sys.excepthook(RuntimeError, RuntimeError('boom'), None)
+    said = capsys.readouterr().err
+    assert 'rank 0 of 1 on ' in said and 'RuntimeError: boom\n' in said
 
 
 def test_under_mpirun(port):

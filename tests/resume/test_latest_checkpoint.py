@@ -194,12 +194,16 @@ DENIED, STALE = (OSError(number, os.strerror(number), 'a')
     (module, 'load_from_local', MemoryError())])
 def test_what_cannot_be_read_now_is_not_damaged(run, monkeypatch, owner, name,
                                                 error):
-    def fail(*_, **__):
+    found = getattr(owner, name)
+
+    def fail(place, *args, **kwargs):
+        if str(place).endswith('last_checkpoint'):  # there is none
+            return found(place, *args, **kwargs)
         raise error
 
     folder = run()
-    monkeypatch.setattr(owner, name, fail)
-    with pytest.raises(type(error)) as raised:
+    with monkeypatch.context() as patch, pytest.raises(type(error)) as raised:
+        patch.setattr(owner, name, fail)
         latest_checkpoint(str(folder), template='iter_{}.pth')
     assert getattr(raised.value, 'errno', 0) == getattr(error, 'errno', 0)
 
