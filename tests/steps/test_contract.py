@@ -101,6 +101,20 @@ def test_init_weights_sets_the_starts_again(name):
         assert not (value == 7).any(), key
 
 
+@pytest.mark.parametrize('name', ['StepAdaptor', 'FCAAttention'])
+def test_as_step_of_a_backbone(name):
+    models = pytest.importorskip('mmpretrain.registry').MODELS
+    net = models.build(dict(
+        type='StepResNet', depth=18, step=cfg_of(name), base_channels=16,
+        stem_channels=16))
+    net.init_weights()
+    net.train()
+    net(torch.randn(2, 3, 32, 32))[0].square().mean().backward()
+    assert len(net.steps()) == (5 if name == 'StepAdaptor' else 8)
+    assert all(p.grad.isfinite().all() for step in net.steps()
+               for p in step.parameters())
+
+
 @pytest.mark.parametrize('name', ATTENTIONS)
 def test_as_a_plugin_of_a_stock_backbone(name):
     models = pytest.importorskip('mmdet.registry').MODELS
