@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -201,10 +202,16 @@ def examine(faults: list, stages: Iterable[str], run: Callable, workers: int
     Raises:
         CannotExamine: if a test that found a fault fails without it too.
     """
-    with ThreadPoolExecutor(workers) as pool:
+    pool = ThreadPoolExecutor(workers)
+    try:
         found = pool.map(lambda fault: look_for(fault, stages, run), faults)
         results = {fault.name: result
                    for fault, result in zip(faults, found)}
+    except BaseException:  # Ctrl-C, too, ends the runs of pytest
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in psutil.Process().children():
+            child.kill()
+        raise
     tests = {result.test for result in results.values()} - {''}
     failed = tests and run(sorted(tests), STAGES['short run'][1])
     if failed:

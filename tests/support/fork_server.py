@@ -80,7 +80,8 @@ def run(script: str) -> int:
     except SystemExit as ended:
         if isinstance(ended.code, str):
             print(ended.code, file=sys.stderr)
-        return ended.code if isinstance(ended.code, int) else bool(ended.code)
+        code = ended.code
+        return code if isinstance(code, int) else int(bool(code))
     except BaseException:
         traceback.print_exc()
         return 1

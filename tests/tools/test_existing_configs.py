@@ -38,7 +38,7 @@ def test_two_lines_in_a_config(benchmark, name, backbone, tmp_path,
     """As in the README: the backbone's type, and the import of it."""
     library = name.partition('::')[0]
     pytest.importorskip(library)
-    monkeypatch.setattr(benchmark, 'EDGE', 64)
+    monkeypatch.setattr(benchmark, 'EDGE', 96)
     path = tmp_path / 'step.py'
     path.write_text(f"_base_ = {name!r}\n"
                     "custom_imports = dict(imports='stepnet_mm')\n"

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from fork_server import ForkServer
 from forked import Forked
 from jobs import CONFIG, ROOT, run_train
 
@@ -77,7 +78,9 @@ def tools(tmp_path):
 
 @pytest.mark.core
 def test_the_code_of_the_rank_that_was_killed(tmp_path, tools):
-    done = launch('dist_train.sh', CONFIG, 2, tmp_path, 'kill', tools=tools)
+    with ForkServer(tools):
+        done = launch('dist_train.sh', CONFIG, 2, tmp_path, 'kill',
+                      tools=tools, PYTHON=str(tools / 'python'))
     assert done.returncode == 128 + signal.SIGKILL, done.stderr
     for rank in (0, 1):
         assert (tmp_path / f'{rank}.args').read_text() == (
@@ -147,8 +150,9 @@ def test_a_port_that_is_taken(tmp_path):
         other.bind(('0.0.0.0', 0))
         other.listen()
         port = other.getsockname()[1]
-        done = launch('dist_train.sh', CONFIG, 2, '--work-dir', tmp_path,
-                      PORT=str(port))
+        with ForkServer(tmp_path):
+            done = launch('dist_train.sh', CONFIG, 2, '--work-dir', tmp_path,
+                          PORT=str(port), PYTHON=str(tmp_path / 'python'))
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f'torchrun: error: port {port} is taken')

@@ -124,28 +124,6 @@ def test_a_validation_that_fails_in_the_end_is_warned_of(
 
 
 @pytest.mark.long
-def test_masks_that_are_not_there(tool, config, tmp_path):
-    change(tmp_path / 'data/annotations/instances_val2017.json',
-           lambda content: [row.pop('segmentation')
-                            for row in content['annotations']])
-    path = config('''
-val_dataloader = dict(dataset=dict(dataset, pipeline=[
-    dict(type='LoadImageFromFile'),
-    dict(type='LoadAnnotations', with_bbox=True, with_mask=True),
-    dict(type='PackDetInputs')]))
-''')
-    with pytest.raises(KeyError):
-        stock(path, tmp_path / 'stock')
-    with pytest.raises(RuntimeError, match='sanity run, val_dataloader'):
-        tool('train', path, '--work-dir', tmp_path / 'ours')
-    assert not list(tmp_path.glob('ours/*.pth'))
-    with pytest.raises(KeyError):
-        tool('train', path, '--work-dir', tmp_path / 'again',
-             '--skip-data-check')
-    assert list(tmp_path.glob('again/*.pth'))
-
-
-@pytest.mark.long
 def test_images_from_a_server(tool, config, tmp_path):
     server = ThreadingHTTPServer(('127.0.0.1', 0), partial(
         SimpleHTTPRequestHandler, directory=str(tmp_path / 'data/train2017')))
