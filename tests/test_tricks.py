@@ -184,6 +184,15 @@ def tns_of(checkpoint, data):
 
 
 @pytest.mark.long
+def test_averaging_leaves_the_training_and_its_tns_alone(train):
+    averaged = train('ema', **AVERAGED)
+    alone = train(None, 'alone', **{'custom_hooks.0.interval': 1})
+    for key in ('loss', 'stiffness/tns'):
+        assert len(logged(alone, key)) == 4 and min(logged(alone, key)) > 0
+        assert logged(averaged, key) == logged(alone, key)
+
+
+@pytest.mark.long
 def test_a_killed_training_ends_with_the_same_averages(train):
     step = {**AVERAGED, 'default_hooks.checkpoint.interval': 2,
             'default_hooks.checkpoint.by_epoch': False, 'epochs': 1,
