@@ -100,4 +100,4 @@ def test_it_is_the_step_of_a_backbone(page):
     steps = names['net'].steps()
     assert len(steps) == 16 and {*map(type, steps)} == {names['DampedStep']}
     assert 'step-size modules: 8 DampedStep; they add 1,920 para' in printed
-    assert 'latency (forward): median' in printed
+    assert 'latency: median' in printed

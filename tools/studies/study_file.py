@@ -125,8 +125,8 @@ def _with_defaults(where: str, given, defaults: dict) -> dict[str, Any]:
     given = {key: value for key, value in given.items() if value is not None}
     for key, value in given.items():
         if key not in defaults:
-            raise ValueError(f'{where}{key}: expected some of '
-                             f'{[*defaults]}; correct the name')
+            raise ValueError(f'{where}{key}: expected some of {[*defaults]}, '
+                             f'got {key!r}; correct the name')
         kind = type(defaults[key])
         if not isinstance(value, kind):
             raise ValueError(f'{where}{key}: expected {kind.__name__}, got '
@@ -138,8 +138,8 @@ def _method(path: Path, name: str, fields, study: dict) -> StudyMethod:
     where = f'{path}: methods.{name}.'
     if not NAME.fullmatch(str(name)):
         raise ValueError(
-            f'{where}: expected a name of at most 100 letters (a to z), '
-            "digits and _, without '_seed'; correct it")
+            f'{where[:-1]}: expected a name of at most 100 letters (a to z), '
+            f"digits and _, without '_seed', got {name!r}; correct it")
     given = _with_defaults(where, fields, dict(
         METHOD, seeds=study['seeds'], pooled=study['pooled']))
     if not given['seeds'] or not all(
