@@ -4,7 +4,7 @@ import re
 
 from mmengine.config import Config, ConfigDict, DictAction
 
-from ..utils.last_checkpoint import POINTER
+from ..utils.checkpoint_pointer import POINTER
 from .lookup import (
     EVALUATORS,
     all_dicts,

@@ -27,7 +27,6 @@ from torch import Tensor, nn
 from ..steps.norms import build_norm
 from .backbone import StepBackbone, StepOwner, check_choice, one_per_stage
 from .cifar import blocks_per_stage, check_layout, check_preact
-from .encoder import MODES, StepEncoderLayer
 from .preact import PreActBlock
 from .self_attention import (
     SelfAttentionLayer,
@@ -35,6 +34,7 @@ from .self_attention import (
     check_network,
 )
 from .step_arguments import part_of
+from .vision_transformer import MODES, StepEncoderLayer
 
 
 class _StepBackbone(StepBackbone):

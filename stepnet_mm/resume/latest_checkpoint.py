@@ -12,7 +12,7 @@ from mmengine.fileio import LocalBackend, get_file_backend
 from mmengine.logging import print_log
 
 from ..safe_loading.loaders import load_from_local
-from ..utils.last_checkpoint import POINTER, read_pointer
+from ..utils.checkpoint_pointer import POINTER, read_pointer
 
 #: Name of a checkpoint of a preempted run.
 PREEMPTED = 'preempted_iter_{}.pth'

@@ -12,7 +12,7 @@ from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS
 
 from ..utils.arguments import check_count, check_seconds
-from ..utils.loaders import loop_loaders
+from ..utils.loop_loaders import loop_loaders
 from ..utils.random_state import get_random_state, set_random_state
 from ..utils.replaced_method import ReplacedMethod
 from ..utils.slurm import requeue

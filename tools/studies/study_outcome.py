@@ -20,8 +20,8 @@ from stepnet_mm.recording.step_size_ablation import (
     step_sizes_of,
 )
 from stepnet_mm.stiffness import read_stiffness_record
+from stepnet_mm.utils.checkpoint_pointer import read_pointer
 from stepnet_mm.utils.files import DIVERGED, written_whole
-from stepnet_mm.utils.last_checkpoint import read_pointer
 from stepnet_mm.utils.log_folders import in_order, parse_line
 from stepnet_mm.utils.provenance import today, versions
 
