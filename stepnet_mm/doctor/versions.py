@@ -22,9 +22,9 @@ def check() -> Iterator[dict]:
     else:
         yield row('warning', f'Python {python}: install {least} or later, '
                   f'before {limit}')
-    names, versions = distributions(), {}
-    for name in REQUIRED + OPTIONAL:
-        if found := names.get(name, []):
+    versions = {}
+    for name, found in distributions(REQUIRED + OPTIONAL).items():
+        if found:
             versions[name] = metadata.version(found[0]) or 'without a version'
         yield from _check_one(name, found, versions.get(name, ''))
     if not {'mmdet', 'mmpretrain'} & {*versions}:

@@ -78,12 +78,15 @@ def peak_bytes(device: torch.device) -> int:
     """A GPU's peak of tensors, or the peak resident set of this process.
 
     The resident set is not getrusage's, which a process takes over from the
-    process that started it.
+    process that started it. 0 where the system is not Linux.
     """
     if device.type == 'cuda':
         return torch.cuda.max_memory_allocated(device)
-    status = Path('/proc/self/status').read_text()
-    return 1024 * int(status.partition('VmHWM:')[2].split()[0])
+    status = Path('/proc/self/status')
+    if not status.exists():  # not Linux
+        return 0
+    return 1024 * int(
+        status.read_text().partition('VmHWM:')[2].split()[0])
 
 
 def summed(network: Callable) -> Callable[[Tensor], Tensor]:

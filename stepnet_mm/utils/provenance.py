@@ -3,7 +3,10 @@ import importlib.metadata
 import platform
 import re
 import subprocess
+import sys
+from collections.abc import Sequence
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,18 +28,31 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of the libraries, by import name, and of Python."""
-    names = distributions()
-    found = {name: importlib.metadata.version(names[name][0])
-             for name in LIBRARIES if names.get(name)}
+    found = {name: importlib.metadata.version(names[0])
+             for name, names in distributions(LIBRARIES).items() if names}
     return dict(found, python=platform.python_version())
 
 
-def distributions() -> dict[str, list[str]]:
+def distributions(libraries: Sequence[str]) -> dict[str, list[str]]:
     """Import name -> the names of its installed distributions."""
-    found = importlib.metadata.packages_distributions()
-    # A removal that broke off leaves a folder without a name.
-    return {name: [*dict.fromkeys(filter(None, names))]
-            for name, names in found.items()}
+    owners = importlib.metadata.packages_distributions()
+    found = {name: [*filter(_is_installed, dict.fromkeys(
+        owners.get(name, [])))] for name in libraries}
+    if sys.version_info < (3, 11):
+        # It reads top_level.txt alone, which numpy does not have.
+        for name, names in found.items():
+            if not names and find_spec(name) and _is_installed(name):
+                names.append(name)
+    return found
+
+
+def _is_installed(distribution: str | None) -> bool:
+    """Not a folder that a removal left: without a name, or renamed."""
+    try:
+        importlib.metadata.version(distribution or '-')
+        return True
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def today() -> str:

@@ -1,4 +1,6 @@
 """Versions that do not go together are named."""
+from importlib import metadata
+
 import pytest
 
 from stepnet_mm.doctor import versions
@@ -12,8 +14,9 @@ GOOD = dict(torch='2.11.0+cu130', numpy='2.4.0', mmengine='0.10.12',
 def check(monkeypatch):
     """check(python, name=version, ...) -> the rows where these are there."""
     def check(python, **found):
-        # None: a removal that broke off.
-        owners = {name: [None, f'onedl-{name}' if name == 'mmcv' else name]
+        # The first two: removals that broke off.
+        owners = {name: [None, f'gone-{name}',
+                         f'onedl-{name}' if name == 'mmcv' else name]
                   for name in found}
         if '+' in found.get('mmcv', ''):
             owners['mmcv'].append('mmcv')
@@ -21,8 +24,13 @@ def check(monkeypatch):
                             lambda: python)
         monkeypatch.setattr(versions.metadata, 'packages_distributions',
                             lambda: owners)
-        monkeypatch.setattr(versions.metadata, 'version',
-                            lambda name: found[name.removeprefix('onedl-')])
+
+        def version(name):
+            if name.removeprefix('onedl-') not in found:
+                raise metadata.PackageNotFoundError(name)
+            return found[name.removeprefix('onedl-')]
+
+        monkeypatch.setattr(versions.metadata, 'version', version)
         return [f'{row["level"]} {row["text"]}' for row in versions.check()]
 
     return check

@@ -16,7 +16,7 @@ CONFIG_stiffestK      steps in the K stiffest of the measured blocks, as
 CONFIG_randomK_drawN  in K of the same blocks, drawn with seed N; a smaller K
                       takes some of the blocks of a greater one
 CONFIG_all            in the blocks in which CONFIG has them
-CONFIG_none           in no block; of the first CONFIG alone
+CONFIG_none           in no block; once for configs that differ in the step
 
 Records are compared with the configs by names and indices of blocks alone, so
 one of another data set, step or layout (preact) may fit: take that of a
@@ -32,6 +32,8 @@ that see f alone, but not for StepNet.
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import argparse
+import functools
+import operator
 import re
 import shlex
 import sys
@@ -48,6 +50,7 @@ from block_choice import (
 from mmengine.config import Config
 
 from stepnet_mm.config.conversion import find_config
+from stepnet_mm.config.digests import config_digest
 from stepnet_mm.config.inheriting_config import inherit
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
@@ -109,6 +112,14 @@ class StepConfig(NamedTuple):
     keys: tuple[str, ...]
     blocks: list[tuple[str, int, int]]
     stages: int
+
+    def without_step(self) -> str:
+        """A digest of the config without its step, seed and folder."""
+        cfg = Config.fromfile(self.path)
+        backbone = functools.reduce(operator.getitem, self.keys, cfg)
+        for key in ('step', 'step_blocks'):
+            backbone.pop(key, None)
+        return config_digest(cfg)
 
 
 def read_config(name: str) -> StepConfig:
@@ -197,9 +208,13 @@ def make_texts(args, configs: list[StepConfig], record) -> dict[Path, str]:
     origin = [*map(describe_record, args.records),
               f'# Command: {shlex.join(["python", *sys.argv])}']
     files: dict[str, list[Path]] = {}
-    texts = {}
+    texts, plain = {}, set()
     for name, (what, changes) in settings(args, record).items():
-        for config in configs[:1] if name == 'none' else configs:
+        for config in configs:
+            if name == 'none':
+                if (digest := config.without_step()) in plain:
+                    continue
+                plain.add(digest)
             path = args.out / f'{config.path.stem}_{name}.py'
             files.setdefault(name, []).append(path)
             texts[path] = join([

@@ -273,9 +273,10 @@ def pages(parser: argparse.ArgumentParser, check: bool) -> int:
            for path in map(Path, PAGES) if path.exists()}
     texts = [path.read_text() for path
              in sorted(Path('docs/results').glob('*.md'))]
+    commands = [COMMAND.search(text) for text in texts if WRITTEN in text]
     codes = [write(parser.parse_args(
-        [*shlex.split(COMMAND.search(text)[1]), *['--check'] * check]))
-        for text in texts if WRITTEN in text]
+        [*shlex.split(command[1]), *['--check'] * check]))
+        for command in commands if command]
     if check:
         return max(not_up_to_date(own, []), *codes)
     write_differing(own, Path())

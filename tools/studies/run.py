@@ -38,7 +38,13 @@ from study_records import append_record, check_runs, read_records
 
 import stepnet_mm  # noqa: F401  registers the modules that are built
 from stepnet_mm.utils.command_line import command_parser, printable
-from stepnet_mm.utils.file_lock import LockTaken, file_lock, lock_holder
+from stepnet_mm.utils.file_lock import (
+    TRAINING_LOCK,
+    LockTaken,
+    file_lock,
+    lock_beside,
+    lock_holder,
+)
 
 TOOLS = Path(__file__).resolve().parents[1]
 #: Of a tool that failed.
@@ -68,6 +74,8 @@ def parse_args():
     parser.add_argument('study', type=Path, help='study file')
     parser.add_argument('step', choices=('list', 'loop'))
     parser.add_argument('--run', help='METHOD_seedN')
+    parser.add_argument('--trained', action='store_true',
+                        help='measure and record only')
     parser.add_argument(
         '--work-dir', type=Path,
         help='folder of the runs (default: work_dirs/STUDY)')
@@ -139,8 +147,11 @@ def state(run: StudyRun) -> str:
 
 def holder_of(run: StudyRun) -> str:
     """Who trains or measures a run, also where its engine was killed."""
-    return next(filter(None, map(
-        lock_holder, sorted(run.folder.rglob('*.lock')))), '')
+    outputs = [run.ablation_file, run.robustness_file, *map(
+        run.stiffness_file, run.study.measure['definitions'])]
+    locks = [run.folder / 'run.lock', run.folder / TRAINING_LOCK,
+             *map(lock_beside, outputs)]
+    return next(filter(None, map(lock_holder, locks)), '')
 
 
 def carry_out(run: StudyRun, args) -> None:
@@ -148,7 +159,7 @@ def carry_out(run: StudyRun, args) -> None:
     if run.name in recorded(args):  # by what outlived a killed engine
         return
     run.write_config()
-    if not is_trained(run):
+    if not (args.trained or is_trained(run)):
         print(f'{run.name}: training', flush=True)
         words = (run.config_file, '--work-dir', run.folder, *args.data_root)
         try:
@@ -162,9 +173,9 @@ def carry_out(run: StudyRun, args) -> None:
                 raise
     print(f'{run.name}: measuring', flush=True)
     if args.sbatch:
-        words = (sys.executable, TOOLS / 'studies/run.py', args.study, 'loop',
-                 '--run', run.name, '--work-dir', run.work_dir, '--records',
-                 args.records, *args.data_root)
+        words = (sys.executable, TOOLS / 'studies/run.py', args.study,
+                 'loop', '--trained', '--run', run.name, '--work-dir',
+                 run.work_dir, '--records', args.records, *args.data_root)
         submit(run, args, '--wrap', shlex.join(map(str, words)))
         return
     if not has_diverged(run):

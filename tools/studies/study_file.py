@@ -143,7 +143,7 @@ def _method(path: Path, name: str, fields, study: dict) -> StudyMethod:
     given = _with_defaults(where, fields, dict(
         METHOD, seeds=study['seeds'], pooled=study['pooled']))
     if not given['seeds'] or not all(
-            isinstance(seed, int) and seed >= 0 for seed in given['seeds']):
+            type(seed) is int and seed >= 0 for seed in given['seeds']):
         raise ValueError(f'{where}seeds: expected numbers from 0, got '
                          f'{given["seeds"]}; correct them')
     return StudyMethod(name, **dict(

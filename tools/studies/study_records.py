@@ -1,5 +1,6 @@
 """Results of the runs of a study: one JSON line each."""
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
@@ -40,11 +41,17 @@ class StudyRecord:
     date: str = ''
 
     def __post_init__(self):
+        for name in ('last', 'best', 'cpu_seconds', 'wall_seconds'):
+            if type(value := getattr(self, name)) is int:
+                setattr(self, name, float(value))
         wrong = [f.name for f in fields(self)
                  if not isinstance(getattr(self, f.name), f.type)]
-        if wrong or self.diverged != (self.last is None):
+        parts = [*self.epochs, *self.stiffness.values()] if not wrong else []
+        if (wrong or not all(isinstance(part, dict) for part in parts)
+                or self.diverged != (self.last is None)
+                or not math.isfinite(self.last or 0)):
             raise ValueError(f'expected the fields of a run, got {wrong} of '
-                             'another type, or no last; run it again')
+                             'another type, or no finite last; run it again')
 
     @property
     def name(self) -> str:

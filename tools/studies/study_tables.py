@@ -49,7 +49,7 @@ class Report:
             for method in chosen:
                 self.methods.setdefault(method.name, method)
         self.records = [r for r in records if r.method in self.methods]
-        self.metric = studies[0].metric
+        self.metric = (self.studies or studies)[0].metric
         self.frame = frame_of(self.records, list(self.methods))
         self.runs = self.frame.groupby('method', observed=True)
         self.definitions = list(dict.fromkeys(
@@ -132,7 +132,8 @@ class Report:
                  in self.definitions[:1] for text in MEASURES.values()]
             ).rename(columns=lambda name: name.partition(',')[0]))
             table['processor time'] = (
-                self.runs['cpu_seconds'].mean() / 60).map('{:.1f} min'.format)
+                self.runs['cpu_seconds'].mean() / 60).map(
+                    '{:.1f} min'.format, na_action='ignore')
             if any(method.paper for method in self.methods.values()):
                 table['paper'] = {
                     name: paper_figure(method.paper) if method.paper else ''
