@@ -297,7 +297,7 @@ def test_a_job_of_slurm_is_one_of_its_name_and_not_one_gpu(
         str(engine.module.TOOLS / 'slurm_submit.sh'),
         f'{folder}/configs/good_seed0.py', f'{folder}/good_seed0', 'the data')
     assert measure[-2] == '--wrap' and re.search(
-        r"studies/run\.py loop --trained --run good_seed0 .*'the data'$",
+        r"run\.py made\.py loop --trained --run good_seed0 .*'the data'$",
         measure[-1]) and '--sbatch' not in measure[-1]
 
 
