@@ -49,6 +49,8 @@ from stepnet_mm.utils.file_lock import (
 TOOLS = Path(__file__).resolve().parents[1]
 #: Of a tool that failed.
 LAST_LINES = 15
+#: Held while a run is at work.
+RUN_LOCK = 'run.lock'
 #: Exit code of a training that saved at a signal.
 SAVED = 75
 #: In s, between two looks at whether a run is free.
@@ -149,7 +151,7 @@ def holder_of(run: StudyRun) -> str:
     """Who trains or measures a run, also where its engine was killed."""
     outputs = [run.ablation_file, run.robustness_file, *map(
         run.stiffness_file, run.study.measure['definitions'])]
-    locks = [run.folder / 'run.lock', run.folder / TRAINING_LOCK,
+    locks = [run.folder / RUN_LOCK, run.folder / TRAINING_LOCK,
              *map(lock_beside, outputs)]
     return next(filter(None, map(lock_holder, locks)), '')
 
@@ -306,7 +308,7 @@ def alone(run: StudyRun, args) -> Iterator[None]:
         if STOPS:
             raise RunStopped
         time.sleep(PAUSE)
-    with file_lock(run.folder / 'run.lock'):
+    with file_lock(run.folder / RUN_LOCK):
         yield
 
 
