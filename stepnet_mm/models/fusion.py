@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
 from ..ops import (
+    Norm,
     ResidualTail,
     attach_mean,
     is_compiling,
@@ -101,11 +102,14 @@ def _normalize_over(norm: Any, z: Tensor) -> Tensor:
 
 def _run_by_moments(norm: Any, step: StepSize, z: Tensor,
                     identity: Tensor) -> Tensor:
-    tail = ResidualTail(z, identity, variance=_running(norm) is None,
-                        pool_identity=step.needs_identity)
-    residual = step(
-        BuiltMap(identity, tail.identity_mean), _normalize(norm, tail))
-    return tail.output(residual.scale, residual.shift)
+    running = _running(norm)
+    tail = ResidualTail(Norm(norm.weight, norm.bias, norm.eps, running),
+                        z, identity, pool_identity=step.needs_identity)
+    if running is None:
+        _track(norm, tail)
+    _, step_size = step(
+        BuiltMap(identity, tail.moments.identity_mean), AffineMap(tail))
+    return tail.output(step_size)
 
 
 def _has_global_hooks() -> bool:
@@ -134,44 +138,23 @@ def _running(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor] | None:
     return mean, var
 
 
-def _normalize(norm: nn.BatchNorm2d, tail: ResidualTail) -> AffineMap:
-    """BN(z) from the moments of each sample."""
-    running = _running(norm)
-    if running is None:
-        mean = tail.mean.mean(0, keepdim=True)
-        var = (tail.variance + (tail.mean - mean).square()).mean(
-            0, keepdim=True)
-        _track(norm, mean, var, len(tail.mean) * tail.map[0, 0].numel())
-    else:
-        mean, var = [_table(v, tail) for v in running]
-    scale = (var + norm.eps).rsqrt()
-    if norm.weight is not None:
-        scale = scale * _table(norm.weight, tail)
-    if norm.bias is None:
-        return AffineMap(tail, scale, -mean * scale)
-    shift = torch.addcmul(_table(norm.bias, tail), mean, scale, value=-1)
-    return AffineMap(tail, scale, shift)
-
-
-def _table(values: Tensor, tail: ResidualTail) -> Tensor:
-    return values.to(tail.mean.dtype).view(-1, 1, 1)
-
-
 @torch.no_grad()
-def _track(norm: nn.BatchNorm2d, mean: Tensor, var: Tensor,
-           count: int) -> None:
+def _track(norm: nn.BatchNorm2d, tail: ResidualTail) -> None:
     """Update the running statistics as nn.BatchNorm2d does."""
     running_mean, running_var = norm.running_mean, norm.running_var
     if not norm.training or not norm.track_running_stats or (
             running_mean is None or running_var is None):
         return
+    centre, square = tail.moments.centre, tail.moments.square
+    count = tail.map.numel() // centre.numel()
     momentum: float | Tensor = norm.momentum or 0.
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
         if norm.momentum is None:  # on the device: nothing waits for it
-            momentum = norm.num_batches_tracked.to(mean.dtype).reciprocal()
-    for running, new in ((running_mean, mean),
-                         (running_var, var * (count / (count - 1)))):
+            momentum = norm.num_batches_tracked.to(centre.dtype).reciprocal()
+    for running, new in ((running_mean, centre),
+                         (running_var, square * (count / (count - 1)))):
         # In the wider dtype: a variance may be more than a half can hold.
-        new = new.flatten() * momentum
-        running.copy_(new.add_(running * (1 - momentum)))
+        wide = running.to(new.dtype).lerp_(new.view(-1), momentum)
+        if wide is not running:
+            running.copy_(wide)

@@ -4,8 +4,9 @@ May import: utils.
 """
 from .compilation import is_compiling, is_exporting
 from .residual_tail import ResidualTail, attach_mean, take_attached_mean
+from .tail_reference import Norm
 
 __all__ = [
-    'ResidualTail', 'attach_mean', 'is_compiling', 'is_exporting',
+    'Norm', 'ResidualTail', 'attach_mean', 'is_compiling', 'is_exporting',
     'take_attached_mean'
 ]

@@ -1,24 +1,26 @@
-"""A residual block's end in few passes: y = relu(x + scale · z + shift).
+"""A residual block's end in few passes: y = relu(x + BN(z) ⊗ Δt).
 
-z is the last convolution's output and x the identity; scale and shift are
-tables (N, C, 1, 1) that may depend on the moments of both over space, as a
-BatchNorm's and a channel gate's do. No map but y is written in the forward
-pass and none but z and y is kept, both of which a plain block keeps too.
+z is the last convolution's output and x the identity. Δt is a table
+(N, C, 1, 1) that may depend on the moments of f = BN(z) and of x over space.
+No map but y is written in the forward pass, and none but z and y is kept,
+both of which a plain block keeps too.
 
-    ResidualTail(z, x)    _Moments: kernels.moments           z, x -> tables
-    the caller            ordinary autograd           tables -> scale, shift
-    .output(scale, shift) _ScaleAddRelu: kernels.scale_add_relu         -> y
+    ResidualTail(norm, z, x)  _Measure: kernels.measure     z, x -> moments
+    the caller                ordinary autograd             moments -> Δt
+    .output(Δt)               _Output: kernels.output       -> y
 
-With g the gradient masked by the ReLU, the backward pass of the tables needs
-only Σ g and Σ g·z of the maps, and gives back b · z + c to z and d to x, with
-one b, c and d per sample and channel. So it has two passes over the maps,
+The backward pass has two passes over the maps, with g the gradient masked by
+the ReLU,
 
-1. :class:`_ScaleAddRelu`, kernels.mask_and_sum: g, Σ g, Σ g·(z - mean),
-2. :class:`_Moments`, kernels.input_gradients: dz = scale · g + b · z + c and
-   dx = g + d,
+1. :class:`_Output`, kernels.step_gradient: g, Σ g, Σ g·(z - mean), and from
+   these the gradient of Δt,
+2. :class:`_Measure`, kernels.input_gradients: dz = a · g + b · z + c and
+   dx = g + d, with one a, b, c and d per sample and channel,
 
-and ordinary autograd between them.
+and ordinary autograd between them. :class:`_Sums` takes the sums from one to
+the other.
 """
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 import torch
@@ -28,46 +30,41 @@ from torch.autograd import Function, forward_ad
 from . import tail_reference
 from .compilation import is_compiling
 from .tail_check import usable_kernels
-
-#: Elements of a map from which on the kernels are used on a GPU. The small
-#: operators around them cost the host some 1.8 ms a block: with fewer it has
-#: not launched them when the GPU is through (docs/performance.md).
-LEAST_ON_GPU = 2**25
+from .tail_reference import Gradients, Moments, Norm
 
 
 class ResidualTail:
-    """The moments of z and x, then y from a scale and a shift.
+    """The moments of z, BN(z) and x, then y from a step size.
 
     Args:
+        norm (Norm): the BatchNorm of z.
         z (Tensor): the last convolution's output, (N, C, H, W).
         x (Tensor): the identity, the same shape, dtype and layout.
-        variance (bool): whether the variance of z is needed.
         pool_identity (bool): whether the mean of x is needed.
 
     Attributes:
         map (Tensor): z.
-        mean (Tensor): of z over space, (N, C, 1, 1), float32 or wider.
-        variance (Tensor | None): likewise, biased.
-        identity_mean (Tensor | None): mean of x over space, likewise.
+        moments (Moments): float32 or wider; ``centre`` and what follows it
+            have no gradient.
     """
 
-    def __init__(self, z: Tensor, x: Tensor, variance: bool,
-                 pool_identity: bool):
+    def __init__(self, norm: Norm, z: Tensor, x: Tensor, pool_identity: bool):
         # In the graph self.map is z itself; the gradient of self._z is g.
-        self.map = self._z = z
-        self._x = x
-        self._kernels = _direct_kernels(z)
-        arguments = z, x, variance, pool_identity, take_attached_mean(x)
-        if self._kernels is None:
-            self._z, self._x, self._scale, *moments = _Moments.apply(
-                *arguments)
-        else:
-            moments = _measure(self._kernels, *arguments)
-        self.mean, self.variance, self.identity_mean = moments
+        self.map, self._norm = z, norm
+        attached = take_attached_mean(x)
+        pooled = x if pool_identity else None
+        if is_compiling():
+            self._z, self._x, self._sums = z, x, None
+            self.moments = tail_reference.measure(z, pooled, norm)
+            return
+        self._sums = _Sums(_kernels_for(z) or tail_reference)
+        self._z, self._x, *moments = _Measure.apply(
+            self._sums, norm, pooled, attached, z, x, norm.weight, norm.bias)
+        self.moments = Moments(*moments)
 
     @staticmethod
     def supports(z: Tensor, x: Tensor) -> bool:
-        """Whether there are kernels for these maps, and a gain from them.
+        """Whether there are kernels for these maps.
 
         Not while ``torch.jit`` traces, whose graph should show plain
         operators, nor under ``torch.func`` and forward-mode differentiation,
@@ -83,30 +80,33 @@ class ResidualTail:
                 and not torch._C._are_functorch_transforms_active()
                 and _kernels_for(z) is not None)
 
-    def output(self, scale: Tensor, shift: Tensor) -> Tensor:
-        """y = relu(x + scale · z + shift), (N, C, H, W); to be called once.
+    def output(self, step_size: Tensor) -> Tensor:
+        """y = relu(x + BN(z) ⊗ Δt), (N, C, H, W); to be called once.
 
         Args:
-            scale (Tensor): (N, C, 1, 1), the dtype of :attr:`mean`.
-            shift (Tensor): likewise.
+            step_size (Tensor): Δt, (N, C, 1, 1) or (1, C, 1, 1).
         """
-        scale, shift = scale.expand_as(self.mean), shift.expand_as(self.mean)
-        if self._kernels is not None:
-            return self._kernels.scale_add_relu(
-                self._z, self._x, scale, shift)
-        return _ScaleAddRelu.apply(self._z, self._x, self._scale, scale, shift,
-                             self.map, self.mean)
+        m = self.moments
+        step_size = step_size.to(m.mean.dtype)
+        if step_size.shape != m.mean.shape:
+            step_size = step_size.expand_as(m.mean)
+        if self._sums is None:
+            return tail_reference.output(
+                self._z, self._x, m.scale, m.shift, step_size)
+        return _Output.apply(
+            self._sums, self._norm, m, self._z, self._x, step_size, self.map,
+            self._norm.weight, self._norm.bias)
 
 
 def attach_mean(y: Tensor) -> None:
     """Take the mean of a map over space while it is still in the caches.
 
     It travels on the tensor to the :class:`ResidualTail` that has this very
-    tensor as its x. A compiler needs no such help, and a tensor without
-    a version, as in inference mode, might change in between. (A change
-    through ``.data`` is not seen.)
+    tensor as its x. A compiler needs no such help, a GPU's caches are too
+    small, and a tensor without a version, as in inference mode, might change
+    in between. (A change through ``.data`` is not seen.)
     """
-    if is_compiling() or y.is_inference() or (
+    if is_compiling() or y.is_inference() or y.device.type != 'cpu' or (
             not ResidualTail.supports(y, y)):
         return
     kernels = _kernels_for(y)
@@ -124,11 +124,8 @@ def take_attached_mean(x: Tensor) -> Tensor | None:
 
 
 def _kernels_for(z: Tensor) -> ModuleType | None:
-    """The module of the fastest kernels for a map; None where the modules are
-    as fast, or where there are none.
+    """The module of the fastest kernels for a map; None where there are none.
     """
-    if z.device.type == 'cuda' and z.numel() < LEAST_ON_GPU:
-        return None
     if z.is_contiguous():
         memory_format = torch.contiguous_format
     elif z.device.type == 'cuda' and z.is_contiguous(
@@ -141,85 +138,106 @@ def _kernels_for(z: Tensor) -> ModuleType | None:
     return usable_kernels(z.device, z.dtype, memory_format)
 
 
-def _direct_kernels(z: Tensor) -> ModuleType | None:
-    """Kernels to call without the autograd functions below, or None.
-
-    Where no derivative is wanted, and for a compiler, which makes two passes
-    of the plain formulas; through the functions it took 1.09 of the plain
-    network's time instead of 0.89.
+class _Sums:
+    """The kernels of a tail, and Σ g, Σ g·(z - mean) and Δt of its backward.
     """
-    if is_compiling():
-        return tail_reference
-    return None if torch.is_grad_enabled() else _kernels_for(z)
+
+    def __init__(self, kernels: ModuleType):
+        self.kernels = kernels
+        self.tables: tuple[Tensor, ...] | None = None
 
 
-def _backward_kernels(z: Tensor) -> ModuleType:
-    # A second derivative needs operators that have a derivative, a compiler
-    # of the backward pass ones that it can see through.
-    if torch.is_grad_enabled() or is_compiling():
-        return tail_reference
-    return _kernels_for(z) or tail_reference
-
-
-def _measure(kernels, z, x, variance, pool_identity, attached) -> tuple:
-    """Mean and variance of z, mean of x; None where not wanted."""
-    if not pool_identity:
-        attached = None
-    elif attached is None:
-        attached, _ = kernels.moments(x, False)
-    return (*kernels.moments(z, variance), attached)
-
-
-class _Moments(Function):
+class _Measure(Function):
     """z, x -> z, x and their moments.
 
-    The gradient that comes back for z is g, not scale · g, so that no map is
-    written for the product; the scale itself comes back beside it, as the
-    "gradient" of an output that has no other use.
+    The gradient that comes back for z is g, not that of f, so that no map is
+    written for it.
     """
 
     @staticmethod
-    def forward(ctx, z, x, variance, pool_identity, attached):
-        moments = _measure(
-            _kernels_for(z), z, x, variance, pool_identity, attached)
-        ctx.save_for_backward(z, moments[0])
+    def forward(ctx, sums, norm, pooled, attached, z, x, weight, bias):
+        m = sums.kernels.measure(z, pooled, norm, attached)
+        ctx.sums, ctx.norm = sums, norm
+        ctx.save_for_backward(z, m.mean, m.scale, m.centre, m.inverse)
+        ctx.mark_non_differentiable(m.centre, m.square, m.inverse)
         ctx.set_materialize_grads(False)
-        scale = torch.empty_like(moments[0])
-        return z.view_as(z), x.view_as(x), scale, *moments
+        return z.view_as(z), x.view_as(x), *m
 
     @staticmethod
-    def backward(ctx, masked, _, scale, d_mean, d_var, d_identity):
-        z, mean = ctx.saved_tensors
-        size = z[0, 0].numel()
+    def backward(ctx, masked, dx, *grads):
+        z, mean, scale, centre, inverse = ctx.saved_tensors
+        given, parameters = Gradients(*grads[:6]), ctx.norm[:2]
+        if torch.is_grad_enabled():
+            dz, *rows = _differentiable(
+                lambda z, *parameters: tail_reference.measure(
+                    z, None, Norm(*parameters, *ctx.norm[2:])),
+                (z, *parameters), given._replace(identity_mean=None))
+            if given.identity_mean is not None:
+                d = given.identity_mean / z[0, 0].numel()
+                dx = (d if dx is None else dx + d).expand_as(z).to(z.dtype)
+            return *[None] * 4, dz, dx, *rows
         if masked is None:  # y has no part in the loss
-            masked, scale = torch.zeros_like(z), torch.zeros_like(mean)
-        b = None if d_var is None else d_var * (2 / size)
-        c = torch.zeros_like(mean) if d_mean is None else d_mean / size
-        c = c if b is None else c - b * mean
-        d = None if d_identity is None else d_identity / size
-        dz, dx = _backward_kernels(z).input_gradients(
-            masked, z, scale, b, c, d)
-        return dz, dx, None, None, None
+            masked = torch.zeros_like(z)
+            tables = [torch.zeros_like(mean)] * 3
+        else:
+            tables = ctx.sums.tables
+        # Of the others a backward pass reads that they are there.
+        m = Moments(mean, None if ctx.norm.running else mean, None, mean,
+                    scale, scale, centre, centre, inverse)
+        dz, dx, *rows = ctx.sums.kernels.input_gradients(
+            masked, z, *tables, m, given)
+        return *[None] * 4, dz, dx, *(
+            None if parameter is None else row.view(-1).to(parameter.dtype)
+            for row, parameter in zip(rows, parameters))
 
 
-class _ScaleAddRelu(Function):
-    """z, x, scale, shift -> y; the gradient of z is that of `_Moments`.
+class _Output(Function):
+    """z, x, Δt -> y; the gradient of z is that of :class:`_Measure`.
 
-    The last arguments are z as it came to `_Moments`, to which a second
-    derivative gives a true gradient, and its mean.
+    The last arguments are z as it came to that and the norm's parameters, to
+    which a second derivative gives true gradients.
     """
 
     @staticmethod
-    def forward(ctx, z, x, _, scale, shift, z_before, mean):
-        kernels = _kernels_for(z) or tail_reference
-        y = kernels.scale_add_relu(z, x, scale, shift)
-        ctx.save_for_backward(z_before, y, scale, mean)
+    def forward(ctx, sums, norm, m, z, x, step, z_before, *parameters):
+        y = sums.kernels.output(z, x, m.scale, m.shift, step)
+        ctx.sums, ctx.norm = sums, norm
+        ctx.save_for_backward(z_before, y, step, m.mean, m.scale, m.mean_f)
         return y
 
     @staticmethod
     def backward(ctx, grad):
-        z, y, scale, mean = ctx.saved_tensors
-        masked, total, moment = _backward_kernels(z).mask_and_sum(
-            grad, y, z, mean)
-        moment = moment + mean * total
-        return masked, masked, scale, moment, total, None, None
+        z, y, step, *tables = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            def residual(z, step, *parameters):
+                m = tail_reference.measure(
+                    z, None, Norm(*parameters, *ctx.norm[2:]))
+                return [(m.scale * z + m.shift) * step]
+
+            masked = torch.where(y <= 0, 0, grad)
+            dz, d_step, *rows = _differentiable(
+                residual, (z, step, *ctx.norm[:2]), [masked])
+            return *[None] * 4, masked, d_step, dz, *rows
+        masked, total, moment, d_step = ctx.sums.kernels.step_gradient(
+            grad, y, z, *tables)
+        ctx.sums.tables = total, moment, step
+        return *[None] * 3, masked, masked, d_step, None, None, None
+
+
+def _differentiable(function: Callable, inputs: Sequence,
+                    grads: Sequence) -> list:
+    """Gradients of inputs that have derivatives; None for no gradient."""
+    with torch.enable_grad():
+        # Of one input, not of what another was computed from.
+        inputs = [v if v is None else v.view_as(v) for v in inputs]
+        outputs = function(*inputs)
+    pairs = [(output, grad) for output, grad in zip(outputs, grads)
+             if grad is not None and output.requires_grad]
+    wanted = [v for v in inputs if v is not None and v.requires_grad]
+    if not pairs or not wanted:
+        return [None] * len(inputs)
+    outputs, grads = zip(*pairs)
+    found = iter(torch.autograd.grad(outputs, wanted, grads,
+                                     create_graph=True, allow_unused=True))
+    return [None if v is None or not v.requires_grad else next(found)
+            for v in inputs]

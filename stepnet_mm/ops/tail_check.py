@@ -8,9 +8,10 @@ with a large mean, and with a NaN and an inf in every map.
 """
 import importlib.util
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,11 +19,11 @@ from torch import Tensor
 from ..utils.precision import float32_or_wider
 from . import tail_cpu, tail_reference
 from .compilation import uncompiled
+from .tail_reference import Gradients, Moments, Norm
 
 HAS_TRITON = importlib.util.find_spec('triton') is not None
 #: Kernels, and how many of their results are maps; these come first.
-KERNELS = dict(
-    moments=0, scale_add_relu=1, mask_and_sum=1, input_gradients=2)
+KERNELS = dict(measure=0, output=1, step_gradient=1, input_gradients=2)
 DTYPES = torch.float32, torch.bfloat16, torch.float16
 FORMATS = torch.contiguous_format, torch.channels_last
 #: In either memory format the channels of the first take several programs of
@@ -157,7 +158,7 @@ def _reason(difference: float, shape: torch.Size) -> str:
 
 
 class _Sample:
-    """Four maps, (N, C, H, W), and four tables, (N, C, 1, 1)."""
+    """Maps (N, C, H, W), tables (N, C, 1, 1), and the calls of each kernel."""
 
     def __init__(self, shape: tuple, device: torch.device,
                  dtype: torch.dtype, memory_format: torch.memory_format):
@@ -180,27 +181,45 @@ class _Sample:
             m.to(device, dtype).contiguous(memory_format=memory_format)
             for m in (z, x, grad, y)]
         wide = float32_or_wider(dtype)
-        self.tables = draw(4, *shape[:2], 1, 1).to(device, wide).unbind()
+        tables = draw(4, *shape[:2], 1, 1).to(device, wide)
+        a, b, c, d = self.tables = tables.unbind()
+        weight, bias, mean, root = tables[:, 0].flatten(1)
+        # Of an ε of 1 no rounding error comes back enlarged.
+        learned = Norm(weight, bias, 1.)
+        frozen = Norm(weight, None, 1., (mean, root.square()))
+        rows = tables[:, :1]
+        m = Moments(a, b, c, d, *rows, rows[0])
+        some, none = Gradients(mean_f=c, identity_mean=d), Gradients()
+        every = Gradients(a, b, d, c, *rows[:2])
+        self.calls: dict[str, list[tuple]] = dict(
+            measure=[(self.z, self.x, learned), (self.z, None, learned),
+                     (self.z, self.x, frozen),
+                     (self.z, None, Norm(None, None, 1.))],
+            output=[(self.z, self.x, *rows[:2], a),
+                    (self.z, self.x, *rows[:2], b[:1].expand_as(b))],
+            step_gradient=[
+                (grad, self.y, self.z, a, rows[1], d)
+                for grad in (self.grad, a.to(dtype).expand_as(self.z))],
+            input_gradients=[
+                (self.grad, self.z, a, b, c, m._replace(variance=variance),
+                 grads) for variance in (b, None)
+                for grads in (some, none, every)])
+
+        if shape != SHAPES[0]:  # each kernel once: they take time to compile
+            self.calls = {name: calls[:1]
+                          for name, calls in self.calls.items()}
 
     def difference(self, kernels: ModuleType, name: str) -> float:
         """The largest difference, in units of the largest allowed one."""
         worst = 0.
-        for args in self._calls()[name]:
-            wide = [v.double() if isinstance(v, Tensor) else v for v in args]
-            pairs = zip(_run_guarded(kernels, name, args),
-                        _run(tail_reference, name, wide), strict=True)
+        for args in self.calls[name]:
+            pairs = zip(
+                _run_guarded(kernels, name, args),
+                _run(tail_reference, name, _each(Tensor.double, args)),
+                strict=True)
             for i, (got, want) in enumerate(pairs):
                 worst = max(worst, self._compare(got, want, i < KERNELS[name]))
         return worst
-
-    def _calls(self) -> dict[str, list[tuple]]:
-        a, b, c, d = self.tables
-        return dict(
-            moments=[(self.z, True), (self.z, False)],
-            scale_add_relu=[(self.z, self.x, a, b[:1].expand_as(b))],
-            mask_and_sum=[(self.grad, self.y, self.z, a)],
-            input_gradients=[(self.grad, self.z, a, b_, c, d_)
-                             for b_ in (b, None) for d_ in (d, None)])
 
     def _compare(self, got: Tensor, want: Tensor, is_map: bool) -> float:
         dtype = self.z.dtype if is_map else self.tables[0].dtype
@@ -227,13 +246,28 @@ def _run(kernels: ModuleType, name: str, args: Sequence) -> list[Tensor]:
 def _run_guarded(kernels: ModuleType, name: str,
                  args: tuple) -> list[Tensor]:
     """The results; an argument that is written over is an error."""
-    before = [v.clone() if isinstance(v, Tensor) else v for v in args]
+    before = _each(Tensor.clone, args)
     if name == 'input_gradients':  # its first may be
         args = before[0], *args[1:]
     results = _run(kernels, name, args)
     for i, (now, old) in enumerate(zip(args, before), 1):
-        if isinstance(now, Tensor) and not torch.equal(
-                now.nan_to_num(), old.nan_to_num()):
+        if not all(map(torch.equal, _tensors(now), _tensors(old))):
             raise RuntimeError(f'argument {i}: expected it to be left as it '
                                'was, got other values')
     return results
+
+
+def _each(change: Callable, value: Any) -> Any:
+    """A value, or a tuple of them, with each tensor changed."""
+    if isinstance(value, tuple):
+        parts = [_each(change, part) for part in value]
+        return type(value)(*parts) if hasattr(value, '_fields') else (
+            tuple(parts))
+    return change(value) if isinstance(value, Tensor) else value
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    """The tensors of a value, without NaN."""
+    if isinstance(value, tuple):
+        return [t for part in value for t in _tensors(part)]
+    return [value.nan_to_num()] if isinstance(value, Tensor) else []

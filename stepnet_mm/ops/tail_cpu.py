@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from ..utils.precision import float32_or_wider
+from . import tail_reference
+from .tail_reference import Gradients, Moments, Norm
 
 #: Σz² is off by about eps · mean², so beyond this ratio of mean² to variance
 #: a row takes a second pass.
@@ -37,31 +39,40 @@ def moments(z: Tensor, variance: bool) -> tuple:
     return mean, var.clamp_min_(0)
 
 
-def scale_add_relu(z: Tensor, x: Tensor, scale: Tensor,
-                   shift: Tensor) -> Tensor:
-    """The map relu(x + scale · z + shift)."""
-    return _affine(z, scale, shift).add_(x).relu_()
+def measure(z: Tensor, x: Tensor | None, norm: Norm,
+            identity_mean: Tensor | None = None) -> Moments:
+    """All moments; that of x where it is given and its mean is not."""
+    return tail_reference.measure(z, x, norm, identity_mean, moments)
 
 
-def mask_and_sum(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor) -> tuple:
-    """The ReLU's gradient g, the tables Σ g and Σ g·(z - mean) over space."""
+def output(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor,
+           step: Tensor) -> Tensor:
+    """The map relu(x + f ⊗ Δt), Δt a table."""
+    return _affine(z, scale * step, shift * step).add_(x).relu_()
+
+
+def step_gradient(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor,
+                  scale: Tensor, mean_f: Tensor) -> tuple:
+    """The ReLU's gradient g and the tables Σ g, Σ g·(z - mean), Σ g·f."""
     masked = torch.ops.aten.threshold_backward(grad, y, 0).contiguous()
     one = torch.ones_like(mean).view(-1)
     _, moment, total = torch.ops.aten.native_batch_norm_backward(
         _rows(masked), _rows(z), one, mean.view(-1), one, None, None, False,
         0., [False, True, True])
-    table = *z.shape[:2], 1, 1
-    return masked, total.view(table), moment.view(table)
+    total, moment = total.view_as(mean), moment.view_as(mean)
+    return masked, total, moment, scale * moment + mean_f * total
 
 
-def input_gradients(masked: Tensor, z: Tensor, a: Tensor, b: Tensor | None,
-                    c: Tensor, d: Tensor | None) -> tuple:
-    """The maps dz = a · g + b · z + c and dx = g + d, which is ``masked``."""
+def input_gradients(masked: Tensor, z: Tensor, total: Tensor, moment: Tensor,
+                    step: Tensor, m: Moments, grads: Gradients) -> tuple:
+    """The maps dz and dx, which is ``masked``; the norm's two rows."""
+    a, b, c, d, weight, bias = tail_reference.input_tables(
+        z, total, moment, step, m, grads)
     if b is None:
         dz = _affine(masked, a, c)
     else:
         dz = _affine(z, b, c).addcmul_(masked, a.to(z.dtype))
-    return dz, masked if d is None else masked.add_(d)
+    return dz, masked if d is None else masked.add_(d), weight, bias
 
 
 def _affine(z: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

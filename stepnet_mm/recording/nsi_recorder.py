@@ -383,6 +383,8 @@ def _map_norm(x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:
     if isinstance(x, BuiltMap):
         x = x.values
     elif isinstance(x, Product):
+        if isinstance(x.values, AffineMap):
+            return x.values.norm(x.step_size)
         x = x.values * x.step_size.to(x.values.dtype)
     return sample_norm(x.detach())
 

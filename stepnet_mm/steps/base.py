@@ -11,7 +11,7 @@ from typing import Any
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .pooling import AffineMap, PooledMap, Product
+from .pooling import PooledMap, Product
 
 
 class StepSize(nn.Module):
@@ -53,7 +53,7 @@ class StepSize(nn.Module):
         # Δt passes through here: hooks can read or replace it.
         self.delta = nn.Identity()
 
-    def forward(self, *states: Tensor) -> Tensor | Product | AffineMap:
+    def forward(self, *states: Tensor) -> Tensor | Product:
         """Scale a residual by its step size.
 
         Args:

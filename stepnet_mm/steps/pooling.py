@@ -43,17 +43,17 @@ def global_std(x: 'Tensor | PooledMap', eps: float = 0.) -> Tensor:
 
 
 class Product(NamedTuple):
-    """A map ⊗ Δt, not yet multiplied."""
-    values: Tensor
+    """A map ⊗ Δt, not yet multiplied; a map that exists is its values."""
+    values: 'Tensor | AffineMap'
     step_size: Tensor
 
 
 class PooledMap:
     """A map (N, C, H, W) that is known by its moments over space."""
 
-    def times(self, step_size: Tensor) -> 'Product | AffineMap':
+    def times(self, step_size: Tensor) -> Product:
         """The map ⊗ Δt, for Δt of shape (N, C, 1, 1), not yet multiplied."""
-        raise NotImplementedError
+        return Product(getattr(self, 'values', self), step_size)
 
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
@@ -95,10 +95,6 @@ class BuiltMap(PooledMap):
         """H·W."""
         return self.values.shape[2:].numel()
 
-    def times(self, step_size: Tensor) -> Product:
-        """The map and Δt, not yet multiplied."""
-        return Product(self.values, step_size)
-
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
         """The function of the map itself."""
@@ -106,21 +102,19 @@ class BuiltMap(PooledMap):
 
 
 class AffineMap(PooledMap):
-    """f = scale · z + shift per sample and channel, which is never built.
+    """f = scale · z + shift per channel, which is never built.
 
     Args:
-        tail (ResidualTail): has z, its mean and, where known, its variance.
-        scale (Tensor): (N, C, 1, 1) or (1, C, 1, 1).
-        shift (Tensor): likewise.
+        tail (ResidualTail): has z and its moments.
     """
 
-    def __init__(self, tail: Any, scale: Tensor, shift: Tensor):
-        self.tail, self.scale, self.shift = tail, scale, shift
+    def __init__(self, tail: Any):
+        self.tail = tail
 
     @property
     def mean(self) -> Tensor:
-        """Mean over space: scale times that of z, plus shift."""
-        return torch.addcmul(self.shift, self.scale, self.tail.mean)
+        """Mean over space, (N, C, 1, 1), float32 or wider."""
+        return self.tail.moments.mean_f
 
     @property
     def deviation_norm(self) -> Tensor:
@@ -129,33 +123,31 @@ class AffineMap(PooledMap):
         The absolute scale times that of z, which comes from the variance
         where it is known.
         """
-        if self.tail.variance is None:
+        m = self.tail.moments
+        if m.variance is None:
             norm = _deviation_norm(self.tail.map)
         else:
-            square = self.tail.variance * self.size
+            square = m.variance * self.size
             # A constant map has a gradient too, 0.
             norm = square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
-        return self.scale.abs() * norm
+        return m.scale.abs() * norm
 
     @property
     def size(self) -> int:
         """H·W."""
         return self.tail.map.shape[2:].numel()
 
-    def times(self, step_size: Tensor) -> 'AffineMap':
-        """f ⊗ Δt = (scale · Δt) · z + shift · Δt."""
-        return AffineMap(
-            self.tail, self.scale * step_size, self.shift * step_size)
-
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
         """The function of f: scale · linear(z) + shift · of_ones()."""
-        return self.scale * linear(self.tail.map) + self.shift * of_ones()
+        m = self.tail.moments
+        return m.scale * linear(self.tail.map) + m.shift * of_ones()
 
     @torch.no_grad()
-    def norm(self) -> Tensor:
-        """2-norm of each sample, (N, ); without a gradient."""
-        deviation, mean = self.deviation_norm, self.mean
+    def norm(self, step_size: Tensor | float = 1.) -> Tensor:
+        """2-norm of each sample of f ⊗ Δt, (N, ); without a gradient."""
+        deviation = self.deviation_norm * step_size
+        mean = self.mean * step_size
         square = deviation.square() + self.size * mean.square()
         norm = square.sum((1, 2, 3)).sqrt()
         # In double precision no square leaves the range; few values here.
