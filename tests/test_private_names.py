@@ -47,8 +47,9 @@ USED = {
     'tests/tools/test_interrupts.py': ['_run_exitfuncs'],
     'tests/tools/test_to_stepnet.py': ['_is_lazy_import'],
 }
-#: Modules, a documented function, and names that are set by other means.
-NOT_MEANT = {'_C', '_utils', '_exit', '_dataset', '_seed', '_origin'}
+#: Modules, documented functions, and names that are set by other means.
+NOT_MEANT = {'_C', '_utils', '_exit', '_replace', '_dataset', '_seed',
+             '_origin'}
 
 
 def private(name):

@@ -102,11 +102,10 @@ def _normalize_over(norm: Any, z: Tensor) -> Tensor:
 
 def _run_by_moments(norm: Any, step: StepSize, z: Tensor,
                     identity: Tensor) -> Tensor:
-    running = _running(norm)
-    tail = ResidualTail(Norm(norm.weight, norm.bias, norm.eps, running),
-                        z, identity, pool_identity=step.needs_identity)
-    if running is None:
-        _track(norm, tail)
+    tail = ResidualTail(
+        Norm(norm.weight, norm.bias, norm.eps, _running(norm)), z, identity,
+        pool_identity=step.needs_identity)
+    _track(norm, tail)
     _, step_size = step(
         BuiltMap(identity, tail.moments.identity_mean), AffineMap(tail))
     return tail.output(step_size)

@@ -32,6 +32,11 @@ from .compilation import is_compiling
 from .tail_check import usable_kernels
 from .tail_reference import Gradients, Moments, Norm
 
+#: Elements of a map from which on the kernels are used on a GPU. The host
+#: takes 0.8 ms longer over a block than with the modules: with fewer elements
+#: it has not launched all when the GPU is through (docs/performance.md).
+LEAST_ON_GPU = 2**24
+
 
 class ResidualTail:
     """The moments of z, BN(z) and x, then y from a step size.
@@ -64,7 +69,7 @@ class ResidualTail:
 
     @staticmethod
     def supports(z: Tensor, x: Tensor) -> bool:
-        """Whether there are kernels for these maps.
+        """Whether there are kernels for these maps, and a gain from them.
 
         Not while ``torch.jit`` traces, whose graph should show plain
         operators, nor under ``torch.func`` and forward-mode differentiation,
@@ -124,8 +129,11 @@ def take_attached_mean(x: Tensor) -> Tensor | None:
 
 
 def _kernels_for(z: Tensor) -> ModuleType | None:
-    """The module of the fastest kernels for a map; None where there are none.
+    """The module of the fastest kernels for a map; None where the modules are
+    as fast, or where there are none.
     """
+    if z.device.type == 'cuda' and z.numel() < LEAST_ON_GPU:
+        return None
     if z.is_contiguous():
         memory_format = torch.contiguous_format
     elif z.device.type == 'cuda' and z.is_contiguous(
@@ -139,8 +147,7 @@ def _kernels_for(z: Tensor) -> ModuleType | None:
 
 
 class _Sums:
-    """The kernels of a tail, and Σ g, Σ g·(z - mean) and Δt of its backward.
-    """
+    """The kernels of a tail; then Σ g, Σ g·(z - mean) and Δt as well."""
 
     def __init__(self, kernels: ModuleType):
         self.kernels = kernels

@@ -187,8 +187,8 @@ class _Sample:
         # Of an ε of 1 no rounding error comes back enlarged.
         learned = Norm(weight, bias, 1.)
         frozen = Norm(weight, None, 1., (mean, root.square()))
-        rows = tables[:, :1]
-        m = Moments(a, b, c, d, *rows, rows[0])
+        rows = list(tables[:, :1])
+        m = Moments(a, b, c, d, rows[0], rows[1], rows[2], rows[3], rows[0])
         some, none = Gradients(mean_f=c, identity_mean=d), Gradients()
         every = Gradients(a, b, d, c, *rows[:2])
         self.calls: dict[str, list[tuple]] = dict(
@@ -260,9 +260,9 @@ def _run_guarded(kernels: ModuleType, name: str,
 def _each(change: Callable, value: Any) -> Any:
     """A value, or a tuple of them, with each tensor changed."""
     if isinstance(value, tuple):
+        kind: Any = type(value)
         parts = [_each(change, part) for part in value]
-        return type(value)(*parts) if hasattr(value, '_fields') else (
-            tuple(parts))
+        return tuple(parts) if kind is tuple else kind(*parts)
     return change(value) if isinstance(value, Tensor) else value
 
 

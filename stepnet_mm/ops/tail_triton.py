@@ -7,7 +7,7 @@ Signatures and results are as in :mod:`tail_reference`; ``input_gradients``
 writes over ``masked``.
 """
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -72,13 +72,14 @@ def input_gradients(masked: Tensor, z: Tensor, total: Tensor, moment: Tensor,
     """The maps dz and dx, which is ``masked``; the norm's two rows."""
     layout, n, c, size = _layout(z)
     d, batch = grads.identity_mean, m.variance is not None
+    rows: Any
     if grads._replace(mean_f=None, identity_mean=None) == Gradients():
         tables, rows = _tables(3, z, n, c), _tables(2, z, 1, c, 1, 1)
-        has_mean = grads.mean_f is not None
+        d_mean_f = total if grads.mean_f is None else grads.mean_f.contiguous()
         _launch(_input_tables_kernel, _columns(n, c), total, moment,
-                step.contiguous(), grads.mean_f.contiguous() if has_mean else
-                total, m.mean, m.scale, m.centre, m.inverse, tables, rows,
-                n, c, size, HAS_MEAN=has_mean, BATCH=batch)
+                step.contiguous(), d_mean_f, m.mean, m.scale, m.centre,
+                m.inverse, tables, rows, n, c, size,
+                HAS_MEAN=grads.mean_f is not None, BATCH=batch)
     else:
         a, b, shift, _, *rows = tail_reference.input_tables(
             z, total, moment, step, m, grads)
@@ -294,8 +295,7 @@ def _normalize_kernel(z, parts, weight, bias, running_mean, running_var,
 
 @triton.jit
 def _rows(i, channel, inside, N, C, BLOCK_N: tl.constexpr):
-    """Samples, the places of their channels in a table, which of these exist.
-    """
+    """Samples, their channels' places in a table, and which of these exist."""
     n = i * BLOCK_N + tl.arange(0, BLOCK_N)
     return (n, n[:, None] * C + channel[None],
             (n < N)[:, None] & inside[None])

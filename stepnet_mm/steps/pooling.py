@@ -53,7 +53,8 @@ class PooledMap:
 
     def times(self, step_size: Tensor) -> Product:
         """The map ⊗ Δt, for Δt of shape (N, C, 1, 1), not yet multiplied."""
-        return Product(getattr(self, 'values', self), step_size)
+        values: Any = getattr(self, 'values', self)
+        return Product(values, step_size)
 
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:

@@ -77,21 +77,27 @@ LOSE = dict(NaN=lambda v: v.nan_to_num(posinf=torch.inf),
 
 def wrong_without(b, d):
     """Wrong where b or d alone is None."""
-    return lambda kernel: lambda masked, z, a, b_, c, d_: kernel(
-        masked, z, a, b_, c + ((b_ is None, d_ is None) == (b, d)), d_)
+    def make(kernel):
+        def run(masked, z, *sums):
+            *_, m, grads = sums
+            found = kernel(masked, z, *sums)
+            kind = m.variance is None, grads.identity_mean is None
+            return (found[0] + (kind == (b, d)), *found[1:])
+        return run
+    return make
 
 
 @pytest.mark.parametrize('name, wrong, reason', [
     *((name, nudged, 'times what rounding explains') for name in KERNELS),
-    ('scale_add_relu', without_nan, 'NaN and inf are not where'),
-    ('scale_add_relu', failing, 'RuntimeError: no compiler'),
+    ('output', without_nan, 'NaN and inf are not where'),
+    ('output', failing, 'RuntimeError: no compiler'),
     *((name, given(i, lose), '')
-      for name, i in dict(moments=0, scale_add_relu=1, mask_and_sum=0,
+      for name, i in dict(measure=0, output=1, step_gradient=0,
                           input_gradients=0).items()
       for lose in LOSE.values()),
     *((name, given(i, lambda v: v.add_(1)),
        f'argument {i + 1}: expected it to be left')
-      for name, i in (('scale_add_relu', 1), ('input_gradients', 2))),
+      for name, i in (('output', 1), ('input_gradients', 2))),
     ('input_gradients', wrong_without(True, False), ''),
     ('input_gradients', wrong_without(False, True), '')])
 def test_a_wrong_kernel_is_found(replace, name, wrong, reason):
@@ -104,22 +110,24 @@ def test_a_wrong_kernel_is_found(replace, name, wrong, reason):
 def test_a_table_without_strides(replace):
     """As of a constant step size behind frozen statistics."""
     dense = []
-    replace('scale_add_relu', given(
-        3, lambda v: dense.append(v.is_contiguous()) or v))
-    assert not failed() and not any(dense)
+    replace('output', given(
+        4, lambda v: dense.append(v.is_contiguous()) or v))
+    assert not failed() and not all(dense)
 
 
 @pytest.mark.parametrize('memory_format', tail_check.FORMATS)
 def test_what_the_samples_of_a_gpu_reach(memory_format):
     """All that the Triton kernels' programs may be given."""
     pytest.importorskip('triton')
-    from stepnet_mm.ops.tail_triton import _Grid
-    layouts = []
+    from stepnet_mm.ops.tail_triton import _columns, _layout
+    layouts, chunks = [], []
     for shape in (*tail_check.SHAPES, tail_check.LARGE):
         z = torch.empty(shape).to(memory_format=memory_format)
-        grid = _Grid(z, sums=True).layout
-        layouts.append((grid['C'] > grid['BLOCK_C'], grid['SPLITS'] > 1,
+        grid = _layout(z, sums=True)[0].arguments
+        layouts.append((grid['C'] > grid['BLOCK_C'], grid['PARTS'] > 1,
                         grid['TILES'] > 1))
+        chunks.append(_columns(*shape[:2]).arguments['CHUNKS'])
+    assert max(chunks) > 1
     many_channels, split, many_tiles = zip(*layouts)
     assert any(many_channels)
     assert any(map(all, zip(split, many_tiles)))
@@ -128,12 +136,12 @@ def test_what_the_samples_of_a_gpu_reach(memory_format):
 
 def test_once_a_process_with_one_warning(replace):
     calls = []
-    replace('mask_and_sum', lambda kernel: lambda *args: calls.append(
+    replace('step_gradient', lambda kernel: lambda *args: calls.append(
         1) or nudged(kernel)(*args))
     z = torch.rand(2, 3, 4, 4)
     with pytest.warns(UserWarning, match=(
             r'torch.float32, torch.contiguous_format on cpu, '
-            r'got mask_and_sum: off by .*doctor')) as caught:
+            r'got step_gradient: off by .*doctor')) as caught:
         assert not ResidualTail.supports(z, z)
     count = len(calls)
     assert len(caught) == 1 and count

@@ -79,24 +79,27 @@ def test_the_norms_dtype_is_met(norm, dtype):
     assert apply_norm(norm.to(dtype), pooled).dtype == dtype
 
 
-def tail_of(z):
-    return SimpleNamespace(
-        map=z, mean=z.mean((2, 3), keepdim=True),
-        variance=z.var((2, 3), unbiased=False, keepdim=True))
+def affine_map(z, scale, shift):
+    mean, shape = z.mean((2, 3), keepdim=True), (-1, 1, 1)
+    scale, shift = scale.view(shape), shift.view(shape)
+    return AffineMap(SimpleNamespace(map=z, moments=SimpleNamespace(
+        variance=z.var((2, 3), unbiased=False, keepdim=True), scale=scale,
+        mean_f=scale * mean + shift)))
 
 
 def test_the_deviation_of_a_map_that_is_never_built():
     z, factor = torch.randn(2, 3, 4, 4), torch.tensor([-2., .5, -1.])
-    factor = factor[:, None, None]
     torch.testing.assert_close(
-        global_std(AffineMap(tail_of(z), factor, factor)),
-        (factor * z).std((2, 3), keepdim=True))
+        global_std(affine_map(z, factor, factor)),
+        (factor.view(3, 1, 1) * z).std((2, 3), keepdim=True))
 
 
 @pytest.mark.parametrize('scale', [1e-30, 1., 1e30])
 def test_the_norm_of_a_map_that_is_never_built(scale):
-    z = torch.randn(2, 3, 4, 4)
-    factor, shift = torch.randn(2, 1, 3, 1, 1)
-    f = AffineMap(tail_of(z), factor * scale, shift * scale)
-    expected = (factor * z + shift).double().flatten(1).norm(dim=1)
-    torch.testing.assert_close(f.norm().double(), expected * scale)
+    z, step_size = torch.randn(2, 3, 4, 4), torch.rand(2, 3, 1, 1)
+    factor, shift = torch.randn(2, 3)
+    f = factor.view(3, 1, 1) * z + shift.view(3, 1, 1)
+    got = affine_map(z, factor * scale, shift * scale)
+    for found, made in ((got.norm(), f), (got.norm(step_size), f * step_size)):
+        expected = made.double().flatten(1).norm(dim=1)
+        torch.testing.assert_close(found.double(), expected * scale)
