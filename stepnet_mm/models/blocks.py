@@ -22,8 +22,12 @@ import torch.utils.checkpoint as cp
 from torch import Tensor, nn
 from torch.fx import Proxy
 
-from .fusion import can_fuse, run_tail
+from .fusion import can_fuse, normalize_over, run_tail
 from .pretrained_start import PretrainedStart
+
+
+def _normalize(norm: nn.Module, conv: nn.Module, z: Tensor) -> Tensor:
+    return norm(z)
 
 
 class StepBlock(PretrainedStart):
@@ -88,16 +92,17 @@ class StepBlock(PretrainedStart):
 
     def _advance_fused(self, x: Tensor) -> Tensor:
         """The fused branch: as `_advance` up to rounding, see fusion.py."""
-        z = self._convolve(x)
+        z = self._convolve(x, normalize_over)
         return run_tail(self, z, self._shortcut(x))
 
     def _shortcut(self, x: Tensor) -> Tensor:
         return x if self.downsample is None else self.downsample(x)
 
-    def _convolve(self, x: Tensor) -> Tensor:
+    def _convolve(self, x: Tensor, normalize: Callable = _normalize) -> Tensor:
         """Up to the last convolution's output."""
         for i in range(1, self.num_convs):
-            x = getattr(self, f'norm{i}')(getattr(self, f'conv{i}')(x))
+            conv = getattr(self, f'conv{i}')
+            x = normalize(getattr(self, f'norm{i}'), conv, conv(x))
             x = self._plug_in(i, self.relu(x))
         return self.last_conv(x)
 

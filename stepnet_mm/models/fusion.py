@@ -3,7 +3,8 @@
     can_fuse             whether the block's modules allow it
     run_tail             y from z, the last convolution's output, and x_t:
       StepBlock.end        the modules one by one, where the maps do not fit
-      _run_over_maps       no gradient, on a CPU: f is written over z
+      _run_over_maps       no gradient, on a CPU: f is written over z, large
+                           maps sample by sample
       _run_by_moments      else: f is never built (ops/residual_tail.py)
       attach_mean          the mean over space that the next block needs
 
@@ -25,10 +26,14 @@ from ..ops import (
     take_attached_mean,
 )
 from ..steps.base import StepSize
-from ..steps.pooling import AffineMap, BuiltMap
+from ..steps.pooling import AffineMap, BuiltMap, global_mean
 
 if TYPE_CHECKING:
     from .blocks import StepBlock
+
+#: Elements of a sample's map from which on a block ends sample by sample in
+#: inference on a CPU, so that the maps stay in the caches.
+SAMPLE = 2**19
 
 
 def can_fuse(block: 'StepBlock') -> bool:
@@ -82,22 +87,41 @@ def _fits(norm: Any, z: Tensor, identity: Tensor) -> bool:
 def _run_over_maps(block: 'StepBlock', step: StepSize, z: Tensor,
                    identity: Tensor) -> Tensor:
     norm, conv = block.last_norm, block.last_conv
-    owned = type(conv) is nn.Conv2d and not _is_hooked(conv)
-    f = _normalize_over(norm, z) if owned else norm(z)
-    f, step_size = step(
-        BuiltMap(identity, take_attached_mean(identity)), BuiltMap(f))
-    return torch.addcmul(identity, f, step_size.to(f.dtype), out=f).relu_()
+    if z[0].numel() >= SAMPLE and _running(norm) and _is_owned(conv):
+        parts = z.split(1)
+        mean = torch.cat([
+            global_mean(normalize_over(norm, conv, part)) for part in parts])
+    else:
+        z, mean = normalize_over(norm, conv, z), None
+        parts = z.split(len(z))
+    _, step_size = step(
+        BuiltMap(identity, take_attached_mean(identity)), BuiltMap(z, mean))
+    step_size = step_size.to(z.dtype).expand(len(z), -1, -1, -1)
+    size = len(parts[0])
+    for x, f, dt in zip(identity.split(size), parts, step_size.split(size)):
+        torch.addcmul(x, f, dt, out=f).relu_()
+    return z
 
 
-def _normalize_over(norm: Any, z: Tensor) -> Tensor:
-    """norm(z), written over z: large maps are expensive to allocate."""
-    running = _running(norm)
-    if running is None:
+def normalize_over(norm: nn.Module, conv: nn.Module, z: Tensor) -> Tensor:
+    """norm(z) of z = conv(x); over z in inference on a CPU, if nobody holds z.
+
+    Large maps are expensive to allocate.
+    """
+    running = _running(norm) if type(norm) is nn.BatchNorm2d else None
+    if (running is None or z.device.type != 'cpu' or torch.is_grad_enabled()
+            or is_compiling() or not _is_owned(conv) or _is_hooked(norm)
+            or not ResidualTail.supports(z, z)):
         return norm(z)
     unused = running[0].new_empty(0)
     return torch.ops.aten.native_batch_norm.out(
         z, norm.weight, norm.bias, *running, False, 0., norm.eps,
         out=z, save_mean=unused, save_invstd=unused)[0]
+
+
+def _is_owned(conv: nn.Module) -> bool:
+    """Whether nobody else holds a convolution's output."""
+    return type(conv) is nn.Conv2d and not _is_hooked(conv)
 
 
 def _run_by_moments(norm: Any, step: StepSize, z: Tensor,
