@@ -26,10 +26,6 @@ from .fusion import can_fuse, normalize_over, run_tail
 from .pretrained_start import PretrainedStart
 
 
-def _normalize(norm: nn.Module, conv: nn.Module, z: Tensor) -> Tensor:
-    return norm(z)
-
-
 class StepBlock(PretrainedStart):
     """Mixin for BasicBlock and Bottleneck: Eq. 12 where ``step`` is set.
 
@@ -92,14 +88,17 @@ class StepBlock(PretrainedStart):
 
     def _advance_fused(self, x: Tensor) -> Tensor:
         """The fused branch: as `_advance` up to rounding, see fusion.py."""
-        z = self._convolve(x, normalize_over)
+        z = self._convolve_by(normalize_over, x)
         return run_tail(self, z, self._shortcut(x))
 
     def _shortcut(self, x: Tensor) -> Tensor:
         return x if self.downsample is None else self.downsample(x)
 
-    def _convolve(self, x: Tensor, normalize: Callable = _normalize) -> Tensor:
+    def _convolve(self, x: Tensor) -> Tensor:
         """Up to the last convolution's output."""
+        return self._convolve_by(lambda norm, conv, z: norm(z), x)
+
+    def _convolve_by(self, normalize: Callable, x: Tensor) -> Tensor:
         for i in range(1, self.num_convs):
             conv = getattr(self, f'conv{i}')
             x = normalize(getattr(self, f'norm{i}'), conv, conv(x))
