@@ -187,7 +187,7 @@ class _Measure(Function):
             masked = torch.zeros_like(z)
             tables = [torch.zeros_like(mean)] * 3
         else:
-            tables = ctx.sums.tables
+            tables, ctx.sums.tables = ctx.sums.tables, None
         # Of the others a backward pass reads that they are there.
         m = Moments(mean, None if ctx.norm.running else mean, None, mean,
                     scale, scale, centre, centre, inverse)
@@ -227,7 +227,8 @@ class _Output(Function):
             return *[None] * 4, masked, d_step, dz, *rows
         masked, total, moment, d_step = ctx.sums.kernels.step_gradient(
             grad, y, z, *tables)
-        ctx.sums.tables = total, moment, step
+        # With its history the step would lead back to these sums.
+        ctx.sums.tables = total, moment, step.detach()
         return *[None] * 3, masked, masked, d_step, None, None, None
 
 

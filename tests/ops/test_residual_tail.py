@@ -1,5 +1,7 @@
 import copy
+import gc
 import itertools
+import weakref
 from functools import partial
 from types import SimpleNamespace
 
@@ -132,6 +134,22 @@ def test_a_loss_on_the_moments_alone():
     loss = f.mean((2, 3)).square().sum() + x.mean((2, 3)).sum()
     for one, other in zip(got, torch.autograd.grad(loss, given[:4])):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize('to_the_step', [True, False])
+def test_nothing_is_left_of_a_graph_without_the_garbage_collector(to_the_step):
+    given = inputs()
+    tail = ResidualTail(norm_of(*given[2:4], False), *given[:2], True)
+    step = step_size(tail.moments, given[4], True)
+    loss = tail.output(step).sum()
+    seen = weakref.ref(step)
+    gc.disable()
+    try:
+        torch.autograd.grad(loss, step if to_the_step else given)
+        del tail, step, loss
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 def test_backward_twice_leaves_inputs_and_outer_gradients_alone():
