@@ -17,10 +17,9 @@ the ReLU,
 2. :class:`_Measure`, kernels.input_gradients: dz = a · g + b · z + c and
    dx = g + d, with one a, b, c and d per sample and channel,
 
-and ordinary autograd between them. :class:`_Sums` takes the sums from one to
-the other.
+and ordinary autograd between them. The sums and Δt go from one to the other
+as the gradient of an output that has no other use.
 """
-from collections.abc import Callable, Sequence
 from types import ModuleType
 
 import torch
@@ -55,16 +54,17 @@ class ResidualTail:
 
     def __init__(self, norm: Norm, z: Tensor, x: Tensor, pool_identity: bool):
         # In the graph self.map is z itself; the gradient of self._z is g.
-        self.map, self._norm = z, norm
+        self.map = z
         attached = take_attached_mean(x)
         pooled = x if pool_identity else None
         if is_compiling():
-            self._z, self._x, self._sums = z, x, None
+            self._z, self._x = z, x
             self.moments = tail_reference.measure(z, pooled, norm)
             return
-        self._sums = _Sums(_kernels_for(z) or tail_reference)
-        self._z, self._x, *moments = _Measure.apply(
-            self._sums, norm, pooled, attached, z, x, norm.weight, norm.bias)
+        self._kernels = _kernels_for(z) or tail_reference
+        self._z, self._x, self._sums, *moments = _Measure.apply(
+            self._kernels, norm, pooled, attached, z, x, norm.weight,
+            norm.bias)
         self.moments = Moments(*moments)
 
     @staticmethod
@@ -95,12 +95,11 @@ class ResidualTail:
         step_size = step_size.to(m.mean.dtype)
         if step_size.shape != m.mean.shape:
             step_size = step_size.expand_as(m.mean)
-        if self._sums is None:
+        if is_compiling():
             return tail_reference.output(
                 self._z, self._x, m.scale, m.shift, step_size)
-        return _Output.apply(
-            self._sums, self._norm, m, self._z, self._x, step_size, self.map,
-            self._norm.weight, self._norm.bias)
+        return _Output.apply(self._kernels, self._z, self._x, self._sums,
+                             m.mean, self.map, step_size, m.scale, m.shift)
 
 
 def attach_mean(y: Tensor) -> None:
@@ -146,106 +145,100 @@ def _kernels_for(z: Tensor) -> ModuleType | None:
     return usable_kernels(z.device, z.dtype, memory_format)
 
 
-class _Sums:
-    """The kernels of a tail; then Σ g, Σ g·(z - mean) and Δt as well."""
-
-    def __init__(self, kernels: ModuleType):
-        self.kernels = kernels
-        self.tables: tuple[Tensor, ...] | None = None
-
-
 class _Measure(Function):
-    """z, x -> z, x and their moments.
+    """z, x -> z, x, a carrier and the moments.
 
     The gradient that comes back for z is g, not that of f, so that no map is
-    written for it.
+    written for it; that of the carrier is Σ g, Σ g·(z - mean) and Δt. Where
+    those of z and the carrier are None, they are parts of the others.
     """
 
     @staticmethod
-    def forward(ctx, sums, norm, pooled, attached, z, x, weight, bias):
-        m = sums.kernels.measure(z, pooled, norm, attached)
-        ctx.sums, ctx.norm = sums, norm
-        ctx.save_for_backward(z, m.mean, m.scale, m.centre, m.inverse)
+    def forward(ctx, kernels, norm, pooled, attached, z, x, weight, bias):
+        m = kernels.measure(z, pooled, norm, attached)
+        ctx.kernels, ctx.eps = kernels, norm.eps
+        ctx.save_for_backward(z, m.mean, m.scale, m.centre, m.inverse, weight,
+                              *(norm.running or ()))
         ctx.mark_non_differentiable(m.centre, m.square, m.inverse)
         ctx.set_materialize_grads(False)
-        return z.view_as(z), x.view_as(x), *m
+        carrier = m.mean.new_empty(()).expand(3, *m.mean.shape)
+        return z.view_as(z), x.view_as(x), carrier, *m
 
     @staticmethod
-    def backward(ctx, masked, dx, *grads):
-        z, mean, scale, centre, inverse = ctx.saved_tensors
-        given, parameters = Gradients(*grads[:6]), ctx.norm[:2]
+    def backward(ctx, masked, dx, sums, *grads):
+        z, mean, scale, centre, inverse, weight, *running = ctx.saved_tensors
+        given = Gradients(*grads[:6])
         if torch.is_grad_enabled():
-            dz, *rows = _differentiable(
-                lambda z, *parameters: tail_reference.measure(
-                    z, None, Norm(*parameters, *ctx.norm[2:])),
-                (z, *parameters), given._replace(identity_mean=None))
+            norm = Norm(weight, None, ctx.eps, tuple(running) or None)
+            dz, *rows = _plain_gradients(z, norm, given)
             if given.identity_mean is not None:
                 d = given.identity_mean / z[0, 0].numel()
                 dx = (d if dx is None else dx + d).expand_as(z).to(z.dtype)
-            return *[None] * 4, dz, dx, *rows
-        if masked is None:  # y has no part in the loss
-            masked = torch.zeros_like(z)
-            tables = [torch.zeros_like(mean)] * 3
         else:
-            tables, ctx.sums.tables = ctx.sums.tables, None
-        # Of the others a backward pass reads that they are there.
-        m = Moments(mean, None if ctx.norm.running else mean, None, mean,
-                    scale, scale, centre, centre, inverse)
-        dz, dx, *rows = ctx.sums.kernels.input_gradients(
-            masked, z, *tables, m, given)
-        return *[None] * 4, dz, dx, *(
-            None if parameter is None else row.view(-1).to(parameter.dtype)
-            for row, parameter in zip(rows, parameters))
+            if masked is None:  # y has no part in the loss
+                masked = torch.zeros_like(z)
+                sums = mean.new_zeros((3, *mean.shape))
+            # Of the others a backward pass reads that they are there.
+            m = Moments(mean, None if running else mean, None, mean, scale,
+                        scale, centre, centre, inverse)
+            dz, dx, *rows = ctx.kernels.input_gradients(
+                masked, z, *sums.unbind(), m, given)
+        return None, None, None, None, dz, dx, *(
+            row.view(-1) if row is not None and needed else None
+            for row, needed in zip(rows, ctx.needs_input_grad[6:]))
+
+
+def _plain_gradients(z: Tensor, norm: Norm, given: Gradients) -> list:
+    """Gradients of z, weight and bias that have derivatives themselves."""
+    with torch.enable_grad():
+        # Of z and the weight alone, not of what they were computed from.
+        z, weight = z.view_as(z), norm.weight
+        weight = weight if weight is None else weight.view_as(weight)
+        inputs = [z, weight]
+        m = tail_reference.measure(z, None, norm._replace(weight=weight))
+    pairs = [(output, grad) for output, grad in zip(m, given)
+             if output is not None and output.requires_grad
+             and grad is not None]
+    wanted = [v for v in inputs if v is not None and v.requires_grad]
+    found: list = [None] * len(wanted)
+    if pairs and wanted:
+        found = list(torch.autograd.grad(
+            [output for output, _ in pairs], wanted,
+            [grad for _, grad in pairs], create_graph=True,
+            allow_unused=True))
+    gradients = [found.pop(0) if v is not None and v.requires_grad else None
+                 for v in inputs]
+    of_bias = [g.sum(0, keepdim=True) for g in (given.mean_f, given.shift)
+               if g is not None]
+    return [*gradients, sum(of_bias) if of_bias else None]
 
 
 class _Output(Function):
     """z, x, Δt -> y; the gradient of z is that of :class:`_Measure`.
 
-    The last arguments are z as it came to that and the norm's parameters, to
-    which a second derivative gives true gradients.
+    A second derivative gives true gradients, to z as it came to that, and to
+    the norm's scale and shift.
     """
 
     @staticmethod
-    def forward(ctx, sums, norm, m, z, x, step, z_before, *parameters):
-        y = sums.kernels.output(z, x, m.scale, m.shift, step)
-        ctx.sums, ctx.norm = sums, norm
-        ctx.save_for_backward(z_before, y, step, m.mean, m.scale, m.mean_f)
+    def forward(ctx, kernels, z, x, sums, mean, z_before, step, scale, shift):
+        y = kernels.output(z, x, scale, shift, step)
+        ctx.kernels = kernels
+        ctx.save_for_backward(z_before, y, step, mean, scale, shift)
         return y
 
     @staticmethod
     def backward(ctx, grad):
-        z, y, step, *tables = ctx.saved_tensors
+        z, y, step, mean, scale, shift = ctx.saved_tensors
         if torch.is_grad_enabled():
-            def residual(z, step, *parameters):
-                m = tail_reference.measure(
-                    z, None, Norm(*parameters, *ctx.norm[2:]))
-                return [(m.scale * z + m.shift) * step]
-
             masked = torch.where(y <= 0, 0, grad)
-            dz, d_step, *rows = _differentiable(
-                residual, (z, step, *ctx.norm[:2]), [masked])
-            return *[None] * 4, masked, d_step, dz, *rows
-        masked, total, moment, d_step = ctx.sums.kernels.step_gradient(
-            grad, y, z, *tables)
-        # With its history the step would lead back to these sums.
-        ctx.sums.tables = total, moment, step.detach()
-        return *[None] * 3, masked, masked, d_step, None, None, None
-
-
-def _differentiable(function: Callable, inputs: Sequence,
-                    grads: Sequence) -> list:
-    """Gradients of inputs that have derivatives; None for no gradient."""
-    with torch.enable_grad():
-        # Of one input, not of what another was computed from.
-        inputs = [v if v is None else v.view_as(v) for v in inputs]
-        outputs = function(*inputs)
-    pairs = [(output, grad) for output, grad in zip(outputs, grads)
-             if grad is not None and output.requires_grad]
-    wanted = [v for v in inputs if v is not None and v.requires_grad]
-    if not pairs or not wanted:
-        return [None] * len(inputs)
-    outputs, grads = zip(*pairs)
-    found = iter(torch.autograd.grad(outputs, wanted, grads,
-                                     create_graph=True, allow_unused=True))
-    return [None if v is None or not v.requires_grad else next(found)
-            for v in inputs]
+            df = masked.to(step.dtype) * step
+            d_step = masked * (scale * z + shift)
+            return (None, None, masked, None, None, (df * scale).to(z.dtype),
+                    d_step.sum((2, 3), keepdim=True),
+                    (df * z).sum((0, 2, 3), keepdim=True),
+                    df.sum((0, 2, 3), keepdim=True))
+        masked, total, moment, d_step = ctx.kernels.step_gradient(
+            grad, y, z, mean, scale, shift)
+        sums = torch.stack([total, moment, step])
+        return None, masked, masked, sums, None, None, d_step, None, None

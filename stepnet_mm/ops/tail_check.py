@@ -198,7 +198,7 @@ class _Sample:
             output=[(self.z, self.x, *rows[:2], a),
                     (self.z, self.x, *rows[:2], b[:1].expand_as(b))],
             step_gradient=[
-                (grad, self.y, self.z, a, rows[1], d)
+                (grad, self.y, self.z, a, rows[1], rows[2])
                 for grad in (self.grad, a.to(dtype).expand_as(self.z))],
             input_gradients=[
                 (self.grad, self.z, a, b, c, m._replace(variance=variance),

@@ -52,7 +52,7 @@ def output(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor,
 
 
 def step_gradient(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor,
-                  scale: Tensor, mean_f: Tensor) -> tuple:
+                  scale: Tensor, shift: Tensor) -> tuple:
     """The ReLU's gradient g and the tables Σ g, Σ g·(z - mean), Σ g·f."""
     masked = torch.ops.aten.threshold_backward(grad, y, 0).contiguous()
     one = torch.ones_like(mean).view(-1)
@@ -60,7 +60,8 @@ def step_gradient(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor,
         _rows(masked), _rows(z), one, mean.view(-1), one, None, None, False,
         0., [False, True, True])
     total, moment = total.view_as(mean), moment.view_as(mean)
-    return masked, total, moment, scale * moment + mean_f * total
+    return masked, total, moment, tail_reference.of_step(
+        total, moment, mean, scale, shift)
 
 
 def input_gradients(masked: Tensor, z: Tensor, total: Tensor, moment: Tensor,

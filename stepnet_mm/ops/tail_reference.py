@@ -64,9 +64,10 @@ def measure(z: Tensor, x: Tensor | None, norm: Norm,
         square = (variance + (mean - centre).square()).mean(0, keepdim=True)
     else:
         centre, square = [_row(v, mean) for v in norm.running]
-    inverse = scale = (square + norm.eps).rsqrt()
-    if norm.weight is not None:
-        scale = scale * _row(norm.weight, mean)
+    inverse = (square + norm.eps).rsqrt()
+    # Never the same tensor: one of them has a gradient.
+    scale = inverse.clone() if norm.weight is None else (
+        inverse * _row(norm.weight, mean))
     if norm.bias is None:
         shift = -centre * scale
     else:
@@ -87,13 +88,19 @@ def output(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor,
 
 
 def step_gradient(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor,
-                  scale: Tensor, mean_f: Tensor) -> tuple:
+                  scale: Tensor, shift: Tensor) -> tuple:
     """The ReLU's gradient g and the tables Σ g, Σ g·(z - mean), Σ g·f."""
     masked = torch.where(y <= 0, 0, grad)
     wide = masked.to(float32_or_wider(z.dtype))
     total = wide.sum((2, 3), keepdim=True)
     moment = (wide * (z - mean)).sum((2, 3), keepdim=True)
-    return masked, total, moment, scale * moment + mean_f * total
+    return masked, total, moment, of_step(total, moment, mean, scale, shift)
+
+
+def of_step(total: Tensor, moment: Tensor, mean: Tensor, scale: Tensor,
+            shift: Tensor) -> Tensor:
+    """Σ g·f, the gradient of Δt."""
+    return scale * moment + torch.addcmul(shift, scale, mean) * total
 
 
 class Gradients(NamedTuple):

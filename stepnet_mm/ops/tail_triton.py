@@ -30,16 +30,20 @@ def measure(z: Tensor, x: Tensor | None, norm: Norm,
     middle = z.shape[2] // 2 * z.shape[3] + z.shape[3] // 2
     _launch(_moments_kernel, layout, z, z if x is None else x, parts, middle,
             HAS_SQUARE=batch, HAS_X=pools)
-    tables, rows = _tables(4, z, n, c, 1, 1), _tables(5, z, 1, c, 1, 1)
+    tables, rows = _tables(2, z, n, c, 1, 1), _tables(5, z, 1, c, 1, 1)
+    mean, variance = tables.unbind()
+    # No views: a step may change the means that it is given.
+    mean_f = torch.empty_like(mean)
+    identity_mean = torch.empty_like(mean) if pools else mean_f
     # A tensor that is not there is not read.
-    given = [tables if t is None else t for t in (
+    given = [tables if t is None else t.contiguous() for t in (
         norm.weight, norm.bias, *(norm.running or (None, None)))]
-    _launch(_normalize_kernel, _columns(n, c), z, parts, *given, tables, rows,
+    _launch(_normalize_kernel, _columns(n, c), z, parts, *given, tables,
+            identity_mean, mean_f, rows,
             norm.eps, middle, n, c, size, layout.stride_c, layout.stride_l,
             layout.parts, MOST_PARTS=layout.most_parts,
             HAS_WEIGHT=norm.weight is not None,
             HAS_BIAS=norm.bias is not None, RUNNING=not batch, HAS_X=pools)
-    mean, variance, identity_mean, mean_f = tables.unbind()
     return Moments(mean, variance if batch else None,
                    identity_mean if pools else None, mean_f, *rows.unbind())
 
@@ -54,7 +58,7 @@ def output(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor,
 
 
 def step_gradient(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor,
-                  scale: Tensor, mean_f: Tensor) -> tuple:
+                  scale: Tensor, shift: Tensor) -> tuple:
     """The ReLU's gradient g and the tables Σ g, Σ g·(z - mean), Σ g·f."""
     layout, n, c, _ = _layout(z, sums=True)
     masked = torch.empty_like(z)
@@ -62,7 +66,7 @@ def step_gradient(grad: Tensor, y: Tensor, z: Tensor, mean: Tensor,
     _launch(_mask_and_sum_kernel, layout, z, _like(grad, z), _like(y, z),
             mean, masked, parts)
     tables = _tables(3, z, n, c, 1, 1)
-    _launch(_step_gradient_kernel, _rows_of(n * c), parts, scale, mean_f,
+    _launch(_step_gradient_kernel, _rows_of(n * c), parts, mean, scale, shift,
             tables, c, n * c, layout.parts, MOST_PARTS=layout.most_parts)
     return masked, *tables.unbind()
 
@@ -194,8 +198,10 @@ def _moments_kernel(z, x, parts, MIDDLE, C: tl.constexpr, L, STRIDE_C,
                     TILES: tl.constexpr, HAS_SQUARE: tl.constexpr,
                     HAS_X: tl.constexpr):
     n, channel, inside, part = _place(C, PARTS, BLOCK_C)
-    # About a value from the middle, which keeps Σz² from cancelling.
-    middle = _middle(z, n, channel, inside, MIDDLE, C, L, STRIDE_C, STRIDE_L)
+    middle = tl.zeros([BLOCK_C], tl.float32)
+    if HAS_SQUARE:  # about a value that keeps Σz² from cancelling
+        middle = _middle(z, n, channel, inside, MIDDLE, C, L, STRIDE_C,
+                         STRIDE_L)
     one = tl.zeros([BLOCK_L, BLOCK_C], tl.float32)
     two = tl.zeros([BLOCK_L, BLOCK_C], tl.float32)
     three = tl.zeros([BLOCK_L, BLOCK_C], tl.float32)
@@ -228,15 +234,15 @@ def _middle(z, n, channel, inside, MIDDLE, C, L, STRIDE_C, STRIDE_L):
 @triton.jit(do_not_specialize=[
     'MIDDLE', 'N', 'C', 'L', 'STRIDE_C', 'STRIDE_L', 'PARTS'])
 def _normalize_kernel(z, parts, weight, bias, running_mean, running_var,
-                      tables, rows, EPS, MIDDLE, N, C, L,
-                      STRIDE_C, STRIDE_L, PARTS, BLOCK_N: tl.constexpr,
+                      tables, identity_mean, mean_f, rows, EPS, MIDDLE, N, C,
+                      L, STRIDE_C, STRIDE_L, PARTS, BLOCK_N: tl.constexpr,
                       BLOCK_C: tl.constexpr, CHUNKS: tl.constexpr,
                       MOST_PARTS: tl.constexpr, HAS_WEIGHT: tl.constexpr,
                       HAS_BIAS: tl.constexpr, RUNNING: tl.constexpr,
                       HAS_X: tl.constexpr):
     channel = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = channel < C
-    size = N * C  # tables: mean, variance, mean of x, mean of f
+    size = N * C  # tables: mean, variance
     total = tl.zeros([BLOCK_N, BLOCK_C], tl.float32)
     for i in range(CHUNKS):
         n, row, mask = _rows(i, channel, inside, N, C, BLOCK_N)
@@ -252,8 +258,10 @@ def _normalize_kernel(z, parts, weight, bias, running_mean, running_var,
             if HAS_X:
                 three += tl.load(at + 2 * PARTS * size, there, 0.)
         one /= L
-        m = one + _middle(z, n[:, None], channel[None], mask, MIDDLE, C, L,
-                          STRIDE_C, STRIDE_L)
+        m = one
+        if not RUNNING:
+            m += _middle(z, n[:, None], channel[None], mask, MIDDLE, C, L,
+                         STRIDE_C, STRIDE_L)
         tl.store(tables + row, m, mask)
         total += tl.where(mask, m, 0.)
         if not RUNNING:
@@ -261,7 +269,7 @@ def _normalize_kernel(z, parts, weight, bias, running_mean, running_var,
             # Not tl.maximum, which makes 0 of a NaN.
             tl.store(tables + size + row, tl.where(v < 0, 0., v), mask)
         if HAS_X:
-            tl.store(tables + 2 * size + row, three / L, mask)
+            tl.store(identity_mean + row, three / L, mask)
     tl.debug_barrier()  # other threads may read what these have written
     if RUNNING:
         about = tl.load(running_mean + channel, inside, 0.).to(tl.float32)
@@ -290,7 +298,7 @@ def _normalize_kernel(z, parts, weight, bias, running_mean, running_var,
     for i in range(CHUNKS):
         n, row, mask = _rows(i, channel, inside, N, C, BLOCK_N)
         m = tl.load(tables + row, mask, 0.)
-        tl.store(tables + 3 * size + row, m * a[None] + b[None], mask)
+        tl.store(mean_f + row, m * a[None] + b[None], mask)
 
 
 @triton.jit
@@ -344,7 +352,7 @@ def _mask_and_sum_kernel(z, grad, y, mean, masked, parts,
 
 
 @triton.jit(do_not_specialize=['C', 'ROWS', 'PARTS'])
-def _step_gradient_kernel(parts, scale, mean_f, tables, C, ROWS, PARTS,
+def _step_gradient_kernel(parts, mean, scale, shift, tables, C, ROWS, PARTS,
                           MOST_PARTS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = row < ROWS
@@ -355,7 +363,8 @@ def _step_gradient_kernel(parts, scale, mean_f, tables, C, ROWS, PARTS,
         one += tl.load(parts + part * ROWS + row, there, 0.)
         two += tl.load(parts + (PARTS + part) * ROWS + row, there, 0.)
     a = tl.load(scale + row % C, inside, 0.)
-    m = tl.load(mean_f + row, inside, 0.)
+    m = tl.load(shift + row % C, inside, 0.)
+    m += a * tl.load(mean + row, inside, 0.)
     tl.store(tables + row, one, inside)
     tl.store(tables + ROWS + row, two, inside)
     tl.store(tables + 2 * ROWS + row, a * two + m * one, inside)

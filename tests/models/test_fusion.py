@@ -117,6 +117,15 @@ class Deviations(StepSize):
         return (self.weight * global_mean(residual) + deviations).sigmoid()
 
 
+class InPlace(SEAttention):
+    """Changes the mean that it is given."""
+    pools_only = needs_identity = True
+
+    def step_size(self, identity, residual):
+        mean = nn.functional.silu(global_mean(residual), inplace=True)
+        return self.excitation(mean).sigmoid()
+
+
 class Scale(Deviations):
     """One step for all samples."""
     pools_only = True
@@ -132,11 +141,11 @@ class Reading(SEAttention):
         return super().step_size(identity, residual) * residual.sigmoid()
 
 
-def changed(change):
+def changed(change, step='StepAdaptor'):
     """A function that makes a block and changes it."""
 
     def make():
-        made = block()
+        made = block(step)
         change(made)
         return made.double()
 
@@ -148,7 +157,7 @@ def hooked(name, method='register_forward_hook'):
         lambda *args: None))
 
 
-def with_norm(training=True, tracks=True, **kwargs):
+def with_norm(training=True, tracks=True, step='StepAdaptor', **kwargs):
     """A block whose last norm has seen a batch."""
 
     def change(made):
@@ -157,7 +166,7 @@ def with_norm(training=True, tracks=True, **kwargs):
         made.bn3.track_running_stats = tracks
         made.train(training)
 
-    return changed(change)
+    return changed(change, step)
 
 
 def frozen(*names, training):
@@ -180,7 +189,9 @@ FIT = dict(
     fca_basic=lambda: block('FCAAttention', library.BasicBlock).eval(),
     deviations=lambda: block(Deviations()),
     scale=lambda: block(Scale()),
+    in_place=lambda: block(InPlace(16, reduction=4)),
     no_affine=with_norm(affine=False),
+    no_affine_srm=with_norm(affine=False, step='SRMAttention'),
     cumulative=with_norm(momentum=None),
     momentum=with_norm(momentum=.3, eps=.1),
     untracked=with_norm(track_running_stats=False),

@@ -152,6 +152,35 @@ def test_nothing_is_left_of_a_graph_without_the_garbage_collector(to_the_step):
         gc.enable()
 
 
+def run_another(loss, x, grad):
+    torch.autograd.grad(loss, x, retain_graph=True)
+
+
+def test_a_backward_pass_within_another():
+    """As of a hook on Δt, or in another thread."""
+    results = []
+    for nested in (False, True):
+        given = inputs()
+        tail = ResidualTail(norm_of(*given[2:4], False), *given[:2], True)
+        step = step_size(tail.moments, given[4], False)
+        out = tail.output(step)
+        if nested:
+            step.register_hook(partial(run_another, out.sum(), given[0]))
+        results.append(torch.autograd.grad(
+            out.square().sum(), given, retain_graph=True))
+    assert all(map(torch.equal, *results))
+
+
+@pytest.mark.parametrize('create_graph', [False, True])
+def test_a_weight_that_was_changed_since(create_graph):
+    given = [t.detach().clone().requires_grad_() for t in inputs()]
+    out = fused(*given)
+    with torch.no_grad():
+        given[2].mul_(2)
+    with pytest.raises(RuntimeError, match='modified by an inplace'):
+        torch.autograd.grad(out.sum(), given, create_graph=create_graph)
+
+
 def test_backward_twice_leaves_inputs_and_outer_gradients_alone():
     given = inputs()
     out = fused(*given)

@@ -13,8 +13,10 @@ def test_preempted_requeued_and_its_engine_killed(
     words = 'sbatch=--partition=main --time=30', '-j', '2'
     process = study.start(*words)
     preempted, requeued = RUNS
-    study.until(lambda: min(map(study.iterations, RUNS)) > 3)
+    # Each on its own: the first may be through when the second begins.
+    study.until(lambda: study.iterations(preempted) > 3)
     lab.run('scancel', '--signal=USR1', jobs(lab)[preempted])
+    study.until(lambda: study.iterations(requeued) > 3)
     lab.run('scontrol', 'requeue', jobs(lab)[requeued])
     study.until(lambda: 'exit code 75' in study.log(preempted))
     kill_engine(process)
