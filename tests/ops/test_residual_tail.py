@@ -167,7 +167,8 @@ def test_a_backward_pass_within_another():
         step = step_size(tail.moments, given[4], False)
         out = tail.output(step)
         if nested:
-            step.register_hook(partial(run_another, out.sum(), given[0], calls))
+            step.register_hook(
+                partial(run_another, out.sum(), given[0], calls))
         results.append(torch.autograd.grad(
             out.square().sum(), given, retain_graph=True))
     assert len(calls) == 2 and all(map(torch.equal, *results))
