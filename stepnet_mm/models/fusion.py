@@ -87,18 +87,20 @@ def _fits(norm: Any, z: Tensor, identity: Tensor) -> bool:
 def _run_over_maps(block: 'StepBlock', step: StepSize, z: Tensor,
                    identity: Tensor) -> Tensor:
     norm, conv = block.last_norm, block.last_conv
-    if z[0].numel() >= SAMPLE and _running(norm) and _is_owned(conv):
-        parts = z.split(1)
+    by_sample = (z.numel() >= SAMPLE * len(z) and _running(norm) is not None
+                 and _is_owned(conv))
+    if by_sample:
         mean = torch.cat([
-            global_mean(normalize_over(norm, conv, part)) for part in parts])
+            global_mean(normalize_over(norm, conv, part))
+            for part in z.split(1)])
     else:
         z, mean = normalize_over(norm, conv, z), None
-        parts = z.split(len(z))
     _, step_size = step(
         BuiltMap(identity, take_attached_mean(identity)), BuiltMap(z, mean))
-    step_size = step_size.to(z.dtype).expand(len(z), -1, -1, -1)
-    size = len(parts[0])
-    for x, f, dt in zip(identity.split(size), parts, step_size.split(size)):
+    step_size = step_size.to(z.dtype)
+    if not by_sample:
+        return torch.addcmul(identity, z, step_size, out=z).relu_()
+    for x, f, dt in zip(identity, z, step_size.expand(len(z), -1, -1, -1)):
         torch.addcmul(x, f, dt, out=f).relu_()
     return z
 

@@ -182,7 +182,14 @@ class _Sample:
             for m in (z, x, grad, y)]
         wide = float32_or_wider(dtype)
         tables = draw(4, *shape[:2], 1, 1).to(device, wide)
-        a, b, c, d = self.tables = tables.unbind()
+        self.table_dtype = wide
+        self.calls = self._calls(tables)
+        if shape != SHAPES[0]:  # each kernel once: they take time to compile
+            self.calls = {name: calls[:1]
+                          for name, calls in self.calls.items()}
+
+    def _calls(self, tables: Tensor) -> dict[str, list[tuple]]:
+        a, b, c, d = tables.unbind()
         weight, bias, mean, root = tables[:, 0].flatten(1)
         # Of an ε of 1 no rounding error comes back enlarged.
         learned = Norm(weight, bias, 1.)
@@ -191,7 +198,7 @@ class _Sample:
         m = Moments(a, b, c, d, rows[0], rows[1], rows[2], rows[3], rows[0])
         some, none = Gradients(mean_f=c, identity_mean=d), Gradients()
         every = Gradients(a, b, d, c, *rows[:2])
-        self.calls: dict[str, list[tuple]] = dict(
+        return dict(
             measure=[(self.z, self.x, learned), (self.z, None, learned),
                      (self.z, self.x, frozen),
                      (self.z, None, Norm(None, None, 1.))],
@@ -199,15 +206,11 @@ class _Sample:
                     (self.z, self.x, *rows[:2], b[:1].expand_as(b))],
             step_gradient=[
                 (grad, self.y, self.z, a, rows[1], rows[2])
-                for grad in (self.grad, a.to(dtype).expand_as(self.z))],
+                for grad in (self.grad, a.to(self.z.dtype).expand_as(self.z))],
             input_gradients=[
                 (self.grad, self.z, a, b, c, m._replace(variance=variance),
                  grads) for variance in (b, None)
                 for grads in (some, none, every)])
-
-        if shape != SHAPES[0]:  # each kernel once: they take time to compile
-            self.calls = {name: calls[:1]
-                          for name, calls in self.calls.items()}
 
     def difference(self, kernels: ModuleType, name: str) -> float:
         """The largest difference, in units of the largest allowed one."""
@@ -222,7 +225,7 @@ class _Sample:
         return worst
 
     def _compare(self, got: Tensor, want: Tensor, is_map: bool) -> float:
-        dtype = self.z.dtype if is_map else self.tables[0].dtype
+        dtype = self.z.dtype if is_map else self.table_dtype
         if got.dtype != dtype or got.shape != want.shape:
             raise TypeError(f'expected {dtype}, {tuple(want.shape)}, got '
                             f'{got.dtype}, {tuple(got.shape)}')

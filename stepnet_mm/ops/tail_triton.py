@@ -246,18 +246,7 @@ def _normalize_kernel(z, parts, weight, bias, running_mean, running_var,
     total = tl.zeros([BLOCK_N, BLOCK_C], tl.float32)
     for i in range(CHUNKS):
         n, row, mask = _rows(i, channel, inside, N, C, BLOCK_N)
-        one = tl.zeros([BLOCK_N, BLOCK_C], tl.float32)
-        two = tl.zeros([BLOCK_N, BLOCK_C], tl.float32)
-        three = tl.zeros([BLOCK_N, BLOCK_C], tl.float32)
-        for part in range(MOST_PARTS):
-            at = parts + part * size + row
-            there = mask & (part < PARTS)
-            one += tl.load(at, there, 0.)
-            if not RUNNING:
-                two += tl.load(at + PARTS * size, there, 0.)
-            if HAS_X:
-                three += tl.load(at + 2 * PARTS * size, there, 0.)
-        one /= L
+        one = _sum(parts + row, mask, size, PARTS, MOST_PARTS) / L
         m = one
         if not RUNNING:
             m += _middle(z, n[:, None], channel[None], mask, MIDDLE, C, L,
@@ -265,10 +254,14 @@ def _normalize_kernel(z, parts, weight, bias, running_mean, running_var,
         tl.store(tables + row, m, mask)
         total += tl.where(mask, m, 0.)
         if not RUNNING:
+            two = _sum(parts + PARTS * size + row, mask, size, PARTS,
+                       MOST_PARTS)
             v = two / L - one * one
             # Not tl.maximum, which makes 0 of a NaN.
             tl.store(tables + size + row, tl.where(v < 0, 0., v), mask)
         if HAS_X:
+            three = _sum(parts + 2 * PARTS * size + row, mask, size, PARTS,
+                         MOST_PARTS)
             tl.store(identity_mean + row, three / L, mask)
     tl.debug_barrier()  # other threads may read what these have written
     if RUNNING:
@@ -299,6 +292,15 @@ def _normalize_kernel(z, parts, weight, bias, running_mean, running_var,
         n, row, mask = _rows(i, channel, inside, N, C, BLOCK_N)
         m = tl.load(tables + row, mask, 0.)
         tl.store(mean_f + row, m * a[None] + b[None], mask)
+
+
+@triton.jit
+def _sum(first, inside, size, PARTS, MOST_PARTS: tl.constexpr):
+    """A sum over space, of its parts in tables of a size."""
+    total = tl.load(first, inside, 0.)
+    for part in range(1, MOST_PARTS):
+        total += tl.load(first + part * size, inside & (part < PARTS), 0.)
+    return total
 
 
 @triton.jit
@@ -356,12 +358,8 @@ def _step_gradient_kernel(parts, mean, scale, shift, tables, C, ROWS, PARTS,
                           MOST_PARTS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = row < ROWS
-    one = tl.zeros([BLOCK], tl.float32)
-    two = tl.zeros([BLOCK], tl.float32)
-    for part in range(MOST_PARTS):
-        there = inside & (part < PARTS)
-        one += tl.load(parts + part * ROWS + row, there, 0.)
-        two += tl.load(parts + (PARTS + part) * ROWS + row, there, 0.)
+    one = _sum(parts + row, inside, ROWS, PARTS, MOST_PARTS)
+    two = _sum(parts + PARTS * ROWS + row, inside, ROWS, PARTS, MOST_PARTS)
     a = tl.load(scale + row % C, inside, 0.)
     m = tl.load(shift + row % C, inside, 0.)
     m += a * tl.load(mean + row, inside, 0.)
