@@ -34,7 +34,7 @@ from .tail_reference import Gradients, Moments, Norm
 #: Elements of a map from which on the kernels are used on a GPU. The host
 #: takes 0.8 ms longer over a block than with the modules: with fewer elements
 #: it has not launched all when the GPU is through (docs/performance.md).
-LEAST_ON_GPU = 2**24
+LEAST_ON_GPU = 2**25
 
 
 class ResidualTail:

@@ -275,7 +275,7 @@ def test_maps_that_do_not_fit():
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('elements, used', [(2**24 - 1, 0), (2**24, 1)])
+@pytest.mark.parametrize('elements, used', [(2**25 - 1, 0), (2**25, 1)])
 def test_small_maps_of_a_gpu_are_left_to_the_modules(
         monkeypatch, elements, used):
     asked = []
