@@ -13,6 +13,8 @@ that device, and compares the time of the fused tail with that of fused=False.
 import argparse
 import re
 import sys
+import time
+from collections.abc import Iterator
 
 from ..utils.command_line import (
     check_output,
@@ -20,43 +22,45 @@ from ..utils.command_line import (
     output_file,
     positive,
 )
-from . import machine, versions
-from .check_process import CheckProcess
-from .report import Report
+from . import machine, process, versions
+from .report import Report, row
 
 #: The checks of an environment, module and function.
 ENVIRONMENT = ('trainings:resume', 'machine:operators')
-#: The checks of a device. Trainings set torch to be deterministic and start
-#: processes, compilers take minutes: the times come before them.
-DEVICE = ('numerics:kernels', 'numerics:backbone', 'numerics:steps',
-          'cost:cost', 'trainings:amp', 'trainings:tns_hook',
-          'trainings:detector', 'trainings:resume', 'trainings:ddp',
-          'cost:compiled')
+#: The checks of a device.
+DEVICE = ('numerics:numerics', 'cost:cost', 'trainings:detector',
+          'trainings:resume', 'trainings:ddp')
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the checks of the command line; 1 if there was an error, else 0."""
     args = _parse(arguments)
-    device = args.device or ''
-    report, process = Report(args.json), CheckProcess(device, args.seconds)
+    report, device = Report(args.json), args.device or ''
+    kind, end = device.partition(':')[0], time.monotonic() + args.seconds
 
-    def run(check: str, argument: str, name: str = '') -> None:
-        report.add(process.run(f'{__package__}.{check}', argument, name))
+    def run(check: str, argument: str, name: str = '') -> Iterator[dict]:
+        name, left = name or check.rpartition(':')[2], end - time.monotonic()
+        if left < 1:
+            yield row('warning', f'{name}: not checked, the time is over: set '
+                      'a higher --seconds', check=name)
+            return
+        yield from process.run(name, f'{__package__}.{check}', argument,
+                               device, min(left, args.seconds / 2))
 
     report.add(versions.check())
-    for name in versions.present():
-        run('versions:load', name, f'import {name}')
-    kind = device.partition(':')[0]
+    libraries = versions.present()
+    if [*run('versions:load', ' '.join(libraries))]:  # which one?
+        for name in libraries:
+            report.add(run('versions:load', name, f'import {name}'))
     if not report.counts['error']:
-        run('machine:device', kind)
+        report.add(run('machine:device', kind))
     if not report.counts['error']:
         for check in DEVICE if device else ENVIRONMENT:
-            run(check, kind)
+            report.add(run(check, kind))
     if not device:
-        report.add(machine.check(args.work_dir, args.data_root))
+        report.add(machine.check(args.work_dir))
     if args.config:
-        run('machine:config', args.config)
-    process.stop()
+        report.add(run('machine:config', args.config))
     return report.end()
 
 
@@ -66,8 +70,6 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument('--config', help='check a config and its files too')
     parser.add_argument('--work-dir', default='work_dirs',
                         help='whose disk is looked at')
-    parser.add_argument('--data-root', default='data',
-                        help='folder of the datasets')
     parser.add_argument('--device', help='check that device in place of the '
                         'machine: cuda, cuda:1, ... (that GPU alone) or cpu')
     parser.add_argument('--seconds', type=positive, default=300,

@@ -1,4 +1,4 @@
-"""Checks the machine: GPUs, Slurm, disk, weights, datasets, a config."""
+"""Checks the machine: GPUs, Slurm, disk, a config and its datasets."""
 import os
 import re
 import shutil
@@ -12,20 +12,12 @@ from ..utils.slurm import slurm_command
 from .report import attempt, one_line, row
 
 
-def check(work_dir: str, data_root: str) -> Iterator[dict]:
-    """Slurm, room for checkpoints and batches, weights and datasets."""
+def check(work_dir: str) -> Iterator[dict]:
+    """Slurm, and room for checkpoints and batches."""
     yield slurm()
     yield disk(work_dir)
     if os.path.isdir('/dev/shm'):
         yield shared_memory('/dev/shm')
-    cache = os.environ.get('XDG_CACHE_HOME', '~/.cache')
-    home = os.environ.get('TORCH_HOME') or f'{cache}/torch'
-    yield content(
-        'weights', f'{home}/hub/checkpoints', 'configs will download them; on '
-        'a node without network put the files there, or start from random '
-        'weights by --cfg-options model.backbone.init_cfg=None '
-        'model.backbone.frozen_stages=-1')
-    yield content('datasets', data_root, 'name another folder by --data-root')
 
 
 def slurm() -> dict:
@@ -63,16 +55,6 @@ def shared_memory(folder: str) -> dict:
                    'workers of data loaders die there with a bus error: '
                    'docker run --ipc=host or --shm-size=8g, or num_workers=0')
     return row('ok', f'{size:.0f} GiB of shared memory in {folder}')
-
-
-def content(kind: str, folder: str, todo: str) -> dict:
-    """The names in a folder of weights or datasets."""
-    there = Path(folder).expanduser()
-    names = sorted(os.listdir(there)) if there.is_dir() else []
-    if not names:
-        return row('warning', f'no {kind} in {there}: {todo}')
-    shown = ', '.join(names[:9]) + ', ...' * (len(names) > 9)
-    return row('ok', f'{kind} in {there}: {shown}')
 
 
 def config(path: str) -> Iterator[dict]:

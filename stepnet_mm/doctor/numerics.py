@@ -21,6 +21,12 @@ TODO = f'backbone.fused=False does without it; {REPORT_IT}'
 FACTOR, FLOOR = 2, .01
 
 
+def numerics(device: str) -> Iterator[dict]:
+    """Whether kernels, a backbone and the steps give right numbers."""
+    for check in kernels, backbone, steps:
+        yield from attempt(check.__name__, check, device)
+
+
 def kernels(device: str) -> Iterator[dict]:
     """Whether every kernel agrees with the plain formulas."""
     if device == 'cuda' and not HAS_TRITON:
@@ -102,13 +108,10 @@ def _try_step(name: str, device: str) -> Iterator[dict]:
         with autocast(device, dtype):
             output = step(x, f)
         output.float().square().mean().backward()
-        found = dict(output=output, **{
-            f'gradient of {key}': value.grad for key, value in (
-                ('f', f), *step.named_parameters())})
-        for key, values in found.items():
-            if values is not None and not values.isfinite().all():
-                raise RuntimeError(f'{named(dtype)}, {key}: expected finite '
-                                   'values, got others')
+        for value in output, f.grad, *(p.grad for p in step.parameters()):
+            if value is not None and not value.isfinite().all():
+                raise RuntimeError(f'{named(dtype)}: expected finite values '
+                                   'and gradients, got others')
     yield row('ok', f'finite in {", ".join(map(named, dtypes(device)))}')
 
 

@@ -1,14 +1,12 @@
-"""Trainings of seconds: in half precision, by ranks, killed, measured."""
+"""Trainings of seconds: of a detector, by ranks, killed and resumed."""
 import datetime
 import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from mmengine.config import Config
-from mmengine.hooks import Hook
 from mmengine.model import BaseModel
 from mmengine.registry import MODELS
 from mmengine.runner import Runner
@@ -19,12 +17,11 @@ from ..config_path import config_path
 from ..datasets.mini_coco import make_mini_coco
 from ..launch.entry import build_runner
 from .machine import operators_missing
-from .numerics import dtypes, libraries, make_images, named
+from .numerics import libraries, make_images
 from .report import Unavailable, attempt, row
 
-#: Of a training, with a checkpoint after each, and the one that is killed.
-ITERATIONS, KILLED_IN = 4, 3
-SGD = dict(type='SGD', lr=.01, momentum=.9)
+#: Of a training, with a checkpoint after each, and the one that is stopped.
+ITERATIONS, STOPPED_IN = 4, 3
 FINITE = dict(type='NonFiniteLossHook')  # raises where the loss is not
 DETECTOR = 'faster_rcnn_r34_stepnet_mini_coco.py'
 
@@ -41,16 +38,7 @@ class _Tiny(BaseModel):
         return dict(loss=last.square().mean())
 
 
-class _Kill(Hook):
-    """Kills its process after an iteration."""
-
-    def after_train_iter(self, runner, *_, **__) -> None:
-        """Kill it in iteration KILLED_IN."""
-        if runner.iter + 1 == KILLED_IN:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-def train_tiny(work_dir: str, *hooks: Any, name: str = '',
+def train_tiny(work_dir: str, *hooks: dict, name: str = '',
                max_iters: int = ITERATIONS, norm: str = 'BN',
                **settings: Any) -> dict[str, Tensor]:
     """Train a small StepNet; return its weights, on the CPU.
@@ -78,7 +66,8 @@ def train_tiny(work_dir: str, *hooks: Any, name: str = '',
             sampler=dict(type='InfiniteSampler', shuffle=True)),
         train_cfg=dict(
             type='ResumableIterBasedTrainLoop', max_iters=max_iters),
-        optim_wrapper=dict(optimizer=SGD),
+        optim_wrapper=dict(
+            optimizer=dict(type='SGD', lr=.01, momentum=.9)),
         default_hooks=dict(checkpoint=dict(
             type='AtomicCheckpointHook', interval=1, by_epoch=False)),
         custom_hooks=[FINITE, *hooks],
@@ -89,27 +78,6 @@ def train_tiny(work_dir: str, *hooks: Any, name: str = '',
     runner = Runner(**{**defaults, **settings})
     runner.train()
     return {k: v.cpu() for k, v in runner.model.state_dict().items()}
-
-
-def amp(device: str) -> Iterator[dict]:
-    """Whether a few iterations with AmpOptimWrapper have a finite loss."""
-    if device == 'cpu':
-        raise Unavailable('AmpOptimWrapper of mmengine needs a GPU')
-    for dtype in map(named, dtypes(device)[1:]):
-        with TemporaryDirectory() as folder:
-            train_tiny(folder, optim_wrapper=dict(
-                type='AmpOptimWrapper', dtype=dtype, optimizer=SGD))
-        yield row('ok', f'{dtype}: {ITERATIONS} iterations')
-
-
-def tns_hook(device: str) -> Iterator[dict]:
-    """Whether TNSHook changes no bit of a training."""
-    with TemporaryDirectory() as folder:
-        _require_equal(
-            train_tiny(f'{folder}/measured', dict(
-                type='TNSHook', interval=2, figure_interval=0)),
-            train_tiny(f'{folder}/without'), 'a training without it')
-    yield row('ok', 'on and off give the same weights')
 
 
 def detector(device: str) -> Iterator[dict]:
@@ -130,31 +98,24 @@ def detector(device: str) -> Iterator[dict]:
     yield row('ok', f'Faster R-CNN: {ITERATIONS} iterations')
 
 
-def resume(device: str) -> Iterator[dict]:
-    """Whether a killed training (of each library a stopped one, where no
-    device is named) ends with the weights of an uninterrupted one.
+def resume(_: str) -> Iterator[dict]:
+    """Whether a stopped training of each library ends with the weights of an
+    uninterrupted one.
     """
-    for name in libraries()[:1] if device else libraries():
-        yield from attempt(name, _resume, name, bool(device))
+    for name in libraries():
+        yield from attempt(name, _resume, name)
 
 
-def _resume(name: str, killed: bool) -> Iterator[dict]:
+def _resume(name: str) -> Iterator[dict]:
     with TemporaryDirectory() as folder:
-        stopped = f'{folder}/stopped'
-        if killed:
-            _start(_train_and_die, 1, name, stopped)
-        else:
-            train_tiny(stopped, name=name, max_iters=KILLED_IN)
-        _require_equal(train_tiny(stopped, name=name, resume=True),
-                       train_tiny(f'{folder}/whole', name=name),
-                       'a training that was not stopped')
-    yield row('ok', 'a tiny StepResNet trains, is saved, '
-              f'{"killed" if killed else "stopped"} in iteration {KILLED_IN}, '
-              'loaded and resumed bit for bit (deterministic=True)')
-
-
-def _train_and_die(rank: int, name: str, folder: str) -> None:
-    train_tiny(folder, _Kill(), name=name)
+        train_tiny(f'{folder}/stopped', name=name, max_iters=STOPPED_IN)
+        _require_equal(
+            train_tiny(f'{folder}/stopped', name=name, resume=True),
+            train_tiny(f'{folder}/whole', name=name),
+            'a training that was not stopped')
+    yield row('ok', 'a tiny StepResNet trains, is saved, stopped in iteration '
+              f'{STOPPED_IN}, loaded and resumed bit for bit '
+              '(deterministic=True)')
 
 
 def ddp(device: str) -> Iterator[dict]:
@@ -166,7 +127,13 @@ def ddp(device: str) -> Iterator[dict]:
         raise Unavailable(f'torch has no {backend}')
     ranks = torch.cuda.device_count() or 2
     with TemporaryDirectory() as folder:
-        _start(_train_rank, ranks, ranks, folder, backend)
+        try:
+            multiprocessing.start_processes(
+                _train_rank, (ranks, folder, backend), ranks,
+                start_method='spawn')
+        except multiprocessing.ProcessRaisedException as error:
+            last = f'{error}'.strip().splitlines()[-1]
+            raise RuntimeError(last) from error
         first, *others = (
             torch.load(f'{folder}/{rank}.pth') for rank in range(ranks))
     for norm, weights in first.items():
@@ -193,23 +160,6 @@ def _train_rank(rank: int, ranks: int, folder: str, backend: str) -> None:
         randomness=dict(seed=0), cfg=Config(dict(model_wrapper_cfg=wrapper)))
         for norm in [*hooks][:1 + gpu]}, f'{folder}/{rank}.pth')
     distributed.destroy_process_group()
-
-
-def _start(function: Callable, ranks: int, *args: Any) -> None:
-    """Run ``function(rank, *args)`` in a process for each rank.
-
-    Raises:
-        RuntimeError: if a rank fails, unless it was killed; its last line.
-    """
-    torch.cuda.empty_cache()  # the ranks need memory too
-    try:
-        multiprocessing.start_processes(
-            function, args, ranks, start_method='spawn')
-    except multiprocessing.ProcessExitedException as error:
-        if error.signal_name != 'SIGKILL':
-            raise
-    except multiprocessing.ProcessRaisedException as error:
-        raise RuntimeError(f'{error}'.strip().splitlines()[-1]) from error
 
 
 def _require_equal(got: dict, expected: dict, of: str) -> None:

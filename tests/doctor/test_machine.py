@@ -71,18 +71,6 @@ def test_room(tmp_path, monkeypatch):
     assert 'error --work-dir: ' in lines(machine.disk(str(folder)))
 
 
-def test_weights_and_data(tmp_path, monkeypatch):
-    monkeypatch.setenv('TORCH_HOME', str(tmp_path))
-
-    def found():
-        return lines(*[*machine.check('.', str(tmp_path))][-2:])
-
-    assert re.match('warning no weights .*\nwarning no datasets', found())
-    (tmp_path / 'hub/checkpoints').mkdir(parents=True)
-    (tmp_path / 'hub/checkpoints/resnet50.pth').touch()
-    assert re.match('ok weights .*resnet50.pth\nok datasets .*hub$', found())
-
-
 def test_a_config_whose_data_are_missing(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # the checkout may have data
     reads, *missing = machine.config(

@@ -8,7 +8,8 @@ import time
 import pytest
 import torch
 
-from stepnet_mm.doctor import check_process, report
+from stepnet_mm import doctor
+from stepnet_mm.doctor import process, report
 
 #: Checks that a process of its own imports.
 CHECKS = '''
@@ -31,57 +32,59 @@ def fail(argument):
     yield FINE
     raise RuntimeError('an illegal\\nmemory access')
 def child(argument):
-    process = subprocess.Popen(['sleep', '60'], close_fds=False)
-    yield dict(FINE, text=f'{os.getpid()} {process.pid}')
+    other = subprocess.Popen(['sleep', '60'])
+    with open(os.environ['PIDS'], 'w') as file:
+        file.write(f'{os.getpid()} {other.pid}')
     time.sleep(60)
+    yield FINE
+def forks(argument):
+    if other := os.fork():
+        yield dict(FINE, text=f'{other}')
+    else:
+        time.sleep(60)
 '''
 
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """run(name, ..., left=, limit=) -> the rows of these checks, s."""
+    """run(name, seconds=) -> the level and text of each row of this check."""
     (tmp_path / 'made_checks.py').write_text(CHECKS)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv('PYTHONPATH', str(tmp_path))
 
-    def run(*names, left=100, limit=60):
-        one, found = check_process.CheckProcess('cpu', 100), []
-        one.limit = limit
-        for name in names:
-            one.end = time.monotonic() + left
-            found += one.run(f'made_checks:{name}', 'cpu')
-        one.stop()
-        return [(row['check'], row['level'], row['text'].partition(': ')[2])
+    def run(name, seconds=60):
+        found = [*process.run(name, f'made_checks:{name}', 'cpu', 'cpu',
+                              seconds)]
+        assert {row['check'] for row in found} == {name}
+        return [(row['level'], row['text'].removeprefix(f'{name}: '))
                 for row in found]
 
     return run
 
 
-def test_a_check_that_ends_stops_no_other_and_keeps_its_rows(run):
-    rows = run('fine', 'fine', 'crash', 'leave', 'fail', 'fine')
-    first, second, last = [row for row in rows if row[0] == 'fine']
-    assert first == second != last  # the same process, and a new one
-    assert [row for row in rows if row[2] == 'fine'] == [
-        (name, 'ok', 'fine') for name in ('crash', 'leave', 'fail')]
-    crash, leave, fail = (row[2] for row in rows if row[1] == 'error')
-    assert crash.startswith('ended by SIGABRT: ')
-    assert leave.startswith('ended with code 3 (out of memory): ')
-    assert fail.startswith('RuntimeError: an illegal memory access: ')
+@pytest.mark.parametrize('name, why', [
+    ('crash', 'ended by SIGABRT: '),
+    ('leave', 'ended with code 3 (out of memory): '),
+    ('fail', 'RuntimeError: an illegal memory access: ')])
+def test_a_check_that_ends_keeps_its_rows(run, name, why):
+    fine, (level, text) = run(name)
+    assert (fine, level) == (('ok', 'fine'), 'error')
+    assert text.startswith(why)
 
 
 def test_a_check_that_hangs_is_ended(run):
-    hang, end, fine = run('hang', 'fine', limit=2)
-    assert [hang[:2], end[:2], fine[:2]] == [
-        ('hang', 'ok'), ('hang', 'error'), ('fine', 'ok')]
-    assert end[2] == 'not done in 2 s: set a higher --seconds'
+    assert run('hang', 3) == [
+        ('ok', 'fine'), ('error', 'not done in 3 s: set a higher --seconds')]
 
 
-def test_the_end_of_the_whole_time(run):
-    # No error: on a sound machine a compiler may take minutes.
-    assert run('hang', left=2)[1:] == [
-        ('hang', 'warning', 'not done in 2 s: set a higher --seconds')]
-    assert run('fine', left=0) == [
-        ('fine', 'warning', 'not checked, the time is over: set a higher '
-         '--seconds')]
+def test_a_child_that_outlives_its_check_is_ended(run):
+    (level, text), = run('forks')
+    assert level == 'ok'
+    assert not alive(text)
+
+
+def test_checks_after_the_time_are_not_begun(capsys, tmp_path):
+    doctor.main(['--device', 'cpu', '--seconds', '1'])
+    assert 'cost: not checked, the time is over: ' in capsys.readouterr().out
 
 
 def test_the_rows_so_far_are_in_the_file(tmp_path):
@@ -104,28 +107,20 @@ def test_the_gpus_that_a_check_sees(monkeypatch, visible, device, expected):
     monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
     if visible is not None:
         monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
-    monkeypatch.setattr(os, 'environ', dict(os.environ))
-    check_process.show(device)
-    assert os.environ['CUDA_VISIBLE_DEVICES'] == expected
+    found = process._environment(device)
+    assert found['CUDA_VISIBLE_DEVICES'] == expected
 
 
-def first_row(path):
-    """Be a doctor, whose first row goes into a file."""
-    process = check_process.CheckProcess('cpu', 100)
-    found = next(process.run('made_checks:child', 'cpu'))
-    path.write_text(found['text'])
-    time.sleep(60)
-
-
-def test_a_check_ends_with_the_doctor(run, tmp_path):
-    path = tmp_path / 'row'
+def test_a_check_ends_with_the_doctor(run, tmp_path, monkeypatch):
+    path = tmp_path / 'numbers'
+    monkeypatch.setenv('PIDS', str(path))
     doctor = multiprocessing.get_context('fork').Process(
-        target=first_row, args=(path, ))
+        target=run, args=('child', ))
     doctor.start()
     while not path.exists() or not path.read_text():
         time.sleep(.1)
     doctor.kill()  # whatever it was that ended it
-    check, other = path.read_text().split()[1:]
+    check, other = path.read_text().split()
     limit = time.monotonic() + 20
     while alive(check) or alive(other):
         assert time.monotonic() < limit
