@@ -22,30 +22,28 @@ import torch
 from stepnet_mm.ops import tail_check, tail_triton
 
 tail_check._module = lambda device: tail_triton
-tail_check.SHAPES = {shapes}
-for dtype, tail_triton.PROGRAMS in {cases}:
+for dtype, tail_triton.PROGRAMS, tail_check.SHAPES in {cases}:
     for result in tail_check.check_kernels(
             'cpu', [dtype], tail_check.FORMATS):
         assert result.ok and result.difference < .5, result
 print('equal')
 '''
-#: Types and numbers of programs, each list in one process.
-SOME = [(torch.float32, 2048), (torch.bfloat16, 1)]
-OTHERS = [(torch.float16, 2048), (torch.float32, 1)]
-#: More samples than one program takes at once; several tiles.
-MORE = [(70, 5, 2, 2), (1, 5, 50, 60)]
+#: Types, numbers of programs and shapes, each list in one process.
+SOME = [(torch.float32, 2048, tail_check.SHAPES),
+        (torch.bfloat16, 1, tail_check.SHAPES)]
+#: Several tiles; more samples than one program takes at once.
+OTHERS = [(torch.float16, 2048, [(1, 5, 50, 60)]),
+          (torch.float32, 1, [(70, 5, 2, 2)])]
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('cases, shapes', [
-    pytest.param(SOME, tail_check.SHAPES, id='some'),
-    pytest.param(OTHERS, MORE, id='others')])
+@pytest.mark.parametrize('cases', [SOME, OTHERS], ids=['some', 'others'])
 @pytest.mark.long
-def test_as_the_reference_in_the_interpreter(cases, shapes):
+def test_as_the_reference_in_the_interpreter(cases):
     # That of older ones wants a GPU.
     pytest.importorskip('triton', '3.1')
     done = subprocess.run(
-        [sys.executable, '-c', INTERPRETED.format(cases=cases, shapes=shapes)],
+        [sys.executable, '-c', INTERPRETED.format(cases=cases)],
         capture_output=True,
         text=True,
         env=dict(os.environ, TRITON_INTERPRET='1', OMP_NUM_THREADS='1',
