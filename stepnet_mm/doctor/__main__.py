@@ -26,10 +26,10 @@ from . import machine, process, versions
 from .report import Report, row
 
 #: The checks of an environment, module and function.
-ENVIRONMENT = ('trainings:resume', 'machine:operators')
+ENVIRONMENT = ('trainings:environment', )
 #: The checks of a device.
-DEVICE = ('numerics:numerics', 'cost:cost', 'trainings:detector',
-          'trainings:resume', 'trainings:ddp')
+DEVICE = ('numerics:numerics', 'cost:cost', 'trainings:trainings',
+          'trainings:ddp')
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,12 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
                                device, min(left, args.seconds / 2))
 
     report.add(versions.check())
-    libraries = versions.present()
-    if [*run('versions:load', ' '.join(libraries))]:  # which one?
-        for name in libraries:
+    found = [] if report.counts['error'] else [*run('machine:device', kind)]
+    if not found or any(one['level'] == 'error' for one in found):
+        for name in versions.present():
             report.add(run('versions:load', name, f'import {name}'))
-    if not report.counts['error']:
-        report.add(run('machine:device', kind))
+    report.add(found)
     if not report.counts['error']:
         for check in DEVICE if device else ENVIRONMENT:
             report.add(run(check, kind))

@@ -1,4 +1,5 @@
 """Checks the machine: GPUs, Slurm, disk, a config and its datasets."""
+import importlib
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ from typing import Any
 
 from ..utils.command_line import existing_folder
 from ..utils.slurm import slurm_command
+from . import versions
 from .report import attempt, one_line, row
 
 
@@ -110,6 +112,8 @@ def device(kind: str) -> Iterator[dict]:
 
     from ..utils import provenance
     from ..version import __version__
+    for name in versions.present():
+        importlib.import_module(name)
     if kind != 'cpu':
         yield from _gpus(kind == 'cuda' or bool(shutil.which('nvidia-smi')))
     try:

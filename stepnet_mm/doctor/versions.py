@@ -67,10 +67,9 @@ def present() -> list[str]:
     return [name for name in LEAST if find_spec(name)]
 
 
-def load(names: str) -> Iterator[dict]:
-    """No row, if libraries import."""
-    for name in names.split():
-        importlib.import_module(name)
+def load(name: str) -> Iterator[dict]:
+    """No row, if a library imports."""
+    importlib.import_module(name)
     yield from ()
 
 
