@@ -3,8 +3,7 @@
     can_fuse             whether the block's modules allow it
     run_tail             y from z, the last convolution's output, and x_t:
       StepBlock.end        the modules one by one, where the maps do not fit
-      _run_over_maps       no gradient, on a CPU: f is written over z, large
-                           maps sample by sample
+      _run_over_maps       no gradient, on a CPU: f is written over z
       _run_by_moments      else: f is never built (ops/residual_tail.py)
       attach_mean          the mean over space that the next block needs
 
@@ -26,14 +25,10 @@ from ..ops import (
     take_attached_mean,
 )
 from ..steps.base import StepSize
-from ..steps.pooling import AffineMap, BuiltMap, global_mean
+from ..steps.pooling import AffineMap, BuiltMap
 
 if TYPE_CHECKING:
     from .blocks import StepBlock
-
-#: Elements of a sample's map from which on a block ends sample by sample in
-#: inference on a CPU, so that the maps stay in the caches.
-SAMPLE = 2**19
 
 
 def can_fuse(block: 'StepBlock') -> bool:
@@ -86,23 +81,11 @@ def _fits(norm: Any, z: Tensor, identity: Tensor) -> bool:
 
 def _run_over_maps(block: 'StepBlock', step: StepSize, z: Tensor,
                    identity: Tensor) -> Tensor:
-    norm, conv = block.last_norm, block.last_conv
-    by_sample = (z.numel() >= SAMPLE * len(z) and _running(norm) is not None
-                 and _is_owned(conv))
-    if by_sample:
-        mean = torch.cat([
-            global_mean(normalize_over(norm, conv, part))
-            for part in z.split(1)])
-    else:
-        z, mean = normalize_over(norm, conv, z), None
+    z = normalize_over(block.last_norm, block.last_conv, z)
     _, step_size = step(
-        BuiltMap(identity, take_attached_mean(identity)), BuiltMap(z, mean))
-    step_size = step_size.to(z.dtype)
-    if not by_sample:
-        return torch.addcmul(identity, z, step_size, out=z).relu_()
-    for x, f, dt in zip(identity, z, step_size.expand(len(z), -1, -1, -1)):
-        torch.addcmul(x, f, dt, out=f).relu_()
-    return z
+        BuiltMap(identity, take_attached_mean(identity)), BuiltMap(z))
+    return torch.addcmul(
+        identity, z, step_size.to(z.dtype), out=z).relu_()
 
 
 def normalize_over(norm: nn.Module, conv: nn.Module, z: Tensor) -> Tensor:
@@ -112,18 +95,14 @@ def normalize_over(norm: nn.Module, conv: nn.Module, z: Tensor) -> Tensor:
     """
     running = _running(norm) if type(norm) is nn.BatchNorm2d else None
     if (running is None or z.device.type != 'cpu' or torch.is_grad_enabled()
-            or is_compiling() or not _is_owned(conv) or _is_hooked(norm)
+            or is_compiling() or type(conv) is not nn.Conv2d
+            or _is_hooked(conv) or _is_hooked(norm)
             or not ResidualTail.supports(z, z)):
         return norm(z)
     unused = running[0].new_empty(0)
     return torch.ops.aten.native_batch_norm.out(
         z, norm.weight, norm.bias, *running, False, 0., norm.eps,
         out=z, save_mean=unused, save_invstd=unused)[0]
-
-
-def _is_owned(conv: nn.Module) -> bool:
-    """Whether nobody else holds a convolution's output."""
-    return type(conv) is nn.Conv2d and not _is_hooked(conv)
 
 
 def _run_by_moments(norm: Any, step: StepSize, z: Tensor,

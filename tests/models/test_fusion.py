@@ -407,29 +407,13 @@ def test_recording_leaves_it_fused_and_changes_no_bit(models, calls):
 
 
 @pytest.mark.parametrize('name', ['conv1', 'conv2', 'conv3'])
-@pytest.mark.parametrize('sample', [1, fusion.SAMPLE])
-def test_a_hook_on_a_convolution_keeps_what_it_saw(
-        name, sample, calls, monkeypatch):
-    monkeypatch.setattr(fusion, 'SAMPLE', sample)
+def test_a_hook_on_a_convolution_keeps_what_it_saw(name, calls):
     made, seen = block().eval(), []
     getattr(made, name).register_forward_hook(
         lambda module, args, out: seen.extend([out, out.clone()]))
     with torch.no_grad():
         made(image())
     assert calls and torch.equal(*seen)
-
-
-@pytest.mark.parametrize('name', ['adaptor', 'srm', 'fca', 'scale',
-                                  'no_affine', 'untracked_eval'])
-def test_sample_by_sample_no_bit_differs(name, calls, monkeypatch):
-    net, results = nn.Sequential(FIT[name](), FIT[name]()).eval(), []
-    calls.clear()
-    for sample in (1, fusion.SAMPLE):
-        monkeypatch.setattr(fusion, 'SAMPLE', sample)
-        with torch.no_grad(), TrajectoryRecorder(net) as seen:
-            results.append((net(image()), seen.nsi, seen.step))
-    assert len(calls) == 4
-    assert all(map(torch.equal, *results))
 
 
 def test_the_key_switches_it_off(models, calls):
