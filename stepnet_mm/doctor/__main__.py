@@ -26,9 +26,10 @@ from . import machine, process, versions
 from .report import Report, row
 
 #: The checks of an environment, module and function.
-ENVIRONMENT = ('trainings:environment', )
+ENVIRONMENT = ('trainings:resume', 'machine:operators')
 #: The checks of a device.
-DEVICE = ('numerics:numerics', 'cost:cost', 'trainings:trainings',
+DEVICE = ('numerics:kernels', 'numerics:backbone', 'numerics:steps',
+          'cost:cost', 'trainings:detector', 'trainings:resume',
           'trainings:ddp')
 
 
@@ -49,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     report.add(versions.check())
     found = [] if report.counts['error'] else [*run('machine:device', kind)]
-    if not found or any(one['level'] == 'error' for one in found):
+    if not found or found[-1]['level'] == 'error':  # by an import?
         for name in versions.present():
             report.add(run('versions:load', name, f'import {name}'))
     report.add(found)

@@ -1,5 +1,4 @@
 """Checks the machine: GPUs, Slurm, disk, a config and its datasets."""
-import importlib
 import os
 import re
 import shutil
@@ -113,7 +112,7 @@ def device(kind: str) -> Iterator[dict]:
     from ..utils import provenance
     from ..version import __version__
     for name in versions.present():
-        importlib.import_module(name)
+        yield from versions.load(name)
     if kind != 'cpu':
         yield from _gpus(kind == 'cuda' or bool(shutil.which('nvidia-smi')))
     try:

@@ -21,12 +21,6 @@ TODO = f'backbone.fused=False does without it; {REPORT_IT}'
 FACTOR, FLOOR = 2, .01
 
 
-def numerics(device: str) -> Iterator[dict]:
-    """Whether kernels, a backbone and the steps give right numbers."""
-    for check in kernels, backbone, steps:
-        yield from attempt(check.__name__, check, device)
-
-
 def kernels(device: str) -> Iterator[dict]:
     """Whether every kernel agrees with the plain formulas."""
     if device == 'cuda' and not HAS_TRITON:

@@ -1,4 +1,4 @@
-"""Trainings of seconds: of a detector, by ranks, killed and resumed."""
+"""Trainings of seconds: of a detector, stopped and resumed, by ranks."""
 import datetime
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from ..config import read_config, set_data_root
 from ..config_path import config_path
 from ..datasets.mini_coco import make_mini_coco
 from ..launch.entry import build_runner
-from .machine import operators, operators_missing
+from .machine import operators_missing
 from .numerics import libraries, make_images
 from .report import Unavailable, attempt, row
 
@@ -78,18 +78,6 @@ def train_tiny(work_dir: str, *hooks: dict, name: str = '',
     runner = Runner(**{**defaults, **settings})
     runner.train()
     return {k: v.cpu() for k, v in runner.model.state_dict().items()}
-
-
-def environment(device: str) -> Iterator[dict]:
-    """A resumed training of each library, and mmcv's operators."""
-    for check in resume, operators:
-        yield from attempt(check.__name__, check, device)
-
-
-def trainings(device: str) -> Iterator[dict]:
-    """A detector, then trainings that are stopped and resumed."""
-    for check in detector, resume:
-        yield from attempt(check.__name__, check, device)
 
 
 def detector(device: str) -> Iterator[dict]:

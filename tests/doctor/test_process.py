@@ -82,7 +82,7 @@ def test_a_child_that_outlives_its_check_is_ended(run):
     assert not alive(text)
 
 
-def test_checks_after_the_time_are_not_begun(capsys, tmp_path):
+def test_checks_after_the_time_are_not_begun(capsys):
     doctor.main(['--device', 'cpu', '--seconds', '1'])
     assert 'cost: not checked, the time is over: ' in capsys.readouterr().out
 
