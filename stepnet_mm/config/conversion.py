@@ -18,29 +18,13 @@ from .inheriting_config import (
     package_folder,
 )
 from .lookup import class_of, import_package
+from .reading import read_file
 
 #: The libraries' backbones that have a counterpart, Step and the same name.
 SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',
            'RegNet', 'HRNet', 'VisionTransformer')
 #: Further settings of a counterpart.
 SETTINGS = dict(VisionTransformer=dict(step_mode='gate'))
-#: Backbones without a counterpart, and what a StepNet would lose.
-LOST = dict(
-    DetectoRS_ResNet='what its feature pyramid feeds back into the stages',
-    DetectoRS_ResNeXt='what its feature pyramid feeds back into the stages',
-    HRNet='its branches of several resolutions',
-    LoRAModel='the training of its steps, for its low-rank layers alone train',
-    RegNet='the widths and groups of its stages, and a stem without pooling',
-    Res2Net='the scales into which its blocks split a convolution',
-    ResNeSt='the split attention in its blocks',
-    SEResNet='the SE layer in its blocks (take a config of ResNet with '
-    '--step SEAttention)',
-    SEResNeXt='the SE layer in its blocks (take a config of ResNeXt with '
-    '--step SEAttention)',
-    SparseResNet='its sparse convolutions',
-    TIMMBackbone='what timm builds, of blocks of its own',
-    TridentResNet='the three branches of its blocks')
-
 
 @dataclass
 class Backbone:
@@ -85,27 +69,19 @@ class Backbone:
         """Why it has no counterpart."""
         if self.cls is None:
             return (f'no {self.type!r} is registered in the scope '
-                    f'{self.scope!r}; {self._spellings()}set default_scope, '
-                    'or custom_imports if it is your own')
-        if self.library in LIBRARIES and self.name in LOST:
-            return f'{self.name}: a StepNet would lose {LOST[self.name]}'
-        base = next((base for base in self.cls.__mro__
+                    f'{self.scope!r}; set default_scope, write the library '
+                    'before the type, as in mmdet.ResNet, or set '
+                    'custom_imports if it is your own')
+        base = next((base.__name__ for base in self.cls.__mro__[1:]
                      if base.__name__ in SOURCES), None)
         if base is None:
             return f'{self.name} has no residual block that takes a step'
-        text = (f'{self.cls.__module__}.{self.name} derives from '
-                f'{base.__name__}, and what it changes would be lost')
+        text = (f'{self.cls.__module__}.{self.name} derives from {base}, and '
+                'what it changes would be lost')
         return text if self.library in LIBRARIES else (
             f'{text}; a class of your own may put stepnet_mm.models.'
             'StepBackbone before it, as stepnet_mm/models/mmdet_binding.py '
             'does')
-
-    def _spellings(self) -> str:
-        """How to write the type if it is a library's."""
-        names = [f'{library}.{self.type}' for library in LIBRARIES
-                 if package_folder(library)]
-        known = [repr(name) for name in names if class_of(name, MODELS, None)]
-        return f'write {" or ".join(known)}, ' if known else ''
 
     def changes(self, step: dict | None, pythonic: bool) -> dict:
         """The settings of its counterpart, which must exist.
@@ -156,7 +132,7 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
     if step:
         build_step(step, 64)
     path = find_config(name)
-    cfg = _read(name, path)
+    cfg = read_file(str(path))
     found = _choose(name, find_backbones(cfg, library_of_file(path)), only)
     pythonic = is_pythonic(path)
     stays = {b.key: _why_it_stays(b, step, only) for b in found}
@@ -180,17 +156,10 @@ def find_config(name: str) -> Path:
             with a library.
 
     Raises:
-        ValueError: if there is none; names those that come close.
+        ValueError: if the library has none; names those that come close.
     """
     package, installed, inner = name.partition('::')
-    if installed:
-        return _find_installed(package, inner)
-    if not Path(name).is_file():
-        raise ValueError(
-            'CONFIG: expected a path, or mmdet::FOLDER/FILE.py (mmpretrain::, '
-            'mmseg::, ...) for one that came with a library, '
-            f'got {name!r}, which is no file')
-    return Path(name)
+    return _find_installed(package, inner) if installed else Path(name)
 
 
 def find_backbones(cfg: Config, scope: str | None = None
@@ -223,15 +192,6 @@ def _find_installed(package: str, inner: str) -> Path:
         'CONFIG: expected '
         f'{" or ".join(known[name] for name in close) or "FOLDER/FILE.py"}, '
         f'got {inner!r}, which {package} does not have')
-
-
-def _read(name: str, path: Path) -> Config:
-    try:
-        return Config.fromfile(str(path))
-    except (Exception, SystemExit) as error:  # a config may run any code
-        raise ValueError(
-            f'CONFIG: expected a config that can be read, got {name!r} with '
-            f'{type(error).__name__}: {error}') from error
 
 
 def _search(node, path: tuple, scope):
@@ -283,19 +243,15 @@ def _why_it_stays(backbone: Backbone, step: dict | None,
 
 
 def _refusal(found: list, stays: dict) -> str:
-    types = ', '.join(SOURCES)
     if not found:
-        return ('no backbone in model; expected one of the type '
-                f'{types}')
+        return 'no backbone in model'
     if all(b.is_step for b in found):
-        own = ', '.join(f'{b.key} is {b.name} with step='
-                        f'{b.node.get("step", "StepAdaptor")!r}'
-                        for b in found)
-        return f'is a StepNet already: {own}'
+        keys = ', '.join(f'{b.key} ({b.name})' for b in found)
+        return f'is a StepNet already: {keys}'
     reasons = '; '.join(f'{b.key}: {stays[b.key]}' for b in found
                         if not b.is_step)
-    return (f'{reasons}. Expected one of {types} (RegNet and HRNet of mmdet '
-            f'alone) of {", ".join(LIBRARIES)}')
+    return (f'{reasons}. Expected one of {", ".join(SOURCES)} (RegNet and '
+            f'HRNet of mmdet alone) of {", ".join(LIBRARIES)}')
 
 
 def _why(step: dict | None, changes) -> str:

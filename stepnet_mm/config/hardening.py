@@ -90,33 +90,43 @@ def use_exact_resume(cfg: Config) -> list[str]:
     """
     loop = _resumable_loop(cfg)
     hooks = dict(cfg.get('default_hooks') or {})
-    checkpoint = hooks.get(  # mmengine's own default where there is none
-        'checkpoint', dict(type='CheckpointHook', interval=1))
-    hook = _atomic_hook(checkpoint, cfg)
-    own = (f'runner_type is {cfg.runner_type}' if 'runner_type' in cfg else
-           f'train_cfg.type is {_full_name(cfg.train_cfg, LOOPS, cfg)}'
-           if loop is None else
-           f'default_hooks.checkpoint is {_full_name(checkpoint, HOOKS, cfg)}'
-           if hook is None else 'train_dataloader.dataset has no indices'
-           if _is_stream(cfg.get('train_dataloader'), cfg) else None)
-    if own or not loop or not hook:
-        return [f'{own}, so a resume is as exact as mmengine makes it']
-    lines = [*_replacement('default_hooks.checkpoint',
-                           hooks.get('checkpoint'), hook),
-             *_replacement('train_cfg', cfg.train_cfg, loop)]
-    cfg.default_hooks = dict(hooks, checkpoint=hook)
-    cfg.train_cfg = loop
+    # mmengine's own default where there is none.
+    hooks.setdefault('checkpoint', dict(type='CheckpointHook', interval=1))
+    reason = _why_mmengines(cfg, loop, hooks['checkpoint'])
+    if reason or loop is None:
+        return [f'{reason}, so a resume is as exact as mmengine makes it']
+    lines = []
+    cfg.default_hooks = hooks
     # Every file that is resumed from needs the training state.
     for key in ('default_hooks', 'custom_hooks'):
-        for other in dicts_of_type(cfg.get(key), 'CheckpointHook'):
-            if atomic := _atomic_hook(other, cfg):
-                other.update(atomic)
+        for hook in dicts_of_type(cfg.get(key), 'CheckpointHook'):
+            if atomic := _atomic_hook(hook, cfg):
+                hook.update(atomic)
                 lines.append(f'{key}: AtomicCheckpointHook replaces '
                              'CheckpointHook')
+    if cfg.train_cfg != loop:
+        cfg.train_cfg = loop
+        lines.append(f'train_cfg: {loop["type"]} replaces the loop of '
+                     'mmengine')
     return [*lines, *_inexact(cfg),
             *_add_hook(cfg, 'PreemptionHook', 'saves when a job is stopped'),
             *_add_hook(cfg, 'NonFiniteLossHook',
                        'stops at a loss of NaN or inf')]
+
+
+def _why_mmengines(cfg: Config, loop: dict | None,
+                   checkpoint: dict | None) -> str:
+    """Why a config keeps loop and checkpoint hook; '' if it does not."""
+    if 'runner_type' in cfg:
+        return f'runner_type is {cfg.runner_type}'
+    if loop is None:
+        return f'train_cfg.type is {_full_name(cfg.train_cfg, LOOPS, cfg)}'
+    if _atomic_hook(checkpoint, cfg) is None:
+        return ('default_hooks.checkpoint is '
+                f'{_full_name(checkpoint, HOOKS, cfg)}')
+    if _is_stream(cfg.get('train_dataloader'), cfg):
+        return 'train_dataloader.dataset has no indices'
+    return ''
 
 
 def _inexact(cfg: Config) -> list[str]:
@@ -131,8 +141,8 @@ def _inexact(cfg: Config) -> list[str]:
 def _full_name(node: dict | None, registry: Registry, cfg: Config) -> str:
     """A type with its module."""
     kind = _class_of(node or {}, registry, cfg)
-    return (f'{kind.__module__}.{kind.__name__}' if kind else
-            type_name(node) if node else 'None')
+    return (f'{kind.__module__}.{kind.__name__}' if kind
+            else type_name(node or {}))
 
 
 def _is_stream(loader: dict | None, cfg: Config) -> bool:
@@ -151,22 +161,20 @@ def _resumable_loop(cfg: Config) -> dict | None:
                             if by_epoch else 'IterBasedTrainLoop')
     elif _is_of_user(cfg.train_cfg, LOOPS, cfg):
         return None
-    resumable = dict(
-        EpochBasedTrainLoop='ResumableEpochBasedTrainLoop',
-        IterBasedTrainLoop='ResumableIterBasedTrainLoop')
-    name = resumable.get(type_name(settings).removeprefix('Resumable'))
-    return None if name is None else dict(settings, type=name)
+    name = type_name(settings).removeprefix('Resumable')
+    if name not in ('EpochBasedTrainLoop', 'IterBasedTrainLoop'):
+        return None
+    return dict(settings, type=f'Resumable{name}')
 
 
 def _atomic_hook(hook: dict | None, cfg: Config) -> dict | None:
     """The same checkpoint hook, atomic; None for a user's hook or none."""
     hook = hook or {}
     name = type_name(hook)
-    if (name not in ('CheckpointHook', 'AtomicCheckpointHook')
-            or _is_of_user(hook, HOOKS, cfg)):
-        return None
     if name == 'AtomicCheckpointHook':
         return hook
+    if name != 'CheckpointHook' or _is_of_user(hook, HOOKS, cfg):
+        return None
     return {'interval': -1, **hook, 'type': 'AtomicCheckpointHook'}
 
 
@@ -175,17 +183,6 @@ def _add_hook(cfg: Config, name: str, reason: str) -> list[str]:
         return []
     cfg.custom_hooks = [*(cfg.get('custom_hooks') or []), dict(type=name)]
     return [f'custom_hooks: {name} is added, which {reason}']
-
-
-def _replacement(key: str, before: dict | None, after: dict) -> list[str]:
-    if not before:
-        old = "mmengine's default"
-    elif 'type' in before:
-        old = type_name(before)
-    else:
-        old = f'by_epoch={before["by_epoch"]}'
-    return [] if old == after['type'] else [
-        f'{key}: {after["type"]} replaces {old}']
 
 
 def _log(text: str) -> None:

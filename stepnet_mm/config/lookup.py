@@ -73,19 +73,14 @@ def import_package(cfg: Config) -> bool:
 
 def forbid_downloads(cfg: Config, key: str) -> bool:
     """Whether a loader's datasets would have downloaded what is absent."""
-    found = [*_downloading(cfg, cfg[key].get('dataset'))]
-    for dataset in found:
-        dataset['download'] = False
-    return bool(found)
-
-
-def _downloading(cfg: Config, node) -> Iterator[dict]:
-    """Dicts inside whose class downloads by default, or is told to."""
-    for part in all_dicts(node):
+    found = False
+    for part in all_dicts(cfg[key].get('dataset')):
         kind = class_of(part.get('type'), DATASETS, cfg.get('default_scope'))
-        if part.get('download', kind and 'download'
-                    in accepted_arguments(kind)):
-            yield part
+        default = kind and 'download' in accepted_arguments(kind)
+        if part.get('download', default):
+            part['download'] = False
+            found = True
+    return found
 
 
 def class_of(kind, registry: Registry, scope: str | None) -> type | None:

@@ -36,20 +36,15 @@ class OptionsAction(DictAction):
     def __call__(self, parser, namespace, values, option_string=None):
         """Add options, or exit with an error of the command line."""
         for text in values:
-            if not text.partition('=')[0] or '=' not in text:
-                parser.error(f'{option_string}: expected key=value, got '
-                             f'{text!r}; correct it')
             try:
                 super().__call__(parser, namespace, [text], option_string)
-            except AssertionError as error:  # mmengine's
-                parser.error(f'{option_string}: expected brackets around '
-                             f'whole lists, got {text!r} ({error}); correct '
-                             'it')
-            except RecursionError:  # mmengine's, on a comma in such as f(a,b)
-                parser.error(f'{option_string}: expected a number, a text or '
-                             f'a list of such, got {text!r}; set what is in a '
-                             'dict by KEY.NAME=VALUE, in a list of dicts by '
-                             'KEY.0.NAME=VALUE, or write it into the config')
+            # mmengine's: no =, brackets that do not match, f(a,b)
+            except (ValueError, AssertionError, RecursionError):
+                parser.error(
+                    f'{option_string}: expected key=value with a number, a '
+                    'text or a list of these in whole brackets, got '
+                    f'{text!r}; set what is in a dict by KEY.NAME=VALUE, in a '
+                    'list of dicts by KEY.0.NAME=VALUE')
 
 
 def _with_spaces(value):

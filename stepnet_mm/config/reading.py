@@ -24,13 +24,9 @@ def read_config(path: str,
         launcher (str): none, pytorch, slurm or mpi.
 
     Raises:
-        FileNotFoundError: if it, or a file that it names, is not there.
-        ValueError: if it is no config, or sets nothing.
+        ValueError: if it, or a file that it names, is absent or no config.
     """
-    cfg = _from_file(path)
-    if not cfg:
-        raise ValueError(f'{path}: expected a config, got one that sets '
-                         'nothing; name another file')
+    cfg = read_file(path)
     cfg.launcher = launcher
     if options:
         # mmengine takes _delete_ out of them.
@@ -50,17 +46,18 @@ def read_config(path: str,
     return cfg
 
 
-def _from_file(path: str) -> Config:
+def read_file(path: str) -> Config:
+    """A config as mmengine reads it, without defaults.
+
+    Raises:
+        ValueError: if it, or a file that it names, is absent or no config.
+    """
     try:
         return Config.fromfile(path)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f'{path}: expected a config, got no such file or one that names '
-            f'none ({error}); correct the path, or _base_ in it') from None
-    except Exception as error:  # a config is code of the user's
+    except (Exception, SystemExit) as error:  # a config may run any code
         raise ValueError(
             f'{path}: expected a config, got {type(error).__name__}: {error}; '
-            'correct it') from error
+            'correct it, or the path') from error
 
 
 def load_config(path: str, *args, **kwargs) -> Config:

@@ -27,8 +27,36 @@ FIRST = 10
 _logs: list[str] = []
 
 
+class BrokenImage(ValueError):
+    """The bytes of an image do not decode."""
+
+
+class NamingLoader(LoadImageFromFile):
+    """mmcv's loader, whose errors name the image.
+
+    Raises:
+        BrokenImage: during loading, if the image does not decode.
+        ValueError: during loading, if it is no regular file.
+    """
+
+    def transform(self, results: dict) -> dict | None:
+        """The results with the image."""
+        path = results['img_path']
+        with contextlib.suppress(OSError):  # absent, or in remote storage
+            check_regular(path)
+        try:
+            return super().transform(results)
+        except DECODE_ERRORS as error:
+            _raise_if_not_of_bytes(self, error)
+            raise BrokenImage(
+                f'{path}: expected an image that decodes, got '
+                f'{type(error).__name__} ({" ".join(str(error).split())}); '
+                'take another copy of it, or take it out of the dataset'
+            ) from error
+
+
 @TRANSFORMS.register_module()
-class LoadIntactImageFromFile(LoadImageFromFile):
+class LoadIntactImageFromFile(NamingLoader):
     """mmcv's ``LoadImageFromFile``, which skips broken images in training.
 
     An image that does not decode is skipped, logged and counted: the dataset
@@ -41,7 +69,7 @@ class LoadIntactImageFromFile(LoadImageFromFile):
         **kwargs: those of ``LoadImageFromFile``.
 
     Raises:
-        ValueError: during loading, if none of the first images decodes.
+        BrokenImage: during loading, if none of the first images decodes.
     """
 
     def __init__(self, **kwargs):
@@ -53,47 +81,25 @@ class LoadIntactImageFromFile(LoadImageFromFile):
 
     def transform(self, results: dict) -> dict | None:
         """The results with the image; None if it does not decode."""
-        _check_regular(results['img_path'])
         try:
             loaded = super().transform(results)
-        except DECODE_ERRORS as error:
-            _raise_if_not_of_bytes(self, error)
-            self._note(results['img_path'], _in_one_line(error))
+        except BrokenImage as error:
+            self._failed += 1
+            if self._failed == FIRST:
+                raise
+            self._note(results['img_path'], error)
             return None
         self._failed = FIRST
         return loaded
 
-    def _note(self, path: str, reason: str) -> None:
-        self._failed += 1
-        if self._failed == FIRST:
-            raise ValueError(
-                f'{path}: expected an image that decodes among the first '
-                f'{FIRST}, got {reason}; check the files and the arguments '
-                'of LoadImageFromFile')
+    def _note(self, path: str, error: BrokenImage) -> None:
         if path not in _read(self.log):
-            print_log(
-                f'image {path} does not decode and is skipped: {reason}',
-                logger='current',
-                level=30)
+            print_log(f'an image does not decode and is skipped: {error}',
+                      logger='current', level=30)
         # Some systems delete old temporary files during a long training.
         os.makedirs(os.path.dirname(self.log), exist_ok=True)
         with open(self.log, 'a') as log:
             log.write(path + '\n')
-
-
-class _NamingLoader(LoadImageFromFile):
-    """mmcv's loader, whose errors name the image."""
-
-    def transform(self, results: dict) -> dict | None:
-        _check_regular(results['img_path'])
-        try:
-            return super().transform(results)
-        except DECODE_ERRORS as error:
-            _raise_if_not_of_bytes(self, error)
-            raise ValueError(
-                f'{results["img_path"]}: expected an image that decodes, got '
-                f'{_in_one_line(error)}; take another copy of it, '
-                'or take it out of the dataset') from error
 
 
 def name_broken_images(dataset) -> None:
@@ -108,7 +114,7 @@ def name_broken_images(dataset) -> None:
     """
     for transform in _transforms(dataset):
         if type(transform) is LoadImageFromFile:
-            transform.__class__ = _NamingLoader
+            transform.__class__ = NamingLoader
 
 
 def _transforms(part) -> Iterator[object]:
@@ -119,11 +125,6 @@ def _transforms(part) -> Iterator[object]:
         for child in inner if isinstance(inner, (list, tuple)) else [inner]:
             yield child
             yield from _transforms(child)
-
-
-def _check_regular(path: str) -> None:
-    with contextlib.suppress(OSError):  # absent, or in remote storage
-        check_regular(path)
 
 
 def _raise_if_not_of_bytes(loader: LoadImageFromFile,
@@ -140,10 +141,6 @@ def _raise_if_not_of_bytes(loader: LoadImageFromFile,
     whole = cv2.imencode(ending, np.zeros((8, 8, 3), np.uint8))[1].tobytes()
     mmcv.imfrombytes(whole, flag=loader.color_type,
                      backend=loader.imdecode_backend)
-
-
-def _in_one_line(error: Exception) -> str:
-    return f'{type(error).__name__} ({" ".join(str(error).split())})'
 
 
 def broken_images() -> Counter:

@@ -1,22 +1,29 @@
 """STL-10, and CIFAR from image files, as datasets of mmpretrain."""
+import os
 import os.path as osp
+from pathlib import Path
 
+import cv2
 import mmengine.dist as dist
-from mmengine.fileio import LocalBackend, get_file_backend, join_path
+import numpy as np
+from mmengine.fileio import (
+    LocalBackend,
+    exists,
+    get,
+    get_file_backend,
+    join_path,
+)
 from mmpretrain.datasets import CIFAR10, CIFAR100
 from mmpretrain.datasets.utils import download_and_extract_archive
 from mmpretrain.registry import DATASETS
 
-from .cifar_folder import is_cifar_folder, read_cifar_folder
-from .stl10 import absent_files, read_stl10
-
-
-def _data_list(images, labels) -> list[dict]:
-    """The data list of mmpretrain's CIFAR, of images (N, H, W, 3)."""
-    return [
-        dict(img=image, gt_label=label)
-        for image, label in zip(images, labels)
-    ]
+#: One image in the files of STL-10, uint8: RGB channels, columns, rows.
+STL10_STORED = (3, 96, 96)
+STL10_CLASSES = ('airplane', 'bird', 'car', 'cat', 'deer', 'dog', 'horse',
+                 'monkey', 'ship', 'truck')
+#: Image files of CIFAR.
+CIFAR_SUFFIXES = ('.jpg', '.jpeg', '.png')
+CIFAR_SHAPE = (32, 32, 3)
 
 
 @DATASETS.register_module()
@@ -43,9 +50,7 @@ class STL10(CIFAR10):
     url = 'http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz'
     filename = 'stl10_binary.tar.gz'
     tgz_md5 = '91f7769df0f17e558f3565bffb0c7dfb'
-    METAINFO = dict(
-        classes=('airplane', 'bird', 'car', 'cat', 'deer', 'dog', 'horse',
-                 'monkey', 'ship', 'truck'))
+    METAINFO = dict(classes=STL10_CLASSES)
 
     def __init__(self, data_root: str = '', split: str = 'train', **kwargs):
         if split not in ('train', 'test'):
@@ -54,23 +59,24 @@ class STL10(CIFAR10):
         super().__init__(data_root, split, **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """Images (96, 96, 3) and labels from 0, downloaded where absent."""
+        """Images (96, 96, 3) and labels from 0, downloaded if absent."""
         root = self.data_prefix['root']
-        folder = join_path(root, self.base_folder)
+        paths = [join_path(root, self.base_folder, f'{self.split}_{part}.bin')
+                 for part in 'Xy']
         if (self.download and dist.is_main_process()
-                and absent_files(folder, self.split)
+                and not all(map(exists, paths))
                 and isinstance(get_file_backend(root), LocalBackend)):
             download_and_extract_archive(
                 self.url, root, filename=self.filename, md5=self.tgz_md5)
         dist.barrier()
-        absent = absent_files(folder, self.split)
+        absent = [path for path in paths if not exists(path)]
         if absent:
             raise FileNotFoundError(
                 f'data_root: expected {", ".join(absent)}, got no such files; '
                 "set the dataset's data_root to the folder that holds "
                 f'{self.base_folder}, or download=True, or unpack {self.url} '
                 'there')
-        return _data_list(*read_stl10(folder, self.split))
+        return _data_list(*_read_stl10(*paths))
 
 
 class _FolderCIFAR(CIFAR10):
@@ -79,10 +85,13 @@ class _FolderCIFAR(CIFAR10):
     def load_data_list(self) -> list[dict]:
         """Images (32, 32, 3) and labels; sorted by class, then by name."""
         root = self.data_prefix['root']
-        if not is_cifar_folder(root):
+        if not (osp.isdir(osp.join(root, 'train'))
+                or osp.isdir(osp.join(root, 'test'))):
             return self._read_pickles(root)
-        return _data_list(*read_cifar_folder(
-            osp.join(root, self.split), self.METAINFO['classes']))
+        files = _image_files(
+            osp.join(root, self.split), self.METAINFO['classes'])
+        return _data_list([_read_image(path) for path, _ in files],
+                          [label for _, label in files])
 
     def _read_pickles(self, root: str) -> list[dict]:
         try:
@@ -100,7 +109,7 @@ class _FolderCIFAR(CIFAR10):
 class FolderCIFAR10(_FolderCIFAR):
     """CIFAR-10 from JPEG or PNG files, ``<split>/<class>/<any name>``.
 
-    All are decoded at once. If ``data_root`` has no ``train/`` and
+    All are decoded at once. If ``data_root`` has neither ``train/`` nor
     ``test/``, the pickles are read (and downloaded) as by ``CIFAR10``. The
     images are sorted by class: ``indices`` of a subset must be spread.
 
@@ -108,6 +117,7 @@ class FolderCIFAR10(_FolderCIFAR):
         **kwargs: those of :class:`mmpretrain.datasets.CIFAR10`.
 
     Raises:
+        FileNotFoundError: if the split's folder is absent.
         ValueError: if class folders are missing, unknown or empty, or a file
             is no image of 32 x 32 px in RGB.
     """
@@ -120,3 +130,70 @@ class FolderCIFAR100(_FolderCIFAR, CIFAR100):
     Args:
         **kwargs: those of :class:`mmpretrain.datasets.CIFAR100`.
     """
+
+
+def _data_list(images, labels) -> list[dict]:
+    """The data list of mmpretrain's CIFAR, of images (H, W, 3)."""
+    return [
+        dict(img=image, gt_label=label)
+        for image, label in zip(images, labels)
+    ]
+
+
+def _read_stl10(image_path: str, label_path: str) -> tuple:
+    """Images (N, 96, 96, 3), RGB, uint8, and N labels from 0."""
+    content = get(image_path)
+    labels = np.frombuffer(get(label_path), np.uint8)
+    size = int(np.prod(STL10_STORED))
+    if not content or len(content) != len(labels) * size:
+        raise ValueError(
+            f'{image_path}: expected {size} bytes for each of the '
+            f'{len(labels)} labels in {label_path}, got {len(content)} in '
+            'all; unpack the archive again')
+    wrong = set(labels.tolist()) - set(range(1, len(STL10_CLASSES) + 1))
+    if wrong:
+        raise ValueError(
+            f'{label_path}: expected labels from 1 to {len(STL10_CLASSES)}, '
+            f'got {sorted(wrong)}; unpack the archive again')
+    stored = np.frombuffer(content, np.uint8).reshape(-1, *STL10_STORED)
+    images = np.ascontiguousarray(stored.transpose(0, 3, 2, 1))
+    return images, (labels.astype(int) - 1).tolist()
+
+
+def _image_files(folder: str, classes: tuple) -> list[tuple[Path, int]]:
+    """Paths of image files with their labels, by class and file name."""
+    unknown = sorted(entry.name for entry in os.scandir(folder)
+                     if entry.is_dir() and entry.name not in classes)
+    files: list[tuple[Path, int]] = []
+    empty = []
+    for label, name in enumerate(classes):
+        paths = sorted(path for path in Path(folder, name).glob('*')
+                       if path.suffix.lower() in CIFAR_SUFFIXES)
+        files += [(path, label) for path in paths]
+        if not paths:
+            empty.append(name)
+    if empty or unknown:
+        raise ValueError(
+            f'data_root: expected a folder in {folder} with files ending in '
+            f'{", ".join(CIFAR_SUFFIXES)} for each of {len(classes)} classes, '
+            f'got none for {empty} and {unknown}, which are no classes')
+    return files
+
+
+def _read_image(path: Path) -> np.ndarray:
+    """An image of CIFAR, (32, 32, 3), RGB, uint8."""
+    # From memory, since cv2.imread may invent the rest of a truncated file;
+    # unchanged, since other flags convert grey and 16-bit images to RGB.
+    content = np.fromfile(path, np.uint8)
+    image = None
+    if len(content):
+        image = cv2.imdecode(content, cv2.IMREAD_UNCHANGED)
+    if image is None:
+        raise ValueError(
+            f'data_root: expected images that decode, got {path}, which does '
+            'not; take another copy of it')
+    if image.shape != CIFAR_SHAPE or image.dtype != np.uint8:
+        raise ValueError(
+            f'data_root: expected images of shape {CIFAR_SHAPE} (uint8), got '
+            f'{image.shape} ({image.dtype}) in {path}')
+    return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)

@@ -14,7 +14,6 @@ from ..utils.file_lock import (
     LockTaken,
     file_lock,
     lock_beside,
-    read_note,
 )
 from ..utils.files import file_digest, written_whole
 from ..utils.slurm import is_earlier_start
@@ -88,7 +87,7 @@ def _enter(held: ExitStack, path: Path) -> None:
             return
         except LockTaken as taken:
             if (time.monotonic() > end
-                    or not is_earlier_start(read_note(path))):
+                    or not is_earlier_start(taken.note)):
                 raise
             if not said:
                 sys.stderr.write(

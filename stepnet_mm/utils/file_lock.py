@@ -39,7 +39,16 @@ _MUTEX = threading.Lock()
 
 
 class LockTaken(Exception):
-    """Somebody else holds the lock."""
+    """Somebody else holds the lock.
+
+    Attributes:
+        note (dict): of the holder, if it is another process that has written
+            it.
+    """
+
+    def __init__(self, holder: str, note: dict | None = None):
+        super().__init__(holder)
+        self.note = note or {}
 
 
 @contextmanager
@@ -152,8 +161,7 @@ def _lock(file: IO[bytes], path: Path) -> None:
         fcntl.lockf(file, how | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in TAKEN:
-            file.seek(0)
-            raise LockTaken(_describe(_parsed(file.read()))) from None
+            raise _taken(file) from None
         if error.errno not in WITHOUT_LOCKS:
             raise
         warnings.warn(f'{path}: the file system has no locks ({error}), so '
@@ -168,26 +176,11 @@ def _holder() -> dict:
         **start_of_job())
 
 
-def _describe(note: dict) -> str:
-    if not {'process', 'host', 'since'} <= {*note}:  # not yet written
-        return 'another process'
-    return 'process {process} on {host} since {since}'.format(**note)
-
-
-def read_note(path) -> dict:
-    """The note of a lock's holder; empty if it cannot be read.
-
-    Not for a process that holds the lock: it would lose it.
-    """
+def _taken(file: IO[bytes]) -> LockTaken:
+    file.seek(0)
     try:
-        return _parsed(Path(path).read_bytes())
-    except OSError:
-        return {}
-
-
-def _parsed(content: bytes) -> dict:
-    try:
-        note = json.loads(content)
-    except ValueError:
-        return {}
-    return note if isinstance(note, dict) else {}
+        note = json.loads(file.read())
+    except ValueError:  # not yet written
+        return LockTaken('another process')
+    return LockTaken(
+        'process {process} on {host} since {since}'.format(**note), note)

@@ -60,19 +60,6 @@ def differing_files(texts: Mapping[Path, str]) -> list[Path]:
             if not path.exists() or path.read_text() != text]
 
 
-def write_differing(texts: Mapping[Path, str], root: Path) -> None:
-    """Write those of :func:`differing_files`, and say so; folders are made.
-
-    Args:
-        texts (mapping): a file -> what it is to hold.
-        root (Path): a folder above all of them, left out in what is said.
-    """
-    for path in differing_files(texts):
-        print(f'writing {path.relative_to(root)}')
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(texts[path])
-
-
 def file_digest(path) -> str | None:
     """The first 12 digits of a file's SHA-256; None for no local file."""
     if not Path(path).is_file():

@@ -127,11 +127,7 @@ def start_of_job() -> dict:
 
 
 def is_earlier_start(other: dict) -> bool:
-    """Whether another :func:`start_of_job` is of this job, and earlier.
-
-    Args:
-        other (dict): may have other keys, or none.
-    """
+    """Whether another :func:`start_of_job` is of this job, and earlier."""
     this, restarts = start_of_job(), other.get('restarts')
     return (bool(this) and other.get('job') == this['job']
             and isinstance(restarts, int) and restarts < this['restarts'])

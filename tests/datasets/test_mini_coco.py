@@ -79,14 +79,6 @@ def test_images_are_those_of_the_annotation_file(root, split, coco):
         assert pixels.std() > 5
 
 
-def test_another_size(tmp_path):
-    small(tmp_path, size=100)
-    coco = load(tmp_path, 'train2017')
-    assert {image['width'] for image in coco.imgs.values()} == {100}
-    boxes = np.array([entry['bbox'] for entry in coco.anns.values()])
-    assert (boxes[:, :2] + boxes[:, 2:] <= 100 + .011).all()
-
-
 def test_the_classes_the_empty_image_the_crowd_and_the_ids(coco):
     names = [c['name'] for c in coco.loadCats(coco.getCatIds())]
     assert tuple(names) == CLASSES
@@ -127,12 +119,3 @@ def test_the_crowd_decodes_to_its_area_and_box(coco):
     assert mask.sum() == crowd['area'] > 0
     assert crowd['bbox'] == [columns.min(), rows.min(),
                              np.ptp(columns) + 1, np.ptp(rows) + 1]
-
-
-@pytest.mark.parametrize('name, least', [('train', 3), ('val', 3),
-                                         ('size', 64)])
-def test_too_small_numbers_are_named(tmp_path, name, least):
-    message = f'{name}: expected at least {least}, got {least - 1}'
-    with pytest.raises(ValueError, match=message):
-        small(tmp_path, **{name: least - 1})
-    assert not contents(tmp_path)

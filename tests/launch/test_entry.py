@@ -92,13 +92,12 @@ def test_a_work_dir_that_is_a_file(config, tmp_path, capsys):
 
 @pytest.mark.parametrize('name, content', [
     ('a.json', b'5'), ('a.json', b'{'), ('a.txt', b'x'),
-    ('a.py', b'\xff\xfe'), ('a.py', b'1 / 0'), ('a.py', b'# nothing'),
+    ('a.py', b'\xff\xfe'), ('a.py', b'1 / 0'),
     ('a.py', b"_base_ = 'nowhere.py'")])
 def test_what_is_no_config_is_named(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises((ValueError, FileNotFoundError),
-                       match=f'{path}: expected a config, got '):
+    with pytest.raises(ValueError, match=f'{path}: expected a config, got '):
         config_from(path)
 
 

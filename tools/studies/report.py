@@ -38,7 +38,7 @@ from stepnet_mm.utils.command_line import (
     command_parser,
     printable,
 )
-from stepnet_mm.utils.files import differing_files, write_differing
+from stepnet_mm.utils.files import differing_files
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Whose tables --pages fills.
@@ -279,7 +279,9 @@ def pages(parser: argparse.ArgumentParser, check: bool) -> int:
         for command in commands if command]
     if check:
         return max(not_up_to_date(own, []), *codes)
-    write_differing(own, Path())
+    for path in differing_files(own):
+        print(f'writing {path}')
+        path.write_text(own[path])
     return 0
 
 
