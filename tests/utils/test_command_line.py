@@ -4,7 +4,6 @@ from argparse import ArgumentTypeError
 import pytest
 
 from stepnet_mm.utils.command_line import (
-    aligned,
     check_output,
     output_file,
     output_folder,
@@ -41,13 +40,6 @@ def test_what_is_read_only(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(os, 'access', lambda path, mode: False)
     with pytest.raises(ArgumentTypeError, match='is read-only'):
         kind(str(tmp_path / 'new/out'))
-
-
-def test_names_stand_left_and_numbers_right():
-    assert aligned([('a', 'b'), ('long', '1'), ('c', '20')]) == (
-        'a      b\n'
-        'long   1\n'
-        'c     20')
 
 
 def test_an_output_that_is_an_input_by_any_name(tmp_path):

@@ -6,7 +6,6 @@ from stepnet_mm.utils.files import (
     UNFINISHED,
     differing_files,
     file_digest,
-    write_differing,
     write_new,
     written_whole,
 )
@@ -19,11 +18,6 @@ def test_a_file_takes_its_name_when_it_is_whole(tmp_path):
         assert not path.exists()
     assert path.read_bytes() == b'first'
     assert [*path.parent.iterdir()] == [path]
-
-
-def test_what_was_there_stays_when_writing_fails(tmp_path):
-    path = tmp_path / 'a.bin'
-    path.write_bytes(b'first')
     with pytest.raises(KeyboardInterrupt), written_whole(path) as file:
         file.write(b'half of the sec')
         raise KeyboardInterrupt
@@ -48,6 +42,9 @@ def test_a_new_file_is_never_written_over_another(tmp_path):
     with pytest.raises(FileExistsError):
         write_new(path, 'second')
     assert path.read_text() == 'first'
+    assert differing_files({path: 'first', tmp_path / 'absent': 'first'}) == [
+        tmp_path / 'absent']
+    assert differing_files({path: 'second'}) == [path]
 
 
 def test_a_digest_is_that_of_sha256sum(tmp_path):
@@ -55,15 +52,3 @@ def test_a_digest_is_that_of_sha256sum(tmp_path):
     path.write_bytes(b'abc')
     assert file_digest(path) == 'ba7816bf8f01'
     assert file_digest('https://host/weights.pth') is None
-
-
-def test_only_what_differs_is_written(tmp_path, capsys):
-    same, other, absent = (tmp_path / name for name in
-                           ('same', 'other', 'new/absent'))
-    for path in (same, other):
-        path.write_text('a')
-    texts = {same: 'a', other: 'b', absent: 'c'}
-    assert differing_files(texts) == [other, absent]
-    write_differing(texts, tmp_path)
-    assert capsys.readouterr().out == 'writing other\nwriting new/absent\n'
-    assert differing_files(texts) == []

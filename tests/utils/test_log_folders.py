@@ -1,6 +1,5 @@
 """Log folders in the order of the starts, whatever their names say."""
 import json
-import time
 
 import pytest
 from study_outcome import epochs_of, trained_with
@@ -52,7 +51,7 @@ def work_dir(tmp_path):
     return tmp_path
 
 
-def test_a_resume_in_another_zone(work_dir, monkeypatch):
+def test_a_resume_in_another_zone(work_dir):
     assert read_run(work_dir, 'coco/bbox_mAP')['metric'] == 1
     steps = [row['step'] for row
              in read_stiffness_curves(work_dir)['stiffness']]
@@ -60,22 +59,3 @@ def test_a_resume_in_another_zone(work_dir, monkeypatch):
     assert [int(path.stem[-2:]) for path in attention_files(work_dir)] == steps
     assert [epoch['epoch'] for epoch in epochs_of(work_dir)] == steps
     assert trained_with(work_dir)['machine'] == 'Tokyo+London'
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.mark.long
-def test_a_training_that_goes_on_in_another_zone(tmp_path, monkeypatch):
-    pytest.importorskip('mmpretrain')
-    from toy_run import toy_runner
-    for zone, iterations in (('Asia/Tokyo', 4), ('UTC', 8)):
-        monkeypatch.setenv('TZ', zone)
-        time.tzset()
-        toy_runner(
-            tmp_path, hooks=[dict(type='TNSHook', interval=2)],
-            iterations=iterations, resume=zone == 'UTC').train()
-    monkeypatch.undo()
-    time.tzset()
-    steps = [row['step'] for row
-             in read_stiffness_curves(tmp_path)['stiffness']]
-    assert steps == [2, 4, 6, 8]

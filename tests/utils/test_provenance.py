@@ -40,14 +40,13 @@ def test_the_commit_is_dirty_by_what_a_run_depends_on(repository, tmp_path):
     assert revision() == f'{commit}-dirty'
 
 
-def test_another_repository_around_is_not_ours(repository, tmp_path,
-                                               monkeypatch):
-    monkeypatch.setattr(provenance, 'ROOT', tmp_path / 'tools')
-    assert revision() == 'unknown'
-
-
-def test_without_git(repository, monkeypatch):
-    monkeypatch.setenv('PATH', '')
+@pytest.mark.parametrize('without', ['own repository', 'git'])
+def test_no_commit(repository, tmp_path, monkeypatch, without):
+    """A repository around it is not this package's."""
+    if without == 'git':
+        monkeypatch.setenv('PATH', '')
+    else:
+        monkeypatch.setattr(provenance, 'ROOT', tmp_path / 'tools')
     assert revision() == 'unknown'
 
 
