@@ -53,22 +53,19 @@ def anchors(page):
             for h in headings}
 
 
-def relative_links(text):
-    links = re.findall(r'\]\(([^)\s]+)\)', without_code(text))
-    return [link for link in links if not re.match(r'\w+:', link)]
-
-
-def leads_somewhere(page, link):
-    path, _, anchor = link.partition('#')
-    target = (page.parent / path).resolve() if path else page
-    return target.exists() and (not anchor or anchor in anchors(target))
+def broken_links(page):
+    links = re.findall(r'\]\(([^)\s]+)\)', without_code(page.read_text()))
+    for link in links:
+        path, _, anchor = link.partition('#')
+        target = (page.parent / path).resolve() if path else page
+        if not re.match(r'\w+:', link) and not (
+                target.exists() and (not anchor or anchor in anchors(target))):
+            yield link
 
 
 def test_links_and_named_code_lead_somewhere():
-    texts = {page: page.read_text() for page in PAGES}
-    assert not [(page.name, link) for page, text in texts.items()
-                for link in relative_links(text)
-                if not leads_somewhere(page, link)]
-    assert not [(page.name, *code) for page, text in texts.items()
-                if page not in PAST for code in named_code(text)
+    assert not {page.name: found for page in PAGES
+                if (found := [*broken_links(page)])}
+    assert not [(page.name, *code) for page in PAGES if page not in PAST
+                for code in named_code(page.read_text())
                 if not is_there(*code)]

@@ -18,11 +18,9 @@ CONFIG = 'faster_rcnn_r50_stepnet.py'
 
 
 def run(*command, cwd, **env):
-    result = subprocess.run([str(part) for part in command],
-                            cwd=cwd,
-                            env=dict(os.environ, **env),
-                            capture_output=True,
-                            text=True)
+    result = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env={**os.environ, **env},
+        capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()
 
@@ -38,10 +36,8 @@ def inside(archive):
     if archive.suffix == '.whl':
         return set(zipfile.ZipFile(archive).namelist())
     with tarfile.open(archive) as tar:
-        return {
-            member.name.partition('/')[2]
-            for member in tar if member.isfile()
-        }
+        return {member.name.partition('/')[2]
+                for member in tar if member.isfile()}
 
 
 @pytest.fixture(scope='module')
@@ -49,10 +45,8 @@ def tree(tmp_path_factory):
     """A copy of the checkout as git has it, and what it ignores beside."""
     path = tmp_path_factory.mktemp('checkout') / 'tree'
     for name in FOLDERS:
-        shutil.copytree(
-            ROOT / name,
-            path / name,
-            ignore=shutil.ignore_patterns('__pycache__', '.mim'))
+        shutil.copytree(ROOT / name, path / name,
+                        ignore=shutil.ignore_patterns('__pycache__', '.mim'))
     for name in FILES:
         shutil.copy(ROOT / name, path)
     run('git', 'init', '-q', cwd=path)
@@ -71,26 +65,21 @@ def built(tree, tmp_path_factory):
             for hook in ('editable', 'wheel', 'sdist')}
 
 
-def travelling(tree):
-    """What must be in stepnet_mm/.mim: all that git has there."""
-    files = run('git', 'ls-files', 'configs', 'tools', cwd=tree).splitlines()
-    return {f'stepnet_mm/.mim/{name}'
-            for name in files} | {'stepnet_mm/.mim/model-index.yml'}
-
-
 def mim_files(archive):
     return {name for name in inside(archive) if '.mim/' in name}
 
 
 @pytest.mark.long
 def test_wheel_and_sdist_carry_the_same(tree, built, tmp_path):
+    """All of configs and tools that git has."""
     wheel, sdist = built['wheel'], built['sdist']
-    assert mim_files(wheel) == travelling(tree)
+    files = run('git', 'ls-files', 'configs', 'tools', cwd=tree).splitlines()
+    travelling = {f'stepnet_mm/.mim/{name}'
+                  for name in [*files, 'model-index.yml']}
+    assert mim_files(wheel) == mim_files(sdist) == travelling
     assert {name.partition('/')[0].partition('-')[0]
             for name in inside(wheel)} == {'stepnet_mm'}
     assert not any('__pycache__' in name for name in inside(wheel))
-
-    assert mim_files(sdist) == travelling(tree)
     assert not any('.venv' in name for name in inside(sdist))
     shutil.unpack_archive(sdist, tmp_path / 'unpacked')
     unpacked, = (tmp_path / 'unpacked').iterdir()
@@ -106,12 +95,12 @@ def test_an_installed_wheel_finds_its_configs(tree, built, tmp_path):
         cwd=tmp_path)
     # -S: this package alone, without site-packages.
     code = f'import stepnet_mm; print(stepnet_mm.config_path({CONFIG!r}))'
-    found = run(
-        sys.executable, '-S', '-c', code, cwd=tmp_path, PYTHONPATH=str(target))
+    found = Path(run(sys.executable, '-S', '-c', code, cwd=tmp_path,
+                     PYTHONPATH=str(target)))
     source, = (tree / 'configs').rglob(CONFIG)
     inner = source.relative_to(tree)
-    assert Path(found) == target / 'stepnet_mm' / '.mim' / inner
-    assert Path(found).read_text() == source.read_text()
+    assert found == target / 'stepnet_mm' / '.mim' / inner
+    assert found.read_text() == source.read_text()
 
 
 @pytest.mark.long
