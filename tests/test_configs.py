@@ -5,14 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 from equality import undrawn
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
-
-from stepnet_mm.steps import StepSize
 
 # One worker, which reads each config once.
 pytestmark = pytest.mark.xdist_group('configs')
@@ -119,45 +116,43 @@ def test_the_name_says_which_method_it_is(path):
     assert backbone.get('preact', False) == method.startswith('preact_')
 
 
+SGD = dict(type='SGD', lr=.1, momentum=.9, weight_decay=1e-4)
+ADAMW = dict(type='AdamW', lr=5e-4, weight_decay=.06)
+
+
+@pytest.mark.parametrize('path, batch, backbone, optimizer, epochs', [
+    *((f'resnet164/resnet164_stepnet_{dataset}.py', 128, dict(depth=164), SGD,
+       [81, 122, 164]) for dataset in ('cifar10', 'cifar100', 'stl10')),
+    *((f'imagenet/resnet{depth}_se_imagenet.py', 256 // 8, dict(depth=depth),
+       SGD, [30, 60, 90, 120]) for depth in (34, 50)),
+    ('vit/vit_stepnet_cifar10.py', 128, dict(img_size=32, patch_size=4),
+     ADAMW, [200]),
+    ('vit/vit_stepnet_stl10.py', 128, dict(img_size=96, patch_size=12),
+     ADAMW, [200])])
+def test_recipes(path, batch, backbone, optimizer, epochs):
+    cfg = load(path)
+    assert cfg.train_dataloader.batch_size == batch
+    assert {key: cfg.model.backbone[key] for key in backbone} == backbone
+    found = dict(cfg.optim_wrapper.optimizer)
+    found.pop('_scope_', None)
+    assert found == optimizer
+    assert cfg.train_cfg.max_epochs == epochs[-1]
+    if optimizer is ADAMW:
+        warm_up, cosine = cfg.param_scheduler
+        assert (warm_up.end, cosine.end) == (cosine.begin, epochs[-1])
+    else:
+        assert cfg.param_scheduler.milestones == epochs[:-1]
+        assert cfg.param_scheduler.get('gamma', .1) == .1
+
+
 @pytest.mark.parametrize('dataset, classes, edge, padding', [
     ('cifar10', 10, 32, 4), ('cifar100', 100, 32, 4), ('stl10', 10, 96, 12)])
-def test_recipe_of_the_small_images(dataset, classes, edge, padding):
+def test_the_small_images(dataset, classes, edge, padding):
     cfg = load(f'resnet164/resnet164_stepnet_{dataset}.py')
-    assert cfg.model.backbone.depth == 164
-    assert cfg.model.head.num_classes == classes
-    assert cfg.data_preprocessor.num_classes == classes
-    assert cfg.train_dataloader.batch_size == 128
-    assert cfg.optim_wrapper.optimizer == dict(
-        type='SGD', lr=.1, momentum=.9, weight_decay=1e-4)
-    assert cfg.param_scheduler.milestones == [81, 122]
-    assert cfg.param_scheduler.gamma == .1
-    assert cfg.train_cfg.max_epochs == 164
+    assert (cfg.model.head.num_classes == cfg.data_preprocessor.num_classes
+            == classes)
     crop = cfg.train_dataloader.dataset.pipeline[0]
     assert (crop.crop_size, crop.padding) == (edge, padding)
-
-
-@pytest.mark.parametrize('depth', [34, 50])
-def test_recipe_of_imagenet(depth):
-    cfg = load(f'imagenet/resnet{depth}_se_imagenet.py')
-    assert cfg.model.backbone.depth == depth
-    assert cfg.train_dataloader.batch_size * 8 == 256
-    optimizer = dict(cfg.optim_wrapper.optimizer)
-    optimizer.pop('_scope_', None)
-    assert optimizer == dict(
-        type='SGD', lr=.1, momentum=.9, weight_decay=1e-4)
-    assert cfg.param_scheduler.milestones == [30, 60, 90]
-    assert cfg.train_cfg.max_epochs == 120
-
-
-def test_recipe_of_the_vit():
-    for dataset, edge, patch in (('cifar10', 32, 4), ('stl10', 96, 12)):
-        cfg = load(f'vit/vit_stepnet_{dataset}.py')
-        assert (cfg.model.backbone.img_size,
-                cfg.model.backbone.patch_size) == (edge, patch)
-        assert cfg.optim_wrapper.optimizer == dict(
-            type='AdamW', lr=5e-4, weight_decay=.06)
-        assert cfg.train_cfg.max_epochs == cfg.param_scheduler[1].end == 200
-        assert cfg.param_scheduler[0].end == cfg.param_scheduler[1].begin
 
 
 @pytest.mark.parametrize('path', [
@@ -196,32 +191,3 @@ def test_a_detector_takes_the_weights_that_it_names(path):
     assert given.default_hooks.checkpoint.save_best == 'accuracy/top1'
     assert f'(cd {file.parent} && cp best_*.pth {file.name})' in (
         CONFIGS / path).read_text()
-
-
-def test_the_stepnet_detectors_start_as_they_say(tmp_path):
-    backbone = load('imagenet/resnet50_stepnet_imagenet.py').model.backbone
-    given = MODELS.build(dict(backbone, base_channels=4))
-    for step in steps_of(given):
-        step.ie.bias.data.fill_(.3)
-    torch.save({f'backbone.{key}': value
-                for key, value in given.state_dict().items()},
-               tmp_path / 'best.pth')
-    plain = load('faster_rcnn_r50_stepnet.py').model.backbone
-    plain.init_cfg = None
-    equal = load('faster_rcnn_r50_stepnet_from_stepnet.py').model.backbone
-    equal.init_cfg.checkpoint = str(tmp_path / 'best.pth')
-    for cfg, largest, bias, frozen in ((plain, 2, 0, 0), (equal, 1, .3, 2)):
-        net = MODELS.build(dict(cfg, base_channels=4))
-        net.init_weights()
-        net.train()
-        steps = steps_of(net)
-        assert {step.max_step.item() for step in steps} == {largest}
-        assert all((step.ie.bias == bias).all() for step in steps)
-        assert not any(step.norm.training for step in steps)
-        assert [step.ie.bias.requires_grad for step in steps] == (
-            [False] * frozen + [True] * (len(steps) - frozen))
-
-
-def steps_of(backbone):
-    return [module for module in backbone.modules()
-            if isinstance(module, StepSize)]

@@ -79,8 +79,7 @@ def build(root, out):
         capture_output=True, env=dict(
             os.environ, DOCS_VENV=str(ROOT / '.venv' / 'docs')))
     if result.returncode == NO_PACKAGES:
-        pytest.skip(f'the packages of requirements/docs.txt cannot be had: '
-                    f'{result.stderr[-300:]}')
+        pytest.skip(f'requirements/docs.txt: {result.stderr[-300:]}')
     return result
 
 
