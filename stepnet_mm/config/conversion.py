@@ -84,12 +84,7 @@ class Backbone:
             'does')
 
     def changes(self, step: dict | None, pythonic: bool) -> dict:
-        """The settings of its counterpart, which must exist.
-
-        Args:
-            step (dict, optional): the backbone's ``step``.
-            pythonic (bool): whether the type is given as a class.
-        """
+        """The settings of its counterpart, whose type is a class or text."""
         kind = self.counterpart if pythonic else self._new_type()
         found: dict = dict(type=kind, **SETTINGS.get(self.name or '', {}))
         if step:
@@ -149,11 +144,7 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
 
 
 def find_config(name: str) -> Path:
-    """The file of a config that a user names.
-
-    Args:
-        name (str): a path, or ``'mmdet::folder/file.py'`` for one that came
-            with a library.
+    """The file of a config: a path, or ``'mmdet::folder/file.py'``.
 
     Raises:
         ValueError: if the library has none; names those that come close.
@@ -166,10 +157,7 @@ def find_backbones(cfg: Config, scope: str | None = None
                    ) -> list[Backbone]:
     """All backbones in a config's model, however deep.
 
-    Args:
-        cfg (Config): the config.
-        scope (str, optional): in which types are looked up if the config
-            has no ``default_scope``.
+    Types are looked up in ``scope`` if the config has no ``default_scope``.
     """
     return list(_search(cfg.get('model'), ('model', ),
                         cfg.get('default_scope') or scope))

@@ -86,15 +86,10 @@ def existing_folder(folder: Path) -> Path:
 
 
 def check_output(key: str, path, inputs: Iterable) -> None:
-    """Refuse to write onto a file that is read, by whatever name.
-
-    Args:
-        key (str): the option that names what is written.
-        path (str | Path | None): the file to write, if any.
-        inputs (iterable[str | Path | None]): files that are read, or URLs.
+    """Refuse to write ``path``, given by option ``key``, onto an input.
 
     Raises:
-        ValueError: if it is one of them.
+        ValueError: if it is an input, by whatever name; URLs are none.
     """
     if not path or not os.path.exists(path):
         return

@@ -90,11 +90,8 @@ def first_host(node_list: str) -> str:
     try:
         socket.getaddrinfo(host, None)
         return host
-    except OSError:
-        return _address(host)
-
-
-def _address(host: str) -> str:
+    except OSError:  # ask Slurm
+        pass
     try:
         shown = slurm_command('scontrol', 'show', 'node', '-o', host)
         return _field(shown, 'NodeAddr')
