@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 
 import pytest
 from forked import Forked
@@ -97,12 +96,11 @@ def test_threads_wait_for_one_another(tmp_path):
     inside, most = [], []
 
     def work():
-        with suppress(ZeroDivisionError), file_lock(tmp_path / 'lock', True):
+        with file_lock(tmp_path / 'lock', wait=True):
             inside.append(1)
             most.append(len(inside))
             threading.Event().wait(.02)
             inside.pop()
-            1 / 0  # noqa: B018  an error gives it back
 
     threads = [threading.Thread(target=work) for _ in range(5)]
     for thread in threads:
@@ -110,6 +108,12 @@ def test_threads_wait_for_one_another(tmp_path):
     for thread in threads:
         thread.join()
     assert most == [1] * 5
+
+
+def test_an_error_inside_gives_it_back(tmp_path):
+    with pytest.raises(ZeroDivisionError), file_lock(tmp_path / 'lock'):
+        1 / 0  # noqa: B018
+    enter(tmp_path / 'lock')
 
 
 @pytest.mark.parametrize('place', [
