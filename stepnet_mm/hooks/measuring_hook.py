@@ -19,17 +19,7 @@ from ..utils.random_state import seeded
 class MeasuringHook(Hook):
     """Measures every ``interval`` iterations or epochs.
 
-    Args:
-        interval (int): iterations (epochs) between measurements; the first
-            comes at iteration (epoch) ``interval``.
-        by_epoch (bool): whether ``interval`` counts epochs; then the last
-            iteration of one is measured.
-        probe (dict | None): ``num_samples`` and ``dataloader``, both
-            optional.
-        figure_interval (int): figures are drawn for the visualizer at every
-            ``figure_interval``-th measurement; 0 for never.
-        name (str): the first part of scalar and file names; letters,
-            digits and ``_.-``.
+    The arguments are those of :class:`TNSHook`.
 
     Raises:
         ValueError: on a wrong argument, and before training if two hooks
@@ -126,13 +116,7 @@ class MeasuringHook(Hook):
 
     @master_only
     def _show(self, runner, figures: Callable[[], dict], step: int) -> None:
-        """Give the visualizer pictures; an error ends no training.
-
-        Args:
-            runner (Runner): the runner.
-            figures (callable): draws them, by the end of their names.
-            step (int): the iteration.
-        """
+        """Give the visualizer figures, by name; an error is a warning."""
         lost = 'pictures were not drawn; figure_interval=0 draws none'
         with self._warning(runner, lost):
             for key, figure in figures().items():

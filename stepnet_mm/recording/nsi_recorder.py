@@ -122,29 +122,24 @@ class TrajectoryRecorder:
             trace.shapes.clear()
 
     def _table(self, name: str) -> Tensor:
-        columns = [torch.cat(getattr(t, name)) for t in self._traces
-                   if getattr(t, name)]
-        if not columns:
-            return torch.zeros(0, len(self._traces))
-        if len({len(c) for c in columns}) > 1 or len(columns) < len(
-                self._traces):
-            raise ValueError(
-                'blocks: expected blocks that every forward runs, got '
-                f'different numbers of samples, {self._counts()}; '
-                f'{CHOOSE_OTHERS}')
-        samples = self._counter.samples
-        if samples not in (0, len(columns[0])):
-            raise ValueError(
-                f'{self.blocks[0]}: expected maps whose first axis is that of '
-                f'the samples, got {len(columns[0])} maps of {samples} images '
-                f'(it may fold patches into that axis); {CHOOSE_OTHERS}')
-        return torch.stack(columns, 1).cpu()
-
-    def _counts(self) -> str:
         counts: dict[int, str] = {}
         for trace in self._traces:
             counts.setdefault(sum(map(len, trace.nsi)), trace.block.name)
-        return ', '.join(f'{name}: {n}' for n, name in counts.items())
+        if len(counts) > 1:
+            raise ValueError(
+                'blocks: expected blocks that every forward runs, got '
+                f'different numbers of samples, {counts}; {CHOOSE_OTHERS}')
+        number, = counts
+        if not number:
+            return torch.zeros(0, len(self._traces))
+        samples = self._counter.samples
+        if samples not in (0, number):
+            raise ValueError(
+                f'{self.blocks[0]}: expected maps whose first axis is that of '
+                f'the samples, got {number} maps of {samples} images (it may '
+                f'fold patches into that axis); {CHOOSE_OTHERS}')
+        return torch.stack([torch.cat(getattr(trace, name))
+                            for trace in self._traces], 1).cpu()
 
 
 class RecordedCalls:
@@ -186,8 +181,8 @@ class _Hooks:
     def attach(self) -> None:
         if self.handles:
             raise RuntimeError(
-                'TrajectoryRecorder: expected one that is not entered yet, '
-                'got one in use; make a second one for a nested context')
+                'TrajectoryRecorder: expected one that is not entered, got '
+                'one in use; make a second one')
         self.handles, self.on = self.register(), True
 
     def detach(self) -> None:

@@ -6,7 +6,6 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from stepnet_mm.recording import TrajectoryRecorder, find_residual_blocks
-from stepnet_mm.stiffness import neural_stiffness_index
 
 
 def build(library, **kwargs):
@@ -101,16 +100,6 @@ def test_unknown_blocks_are_found_where_a_container_repeats_them():
         backbone=unknown()))
     assert TrajectoryRecorder(detector).blocks == [
         'backbone.0.1', 'backbone.0.2', 'backbone.2.1']
-
-
-def test_definition_output_is_the_output_of_the_block():
-    model, seen = build('mmpretrain'), {}
-    model.eval()  # which does not return the model
-    model.layer1[1].register_forward_hook(
-        lambda m, args, output: seen.update(x=args[0], y=output))
-    recorder = measure(model, definition='output')
-    assert torch.equal(recorder.nsi[:, 0],
-                       neural_stiffness_index(seen['x'], seen['y']))
 
 
 def test_stages_that_share_a_container_are_told_apart_by_shape():
