@@ -38,8 +38,8 @@ def find_attention_layers(model, pattern: str | None = None) -> dict:
     found = match_names(layers, pattern, 'layers')
     if not found:
         raise ValueError(
-            f'layers: expected names of layers that {pattern!r} matches, got '
-            f'{type(unwrap(model)).__name__} with '
+            f'layers: expected names of layers, got none that {pattern!r} '
+            f'matches in {type(unwrap(model)).__name__} with '
             f'{[*layers] or "no RelativeSelfAttention2d"}')
     return {name: layers[name] for name in found}
 
