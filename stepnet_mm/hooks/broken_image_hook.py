@@ -14,8 +14,8 @@ class BrokenImageHook(Hook):
     """Log how many unreadable images were skipped, and which.
 
     ``LoadIntactImageFromFile`` skips them in the worker processes; this
-    gathers the counts after every epoch and at the end of training. In
-    validation and test, which stop at one, the error names it.
+    gathers the counts after every epoch (in a training by iterations, at its
+    end). Validation and test stop at one, with an error that names it.
     """
     priority = 'LOW'
 
@@ -39,14 +39,7 @@ class BrokenImageHook(Hook):
             name_broken_images(loader.dataset)
 
     def after_train_epoch(self, runner, metrics=None) -> None:
-        """Report the images skipped in this epoch."""
-        self._report(runner)
-
-    def after_train(self, runner) -> None:
-        """Report the images skipped at the end."""
-        self._report(runner)
-
-    def _report(self, runner) -> None:
+        """Report the images skipped so far, where there are further ones."""
         own = broken_images() - self._before
         counts: Counter[str] = sum(dist.all_gather_object(own), Counter())
         if counts != self._seen:

@@ -20,8 +20,11 @@ class LoadListener:
 
     Args:
         model (nn.Module): the model, wrapped or not.
-        report (callable): is called with the name and the module that took a
-            state dict, and :func:`load_report` of it.
+        report (callable): is called with name and module of what took a
+            state dict, and a dict of its keys. ``loaded``; ``step``, those
+            of step-size modules that the source lacks; ``new``, all others
+            that it lacks, or has in another shape, with both shapes;
+            ``unused``, keys of the source that the module lacks.
     """
 
     def __init__(self, model: nn.Module, report: Callable):
@@ -58,36 +61,18 @@ class LoadListener:
         if module is not self._root:
             return
         self._root = None
-        self.report(self._names[module], module, load_report(
-            module, incompatible, self._mismatched))
-
-
-def load_report(module: nn.Module, incompatible,
-                mismatched: dict[str, str]) -> dict:
-    """Sort the keys of a load.
-
-    Args:
-        module (nn.Module): it took a state dict.
-        incompatible: torch's ``missing_keys`` and ``unexpected_keys``.
-        mismatched (dict[str, str]): keys of other shapes, and both shapes.
-
-    Returns:
-        dict: lists of keys. ``loaded``; ``step``, those of step-size modules
-        that the source lacks; ``new``, all others that it lacks or has in
-        another shape, with both; ``unused``, keys that the module lacks.
-    """
-    steps = tuple(f'{name}.' if name else '' for name, child in
-                  module.named_modules() if isinstance(child, StepSize))
-    missing = incompatible.missing_keys
-    absent = {*missing, *mismatched}
-    return dict(
-        # A BatchNorm fills in its counter where there is none.
-        loaded=[key for key in module.state_dict() if key not in absent
-                and not key.endswith('num_batches_tracked')],
-        step=[key for key in missing if key.startswith(steps)],
-        new=[key for key in missing if not key.startswith(steps)]
-        + [*mismatched.values()],
-        unused=list(incompatible.unexpected_keys))
+        steps = tuple(f'{name}.' if name else '' for name, child in
+                      module.named_modules() if isinstance(child, StepSize))
+        missing = incompatible.missing_keys
+        absent = {*missing, *self._mismatched}
+        self.report(self._names[module], module, dict(
+            # A BatchNorm fills in its counter where there is none.
+            loaded=[key for key in module.state_dict() if key not in absent
+                    and not key.endswith('num_batches_tracked')],
+            step=[key for key in missing if key.startswith(steps)],
+            new=[key for key in missing if not key.startswith(steps)]
+            + [*self._mismatched.values()],
+            unused=list(incompatible.unexpected_keys)))
 
 
 class _LoadHook(Hook):
@@ -170,14 +155,13 @@ class LoadReportHook(_LoadHook):
         self._loads += 1
         label = f'LoadReportHook: {name or type(module).__name__}'
         new = _not_allowed(report['new'], self.allow_new)
-        for part, _ in module.named_modules(prefix=name):
-            own = part.removeprefix(name).lstrip('.')
-            if part.rpartition('.')[2] == 'backbone':
-                self._check_backbone(part, own and f'{own}.', new, report)
+        unused = _not_allowed(report['unused'], self.allow_unused)
+        for inner, _ in module.named_modules():
+            full = f'{name}.{inner}'.strip('.')
+            if full.split('.')[-1] == 'backbone':
+                self._check_backbone(full, inner and f'{inner}.', new, report)
         runner.logger.info(f'{label}: {_summary(report)}')
-        for kind, keys in dict(
-                new=new, unused=_not_allowed(report['unused'],
-                                             self.allow_unused)).items():
+        for kind, keys in (('new', new), ('unused', unused)):
             if keys:
                 runner.logger.warning(
                     f'{label}: expected a checkpoint with all weights but '

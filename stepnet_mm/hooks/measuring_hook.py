@@ -3,6 +3,7 @@ import re
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from mmengine import fileio
 from mmengine.dist import master_only
@@ -18,17 +19,7 @@ from ..utils.random_state import seeded
 class MeasuringHook(Hook):
     """Measures every ``interval`` iterations or epochs.
 
-    Args:
-        interval (int): iterations (epochs) between measurements; the first
-            comes at iteration (epoch) ``interval``.
-        by_epoch (bool): whether ``interval`` counts epochs; then the last
-            iteration of one is measured.
-        probe (dict | None): ``num_samples`` and ``dataloader``, both
-            optional.
-        figure_interval (int): every ``figure_interval``-th measurement has its
-            figures drawn for the visualizer; 0 for never.
-        name (str): the first part of scalar and file names; letters,
-            digits and ``_.-``.
+    The arguments are those of :class:`TNSHook`.
 
     Raises:
         ValueError: on a wrong argument, and before training if two hooks
@@ -40,24 +31,29 @@ class MeasuringHook(Hook):
                  figure_interval: int, name: str):
         check_count(f'{self._owner}.interval', interval, 1)
         check_count(f'{self._owner}.figure_interval', figure_interval)
-        if not isinstance(name, str) or not re.fullmatch(r'[\w.-]+', name):
+        if not re.fullmatch(r'[\w.-]+', str(name)):
             raise ValueError(f'{self._owner}.name: expected letters, digits '
                              f'and _.-, got {name!r}')
-        if probe is not None and not (isinstance(probe, dict) and
-                                      {'num_samples', 'dataloader'} >= set(
-                                          probe)):
+        if probe is not None and not (
+                isinstance(probe, dict)
+                and {'num_samples', 'dataloader'} >= {*probe}):
             raise ValueError(f'{self._owner}.probe: expected a dict with some '
                              f'of num_samples and dataloader, got {probe!r}')
         self.interval = interval
         self.by_epoch = by_epoch
-        self.probe_cfg = probe
+        self.probe_cfg: Any = probe
         self.figure_interval = figure_interval
         self.name = name
         self._warned: set[str] = set()
 
     def before_train(self, runner) -> None:
         """Fail before training, not at the first measurement."""
-        self._check_names(runner)
+        names = [
+            hook.name for hook in runner.hooks if type(hook) is type(self)]
+        if len(names) != len({*names}):
+            raise ValueError(
+                f'{self._owner}.name: expected a different one for each '
+                f'{self._owner} in custom_hooks, got {names}')
         if self.by_epoch and not isinstance(runner.train_loop,
                                             EpochBasedTrainLoop):
             raise ValueError(
@@ -65,11 +61,7 @@ class MeasuringHook(Hook):
                 'iterations, which has no epochs, got True; set it to False '
                 'and give interval in iterations')
 
-    def after_train_iter(self,
-                         runner,
-                         batch_idx,
-                         data_batch=None,
-                         outputs=None) -> None:
+    def after_train_iter(self, runner, batch_idx, *args, **kwargs) -> None:
         """Measure, where it is due."""
         if self._is_due(runner, batch_idx):
             self._measure(runner)
@@ -90,7 +82,7 @@ class MeasuringHook(Hook):
 
     def _build_loader(self, runner):
         """The loader whose samples are measured."""
-        dataloader = self._of_probe('dataloader')
+        dataloader = self.probe_cfg.get('dataloader')
         if dataloader is not None:
             with seeded(0):  # a sampler without a seed draws one
                 return runner.build_dataloader(dataloader)
@@ -105,9 +97,9 @@ class MeasuringHook(Hook):
     def _add_scalars(self, runner, scalars: dict, step: int) -> None:
         """Give every visualizer back end ``{name}/{key}``.
 
-        The local one's go to a file ``{name}.json``: the libraries' tools
-        take a line of scalars.json for one of training or validation. A back
-        end that does not take them ends no training.
+        The local one's go to ``{name}.json``, as the libraries' tools take
+        every line of scalars.json for one of training or validation. A back
+        end that fails ends no training.
         """
         named = {f'{self.name}/{key}': v for key, v in scalars.items()}
         for backend in runner.visualizer._vis_backends.values():
@@ -124,40 +116,22 @@ class MeasuringHook(Hook):
 
     @master_only
     def _show(self, runner, figures: Callable[[], dict], step: int) -> None:
-        """Give the visualizer pictures; one that fails ends no training.
-
-        Args:
-            runner (Runner): the runner.
-            figures (callable): draws them, by the end of their names.
-            step (int): the iteration.
-        """
-        lost = 'a picture was not drawn; figure_interval=0 draws none'
+        """Give the visualizer figures, by name; an error is a warning."""
+        lost = 'pictures were not drawn; figure_interval=0 draws none'
         with self._warning(runner, lost):
             for key, figure in figures().items():
-                with self._warning(runner, lost):
-                    # No slash: the local back end writes into no new folder.
-                    runner.visualizer.add_image(
-                        f'{self.name}_{key}',
-                        visualization.as_image(figure), step=step)
+                # No slash: the local back end writes into no new folder.
+                runner.visualizer.add_image(
+                    f'{self.name}_{key}', visualization.as_image(figure),
+                    step=step)
 
     @contextmanager
     def _warning(self, runner, lost: str):
         try:
             yield
-        except Exception as error:  # a back end may raise any
+        except Exception as error:  # of any back end
             if lost not in self._warned:
                 runner.logger.warning(
                     f'{self._owner} {self.name}: {lost} '
                     f'({type(error).__name__}: {error})')
             self._warned.add(lost)
-
-    def _of_probe(self, key: str, default=None):
-        return (self.probe_cfg or {}).get(key, default)
-
-    def _check_names(self, runner) -> None:
-        names = [
-            hook.name for hook in runner.hooks if type(hook) is type(self)]
-        if len(names) != len(set(names)):
-            raise ValueError(
-                f'{self._owner}.name: expected a different one for each '
-                f'{self._owner} in custom_hooks, got {names}')

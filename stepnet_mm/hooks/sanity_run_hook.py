@@ -31,9 +31,10 @@ class SanityRunHook(Hook):
 
     Loader and metrics are built anew from the config, the model is a copy, no
     hook is called and the random generators are set back: the training is the
-    same bit for bit. Left out on a resume and where a loop is the user's. An
-    error that went through a user's code is a warning, for that code may need
-    results of the training, or allow one instance only.
+    same bit for bit. Left out on a resume and where a user's loop or hook may
+    prepare the validation. An error that went through a user's code is a
+    warning, for that code may need results of the training, or allow one
+    instance only.
 
     Raises:
         RuntimeError: on all ranks, from an error on one of them.
@@ -46,11 +47,8 @@ class SanityRunHook(Hook):
         if not isinstance(runner, Runner):
             return
         warnings = data_warnings(runner) if dist.is_main_process() else []
-        stands = _stands_for_validation(runner)
-        error = _error(runner, warnings) if stands else None
-        if not stands:
-            runner.logger.debug('no sanity run: a resume, no validation, or '
-                                'code of the user prepares it')
+        error = (_error(runner, warnings) if _stands_for_validation(runner)
+                 else None)
         for line in warnings:
             runner.logger.warning(line)
         texts = dist.all_gather_object(
@@ -81,8 +79,7 @@ def _error(runner, warnings: list) -> Exception | None:
     """The error of a sanity run; uncertain ones are added to warnings."""
     try:
         model = copy.deepcopy(unwrap(runner.model))
-    except Exception as error:  # it may hold anything
-        runner.logger.debug(f'no sanity run: the model does not copy: {error}')
+    except Exception:  # it may hold anything
         return None
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)

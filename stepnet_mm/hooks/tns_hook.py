@@ -25,12 +25,11 @@ class TNSHook(MeasuringHook):
     current batch, augmented, in training mode. With it a fixed set of samples
     is run in eval mode, at the cost of that forward pass.
 
-    TNS (Eq. 5) with its median and 95 % quantile over samples, mean and
-    maximum NSI (Eq. 4) of each stage, the stiffness proportion (§3.1) and the
-    number of samples with an inf or NaN, which are left out of the others, go
-    to the log, to every visualizer back end (``stiffness/...``) and to
-    :meth:`history`, which checkpoints keep. The mean NSI of each block goes
-    to the visualizer. Samples of all ranks count.
+    The scalars of :func:`summarize_stiffness`, TNS (Eq. 5) and NSI (Eq. 4)
+    among them, go to the log, to every visualizer back end
+    (``stiffness/...``) and to :meth:`history`, which checkpoints keep; the
+    mean NSI of each block to the visualizer alone. Samples of all ranks
+    count.
 
     Args:
         interval (int): iterations (epochs) between measurements; the first
@@ -47,11 +46,11 @@ class TNSHook(MeasuringHook):
             else the second.
         degrees (sequence[tuple]): pairs (M1, M2) at which the stiffness
             proportion is logged.
-        figure_interval (int): every ``figure_interval``-th measurement, NSI
-            along depth and the curve so far are drawn for the visualizer; 0
+        figure_interval (int): NSI along depth and the curve so far are drawn
+            for the visualizer at every ``figure_interval``-th measurement; 0
             for never. Defaults to 10.
-        name (str): the first part of scalar names. Several TNSHooks need
-            different ones.
+        name (str): the first part of scalar names, different for each
+            TNSHook.
 
     Raises:
         ValueError: on a wrong argument, or a model that cannot be measured.
@@ -87,24 +86,23 @@ class TNSHook(MeasuringHook):
         self._unchecked = self.probe_cfg is None
         if self.probe_cfg is not None:
             self._probe = Probe(self._build_loader(runner),
-                                self._of_probe('num_samples', 512))
+                                self.probe_cfg.get('num_samples', 512))
             self._probe.check(unwrap(runner.model), recorder)
         self._check_history(runner, recorder)
         stage = recorder.stage
         if len(stage.unique()) == len(stage):
             runner.logger.warning(
-                "TNSHook: every stage has one measured block (a stage's "
-                'first block is left out), so no block can exceed its '
-                "stage's mean and TNS is 0 by definition; NSI is logged all "
-                'the same. TNS needs three blocks in a stage: set a greater '
+                'TNSHook: each stage has one measured block (its first one is '
+                'left out), so TNS is 0 by definition. NSI is logged all the '
+                'same. TNS needs three blocks in a stage: set a greater '
                 'backbone.depth (34 for ImageNet networks, 29 for '
                 'StepResNetCIFAR).')
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Have the training forward recorded, where it is measured.
 
-        And in the first iteration of a run, so that a model that cannot be
-        measured is an error then, not after an interval.
+        The first iteration of a run too: a model that cannot be measured is
+        an error then, not after an interval.
         """
         self._end_recording()
         if self._probe is None and (
@@ -112,9 +110,9 @@ class TNSHook(MeasuringHook):
             self._calls = RecordedCalls(runner.model, 'train_step',
                                         self._new_recorder(runner))
 
-    def after_train_iter(self, runner, *args, **kwargs) -> None:
+    def after_train_iter(self, runner, batch_idx, *args, **kwargs) -> None:
         """Measure, where it is due; give the model its own method back."""
-        super().after_train_iter(runner, *args, **kwargs)
+        super().after_train_iter(runner, batch_idx, *args, **kwargs)
         recorder, self._unchecked = self._end_recording(), False
         _ = recorder and recorder.nsi  # whose reading may fail
 
@@ -139,13 +137,13 @@ class TNSHook(MeasuringHook):
         return TrajectoryRecorder(runner.model, **self.choice)
 
     def _log(self, runner, recorder, nsi) -> None:
-        scalars = summarize_stiffness(nsi, recorder.stage, recorder.blocks,
-                                      self.degrees)
         if not len(nsi):
             runner.logger.warning(
                 'TNSHook: the backbone was not called in this iteration, so '
                 'nothing was measured')
             return
+        scalars = summarize_stiffness(nsi, recorder.stage, recorder.blocks,
+                                      self.degrees)
         short = {k: v for k, v in scalars.items() if '/' not in k}
         iteration = runner.iter + 1
         numbers = '  '.join(f'{k}: {v:.4g}' for k, v in short.items())
@@ -155,20 +153,8 @@ class TNSHook(MeasuringHook):
         history = [*self.history(runner), dict(step=iteration, **short)]
         runner.message_hub.update_info(f'{self.name}_history', history)
         if self.figure_interval and not len(history) % self.figure_interval:
-            self._draw(runner, recorder, nsi, history)
-
-    def _draw(self, runner, recorder, nsi, history) -> None:
-        if not nsi.isfinite().all(1).any():
-            return
-        iteration = history[-1]['step']
-        record = StiffnessRecord(
-            RecordHeader.of(
-                recorder, len(nsi), name=f'iteration {iteration}'),
-            nsi.double(),
-            torch.full_like(nsi, torch.nan).double())
-        self._show(runner, lambda: dict(
-            nsi=visualization.depth_figure([record]),
-            curve=visualization.curve_figure(history)), iteration)
+            self._show(runner, lambda: _figures(recorder, nsi, history),
+                       iteration)
 
     def _check_history(self, runner, recorder) -> None:
         """Begin anew where a resumed run measures something else."""
@@ -183,8 +169,8 @@ class TNSHook(MeasuringHook):
             runner.logger.warning(
                 f'TNSHook: {self.name} was measured with '
                 f'{[before.get(k) for k in changed]} as {changed} up to the '
-                f'checkpoint, with {[now[k] for k in changed]} from now on; '
-                'the two do not compare, so its history begins anew')
+                f'checkpoint, with {[now[k] for k in changed]} from now on, '
+                'so its history begins anew')
             runner.message_hub.update_info(f'{self.name}_history', [])
         runner.message_hub.update_info(key, now)
 
@@ -200,7 +186,17 @@ class TNSHook(MeasuringHook):
 def _gather(nsi: torch.Tensor) -> torch.Tensor:
     """The rows of all ranks, (N, blocks). Every rank has to call it.
 
-    One number per sample and block is little to send, and from the same rows
-    any number of processes computes the same result.
+    Any number of processes computes the same result from the same rows.
     """
     return torch.cat(dist.all_gather_object(nsi))
+
+
+def _figures(recorder: TrajectoryRecorder, nsi: torch.Tensor,
+             history: list[dict]) -> dict:
+    """NSI along depth, (N, blocks), and the curve so far."""
+    header = RecordHeader.of(
+        recorder, len(nsi), name=f"iteration {history[-1]['step']}")
+    record = StiffnessRecord(header, nsi.double(),
+                             torch.full_like(nsi, torch.nan).double())
+    return dict(nsi=visualization.depth_figure([record]),
+                curve=visualization.curve_figure(history))

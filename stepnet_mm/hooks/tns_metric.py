@@ -63,11 +63,10 @@ class TNSMetric(BaseMetric):
 
     def attach(self, model, method: str) -> None:
         """Watch the calls of a model's method until :meth:`detach`."""
-        self.detach()
         self._calls = RecordedCalls(model, method, self.new_recorder(model))
 
     def detach(self) -> None:
-        """Stop recording, if it was."""
+        """Stop watching."""
         if self._calls is not None:
             self._calls.undo()
         self._calls = None
@@ -120,8 +119,7 @@ class TNSMetricHook(Hook):
     """Shows the model to every :class:`TNSMetric` that evaluates it.
 
     Beside other metrics its scalars choose no best checkpoint, unless
-    ``save_best`` names one of them: neither as the first that ``'auto'``
-    finds, nor where the others have nothing to say.
+    ``save_best`` names one of them.
     """
 
     def __init__(self) -> None:
@@ -137,7 +135,8 @@ class TNSMetricHook(Hook):
         self._replaced = [
             ReplacedMethod(hook, 'after_val_epoch',
                            functools.partial(_save_best, hook))
-            for hook in runner.hooks if isinstance(hook, CheckpointHook)]
+            for hook in runner.hooks
+            if isinstance(hook, CheckpointHook) and hook.save_best]
 
     def after_train(self, runner) -> None:
         """Give the checkpoint hooks their method back."""
@@ -170,17 +169,16 @@ def _save_best(hook: CheckpointHook, after_val_epoch, runner,
                metrics: dict) -> None:
     """Show a checkpoint hook the other metrics and those of ``save_best``.
 
-    Where the others have nothing to say, as without a detection, it sees
-    none, as mmengine gives it none.
+    Where the others have no number, as without a detection, it sees none:
+    mmengine then saves no best checkpoint.
     """
     own = _metrics(runner.val_evaluator)
     if len(own) < len(runner.val_evaluator.metrics):
         prefixes = tuple(f'{metric.prefix}/' for metric in own)
-        best = hook.save_best or ()
-        best = [best] if isinstance(best, str) else best
+        best = {*hook.save_best}
         others = {key for key in metrics if not key.startswith(prefixes)}
-        asked = {*others, *best} if others or {*best} <= {*metrics} else ()
-        metrics = {key: metrics[key] for key in metrics if key in asked}
+        shown = best | others if others or best <= {*metrics} else ()
+        metrics = {key: metrics[key] for key in metrics if key in shown}
     after_val_epoch(runner, metrics)
 
 

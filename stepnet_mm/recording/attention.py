@@ -1,4 +1,6 @@
 """Records the attention maps of a network's self-attention layers."""
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -28,21 +30,18 @@ def find_attention_layers(model, pattern: str | None = None) -> dict:
         dict[str, RelativeSelfAttention2d]: by name.
 
     Raises:
-        ValueError: if there is none, or none of that name, or the pattern is
-            no regular expression.
+        ValueError: if there is none, or the pattern is no regular expression.
     """
+    pattern = pattern or '.*'
     layers = {name: module for name, module in unwrap(model).named_modules()
               if isinstance(module, RelativeSelfAttention2d)}
-    found = layers if pattern is None else {
-        name: layers[name] for name in match_names(layers, pattern, 'layers')}
+    found = match_names(layers, pattern, 'layers')
     if not found:
-        what = ('no RelativeSelfAttention2d' if not layers else
-                f'none that {pattern!r} matches of {[*layers]}')
         raise ValueError(
-            'layers: expected a network of RelativeSelfAttention2d, such as '
-            f'SelfAttentionNet, got {type(unwrap(model)).__name__} with '
-            f'{what}')
-    return found
+            f'layers: expected names of layers, got none that {pattern!r} '
+            f'matches in {type(unwrap(model)).__name__} with '
+            f'{[*layers] or "no RelativeSelfAttention2d"}')
+    return {name: layers[name] for name in found}
 
 
 @torch.no_grad()
@@ -54,32 +53,31 @@ def record_attention(model, images, run, query=None,
         model (nn.Module): in eval mode.
         images (Tensor): (N, 3, H, W), as the network takes them. Maps are
             of the first image, distances are means over all.
-        run (callable): no arguments; runs the network on them.
+        run (callable): without arguments; runs the network on them.
         query (tuple[int, int], optional): row and column of a pixel of the
             image. Left out, its middle.
         pattern (str, optional): as in :func:`find_attention_layers`.
         more: fields of the record: ``iteration``, ``name``.
 
     Raises:
-        ValueError: without such layers, or if one was not run, the image has
-            no such pixel or a layer has no output there.
+        ValueError: without such layers, if one did not run, or if the image
+            has no such pixel or a layer no output there.
     """
     layers = find_attention_layers(model, pattern)
     size = tuple(images.shape[2:])
     query = check_query(query, size)
-    found = {}
+    found: dict[str, LayerAttention] = {}
 
-    def read(name, layer, x):
+    def read(name, layer, args, kwargs):
         # Of a layer that runs several times the first counts.
         if name not in found:
+            x = [*args, *kwargs.values()][0]
             found[name] = _of_layer(name, layer, x, query, size)
             found[name].queries = measure_query_maps(
                 layer, x[:1], LIMIT // len(layers))
 
     handles = [
-        layer.register_forward_pre_hook(
-            lambda layer, args, kwargs, name=name: read(
-                name, layer, *args, **kwargs), with_kwargs=True)
+        layer.register_forward_pre_hook(partial(read, name), with_kwargs=True)
         for name, layer in layers.items()]
     try:
         run()
@@ -111,7 +109,8 @@ def check_query(query, size: tuple) -> tuple:
     return tuple(query)
 
 
-def _of_layer(name: str, layer, x, query: tuple, size: tuple):
+def _of_layer(name: str, layer, x, query: tuple,
+              size: tuple) -> LayerAttention:
     shape = x.shape[2:]
     pixel = tuple(edge / own for edge, own in zip(size, shape))
     inside = [q * own // edge for q, edge, own in zip(query, size, shape)]

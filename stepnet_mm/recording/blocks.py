@@ -1,6 +1,7 @@
 """Finds residual blocks, and the modules that output x_t, f and Δt."""
 import re
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
@@ -70,11 +71,10 @@ def find_residual_blocks(model: nn.Module,
 
     Known are the blocks of the ResNet families of mmdet, mmpretrain,
     torchvision and timm, ViT, Swin and ConvNeXt. In a model with none of them
-    the repeated modules of a container are blocks: consecutive children of
-    one class with two or more layers that have weights. Their shortcut is
-    then a guess; check it in :func:`list_blocks`. The children of one
-    container are one stage. Where the model has one module named
-    ``backbone``, the search is limited to it.
+    consecutive children of a container are blocks, if they have one class
+    and two or more layers with weights. Their shortcut is then a guess; check
+    it in :func:`list_blocks`. The children of one container are one stage.
+    The search is limited to the module named ``backbone``, if there is one.
 
     Args:
         model (nn.Module): any model; of DDP and averaged models the one
@@ -83,9 +83,9 @@ def find_residual_blocks(model: nn.Module,
             blocks match, instead of the search; of nested matches the outer
             one counts.
         run (callable, optional): runs a forward pass of the model, such as
-            ``lambda: model(images)``; it is called in eval mode without
-            gradients. Then a stage is a row of consecutive blocks with the
-            same shape in and out, whatever container they share.
+            ``lambda: model(images)``, in eval mode without gradients. A
+            stage is then a row of consecutive blocks with the same shape in
+            and out.
 
     Returns:
         list[ResidualBlock]: all blocks, each stage's first one included.
@@ -102,8 +102,8 @@ def find_residual_blocks(model: nn.Module,
         shapes = _observe_shapes(model, sum(rows, []), run)
         rows = [part for row in rows for part in _split(row, shapes)]
     places = _places(rows, names)
-    return [_describe(ResidualBlock(name, *places[name], modules[name]))
-            for name in names]
+    return [ResidualBlock(name, *places[name], modules[name],
+                          **_parts(modules[name])) for name in names]
 
 
 def list_blocks(blocks: list[ResidualBlock]) -> str:
@@ -123,13 +123,8 @@ def list_blocks(blocks: list[ResidualBlock]) -> str:
 def match_names(names, pattern: str, key: str) -> list[str]:
     """The names that a regular expression matches as a whole.
 
-    Args:
-        names (iterable[str]): to choose from.
-        pattern (str): the regular expression.
-        key (str): the option that it comes from, which an error names.
-
     Raises:
-        ValueError: if it is no regular expression.
+        ValueError: by the option ``key``, if it is no regular expression.
     """
     try:
         return [name for name in names if re.fullmatch(pattern, name)]
@@ -147,9 +142,7 @@ def _matching(model, pattern: str) -> list[str]:
         raise ValueError(
             'blocks: expected a regular expression for whole names of '
             r"residual blocks, such as r'.*layer\d\.\d+', got "
-            f'{pattern!r}, which matches no module of {type(model).__name__}; '
-            'its children are '
-            f'{[name for name, _ in model.named_children()]}')
+            f'{pattern!r}, which matches no module of {type(model).__name__}')
     return outer
 
 
@@ -191,15 +184,12 @@ def _repeated(modules: dict) -> list[str]:
             children = list(group)
             if len(children) > 1 and not issubclass(kind, CONTAINERS) and all(
                     _weights(child) > 1 for _, child in children):
-                found += [f'{name}.{key}'.lstrip('.')
-                          for key, child in children
-                          if not _says_no_shortcut(child)]
+                found += [
+                    f'{name}.{key}'.lstrip('.') for key, child in children
+                    if not any(getattr(child, flag, None) is False
+                               for flag in SHORTCUTS)]
     return [name for name in found
             if not any(other.startswith(f'{name}.') for other in found)]
-
-
-def _says_no_shortcut(module) -> bool:
-    return any(getattr(module, flag, None) is False for flag in SHORTCUTS)
 
 
 def _weights(module) -> int:
@@ -210,7 +200,7 @@ def _siblings(modules: dict, names: list) -> list[list[str]]:
     """The blocks of each container, chosen or not."""
     chosen: dict[str, list[str]] = {}
     for name in names:
-        chosen.setdefault(_parent(name), []).append(name)
+        chosen.setdefault(name.rpartition('.')[0], []).append(name)
     rows = []
     for parent, own in chosen.items():
         kinds = tuple({type(modules[name]) for name in own})
@@ -231,30 +221,25 @@ def _places(rows: list[list[str]],
             for position, name in enumerate(row)}
 
 
-def _describe(block: ResidualBlock) -> ResidualBlock:
-    """A block with the parts of its module."""
-    module = block.module
+def _parts(module) -> dict:
+    """The fields of a ResidualBlock that its module decides."""
     if _is_resnet_block(module):
         tail = _tail(module)
         step = _gate(getattr(module, 'step', None)) or _gate(tail[-1])
-        block = replace(
-            block,
+        return dict(
             definition='residual',
             identity=module._modules.get('downsample'),
             residual=None if step else tail[-1],
-            step=step)
-    elif _is_plain_sum(module):
-        block = replace(block, definition='residual')
-    return replace(block, other_gates=_other_gates(module, block.step))
+            step=step,
+            other_gates=_other_gates(module, step))
+    return dict(
+        definition='residual' if _is_plain_sum(module) else 'output',
+        other_gates=_other_gates(module, None))
 
 
 def _is_plain_sum(module) -> bool:
-    if any(all(hasattr(module, part) for part in parts)
-           for parts in PLAIN_SUMS):
-        return True
-    order = list(module._modules)
-    return {'norm1', 'conv1', 'norm2', 'conv2'} <= set(order) and (
-        order.index('norm1') < order.index('conv1'))  # pre-activation
+    return any(all(hasattr(module, part) for part in parts)
+               for parts in PLAIN_SUMS)
 
 
 def _is_resnet_block(module) -> bool:
@@ -317,8 +302,8 @@ def _other_gates(module, step: Gate | None) -> tuple:
     return tuple(
         name for name, child in module.named_modules()
         if (isinstance(child, StepSize) or _is_se_layer(child)
-            or name in plugins or name == 'se') and not (
-                step and child is step.module))
+            or name in ('se', *plugins))
+        and not (step and child is step.module))
 
 
 def _split(row: list[str], shapes: dict) -> list[list[str]]:
@@ -334,34 +319,36 @@ def _split(row: list[str], shapes: dict) -> list[list[str]]:
     return parts
 
 
-def _parent(name: str) -> str:
-    return name.rpartition('.')[0]
+@contextmanager
+def eval_mode(model: nn.Module):
+    """Eval mode; afterwards each module's own mode again."""
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
 
 
 @torch.no_grad()
 def _observe_shapes(model, names: list, run) -> dict:
     """Names -> shapes of a sample that goes in and that comes out."""
-    shapes, modes = {}, {m: m.training for m in model.modules()}
+    shapes = {}
 
     def note(name, module, args, output):
-        shapes[name] = _sample_shape(args), _sample_shape(output)
+        shapes[name] = [None if x is None else tuple(x.shape[1:])
+                        for x in (first_tensor(args), first_tensor(output))]
 
     handles = [model.get_submodule(name).register_forward_hook(
         partial(note, name)) for name in names]
     try:
-        model.eval()
-        run()
+        with eval_mode(model):
+            run()
     finally:
         for handle in handles:
             handle.remove()
-        for module, mode in modes.items():
-            module.training = mode
     return shapes
-
-
-def _sample_shape(values) -> tuple | None:
-    x = first_tensor(values)
-    return None if x is None else tuple(x.shape[1:])
 
 
 def first_tensor(values) -> torch.Tensor | None:

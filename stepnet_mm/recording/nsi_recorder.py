@@ -23,22 +23,23 @@ from .blocks import (
 )
 
 CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
+TELL_APART = ('tell stages that share a container apart by '
+              'blocks=find_residual_blocks(model, run=...), or '
+              f'{CHOOSE_OTHERS}')
 
 
 class TrajectoryRecorder:
     r"""Reads the NSI (Eq. 4) of every sample while a model runs.
 
-    By one of three definitions, never mixed: ``'residual'``,
-    :math:`\|f\|_2 / \|x_t\|_2`; for blocks whose f is not known ``'output'``,
-    :math:`\|x_{t+1} - x_t\|_2 / \|x_t\|_2` of the block's output and input;
-    and, to compare, ``'update'``, which does not divide by the step size,
-    :math:`\|f Δt\|_2 / \|x_t\|_2`. docs/stiffness.md says how they relate. A
-    stage's first block
-    is left out (§2.2).
+    By one of three definitions, never mixed (docs/stiffness.md):
+    ``'residual'``, :math:`\|f\|_2 / \|x_t\|_2`; for blocks whose f is not
+    known ``'output'``, :math:`\|x_{t+1} - x_t\|_2 / \|x_t\|_2` of the block's
+    output and input; and ``'update'``, which does not divide by the step
+    size, :math:`\|f Δt\|_2 / \|x_t\|_2`. A stage's first block is left out
+    (§2.2).
 
     One number per sample and block is kept, no feature map. Nothing that the
-    model computes changes, and the hooks are gone when the context ends, on
-    an error too.
+    model computes changes, and the hooks are removed when the context ends.
 
     Example:
         >>> with TrajectoryRecorder(model) as recorder:
@@ -50,10 +51,9 @@ class TrajectoryRecorder:
     Args:
         model (nn.Module): a model with residual blocks; of DDP and averaged
             (EMA) models the one inside.
-        blocks (str | list[ResidualBlock], optional): which blocks: a regular
-            expression for their names, or a list as
-            :func:`find_residual_blocks` gives it; left out, all that it
-            finds.
+        blocks (str | list[ResidualBlock], optional): a regular expression
+            for their names, or a list of :func:`find_residual_blocks`; left
+            out, all that it finds.
         definition (str, optional): left out, ``'residual'`` if every block
             allows it.
 
@@ -80,10 +80,9 @@ class TrajectoryRecorder:
         measured = [block for block in self.found if block.position]
         if not measured:
             raise ValueError(
-                'blocks: expected some after the first of their stage, which '
-                f'is left out, got first blocks only in {type(model).__name__}'
-                '; set a greater backbone.depth, or take TNSHook out of '
-                'custom_hooks')
+                'blocks: expected some after the first of their stage, got '
+                f'first blocks only in {type(model).__name__}; set a greater '
+                'backbone.depth, or do not measure')
         self.definition = _choose(definition, measured)
         self.blocks = [block.name for block in measured]
         self.stage = torch.tensor([block.stage for block in measured])
@@ -123,29 +122,24 @@ class TrajectoryRecorder:
             trace.shapes.clear()
 
     def _table(self, name: str) -> Tensor:
-        columns = [torch.cat(getattr(t, name)) for t in self._traces
-                   if getattr(t, name)]
-        if not columns:
-            return torch.zeros(0, len(self._traces))
-        if len({len(c) for c in columns}) > 1 or len(columns) < len(
-                self._traces):
-            raise ValueError(
-                'blocks: expected blocks that every forward runs, got '
-                f'different numbers of samples, {self._counts()}; '
-                f'{CHOOSE_OTHERS}')
-        samples = self._counter.samples
-        if samples not in (0, len(columns[0])):
-            raise ValueError(
-                f'{self.blocks[0]}: expected maps whose first axis is that of '
-                f'the samples, got {len(columns[0])} maps of {samples} images '
-                f'(it may fold patches into that axis); {CHOOSE_OTHERS}')
-        return torch.stack(columns, 1).cpu()
-
-    def _counts(self) -> str:
         counts: dict[int, str] = {}
         for trace in self._traces:
             counts.setdefault(sum(map(len, trace.nsi)), trace.block.name)
-        return ', '.join(f'{name}: {n}' for n, name in counts.items())
+        if len(counts) > 1:
+            raise ValueError(
+                'blocks: expected blocks that every forward runs, got '
+                f'different numbers of samples, {counts}; {CHOOSE_OTHERS}')
+        number, = counts
+        if not number:
+            return torch.zeros(0, len(self._traces))
+        samples = self._counter.samples
+        if samples not in (0, number):
+            raise ValueError(
+                f'{self.blocks[0]}: expected maps whose first axis is that of '
+                f'the samples, got {number} maps of {samples} images (it may '
+                f'fold patches into that axis); {CHOOSE_OTHERS}')
+        return torch.stack([torch.cat(getattr(trace, name))
+                            for trace in self._traces], 1).cpu()
 
 
 class RecordedCalls:
@@ -187,8 +181,8 @@ class _Hooks:
     def attach(self) -> None:
         if self.handles:
             raise RuntimeError(
-                'TrajectoryRecorder: expected one that is not entered yet, '
-                'got one in use; make a second one for a nested context')
+                'TrajectoryRecorder: expected one that is not entered, got '
+                'one in use; make a second one')
         self.handles, self.on = self.register(), True
 
     def detach(self) -> None:
@@ -214,7 +208,7 @@ class _SampleCounter(_Hooks):
             self._count, with_kwargs=True)]
 
     def _count(self, module, args, kwargs):
-        x = _input(args, kwargs)
+        x = first_tensor([*args, *kwargs.values()])
         if self.on and x is not None and not _in_backward():
             self.samples += len(x)
 
@@ -272,14 +266,10 @@ class _Trace(_Hooks):
     def _start(self, module, args, kwargs):
         if _in_backward() or not self.on:
             return
-        x = _input(args, kwargs)
-        if x is None:
-            raise ValueError(
-                f'{self.block.name}: expected a block that takes a tensor, '
-                f'got none; {CHOOSE_OTHERS}')
-        x = x.detach()
+        x = self._tensor([*args, *kwargs.values()])
         if self.block.step is None and self.block.residual is None:
-            self.current = dict(state=_Unchanged(x, self.block.name))
+            version = None if x.is_inference() else x._version
+            self.current = dict(state=x, version=version)
         else:
             self.current = dict(
                 x=sample_norm(x)) if self.block.identity is None else {}
@@ -288,12 +278,7 @@ class _Trace(_Hooks):
         if self.current is None:
             return
         found, self.current = self.current, None
-        output = first_tensor(output)
-        if output is None:
-            raise ValueError(
-                f'{self.block.name}: expected a block that gives a tensor, '
-                f'got none; {CHOOSE_OTHERS}')
-        output = output.detach()
+        output = self._tensor(output)
         self._check_shape(tuple(output.shape[1:]))
         nsi = self._nsi(found, output)
         self.nsi.append(nsi)
@@ -302,19 +287,25 @@ class _Trace(_Hooks):
             torch.full_like(nsi, torch.nan) if step is None else
             step.expand_as(nsi))
 
+    def _tensor(self, values) -> Tensor:
+        x = first_tensor(values)
+        if x is None:
+            raise ValueError(
+                f'{self.block.name}: expected a block that takes and gives '
+                f'tensors, got none; {CHOOSE_OTHERS}')
+        return x.detach()
+
     def _check_shape(self, shape: tuple) -> None:
         key = self.block.stage, len(self.nsi)
         name, expected = self.shapes.setdefault(key, (self.block.name, shape))
         if shape != expected:
             raise ValueError(
                 f'{self.block.name}: expected the shape of {name} in the same '
-                f'stage, {expected}, got {shape}; tell stages that share a '
-                'container apart by blocks=find_residual_blocks(model, '
-                'run=...), or choose blocks by a regular expression')
+                f'stage, {expected}, got {shape}; {TELL_APART}')
 
     def _nsi(self, found: dict, output: Tensor) -> Tensor:
         if 'state' in found:
-            return _output_nsi(found['state'], output)
+            return self._output_nsi(output=output, **found)
         if 'x' not in found or 'f' not in found:
             raise ValueError(
                 f'{self.block.name}: expected its parts to be called with '
@@ -322,6 +313,19 @@ class _Trace(_Hooks):
                 'from before the recorder, or the forward leaves it out); '
                 'measure the model without torch.compile')
         return norm_ratio(found['f'], found['x'])
+
+    def _output_nsi(self, state: Tensor, version: int | None,
+                    output: Tensor) -> Tensor:
+        if version is not None and state._version != version:
+            raise ValueError(
+                f'{self.block.name}: expected a block that keeps its input '
+                f'x_t, got one that changes it in place; {CHOOSE_OTHERS}')
+        if state.shape != output.shape:
+            raise ValueError(
+                f'{self.block.name}: expected a block whose output has the '
+                f'shape of its input, {tuple(state.shape)}, got '
+                f'{tuple(output.shape)}; {TELL_APART}')
+        return neural_stiffness_index(state, output)
 
     def _identity(self, module, args, output):
         self._note('x', sample_norm, output.detach())
@@ -343,37 +347,6 @@ class _Trace(_Hooks):
     def _note(self, key, function, value):
         if self.current is not None:
             self.current[key] = function(value)
-
-
-class _Unchanged:
-    """x_t, which must still be there when the block ends."""
-
-    def __init__(self, x: Tensor, name: str):
-        self.x, self.name = x, name
-        self.version = None if x.is_inference() else x._version
-
-    def take(self) -> Tensor:
-        if self.version is not None and self.x._version != self.version:
-            raise ValueError(
-                f'{self.name}: expected a block that keeps its input x_t, got '
-                f'one that changes it in place; {CHOOSE_OTHERS}')
-        return self.x
-
-
-def _output_nsi(state: _Unchanged, output: Tensor) -> Tensor:
-    x = state.take()
-    if x.shape != output.shape:
-        raise ValueError(
-            f'{state.name}: expected a block whose output has the shape of '
-            f'its input, {tuple(x.shape)}, got {tuple(output.shape)}; choose '
-            'blocks by a regular expression, blocks=..., or tell stages '
-            'apart by blocks=find_residual_blocks(model, run=...)')
-    return neural_stiffness_index(x, output)
-
-
-def _input(args: tuple, kwargs: dict) -> Tensor | None:
-    x = first_tensor(args)
-    return first_tensor(kwargs) if x is None else x
 
 
 def _map_norm(x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:

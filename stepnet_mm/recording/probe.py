@@ -7,26 +7,26 @@ import torch
 from mmengine import dist
 from torch.utils.data import DataLoader, Subset
 
-from ..utils.random_state import get_random_state, seeded, set_random_state
+from ..utils.random_state import (
+    get_random_state,
+    seed_generators,
+    set_random_state,
+)
 from ..utils.worker_signals import ignore_in_workers
 from . import TrajectoryRecorder, find_attention_layers, record_attention
+from .blocks import eval_mode
 
 
 class Probe:
     """The same samples at every measurement, spread over a dataset.
 
-    The parameters and the running statistics stay as they are, and so do the
-    training flag of every module and the state of every random generator. On
-    all ranks the network has the first one's running statistics meanwhile.
+    The model's weights, statistics and modes and all random generators are
+    as before afterwards. Meanwhile all ranks have the first one's statistics.
 
     Args:
         loader (DataLoader): names the dataset, the batch size and the
             collate function; its sampler is not used.
-        num_samples (int): how many samples, of all ranks together; all of a
-            smaller dataset.
-
-    Raises:
-        ValueError: as :func:`spread_indices` does.
+        num_samples (int): of all ranks together; all of a smaller dataset.
     """
 
     def __init__(self, loader: DataLoader, num_samples: int = 512):
@@ -72,29 +72,19 @@ def _first_rank_buffers(model):
     buffers = [*model.buffers()] if dist.get_world_size() > 1 else []
     own = [buffer.clone() for buffer in buffers]
     try:
-        if buffers:
-            first: list = [[buffer.cpu() for buffer in buffers]
-                           if dist.is_main_process() else None]
-            dist.broadcast_object_list(first)
-            _set(buffers, first[0])
+        for buffer in buffers:
+            dist.broadcast(buffer)
         yield
     finally:
-        _set(buffers, own)
-
-
-def _set(buffers: list, values: list) -> None:
-    for buffer, value in zip(buffers, values):
-        buffer.copy_(value)
+        for buffer, value in zip(buffers, own):
+            buffer.copy_(value)
 
 
 def spread_indices(size: int, number: int | None = None) -> list[int]:
     """Indices of ``number`` samples, evenly over a dataset, in order.
 
-    Datasets often come sorted by class, so the first ones would not do.
-
-    Args:
-        size (int): length of the dataset.
-        number (int, optional): left out, or more than there are: all.
+    All for None, or where there are fewer. The first ones would not do, as
+    many datasets are sorted by class.
 
     Raises:
         ValueError: if the number is not positive or the dataset is empty.
@@ -119,8 +109,8 @@ def sample_inputs(model, loader: DataLoader, number: int,
         first (int, optional): index of a sample that comes first.
 
     Raises:
-        ValueError: as :func:`spread_indices` does, if there is no such
-            sample, or if they are of several sizes.
+        ValueError: if there are none, or no such first one, or they are of
+            several sizes.
     """
     size = len(cast(Sized, loader.dataset))
     indices = spread_indices(size, number)
@@ -140,12 +130,7 @@ def measure_attention(model, inputs, query=None, pattern: str | None = None,
                       **more):
     """:func:`record_attention` of a model of the mm libraries.
 
-    Args:
-        model (BaseModel): the model; it is as before afterwards.
-        inputs (Tensor): as :func:`sample_inputs` gives them.
-        query (tuple[int, int], optional): as in :func:`record_attention`.
-        pattern (str, optional): likewise.
-        **more: likewise.
+    Takes ``inputs`` of :func:`sample_inputs`, and leaves the model as before.
     """
     names = [*find_attention_layers(model, pattern)]
     with kept_state(model):
@@ -169,13 +154,9 @@ def subset_loader(loader: DataLoader, indices: list,
 
 
 def run_features(model, batch, blocks: list) -> None:
-    """Run the part of a model that computes its features, without heads.
+    """Run a model of the mm libraries on a batch, without its heads.
 
-    Args:
-        model (BaseModel): a model of the mm libraries.
-        batch (dict): of its data loader.
-        blocks (list[str]): names of the blocks that must run; of several
-            backbones theirs does.
+    Of several backbones the one of ``blocks``, which are names, runs.
     """
     run_backbone(model, network_inputs(model, batch), blocks)
 
@@ -207,19 +188,16 @@ def run_backbone(model, inputs, blocks: list) -> None:
 
 @contextmanager
 def kept_state(model):
-    """Eval mode and seeded generators; flags and states back afterwards.
+    """Eval mode and seeded generators; modes and states back afterwards.
 
-    The seed makes a pipeline that draws at random draw the same every time.
+    With the seed a pipeline that draws at random draws the same every time.
     """
-    flags = {module: module.training for module in model.modules()}
     before = get_random_state()
     try:
-        with seeded(0):
+        with eval_mode(model):
+            seed_generators(0)
             if torch.cuda.is_available():
                 torch.cuda.manual_seed(0)
-            model.eval()
             yield
     finally:
         set_random_state(before)
-        for module, flag in flags.items():
-            module.training = flag

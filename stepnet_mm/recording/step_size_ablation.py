@@ -2,6 +2,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -76,8 +77,7 @@ def record_step_sizes(
         model: nn.Module) -> Iterator[dict[str, StepSizeMoments]]:
     """Read Δt of every step-size module while a model runs.
 
-    Nothing that the model computes changes, and the hooks are gone when the
-    context ends.
+    Nothing that the model computes changes.
 
     Example:
         >>> with record_step_sizes(model) as moments:
@@ -88,8 +88,7 @@ def record_step_sizes(
         model (nn.Module): of DDP and averaged (EMA) models the one inside.
 
     Yields:
-        dict[str, StepSizeMoments]: by the name of each module that has run;
-        it grows with every forward.
+        dict[str, StepSizeMoments]: by the name of each module that has run.
 
     Raises:
         ValueError: if the model has no step-size module, or is compiled.
@@ -123,8 +122,8 @@ def fixed_step_sizes(model: nn.Module,
     known = find_step_sizes(model)
     unknown = sorted(values.keys() - known.keys())
     if unknown:
-        raise ValueError(f'values: expected names of {[*known]}, got '
-                         f'{unknown}; correct them')
+        raise ValueError(
+            f'values: expected names of {[*known]}, got {unknown}')
 
     def replace(name: str, step_size: Tensor) -> Tensor:
         value = torch.as_tensor(values[name]).to(step_size).flatten()
@@ -132,7 +131,7 @@ def fixed_step_sizes(model: nn.Module,
         if len(value) not in (1, channels):
             raise ValueError(
                 f'values[{name!r}]: expected a number or {channels}, one for '
-                f'each channel of its Δt, got {len(value)}; correct it')
+                f'each channel of its Δt, got {len(value)}')
         return value.expand(channels).contiguous().view(1, -1, 1, 1)
 
     with _hooks_on({name: known[name] for name in values}, replace):
@@ -167,13 +166,13 @@ def _hooks_on(steps: dict[str, StepSize],
               function: Callable) -> Iterator[None]:
     """Call ``function(name, Δt)``; a result other than None replaces Δt."""
 
-    def hook(name: str) -> Callable:
-        return lambda module, args, step_size: function(name, step_size)
+    def hook(name, module, args, step_size):
+        return function(name, step_size)
 
     with ExitStack() as hooks:
         for name, step in steps.items():
-            hooks.callback(
-                step.delta.register_forward_hook(hook(name)).remove)
+            hooks.callback(step.delta.register_forward_hook(
+                partial(hook, name)).remove)
         yield
 
 

@@ -1,16 +1,15 @@
 import copy
 import json
-import os
 
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
 from mmengine.registry import DATASETS
-from ranks import run_on_ranks
-from toy_run import VALIDATION, ToyDataset, toy_runner
+from ranks import results_of_ranks
+from toy_run import DDP, VALIDATION, ToyDataset, toy_runner
 
-from stepnet_mm.attention import read_attention_history
+from stepnet_mm.attention import read_attention_history, save_attention
+from stepnet_mm.hooks import attention_map_hook as module
 
 # One worker: what these tests share is made once.
 pytestmark = pytest.mark.xdist_group('attention_map_hook')
@@ -30,20 +29,6 @@ def train(folder, hooks, iterations=4, backbone=BACKBONE, **settings):
     return runner
 
 
-@pytest.mark.core
-def test_training_is_bit_identical_with_the_hook(tmp_path):
-    hooks = [dict(HOOK, figure_interval=2)]
-    plain, watched = [
-        train(tmp_path / name, some).model.state_dict()
-        for name, some in dict(plain=[], watched=hooks).items()]
-    assert all(torch.equal(plain[key], watched[key]) for key in plain)
-    # Quadratic centres have moved: there is something to record.
-    records = read_attention_history(tmp_path / 'watched')
-    assert [record.iteration for record in records] == [0, 2, 4]
-    maps = [record.layers[0].maps for record in records]
-    assert not np.array_equal(maps[0], maps[-1])
-
-
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
     """A training's work dir, and its network."""
@@ -51,6 +36,18 @@ def trained(tmp_path_factory):
     runner = train(folder, [dict(HOOK, query=(4, 30), figure_interval=2)],
                    log_level='INFO')
     return folder, runner.model
+
+
+@pytest.mark.core
+def test_training_is_bit_identical_with_the_hook(trained, tmp_path):
+    plain = train(tmp_path, []).model.state_dict()
+    watched = trained[1].state_dict()
+    assert all(torch.equal(plain[key], watched[key]) for key in plain)
+    # Quadratic centres have moved: there is something to record.
+    records = read_attention_history(trained[0])
+    assert [record.iteration for record in records] == [0, 2, 4]
+    maps = [record.layers[0].maps for record in records]
+    assert not np.array_equal(maps[0], maps[-1])
 
 
 def test_what_is_recorded_is_what_the_network_does(trained):
@@ -81,51 +78,36 @@ def test_distances_go_to_log_and_back_ends(trained):
         log.read_text())
 
 
+def pictures(folder):
+    return sorted(folder.glob('*/vis_data/vis_image/**/*.png'))
+
+
 def test_figures(trained):
     import cv2
-    pictures = sorted(trained[0].glob('*/vis_data/vis_image/**/*.png'))
+    drawn = pictures(trained[0])
     # Of three measurements the second, and the last.
-    assert [path.stem for path in pictures] == [
+    assert [path.stem for path in drawn] == [
         f'attention_{name}_{step}' for name in ('maps', 'paths', 'range')
         for step in (2, 4)]
-    assert all(cv2.imread(str(path)).std() > 5 for path in pictures)
+    assert all(cv2.imread(str(path)).std() > 5 for path in drawn)
 
 
-def test_a_resumed_run_goes_on(tmp_path):
-    train(tmp_path / 'whole', [HOOK], 8)
-    train(tmp_path / 'cut', [HOOK])
-    train(tmp_path / 'cut', [HOOK], 8, resume=True)
-    assert not list(tmp_path.rglob('*.png')), 'figure_interval=0'
-    found, want = [read_attention_history(tmp_path / name)
-                   for name in ('cut', 'whole')]
-    assert [r.iteration for r in found] == [r.iteration for r in want] == [
-        0, 2, 4, 6, 8]
-    for i, (one, other) in enumerate(zip(found, want)):
-        assert one.view == other.view
-        # mmengine's own loop draws other data after a resume.
-        for layer, same in zip(one.layers, other.layers) if i < 3 else ():
-            np.testing.assert_array_equal(layer.maps, same.maps)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize('broken, change, line, pictures', [
-    (False, dict(query=(1, 2)), '3 earlier records', 6),  # of 0, 2 and 4
-    (True, {}, 'only the newest', 6)])
-def test_records_that_cannot_be_drawn_with_the_newest(
-        tmp_path, monkeypatch, broken, change, line, pictures):
+@pytest.mark.parametrize('damaged', [False, True])
+def test_a_resumed_run_goes_on(tmp_path, damaged):
+    """With another query, and where a record cannot be drawn."""
     train(tmp_path, [HOOK])
-    if broken:
+    assert not pictures(tmp_path), 'figure_interval=0'
+    before = read_attention_history(tmp_path)
+    if damaged:
         next(tmp_path.rglob('attention_00000002.npz')).write_bytes(b'cut')
-    runner = toy_runner(
-        tmp_path, [dict(HOOK, figure_interval=1, **change)], 8,
-        dict(BACKBONE), resume=True, **copy.deepcopy(VALIDATION))
-    said = []
-    monkeypatch.setattr(runner.logger, 'warning', said.append)
-    runner.train()
-    assert any(line in text for text in said)
+    runner = train(tmp_path, [dict(HOOK, figure_interval=1, query=(1, 2))],
+                   8, resume=True)
     assert runner.iter == 8
-    assert len(list(tmp_path.glob('*/vis_data/vis_image/**/*.png'))) == (
-        pictures)
+    assert len(pictures(tmp_path)) == (0 if damaged else 6)
+    if not damaged:
+        records = read_attention_history(tmp_path)
+        assert [r.iteration for r in records] == [0, 2, 4, 6, 8]
+        assert [r.view for r in records[:3]] == [r.view for r in before]
 
 
 @DATASETS.register_module()
@@ -137,13 +119,11 @@ class NumpyDataset(ToyDataset):
             np.random.standard_normal((3, 32, 32)).astype('float32')))
 
 
-@pytest.mark.parametrize('hook', [
-    HOOK, dict(type='TNSHook', interval=2, probe=dict(num_samples=3))])
-def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path, hook):
+def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path):
     loader = copy.deepcopy(VALIDATION['val_dataloader'])
     loader['sampler'] = dict(type='InfiniteSampler')  # draws its seed
     loader['dataset'] = dict(type='NumpyDataset')
-    hook = dict(hook, probe=dict(num_samples=3, dataloader=loader))
+    hook = dict(HOOK, probe=dict(num_samples=3, dataloader=loader))
     data = dict(
         dataset=dict(type='NumpyDataset'),
         sampler=dict(type='InfiniteSampler', seed=0),
@@ -158,7 +138,6 @@ def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path, hook):
 @pytest.mark.parametrize('hooks, backbone, match', [
     ([HOOK], dict(type='mmpretrain.StepResNet', depth=18),
      'no RelativeSelfAttention2d'),
-    ([dict(HOOK, layers='nothing')], BACKBONE, 'none that .nothing. matches'),
     ([HOOK, HOOK], BACKBONE, 'AttentionMapHook.name'),
     ([dict(HOOK, query=(40, 0))], BACKBONE, r'query: .*\(32, 32\) px, got'),
     ([dict(HOOK, probe=dict(num_samples=0))], BACKBONE, 'num_samples')])
@@ -171,39 +150,18 @@ def test_what_cannot_be_recorded_fails_before_training(tmp_path, hooks,
     assert runner.iter == 0
 
 
-def _train_rank(rank, rendezvous, folder, hooks, results):
-    torch.set_num_threads(1)
-    os.environ['LOCAL_RANK'] = str(rank)  # of the forked process alone
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{rendezvous}', rank=rank, world_size=2)
-    try:
-        runner = train(folder, hooks, launcher='pytorch',
-                       cfg=Config(dict(model_wrapper_cfg=dict(
-                           type='MMDistributedDataParallel',
-                           device_ids=None))))
-        results[rank] = runner.model.module.state_dict()
-    except ValueError as error:
-        results[rank] = str(error)
+def test_of_two_processes_one_writes_and_both_see_an_error(tmp_path,
+                                                           monkeypatch):
+    saved = []
+    monkeypatch.setattr(module, 'save_attention', lambda record, path: (
+        saved.append(record.iteration), save_attention(record, path)))
 
+    def run(rank):
+        model = train(tmp_path, [HOOK], **DDP).model
+        with pytest.raises(ValueError, match=r'px, got \(99, 0\)'):
+            train(tmp_path, [dict(HOOK, query=(99, 0))], **DDP)
+        return saved, model.module.state_dict()
 
-def train_two(folder, hooks):
-    results = torch.multiprocessing.get_context('fork').Manager().dict()
-    run_on_ranks(
-        _train_rank, (folder / 'meet', folder / 'run', hooks, results), 2)
-    return [results[0], results[1]]
-
-
-def test_two_processes_leave_one_set_of_records(tmp_path):
-    (tmp_path / 'plain').mkdir()
-    want = train_two(tmp_path / 'plain', [])[0]
-    for found in train_two(tmp_path, [HOOK]):
-        assert all(torch.equal(found[key], want[key]) for key in want)
-    records = read_attention_history(tmp_path / 'run')
-    assert [r.iteration for r in records] == [0, 2, 4]
-    assert len(list((tmp_path / 'run').rglob('*.npz'))) == 3
-
-
-@pytest.mark.long
-def test_both_processes_see_an_error(tmp_path):
-    for said in train_two(tmp_path, [dict(HOOK, query=(99, 0))]):
-        assert 'px, got (99, 0)' in said
+    (first, state), (second, other) = results_of_ranks(run)
+    assert (first, second) == ([0, 2, 4], [])
+    assert all(torch.equal(state[key], other[key]) for key in state)

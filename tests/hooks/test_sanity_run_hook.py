@@ -1,11 +1,13 @@
 """Two batches are validated before a training, which does not notice."""
+import re
+
 import pytest
 import torch
 from mmengine import dist
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
-from mmengine.registry import DATASETS, HOOKS, METRICS, MODELS
+from mmengine.registry import DATASETS, HOOKS, LOOPS, METRICS, MODELS
 from mmengine.runner import ValLoop
 from resume_run import (
     AugmentedDataset,
@@ -14,6 +16,7 @@ from resume_run import (
     final_state,
     resume_runner,
     train_on_ranks,
+    warnings_of,
 )
 
 from stepnet_mm.hooks import sanity_run_hook as module
@@ -91,14 +94,11 @@ class FadingDataset(AugmentedDataset):
         return super().__getitem__(i)
 
 
-def runner_of(folder, sanity=True, hook=None, **kwargs):
+def runner_of(folder, hook=None, **kwargs):
     settings = {**VALIDATION, **kwargs}
-    runner = resume_runner(
+    return resume_runner(
         folder, hooks=[dict(type=hook)] if hook else [], cfg=dict(settings),
-        **settings)
-    if sanity:
-        runner.register_hook(SanityRunHook())
-    return runner
+        interval=100, **settings)
 
 
 @pytest.fixture
@@ -121,78 +121,70 @@ def of_library(monkeypatch):
                         (*user_code.LIBRARIES, __name__))
 
 
-def trained(folder, sanity, **kwargs):
-    torch.manual_seed(3)
-    runner = runner_of(folder, sanity, **kwargs)
-    runner.train()
-    return final_state(runner)
-
-
 @pytest.mark.core
 @pytest.mark.parametrize('settings', [
-    dict(model=dict(type='QueueModel')),
-    dict(by_epoch=False, model=dict(type='QueueModel')),
-    pytest.param(dict(train_cfg=dict(by_epoch=True, max_epochs=2)),
-                 marks=pytest.mark.long),
+    dict(train_cfg=dict(type='ResumableEpochBasedTrainLoop', max_epochs=1)),
     pytest.param(dict(train_cfg=dict(by_epoch=False, max_iters=9),
                       by_epoch=False, workers=2), marks=pytest.mark.long)])
 def test_the_training_is_the_same(tmp_path, loops, settings):
-    plain = trained(tmp_path / 'plain', False, **settings)
-    assert not loops
-    tried = trained(tmp_path / 'tried', True, **settings)
+    states = []
+    for name in ('plain', 'tried'):
+        torch.manual_seed(3)
+        runner = runner_of(tmp_path / name, model=dict(type='QueueModel'),
+                           **settings)
+        if name == 'tried':
+            runner.register_hook(SanityRunHook())
+        runner.train()
+        states.append(final_state(runner))
     assert len(loops) == 1
-    assert_same(plain, tried)
+    assert_same(*states)
 
 
 @pytest.mark.parametrize('given, taken', [(0, 0), (2, 1)])
 def test_no_worker_where_the_config_has_none(tmp_path, loops, given, taken):
     loader = dict(VALIDATION['val_dataloader'], num_workers=given)
-    runner_of(tmp_path, val_dataloader=loader,
-              train_cfg=dict(by_epoch=True, max_epochs=1)).train()
+    SanityRunHook().before_train(runner_of(tmp_path, val_dataloader=loader))
     assert loops[0].dataloader.num_workers == taken
 
 
-def test_what_fails_is_named(tmp_path, of_library):
-    absent = dict(VALIDATION['val_dataloader'],
-                  collate_fn=dict(type='default_collate', nothing=1))
-    for key, error, settings in (
-            ('val_evaluator', 'KeyError', dict(
-                val_evaluator=dict(type='FailingMetric', where='process'))),
-            ('val_dataloader', 'TypeError', dict(val_dataloader=absent))):
-        runner = runner_of(tmp_path / key, **settings)
-        with pytest.raises(RuntimeError, match=f'sanity run, {key}: .*{error}'
-                           '.*--skip-data-check'):
-            runner.train()
-        assert not runner.iter
+@pytest.mark.parametrize('key, error, settings', [
+    ('val_evaluator', 'KeyError', dict(
+        val_evaluator=dict(type='FailingMetric', where='process'))),
+    ('val_dataloader', 'TypeError', dict(val_dataloader=dict(
+        VALIDATION['val_dataloader'],
+        collate_fn=dict(type='default_collate', nothing=1))))])
+def test_what_fails_is_named(tmp_path, of_library, key, error, settings):
+    with pytest.raises(RuntimeError, match=f'sanity run, {key}: .*{error}'
+                       '.*--skip-data-check'):
+        SanityRunHook().before_train(runner_of(tmp_path, **settings))
 
 
-@pytest.mark.parametrize('key, settings', [
-    ('model', dict(model=dict(type='TrainedModel'))),
-    ('val_dataloader', dict(val_dataloader=dict(
+@pytest.mark.parametrize('key, words, settings', [
+    ('model', 'AttributeError', dict(model=dict(type='TrainedModel'))),
+    ('val_dataloader', 'KeyError', dict(val_dataloader=dict(
         VALIDATION['val_dataloader'], num_workers=1,
-        dataset=dict(type='FadingDataset', size=6))))])
-def test_what_a_training_may_make_is_a_warning(tmp_path, monkeypatch, key,
-                                               settings):
-    runner, lines = runner_of(tmp_path, **settings), []
-    monkeypatch.setattr(runner.logger, 'warning', lines.append)
-    runner.train()
-    assert [line for line in lines if f'sanity run, {key}: ' in line]
-
-
-def test_a_metric_that_cannot_score_two_batches_is_a_warning(
-        tmp_path, monkeypatch):
-    runner, lines = runner_of(tmp_path, val_evaluator=[
+        dataset=dict(type='FadingDataset', size=6)))),
+    ('val_evaluator', 'FailingMetric.*iscrowd', dict(val_evaluator=[
         dict(type='RandomMetric'),
-        dict(type='FailingMetric', where='compute_metrics')]), []
-    monkeypatch.setattr(runner.logger, 'warning', lines.append)
-    # Nor do data that cannot be looked at end the training.
-    monkeypatch.setattr(type(runner.train_dataloader.dataset), 'dataset',
+        dict(type='FailingMetric', where='compute_metrics')]))])
+def test_what_a_training_may_make_is_a_warning(tmp_path, key, words,
+                                               settings):
+    runner = runner_of(tmp_path, **settings)
+    lines = warnings_of(runner)
+    SanityRunHook().before_train(runner)
+    assert any(re.search(f'sanity run, {key}: .*{words}', line)
+               for line in lines)
+
+
+def test_data_that_cannot_be_looked_at_end_no_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(AugmentedDataset, 'dataset',
                         property(lambda self: self), raising=False)
-    with pytest.raises(KeyError):
-        runner.train()
-    assert runner.epoch == 1
-    assert any('sanity run, val_evaluator: FailingMetric' in line
-               and 'iscrowd' in line for line in lines)
+    SanityRunHook().before_train(runner_of(tmp_path))
+
+
+@LOOPS.register_module()
+class OwnValLoop(ValLoop):
+    pass
 
 
 @pytest.mark.parametrize('settings', [
@@ -200,23 +192,13 @@ def test_a_metric_that_cannot_score_two_batches_is_a_warning(
     dict(train_cfg=dict(by_epoch=True, max_epochs=1, val_begin=2)),
     dict(val_cfg=dict(type='OwnValLoop'))])
 def test_where_it_is_left_out(tmp_path, loops, settings):
-    from mmengine.registry import LOOPS
-
-    @LOOPS.register_module(force=True)
-    class OwnValLoop(ValLoop):
-        pass
-
-    runner_of(tmp_path, **settings).train()
+    SanityRunHook().before_train(runner_of(tmp_path, **settings))
     assert not loops
 
 
-def test_ranks(tmp_path, of_library):
-    plain, tried, failed = (
-        train_on_ranks(2, tmp_path / name, by_epoch=False, hooks=hooks,
-                       **{**VALIDATION, **settings})
-        for name, hooks, settings in (
-            ('plain', [], {}), ('tried', [dict(type=SanityRunHook)], {}),
-            ('failed', [dict(type=SanityRunHook)],
-             dict(val_evaluator=dict(type='FailingMetric', where=1)))))
-    assert_same(plain, tried)
-    assert failed[0] == failed[1] and 'sanity run, val_eva' in failed[0]
+def test_all_ranks_end_with_the_error_of_one(tmp_path, of_library):
+    first, second = train_on_ranks(
+        2, tmp_path, hooks=[dict(type=SanityRunHook)],
+        **{**VALIDATION, 'val_evaluator': dict(
+            type='FailingMetric', where=1)})
+    assert first == second and 'sanity run, val_eva' in first

@@ -1,14 +1,11 @@
 import copy
 import json
-import os
 
 import pytest
 import torch
-from mmengine.config import Config
-from mmengine.registry import MODELS
-from ranks import run_on_ranks
-from torch import nn
-from toy_run import BACKBONE, VALIDATION, toy_runner
+from ranks import results_of_ranks
+from resume_run import warnings_of
+from toy_run import BACKBONE, DDP, VALIDATION, hook_count, toy_runner
 
 from stepnet_mm.hooks import TNSHook
 from stepnet_mm.stiffness import DEFINITIONS
@@ -42,11 +39,6 @@ def steps_of(runner, name='stiffness'):
 def scalars(work_dir, name='scalars'):
     path, = work_dir.glob(f'*/vis_data/{name}.json')
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def hook_count(model):
-    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks)
-               for m in model.modules())
 
 
 @pytest.fixture(scope='module')
@@ -95,51 +87,29 @@ def test_figures_go_to_the_visualizer(trained):
         'stiffness_nsi', 'stiffness_curve'}
 
 
-def test_the_libraries_tools_read_a_training_as_without_the_hook(tmp_path):
-    """mmpretrain's take a line without a learning rate for a validation's."""
-    from mmpretrain.utils import load_json_log
-    keys = []
-    for name, hooks in dict(stock=[], ours=[HOOKS['batch']]).items():
-        runner_of(tmp_path / name, hooks, 5, train_cfg=dict(
-            by_epoch=False, max_iters=5, val_interval=5)).train()
-        path, = (tmp_path / name).glob('*/vis_data/scalars.json')
-        keys.append({mode: [[*line] for line in lines]
-                     for mode, lines in load_json_log(path).items()})
-    assert keys[0] == keys[1]
-    assert 'count' in keys[0]['val'][0]
-
-
 def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
     """As those of mlflow do, for want of a file's ending."""
     runner = toy_runner(
-        tmp_path, [dict(HOOKS['batch'], figure_interval=2)], 8)
-    said, tried = [], []
-    monkeypatch.setattr(runner.logger, 'warning', said.append)
+        tmp_path, [dict(HOOKS['batch'], figure_interval=1)], 4)
+    said = warnings_of(runner)
 
-    def add_image(name, image, step):
-        tried.append((name, step))
+    def add_image(*args, **kwargs):
         raise ValueError('unknown file extension')
 
     monkeypatch.setattr(runner.visualizer, 'add_image', add_image)
     runner.train()
-    assert tried == [(f'stiffness_{name}', step) for step in (4, 8)
-                     for name in ('nsi', 'curve')]
     line, = [line for line in said if 'figure_interval' in line]
     assert 'unknown file extension' in line
-    assert len(scalars(tmp_path, 'stiffness')) == 4
+    assert len(scalars(tmp_path, 'stiffness')) == 2
 
 
-def test_a_backbone_that_was_not_called_is_logged_as_a_warning(
-        tmp_path, monkeypatch):
-    runner = toy_runner(tmp_path, [], iterations=1)
-    said, written = [], []
-    monkeypatch.setattr(runner.logger, 'warning', said.append)
-    hook = TNSHook(interval=1)
-    monkeypatch.setattr(hook, '_add_scalars', lambda *a: written.append(a))
+def test_a_backbone_that_was_not_called_is_logged_as_a_warning(tmp_path):
+    runner, hook = toy_runner(tmp_path, [], 1), TNSHook(interval=1)
+    said = warnings_of(runner)
     runner.train_loop.dataloader = None
     hook.before_train_iter(runner, 0)
     hook.after_train_iter(runner, 0)
-    assert 'was not called' in said[0] and not written
+    assert 'was not called' in said[0] and not hook.history(runner)
 
 
 def test_hooks_left_by_an_exception_go_at_the_next_iteration(tmp_path):
@@ -151,47 +121,11 @@ def test_hooks_left_by_an_exception_go_at_the_next_iteration(tmp_path):
     assert 'train_step' not in vars(runner.model)
 
 
-@pytest.mark.parametrize('name', ['batch', 'probe'])
-def test_no_hook_is_left_when_the_forward_raises(tmp_path, name, monkeypatch):
-    runner = runner_of(tmp_path, [dict(HOOKS[name], interval=1)])
-    seen = []
-
-    def stop(*args):
-        seen.append(hook_count(runner.model))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(runner.model.backbone.layer2[1].conv2, 'forward',
-                        stop)
-    before = hook_count(runner.model)
-    with pytest.raises(KeyboardInterrupt):
-        runner.train()
-    assert seen[0] > before == hook_count(runner.model)
-
-
-@MODELS.register_module()
-class TwoStagesInOneContainer(nn.Module):
-    """Which no regular expression tells apart."""
-
-    def __init__(self):
-        super().__init__()
-        self.trunk = nn.Sequential(*[
-            nn.Sequential(nn.Conv2d(channels, channels, 1, stride),
-                          nn.Conv2d(channels, channels, 1))
-            for channels, stride in [(3, 1)] * 3 + [(3, 2)] + [(3, 1)] * 2])
-
-    def forward(self, images):
-        return [self.trunk(images)]
-
-
-TRUNK = dict(interval=1000, blocks=r'backbone\.trunk\.\d')
-
-
 @pytest.mark.parametrize('hooks, match, settings', [
     ([dict(HOOKS['batch'], blocks='nothing')], 'matches no module', {}),
-    ([dict(HOOKS['batch'], **TRUNK)], 'trunk.3: expected', dict(
-        backbone=dict(type='TwoStagesInOneContainer'))),
-    ([dict(HOOKS['probe'], **TRUNK)], 'trunk.3: expected', dict(
-        backbone=dict(type='TwoStagesInOneContainer'))),
+    # Blocks of two shapes, which the first forward shows.
+    *(([dict(HOOKS[name], interval=1000, blocks=r'backbone\.layer\d')],
+       'layer2: expected', {}) for name in HOOKS),
     ([dict(HOOKS['batch'], by_epoch=True)], r'TNSHook\.by_epoch', {}),
     ([HOOKS['probe']], 'val_dataloader', dict(
         val_dataloader=None, val_cfg=None, val_evaluator=None)),
@@ -201,6 +135,7 @@ def test_it_fails_before_training(tmp_path, hooks, match, settings):
     with pytest.raises(ValueError, match=match):
         runner.train()
     assert runner.iter == 0
+    assert hook_count(runner.model) == 0
 
 
 def test_a_compiled_train_step_may_have_a_probe_alone(tmp_path):
@@ -211,90 +146,63 @@ def test_a_compiled_train_step_may_have_a_probe_alone(tmp_path):
         hook_of(runner).before_train(runner)
 
 
-@pytest.mark.core
-def test_hooks_on_the_same_iterations_leave_nothing_behind(tmp_path):
-    """Nor does the first iteration, which all of them try."""
-    hooks = [dict(type='TNSHook', interval=2, name=name) for name in 'ab']
-    runner = toy_runner(tmp_path, hooks, 4)
-    forward, counts = runner.model.backbone.forward, []
-
-    def counted(images):
-        counts.append(hook_count(runner.model))
-        return forward(images)
-
-    runner.model.backbone.forward = counted
-    runner.train()
-    assert counts[0] == counts[1] == counts[3] > 0 == counts[2]
-    assert 'train_step' not in vars(runner.model)
-    first, second = (hook_of(runner, name).history(runner) for name in 'ab')
-    assert first == second and [row['step'] for row in first] == [2, 4]
-
-
-def test_one_measured_block_a_stage_is_warned_of(tmp_path, monkeypatch):
+def test_one_measured_block_a_stage_is_warned_of(tmp_path):
     runner = toy_runner(tmp_path, [HOOKS['batch']], 1, dict(
         BACKBONE, depth=18))
-    said = []
-    monkeypatch.setattr(runner.logger, 'warning', said.append)
-    runner.train()
-    assert any('TNS is 0 by definition' in line for line in said)
+    said = warnings_of(runner)
+    hook_of(runner).before_train(runner)
+    assert 'TNS is 0 by definition' in said[0]
 
 
 @pytest.mark.core
 def test_training_is_bit_identical_with_all_hooks(tmp_path):
-    plain, watched = [
-        runner_of(tmp_path / name, hooks, 6, val_evaluator=dict(type=metric))
-        .train().state_dict() for name, hooks, metric in (
-            ('plain', [], 'ToyMetric'),
-            ('watched', [*HOOKS.values(), dict(type='TNSMetricHook'),
-                         *(dict(type='TNSHook', interval=3, definition=key,
-                                name=key) for key in DEFINITIONS)],
-             'TNSMetric'))]
+    """Several on the same iterations, which leave nothing behind."""
+    plain = runner_of(tmp_path / 'plain', [], 6).train().state_dict()
+    runner = runner_of(
+        tmp_path / 'watched', [
+            *HOOKS.values(), dict(type='TNSMetricHook'),
+            *(dict(type='TNSHook', interval=3, definition=key, name=key)
+              for key in DEFINITIONS)],
+        6, val_evaluator=dict(type='TNSMetric'))
+    watched = runner.train().state_dict()
     assert all(torch.equal(plain[key], watched[key]) for key in plain)
+    assert 'train_step' not in vars(runner.model)
+    assert hook_count(runner.model) == 0
+    first, second = (hook_of(runner, name).history(runner)[-1]
+                     for name in ('stiffness', 'residual'))
+    assert first == second and first['step'] == 6
 
 
-def test_the_history_is_in_the_checkpoint_and_goes_on(trained, tmp_path):
-    expected = hook_of(trained[1]).history(trained[1])
-    toy_runner(tmp_path, [dict(HOOKS['batch'])], 4).train()
-    runner = toy_runner(tmp_path, [dict(HOOKS['batch'])], resume=True)
+@pytest.fixture(scope='module')
+def halfway(tmp_path_factory):
+    """A checkpoint of iteration 2, and the histories by then."""
+    folder = tmp_path_factory.mktemp('halfway')
+    runner = runner_of(folder, HOOKS.values(), 2)
     runner.train()
-    assert steps_of(runner) == [2, 4, 6, 8]
-    assert hook_of(runner).history(runner)[:2] == expected[:2]
+    return str(folder / 'iter_2.pth'), {
+        name: hook_of(runner, name).history(runner)
+        for name in ('stiffness', 'probe')}
 
 
 @pytest.mark.core
-def test_the_probe_shows_the_network_alone(tmp_path):
-    """Two measurements of unchanged weights are the same."""
-    runner = runner_of(
-        tmp_path, [dict(HOOKS['probe'], interval=1)], 2,
-        dict(BACKBONE, zero_init_residual=False),
-        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)))
-    for module in runner.model.modules():  # or they would learn statistics
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.momentum = 0.
-    runner.train()
-    first, second = hook_of(runner, 'probe').history(runner)
-    assert first.pop('step') == 1 and second.pop('step') == 2
-    assert first == second and first['tns'] > 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize('name, change, start, match', [
-    ('stiffness', {}, 'load_from', None),
-    ('probe', dict(probe=dict(num_samples=5)), 'resume', "'samples': 5"),
-    ('stiffness', dict(definition='output'), 'resume',
+@pytest.mark.parametrize('name, change, resume, match', [
+    ('stiffness', {}, True, None),
+    ('stiffness', {}, False, None),
+    ('probe', dict(probe=dict(num_samples=5)), True, "'samples': 5"),
+    ('stiffness', dict(definition='output'), True,
      "['residual'] as ['definition']")])
-def test_the_history_of_another_measurement_does_not_go_on(
-        tmp_path, monkeypatch, name, change, start, match):
+def test_a_history_goes_on_where_the_measurement_is_the_same(
+        halfway, tmp_path, name, change, resume, match):
+    checkpoint, before = halfway
     hook = HOOKS['probe' if name == 'probe' else 'batch']
-    runner_of(tmp_path, [hook], 2).train()
-    begin = dict(resume=True) if start == 'resume' else dict(
-        load_from=str(tmp_path / 'iter_2.pth'))
-    runner = runner_of(tmp_path, [dict(hook, **change)], 4, **begin)
-    said = []
-    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    runner = runner_of(tmp_path, [dict(hook, **change)], 4, resume=resume,
+                       load_from=checkpoint)
+    said = warnings_of(runner)
     runner.train()
     assert match is None or any(match in line for line in said)
     assert steps_of(runner, name) == ([4] if match else [2, 4])
+    first = hook_of(runner, name).history(runner)[:1]
+    assert (first == before[name]) == (resume and match is None)
 
 
 def test_by_epoch(tmp_path):
@@ -326,7 +234,6 @@ def test_blocks_degrees_and_names(tmp_path):
     (dict(interval=0), r'TNSHook\.interval'),
     (dict(figure_interval=-1), r'TNSHook\.figure_interval'),
     (dict(name='a/b'), r"TNSHook\.name: .*got 'a/b'"),
-    (dict(name=3), r'TNSHook\.name'),
     (dict(probe=dict(samples=3)), r'TNSHook\.probe'),
     (dict(probe=5), r'TNSHook\.probe'),
     (dict(degrees=[1]), r'TNSHook\.degrees')])
@@ -335,34 +242,22 @@ def test_wrong_arguments(wrong, message):
         TNSHook(**wrong)
 
 
-def _train_rank(rank, rendezvous, folder, results):
-    torch.set_num_threads(1)
-    os.environ['LOCAL_RANK'] = str(rank)  # of the forked process alone
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{rendezvous}', rank=rank, world_size=2)
-    runner = runner_of(
-        folder, [*HOOKS.values(), dict(type='TNSMetricHook')], 4,
-        launcher='pytorch', cfg=Config(dict(model_wrapper_cfg=dict(
-            type='MMDistributedDataParallel', device_ids=None))),
-        val_evaluator=dict(type='TNSMetric'))
-    runner.train()
-    results[rank] = dict(
-        wrapper=type(runner.model).__name__,
-        hooks=hook_count(runner.model.module),
-        rows=[hook_of(runner, name).history(runner)
-              for name in ('stiffness', 'probe')],
-        metrics=runner.val())
-
-
 @pytest.mark.core
 def test_two_processes_under_ddp(tmp_path):
-    results = torch.multiprocessing.get_context('fork').Manager().dict()
-    run_on_ranks(_train_rank, (tmp_path / 'meet', tmp_path, results), 2)
-    first, second = results[0], results[1]
-    assert first['wrapper'] == 'MMDistributedDataParallel'
-    assert first['hooks'] == 0
-    for batch in (0, 1):
-        assert first['rows'][batch] == second['rows'][batch]
-        assert [row['step'] for row in first['rows'][batch]] == [2, 4]
-    assert first['metrics'] == second['metrics']
-    assert first['metrics']['stiffness_eval/tns'] > 0
+
+    def train(rank):
+        runner = runner_of(
+            tmp_path, [*HOOKS.values(), dict(type='TNSMetricHook')], 4,
+            val_evaluator=dict(type='TNSMetric'), **DDP)
+        runner.train()
+        assert type(runner.model).__name__ == 'MMDistributedDataParallel'
+        assert hook_count(runner.model.module) == 0
+        histories = [hook_of(runner, name).history(runner)
+                     for name in ('stiffness', 'probe')]
+        for history in histories:
+            assert [row['step'] for row in history] == [2, 4]
+        return histories, runner.val()
+
+    first, second = results_of_ranks(train)
+    assert first == second
+    assert first[1]['stiffness_eval/tns'] > 0

@@ -11,26 +11,17 @@ SMALL = dict(base_channels=8, stem_channels=8)
 #: ResNets with an activation after the sum.
 RESNETS = [
     ('mmdet', dict(type='ResNet', depth=50, **SMALL)),
-    ('mmdet', dict(type='StepResNet', depth=18, step_blocks='all', **SMALL)),
-    ('mmdet', dict(type='ResNeXt', depth=50, groups=4, base_width=4,
-                   **SMALL)),
     ('mmdet', dict(type='Res2Net', depth=50, scales=4, base_width=4,
                    **SMALL)),
-    ('mmdet', dict(type='RegNet', arch='regnetx_400mf')),
-    ('mmpretrain', dict(type='ResNeXt', depth=50, groups=4,
-                        width_per_group=32, **SMALL)),
-    ('mmpretrain', dict(type='Res2Net', depth=50, scales=4, base_width=32,
-                        **SMALL)),
     ('mmpretrain', dict(type='RegNet', arch='regnetx_400mf')),
     ('mmpretrain', dict(type='StepResNet', depth=50, step='SEAttention',
                         **SMALL)),
     ('mmpretrain', dict(type='SEResNet', depth=50, **SMALL)),
     ('torchvision', dict(type='resnet18')),
-    ('timm', dict(type='resnet26', zero_init_last=False)),
     ('timm', dict(type='seresnet18', zero_init_last=False)),
 ]
 #: The class of the gate that counts as Δt, and the gates that do not count.
-GATES = dict(StepResNet={'StepAdaptor', 'SEAttention'}, SEResNet={'SELayer'})
+GATES = dict(StepResNet='SEAttention', SEResNet='SELayer')
 OTHER_GATES = dict(seresnet18=('se', ), StepVisionTransformer=('step', ))
 #: Backbones whose blocks have no activation after the sum.
 PLAIN_SUMS = [
@@ -38,11 +29,8 @@ PLAIN_SUMS = [
         type='StepVisionTransformer', img_size=32, patch_size=8, arch=dict(
             embed_dims=32, num_layers=4, num_heads=4,
             feedforward_channels=64))),
-    ('mmpretrain', dict(type='SwinTransformer', arch=dict(
-        embed_dims=24, depths=[2, 2, 2, 2], num_heads=[1, 2, 4, 8]),
-        pad_small_map=True)),
-    ('mmpretrain', dict(type='ConvNeXt', arch='atto')),
     ('mmdet', dict(type='SwinTransformer', embed_dims=24, window_size=2)),
+    ('mmpretrain', dict(type='ConvNeXt', arch='atto')),
 ]
 
 
@@ -111,7 +99,7 @@ def test_resnets(library, cfg):
     blocks = [b for b in find_residual_blocks(model) if b.position]
     for block in blocks:
         gate = type(block.step.module).__name__ if block.step else None
-        assert gate in GATES.get(cfg['type'], {None})
+        assert gate == GATES.get(cfg['type'])
         assert block.other_gates == OTHER_GATES.get(cfg['type'], ())
     seen = [observe(block) for block in blocks]
     recorder = measure(model)
@@ -169,31 +157,13 @@ def test_blocks_without_an_activation_after_the_sum(library, cfg):
 @pytest.mark.core
 @pytest.mark.parametrize('library, name, stages', [
     ('torchvision', 'convnext_tiny', [3, 3, 9, 3]),
-    ('torchvision', 'swin_t', [2, 2, 6, 2]),
     ('torchvision', 'vit_b_16', [12]),
     ('timm', 'convnext_atto', [2, 2, 6, 2]),
-    ('timm', 'vit_tiny_patch16_224', [12])])
+    ('timm', 'vit_tiny_patch16_224', [12]),
+    ('timm', 'resnetv2_50', [3, 4, 6, 3])])  # in pre-activation
 def test_other_networks_of_torchvision_and_timm(library, name, stages):
     with torch.device('meta' if library == 'torchvision' else 'cpu'):
-        assert_stages(build(library, dict(type=name)), stages)
-
-
-def assert_stages(model, stages):
-    found = find_residual_blocks(model)
+        found = find_residual_blocks(build(library, dict(type=name)))
     assert [b.stage for b in found] == [
         s for s, n in enumerate(stages, 1) for _ in range(n)]
     assert all(b.definition == 'residual' for b in found)
-
-
-@pytest.mark.core
-def test_a_pre_activation_block_adds_f_to_its_input():
-    model = build('timm', dict(type='resnetv2_50'))
-    assert_stages(model, [3, 4, 6, 3])
-    block, seen = model.stages[0].blocks[1], {}
-    block.conv3.register_forward_hook(
-        lambda m, args, output: seen.update(f=output.clone()))
-    block.register_forward_pre_hook(
-        lambda m, args: seen.update(x=args[0].clone()))
-    recorder = measure(model)
-    torch.testing.assert_close(recorder.nsi[:, 0], neural_stiffness_index(
-        seen['x'], seen['x'] + seen['f']))

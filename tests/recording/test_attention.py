@@ -15,16 +15,15 @@ from stepnet_mm.recording import find_attention_layers, record_attention
 class Net(nn.Module):
     """A layer on the image, then one on maps of half its size."""
 
-    def __init__(self, **kwargs):
+    def __init__(self):
         super().__init__()
-        torch.manual_seed(0)
-        self.first = RelativeSelfAttention2d(3, num_heads=2, **kwargs)
+        self.first = RelativeSelfAttention2d(3, num_heads=2)
         self.pool = nn.AvgPool2d(2)
         self.second = RelativeSelfAttention2d(
             3, num_heads=4, content=True, padding=1, crop=1)
 
     def forward(self, x):
-        return self.second(self.pool(self.first(x)))
+        return self.second(x=self.pool(self.first(x)))
 
 
 def record(net, images, **kwargs):
@@ -56,6 +55,7 @@ def test_maps_and_distances_are_those_of_the_layers():
     torch.testing.assert_close(
         torch.tensor(second.distance).double(),
         mean_attention_distance(net.second, x, (2., 2.)))
+    assert not any(m._forward_pre_hooks for m in net.modules())
 
 
 def test_the_middle_of_a_large_picture_that_is_kept_small():
@@ -64,7 +64,6 @@ def test_the_middle_of_a_large_picture_that_is_kept_small():
     found = record(net, torch.randn(1, 3, 600, 300), pattern='1')
     assert [layer.query for layer in found.layers] == [(3, 1)]
     assert found.size == (600, 300) and found.image.shape == (200, 100, 3)
-    assert not any(m._forward_pre_hooks for m in net.modules())
 
 
 def test_the_picture_is_that_before_the_preprocessor():
@@ -75,19 +74,6 @@ def test_the_picture_is_that_before_the_preprocessor():
     inputs = net.data_preprocessor(dict(inputs=[picture]))['inputs']
     found = record(net, torch.stack([*inputs]))
     np.testing.assert_array_equal(found.image, picture.permute(1, 2, 0))
-
-
-def test_a_layer_that_is_called_by_keyword():
-    class Caller(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = RelativeSelfAttention2d(3, num_heads=2)
-
-        def forward(self, images):
-            return self.layer(x=images)
-
-    found = record(Caller(), torch.randn(1, 3, 6, 8))
-    assert found.layers[0].maps.shape == (2, 6, 8)
 
 
 def test_a_query_that_a_layer_has_no_output_for():
@@ -106,15 +92,16 @@ def test_wrong_query(query):
         record(Net(), torch.randn(1, 3, 6, 8), query=query)
 
 
-def test_networks_without_such_layers():
-    with pytest.raises(ValueError, match='Sequential with no Relative'):
-        find_attention_layers(nn.Sequential(nn.Conv2d(3, 3, 1)))
-    with pytest.raises(ValueError, match="none that 'x.*' matches of .'fir"):
-        find_attention_layers(Net(), 'x.*')
-    for wrong in ('(', 5):
-        with pytest.raises(ValueError, match='layers: expected a regular'):
-            find_attention_layers(Net(), wrong)
-    net = Net()
+@pytest.mark.parametrize('net, pattern, match', [
+    (nn.Conv2d(3, 3, 1), None, 'Conv2d with no RelativeSelfAttention2d'),
+    (Net(), 'x.*', "layers: .*'x.*' matches.*'first'"),
+    (Net(), 5, 'layers: expected a regular')])
+def test_layers_that_are_not_found(net, pattern, match):
+    with pytest.raises(ValueError, match=match):
+        find_attention_layers(net, pattern)
+
+
+def test_a_layer_that_does_not_run():
+    net, images = Net(), torch.randn(1, 3, 6, 8)
     with pytest.raises(ValueError, match="'second'., which did not run"):
-        record_attention(net, torch.randn(1, 3, 6, 8),
-                         lambda: net.first(torch.randn(1, 3, 6, 8)))
+        record_attention(net, images, lambda: net.first(images))

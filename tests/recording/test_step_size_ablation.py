@@ -12,7 +12,6 @@ from stepnet_mm.recording import (
 from stepnet_mm.steps import (
     CBAMAttention,
     SEAttention,
-    SGEAttention,
     StepAdaptor,
     TimmAttention,
 )
@@ -66,10 +65,8 @@ def test_moments_of_any_batches_are_those_of_all_samples(net, x, sizes):
     for found, delta in zip(moments.values(), expected):
         assert found.samples == 12 and found.over_positions == 0
         torch.testing.assert_close(found.mean, delta.mean(0))
-        variance = delta.var(0, unbiased=False)
-        torch.testing.assert_close(found.between, variance)
         assert found.over_samples == pytest.approx(
-            variance.mean().sqrt().item())
+            delta.var(0, unbiased=False).mean().sqrt().item())
         assert found.over_channels == pytest.approx(
             delta.mean(0).std(unbiased=False).item())
 
@@ -112,8 +109,7 @@ def test_an_ablation_fixes_the_means_that_it_saw(net, x):
 
 
 @pytest.mark.parametrize('kind, kwargs', [
-    (CBAMAttention, {}), (SGEAttention, {}),
-    (TimmAttention, dict(name='cbam')), (TimmAttention, dict(name='eca'))])
+    (CBAMAttention, {}), (TimmAttention, dict(name='eca'))])
 def test_gates_of_every_kind_are_fixed(kind, kwargs):
     if kwargs:
         pytest.importorskip('timm')
@@ -129,14 +125,12 @@ def test_gates_of_every_kind_are_fixed(kind, kwargs):
     assert not torch.allclose(found.per_channel['y'], found.trained['y'])
 
 
-@pytest.mark.parametrize('library, grad', [
-    ('mmdet', False), ('mmpretrain', True)])
-def test_a_fused_backbone_takes_what_is_fixed(library, grad):
-    pytest.importorskip(library)
-    torch.manual_seed(0)
+@pytest.mark.parametrize('grad', [False, True])
+def test_a_fused_backbone_takes_what_is_fixed(grad):
+    pytest.importorskip('mmdet')
     net = MODELS.build(dict(
-        type=f'{library}.StepResNet', depth=18, base_channels=8,
-        stem_channels=8)).eval()
+        type='mmdet.StepResNet', depth=18, base_channels=8, stem_channels=8))
+    net.eval()
     for module in net.modules():
         if isinstance(module, nn.BatchNorm2d):
             nn.init.normal_(module.weight)

@@ -1,5 +1,6 @@
 """A detector-free training run of seconds, for the hooks' tests."""
 import torch
+from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from mmengine.model import BaseModel
 from mmengine.registry import DATASETS, METRICS, MODELS
@@ -97,3 +98,14 @@ def toy_runner(work_dir, hooks=(), iterations=8, backbone=None, **kwargs):
 
 
 _numbers = iter(range(10**6))
+
+
+def hook_count(model):
+    """How many forward hooks and pre-hooks there are on its modules."""
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks)
+               for m in model.modules())
+
+
+#: As the wrapper of a model on CPUs.
+DDP = dict(launcher='pytorch', cfg=Config(dict(model_wrapper_cfg=dict(
+    type='MMDistributedDataParallel', device_ids=None))))
