@@ -15,7 +15,6 @@ pytestmark = pytest.mark.skipif(
 COMPILER = '''#!/usr/bin/env bash
 echo "$*" >>{folder}/calls
 case " $* " in *" c++-header "*) {on_header} ;; esac
-case " $* " in *" -dM "*) {on_macros} ;; esac
 exec g++ "$@"
 '''
 
@@ -38,10 +37,10 @@ class Build:
         (folder / 'pch').mkdir()
         self.compiler()
 
-    def compiler(self, on_header=':', on_macros=':'):
+    def compiler(self, on_header=':'):
         path = self.folder / 'compiler'
         path.write_text(COMPILER.format(
-            folder=self.folder, on_header=on_header, on_macros=on_macros))
+            folder=self.folder, on_header=on_header))
         path.chmod(0o755)
 
     def start(self, *flags, output='a.o'):
@@ -97,21 +96,13 @@ def test_the_standard_is_the_one_that_torch_needs(build):
     assert ctypes.CDLL(library).standard() == 202002
 
 
-@pytest.mark.parametrize('settings, reason', [
-    (dict(on_macros='echo "#define __GNUC__ 4"; echo "#define __clang__ 1"; '
-          'exit'), 'is not g++'),
-    (dict(on_header='echo "fatal error: No space left on device" >&2; exit 1'),
-     'No space left on device'),
-])
-def test_without_a_header_the_build_goes_on_and_says_so_once(
-        build, settings, reason):
-    build.compiler(**settings)
+def test_without_a_header_the_build_goes_on_and_says_so_once(build):
+    build.compiler(on_header='echo "error: No space left" >&2; exit 1')
     line, = build.run().splitlines()
     assert line.startswith('pch_cxx: no precompiled header')
-    assert reason in line
+    assert 'No space left' in line
     assert build.run(output='b.o') == ''
-    assert build.headers() == []
-    assert build.calls(' -include ') == []
+    assert build.headers() == build.calls(' -include ') == []
     assert build.calls(' a.cpp ')[-1].endswith('-std=c++17')
 
 

@@ -1,9 +1,6 @@
 """Datasets and loaders that mmdet trains on: ours trains on them too."""
 import json
-import threading
 from contextlib import nullcontext
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from mmengine.config import Config
@@ -121,17 +118,3 @@ def test_a_validation_that_fails_in_the_end_is_warned_of(
     warning, _, _ = path.read_text().partition('Saving checkpoint')
     assert 'sanity run, val_evaluator: CocoMetric' in warning
     assert 'iscrowd' in warning
-
-
-@pytest.mark.long
-def test_images_from_a_server(tool, config, tmp_path):
-    server = ThreadingHTTPServer(('127.0.0.1', 0), partial(
-        SimpleHTTPRequestHandler, directory=str(tmp_path / 'data/train2017')))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        both(tool, config(f'''
-train_dataloader = dict(dataset=dict(dataset, data_prefix=dict(
-    img='http://127.0.0.1:{server.server_port}/')))
-'''), tmp_path)
-    finally:
-        server.shutdown()
