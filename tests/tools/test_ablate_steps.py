@@ -35,7 +35,7 @@ def ablate(tool, config, work_dir):
     return json.loads((work_dir / 'epoch_2_steps_val.json').read_text())
 
 
-def test_a_network_that_adapts(tool, with_step, tmp_path, capsys):
+def test_a_network_that_adapts(tool, with_step, tmp_path):
     found = ablate(tool, with_step('ECAAttention'), tmp_path / 'work')
     trained, channel, block = (found['metrics'][key] for key in (
         'trained', 'per_channel', 'per_block'))
@@ -56,9 +56,6 @@ def test_a_network_that_adapts(tool, with_step, tmp_path, capsys):
     log, = (tmp_path / 'work/ablation').glob('*/*.json')
     key = 'stiffness_eval/nsi_stage4_mean'
     assert json.loads(log.read_text())[key] == trained[key]
-    said = capsys.readouterr().out
-    assert 'as trained' in said and 'backbone.layer4.1.step' in said
-    assert 'epoch_2_steps_val.json' in said
 
 
 @pytest.mark.long
@@ -87,18 +84,15 @@ def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
     weights = untrained(classifier, tmp_path)
     given = iter([dict(a=float('nan'), b=torch.tensor(2.), c=[1]),
                   dict(b=1), {}])
-    monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: next(given))
+    monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: next(given, {}))
     monkeypatch.setattr(StepSizeMoments, 'over_samples', float('inf'))
     tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
-    text = (tmp_path / 'weights_steps_val.json').read_text()
-    assert json.loads(text)['metrics'] == dict(
+    found = json.loads((tmp_path / 'weights_steps_val.json').read_text())
+    assert found['metrics'] == dict(
         trained=dict(a=None, b=2), per_channel=dict(b=1), per_block={})
     assert all(step['over_samples'] is None and 0 < step['mean'] < 1
-               for step in json.loads(text)['steps'].values())
-    said = capsys.readouterr().out
-    assert re.search(r'^b +2 +1 +-$', said, re.M)
-    assert re.search(r'^backbone.layer1.0.step +0\.\d+ +- ', said, re.M)
-    monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: {})
+               for step in found['steps'].values())
+    assert re.search(r'^b +2 +1 +-$', capsys.readouterr().out, re.M)
     with pytest.raises(ValueError, match='metrics that are numbers'):
         tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
 

@@ -144,15 +144,16 @@ def test_a_killed_set_up_goes_on(set_up):
 
 @pytest.mark.long
 def test_a_failed_step_says_what_to_do(set_up):
+    fake(set_up.folder, 'uv', 'echo no such version; exit 1')
+    text = set_up.run(1)
+    assert 'no such version' in text
+    assert 'the last step failed; whole log:' in text
+    fake(set_up.folder, 'uv', 'exit 0')
     text = set_up.run(1, FAIL='OSError: [Errno 28] No space left on device')
     assert 'mmcv did not compile: the disk is full' in text
     assert set_up.left_over() == []
     assert "no C++ compiler 'no-such-compiler'" in set_up.run(
         1, CXX='no-such-compiler')
-    fake(set_up.folder, 'uv', 'echo no such version; exit 1')
-    text = set_up.run(1)
-    assert 'no such version' in text
-    assert 'the last step failed; whole log:' in text
 
 
 def test_a_damaged_wheel_is_made_again_and_a_whole_one_is_taken(set_up):

@@ -28,26 +28,22 @@ CURVE = [
 ]
 
 
-def record(name='plain', gates=False, samples=40, **changes):
-    """Seven measured blocks in three of four stages."""
+def record(name='plain', gates=False, **changes):
+    """Seven measured blocks in three of four stages, of 40 samples."""
     torch.manual_seed(len(name))
     stage = [1, 1, 2, 2, 2, 4, 4]
     fields = dict(
-        definition='residual',
+        definition='residual', stage=stage, position=[1, 2, 1, 2, 3, 1, 2],
         blocks=[f'backbone.layer{s}.{i}' for i, s in enumerate(stage)],
-        stage=stage, position=[1, 2, 1, 2, 3, 1, 2], samples=samples,
-        meta=dict(
-            name=name, config='configs/resnet164/resnet164_plain_cifar10.py',
-            dataset='CIFAR-10 test, first 40', image_scale=None, options={},
-            versions=dict(torch='2.11', mmengine='0.10.12')),
-        stages=4)
-    header = RecordHeader(**{**fields, **changes})
-    nsi = torch.rand(samples, 7).double() + .1
+        samples=40, stages=4, meta=dict(
+            name=name, dataset='CIFAR-10 test, first 40', image_scale=None,
+            options={}, versions=dict(torch='2.11', mmengine='0.10.12')))
+    nsi = torch.rand(40, 7).double() + .1
     nsi[0, 3] = math.inf
     step = torch.full_like(nsi, math.nan)
     if gates:
-        step[:, :6] = .2 + .3 * torch.rand(samples, 6).double()
-    return StiffnessRecord(header, nsi, step)
+        step[:, :6] = .2 + .3 * torch.rand(40, 6).double()
+    return StiffnessRecord(RecordHeader(**{**fields, **changes}), nsi, step)
 
 
 def texts_of(page):

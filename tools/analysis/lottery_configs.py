@@ -189,7 +189,8 @@ def make_texts(args, configs: list[StepConfig],
     """The new files."""
     origin = [*map(describe_record, args.records),
               f'# Command: {shlex.join(["python", *sys.argv])}']
-    texts, methods, plain = [], {}, set()
+    texts, plain = [], set()
+    files: dict[str, list[Path]] = {}
     for end, (what, changes) in choices(args, record).items():
         for config in configs:
             if end == 'none':
@@ -197,8 +198,7 @@ def make_texts(args, configs: list[StepConfig],
                     continue
                 plain.add(digest)
             path = args.out / f'{config.path.stem}_{end}.py'
-            name = end if len(configs) == 1 else path.stem
-            methods[re.sub(r'\W|_seed', '_', name)] = path.name
+            files.setdefault(end, []).append(path)
             texts.append((path, join([
                 f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
                 *origin,
@@ -206,13 +206,19 @@ def make_texts(args, configs: list[StepConfig],
                          {config.keys: changes} if changes else {})])))
     if args.study:
         texts.append((args.out / args.study,
-                      study_text(args.seeds, methods, origin)))
+                      study_text(args.seeds, files, origin)))
     return texts
 
 
-def study_text(seeds: list[int], methods: dict[str, str],
+def study_text(seeds: list[int], files: dict[str, list[Path]],
                origin: list[str]) -> str:
-    """The study of all the new files, method -> file."""
+    """The study of all the new files, which are given by their ends.
+
+    An end is the method's name where it is that of one file alone.
+    """
+    methods = {end if len(paths) == 1
+               else re.sub(r'\W|_seed', '_', path.stem): path.name
+               for end, paths in files.items() for path in paths}
     return join([
         '"""LTH4SA (§3.1): steps in no, in all and in few blocks."""',
         *origin,

@@ -39,15 +39,8 @@ class Estimate(NamedTuple):
     seeds: list[float]  # the value of each, where there are several
 
 
-class MethodTNS(NamedTuple):
-    """TNS of one method."""
-    name: str
-    seeds: int  # how many records it has
-    estimates: dict[str, Estimate]  # by the keys of :data:`PANELS`; their
-    # means over seeds where there are several
-
-
-def tns_by_method(records: list[StiffnessRecord]) -> list[MethodTNS]:
+def tns_by_method(
+        records: list[StiffnessRecord]) -> dict[str, dict[str, Estimate]]:
     """TNS of each method, its median and 95 % quantile, with intervals.
 
     These are bootstrap intervals over samples, or over seeds where a method
@@ -57,13 +50,15 @@ def tns_by_method(records: list[StiffnessRecord]) -> list[MethodTNS]:
         records (list[StiffnessRecord]): each with a finite sample.
 
     Returns:
-        list[MethodTNS]: a row for each of :func:`group_seeds`.
+        dict[str, dict[str, Estimate]]: for each of :func:`group_seeds` a
+        number for each of :data:`PANELS`, the mean over seeds where there
+        are several.
     """
-    return [MethodTNS(name, len(own), {
+    return {name: {
         key: _over_seeds([record.tns_summary()[key] for record in own])
         if len(own) > 1 else _estimate(own[0].tns().numpy(), statistic)
-        for key, (_, statistic) in PANELS.items()})
-            for name, own in group_seeds(records).items()]
+        for key, (_, statistic) in PANELS.items()}
+            for name, own in group_seeds(records).items()}
 
 
 def group_seeds(
@@ -127,30 +122,20 @@ def tns_figure(records: list):
     """
     check_records(records)
     methods = tns_by_method(records)
-    figure = new_figure(WIDTH, 1.9 + .36 * len(methods))
+    figure = new_figure(WIDTH, 2.1 + .36 * len(methods))
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, (key, (label, _)) in zip(panels, PANELS.items()):
-        _draw(axes, [method.estimates[key] for method in methods])
+        _draw(axes, [estimates[key] for estimates in methods.values()])
         axes.set_xlabel(f'{label} of samples')
     panels[0].set_yticks(range(len(methods)), [
-        fill(f'{method.name} ({method.seeds} seeds)' if method.seeds > 1
-             else method.name, 26) for method in methods])
+        fill(f'{name} ({seeds} seeds)' if (seeds := len(own['tns'].seeds))
+             else name, 26) for name, own in methods.items()])
     panels[0].set_ylim(len(methods) - .5, -.5)
-    figure.suptitle('TNS (Eq. 5) and ' + _intervals(methods)
-                    + lost_note(records))
+    figure.suptitle(
+        'TNS (Eq. 5) and 95 % bootstrap intervals over samples;\nof several '
+        f'seeds (small dots) over seeds, of less than {FEW_SEEDS} their range'
+        + lost_note(records))
     return figure
-
-
-def _intervals(methods: list[MethodTNS]) -> str:
-    """What the lines are."""
-    counts = {method.seeds for method in methods}
-    kinds = {
-        '95 % bootstrap intervals over samples': 1 in counts,
-        'ranges of seeds': any(1 < n < FEW_SEEDS for n in counts),
-        '95 % bootstrap intervals over seeds': max(counts) >= FEW_SEEDS
-    }
-    text = ',\n'.join(kind for kind, there in kinds.items() if there)
-    return text if max(counts) == 1 else f'{text} (small dots: single seeds)'
 
 
 def _draw(axes, estimates: list[Estimate]) -> None:
