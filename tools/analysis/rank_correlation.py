@@ -138,8 +138,8 @@ def draw_runs(args) -> None:
 
 
 def print_correlation(title: str, count: int, found: dict[str, dict]) -> None:
-    print(f'\n{title} (n = {count}), 95 % intervals from low to high by '
-          f'those of {RESAMPLES} resamples that have different values')
+    print(f'\n{title} (n = {count}); low to high: 95 % bootstrap interval; '
+          f'used: resamples of {RESAMPLES} with different values')
     print(pd.DataFrame(found).T.to_string(float_format='{:.4g}'.format))
     if count < FEW:
         print(f'Only {count}: p-values and intervals are rough, and the '
