@@ -9,22 +9,6 @@ import zipfile
 import pytest
 
 
-def setup(request, **environment):
-    return subprocess.run(
-        ['bash', str(request.config.rootpath / 'tools/setup_env.sh')],
-        env=dict(dict(PATH='/usr/bin:/bin', HOME='/nonexistent'),
-                 **environment),
-        capture_output=True,
-        text=True)
-
-
-def only_line(result):
-    assert result.returncode == 1
-    line, = result.stderr.splitlines()
-    assert line.startswith('setup_env: error: ')
-    return line
-
-
 def fake(folder, name, script):
     path = folder / name
     path.write_text(f'#!/bin/sh\n{script}\n')
@@ -37,9 +21,13 @@ def test_a_python_that_is_too_new(request, tmp_path):
   -V) echo Python 3.12 ;;
   *) exit 1 ;;
 esac""")
-    assert (f"Python 3.12 at '{python}': expected 3.10 or later, before 3.12; "
-            'set PYTHON') in only_line(
-                setup(request, STACK='classic', PYTHON=python))
+    done = subprocess.run(
+        ['bash', request.config.rootpath / 'tools/setup_env.sh'],
+        env=dict(PATH='/usr/bin:/bin', HOME='/nonexistent', STACK='classic',
+                 PYTHON=python), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        1, f"setup_env: error: Python 3.12 at '{python}': expected 3.10 or "
+        'later, before 3.12; set PYTHON\n')
 
 
 #: An interpreter whose pip wheel waits while there is a file HOLD; it writes

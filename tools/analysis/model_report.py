@@ -42,10 +42,12 @@ NOTES = (
     'others 4 or 5), adaptive average pooling (1 an input element), '
     'upsampling and grid sampling (1 or 4 an output element).',
     'Biases, activations, means, sums and elementwise products are not '
-    'counted, so most of what a step-size or attention module does is '
-    'unseen here: compare the latency.',
+    'counted (mmengine_left_out), so most of what a step-size or attention '
+    'module does is unseen here: compare the latency.',
     'FLOPs of a RoI head grow with the number of regions, which random '
-    'weights propose here.')
+    'weights propose here.',
+    'memory: the peak up to the last timed run, and what of it was in use '
+    'before the model was built.')
 
 
 def parse_args():
@@ -203,46 +205,24 @@ def table(report):
         for part in report['parts'])])
 
 
-def heading(report):
-    """Sentences above the table."""
-    yield (f'{report["config"]}: {report["model"]} with '
-           f'{report["backbone"]}, random weights')
-    height, width = report['image_size']
-    yield (f'image: {height} x {width} px ({report["image_size_from"]}), '
-           f'input {by(report["input_shape"])}')
-    steps = report['steps']
-    kinds = ', '.join(f'{n} {kind}' for kind, n in steps['types'].items())
-    yield (f'step-size modules: {kinds or "none"}; they add '
-           f'{steps["parameters"]:,} parameters and '
-           f'{steps["mmengine_flops"]:,} FLOPs')
-
-
-def notes(report):
-    """Sentences under the table."""
-    yield from NOTES
-    left_out = report['mmengine_left_out'].items()
-    yield 'mmengine saw and left out: ' + (
-        ', '.join(f'{name} ({n})' for name, n in left_out) or 'nothing')
-    latency, memory = report['latency'], report['memory']
-    yield ('latency: median {median_ms:.1f} ms, interquartile range '
-           '{iqr_ms:.1f} ms; {runs} runs after {warm_runs} warm ones; input '
-           '{shape}, {dtype}; device {device}, threads {threads}, torch '
-           '{torch}'.format(shape=by(latency['input_shape']), **latency))
-    yield (f'peak memory up to the last timed run: '
-           f'{memory["peak_bytes"] / 2**20:,.0f} MiB ({memory["kind"]} of '
-           f'this process), {memory["before_bytes"] / 2**20:,.0f} MiB of it '
-           'before the model was built')
-
-
-def by(shape):
-    return ' x '.join(map(str, shape))
+def described(value):
+    """A value of the report in a line."""
+    if isinstance(value, dict):
+        return ', '.join(f'{k} {described(v)}' for k, v in value.items())
+    if isinstance(value, list):
+        return ' x '.join(map(str, value))
+    if isinstance(value, (int, float)):
+        return f'{value:,}' if isinstance(value, int) else f'{value:.4g}'
+    return str(value)
 
 
 def as_text(report):
-    """Sentences and a table that fit a terminal."""
+    """Lines and a table that fit a terminal."""
     wrap = partial(textwrap.fill, width=79, subsequent_indent='  ')
-    return '\n'.join([*map(wrap, heading(report)), '', table(report), '',
-                      *map(wrap, notes(report))])
+    facts = [f'{key}: {described(value)}' for key, value in report.items()
+             if key != 'parts']
+    return '\n'.join([*map(wrap, facts), '', table(report), '',
+                      *map(wrap, NOTES)])
 
 
 def main():
