@@ -20,7 +20,8 @@ SMALLER = {
     'own_step_size': {'seeds = [0, 1]': 'seeds = [1]',
                       "max_epochs': 2": "max_epochs': 1",
                       'total_steps=2': 'total_steps=1',
-                      'num_samples=200': 'num_samples=8',
+                      'num_samples=200':
+                      "num_samples=8, definitions=['residual']",
                       "    se=dict(config=configs.format('se')),\n": ''},
     'reading_a_network': {'epochs=3': 'epochs=1', 'steps=3': 'steps=1',
                           'epoch_3': 'epoch_1', '512': '8'},
