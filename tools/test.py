@@ -37,10 +37,7 @@ def parse_args():
         '--show-dir', type=output_folder,
         help='draw predictions into a folder')
     parser.add_argument('--wait-time', type=float, default=2, help='seconds')
-    args = parser.parse_args()
-    if args.out and args.out.suffix not in ('.pkl', '.pickle'):
-        parser.error(f'--out: expected a .pkl file, got {args.out}; name one')
-    return args
+    return parser.parse_args()
 
 
 def draw(cfg, args):

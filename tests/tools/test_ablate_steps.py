@@ -7,7 +7,6 @@ from mmengine.config import Config
 
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.recording import StepSizeMoments
-from stepnet_mm.utils.file_lock import file_lock
 
 pytest.importorskip('mmpretrain')
 TOOL = 'analysis/ablate_steps'
@@ -36,7 +35,7 @@ def ablate(tool, config, work_dir):
     return json.loads((work_dir / 'epoch_2_steps_val.json').read_text())
 
 
-def test_a_network_that_adapts(tool, with_step, tmp_path, capsys):
+def test_a_network_that_adapts(tool, with_step, tmp_path):
     found = ablate(tool, with_step('ECAAttention'), tmp_path / 'work')
     trained, channel, block = (found['metrics'][key] for key in (
         'trained', 'per_channel', 'per_block'))
@@ -57,9 +56,6 @@ def test_a_network_that_adapts(tool, with_step, tmp_path, capsys):
     log, = (tmp_path / 'work/ablation').glob('*/*.json')
     key = 'stiffness_eval/nsi_stage4_mean'
     assert json.loads(log.read_text())[key] == trained[key]
-    said = capsys.readouterr().out
-    assert 'as trained' in said and 'backbone.layer4.1.step' in said
-    assert 'epoch_2_steps_val.json' in said
 
 
 @pytest.mark.long
@@ -88,43 +84,29 @@ def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
     weights = untrained(classifier, tmp_path)
     given = iter([dict(a=float('nan'), b=torch.tensor(2.), c=[1]),
                   dict(b=1), {}])
-    monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: next(given))
+    monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: next(given, {}))
     monkeypatch.setattr(StepSizeMoments, 'over_samples', float('inf'))
     tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
-    text = (tmp_path / 'weights_steps_val.json').read_text()
-    assert json.loads(text)['metrics'] == dict(
+    found = json.loads((tmp_path / 'weights_steps_val.json').read_text())
+    assert found['metrics'] == dict(
         trained=dict(a=None, b=2), per_channel=dict(b=1), per_block={})
     assert all(step['over_samples'] is None and 0 < step['mean'] < 1
-               for step in json.loads(text)['steps'].values())
-    said = capsys.readouterr().out
-    assert re.search(r'^b +2 +1 +-$', said, re.M)
-    assert re.search(r'^backbone.layer1.0.step +0\.\d+ +- ', said, re.M)
-    monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: {})
+               for step in found['steps'].values())
+    assert re.search(r'^b +2 +1 +-$', capsys.readouterr().out, re.M)
     with pytest.raises(ValueError, match='metrics that are numbers'):
         tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
 
 
 @pytest.mark.parametrize('key, arguments', [
     ('step-size modules', ('--cfg-options', 'model.backbone.type=ResNet')),
-    ('weights for all of', ('--cfg-options', 'model.backbone.depth=34')),
+    ('--out: expected a file that is not read', ('--out', 'weights.pth')),
     ('test_evaluator, got none', ('--split', 'test', '--cfg-options',
                                   'test_evaluator=None'))])
-def test_wrong_arguments(tool, classifier, tmp_path, key, arguments):
+def test_wrong_arguments(tool, classifier, tmp_path, monkeypatch, key,
+                         arguments):
+    monkeypatch.chdir(tmp_path)
     weights = untrained(classifier, tmp_path)
     with pytest.raises(ValueError, match=key):
         tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log',
              *arguments)
     assert not (tmp_path / 'weights_steps_val.json').exists()
-
-
-def test_a_file_that_cannot_be_written_is_found_before_the_work(
-        tool, classifier, tmp_path):
-    path, weights = tmp_path / 'weights_steps_val.json', tmp_path / (
-        'weights.pth')
-    weights.touch()
-    with file_lock(path.with_name(f'{path.name}.lock')), pytest.raises(
-            ValueError, match='val.json: expected a file that nobody writes'):
-        tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
-    path.mkdir()
-    with pytest.raises(ValueError, match='--out: expected a file'):
-        tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')

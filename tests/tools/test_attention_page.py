@@ -45,13 +45,9 @@ def test_the_page_is_whole_and_asks_for_nothing():
     assert found.within('h1') == found.within('title') == [
         'net: where the heads look']
     assert 'Iteration 40, an image of 12 × 16 px' in ' '.join(page.split())
-    for tag in ('link', 'iframe', 'object', 'img'):
-        assert not found.attributes(tag)
     for key in ('src', 'href', 'style', 'onclick'):
         assert not found.values(key)
     assert not re.search(r'https?:|url\(|@import|fetch\(|innerHTML', page)
-    wanted = set(re.findall(r"\$\('(\w+)'\)", found.within('script')[-1]))
-    assert wanted == set(found.values('id')) >= {'map', 'layer', 'heads'}
     policy, = [a['content'] for a in found.attributes('meta')
                if a.get('http-equiv') == 'Content-Security-Policy']
     assert "default-src 'none'" in policy and 'unsafe' not in policy
@@ -84,18 +80,14 @@ def test_the_numbers_are_those_of_the_record():
 def test_names_are_shown_as_they_are_and_never_run():
     record = make_record()
     record.name = record.layers[1].name = HOSTILE
-    for title in (None, HOSTILE):
-        page = render_attention_page(record, title)
-        found = HTMLPage(page)
-        assert len(found.attributes('script')) == 2
-        assert not found.attributes('b') and '<!--' not in page
-        assert ''.join(found.within('h1')).startswith(HOSTILE)
-        assert data_of(page)['layers'][1]['name'] == f'2: {HOSTILE}'
+    page = render_attention_page(record)
+    found = HTMLPage(page)
+    assert len(found.attributes('script')) == 2
+    assert not found.attributes('b') and '<!--' not in page
+    assert ''.join(found.within('h1')).startswith(HOSTILE)
+    assert data_of(page)['layers'][1]['name'] == f'2: {HOSTILE}'
 
 
-def test_a_browser_shows_all_of_it(look):
-    found = look(render_attention_page(make_record()), 390)
-    assert 370 < found['width'] == found['needed'] <= 390
-    assert found['outer'] == []
+def test_a_browser_shows_it(browser):
     assert ("Head 2 from pixel (4, 4) of the layer's map: most at (3, 5), "
-            '0.125') in found['text']
+            '0.125') in browser(render_attention_page(make_record()))

@@ -47,13 +47,10 @@ def test_a_training_its_checkpoint_and_the_start(tool, config, tmp_path,
         'classifier', 2, 4)
     assert [tuple(layer.query) for layer in record.layers] == [(1, 15)] * 2
     assert record.image.mean() < 127  # the first one is dark
-    for name in ('maps', 'range'):
-        picture = cv2.imread(str(work / f'epoch_2_attention_{name}.png'))
-        assert picture.std() > 5
     assert 'backbone.layers.1.attn' in capsys.readouterr().out
     # A change of the weights is a change of the maps.
     tool(MEASURE, config, '--device', 'cpu', '--image', 7, '--out',
-         tmp_path / 'start', '--query', 3, 31)
+         tmp_path / 'start.npz', '--query', 3, 31)
     start = read_attention_record(tmp_path / 'start.npz')
     assert start.image.mean() > 127
     assert (start.layers[0].maps != record.layers[0].maps).any()
@@ -61,24 +58,9 @@ def test_a_training_its_checkpoint_and_the_start(tool, config, tmp_path,
 
 @pytest.mark.parametrize('key, arguments', [
     (r'query: .*\(32, 32\)', ('--query', 40, 0)),
-    ('image: .*got 8', ('--image', 8)),
-    ('none that', ('--layers', 'head.*')),
-    ('no RelativeSelfAttention2d', (
-        '--cfg-options', 'model.backbone.type=StepResNet',
-        'model.backbone._delete_=True', 'model.backbone.depth=18',
-        'model.head.in_channels=512'))])
+    ('image: .*got 8', ('--image', 8))])
 def test_wrong_arguments(tool, config, tmp_path, key, arguments):
     out = tmp_path / 'a.npz'
     with pytest.raises(ValueError, match=key):
         tool(MEASURE, config, '--device', 'cpu', '--out', out, *arguments)
     assert not out.exists()
-
-
-def test_the_output_is_looked_at_before_the_checkpoint(tool, config,
-                                                       tmp_path):
-    (tmp_path / 'maps.npz').mkdir()
-    with pytest.raises(ValueError, match=r'--out: .*maps\.npz.*folder'):
-        tool(MEASURE, config, tmp_path / 'gone.pth', '--out',
-             tmp_path / 'maps')
-    with pytest.raises(FileNotFoundError, match='AttentionMapHook'):
-        tool(PLOT, tmp_path)

@@ -69,10 +69,11 @@ def test_the_network_is_measured_and_exported(ends, config, tmp_path):
     ends('analysis/measure_stiffness', path, *few, out)
     assert out.read_text().count('\n') >= 2
     if folder == 'self_attention':
-        ends('analysis/measure_attention', path, *few, tmp_path / 'maps')
+        ends('analysis/measure_attention', path, *few, tmp_path / 'm.npz')
 
 
 @pytest.mark.long
+@pytest.mark.parametrize('config', ['vit'], indirect=True)
 def test_it_is_trained_and_tested(ends, config, tmp_path):
     path, _ = config
     work = tmp_path / 'work'

@@ -11,11 +11,10 @@ pytestmark = pytest.mark.skipif(
     not shutil.which('g++') or not shutil.which('flock'),
     reason='no g++ or no flock')
 
-#: A compiler that writes down its calls and can be told to fail.
+#: A compiler that writes down its calls; a header takes a while.
 COMPILER = '''#!/usr/bin/env bash
 echo "$*" >>{folder}/calls
-case " $* " in *" c++-header "*) {on_header} ;; esac
-case " $* " in *" -dM "*) {on_macros} ;; esac
+case " $* " in *" c++-header "*) sleep .2 ;; esac
 exec g++ "$@"
 '''
 
@@ -33,16 +32,10 @@ class Build:
         (self.include / 'torch/types.h').write_text(
             '#pragma once\ninline int seven() { return 7; }\n')
         (folder / 'a.cpp').write_text(
-            '#include <torch/types.h>\n'
-            'extern "C" long standard() { return __cplusplus + 0 * seven(); }')
+            '#include <torch/types.h>\nint a = seven();\n')
         (folder / 'pch').mkdir()
-        self.compiler()
-
-    def compiler(self, on_header=':', on_macros=':'):
-        path = self.folder / 'compiler'
-        path.write_text(COMPILER.format(
-            folder=self.folder, on_header=on_header, on_macros=on_macros))
-        path.chmod(0o755)
+        (folder / 'compiler').write_text(COMPILER.format(folder=folder))
+        (folder / 'compiler').chmod(0o755)
 
     def start(self, *flags, output='a.o'):
         arguments = ['-MMD', '-MF', 'a.d', f'-I{self.include}', *flags, '-c',
@@ -74,7 +67,6 @@ def build(tmp_path):
 
 
 def test_parallel_calls_make_one_header(build):
-    build.compiler(on_header='sleep .2')
     processes = [build.start(output=f'{i}.o') for i in range(3)]
     assert [process.wait() for process in processes] == [0] * 3
     assert build.run() == ''
@@ -90,34 +82,14 @@ def test_the_standard_is_the_one_that_torch_needs(build):
     assert all(line.endswith('-std=c++20') or '-x c++-header' in line
                for line in build.calls(' a.cpp '))
     assert '-std=c++20' in build.calls(' c++-header ')[0]
-    library = build.folder / 'a.so'
-    subprocess.run(['g++', '-shared', build.folder / 'a.o', '-o', library],
-                   check=True)
-    import ctypes
-    assert ctypes.CDLL(library).standard() == 202002
 
 
-@pytest.mark.parametrize('settings, reason', [
-    (dict(on_macros='echo "#define __GNUC__ 4"; echo "#define __clang__ 1"; '
-          'exit'), 'is not g++'),
-    (dict(on_header='echo "fatal error: No space left on device" >&2; exit 1'),
-     'No space left on device'),
-])
-def test_without_a_header_the_build_goes_on_and_says_so_once(
-        build, settings, reason):
-    build.compiler(**settings)
-    line, = build.run().splitlines()
-    assert line.startswith('pch_cxx: no precompiled header')
-    assert reason in line
-    assert build.run(output='b.o') == ''
-    assert build.headers() == []
-    assert build.calls(' -include ') == []
-    assert build.calls(' a.cpp ')[-1].endswith('-std=c++17')
-
-
-def test_a_header_that_does_not_fit_is_given_up(build):
+def test_without_a_header_that_fits_the_build_goes_on_and_says_so_once(build):
     build.run('-O2')
     line, = build.run('-O0', '-fno-exceptions', output='b.o').splitlines()
+    assert line.startswith('pch_cxx: no precompiled header')
     assert 'torch_types.hpp.gch' in line
     assert build.run('-O0', output='c.o') == ''
     assert len(build.calls(' -include ')) == 2
+    assert build.headers() == []
+    assert build.calls(' a.cpp ')[-1].endswith('-std=c++17')

@@ -48,17 +48,15 @@ def files(folder):
 
 
 @pytest.mark.long
-def test_all_figures_of_seeds_and_the_table(run, write, tmp_path):
-    out = run(write('SE_seed0'), write('SE_seed1'))
+def test_figures_of_seeds_and_the_table(run, write, tmp_path):
+    out = run(write('SE_seed0'), write('SE_seed1'), '--figures', 'tns',
+              'step', 'seeds')
     folder = tmp_path / 'figures'
     assert files(folder) == [
-        'depth.png', 'proportion.png', 'seeds.png', 'step_SE_seed0.png',
-        'step_SE_seed1.png', 'survival.png', 'tns.png'
-    ]
+        'seeds.png', 'step_SE_seed0.png', 'step_SE_seed1.png', 'tns.png']
     for name in files(folder):
         assert str(folder / name) in out
         assert cv2.imread(str(folder / name)).std() > 5
-    assert 'skipped' not in out
     tns = total_neural_stiffness(NSI[1:], STAGE)
     error = tns.std() / math.sqrt(19)
     row = re.search(r'^SE_seed0 .*$', out, re.MULTILINE).group()
@@ -66,16 +64,6 @@ def test_all_figures_of_seeds_and_the_table(run, write, tmp_path):
         'SE_seed0', '20', '1', 'residual', f'{tns.mean():.4g}', '±',
         f'{error:.2g}', f'{tns.median():.4g}', f'{tns.quantile(.95):.4g}'
     ]
-
-
-@pytest.mark.long
-def test_figures_that_do_not_apply_are_skipped(run, write, tmp_path):
-    out = run(write('plain', False), '--out', tmp_path / 'f', '--format',
-              'svg')
-    assert files(tmp_path / 'f') == [
-        'depth.svg', 'proportion.svg', 'survival.svg']
-    assert re.findall(r'^(\w+): skipped, \w+', out, re.MULTILINE) == [
-        'tns', 'step', 'seeds']
 
 
 def test_properties_and_their_numbers(run, write, tmp_path):
@@ -90,23 +78,22 @@ def test_properties_and_their_numbers(run, write, tmp_path):
 
 
 @pytest.mark.long
-def test_options_reach_the_figures(run, write, tmp_path):
-    record, drawn = write('SE'), {}
-    for i, options in enumerate([(), ('--m1', 0, 1, '--m2', 0, .5, 1),
-                                 ('--blocks', 'b0', 'b4')]):
-        run(record, '--out', tmp_path / 'f', '--figures', 'survival',
-            'proportion', 'step', *options)
-        drawn[i] = {p.name: p.read_bytes() for p in (tmp_path / 'f').glob('*')}
-    assert drawn[0]['step_SE.png'] == drawn[1]['step_SE.png']
-    assert drawn[0]['step_SE.png'] != drawn[2]['step_SE.png']
-    for name in ('survival.png', 'proportion.png'):
-        assert drawn[0][name] == drawn[2][name] != drawn[1][name]
+def test_options_reach_the_figures_and_what_does_not_apply_is_skipped(
+        run, write, tmp_path):
+    record, folder = write('plain', False), tmp_path / 'f'
+    out = run(record, '--out', folder, '--format', 'svg')
+    assert files(folder) == ['depth.svg', 'proportion.svg', 'survival.svg']
+    assert re.findall(r'^(\w+): skipped, \w+', out, re.MULTILINE) == [
+        'tns', 'step', 'seeds']
+    drawn = (folder / 'proportion.svg').read_bytes()
+    run(record, '--out', folder, '--format', 'svg', '--figures', 'proportion',
+        '--m1', 0, 1, '--m2', 0, .5, 1)
+    assert (folder / 'proportion.svg').read_bytes() != drawn
 
 
 @pytest.mark.parametrize('changes, arguments, key', [
     ({}, ('--figures', 'seeds'), '.*expected the blocks of plain'),
     ({}, ('--names', 'a'), '--names: '), ({}, ('--m1', -1, 2), 'm1: '),
-    ({}, ('--degree', -1, 0), '--degree'),
     (dict(definition='output'), (), '.*residual.*output')])
 def test_errors_are_one_line(run, write, changes, arguments, key):
     records = write('plain', False), write('other', False, **{

@@ -43,6 +43,10 @@ def test_of_several_hooks_one_is_chosen(tool, tmp_path, capsys):
         assert float(row.split()[1]) == tns
     hooks.pop('stiffness')
     other = write_hooks(tmp_path / 'b', **hooks)
-    for arguments in ((work, '--hook', 'mine'), (other, )):
-        with pytest.raises(SystemExit, match="--hook: .*'late', 'probe'.*got"):
+    for arguments, match in (
+            ((work, '--hook', 'mine'), "--hook: .*'late', 'probe'.*got"),
+            ((other, ), "--hook: .*'late', 'probe'.*got"),
+            ((work, '--out', work / 'run/vis_data/late.json'),
+             '--out: expected a file that is not read')):
+        with pytest.raises(SystemExit, match=match):
             tool('analysis/plot', 'training', *arguments)

@@ -9,27 +9,6 @@ import zipfile
 import pytest
 
 
-def setup(request, **environment):
-    return subprocess.run(
-        ['bash', str(request.config.rootpath / 'tools/setup_env.sh')],
-        env=dict(dict(PATH='/usr/bin:/bin', HOME='/nonexistent'),
-                 **environment),
-        capture_output=True,
-        text=True)
-
-
-def only_line(result):
-    assert result.returncode == 1
-    line, = result.stderr.splitlines()
-    assert line.startswith('setup_env: error: ')
-    return line
-
-
-def test_an_unknown_stack(request):
-    line = only_line(setup(request, STACK='conda'))
-    assert 'STACK=conda: expected onedl, openmmlab or classic' in line
-
-
 def fake(folder, name, script):
     path = folder / name
     path.write_text(f'#!/bin/sh\n{script}\n')
@@ -37,40 +16,18 @@ def fake(folder, name, script):
     return str(path)
 
 
-def python_of(folder, name, version):
-    """An interpreter of this version that makes no environment."""
-    info = tuple(map(int, version.split('.')))
-    return fake(folder, name, f'''
-case "$*" in
-  -V) echo Python {version} ;;
-  *executable*) echo "$0" ;;
-  *version_info*) exec {sys.executable} -c "
-import sys
-sys.version_info = {info}
-$2" ;;
-  *) exit 1 ;;
-esac''')
-
-
 def test_a_python_that_is_too_new(request, tmp_path):
-    python = python_of(tmp_path, 'python', '3.12')
-    assert (f"Python 3.12 at '{python}': expected 3.10 or later, before 3.12; "
-            'set PYTHON') in only_line(
-                setup(request, STACK='classic', PYTHON=python))
-
-
-@pytest.mark.parametrize('runs, chosen', [
-    (True, 'python3.10'), (False, 'python3')])
-def test_which_python_classic_takes(request, tmp_path, runs, chosen):
-    python_of(tmp_path, 'python3', '3.11')
-    if runs:
-        python_of(tmp_path, 'python3.10', '3.10')
-    else:  # as pyenv's
-        fake(tmp_path, 'python3.10', 'echo command not found >&2; exit 127')
-    line = only_line(setup(
-        request, STACK='classic', VENV=str(tmp_path / 'venv'),
-        PATH=f'{tmp_path}:/usr/bin:/bin'))
-    assert f"{chosen} -m venv' failed" in line
+    python = fake(tmp_path, 'python', """case "$*" in
+  -V) echo Python 3.12 ;;
+  *) exit 1 ;;
+esac""")
+    done = subprocess.run(
+        ['bash', request.config.rootpath / 'tools/setup_env.sh'],
+        env=dict(PATH='/usr/bin:/bin', HOME='/nonexistent', STACK='classic',
+                 PYTHON=python), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        1, f"setup_env: error: Python 3.12 at '{python}': expected 3.10 or "
+        'later, before 3.12; set PYTHON\n')
 
 
 #: An interpreter whose pip wheel waits while there is a file HOLD; it writes
@@ -147,18 +104,6 @@ def test_the_second_set_up_has_nothing_to_do(set_up):
 
 
 @pytest.mark.long
-def test_another_torch_takes_the_place_of_the_stacks(set_up):
-    assert 'setup_env: torch==2.15.0 and build tools' in set_up.run(
-        TORCH='2.15.0')
-    asked = (set_up.folder / 'venv/requirements.txt').read_text().split()
-    assert asked[:2] == ['torch==2.15.0', 'torchvision']
-    assert len([line for line in asked if line.startswith('torch')]) == 2
-    assert 'onedl-mmcv==2.3.6' in asked
-    # Without it the environment is made anew.
-    assert 'is ready, after' in set_up.run()
-
-
-@pytest.mark.long
 def test_another_set_up_at_the_same_time_waits(set_up):
     hold = set_up.folder / 'hold'
     hold.touch()
@@ -185,30 +130,28 @@ def test_a_killed_set_up_goes_on(set_up):
     assert set_up.left_over() == []
 
 
+@pytest.mark.long
 def test_a_failed_step_says_what_to_do(set_up):
     fake(set_up.folder, 'uv', 'echo no such version; exit 1')
     text = set_up.run(1)
     assert 'no such version' in text
     assert 'the last step failed; whole log:' in text
-
-
-@pytest.mark.long
-def test_a_full_disk_and_a_missing_compiler_are_named(set_up):
+    fake(set_up.folder, 'uv', 'exit 0')
     text = set_up.run(1, FAIL='OSError: [Errno 28] No space left on device')
     assert 'mmcv did not compile: the disk is full' in text
     assert set_up.left_over() == []
     assert "no C++ compiler 'no-such-compiler'" in set_up.run(
         1, CXX='no-such-compiler')
-    assert 'is ready, after' in set_up.run()
 
 
-@pytest.mark.parametrize('damaged', [
-    True, pytest.param(False, marks=pytest.mark.long)])
-def test_a_wheel_that_is_there(set_up, damaged):
+def test_a_damaged_wheel_is_made_again_and_a_whole_one_is_taken(set_up):
     whole = set_up.wheel.read_bytes()
     set_up.wheels.mkdir(parents=True)
     path = set_up.wheels / 'mmcv.whl'
-    path.write_bytes(whole.replace(b'= 1', b'= 2') if damaged else whole)
-    assert ('is damaged; compiling it again' in set_up.run()) == damaged
-    assert (set_up.folder / 'calls').exists() == damaged
+    path.write_bytes(whole.replace(b'= 1', b'= 2'))
+    assert 'is damaged; compiling it again' in set_up.run()
     assert path.read_bytes() == whole
+    (set_up.folder / 'venv/.stepnet_mm_complete').unlink()
+    (set_up.folder / 'calls').unlink()
+    set_up.run()
+    assert not (set_up.folder / 'calls').exists()

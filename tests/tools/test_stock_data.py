@@ -1,9 +1,5 @@
 """Datasets and loaders that mmdet trains on: ours trains on them too."""
 import json
-import threading
-from contextlib import nullcontext
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from mmengine.config import Config
@@ -40,55 +36,21 @@ class EachLoop(ValLoop):
 '''
 
 
-@pytest.fixture
-def config(small_detector, tmp_path, monkeypatch):
-    """config(text): the path of a config of one iteration, and its data."""
+def test_unlabelled_parts_lists_of_loaders_and_best_alone(
+        tool, small_detector, tmp_path, monkeypatch):
+    labels = tmp_path / 'data/annotations/instances_train2017.json'
+    content = json.loads(labels.read_text())
+    content.pop('annotations')
+    labels.with_name('none.json').write_text(json.dumps(content))
     (tmp_path / 'each_loop.py').write_text(LOOPS)
     monkeypatch.syspath_prepend(str(tmp_path))
-
-    def write(text=''):
-        path = tmp_path / 'small.py'
-        path.write_text(f'''
-_base_ = '{small_detector}'
+    path = tmp_path / 'small.py'
+    path.write_text(f"_base_ = '{small_detector}'" + '''
 dataset = _base_.dataset
 model = dict(backbone=dict(type='ResNet'))
 train_cfg = dict(max_iters=1, val_interval=1)
 custom_hooks = []
 visualizer = dict(vis_backends=[])
-{text}''')
-        return path
-
-    return write
-
-
-def stock(path, work_dir):
-    """What mmdet's tools/train.py does."""
-    cfg = Config.fromfile(path)
-    cfg.work_dir = str(work_dir)
-    Runner.from_cfg(cfg).train()
-
-
-def both(tool, path, folder, error=None):
-    """Train by stock and by ours, to the end or until the error."""
-    with pytest.raises(error) if error else nullcontext():
-        stock(path, folder / 'stock')
-    with pytest.raises(error) if error else nullcontext():
-        tool('train', path, '--work-dir', folder / 'ours')
-
-
-def change(path, edit):
-    content = json.loads(path.read_text())
-    edit(content)
-    path.write_text(json.dumps(content))
-
-
-def test_unlabelled_parts_lists_of_loaders_and_best_alone(
-        tool, config, tmp_path):
-    labels = tmp_path / 'data/annotations/instances_train2017.json'
-    none = labels.with_name('none.json')
-    none.write_text(labels.read_text())
-    change(none, lambda content: content.pop('annotations'))
-    path = config('''
 custom_imports = dict(imports=['stepnet_mm', 'each_loop'])
 part = dict(type='CocoDataset', data_root=dataset['data_root'],
             metainfo={{_base_.metainfo}}, data_prefix=dict(img='train2017/'),
@@ -106,32 +68,9 @@ val_cfg = dict(type='EachLoop')
 default_hooks = dict(checkpoint=dict(interval=-1, save_best='coco/bbox_mAP',
                                      rule='greater'))
 ''')
-    both(tool, path, tmp_path)
+    cfg = Config.fromfile(path)
+    cfg.work_dir = str(tmp_path / 'stock')
+    Runner.from_cfg(cfg).train()
+    tool('train', path, '--work-dir', tmp_path / 'ours')
     assert all(list((tmp_path / name).glob('best*'))
                for name in ('stock', 'ours'))
-
-
-def test_a_validation_that_fails_in_the_end_is_warned_of(
-        tool, config, tmp_path):
-    change(tmp_path / 'data/annotations/instances_val2017.json',
-           lambda content: [row.pop('iscrowd')
-                            for row in content['annotations']])
-    both(tool, config(), tmp_path, KeyError)
-    path, = tmp_path.glob('ours/*/*.log')
-    warning, _, _ = path.read_text().partition('Saving checkpoint')
-    assert 'sanity run, val_evaluator: CocoMetric' in warning
-    assert 'iscrowd' in warning
-
-
-@pytest.mark.long
-def test_images_from_a_server(tool, config, tmp_path):
-    server = ThreadingHTTPServer(('127.0.0.1', 0), partial(
-        SimpleHTTPRequestHandler, directory=str(tmp_path / 'data/train2017')))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        both(tool, config(f'''
-train_dataloader = dict(dataset=dict(dataset, data_prefix=dict(
-    img='http://127.0.0.1:{server.server_port}/')))
-'''), tmp_path)
-    finally:
-        server.shutdown()

@@ -44,10 +44,17 @@ def check_steps(model, checkpoint):
         assert torch.equal(value, saved[key]), key
 
 
+def train_with_theirs(path, config, work_dir):
+    sys.argv = [path.name, str(config), '--work-dir', str(work_dir)]
+    runpy.run_path(str(path), run_name='__main__')
+
+
 @pytest.mark.core
 def test_mmdet(their, small_detector, tmp_path):
+    """Its training is in a process that has not imported the package."""
     work = tmp_path / 'work'
-    their('mmdet', 'train', small_detector, '--work-dir', work)
+    fresh.printed_by(tmp_path, train_with_theirs, path_of('mmdet', 'train'),
+                     small_detector, work)
     checkpoint = work / 'iter_2.pth'
     their('mmdet', 'test', small_detector, checkpoint, '--work-dir',
           tmp_path / 'test', '--out', tmp_path / 'all.pkl')
@@ -123,11 +130,9 @@ def test_the_default_test_time_augmentation(configs, library, made, request):
 
 
 def test_the_options_of_mmpretrains_train(configs, classifier):
-    stock, ours = configs(
-        'mmpretrain', 'train', classifier, '--no-validate',
-        '--no-pin-memory', '--no-persistent-workers')
+    stock, ours = configs('mmpretrain', 'train', classifier, '--no-validate',
+                          '--no-persistent-workers')
     for key in ('val_cfg', 'val_dataloader', 'val_evaluator',
-                'train_dataloader.pin_memory', 'test_dataloader.pin_memory',
                 'train_dataloader.persistent_workers'):
         assert value_at(stock, key) == value_at(ours, key), key
 
@@ -136,16 +141,3 @@ def value_at(cfg, key):
     for part in key.split('.'):
         cfg = cfg[part]
     return cfg
-
-
-def train_with_theirs(path, config, work_dir):
-    sys.argv = [path.name, str(config), '--work-dir', str(work_dir)]
-    runpy.run_path(str(path), run_name='__main__')
-
-
-@pytest.mark.long
-def test_custom_imports_alone(small_detector, tmp_path):
-    """In a process that has not imported the package."""
-    fresh.printed_by(tmp_path, train_with_theirs, path_of('mmdet', 'train'),
-                     small_detector, tmp_path / 'work')
-    assert list((tmp_path / 'work').glob('*.pth'))

@@ -74,7 +74,7 @@ class Evaluation:
         self.runner.register_hook(WholeLoadHook())
         self.runner.call_hook('before_run')
         self.runner.load_or_resume()
-        self.variants = iter(TITLES)
+        self.titles = iter(TITLES)
 
     def metrics(self):
         """Those that are numbers, by name.
@@ -82,8 +82,8 @@ class Evaluation:
         Raises:
             ValueError: if the network as it is has none.
         """
-        variant = next(self.variants)
-        self.runner.logger.info(f'step sizes {variant}:')
+        title = next(self.titles)
+        self.runner.logger.info(f'step sizes {title}:')
         found = self.runner.test_loop.run()
         # A work dir's log is of the network as it is.
         self.runner.hooks[:] = [hook for hook in self.runner.hooks
@@ -91,7 +91,7 @@ class Evaluation:
         numbers = {key: float(value) for key, value in found.items()
                    if isinstance(value, Real)
                    or getattr(value, 'ndim', None) == 0}
-        if not numbers and variant == TITLES[0]:
+        if not numbers and title == TITLES[0]:
             raise ValueError(
                 'val_evaluator, test_evaluator: expected metrics that are '
                 f'numbers, got {sorted(found) or "none"} (a detector that '

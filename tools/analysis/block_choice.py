@@ -48,9 +48,9 @@ def read_pooled(paths: Sequence[str], counts: Sequence[int]
         step=torch.cat([record.step for record in records]))
     if not pooled.finite.any():
         raise ValueError(
-            f'{", ".join(paths)}: expected a sample with a finite NSI '
-            f'everywhere, got none in {len(pooled.nsi)}; name other records, '
-            'or measure a network that does not diverge')
+            f'{paths[0]}: expected a sample with a finite NSI everywhere, got '
+            f'none in {len(pooled.nsi)}; measure a network that does not '
+            'diverge')
     return pooled
 
 
@@ -80,11 +80,10 @@ def warn_of_no_area(rows: list[dict], k: int) -> None:
     """
     having = sum(row['area'] > 0 for row in rows)
     if having < k:
-        advice = f'choose k <= {having} or --by mean'
         warnings.warn(
             f'k: expected blocks with an own area above 0, got {k} of which '
-            f'only {having} have one, the others ranked by mean NSI; '
-            f'{advice if having else "choose --by mean"}', stacklevel=2)
+            f'only {having} have one, the others ranked by mean NSI; choose '
+            f'k <= {having} or --by mean', stacklevel=2)
 
 
 def random_blocks(header: RecordHeader, k: int, seed: int) -> list[dict]:

@@ -31,7 +31,6 @@ that see f alone, but not for StepNet.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import functools
 import operator
 import re
@@ -82,20 +81,12 @@ def parse_args():
         '--by', choices=['area', 'mean'], default='area',
         help='as in select_blocks.py; default: area')
     parser.add_argument(
-        '--study', type=study_name, metavar='NAME.py',
+        '--study', metavar='NAME.py',
         help='write a study file of all of them too, into --out')
     parser.add_argument(
         '--seeds', nargs='+', type=int, default=[0, 1, 2], metavar='SEED',
         help='of the runs of --study; default: 0 1 2')
     return parser.parse_args()
-
-
-def study_name(text: str) -> str:
-    if not re.fullmatch(r'[\w-]+\.py', text):
-        raise argparse.ArgumentTypeError(
-            f'expected a file name such as tickets.py, got {text!r}; it lies '
-            'in --out')
-    return text
 
 
 class StepConfig(NamedTuple):
@@ -148,47 +139,37 @@ def read_config(name: str) -> StepConfig:
                       len(backbone.res_layers))
 
 
-def check(args, record, configs: list[StepConfig]) -> None:
-    """Refuse a record of another network than the configs', and seeds.
+def check(name: str, record, configs: list[StepConfig]) -> None:
+    """Refuse a record of another network than the configs'.
+
+    Args:
+        name (str): of the record.
+        record (StiffnessRecord): the record.
+        configs (list[StepConfig]): the configs.
 
     Raises:
-        ValueError: of these, or if two files have one name.
+        ValueError: if the blocks differ.
     """
-    names = [method_name(config.path.stem) for config in configs]
-    if len(set(names)) < len(names):
-        raise ValueError('--configs: expected files of different names, got '
-                         f'{names}; rename one, or write into two folders')
-    if len(set(args.seeds)) < len(args.seeds) or min(args.seeds) < 0:
-        raise ValueError('--seeds: expected different numbers from 0, got '
-                         f'{args.seeds}; change them')
     header = record.header
     found = [*zip(header.blocks, header.stage, header.position)]
     for config in configs:
         if (found, header.stages) != (config.blocks, config.stages):
             raise ValueError(
-                f'{args.records[0]}: expected the blocks of {config.path}, '
-                f'{describe(config.blocks, config.stages)}, got '
-                f'{describe(found, header.stages)}; measure that network, '
-                'without --blocks, or name another config')
+                f'{name}: expected the {len(config.blocks)} blocks of '
+                f'{config.path}, {config.blocks!r:.200}, got {len(found)}, '
+                f'{found!r:.200}; measure that network, without --blocks, or '
+                'name another config')
 
 
-def describe(blocks: list[tuple[str, int, int]], stages: int) -> str:
-    """Blocks in few words."""
-    counts = [sum(stage == s for _, stage, _ in blocks)
-              for s in range(1, stages + 1)]
-    return f'{counts} by stage from {blocks[0][0]} to {blocks[-1][0]}'
-
-
-def settings(args, record) -> dict[str, tuple[str, dict]]:
+def choices(args, record) -> dict[str, tuple[str, dict]]:
     """End of a file's name -> where its steps are, and what it changes."""
-    header = record.header
-    of = f'of {len(header.blocks)} measured blocks'
+    of = f'of {len(record.header.blocks)} measured blocks'
     found = dict(none=('in no block', dict(step=None)),
                  all=('where it has them', {}))
 
     def add(name, what, chosen):
         found[name] = what, dict(step_blocks=step_blocks(
-            chosen, header.stages))
+            chosen, record.header.stages))
 
     rows = rank_blocks(record, args.by)
     for k in args.k:
@@ -199,48 +180,44 @@ def settings(args, record) -> dict[str, tuple[str, dict]]:
         for seed in args.random_seeds:
             add(f'random{k}_draw{seed}',
                 f'in {k} {of}, drawn with seed {seed}',
-                random_blocks(header, k, seed))
+                random_blocks(record.header, k, seed))
     return found
 
 
-def make_texts(args, configs: list[StepConfig], record) -> dict[Path, str]:
+def make_texts(args, configs: list[StepConfig],
+               record) -> list[tuple[Path, str]]:
     """The new files."""
     origin = [*map(describe_record, args.records),
               f'# Command: {shlex.join(["python", *sys.argv])}']
+    texts, plain = [], set()
     files: dict[str, list[Path]] = {}
-    texts, plain = {}, set()
-    for name, (what, changes) in settings(args, record).items():
+    for end, (what, changes) in choices(args, record).items():
         for config in configs:
-            if name == 'none':
+            if end == 'none':
                 if (digest := config.without_step()) in plain:
                     continue
                 plain.add(digest)
-            path = args.out / f'{config.path.stem}_{name}.py'
-            files.setdefault(name, []).append(path)
-            texts[path] = join([
+            path = args.out / f'{config.path.stem}_{end}.py'
+            files.setdefault(end, []).append(path)
+            texts.append((path, join([
                 f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
                 *origin,
                 *inherit(config.path, args.out.absolute(),
-                         {config.keys: changes} if changes else {})])
+                         {config.keys: changes} if changes else {})])))
     if args.study:
-        path = args.out / args.study
-        if path in texts:
-            raise ValueError('--study: expected a name that no config has, '
-                             f'got {args.study}; choose another')
-        texts[path] = study_text(args, files, origin)
+        texts.append((args.out / args.study,
+                      study_text(args.seeds, files, origin)))
     return texts
 
 
-def study_text(args, files: dict[str, list[Path]], origin: list[str]) -> str:
-    """The study of all the new files.
+def study_text(seeds: list[int], files: dict[str, list[Path]],
+               origin: list[str]) -> str:
+    """The study of all the new files, which are given by their ends.
 
-    Args:
-        args (Namespace): of the command.
-        files (dict): how the names of new files end -> these files. It is
-            the method's name where it is that of one file alone.
-        origin (list[str]): comments.
+    An end is the method's name where it is that of one file alone.
     """
-    methods = {end if len(paths) == 1 else method_name(path.stem): path.name
+    methods = {end if len(paths) == 1
+               else re.sub(r'\W|_seed', '_', path.stem): path.name
                for end, paths in files.items() for path in paths}
     return join([
         '"""LTH4SA (§3.1): steps in no, in all and in few blocks."""',
@@ -249,14 +226,9 @@ def study_text(args, files: dict[str, list[Path]], origin: list[str]) -> str:
         *(f'    {name!r}: dict(config={file!r}),'
           for name, file in methods.items()),
         '}',
-        f'seeds = {args.seeds}',
+        f'seeds = {seeds}',
         f'measure = {MEASURE}',
     ])
-
-
-def method_name(stem: str) -> str:
-    """A file's name as a study may call a method."""
-    return re.sub(r'\W|_seed', '_', stem)
 
 
 def join(lines: list[str]) -> str:
@@ -269,14 +241,17 @@ def describe_record(name: str) -> str:
     return f'# Record: {name} (sha256 {file_digest(name)}), config {config!r}'
 
 
-def write(texts: dict[Path, str]) -> None:
+def write(texts: list[tuple[Path, str]]) -> None:
     """All files or none; no other one is overwritten."""
-    there = [str(path) for path in texts if path.exists()]
+    paths = [path for path, _ in texts]
+    there = sorted({str(path) for path in paths
+                    if path.exists() or paths.count(path) > 1})
     if there:
         raise ValueError(
-            f'--out: expected new files, got {", ".join(there)}, which '
-            'would be overwritten; name another folder, or delete them')
-    for path, text in texts.items():
+            f'--out: expected new files of different names, got {there}, '
+            'which would be overwritten; name another folder, delete them, '
+            'or rename a config')
+    for path, text in texts:
         write_new(path, text)
         print(path)
 
@@ -285,7 +260,7 @@ def main():
     args = parse_args()
     record = read_pooled(args.records, args.k)
     configs = [read_config(name) for name in args.configs]
-    check(args, record, configs)
+    check(args.records[0], record, configs)
     write(make_texts(args, configs, record))
 
 

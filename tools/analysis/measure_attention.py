@@ -3,12 +3,11 @@
 
 python tools/analysis/measure_attention.py CONFIG CHECKPOINT --query 16 16
 
-For networks of RelativeSelfAttention2d, such as SelfAttentionNet. Writes a
-record and draws each head's attention of one query pixel by layer, and the
-mean attention distance of every head. Without a checkpoint the network is
-measured at its start, as training would begin. AttentionMapHook writes the
-same records while a network trains; plot_attention.py draws those, and makes
-an interactive page of either.
+For networks of RelativeSelfAttention2d, such as SelfAttentionNet. Prints the
+mean attention distance of every head, and writes a record, which
+plot_attention.py draws. Without a checkpoint the network is measured at its
+start, as training would begin. AttentionMapHook writes the same records while
+a network trains.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -27,11 +26,6 @@ from stepnet_mm.launch.entry import (
 from stepnet_mm.recording import find_attention_layers
 from stepnet_mm.recording.probe import measure_attention, sample_inputs
 from stepnet_mm.utils.command_line import output_file, positive
-from stepnet_mm.visualization import (
-    attention_map_figure,
-    attention_range_figure,
-    save_figure,
-)
 
 
 def parse_args():
@@ -62,13 +56,6 @@ def parse_args():
     return parser.parse_args()
 
 
-def record_path(cfg, args):
-    """``--out``, with an ending that says what it is."""
-    if args.out and args.out.suffix != '.npz':
-        args.out = args.out.with_name(f'{args.out.name}.npz')
-    return output_of(cfg, args, '_attention.npz')
-
-
 def trained_iterations(checkpoint):
     """What a checkpoint says of itself; 0 for none and for bare weights."""
     if checkpoint is None:
@@ -88,21 +75,10 @@ def print_table(record):
               f'heads {heads}')
 
 
-def save_all(record, path):
-    """The record and, beside it, its figures."""
-    save_attention(record, path)
-    print(f'record: {path}')
-    for name, figure in (('maps', attention_map_figure(record)),
-                         ('range', attention_range_figure([record]))):
-        picture = path.with_name(f'{path.stem}_{name}.png')
-        save_figure(figure, picture)
-        print(f'{name}: {picture}')
-
-
 def main():
     args = parse_args()
     cfg = config_from(args)
-    path = record_path(cfg, args)
+    path = output_of(cfg, args, '_attention.npz')
     model = build_model(cfg, args.checkpoint, args.device)
     find_attention_layers(model, args.layers)  # before the data is looked at
     loader = build_loader(cfg, args.split)
@@ -112,7 +88,8 @@ def main():
         iteration=trained_iterations(args.checkpoint),
         name=args.name or Path(args.config).stem)
     print_table(record)
-    save_all(record, path)
+    save_attention(record, path)
+    print(f'record: {path}')
 
 
 if __name__ == '__main__':

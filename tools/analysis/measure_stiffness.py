@@ -11,11 +11,45 @@ lottery_configs.py.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-from measurement import Measurement, add_measuring_options
+import copy
+import hashlib
+import platform
+from datetime import date
+from pathlib import Path
 
-from stepnet_mm.launch.entry import make_config_parser, output_of
-from stepnet_mm.recording import list_blocks
-from stepnet_mm.utils.command_line import output_file
+import torch
+from mmengine.utils import ProgressBar
+
+from stepnet_mm.config.lookup import all_dicts
+from stepnet_mm.launch.entry import (
+    build_loader,
+    build_model,
+    config_from,
+    make_config_parser,
+    output_of,
+)
+from stepnet_mm.launch.work_dir import measurement_lock
+from stepnet_mm.recording import (
+    TrajectoryRecorder,
+    find_residual_blocks,
+    list_blocks,
+)
+from stepnet_mm.recording.probe import (
+    kept_state,
+    run_features,
+    spread_indices,
+    subset_loader,
+)
+from stepnet_mm.stiffness import (
+    DEFINITIONS,
+    RecordHeader,
+    append_rows,
+    begin_record,
+    read_stiffness_record,
+)
+from stepnet_mm.utils.command_line import output_file, positive
+from stepnet_mm.utils.files import file_digest
+from stepnet_mm.version import __version__
 
 
 def parse_args():
@@ -26,22 +60,119 @@ def parse_args():
         help='the record (default: beside the checkpoint, '
         '<checkpoint>_stiffness.jsonl; without one in the work dir)')
     parser.add_argument('--name', help="in figures (default: the config's)")
-    add_measuring_options(parser)
+    parser.add_argument(
+        '--split', choices=['val', 'test'], default='val', help='of the data')
+    parser.add_argument(
+        '--num-samples',
+        type=positive,
+        help='spread over the dataset (default: all)')
+    parser.add_argument(
+        '--batch-size', type=positive,
+        help="samples at a time (default: the config's)")
+    parser.add_argument(
+        '--device', default='cuda' if torch.cuda.is_available() else 'cpu',
+        help='where it runs (default: cuda where there is one, else cpu)')
+    parser.add_argument('--blocks', help='regular expression for their names')
+    parser.add_argument(
+        '--definition', choices=DEFINITIONS,
+        help='of NSI (default: residual where every block allows it)')
     parser.add_argument(
         '--list', action='store_true', help='list the blocks, and stop')
     return parser.parse_args()
 
 
+def measure(cfg, args, path):
+    """Measure what the record still lacks.
+
+    Raises:
+        ValueError: if there are no such blocks or data, the file is the
+            record of another measurement, or none, or somebody else writes
+            it.
+    """
+    model = build_model(cfg, args.checkpoint, args.device)
+    names = [b.name for b in find_residual_blocks(model, args.blocks)]
+    loader = build_loader(cfg, args.split, args.batch_size)
+    indices = spread_indices(len(loader.dataset), args.num_samples)
+    batch = next(iter(subset_loader(loader, indices[:1])))
+    # Stages that share a container are told apart by shape.
+    blocks = find_residual_blocks(
+        model, args.blocks, run=lambda: run_features(model, batch, names))
+    print(list_blocks(blocks))
+    recorder = TrajectoryRecorder(model, blocks, args.definition)
+    header = header_of(cfg, args, recorder, loader, len(indices))
+    with measurement_lock(path):
+        done = begin_record(path, header)
+        add_samples(model, recorder, loader, indices, path, done)
+
+
+@torch.no_grad()
+def add_samples(model, recorder, loader, indices, path, done):
+    """Add the samples that a record still lacks, batch by batch."""
+    bar = ProgressBar(len(indices), start=False)
+    bar.completed = done
+    bar.start()
+    with kept_state(model), recorder:
+        for batch in subset_loader(loader, indices[done:]):
+            run_features(model, batch, recorder.blocks)
+            nsi, step = recorder.nsi, recorder.step
+            recorder.clear()
+            append_rows(path, done, nsi, step)
+            done += len(nsi)
+            bar.update(len(nsi))
+    print()
+
+
+def header_of(cfg, args, recorder, loader, samples):
+    """What is measured, on what."""
+    checkpoint = args.checkpoint or 'none'
+    return RecordHeader.of(
+        recorder,
+        samples,
+        name=args.name or Path(args.config).stem,
+        config=args.config,
+        settings=settings_digest(cfg, args.split),
+        checkpoint=checkpoint,
+        sha256=file_digest(checkpoint),
+        dataset=f'{type(loader.dataset).__name__}, {args.split} split, '
+        f'{samples} of {len(loader.dataset)} samples',
+        batch_size=loader.batch_size,
+        date=date.today().isoformat(),
+        versions=f'stepnet_mm {__version__}, torch {torch.__version__}, '
+        f'Python {platform.python_version()}',
+        machine=torch.cuda.get_device_name()
+        if args.device.startswith('cuda')
+        else f'CPU, {torch.get_num_threads()} threads')
+
+
+def settings_digest(cfg, split):
+    """A digest of everything in a config that changes what is measured.
+
+    The path alone would not tell a config that has changed since. Where the
+    data lie and how many workers load them may change, the name of their
+    folder may not.
+    """
+    loader = cfg[f'{split}_dataloader']
+    dataset = copy.deepcopy(loader['dataset'])
+    for node in all_dicts(dataset):
+        if node.get('data_root'):
+            node['data_root'] = Path(node['data_root']).name
+    seed = (cfg.get('randomness') or {}).get('seed') or 0
+    parts = [cfg['model'], cfg.get('data_preprocessor'), seed, dataset,
+             loader.get('collate_fn')]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
 def main():
     args = parse_args()
+    cfg = config_from(args)
     if args.list:
-        return print(list_blocks(Measurement(args).blocks))
-    measurement = Measurement(
-        args, lambda cfg: output_of(cfg, args, '_stiffness.jsonl'))
-    record = measurement.run()
-    for key, value in record.summary().items():
+        model = build_model(cfg, args.checkpoint, args.device, start=False)
+        return print(list_blocks(find_residual_blocks(model, args.blocks)))
+    path = output_of(cfg, args, '_stiffness.jsonl')
+    measure(cfg, args, path)
+    for key, value in read_stiffness_record(path).summary().items():
         print(f'{key:24} {value:.6g}')
-    print(f'record: {measurement.path}')
+    print(f'record: {path}')
 
 
 if __name__ == '__main__':

@@ -42,8 +42,12 @@ NOTES = (
     'others 4 or 5), adaptive average pooling (1 an input element), '
     'upsampling and grid sampling (1 or 4 an output element).',
     'Biases, activations, means, sums and elementwise products are not '
-    'counted, so most of what a step-size or attention module does is '
-    'unseen here: compare the latency.')
+    'counted (mmengine_left_out), so most of what a step-size or attention '
+    'module does is unseen here: compare the latency.',
+    'FLOPs of a RoI head grow with the number of regions, which random '
+    'weights propose here.',
+    'memory: the peak up to the last timed run, and what of it was in use '
+    'before the model was built.')
 
 
 def parse_args():
@@ -67,35 +71,18 @@ def parse_args():
     return parser.parse_args()
 
 
-def check_device(name):
-    """The device of that name.
-
-    Raises:
-        ValueError: if torch cannot use it.
-    """
-    try:
-        return torch.zeros(1, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f'--device: expected cpu, cuda or cuda:INDEX, one of the '
-            f'{torch.cuda.device_count()} CUDA devices that torch sees, got '
-            f'{name!r}; take cpu') from error
-
-
 def make_report(args):
     """Everything that is printed, as a dict for JSON.
 
     Raises:
-        ValueError: if the config has no model of mmdet or mmpretrain, or the
-            model does not take the image size.
+        ValueError: if the config has no model of mmdet or mmpretrain.
     """
-    device = check_device(args.device)
+    device = torch.device(args.device)
     cfg = C.read_config(args.config, options=args.cfg_options)
-    if not C.library_of(cfg) or not cfg.get('model'):
+    if not C.library_of(cfg):
         raise ValueError(
-            f'{args.config}: expected a model and default_scope mmdet or '
-            f'mmpretrain, got {cfg.get("default_scope")!r} and the keys '
-            f'{sorted(cfg)}; set both')
+            f'{args.config}: default_scope: expected mmdet or mmpretrain, got '
+            f'{cfg.get("default_scope")!r}; set it')
     size, source = image_size(cfg)
     if args.image_size:
         size, source = tuple(args.image_size), '--image-size'
@@ -111,14 +98,9 @@ def make_report(args):
 
 
 def time_model(cfg, args, size, device):
-    """Latency and peak memory of a forward pass of a new model.
-
-    Raises:
-        ValueError: if it does not take images of this size.
-    """
+    """Latency and peak memory of a forward pass of a new model."""
     before = peak_bytes(device)
     forward, images = prepare(cfg, size, args.batch_size, device)
-    check(forward, images)
     one = Contestant(forward.model, images, forward)
     taken = interleave(
         dict(one=partial(one.seconds, 'infer')), args.runs)['one']
@@ -140,28 +122,10 @@ def time_model(cfg, args, size, device):
         before_bytes=before)
 
 
-@torch.no_grad()
-def check(forward, images):
-    """Run the model once, and say what is wrong with the size."""
-    try:
-        forward(images)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f'image_size: expected one that {type(forward.model).__name__} '
-            f'takes, got images of shape {tuple(images.shape)}, (N, C, H, '
-            f'W); choose another --image-size: {error}') from error
-
-
 def count(forward, images):
     """The counts of a model for one image (1, C, H, W), by part."""
-    model, regions = forward.model, []
-    watch = [module.register_forward_pre_hook(
-        lambda _, args: regions.append(len(args[1])))
-        for module in model.modules()
-        if type(module).__name__.endswith('RoIExtractor')]
+    model = forward.model
     flops, left_out = mmengine_flops(forward, images)
-    for hook in watch:
-        hook.remove()
     parameters, steps = parameter_count(model), find_steps(model)
     counts = {name: np.array([
         parameters[name],
@@ -177,7 +141,6 @@ def count(forward, images):
             **dict(zip(COLUMNS, of_steps.tolist()))),
         parts=[dict(zip(('part', *COLUMNS), (name, *row.tolist())))
                for name, row in group_parts(model, counts).items()],
-        regions=max(regions, default=0),
         mmengine_left_out={name.rpartition('::')[2]: number
                            for name, number in left_out.most_common()})
 
@@ -210,41 +173,24 @@ def is_inside(name, parent):
 def group_parts(model, counts):
     """Parts of a model -> (3,) counts, with their total at the end.
 
+    The parts are its children, but its backbone is taken apart into stages,
+    which are its sequences of blocks, and the stem, which is all else in it.
+
     Args:
-        model (nn.Module): its children are the parts, but its ``backbone``
-            is taken apart by stage.
+        model (nn.Module): a classifier or a detector.
         counts (dict): module names -> (3,) counts.
     """
-    parts = {}
-    for name, child in model.named_children():
-        if name == 'backbone':
-            parts.update(group_stages(child, counts))
-        else:
-            parts[name] = counts[name]
+    parts = {name: counts[name] for name, _ in model.named_children()}
+    backbone = getattr(model, 'backbone', nn.Module())
+    stages = {name: counts[f'backbone.{name}']
+              for name, child in backbone.named_children()
+              if isinstance(child, (nn.Sequential, nn.ModuleList))
+              and name != 'stem'}
+    if stages:
+        stem = parts.pop('backbone') - sum(stages.values())
+        parts = dict(stem=stem, **stages, **parts)
     parts['other'] = counts[''] - sum(parts.values())
     return {k: v for k, v in parts.items() if v.any()} | {'total': counts['']}
-
-
-def group_stages(backbone, counts):
-    """Stages of a backbone -> (3,) counts, with the stem and the tail.
-
-    Stages are its sequences of blocks. What it registers after the first
-    stage is the tail (a last norm), everything else the stem.
-    """
-    children = dict(backbone.named_children())
-    stages = [
-        name for name, child in children.items()
-        if isinstance(child, (nn.Sequential, nn.ModuleList)) and name != 'stem'
-    ]
-    if not stages:
-        return dict(backbone=counts['backbone'])
-    later = list(children)[list(children).index(stages[0]):]
-    inner = {name: counts[f'backbone.{name}'] for name in later}
-    tail = sum(
-        (inner.pop(name) for name in later if name not in stages),
-        np.zeros_like(counts['backbone']))
-    stem = counts['backbone'] - sum(inner.values()) - tail
-    return dict(stem=stem, **inner, tail=tail)
 
 
 def table(report):
@@ -259,47 +205,24 @@ def table(report):
         for part in report['parts'])])
 
 
-def heading(report):
-    """Sentences above the table."""
-    yield (f'{report["config"]}: {report["model"]} with '
-           f'{report["backbone"]}, random weights')
-    size, padded = report['image_size'], report['input_shape'][2:]
-    yield (f'image: {size[0]} x {size[1]} px ({report["image_size_from"]})' +
-           (f', padded to {padded[0]} x {padded[1]}' * (padded != size)))
-    steps = report['steps']
-    kinds = ', '.join(f'{n} {kind}' for kind, n in steps['types'].items())
-    yield f'step-size modules: {kinds or "none"}' + (
-        f'; they add {steps["parameters"]:,} parameters and '
-        f'{steps["mmengine_flops"]:,} FLOPs' if kinds else '')
-
-
-def notes(report):
-    """Sentences under the table."""
-    yield from NOTES
-    left_out = report['mmengine_left_out'].items()
-    yield 'mmengine saw and left out: ' + (
-        ', '.join(f'{name} ({n})' for name, n in left_out) or 'nothing')
-    if report['regions']:
-        yield (f'the RoI head looked at {report["regions"]} regions, as many '
-               'as random weights propose at this image size; its FLOPs grow '
-               'with their number')
-    shape = ' x '.join(map(str, report['latency']['input_shape']))
-    yield ('latency: median {median_ms:.1f} ms, interquartile range '
-           '{iqr_ms:.1f} ms; {runs} runs after {warm_runs} warm ones; input '
-           '{shape}, {dtype}; device {device}, threads {threads}, torch '
-           '{torch}'.format(shape=shape, **report['latency']))
-    memory = report['memory']
-    yield (f'peak memory up to the last timed run: '
-           f'{memory["peak_bytes"] / 2**20:,.0f} MiB ({memory["kind"]} of '
-           f'this process), {memory["before_bytes"] / 2**20:,.0f} MiB of it '
-           'before the model was built')
+def described(value):
+    """A value of the report in a line."""
+    if isinstance(value, dict):
+        return ', '.join(f'{k} {described(v)}' for k, v in value.items())
+    if isinstance(value, list):
+        return ' x '.join(map(str, value))
+    if isinstance(value, (int, float)):
+        return f'{value:,}' if isinstance(value, int) else f'{value:.4g}'
+    return str(value)
 
 
 def as_text(report):
-    """Sentences and a table that fit a terminal."""
+    """Lines and a table that fit a terminal."""
     wrap = partial(textwrap.fill, width=79, subsequent_indent='  ')
-    return '\n'.join([*map(wrap, heading(report)), '', table(report), '',
-                      *map(wrap, notes(report))])
+    facts = [f'{key}: {described(value)}' for key, value in report.items()
+             if key != 'parts']
+    return '\n'.join([*map(wrap, facts), '', table(report), '',
+                      *map(wrap, NOTES)])
 
 
 def main():

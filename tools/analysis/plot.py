@@ -3,7 +3,7 @@
 
 plot.py stiffness RECORD...       NSI and TNS: Fig. 2, 3, 6, 8 to 10 (figures/)
 plot.py training WORK_DIR         what a TNSHook logged, by iteration (tns.png)
-plot.py runs WORK_DIR... | CSV    TNS against a metric, over runs (Fig. 7)
+plot.py runs WORK_DIR...          TNS against a metric, over runs (Fig. 7)
 plot.py report WORK_DIR           all of it on one page (report.html)
 
 python tools/analysis/plot.py stiffness --help says what each does. Records
@@ -14,18 +14,18 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import argparse
 import math
 import sys
+from functools import partial
 from pathlib import Path
 
 from property_figure import property_figure
 from step_figures import has_steps, step_figure
 from stiffness_page import render_report
 from tns_by_method import group_seeds, tns_figure
-from work_dirs import choose_definition, read_stiffness_curves
+from work_dirs import of_one_definition, read_stiffness_curves
 
 from stepnet_mm.attention import read_attention_histories
 from stepnet_mm.stiffness import (
     DEFINITIONS,
-    check_degrees,
     labels,
     read_stiffness_record,
     stiffness_proportion,
@@ -69,12 +69,11 @@ RUNS = """Rank correlation between TNS and performance over many runs (Fig. 7).
 
 Of each work dir: TNS is that of its newest stiffness record (*.jsonl) of one
 definition, the metric that of mmengine's scalars.json. Where no work dir has a
-record, it is what TNSMetric logged beside the metric. Or a CSV file: a line a
-run, with the columns name, tns, metric.
+record, it is what TNSMetric logged beside the metric.
 
 TNS of a run is the mean over samples (Eq. 5), as in the paper; with
 --statistic tns_median or tns_q95 it is their median or 95 % quantile, which
-few extreme samples do not move. A CSV file then needs that column.
+few extreme samples do not move.
 
 Prints Kendall's tau-b and Spearman's rho with two-sided p-values and 95 %
 percentile bootstrap intervals over runs. Runs named <method>_seedN are no
@@ -138,7 +137,7 @@ def add_training(parser):
 
 def add_runs(parser):
     parser.add_argument('sources', nargs='+', type=Path,
-                        metavar='WORK_DIR', help='or one CSV file')
+                        metavar='WORK_DIR')
     parser.add_argument('--metric', default='accuracy/top1',
                         help='its key in scalars.json')
     parser.add_argument('--statistic', default='tns',
@@ -167,7 +166,6 @@ def add_report(parser):
 
 def draw_stiffness(args):
     """A table of TNS, and every figure that applies or was asked for."""
-    check_degrees([args.degree], '--degree')
     records = read_records(args.records, args.names)
     print_tns(records)
     out = args.out or args.records[0].parent / 'figures'
@@ -210,27 +208,19 @@ def why_not(figure, records):
 def figures_of(name, records, args):
     """One kind of figure: file names without suffix -> Figures."""
     if name == 'step':
-        return step_figures(records, args.blocks)
+        named = list(zip(labels(records), records))
+        gated = [pair for pair in named if has_steps(pair[1])]
+        return {f'step_{file_name(label)}': step_figure(record, args.blocks)
+                for label, record in gated or named}
+    m1, m2 = args.degree
     if name == 'properties':
-        print_properties(records, *args.degree)
-        m1, m2 = args.degree
-        return {name: property_figure(records, m2, m1)}
-    if name in ('survival', 'proportion'):
-        draw = survival_figure if name == 'survival' else proportion_figure
-        return {name: draw(records, m1=args.m1, m2=args.m2)}
-    return {name: dict(tns=tns_figure, depth=depth_figure,
-                       seeds=seeds_figure)[name](records)}
-
-
-def step_figures(records, blocks):
-    """A figure of each record that has gates; of all, if none has."""
-    named = list(zip(labels(records), records))
-    shown = [(label, record) for label, record in named if has_steps(record)]
-    for label, record in named if shown else ():
-        if not has_steps(record):
-            print(f'step: {label} skipped, it has no known gate')
-    return {f'step_{file_name(label)}': step_figure(record, blocks)
-            for label, record in shown or named}
+        print_properties(records, m1, m2)
+    draw = dict(
+        tns=tns_figure, depth=depth_figure, seeds=seeds_figure,
+        survival=partial(survival_figure, m1=args.m1, m2=args.m2),
+        proportion=partial(proportion_figure, m1=args.m1, m2=args.m2),
+        properties=partial(property_figure, m2=m2, mark=m1))
+    return {name: draw[name](records)}
 
 
 def print_tns(records):
@@ -287,7 +277,7 @@ def print_curve(curve):
 
 def draw_runs(args):
     """Tables of runs and of their correlations, and Fig. 7."""
-    from run_correlations import draw_runs  # by pandas and scipy, alone
+    from rank_correlation import draw_runs  # by pandas and scipy, alone
     draw_runs(args)
 
 
@@ -301,32 +291,27 @@ def draw_report(args):
             'with --records')
     out = args.out or args.work_dir / 'report.html'
     check_output('--out', out, [*paths, *args.work_dir.glob('*/*/*')])
+    definition, shown = of_one_definition(
+        paths, args.definition, args.work_dir)
+    left = ', '.join(path.name for path in paths if path not in shown)
+    print(f'Definition of NSI: {definition}'
+          + (f'; of others, not shown: {left}' if left else ''))
     page = render_report(
         args.title or f'Neural stiffness of {args.work_dir.resolve().name}',
-        of_one_definition(paths, args.definition, args.work_dir),
-        read_stiffness_curves(args.work_dir),
+        named_by_file(shown), read_stiffness_curves(args.work_dir),
         read_attention_histories(args.work_dir))
     with written_whole(out) as file:
         file.write(page.encode())
     print(f'Report: {out}')
 
 
-def of_one_definition(paths, definition, work_dir):
-    """The records of one definition; several of one name by their files."""
-    found = {
-        path: read_stiffness_record(path, partial=True).header.definition
-        for path in paths
-    }
-    chosen = choose_definition(found.values(), definition, str(work_dir))
-    shown = {path: read_stiffness_record(path)
-             for path, name in found.items() if name == chosen}
-    left = ', '.join(path.name for path in found if path not in shown)
-    print(f'Definition of NSI: {chosen}'
-          + (f'; of others, not shown: {left}' if left else ''))
-    names = [record.name for record in shown.values()]
+def named_by_file(paths):
+    """The records, several of one name told apart by their files."""
+    records = [read_stiffness_record(path) for path in paths]
+    names = [record.name for record in records]
     return [record.renamed(f'{record.name}, {path.name}')
             if names.count(record.name) > 1 else record
-            for path, record in shown.items()]
+            for path, record in zip(paths, records)]
 
 
 def main():

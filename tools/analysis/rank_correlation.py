@@ -1,12 +1,16 @@
-"""TNS and performance over runs: rank correlations and Fig. 7."""
-import math
+"""TNS against a metric over runs: rank correlations and Fig. 7."""
+import json
 import warnings
 
 import numpy as np
 import pandas as pd
 from scipy import stats
+from trained_runs import check_definitions, method_means, read_run
 from work_dirs import method_of
 
+from stepnet_mm.utils.command_line import check_output
+from stepnet_mm.utils.files import written_whole
+from stepnet_mm.visualization import save_figure
 from stepnet_mm.visualization.style import (
     legend_below,
     mark,
@@ -17,7 +21,12 @@ from stepnet_mm.visualization.style import (
 #: Of the bootstrap. A batch of resamples of 10^5 runs takes 160 MB.
 RESAMPLES, BATCH = 2000, 100
 #: Below it Spearman's p counts all orders of the runs, at most 720.
-FEW = 7
+EXACT = 7
+#: Fewer runs than this give rough p-values and intervals.
+FEW = 10
+#: What the figure calls each statistic of TNS over samples.
+LABELS = dict(tns='TNS (Eq. 5)', tns_median='median TNS',
+              tns_q95='95 % quantile of TNS')
 
 
 def spearman(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
@@ -26,7 +35,7 @@ def spearman(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     SciPy's p is that of a t distribution, 0 where rho is 1 or -1.
     """
     rho, p = stats.spearmanr(x, y)
-    if len(x) < FEW:
+    if len(x) < EXACT:
         p = stats.permutation_test(
             (x, ), lambda x: stats.spearmanr(x, y).statistic,
             permutation_type='pairings', vectorized=False).pvalue
@@ -37,8 +46,7 @@ def correlate(runs: pd.DataFrame) -> dict[str, dict]:
     """Kendall's tau-b and Spearman's rho of TNS and the metric.
 
     Args:
-        runs (DataFrame): at least three, with ``name``, ``tns`` and
-            ``metric``.
+        runs (DataFrame): at least three, with ``tns`` and ``metric``.
 
     Returns:
         dict: for ``'kendall'`` and ``'spearman'`` the ``statistic``, its
@@ -50,7 +58,12 @@ def correlate(runs: pd.DataFrame) -> dict[str, dict]:
         ValueError: on fewer than three runs, a number that is not finite, or
             equal values everywhere.
     """
-    check_runs(runs)
+    if len(runs) < 3:
+        raise ValueError(f'runs: expected at least 3, got {len(runs)}')
+    for key in ('tns', 'metric'):
+        if not np.isfinite(runs[key]).all() or runs[key].nunique() == 1:
+            raise ValueError(f'{key}: expected finite and different values, '
+                             f'which can be ranked, got {runs[key].tolist()}')
     x, y = runs['tns'].to_numpy(), runs['metric'].to_numpy()
     found = {}
     for name, test, resampled in (
@@ -62,21 +75,6 @@ def correlate(runs: pd.DataFrame) -> dict[str, dict]:
         found[name] = dict(statistic=float(value), p=float(p), low=float(low),
                            high=float(high), used=len(drawn))
     return found
-
-
-def check_runs(runs: pd.DataFrame) -> None:
-    """Refuse runs without a correlation, as :func:`correlate` says."""
-    if len(runs) < 3:
-        raise ValueError(f'runs: expected at least 3, got {len(runs)}')
-    for key in ('tns', 'metric'):
-        for name, value in zip(runs['name'], runs[key]):
-            if not math.isfinite(value):
-                raise ValueError(
-                    f'{name}: expected a finite {key}, got {value}')
-        if runs[key].nunique() == 1:
-            raise ValueError(
-                f'{key}: expected different values, which can be ranked, got '
-                f'{runs[key].iloc[0]} in all {len(runs)} runs')
 
 
 def _resampled(x: np.ndarray, y: np.ndarray, function) -> np.ndarray:
@@ -93,7 +91,7 @@ def _resampled(x: np.ndarray, y: np.ndarray, function) -> np.ndarray:
 
 @styled
 def plot_correlation(runs: pd.DataFrame, metric: str, title: str | None = None,
-                     label: str = 'TNS (Eq. 5)'):
+                     label: str = LABELS['tns']):
     """Scatter of the metric over TNS, a colour and marker per method (Fig. 7).
 
     Args:
@@ -113,3 +111,53 @@ def plot_correlation(runs: pd.DataFrame, metric: str, title: str | None = None,
     axes.set(xlabel=label, ylabel=metric, title=title)
     legend_below(figure, list(axes.collections))
     return figure
+
+
+def draw_runs(args) -> None:
+    """Tables of runs and of their correlations, and Fig. 7, for plot.py."""
+    read = [path for source in args.sources for pattern in
+            ('*.jsonl', '*/vis_data/*') for path in source.glob(pattern)]
+    for key, path in (('--json', args.json), ('--figure', args.figure)):
+        check_output(key, path, read)
+    runs = pd.DataFrame([
+        read_run(folder, args.metric, args.statistic, args.definition)
+        for folder in args.sources])
+    check_definitions(runs)
+    shown = runs.sort_values('tns', ascending=False, kind='stable')
+    print(shown[['name', 'tns', 'metric', 'source']].to_string(index=False))
+    print(f'tns: {LABELS[args.statistic]}; metric: {args.metric}; definition '
+          f'of NSI: {runs["definition"][0]}')
+    found = dict(runs=correlate(runs))
+    print_correlation('TNS and the metric over runs', len(runs), found['runs'])
+    methods = method_means(runs)
+    if 2 < len(methods) < len(runs):
+        found['methods'] = correlate(methods)
+        print_correlation("Means of the methods' seeds", len(methods),
+                          found['methods'])
+    write(args, runs, found)
+
+
+def print_correlation(title: str, count: int, found: dict[str, dict]) -> None:
+    print(f'\n{title} (n = {count}); low to high: 95 % bootstrap interval; '
+          f'used: resamples of {RESAMPLES} with different values')
+    print(pd.DataFrame(found).T.to_string(float_format='{:.4g}'.format))
+    if count < FEW:
+        print(f'Only {count}: p-values and intervals are rough, and the '
+              'interval of a percentile bootstrap is too narrow.')
+
+
+def write(args, runs: pd.DataFrame, found: dict[str, dict]) -> None:
+    """The numbers and the figure, where they were asked for."""
+    if args.json:
+        content = dict(
+            metric=args.metric, statistic=args.statistic,
+            definition=args.definition, runs=runs.to_dict('records'),
+            correlation=found)
+        with written_whole(args.json) as file:
+            file.write(json.dumps(content, indent=1).encode())
+    if args.figure:
+        tau, rho = (row['statistic'] for row in found['runs'].values())
+        title = (f"{len(runs)} runs: Kendall's τ {tau:+.2f}, "
+                 f"Spearman's ρ {rho:+.2f}")
+        save_figure(plot_correlation(runs, args.metric, title,
+                                     LABELS[args.statistic]), args.figure)

@@ -68,10 +68,6 @@ def print_ranking(rows: list, k: int, stages: int) -> None:
 
 def main():
     args = parse_args()
-    for name in ('m1', 'm2'):
-        if not getattr(args, name) >= 0:
-            raise ValueError(f'--{name}: expected a threshold >= 0, got '
-                             f'{getattr(args, name)}; change it')
     record = read_pooled(args.records, [args.k])
     mean, median, high = record.tns_summary().values()
     print(f'{len(record.nsi) - record.lost} samples of '

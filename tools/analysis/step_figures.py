@@ -28,9 +28,9 @@ def step_figure(record: StiffnessRecord,
                 blocks: list | None = None):
     """Mean step size Δt against NSI (Fig. 9).
 
-    a: a point per sample, a panel per block; where Δt is constant, how NSI is
-    spread. b: for each sample, Pearson's r of NSI and Δt over the blocks of
-    one stage, the first that has three blocks with a gate, or else any.
+    a: a point per sample, a panel per block. b: for each sample, Pearson's r
+    of NSI and Δt over the blocks of one stage, the first that has three
+    blocks with a gate; left out if there is no such stage or r.
 
     Args:
         record (StiffnessRecord): of a model with known gates.
@@ -49,29 +49,23 @@ def step_figure(record: StiffnessRecord,
     along = _blocks_of_stage(record, gated)
     chosen = _chosen(record, gated, along, blocks)
     r = pearson(nsi[:, along], step[:, along])
-    above = .5 + 2.9 * -(-len(chosen) // 3)
-    below = 2.7 if _along_depth(r, along) else 0.
-    figure = new_figure(WIDTH, above + below)
-    upper, *lower = figure.subfigures(
-        2, 1, height_ratios=[above, below]) if below else [figure]
-    name = f'stage {record.header.stage[along[0]]}'
-    upper.suptitle(_heading(record, len(nsi)) + (
-        '' if below else f'\n{name}: {_why_not(len(along))}'))
-    _panels(upper, record, chosen, nsi, step)
-    for part in lower:
-        _histogram(part.subplots(), f'{name}, {len(along)} blocks', r)
-    return figure
-
-
-def _panels(figure, record: StiffnessRecord, chosen: list, nsi: np.ndarray,
-            step: np.ndarray) -> None:
-    """The panels of a, at most three side by side."""
+    has_b = len(along) >= LEAST and bool(np.isfinite(r).any())
     rows, columns = -(-len(chosen) // 3), min(3, len(chosen))
-    for i, column in enumerate(chosen, 1):
-        axes = figure.add_subplot(rows, columns, i)
-        draw = _distribution if _is_constant(step[:, column]) else _scatter
-        draw(axes, record.header.blocks[column], nsi[:, column],
-             step[:, column])
+    figure = new_figure(WIDTH, .5 + 2.9 * rows + 2.7 * has_b)
+    grid = figure.add_gridspec(rows + has_b, columns)
+    for i, column in enumerate(chosen):
+        _scatter(figure.add_subplot(grid[i // 3, i % 3]),
+                 record.header.blocks[column], nsi[:, column],
+                 step[:, column])
+    if has_b:
+        stage = record.header.stage[along[0]]
+        _histogram(figure.add_subplot(grid[-1, :]),
+                   f'stage {stage}, {len(along)} blocks', r)
+    lost = len(record.nsi) - len(nsi)
+    note = f'; not finite, left out: {lost} of {len(record.nsi)}'
+    figure.suptitle(f'{record.name}: mean step size Δt against NSI, '
+                    f'{len(nsi)} samples{note if lost else ""}')
+    return figure
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -84,14 +78,6 @@ def pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     norm = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
     return np.where(constant, np.nan,
                     (x * y).sum(-1) / np.where(constant, 1., norm))
-
-
-def spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Spearman's rho of two (n,) arrays, NaN if one is constant."""
-    if _is_constant(x) or _is_constant(y):
-        return np.nan
-    from scipy import stats
-    return float(stats.spearmanr(x, y).statistic)
 
 
 def _is_constant(x: np.ndarray) -> np.ndarray:
@@ -115,11 +101,10 @@ def _with_gates(record: StiffnessRecord) -> tuple:
 
 
 def _blocks_of_stage(record: StiffnessRecord, gated) -> np.ndarray:
-    """The columns of panel b, one per stage."""
+    """The columns of b, which are of one stage."""
     stages = np.array(record.header.stage)[gated]
-    count = {int(s): int((stages == s).sum()) for s in np.unique(stages)}
-    stage = next((s for s in count if count[s] >= LEAST), min(count))
-    return gated[stages == stage]
+    found, counts = np.unique(stages, return_counts=True)
+    return gated[stages == found[np.argmax(counts >= LEAST)]]
 
 
 def _chosen(record: StiffnessRecord, gated, along, blocks) -> list:
@@ -127,50 +112,23 @@ def _chosen(record: StiffnessRecord, gated, along, blocks) -> list:
     if blocks is None:
         return along[np.unique([0, len(along) // 2, len(along) - 1])]
     names = [record.header.blocks[column] for column in gated]
-    absent = [name for name in blocks if name not in names]
-    if absent or not len(blocks):
+    if not {*blocks} <= {*names}:
         raise ValueError(f'blocks: expected some of {record.name} with a '
                          f'known gate, {names}, got {blocks}')
     return [gated[names.index(name)] for name in blocks]
 
 
-def _heading(record: StiffnessRecord, left: int) -> str:
-    lost = len(record.nsi) - left
-    note = f'; not finite, left out: {lost} of {len(record.nsi)}'
-    return (f'{record.name}: mean step size Δt against NSI, {left} samples'
-            f'{note if lost else ""}')
-
-
 def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
+    from scipy import stats
     # As one picture: a vector file of 10,000 points is slow to show.
     axes.scatter(nsi, step, s=points(3)**2, alpha=.4, linewidth=0,
                  color=color(0), rasterized=True)
-    r, rho = float(pearson(nsi, step)), spearman(nsi, step)
-    found = (f'Pearson {_signed(r)}, Spearman {_signed(rho)}'
-             if np.isfinite(r) else 'no correlation: constant values')
-    axes.set_title(f'{name}\n{found}')
+    r, note = float(pearson(nsi, step)), 'no correlation: constant values'
+    if np.isfinite(r):
+        rho = stats.spearmanr(nsi, step).statistic
+        note = f'Pearson {_signed(r)}, Spearman {_signed(rho)}'
+    axes.set_title(f'{name}\n{note}')
     axes.set(xlabel='NSI (Eq. 4)', ylabel='mean step size Δt')
-
-
-def _distribution(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
-    """How NSI is spread at one Δt, which would be an empty panel of dots."""
-    axes.hist(nsi, bins=40, color=color(0))
-    axes.set_title(f'{name}\nΔt {step[0]:.4g}, no correlation: constant')
-    axes.set(xlabel='NSI (Eq. 4)', ylabel='samples')
-
-
-def _along_depth(r: np.ndarray, along: np.ndarray) -> bool:
-    """Whether the blocks of a stage give a correlation along depth."""
-    return len(along) >= LEAST and bool(np.isfinite(r).any())
-
-
-def _why_not(blocks: int) -> str:
-    if blocks >= LEAST:
-        reason = 'NSI or Δt is constant in every sample'
-    else:
-        reason = (f'only {blocks} of its blocks '
-                  f'{"has" if blocks == 1 else "have"} a gate')
-    return f'no correlation along depth, {reason}'
 
 
 def _histogram(axes, name: str, r: np.ndarray) -> None:

@@ -1,7 +1,5 @@
 """One self-contained HTML page about the stiffness of a run."""
 import io
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 from html_pages import data_url, render
@@ -25,7 +23,6 @@ from stepnet_mm.visualization import (
     proportion_figure,
     survival_figure,
 )
-from stepnet_mm.visualization.style import use
 
 #: Of a figure in an inch, and of the page in an inch of a figure.
 DPI, PIXELS = 150, 114
@@ -60,56 +57,43 @@ def render_report(title: str,
         blocks=[(r.name, [list(row.values())
                           for row in r.summary_by_block(DEGREES[0])])
                 for r in records],
-        curves={name: Picture.of(partial(curve_figure, rows))
+        curves={name: Picture.of(curve_figure(rows))
                 for name, rows in (curves or {}).items()},
+        tns=Picture.of(tns_figure(records)) if len(records) > 1 else None,
+        survival=Picture.of(survival_figure(records)),
+        depth=Picture.of(depth_figure(records)),
+        proportion=Picture.of(proportion_figure(records)),
+        steps=[(record.name, Picture.of(step_figure(record)))
+               for record in records if has_steps(record)],
         attention={name: _heads(some)
-                   for name, some in (attention or {}).items()},
-        **_figures(records))
+                   for name, some in (attention or {}).items()})
 
 
 class Picture(NamedTuple):
-    """A figure inside the page, drawn for light and for dark pages."""
+    """A figure inside the page."""
 
-    light: str
-    dark: str
+    url: str
     width: int  # in px; of one scale, so that all text is of one size
 
     @classmethod
-    def of(cls, draw: Callable) -> 'Picture':
-        """What a function draws."""
-        light, dark = (_png(draw, theme) for theme in ('light', 'dark'))
-        # A PNG has its width in bytes 16 to 19.
-        width = int.from_bytes(light[16:20], 'big') * PIXELS // DPI
-        return cls(data_url(light), data_url(dark), width)
-
-
-def _png(draw: Callable, theme: str) -> bytes:
-    buffer = io.BytesIO()
-    with use(theme=theme):
+    def of(cls, figure) -> 'Picture':
+        """A matplotlib figure."""
+        buffer = io.BytesIO()
         # Tight, since titles of 3-D axes reach beyond the figure.
-        draw().savefig(buffer, format='png', dpi=DPI, bbox_inches='tight')
-    return buffer.getvalue()
-
-
-def _figures(records: list) -> dict:
-    """Of all records together, and of each that has step sizes."""
-    return dict(
-        tns=Picture.of(partial(tns_figure, records))
-        if len(records) > 1 else None,
-        survival=Picture.of(partial(survival_figure, records)),
-        depth=Picture.of(partial(depth_figure, records)),
-        proportion=Picture.of(partial(proportion_figure, records)),
-        steps=[(record.name, Picture.of(partial(step_figure, record)))
-               for record in records if has_steps(record)])
+        figure.savefig(buffer, format='png', dpi=DPI, bbox_inches='tight')
+        png = buffer.getvalue()
+        # A PNG has its width in bytes 16 to 19.
+        width = int.from_bytes(png[16:20], 'big') * PIXELS // DPI
+        return cls(data_url(png), width)
 
 
 def _heads(records: list) -> dict[str, Picture]:
     """Of one AttentionMapHook; of records that compare with the last."""
     alike = [r for r in records if r.view == records[-1].view]
     return dict(
-        maps=Picture.of(partial(attention_map_figure, alike[-1])),
-        paths=Picture.of(partial(attention_path_figure, alike)),
-        range=Picture.of(partial(attention_range_figure, alike)))
+        maps=Picture.of(attention_map_figure(alike[-1])),
+        paths=Picture.of(attention_path_figure(alike)),
+        range=Picture.of(attention_range_figure(alike)))
 
 
 def _about(records: list) -> list[list[str]]:
@@ -121,12 +105,12 @@ def _about(records: list) -> list[list[str]]:
 
 def _about_one(header) -> dict[str, str]:
     stages = [header.stage.count(s) for s in range(1, header.stages + 1)]
-    meta = {key: _text(value) for key, value in header.meta.items()}
     return {
-        **{key: text for key, text in meta.items() if text and key != 'name'},
+        **{key: _text(value) for key, value in header.meta.items()
+           if key != 'name' and _text(value)},
         'samples': str(header.samples),
         'definition of NSI': header.definition,
-        'measured blocks, by stage': ', '.join(map(str, stages))
+        'measured blocks, by stage': _text(stages)
     }
 
 

@@ -1,5 +1,4 @@
 """TNS of each network, with intervals (Fig. 8)."""
-import re
 from collections.abc import Callable
 from functools import partial
 from textwrap import fill
@@ -15,8 +14,6 @@ from stepnet_mm.visualization.stiffness_figures import (
 )
 from stepnet_mm.visualization.style import (
     WIDTH,
-    look,
-    name_lines,
     new_figure,
     points,
     set_scale,
@@ -32,8 +29,6 @@ PANELS = dict(tns=('mean', np.mean), tns_median=('median', np.median),
 RESAMPLES, BATCH = 1000, 100
 #: Of fewer seeds an interval is their range, as a bootstrap gives no more.
 FEW_SEEDS = 5
-#: What is drawn side by side, where names differ in it alone.
-PAIR = ['plain', 'stepnet']
 
 
 class Estimate(NamedTuple):
@@ -44,15 +39,8 @@ class Estimate(NamedTuple):
     seeds: list[float]  # the value of each, where there are several
 
 
-class MethodTNS(NamedTuple):
-    """TNS of one method."""
-    name: str
-    seeds: int  # how many records it has
-    estimates: dict[str, Estimate]  # by the keys of :data:`PANELS`; their
-    # means over seeds where there are several
-
-
-def tns_by_method(records: list[StiffnessRecord]) -> list[MethodTNS]:
+def tns_by_method(
+        records: list[StiffnessRecord]) -> dict[str, dict[str, Estimate]]:
     """TNS of each method, its median and 95 % quantile, with intervals.
 
     These are bootstrap intervals over samples, or over seeds where a method
@@ -62,13 +50,15 @@ def tns_by_method(records: list[StiffnessRecord]) -> list[MethodTNS]:
         records (list[StiffnessRecord]): each with a finite sample.
 
     Returns:
-        list[MethodTNS]: a row for each of :func:`group_seeds`.
+        dict[str, dict[str, Estimate]]: for each of :func:`group_seeds` a
+        number for each of :data:`PANELS`, the mean over seeds where there
+        are several.
     """
-    return [MethodTNS(name, len(own), {
+    return {name: {
         key: _over_seeds([record.tns_summary()[key] for record in own])
         if len(own) > 1 else _estimate(own[0].tns().numpy(), statistic)
-        for key, (_, statistic) in PANELS.items()})
-            for name, own in group_seeds(records).items()]
+        for key, (_, statistic) in PANELS.items()}
+            for name, own in group_seeds(records).items()}
 
 
 def group_seeds(
@@ -119,8 +109,7 @@ def tns_figure(records: list):
 
     Records whose names differ in their ``_seedN`` alone are one network. Its
     seeds are drawn too, and its interval is one over them, of fewer than five
-    their range; otherwise it is one over samples. Two names that differ in
-    plain and stepnet alone share a row.
+    their range; otherwise it is one over samples.
 
     Args:
         records (list[StiffnessRecord]): of at least one network.
@@ -133,72 +122,31 @@ def tns_figure(records: list):
     """
     check_records(records)
     methods = tns_by_method(records)
-    rows = _rows(methods)
-    figure = new_figure(WIDTH, 1.9 + .36 * len(rows))
+    figure = new_figure(WIDTH, 2.1 + .36 * len(methods))
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, (key, (label, _)) in zip(panels, PANELS.items()):
-        _draw(axes, rows, key)
+        _draw(axes, [estimates[key] for estimates in methods.values()])
         axes.set_xlabel(f'{label} of samples')
-    panels[0].set_yticks(range(len(rows)), [fill(name, 26) for name in rows])
-    panels[0].set_ylim(len(rows) - .5, -.5)
-    if any(len(row) > 1 for row in rows.values()):
-        name_lines(figure, PAIR)
-    figure.suptitle('TNS (Eq. 5) and ' + _intervals(methods)
-                    + lost_note(records))
+    panels[0].set_yticks(range(len(methods)), [
+        fill(f'{name} ({seeds} seeds)' if (seeds := len(own['tns'].seeds))
+             else name, 26) for name, own in methods.items()])
+    panels[0].set_ylim(len(methods) - .5, -.5)
+    figure.suptitle(
+        'TNS (Eq. 5) and 95 % bootstrap intervals over samples;\nof several '
+        f'seeds (small dots) over seeds, of less than {FEW_SEEDS} their range'
+        + lost_note(records))
     return figure
 
 
-def _intervals(methods: list[MethodTNS]) -> str:
-    """What the lines are."""
-    counts = {method.seeds for method in methods}
-    kinds = {
-        '95 % bootstrap intervals over samples': 1 in counts,
-        'ranges of seeds': any(1 < n < FEW_SEEDS for n in counts),
-        '95 % bootstrap intervals over seeds': max(counts) >= FEW_SEEDS
-    }
-    text = ',\n'.join(kind for kind, there in kinds.items() if there)
-    return text if max(counts) == 1 else f'{text} (small dots: single seeds)'
-
-
-def _rows(methods: list[MethodTNS]) -> dict[str, dict[str, MethodTNS]]:
-    """Label of a row -> what is drawn in it, by its part of a pair."""
-    names = {method.name for method in methods}
-    rows: dict[str, dict[str, MethodTNS]] = {}
-    for method in methods:
-        label, part = _split(method.name, names)
-        rows.setdefault(label, {})[part] = method
-    return {_with_seeds(label, row): row for label, row in rows.items()}
-
-
-def _split(name: str, names: set[str]) -> tuple[str, str]:
-    """A name without plain or stepnet, and which; if its twin is there."""
-    for part, other in (PAIR, PAIR[::-1]):
-        found = re.fullmatch(f'(.*_|){part}(_.*|)', name)
-        if found and found[1] + other + found[2] in names:
-            return (found[1] + found[2][1:]).rstrip('_') or 'network', part
-    return name, ''
-
-
-def _with_seeds(label: str, row: dict[str, MethodTNS]) -> str:
-    seeds = [method.seeds for method in row.values()]
-    if max(seeds) == 1:
-        return label
-    return f'{label} (seeds: {", ".join(map(str, dict.fromkeys(seeds)))})'
-
-
-def _draw(axes, rows: dict, key: str) -> None:
-    """Draw one number of all networks."""
-    ends = []
-    for place, row in enumerate(rows.values()):
-        for part, method in row.items():
-            value, low, high, seeds = method.estimates[key]
-            y = place + .14 * (PAIR.index(part) * 2 - 1 if part else 0)
-            style = look(PAIR.index(part)) if part else dict(
-                color=theme().ink)
-            axes.plot([low, high], [y, y], **style)
-            axes.plot(value, y, marker='o', color=style['color'])
-            axes.plot(seeds, [y] * len(seeds), '.', color=style['color'],
-                      markersize=points(4), markerfacecolor=theme().paper)
-            ends += [value, low, high, *seeds]
+def _draw(axes, estimates: list[Estimate]) -> None:
+    """Draw one number of all networks, a row each."""
+    ink = theme().ink
+    for y, (value, low, high, seeds) in enumerate(estimates):
+        axes.plot([low, high], [y, y], color=ink)
+        axes.plot(value, y, marker='o', color=ink)
+        axes.plot(seeds, [y] * len(seeds), '.', color=ink,
+                  markersize=points(4), markerfacecolor=theme().paper)
     axes.locator_params(axis='x', nbins=4)
-    set_scale(axes, 'x', min(ends), max(ends))
+    drawn = [number for own in estimates
+             for number in (own.value, own.low, own.high, *own.seeds)]
+    set_scale(axes, 'x', min(drawn), max(drawn))

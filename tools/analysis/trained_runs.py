@@ -3,48 +3,12 @@ import math
 from pathlib import Path
 
 import pandas as pd
-from work_dirs import choose_definition, evaluations, is_number, method_of
+from work_dirs import evaluations, is_number, method_of, of_one_definition
 
-from stepnet_mm.stiffness import (
-    DEFINITIONS,
-    RecordHeader,
-    read_stiffness_record,
-)
+from stepnet_mm.stiffness import RecordHeader, read_stiffness_record
 
 #: What TNSMetric's keys begin with, beside other metrics.
 PREFIX = 'stiffness_eval/'
-#: In place of a definition of NSI.
-UNKNOWN = 'unknown'
-
-
-def read_runs_table(path: Path, statistic: str = 'tns') -> pd.DataFrame:
-    """The runs of a CSV file with the columns name, tns and metric.
-
-    Args:
-        path (Path): the file, with commas, semicolons or tabs between columns.
-        statistic (str): the column of TNS, named as in :func:`read_run`.
-
-    Returns:
-        DataFrame: a row for each run, with the keys of :func:`read_run`.
-
-    Raises:
-        ValueError: if it is no text, or a column is not there or holds no
-            numbers.
-    """
-    try:
-        with open(path, encoding='utf-8-sig') as file:
-            delimiter = max(',;\t', key=file.readline().count)
-        rows = pd.read_csv(
-            path, sep=delimiter, encoding='utf-8-sig', dtype={'name': str},
-            usecols=['name', statistic, 'metric'], keep_default_na=False)
-        return pd.DataFrame(dict(
-            name=rows['name'], tns=rows[statistic].astype(float),
-            metric=rows['metric'].astype(float), source=path.name,
-            definition=UNKNOWN))
-    except ValueError as error:
-        raise ValueError(
-            f'{path}: expected the columns name, {statistic} and metric with '
-            f'numbers in the last two, got {error!r}') from None
 
 
 def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
@@ -59,20 +23,16 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
         metric (str): the metric's key in ``scalars.json``.
         statistic (str): of TNS over samples, a key of
             :func:`summarize_tns`; the mean of Eq. 5 by default.
-        definition (str, optional): of NSI, as in :func:`choose_definition`;
+        definition (str, optional): of NSI, as in :func:`of_one_definition`;
             what was logged does not say its own.
 
     Returns:
         dict: ``name``, ``tns``, ``metric``, ``source``, the file that TNS
-        comes from, and ``definition``, what must agree between records, or
-        :data:`UNKNOWN`.
+        comes from, and ``definition``, what must agree between records.
 
     Raises:
-        FileNotFoundError: if there is no such folder.
-        ValueError: if it has no such metric or no TNS.
+        ValueError: if there is no such metric or no TNS.
     """
-    if not work_dir.is_dir():
-        raise FileNotFoundError(f'{work_dir}: expected a work dir, got none')
     lines = evaluations(work_dir, metric)
     if not lines:
         raise ValueError(
@@ -107,33 +67,20 @@ def _tns(work_dir: Path, statistic: str, line: dict,
          definition: str | None) -> dict:
     """TNS of a run, where it comes from and which definition it follows."""
     if found := [*work_dir.glob('*.jsonl')]:
-        path = _newest(found, definition, str(work_dir))
+        _, paths = of_one_definition(found, definition, work_dir)
+        path = max(paths, key=lambda path: path.stat().st_mtime)
         record = read_stiffness_record(path)
         return dict(tns=record.tns_summary()[statistic]
                     if record.finite.any() else math.inf,
                     source=path.name, definition=_conditions(record.header))
     if is_number(line, key := PREFIX + statistic) and definition is None:
         return dict(tns=line[key], source='scalars.json',
-                    definition=UNKNOWN)
+                    definition='unknown')
     raise ValueError(
         f'{work_dir}: expected a record *.jsonl or, without --definition, '
         f'{key} beside the metric, got neither; make one with '
         'tools/analysis/measure_stiffness.py or train with TNSMetric in '
         'val_evaluator')
-
-
-def _newest(paths: list[Path], wanted: str | None, source: str) -> Path:
-    """The newest record of the definition that is read.
-
-    Older files are not looked at: they may be damaged, or of somebody else.
-    """
-    own: dict[str, Path] = {}
-    for path in sorted(paths, key=lambda path: -path.stat().st_mtime):
-        name = read_stiffness_record(path, partial=True).header.definition
-        own.setdefault(name, path)
-        if name == (wanted or DEFINITIONS[0]):
-            break
-    return own[choose_definition(own, wanted, source)]
 
 
 def _conditions(header: RecordHeader) -> str:
