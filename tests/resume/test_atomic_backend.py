@@ -44,7 +44,7 @@ def test_the_old_file_is_there_until_the_new_one_is_whole(
 @pytest.mark.parametrize('name', ['folder', 'a.pth/b.pth'])
 def test_only_a_full_disk_lacks_space(path, name):
     (path.parent / 'folder').mkdir()
-    with pytest.raises(OSError, match=f'{name}: expected to wri.* free; see'):
+    with pytest.raises(OSError, match=f'{name}: expected to wri'):
         AtomicLocalBackend().put(b'new', path.parent / name)
 
 
@@ -54,8 +54,8 @@ def test_a_full_disk(path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, 'fsync', full)
-    with pytest.raises(OSError, match=r'a\.pth: expected to write 1\.0 MiB .*'
-                       r'got No space left on device with .* free; make sp'):
+    with pytest.raises(OSError, match=r'a\.pth: expected to write 1\.0 MiB, '
+                       r'got No space left on device;'):
         AtomicLocalBackend().put(bytes(2**20), path)
     assert path.read_bytes() == b'old'
     assert os.listdir(path.parent) == ['a.pth']

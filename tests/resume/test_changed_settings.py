@@ -16,7 +16,8 @@ def nested(content, part, times):
     nested(0, lambda inner: [inner], 10**5)], ids=['shared', 'deep'])
 def test_a_list_without_end_is_named_in_short(value):
     runner = SimpleNamespace(
-        optim_wrapper=SimpleNamespace(param_groups=[dict(lr=.1)] * 2),
+        optim_wrapper=SimpleNamespace(
+            state_dict=lambda: dict(param_groups=[dict(lr=.1)] * 2)),
         param_schedulers=[SimpleNamespace(state_dict=lambda: dict(gamma=.5))])
     line, scheduler = changed_settings(runner, dict(
         optimizer=dict(param_groups=[dict(lr=value), dict(lr=list(value))]),
