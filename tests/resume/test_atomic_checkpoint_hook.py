@@ -1,8 +1,10 @@
+import functools
 import os
 import re
 from types import SimpleNamespace
 
 import pytest
+import resume_run
 import torch
 from mmengine.config import Config
 from mmengine.fileio import BaseStorageBackend, FileClient, register_backend
@@ -10,9 +12,10 @@ from mmengine.optim import OptimWrapper, OptimWrapperDict
 from resume_run import (
     Stopped,
     assert_same,
+    checkpoints,
     final_state,
     resume_runner,
-    warnings_of,
+    seen,
 )
 
 from stepnet_mm.resume import AtomicLocalBackend
@@ -29,49 +32,18 @@ TEST = dict(
 FALLING = dict(type='FallingMetric')
 
 
-def checkpoints(folder):
-    """Their names in order of the iterations."""
-    names = [n for n in os.listdir(folder) if n.endswith('.pth')]
-    return sorted(names, key=lambda n: (not n[0] == 'i', n[0], len(n), n))
-
-
 def last(folder):
     return os.path.basename((folder / 'last_checkpoint').read_text())
 
 
-def train(folder, stop=None, interval=5, hooks=(), **kwargs):
-    hooks = [*hooks, *([dict(type='StopHook', at=stop)] if stop else [])]
-    runner = resume_runner(folder, interval=interval, hooks=hooks, **kwargs)
-    if stop:
-        with pytest.raises(Stopped):
-            runner.train()
-    else:
-        runner.train()
-    return runner
-
-
-def warned(folder, **kwargs):
-    """What a resume warns of, and its runner."""
-    runner = resume_runner(folder, interval=5, resume=True, **kwargs)
-    lines = warnings_of(runner)
-    runner.train()
-    return lines, runner
+train = functools.partial(resume_run.train, interval=5)
+resumed = functools.partial(resume_run.resumed, interval=5)
 
 
 def damage(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 255
     path.write_bytes(content)
-
-
-def seen(runner):
-    return len(runner.train_dataloader.dataset.loaded)
-
-
-@pytest.fixture(scope='module')
-def whole(tmp_path_factory):
-    """The end of a run that nothing disturbed."""
-    return final_state(train(tmp_path_factory.mktemp('whole')))
 
 
 @pytest.mark.core
@@ -107,8 +79,7 @@ def test_killed_during_a_save(tmp_path, monkeypatch, whole):
             train(tmp_path)
     assert 'iter_10.pth.unfinished' in os.listdir(tmp_path)
     assert last(tmp_path) == 'iter_5.pth'
-    resumed = train(tmp_path, resume=True)
-    assert_same(whole, final_state(resumed))
+    assert_same(whole(), final_state(train(tmp_path, resume=True)))
     assert not [n for n in os.listdir(tmp_path) if 'unfinished' in n]
 
 
@@ -116,9 +87,9 @@ def test_killed_during_a_save(tmp_path, monkeypatch, whole):
 def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path, whole):
     train(tmp_path, stop=12)
     damage(tmp_path / 'iter_10.pth')
-    logged, runner = warned(tmp_path)
+    logged, runner = resumed(tmp_path)
     assert sum('iter_10.pth is damaged' in line for line in logged) == 1
-    assert_same(whole, final_state(runner))
+    assert_same(whole(), final_state(runner))
     for name in checkpoints(tmp_path):
         damage(tmp_path / name)
     with pytest.raises(ValueError, match='expected a whole checkpoint in'):
@@ -128,7 +99,7 @@ def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path, whole):
 def test_a_path_that_is_given(tmp_path):
     train(tmp_path, stop=12)
     path = tmp_path / 'iter_5.pth'
-    logged, runner = warned(tmp_path, load_from=str(path))
+    logged, runner = resumed(tmp_path, load_from=str(path))
     assert not logged and seen(runner) == 96 - 15
 
 
@@ -252,8 +223,8 @@ def test_the_files_of_a_second_hook_are_resumed_from(tmp_path, whole):
                   filename_tmpl='second_{:03d}.pth', max_keep_ckpts=1)
     train(tmp_path, stop=7, hooks=[second])
     assert last(tmp_path) == 'second_006.pth'
-    resumed = train(tmp_path, hooks=[second], resume=True)
-    assert_same(whole, final_state(resumed))
+    assert_same(whole(), final_state(
+        train(tmp_path, hooks=[second], resume=True)))
     assert checkpoints(tmp_path)[-1] == 'second_033.pth'
 
 
@@ -265,7 +236,7 @@ def test_a_misspelt_argument_is_named_at_the_start(tmp_path):
 def changes(folder, **settings):
     """What a resume at iteration 10 says of settings that it ignores."""
     train(folder, stop=10)
-    return [line for line in warned(folder, **settings)[0]
+    return [line for line in resumed(folder, **settings)[0]
             if 'other settings than' in line]
 
 
@@ -304,6 +275,6 @@ def test_what_a_best_one_lacks_begins_anew(tmp_path):
     """It is not said that the checkpoint brings its own."""
     train(tmp_path, stop=12, checkpoint=dict(
         save_optimizer=False, save_param_scheduler=False))
-    logged, _ = warned(tmp_path, load_from=str(tmp_path / 'iter_10.pth'))
+    logged, _ = resumed(tmp_path, load_from=str(tmp_path / 'iter_10.pth'))
     line, = logged
     assert 'no optimizer and no param_schedulers' in line

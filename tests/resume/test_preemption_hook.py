@@ -1,3 +1,4 @@
+import functools
 import os
 import signal
 import time
@@ -10,8 +11,10 @@ from mmengine.registry import HOOKS
 from resume_run import (
     StopHook,
     assert_same,
+    checkpoints,
     final_state,
     resume_runner,
+    train,
     train_on_ranks,
 )
 
@@ -47,27 +50,13 @@ def hooks(**kwargs):
     return [dict(type='PreemptionHook'), dict(type='SignalHook', **kwargs)]
 
 
+finish = functools.partial(train, interval=1000)
+
+
 def leave(folder, **kwargs):
     with pytest.raises(SystemExit) as left:
         finish(folder, **kwargs)
     assert left.value.code == EXIT_PREEMPTED == 75
-
-
-def finish(folder, **kwargs):
-    runner = resume_runner(folder, interval=1000, **kwargs)
-    runner.train()
-    return runner
-
-
-def checkpoints(folder):
-    return {name for name in os.listdir(folder) if name.endswith('.pth')}
-
-
-@pytest.fixture(scope='module')
-def whole(tmp_path_factory):
-    return {by_epoch: final_state(finish(
-        tmp_path_factory.mktemp('whole'), by_epoch=by_epoch))
-        for by_epoch in (True, False)}
 
 
 @pytest.mark.parametrize('by_epoch, sent, saved', [
@@ -80,10 +69,9 @@ def test_the_run_goes_on_as_if_nothing_had_been(tmp_path, whole, by_epoch,
                                                 sent, saved):
     leave(tmp_path, by_epoch=by_epoch, hooks=hooks(**sent))
     # The last iteration is saved as in any run, too.
-    assert checkpoints(tmp_path) - {'iter_33.pth'} == {
-        f'preempted_iter_{saved}.pth'}
+    assert f'preempted_iter_{saved}.pth' == checkpoints(tmp_path)[-1]
     resumed = finish(tmp_path, by_epoch=by_epoch, resume=True)
-    assert_same(whole[by_epoch], final_state(resumed))
+    assert_same(whole(by_epoch=by_epoch), final_state(resumed))
 
 
 def test_in_a_validation_without_averaged_weights(tmp_path):
@@ -104,9 +92,9 @@ def test_in_a_validation_without_averaged_weights(tmp_path):
 def test_its_checkpoint_goes_when_the_next_one_is_complete(tmp_path):
     leave(tmp_path, hooks=hooks(at=3))
     leave(tmp_path, resume=True, hooks=hooks(at=3))
-    assert checkpoints(tmp_path) == {'preempted_iter_6.pth'}
+    assert checkpoints(tmp_path) == ['preempted_iter_6.pth']
     finish(tmp_path, resume=True)
-    assert checkpoints(tmp_path) == {'iter_33.pth'}
+    assert checkpoints(tmp_path) == ['iter_33.pth']
 
 
 @pytest.mark.core
@@ -136,7 +124,7 @@ def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path, where, at,
                                                      saved):
     optim = dict(optimizer=dict(type='SGD', lr=.01), accumulative_counts=4)
     leave(tmp_path, hooks=hooks(where=where, at=at), optim_wrapper=optim)
-    assert checkpoints(tmp_path) == {f'preempted_iter_{saved}.pth'}
+    assert checkpoints(tmp_path) == [f'preempted_iter_{saved}.pth']
 
 
 @pytest.mark.parametrize('option', ['--resume', '--resume PATH', ''])
@@ -169,7 +157,7 @@ def test_optimizer_and_schedulers_are_saved_in_any_case(tmp_path, whole):
     settings = dict(checkpoint=dict(save_optimizer=False,
                                     save_param_scheduler=False))
     leave(tmp_path, hooks=hooks(), **settings)
-    assert_same(whole[True], final_state(
+    assert_same(whole(), final_state(
         finish(tmp_path, resume=True, **settings)))
 
 
