@@ -96,18 +96,6 @@ def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path, whole):
         train(tmp_path, resume=True)
 
 
-def test_a_path_that_is_given(tmp_path):
-    train(tmp_path, stop=12)
-    path = tmp_path / 'iter_5.pth'
-    logged, runner = resumed(tmp_path, load_from=str(path))
-    assert not logged and seen(runner) == 96 - 15
-
-
-def test_nothing_to_resume(tmp_path):
-    (tmp_path / 'last_checkpoint').write_bytes(b'\xff')
-    assert train(tmp_path, resume=True).iter == 33
-
-
 @pytest.mark.core
 def test_the_first_start_of_a_job_that_resumes_has_its_weights(tmp_path):
     """load_from is for the first start, the work dir for all others."""
@@ -210,12 +198,6 @@ def test_storage_that_is_not_local_keeps_its_own_way(tmp_path):
     train(tmp_path / 'w', interval=20,
           checkpoint=dict(out_dir='dictionary://x', max_keep_ckpts=1))
     assert list(DictionaryBackend.files) == ['dictionary://x/w/iter_33.pth']
-
-
-def test_the_best_alone(tmp_path):
-    train(tmp_path, interval=-1, val_evaluator=FALLING,
-          checkpoint=dict(save_best='loss', save_last=False))
-    assert checkpoints(tmp_path) == ['best_loss_iter_33.pth']
 
 
 def test_the_files_of_a_second_hook_are_resumed_from(tmp_path, whole):
