@@ -117,9 +117,10 @@ class AtomicCheckpointHook(CheckpointHook):
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):
             loop.resume_from(checkpoint.get('training_state', {}))
-        absent = [key for key, part in dict(
-            optimizer=True, param_schedulers=runner.param_schedulers).items()
-            if part and key not in checkpoint]
+        wanted = ['optimizer']
+        if runner.param_schedulers:
+            wanted.append('param_schedulers')
+        absent = [key for key in wanted if key not in checkpoint]
         if absent:
             runner.logger.warning(
                 f'the checkpoint has no {" and no ".join(absent)}, as best_*.'
@@ -242,6 +243,8 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def _save_best_checkpoint(self, runner, metrics) -> None:
         """Delete the previous best when the new one is complete."""
+        if not self.save_best:
+            return
         removed: list[str] = []
         deferred = ReplacedMethod(self.file_backend, 'remove',
                                   lambda _, path: removed.append(path))
