@@ -1,5 +1,4 @@
 """Checkpoints written atomically, with the complete state of a training."""
-import difflib
 import hashlib
 import inspect
 import io
@@ -24,13 +23,8 @@ from ..safe_loading.plain_state import save_plain
 from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
-from .changed_settings import changed_settings, new_parts
-from .latest_checkpoint import (
-    POINTER,
-    PREEMPTED,
-    damage,
-    latest_checkpoint,
-)
+from .changed_settings import changed_settings
+from .latest_checkpoint import POINTER, PREEMPTED, latest_checkpoint
 from .resumable_loops import ResumableLoop
 from .training_state import accumulating, training_state
 
@@ -78,15 +72,16 @@ class AtomicCheckpointHook(CheckpointHook):
     def before_run(self, runner) -> None:
         """Choose an undamaged checkpoint for a resume."""
         _check_names(self.args, runner)
-        if not resumes(runner) or not self._leads(runner):
+        if not resumes(runner) or self is not first_checkpoint_hook(runner):
             return
         self.resumes_last = (runner._load_from is None
                              or runner.cfg.get('auto_resume', False))
+        if not self.resumes_last:
+            return
         chosen: list = [None]
         if is_main_process():
-            choose = self._choose if self.resumes_last else _check
             try:
-                chosen = [choose(runner)]
+                chosen = [self._choose(runner)]
             except Exception as error:  # has to reach all ranks
                 chosen = [error]
         dist.broadcast_object_list(chosen)
@@ -96,11 +91,6 @@ class AtomicCheckpointHook(CheckpointHook):
             runner._resume = False
         else:
             runner._load_from = chosen[0]
-
-    def _leads(self, runner) -> bool:
-        """Whether it is the first such hook; a config may have several."""
-        return self is next(hook for hook in runner.hooks
-                            if isinstance(hook, AtomicCheckpointHook))
 
     def _choose(self, runner) -> str | None:
         path, damaged = latest_checkpoint(
@@ -121,22 +111,21 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """On a resume hand the state to the loop."""
-        if not resumes(runner) or not self._leads(runner):
+        if not resumes(runner) or self is not first_checkpoint_hook(runner):
             return
         make_own(runner, checkpoint)
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):
             loop.resume_from(checkpoint.get('training_state', {}))
-        absent = new_parts(runner, checkpoint)
+        wanted = ['optimizer']
+        if runner.param_schedulers:
+            wanted.append('param_schedulers')
+        absent = [key for key in wanted if key not in checkpoint]
         if absent:
-            anew = "the config's begin anew, a warm-up included"
-            if len(absent) == 1 and runner.param_schedulers:
-                anew = ('one without the other: the learning rate is neither '
-                        "the run's nor the config's")
             runner.logger.warning(
                 f'the checkpoint has no {" and no ".join(absent)}, as best_*.'
-                f'pth have none: {anew}; to go on as before resume from an '
-                'iter_*.pth or epoch_*.pth')
+                "pth have none: the config's begin anew, a warm-up included; "
+                'to go on as before resume from an iter_*.pth or epoch_*.pth')
         changed = changed_settings(runner, checkpoint)
         if changed:
             runner.logger.warning(
@@ -152,11 +141,6 @@ class AtomicCheckpointHook(CheckpointHook):
         if self.file_client_args is None and type(backend) is LocalBackend:
             self.backend_args = dict(backend='atomic_local')
         super().before_train(runner)
-        if not (self.save_optimizer and self.save_param_scheduler):
-            runner.logger.warning(
-                'default_hooks.checkpoint: with save_optimizer=False or '
-                'save_param_scheduler=False a resume after a kill begins with '
-                'new ones; after a preemption it has them')
         if (isinstance(self.file_backend, AtomicLocalBackend)
                 and is_main_process()):
             for path in Path(self.out_dir).glob(f'*{UNFINISHED}'):
@@ -202,7 +186,6 @@ class AtomicCheckpointHook(CheckpointHook):
                 '(accumulative_counts); the gradients so far are not in it, '
                 'so a resume from it is not bit for bit. Make '
                 'default_hooks.checkpoint.interval a multiple')
-        path = self.file_backend.join_path(self.out_dir, filename)
         if isinstance(runner.train_loop, ResumableLoop):
             self._state = training_state(runner, **state)
         runner.save_checkpoint(
@@ -216,7 +199,10 @@ class AtomicCheckpointHook(CheckpointHook):
             backend_args=self.backend_args,
             **self.args)
         self._state = None
-        return path
+        return self._path(filename)
+
+    def _path(self, filename: str) -> str:
+        return self.file_backend.join_path(self.out_dir, filename)
 
     def save_out_of_turn(self, runner, epoch: int, iteration: int) -> str:
         """Save for a resume; deleted when the next one is complete."""
@@ -228,14 +214,14 @@ class AtomicCheckpointHook(CheckpointHook):
         hub = runner.message_hub
         before = hub.get_info('temporary_ckpt')
         hub.update_info('temporary_ckpt', temporary)
-        self.last_ckpt = self.file_backend.join_path(self.out_dir, filename)
+        self.last_ckpt = self._path(filename)
         hub.update_info('last_ckpt', self.last_ckpt)
         self.save(runner, filename, meta, whole=temporary is not None)
         if is_main_process():
             AtomicLocalBackend().put_text(
                 self.last_ckpt, osp.join(runner.work_dir, POINTER))
         if before and before != temporary:
-            self._delete(before)
+            self._delete(self._path(before))
         return self.last_ckpt
 
     def _save_checkpoint_with_step(self, runner, done, meta) -> None:
@@ -250,37 +236,30 @@ class AtomicCheckpointHook(CheckpointHook):
         runner.message_hub.update_info('keep_ckpt_ids', ids)
         self._save_as_last(runner, filename, meta)
         for old in ids[:-self.max_keep_ckpts]:
-            self._delete(self.filename_tmpl.format(old))
+            self._delete(self._path(self.filename_tmpl.format(old)))
         self.keep_ckpt_ids.append(done)  # a deque of that length
         runner.message_hub.update_info('keep_ckpt_ids',
                                        list(self.keep_ckpt_ids))
 
     def _save_best_checkpoint(self, runner, metrics) -> None:
         """Delete the previous best when the new one is complete."""
-        old: list[tuple] = []
-        removals = [
-            ReplacedMethod(self.file_backend, name,
-                           lambda remove, path: old.append((remove, path)))
-            for name in ('remove', 'rmtree')
-            if hasattr(self.file_backend, name)]
+        if not self.save_best:
+            return
+        removed: list[str] = []
+        deferred = ReplacedMethod(self.file_backend, 'remove',
+                                  lambda _, path: removed.append(path))
         try:
             super()._save_best_checkpoint(runner, metrics)
         finally:
-            for removal in removals:
-                removal.undo()
-        best = self._best_paths()
-        for remove, path in old:
+            deferred.undo()
+        best = [getattr(self, 'best_ckpt_path', None),
+                *getattr(self, 'best_ckpt_path_dict', {}).values()]
+        for path in removed:
             if path not in best:
-                remove(path)
-
-    def _best_paths(self) -> list:
-        if hasattr(self, 'best_ckpt_path_dict'):
-            return list(self.best_ckpt_path_dict.values())
-        return [getattr(self, 'best_ckpt_path', None)]
+                self._delete(path)
 
     @master_only
-    def _delete(self, filename: str) -> None:
-        path = self.file_backend.join_path(self.out_dir, filename)
+    def _delete(self, path: str) -> None:
         if self.file_backend.isfile(path):
             self.file_backend.remove(path)
 
@@ -301,24 +280,17 @@ class AtomicCheckpointHook(CheckpointHook):
                            f'{list(checkpoint)}')
 
 
+def first_checkpoint_hook(runner) -> AtomicCheckpointHook | None:
+    """The hook that saves for a resume; a config may have several."""
+    return next((hook for hook in runner.hooks
+                 if isinstance(hook, AtomicCheckpointHook)), None)
+
+
 def _check_names(others: dict, runner) -> None:
-    """mmengine would pass unknown arguments on to the first save."""
-    known = {*inspect.signature(CheckpointHook.__init__).parameters,
-             *inspect.signature(runner.save_checkpoint).parameters}
-    for name in set(others) - known:
-        near = difflib.get_close_matches(name, known, 1)
-        raise TypeError(
-            f'default_hooks.checkpoint: expected arguments of CheckpointHook, '
-            f'got {name!r}; '
-            f'{f"{near[0]!r} may be meant" if near else "take it out"}')
-
-
-def _check(runner) -> str:
-    path = runner._load_from
-    wrong = osp.isfile(path) and damage(path)
+    """mmengine would find a wrong argument at the first save."""
+    known = inspect.signature(runner.save_checkpoint).parameters
+    wrong = sorted(set(others) - set(known))
     if wrong:
-        raise ValueError(
-            f'--resume: expected a whole checkpoint, got {path}, which is '
-            f'damaged: {wrong}; give another one, or --resume alone for the '
-            'last whole one of the work_dir')
-    return path
+        raise TypeError(
+            'default_hooks.checkpoint: expected arguments of CheckpointHook, '
+            f'got {wrong}; correct or remove them')

@@ -1,6 +1,5 @@
 """Settings of optimizer and schedule that a resume takes from a checkpoint."""
 import reprlib
-from collections.abc import Iterator
 
 #: Positions in a schedule, and values derived from the optimizer's.
 PROGRESS = {'last_step', 'base_values', '_global_step', '_last_value',
@@ -19,74 +18,51 @@ def changed_settings(runner, checkpoint: dict) -> list[str]:
     Returns:
         list[str]: a text for each difference.
     """
+    saved = {**_optimizers(checkpoint.get('optimizer', {})),
+             **_schedulers(checkpoint.get('param_schedulers', {}))}
+    now = {**_optimizers(runner.optim_wrapper.state_dict()),
+           **_schedulers(_states(runner.param_schedulers))}
+    # Each once, since there may be a group per parameter. The whole repr of
+    # a file's list, which may share its parts, can be endless.
     return list(dict.fromkeys(
-        # Each once, since there may be a group per parameter. The whole repr
-        # of a file's list, which may share its parts, can be endless.
-        f'{key} goes on as {reprlib.repr(before)}, not as {reprlib.repr(now)}'
-        for key, now, before in (*_optimizers(runner, checkpoint),
-                                 *_schedulers(runner, checkpoint))))
+        f'{key}.{name} goes on as {reprlib.repr(old.get(name, "unset"))}, '
+        f'not as {reprlib.repr(new.get(name, "unset"))}'
+        for key in saved
+        for old, new in zip(saved[key], now.get(key, []))
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)))
 
 
-def new_parts(runner, checkpoint: dict) -> list[str]:
-    """``optimizer``, ``param_schedulers``, both or neither: those that the
-    config has and the checkpoint, as a best one, has not.
-    """
-    wanted = dict(optimizer=True, param_schedulers=runner.param_schedulers)
-    return [key for key in wanted if wanted[key] and key not in checkpoint]
-
-
-def _optimizers(runner, checkpoint: dict) -> Iterator[tuple]:
-    wrapper = runner.optim_wrapper
-    saved = checkpoint.get('optimizer') or {}
-    if 'param_groups' in saved:
-        yield from _groups('optimizer', wrapper, saved)
-    elif hasattr(wrapper, 'items'):  # several optimizers
-        for name, part in wrapper.items():
-            if 'param_groups' in saved.get(name, ()):
-                yield from _groups(f'optimizer.{name}', part, saved[name])
-
-
-def _groups(key: str, wrapper, saved: dict) -> Iterator[tuple]:
-    for now, before in zip(wrapper.param_groups, saved['param_groups']):
-        before, now = _settings(before), _settings(now)
-        yield from ((f'{key}.{name}', now.get(name, 'unset'),
-                     before.get(name, 'unset'))
-                    for name in sorted({*now, *before})
-                    if now.get(name) != before.get(name))
+def _optimizers(state: dict) -> dict[str, list[dict]]:
+    """The settings of every group of parameters before any schedule."""
+    parts = {'optimizer': state}
+    if 'param_groups' not in state:  # several optimizers
+        parts = {f'optimizer.{name}': part for name, part in state.items()}
+    return {key: [_settings(group) for group in part['param_groups']]
+            for key, part in parts.items() if 'param_groups' in part}
 
 
 def _settings(group: dict) -> dict:
-    """The settings of a parameter group before any schedule."""
-    return {
-        name: group.get(f'initial_{name}', value)
-        for name, value in group.items()
-        if name != 'params' and not name.startswith('initial_')
-        and value is not None
-    }
+    return {name: group.get(f'initial_{name}', value)
+            for name, value in group.items()
+            if name != 'params' and not name.startswith('initial_')}
 
 
-def _schedulers(runner, checkpoint: dict) -> Iterator[tuple]:
-    if 'param_schedulers' not in checkpoint:
-        return
-    now = _by_name(runner.param_schedulers)
-    saved = _by_name(checkpoint['param_schedulers'])
-    for name, before in saved.items():
-        key = f'param_scheduler{name}'
-        states = [s.state_dict() for s in now.get(name, [])]
-        if len(states) != len(before):
-            yield (f'the number of {key}', len(states), len(before))
-        for i, pair in enumerate(zip(states, before)):
-            for part in sorted({*pair[0], *pair[1]} - PROGRESS):
-                values = [state.get(part, 'unset') for state in pair]
-                if _plain(values[0]) != _plain(values[1]):
-                    yield (f'{key}[{i}].{part}', *values)
+def _schedulers(states) -> dict[str, list[dict]]:
+    """The settings of every schedule, and their number."""
+    parts = states if isinstance(states, dict) else {'': states}
+    settings: dict[str, list[dict]] = {}
+    for name, part in parts.items():
+        key = f'param_scheduler.{name}' if name else 'param_scheduler'
+        settings[key] = [dict(number=len(part))]
+        for i, state in enumerate(part):
+            settings[f'{key}[{i}]'] = [{
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in state.items() if name not in PROGRESS}]
+    return settings
 
 
-def _by_name(schedulers) -> dict[str, list]:
+def _states(schedulers):
     if isinstance(schedulers, dict):
-        return {f'.{name}': part for name, part in schedulers.items()}
-    return {'': list(schedulers or [])}
-
-
-def _plain(value):
-    return list(value) if isinstance(value, tuple) else value
+        return {name: _states(part) for name, part in schedulers.items()}
+    return [scheduler.state_dict() for scheduler in schedulers or []]

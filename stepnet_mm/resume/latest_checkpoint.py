@@ -4,13 +4,13 @@ import logging
 import os
 import os.path as osp
 import re
-import stat
 from math import inf
 from string import Formatter
 
 from mmengine.fileio import LocalBackend, get_file_backend
 from mmengine.logging import print_log
 
+from ..regular_file import check_regular
 from ..safe_loading.loaders import load_from_local
 from ..utils.checkpoint_pointer import POINTER, read_pointer
 
@@ -54,13 +54,12 @@ def latest_checkpoint(work_dir: str,
     damaged: dict[str, str] = {}
     folder = folder or work_dir
     pointed = _pointed(work_dir, folder, damaged)
-    own, elsewhere = _here_or_not(pointed, folder, work_dir, backend_args)
-    for path in own + sorted(elsewhere + _beside(folder, template), key=_age):
+    for path in _candidates(pointed, folder, work_dir, template):
         if path in damaged:
             continue
         wrong = damage(path, backend_args)
         if not wrong:
-            if path in elsewhere:
+            if path == pointed and osp.dirname(path) not in (folder, work_dir):
                 _warn_of_another(path, work_dir)
             return path, damaged
         damaged[path] = wrong
@@ -82,10 +81,13 @@ def damage(path: str, backend_args: dict | None = None) -> str:
         MemoryError, OSError: if this process cannot read it now, for a lack
             of memory or rights, or a stale handle.
     """
-    absent = _absence(path, backend_args)
+    backend = get_file_backend(path, backend_args=backend_args)
+    if isinstance(backend, LocalBackend):
+        absent = _absence(path)
+    else:
+        absent = '' if backend.exists(path) else 'there is no such file'
     if absent:
         return absent
-    backend = get_file_backend(path, backend_args=backend_args)
     with backend.get_local_path(path) as local:
         return _damage_of_content(local)
 
@@ -112,16 +114,17 @@ def _pointed(work_dir: str, folder: str, damaged: dict) -> str | None:
     return path
 
 
-def _here_or_not(path: str | None, folder: str, work_dir: str,
-                 backend_args: dict | None) -> tuple[list[str], list[str]]:
-    """The file of that name in this run's folders, else the path."""
-    if path is None:
-        return [], []
+def _candidates(pointed: str | None, folder: str, work_dir: str,
+                template: str) -> list[str]:
+    """Paths of checkpoints, the first choice first."""
+    beside = _beside(folder, template)
+    if pointed is None:
+        return sorted(beside, key=_age)
     for here in (folder, work_dir):
-        own = osp.join(here, osp.basename(path))
-        if not _absence(own, backend_args):
-            return [own], []
-    return [], [path]
+        own = osp.join(here, osp.basename(pointed))
+        if own == pointed or osp.lexists(own):
+            return [own, *sorted(beside, key=_age)]
+    return sorted([pointed, *beside], key=_age)
 
 
 def _scheme(path: str) -> str:
@@ -154,18 +157,16 @@ def _age(path: str) -> tuple[float, int]:
     return -time, -int(numbers[-1])
 
 
-def _absence(path: str, backend_args: dict | None) -> str:
-    backend = get_file_backend(path, backend_args=backend_args)
-    if not isinstance(backend, LocalBackend):
-        return '' if backend.exists(path) else 'there is no such file'
+def _absence(path: str) -> str:
     try:
-        if stat.S_ISREG(os.stat(path).st_mode):
-            return ''
+        check_regular(path)
+    except ValueError:
+        return 'it is no file'
     except OSError as error:
         if error.errno not in _NO_NAME:
             raise
         return 'there is no such file'
-    return 'it is no file'
+    return ''
 
 
 def _damage_of_content(path: str) -> str:

@@ -15,11 +15,12 @@ from ..utils.files import DIVERGED, written_whole
 from ..utils.model_wrappers import unwrap
 from ..utils.random_state import get_random_state
 from ..utils.replaced_method import ReplacedMethod
-from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .atomic_checkpoint_hook import first_checkpoint_hook
 from .resumable_loops import ResumableLoop
 
 #: Name of the checkpoint from before the update with a non-finite loss.
 NON_FINITE = 'nonfinite_iter_{}.pth'
+_REMEDIES = 'a lower learning rate, warm-up or clip_grad may prevent it'
 
 
 @HOOKS.register_module()
@@ -96,8 +97,7 @@ class NonFiniteLossHook(Hook):
         self._replaced = [
             ReplacedMethod(wrapper, 'update_params',
                            functools.partial(self._update_params, runner)),
-            ReplacedMethod(wrapper, 'step', self._step)
-        ]
+            ReplacedMethod(wrapper, 'step', self._step)]
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Keep the random state and the buffers before the forward pass."""
@@ -106,8 +106,7 @@ class NonFiniteLossHook(Hook):
             self._random = get_random_state()
             self._buffers = {
                 name: buffer.clone()
-                for name, buffer in unwrap(runner.model).named_buffers()
-            }
+                for name, buffer in unwrap(runner.model).named_buffers()}
 
     def after_train(self, runner) -> None:
         """Restore the optimizer wrapper's methods."""
@@ -147,17 +146,12 @@ class NonFiniteLossHook(Hook):
                 f'{self._saved or "not saved, without AtomicCheckpointHook"})')
         wrapper = runner.optim_wrapper
         if not self._skips or wrapper._accumulative_counts > 1:
-            self._stop(
-                runner,
-                f"{what}; NonFiniteLossHook(action='skip') leaves such "
-                'batches out, a lower learning rate, warm-up or clip_grad '
-                'may prevent them')
+            self._stop(runner, f'{what}; {_REMEDIES}, NonFiniteLossHook('
+                       "action='skip') leaves such batches out")
         if self._in_a_row > self.max_skips:
-            self._stop(
-                runner,
-                f'{what}, {self._in_a_row} times in a row; a lower learning '
-                'rate, warm-up or clip_grad may prevent it, a greater '
-                f'NonFiniteLossHook.max_skips than {self.max_skips} allows it')
+            self._stop(runner, f'{what}, {self._in_a_row} times in a row; '
+                       f'{_REMEDIES}, a greater NonFiniteLossHook.max_skips '
+                       f'than {self.max_skips} allows it')
         wrapper._inner_count += 1  # it counts as an iteration
         runner.logger.warning(
             f'{what}; NonFiniteLossHook has skipped its update, '
@@ -176,9 +170,9 @@ class NonFiniteLossHook(Hook):
                   for path in part]
         if images:
             runner.logger.warning(
-                f'loss: the batch of iteration {runner.iter + 1} without a '
-                f'finite one has the images {", ".join(images)}; look whether '
-                'they and their annotations are right (sizes, empty boxes)')
+                f'loss: not finite in iteration {runner.iter + 1} for the '
+                f'images {", ".join(images)}; check them and their '
+                'annotations (sizes, empty boxes)')
 
     def _undo(self, runner) -> None:
         with torch.no_grad():
@@ -187,8 +181,7 @@ class NonFiniteLossHook(Hook):
 
     def _save(self, runner) -> None:
         """Save the first time; a collective call."""
-        hook = next((hook for hook in runner.hooks
-                     if isinstance(hook, AtomicCheckpointHook)), None)
+        hook = first_checkpoint_hook(runner)
         loop = runner.train_loop
         if self._saved or hook is None or not isinstance(loop, ResumableLoop):
             return
@@ -217,7 +210,7 @@ def _note_of(runner) -> Path:
 
 
 class _Verdict:
-    """A flag on its way from the device, waited for once and late.
+    """A flag on its way from the device, waited for late.
 
     The event after the copy makes the wait end there, not with kernels that
     are queued later.
@@ -226,7 +219,6 @@ class _Verdict:
     def __init__(self, flag: torch.Tensor):
         self._flag = flag
         self._event: torch.cuda.Event | None = None
-        self._value: bool | None = None
         if flag.is_cuda:
             self._flag = torch.empty_like(flag, device='cpu', pin_memory=True)
             self._flag.copy_(flag, non_blocking=True)
@@ -235,8 +227,6 @@ class _Verdict:
 
     def wait(self) -> bool:
         """Whether the flag is set."""
-        if self._value is None:
-            if self._event is not None:
-                self._event.synchronize()
-            self._value = bool(self._flag)
-        return self._value
+        if self._event is not None:
+            self._event.synchronize()
+        return bool(self._flag)

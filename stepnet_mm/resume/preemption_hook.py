@@ -17,7 +17,10 @@ from ..utils.random_state import get_random_state, set_random_state
 from ..utils.replaced_method import ReplacedMethod
 from ..utils.slurm import requeue
 from ..utils.worker_signals import JOB_SIGNALS, ignore_in_workers
-from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .atomic_checkpoint_hook import (
+    AtomicCheckpointHook,
+    first_checkpoint_hook,
+)
 from .resumable_loops import ResumableLoop
 from .signal_listener import SignalListener
 from .training_state import accumulating
@@ -59,11 +62,10 @@ class PreemptionHook(Hook):
                  signals: Sequence[str] = SIGNALS,
                  max_requeues: int = 20,
                  save_timeout: float = 300):
-        known = {s.name for s in signal.Signals} - {'SIGKILL', 'SIGSTOP'}
-        if isinstance(signals, str) or not set(signals) <= known:
+        known = signal.Signals.__members__
+        if isinstance(signals, str) or not set(signals) <= set(known):
             raise ValueError('PreemptionHook.signals: expected a list of '
-                             "names such as 'SIGUSR1' (SIGKILL and SIGSTOP "
-                             f'cannot be caught), got {signals!r}')
+                             f"names such as 'SIGUSR1', got {signals!r}")
         check_count('PreemptionHook.max_requeues', max_requeues)
         check_seconds('PreemptionHook.save_timeout', save_timeout)
         self.signals = [signal.Signals[name] for name in signals]
@@ -85,15 +87,8 @@ class PreemptionHook(Hook):
         """Begin to listen."""
         self.after_train(runner)  # of an earlier one that failed
         _checkpoint_hook(runner)  # or an error, before anything is trained
-        if not hasattr(signal, 'SIGUSR1'):
-            runner.logger.warning(
-                'PreemptionHook is off: no signal tells a job of '
-                f'{sys.platform} to stop')
-            return
-        self._averages = [
-            _AveragedWeights(hook) for hook in runner.hooks
-            if isinstance(hook, EMAHook)
-        ]
+        self._averages = [_AveragedWeights(hook) for hook in runner.hooks
+                          if isinstance(hook, EMAHook)]
         if dist.is_distributed() and self._group is None:
             self._group = _cpu_group(runner.cfg)
         self._listener.start()
@@ -121,7 +116,9 @@ class PreemptionHook(Hook):
         if (self._listener.listening and batch_idx < self._agreements
                 and self._agreed()
                 and not accumulating(runner.optim_wrapper)):
-            self._close_validation()
+            for averages in self._averages:
+                averages.take_out()
+            set_random_state(self._random)
             self._leave(runner, runner.epoch, runner.iter)
 
     def after_train(self, runner) -> None:
@@ -146,17 +143,11 @@ class PreemptionHook(Hook):
                 getattr(torch.distributed.ReduceOp, operation),
                 group=self._group)
 
-    def _close_validation(self) -> None:
-        """Restore the state before the validation, which runs again later."""
-        for averages in self._averages:
-            averages.take_out()
-        set_random_state(self._random)
-
     def _leave(self, runner, epoch: int, iteration: int) -> None:
         runner.logger.warning(
             f'PreemptionHook: told to stop; saving at iteration {iteration}')
-        watch = threading.Timer(self.save_timeout, _give_up,
-                                (self.save_timeout, ))
+        watch = threading.Timer(
+            self.save_timeout, _give_up, [self.save_timeout])
         watch.daemon = True
         watch.start()
         hook = _checkpoint_hook(runner)
@@ -168,8 +159,7 @@ class PreemptionHook(Hook):
                 f'{EXIT_PREEMPTED}, --resume goes on')
             # Before the others leave: srun ends the job when one does.
             if hook.resumes_last:
-                requeue(self.max_requeues, lambda text: runner.logger.warning(
-                    f'PreemptionHook: {text}'))
+                requeue(self.max_requeues, runner.logger.warning)
             else:
                 runner.logger.warning(
                     'PreemptionHook: not requeued, since the same command '
@@ -224,17 +214,13 @@ def _give_up(seconds: float) -> None:
 
 
 def _checkpoint_hook(runner) -> AtomicCheckpointHook:
-    if not isinstance(runner.train_loop, ResumableLoop):
+    hook = first_checkpoint_hook(runner)
+    if hook is None or not isinstance(runner.train_loop, ResumableLoop):
         raise ValueError(
-            'train_cfg.type: expected ResumableEpochBasedTrainLoop or '
-            'ResumableIterBasedTrainLoop beside a PreemptionHook, got '
-            f'{type(runner.train_loop).__name__}; change it, or take the hook '
-            'out of custom_hooks')
-    for hook in runner.hooks:
-        if isinstance(hook, AtomicCheckpointHook):
-            return hook
-    raise ValueError(
-        "default_hooks.checkpoint: expected dict(type='AtomicCheckpointHook', "
-        '...) beside a PreemptionHook, got none; set it, or take the hook out '
-        'of custom_hooks')
-
+            'PreemptionHook: expected train_cfg.type '
+            'ResumableEpochBasedTrainLoop or ResumableIterBasedTrainLoop and '
+            'default_hooks.checkpoint.type AtomicCheckpointHook, got '
+            f'{type(runner.train_loop).__name__} and '
+            f'{"this hook" if hook else "another hook"}; set both, or take '
+            'PreemptionHook out of custom_hooks')
+    return hook

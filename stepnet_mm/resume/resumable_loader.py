@@ -1,13 +1,14 @@
 """A data loader that can start at any batch, with seeded samples."""
-from collections.abc import Iterable
+import copy
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 
 import torch
 from mmengine.dist import get_rank
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, Subset
 
-from ..utils.random_state import seed_generators, seeded
+from ..utils.random_state import seeded
 
 #: Training would end at once, or never come to its first iteration.
 NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
@@ -34,41 +35,37 @@ def resumable_loader(loader: DataLoader,
     sampling, repeated augmentation) is augmented in two ways.
 
     Args:
-        loader (DataLoader): any with a batch sampler.
+        loader (DataLoader): any with a batch sampler. Its dataset gets a
+            ``__getitems__``.
         place (Place): read when an iteration begins; ``start`` is 0
             afterwards. The seed is the same on all ranks.
         endless (bool): repeat the batches for ever, with calls of the
             sampler's ``set_epoch``, if any.
 
     Returns:
-        DataLoader: attributes of the original dataset and batch sampler are
-        read and set through its own.
+        DataLoader: attributes of the original batch sampler are read and set
+        through its own.
 
     Raises:
         ValueError: if the samples have no index.
     """
-    if loader.batch_sampler is None or isinstance(loader.dataset,
-                                                  IterableDataset):
+    dataset = loader.dataset
+    if loader.batch_sampler is None or isinstance(dataset, IterableDataset):
         raise ValueError(
             'train_dataloader: expected batches of indexed samples, whose '
             'place can be found again, got a dataset without indices or '
             'batch_size=None; set exact_resume=False')
-    resumable: DataLoader = DataLoader(
-        SeededDataset(loader.dataset),  # type: ignore[arg-type]  # stands for
+    if not hasattr(dataset, '__dict__'):  # as a list
+        dataset = Subset(dataset, range(len(dataset)))  # type: ignore
+    # torch's loader asks it for the samples of a batch.
+    dataset.__getitems__ = SeededSamples(dataset)  # type: ignore
+    resumable = copy.copy(loader)
+    vars(resumable).update(  # torch forbids to set some of them
+        dataset=dataset,
         batch_sampler=NumberedBatches(loader.batch_sampler, place, endless),
-        num_workers=loader.num_workers,
-        collate_fn=loader.collate_fn,
-        pin_memory=loader.pin_memory,
-        timeout=loader.timeout,
-        worker_init_fn=loader.worker_init_fn,
-        multiprocessing_context=loader.multiprocessing_context,
-        prefetch_factor=loader.prefetch_factor,
-        persistent_workers=loader.persistent_workers,
         # A loader without one draws from the training's generator.
-        generator=torch.Generator())
-    # torch leaves them out beside a batch sampler; hooks ask for them.
-    vars(resumable).update(batch_size=loader.batch_size,
-                           sampler=loader.sampler, drop_last=loader.drop_last)
+        generator=torch.Generator(),
+        _iterator=None)
     return resumable
 
 
@@ -85,50 +82,33 @@ class PlacedBatch(list):
         self.place = place
 
 
-class Transparent:
-    """A proxy, through which the other object's attributes are read and set.
+class SeededSamples:
+    """A ``__getitems__`` that seeds the samples of a :class:`PlacedBatch`.
+
+    Other indices give the dataset's samples without a seed.
 
     Args:
-        wrapped: the other object.
+        dataset (Dataset): any with indices.
     """
 
-    def __init__(self, wrapped):
-        vars(self)['stepnet_wrapped'] = wrapped
+    def __init__(self, dataset):
+        self.dataset = dataset
 
-    # isinstance asks for it. mypy knows no such property.
-    @property  # type: ignore[misc]
-    def __class__(self):
-        return type(self.stepnet_wrapped)
-
-    def __getattr__(self, name):
-        if name == 'stepnet_wrapped':  # a copy asks before it has one
-            raise AttributeError(name)
-        return getattr(self.stepnet_wrapped, name)
-
-    def __setattr__(self, name, value):
-        setattr(self.stepnet_wrapped, name, value)
-
-    def __delattr__(self, name):
-        delattr(self.stepnet_wrapped, name)
-
-    def __add__(self, other):
-        return self.stepnet_wrapped + other
-
-    def __contains__(self, item) -> bool:
-        return item in self.stepnet_wrapped
-
-    def __iter__(self):
-        return iter(self.stepnet_wrapped)
-
-    def __len__(self) -> int:
-        return len(self.stepnet_wrapped)
-
-    def __repr__(self) -> str:
-        return repr(self.stepnet_wrapped)
+    def __call__(self, indices: list) -> list:
+        """The samples of a batch."""
+        if not isinstance(indices, PlacedBatch):
+            return [self.dataset[index] for index in indices]
+        samples = []
+        for offset, index in enumerate(indices):
+            with seeded(*indices.place, offset):
+                samples.append(self.dataset[index])
+        return samples
 
 
-class NumberedBatches(Transparent):
+class NumberedBatches:
     """A batch sampler whose batches know their place.
+
+    Hooks read and set the attributes of the original through it.
 
     Args:
         batch_sampler (BatchSampler): gives lists of indices.
@@ -137,14 +117,31 @@ class NumberedBatches(Transparent):
     """
 
     def __init__(self, batch_sampler, place: Place, endless: bool = False):
-        super().__init__(batch_sampler)
-        vars(self).update(stepnet_place=place, stepnet_endless=endless)
+        vars(self).update(stepnet_batches=batch_sampler, stepnet_place=place,
+                          stepnet_endless=endless)
 
-    def __iter__(self):
+    # isinstance asks for it. mypy knows no such property.
+    @property  # type: ignore[misc]
+    def __class__(self):
+        return type(self.stepnet_batches)
+
+    def __getattr__(self, name):
+        if name == 'stepnet_batches':  # a copy asks before it has one
+            raise AttributeError(name)
+        return getattr(self.stepnet_batches, name)
+
+    def __setattr__(self, name, value):
+        setattr(self.stepnet_batches, name, value)
+
+    def __len__(self) -> int:
+        return len(self.stepnet_batches)
+
+    def __iter__(self) -> Iterator[PlacedBatch]:
         place, rank = self.stepnet_place, get_rank()
         start, place.start = place.start, 0
-        batches = (_endless if self.stepnet_endless else
-                   iter)(self.stepnet_wrapped)
+        batches = self.stepnet_batches
+        if self.stepnet_endless:
+            batches = _endless(batches)
         for number, batch in islice(enumerate(batches), start, None):
             yield PlacedBatch(batch, (place.seed, place.epoch, number, rank))
 
@@ -161,33 +158,3 @@ def _endless(batch_sampler):
             yield batch
         if batch is None:
             raise ValueError(NO_BATCHES)
-
-
-class SeededDataset(Transparent):
-    """A dataset that seeds the samples of a :class:`PlacedBatch`.
-
-    A single index gives the dataset's sample without a seed.
-
-    Args:
-        dataset (Dataset): any with indices.
-    """
-
-    def __getitem__(self, index):
-        return self.stepnet_wrapped[index]
-
-    def __getitems__(self, indices: list) -> list:
-        if isinstance(indices, PlacedBatch):
-            return [self._draw(index, (*indices.place, offset))
-                    for offset, index in enumerate(indices)]
-        return [self[index] for index in indices]
-
-    def _draw(self, index, place: tuple[int, ...]):
-        if get_worker_info() is None:
-            with seeded(*place):
-                return self[index]
-        # The generators of a worker serve nothing else.
-        seed_generators(*place)
-        return self[index]
-
-    def __reduce__(self):
-        return SeededDataset, (self.stepnet_wrapped, )

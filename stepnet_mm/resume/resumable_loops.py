@@ -1,7 +1,9 @@
 """mmengine's two train loops, resumable from the middle, bit for bit."""
 from abc import abstractmethod
 from bisect import bisect
+from collections.abc import Iterator
 
+import torch
 from mmengine import dist
 from mmengine.registry import LOOPS
 from mmengine.runner import (
@@ -14,9 +16,6 @@ from torch.utils.data import DataLoader
 from ..utils.random_state import set_random_state
 from .resumable_loader import NO_BATCHES, Place, resumable_loader
 from .training_state import load_buffers, load_early_stopping
-
-#: Skipping more would take minutes; no run has as many.
-_MOST_BATCHES = 10**8
 
 
 class ResumableLoop(BaseLoop):
@@ -97,15 +96,7 @@ class ResumableLoop(BaseLoop):
     def _resume(self) -> None:
         state, self._resumed = self._resumed, None
         if state:
-            try:
-                self._take(state)
-            except (AttributeError, LookupError, RuntimeError,
-                    TypeError) as error:
-                raise ValueError(
-                    'training_state: expected the state of this loop, got '
-                    f'another ({type(error).__name__} {error}); resume from '
-                    'another checkpoint, or with exact_resume=False'
-                ) from error
+            self._take(state)
         elif state is not None or self._iter:
             self._go_on_by_count()
 
@@ -117,8 +108,6 @@ class ResumableLoop(BaseLoop):
                 state['sampler_seed'])
         self.validation_due = state['validation_due']
         self.batches = state['batches']
-        if not 0 <= self.batches < _MOST_BATCHES:
-            raise LookupError(f'{self.batches} batches')
         load_early_stopping(self.runner, state['early_stopping'])
         if state['world_size'] == dist.get_world_size():
             own = state['ranks'][dist.get_rank()]
@@ -131,21 +120,17 @@ class ResumableLoop(BaseLoop):
     def _go_on_by_count(self) -> None:
         # As mmengine: the length of the epoch is not in the checkpoint.
         self.batches = self._iter if self.endless else 0
-        begin = (f'from iteration {self._iter}' if self.endless else
-                 f'at the beginning of epoch {self._epoch + 1}')
         self.runner.logger.warning(
             'the checkpoint has no training state (AtomicCheckpointHook '
-            f'did not write it): the data go on {begin}, with other random '
-            'numbers than before')
+            f'did not write it): the data go on at batch {self.batches} of '
+            f'epoch {self._epoch + 1}, with other random numbers than before')
 
     def _compare(self, state: dict) -> None:
         """Log settings that changed; keep the share of samples seen."""
         now = dict(self.progress(), world_size=dist.get_world_size())
-        changed = [
-            f'{key} was {state[key]} and is {now[key]}'
-            for key in ('world_size', 'batch_size', 'samples')
-            if state[key] != now[key]
-        ]
+        changed = [f'{key} was {state[key]} and is {now[key]}'
+                   for key in ('world_size', 'batch_size', 'samples')
+                   if state[key] != now[key]]
         if not changed:
             return
         old, new = (s['world_size'] * (s['batch_size'] or 1)
@@ -155,20 +140,18 @@ class ResumableLoop(BaseLoop):
             self.batches = min(self.batches, len(self.dataloader))
             self._iter = self._epoch * len(self.dataloader) + self.batches
         self.runner.logger.warning(
-            f'resumed with other settings: {"; ".join(changed)}. The run goes '
-            'on, but not bit for bit: it continues after as many samples as '
-            f'were seen, at batch {self.batches}'
-            f'{"" if self.endless else f" of epoch {self._epoch + 1}"}; '
-            'learning rates and schedules are not touched (auto_scale_lr is '
-            'for that)')
+            f'resumed with other settings: {"; ".join(changed)}. The run is '
+            'not bit for bit: it goes on after as many samples as were seen, '
+            f'at batch {self.batches} of epoch {self._epoch + 1}, with the '
+            'same learning rates and schedules (for these auto_scale_lr)')
 
-    def _open(self):
-        """Iterate over the remaining batches.
+    def _remaining(self) -> Iterator:
+        """The remaining batches, opened with the first one.
 
         As late as possible: a hook may have iterated over the loader.
         """
         self.place.epoch, self.place.start = self._epoch, self.batches
-        return iter(self.dataloader)
+        yield from self.dataloader
 
     def _restore_random(self) -> None:
         if self._random is not None:
@@ -181,9 +164,10 @@ class ResumableLoop(BaseLoop):
         return (self.runner.val_loop is not None and count >= self.val_begin
                 and (count % self.val_interval == 0 or count == last))
 
-    def _validate(self) -> None:
-        self.runner.val_loop.run()
-        self.validation_due = False
+    def _validate_if_due(self) -> None:
+        if self.validation_due:
+            self.runner.val_loop.run()
+            self.validation_due = False
 
 
 @LOOPS.register_module()
@@ -206,12 +190,10 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
         super().__init__(runner, self._prepare(runner, dataloader), **kwargs)
 
     def _train(self) -> None:
-        if self.validation_due:
-            self._validate()
+        self._validate_if_due()
         while self._epoch < self._max_epochs and not self.stop_training:
             self.run_epoch()
-            if self.validation_due:
-                self._validate()
+            self._validate_if_due()
 
     def run_epoch(self) -> None:
         """Train what is left of an epoch, and see if a validation is due."""
@@ -220,7 +202,7 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
         if start:  # these hooks may have drawn random numbers again
             self._restore_random()
         self.runner.model.train()
-        for index, batch in enumerate(self._open(), start):
+        for index, batch in enumerate(self._remaining(), start):
             self.batches = index + 1
             self.run_iter(index, batch)
         self.batches = 0
@@ -251,40 +233,25 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
         loader = self._prepare(runner, dataloader)
         # mmengine 0.10.7 opens the iterator here, and with it the workers,
         # which would take samples out of the stream.
-        super().__init__(runner, _Unopened(loader.dataset), **kwargs)
+        unopened: DataLoader = DataLoader(
+            loader.dataset, batch_sampler=[], generator=torch.Generator())
+        super().__init__(runner, unopened, **kwargs)
         self.dataloader = loader
-        self.dataloader_iterator = None
 
     def _train(self) -> None:
+        self.dataloader_iterator = self._remaining()
         self.runner.call_hook('before_train_epoch')
         self._restore_random()
-        if self.validation_due:
-            self._validate()
+        self._validate_if_due()
         while self._iter < self._max_iters and not self.stop_training:
             self.runner.model.train()
-            batch = self._next_batch()
+            batch = next(self.dataloader_iterator)
             self.batches += 1
             self.validation_due = self._validation_follows(
                 self._iter + 1, self._max_iters)
             self.run_iter(batch)
-            if self.validation_due:
-                self._validate()
+            self._validate_if_due()
         self.runner.call_hook('after_train_epoch')
-
-    def _next_batch(self):
-        if self.dataloader_iterator is None:
-            self.dataloader_iterator = self._open()
-        return next(self.dataloader_iterator)
-
-
-class _Unopened:
-    """In place of a loader, whose iterator must not be opened yet."""
-
-    def __init__(self, dataset):
-        self.dataset = dataset
-
-    def __iter__(self):
-        return iter(())
 
 
 def _warn_of_order(runner) -> None:

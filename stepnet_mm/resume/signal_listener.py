@@ -42,16 +42,13 @@ class SignalListener:
             return
         for left in set(_LISTENING):  # of a preempted training
             left.stop()
-        self._handlers = {
-            number: signal.signal(number, self._receive)
-            for number in self.signals
-        }
+        self._handlers = {number: signal.signal(number, self._receive)
+                          for number in self.signals}
         self._watch = _SecondSignal(self.signals)
         _LISTENING.add(self)
         util.register_after_fork(self, SignalListener._after_fork)
-        if hasattr(signal, 'pthread_sigmask'):
-            # tools/train.py has blocked them since its start.
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+        # tools/train.py has blocked them since its start.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
 
     def stop(self) -> None:
         """Restore the earlier handlers."""
@@ -72,7 +69,7 @@ class SignalListener:
 
     def _after_fork(self) -> None:
         """In a child of multiprocessing, which runs it after every fork."""
-        if self in _LISTENING and hasattr(signal, 'sigwaitinfo'):
+        if self in _LISTENING:
             self._ignore(0)
 
 
@@ -86,8 +83,7 @@ def _in_child() -> None:
         listener._give_back()
 
 
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(after_in_child=_in_child)
 
 
 class _SecondSignal(threading.Thread):

@@ -4,6 +4,7 @@ import random
 import tempfile
 
 import numpy as np
+import pytest
 import torch
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
@@ -151,11 +152,43 @@ def resume_runner(work_dir,
     return toy_runner(work_dir, **settings)
 
 
+def train(folder, stop=None, where='after_train_iter', hooks=(), **kwargs):
+    """Train to the end, or until it comes to a place for the n-th time."""
+    if stop is not None:
+        hooks = [*hooks, dict(type='StopHook', where=where, at=stop)]
+    runner = resume_runner(folder, hooks=hooks, **kwargs)
+    if stop is None:
+        runner.train()
+    else:
+        with pytest.raises(Stopped):
+            runner.train()
+    return runner
+
+
+def seen(runner):
+    """The number of samples that a training has loaded."""
+    return len(runner.train_dataloader.dataset.loaded)
+
+
+def checkpoints(folder):
+    """Their names in order of the iterations."""
+    names = [n for n in os.listdir(folder) if n.endswith('.pth')]
+    return sorted(names, key=lambda n: (not n[0] == 'i', n[0], len(n), n))
+
+
 def warnings_of(runner):
     """A list that will hold what it warns of."""
     lines = []
     runner.logger.warning = lines.append
     return lines
+
+
+def resumed(folder, **kwargs):
+    """Train on to the end; what it warns of, and the runner."""
+    runner = resume_runner(folder, resume=True, **kwargs)
+    lines = warnings_of(runner)
+    runner.train()
+    return lines, runner
 
 
 def final_state(runner):

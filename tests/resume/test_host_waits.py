@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.hooks import Hook
-from mmengine.registry import HOOKS
 from torch.utils._python_dispatch import TorchDispatchMode
 from toy_run import toy_runner
 
 import stepnet_mm
 from stepnet_mm.ops import ResidualTail
-from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.resume.non_finite_loss_hook import _Verdict
+
+pytest.importorskip('mmpretrain')
 
 OURS = str(Path(stepnet_mm.__file__).parent)
 THEIRS = 'mmengine', 'mmpretrain', 'mmdet'
@@ -31,7 +31,7 @@ OPERATORS = {
 
 
 def caller():
-    """The file and function of a library that asks, ours or another."""
+    """The file and function of ours that asks; None if a library does."""
     frame = sys._getframe(2)
     while frame is not None:
         path = frame.f_code.co_filename
@@ -51,12 +51,8 @@ def has_mask(func, args):
 
 
 class Waits(TorchDispatchMode):
-    """Counts the waits while it is on, by who asked."""
-    on: list = []
-
-    def __init__(self):
-        super().__init__()
-        self.found = Counter()
+    """Counts the waits, by who asked."""
+    found = Counter()
 
     def note(self):
         who = caller()
@@ -69,90 +65,55 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@HOOKS.register_module()
 class WaitsHook(Hook):
     """One Counter for each iteration."""
-    priority = 'VERY_HIGH'
 
-    def __init__(self):
-        self.waits, self.iterations = None, []
-
-    def before_train(self, runner):
-        self.waits = Waits()
-        Waits.on.append(self.waits)
-        self.waits.__enter__()
+    def __init__(self, waits):
+        self.waits, self.iterations = waits, []
 
     def before_train_iter(self, runner, *args, **kwargs):
         self.waits.found = Counter()
         self.iterations.append(self.waits.found)
 
-    def after_train(self, runner):
-        self.waits.__exit__(None, None, None)
-        Waits.on.clear()
 
+def noting(waits, method):
+    """A method of a tensor that tells of its call."""
 
-@pytest.fixture
-def patched(monkeypatch):
-    """Tensor's methods tell the mode that is on, too."""
+    def noted(*args, **kwargs):
+        waits.note()
+        return method(*args, **kwargs)
 
-    def noting(method):
-        def noted(*args, **kwargs):
-            for mode in Waits.on:
-                mode.note()
-            return method(*args, **kwargs)
-
-        return noted
-
-    for name in READERS:
-        monkeypatch.setattr(torch.Tensor, name,
-                            noting(getattr(torch.Tensor, name)))
-
-
-HOOKS_OF_A_RUN = [
-    dict(type='WaitsHook'),
-    dict(type='NonFiniteLossHook', action='skip'),
-    dict(type='PreemptionHook'),
-    dict(type='LoadReportHook'),
-    dict(type='TNSHook', interval=3)]
+    return noted
 
 
 @pytest.mark.core
-def test_only_the_loss_is_waited_for(tmp_path, patched):
-    pytest.importorskip('mmpretrain')
+def test_only_the_loss_is_waited_for(tmp_path, monkeypatch):
     ResidualTail.supports(*torch.rand(2, 1, 1, 2, 2))  # once a process
+    hooks = [dict(type='NonFiniteLossHook', action='skip'),
+             dict(type='PreemptionHook'), dict(type='LoadReportHook'),
+             dict(type='TNSHook', interval=3)]
     runner = toy_runner(
-        tmp_path, HOOKS_OF_A_RUN, iterations=5,
-        train_cfg=dict(type='ResumableIterBasedTrainLoop', max_iters=5),
+        tmp_path, hooks, iterations=4,
+        train_cfg=dict(type='ResumableIterBasedTrainLoop', max_iters=4),
         default_hooks=dict(
             logger=dict(type='LoggerHook', interval=2),
             checkpoint=dict(type='AtomicCheckpointHook', interval=100,
                             by_epoch=False, save_last=False)))
-    iterations = next(
-        h for h in runner.hooks if isinstance(h, WaitsHook)).iterations
-    runner.train()
-    measured, tried = iterations.pop(2), iterations.pop(0)
+    hook = WaitsHook(Waits())
+    runner.register_hook(hook, priority='VERY_HIGH')
+    for name in READERS:
+        monkeypatch.setattr(torch.Tensor, name, noting(
+            hook.waits, getattr(torch.Tensor, name)))
+    with hook.waits:
+        runner.train()
+    tried, second, measured, fourth = hook.iterations
     # The counter sees what there is.
     assert measured['nsi_recorder._table'] and tried['nsi_recorder._table']
-    assert len(iterations) == 3
-    for waits in iterations:
-        assert set(waits) == {'non_finite_loss_hook.wait'}
-
-
-def test_a_recorded_backbone_reads_no_value():
-    """No value of a meta tensor can be read."""
-    models = pytest.importorskip('mmpretrain.registry').MODELS
-    model = models.build(
-        dict(type='StepResNet', depth=34, base_channels=8, stem_channels=8,
-             step=dict(type='SEAttention', reduction=2)))
-    model.to('meta')
-    with TrajectoryRecorder(model) as recorder:
-        model(torch.empty(2, 3, 32, 32, device='meta'))
-    assert all(t.nsi[0].is_meta for t in recorder._traces)
+    assert {*second} == {*fourth} == {'non_finite_loss_hook.wait'}
 
 
 def test_the_loss_is_looked_at_behind_the_backward_pass(tmp_path,
                                                         monkeypatch):
-    pytest.importorskip('mmpretrain')
     runner = toy_runner(tmp_path, [dict(type='NonFiniteLossHook')],
                         iterations=1)
     wrapper = runner.build_optim_wrapper(runner.optim_wrapper)

@@ -3,13 +3,11 @@ test_atomic_checkpoint_hook.py.
 """
 import errno
 import os
-import pickle
 import random
 import shutil
 import warnings
 import zipfile
 from collections import OrderedDict
-from functools import partial
 
 import pytest
 import torch
@@ -26,12 +24,10 @@ from stepnet_mm.safe_loading.loaders import (
 def state(iteration):
     """A training's, in small."""
     generator = torch.Generator().manual_seed(iteration)
+    weights = {f'{i}.weight': torch.randn(8, 8, 3, 3, generator=generator)
+               for i in range(8)}
     return dict(
-        state_dict=OrderedDict(
-            (f'{i}.weight', torch.randn(8, 8, 3, 3, generator=generator))
-            for i in range(8)),
-        optimizer=dict(state={0: dict(
-            momentum=torch.rand(99, generator=generator))}),
+        state_dict=OrderedDict(weights),
         message_hub=dict(log_scalars={}, runtime_info={}, resumed_keys={}),
         meta=dict(epoch=0, iter=iteration, cfg='a = 1\n'))
 
@@ -61,24 +57,17 @@ def points(folder, content):
     (folder / 'last_checkpoint').write_bytes(os.fsencode(content))
 
 
-@pytest.mark.parametrize('name', ['run[lr=0.1]', '*', '{0}', "it's Ü模"])
-def test_names(run, name):
-    folder = run(name)
-    (folder / 'best_loss_iter_11.pth').write_bytes(b'')
-    (folder / 'iter_10-0123abcd.pth').write_bytes(b'')
-    assert chosen(folder) == ('iter_2.pth', {})
-    (folder / 'iter_2.pth').write_bytes(b'PK\3\4')
-    assert chosen(folder)[0] == 'iter_1.pth'
-
-
-@pytest.mark.parametrize('template, name', [
-    ('iter_{:03d}.pth', 'iter_012.pth'), ('{0:>4}.pth', '  12.pth'),
-    ('a{{b}}.{}.pth', 'a{b}.12.pth')])
-def test_names_with_a_format(run, template, name):
-    folder = run()
+@pytest.mark.parametrize('folder, template, name', [
+    ("it's Ü模 [lr=0.1]", 'iter_{}.pth', 'iter_2.pth'),
+    ('run', 'iter_{:03d}.pth', 'iter_012.pth'),
+    ('run', '{0:>4}.pth', '  12.pth')], ids=['plain', 'zeros', 'spaces'])
+def test_names(run, folder, template, name):
+    folder = run(folder)
     (folder / 'iter_2.pth').rename(folder / name)
-    path, _ = latest_checkpoint(str(folder), template=template)
-    assert os.path.basename(path) == name == template.format(12)
+    for other in ('best_loss_iter_11.pth', 'iter_10-0123abcd.pth'):
+        (folder / other).write_bytes(b'')
+    assert latest_checkpoint(str(folder), template=template) == (
+        str(folder / name), {})
 
 
 def test_copies_of_one_date(run):
@@ -125,8 +114,7 @@ def test_a_pointer_out_of_the_work_dir(run, tmp_path, logged, time):
 
 
 @pytest.mark.parametrize('content', [
-    b'\xff\xfe\x80', b'http://127.0.0.1:9/a.pth', b'a\0b', b'/',
-    b'/dev/zero', b'', b'a' * 300])
+    b'\xff\xfe\x80', b'http://127.0.0.1:9/a.pth', b'/dev/zero', b'a' * 300])
 def test_a_pointer_that_is_garbage(run, content):
     folder = run()
     points(folder, content)
@@ -135,10 +123,8 @@ def test_a_pointer_that_is_garbage(run, content):
 
 
 @pytest.mark.parametrize('make', [
-    os.mkdir, os.mkfifo, lambda path: os.symlink('/dev/tty', path),
-    lambda path: os.mkfifo(f'{path}_') or os.symlink(f'{path}_', path),
-    lambda path: os.symlink('nowhere', path)],
-    ids=['folder', 'pipe', 'device', 'link to a pipe', 'broken link'])
+    os.mkdir, os.mkfifo, lambda path: os.symlink('nowhere', path)],
+    ids=['folder', 'pipe', 'broken link'])
 def test_what_is_no_file_under_a_name(run, make):
     """The pipes would be waited for."""
     folder = run()
@@ -149,24 +135,19 @@ def test_what_is_no_file_under_a_name(run, make):
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('save', [
-    torch.save, partial(torch.save, _use_new_zipfile_serialization=False),
-    lambda content, path: path.write_bytes(pickle.dumps(content, 2))])
-def test_refused_is_not_damaged(run, save):
+def test_refused_is_not_damaged(run):
     folder = run()
-    save(dict(a=os.mkdir), folder / 'iter_2.pth')
+    torch.save(dict(a=os.mkdir), folder / 'iter_2.pth')
     with pytest.raises(UnsafeCheckpointError, match=r'iter_2\.pth.*mkdir'):
         chosen(folder)
 
 
-@pytest.mark.parametrize('change, absent', [
-    (dict(meta=None), 'meta'), (dict(state_dict=None), 'state_dict'),
-    (dict(meta={}), 'meta'), (dict(message_hub={}), 'message_hub'),
-    (None, 'meta')])
-def test_one_that_lacks_what_a_resume_needs(run, change, absent):
+@pytest.mark.parametrize('content, absent', [
+    (dict(state(2), meta={}), 'meta'),
+    (dict(state(2), message_hub={}), 'message_hub'), ([], 'state_dict')])
+def test_one_that_lacks_what_a_resume_needs(run, content, absent):
     folder = run()
-    torch.save([] if change is None else {**state(2), **change},
-               folder / 'iter_2.pth')
+    torch.save(content, folder / 'iter_2.pth')
     name, wrong = chosen(folder)
     assert name == 'iter_1.pth' and absent in [*wrong.values()][0]
 
@@ -178,7 +159,7 @@ def test_what_a_power_cut_leaves_is_damaged(run):
     for content in [
             *(whole[:int(len(whole) * share)] for share in (0, .1, .999)),
             *(bytes(size) for size in (1, 512, 20000)),
-            *(choose.randbytes(600) for _ in range(100))]:
+            *(choose.randbytes(600) for _ in range(30))]:
         (folder / 'iter_2.pth').write_bytes(content)
         name, wrong = chosen(folder)
         assert name == 'iter_1.pth' and len(wrong) == 1
@@ -190,8 +171,7 @@ DENIED, STALE = (OSError(number, os.strerror(number), 'a')
 
 @pytest.mark.parametrize('owner, name, error', [
     (os, 'stat', STALE), (os, 'stat', DENIED), (os, 'scandir', STALE),
-    (zipfile, 'ZipFile', STALE), (zipfile, 'ZipFile', MemoryError()),
-    (module, 'load_from_local', MemoryError())])
+    (zipfile, 'ZipFile', MemoryError())])
 def test_what_cannot_be_read_now_is_not_damaged(run, monkeypatch, owner, name,
                                                 error):
     found = getattr(owner, name)
@@ -208,18 +188,16 @@ def test_what_cannot_be_read_now_is_not_damaged(run, monkeypatch, owner, name,
     assert getattr(raised.value, 'errno', 0) == getattr(error, 'errno', 0)
 
 
-@pytest.mark.parametrize('number, everywhere', [
-    (60, False), pytest.param(500, True, marks=pytest.mark.long)])
-def test_any_bit(run, number, everywhere):
-    """A flip is found, or changes nothing; the first ones in the directory."""
+def test_any_bit(run):
+    """A flip is found, or changes nothing; half of them in the directory."""
     folder = run()
     path = folder / 'iter_2.pth'
     ends = [load_from_local(folder / f'iter_{i}.pth') for i in (2, 1)]
     content = path.read_bytes()
     with zipfile.ZipFile(path) as file:
-        begin = 0 if everywhere else file.start_dir
+        begins = [0, file.start_dir] * 40
     found, choose = 0, random.Random(0)
-    for _ in range(number):
+    for begin in begins:
         changed = bytearray(content)
         changed[choose.randrange(begin, len(changed))] ^= 1 << (
             choose.randrange(8))
@@ -227,7 +205,6 @@ def test_any_bit(run, number, everywhere):
         with warnings.catch_warnings():
             warnings.simplefilter('error')
             name, wrong = chosen(folder)
-        loaded = load_from_local(folder / name)
-        assert_same(loaded, ends[len(wrong)])
+        assert_same(load_from_local(folder / name), ends[len(wrong)])
         found += len(wrong)
-    assert number / 2 < found < number
+    assert 40 < found < 80

@@ -3,6 +3,7 @@ import functools
 
 import pytest
 import torch
+from mmengine.hooks import Hook
 from mmengine.optim.optimizer import amp_optimizer_wrapper
 from toy_run import toy_runner
 
@@ -21,9 +22,9 @@ def amp_on_a_cpu(monkeypatch):
                         functools.partial(torch.amp.GradScaler, 'cpu'))
 
 
-def amp_runner(folder, iterations, resume=False, hooks=()):
+def amp_runner(folder, iterations, **kwargs):
     return toy_runner(
-        folder, hooks, iterations=iterations, resume=resume,
+        folder, iterations=iterations,
         train_cfg=dict(type='ResumableIterBasedTrainLoop',
                        max_iters=iterations),
         optim_wrapper=dict(
@@ -31,7 +32,8 @@ def amp_runner(folder, iterations, resume=False, hooks=()):
             loss_scale=dict(init_scale=1024., growth_interval=2),
             optimizer=dict(type='SGD', lr=.01, momentum=.9)),
         default_hooks=dict(checkpoint=dict(
-            type='AtomicCheckpointHook', interval=3, by_epoch=False)))
+            type='AtomicCheckpointHook', interval=3, by_epoch=False)),
+        **kwargs)
 
 
 @pytest.mark.long
@@ -55,30 +57,25 @@ def test_what_a_checkpoint_holds_and_a_resume_takes(tmp_path):
         assert torch.equal(a, b)
 
 
+class OverflowHook(Hook):
+    """An infinite loss in the second iteration, which changes no weight."""
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        if runner.iter == 1:
+            self.before = [p.detach().clone()
+                           for p in runner.model.parameters()]
+            data_batch['inputs'][0].fill_(torch.inf)
+
+    def after_train_iter(self, runner, *args, **kwargs):
+        if runner.iter == 1:
+            assert all(map(torch.equal, self.before,
+                           runner.model.parameters()))
+
+
 def test_a_loss_that_is_not_finite_leaves_the_loss_scale(tmp_path):
     runner = amp_runner(tmp_path, 3, hooks=[dict(type='NonFiniteLossHook')])
-    before = []
-    forward = runner.model.forward
-
-    def overflowing(*args, **kwargs):
-        losses = forward(*args, **kwargs)
-        if runner.iter == 1:
-            before.extend(p.detach().clone()
-                          for p in runner.model.parameters())
-            losses['loss'] = losses['loss'] * torch.inf
-        return losses
-
-    runner.model.forward = overflowing
-    update = runner.model.train_step
-
-    def checking(*args, **kwargs):
-        result = update(*args, **kwargs)
-        if runner.iter == 1:
-            assert all(map(torch.equal, before, runner.model.parameters()))
-        return result
-
-    runner.model.train_step = checking
+    hook = OverflowHook()
+    runner.register_hook(hook, priority='LOWEST')
     runner.train()
-    assert before
+    assert hook.before
     assert runner.optim_wrapper.loss_scaler.get_scale() == 2048  # two updates
-    assert all(p.isfinite().all() for p in runner.model.parameters())

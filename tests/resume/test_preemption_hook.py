@@ -1,3 +1,4 @@
+import functools
 import os
 import signal
 import time
@@ -10,10 +11,11 @@ from mmengine.registry import HOOKS
 from resume_run import (
     StopHook,
     assert_same,
+    checkpoints,
     final_state,
     resume_runner,
+    train,
     train_on_ranks,
-    warnings_of,
 )
 
 from stepnet_mm.resume import AtomicLocalBackend, PreemptionHook
@@ -48,69 +50,51 @@ def hooks(**kwargs):
     return [dict(type='PreemptionHook'), dict(type='SignalHook', **kwargs)]
 
 
+finish = functools.partial(train, interval=1000)
+
+
 def leave(folder, **kwargs):
     with pytest.raises(SystemExit) as left:
         finish(folder, **kwargs)
     assert left.value.code == EXIT_PREEMPTED == 75
 
 
-def finish(folder, **kwargs):
-    runner = resume_runner(folder, interval=1000, **kwargs)
-    runner.train()
-    return runner
-
-
-def checkpoints(folder):
-    return {name for name in os.listdir(folder) if name.endswith('.pth')}
-
-
-@pytest.fixture(scope='module')
-def whole(tmp_path_factory):
-    return {by_epoch: final_state(finish(
-        tmp_path_factory.mktemp('whole'), by_epoch=by_epoch))
-        for by_epoch in (True, False)}
-
-
 @pytest.mark.parametrize('by_epoch, sent, saved', [
     pytest.param(True, dict(at=7), 7, marks=pytest.mark.core),
-    (False, dict(at=7, number='SIGUSR2'), 7),
     (True, dict(at=33, number='SIGTERM'), 33),
     # With EMA, whose weights are in the model at that moment.
     (True, dict(at=2, where='before_val_iter'), 11),
-    (False, dict(at=5, where='before_val_iter'), 16)])
+    (False, dict(at=5, where='before_val_iter', number='SIGUSR2'), 16)])
 def test_the_run_goes_on_as_if_nothing_had_been(tmp_path, whole, by_epoch,
                                                 sent, saved):
     leave(tmp_path, by_epoch=by_epoch, hooks=hooks(**sent))
     # The last iteration is saved as in any run, too.
-    assert checkpoints(tmp_path) - {'iter_33.pth'} == {
-        f'preempted_iter_{saved}.pth'}
+    assert f'preempted_iter_{saved}.pth' == checkpoints(tmp_path)[-1]
     resumed = finish(tmp_path, by_epoch=by_epoch, resume=True)
-    assert_same(whole[by_epoch], final_state(resumed))
+    assert_same(whole(by_epoch=by_epoch), final_state(resumed))
 
 
-def test_in_a_validation_with_and_without_averaged_weights(tmp_path):
-    """mmpretrain's EMAHook validates twice, the second time in a hook."""
+def test_in_a_validation_without_averaged_weights(tmp_path):
+    """The second one of mmpretrain's EMAHook, in a hook of the first."""
     pytest.importorskip('mmpretrain')
     settings = dict(ema=dict(type='mmpretrain.EMAHook',
                              evaluate_on_origin=True))
-    whole = final_state(finish(tmp_path / 'whole', **settings))
-    # The first of the two passes was logged and is run again.
-    del whole['scalars']
-    for at in 2, 5:
-        folder = tmp_path / str(at)
-        leave(folder, hooks=hooks(where='before_val_iter', at=at), **settings)
-        resumed = final_state(finish(folder, resume=True, **settings))
-        del resumed['scalars']
-        assert_same(whole, resumed)
+    leave(tmp_path / 'b', hooks=hooks(where='before_val_iter', at=5),
+          **settings)
+    ends = [final_state(finish(tmp_path / name, resume=name == 'b',
+                               **settings)) for name in 'ab']
+    for end in ends:  # the first one was logged and is run again
+        del end['scalars']
+    assert_same(*ends)
 
 
 @pytest.mark.core
 def test_its_checkpoint_goes_when_the_next_one_is_complete(tmp_path):
     leave(tmp_path, hooks=hooks(at=3))
     leave(tmp_path, resume=True, hooks=hooks(at=3))
-    assert checkpoints(tmp_path) == {'preempted_iter_6.pth'}
+    assert checkpoints(tmp_path) == ['preempted_iter_6.pth']
     finish(tmp_path, resume=True)
-    assert checkpoints(tmp_path) == {'iter_33.pth'}
+    assert checkpoints(tmp_path) == ['iter_33.pth']
 
 
 @pytest.mark.core
@@ -140,44 +124,32 @@ def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path, where, at,
                                                      saved):
     optim = dict(optimizer=dict(type='SGD', lr=.01), accumulative_counts=4)
     leave(tmp_path, hooks=hooks(where=where, at=at), optim_wrapper=optim)
-    assert checkpoints(tmp_path) == {f'preempted_iter_{saved}.pth'}
+    assert checkpoints(tmp_path) == [f'preempted_iter_{saved}.pth']
 
 
-def test_all_is_written_before_the_job_is_requeued(tmp_path, monkeypatch):
-    """Slurm ends the ranks as soon as it is."""
+@pytest.mark.parametrize('option', ['--resume', '--resume PATH', ''])
+def test_a_job_is_requeued_if_its_command_resumes(tmp_path, monkeypatch,
+                                                  option):
+    """When all is written: Slurm ends the ranks as soon as it is requeued."""
     done = []
     monkeypatch.setattr(
         'stepnet_mm.resume.preemption_hook.requeue',
-        lambda most, say: done.append((most, os.listdir(tmp_path))))
-    runner = resume_runner(tmp_path, interval=1000, hooks=hooks(),
-                           resume=True)
+        lambda most, say: done.append(sorted(os.listdir(tmp_path / 'a'))))
+    settings = dict(resume=bool(option))
+    if 'PATH' in option:
+        leave(tmp_path / 'b', hooks=hooks(at=3))
+        settings['load_from'] = str(tmp_path / 'b/preempted_iter_3.pth')
+    runner = resume_runner(tmp_path / 'a', interval=1000, hooks=hooks(),
+                           **settings)
     close = runner.visualizer.close
     monkeypatch.setattr(runner.visualizer, 'close',
                         lambda: (done.append('closed'), close()))
     with pytest.raises(SystemExit):
         runner.train()
-    closed, (most, files) = done
-    assert closed == 'closed' and most == 20
-    assert {'preempted_iter_7.pth', 'last_checkpoint'} <= set(files)
-
-
-@pytest.mark.parametrize('with_path', [False, True])
-def test_a_command_that_would_begin_anew_is_not_requeued(
-        tmp_path, monkeypatch, with_path):
-    monkeypatch.setattr('stepnet_mm.resume.preemption_hook.requeue',
-                        lambda *_: pytest.fail('requeued'))
-    settings = {}
-    if with_path:
-        leave(tmp_path / 'earlier', hooks=hooks(at=3))
-        settings = dict(resume=True, load_from=str(
-            tmp_path / 'earlier/preempted_iter_3.pth'))
-    runner = resume_runner(tmp_path / 'a', interval=1000, hooks=hooks(),
-                           **settings)
-    logged = warnings_of(runner)
-    with pytest.raises(SystemExit):
-        runner.train()
     assert (tmp_path / 'a/last_checkpoint').exists()
-    assert 'not requeued' in logged[-1]
+    assert done[0] == 'closed' and len(done) == 1 + (option == '--resume')
+    assert option != '--resume' or {
+        'preempted_iter_7.pth', 'last_checkpoint'} <= set(done[1])
 
 
 @pytest.mark.core
@@ -185,7 +157,7 @@ def test_optimizer_and_schedulers_are_saved_in_any_case(tmp_path, whole):
     settings = dict(checkpoint=dict(save_optimizer=False,
                                     save_param_scheduler=False))
     leave(tmp_path, hooks=hooks(), **settings)
-    assert_same(whole[True], final_state(
+    assert_same(whole(), final_state(
         finish(tmp_path, resume=True, **settings)))
 
 
@@ -276,17 +248,16 @@ def test_workers_of_the_loader_get_the_signal_too(tmp_path):
 
 
 @pytest.mark.parametrize('key, value', [
-    ('signals', 'SIGUSR1'), ('signals', ['SIGKILL']), ('signals', ['USR1']),
-    ('max_requeues', -1), ('save_timeout', 0)])
+    ('signals', 'SIGUSR1'), ('signals', ['USR1']), ('max_requeues', -1),
+    ('save_timeout', 0)])
 def test_wrong_arguments(key, value):
     with pytest.raises(ValueError, match=f'PreemptionHook.{key}: expected'):
         PreemptionHook(**{key: value})
 
 
-@pytest.mark.parametrize('key, settings', [
-    ("type='AtomicCheckpointHook'", dict(checkpoint=dict(
-        type='CheckpointHook'))),
-    ('train_cfg.type', dict(train_cfg=dict(by_epoch=True, max_epochs=1)))])
-def test_without_its_partners(tmp_path, key, settings):
-    with pytest.raises(ValueError, match=key):
+@pytest.mark.parametrize('settings', [
+    dict(checkpoint=dict(type='CheckpointHook')),
+    dict(train_cfg=dict(by_epoch=True, max_epochs=1))])
+def test_without_its_partners(tmp_path, settings):
+    with pytest.raises(ValueError, match='PreemptionHook: expected train_cfg'):
         finish(tmp_path, hooks=[dict(type='PreemptionHook')], **settings)
