@@ -9,43 +9,56 @@ from torch.utils.data import ConcatDataset, DataLoader
 from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.hooks.data_warnings import data_warnings
 
-NAMES = 'circle', 'square', 'triangle'
-
 
 def warnings_of(dataset, count=3):
     model = nn.Sequential(nn.Identity(), nn.Identity())
     model[0].num_classes, model[1].num_classes = 1, count  # as an rpn_head
     loop = SimpleNamespace(dataloader=DataLoader(dataset))
-    return data_warnings(SimpleNamespace(
-        model=model, train_loop=loop, val_loop=None))
+    return [*data_warnings(SimpleNamespace(
+        model=model, train_loop=loop, val_loop=None))]
 
 
 @pytest.fixture
 def coco(tmp_path):
-    """coco(classes, renamed): with two categories of one name, if renamed."""
+    """coco(edit, classes): a CocoDataset whose annotations were edited."""
     datasets = pytest.importorskip('mmdet.datasets')
     make_mini_coco(tmp_path, train=3, val=3, size=64)
     path = tmp_path / 'annotations/instances_train2017.json'
 
-    def build(classes=NAMES, renamed=False):
-        if renamed:
+    def build(edit=None, classes=('circle', 'square', 'triangle')):
+        if edit:
             content = json.loads(path.read_text())
-            content['categories'][1].update(name='circle')
+            edit(content)
             path.write_text(json.dumps(content))
-        return ConcatDataset([datasets.CocoDataset(
+        return datasets.CocoDataset(
             str(path), metainfo=dict(classes=classes),
-            data_prefix=dict(img=str(tmp_path / 'train2017')))])
+            data_prefix=dict(img=str(tmp_path / 'train2017')))
 
     return build
 
 
-@pytest.mark.parametrize('classes, renamed, count, words', [
-    (NAMES, False, 2, ['train_dataloader.dataset: ', 'num_classes', 'got 3']),
-    (('circle', 'triangle'), True, 3, ['got 3', 'one name']),
-    (('Circle', 'square', 'triangle'), False, 3, ['got 2', 'absent']),
-    ('circle', False, 3, ["('circle', )"])])
-def test_annotations_that_do_not_fit(coco, classes, renamed, count, words):
-    line, = warnings_of(coco(classes, renamed), count)
+def rename(content):
+    content['categories'][1].update(name='circle')
+
+
+def shrink(content):
+    content['annotations'][0]['area'] = 0
+    content['annotations'][1]['bbox'][2] = .5
+
+
+NAMES = 'circle', 'square', 'triangle'
+
+
+@pytest.mark.parametrize('edit, classes, count, words', [
+    (None, NAMES, 2, ['train_dataloader.dataset: ', 'num_classes', 'got 3']),
+    (rename, ('circle', 'triangle'), 3, ['got 3', 'one name']),
+    # Beside a class without a category.
+    (rename, NAMES, 3, ["['circle']"]),
+    (None, ('Circle', 'square', 'triangle'), 3, ['got 2', 'absent']),
+    (None, 'circle', 3, ["('circle', )"]),
+    (shrink, NAMES, 3, ['got 2 of'])])
+def test_annotations_that_do_not_fit(coco, edit, classes, count, words):
+    line, *_ = warnings_of(ConcatDataset([coco(edit, classes)]), count)
     assert all(word in line for word in words)
 
 
