@@ -6,9 +6,14 @@ from itertools import count, islice
 
 import torch
 from mmengine.dist import get_rank
-from torch.utils.data import DataLoader, IterableDataset, Subset
+from torch.utils.data import (
+    DataLoader,
+    IterableDataset,
+    Subset,
+    get_worker_info,
+)
 
-from ..utils.random_state import seeded
+from ..utils.random_state import seed_generators, seeded
 
 #: Training would end at once, or never come to its first iteration.
 NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
@@ -100,8 +105,13 @@ class SeededSamples:
             return [self.dataset[index] for index in indices]
         samples = []
         for offset, index in enumerate(indices):
-            with seeded(*indices.place, offset):
+            place = (*indices.place, offset)
+            if get_worker_info():  # its generators serve nothing else
+                seed_generators(*place)
                 samples.append(self.dataset[index])
+            else:
+                with seeded(*place):
+                    samples.append(self.dataset[index])
         return samples
 
 

@@ -180,7 +180,7 @@ def _taken(file: IO[bytes]) -> LockTaken:
     file.seek(0)
     try:
         note = json.loads(file.read())
-    except ValueError:  # not yet written
+        holder = 'process {process} on {host} since {since}'.format(**note)
+    except (ValueError, TypeError, KeyError):  # not, or not yet, a note
         return LockTaken('another process')
-    return LockTaken(
-        'process {process} on {host} since {since}'.format(**note), note)
+    return LockTaken(holder, note)
