@@ -38,10 +38,7 @@ def test_which_blocks_have_a_step(models, kwargs, expected):
     (dict(step='Foo'), 'step.type.*Foo'),
     (dict(step=dict(type='StepAdaptor', norm_cfg=dict(type='BNN'))),
      "norm_cfg: .*'BNN'.*'SyncBN'"),
-    (dict(depth=20), r'depth: .*\[18, 34.*20'),
-    (dict(fused=1), 'fused: .*True, False.*1'),
-    *((dict(frozen_stages=wrong), f'frozen_stages: .*-1 to 4.* {wrong}')
-      for wrong in (5, -2, 1.5))])
+    (dict(fused=1), 'fused: .*True, False.*1')])
 def test_wrong_arguments(models, wrong, key):
     with pytest.raises(ValueError, match=f'backbone.*{key}'):
         build(models, **wrong)

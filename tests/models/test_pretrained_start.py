@@ -1,9 +1,13 @@
 """Where steps start: as published, at 1 in pretrained blocks, as loaded."""
+import copy
+import re
+
 import pytest
 import torch
 from mmengine.model import BaseModule
 from mmengine.registry import MODELS
 from mmengine.runner import load_checkpoint
+from mmengine.runner.checkpoint import load_state_dict
 from toy_run import toy_runner
 
 from stepnet_mm.models import backbone as backbone_module
@@ -209,6 +213,36 @@ def test_the_start_is_logged_once(models, lines):
             '2 StepAdaptor start at 0.5 (init_step); 2 ToyStep start where',
     ], strict=True):
         assert text in line
+
+
+def eca(*kernels):
+    return [dict(type='ECAAttention', kernel_size=k) for k in kernels]
+
+
+@pytest.mark.parametrize('kind, given, taker', [
+    ('StepResNet', eca(3, 3, 5, 7), 'ECAAttention'),
+    ('StepResNet', 'ECAAttention', [None, 'SEAttention', *eca(3, 5)]),
+    ('StepVisionTransformer', eca(3)[0], eca(3, 5))])
+def test_weights_of_steps_with_other_arguments(models, kind, given, taker):
+    """All that they have is named, by stage, and nothing is loaded."""
+    def made(step):
+        if kind == 'StepResNet':
+            return build(models, step=step)
+        return models.build(dict(type=kind, step=step, img_size=32, arch=dict(
+            embed_dims=32, num_layers=2, num_heads=4,
+            feedforward_channels=48)))
+
+    source, net = made(given), made(taker)
+    before = copy.deepcopy(net.state_dict())
+    names = [step.conv.weight.shape[2] for step in source.steps()]
+    with pytest.raises(ValueError, match='^backbone.step: ') as error:
+        load_state_dict(torch.nn.ModuleDict(dict(backbone=net)), {
+            f'backbone.{k}': v for k, v in source.state_dict().items()})
+    kernels = dict.fromkeys(names)  # each once, in order
+    text = str(error.value).partition(' got some with ')[2]
+    assert [*dict.fromkeys(map(int, re.findall(r": (\d)}", text)))] == [
+        *kernels]
+    assert all(map(torch.equal, net.state_dict().values(), before.values()))
 
 
 def run(folder, iterations, **kwargs):
