@@ -126,13 +126,6 @@ class InPlace(SEAttention):
         return self.excitation(mean).sigmoid()
 
 
-class Reading(SEAttention):
-    """A subclass that reads the map."""
-
-    def step_size(self, identity, residual):
-        return super().step_size(identity, residual) * residual.sigmoid()
-
-
 def changed(change, step='StepAdaptor'):
     """A function that makes a block and changes it."""
 
@@ -192,7 +185,6 @@ FIT = dict(
     frozen_but_for_the_step=frozen('', training=True))
 UNFIT = dict(
     map_pooled_by_maximum=lambda: block('MaxPoolStepAdaptor'),
-    subclass=lambda: block(Reading(16, reduction=4)),
     sync_bn=changed(lambda made: setattr(made, 'bn3', nn.SyncBatchNorm(16))),
     iebn=lambda: block(norm_cfg=dict(type='IEBN')),
     plugin=lambda: block(plugins=[dict(cfg=dict(type='ECAAttention'),

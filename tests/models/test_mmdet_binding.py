@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 import torch
-from equality import assert_bound, assert_kept
+from equality import assert_bound
 
 pytest.importorskip('mmdet')
 from mmdet.registry import MODELS  # noqa: E402
@@ -91,23 +91,3 @@ def test_the_step_scales_what_a_plugin_gives():
         block(x).sum().backward()
         assert block.toy_step.a.weight.grad is not None
         assert block.step.ie.bias.grad is not None
-
-
-@pytest.mark.core
-def test_torchvision_weights_are_kept_by_a_step_of_one(tmp_path):
-    torchvision = pytest.importorskip('torchvision')
-    source = torchvision.models.resnet18()
-    for buffer in source.buffers():
-        if buffer.is_floating_point():
-            buffer.uniform_(.5, 1.5)
-    torch.save(source.state_dict(), tmp_path / 'resnet18.pth')
-    load = dict(
-        type='Pretrained', checkpoint=str(tmp_path / 'resnet18.pth'))
-    stock, net = [MODELS.build(dict(
-        type=kind, depth=18, init_cfg=load, **step)) for kind, step in (
-            ('ResNet', {}),
-            ('StepResNet', dict(step=dict(type='StepAdaptor', init_step=1))))]
-    for m in (stock, net):
-        m.init_weights()
-    assert torch.equal(net.conv1.weight, source.conv1.weight)
-    assert_kept(stock, net)
