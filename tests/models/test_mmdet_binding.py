@@ -12,22 +12,14 @@ SMALL = dict(base_channels=8, stem_channels=8)
 VARIANTS = dict(
     r18=dict(depth=18, frozen_stages=1),
     r50_cp=dict(depth=50, style='caffe', norm_eval=False, with_cp=True),
-    r18_deep=dict(depth=18, deep_stem=True, avg_down=True, num_stages=3,
-                  strides=(1, 2, 2), dilations=(1, 1, 1),
-                  out_indices=(0, 1, 2)),
-    r50_dcn=dict(
-        depth=50,
-        dcn=dict(type='DCNv2', deform_groups=1, fallback_on_stride=False),
+    r50_dcn=dict(depth=50, dcn=dict(
+        type='DCNv2', deform_groups=1, fallback_on_stride=False),
         stage_with_dcn=(False, True, True, True)),
-    r50_plugin=dict(
-        depth=50,
-        plugins=[
-            dict(
-                cfg=dict(type='ContextBlock', ratio=1 / 4),
-                stages=(False, True, True, False),
-                position='after_conv3')
-        ]),
-    v1d=dict(type='ResNetV1d', depth=18, frozen_stages=1),
+    r50_plugin=dict(depth=50, plugins=[dict(
+        cfg=dict(type='ContextBlock', ratio=1 / 4), position='after_conv3',
+        stages=(False, True, True, False))]),
+    v1d=dict(type='ResNetV1d', depth=18, frozen_stages=1, num_stages=3,
+             strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(0, 1, 2)),
     x50=dict(type='ResNeXt', depth=50, groups=4, base_width=4),
     regnet=dict(type='RegNet', frozen_stages=1, arch=dict(
         w0=16, wa=16., wm=2.25, group_w=8, depth=8, bot_mul=1.)),

@@ -10,9 +10,8 @@ SMALL = dict(base_channels=8, stem_channels=8)
 VARIANTS = dict(
     r18_drop=dict(depth=18, drop_path_rate=.3),
     r50=dict(depth=50, style='caffe', frozen_stages=1),
-    r18_deep=dict(depth=18, deep_stem=True, avg_down=True, with_cp=True),
-    v1c=dict(type='ResNetV1c', depth=18),
-    v1d=dict(type='ResNetV1d', depth=18, frozen_stages=1),
+    v1c=dict(type='ResNetV1c', depth=18, frozen_stages=1),
+    v1d=dict(type='ResNetV1d', depth=18, with_cp=True),
     cifar=dict(type='ResNet_CIFAR', depth=18),
     x50=dict(type='ResNeXt', depth=50, groups=4, width_per_group=4,
              drop_path_rate=.2),
