@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from ..steps.base import StepSize, build_step, default_blocks
 from .blocks import StepBlock, step_block_class
-from .resnet_variants import check_arguments, warn_of_weights
-from .step_arguments import check_step_arguments, part_of
+from .resnet_variants import warn_of_weights
 
 if TYPE_CHECKING:
     from mmengine.model import BaseModule
@@ -84,15 +83,24 @@ class StepOwner(BaseModule):
         """Check a state dict before it is loaded.
 
         Raises:
-            ValueError: if its steps are of other arguments; names the
-                ``step`` that fits them.
+            ValueError: if its steps are of other arguments; names them.
         """
         names = {module: name for name, module in self.named_modules()}
-        stages = [{names[step]: step for step in _steps_of(blocks)}
-                  for blocks in self._stages()]
-        check_step_arguments(
-            one_per_stage(self.step, len(stages)), stages,
-            part_of(state_dict, prefix))
+        own: list[dict] = []  # by stage
+        given: list[dict] = []
+        for blocks in self._stages():
+            own.append({})
+            given.append({})
+            for step in _steps_of(blocks):
+                weights = part_of(state_dict, f'{prefix}{names[step]}.')
+                own[-1].update(step.arguments_of(step.state_dict()))
+                given[-1].update(step.arguments_of(weights))
+        if any({**mine, **its} != mine for mine, its in zip(own, given)):
+            raise ValueError(
+                'backbone.step: expected weights of steps with the arguments '
+                f'{own}, by stage (in a ViT, layer), got some with {given}; '
+                'set these in backbone.step, a list with one module per '
+                'stage, or load other weights')
 
     def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
         self.check_weights(state_dict, prefix)
@@ -101,16 +109,6 @@ class StepOwner(BaseModule):
     def _stages(self) -> Sequence[Sequence[nn.Module]]:
         """The blocks of each stage."""
         raise NotImplementedError
-
-    def _freeze_stages(self) -> None:
-        most = len(self._stages())
-        if type(self.frozen_stages) is not int or not (
-                -1 <= self.frozen_stages <= most):
-            raise ValueError(
-                f'backbone.frozen_stages: expected an integer from -1 to '
-                f'{most}, the stages (in a ViT, layers), got '
-                f'{self.frozen_stages!r}; change it')
-        super()._freeze_stages()
 
     def _log_starts(self) -> None:
         starts = Counter(
@@ -165,12 +163,10 @@ class StepBackbone(StepOwner):
             up to rounding. Defaults to True.
 
     Raises:
-        TypeError: if the backbone's blocks are not plain, or an argument is
-            another backbone's.
+        TypeError: if the backbone's blocks are not plain.
         ValueError: on an unknown step type, a list of steps of another length
-            than the stages, or a wrong ``step_blocks``, ``fused`` or
-            ``depth``; while loading, on weights of another kind of ResNet or
-            of steps with other arguments.
+            than the stages, or a wrong ``step_blocks`` or ``fused``; while
+            loading, on weights of steps with other arguments.
     """
     plain_blocks: tuple[type[nn.Module], ...] = ()
 
@@ -180,16 +176,14 @@ class StepBackbone(StepOwner):
                  step_blocks: str | list[list[int]] | None = None,
                  fused: bool = True,
                  **kwargs):
-        check_arguments(type(self), kwargs)
-        if 'depth' in kwargs:
-            check_choice('depth', kwargs['depth'], [*self.arch_settings])
         check_choice('fused', fused, [True, False])
         self.step = step
         super().__init__(*args, **kwargs)
         if step is not None:
             self._add_steps(step, step_blocks)
             self._set_fused(fused)
-            self._freeze_stages()
+            if self.frozen_stages >= 0:
+                self._freeze_stages()
 
     def make_res_layer(self, block: Any, **kwargs) -> nn.Module:
         """A stage of the library's, with blocks that can take a step.
@@ -225,17 +219,17 @@ class StepBackbone(StepOwner):
     def _stages(self) -> list[Sequence[StepBlock]]:
         return [getattr(self, name) for name in self.res_layers]
 
-    def _runs(self) -> list[Sequence[StepBlock]]:
-        """The sequences of blocks, one after another: here, the stages."""
-        return self._stages()
-
     def _set_fused(self, fused: bool) -> None:
-        for run in self._runs():
-            for block, following in zip(run, [*list(run)[1:], None]):
+        for stage in self._stages():
+            blocks: list[Any] = [*stage]
+            for block in blocks:
                 block.fused = fused
-                step = getattr(following, 'step', None)
+            for block, following in zip(blocks, blocks[1:]):
+                step = following.step
                 block.next_needs_mean = step is not None and (
-                    step.needs_identity and step.pools_only)
+                    step.needs_identity and step.pools_only
+                    # HRNet's branches stand one after another.
+                    and following.conv1.in_channels == block.step_channels)
 
     def _add_steps(self, step: dict | str | list,
                    step_blocks: str | list[list[int]] | None) -> None:
@@ -271,6 +265,12 @@ def one_per_stage(step: dict | str | list | None, num_stages: int) -> list:
             f'stages (in a ViT, layers), got a list of {len(step)}; give one '
             'module for all, or None where a stage takes none')
     return list(step)
+
+
+def part_of(state_dict: dict, prefix: str) -> dict:
+    """The entries of a state dict with a prefix, without the prefix."""
+    return {key[len(prefix):]: value for key, value in state_dict.items()
+            if key.startswith(prefix)}
 
 
 def _steps_of(blocks: Sequence[nn.Module]) -> list[StepSize]:

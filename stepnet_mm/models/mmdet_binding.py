@@ -28,8 +28,7 @@ class _StepBackbone(StepBackbone):
 
     Args:
         plugins (list[dict], optional): mmdet's own, of ``cfg``, ``position``
-            and ``stages``; other keys are an error. Blocks of R-18 and R-34
-            take none.
+            and ``stages``; other keys are an error.
     """
     plain_blocks = (BasicBlock, Bottleneck)
 
@@ -43,12 +42,6 @@ class _StepBackbone(StepBackbone):
                     'backbone.plugins: expected dicts of cfg, position and '
                     f'(optional) stages, got the keys {sorted(plugin)}; '
                     'correct their names')
-        if plugins and self.arch_settings.get(
-                kwargs.get('depth'), [Bottleneck])[0] is BasicBlock:
-            raise ValueError(
-                'backbone.plugins: expected a depth with Bottlenecks, got '
-                f'depth {kwargs["depth"]}, whose BasicBlocks take no plugins; '
-                'set backbone.step instead')
         super().__init__(*args, plugins=plugins, **kwargs)
 
 
@@ -91,17 +84,7 @@ class StepHRNet(StepBackbone, HRNet):
                 for name, block in blocks.items()}
 
     def _stages(self) -> list[Sequence[StepBlock]]:
-        return [[block for run in runs for block in run]
-                for runs in self._runs_of_stages()]
-
-    def _runs(self) -> list[Sequence[StepBlock]]:
-        return [run for runs in self._runs_of_stages() for run in runs]
-
-    def _runs_of_stages(self) -> list[list[Sequence[StepBlock]]]:
         stages = self.stage2, self.stage3, self.stage4
-        return [[self.layer1], *([branch for module in stage
-                                  for branch in module.branches]
-                                 for stage in stages)]
-
-    def _freeze_stages(self) -> None:
-        """Nothing: the library freezes none."""
+        return [self.layer1, *(
+            [block for module in stage for branch in module.branches
+             for block in branch] for stage in stages)]

@@ -25,15 +25,16 @@ from mmpretrain.registry import MODELS
 from torch import Tensor, nn
 
 from ..steps.norms import build_norm
-from .backbone import StepBackbone, StepOwner, check_choice, one_per_stage
+from .backbone import (
+    StepBackbone,
+    StepOwner,
+    check_choice,
+    one_per_stage,
+    part_of,
+)
 from .cifar import blocks_per_stage, check_layout, check_preact
 from .preact import PreActBlock
-from .self_attention import (
-    SelfAttentionLayer,
-    check_indices,
-    check_network,
-)
-from .step_arguments import part_of
+from .self_attention import SelfAttentionLayer, check_indices
 from .vision_transformer import MODES, StepEncoderLayer
 
 
@@ -318,7 +319,6 @@ class SelfAttentionNet(BaseBackbone):
         super().__init__(init_cfg)
         if attention is None:
             attention = dict(encoding='learned', max_size=16)
-        check_network(num_layers, downsample, attention)
         self.out_indices = check_indices(out_indices, num_layers)
         self.stem = nn.Sequential(
             nn.PixelUnshuffle(downsample),

@@ -2,7 +2,6 @@
 from torch import Tensor, nn
 
 from ..attention import RelativeSelfAttention2d
-from ..attention.relative import check_counts
 from ..steps.base import build_step
 from .pretrained_start import PretrainedStart
 
@@ -54,15 +53,3 @@ def check_indices(out_indices, num_layers: int) -> tuple[int, ...]:
             'backbone.out_indices: expected a tuple of some of 0 to '
             f'{num_layers - 1}, got {out_indices!r}; name each layer once')
     return tuple(sorted(out_indices))
-
-
-def check_network(num_layers: int, downsample: int,
-                  attention: dict) -> None:
-    """Raise ValueError on arguments that no network can be built of."""
-    check_counts('backbone.', num_layers=num_layers, downsample=downsample)
-    taken = {'in_channels', 'out_channels', 'num_heads', 'padding', 'crop'}
-    if taken & set(attention):
-        raise ValueError(
-            'backbone.attention: expected no arguments that the network sets '
-            f'itself, got {sorted(taken & set(attention))}; leave them out '
-            '(num_heads: set backbone.num_heads)')

@@ -26,9 +26,10 @@ import torch
 from torch import Tensor
 from torch.autograd import Function, forward_ad
 
-from . import tail_reference
+from ..utils.precision import float32_or_wider
+from . import tail_cpu, tail_reference
 from .compilation import is_compiling
-from .tail_check import usable_kernels
+from .tail_check import formats_on, usable_kernels
 from .tail_reference import Gradients, Moments, Norm
 
 #: Elements of a map from which on the kernels are used on a GPU. The host
@@ -113,10 +114,8 @@ def attach_mean(y: Tensor) -> None:
     if is_compiling() or y.is_inference() or y.device.type != 'cpu' or (
             not ResidualTail.supports(y, y)):
         return
-    kernels = _kernels_for(y)
-    if kernels is not None:
-        mean, _ = kernels.moments(y.detach(), False)
-        vars(y)['attached_mean'] = (id(y), y._version), mean
+    mean, _ = tail_cpu.moments(y.detach(), False)
+    vars(y)['attached_mean'] = (id(y), y._version), mean
 
 
 def take_attached_mean(x: Tensor) -> Tensor | None:
@@ -131,18 +130,14 @@ def _kernels_for(z: Tensor) -> ModuleType | None:
     """The module of the fastest kernels for a map; None where the modules are
     as fast, or where there are none.
     """
-    if z.device.type == 'cuda' and z.numel() < LEAST_ON_GPU:
+    device = z.device.type
+    if device not in ('cpu', 'cuda') or (
+            device == 'cuda' and z.numel() < LEAST_ON_GPU):
         return None
-    if z.is_contiguous():
-        memory_format = torch.contiguous_format
-    elif z.device.type == 'cuda' and z.is_contiguous(
-            memory_format=torch.channels_last):
-        memory_format = torch.channels_last
-    else:
-        return None
-    if z.device.type not in ('cpu', 'cuda'):
-        return None
-    return usable_kernels(z.device, z.dtype, memory_format)
+    for memory_format in formats_on(device):
+        if z.is_contiguous(memory_format=memory_format):
+            return usable_kernels(z.device, z.dtype, memory_format)
+    return None
 
 
 class _Measure(Function):
@@ -188,29 +183,22 @@ class _Measure(Function):
             for row, needed in zip(rows, ctx.needs_input_grad[6:]))
 
 
-def _plain_gradients(z: Tensor, norm: Norm, given: Gradients) -> list:
+def _plain_gradients(z: Tensor, norm: Norm, given: Gradients) -> tuple:
     """Gradients of z, weight and bias that have derivatives themselves."""
-    with torch.enable_grad():
-        # Of z and the weight alone, not of what they were computed from.
-        z, weight = z.view_as(z), norm.weight
-        weight = weight if weight is None else weight.view_as(weight)
-        inputs = [z, weight]
-        m = tail_reference.measure(z, None, norm._replace(weight=weight))
-    pairs = [(output, grad) for output, grad in zip(m, given)
-             if output is not None and output.requires_grad
-             and grad is not None]
-    wanted = [v for v in inputs if v is not None and v.requires_grad]
-    found: list = [None] * len(wanted)
-    if pairs and wanted:
-        found = list(torch.autograd.grad(
-            [output for output, _ in pairs], wanted,
-            [grad for _, grad in pairs], create_graph=True,
-            allow_unused=True))
-    gradients = [found.pop(0) if v is not None and v.requires_grad else None
-                 for v in inputs]
-    of_bias = [g.sum(0, keepdim=True) for g in (given.mean_f, given.shift)
-               if g is not None]
-    return [*gradients, sum(of_bias) if of_bias else None]
+    zeros = z.new_zeros(z.shape[1], dtype=float32_or_wider(z.dtype))
+    weight = torch.ones_like(zeros) if norm.weight is None else norm.weight
+    given = given._replace(identity_mean=None)
+
+    def moments(z, weight, bias):
+        m = tail_reference.measure(
+            z, None, norm._replace(weight=weight, bias=bias))
+        return tuple(value for value, grad in zip(m, given)
+                     if grad is not None)
+
+    _, found = torch.autograd.functional.vjp(
+        moments, (z, weight, zeros),
+        tuple(grad for grad in given if grad is not None), create_graph=True)
+    return found
 
 
 class _Output(Function):

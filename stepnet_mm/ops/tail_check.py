@@ -75,11 +75,14 @@ def check_kernels(
         list[KernelCheck]: one for each kernel, dtype and format.
     """
     device = torch.device(device)
-    if formats is None:
-        formats = FORMATS[:1] if device.type == 'cpu' else FORMATS
-    formats = list(formats)
+    formats = list(formats or formats_on(device.type))
     return [result for dtype in dtypes for memory_format in formats
             for result in _check(device, dtype, memory_format)]
+
+
+def formats_on(device: str) -> tuple[torch.memory_format, ...]:
+    """The memory formats that 'cpu' or 'cuda' has kernels for."""
+    return FORMATS[:1] if device == 'cpu' else FORMATS
 
 
 def usable_kernels(device: torch.device, dtype: torch.dtype,
@@ -216,19 +219,18 @@ class _Sample:
         """The largest difference, in units of the largest allowed one."""
         worst = 0.
         for args in self.calls[name]:
-            pairs = zip(
-                _run_guarded(kernels, name, args),
-                _run(tail_reference, name, _each(Tensor.double, args)),
-                strict=True)
-            for i, (got, want) in enumerate(pairs):
-                worst = max(worst, self._compare(got, want, i < KERNELS[name]))
+            given = args
+            if name == 'input_gradients':  # which may write over its first
+                given = args[0].clone(), *args[1:]
+            got = _run(kernels, name, given)
+            # Second, so that another argument written over is found.
+            want = _run(tail_reference, name, _each(Tensor.double, args))
+            for i, pair in enumerate(zip(got, want, strict=True)):
+                worst = max(worst, self._compare(*pair, i < KERNELS[name]))
         return worst
 
     def _compare(self, got: Tensor, want: Tensor, is_map: bool) -> float:
         dtype = self.z.dtype if is_map else self.table_dtype
-        if got.dtype != dtype or got.shape != want.shape:
-            raise TypeError(f'expected {dtype}, {tuple(want.shape)}, got '
-                            f'{got.dtype}, {tuple(got.shape)}')
         finite = want.isfinite()
         if not torch.equal(finite, got.isfinite()):
             return torch.inf
@@ -246,20 +248,6 @@ def _run(kernels: ModuleType, name: str, args: Sequence) -> list[Tensor]:
     return [r for r in results if r is not None]
 
 
-def _run_guarded(kernels: ModuleType, name: str,
-                 args: tuple) -> list[Tensor]:
-    """The results; an argument that is written over is an error."""
-    before = _each(Tensor.clone, args)
-    if name == 'input_gradients':  # its first may be
-        args = before[0], *args[1:]
-    results = _run(kernels, name, args)
-    for i, (now, old) in enumerate(zip(args, before), 1):
-        if not all(map(torch.equal, _tensors(now), _tensors(old))):
-            raise RuntimeError(f'argument {i}: expected it to be left as it '
-                               'was, got other values')
-    return results
-
-
 def _each(change: Callable, value: Any) -> Any:
     """A value, or a tuple of them, with each tensor changed."""
     if isinstance(value, tuple):
@@ -267,10 +255,3 @@ def _each(change: Callable, value: Any) -> Any:
         parts = [_each(change, part) for part in value]
         return tuple(parts) if kind is tuple else kind(*parts)
     return change(value) if isinstance(value, Tensor) else value
-
-
-def _tensors(value: Any) -> list[Tensor]:
-    """The tensors of a value, without NaN."""
-    if isinstance(value, tuple):
-        return [t for part in value for t in _tensors(part)]
-    return [value.nan_to_num()] if isinstance(value, Tensor) else []

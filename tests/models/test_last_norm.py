@@ -17,7 +17,7 @@ def network(library, **kwargs):
 
 
 @pytest.mark.parametrize('library, depth, identity', [
-    ('mmdet', 18, True), ('mmpretrain', 50, True), ('mmpretrain', 18, False)])
+    ('mmdet', 50, True), ('mmpretrain', 18, False)])
 def test_f_starts_as_with_a_constant_step(library, depth, identity):
     init_cfg = [dict(type='Kaiming', layer='Conv2d'),
                 dict(type='Constant', val=1, layer='BatchNorm2d')]

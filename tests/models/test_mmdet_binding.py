@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 import torch
-from equality import assert_bound, assert_kept
+from equality import assert_bound
 
 pytest.importorskip('mmdet')
 from mmdet.registry import MODELS  # noqa: E402
@@ -12,22 +12,14 @@ SMALL = dict(base_channels=8, stem_channels=8)
 VARIANTS = dict(
     r18=dict(depth=18, frozen_stages=1),
     r50_cp=dict(depth=50, style='caffe', norm_eval=False, with_cp=True),
-    r18_deep=dict(depth=18, deep_stem=True, avg_down=True, num_stages=3,
-                  strides=(1, 2, 2), dilations=(1, 1, 1),
-                  out_indices=(0, 1, 2)),
-    r50_dcn=dict(
-        depth=50,
-        dcn=dict(type='DCNv2', deform_groups=1, fallback_on_stride=False),
+    r50_dcn=dict(depth=50, dcn=dict(
+        type='DCNv2', deform_groups=1, fallback_on_stride=False),
         stage_with_dcn=(False, True, True, True)),
-    r50_plugin=dict(
-        depth=50,
-        plugins=[
-            dict(
-                cfg=dict(type='ContextBlock', ratio=1 / 4),
-                stages=(False, True, True, False),
-                position='after_conv3')
-        ]),
-    v1d=dict(type='ResNetV1d', depth=18, frozen_stages=1),
+    r50_plugin=dict(depth=50, plugins=[dict(
+        cfg=dict(type='ContextBlock', ratio=1 / 4), position='after_conv3',
+        stages=(False, True, True, False))]),
+    v1d=dict(type='ResNetV1d', depth=18, frozen_stages=1, num_stages=3,
+             strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(0, 1, 2)),
     x50=dict(type='ResNeXt', depth=50, groups=4, base_width=4),
     regnet=dict(type='RegNet', frozen_stages=1, arch=dict(
         w0=16, wa=16., wm=2.25, group_w=8, depth=8, bot_mul=1.)),
@@ -63,24 +55,17 @@ def test_hrnet():
     assert [block.next_needs_mean for stage in every._stages()
             for block in stage] == [True, False] * 13
     pickle.loads(pickle.dumps(every))
-    every.init_weights()
-    assert all(o.isfinite().all() for o in every(torch.randn(2, 3, 64, 64)))
 
 
 @pytest.mark.parametrize('kind, wrong, key', [
     ('StepResNet', dict(stage=(True, ) * 4), 'plugins: .*cfg, position'),
-    ('StepResNet', dict(position=None), 'plugins: .*cfg, position'),
-    ('StepResNet', dict(depth=18), 'depth 18.*backbone.step'),
     *((kind, dict(cfg=dict(type='StepAdaptor')), 'backbone.step, as in')
       for kind in ('ResNet', 'StepResNet'))])
 def test_wrong_plugins(kind, wrong, key):
     plugin = dict(cfg=dict(type='ToyStep'), position='after_conv3')
-    plugin.update(wrong)
-    depth = plugin.pop('depth', 50)
-    if plugin['position'] is None:
-        del plugin['position']
     with pytest.raises(ValueError, match=key):
-        MODELS.build(dict(type=kind, depth=depth, plugins=[plugin]))
+        MODELS.build(dict(
+            type=kind, depth=50, plugins=[{**plugin, **wrong}]))
 
 
 def test_the_step_scales_what_a_plugin_gives():
@@ -98,23 +83,3 @@ def test_the_step_scales_what_a_plugin_gives():
         block(x).sum().backward()
         assert block.toy_step.a.weight.grad is not None
         assert block.step.ie.bias.grad is not None
-
-
-@pytest.mark.core
-def test_torchvision_weights_are_kept_by_a_step_of_one(tmp_path):
-    torchvision = pytest.importorskip('torchvision')
-    source = torchvision.models.resnet18()
-    for buffer in source.buffers():
-        if buffer.is_floating_point():
-            buffer.uniform_(.5, 1.5)
-    torch.save(source.state_dict(), tmp_path / 'resnet18.pth')
-    load = dict(
-        type='Pretrained', checkpoint=str(tmp_path / 'resnet18.pth'))
-    stock, net = [MODELS.build(dict(
-        type=kind, depth=18, init_cfg=load, **step)) for kind, step in (
-            ('ResNet', {}),
-            ('StepResNet', dict(step=dict(type='StepAdaptor', init_step=1))))]
-    for m in (stock, net):
-        m.init_weights()
-    assert torch.equal(net.conv1.weight, source.conv1.weight)
-    assert_kept(stock, net)

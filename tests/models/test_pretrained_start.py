@@ -1,9 +1,12 @@
 """Where steps start: as published, at 1 in pretrained blocks, as loaded."""
+import copy
+
 import pytest
 import torch
 from mmengine.model import BaseModule
 from mmengine.registry import MODELS
 from mmengine.runner import load_checkpoint
+from mmengine.runner.checkpoint import load_state_dict
 from toy_run import toy_runner
 
 from stepnet_mm.models import backbone as backbone_module
@@ -47,14 +50,6 @@ def through_backbone(models, state, path, **kwargs):
     return net
 
 
-def through_detector(models, state, path, **kwargs):
-    file = saved(path, state, 'backbone.')
-    net = Detector(build(models, **kwargs), init_cfg=dict(
-        type='Pretrained', checkpoint=file))
-    net.init_weights()
-    return net
-
-
 def through_load_from(models, state, path, **kwargs):
     net = Detector(build(models, **kwargs))
     load_checkpoint(net, saved(path, state, 'backbone.'))
@@ -77,8 +72,8 @@ def assert_equal(ours, theirs):
 @pytest.mark.core
 @pytest.mark.parametrize('models, way', [
     ('mmdet', through_backbone), ('mmpretrain', through_backbone),
-    ('mmpretrain', through_detector), ('mmdet', through_load_from),
-    ('mmpretrain', through_torch)], indirect=['models'])
+    ('mmdet', through_load_from), ('mmpretrain', through_torch)],
+    indirect=['models'])
 def test_weights_of_a_plain_network_start_the_steps_at_one(
         models, way, tmp_path):
     source = plain(models)
@@ -103,6 +98,10 @@ def test_a_step_net_brings_its_own_back(models):
     # And keeps them, should a plain network's weights come after it.
     net.load_state_dict(plain(models).state_dict(), strict=False)
     assert all(step.max_step == 1 for step in net.steps())
+    # A block that it had plain stays plain.
+    net = build(models, step_blocks='all')
+    net.load_state_dict(source.state_dict(), strict=False)
+    assert_equal(net, source)
 
 
 @pytest.mark.parametrize('step', [
@@ -133,13 +132,6 @@ def test_it_is_decided_block_by_block(models):
         True, True, False, False, False]
 
 
-def test_a_block_that_a_step_net_had_plain_stays_plain(models):
-    source = build(models)
-    net = build(models, step_blocks='all')
-    net.load_state_dict(source.state_dict(), strict=False)
-    assert_equal(net, source)
-
-
 def test_a_start_draws_no_number_and_stays(models, tmp_path):
     """A rank that loads does as all others."""
     source = plain(models)
@@ -168,15 +160,14 @@ def test_the_first_init_weights_draws_what_was_loaded(models, lines):
     assert 'as published' in lines[-1]
 
 
-@pytest.mark.parametrize('alone', [True, False])
-def test_what_init_cfg_loads_stays_loaded(models, tmp_path, alone):
+def test_what_init_cfg_loads_stays_loaded(models, tmp_path):
     source = build(models)
     for step in source.steps():
         torch.nn.init.normal_(step.ie.weight)
     load = dict(type='Pretrained', checkpoint=saved(
         tmp_path / 'a.pth', source.state_dict()))
     kaiming = dict(type='Kaiming', layer='Conv2d')
-    net = build(models, init_cfg=load if alone else [kaiming, load])
+    net = build(models, init_cfg=[kaiming, load])
     net.init_weights()
     for mine, its in zip(net.steps(), source.steps()):
         assert mine.loaded and torch.equal(mine.ie.weight, its.ie.weight)
@@ -209,6 +200,24 @@ def test_the_start_is_logged_once(models, lines):
             '2 StepAdaptor start at 0.5 (init_step); 2 ToyStep start where',
     ], strict=True):
         assert text in line
+
+
+def eca(*kernels):
+    return [dict(type='ECAAttention', kernel_size=k) for k in kernels]
+
+
+def test_weights_of_steps_with_other_arguments(models):
+    """They are named by stage, and nothing is loaded."""
+    source = build(models, step=eca(3, 3, 5, 7))
+    net = build(models, step=[None, 'SEAttention', *eca(3, 3)])
+    before = copy.deepcopy(net.state_dict())
+    state = {f'backbone.{key}': value
+             for key, value in source.state_dict().items()}
+    with pytest.raises(ValueError, match=r"^backbone.step: .* with \[{}, {}, "
+                       r"{'kernel_size': 5}, {'kernel_size': 7}\]"):
+        load_state_dict(Detector(net), state)
+    assert all(map(torch.equal, net.state_dict().values(), before.values()))
+    load_state_dict(Detector(build(models, step=eca(3, 3, 5, 7))), state)
 
 
 def run(folder, iterations, **kwargs):

@@ -4,10 +4,7 @@ import copy
 import pytest
 import torch
 from torch import nn
-from torch.ao.quantization import (
-    get_default_qconfig_mapping,
-    quantize_dynamic,
-)
+from torch.ao.quantization import get_default_qconfig_mapping
 from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
 from torchvision.models.feature_extraction import create_feature_extractor
 
@@ -27,9 +24,10 @@ def build(step, **kwargs):
         step = dict(type=step, groups=16)
     net = MODELS.build(dict(
         type='StepResNet', depth=18, step=step, base_channels=16,
-        stem_channels=16, **kwargs))
+        stem_channels=16, num_stages=2, strides=(1, 2), dilations=(1, 1),
+        out_indices=(1, ), **kwargs))
     net.train()
-    net(torch.randn(4, 3, 64, 64))
+    net(torch.randn(4, 3, 32, 32))
     net.eval()
     return net
 
@@ -41,37 +39,28 @@ def build(step, **kwargs):
 def test_fx_traces_the_modules(step):
     net, plain = build(step), build(step, fused=False)
     plain.load_state_dict(net.state_dict())
-    x = torch.randn(2, 3, 64, 64)
+    x = torch.randn(2, 3, 32, 32)
     graph = torch.fx.symbolic_trace(net)
     assert torch.equal(graph(x)[0], plain(x)[0])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize('step', ['StepAdaptor', 'FCAAttention'])
-def test_torchvision_traces_both_modes(step):
-    net, x = build(step, fused=False), torch.randn(2, 3, 64, 64)
-    found = create_feature_extractor(net, ['layer2.1.relu', 'layer4'])
+def test_torchvision_traces_both_modes():
+    net, x = build('StepAdaptor', fused=False), torch.randn(2, 3, 32, 32)
+    found = create_feature_extractor(net, ['layer1.1.relu', 'layer2'])
     for mode in (True, False):
         net.train(mode)
-        assert torch.equal(found.train(mode)(x)['layer4'], net(x)[0])
+        assert torch.equal(found.train(mode)(x)['layer2'], net(x)[0])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize('step', ['StepAdaptor', 'SEAttention'])
-def test_fx_quantises(step):
-    net, x = build(step), torch.randn(2, 3, 64, 64)
+def test_fx_quantises():
+    net, x = build('SEAttention'), torch.randn(2, 3, 32, 32)
     prepared = prepare_fx(net, get_default_qconfig_mapping('x86'), (x, ))
     prepared(x)
     want = net(x)[0]
     error = (convert_fx(prepared)(x)[0] - want).abs().max()
     assert error < .2 * want.abs().max()
-
-
-@pytest.mark.parametrize('step', ['SEAttention', 'SEMAttention'])
-def test_dynamically_quantised_layers(step):
-    net, x = build(step), torch.randn(2, 3, 64, 64)
-    quantised = quantize_dynamic(net, {nn.Linear})
-    torch.testing.assert_close(quantised(x), net(x), atol=1e-2, rtol=1e-2)
 
 
 @pytest.mark.parametrize('preact', [True, False])

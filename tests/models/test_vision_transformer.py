@@ -82,15 +82,15 @@ def test_weights_of_a_plain_vit_start_gates_at_one():
         replace(x)
 
 
-def test_the_attention_is_gone_with_replace():
-    net = build()
-    assert not any('qkv' in name for name in net.state_dict())
-    stock = MODELS.build(dict(type='VisionTransformer', **COMMON))
-    # Value (32² + 32) and step (6 · 32) for qkv and proj, a layer.
-    change = 32 * 32 + 32 + 6 * 32 - (4 * 32 * 32 + 4 * 32)
-    assert count(net) - count(stock) == 3 * change
-    # No bias where the attention had none.
-    assert count(net) - count(build(qkv_bias=False)) == 3 * 32
+@pytest.mark.parametrize('bias', [True, False])
+def test_the_attention_is_gone_with_replace(bias):
+    """Value and step are in the place of qkv and proj, layer by layer."""
+    net = build(qkv_bias=bias)
+    stock = MODELS.build(dict(
+        type='VisionTransformer', qkv_bias=bias, **COMMON))
+    gone = 4 * 32 * 32 + (3 * bias + 1) * 32
+    assert count(net) - count(stock) == 3 * (
+        32 * 32 + bias * 32 + 6 * 32 - gone)
 
 
 def test_a_step_for_each_layer():
@@ -99,8 +99,6 @@ def test_a_step_for_each_layer():
     net(torch.randn(2, 3, 64, 64))[0].sum().backward()
     assert all(p.grad is not None for step in net.steps()
                for p in step.parameters())
-    with pytest.raises(ValueError, match='3 stages.*got a list of 2'):
-        build(step=['SEAttention', 'StepAdaptor'])
 
 
 def test_dropout_layer_scale_and_stochastic_depth_stay():
@@ -128,6 +126,9 @@ def test_frozen_layers():
         net.eval()
 
 
-def test_a_wrong_mode():
-    with pytest.raises(ValueError, match="step_mode: .*'gate'.*'both'"):
-        build(step_mode='both')
+@pytest.mark.parametrize('wrong, key', [
+    (dict(step_mode='both'), "step_mode: .*'gate'.*'both'"),
+    (dict(step=['SEAttention', 'StepAdaptor']), 'step: .*list of 2')])
+def test_wrong_arguments(wrong, key):
+    with pytest.raises(ValueError, match=f'backbone.{key}'):
+        build(**wrong)

