@@ -312,21 +312,6 @@ def test_what_is_no_damage_names_the_file(tmp_path, monkeypatch, error,
         CheckpointLoader.load_checkpoint(f'{prefix}{tmp_path}/a.pth')
 
 
-@pytest.mark.parametrize('kind', [TimeoutError, RuntimeError])
-def test_what_a_signal_raises_is_no_damage(tmp_path, monkeypatch, kind):
-    """A time limit's handler, which may run anywhere in a load."""
-    raised = kind('time is up')
-
-    def read(*_, **__):
-        raise raised
-
-    torch.save(torch.zeros(1), tmp_path / 'a.pth')
-    monkeypatch.setattr(torch.serialization, '_load', read)
-    with pytest.raises(kind) as info:
-        load(tmp_path / 'a.pth')
-    assert info.value is raised
-
-
 @pytest.mark.parametrize('content', [
     b'no checkpoint', b'PK\3\4', HEAD, pickle.dumps(os.mkdir, 2)])
 def test_advice_to_load_in_full_reaches_nobody(content, monkeypatch, capsys):
