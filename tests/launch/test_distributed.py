@@ -147,7 +147,7 @@ def test_a_port_that_is_taken(port):
         other.bind(('0.0.0.0', port))
         other.listen()
         with pytest.raises(ConnectionError, match=(
-                f'MASTER_PORT: .* at 127.0.0.1:{port}, got .*EADDRINUSE')):
+                f'MASTER_PORT: .* at 127.0.0.1:{port}, got .*already in use')):
             start()
 
 
