@@ -12,7 +12,6 @@ from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from mmengine.logging import HistoryBuffer
