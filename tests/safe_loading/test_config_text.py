@@ -34,6 +34,14 @@ def pipeline(steps):
 
 
 BRACES = '{{$NO:x|\\042+open(\'it_ran\', \'w\').name+\\042}}'
+#: Of which Python's parser, mostly 3.10's, dies.
+CHAINS = dict(
+    sums='a = 1' + '+1' * 150000, differences='a = 1' + ' -1' * 100000,
+    calls='a = b' + '()' * 200000, words='a ' * 150000,
+    calls_with_comments='a = (b' + '()#\n' * 80000 + ')',
+    behind_a_comment='a = 1#\r+1' + '+1' * 100000,
+    lambdas='a = ' + 'lambda: ' * 60000 + '1',
+    exponents='a = 1e+1' + 'e+1' * 100000, brackets='a = ' + '[' * 51)
 REFUSED = dict(
     # More than settings.
     a_call='a = open("it_ran", "w")',
@@ -45,14 +53,6 @@ REFUSED = dict(
     a_variable=f'model = "{BRACES}"',
     a_variable_in_a_class='test_dataloader = dict(dataset=dict(metainfo=dict('
     f'classes=["{BRACES}"])))',
-    # Of which Python's parser, mostly 3.10's, dies.
-    a_long_sum='a = 1' + '+1' * 150000,
-    differences='a = 1' + ' -1' * 100000, calls='a = b' + '()' * 200000,
-    calls_with_comments='a = (b' + '()#\n' * 80000 + ')',
-    a_comment_that_ends='a = 1#\r+1' + '+1' * 100000,
-    keywords='a = ' + 'not ' * 100000 + '1', words='a ' * 150000,
-    exponents='a = 1e+1' + 'e+1' * 100000,
-    deep='a = ' + '[' * 51 + ']' * 51,
     # Long to read, hash, count or run.
     a_long_text=f'model = [{"1," * 10**6}]',
     a_long_number='model = 0x' + 'f' * 5000,
@@ -102,6 +102,13 @@ REFUSED = dict(
 
 @pytest.mark.parametrize('text', REFUSED.values(), ids=REFUSED)
 def test_more_than_plain_settings_is_refused(text):
+    with pytest.raises(_Refused):
+        inferencer_text(text)
+
+
+@pytest.mark.parametrize('text', CHAINS.values(), ids=CHAINS)
+def test_pythons_parser_sees_no_chains(text, monkeypatch):
+    monkeypatch.setattr(config_text.ast, 'parse', pytest.fail)
     with pytest.raises(_Refused):
         inferencer_text(text)
 

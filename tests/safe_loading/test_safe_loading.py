@@ -132,8 +132,8 @@ WEIGHTS = (
     torch.ones(4)[1:3], torch.ones(2, dtype=torch.bfloat16),
     torch.ones(2, dtype=torch.complex64), torch.ones(2, dtype=torch.bool),
     torch.zeros(2, device='meta'), torch.Size([2]), torch.device('cpu'),
-    torch.float16, torch.strided, b'', b'\xff', {1, 2}, 1j, slice(2), 2**70, -1.5, None,
-    'ü' * 300, (), [(1, [2])], OrderedDict(a=1), Counter('aab'),
+    torch.float16, torch.strided, b'', b'\xff', {1, 2}, 1j, slice(2), 2**70,
+    -1.5, None, 'ü' * 300, (), [(1, [2])], OrderedDict(a=1), Counter('aab'),
     np.float32(.5), np.bool_(True), np.zeros((2, 0)),
     np.asfortranarray(np.eye(2, dtype=np.int16)))
 
