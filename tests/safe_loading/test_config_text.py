@@ -88,6 +88,8 @@ REFUSED = dict(
     of_attributes='model = dict(dtype="ctypes.cdll.evil")',
     bytes_to_evaluate='model = dict(warp_mode=b"ident")',
     bytes_as_a_key='model = dict(a={b"a": 1})',
+    classes_in_a_file='test_dataloader = dict(dataset=dict(metainfo=dict('
+    'classes="names")))',
     bytes_of_a_class='model = dict(metainfo=dict(classes=[b"a"]))',
     # Files, hosts and open files.
     a_path='model = dict(a="/a")',
