@@ -43,7 +43,8 @@ from stepnet_mm.utils.random_state import get_random_state, set_random_state
 
 #: Not their subclasses, such as UnicodeDecodeError.
 OURS = (ValueError, FileNotFoundError, UnsafeCheckpointError)
-COUNTS = [30, pytest.param(200, marks=pytest.mark.long)]
+#: Cases of each reader.
+COUNT = 40
 #: Whole files that are hard to read.
 HARD = [b'', b'\0', b'\n', b'\xff\xfe', b'null\n', b'5\n', b'[]\n', b'{}\n',
         b'NaN\n', b'"\n', b'[' * 10**5, b'{"a":' * 10**4 + b'\n',
@@ -195,9 +196,8 @@ READERS = (stiffness_record, scalars, attention_record, study_records,
                for reader in (checkpoint, legacy_checkpoint)))
 
 
-@pytest.mark.parametrize('count', COUNTS)
 @pytest.mark.parametrize('reader', READERS, ids=lambda f: f.__name__)
-def test_a_damaged_file(tmp_path, reader, count):
+def test_a_damaged_file(tmp_path, reader):
     path, read = reader(tmp_path)
     read()
     content = path.read_bytes()
@@ -208,7 +208,7 @@ def test_a_damaged_file(tmp_path, reader, count):
     except ValueError:
         pass  # it is no JSON
 
-    @bounded(count)
+    @bounded(COUNT)
     @given(cases)
     def check(case):
         path.write_bytes(case)
@@ -218,15 +218,14 @@ def test_a_damaged_file(tmp_path, reader, count):
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('count', COUNTS)
-def test_a_changed_random_state(count):
+def test_a_changed_random_state():
     whole = get_random_state()
     kind, words, *rest = whole['numpy']
     # Tuples are replaced as one.
     numbers = dict(python=[*whole['python']],
                    numpy=[kind, tuple(words), *rest])
 
-    @bounded(count)
+    @bounded(COUNT)
     @given(retold([{**whole, **numbers}]))
     def check(case):
         for state in case:

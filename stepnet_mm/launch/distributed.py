@@ -109,19 +109,13 @@ def _init(cfg: Config, device: str) -> None:
             timeout=datetime.timedelta(
                 seconds=settings.get('timeout') or 1800))
     except RuntimeError as error:
-        raise ConnectionError(_why(error, address)) from error
-
-
-def _why(error: Exception, address: str) -> str:
-    reason = str(error).partition('\n')[0]
-    if 'EADDRINUSE' in reason or 'address already in use' in reason.lower():
-        return (f'MASTER_PORT: expected a free port, got that of {address}, '
-                'taken by another process; set another one (PORT for '
-                'dist_train.sh)')
-    return (f'MASTER_ADDR, MASTER_PORT: expected {os.environ["WORLD_SIZE"]} '
-            f'ranks to meet at {address}, got {reason} in rank '
-            f'{os.environ["RANK"]}; check both, and that all ranks were '
-            'started')
+        reason = str(error).partition('\n')[0]
+        raise ConnectionError(
+            'MASTER_ADDR, MASTER_PORT: expected '
+            f'{os.environ["WORLD_SIZE"]} ranks to meet at {address}, got '
+            f'{reason} in rank {os.environ["RANK"]}; check both, that the '
+            'port is free (PORT for dist_train.sh), and that all ranks were '
+            'started') from error
 
 
 def _set_slurm_environment() -> None:

@@ -14,6 +14,7 @@ from ..utils.file_lock import (
     LockTaken,
     file_lock,
     lock_beside,
+    lock_holder,
 )
 from ..utils.files import file_digest, written_whole
 from ..utils.slurm import is_earlier_start
@@ -80,21 +81,18 @@ def _take(held: ExitStack, work_dir: str, config: str) -> None:
 
 
 def _enter(held: ExitStack, path: Path) -> None:
-    end, said = time.monotonic() + PATIENCE, False
-    while True:
-        try:
-            held.enter_context(file_lock(path))
-            return
-        except LockTaken as taken:
-            if (time.monotonic() > end
-                    or not is_earlier_start(taken.note)):
-                raise
-            if not said:
-                sys.stderr.write(
-                    f'work_dir: {taken} is an earlier start of this job; '
-                    f'waiting {PATIENCE:.0f} s at most until it has ended\n')
-                said = True
-        time.sleep(.5)
+    try:
+        held.enter_context(file_lock(path))
+    except LockTaken as taken:
+        if not is_earlier_start(taken.note):
+            raise
+        sys.stderr.write(
+            f'work_dir: {taken} is an earlier start of this job; '
+            f'waiting {PATIENCE:.0f} s at most until it has ended\n')
+        end = time.monotonic() + PATIENCE
+        while lock_holder(path) and time.monotonic() < end:
+            time.sleep(.5)
+        held.enter_context(file_lock(path))
 
 
 def measure_into(path: Path, args: argparse.Namespace,

@@ -30,9 +30,9 @@ _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'checkpoint_path',
               'backend_args', 'file_client_args', 'teacher_config',
               'teacher_ckpt', 'trust_remote_code', 'prototype', 'cache_dir',
               'decode_backend', 'tag_list', 'tag_list_chinese')
-#: Settings of the test dataset that are kept, and of the visualizer.
+#: Settings that are kept of the test dataset and of the visualizer.
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
-_OF_ANY = ('type', '_scope_')
+_OF_VISUALIZER = ('type', '_scope_')
 #: In code, paths and hosts: the libraries evaluate or open some settings.
 _NO_WORD = re.compile(
     r'[()\[\]\\{}\n*%:]|<<|^\.\.$|^(?!\d+/\d+\Z).*/|'
@@ -52,10 +52,8 @@ _TRANSFORMS = frozenset("""
     ProposalBroadcaster RandomCenterCropPad RandomFlip Resize ResizeEdge
     ResizeToMultiple TestTimeAug ToTensor TopdownAffine
     TransformBroadcaster""".split())
-#: Registries whose classes may be named by a path, and all registries that
-#: an inferencer builds from.
-_PARTS = ('model', 'task util', 'transform')
-_KINDS = (*_PARTS, 'dataset', 'visualizer', 'loop')
+#: The registries that an inferencer builds from.
+_KINDS = ('model', 'task util', 'transform', 'dataset', 'visualizer', 'loop')
 #: The most keys that may have one hash, and runs of a test pipeline; the most
 #: transforms.
 _FEW, _FEWER = 1000, 100
@@ -160,10 +158,9 @@ def inferencer_text(text: str) -> str:
             if key in cfg}
     dataset = at(cfg, ('test_dataloader', 'dataset'))
     if isinstance(dataset, dict):
-        kept['test_dataloader'] = dict(
-            dataset=_part(dataset, 'dataset', _OF_DATASET))
+        kept['test_dataloader'] = dict(dataset=_some(dataset, _OF_DATASET))
     if isinstance(cfg.get('visualizer'), dict):
-        kept['visualizer'] = _part(cfg['visualizer'], 'visualizer', _OF_ANY)
+        kept['visualizer'] = _some(cfg['visualizer'], _OF_VISUALIZER)
     kept = _without(kept)
     _check(kept)
     if math.prod(_choices(kept)) > _FEW:
@@ -174,23 +171,18 @@ def inferencer_text(text: str) -> str:
     return text
 
 
-def _part(settings: dict, kind: str, names: tuple) -> dict:
-    """Some settings; a path to a class of that kind becomes its name."""
-    part = {name: settings[name] for name in names if name in settings}
-    if isinstance(part.get('type'), str):
-        part['type'] = _name_of(part['type'], (kind, ))
-    return part
+def _some(settings: dict, names: tuple) -> dict:
+    return {name: settings[name] for name in names if name in settings}
 
 
-def _name_of(path: str, kinds: tuple = _PARTS) -> str:
+def _name_of(path: str) -> str:
     """The registered name of the class that a path names, or the path."""
     for owner in (path.partition('.')[0], 'mmengine') if '.' in path else ():
-        held = [part for registry in _registries(owner)
-                if registry.root.name in kinds
-                for part in registry.module_dict.items()]
-        for made in _named(path):  # now that its library is imported
-            for name, part in held:
-                if part is made:
+        registries = [*_registries(owner)]
+        named = _named(path)  # now that its library is imported
+        for registry in registries:
+            for name, part in registry.module_dict.items():
+                if part is named:
                     return f'{owner}.{name}'
     return path
 
@@ -307,16 +299,12 @@ def _check_word(text: str, key) -> None:
     """Under any key, for many settings are built as types are."""
     scope, dot, _ = text.partition('.')
     token = re.fullmatch(r'\[[A-Z]+\]', text)  # of a language model
-    if (not token and _NO_WORD.search(text) or _is_file(text)
+    is_file = osp.lexists(text) and not osp.isdir(text)
+    if (not token and _NO_WORD.search(text) or is_file
             or not dot and _runs(text)):
         raise _Refused(f'{key!r:.60}={text!r:.60}')
     if dot and scope and not _is_unknown(scope):
         _check_type(text, key)
-
-
-def _is_file(name) -> bool:
-    """Whether a file has that name."""
-    return osp.lexists(name) and not osp.isdir(name)
 
 
 def _check_classes(metainfo, key) -> None:
@@ -409,12 +397,11 @@ def _holds(scope: str, name: str) -> bool:
                for registry in _registries(scope, filled))
 
 
-def _named(path: str) -> list:
-    """The object that a path names, if its module is imported."""
+def _named(path: str):
+    """The object that a path names; None if its module is not imported."""
     module, _, name = path.rpartition('.')
     # Not getattr, for which some modules import.
-    there = vars(sys.modules.get(module, object))
-    return [there[name]] if name in there else []
+    return vars(sys.modules.get(module, object)).get(name)
 
 
 def _is_word(name: str) -> bool:

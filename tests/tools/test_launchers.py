@@ -30,12 +30,29 @@ def launch(script, *arguments, tools=ROOT / 'tools', **changes):
         capture_output=True, env=environment(**changes))
 
 
+def commanded(script, *arguments, **changes):
+    """The words of the command that a launcher runs."""
+    done = launch(script, *arguments, **changes)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 def refused(script, *arguments, **changes):
     """The message of a launcher that starts nothing."""
     done = launch(script, *arguments, **changes)
     assert done.returncode == 2, done.stdout
-    assert done.stderr.startswith(f'{script[:-3]}')
     return done.stderr
+
+
+def program(path, script):
+    """A stand-in for a program; its folder."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'#!/bin/sh\n{script}\n')
+    path.chmod(0o755)
+    return path.parent
+
+
+PRINT = 'printf "%s\\n" "$@"'
 
 
 #: In the place of train.py. torch alone takes seconds to import.
@@ -103,26 +120,18 @@ def test_signals_reach_every_rank(tmp_path, tools):
 
 
 def test_the_command_for_torchrun(tmp_path):
-    """A stand-in for Python prints how it was called."""
-    (tmp_path / 'python').write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    (tmp_path / 'python').chmod(0o755)
-    python = dict(PYTHON=str(tmp_path / 'python'))
-    done = launch('dist_test.sh', CONFIG, 'c.pth', 2, '--out', 'o o.pkl',
-                  **python)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    python = dict(PYTHON=str(program(tmp_path / 'python', PRINT) / 'python'))
+    assert commanded('dist_test.sh', CONFIG, 'c.pth', 2, '--out', 'o o.pkl',
+                     **python) == [
         str(ROOT / 'tools/torchrun.py'), '--nnodes=1', '--nproc-per-node=2',
         '--rdzv-backend=c10d', '--rdzv-endpoint=127.0.0.1:0',
         str(ROOT / 'tools/test.py'), str(CONFIG), 'c.pth', '--out', 'o o.pkl',
-        '--launcher', 'pytorch'
-    ]
+        '--launcher', 'pytorch']
     several = dict(NNODES='2', NODE_RANK='1', MASTER_ADDR='n0', PORT='4711')
-    done = launch('dist_train.sh', CONFIG, 8, **several, **python)
-    assert done.stdout.splitlines()[1:] == [
+    assert commanded('dist_train.sh', CONFIG, 8, **several, **python)[1:] == [
         '--nnodes=2', '--nproc-per-node=8', '--node-rank=1',
         '--master-addr=n0', '--master-port=4711',
-        str(ROOT / 'tools/train.py'), str(CONFIG), '--launcher', 'pytorch'
-    ]
+        str(ROOT / 'tools/train.py'), str(CONFIG), '--launcher', 'pytorch']
 
 
 @pytest.mark.core
@@ -158,6 +167,16 @@ def test_a_port_that_is_taken(tmp_path):
     assert last.startswith(f'torchrun: error: port {port} is taken')
 
 
+@pytest.fixture
+def slurm(tmp_path):
+    """Stand-ins that print how they were called."""
+    program(tmp_path / 'bin/srun', PRINT)
+    program(tmp_path / 'bin/sinfo', '''
+case "$*" in *partition=gpu*) echo "gpu up";; *--format*) echo gpu; echo cpu;;
+esac''')
+    return f'{tmp_path}/bin:{os.environ["PATH"]}'
+
+
 @pytest.mark.parametrize('script, arguments, settings, text', [
     ('dist_train.sh', [], {}, 'expected CONFIG GPUS'),
     ('dist_train.sh', ['nowhere.py', 2], {}, 'CONFIG: expected a file'),
@@ -166,66 +185,42 @@ def test_a_port_that_is_taken(tmp_path):
      'PARTITION: expected one of cpu gpu, got gold'),
     ('slurm_train.sh', ['gpu', 'j', CONFIG], dict(GPUS='12'),
      'GPUS: expected a multiple of GPUS_PER_NODE=8, got 12'),
-    ('slurm_submit.sh', [CONFIG], {}, 'sbatch tools/slurm_submit.sh'),
-])
+    ('slurm_submit.sh', [CONFIG], {}, 'sbatch tools/slurm_submit.sh')])
 def test_wrong_arguments(slurm, script, arguments, settings, text):
     assert text in refused(script, *arguments, PATH=slurm, **settings)
 
 
-@pytest.fixture
-def slurm(tmp_path):
-    """Stand-ins that print how they were called."""
-    folder = tmp_path / 'bin'
-    folder.mkdir()
-    scripts = dict(srun='printf "%s\\n" "$@"', sinfo='''
-case "$*" in *partition=gpu*) echo "gpu up";; *--format*) echo gpu; echo cpu;;
-esac''')
-    for name, script in scripts.items():
-        (folder / name).write_text(f'#!/bin/sh\n{script}\n')
-        (folder / name).chmod(0o755)
-    return f'{folder}:{os.environ["PATH"]}'
-
-
 def test_the_command_for_slurm(slurm):
-    done = launch('slurm_train.sh', 'gpu', 'my job', CONFIG, 'work dir',
-                  '--cfg-options', 'a="[1, 2]"', PATH=slurm, GPUS='16',
-                  SRUN_ARGS='--exclude=n1 --qos=high')
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    assert commanded(
+        'slurm_train.sh', 'gpu', 'my job', CONFIG, 'work dir', '--cfg-options',
+        'a="[1, 2]"', PATH=slurm, GPUS='16',
+        SRUN_ARGS='--exclude=n1 --qos=high') == [
         '--partition=gpu', '--job-name=my job', '--gres=gpu:8',
         '--ntasks=16', '--ntasks-per-node=8', '--cpus-per-task=5',
         '--kill-on-bad-exit=1', '--exclude=n1', '--qos=high', sys.executable,
         '-u', str(ROOT / 'tools/train.py'), str(CONFIG), '--work-dir',
-        'work dir', '--cfg-options', 'a="[1, 2]"', '--launcher', 'slurm'
-    ]
+        'work dir', '--cfg-options', 'a="[1, 2]"', '--launcher', 'slurm']
 
 
-def test_the_command_of_a_submitted_job(slurm):
+def test_the_command_of_a_submitted_job(slurm, tmp_path):
     """env holds back signals that come before Python runs."""
     job = dict(SLURM_JOB_ID='7', SLURM_NTASKS='2', SLURM_RESTART_COUNT='1',
                SLURM_SUBMIT_DIR=str(ROOT), PATH=slurm)
-    done = launch('slurm_submit.sh', CONFIG, '--work-dir', 'work dir', **job)
-    assert done.stdout.splitlines() == [
+    assert commanded('slurm_submit.sh', CONFIG, '--work-dir', 'work dir',
+                     **job) == [
         'slurm_submit: job 7, start 2, 2 ranks', '--kill-on-bad-exit=1',
         'env', '--block-signal=USR1', '--block-signal=USR2', sys.executable,
         '-u', str(ROOT / 'tools/train.py'), str(CONFIG), '--work-dir',
-        'work dir', '--launcher', 'slurm', '--resume'
-    ]
+        'work dir', '--launcher', 'slurm', '--resume']
     assert 'every start resumes from the work dir' in refused(
         'slurm_submit.sh', CONFIG, '--resume', **job)
-
-
-def test_a_task_of_an_array_has_its_line(slurm, tmp_path):
+    # A task of an array has its line.
     lines = tmp_path / 'the lines.txt'
     lines.write_text(f"none.py\n{CONFIG} --work-dir 'work dir'\n")
-    job = dict(SLURM_JOB_ID='7', SLURM_NTASKS='1', PATH=slurm,
-               SLURM_SUBMIT_DIR=str(ROOT))
-    done = launch('slurm_submit.sh', f'@{lines}', '--amp', **job,
-                  SLURM_ARRAY_TASK_ID='2')
-    assert done.stdout.splitlines()[-7:] == [
+    assert commanded('slurm_submit.sh', f'@{lines}', '--amp', **job,
+                     SLURM_ARRAY_TASK_ID='2')[-7:] == [
         str(CONFIG), '--work-dir', 'work dir', '--amp', '--launcher', 'slurm',
-        '--resume'
-    ]
+        '--resume']
     for task, text in (('3', 'in line 3, got nothing'),
                        ('', 'expected a job array, got none')):
         assert text in refused('slurm_submit.sh', f'@{lines}', **job,
