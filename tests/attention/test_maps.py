@@ -20,6 +20,9 @@ from stepnet_mm.attention import (
     save_attention,
     uniform_attention_distance,
 )
+from stepnet_mm.attention.query_maps import measure_query_maps
+
+EVERYTHING = 2**30
 
 
 def build(**kwargs):
@@ -61,6 +64,42 @@ def test_distances_in_half_precision_and_the_order_of_memory():
     torch.testing.assert_close(
         mean_attention_distance(layer, x.bfloat16()),
         mean_attention_distance(layer.float(), x), atol=.05, rtol=0)
+
+
+def attention(found):
+    return found.levels / 255 * found.largest[..., None, None]
+
+
+@pytest.mark.parametrize('kwargs', [
+    dict(padding=(2, 1), crop=(1, 0)),
+    dict(encoding='absolute', content=True, max_size=8)])
+def test_every_query_within_half_a_level(kwargs):
+    layer, x = build(**kwargs), torch.randn(1, 4, 4, 6).double()
+    found = measure_query_maps(layer, x, EVERYTHING)
+    height, width = layer(x).shape[2:]
+    assert found.levels.dtype == np.uint8
+    assert found.levels.shape[:3] == (3, height, width)
+    assert [*found.rows - layer.crop[0]] == [*range(height)]
+    assert [*found.columns - layer.crop[1]] == [*range(width)]
+    for i, j in itertools.product(range(height), range(width)):
+        want = layer.attention(x, (i, j))[0].numpy()
+        np.testing.assert_allclose(
+            found.largest[:, i, j], want.max((1, 2)), rtol=1e-5)
+        error = abs(attention(found)[:, i, j] - want).max((1, 2))
+        assert (error <= .501 / 255 * want.max((1, 2))).all()
+
+
+@pytest.mark.parametrize('limit, rows, columns', [
+    (3 * 40 * 40 - 1, [0, 2, 4], [0, 2, 4, 6]),
+    (1, [0], [0])])
+def test_fewer_queries_above_a_limit(limit, rows, columns):
+    layer, x = build(content=True), torch.randn(1, 4, 5, 8).double()
+    found = measure_query_maps(layer, x, limit)
+    assert (found.rows.tolist(), found.columns.tolist()) == (rows, columns)
+    assert found.levels.shape == (3, len(rows), len(columns), 5, 8)
+    every = measure_query_maps(layer, x, EVERYTHING)
+    np.testing.assert_array_equal(
+        found.levels, every.levels[:, rows][:, :, columns])
 
 
 def make_record(step=0, name='net', size=(8, 10), **changes):
