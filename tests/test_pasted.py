@@ -1,40 +1,75 @@
 """What a reader pastes from README and docs/ into a config works."""
 import re
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
+import torch
 from mmengine.config import Config
-from mmengine.registry import HOOKS, MODELS, init_default_scope
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import HOOKS, MODELS, VISUALIZERS, init_default_scope
 
+from stepnet_mm.config.lookup import all_dicts
 from stepnet_mm.steps import SEAttention
 
 pytest.importorskip('mmdet')
-pytest.importorskip('mmpretrain')
+
 ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / 'docs'
+BASES = dict(
+    faster_rcnn='mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py',
+    detr='mmdet::detr/detr_r50_8xb2-150e_coco.py',
+    classifier='mmpretrain::resnet/resnet50_8xb32_in1k.py',
+    vit='mmpretrain::deit/deit-small_4xb256_in1k.py')
+IMPORTS = '''custom_imports = dict(
+    imports='stepnet_mm', allow_failed_imports=False)
+'''
+
+
+def code_of(text):
+    return re.findall(r'^```python\n(.*?)^```$', text, re.M | re.S)
 
 
 def snippets(page, *words):
     """The page's Python code in which all of the words stand."""
-    found = re.findall(r'^```python\n(.*?)^```$', (DOCS / page).read_text(),
-                       re.M | re.S)
-    return [code for code in found if all(word in code for word in words)]
+    return [code for code in code_of((ROOT / page).read_text())
+            if all(word in code for word in words)]
 
 
-def backbone(text, folder, **changes):
+def questions():
+    """Title -> the Python code of each question of the FAQ."""
+    page = (ROOT / 'docs/reference/troubleshooting.md').read_text()
+    _, *parts = re.split(
+        r'^### (.*)\n', page.partition('\n## Questions\n')[2], flags=re.M)
+    return dict(zip(parts[::2], map(code_of, parts[1::2])))
+
+
+def config(text, folder, base='faster_rcnn'):
+    """The config that lines of a page make, under a base if they name none."""
+    if '_base_' not in text:
+        text = f'_base_ = {BASES[base]!r}\n{IMPORTS}{text}'
     path = folder / 'config.py'
     path.write_text(text)
-    cfg = Config.fromfile(path)
+    return Config.fromfile(path)
+
+
+def answer(words, folder):
+    """The config of the question in whose title the words stand."""
+    (text, ), = [codes for title, codes in questions().items()
+                 if words in title]
+    return config(text, folder)
+
+
+def build_backbone(cfg, **changes):
     init_default_scope(cfg.default_scope)
     return MODELS.build(dict(cfg.model.backbone, init_cfg=None, **changes))
 
 
 def test_the_config_of_the_readme(tmp_path):
-    text, = snippets('../README.md', '_base_ =')
-    net = backbone(text, tmp_path, base_channels=4)
+    text, = snippets('README.md', '_base_ =')
+    cfg = config(text, tmp_path)
+    net = build_backbone(cfg, base_channels=4)
     assert type(net).__name__ == 'StepResNet' and len(net.steps()) == 12
-    hooks = Config.fromfile(tmp_path / 'config.py').custom_hooks
-    assert [type(HOOKS.build(hook)).__name__ for hook in hooks] == [
+    assert [type(HOOKS.build(hook)).__name__ for hook in cfg.custom_hooks] == [
         'TNSHook', 'LoadReportHook']
 
 
@@ -47,16 +82,60 @@ def test_the_chinese_readme_has_the_same_commands():
 
 @pytest.mark.parametrize('library, blocks', [('mmdet', 16), ('plugins', 13)])
 def test_each_config_has_its_gates(library, blocks, tmp_path):
-    text = snippets('attention_modules.md', '_base_ =', library)[0]
-    net = backbone(text, tmp_path, base_channels=16)
+    text = snippets('docs/attention_modules.md', '_base_ =', library)[0]
+    net = build_backbone(config(text, tmp_path), base_channels=16)
     gates = [type(m) for m in net.modules() if isinstance(m, SEAttention)]
     assert len(gates) == blocks
 
 
 def test_a_vit_keeps_its_attention_by_the_line_of_the_page(tmp_path):
-    text, = snippets('backbones.md', 'StepVisionTransformer')
-    base = ("_base_ = 'mmpretrain::deit/deit-small_4xb256_in1k.py'\n"
-            "custom_imports = dict(\n"
-            "    imports='stepnet_mm', allow_failed_imports=False)\n")
-    net = backbone(base + text, tmp_path)
+    pytest.importorskip('mmpretrain')
+    text, = snippets('docs/backbones.md', 'StepVisionTransformer')
+    net = build_backbone(config(text, tmp_path, 'vit'))
     assert all(hasattr(layer.attn, 'qkv') for layer in net.layers)
+
+
+#: Each answer under one base, one answer under every base.
+PAIRS = [
+    *((title, 'faster_rcnn') for title, found in questions().items() if found),
+    ('SyncBN', 'detr'), ('SyncBN', 'classifier')]
+
+
+@pytest.mark.parametrize('title, base', [pytest.param(*pair, marks=(
+    [pytest.mark.core] if pair[0] == 'SyncBN' else [])) for pair in PAIRS])
+def test_the_lines_of_an_answer_make_a_config(title, base, tmp_path):
+    pytest.importorskip(BASES[base].partition('::')[0])
+    text, = questions()[title]
+    cfg = config(text, tmp_path, base)
+    assert build_backbone(cfg, base_channels=16)
+    for hook in cfg.get('custom_hooks', []):
+        assert HOOKS.build(hook)
+    assert VISUALIZERS.build(dict(
+        cfg.visualizer, name='faq', save_dir=str(tmp_path)))
+    assert not any('_delete_' in node for node in all_dicts(cfg.to_dict()))
+    assert not {'type', 'by_epoch'} <= {*cfg.train_cfg}  # mmengine's error
+
+
+def test_an_optimizer_for_steps_alone(tmp_path):
+    """A training iteration changes every step, and nothing else."""
+    cfg = answer('step modules alone', tmp_path)
+    net = torch.nn.Sequential(OrderedDict(
+        backbone=build_backbone(cfg, base_channels=8, norm_eval=False),
+        neck=torch.nn.ModuleList([torch.nn.Conv2d(256, 4, 1)])))
+    before = {name: value.clone() for name, value in net.named_parameters()}
+    loss = net.neck[0](net.backbone(torch.randn(2, 3, 64, 64))[-1]).sum()
+    build_optim_wrapper(net, cfg.optim_wrapper).update_params(loss)
+    changed = {name for name, value in net.named_parameters()
+               if not torch.equal(value, before[name])}
+    steps = {name for name in before if '.step.' in name}
+    assert changed and changed <= steps
+    assert {name.split('.step.')[0] for name in changed} == {
+        name.split('.step.')[0] for name in steps}
+
+
+def test_sync_bn_in_the_steps(tmp_path):
+    net = build_backbone(
+        answer('SyncBN', tmp_path), frozen_stages=0, base_channels=4)
+    for step in net.steps():
+        assert isinstance(step.norm, torch.nn.SyncBatchNorm)
+    assert all(p.requires_grad for p in net.layer1.parameters())

@@ -146,8 +146,7 @@ def check_loaders(first):
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('first', [
-    'stepnet_mm', 'stepnet_mm.safe_loading.loaders', 'mmengine.runner'])
+@pytest.mark.parametrize('first', ['stepnet_mm', 'mmengine.runner'])
 def test_loading_is_safe_in_each_order_of_import(tmp_path, first):
     fresh.printed_by(tmp_path, check_loaders, first)
 

@@ -30,10 +30,9 @@ def conv_to_attention(conv: nn.Conv2d,
 
     Raises:
         TypeError: if ``conv`` is no plain nn.Conv2d.
-        ValueError: if its kernel is even, its stride is not 1, or
-            ``precision`` is not positive.
+        ValueError: if its kernel is even or its stride is not 1.
     """
-    _check(conv, precision)
+    _check(conv)
     kernel, dilation = conv.kernel_size, conv.dilation
     reach = [d * (k // 2) for k, d in zip(kernel, dilation)]
     layer = RelativeSelfAttention2d(
@@ -47,14 +46,13 @@ def conv_to_attention(conv: nn.Conv2d,
     layer.positions.to(float32_or_wider(conv.weight.dtype))
     layer.positions.centers.copy_(_shifts(kernel, dilation))
     layer.positions.widths.fill_((2 * precision)**-.5)
-    weight = _dense(conv).flatten(2).transpose(1, 2)  # (C', K², C)
-    layer.output.weight.copy_(weight.flatten(1)[..., None, None])
+    layer.output.weight.copy_(_dense(conv).flatten(1)[..., None, None])
     if conv.bias is not None:
         layer.output.bias = nn.Parameter(conv.bias.clone())
     return layer
 
 
-def _check(conv, precision) -> None:
+def _check(conv) -> None:
     kind = type(conv)
     if not isinstance(conv, nn.Conv2d) or not all(
             getattr(kind, name) is getattr(nn.Conv2d, name)
@@ -63,9 +61,6 @@ def _check(conv, precision) -> None:
             'conv_to_attention: expected a torch.nn.Conv2d without a forward '
             f'of its own, got {kind.__module__}.{kind.__name__}; copy the '
             'weights into one, if they mean the same')
-    if not precision > 0:
-        raise ValueError('conv_to_attention: precision: expected a positive '
-                         f'number, got {precision!r}')
     if any(k % 2 == 0 for k in conv.kernel_size):
         raise ValueError('conv_to_attention: kernel_size: expected odd sides, '
                          'which have a centre for the query, got '
@@ -89,12 +84,7 @@ def _shifts(kernel, dilation) -> torch.Tensor:
 
 
 def _dense(conv: nn.Conv2d) -> torch.Tensor:
-    """The weight without groups, (C', C, K, K)."""
-    group = conv.out_channels // conv.groups
-    blocks = conv.weight.split(group)
-    width = conv.in_channels // conv.groups
-    dense = conv.weight.new_zeros(
-        conv.out_channels, conv.in_channels, *conv.kernel_size)
-    for i, block in enumerate(blocks):
-        dense[i * group:(i + 1) * group, i * width:(i + 1) * width] = block
-    return dense
+    """The weight without groups, (C', K², C)."""
+    elements = conv.weight.flatten(2).unbind(2)  # of (C', C / groups)
+    return torch.stack([torch.block_diag(*weight.chunk(conv.groups))
+                        for weight in elements], 1)

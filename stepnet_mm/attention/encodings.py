@@ -33,13 +33,8 @@ class QuadraticEncoding(nn.Module):
     def __init__(self, num_heads: int):
         super().__init__()
         self.centers = nn.Parameter(torch.empty(num_heads, 2))
-        self.widths = nn.Parameter(torch.empty(num_heads))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the centres anew, and set the widths to 1."""
+        self.widths = nn.Parameter(torch.ones(num_heads))
         nn.init.normal_(self.centers, std=2)
-        nn.init.ones_(self.widths)
 
     def coefficients(self) -> Tensor:
         """c of each head, (heads, 3), float32 or wider."""
@@ -71,23 +66,18 @@ class LearnedEncoding(nn.Module):
             at the start, so that a score's variance is 1.
 
     Raises:
-        ValueError: without a ``max_size``, or for an odd ``dim``.
+        ValueError: for an odd ``dim``.
     """
 
     def __init__(self, num_heads: int, max_size: int, dim: int = 64):
         super().__init__()
-        check_max_size(max_size, "encoding='learned'", 'shift')
-        if type(dim) is not int or dim < 2 or dim % 2:
-            raise ValueError('encoding_dim: expected an even positive number, '
-                             f'half for rows, got {dim!r}')
+        if dim % 2:
+            raise ValueError('encoding_dim: expected an even number, half for '
+                             f'rows, got {dim}')
         self.max_size, self.dim = max_size, dim
         self.rows = nn.Parameter(torch.empty(2 * max_size - 1, dim // 2))
         self.columns = nn.Parameter(torch.empty(2 * max_size - 1, dim // 2))
         self.vectors = nn.Parameter(torch.empty(num_heads, dim))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw all vectors anew."""
         nn.init.normal_(self.rows)
         nn.init.normal_(self.columns)
         nn.init.normal_(self.vectors, std=self.dim**-.5)
@@ -115,70 +105,14 @@ class AbsoluteEncoding(nn.Module):
     Attributes:
         table (nn.Parameter): P, (C, max_size, max_size). From N(0, 1) at the
             start, as large as a normalised map.
-
-    Raises:
-        ValueError: without a ``max_size``.
     """
 
-    def __init__(self, channels: int, max_size):
+    def __init__(self, channels: int, max_size: int):
         super().__init__()
-        check_max_size(max_size, "encoding='absolute'", 'pixel')
         self.table = nn.Parameter(torch.empty(channels, max_size, max_size))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw all vectors anew."""
         nn.init.normal_(self.table)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> the same shape."""
         height, width = x.shape[2:]
         return x + self.table[:, :height, :width].to(x.dtype)
-
-
-def check_max_size(value, owner: str, unit: str) -> None:
-    """Refuse what is no side of a map.
-
-    Raises:
-        ValueError: names ``owner`` and what it has a vector for.
-    """
-    if type(value) is not int or value < 1:
-        raise ValueError(
-            'max_size: expected the largest side of a map in pixels, as '
-            f'{owner} has a vector for each {unit} in it, got {value!r}')
-
-
-#: Encoding -> the arguments that it takes.
-ENCODINGS: dict[str | None, tuple] = {
-    'quadratic': (),
-    'learned': ('max_size', 'encoding_dim'),
-    'absolute': ('max_size', ),
-    None: (),
-}
-
-
-def check_encoding(name, **arguments) -> None:
-    """Refuse an unknown encoding, and arguments that it does not take.
-
-    Raises:
-        ValueError: says which take them.
-    """
-    if name not in [*ENCODINGS]:
-        raise ValueError(f'encoding: expected one of {[*ENCODINGS]}, got '
-                         f'{name!r}')
-    for key, value in arguments.items():
-        if value is not None and key not in ENCODINGS[name]:
-            takers = [own for own, keys in ENCODINGS.items() if key in keys]
-            raise ValueError(
-                f'{key}: expected it with an encoding of {takers} only, got '
-                f'it with {name!r}; leave it out')
-
-
-def build_relative(name, num_heads: int, max_size, dim):
-    """A relative encoding by its name; None for another or none."""
-    if name == 'quadratic':
-        return QuadraticEncoding(num_heads)
-    if name == 'learned':
-        return LearnedEncoding(
-            num_heads, max_size, **({} if dim is None else dict(dim=dim)))
-    return None

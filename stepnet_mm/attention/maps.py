@@ -201,12 +201,6 @@ def read_attention_record(path, queries: bool = False) -> AttentionRecord:
         FileNotFoundError: if there is no such file.
         ValueError: if it is no such record, or a broken one.
     """
-    path = Path(path)
-    if not path.is_file():
-        what = 'a folder' if path.is_dir() else 'no such file'
-        raise FileNotFoundError(
-            f'{path}: expected an attention record (.npz), got {what}; make '
-            'one with tools/analysis/measure_attention.py')
     try:
         with np.load(path, allow_pickle=False) as arrays:
             header = json.loads(str(arrays['header']))
@@ -218,6 +212,8 @@ def read_attention_record(path, queries: bool = False) -> AttentionRecord:
                 for i, about in enumerate(header.pop('layers'))]
             return AttentionRecord(
                 layers=layers, image=arrays['image'], **header)
+    except FileNotFoundError:
+        raise
     # What numpy and zipfile raise on broken files has no common class.
     except Exception as error:
         raise ValueError(

@@ -1,13 +1,15 @@
 """Multi-head self-attention over maps, with positional encodings."""
 import functools
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .encodings import AbsoluteEncoding, build_relative, check_encoding
+from .encodings import AbsoluteEncoding, LearnedEncoding, QuadraticEncoding
 
+ENCODINGS = ('quadratic', 'learned', 'absolute', None)
 #: nn.Conv2d's padding modes -> those of torch.nn.functional.pad.
 PADDING_MODES = dict(zeros='constant', reflect='reflect',
                      replicate='replicate', circular='circular')
@@ -50,6 +52,8 @@ class RelativeSelfAttention2d(nn.Module):
         ValueError: on a wrong argument, or with neither encoding nor
             content, which would be a mean.
     """
+    positions: Any  # a relative encoding, or None
+    absolute: Any  # AbsoluteEncoding, or None
     # With content only.
     query: nn.Conv2d
     key: nn.Conv2d
@@ -75,18 +79,13 @@ class RelativeSelfAttention2d(nn.Module):
         check_counts('RelativeSelfAttention2d: ', in_channels=in_channels,
                      num_heads=num_heads, head_dim=width,
                      out_channels=out_channels)
-        check_encoding(
-            encoding, max_size=max_size, encoding_dim=encoding_dim)
-        _check_choices(encoding, content, padding_mode)
+        _check_choices(encoding, content, max_size, padding_mode)
         self.num_heads, self.head_dim = num_heads, width
         self.padding, self.padding_mode = (
             _two_counts('padding', padding), padding_mode)
         self.crop = _two_counts('crop', crop)
         self.max_size = max_size
-        self.positions = build_relative(
-            encoding, num_heads, max_size, encoding_dim)
-        self.absolute = AbsoluteEncoding(
-            in_channels, max_size) if encoding == 'absolute' else None
+        self._add_encoding(encoding, in_channels, max_size, encoding_dim)
         width *= num_heads
         self.value = None if head_dim is None else nn.Conv2d(
             in_channels, width, 1, bias=False)
@@ -94,6 +93,16 @@ class RelativeSelfAttention2d(nn.Module):
         self.content = content
         if content:
             self._add_content(in_channels)
+
+    def _add_encoding(self, encoding, in_channels, max_size, dim) -> None:
+        self.positions = self.absolute = None
+        if encoding == 'quadratic':
+            self.positions = QuadraticEncoding(self.num_heads)
+        elif encoding == 'learned':
+            self.positions = LearnedEncoding(
+                self.num_heads, max_size, 64 if dim is None else dim)
+        elif encoding == 'absolute':
+            self.absolute = AbsoluteEncoding(in_channels, max_size)
 
     def _add_content(self, in_channels: int) -> None:
         width = self.num_heads * self.head_dim
@@ -129,17 +138,12 @@ class RelativeSelfAttention2d(nn.Module):
             Tensor: (N, heads, H, W), padding included, each head's sum 1.
 
         Raises:
-            ValueError: if the output has no such pixel.
+            IndexError: if the output has no such pixel.
         """
         x = self._placed(self._pad(x))
-        sizes = [len(queries) for queries in self._queries(x)]
-        if len(query) != 2 or not all(
-                0 <= i < size for i, size in zip(query, sizes)):
-            raise ValueError('query: expected row and column of a pixel in an '
-                             f'output of {tuple(sizes)}, got {query}')
-        at = [range(i + margin, i + margin + 1)
-              for i, margin in zip(query, self.crop)]
-        return self._attention(x, self._keys(x), *at)[:, :, 0, 0]
+        at = [queries[i] for i, queries in zip(query, self._queries(x))]
+        row, column = [range(place, place + 1) for place in at]
+        return self._attention(x, self._keys(x), row, column)[:, :, 0, 0]
 
     @torch.no_grad()
     def attention_by_row(self, x: Tensor, stride: int = 1):
@@ -160,12 +164,6 @@ class RelativeSelfAttention2d(nn.Module):
         for row in rows:
             of_row = self._attention(x, keys, range(row, row + 1), columns)
             yield of_row[:, :, 0]
-
-    def extra_repr(self) -> str:
-        """The arguments that ``print`` shows."""
-        return (f'num_heads={self.num_heads}, head_dim={self.head_dim}, '
-                f'content={self.content}, padding={self.padding}, '
-                f'padding_mode={self.padding_mode!r}, crop={self.crop}')
 
     def _placed(self, x: Tensor) -> Tensor:
         """What queries and keys are of: a padded map, X + P or X."""
@@ -286,9 +284,6 @@ class RelativeSelfAttention2d(nn.Module):
         return x.unflatten(1, (self.num_heads, self.head_dim))
 
     def _pad(self, x: Tensor) -> Tensor:
-        if x.ndim != 4:
-            raise ValueError('RelativeSelfAttention2d: expected a tensor '
-                             f'(N, C, H, W), got {tuple(x.shape)}')
         if any(self.padding):
             rows, columns = self.padding
             x = F.pad(x, (columns, columns, rows, rows),
@@ -336,17 +331,19 @@ def check_counts(owner: str, **counts) -> None:
                              f'number, got {value!r}')
 
 
-def _check_choices(encoding, content, padding_mode) -> None:
-    if encoding == 'absolute' and not content:
+def _check_choices(encoding, content, max_size, padding_mode) -> None:
+    if encoding not in ENCODINGS:
+        raise ValueError('RelativeSelfAttention2d: encoding: expected one of '
+                         f'{ENCODINGS}, got {encoding!r}')
+    if encoding in ('learned', 'absolute') and max_size is None:
         raise ValueError(
-            "RelativeSelfAttention2d: content: expected True with "
-            f"encoding='absolute', which is added to the map, got {content!r}"
-            '; set it')
-    if encoding is None and not content:
+            'RelativeSelfAttention2d: max_size: expected the largest side of '
+            f'a map in pixels with encoding={encoding!r}, got None; set it')
+    if encoding in ('absolute', None) and not content:
         raise ValueError(
-            'RelativeSelfAttention2d: expected an encoding, content=True or '
-            'both, got encoding=None and content=False, which would be a mean '
-            'over the map')
+            'RelativeSelfAttention2d: content: expected True with '
+            f'encoding={encoding!r}, which has no scores without the map, got '
+            f'{content!r}; set it')
     if padding_mode not in PADDING_MODES:
         raise ValueError(
             'RelativeSelfAttention2d: padding_mode: expected one of '
@@ -354,10 +351,9 @@ def _check_choices(encoding, content, padding_mode) -> None:
 
 
 def _two_counts(key: str, value) -> tuple:
-    pair = (value, value) if type(value) is int else value
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(
-            type(v) is int and v >= 0 for v in pair):
+    pair = (value, value) if isinstance(value, int) else tuple(value)
+    if len(pair) != 2 or any(type(v) is not int or v < 0 for v in pair):
         raise ValueError(
             f'RelativeSelfAttention2d: {key}: expected pixels, a whole number '
             f'from 0 or two of them, rows first, got {value!r}')
-    return tuple(pair)
+    return pair

@@ -30,55 +30,42 @@ class StepAdaptor(ChosenStart):
     its slope is largest. At ``init_step=1`` it is ``2 * sigmoid(0)``, exactly
     1 in every precision. ``max_step`` is a buffer, so a checkpoint keeps it.
 
-    Left out, ``init_step`` is σ(-1) = 0.2689, as published, for training from
-    scratch. Where a checkpoint without steps sets the block's weights, the
-    adaptor starts at 1 instead, and the block is the pretrained one; a
-    checkpoint that has the adaptor brings its own values.
+    No module for mmdet's ``plugins``, which do not get x_t.
 
     Args:
         channels (int): C.
         inputs (str): the adaptor's inputs (Table 4): ``'both'``,
             ``'current'`` (x_t), ``'next'`` (x_{t+1}) or ``'difference'``
             (f). Defaults to ``'both'``.
-        init_step (float, optional): the step size at the start, in (0, 1],
-            whatever the block's weights. Defaults to 0.2689 from scratch, 1
-            in a pretrained block.
+        init_step (float, optional): the step size at the start, in (0, 1].
+            Defaults to the published σ(-1) = 0.2689 from scratch, and to 1
+            where a checkpoint without steps sets the block's weights, so that
+            the block is the pretrained one.
         norm_cfg (dict, optional): norm layer. Defaults to BatchNorm.
-        in_channels (int, optional): the argument of ``plugins``; an error,
-            for a plugin does not see x_t.
 
     Raises:
-        ValueError: on an unknown ``inputs``, an ``init_step`` outside (0, 1],
-            an unknown norm layer, or when used as a plugin (``in_channels``),
-            where x_t is not seen.
+        ValueError: on an unknown ``inputs``, an ``init_step`` outside (0, 1]
+            or an unknown norm layer.
     """
     pools_only = True
     max_step: Tensor
     conv_weight: Tensor  # a buffer in SumStepAdaptor
 
     def __init__(self,
-                 channels: int | None = None,
+                 channels: int,
                  inputs: str = 'both',
                  init_step: float | None = None,
-                 norm_cfg: dict | None = None,
-                 in_channels: int | None = None):
-        super().__init__()
-        if in_channels is not None or channels is None:
-            raise ValueError(
-                'backbone.plugins: expected modules that look at f alone, got '
-                'StepAdaptor (in_channels), which looks at x_t too; take it '
-                'out and set backbone.step, as in '
-                "backbone=dict(type='StepResNet', "
-                "step=dict(type='StepAdaptor'))")
+                 norm_cfg: dict | None = None):
+        super().__init__(init_step)
         if inputs not in INPUTS:
             raise ValueError(f'backbone.step.inputs: expected one of {INPUTS}'
                              f', got {inputs!r}; choose one of these')
-        if init_step is not None:
-            check_init_step(init_step)
+        if init_step is not None and not 0 < init_step <= 1:
+            raise ValueError('backbone.step.init_step: expected a number in '
+                             f'(0, 1], got {init_step!r}; leave it out for '
+                             'the published start')
         self.channels = channels
         self.inputs = inputs
-        self.given_step = init_step
-        self.forget_weights()
         self.needs_identity = inputs != 'difference'
         self.register_buffer('max_step', torch.tensor(1.))
         # A bare parameter: the group convolution in elementwise arithmetic
@@ -96,7 +83,6 @@ class StepAdaptor(ChosenStart):
         # nn.Conv2d's own start for a fan-in of `columns`.
         bound = self.conv_weight.size(1)**-0.5
         nn.init.uniform_(self.conv_weight, -bound, bound)
-        self.set_start()
 
     def set_start(self) -> None:
         """w = 0 and b for ``init_step``."""
@@ -138,16 +124,5 @@ class StepAdaptor(ChosenStart):
 
     def extra_repr(self) -> str:
         """C, the inputs and the gate's largest value."""
-        given = '' if self.given_step is None else (
-            f'init_step={self.given_step:.4g}, ')
-        return (f'{self.channels}, inputs={self.inputs!r}, {given}'
+        return (f'{self.channels}, inputs={self.inputs!r}, '
                 f'max_step={self.max_step}')
-
-
-def check_init_step(value) -> None:
-    """Raise ValueError if no gate can start at ``value``."""
-    number = isinstance(value, (int, float)) and type(value) is not bool
-    if not number or not 0 < value <= 1:
-        raise ValueError('backbone.step.init_step: expected a number in '
-                         f'(0, 1], got {value!r}; leave it out for the '
-                         'published start')

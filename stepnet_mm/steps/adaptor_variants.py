@@ -21,13 +21,14 @@ class MaxPoolStepAdaptor(StepAdaptor):
     """
 
     def _pool(self, identity: Tensor, residual: Tensor) -> list[Tensor]:
-        if self.inputs == 'both':
-            states = [identity, identity + residual]
-        elif self.inputs == 'next':
-            states = [identity + residual]
-        else:
-            states = [identity if self.inputs == 'current' else residual]
-        return [global_max(state) for state in states]
+        if self.inputs == 'difference':
+            return [global_max(residual)]
+        if self.inputs == 'current':
+            return [global_max(identity)]
+        following = global_max(identity + residual)
+        if self.inputs == 'next':
+            return [following]
+        return [global_max(identity), following]
 
 
 @MODELS.register_module()
@@ -59,12 +60,10 @@ class UnnormalizedStepAdaptor(StepAdaptor):
     pools_only = True
 
     def __init__(self,
-                 channels: int | None = None,
+                 channels: int,
                  inputs: str = 'both',
-                 init_step: float | None = None,
-                 in_channels: int | None = None):
-        super().__init__(
-            channels, inputs, init_step, in_channels=in_channels)
+                 init_step: float | None = None):
+        super().__init__(channels, inputs, init_step)
         self.norm = nn.Identity()
 
 

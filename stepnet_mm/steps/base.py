@@ -18,14 +18,14 @@ class StepSize(nn.Module):
     """Base class of step-size modules.
 
     A subclass takes the channel count as its first argument and defines
-    :meth:`step_size`. For an initialisation other than its layers' default it
-    overrides :meth:`init_weights` and calls it in its constructor.
+    :meth:`step_size`. For a start other than its layers' default it overrides
+    :meth:`init_weights` and calls it in its constructor.
 
     Attributes:
         needs_identity (bool): whether Δt depends on x_t. Otherwise the module
             may be called with f only.
-        default_blocks (str): the backbone's default ``step_blocks`` for this
-            module, ``'identity'`` or ``'all'``.
+        default_blocks (str): the backbone's default ``step_blocks``,
+            ``'identity'`` or ``'all'``.
         init_step (float | None): the initial step size, if it is the same
             for every input. At 1 the block is a plain one.
         pools_only (bool): a promise that Δt is (N, C, 1, 1) or (1, C, 1, 1),
@@ -63,7 +63,7 @@ class StepSize(nn.Module):
 
         Returns:
             Tensor: f ⊗ Δt, shape and dtype of the residual; for a
-            :class:`~.pooling.PooledMap` the result of its ``times``.
+            :class:`~.pooling.PooledMap` a :class:`~.pooling.Product`.
 
         Raises:
             ValueError: if x_t is needed and not given.
@@ -78,7 +78,8 @@ class StepSize(nn.Module):
                 'or set it as backbone.step')
         step_size = self.delta(self.step_size(identity, residual))
         if isinstance(residual, PooledMap):
-            return residual.times(step_size)
+            values: Any = getattr(residual, 'values', residual)
+            return Product(values, step_size)
         return residual * step_size.to(residual.dtype)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
@@ -95,17 +96,17 @@ class StepSize(nn.Module):
         self.loaded = False
 
     def start_pretrained(self) -> None:
-        """Start at 1: f comes from a network without steps.
+        """Start at 1, if the module can: f comes from a plain network.
 
-        By default a no-op, since most modules cannot start at 1. Subclasses
-        that can start at 1 unless the config or a checkpoint sets the start.
+        By default a no-op. The config's own start and a checkpoint's step
+        have precedence.
         """
 
     def arguments_of(self, weights: dict) -> dict:
         """Arguments inferred from weights, by default none.
 
-        A subclass may return an argument that determines the shapes of its
-        weights, so that a backbone can name the right value in an error.
+        They are those that determine the shapes of weights. A backbone names
+        the right value in an error.
 
         Args:
             weights (dict): a state dict of such a module.
@@ -155,15 +156,13 @@ def build_step(cfg: dict | str, channels: int) -> StepSize:
             f'{name!r}; make modules of your own subclasses of '
             'stepnet_mm.steps.StepSize and register them in '
             'mmengine.registry.MODELS')
-    signature = inspect.signature(cls)
     try:
-        signature.bind(channels, **cfg)
         return cls(channels, **cfg)
-    except TypeError as error:  # **kwargs of a subclass pass the first
+    except TypeError as error:
         raise ValueError(
             'backbone.step: expected some of '
-            f'{list(signature.parameters)[1:]} for {cls.__name__}, got {cfg} '
-            f'({error}); correct them') from error
+            f'{[*inspect.signature(cls).parameters][1:]} for {cls.__name__}, '
+            f'got {cfg} ({error}); correct them') from error
 
 
 def step_types() -> list[str]:
@@ -180,8 +179,7 @@ def default_blocks(cfg: dict | str | None) -> str:
 
 def _step_class(name: Any) -> type[StepSize] | None:
     found = [name]
-    # On '' and 'mmdet.' mmengine fails instead of finding nothing.
-    if isinstance(name, str) and all(name.split('.')):
+    if isinstance(name, str) and name:
         with MODELS.switch_scope_and_registry(None) as registry:
             # The scope may have another module of that name.
             found = [registry.get(name), MODELS.get(name)]

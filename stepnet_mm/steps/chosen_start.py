@@ -13,14 +13,25 @@ class ChosenStart(StepSize):
     It is the one that the config gives; else 0.2689, as published, from
     scratch, and 1 where a checkpoint without steps sets the block's weights.
 
+    Args:
+        given_step (float | None): the config's start.
+
     Attributes:
-        start_key (str): the argument that sets the start.
-        given_step (float | None): its value.
+        start_key (str): the argument that sets it.
     """
     default_blocks = 'identity'
     start_key = 'init_step'
-    given_step: float | None = None
     init_step: float
+
+    def __init__(self, given_step: float | None):
+        super().__init__()
+        self.given_step = given_step
+        self.forget_weights()
+
+    def init_weights(self) -> None:
+        """The layers' starts, then that of the step size."""
+        super().init_weights()
+        self.set_start()
 
     def forget_weights(self) -> None:
         """Start where the config says, or as published."""
@@ -37,8 +48,7 @@ class ChosenStart(StepSize):
     def set_start(self) -> None:
         """Set the parameters of the start to ``init_step``.
 
-        Draws no random numbers, for each rank that loads a checkpoint does
-        this.
+        Draws no random numbers: a load may call it on some ranks only.
         """
         raise NotImplementedError
 

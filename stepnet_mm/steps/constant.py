@@ -27,8 +27,7 @@ class ConstantStep(ChosenStart):
         learned (bool): whether v is learned. Defaults to False.
 
     Raises:
-        ValueError: if ``value`` is not a finite number of at least 0, or
-            ``learned`` not a bool.
+        ValueError: if ``value`` is negative, infinite or NaN.
     """
     pools_only = True
     start_key = 'value'
@@ -38,21 +37,17 @@ class ConstantStep(ChosenStart):
                  in_channels: int,
                  value: float | None = None,
                  learned: bool = False):
-        super().__init__()
-        _check(value, learned)
-        self.given_step = value
-        self.forget_weights()
+        super().__init__(value)
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(
+                'backbone.step.value: expected a finite number of at least 0, '
+                f"got {value!r}; leave it out for StepAdaptor's start")
         steps = torch.empty(in_channels)
         if learned:
             self.value = nn.Parameter(steps)
         else:
             self.register_buffer('value', steps)
         self.init_weights()
-
-    def init_weights(self) -> None:
-        """v where it starts."""
-        super().init_weights()
-        self.set_start()
 
     def set_start(self) -> None:
         """Set v to ``init_step``."""
@@ -61,19 +56,3 @@ class ConstantStep(ChosenStart):
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (1, C, 1, 1)."""
         return self.value.view(1, -1, 1, 1)
-
-    def extra_repr(self) -> str:
-        """C, the start and whether v is learned."""
-        return (f'{len(self.value)}, value={self.init_step:.4g}, '
-                f'learned={isinstance(self.value, nn.Parameter)}')
-
-
-def _check(value: float | None, learned: bool) -> None:
-    number = type(value) in (int, float, type(None))
-    if not number or not 0 <= (value or 0) < math.inf:
-        raise ValueError(
-            'backbone.step.value: expected a finite number of at least 0, '
-            f"got {value!r}; leave it out for StepAdaptor's start")
-    if type(learned) is not bool:
-        raise ValueError('backbone.step.learned: expected True or False, got '
-                         f'{learned!r}; choose one of these')

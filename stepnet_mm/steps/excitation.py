@@ -46,8 +46,7 @@ class ChannelConv(nn.Conv1d):
     """
 
     def __init__(self, kernel_size: int):
-        if type(kernel_size) is not int or kernel_size % 2 != 1 or (
-                kernel_size < 1):
+        if kernel_size < 1 or kernel_size % 2 == 0:
             raise ValueError(
                 'kernel_size: expected an odd positive number, or None for '
                 f'the one that grows with the channels, got {kernel_size!r}; '
@@ -97,28 +96,22 @@ class Gate(nn.Module):
             None leaves c = 0.
 
     Raises:
-        ValueError: if ``init_gate`` is not a number between 0 and 1.
+        ValueError: if ``init_gate`` is not between 0 and 1.
     """
 
     def __init__(self, init_gate: float | None):
         super().__init__()
-        if init_gate is not None and not (
-                type(init_gate) is float and 0 < init_gate < 1):
+        if init_gate is not None and not 0 < init_gate < 1:
             raise ValueError(
                 'init_gate: expected a number between 0 and 1, got '
                 f'{init_gate!r}; change it in backbone.step or the cfg of '
                 'backbone.plugins, or leave it out for the published start')
-        self.init_gate = init_gate
         self.shift = 0. if init_gate is None else math.log(
             init_gate / (1 - init_gate))
 
     def forward(self, logits: Tensor) -> Tensor:
         """The gates, in (0, 1)."""
         return torch.sigmoid(logits + self.shift if self.shift else logits)
-
-    def extra_repr(self) -> str:
-        """The gate where the logits are 0, where it is not 1/2."""
-        return '' if self.init_gate is None else f'init_gate={self.init_gate}'
 
 
 def adaptive_kernel_size(channels: int) -> int:
@@ -133,7 +126,7 @@ def divide(channels: int, divisor: int, key: str) -> int:
     Raises:
         ValueError: if that is not a positive whole number; names ``key``.
     """
-    if type(divisor) is not int or divisor < 1 or channels % divisor:
+    if divisor < 1 or channels % divisor:
         raise ValueError(
             f'{key}: expected a positive divisor of the {channels} channels '
             f'that the module is given, got {divisor!r}; change it in '

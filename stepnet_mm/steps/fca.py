@@ -10,7 +10,7 @@ from torch import Tensor
 from ..utils.precision import float32_or_wider
 from .base import StepSize
 from .excitation import Excitation
-from .pooling import PooledMap
+from .pooling import global_linear
 
 #: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
 #: networks of its authors ("top16").
@@ -53,17 +53,16 @@ class FCAAttention(StepSize):
                  dct_size: int = 7,
                  bias: bool = False):
         super().__init__()
-        if type(dct_size) is not int or dct_size < 7:
+        if dct_size < 7:
             raise ValueError(
-                'dct_size: expected a whole number of at least 7, the map '
-                f'that the frequencies are given for, got {dct_size!r}; '
-                'change it in backbone.step (a list gives each stage its '
-                'own) or the cfg of backbone.plugins')
+                'dct_size: expected at least 7, the map that the frequencies '
+                f'are given for, got {dct_size}; change it in backbone.step '
+                'or the cfg of backbone.plugins')
         if in_channels % len(TOP16):
             raise ValueError(
                 f'FCAAttention: expected a multiple of {len(TOP16)} channels,'
-                f' the number of frequencies, got {in_channels} channels; '
-                'leave it out there (backbone.step, backbone.plugins)')
+                f' the number of frequencies, got {in_channels}; leave it out '
+                'there (backbone.step, backbone.plugins)')
         self.in_channels = in_channels
         self.dct_size = dct_size
         self.excitation = Excitation(in_channels, reduction, bias)
@@ -71,10 +70,7 @@ class FCAAttention(StepSize):
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, 1)."""
-        if isinstance(residual, PooledMap):
-            z = residual.transform(self.spectrum, self._spectrum_of_ones)
-        else:
-            z = self.spectrum(residual)
+        z = global_linear(residual, self.spectrum, self._spectrum_of_ones)
         return self.excitation(z).sigmoid()
 
     def _spectrum_of_ones(self) -> Tensor:

@@ -22,14 +22,11 @@ def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
         return build_norm_layer(cfg, channels)[1]
     except (AssertionError, KeyError, RuntimeError, TypeError,
             ValueError) as error:
-        reason = f'{type(error).__name__}: {error}'
-        if isinstance(error, KeyError) and 'type' in cfg:  # mmcv says "None"
-            reason = f'no {cfg["type"]!r} is registered'
         raise ValueError(
             f'{key}: expected a norm layer of mmcv for {channels} channels, '
-            f'got {cfg} ({reason}); take one such as '
+            f'got {cfg} ({type(error).__name__}: {error}); take one such as '
             "dict(type='BN'), dict(type='SyncBN') or "
-            "dict(type='GN', num_groups=32)") from None
+            "dict(type='GN', num_groups=32)") from error
 
 
 def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
@@ -61,9 +58,8 @@ def in_dtype_of(layer: nn.Module, x: Tensor) -> Tensor:
 
 
 def _is_synchronised(norm: nn.Module) -> bool:
-    return isinstance(norm,
-                      nn.SyncBatchNorm) and dist.is_available() and (
-                          dist.is_initialized() and dist.get_world_size() > 1)
+    return (isinstance(norm, nn.SyncBatchNorm) and dist.is_available()
+            and dist.is_initialized() and dist.get_world_size() > 1)
 
 
 @functools.lru_cache(None)

@@ -42,6 +42,19 @@ def global_std(x: 'Tensor | PooledMap', eps: float = 0.) -> Tensor:
     return _unbiased(pooled.deviation_norm, pooled.size, eps)
 
 
+def global_linear(x: 'Tensor | PooledMap',
+                  linear: Callable[[Tensor], Tensor],
+                  of_ones: Callable[[], Tensor]) -> Tensor:
+    """A linear function of each channel's map, (N, C, 1, 1).
+
+    Args:
+        x (Tensor): (N, C, H, W).
+        linear (callable): the function, (N, C, H, W) -> (N, C, 1, 1).
+        of_ones (callable): returns its value for a map of ones, (C, 1, 1).
+    """
+    return _pooled(x).transform(linear, of_ones)
+
+
 class Product(NamedTuple):
     """A map ⊗ Δt, not yet multiplied; a map that exists is its values."""
     values: 'Tensor | AffineMap'
@@ -50,22 +63,6 @@ class Product(NamedTuple):
 
 class PooledMap:
     """A map (N, C, H, W) that is known by its moments over space."""
-
-    def times(self, step_size: Tensor) -> Product:
-        """The map ⊗ Δt, for Δt of shape (N, C, 1, 1), not yet multiplied."""
-        values: Any = getattr(self, 'values', self)
-        return Product(values, step_size)
-
-    def transform(self, linear: Callable[[Tensor], Tensor],
-                  of_ones: Callable[[], Tensor]) -> Tensor:
-        """A linear function of each channel's map, (N, C, 1, 1).
-
-        Args:
-            linear (callable): the function, (N, C, H, W) -> (N, C, 1, 1).
-            of_ones (callable): returns its value for a map of ones,
-                (1, C, 1, 1).
-        """
-        raise NotImplementedError
 
 
 class BuiltMap(PooledMap):
@@ -98,7 +95,7 @@ class BuiltMap(PooledMap):
 
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
-        """The function of the map itself."""
+        """:func:`global_linear` of the map itself."""
         return linear(self.values)
 
 
@@ -140,7 +137,7 @@ class AffineMap(PooledMap):
 
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
-        """The function of f: scale · linear(z) + shift · of_ones()."""
+        """:func:`global_linear`: scale · linear(z) + shift · of_ones()."""
         m = self.tail.moments
         return m.scale * linear(self.tail.map) + m.shift * of_ones()
 

@@ -2,7 +2,6 @@
 import functools
 import operator
 
-import torch
 from mmengine.registry import MODELS
 from torch import Tensor
 
@@ -39,20 +38,26 @@ class TimmAttention(StepSize):
 
     Raises:
         ImportError: if timm is not installed.
-        ValueError: if ``name`` is no gate here, or timm does not make it of
-            these arguments.
+        ValueError: if ``name`` is no gate here, or an argument makes it none.
     """
 
     def __init__(self, in_channels: int, name: str | None = None, **kwargs):
         super().__init__()
-        if name not in [*GATES]:  # it may be a list
+        if name not in GATES:
             raise ValueError(
                 f'backbone.step.name: expected one of {sorted(GATES)}, got '
                 f'{name!r}; choose one of these: the other modules of '
                 'timm.layers.create_attn are no gates, or need more than '
                 'their name')
         self.name = name
-        self.attention = _create(name, in_channels, kwargs)
+        for key in ADDING:
+            if key in kwargs:
+                raise ValueError(
+                    f"backbone.step.{key}: expected timm's default, got "
+                    f'{kwargs[key]!r}, with which {name} is no gate; leave it '
+                    'out')
+        from timm.layers import create_attn  # optional, and takes seconds
+        self.attention = create_attn(name, in_channels, **kwargs)
 
     def init_weights(self) -> None:
         """timm's starts, a module after its parts."""
@@ -89,31 +94,6 @@ class TimmAttention(StepSize):
         if self.name == 'lcbam':
             gates[0] = gates[0].sigmoid()
         return scaled, functools.reduce(operator.mul, map(_as_map, gates))
-
-    def extra_repr(self) -> str:
-        """timm's name of it."""
-        return repr(self.name)
-
-
-def _create(name: str, channels: int, kwargs: dict) -> torch.nn.Module:
-    try:
-        from timm.layers import create_attn  # optional, and takes seconds
-    except ImportError as error:
-        raise ImportError('backbone.step: expected timm for TimmAttention, '
-                          f'got {error}; pip install timm') from None
-    adding = sorted({*ADDING} & {*kwargs})
-    if adding:
-        raise ValueError(
-            f"backbone.step.{adding[0]}: expected timm's default, got "
-            f'{kwargs[adding[0]]!r}, with which {name} is no gate; leave it '
-            'out')
-    try:
-        return create_attn(name, channels, **kwargs)
-    except Exception as error:
-        raise ValueError(
-            f'backbone.step: expected arguments of which timm makes {name!r}, '
-            f'got {channels} channels and {kwargs} ({type(error).__name__}: '
-            f'{error}); correct them') from error
 
 
 def _as_map(gate: Tensor) -> Tensor:

@@ -20,6 +20,9 @@ from stepnet_mm.attention import (
     save_attention,
     uniform_attention_distance,
 )
+from stepnet_mm.attention.query_maps import measure_query_maps
+
+EVERYTHING = 2**30
 
 
 def build(**kwargs):
@@ -63,16 +66,40 @@ def test_distances_in_half_precision_and_the_order_of_memory():
         mean_attention_distance(layer.float(), x), atol=.05, rtol=0)
 
 
-def test_rows_are_the_attention_of_their_pixels():
-    layer = build(encoding='absolute', content=True, max_size=8, padding=1,
-                  crop=1)
-    x = torch.randn(2, 4, 4, 5, dtype=torch.float64)
-    rows = [*layer.attention_by_row(x)]
+def attention(found):
+    return found.levels / 255 * found.largest[..., None, None]
+
+
+@pytest.mark.parametrize('kwargs', [
+    dict(padding=(2, 1), crop=(1, 0)),
+    dict(encoding='absolute', content=True, max_size=8)])
+def test_every_query_within_half_a_level(kwargs):
+    layer, x = build(**kwargs), torch.randn(1, 4, 4, 6).double()
+    found = measure_query_maps(layer, x, EVERYTHING)
     height, width = layer(x).shape[2:]
-    assert len(rows) == height
+    assert found.levels.dtype == np.uint8
+    assert found.levels.shape[:3] == (3, height, width)
+    assert [*found.rows - layer.crop[0]] == [*range(height)]
+    assert [*found.columns - layer.crop[1]] == [*range(width)]
     for i, j in itertools.product(range(height), range(width)):
-        torch.testing.assert_close(
-            rows[i][:, :, j], layer.attention(x, (i, j)))
+        want = layer.attention(x, (i, j))[0].numpy()
+        np.testing.assert_allclose(
+            found.largest[:, i, j], want.max((1, 2)), rtol=1e-5)
+        error = abs(attention(found)[:, i, j] - want).max((1, 2))
+        assert (error <= .501 / 255 * want.max((1, 2))).all()
+
+
+@pytest.mark.parametrize('limit, rows, columns', [
+    (3 * 40 * 40 - 1, [0, 2, 4], [0, 2, 4, 6]),
+    (1, [0], [0])])
+def test_fewer_queries_above_a_limit(limit, rows, columns):
+    layer, x = build(content=True), torch.randn(1, 4, 5, 8).double()
+    found = measure_query_maps(layer, x, limit)
+    assert (found.rows.tolist(), found.columns.tolist()) == (rows, columns)
+    assert found.levels.shape == (3, len(rows), len(columns), 5, 8)
+    every = measure_query_maps(layer, x, EVERYTHING)
+    np.testing.assert_array_equal(
+        found.levels, every.levels[:, rows][:, :, columns])
 
 
 def make_record(step=0, name='net', size=(8, 10), **changes):
@@ -136,8 +163,6 @@ def test_other_files_are_refused_and_no_code_in_them_is_run(tmp_path):
         with pytest.raises(ValueError, match=f'{name}.npz: expected an att'):
             read_attention_record(tmp_path / f'{name}.npz')
     assert not (tmp_path / 'ran').exists()
-    with pytest.raises(FileNotFoundError, match='got a folder'):
-        read_attention_record(tmp_path)
 
 
 def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
@@ -151,12 +176,9 @@ def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
     found = read_attention_history(tmp_path)
     assert [(r.iteration, r.name) for r in found] == [
         (0, 'a'), (5, 'a'), (10, 'b'), (20, 'b')]
-    mine = read_attention_history(tmp_path, 'my')
-    assert [r.iteration for r in mine] == [3]
     runs = read_attention_histories(tmp_path)
     assert {name: [r.iteration for r in some]
             for name, some in runs.items()} == {
                 'attention': [0, 5, 10, 20], 'my': [3]}
-    assert read_attention_histories(tmp_path / 'c') == {}
     with pytest.raises(FileNotFoundError, match="got .'attention', 'my'.;"):
         read_attention_history(tmp_path, 'other')

@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from stepnet_mm.steps import FCAAttention
-from stepnet_mm.steps.fca import TOP16, dct_basis
+from stepnet_mm.steps.fca import TOP16
 
 
-@pytest.mark.parametrize('size', [7, 16, 56])
+@pytest.mark.parametrize('size', [7, 16])
 def test_the_spectrum_equals_scipys_dct(size):
     fft = pytest.importorskip('scipy.fft')
     step = FCAAttention(32, dct_size=size)
@@ -22,14 +22,6 @@ def test_the_spectrum_equals_scipys_dct(size):
         torch.from_numpy(expected), atol=1e-4, rtol=1e-4)
 
 
-def test_the_basis_is_orthonormal():
-    # In double precision, since a float32 product depends on the processor.
-    basis = dct_basis(14).flatten(1).double()
-    assert len({pair for pair in TOP16}) == 16
-    torch.testing.assert_close(
-        basis @ basis.T, torch.eye(16).double(), atol=2e-7, rtol=0)
-
-
 @pytest.mark.parametrize('size', [(14, 21), (4, 5)])
 def test_another_size_is_pooled(size):
     step = FCAAttention(32, dct_size=7)
@@ -43,21 +35,11 @@ def test_another_size_is_pooled(size):
           for z in (spectrum, expected)))
 
 
-def test_the_spectrum_is_exact_under_autocast():
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_the_spectrum_is_exact_under_autocast(dtype):
     step = FCAAttention(32, dct_size=14)
-    for dtype in (torch.bfloat16, torch.float16):
-        f = (torch.randn(2, 32, 14, 14) + 3).to(dtype)
-        with torch.autocast('cpu', torch.bfloat16):
-            low = step.spectrum(f)
-        torch.testing.assert_close(
-            low, step.spectrum(f.float()), atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize('wrong, match', [
-    (dict(dct_size=6), 'dct_size: .*got 6'),
-    (dict(dct_size=(56, 28, 14, 7)), 'dct_size: '),
-    (dict(in_channels=40), 'got 40 channels'),
-    (dict(reduction=7), 'reduction: ')])
-def test_wrong_arguments(wrong, match):
-    with pytest.raises(ValueError, match=match):
-        FCAAttention(**{'in_channels': 64, **wrong})
+    f = (torch.randn(2, 32, 14, 14) + 3).to(dtype)
+    with torch.autocast('cpu', torch.bfloat16):
+        low = step.spectrum(f)
+    torch.testing.assert_close(
+        low, step.spectrum(f.float()), atol=1e-4, rtol=1e-4)

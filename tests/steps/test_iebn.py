@@ -1,6 +1,5 @@
 import pytest
 import torch
-from mmcv.cnn import build_norm_layer
 from torch import nn
 
 from stepnet_mm.steps import IEBN
@@ -26,16 +25,8 @@ def test_equals_the_literal_formula():
     norm = random_norm()
     x = torch.randn(3, 5, 4, 2, dtype=torch.float64)
     torch.testing.assert_close(norm(x), literal(norm, x))
-    x = torch.randn(3, 5, 2, 2, dtype=torch.float64, requires_grad=True)
-    for training in (True, False):
-        assert torch.autograd.gradcheck(norm.train(training), x)
-
-
-def test_as_norm_cfg():
-    name, norm = build_norm_layer(
-        dict(type='IEBN', requires_grad=False, momentum=.2), 4, postfix=2)
-    assert name == 'bn2' and norm.bn.momentum == .2
-    assert not any(p.requires_grad for p in norm.parameters())
+    x.requires_grad_()
+    assert torch.autograd.gradcheck(norm, x, fast_mode=True)
 
 
 def test_one_value_a_channel_and_bfloat16():
