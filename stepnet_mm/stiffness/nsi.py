@@ -9,7 +9,7 @@ from torch import Tensor
 
 #: Norms whose squares are far from both ends of float32.
 ORDINARY = (2.**-40, 2.**60)
-#: Values that are widened at once: 128 MiB in double precision.
+#: Values that are widened at once; 128 MiB in double precision.
 CHUNK = 2**24
 #: Torch 2.1 has no word for it, and breaks its graph instead.
 is_compiling = getattr(torch.compiler, 'is_compiling', lambda: False)
@@ -18,22 +18,22 @@ is_compiling = getattr(torch.compiler, 'is_compiling', lambda: False)
 def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
     r"""NSI of each sample, :math:`\|(x_{t+1}-x_t)/\Delta t\|_2 / \|x_t\|_2`.
 
-    Eq. 4. 0/0 is 0 and x/0 is inf; an inf or NaN among the values gives inf,
-    so that nothing that comes out is ever NaN.
+    Eq. 4. 0/0 is 0 and x/0 is inf; an inf or NaN among the values gives inf.
+    The result is never NaN.
 
     Args:
         x_t (Tensor): states, shape (N, ...).
         x_next (Tensor): next states, the sum before any activation, the
             shape of ``x_t``.
-        step (float | Tensor): step size Δt; a tensor of shape (N,) holds one
-            for each sample, any other must broadcast to ``x_t``.
+        step (float | Tensor): step size Δt; a tensor of shape (N,) has one
+            per sample, any other must broadcast to ``x_t``.
 
     Returns:
         Tensor: shape (N,), no unit, float32 or wider.
 
     Raises:
-        ValueError: if the shapes of ``x_t`` and ``x_next`` differ or hold no
-            sample axis, or ``step`` does not broadcast to them.
+        ValueError: if the shapes of ``x_t`` and ``x_next`` differ or have no
+            sample axis.
     """
     if x_t.ndim == 0 or x_t.shape != x_next.shape:
         raise ValueError('x_t and x_next: expected two tensors of one shape '
@@ -47,8 +47,8 @@ def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
 def sample_norm(x: Tensor) -> Tensor:
     """2-norm of each sample, accumulated in float32 or wider.
 
-    Where squares would leave the range of the dtype, the values are scaled
-    by a power of two first, which is exact, or summed in double precision.
+    Where squares would leave the range of the dtype, the values are first
+    scaled by a power of two, which is exact, or summed in double precision.
 
     Args:
         x (Tensor): shape (N, ...), any floating dtype.
@@ -72,7 +72,7 @@ def sample_norm(x: Tensor) -> Tensor:
 
 
 def _wide_norm(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """In double precision; of some samples at a time, as torch copies them."""
+    """In double precision, in parts of the batch, as torch copies them."""
     if is_compiling():  # which copies nothing
         return torch.linalg.vector_norm(x, dim=axes, dtype=torch.float64)
     samples = max(1, CHUNK // max(1, x.shape[1:].numel()))
@@ -87,14 +87,11 @@ def looks_at_values(x: Tensor) -> bool:
     On a GPU it would wait for the device, and a second pass in double
     precision is cheaper; Apple's GPUs have none.
     """
-    return x.device.type in ('cpu', 'mps') and (
-        not is_compiling())
+    return x.device.type in ('cpu', 'mps') and not is_compiling()
 
 
 def _scaled_norm(x: Tensor, axes: tuple[int, ...],
                  dtype: torch.dtype) -> Tensor:
-    if x[:1].numel() == 0:
-        return x.new_zeros(len(x), dtype=dtype)
     largest = torch.linalg.vector_norm(
         x, math.inf, axes, keepdim=True, dtype=dtype)
     known = torch.isfinite(largest) & (largest > 0)
@@ -131,10 +128,4 @@ def _align(step, like: Tensor) -> Tensor:
     step = torch.as_tensor(step, dtype=like.dtype, device=like.device)
     if step.shape == like.shape[:1]:
         step = step.reshape(-1, *[1] * (like.ndim - 1))
-    try:
-        return step.expand_as(like)
-    except RuntimeError:
-        raise ValueError(
-            f'step: expected a number, shape ({len(like)},) or one that '
-            f'broadcasts to {tuple(like.shape)}, got {tuple(step.shape)}'
-        ) from None
+    return step.expand_as(like)

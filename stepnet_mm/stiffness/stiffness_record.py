@@ -1,15 +1,13 @@
 """The NSI of one network in memory, and on disk as JSON Lines.
 
-The first line of a file is the header, every further line has the rows of
-some samples. A file grows by whole lines only, so a killed measurement loses
-at most its last line and goes on from there. ``null`` is a number that is not
-finite: inf for an NSI, "no known gate" for a step size.
+The first line of a file is the header; each further line has the rows of some
+samples. A file grows by whole lines, so a killed measurement loses at most its
+last line and continues from there. ``null`` is a number that is not finite:
+inf for an NSI, "no known gate" for a step size.
 """
 import json
 import math
 import os
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +18,13 @@ from torch import Tensor
 from .summary import DEGREES, summarize_stiffness, summarize_tns
 from .tns import block_stiffness, stiff_blocks, total_neural_stiffness
 
-#: How NSI may be taken: of the residual by Eq. 4, of the block's output, or of
-#: the residual with its step size (docs/stiffness.md).
+#: NSI of the residual (Eq. 4), of the block's output, or of the residual with
+#: its step size (docs/stiffness.md).
 DEFINITIONS = ('residual', 'output', 'update')
 FORMAT = 'stepnet_mm stiffness record 1'
-#: An NSI above this is none; sums of squares of less stay finite.
+#: Of a valid NSI; sums of squares stay finite.
 LARGEST = 1e100
-#: Keys of ``meta`` that may change while one record is written: a label, a
-#: path that ``settings`` stand for, and time and place of the run.
+#: Keys of ``meta`` that may differ when a measurement continues.
 CHANGEABLE = ('name', 'config', 'date', 'versions', 'machine')
 
 
@@ -40,9 +37,9 @@ class RecordHeader:
         blocks (list[str]): names of the L measured blocks.
         stage (list[int]): the stage of each, from 1.
         position (list[int]): the index of each in its stage, from 0.
-        samples (int): how many samples the whole record has.
-        meta (dict): where it comes from: config, checkpoint, dataset, ...
-        stages (int): how many stages the network has; left out, the highest
+        samples (int): number of samples of the complete record.
+        meta (dict): origin: config, checkpoint, dataset, ...
+        stages (int): number of stages of the network; left out, the highest
             measured one.
 
     Raises:
@@ -62,28 +59,26 @@ class RecordHeader:
                              f'{self.definition!r:.60}; make the record again')
         highest = max(self.stage, default=0)
         self.stages = self.stages or highest
-        lengths = [len(self.blocks), len(self.stage), len(self.position)]
         numbers = [*self.stage, *self.position, self.samples, self.stages]
-        if not (lengths == [lengths[0]] * 3 and highest > 0
+        if not (len(self.blocks) == len(self.stage) == len(self.position)
                 and isinstance(self.meta, dict)
                 and all(isinstance(name, str) for name in self.blocks)
                 and all(type(n) is int and n >= 0 for n in numbers)
-                and min(self.stage) > 0 and self.stages >= highest):
+                and 0 < min(self.stage, default=0) <= highest <= self.stages):
             raise ValueError(
                 'blocks, stage, position, samples, meta: expected a name, a '
                 'stage from 1 to stages and a position from 0 for each of at '
                 'least one block, a count of samples, and a dict, got '
-                f'{lengths} of them in {self.stages} stages, {self.samples} '
-                f'samples, and {self.meta!r:.60}; make the record again')
+                f'{self!r:.400}; make the record again')
 
     @classmethod
     def of(cls, recorder, samples: int, **meta) -> 'RecordHeader':
         """The header of a recorder's measurement.
 
         Args:
-            recorder (TrajectoryRecorder): says which blocks, and how.
-            samples (int): how many samples the whole record has.
-            meta: where it comes from, such as ``name``.
+            recorder (TrajectoryRecorder): its blocks and definition.
+            samples (int): number of samples of the complete record.
+            meta: origin, such as ``name``.
         """
         return cls(
             definition=recorder.definition,
@@ -131,7 +126,7 @@ class StiffnessRecord:
 
     @property
     def lost(self) -> int:
-        """How many samples are not finite, and left out of all numbers."""
+        """Number of samples that are not finite, excluded everywhere."""
         return int((~self.finite).sum())
 
     def tns(self) -> Tensor:
@@ -139,9 +134,9 @@ class StiffnessRecord:
         tns = total_neural_stiffness(self.nsi, self.stage)
         return tns[tns.isfinite()]
 
-    def summary(self, degrees: Sequence = DEGREES) -> dict[str, float]:
+    def summary(self) -> dict[str, float]:
         """As :func:`summarize_stiffness`, without the means by block."""
-        return summarize_stiffness(self.nsi, self.stage, degrees=degrees)
+        return summarize_stiffness(self.nsi, self.stage)
 
     def tns_summary(self) -> dict[str, float]:
         """As :func:`summarize_tns`, over the finite samples."""
@@ -160,14 +155,13 @@ class StiffnessRecord:
             M2); ``step``, the mean Δt, NaN without a known gate.
         """
         header, nsi, stage = self.header, self.finite_nsi, self.stage
-        step, stiff = self.step[self.finite], stiff_blocks(nsi, stage, *degree)
-        columns = zip(header.blocks, header.stage, header.position,
-                      nsi.mean(0).tolist(),
-                      block_stiffness(nsi, stage).mean(0).tolist(),
-                      stiff.double().mean(0).tolist(),
-                      step.nanmean(0).tolist())
-        keys = ('block', 'stage', 'position', 'mean', 'area', 'stiff', 'step')
-        return [dict(zip(keys, row)) for row in columns]
+        columns = dict(
+            block=header.blocks, stage=header.stage, position=header.position,
+            mean=nsi.mean(0).tolist(),
+            area=block_stiffness(nsi, stage).mean(0).tolist(),
+            stiff=stiff_blocks(nsi, stage, *degree).double().mean(0).tolist(),
+            step=self.step[self.finite].nanmean(0).tolist())
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def renamed(self, name: str) -> 'StiffnessRecord':
         """The same record under another name; the rows are shared."""
@@ -178,12 +172,10 @@ class StiffnessRecord:
 def labels(records: list[StiffnessRecord]) -> list[str]:
     """The records' names, numbered where several are equal."""
     names = [record.name for record in records]
-    total, found = Counter(names), []
-    sofar: Counter[str] = Counter()
-    for name in names:
-        sofar[name] += 1
-        several = total[name] > 1
-        found.append(f'{name} ({sofar[name]})' if several else name)
+    found = []
+    for i, name in enumerate(names, 1):
+        several = names.count(name) > 1
+        found.append(f'{name} ({names[:i].count(name)})' if several else name)
     return found
 
 
@@ -192,42 +184,37 @@ def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
 
     Args:
         path (str | Path): the file.
-        partial (bool): whether an unfinished one is welcome.
+        partial (bool): whether an unfinished one is accepted.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is no record, a line in it is broken, or it is
-            unfinished and ``partial`` is not set.
+        ValueError: if it is no record, a line is damaged, or it is unfinished
+            and ``partial`` is not set.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(
-            f'{path}: expected a stiffness record, got no such file; make '
-            'one with tools/analysis/measure_stiffness.py')
     record = _parse(path, Path(path).read_bytes())
     found, wanted = len(record.nsi), record.header.samples
     if found != wanted and not partial:
         raise ValueError(
             f'{path}: expected {wanted} samples, got {found}, as its '
-            'measurement was cut; run the command that wrote it again and it '
-            'goes on from there')
+            'measurement was cut; run the command that wrote it again, to '
+            'continue it')
     return record
 
 
 def begin_record(path, header: RecordHeader) -> int:
-    """Make a record ready for more rows; none in it is overwritten.
+    """Prepare a record for more rows; none in it is overwritten.
 
     A last line without its end, which a kill leaves, is cut off.
 
     Args:
-        path (str | Path): the file; it is made if it is not there.
+        path (str | Path): the file; a missing one is made.
         header (RecordHeader): of the measurement.
 
     Returns:
-        int: the number of samples that it has already.
+        int: the number of samples that it already has.
 
     Raises:
-        ValueError: if it is no record, a line in it is broken, or it is that
-            of another model or data.
+        ValueError: if it is no record, a line is damaged, or it is the record
+            of another model or other data.
     """
     path = Path(path)
     text = path.read_bytes() if path.exists() else b''
@@ -244,7 +231,7 @@ def begin_record(path, header: RecordHeader) -> int:
 
 
 def append_rows(path, first: int, nsi: Tensor, step: Tensor) -> None:
-    """Add samples to a record that :func:`begin_record` made ready.
+    """Add samples to a record that :func:`begin_record` prepared.
 
     Args:
         path (str | Path): the file.
@@ -304,8 +291,9 @@ def _rows(path, number, line: bytes, header, first: int) -> tuple:
         found = json.loads(line)
         nsi = _table(found['nsi'], header, math.inf)
         step = _table(found['step'], header, math.nan)
+        possible = (nsi >= 0) & ((nsi <= LARGEST) | nsi.isinf())
         if (found['first'] == first and len(nsi) == len(step) > 0
-                and first + len(nsi) <= header.samples and _possible(nsi)):
+                and first + len(nsi) <= header.samples and possible.all()):
             return nsi, step
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         pass
@@ -313,12 +301,7 @@ def _rows(path, number, line: bytes, header, first: int) -> tuple:
         f'{path}: expected rows of {header.samples} samples from {first} on '
         f'with an NSI from 0 to {LARGEST:g} for each of '
         f'{len(header.blocks)} blocks, got others in line {number}; delete it '
-        'and all lines after it and run the command that wrote the file '
-        'again')
-
-
-def _possible(nsi: Tensor) -> bool:
-    return bool(((nsi >= 0) & ((nsi <= LARGEST) | nsi.isinf())).all())
+        'and all later lines and run the command that wrote the file again')
 
 
 def _table(rows: list, header: RecordHeader, missing: float) -> Tensor:
@@ -339,13 +322,12 @@ def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:
 
 
 def _identity(header: RecordHeader) -> dict:
-    """The part that must be equal, as JSON returns it."""
+    """The part that must be equal, as read from JSON."""
     fields = json.loads(_line(asdict(header)))
     meta = fields.pop('meta')
     if meta.get('sha256'):
         meta.pop('checkpoint', None)  # a path; the digest says which weights
-    return {
-        **fields,
-        **{f'meta.{k}': v
-           for k, v in meta.items() if k not in CHANGEABLE}
-    }
+    for key, value in meta.items():
+        if key not in CHANGEABLE:
+            fields[f'meta.{key}'] = value
+    return fields

@@ -56,7 +56,7 @@ def summarize_stiffness(nsi: Tensor,
 
 
 def summarize_tns(tns: Tensor) -> dict[str, float]:
-    """TNS of a network, and how it is spread over samples.
+    """TNS of a network, and its spread over samples.
 
     Args:
         tns (Tensor): (N,), TNS of each sample, finite.

@@ -7,8 +7,9 @@ One sample has stiffness of degree (M1, M2) when some block t of some stage s
 has NSI_t >= max(mu_s (1 + M1), M2), i.e. when (M1, M2) lies in the union of
 the rectangles [0, a_s] x [0, b_s] with b_s = max_t NSI_t and
 a_s = b_s / mu_s - 1. The double integral of Eq. 5 is the mean area of that
-union, a sum of S terms; a grid of thresholds, which costs more and is off by
-its spacing, was rejected.
+union, a sum of S terms, without a grid of thresholds.
+
+All functions raise a ValueError on wrong shapes, no column, or a negative NSI.
 """
 from typing import NamedTuple
 
@@ -32,11 +33,7 @@ def stage_summary(nsi: Tensor, stage: Tensor) -> StageSummary:
         stage (Tensor): shape (L,), the stage label of every column.
 
     Returns:
-        StageSummary: stages (S,), mean (N, S), maximum (N, S) and finite
-        (N,). Rows that hold an inf or NaN keep it.
-
-    Raises:
-        ValueError: on wrong shapes, no column, or a negative NSI.
+        StageSummary: rows with an inf or NaN keep it.
     """
     nsi, stage = _checked(nsi, stage)
     stages = torch.unique(stage)
@@ -57,9 +54,6 @@ def total_neural_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
     Returns:
         Tensor: shape (N,), float64, no unit; inf for a sample with an inf
         or NaN, to be left out of a mean and counted.
-
-    Raises:
-        ValueError: on wrong shapes, no column, or a negative NSI.
     """
     _, mean, maximum, finite = stage_summary(nsi, stage)
     area = _union_area(_excess(maximum, mean), maximum)
@@ -82,13 +76,10 @@ def block_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
     Returns:
         Tensor: shape (N, L), float64, no unit; inf in the whole row of a
         sample with an inf or NaN.
-
-    Raises:
-        ValueError: on wrong shapes, no column, or a negative NSI.
     """
     nsi, mean, finite = _with_means(nsi, stage)
-    return (_excess(nsi, mean) * nsi).masked_fill(
-        ~finite[:, None], torch.inf)
+    area = _excess(nsi, mean) * nsi
+    return area.masked_fill(~finite[:, None], torch.inf)
 
 
 def stiffness_survival(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
@@ -101,14 +92,14 @@ def stiffness_survival(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
         m2 (Tensor | sequence): shape (B,), absolute thresholds >= 0.
 
     Returns:
-        Tensor: shape (A, B), float64, in [0, 1]. Samples with an inf or NaN
-        are left out.
+        Tensor: shape (A, B), float64, in [0, 1], over the samples without
+        an inf or NaN; NaN if there is none.
 
     Raises:
-        ValueError: on wrong shapes, a negative threshold, or no finite row.
+        ValueError: also on a threshold that is negative or NaN.
     """
     _, mean, maximum, finite = stage_summary(nsi, stage)
-    mean, maximum = _some(mean[finite]), maximum[finite]
+    mean, maximum = mean[finite], maximum[finite]
     rows = []
     for m in _thresholds('m1', m1, mean):
         reached = torch.where(maximum >= mean * (1 + m), maximum, -1.)
@@ -127,20 +118,18 @@ def stiffness_proportion(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
         m2 (Tensor | sequence): shape (B,), absolute thresholds >= 0.
 
     Returns:
-        Tensor: shape (A, B), float64, in [0, 1]. Samples with an inf or NaN
-        are left out.
+        Tensor: shape (A, B), float64, in [0, 1], over the samples without
+        an inf or NaN; NaN if there is none.
 
     Raises:
-        ValueError: on wrong shapes, a negative threshold, or no finite row.
+        ValueError: also on a threshold that is negative or NaN.
     """
     nsi, mean, finite = _with_means(nsi, stage)
-    nsi, mean = _some(nsi[finite]), mean[finite]
+    nsi, mean = nsi[finite], mean[finite]
+    m1, m2 = _thresholds('m1', m1, nsi), _thresholds('m2', m2, nsi)
     return torch.stack([
-        torch.stack([
-            _is_stiff(nsi, mean, a, b).double().mean()
-            for b in _thresholds('m2', m2, nsi)
-        ]) for a in _thresholds('m1', m1, nsi)
-    ])
+        torch.stack([_is_stiff(nsi, mean, a, b).double().mean() for b in m2])
+        for a in m1])
 
 
 def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
@@ -155,14 +144,8 @@ def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
     Returns:
         Tensor: shape (N, L), bool; False in the whole row of a sample with
         an inf or NaN.
-
-    Raises:
-        ValueError: on wrong shapes, no column, a negative NSI, or a
-            threshold that is negative or NaN.
     """
     nsi, mean, finite = _with_means(nsi, stage)
-    _thresholds('m1', [m1], nsi)
-    _thresholds('m2', [m2], nsi)
     return _is_stiff(nsi, mean, m1, m2) & finite[:, None]
 
 
@@ -205,14 +188,7 @@ def _checked(nsi, stage):
 
 def _thresholds(name, values, like: Tensor) -> Tensor:
     values = torch.as_tensor(values, dtype=like.dtype, device=like.device)
-    if values.ndim != 1 or not len(values) or not (values >= 0).all():
-        raise ValueError(f'{name}: expected a 1-D list of thresholds >= 0, '
-                         f'got {values.tolist()}')
+    if not (values >= 0).all():
+        raise ValueError(f'{name}: expected thresholds >= 0, got '
+                         f'{values.tolist()}')
     return values
-
-
-def _some(rows: Tensor) -> Tensor:
-    if not len(rows):
-        raise ValueError('nsi: expected at least one sample without inf or '
-                         'NaN, got none')
-    return rows

@@ -39,10 +39,8 @@ def attention_figures(records: list, title: str | None = None) -> dict:
         title (str, optional): heading of each.
 
     Raises:
-        ValueError: if the records are not of the same layers, query and
-            images.
+        ValueError: if layers, query or images differ.
     """
-    _check_alike(records)
     return dict(
         maps=attention_map_figure(records[-1], title),
         paths=attention_path_figure(records, title),
@@ -72,9 +70,9 @@ def attention_map_figure(record: AttentionRecord, title: str | None = None):
     figure = new_figure(width, sum(heights) + .6)
     rows = figure.subplots(len(grids), 1, squeeze=False,
                            height_ratios=heights)[:, 0]
-    for number, (axes, layer) in enumerate(zip(rows, record.layers), 1):
-        _draw_heads(axes, layer, grids[number - 1])
-        axes.set_title(f'layer {number}: {layer.name}', loc='left')
+    for i, (axes, layer, grid) in enumerate(zip(rows, record.layers, grids)):
+        _draw_heads(axes, layer, grid)
+        axes.set_title(f'layer {i + 1}: {layer.name}', loc='left')
     _head(figure, title or f'{record.name}, iteration {record.iteration}: '
           f'attention of pixel {_query(record)} by layer '
           '(rows) and head (columns, with its mean attention distance in px)')
@@ -96,8 +94,7 @@ def attention_path_figure(records: list, title: str | None = None):
         matplotlib.figure.Figure: a panel per layer.
 
     Raises:
-        ValueError: if the records are not of the same layers, query and
-            images.
+        ValueError: if layers, query or images differ.
     """
     _check_alike(records)
     last = records[-1]
@@ -107,8 +104,9 @@ def attention_path_figure(records: list, title: str | None = None):
     for i, axes in enumerate(panels):
         _draw_paths(axes, last, [record.layers[i] for record in records])
         axes.set_title(_broken(f'layer {i + 1}: {last.layers[i].name}', 2.8))
-    legend_below(figure, _head_marks(
-        max(len(layer.maps) for layer in last.layers)))
+    legend_below(figure, [
+        Line2D([], [], label=f'head {i + 1}', **{**mark(i), **look(i)})
+        for i in range(max(len(layer.maps) for layer in last.layers))])
     _head(figure, title or f'{last.name}: centre of the attention of pixel '
           f'{_query(last)} by head, iteration '
           f'{records[0].iteration} (dot) to {last.iteration} (mark)')
@@ -128,8 +126,7 @@ def attention_range_figure(records: list, title: str | None = None):
         matplotlib.figure.Figure: one panel, or two.
 
     Raises:
-        ValueError: if the records are not of the same layers, query and
-            images.
+        ValueError: if layers, query or images differ.
     """
     _check_alike(records)
     last, several = records[-1], len(records) > 1
@@ -191,7 +188,10 @@ def _draw_heads(axes, layer, grid: Grid) -> None:
     for number, head in enumerate(order):
         line, column = divmod(number, grid.columns)
         left, top = column * grid.along, line * grid.down
-        _draw_map(axes, layer.maps[head], left, top)
+        axes.imshow(layer.maps[head], vmin=0, vmax=layer.maps[head].max(),
+                    extent=(left, left + width, top + height, top))
+        axes.add_patch(Rectangle((left, top), width, height, fill=False,
+                                 color=theme().muted, linewidth=points(.6)))
         axes.plot([left + place + .5], [top + row + .5], 's', color=color(1),
                   fillstyle='none',
                   markersize=points(max(4., 72 / grid.inch)))
@@ -205,22 +205,16 @@ def _draw_heads(axes, layer, grid: Grid) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _draw_map(axes, maps: np.ndarray, left: float, top: float) -> None:
-    height, width = maps.shape
-    axes.imshow(maps / maps.max(), vmin=0, vmax=1,
-                extent=(left, left + width, top + height, top))
-    axes.add_patch(Rectangle((left, top), width, height, fill=False,
-                             color=theme().muted, linewidth=points(.6)))
-
-
 def _draw_paths(axes, last: AttentionRecord, layers: list) -> None:
     height, width = last.size
     axes.imshow(last.image.mean(2), cmap='gray', vmin=0, vmax=255, alpha=.4,
                 extent=(0, width, height, 0))
+    # An edge like paper, to set a line off from anything.
+    halo = [withStroke(linewidth=points(3), foreground=theme().paper)]
     centers = np.stack([layer.centers for layer in layers])
     for head in range(centers.shape[1]):
         rows, columns = centers[:, head].T
-        axes.plot(columns, rows, path_effects=_halo(), **look(head))
+        axes.plot(columns, rows, path_effects=halo, **look(head))
         axes.plot(columns[:1], rows[:1], '.', color=color(head))
         axes.plot(columns[-1:], rows[-1:], markersize=points(7),
                   markeredgecolor=theme().paper, **mark(head))
@@ -230,31 +224,19 @@ def _draw_paths(axes, last: AttentionRecord, layers: list) -> None:
     axes.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[])
 
 
-def _head_marks(heads: int) -> list:
-    """Legend handles of the heads: line and end mark."""
-    return [Line2D([], [], label=f'head {i + 1}', **{**mark(i), **look(i)})
-            for i in range(heads)]
-
-
-def _halo() -> list:
-    """An edge like paper, which sets a line off from anything."""
-    return [withStroke(linewidth=points(3), foreground=theme().paper)]
-
-
 def _draw_ranges(axes, records: list) -> None:
-    layers = records[-1].layers
-    at = np.arange(1, len(layers) + 1)
+    first, last = records[0], records[-1]
+    at = np.arange(1, len(last.layers) + 1)
     ink = dict(color=theme().ink)
-    for i, layer in zip(at, layers):
+    for i, layer in zip(at, last.layers):
         axes.plot(np.full(len(layer.distance), i), layer.distance, 'o',
                   color=color(0), alpha=.5, label='head' if i == 1 else None)
-    axes.plot(at, [layer.mean_distance for layer in layers], label='mean',
-              **ink)
+    axes.plot(at, [layer.mean_distance for layer in last.layers],
+              label='mean', **ink)
     if len(records) > 1:
-        axes.plot(at, [layer.mean_distance
-                       for layer in records[0].layers], linestyle='--',
-                  label=f'mean, iteration {records[0].iteration}', **ink)
-    axes.plot(at, [layer.uniform for layer in layers], ':',
+        axes.plot(at, [layer.mean_distance for layer in first.layers], '--',
+                  label=f'mean, iteration {first.iteration}', **ink)
+    axes.plot(at, [layer.uniform for layer in last.layers], ':',
               color=theme().muted, label='uniform attention')
     axes.set(xlabel='layer', ylabel='px of the image', xticks=at)
 
@@ -269,18 +251,11 @@ def _draw_history(axes, records: list) -> None:
 
 
 def _check_alike(records: list) -> None:
-    if not records:
-        raise ValueError(
-            'records: expected at least one attention record, got none')
-    first = records[0].view
+    first = records[0]
     for record in records[1:]:
-        other = [key for key, value in record.view.items()
-                 if value != first[key]]
-        if other:
-            raise ValueError(
-                'records: expected the same layers, query and images, got '
-                f'others at iteration {records[0].iteration} and '
-                f'{record.iteration}: '
-                f'{[first[key] for key in other]} and '
-                f'{[record.view[key] for key in other]} as {other}; draw them '
-                'apart')
+        for key, found in record.view.items():
+            if found != first.view[key]:
+                raise ValueError(
+                    f'records: expected one {key}, got {first.view[key]} and '
+                    f'{found} at iterations {first.iteration} and '
+                    f'{record.iteration}; draw them apart')

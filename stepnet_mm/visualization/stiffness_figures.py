@@ -1,7 +1,7 @@
 """Figures of NSI and TNS: Fig. 2, 3, 6 and 10 of the paper.
 
-All take stiffness records, leave out the samples with an inf or NaN, say how
-many these are, and return a matplotlib Figure.
+All take stiffness records, leave out and count the samples with an inf or NaN,
+and return a matplotlib Figure.
 """
 import math
 from textwrap import fill
@@ -38,9 +38,6 @@ HIGH = str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹')
 
 def check_records(records: list[StiffnessRecord]) -> None:
     """Refuse records that one figure or report cannot show.
-
-    Args:
-        records (list[StiffnessRecord]): of one figure or report.
 
     Raises:
         ValueError: without records, with records of different definitions,
@@ -309,19 +306,14 @@ def _stage_panels(records: list, tables: list) -> tuple:
     row = figure.subplots(
         1, len(stages), sharey=True, squeeze=False, width_ratios=widths)[0]
     for axes, stage in zip(row, stages):
-        axes.set_title(f'stage {stage}')
-        _mark_places(axes, min(places[stage]), max(places[stage]))
+        axes.set(title=f'stage {stage}', xlabel='block index',
+                 xlim=(min(places[stage]) - .7, max(places[stage]) + .7))
+        axes.xaxis.set_major_locator(
+            MaxNLocator(9, integer=True, min_n_ticks=1))
     row[0].set_ylabel('NSI (Eq. 4)')
     set_scale(row[0], 'y', min(table.min() for table in tables),
               max(table.max() for table in tables))
     return figure, dict(zip(stages, row))
-
-
-def _mark_places(axes, first: int, last: int) -> None:
-    """An x axis of block indices, at most nine of them written."""
-    apart = (last - first) // 9 + 1
-    axes.set(xlabel='block index', xlim=(first - .7, last + .7),
-             xticks=range(first, last + 1, apart))
 
 
 def _by_stage(panels: dict, record: StiffnessRecord, table: np.ndarray):
@@ -342,11 +334,9 @@ def _band(axes, places, low, high, **options) -> None:
 
 def _check_same_blocks(records: list) -> None:
     for record in records[1:]:
-        first = records[0]
-        for key in ('blocks', 'stage', 'position'):
-            found, wanted = (getattr(r.header, key) for r in (record, first))
-            if found != wanted:
-                raise ValueError(
-                    f'{record.name}: expected the {key} of {first.name}, '
-                    f'{wanted!r:.200}, got {found!r:.200}; only records of '
-                    'one network are seeds of each other')
+        wanted, found = records[0].header.blocks, record.header.blocks
+        if found != wanted:
+            raise ValueError(
+                f'{record.name}: expected the blocks of {records[0].name}, '
+                f'{wanted!r:.200}, got {found!r:.200}; only records of one '
+                'network are seeds of each other')

@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 
 import matplotlib.style
 import numpy as np
-from matplotlib import rcParams
+from matplotlib import rc_params_from_file, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-#: Style sheets, one over the other; a theme comes between the sizes.
-SIZES = dict(screen=['screen'], print=['screen', 'print'])
+#: Lengths of each size, as a part of those on a screen.
+SIZES = dict(screen=1., print=.8)
 THEMES = ('light', 'dark')
-#: The widest figure, in inches on a screen; in print it is 7, a page's text.
+#: The widest figure, in inches on a screen; in print 7, the width of a page.
 WIDTH = 8.75
 #: Points of text on a screen.
 FONT = 10
@@ -35,7 +35,7 @@ MARKERS = ('o', 's', '^', 'D', 'v', 'P', '*', 'X')
 SURFACE = 'cividis'
 #: The start of matplotlib's own tick labels with powers.
 TICK = r'$\mathdefault{'
-#: Formats whose files say when they were written, and where.
+#: The key of the time of writing in a file's metadata, by suffix.
 DATES = {'.svg': 'Date', '.pdf': 'CreationDate'}
 #: A wider range than this in one figure is drawn on a log scale.
 LINEAR = 30
@@ -61,27 +61,32 @@ def use(size: str = 'screen', theme: str = 'light') -> Iterator[None]:
     Args:
         size (str): ``'screen'``, or ``'print'``: 0.8 of it, 300 dpi.
         theme (str): ``'light'`` or ``'dark'``.
-
-    Raises:
-        ValueError: on others.
     """
-    for name, value, known in (('size', size, SIZES),
-                               ('theme', theme, THEMES)):
-        if value not in known:
-            raise ValueError(f'{name}: expected one of {list(known)}, got '
-                             f'{value!r}; choose one of these')
-    sheets = [Path(__file__).with_name(f'{sheet}.mplstyle')
-              for sheet in (*SIZES[size], theme)]
     before = _CURRENT.set((size, theme))
     try:
-        with matplotlib.style.context(sheets):
+        with matplotlib.style.context([_lengths(size), _sheet(theme)]):
             yield
     finally:
         _CURRENT.reset(before)
 
 
+def _sheet(name: str) -> Path:
+    return Path(__file__).with_name(f'{name}.mplstyle')
+
+
+@functools.cache
+def _lengths(size: str) -> dict[str, Any]:
+    """Parameters of a size; each float in the sheet is a length."""
+    params = dict(rc_params_from_file(
+        _sheet('screen'), use_default_template=False))
+    for key, value in params.items():
+        if isinstance(value, float):
+            params[key] = SIZES[size] * value
+    return {**params, 'savefig.dpi': 300 if size == 'print' else 150}
+
+
 def styled(draw: Callable) -> Callable:
-    """A function whose picture is in the current style."""
+    """A function that draws in the current style."""
 
     @functools.wraps(draw)
     def in_style(*args, **kwargs):
@@ -154,23 +159,21 @@ class _Figure(Figure):
 def new_figure(width: float, height: float, formulas: bool = False) -> Figure:
     """An empty figure in the current style.
 
-    A dollar sign in a name is drawn as it is, and begins no mathematics,
-    unless its texts are formulas.
-
     Args:
         width (float): in inches on a screen, at most :data:`WIDTH`.
         height (float): likewise, without a limit.
-        formulas (bool): whether dollar signs begin mathematics.
+        formulas (bool): whether dollar signs begin mathematics; in names
+            they are plain text.
     """
     return _Figure(
         formulas, figsize=(points(min(width, WIDTH)), points(height)))
 
 
 def panel_grid(count: int, width: float, height: float, **options) -> tuple:
-    """A figure of equal panels, as many side by side as there is room for.
+    """A figure of equal panels, as many side by side as fit.
 
     Args:
-        count (int): how many panels.
+        count (int): number of panels.
         width (float): of each, in inches on a screen.
         height (float): likewise.
         **options: of ``Figure.add_subplot``.
@@ -193,22 +196,15 @@ def name_lines(figure, names: list) -> None:
         Line2D([], [], label=n, **look(i)) for i, n in enumerate(names)])
 
 
-def legend_below(figure, handles: list, length: float = 2.) -> None:
-    """One legend for all panels, as wide as the figure allows.
-
-    Args:
-        figure (matplotlib.figure.Figure): it is changed.
-        handles (list): the entries.
-        length (float): of its lines, in font sizes; dashes need more.
-    """
+def legend_below(figure, handles: list) -> None:
+    """One legend for all panels, as wide as the figure allows."""
     if not handles:
         return
     longest = max(len(handle.get_label()) for handle in handles)
-    column = points((.65 * longest + 3.2 + length) * .833 * FONT / 72)
+    column = points((.65 * longest + 5.2) * .833 * FONT / 72)
     room = int(figure.get_figwidth() / column)
     figure.legend(handles=handles, loc='outside lower center',
-                  ncols=max(1, min(len(handles), room)),
-                  handlelength=length)
+                  ncols=max(1, min(len(handles), room)))
 
 
 def legend_beside(axes) -> None:
@@ -217,14 +213,7 @@ def legend_beside(axes) -> None:
 
 
 def set_scale(axes, which: str, low: float, high: float) -> None:
-    """Scale an axis for values >= 0: from 0, or logarithmic.
-
-    Args:
-        axes (matplotlib.axes.Axes): they are changed.
-        which (str): x or y.
-        low (float): the smallest value.
-        high (float): the largest one.
-    """
+    """Scale the x or y axis for values >= 0: from 0, or logarithmic."""
     if 0 < low < high / LINEAR:
         getattr(axes, f'set_{which}scale')('log', subs=[])
         axis = getattr(axes, f'{which}axis')
@@ -251,12 +240,12 @@ def file_name(label: str) -> str:
 def save_figure(figure, path, dpi: int | None = None) -> None:
     """Write a figure, in the format of the suffix; folders are made.
 
-    The same records give the same file, whenever it is written.
+    The same records give the same file, at any time.
 
     Args:
         figure (matplotlib.figure.Figure): to write.
         path (str | Path): its suffix is a format.
-        dpi (int, optional): of pixels; left out, of the current size.
+        dpi (int, optional): resolution; left out, that of the current size.
 
     Raises:
         ValueError: if matplotlib does not know the format.

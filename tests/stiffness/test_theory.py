@@ -236,13 +236,6 @@ def test_theorem_2_is_exact_in_the_limit(seed):
 
 
 @seeds
-def test_sai_comes_to_its_limit_with_order_one(seed):
-    system = linear_system(seed)
-    errors = [abs(system.sai(dt) - system.limit()) for dt in (1e-4, 5e-5)]
-    assert math.log2(errors[0] / errors[1]) == pytest.approx(1, abs=.05)
-
-
-@seeds
 def test_printed_cross_term_is_wrong(seed):
     system = linear_system(seed)
     right = eq_24(system, cross_term(system))

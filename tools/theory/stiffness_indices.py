@@ -1,13 +1,12 @@
 #!/usr/bin/env python
 """SI and SAI (§2.1.2 of the paper) of systems that are known to be stiff.
 
-Theorem 2 ties them, SAI ≈ SI sqrt(c + Q), where the Jacobian is symmetric
-with distinct negative eigenvalues, and says that Q vanishes as SI grows. The
-first part draws just that, for a linear system du/dt = J u + h; Q vanishes
-as long as h stays bounded, but on the slow manifold (u's fastest component
-at rest, h_1 = -λ_1 c_1) SAI does not grow with SI. The second part follows
-Van der Pol's oscillator and Robertson's reaction, whose Jacobians are NOT
-symmetric: Theorem 2 says nothing of them; what comes out is printed.
+Theorem 2: SAI ≈ SI sqrt(c + Q) where the Jacobian is symmetric with distinct
+negative eigenvalues, and Q vanishes as SI grows. The first part draws it for a
+linear system du/dt = J u + h. Q vanishes while h stays bounded; on the slow
+manifold (u's fastest component at rest, h_1 = -λ_1 c_1) SAI does not grow with
+SI. The second part follows Van der Pol's oscillator and Robertson's reaction,
+whose Jacobians are NOT symmetric, so Theorem 2 says nothing of them.
 
 python tools/theory/stiffness_indices.py --out stiffness_indices.png
 """
@@ -79,11 +78,7 @@ def systems(mu):
 
 
 def follow(system, rtol=RTOL):
-    """Solve a system; its indices at the solver's own steps.
-
-    Raises:
-        RuntimeError: if SciPy does not get to the end.
-    """
+    """Solve a system; its indices at the solver's own steps."""
     solution = solve_ivp(
         lambda _, u: system.field(*u), system.span, system.start,
         method='Radau', rtol=rtol, atol=1e-4 * rtol)
@@ -110,7 +105,7 @@ def indices(field, states, times):
 
 
 def linear_ratios(sizes):
-    """Of symmetric systems with the eigenvalues -SI, -3, -2 and -1.
+    """Symmetric systems with the eigenvalues -SI, -3, -2 and -1.
 
     u, the eigenvectors and h are random.
 
