@@ -30,8 +30,6 @@ class StepAdaptor(ChosenStart):
     its slope is largest. At ``init_step=1`` it is ``2 * sigmoid(0)``, exactly
     1 in every precision. ``max_step`` is a buffer, so a checkpoint keeps it.
 
-    No module for mmdet's ``plugins``, which do not get x_t.
-
     Args:
         channels (int): C.
         inputs (str): the adaptor's inputs (Table 4): ``'both'``,
@@ -42,21 +40,31 @@ class StepAdaptor(ChosenStart):
             where a checkpoint without steps sets the block's weights, so that
             the block is the pretrained one.
         norm_cfg (dict, optional): norm layer. Defaults to BatchNorm.
+        in_channels (int, optional): the argument of ``plugins``; an error,
+            for a plugin does not see x_t.
 
     Raises:
-        ValueError: on an unknown ``inputs``, an ``init_step`` outside (0, 1]
-            or an unknown norm layer.
+        ValueError: on an unknown ``inputs``, an ``init_step`` outside (0, 1],
+            an unknown norm layer, or when used as a plugin.
     """
     pools_only = True
     max_step: Tensor
     conv_weight: Tensor  # a buffer in SumStepAdaptor
 
     def __init__(self,
-                 channels: int,
+                 channels: int | None = None,
                  inputs: str = 'both',
                  init_step: float | None = None,
-                 norm_cfg: dict | None = None):
+                 norm_cfg: dict | None = None,
+                 in_channels: int | None = None):
         super().__init__(init_step)
+        if channels is None or in_channels is not None:
+            raise ValueError(
+                'backbone.plugins: expected modules that look at f alone, got '
+                'StepAdaptor (in_channels), which looks at x_t too; take it '
+                'out and set backbone.step, as in '
+                "backbone=dict(type='StepResNet', "
+                "step=dict(type='StepAdaptor'))")
         if inputs not in INPUTS:
             raise ValueError(f'backbone.step.inputs: expected one of {INPUTS}'
                              f', got {inputs!r}; choose one of these')

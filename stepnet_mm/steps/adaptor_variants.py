@@ -60,10 +60,12 @@ class UnnormalizedStepAdaptor(StepAdaptor):
     pools_only = True
 
     def __init__(self,
-                 channels: int,
+                 channels: int | None = None,
                  inputs: str = 'both',
-                 init_step: float | None = None):
-        super().__init__(channels, inputs, init_step)
+                 init_step: float | None = None,
+                 in_channels: int | None = None):
+        super().__init__(
+            channels, inputs, init_step, in_channels=in_channels)
         self.norm = nn.Identity()
 
 

@@ -9,7 +9,8 @@ the rectangles [0, a_s] x [0, b_s] with b_s = max_t NSI_t and
 a_s = b_s / mu_s - 1. The double integral of Eq. 5 is the mean area of that
 union, a sum of S terms, without a grid of thresholds.
 
-All functions raise a ValueError on wrong shapes, no column, or a negative NSI.
+All functions raise a ValueError on wrong shapes, no column, or a
+negative NSI or threshold.
 """
 from typing import NamedTuple
 
@@ -146,7 +147,8 @@ def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
         an inf or NaN.
     """
     nsi, mean, finite = _with_means(nsi, stage)
-    return _is_stiff(nsi, mean, m1, m2) & finite[:, None]
+    degree = _thresholds('m1', m1, nsi), _thresholds('m2', m2, nsi)
+    return _is_stiff(nsi, mean, *degree) & finite[:, None]
 
 
 def _with_means(nsi, stage) -> tuple[Tensor, Tensor, Tensor]:
