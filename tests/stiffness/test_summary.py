@@ -46,7 +46,7 @@ def test_samples_that_are_not_finite_are_left_out_and_counted():
     assert all(map(math.isnan, summarize_tns(torch.zeros(0)).values()))
 
 
-@pytest.mark.parametrize('count', [1, 21])
+@pytest.mark.parametrize('count', [1, 10])
 def test_quantiles_of_tns_are_those_of_numpy(count):
     tns = torch.rand(count, dtype=torch.float64)**4
     assert summarize_tns(tns) == pytest.approx(dict(
