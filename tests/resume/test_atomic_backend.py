@@ -4,6 +4,7 @@ import os
 import pytest
 from mmengine.fileio import get_file_backend
 
+from stepnet_mm.resume import AtomicLocalBackend
 from stepnet_mm.utils.files import UNFINISHED
 
 
@@ -19,6 +20,7 @@ def backend(path):
 
 @pytest.mark.core
 def test_mmengine_builds_it_by_its_name(path, backend):
+    assert type(backend) is AtomicLocalBackend
     for content in (b'old', b'new'):
         backend.put(content, path)
     backend.put_text('täxt', path.with_name('text'))
