@@ -87,6 +87,11 @@ class PreemptionHook(Hook):
         """Begin to listen."""
         self.after_train(runner)  # of an earlier one that failed
         _checkpoint_hook(runner)  # or an error, before anything is trained
+        if not hasattr(signal, 'SIGUSR1'):
+            runner.logger.warning(
+                'PreemptionHook is off: no signal tells a job of '
+                f'{sys.platform} to stop')
+            return
         self._averages = [_AveragedWeights(hook) for hook in runner.hooks
                           if isinstance(hook, EMAHook)]
         if dist.is_distributed() and self._group is None:

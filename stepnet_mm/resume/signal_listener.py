@@ -47,8 +47,9 @@ class SignalListener:
         self._watch = _SecondSignal(self.signals)
         _LISTENING.add(self)
         util.register_after_fork(self, SignalListener._after_fork)
-        # tools/train.py has blocked them since its start.
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+        if hasattr(signal, 'pthread_sigmask'):
+            # tools/train.py has blocked them since its start.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
 
     def stop(self) -> None:
         """Restore the earlier handlers."""
@@ -69,7 +70,7 @@ class SignalListener:
 
     def _after_fork(self) -> None:
         """In a child of multiprocessing, which runs it after every fork."""
-        if self in _LISTENING:
+        if self in _LISTENING and hasattr(signal, 'sigwaitinfo'):
             self._ignore(0)
 
 
@@ -83,7 +84,8 @@ def _in_child() -> None:
         listener._give_back()
 
 
-os.register_at_fork(after_in_child=_in_child)
+if hasattr(os, 'register_at_fork'):  # not on Windows
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class _SecondSignal(threading.Thread):
