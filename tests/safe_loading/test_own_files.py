@@ -108,7 +108,9 @@ def tagged(tensor):
     ([], []), (dict(message_hub={}), dict(message_hub={})),
     (dict(message_hub=dict(runtime_info=None)), ) * 2,
     (dict(message_hub=dict(runtime_info={3: 4})), ) * 2,
-    (dict(message_hub=tagged(torch.zeros(1))), {})])
+    (dict(message_hub=tagged(torch.zeros(1))), {}),
+    (dict(message_hub=dict(runtime_info=dict(best_ckpt='b/best.pth'))),
+     dict(message_hub=dict(runtime_info=dict(best_ckpt=None))))])
 def test_states_of_other_shapes(tmp_path, state, kept):
     torch.save(state, tmp_path / 'a.pth')
     loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
