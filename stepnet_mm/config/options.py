@@ -37,8 +37,10 @@ class OptionsAction(DictAction):
         """Add options, or exit with an error of the command line."""
         for text in values:
             try:
+                if text.startswith('='):
+                    raise ValueError('no key')
                 super().__call__(parser, namespace, [text], option_string)
-            # mmengine's: no =, brackets that do not match, f(a,b)
+            # No key; mmengine's: no =, brackets that do not match, f(a,b)
             except (ValueError, AssertionError, RecursionError):
                 parser.error(
                     f'{option_string}: expected key=value with a number, a '

@@ -86,7 +86,10 @@ class LoadIntactImageFromFile(NamingLoader):
         except BrokenImage as error:
             self._failed += 1
             if self._failed == FIRST:
-                raise
+                raise BrokenImage(
+                    f'{error}; none of the first {FIRST} decodes, so check '
+                    'the files and the arguments of LoadImageFromFile'
+                ) from error
             self._note(results['img_path'], error)
             return None
         self._failed = FIRST

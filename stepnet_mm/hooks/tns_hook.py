@@ -152,7 +152,8 @@ class TNSHook(MeasuringHook):
         self._add_scalars(runner, scalars, iteration)
         history = [*self.history(runner), dict(step=iteration, **short)]
         runner.message_hub.update_info(f'{self.name}_history', history)
-        if self.figure_interval and not len(history) % self.figure_interval:
+        if (self.figure_interval and nsi.isfinite().all(1).any()
+                and not len(history) % self.figure_interval):
             self._show(runner, lambda: _figures(recorder, nsi, history),
                        iteration)
 

@@ -24,7 +24,12 @@ from ..utils.files import UNFINISHED
 from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
 from .changed_settings import changed_settings
-from .latest_checkpoint import POINTER, PREEMPTED, latest_checkpoint
+from .latest_checkpoint import (
+    NEEDED,
+    POINTER,
+    PREEMPTED,
+    latest_checkpoint,
+)
 from .resumable_loops import ResumableLoop
 from .training_state import accumulating, training_state
 
@@ -113,6 +118,11 @@ class AtomicCheckpointHook(CheckpointHook):
         """On a resume hand the state to the loop."""
         if not resumes(runner) or self is not first_checkpoint_hook(runner):
             return
+        absent = [key for key in NEEDED if key not in checkpoint]
+        if absent:
+            raise ValueError(
+                '--resume: expected the checkpoint of a training, got one '
+                f'without {" and ".join(absent)}; set load_from for weights')
         make_own(runner, checkpoint)
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):

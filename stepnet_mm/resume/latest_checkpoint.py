@@ -54,7 +54,8 @@ def latest_checkpoint(work_dir: str,
     damaged: dict[str, str] = {}
     folder = folder or work_dir
     pointed = _pointed(work_dir, folder, damaged)
-    for path in _candidates(pointed, folder, work_dir, template):
+    for path in _candidates(pointed, folder, work_dir, template,
+                            backend_args):
         if path in damaged:
             continue
         wrong = damage(path, backend_args)
@@ -81,13 +82,10 @@ def damage(path: str, backend_args: dict | None = None) -> str:
         MemoryError, OSError: if this process cannot read it now, for a lack
             of memory or rights, or a stale handle.
     """
-    backend = get_file_backend(path, backend_args=backend_args)
-    if isinstance(backend, LocalBackend):
-        absent = _absence(path)
-    else:
-        absent = '' if backend.exists(path) else 'there is no such file'
+    absent = _absence(path, backend_args)
     if absent:
         return absent
+    backend = get_file_backend(path, backend_args=backend_args)
     with backend.get_local_path(path) as local:
         return _damage_of_content(local)
 
@@ -115,14 +113,14 @@ def _pointed(work_dir: str, folder: str, damaged: dict) -> str | None:
 
 
 def _candidates(pointed: str | None, folder: str, work_dir: str,
-                template: str) -> list[str]:
+                template: str, backend_args: dict | None) -> list[str]:
     """Paths of checkpoints, the first choice first."""
     beside = _beside(folder, template)
     if pointed is None:
         return sorted(beside, key=_age)
     for here in (folder, work_dir):
         own = osp.join(here, osp.basename(pointed))
-        if own == pointed or osp.lexists(own):
+        if own == pointed or not _absence(own, backend_args):
             return [own, *sorted(beside, key=_age)]
     return sorted([pointed, *beside], key=_age)
 
@@ -157,7 +155,10 @@ def _age(path: str) -> tuple[float, int]:
     return -time, -int(numbers[-1])
 
 
-def _absence(path: str) -> str:
+def _absence(path: str, backend_args: dict | None) -> str:
+    backend = get_file_backend(path, backend_args=backend_args)
+    if not isinstance(backend, LocalBackend):
+        return '' if backend.exists(path) else 'there is no such file'
     try:
         check_regular(path)
     except ValueError:

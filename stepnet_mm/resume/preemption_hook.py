@@ -62,10 +62,11 @@ class PreemptionHook(Hook):
                  signals: Sequence[str] = SIGNALS,
                  max_requeues: int = 20,
                  save_timeout: float = 300):
-        known = signal.Signals.__members__
-        if isinstance(signals, str) or not set(signals) <= set(known):
+        known = {*signal.Signals.__members__} - {'SIGKILL', 'SIGSTOP'}
+        if isinstance(signals, str) or not set(signals) <= known:
             raise ValueError('PreemptionHook.signals: expected a list of '
-                             f"names such as 'SIGUSR1', got {signals!r}")
+                             "names such as 'SIGUSR1' (SIGKILL and SIGSTOP "
+                             f'cannot be caught), got {signals!r}')
         check_count('PreemptionHook.max_requeues', max_requeues)
         check_seconds('PreemptionHook.save_timeout', save_timeout)
         self.signals = [signal.Signals[name] for name in signals]

@@ -9,7 +9,6 @@ from mmengine.dist import get_rank
 from torch.utils.data import (
     DataLoader,
     IterableDataset,
-    Subset,
     get_worker_info,
 )
 
@@ -40,8 +39,7 @@ def resumable_loader(loader: DataLoader,
     sampling, repeated augmentation) is augmented in two ways.
 
     Args:
-        loader (DataLoader): any with a batch sampler. Its dataset gets a
-            ``__getitems__``.
+        loader (DataLoader): any with a batch sampler.
         place (Place): read when an iteration begins; ``start`` is 0
             afterwards. The seed is the same on all ranks.
         endless (bool): repeat the batches for ever, with calls of the
@@ -60,17 +58,14 @@ def resumable_loader(loader: DataLoader,
             'train_dataloader: expected batches of indexed samples, whose '
             'place can be found again, got a dataset without indices or '
             'batch_size=None; set exact_resume=False')
-    if not hasattr(dataset, '__dict__'):  # as a list
-        dataset = Subset(dataset, range(len(dataset)))  # type: ignore
-    # torch's loader asks it for the samples of a batch.
-    dataset.__getitems__ = SeededSamples(dataset)  # type: ignore
     resumable = copy.copy(loader)
     vars(resumable).update(  # torch forbids to set some of them
-        dataset=dataset,
+        in_order=True,
         batch_sampler=NumberedBatches(loader.batch_sampler, place, endless),
         # A loader without one draws from the training's generator.
         generator=torch.Generator(),
         _iterator=None)
+    resumable.__class__ = _Loader
     return resumable
 
 
@@ -87,6 +82,15 @@ class PlacedBatch(list):
         self.place = place
 
 
+class _Loader(DataLoader):
+    """Its iterators alone see :class:`SeededSamples`."""
+
+    def _get_iterator(self):
+        loader = copy.copy(self)
+        vars(loader)['dataset'] = SeededSamples(self.dataset)
+        return DataLoader._get_iterator(loader)
+
+
 class SeededSamples:
     """A ``__getitems__`` that seeds the samples of a :class:`PlacedBatch`.
 
@@ -99,7 +103,12 @@ class SeededSamples:
     def __init__(self, dataset):
         self.dataset = dataset
 
-    def __call__(self, indices: list) -> list:
+    def __getattr__(self, name):  # for a worker_init_fn
+        if name == 'dataset' or name.startswith('__'):
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __getitems__(self, indices: list) -> list:
         """The samples of a batch."""
         if not isinstance(indices, PlacedBatch):
             return [self.dataset[index] for index in indices]

@@ -17,6 +17,9 @@ from ..utils.random_state import set_random_state
 from .resumable_loader import NO_BATCHES, Place, resumable_loader
 from .training_state import load_buffers, load_early_stopping
 
+#: Skipping more would take minutes; no run has as many.
+_MOST_BATCHES = 10**8
+
 
 class ResumableLoop(BaseLoop):
     """The place in the data and the resumed state, for both loops.
@@ -96,7 +99,15 @@ class ResumableLoop(BaseLoop):
     def _resume(self) -> None:
         state, self._resumed = self._resumed, None
         if state:
-            self._take(state)
+            try:
+                self._take(state)
+            except (AttributeError, LookupError, RuntimeError,
+                    TypeError) as error:
+                raise ValueError(
+                    'training_state: expected the state of this loop, got '
+                    f'another ({type(error).__name__} {error}); resume from '
+                    'another checkpoint, or with exact_resume=False'
+                ) from error
         elif state is not None or self._iter:
             self._go_on_by_count()
 
@@ -108,6 +119,8 @@ class ResumableLoop(BaseLoop):
                 state['sampler_seed'])
         self.validation_due = state['validation_due']
         self.batches = state['batches']
+        if not 0 <= self.batches < _MOST_BATCHES:
+            raise LookupError(f'{self.batches} batches')
         load_early_stopping(self.runner, state['early_stopping'])
         if state['world_size'] == dist.get_world_size():
             own = state['ranks'][dist.get_rank()]

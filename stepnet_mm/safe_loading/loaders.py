@@ -12,8 +12,10 @@ import functools
 import io
 import os
 import os.path as osp
+import sys
 import tarfile
 import threading
+import traceback
 import zipfile
 import zlib
 from typing import Any
@@ -31,8 +33,9 @@ from .own_files import keep_own_files
 _FOLDER = 0x10
 #: torch compresses nothing; some other tools do.
 _MOST_COMPRESSED = 100
-#: In torch's errors if a tensor's device is not here.
-_NO_DEVICE = 'load with map_location', 'restore data location'
+#: Packages whose code runs while a file is read.
+_READERS = {'stepnet_mm', 'mmengine', 'torch', 'numpy',
+            *sys.stdlib_module_names}
 
 
 class UnsafeCheckpointError(RuntimeError):
@@ -139,7 +142,8 @@ def _errors_name(filename: str):
             f'{filename}: expected memory for a checkpoint, got too little '
             f'({error}); free some') from None
     except OSError as error:  # of which many name no file
-        if filename in str(error):
+        if filename in str(error) or (
+                isinstance(error, TimeoutError) and not _of_reading(error)):
             raise
         said = (f'{filename}: expected to read a checkpoint, got {error}; see '
                 'that it can be reached, or put the file where '
@@ -151,6 +155,7 @@ def _load(f, map_location=None, *_, **__):
     """As torch.load, whose other arguments (weights_only) are ignored."""
     with (contextlib.nullcontext(f) if hasattr(f, 'read')
           else open_regular(f)) as file:
+        start = file.tell()
         try:
             return _read(file, map_location)
         except (unpickler.Refused, MemoryError):
@@ -162,14 +167,36 @@ def _load(f, map_location=None, *_, **__):
             # A broken length leads before the start of a file: EINVAL.
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise
+            if not _of_reading(error):
+                raise
             said = f'{type(error).__name__} {reason}'.rstrip()
-            if any(words in reason for words in _NO_DEVICE):
+            if str(map_location) != 'cpu' and _loads_on_cpu(file, start):
                 raise _UnreadableError(
                     'expected a device here that takes its tensors, got '
                     f"{said}; load it with map_location='cpu'") from error
             raise _UnreadableError(
                 'expected a whole torch checkpoint, got another file or one '
                 f'cut off ({said}); take another copy') from error
+
+
+def _loads_on_cpu(file, start: int) -> bool:
+    file.seek(start)
+    try:
+        _read(file, 'cpu')
+    except (unpickler.Refused, MemoryError):
+        raise
+    except Exception as error:  # of a broken file, as above
+        if not _of_reading(error):
+            raise
+        return False
+    return True
+
+
+def _of_reading(error: Exception) -> bool:
+    """Whether a reader raised it, not the handler of a signal."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    modules = type(error).__module__, frame.f_globals['__name__']
+    return all(name.partition('.')[0] in _READERS for name in modules)
 
 
 def _read(file, map_location):

@@ -248,7 +248,7 @@ def test_workers_of_the_loader_get_the_signal_too(tmp_path):
 
 
 @pytest.mark.parametrize('key, value', [
-    ('signals', 'SIGUSR1'), ('signals', ['USR1']), ('max_requeues', -1),
+    ('signals', 'SIGUSR1'), ('signals', ['SIGKILL']), ('max_requeues', -1),
     ('save_timeout', 0)])
 def test_wrong_arguments(key, value):
     with pytest.raises(ValueError, match=f'PreemptionHook.{key}: expected'):

@@ -129,7 +129,7 @@ def test_a_sample_drawn_twice_is_augmented_in_two_ways():
 
     def draw(*place):
         return [sample['inputs'][0].item() for sample in
-                samples(PlacedBatch([3, 3], place))]
+                samples.__getitems__(PlacedBatch([3, 3], place))]
 
     drawn = draw(0, 0, 5, 0)
     assert drawn == draw(0, 0, 5, 0)
@@ -154,7 +154,9 @@ def test_a_loader_draws_nothing_from_the_training():
 
 def test_a_hook_finds_the_loader_as_in_mmengines_loop():
     stock = DataLoader(AugmentedDataset(5), 2, drop_last=True)
+    vars(stock)['in_order'] = False  # batches could not be counted
     loader = resumable_loader(stock, Place(0))
+    assert loader.in_order
     for name in ('dataset', 'sampler', 'batch_size', 'drop_last'):
         assert getattr(loader, name) is getattr(stock, name)
     batches = loader.batch_sampler
@@ -178,6 +180,17 @@ def test_a_checkpoint_of_mmengine_is_taken_with_a_warning(
     logged, runner = resumed(tmp_path, **settings)
     assert seen(runner) == left
     assert any('no training state' in line for line in logged)
+
+
+@pytest.mark.parametrize('change', [dict(ranks={}), dict(batches=10**15)])
+def test_a_training_state_of_another_shape(tmp_path, change):
+    train(tmp_path, 7, **ITERATIONS, interval=5)
+    last = tmp_path / 'iter_5.pth'
+    checkpoint = torch.load(last, weights_only=False)
+    checkpoint['training_state'].update(change)
+    torch.save(checkpoint, last)
+    with pytest.raises(ValueError, match='training_state.*exact_resume'):
+        train(tmp_path, **ITERATIONS, resume=True, load_from=str(last))
 
 
 @pytest.mark.parametrize('by_epoch, loader, changed, left', [
