@@ -9,9 +9,10 @@ MARKS = {
                         'or StepResNetV1d, mmseg.StepResNetV1c or V1d',
     r'stem\.0\.conv\.weight': 'deep stem of mmpretrain: '
                               'mmpretrain.StepResNetV1c or V1d',
-    r'layer\d\.0\.downsample\.0\.weight': 'ResNet or V1c: no averaged '
-                                          'shortcuts',
-    r'layer\d\.0\.downsample\.2\.': 'averaged shortcuts: V1d, avg_down=True',
+    r'layer[2-4]\.0\.downsample\.0\.weight': 'ResNet or V1c: no averaged '
+                                             'shortcuts',
+    r'layer[2-4]\.0\.downsample\.2\.': 'averaged shortcuts: V1d, '
+                                       'avg_down=True',
     r'layer\d\.\d+\.se_layer\.': "SEResNet: near is step='SEAttention', with "
                                  'other weights',
     r'layer\d\.\d+\.conv2\.fc1\.': 'ResNeSt: no StepNet',

@@ -188,6 +188,8 @@ def _plain_gradients(z: Tensor, norm: Norm, given: Gradients) -> tuple:
     zeros = z.new_zeros(z.shape[1], dtype=float32_or_wider(z.dtype))
     weight = torch.ones_like(zeros) if norm.weight is None else norm.weight
     given = given._replace(identity_mean=None)
+    if all(grad is None for grad in given):
+        return None, None, None
 
     def moments(z, weight, bias):
         m = tail_reference.measure(

@@ -238,8 +238,12 @@ def _parts(module) -> dict:
 
 
 def _is_plain_sum(module) -> bool:
-    return any(all(hasattr(module, part) for part in parts)
-               for parts in PLAIN_SUMS)
+    if any(all(hasattr(module, part) for part in parts)
+           for parts in PLAIN_SUMS):
+        return True
+    order = list(module._modules)
+    return {'norm1', 'conv1', 'norm2', 'conv2'} <= set(order) and (
+        order.index('norm1') < order.index('conv1'))  # pre-activation
 
 
 def _is_resnet_block(module) -> bool:

@@ -179,7 +179,8 @@ def default_blocks(cfg: dict | str | None) -> str:
 
 def _step_class(name: Any) -> type[StepSize] | None:
     found = [name]
-    if isinstance(name, str) and name:
+    # On '' and 'mmdet.' mmengine fails instead of finding nothing.
+    if isinstance(name, str) and all(name.split('.')):
         with MODELS.switch_scope_and_registry(None) as registry:
             # The scope may have another module of that name.
             found = [registry.get(name), MODELS.get(name)]

@@ -22,9 +22,12 @@ def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
         return build_norm_layer(cfg, channels)[1]
     except (AssertionError, KeyError, RuntimeError, TypeError,
             ValueError) as error:
+        reason = f'{type(error).__name__}: {error}'
+        if isinstance(error, KeyError) and 'type' in cfg:  # mmcv says "None"
+            reason = f'no {cfg["type"]!r} is registered'
         raise ValueError(
             f'{key}: expected a norm layer of mmcv for {channels} channels, '
-            f'got {cfg} ({type(error).__name__}: {error}); take one such as '
+            f'got {cfg} ({reason}); take one such as '
             "dict(type='BN'), dict(type='SyncBN') or "
             "dict(type='GN', num_groups=32)") from error
 

@@ -92,6 +92,8 @@ def looks_at_values(x: Tensor) -> bool:
 
 def _scaled_norm(x: Tensor, axes: tuple[int, ...],
                  dtype: torch.dtype) -> Tensor:
+    if x[:1].numel() == 0:
+        return x.new_zeros(len(x), dtype=dtype)
     largest = torch.linalg.vector_norm(
         x, math.inf, axes, keepdim=True, dtype=dtype)
     known = torch.isfinite(largest) & (largest > 0)

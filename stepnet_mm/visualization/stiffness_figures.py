@@ -306,10 +306,10 @@ def _stage_panels(records: list, tables: list) -> tuple:
     row = figure.subplots(
         1, len(stages), sharey=True, squeeze=False, width_ratios=widths)[0]
     for axes, stage in zip(row, stages):
+        first, last = min(places[stage]), max(places[stage])
         axes.set(title=f'stage {stage}', xlabel='block index',
-                 xlim=(min(places[stage]) - .7, max(places[stage]) + .7))
-        axes.xaxis.set_major_locator(
-            MaxNLocator(9, integer=True, min_n_ticks=1))
+                 xlim=(first - .7, last + .7),
+                 xticks=range(first, last + 1, (last - first) // 9 + 1))
     row[0].set_ylabel('NSI (Eq. 4)')
     set_scale(row[0], 'y', min(table.min() for table in tables),
               max(table.max() for table in tables))
@@ -334,7 +334,9 @@ def _band(axes, places, low, high, **options) -> None:
 
 def _check_same_blocks(records: list) -> None:
     for record in records[1:]:
-        wanted, found = records[0].header.blocks, record.header.blocks
+        wanted, found = (
+            [*zip(r.header.blocks, r.header.stage, r.header.position)]
+            for r in (records[0], record))
         if found != wanted:
             raise ValueError(
                 f'{record.name}: expected the blocks of {records[0].name}, '

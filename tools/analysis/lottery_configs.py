@@ -205,6 +205,9 @@ def make_texts(args, configs: list[StepConfig],
                 *inherit(config.path, args.out.absolute(),
                          {config.keys: changes} if changes else {})])))
     if args.study:
+        if Path(args.study).name != args.study:
+            raise ValueError('--study: expected the name of a file in --out, '
+                             f'got {args.study}; correct it')
         texts.append((args.out / args.study,
                       study_text(args.seeds, files, origin)))
     return texts
@@ -219,6 +222,9 @@ def study_text(seeds: list[int], files: dict[str, list[Path]],
     methods = {end if len(paths) == 1
                else re.sub(r'\W|_seed', '_', path.stem): path.name
                for end, paths in files.items() for path in paths}
+    if len(methods) < sum(map(len, files.values())):
+        raise ValueError('--configs: expected names that differ by letters '
+                         f'and digits, got {[*methods]} for all; rename some')
     return join([
         '"""LTH4SA (§3.1): steps in no, in all and in few blocks."""',
         *origin,

@@ -5,7 +5,11 @@ from pathlib import Path
 import pandas as pd
 from work_dirs import evaluations, is_number, method_of, of_one_definition
 
-from stepnet_mm.stiffness import RecordHeader, read_stiffness_record
+from stepnet_mm.stiffness import (
+    DEFINITIONS,
+    RecordHeader,
+    read_stiffness_record,
+)
 
 #: What TNSMetric's keys begin with, beside other metrics.
 PREFIX = 'stiffness_eval/'
@@ -67,8 +71,7 @@ def _tns(work_dir: Path, statistic: str, line: dict,
          definition: str | None) -> dict:
     """TNS of a run, where it comes from and which definition it follows."""
     if found := [*work_dir.glob('*.jsonl')]:
-        _, paths = of_one_definition(found, definition, work_dir)
-        path = max(paths, key=lambda path: path.stat().st_mtime)
+        path = _newest(found, definition, work_dir)
         record = read_stiffness_record(path)
         return dict(tns=record.tns_summary()[statistic]
                     if record.finite.any() else math.inf,
@@ -81,6 +84,21 @@ def _tns(work_dir: Path, statistic: str, line: dict,
         f'{key} beside the metric, got neither; make one with '
         'tools/analysis/measure_stiffness.py or train with TNSMetric in '
         'val_evaluator')
+
+
+def _newest(paths: list[Path], wanted: str | None, source: Path) -> Path:
+    """The newest record of the definition that is read.
+
+    Older files are not looked at: they may be damaged, or of somebody else.
+    """
+    seen = []
+    for path in sorted(paths, key=lambda path: -path.stat().st_mtime):
+        seen.append(path)
+        header = read_stiffness_record(path, partial=True).header
+        if header.definition == (wanted or DEFINITIONS[0]):
+            break
+    _, chosen = of_one_definition(seen, wanted, source)
+    return chosen[0]
 
 
 def _conditions(header: RecordHeader) -> str:
