@@ -61,19 +61,18 @@ def test_settings_change_with_what_methods_share_only(tmp_path):
 
 
 @pytest.mark.parametrize('text, key', [
-    ('methods = {}', 'methods'), ('methods = [1]', 'methods'),
-    ('steps = 3', 'steps'), ("methods['good'] = 3", 'methods.good'),
-    ("methods['a/b'] = methods['good']", 'methods.a/b'),
-    ("methods['a_seed1'] = methods['good']", 'methods.a_seed1'),
-    ("methods['good']['seed'] = 3", 'methods.good.seed'),
+    ('methods = {}', 'methods'), ('methods = [1]', 'list'),
+    ('steps = 3', "'steps'"), ("methods['good'] = 3", 'int'),
+    ("methods['a_seed1'] = methods['good']", 'methods: .*a_seed1'),
+    ("methods['good']['seed'] = 3", "'seed'"),
     ("methods['good']['seeds'] = [-1]", 'methods.good.seeds'),
-    ('seeds = []', 'methods.good.seeds'), ('pooled = 1', 'pooled'),
-    ('measure = dict(samples=3)', 'measure.samples'),
-    ('measure = dict(num_samples=0)', 'measure: expected num_samples'),
-    ("measure = dict(definitions=['nsi'])", 'measure: .*nsi'),
-    ('1 / 0', '.*ZeroDivisionError'), ("_base_ = 'gone.py'", '.*gone.py')])
+    ('seeds = []', 'methods.good.seeds'),
+    ('measure = dict(samples=3)', 'measure: .*samples'),
+    ('measure = dict(num_samples=0)', 'measure.num_samples'),
+    ("measure = dict(definitions=['nsi'])", 'measure.definitions: .*nsi'),
+    ('1 / 0', 'ZeroDivisionError'), ("_base_ = 'gone.py'", 'gone.py')])
 def test_wrong_studies(tmp_path, text, key):
-    with pytest.raises(ValueError, match=f'made.py: {key}'):
+    with pytest.raises(ValueError, match=f'made.py: .*{key}'):
         make_study(tmp_path, text)
 
 
