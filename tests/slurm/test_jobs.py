@@ -61,7 +61,8 @@ def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
 def test_two_nodes_preempted_at_the_time_limit(lab, tmp_path, whole):
     """The signal of slurm_submit.sh, 2 minutes before; all have 2 at most."""
     # Slurm looks at the limits every 30 s.
-    slower = {**SLOW, 'default_hooks.slow.seconds': .9}
+    slower = {**SLOW, 'default_hooks.slow.seconds': .9,
+              'default_hooks.slow.first': True}
     job = submit(lab, tmp_path, *options(**slower), sbatch=['--time=9'])
     lab.wait(lambda: iteration(tmp_path) >= 5, 240)
     minutes = int(lab.field(job, 'RunTime').split(':')[1])

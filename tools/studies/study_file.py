@@ -173,6 +173,11 @@ class StudyRun:
         """The config that it is trained from, with all bases in it."""
         return self.work_dir / 'configs' / f'{self.name}.py'
 
+    @property
+    def log(self) -> Path:
+        """The output of its processes."""
+        return self.folder / 'output.log'
+
     def stiffness_file(self, definition: str) -> Path:
         """The record of its NSI by a definition."""
         return self.folder / f'stiffness_{definition}.jsonl'
