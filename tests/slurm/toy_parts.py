@@ -90,10 +90,16 @@ class DroppedOut(BaseModel):
 
 @HOOKS.register_module()
 class SlowHook(Hook):
-    """Gives those who want to stop the training time to do so."""
+    """Gives those who want to stop the training time to do so.
 
-    def __init__(self, seconds):
-        self.seconds = seconds
+    Args:
+        seconds (float): after each iteration.
+        first (bool): not after a requeue.
+    """
+
+    def __init__(self, seconds, first=False):
+        requeued = int(os.environ.get('SLURM_RESTART_COUNT', 0)) > 0
+        self.seconds = 0 if first and requeued else seconds
 
     def after_train_iter(self, runner, *args, **kwargs):
         time.sleep(self.seconds)

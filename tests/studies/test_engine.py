@@ -116,8 +116,8 @@ def test_a_divergence_is_recorded(engine):
 def test_what_would_not_compare_is_refused_before_anything_runs(engine):
     engine('loop', a={})
     for key, text, methods in (
-            (r"a_seed0: expected the config.*seconds: 'not there' -> 1.*take "
-             'back', '', dict(a=dict(seconds=1))),
+            (r'(?s)a_seed0: expected the config.*\+seconds', '',
+             dict(a=dict(seconds=1))),
             ('b_seed0: expected settings', 'measure = dict(num_samples=3)',
              dict(b={})),
             ('b_seed0: expected test_data', '',
@@ -132,7 +132,7 @@ def test_what_would_not_compare_is_refused_before_anything_runs(engine):
             assert starts_of(done.runs[0]) == ('a' in methods)
     os.unlink('results/made.jsonl')
     done = engine('list', c={}, a=dict(seconds=1))
-    assert done.code == 2 and "'not there' -> 1" in done.err
+    assert done.code == 2 and '+seconds' in done.err
 
 
 @pytest.mark.parametrize('options, message', [

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from block_choice import random_blocks, step_blocks
 from made_study import make_study
 from mmengine.registry import init_default_scope
 from study_file import read_study, runs_of
@@ -14,7 +13,6 @@ from study_records import planned
 from stepnet_mm.config import read_config
 from stepnet_mm.config.digests import config_digest
 from stepnet_mm.launch.entry import build_model
-from stepnet_mm.stiffness import RecordHeader
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.stem for path in (ROOT / 'configs/studies').glob('*.py'))
@@ -61,19 +59,18 @@ def test_settings_change_with_what_methods_share_only(tmp_path):
 
 
 @pytest.mark.parametrize('text, key', [
-    ('methods = {}', 'methods'), ('methods = [1]', 'methods'),
-    ('steps = 3', 'steps'), ("methods['good'] = 3", 'methods.good'),
-    ("methods['a/b'] = methods['good']", 'methods.a/b'),
-    ("methods['a_seed1'] = methods['good']", 'methods.a_seed1'),
-    ("methods['good']['seed'] = 3", 'methods.good.seed'),
+    ('methods = {}', 'methods'), ('methods = [1]', 'list'),
+    ('steps = 3', "'steps'"), ("methods['good'] = 3", 'int'),
+    ("methods['a_seed1'] = methods['good']", 'methods: .*a_seed1'),
+    ("methods['good']['seed'] = 3", "'seed'"),
     ("methods['good']['seeds'] = [-1]", 'methods.good.seeds'),
-    ('seeds = []', 'methods.good.seeds'), ('pooled = 1', 'pooled'),
-    ('measure = dict(samples=3)', 'measure.samples'),
-    ('measure = dict(num_samples=0)', 'measure: expected num_samples'),
-    ("measure = dict(definitions=['nsi'])", 'measure: .*nsi'),
-    ('1 / 0', '.*ZeroDivisionError'), ("_base_ = 'gone.py'", '.*gone.py')])
+    ('seeds = []', 'methods.good.seeds'),
+    ('measure = dict(samples=3)', 'measure: .*samples'),
+    ('measure = dict(num_samples=0)', 'measure.num_samples'),
+    ("measure = dict(definitions=['nsi'])", 'measure.definitions: .*nsi'),
+    ('1 / 0', 'ZeroDivisionError'), ("_base_ = 'gone.py'", 'gone.py')])
 def test_wrong_studies(tmp_path, text, key):
-    with pytest.raises(ValueError, match=f'made.py: {key}'):
+    with pytest.raises(ValueError, match=f'made.py: .*{key}'):
         make_study(tmp_path, text)
 
 
@@ -133,28 +130,6 @@ def test_fig_8_has_all_tricks_without_and_with_steps():
         assert len(found) == 18 and set(found) == tricks
 
 
-def test_averaged_weights_forget_their_start():
-    for method in ('plain_ema', 'stepnet_ema'):
-        hook = configs('cifar10_16px_tricks')[method].custom_hooks[1]
-        assert hook.type == 'EMAHook'
-        assert (1 - hook.momentum) ** (5 * 50_000 / 128) < 1e-4
-
-
-def test_blocks_of_the_tickets():
-    stage = [s for s in (1, 2, 3) for _ in range(5)]
-    index = 3 * [1, 2, 3, 4, 5]
-    header = RecordHeader(
-        'residual', [f'{s}.{i}' for s, i in zip(stage, index)], stage, index,
-        1)
-    for k in (3, 6):
-        stiffest, random = (
-            configs('cifar10_16px_tickets')[f'se_{kind}{k}'].model.backbone
-            for kind in ('stiffest', 'random'))
-        assert random.step_blocks == step_blocks(
-            random_blocks(header, k, 0), 3)
-        assert sum(map(len, stiffest.step_blocks)) == k
-
-
 @pytest.mark.parametrize('name', [pytest.param(
     name, marks=() if name.endswith('_inputs') else pytest.mark.long)
     for name in OWN])
@@ -169,7 +144,7 @@ def test_methods_of_a_study_differ_and_see_the_same_data(name):
 @pytest.mark.long
 @pytest.mark.parametrize('name', [
     pytest.param('cifar10_16px_tricks', marks=pytest.mark.core),
-    'cifar10_16px_preact', 'cifar10_16px_tickets', 'cifar10_16px_vit'])
+    'cifar10_16px_vit'])
 def test_a_small_network_learns_from_its_size_of_image(name):
     """The study's last method."""
     pytest.importorskip('mmpretrain')

@@ -2,12 +2,7 @@
 import json
 
 import pytest
-from study_outcome import (
-    epochs_of,
-    is_trained,
-    last_checkpoint,
-    trained_with,
-)
+from study_outcome import epochs_of, is_trained, trained_with
 
 
 @pytest.fixture
@@ -77,9 +72,3 @@ def test_a_run_that_was_killed_in_its_last_validation(start, make_runs):
     assert not is_trained(run)
     start('', lines[3:], run.folder)
     assert is_trained(run)
-
-
-@pytest.mark.parametrize('content', [b'\xff', b'a' * 5000])
-def test_a_pointer_that_is_garbage(tmp_path, content):
-    (tmp_path / 'last_checkpoint').write_bytes(content)
-    assert last_checkpoint(tmp_path) is None

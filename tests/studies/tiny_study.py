@@ -1,21 +1,26 @@
-"""A study of two tiny trainings, as a user runs it, on Snakemake."""
+"""A study of one tiny training, as a user runs it, on Snakemake."""
 import os
+import runpy
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import by_path
 import cv2
 import numpy as np
 import psutil
 import torch
+from forked import Forked
 from resume_run import assert_same
+from study_file import read_study, runs_of
+from study_outcome import record_of
 from study_records import read_records
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = f'''
-methods = {{name: dict(config='{ROOT}/configs/resnet164/resnet164_' + name
-                  + '_cifar10.py') for name in ('plain', 'stepnet')}}
+methods = dict(stepnet=dict(
+    config='{ROOT}/configs/resnet164/resnet164_stepnet_cifar10.py'))
 options = {{
     'model.backbone.depth': 20, 'train_dataloader.batch_size': 4,
     'train_dataloader.num_workers': 0, 'val_dataloader.num_workers': 0,
@@ -24,7 +29,7 @@ options = {{
                       dict(type='TNSMetric')]}}
 measure = dict(num_samples=10)
 '''
-RUNS = ['plain_seed0', 'stepnet_seed0']
+NAME = 'stepnet_seed0'
 
 
 class TinyStudy:
@@ -41,11 +46,10 @@ class TinyStudy:
         self.environment = dict(
             os.environ, **environment, STUDIES_VENV=venv,
             PYTHON=sys.executable, OMP_NUM_THREADS='1')
-        (folder / 'tiny.py').write_text(TEXT)
-        write_noise(folder / 'my data')
+        self.run, = write_study(folder)
 
     def start(self, *words):
-        """study.sh at work, in a session of its own."""
+        """study.sh at work."""
         with open(self.folder / 'said.txt', 'w') as file:
             return subprocess.Popen(
                 ['bash', ROOT / 'tools/study.sh', 'tiny.py',
@@ -57,19 +61,16 @@ class TinyStudy:
         """What the last call has said."""
         return (self.folder / 'said.txt').read_text()
 
-    def run(self, name):
-        """A run's folder."""
-        return self.folder / 'work_dirs/tiny' / name
-
-    def log(self, name):
-        """What a run's tools and jobs have printed."""
-        path = self.run(name) / 'output.log'
+    @property
+    def log(self):
+        """What the run's tools and jobs have printed."""
+        path = self.run.folder / 'output.log'
         return path.read_text() if path.exists() else ''
 
-    def iterations(self, *names):
-        """How many these runs have logged."""
-        return sum(path.read_text().count('"iter"') for name in names for path
-                   in self.run(name).glob('*/vis_data/scalars.json'))
+    def iterations(self):
+        """How many the run has logged."""
+        return sum(path.read_text().count('"iter"') for path
+                   in self.run.folder.glob('*/vis_data/scalars.json'))
 
     def until(self, condition, seconds=240):
         """Wait for something."""
@@ -78,21 +79,47 @@ class TinyStudy:
             assert time.monotonic() < end, self.said
             time.sleep(.1)
 
-    def assert_equal(self, other):
-        """The records and weights are those of another one's."""
-        ours, theirs = (
-            {record.name: record for record in
-             read_records(study.folder / 'results/tiny.jsonl')}
-            for study in (self, other))
-        assert {*ours} == {*theirs} == {*RUNS}, self.said
-        for name in RUNS:
-            for key in ('epochs', 'last', 'best', 'config', 'stiffness'):
-                assert getattr(ours[name], key) == getattr(
-                    theirs[name], key), (name, key)
-            ends = [torch.load(study.run(name) / 'epoch_2.pth',
-                               weights_only=False) for study in (self, other)]
-            for key in 'state_dict', 'optimizer':
-                assert_same(ends[0][key], ends[1][key], key)
+    def assert_equal(self, whole):
+        """The record and the weights are those of an undisturbed run."""
+        ours, = read_records(self.folder / 'results/tiny.jsonl')
+        theirs = record_of(whole)
+        assert ours.name == NAME and len(ours.epochs) == 2
+        for key in ('epochs', 'last', 'best', 'config', 'stiffness'):
+            assert getattr(ours, key) == getattr(theirs, key), key
+        ends = [torch.load(run.folder / 'epoch_2.pth', weights_only=False)
+                for run in (self.run, whole)]
+        for key in 'state_dict', 'optimizer':
+            assert_same(ends[0][key], ends[1][key], key)
+
+
+def write_study(folder):
+    """The study's file and data; its runs."""
+    (folder / 'tiny.py').write_text(TEXT)
+    write_noise(folder / 'my data')
+    return runs_of(read_study(folder / 'tiny.py'), folder / 'work_dirs/tiny')
+
+
+def undisturbed(folder):
+    """The run, trained and measured in forks without a study around it."""
+    run, = write_study(folder)
+    run.write_config()
+    engine = by_path.load(ROOT / 'tools/studies/run.py')
+    call(folder, 'train.py', run.config_file, '--work-dir', run.folder)
+    for tool, *options in engine.measurements(run):
+        call(folder, tool, run.config_file, *options)
+    return run
+
+
+def call(folder, tool, *arguments):
+    """A tool in a fork, to its end."""
+
+    def main():
+        sys.argv = [tool, *map(str, arguments), '--data-root',
+                    str(folder / 'my data')]
+        runpy.run_path(str(ROOT / 'tools' / tool), run_name='__main__')
+
+    fork = Forked(folder, main)
+    assert fork.wait(240) == 0, fork.printed('stderr')
 
 
 def write_noise(folder):

@@ -213,14 +213,9 @@ def measurements(run: StudyRun) -> Iterator[tuple]:
 def submit(run: StudyRun, args, *words) -> None:
     """Call sbatch until the end of a job; two of one run never run at once."""
     call(run, 'sbatch', '--wait', f'--job-name={run.study.name}.{run.name}',
-         '--dependency=singleton', f'--output={log_of(run)}',
+         '--dependency=singleton', f'--output={run.log}',
          '--open-mode=append', '--ntasks=1', *shlex.split(args.sbatch),
          *words)
-
-
-def log_of(run: StudyRun) -> Path:
-    """The output of its processes."""
-    return run.folder / 'output.log'
 
 
 def call(run: StudyRun, *command) -> None:
@@ -232,7 +227,7 @@ def call(run: StudyRun, *command) -> None:
     """
     gpu = nullcontext({}) if command[0] == 'sbatch' else one_gpu(run.work_dir)
     begin = time.monotonic()
-    with gpu as variables, open(log_of(run), 'a+b', opener=no_link) as log:
+    with gpu as variables, open(run.log, 'a+b', opener=no_link) as log:
         place = log.tell()
         if STOPS:
             raise RunStopped
@@ -249,7 +244,7 @@ def call(run: StudyRun, *command) -> None:
         raise RunStopped
     if code:
         how = signal.Signals(-code).name if code < 0 else f'exit code {code}'
-        raise ToolFailed('\n'.join([f'{how}, {log_of(run)}',
+        raise ToolFailed('\n'.join([f'{how}, {run.log}',
                                     *lines[-LAST_LINES:]]))
 
 
@@ -269,9 +264,9 @@ def gpus() -> list[str]:
     """The visible GPUs, as CUDA_VISIBLE_DEVICES names them."""
     import torch
     count = torch.cuda.device_count()
-    visible = os.environ.get('CUDA_VISIBLE_DEVICES')
-    names = visible.split(',') if visible else map(str, range(count))
-    return [name.strip() for name, _ in zip(names, range(count))]
+    visible = os.environ.get('CUDA_VISIBLE_DEVICES') or ','.join(
+        map(str, range(count)))
+    return [name.strip() for name in visible.split(',')[:count]]
 
 
 @contextmanager

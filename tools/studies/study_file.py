@@ -3,10 +3,9 @@ import ast
 import copy
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,12 @@ from stepnet_mm.safe_loading.config_text import settings_of
 from stepnet_mm.stiffness import DEFINITIONS
 from stepnet_mm.utils.files import differing_files, written_whole
 
-#: The keys of a study file and their defaults; None is the default, too.
-STUDY: dict[str, Any] = dict(
-    methods={}, seeds=[0], options={}, metric='accuracy/top1', measure={},
-    baselines=[], pooled=True)
-#: Those of a method; the defaults of `seeds` and `pooled` are the study's.
-METHOD: dict[str, Any] = dict(
-    config='', options={}, seeds=[], paper='', baseline='', pooled=True)
+#: What is measured, if the study file does not say it.
 MEASURE: dict[str, Any] = dict(
     num_samples=2000, definitions=['residual'], ablate_steps=False,
     robustness=False)
 #: Names of methods, which name files.
 NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
-#: Changes of a config that an error names.
-NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,67 +79,55 @@ def read_study(path) -> Study:
     """
     path = Path(path)
     try:
-        content = Config.fromfile(str(path)).to_dict()
+        return _study(path, **Config.fromfile(str(path)).to_dict())
     except Exception as error:  # it is code, and may raise anything
         raise ValueError(f'{path}: expected a study file, got '
                          f'{type(error).__name__}: {error}; correct it, or '
                          'its base') from None
-    content = _with_defaults(f'{path}: ', content, STUDY)
-    measure = _with_defaults(f'{path}: measure.', content['measure'], MEASURE)
-    if not content['methods']:
-        raise ValueError(f'{path}: methods: expected a config for each name, '
-                         'got none; add some')
-    if measure['num_samples'] < 1 or {*measure['definitions']} - {
-            *DEFINITIONS}:
-        raise ValueError(
-            f'{path}: measure: expected num_samples from 1, definitions of '
-            f'{DEFINITIONS}, got {measure}; correct it')
-    shared = dict(options=content['options'], metric=content['metric'],
+
+
+def _study(path: Path, methods: dict[str, dict], seeds: Sequence[int] = (0, ),
+           options: dict | None = None, metric: str = 'accuracy/top1',
+           measure: dict | None = None, baselines: Sequence[str] = (),
+           pooled: bool = True) -> Study:
+    """The keys of a study file are these arguments."""
+    options, measure = options or {}, measure or {}
+    check_names('measure', measure, MEASURE)
+    measure = {**MEASURE, **measure}
+    check_names('measure.definitions', measure['definitions'], DEFINITIONS)
+    if not methods or measure['num_samples'] < 1:
+        raise ValueError('methods and measure.num_samples: expected one at '
+                         f'least, got {len(methods)} and '
+                         f'{measure["num_samples"]}')
+    shared = dict(options=options, metric=metric,
                   measure={key: measure[key]
                            for key in ('num_samples', 'definitions')})
+    study = dict(seeds=seeds, pooled=pooled)
     return Study(
         name=path.stem,
         path=path,
-        methods=[_method(path, name, fields, content)
-                 for name, fields in content['methods'].items()],
-        metric=content['metric'],
+        methods=[_method(path.parent, name, options, **{**study, **fields})
+                 for name, fields in methods.items()],
+        metric=metric,
         measure=measure,
-        baselines=content['baselines'],
+        baselines=list(baselines),
         settings=digest(shared))
 
 
-def _with_defaults(where: str, given, defaults: dict) -> dict[str, Any]:
-    """What a part of the file says; each value has its default's type."""
-    if not isinstance(given, dict):
-        raise ValueError(f'{where}: expected a dict, got {given!r:.100}; '
-                         'correct it')
-    given = {key: value for key, value in given.items() if value is not None}
-    for key, value in given.items():
-        if key not in defaults:
-            raise ValueError(f'{where}{key}: expected some of {[*defaults]}, '
-                             f'got {key!r}; correct the name')
-        kind = type(defaults[key])
-        if not isinstance(value, kind):
-            raise ValueError(f'{where}{key}: expected {kind.__name__}, got '
-                             f'{value!r:.100}; correct it')
-    return {**defaults, **given}
-
-
-def _method(path: Path, name: str, fields, study: dict) -> StudyMethod:
-    where = f'{path}: methods.{name}.'
-    if not NAME.fullmatch(str(name)):
+def _method(folder: Path, name: str, shared: dict, config: str,
+            seeds: Sequence[int], options: dict | None = None,
+            **others) -> StudyMethod:
+    if not NAME.fullmatch(name):
         raise ValueError(
-            f'{where[:-1]}: expected a name of at most 100 letters (a to z), '
-            f"digits and _, without '_seed', got {name!r}; correct it")
-    given = _with_defaults(where, fields, dict(
-        METHOD, seeds=study['seeds'], pooled=study['pooled']))
-    if not given['seeds'] or not all(
-            type(seed) is int and seed >= 0 for seed in given['seeds']):
-        raise ValueError(f'{where}seeds: expected numbers from 0, got '
-                         f'{given["seeds"]}; correct them')
-    return StudyMethod(name, **dict(
-        given, config=Path(os.path.normpath(path.parent / given['config'])),
-        options={**study['options'], **given['options']}))
+            'methods: expected names of at most 100 letters (a to z), digits '
+            f"and _, without '_seed', got {name!r}")
+    if not seeds or not all(
+            type(seed) is int and seed >= 0 for seed in seeds):
+        raise ValueError(f'methods.{name}.seeds: expected numbers from 0, got '
+                         f'{seeds}')
+    return StudyMethod(
+        name=name, config=Path(os.path.normpath(folder / config)),
+        options={**shared, **(options or {})}, seeds=list(seeds), **others)
 
 
 def check_names(key: str, names: Iterable[str],
@@ -194,6 +173,11 @@ class StudyRun:
         """The config that it is trained from, with all bases in it."""
         return self.work_dir / 'configs' / f'{self.name}.py'
 
+    @property
+    def log(self) -> Path:
+        """The output of its processes."""
+        return self.folder / 'output.log'
+
     def stiffness_file(self, definition: str) -> Path:
         """The record of its NSI by a definition."""
         return self.folder / f'stiffness_{definition}.jsonl'
@@ -232,8 +216,8 @@ class StudyRun:
         The config in the work dir is read as data: nothing of it is executed.
 
         Raises:
-            ValueError: if the run was begun with another config; names the
-                first keys, old and new values.
+            ValueError: if the run was begun with another config; shows the
+                difference.
         """
         if not self.config_file.is_file():
             return
@@ -244,14 +228,13 @@ class StudyRun:
                 f'{self.config_file}: expected settings as a study writes '
                 f'them, got {error}; delete the file, and the run begins '
                 'anew') from None
-        changes = ', '.join(islice(_changes(
-            comparable(begun), comparable(self.config())), NAMED))
-        if changes:
+        old, new = (comparable(cfg) for cfg in (begun, self.config()))
+        if digest(old) != digest(new):
             raise ValueError(
                 f'{self.name}: expected the config that it was begun with, '
-                f'{self.config_file}, got another one from {self.study.path} '
-                f'({changes}); take back the change, or delete {self.folder} '
-                'and that file to begin anew')
+                f'{self.config_file}, got another one from {self.study.path}; '
+                f'take back the change, or delete {self.folder} and that file '
+                f'to begin anew:\n{Config.diff(Config(old), Config(new))}')
 
     def write_config(self) -> None:
         """Write :attr:`config_file`: the tools execute no other text.
@@ -285,13 +268,3 @@ def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
 def _config_of(method: StudyMethod) -> Config:
     """Read once, since that takes longer than all else before a start."""
     return read_config(str(method.config), 'work_dir', dict(method.options))
-
-
-def _changes(begun: Mapping, now: Mapping, above: str = '') -> Iterator[str]:
-    for name in {**begun, **now}:
-        key = f'{above}{name}'
-        old, new = (own.get(name, 'not there') for own in (begun, now))
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            yield from _changes(old, new, f'{key}.')
-        elif digest(old) != digest(new):
-            yield f'{key}: {old!r:.60} -> {new!r:.60}'

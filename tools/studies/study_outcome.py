@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -240,18 +239,18 @@ def trained_with(folder: Path) -> dict[str, str]:
 
 def _starts(folder: Path) -> list[tuple[Path, list[dict]]]:
     """The folders of its starts, the oldest first, and what each logged."""
-    found = {path: [*_lines(path / 'vis_data/scalars.json')]
+    found = {path: _lines(path / 'vis_data/scalars.json')
              for path in folder.glob('*_*') if path.is_dir()}
     return [(path, found[path]) for path in in_order({
         path: [line['iter'] for line in lines if 'iter' in line]
         for path, lines in found.items()})]
 
 
-def _lines(path: Path) -> Iterator[dict]:
-    for text in path.read_bytes().split(b'\n')[:-1] if path.is_file() else ():
-        line = parse_line(text)
-        if line is not None and all(map(_is_number, line.values())):
-            yield line
+def _lines(path: Path) -> list[dict]:
+    """The lines of a log with numbers alone."""
+    content = path.read_bytes() if path.is_file() else b''
+    lines = (parse_line(text) or {} for text in content.splitlines())
+    return [line for line in lines if all(map(_is_number, line.values()))]
 
 
 def _is_number(value) -> bool:
