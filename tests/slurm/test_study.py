@@ -14,12 +14,11 @@ def test_preempted_requeued_and_its_engine_killed(
     process = study.start(*words)
     study.until(lambda: study.iterations() > 2)
     job, = lab.run('squeue', f'--name=tiny.{NAME}', '-ho', '%i').split()
-    lab.run('scancel', '--signal=USR1', job)
-    study.until(lambda: 'exit code 75' in study.log)
+    lab.run('scontrol', 'requeue', job)  # as Slurm preempts a job
+    study.until(lambda: 'PreemptionHook: saved' in study.log)
     kill_engine(process)
     assert process.wait() == 137, study.said
     process = study.start(*words)
     assert process.wait() == 0, study.said
-    assert 'requeueing Slurm job' in study.log
     assert 'start 2, 1 ranks' in study.log
     study.assert_equal(whole_study)
