@@ -25,9 +25,9 @@ from ..utils.replaced_method import ReplacedMethod
 from .atomic_backend import AtomicLocalBackend
 from .changed_settings import changed_settings
 from .latest_checkpoint import (
-    NEEDED,
     POINTER,
     PREEMPTED,
+    absent_parts,
     latest_checkpoint,
 )
 from .resumable_loops import ResumableLoop
@@ -118,11 +118,11 @@ class AtomicCheckpointHook(CheckpointHook):
         """On a resume hand the state to the loop."""
         if not resumes(runner) or self is not first_checkpoint_hook(runner):
             return
-        absent = [key for key in NEEDED if key not in checkpoint]
-        if absent:
+        lacking = absent_parts(checkpoint)
+        if lacking:
             raise ValueError(
                 '--resume: expected the checkpoint of a training, got one '
-                f'without {" and ".join(absent)}; set load_from for weights')
+                f'without {" and ".join(lacking)}; set load_from for weights')
         make_own(runner, checkpoint)
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):

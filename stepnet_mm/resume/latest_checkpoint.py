@@ -175,8 +175,12 @@ def _damage_of_content(path: str) -> str:
         content = load_from_local(path, 'cpu')
     except ValueError as error:
         return f'it cannot be loaded ({error})'
-    parts = content if isinstance(content, dict) else {}
-    absent = [key for key, names in NEEDED.items()
-              if not isinstance(parts.get(key), dict)
-              or not {*names} <= {*parts[key]}]
+    absent = absent_parts(content if isinstance(content, dict) else {})
     return f'it has no whole {", ".join(absent)}' if absent else ''
+
+
+def absent_parts(checkpoint: dict) -> list[str]:
+    """The keys that mmengine's resume reads and does not find whole."""
+    return [key for key, names in NEEDED.items()
+            if not isinstance(checkpoint.get(key), dict)
+            or not {*names} <= {*checkpoint[key]}]

@@ -52,8 +52,8 @@ def resumable_loader(loader: DataLoader,
     Raises:
         ValueError: if the samples have no index.
     """
-    dataset = loader.dataset
-    if loader.batch_sampler is None or isinstance(dataset, IterableDataset):
+    if loader.batch_sampler is None or isinstance(loader.dataset,
+                                                  IterableDataset):
         raise ValueError(
             'train_dataloader: expected batches of indexed samples, whose '
             'place can be found again, got a dataset without indices or '

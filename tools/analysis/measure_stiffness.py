@@ -14,7 +14,6 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import copy
 import hashlib
 import platform
-from datetime import date
 from pathlib import Path
 
 import torch
@@ -49,6 +48,7 @@ from stepnet_mm.stiffness import (
 )
 from stepnet_mm.utils.command_line import output_file, positive
 from stepnet_mm.utils.files import file_digest
+from stepnet_mm.utils.provenance import today
 from stepnet_mm.version import __version__
 
 
@@ -136,7 +136,7 @@ def header_of(cfg, args, recorder, loader, samples):
         dataset=f'{type(loader.dataset).__name__}, {args.split} split, '
         f'{samples} of {len(loader.dataset)} samples',
         batch_size=loader.batch_size,
-        date=date.today().isoformat(),
+        date=today(),
         versions=f'stepnet_mm {__version__}, torch {torch.__version__}, '
         f'Python {platform.python_version()}',
         machine=torch.cuda.get_device_name()

@@ -3,7 +3,7 @@ import math
 from pathlib import Path
 
 import pandas as pd
-from work_dirs import evaluations, is_number, method_of, of_one_definition
+from work_dirs import choose_definition, evaluations, is_number, method_of
 
 from stepnet_mm.stiffness import (
     DEFINITIONS,
@@ -27,7 +27,7 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
         metric (str): the metric's key in ``scalars.json``.
         statistic (str): of TNS over samples, a key of
             :func:`summarize_tns`; the mean of Eq. 5 by default.
-        definition (str, optional): of NSI, as in :func:`of_one_definition`;
+        definition (str, optional): of NSI, as in :func:`choose_definition`;
             what was logged does not say its own.
 
     Returns:
@@ -91,14 +91,13 @@ def _newest(paths: list[Path], wanted: str | None, source: Path) -> Path:
 
     Older files are not looked at: they may be damaged, or of somebody else.
     """
-    seen = []
+    newest: dict[str, Path] = {}
     for path in sorted(paths, key=lambda path: -path.stat().st_mtime):
-        seen.append(path)
-        header = read_stiffness_record(path, partial=True).header
-        if header.definition == (wanted or DEFINITIONS[0]):
+        name = read_stiffness_record(path, partial=True).header.definition
+        newest.setdefault(name, path)
+        if name == (wanted or DEFINITIONS[0]):
             break
-    _, chosen = of_one_definition(seen, wanted, source)
-    return chosen[0]
+    return newest[choose_definition(newest, wanted, source)]
 
 
 def _conditions(header: RecordHeader) -> str:

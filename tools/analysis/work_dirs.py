@@ -1,7 +1,7 @@
 """What a work dir has: records of some definition, and what was logged."""
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
@@ -13,27 +13,19 @@ def method_of(name: str) -> str:
     return re.sub(r'_seed\d+$', '', name)
 
 
-def of_one_definition(paths: Iterable[Path], wanted: str | None,
-                      source: Path) -> tuple[str, list[Path]]:
-    """The records of one definition of NSI, some of them unfinished.
+def choose_definition(found: Collection[str], wanted: str | None,
+                      source: Path) -> str:
+    """The definition of NSI that is read where records have several.
 
     Args:
-        paths (iterable[Path]): of all records, at least one.
-        wanted (str | None): the definition that the user names; None for the
-            first of :data:`DEFINITIONS` that there is.
+        found (collection[str]): the definitions that the records have.
+        wanted (str | None): the one that the user names; None for the first
+            of :data:`DEFINITIONS` that there is.
         source (Path): where the records are, for an error.
-
-    Returns:
-        tuple[str, list[Path]]: the definition, and its records in their
-        order.
 
     Raises:
         ValueError: if no record has it.
     """
-    found: dict[str, list[Path]] = {}
-    for path in paths:
-        header = read_stiffness_record(path, partial=True).header
-        found.setdefault(header.definition, []).append(path)
     chosen = wanted or next(name for name in DEFINITIONS if name in found)
     if chosen not in found:
         raise ValueError(
@@ -41,6 +33,27 @@ def of_one_definition(paths: Iterable[Path], wanted: str | None,
             f'{sorted(found)}; make one with '
             'tools/analysis/measure_stiffness.py, or name another with '
             '--definition')
+    return chosen
+
+
+def of_one_definition(paths: Iterable[Path], wanted: str | None,
+                      source: Path) -> tuple[str, list[Path]]:
+    """The records of one definition of NSI, some of them unfinished.
+
+    Args:
+        paths (iterable[Path]): of all records, at least one.
+        wanted (str | None): as in :func:`choose_definition`.
+        source (Path): likewise.
+
+    Returns:
+        tuple[str, list[Path]]: the definition, and its records in their
+        order.
+    """
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        header = read_stiffness_record(path, partial=True).header
+        found.setdefault(header.definition, []).append(path)
+    chosen = choose_definition(found, wanted, source)
     return chosen, found[chosen]
 
 
