@@ -152,6 +152,15 @@ install_torch() {
   quietly install -r "$VENV/torch.txt" wheel ninja psutil
 }
 
+# Beside mmcv's compilation; install_rest says what failed. mmdet and mmpretrain
+# require mmcv, whose wheel comes first.
+start_others() {
+  grep -vE '^(onedl-)?mm' "$VENV/requirements.txt" >"$VENV/others.txt"
+  install -r "$VENV/others.txt" -r requirements/tests.txt >>"$log" 2>&1 &
+  others=$!
+  trap 'kill $others 2>/dev/null || true; rm -rf "${building:-}"' EXIT
+}
+
 # Fails where a checksum in the wheel is wrong.
 WHOLE='import sys, zipfile; sys.exit(any(zipfile.ZipFile(p).testzip() for p in sys.argv[1:]))'
 
@@ -182,7 +191,6 @@ compile_mmcv() {
   check_compiler
   rm -rf "$wheels".building*  # of a set-up that was killed
   building=$(mktemp -d "$wheels.building.XXXXXX")
-  trap 'rm -rf "$building"' EXIT
   say "compiling $requirement with its operators (about 3 minutes on 2 cores, once); torch's headers first"
   mkdir "$building/pch" "$building/wheels"
   PATH=$VENV/bin:$PATH MMCV_WITH_OPS=1 CXX=$(printf %q "$PWD/tools/pch_cxx.sh") PCH_DIR=$building/pch \
@@ -211,6 +219,7 @@ show_progress() {
 
 install_rest() {
   say "the other requirements and stepnet_mm itself"
+  wait $others || true
   PATH=$VENV/bin:$PATH quietly install --no-build-isolation "$wheels"/*.whl \
     -r "$VENV/requirements.txt" -r requirements/tests.txt
   quietly install --no-build-isolation --no-deps -e .
@@ -232,6 +241,7 @@ make_venv
 find_uv
 say "installing STACK=$STACK into $VENV with ${UV:-pip} (log: $log)"
 install_torch
+start_others
 find_mmcv
 install_rest
 "$VENV/bin/python" -c 'import stepnet_mm, mmcv.ops, mmdet, mmpretrain' >>"$log" 2>&1 || {
