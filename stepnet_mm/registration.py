@@ -39,7 +39,8 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = dict(
     },
     METRICS={'stepnet_mm.hooks.tns_metric': ('TNSMetric', )},
     WEIGHT_INITIALIZERS={'stepnet_mm.models.last_norm': ('LastNorm', )},
-    TRANSFORMS={'stepnet_mm.datasets.loading': ('LoadIntactImageFromFile', )})
+    TRANSFORMS={
+        'stepnet_mm.datasets.broken_images': ('LoadIntactImageFromFile', )})
 
 #: Library -> its registries -> the module that binds to it.
 BINDINGS = dict(

@@ -7,5 +7,5 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
-        loading=['LoadIntactImageFromFile'],
+        broken_images=['LoadIntactImageFromFile'],
         mini_coco=['make_mini_coco']))

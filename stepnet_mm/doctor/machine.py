@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..utils.command_line import existing_folder
-from ..utils.slurm import slurm_command
+from ..utils.slurm_requeue import slurm_command
 from . import versions
 from .report import attempt, one_line, row
 

@@ -5,7 +5,7 @@ from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
-from ..datasets.loading import broken_images, name_broken_images
+from ..datasets.broken_images import broken_images, name_broken_images
 from ..utils.loop_loaders import loop_loaders
 
 

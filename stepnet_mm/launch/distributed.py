@@ -4,8 +4,7 @@ import os
 import socket
 import sys
 import traceback
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from mmengine.config import Config
@@ -13,7 +12,7 @@ from mmengine.device import get_device
 from torch import distributed
 
 from ..utils.ranks import is_first_rank
-from ..utils.slurm import first_host, slurm_port
+from .slurm_and_mpi_ranks import set_rank_environment
 
 #: In gloo's error after a timeout.
 _WAITED = 'Timed out waiting', 'Application timeout'
@@ -38,36 +37,12 @@ def init_distributed(cfg: Config) -> None:
     launcher = cfg.get('launcher', 'none')
     if launcher == 'none' or distributed.is_initialized():
         return
-    if launcher == 'slurm':
-        _set_slurm_environment()
-    if launcher == 'mpi':
-        _set_mpi_environment()
-    _require(launcher, ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR',
-                        'MASTER_PORT'), 'tools/dist_train.sh')
+    set_rank_environment(launcher)
     device = get_device()
     if device not in ('cpu', 'cuda'):
         return  # mmengine sets up the others
     sys.excepthook = _name_the_rank
     _init(cfg, device)
-
-
-def stand_alone() -> None:
-    """Make a process without ``--launcher`` a separate run.
-
-    Its rank, which srun and torchrun always set, is removed from the
-    environment; the first of several such processes warns.
-    """
-    count = next((os.environ[name] for name in (
-        'WORLD_SIZE', 'SLURM_STEP_NUM_TASKS', 'OMPI_COMM_WORLD_SIZE')
-        if name in os.environ), '1')
-    if count != '1' and is_first_rank():
-        warnings.warn(
-            f'--launcher: expected pytorch (torchrun), slurm (srun) or mpi '
-            f'with {count} processes, got none; each of them does the whole '
-            'work by itself: name the launcher, or start one process',
-            stacklevel=2)
-    for name in ('RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK'):
-        os.environ.pop(name, None)
 
 
 def on_first_rank(function: Callable, *args) -> None:
@@ -116,41 +91,6 @@ def _init(cfg: Config, device: str) -> None:
             f'{reason} in rank {os.environ["RANK"]}; check both, that the '
             'port is free (PORT for dist_train.sh), and that all ranks were '
             'started') from error
-
-
-def _set_slurm_environment() -> None:
-    """Set torch's variables from srun's."""
-    given = os.environ
-    _require('slurm', ('SLURM_PROCID', 'SLURM_NTASKS'),
-             'tools/slurm_train.sh, which calls srun')
-    os.environ.update(
-        RANK=given['SLURM_PROCID'],
-        WORLD_SIZE=given['SLURM_NTASKS'],
-        LOCAL_RANK=given.get('SLURM_LOCALID', '0'))
-    os.environ.setdefault('MASTER_PORT', str(slurm_port(
-        int(given['SLURM_JOB_ID']), int(given.get('SLURM_STEP_ID', 0)))))
-    if 'MASTER_ADDR' not in given:
-        nodes = given.get('SLURM_STEP_NODELIST') or given['SLURM_JOB_NODELIST']
-        os.environ['MASTER_ADDR'] = first_host(nodes)
-
-
-def _set_mpi_environment() -> None:
-    """Set torch's variables from Open MPI's."""
-    given = ['OMPI_COMM_WORLD_' + name
-             for name in ('RANK', 'SIZE', 'LOCAL_RANK')]
-    _require('mpi', given, 'mpirun')
-    os.environ.update(zip(('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
-                          map(os.environ.__getitem__, given)))
-    os.environ.setdefault('MASTER_PORT', '29500')
-
-
-def _require(launcher: str, names: Sequence[str], starter: str) -> None:
-    missing = [name for name in names if name not in os.environ]
-    if missing:
-        raise ValueError(
-            f'--launcher {launcher}: expected {", ".join(names)} in the '
-            f'environment, got no {", ".join(missing)}; start it with '
-            f'{starter}, set them, or choose another --launcher')
 
 
 def _local_gpu() -> int:

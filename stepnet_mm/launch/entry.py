@@ -27,7 +27,8 @@ from ..utils.command_line import (
     output_file,
     output_folder,
 )
-from .distributed import init_distributed, stand_alone
+from .distributed import init_distributed
+from .slurm_and_mpi_ranks import stand_alone
 
 
 def make_config_parser(description: str) -> argparse.ArgumentParser:
@@ -216,7 +217,7 @@ def build_loader(cfg: Config, split: str,
     """
     from mmengine.runner import Runner
 
-    from ..datasets.loading import name_broken_images
+    from ..datasets.broken_images import name_broken_images
     set_scope(cfg)
     key = f'{split}_dataloader'
     if not cfg.get(key):

@@ -17,7 +17,7 @@ from ..utils.file_lock import (
     lock_holder,
 )
 from ..utils.files import file_digest, written_whole
-from ..utils.slurm import is_earlier_start
+from ..utils.slurm_requeue import is_earlier_start
 from .distributed import on_first_rank
 
 #: In s. A requeued job may begin before its last start has ended on another

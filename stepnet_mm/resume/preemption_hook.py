@@ -15,7 +15,7 @@ from ..utils.arguments import check_count, check_seconds
 from ..utils.loop_loaders import loop_loaders
 from ..utils.random_state import get_random_state, set_random_state
 from ..utils.replaced_method import ReplacedMethod
-from ..utils.slurm import requeue
+from ..utils.slurm_requeue import requeue
 from ..utils.worker_signals import JOB_SIGNALS, ignore_in_workers
 from .atomic_checkpoint_hook import (
     AtomicCheckpointHook,

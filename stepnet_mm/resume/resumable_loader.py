@@ -1,18 +1,14 @@
 """A data loader that can start at any batch, with seeded samples."""
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 
 import torch
 from mmengine.dist import get_rank
-from torch.utils.data import (
-    DataLoader,
-    IterableDataset,
-    get_worker_info,
-)
+from torch.utils.data import DataLoader, IterableDataset
 
-from ..utils.random_state import seed_generators, seeded
+from .seeded_samples import PlacedBatch, SeededSamples
 
 #: Training would end at once, or never come to its first iteration.
 NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
@@ -69,19 +65,6 @@ def resumable_loader(loader: DataLoader,
     return resumable
 
 
-class PlacedBatch(list):
-    """A batch's indices, as its sampler gives them, and its place.
-
-    Args:
-        indices (iterable): of the samples.
-        place (tuple[int, ...]): seed, epoch, number of the batch, rank.
-    """
-
-    def __init__(self, indices: Iterable, place: tuple[int, ...]):
-        super().__init__(indices)
-        self.place = place
-
-
 class _Loader(DataLoader):
     """Its iterators alone see :class:`SeededSamples`."""
 
@@ -89,39 +72,6 @@ class _Loader(DataLoader):
         loader = copy.copy(self)
         vars(loader)['dataset'] = SeededSamples(self.dataset)
         return DataLoader._get_iterator(loader)
-
-
-class SeededSamples:
-    """A ``__getitems__`` that seeds the samples of a :class:`PlacedBatch`.
-
-    Other indices give the dataset's samples without a seed.
-
-    Args:
-        dataset (Dataset): any with indices.
-    """
-
-    def __init__(self, dataset):
-        self.dataset = dataset
-
-    def __getattr__(self, name):  # for a worker_init_fn
-        if name == 'dataset' or name.startswith('__'):
-            raise AttributeError(name)
-        return getattr(self.dataset, name)
-
-    def __getitems__(self, indices: list) -> list:
-        """The samples of a batch."""
-        if not isinstance(indices, PlacedBatch):
-            return [self.dataset[index] for index in indices]
-        samples = []
-        for offset, index in enumerate(indices):
-            place = (*indices.place, offset)
-            if get_worker_info():  # its generators serve nothing else
-                seed_generators(*place)
-                samples.append(self.dataset[index])
-            else:
-                with seeded(*place):
-                    samples.append(self.dataset[index])
-        return samples
 
 
 class NumberedBatches:

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from .slurm import start_of_job
+from .slurm_requeue import start_of_job
 
 try:
     import fcntl

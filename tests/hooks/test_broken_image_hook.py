@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader
 
 from stepnet_mm import config as C
 from stepnet_mm.datasets import make_mini_coco
-from stepnet_mm.datasets.loading import broken_images
+from stepnet_mm.datasets.broken_images import broken_images
 from stepnet_mm.hooks import BrokenImageHook
 from stepnet_mm.hooks import broken_image_hook as module
 

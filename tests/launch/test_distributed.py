@@ -16,13 +16,13 @@ from ranks import run_on_ranks
 from torch import distributed
 
 from stepnet_mm.launch import distributed as launch
-from stepnet_mm.launch.distributed import (
-    init_distributed,
-    on_first_rank,
+from stepnet_mm.launch.distributed import init_distributed, on_first_rank
+from stepnet_mm.launch.slurm_and_mpi_ranks import (
+    set_rank_environment,
+    slurm_port,
     stand_alone,
 )
 from stepnet_mm.utils.ranks import is_first_rank
-from stepnet_mm.utils.slurm import slurm_port
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +105,7 @@ def test_slurm_variables(port):
         del os.environ[name]
     os.environ.update(SLURM_PROCID='0', SLURM_NTASKS='1', SLURM_LOCALID='0',
                       SLURM_JOB_ID='4711', SLURM_STEP_ID='2')
-    launch._set_slurm_environment()
+    set_rank_environment('slurm')
     assert os.environ['MASTER_PORT'] == str(slurm_port(4711, 2))
     os.environ['MASTER_PORT'] = str(port)  # as given
     start('slurm')

@@ -1,14 +1,11 @@
-"""Slurm: its commands, the first host of a job, a port for each job."""
+"""Slurm: its commands, a requeue, the starts of a job."""
 import os
 import re
-import socket
 import subprocess
 from collections.abc import Callable
 
 #: A job in these states needs a requeue to come back.
 _REQUEUED_FROM = ('RUNNING', 'PREEMPTED', 'SUSPENDED', 'TIMEOUT')
-#: The system gives ports from 32768 on to others.
-_PORTS = range(10000, 30000)
 
 
 def slurm_command(*words: str) -> str:
@@ -59,7 +56,7 @@ def _refusal(job: str, before: int, max_requeues: int) -> str:
         return (f'Slurm job {job} came back {before} times, the most that '
                 'PreemptionHook.max_requeues allows: not requeued')
     shown = slurm_command('scontrol', 'show', 'job', '-o', job)
-    state = _field(shown, 'JobState')
+    state = field_of(shown, 'JobState')
     if state not in _REQUEUED_FROM:
         return f'Slurm job {job} is {state}: not requeued'
     return ''
@@ -76,43 +73,13 @@ def _job() -> str | None:
     return f'{array}_{os.environ["SLURM_ARRAY_TASK_ID"]}'
 
 
-def first_host(node_list: str) -> str:
-    """The address of the first node of a list, as the other nodes reach it.
-
-    Args:
-        node_list (str): Slurm's form, such as ``node[3-5,7]``.
-
-    Raises:
-        ValueError: if the name does not resolve, and ``scontrol``, which
-            containers often lack, gives no address.
-    """
-    host = re.sub(r'\[(\w+)[^]]*\]', r'\1', node_list).partition(',')[0]
-    try:
-        socket.getaddrinfo(host, None)
-        return host
-    except OSError:  # ask Slurm
-        pass
-    try:
-        shown = slurm_command('scontrol', 'show', 'node', '-o', host)
-        return _field(shown, 'NodeAddr')
-    except RuntimeError as error:
-        raise ValueError(
-            f'MASTER_ADDR: expected an address of the first node, got {host}, '
-            f'which does not resolve here ({error}); set MASTER_ADDR'
-        ) from None
-
-
-def _field(line: str, name: str) -> str:
+def field_of(line: str, name: str) -> str:
+    """A field of a line of ``scontrol show``."""
     found = re.search(rf'\b{name}=(\S+)', line)
     if found is None:
         raise RuntimeError(
             f'scontrol: expected a field {name}, got {line.strip()}')
     return found.group(1)
-
-
-def slurm_port(job: int, step: int) -> int:
-    """A port for a step of a job, not that of its neighbours."""
-    return _PORTS[(job * 10 + step) % len(_PORTS)]
 
 
 def start_of_job() -> dict:

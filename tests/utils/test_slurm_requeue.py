@@ -1,6 +1,7 @@
 import pytest
 
-from stepnet_mm.utils.slurm import first_host, requeue
+from stepnet_mm.launch.slurm_and_mpi_ranks import first_host
+from stepnet_mm.utils.slurm_requeue import requeue
 
 FAKE = '''#!/bin/sh
 echo "$@" >> {log}

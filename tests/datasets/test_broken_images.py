@@ -15,7 +15,7 @@ from mmengine.dataset import BaseDataset, ConcatDataset, pseudo_collate
 from torch.utils.data import DataLoader
 
 from stepnet_mm.datasets import LoadIntactImageFromFile
-from stepnet_mm.datasets.loading import (
+from stepnet_mm.datasets.broken_images import (
     FIRST,
     broken_images,
     name_broken_images,
@@ -44,7 +44,7 @@ def test_a_truncated_image_is_skipped_and_counted(intact, monkeypatch, share,
                                                   backend):
     """An intact one loads as with mmcv."""
     lines = []
-    monkeypatch.setattr('stepnet_mm.datasets.loading.print_log',
+    monkeypatch.setattr('stepnet_mm.datasets.broken_images.print_log',
                         lambda text, **kwargs: lines.append(text))
     path = cut(intact, share)
     transform = LoadIntactImageFromFile(imdecode_backend=backend)
