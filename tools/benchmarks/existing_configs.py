@@ -1,7 +1,11 @@
 #!/usr/bin/env python
-"""Configs of mmdet and mmpretrain as StepNets: built, compared, trained.
+r"""Configs of mmdet and mmpretrain as StepNets: built, compared, trained.
 
 python tools/benchmarks/existing_configs.py CONFIG ... > table.md
+
+The configs of docs/results/existing_configs.md:
+grep -oE '^\| mm\w+::\S+' docs/results/existing_configs.md | cut -c 3- |
+  xargs python tools/benchmarks/existing_configs.py
 
 Each config goes through to_stepnet; nothing else of it is changed but that
 nothing is downloaded: the StepNet gets the weights of the stock model, which
@@ -19,7 +23,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import torch
-from mmengine.config import Config
+from mmengine.config import Config, ConfigDict
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import set_random_seed
 
@@ -108,7 +112,7 @@ def train(model, cfg, batch):
     """The losses of some iterations."""
     model.train()
     wrapper = build_optim_wrapper(
-        model, Config(dict(cfg.optim_wrapper, type='OptimWrapper')))
+        model, ConfigDict(cfg.optim_wrapper, type='OptimWrapper'))
     return [model.train_step(copy.deepcopy(batch), wrapper)['loss'].item()
             for _ in range(ITERATIONS)]
 

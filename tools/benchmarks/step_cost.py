@@ -74,9 +74,8 @@ def parse_args():
     parser.add_argument('--rounds', type=int, default=9,
                         help='of all networks, in turn; at least 2')
     parser.add_argument('--warm-up', type=int, default=2, help='rounds')
-    parser.add_argument(
-        '--out', type=Path, default=Path('work_dirs/step_cost'),
-        help='folder of the CSV')
+    parser.add_argument('--out', type=Path, help='folder of the CSV',
+                        default=Path('work_dirs/step_cost'))
     parser.add_argument('--networks', nargs='+', default=list(NETWORKS),
                         choices=list(NETWORKS), metavar='NAME',
                         help='to time, plain among them')

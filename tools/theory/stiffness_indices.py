@@ -13,6 +13,7 @@ python tools/theory/stiffness_indices.py
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,15 +37,6 @@ class System(NamedTuple):
     field: Callable
     start: tuple
     span: tuple
-
-
-class Indices(NamedTuple):
-    """Of the T - 1 first states of a solution, (T - 1,)."""
-    times: torch.Tensor
-    si: torch.Tensor  # 1 / time
-    sai: torch.Tensor  # 1 / time
-    asymmetry: torch.Tensor  # |J - J^T| / |J|, Frobenius
-    growing: torch.Tensor  # whether some Re λ > 0
 
 
 def robertson(a, b, c):
@@ -71,14 +63,17 @@ def follow(system, rtol=1e-8):
 
 
 def indices(field, states, times):
-    """States (T, n) at times (T,) -> Indices."""
+    """States (T, n) at times (T,) -> (T - 1,) each, of all but the last."""
     jacobian = vmap(jacrev(lambda u: torch.stack(field(*u))))(states[:-1])
     norm = torch.linalg.matrix_norm
     si = stiffness_index(jacobian)
     highest = torch.linalg.eigvals(jacobian).real.amax(1)
-    return Indices(times[:-1], si, stiffness_aware_index(states, times),
-                   norm(jacobian - jacobian.mT) / norm(jacobian),
-                   highest > ROUNDING * si)
+    return SimpleNamespace(
+        times=times[:-1],
+        si=si,  # 1 / time
+        sai=stiffness_aware_index(states, times),  # 1 / time
+        asymmetry=norm(jacobian - jacobian.mT) / norm(jacobian),
+        growing=highest > ROUNDING * si)  # whether some Re λ > 0
 
 
 def linear_ratios(sizes):
