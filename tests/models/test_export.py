@@ -26,16 +26,20 @@ data_preprocessor = dict(num_classes=2)
 '''
 
 
-@pytest.mark.parametrize('config, part', [
-    pytest.param(RESNET, 'model', marks=pytest.mark.core),
-    (RESNET, 'backbone'), (ATTENTION, 'model')])
+@pytest.mark.parametrize('config, changes', [
+    pytest.param(RESNET, {}, marks=[pytest.mark.core, pytest.mark.long]),
+    (RESNET, {"['images'])": "['images'], dynamo=False)",
+              '# net = net.backbone': 'net = net.backbone'}),
+    (ATTENTION, {"['images'])": "['images'], dynamo=False)"})],
+    ids=['page', 'backbone', 'self_attention'])
 def test_onnxruntime_gives_what_torch_gives(
-        config, part, tmp_path, monkeypatch, capsys):
+        config, changes, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path('config.py').write_text(config)
     code = CODE.replace('224', '32')
-    if part == 'backbone':
-        code = code.replace('# net = net.backbone', 'net = net.backbone')
+    for old, new in changes.items():
+        assert old in code
+        code = code.replace(old, new)
     with torch.no_grad():
         exec(code, dict(CONFIG='config.py', CHECKPOINT=None))
     differences = re.findall(r'tensor\((.*)\)', capsys.readouterr().out)

@@ -52,7 +52,7 @@ def test_two_lines_in_a_config(benchmark, name, tmp_path, monkeypatch):
     for cfg in cfgs if library == 'mmdet' else ():
         cfg.model.train_cfg.rcnn.sampler.num = 16  # of 512, which take long
     stock, net = benchmark.build_pair(cfgs)
-    batch = benchmark.make_batch(cfgs[1])
+    batch = benchmark.make_batch(cfgs[0])
     assert all(map(torch.equal, *(benchmark.outputs(model, batch)
                                   for model in (stock, net))))
     before = {f'{i}.{key}': (parameter, parameter.clone())
