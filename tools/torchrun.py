@@ -10,7 +10,6 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import glob
 import os
-import re
 import signal
 import sys
 
@@ -54,10 +53,3 @@ if __name__ == '__main__':
         sys.exit(exit_code(error))
     except SignalException as error:
         sys.exit(128 + error.sigval)
-    except RuntimeError as error:
-        port = re.search(r'(?:port: |bind to \S+:)(\d+)', str(error))
-        if port is None or not re.search(
-                'EADDRINUSE|Address already in use', str(error)):
-            raise
-        sys.exit(f'torchrun: error: port {port.group(1)} is taken by another '
-                 'process: set PORT to a free one')

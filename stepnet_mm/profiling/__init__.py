@@ -7,6 +7,6 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
-        config_inputs=['Forward', 'image_channels', 'image_size', 'prepare'],
+        config_inputs=['Forward', 'image_size', 'prepare'],
         timing=['Contestant', 'count_saved', 'interleave', 'median_ratio',
                 'peak_bytes', 'summed']))

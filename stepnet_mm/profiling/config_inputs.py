@@ -55,13 +55,6 @@ def image_size(cfg: Config) -> tuple[tuple[int, int], str]:
     return (EDGE, EDGE), 'default'
 
 
-def image_channels(cfg: Config) -> int:
-    """Channels of a config's images, as its backbone takes them."""
-    backbones = [node['backbone'] for node in all_dicts(cfg.model)
-                 if isinstance(node.get('backbone'), dict)]
-    return backbones[0].get('in_channels', 3) if backbones else 3
-
-
 def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
             device: torch.device) -> tuple[Forward, Tensor]:
     """A network in eval mode, and random images for it.
@@ -78,13 +71,20 @@ def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
         tuple: the network, and images (N, C, H, W), padded as it asks.
     """
     model: Any = build_model(cfg, device=device, start=False)
-    shape = image_channels(cfg), *size
+    shape = _image_channels(cfg), *size
     if library_of(cfg) == 'mmpretrain':
         samples = _classes(batch_size, device)
         return (Forward(model, samples),
                 torch.randn(batch_size, *shape, device=device))
     packed = _boxes(model, shape, batch_size, device)
     return Forward(model, packed['data_samples']), packed['inputs']
+
+
+def _image_channels(cfg: Config) -> int:
+    """Channels of a config's images, as its backbone takes them."""
+    backbones = [node['backbone'] for node in all_dicts(cfg.model)
+                 if isinstance(node.get('backbone'), dict)]
+    return backbones[0].get('in_channels', 3) if backbones else 3
 
 
 def _transforms(node) -> list:

@@ -142,13 +142,13 @@ class _Figure(Figure):
     matplotlib makes ticks while it draws.
     """
 
-    def __init__(self, formulas: bool, **options):
+    def __init__(self, **options):
         super().__init__(**options)
-        self.style, self.formulas = _CURRENT.get(), formulas
+        self.style = _CURRENT.get()
 
     def draw(self, renderer):
         """As matplotlib's, but a dollar sign in a name is text."""
-        for text in () if self.formulas else self.findobj(Text):
+        for text in self.findobj(Text):
             if '$' in text.get_text() and TICK not in text.get_text():
                 text.set_parse_math(False)
         with use(*self.style):
@@ -156,17 +156,14 @@ class _Figure(Figure):
 
 
 @styled
-def new_figure(width: float, height: float, formulas: bool = False) -> Figure:
-    """An empty figure in the current style.
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure in the current style; dollar signs are plain text.
 
     Args:
         width (float): in inches on a screen, at most :data:`WIDTH`.
         height (float): likewise, without a limit.
-        formulas (bool): whether dollar signs begin mathematics; in names
-            they are plain text.
     """
-    return _Figure(
-        formulas, figsize=(points(min(width, WIDTH)), points(height)))
+    return _Figure(figsize=(points(min(width, WIDTH)), points(height)))
 
 
 def panel_grid(count: int, width: float, height: float, **options) -> tuple:

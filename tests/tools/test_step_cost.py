@@ -6,56 +6,60 @@ import torch
 from stepnet_mm.profiling import count_saved
 from stepnet_mm.profiling.timing import interleave
 
-SMALL = ('--edge', 32, '--batch-size', 2, '--rounds', 2, '--warm-up', 1)
 
-
-@pytest.fixture
-def benchmark(tool, monkeypatch, request, tmp_path):
+@pytest.fixture(autouse=True)
+def beside_step_cost(monkeypatch, request):
     monkeypatch.syspath_prepend(
         str(request.config.rootpath / 'tools/benchmarks'))
 
-    def run(name, *arguments):
-        tool(f'benchmarks/{name}', *arguments, '--out', tmp_path)
-        path, = tmp_path.glob('*.csv')
-        assert path.with_suffix('.png').stat().st_size > 5000
-        with path.open() as file:
-            return path.stem, list(csv.DictReader(file))
-
-    return run
-
 
 @pytest.mark.long
-def test_rows_of_every_network(benchmark):
-    names = 'plain', 'se_timm', 'stepnet'
-    name, rows = benchmark('step_cost', '--networks', *names, *SMALL,
-                           '--depth', 18, '--edge', 48)
+def test_rows_of_every_network(tool, tmp_path):
+    names = 'plain', 'se_timm'
+    tool('benchmarks/step_cost', '--networks', *names, '--depth', 18,
+         '--edge', 48, '--batch-size', 2, '--rounds', 2, '--warm-up', 1,
+         '--out', tmp_path / 'new')
+    path, = tmp_path.glob('new/*.csv')
     version = torch.__version__.partition('+')[0]
-    assert name.startswith('step_cost-') and name.endswith(
+    assert path.stem.startswith('step_cost-') and path.stem.endswith(
         f'-torch{version}-fp32-contiguous')
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
     assert [(r['network'], r['phase']) for r in rows] == [
         (n, p) for p in ('train', 'infer') for n in names]
     for row in rows:
         assert float(row['q1_s']) <= float(row['median_s']) <= float(
             row['q3_s'])
     assert float(rows[0]['of_plain_eager']) == 1
-    assert all(float(r['saved_mb']) > 1 for r in rows[:3])
+    assert all(float(r['saved_mb']) > 1 for r in rows[:2])
     # Of fresh processes, so one did not grow by the others.
-    peaks = [float(r['peak_mb']) for r in rows[:3]]
+    peaks = [float(r['peak_mb']) for r in rows[:2]]
     assert 100 < min(peaks) and max(peaks) < 1.2 * min(peaks)
 
 
-@pytest.mark.parametrize('wrong, message', [
-    (('--networks', 'stepnet'), 'expected plain'),
-    (('--detector', '--networks', 'plain', 'se_timm'), 'mmdet has no se_timm'),
-    (('--detector', '--networks', 'plain', '--compiled', 'plain'),
-     'leave --compiled out'),
-    (('--device', 'nowhere'), '--device nowhere'),
-    (('--rounds', 1), 'at least 2'),
-])
-def test_bad_arguments(benchmark, capsys, wrong, message):
+@pytest.mark.long
+def test_what_recording_costs(load_tool, monkeypatch, capsys):
+    module = load_tool('benchmarks/recording')
+    for name, depth in (('RESNET', 18), ('CIFAR', 29)):
+        monkeypatch.setattr(
+            module, name, dict(getattr(module, name), depth=depth))
+    monkeypatch.setattr(module, 'IMAGES', 2)
+    monkeypatch.setattr(module, 'in_fresh_process',
+                        lambda function, *args: function(*args))
+    monkeypatch.setattr('sys.argv', ['recording.py', '--batch-size', '2',
+                                     '--edge', '32', '--rounds', '1'])
+    module.main()
+    printed = capsys.readouterr().out
+    assert printed.count('peak memory') == 3
+    assert 'table (2, 6)' in printed
+
+
+@pytest.mark.parametrize('wrong', [('--networks', 'stepnet'),
+                                   ('--rounds', 1)])
+def test_bad_arguments(tool, capsys, wrong):
     with pytest.raises(SystemExit):
-        benchmark('step_cost', *wrong)
-    assert message in capsys.readouterr().err
+        tool('benchmarks/step_cost', *wrong)
+    assert 'expected plain among --networks' in capsys.readouterr().err
 
 
 def test_saved_bytes_by_hand():

@@ -125,24 +125,21 @@ def test_own_configs_from_another_folder(write, tmp_path):
     assert type(build(Config.fromfile(out)).backbone).__name__ == 'StepResNet'
 
 
-def test_the_scope_is_spelled_where_the_config_has_another(write):
-    for given, scope, wanted in (
-            ('ResNet', 'mmpretrain', 'StepResNet'),
-            ('mmpretrain.ResNet', 'mmengine', 'mmpretrain.StepResNet'),
-            ('mmpretrain.models.backbones.resnet.ResNet', 'mmpretrain',
-             'mmpretrain.StepResNet')):
-        path = write('plain.py', PLAIN.replace(
-            "'ResNet'", f"'{given}'").replace("'mmpretrain'", f"'{scope}'"))
-        assert f"type='{wanted}'" in to_stepnet(str(path))
+BEFORE = 'custom_imports = dict(imports={}, allow_failed_imports=True)'
 
 
-def test_imports_are_added_to_those_that_are_there(write):
-    before = "custom_imports = dict(imports={}, allow_failed_imports=True)"
-    text = to_stepnet(str(write('a.py', PLAIN + before.format("'json'"))))
-    assert before.format("['json', 'stepnet_mm']") in text
-    text = to_stepnet(str(write('a.py', PLAIN + before.format(
-        ['stepnet_mm']))))
-    assert 'custom_imports' not in text
+@pytest.mark.parametrize('config, part, there', [
+    (PLAIN, "type='StepResNet'", True),
+    (PLAIN.replace("= 'mmpretrain'", "= 'mmengine'").replace(
+        "'ResNet'", "'mmpretrain.ResNet'"), "'mmpretrain.StepResNet'", True),
+    (PLAIN.replace("'ResNet'", "'mmpretrain.models.backbones.resnet.ResNet'"),
+     "'mmpretrain.StepResNet'", True),
+    (PLAIN + BEFORE.format("'json'"), BEFORE.format(['json', 'stepnet_mm']),
+     True),
+    (PLAIN + BEFORE.format(['stepnet_mm']), 'custom_imports', False)],
+    ids=range(5))
+def test_types_and_imports(write, config, part, there):
+    assert (part in to_stepnet(str(write('a.py', config)))) == there
 
 
 def test_steps_that_cannot_start_at_1_are_not_frozen(write):
@@ -221,19 +218,12 @@ def test_the_tool(tool, write, tmp_path, capsys):
 @pytest.mark.parametrize('arguments, text', [
     (['--step', 'SEAttention', '--step-options', 'ratio=8'], "'ratio'"),
     (['--step-options', 'reduction=8'], 'expected a --step beside it'),
-    (['--only', 'model.neck'], '--only')])
+    (['--only', 'model.neck'], '--only'),
+    (['--out', '{base}'], '--out: expected a new file')])
 def test_the_tool_ends_in_one_line(tool, write, capsys, arguments, text):
-    with pytest.raises(SystemExit):
-        tool('to_stepnet', write('plain.py', PLAIN), *arguments)
-    assert text in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_the_tool_writes_over_nothing(tool, write, capsys):
     base = write('base.py', PLAIN)
     path = write('plain.py', "_base_ = 'base.py'")
     with pytest.raises(SystemExit):
-        tool('to_stepnet', path, '--out', base)
+        tool('to_stepnet', path, *(a.format(base=base) for a in arguments))
+    assert text in capsys.readouterr().err.splitlines()[-1]
     assert base.read_text() == PLAIN
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert f'--out: expected a new file (what is there stays), got {base}' in (
-        last)

@@ -1,19 +1,20 @@
 #!/usr/bin/env python
-"""Configs of mmdet and mmpretrain as StepNets: built, compared, trained.
+r"""Configs of mmdet and mmpretrain as StepNets: built, compared, trained.
 
-python tools/benchmarks/existing_configs.py > table.md
+python tools/benchmarks/existing_configs.py CONFIG ... > table.md
 
-Each config goes through to_stepnet; nothing else of it is changed but where
-weights come from: a file with random values in the place of what would be
-downloaded, for the stock model and its StepNet alike. A model without such
-weights gets all of the stock model's, as by load_from. Then both see the same
-small images in eval mode, and the StepNet trains three iterations with its
-own optimizer.
+The configs of docs/results/existing_configs.md:
+grep -oE '^\| mm\w+::\S+' docs/results/existing_configs.md | cut -c 3- |
+  xargs python tools/benchmarks/existing_configs.py
+
+Each config goes through to_stepnet; nothing else of it is changed but that
+nothing is downloaded: the StepNet gets the weights of the stock model, which
+are random, as by load_from. Then both see the same small images in eval mode,
+and the StepNet trains three iterations with its own optimizer.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import copy
-import math
 import sys
 import tempfile
 import time
@@ -22,10 +23,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import torch
-from mmengine.config import Config
-from mmengine.model import revert_sync_batchnorm
+from mmengine.config import Config, ConfigDict
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import MODELS
 from mmengine.runner import set_random_seed
 
 import stepnet_mm  # noqa: F401  registers modules
@@ -34,124 +33,50 @@ from stepnet_mm.config.conversion import (
     find_config,
     to_stepnet,
 )
-from stepnet_mm.launch.entry import set_scope
+from stepnet_mm.launch.entry import build_model
 from stepnet_mm.utils.command_line import command_parser
 
-CONFIGS = '''
-mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py
-mmdet::mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py
-mmdet::dcn/cascade-rcnn_r50-dconv-c3-c5_fpn_1x_coco.py
-mmdet::gn+ws/mask-rcnn_x50-32x4d_fpn_gn-ws-all_2x_coco.py
-mmdet::retinanet/retinanet_r50_fpn_1x_coco.py
-mmdet::fcos/fcos_r50-caffe_fpn_gn-head_1x_coco.py
-mmdet::atss/atss_r50_fpn_1x_coco.py
-mmdet::gfl/gfl_r50_fpn_1x_coco.py
-mmdet::vfnet/vfnet_r50_fpn_1x_coco.py
-mmdet::detr/detr_r50_8xb2-150e_coco.py
-mmdet::deformable_detr/deformable-detr_r50_16xb2-50e_coco.py
-mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py
-mmdet::solov2/solov2_r50_fpn_1x_coco.py
-mmdet::yolof/yolof_r50-c5_8xb8-1x_coco.py
-mmdet::queryinst/queryinst_r50_fpn_1x_coco.py
-mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py
-mmdet::panoptic_fpn/panoptic-fpn_r50_fpn_1x_coco.py
-mmdet::htc/htc_r50_fpn_1x_coco.py
-mmdet::grid_rcnn/grid-rcnn_r50_fpn_gn-head_2x_coco.py
-mmdet::double_heads/dh-faster-rcnn_r50_fpn_1x_coco.py
-mmdet::libra_rcnn/libra-faster-rcnn_r50_fpn_1x_coco.py
-mmdet::centernet/centernet_r18-dcnv2_8xb16-crop512-140e_coco.py
-mmpretrain::resnet/resnet18_8xb32_in1k.py
-mmpretrain::resnet/resnet50_8xb256-rsb-a1-600e_in1k.py
-mmpretrain::resnet/resnetv1d50_8xb32_in1k.py
-mmpretrain::resnet/resnetv1c50_8xb32_in1k.py
-mmpretrain::resnext/resnext50-32x4d_8xb32_in1k.py
-mmpretrain::wrn/wide-resnet50_8xb32_in1k.py
-mmpretrain::resnet/resnet18_8xb16_cifar10.py
-mmpretrain::resnet/resnet50_8xb16_cifar100.py
-mmpretrain::resnet/resnet50_8xb8_cub.py
-mmpretrain::mocov2/mocov2_resnet50_8xb32-coslr-200e_in1k.py
-mmpretrain::simclr/simclr_resnet50_16xb256-coslr-200e_in1k.py
-mmpretrain::deit/deit-small_4xb256_in1k.py
-'''.split()
 EDGE = 224  # px; DINO has more queries than a smaller image has tokens
 ITERATIONS = 3
 
 
-def parse_args():
-    parser = command_parser(__doc__)
-    parser.add_argument(
-        'configs', nargs='*', default=CONFIGS,
-        help='to try, as in _base_ (default: a choice of 34)')
-    return parser.parse_args()
+def build_pair(cfgs):
+    """The stock model and its StepNet, of the same weights."""
+    for cfg in cfgs:
+        for backbone in find_backbones(cfg):
+            backbone.node.init_cfg = None
+        preprocessor = cfg.model.get('data_preprocessor') or {}
+        for pad in preprocessor.get('batch_augments') or ():
+            pad.size = (EDGE, EDGE)
+    stock, net = map(build_model, cfgs)
+    for backbone in find_backbones(cfgs[0]):
+        randomise(stock.get_submodule(backbone.key.removeprefix('model.')))
+    net.load_state_dict(stock.state_dict(), strict=False)
+    return stock, net
 
 
-def pretrained(cfg):
-    """The backbones whose config names weights."""
-    return [b for b in find_backbones(cfg)
-            if isinstance(b.node.get('init_cfg'), dict)
-            and b.node.init_cfg.get('type') == 'Pretrained']
-
-
-def use_local_weights(cfgs, folder):
-    """Random weights of the stock backbones, in the place of downloads."""
-    for i, (stock, new) in enumerate(zip(*map(pretrained, cfgs))):
-        prefix = stock.node.init_cfg.get('prefix', '')
-        prefix = prefix and prefix.rstrip('.') + '.'
-        net = randomised(MODELS.build(dict(stock.node, init_cfg=None)))
-        path = str(folder / f'{i}.pth')
-        torch.save({prefix + k: v for k, v in net.state_dict().items()}, path)
-        stock.node.init_cfg.checkpoint = new.node.init_cfg.checkpoint = path
-
-
-def randomised(net):
-    """Weights as drawn, statistics and shifts away from their starts."""
+def randomise(net):
+    """Move statistics and shifts away from their starts."""
     for name, value in net.state_dict().items():
         if name.endswith('running_var'):
             value.uniform_(.5, 2)
         elif name.endswith(('running_mean', 'bias')):
             value.normal_(0, .1)
-    return net
 
 
-def build(cfg):
-    """A config's model, initialised, as one process trains it."""
-    model = copy.deepcopy(cfg.model)
-    if cfg.get('data_preprocessor'):
-        model.setdefault('data_preprocessor', cfg.data_preprocessor)
-    for pad in model.get('data_preprocessor', {}).get('batch_augments') or ():
-        pad.size = (EDGE, EDGE)
-    model = revert_sync_batchnorm(MODELS.build(model))
-    model.init_weights()
-    return model
-
-
-def build_pair(cfgs, folder):
-    """The stock model and its StepNet, of the same weights."""
-    use_local_weights(cfgs, folder)
-    stock, net = map(build, cfgs)
-    loaded = tuple(f'{b.key.removeprefix("model.")}.'
-                   for b in pretrained(cfgs[0]))
-    weights = (stock if loaded else randomised(stock)).state_dict()
-    net.load_state_dict({k: v for k, v in weights.items()
-                         if not k.startswith(loaded)}, strict=False)
-    return stock, net
-
-
-def detection_batch(cfg):
-    from mmdet.testing import demo_mm_inputs
-    return demo_mm_inputs(
-        2, [[3, EDGE, EDGE]] * 2, num_classes=3, with_mask=True,
-        with_semantic=True, use_box_type=True)
-
-
-def classification_batch(cfg):
+def make_batch(cfg):
+    """Two images with labels, as a data loader gives them."""
+    if find_backbones(cfg)[0].library == 'mmdet':
+        from mmdet.testing import demo_mm_inputs
+        return demo_mm_inputs(
+            2, [[3, EDGE, EDGE]] * 2, num_classes=3, with_mask=True,
+            with_semantic=True, use_box_type=True)
     from mmpretrain.structures import DataSample
-    samples = [DataSample().set_gt_label(i) for i in range(2)]
     images = torch.randint(0, 256, (2, 2, 3, EDGE, EDGE))
     views = 'SelfSup' in str([part.get('data_preprocessor')
                               for part in (cfg, cfg.model)])
     return dict(inputs=list(images) if views else images[0],
-                data_samples=samples)
+                data_samples=[DataSample().set_gt_label(i) for i in range(2)])
 
 
 def tensors(value):
@@ -186,38 +111,33 @@ def outputs(model, batch):
 def train(model, cfg, batch):
     """The losses of some iterations."""
     model.train()
-    settings = copy.deepcopy(cfg.optim_wrapper)
-    settings.type = 'OptimWrapper'
-    wrapper = build_optim_wrapper(model, settings)
-    return [float(model.train_step(copy.deepcopy(batch), wrapper)['loss'])
+    wrapper = build_optim_wrapper(
+        model, ConfigDict(cfg.optim_wrapper, type='OptimWrapper'))
+    return [model.train_step(copy.deepcopy(batch), wrapper)['loss'].item()
             for _ in range(ITERATIONS)]
 
 
 def trial(name, folder):
     """A row of the table."""
     begun = time.perf_counter()
-    (folder / 'step.py').write_text(to_stepnet(name, str(folder / 'step.py')))
-    cfgs = [Config.fromfile(find_config(name)),
-            Config.fromfile(folder / 'step.py')]
-    set_scope(cfgs[0])
-    set_random_seed(0)
-    stock, net = build_pair(cfgs, folder)
-    detection = find_backbones(cfgs[0])[0].library == 'mmdet'
-    batch = (detection_batch if detection else classification_batch)(cfgs[0])
+    path = folder / 'step.py'
+    path.write_text(to_stepnet(name, str(path)))
+    cfgs = [Config.fromfile(each) for each in (find_config(name), path)]
+    stock, net = build_pair(cfgs)
+    batch = make_batch(cfgs[0])
     ours, theirs = (outputs(model, batch) for model in (net, stock))
     same = len(ours) == len(theirs) and all(map(torch.equal, ours, theirs))
     losses = train(net, cfgs[1], batch)
-    shown = ' '.join(f'{loss:.4g}' for loss in losses)
-    if not all(map(math.isfinite, losses)):
-        shown = f'NOT FINITE {shown}'
     return (name, ', '.join(b.name for b in find_backbones(cfgs[1])),
             str(len(ours)) if same else 'NO',
-            shown,
+            ' '.join(f'{loss:.4g}' for loss in losses),
             f'{time.perf_counter() - begun:.0f}')
 
 
 def main():
-    args = parse_args()
+    parser = command_parser(__doc__)
+    parser.add_argument('configs', nargs='+', help='to try, as in _base_')
+    args = parser.parse_args()
     print('| config | backbone | equal tensors in eval | loss | s |')
     print('|---|---|---|---|---|')
     for name in args.configs:

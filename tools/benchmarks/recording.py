@@ -10,7 +10,6 @@ random images of 32 px through ResNet-164. OMP_NUM_THREADS sets the threads.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import time
 from contextlib import nullcontext
 from functools import partial
@@ -18,7 +17,7 @@ from statistics import median
 
 import torch
 from mmengine.registry import MODELS
-from step_cost import peak_of_child
+from step_cost import in_fresh_process
 from torch.utils.benchmark import timer
 
 import stepnet_mm  # noqa: F401  registers modules
@@ -31,82 +30,44 @@ from stepnet_mm.utils.command_line import command_parser
 INTERVAL, IMAGES = 50, 512
 RESNET = dict(type='mmpretrain.ResNet', depth=50, out_indices=(3, ))
 CIFAR = dict(type='mmpretrain.StepResNetCIFAR', depth=164)
+#: What is recorded: nothing, or states by one of the definitions.
+VARIANTS = ('plain', 'residual', 'output')
 
 
-def parse_args():
-    parser = command_parser(__doc__)
-    parser.add_argument('--device', default='cpu', help='cpu or cuda')
-    parser.add_argument('--batch-size', type=int, default=8,
-                        help='images')
-    parser.add_argument('--edge', type=int, default=224, help='px')
-    parser.add_argument('--rounds', type=int, default=9,
-                        help='of all, in turn')
-    parser.add_argument(
-        '--child', choices=['plain', 'residual', 'output'],
-        help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
-def build(cfg, device):
+def build(args):
+    """The ResNet-50 and its images."""
     torch.manual_seed(0)
-    model = MODELS.build(dict(cfg)).to(device)
-    model.train()
-    return model
+    return MODELS.build(dict(RESNET)).to(args.device), torch.randn(
+        args.batch_size, 3, args.edge, args.edge, device=args.device)
 
 
-def train_once(model, images, definition=None):
-    """Forward and backward; with a definition recorded and summed up."""
-    recorder = definition and TrajectoryRecorder(
-        model, definition=definition)
+def seconds(args, model, images, variant):
+    """Of a forward and a backward pass, recorded and summed up."""
+    clock = time.process_time if args.device == 'cpu' else timer
+    start = clock()
+    recorder = variant != 'plain' and TrajectoryRecorder(
+        model, definition=variant)
     model.zero_grad(set_to_none=True)
     with recorder or nullcontext():
         model(images)[-1].sum().backward()
     if recorder:
         summarize_stiffness(recorder.nsi, recorder.stage, recorder.blocks)
-
-
-def build_and_draw(args):
-    """The ResNet-50 and its images."""
-    return build(RESNET, args.device), torch.randn(
-        args.batch_size, 3, args.edge, args.edge, device=args.device)
-
-
-def seconds(args, model, images, definition):
-    clock = time.process_time if args.device == 'cpu' else timer
-    start = clock()
-    train_once(model, images, definition)
     return clock() - start
 
 
-def time_overhead(args):
-    """Median seconds of an iteration by what is recorded, taken in turn."""
-    model, images = build_and_draw(args)
-    times = interleave({
-        definition: partial(seconds, args, model, images, definition)
-        for definition in (None, 'residual', 'output')}, args.rounds, 1)
-    return {key: median(taken) for key, taken in times.items()}
-
-
-def train_twice(args, variant):
-    """Returns the peak of it, in bytes."""
-    model, images = build_and_draw(args)
+def peak(args, variant):
+    """Peak in bytes of two iterations, in a fresh process."""
+    model, images = build(args)
     for _ in range(2):
-        train_once(model, images, None if variant == 'plain' else variant)
+        seconds(args, model, images, variant)
     return peak_bytes(images.device)
-
-
-def peak_memory(args, variant):
-    """Peak in MB of a training of two iterations."""
-    if args.device == 'cpu':
-        return peak_of_child(variant)
-    torch.cuda.reset_peak_memory_stats(args.device)
-    return train_twice(args, variant) / 1e6
 
 
 @torch.no_grad()
 def time_probe(args):
     """Wall-clock seconds of a probe, and its table's shape."""
-    model = build(CIFAR, args.device)
+    torch.manual_seed(0)
+    model = MODELS.build(dict(CIFAR)).to(args.device)
     model.eval()
     images = torch.randn(IMAGES, 3, 32, 32, device=args.device)
     start = timer()  # waits for a GPU
@@ -118,21 +79,28 @@ def time_probe(args):
 
 
 def main():
-    args = parse_args()
-    if args.child:
-        return print(train_twice(args, args.child))
-    times = time_overhead(args)
-    plain = times.pop(None)
+    parser = command_parser(__doc__)
+    parser.add_argument('--device', default='cpu', help='cpu or cuda')
+    parser.add_argument('--batch-size', type=int, default=8, help='images')
+    parser.add_argument('--edge', type=int, default=224, help='px')
+    parser.add_argument('--rounds', type=int, default=9,
+                        help='of all, in turn')
+    args = parser.parse_args()
+    resnet = build(args)
+    times = {name: median(taken) for name, taken in interleave(
+        {name: partial(seconds, args, *resnet, name) for name in VARIANTS},
+        args.rounds, 1).items()}
+    plain = times.pop('plain')
     print(f'ResNet-50, forward and backward, {args.batch_size} x 3 x '
           f'{args.edge} x {args.edge} px, {torch.get_num_threads()} threads, '
           f'median of {args.rounds}: {plain:.3f} s')
-    for definition, taken in times.items():
+    for name, taken in times.items():
         more = taken / plain - 1
-        print(f'  recorded ({definition}): {taken:.3f} s, {more:+.1%}; '
+        print(f'  recorded ({name}): {taken:.3f} s, {more:+.1%}; '
               f'{more / INTERVAL:+.2%} at interval {INTERVAL}')
-    for variant in ('plain', 'residual', 'output'):
-        print(f'peak memory, {variant}: '
-              f'{peak_memory(args, variant):,.0f} MB')
+    for name in VARIANTS:
+        print(f'peak memory, {name}: '
+              f'{in_fresh_process(peak, args, name) / 1e6:,.0f} MB')
     taken, shape = time_probe(args)
     print(f'probe: ResNet-164, {IMAGES} images of 32 px, table {shape}: '
           f'{taken:.1f} s')

@@ -14,18 +14,18 @@ loss a sum (with --detector, the detector's losses); inference runs in eval
 mode. The last BatchNorms of the blocks have γ = 1, so residuals are not 0. The
 CSV has one row for each network, mode and phase; its name carries
 device, torch, precision and layout. Saved bytes are the storages that autograd
-keeps for the backward pass, parameters and buffers left out.
+keeps for the backward pass, parameters and buffers left out. The peak is above
+the memory in use before on a GPU, and a fresh process' resident set on a CPU.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import csv
 import platform
-import subprocess
-import sys
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import quantiles
 
 import torch
 from mmengine.registry import MODELS
@@ -41,8 +41,6 @@ from stepnet_mm.profiling import (
     summed,
 )
 from stepnet_mm.utils.command_line import aligned, command_parser
-from stepnet_mm.visualization import save_figure, style
-from stepnet_mm.visualization.style import panel_grid
 
 DETECTOR = Path(__file__).parents[2] / 'configs/faster_rcnn_r50_stepnet.py'
 STEP = 'mmpretrain.StepResNet'
@@ -59,6 +57,8 @@ NETWORKS = {
     'stepnet_unfused': dict(type=STEP, fused=False),
 }
 DTYPES = dict(fp32=None, bf16=torch.bfloat16, fp16=torch.float16)
+LAYOUTS = dict(contiguous=torch.contiguous_format,
+               channels_last=torch.channels_last)
 FIELDS = ('network', 'mode', 'phase', 'median_s', 'q1_s', 'q3_s',
           'of_plain_eager', 'of_plain_same_mode', 'saved_mb', 'peak_mb',
           'rounds', 'depth', 'batch_size', 'edge', 'threads')
@@ -70,15 +70,12 @@ def parse_args():
     parser.add_argument('--precision', default='fp32', choices=list(DTYPES),
                         help='other than fp32: autocast')
     parser.add_argument('--layout', default='contiguous',
-                        choices=['contiguous', 'channels_last'],
-                        help='of the maps')
+                        choices=list(LAYOUTS), help='of the maps')
     parser.add_argument('--rounds', type=int, default=9,
-                        help='of all networks, in turn')
+                        help='of all networks, in turn; at least 2')
     parser.add_argument('--warm-up', type=int, default=2, help='rounds')
-    parser.add_argument(
-        '--out', type=Path, default=Path('work_dirs/step_cost'),
-        help='folder of the CSV and the figure')
-    style.add_options(parser)
+    parser.add_argument('--out', type=Path, help='folder of the CSV',
+                        default=Path('work_dirs/step_cost'))
     parser.add_argument('--networks', nargs='+', default=list(NETWORKS),
                         choices=list(NETWORKS), metavar='NAME',
                         help='to time, plain among them')
@@ -87,62 +84,37 @@ def parse_args():
                         help='networks to run under torch.compile as well')
     parser.add_argument('--phases', nargs='+', default=['train', 'infer'],
                         choices=['train', 'infer'], help='what is timed')
-    parser.add_argument('--depth', type=int, default=50,
-                        help='of the ResNet')
-    parser.add_argument('--batch-size', type=int, default=8,
-                        help='images')
+    parser.add_argument('--depth', type=int, default=50, help='of the ResNet')
+    parser.add_argument('--batch-size', type=int, default=8, help='images')
     parser.add_argument('--edge', type=int, default=224, help='px')
-    parser.add_argument('--detector', action='store_true',
-                        help='Faster R-CNN around each network (mmdet)')
-    parser.add_argument('--child', help=argparse.SUPPRESS)
+    parser.add_argument(
+        '--detector', action='store_true',
+        help='train a Faster R-CNN (mmdet) around each of the --networks')
     args = parser.parse_args()
-    check_arguments(parser, args)
+    if 'plain' not in args.networks or args.rounds < 2:
+        parser.error('expected plain among --networks, which the others are '
+                     'compared with, and at least 2 --rounds, got '
+                     f'{args.networks} and {args.rounds}')
+    if args.detector:
+        args.phases, args.compiled = ['train'], []
     return args
 
 
-def check_arguments(parser, args):
-    if args.rounds < 2:
-        parser.error(f'--rounds: expected at least 2, got {args.rounds}')
-    try:
-        torch.zeros(1, device=args.device)
-    except (RuntimeError, AssertionError) as error:
-        parser.error(f'--device {args.device}: {str(error).splitlines()[0]}')
-    if 'plain' not in args.networks:
-        parser.error('--networks: expected plain among them, which the '
-                     'others are compared with')
-    if not args.detector:
-        return
-    args.phases = ['train']
-    strange = {'se_timm', 'se_mmpretrain'} & set(args.networks)
-    if strange:
-        parser.error(f'--detector: mmdet has no {", ".join(sorted(strange))}; '
-                     'name other --networks')
-    if args.compiled:
-        parser.error('--detector: the loss of a detector is not compiled '
-                     'here; leave --compiled out')
+def build(name, mode, args):
+    """A network in a mode, with images for it."""
+    if args.detector:
+        forward, images = build_detector(name, args)
+        model, call = forward.model, forward.loss
+    else:
+        model, images = build_backbone(name, args)
+        call = summed(torch.compile(model) if mode == 'compiled' else model)
+    layout = LAYOUTS[args.layout]
+    return Contestant(model.to(memory_format=layout),
+                      images.to(memory_format=layout), call,
+                      DTYPES[args.precision])
 
 
-class Variant(Contestant):
-    """A network in one mode, with the input that it is run on."""
-
-    def __init__(self, name, mode, args):
-        self.name, self.mode = name, mode
-        layout = getattr(torch, 'contiguous_format' if args.layout ==
-                         'contiguous' else 'channels_last')
-        if args.detector:
-            forward, images = build_detector(name, args)
-            model, call = forward.model, forward.loss
-        else:
-            model, images = build(name, args)
-            call = summed(torch.compile(model) if mode == 'compiled'
-                          else model)
-        super().__init__(model.to(memory_format=layout),
-                         images.to(memory_format=layout), call,
-                         DTYPES[args.precision])
-
-
-def build(name, args):
-    """A backbone, and images for it."""
+def build_backbone(name, args):
     torch.manual_seed(0)
     if isinstance(NETWORKS[name], str):
         import timm
@@ -169,7 +141,6 @@ def build_detector(name, args):
         network.setdefault('step', dict(type='StepAdaptor', init_step=1))
     kind = network.pop('type').replace('mmpretrain', 'mmdet')
     cfg.model.backbone = dict(own, **network, type=kind)
-    torch.manual_seed(0)
     forward, images = prepare(cfg, (args.edge, args.edge), args.batch_size,
                               torch.device(args.device))
     if name != 'plain':
@@ -178,56 +149,46 @@ def build_detector(name, args):
     return forward, images
 
 
-def peak_of(variant) -> float:
-    """Peak of an eager training in MB, on a GPU above the memory before it."""
-    if variant.images.is_cuda:
-        return variant.peak_megabytes()
-    return peak_of_child(variant.name)
+def in_fresh_process(function, *args):
+    """The result of a function of a module's top level."""
+    with ProcessPoolExecutor(1, get_context('spawn')) as pool:
+        return pool.submit(function, *args).result()
 
 
-def peak_of_child(name: str) -> float:
-    """Peak resident set in MB of this command with --child NAME.
-
-    It is a fresh process, in which torch and the libraries count too.
-    """
-    command = [sys.executable, *sys.argv, '--child', name]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode:
-        raise SystemExit(result.stderr)
-    return int(result.stdout.splitlines()[-1]) / 1e6
-
-
-def run_child(args):
-    variant = Variant(args.child, 'eager', args)
+def resident_megabytes(name, args):
+    """Peak of this process after two eager trainings, libraries included."""
+    network = build(name, 'eager', args)
     for _ in range(2):
-        variant.seconds()
-    print(peak_bytes(torch.device('cpu')))
+        network.seconds()
+    return peak_bytes(torch.device('cpu')) / 1e6
 
 
-def rows_of(phase, times, args) -> list:
-    """A row for each variant, ratios by round and then their median."""
-    plain = {v.mode: taken for v, taken in times.items() if v.name == 'plain'}
-    rows = []
-    for variant, taken in times.items():
-        q1, _, q3 = quantiles(taken, n=4)
+def rows_of(phase, networks, args):
+    """A row for each network and mode; ratios by round, then their median."""
+    times = interleave({key: partial(network.seconds, phase)
+                        for key, network in networks.items()},
+                       args.rounds, args.warm_up)
+    for (name, mode), taken in times.items():
+        q1, middle, q3 = quantiles(taken, n=4)
         row = dict(
-            network=variant.name, mode=variant.mode, phase=phase,
-            median_s=f'{median(taken):.5f}', q1_s=f'{q1:.5f}',
-            q3_s=f'{q3:.5f}', rounds=args.rounds, depth=args.depth,
-            batch_size=args.batch_size, edge=args.edge,
-            threads=torch.get_num_threads(),
-            of_plain_eager=f'{median_ratio(taken, plain["eager"]):.4f}')
-        if variant.mode in plain:
-            same = median_ratio(taken, plain[variant.mode])
-            row['of_plain_same_mode'] = f'{same:.4f}'
-        if phase == 'train' and variant.mode == 'eager':
-            row['saved_mb'] = f'{variant.saved_megabytes():.1f}'
-            row['peak_mb'] = f'{peak_of(variant):.0f}'
-        rows.append(row)
-    return rows
+            network=name, mode=mode, phase=phase, median_s=f'{middle:.5f}',
+            q1_s=f'{q1:.5f}', q3_s=f'{q3:.5f}', rounds=args.rounds,
+            depth=args.depth, batch_size=args.batch_size, edge=args.edge,
+            threads=torch.get_num_threads())
+        for field, plain in (('of_plain_eager', ('plain', 'eager')),
+                             ('of_plain_same_mode', ('plain', mode))):
+            if plain in times:
+                row[field] = f'{median_ratio(taken, times[plain]):.4f}'
+        if phase == 'train' and mode == 'eager':
+            network = networks[name, mode]
+            peak = (network.peak_megabytes() if network.images.is_cuda else
+                    in_fresh_process(resident_megabytes, name, args))
+            row.update(saved_mb=f'{network.saved_megabytes():.1f}',
+                       peak_mb=f'{peak:.0f}')
+        yield row
 
 
-def stem_of(args) -> str:
+def stem_of(args):
     """Benchmark, device, torch, precision and layout, for file names."""
     if torch.device(args.device).type == 'cuda':
         device = torch.cuda.get_device_name(args.device)
@@ -240,55 +201,20 @@ def stem_of(args) -> str:
         args.layout])
 
 
-def write_csv(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open('w', newline='') as file:
-        writer = csv.DictWriter(file, FIELDS, restval='')
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-@style.styled
-def plot(rows):
-    """Bars of time over eager plain, with the quartiles."""
-    phases = list(dict.fromkeys(row['phase'] for row in rows))
-    figure, axes = panel_grid(
-        len(phases), 4.3, 1. + .3 * len(rows) / len(phases))
-    for axis, phase in zip(axes, phases):
-        own = [row for row in rows if row['phase'] == phase]
-        ratios = [float(row['of_plain_eager']) for row in own]
-        spread = [[abs(float(row[q]) / float(row['median_s']) - 1) * ratio
-                   for row, ratio in zip(own, ratios)]
-                  for q in ('q1_s', 'q3_s')]
-        names = [f'{row["network"]}, {row["mode"]}'.removesuffix(', eager')
-                 for row in own]
-        axis.bar_label(axis.barh(
-            names, ratios, xerr=spread, ecolor=style.theme().ink),
-                       [f'{ratio:.3f}' for ratio in ratios], padding=4)
-        axis.margins(x=.2)
-        axis.invert_yaxis()
-        axis.set(xlabel=f'time to {phase} / plain, eager')
-    return figure
-
-
 def main():
     args = parse_args()
-    if args.child:
-        return run_child(args)
-    variants = [Variant(name, mode, args) for mode, names in (
+    networks = {(name, mode): build(name, mode, args) for mode, names in (
         ('eager', args.networks), ('compiled', args.compiled))
-        for name in names]
-    rows, path = [], args.out / f'{stem_of(args)}.csv'
-    for phase in args.phases:
-        times = interleave({v: partial(v.seconds, phase) for v in variants},
-                           args.rounds, args.warm_up)
-        rows += rows_of(phase, times, args)
-        write_csv(path, rows)
-    with style.use(args.size, args.theme):
-        save_figure(plot(rows), path.with_suffix('.png'))
-    shown = FIELDS[:10]
-    print(aligned([shown, *([str(row.get(f, '')) for f in shown]
-                            for row in rows)]))
+        for name in names}
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / f'{stem_of(args)}.csv'
+    with path.open('w', newline='') as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        for phase in args.phases:
+            writer.writerows(rows_of(phase, networks, args))
+    with path.open() as file:
+        print(aligned([row[:10] for row in csv.reader(file)]))
     print(path)
 
 

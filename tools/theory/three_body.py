@@ -12,28 +12,24 @@ which follows Hamiltonian neural networks: an equilateral triangle of radius
 0.9 to 1.2 on a circular orbit, each component of each velocity changed by up
 to 20 %.
 
-python tools/theory/three_body.py --out three_body.png
+python tools/theory/three_body.py
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import bisect
 
-from stepnet_mm.utils.command_line import command_parser, output_file, positive
-from stepnet_mm.visualization import save_figure, style
-from stepnet_mm.visualization.style import legend_beside, new_figure
+from stepnet_mm.utils.command_line import command_parser, positive
 
-#: Points at which each step of the solver is evaluated.
-SUBSTEPS = 4
 #: Pair distances that count as close.
 THRESHOLDS = (.01, .02, .05, .1, .2, .3, .5)
 #: Of DOP853; a simulation with a larger relative error of its energy fails.
 RTOL, ENERGY_TOLERANCE = 1e-12, 1e-6
-PAPER = dict(simulations=.914, time=.042)
+#: Shares of the simulations and of the time.
+PAPER = (.914, .042)
 
 
 class Run(NamedTuple):
@@ -41,18 +37,6 @@ class Run(NamedTuple):
     times: np.ndarray  # (T,)
     nearest: np.ndarray  # (T,), the smallest distance of two bodies
     energy_error: float  # largest relative one; inf if the solver gave up
-
-
-def parse_args():
-    parser = command_parser(__doc__)
-    parser.add_argument(
-        '--simulations', type=positive, default=1000, help='how many')
-    parser.add_argument('--time', type=float, default=10., help='of each')
-    parser.add_argument('--seed', type=int, default=0, help='of the starts')
-    parser.add_argument(
-        '--out', type=output_file, default='three_body.png', help='picture')
-    style.add_options(parser)
-    return parser.parse_args()
 
 
 def random_start(rng):
@@ -67,13 +51,8 @@ def random_start(rng):
         circular.real * change[0] + 1j * circular.imag * change[1])
 
 
-def to_gaps(vectors):
-    """From each body to the next, (3,) -> (3,)."""
-    return vectors[[1, 2, 0]] - vectors
-
-
 def derivative(_, state):
-    """State (6,): the gaps and how fast they change.
+    """State (6,): the gaps from each body to the next, and their changes.
 
     Differences of positions would lose an encounter's digits, and numpy on
     three numbers is slower than Python.
@@ -84,26 +63,19 @@ def derivative(_, state):
     return np.array([u, v, w, *(total - 3 * pull for pull in pulls)])
 
 
-def energy(states):
-    """Around the centre of mass, (..., 6) -> (...)."""
-    kinetic = (np.abs(states[..., 3:])**2).sum(-1) / 6
-    return kinetic - (1 / np.abs(states[..., :3])).sum(-1)
-
-
 def simulate(start, duration):
     """Integrate one start, positions and velocities (3,) each."""
     solution = solve_ivp(
         derivative, (0, duration),
-        np.concatenate([to_gaps(vectors) for vectors in start]),
+        np.concatenate([np.roll(part, -1) - part for part in start]),
         method='DOP853', rtol=RTOL, atol=1e-3 * RTOL, dense_output=True)
-    steps = np.arange(len(solution.t))
-    times = np.interp(np.arange(0, steps[-1] + .5 / SUBSTEPS, 1 / SUBSTEPS),
-                      steps, solution.t)
-    states = solution.sol(times).T
-    levels = energy(states)
-    error = np.abs(levels / levels[0] - 1).max()
-    return Run(times, np.abs(states[:, :3]).min(1),
-               error if solution.success else np.inf)
+    last = len(solution.t) - 1
+    times = np.interp(np.linspace(0, last, 4 * last + 1),
+                      np.arange(last + 1), solution.t)
+    gaps, changes = np.abs(solution.sol(times)).reshape(2, 3, -1)
+    energy = (changes**2).sum(0) / 6 - (1 / gaps).sum(0)
+    error = np.abs(energy / energy[0] - 1).max()
+    return Run(times, gaps.min(0), error if solution.success else np.inf)
 
 
 def time_share(runs, threshold):
@@ -126,70 +98,39 @@ def shares(runs, threshold):
             time_share(runs, threshold))
 
 
-def threshold_for_time(runs, share):
-    """The threshold below which two bodies are for that share of the time."""
-    return bisect(lambda threshold: time_share(runs, threshold) - share,
-                  0, max(run.nearest.max() for run in runs))
-
-
-def print_table(runs):
+def thresholds_for(runs, simulations, time):
+    """The thresholds that give a share of the simulations, and of time."""
+    nearest = [run.nearest.min() for run in runs]
     # The next number above, for an encounter is nearer than its threshold.
-    by_share = np.nextafter(np.quantile(
-        [run.nearest.min() for run in runs], PAPER['simulations'],
-        method='inverted_cdf'), np.inf)
-    rows = [*(('', threshold) for threshold in THRESHOLDS),
-            ("the paper's share of simulations:", by_share),
-            ("the paper's share of time:",
-             threshold_for_time(runs, PAPER['time']))]
-    print(f'{"closer than":>43}  simulations      time')
-    for label, threshold in rows:
-        simulations, time_in_one = shares(runs, threshold)
-        print(f'{label:>34} {threshold:>8.4f}  {simulations:>11.2%}  '
-              f'{time_in_one:>8.2%}')
-    print(f'{"the paper:":>34} {"?":>8}  {PAPER["simulations"]:>11.2%}  '
-          f'{PAPER["time"]:>8.2%}')
-
-
-@style.styled
-def draw(runs, args):
-    """Shares over the threshold."""
-    figure = new_figure(style.WIDTH, 4)
-    axes = figure.subplots()
-    smallest = [run.nearest.min() for run in runs]
-    thresholds = np.geomspace(
-        max(min(smallest), 1e-3), max(max(smallest), 1), 40)
-    found = np.array([shares(runs, t) for t in thresholds])
-    for i, label in enumerate(('simulations with one', 'time in one')):
-        axes.plot(thresholds, 100 * found[:, i], label=label, **style.look(i))
-    for i, (kind, share) in enumerate(PAPER.items()):
-        axes.axhline(100 * share, color=style.color(i), zorder=0,
-                     linewidth=style.points(.8),
-                     label=f'the paper, {kind}: {100 * share:.1f} %')
-    axes.set(xlabel='pair distance that counts as close', xscale='log',
-             ylabel='share (%)', yscale='log', ylim=(.01, 150),
-             title=f'{len(runs):,} simulations of three equal masses (G = m '
-             f'= 1), t = 0 to {args.time:g}')
-    legend_beside(axes)
-    return figure
+    by_simulations = np.nextafter(np.quantile(
+        nearest, simulations, method='inverted_cdf'), np.inf)
+    return by_simulations, bisect(
+        lambda threshold: time_share(runs, threshold) - time,
+        0, max(run.nearest.max() for run in runs))
 
 
 def main():
-    args = parse_args()
-    began = time.time()
+    parser = command_parser(__doc__)
+    parser.add_argument(
+        '--simulations', type=positive, default=1000, help='how many')
+    parser.add_argument('--time', type=float, default=10., help='of each')
+    parser.add_argument('--seed', type=int, default=0, help='of the starts')
+    args = parser.parse_args()
     rng = np.random.default_rng(args.seed)
-    runs = [simulate(random_start(rng), args.time)
-            for _ in range(args.simulations)]
-    good = [run for run in runs if run.energy_error <= ENERGY_TOLERANCE]
-    errors = [run.energy_error for run in runs]
-    print(f'{len(runs)} simulations to t = {args.time:g}, '
-          f'{time.time() - began:.0f} s; relative energy error: median '
-          f'{np.median(errors):.1e}, largest {max(errors):.1e}; '
-          f'{len(runs) - len(good)} above {ENERGY_TOLERANCE:g}, left out '
-          'below')
-    print_table(good)
-    with style.use(args.size, args.theme):
-        save_figure(draw(good, args), args.out)
-    print(f'picture: {args.out}')
+    found = [simulate(random_start(rng), args.time)
+             for _ in range(args.simulations)]
+    errors = [run.energy_error for run in found]
+    runs = [run for run in found if run.energy_error <= ENERGY_TOLERANCE]
+    print(f'relative energy error: median {np.median(errors):.1e}, largest '
+          f'{max(errors):.1e}; {len(found) - len(runs)} above '
+          f'{ENERGY_TOLERANCE:g}, left out below')
+    print('closer than  simulations    time')
+    notes = dict(zip(thresholds_for(runs, *PAPER), (
+        "the paper's share of simulations", "the paper's share of time")))
+    for threshold in (*THRESHOLDS, *notes):
+        print('{:11.4f}  {:11.2%}  {:6.2%}  {}'.format(
+            threshold, *shares(runs, threshold), notes.get(threshold, '')))
+    print('{:>11}  {:11.2%}  {:6.2%}'.format('the paper', *PAPER))
 
 
 if __name__ == '__main__':
