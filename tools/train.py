@@ -8,8 +8,10 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import signal
 
 # What comes during the start waits until PreemptionHook listens.
-HELD = (signal.SIGUSR1, signal.SIGUSR2)
-signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+HELD = [getattr(signal, name) for name in ('SIGUSR1', 'SIGUSR2')
+        if hasattr(signal, name) and hasattr(signal, 'pthread_sigmask')]
+if HELD:
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
 
 import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
 from stepnet_mm import config as C  # noqa: E402
@@ -69,7 +71,7 @@ def build_config(args):
 def main():
     args = parse_args()
     cfg, changes = build_config(args)
-    if not C.has_hook(cfg, 'PreemptionHook'):
+    if HELD and not C.has_hook(cfg, 'PreemptionHook'):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
     C.check_sync_bn(cfg)
     init_distributed(cfg)
