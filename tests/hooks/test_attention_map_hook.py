@@ -124,17 +124,12 @@ def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path):
     assert all(torch.equal(plain[key], watched[key]) for key in plain)
 
 
-@pytest.mark.parametrize('hooks, backbone, match', [
-    ([HOOK], dict(type='mmpretrain.StepResNet', depth=18),
-     'no RelativeSelfAttention2d'),
-    ([HOOK, HOOK], BACKBONE, 'AttentionMapHook.name'),
-    ([dict(HOOK, query=(40, 0))], BACKBONE, r'query: .*\(32, 32\) px, got'),
-    ([dict(HOOK, probe=dict(num_samples=0))], BACKBONE, 'num_samples')])
-def test_what_cannot_be_recorded_fails_before_training(tmp_path, hooks,
-                                                       backbone, match):
-    runner = toy_runner(tmp_path, copy.deepcopy(hooks), 10, dict(backbone),
-                        **copy.deepcopy(VALIDATION))
-    with pytest.raises(ValueError, match=match):
+def test_what_cannot_be_recorded_fails_before_training(tmp_path):
+    runner = toy_runner(
+        tmp_path, [copy.deepcopy(HOOK)], 10, dict(
+            type='mmpretrain.StepResNet', depth=18),
+        **copy.deepcopy(VALIDATION))
+    with pytest.raises(ValueError, match='no RelativeSelfAttention2d'):
         runner.train()
     assert runner.iter == 0
 
