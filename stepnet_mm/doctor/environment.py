@@ -36,7 +36,7 @@ def versions() -> Iterator[dict]:
             yield row('error', f'{name} is installed from '
                       f'{" and ".join(installed)}: pip uninstall '
                       f'{" ".join(installed)}, then install one of them')
-        found[name] = metadata.version(installed[0])
+        found[name] = metadata.version(installed[0]) or 'unknown'
         lines.append(f'{installed[0]} {found[name]}')
         if numbers(found[name]) < numbers(LEAST.get(name, '0')):
             yield row('error', f'{lines[-1]}: install >= {LEAST[name]}')
