@@ -1,6 +1,7 @@
-"""A check in a process of its own, which may crash or hang.
+"""A check in a process beside the doctor, where it may crash or hang.
 
-It writes its rows as lines of JSON; what the libraries print goes into a file.
+A check is a function of one text that yields rows. Its process writes them as
+lines of JSON; what the libraries print goes into a file.
 """
 import json
 import os
@@ -8,13 +9,38 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pkgutil import resolve_name
 from tempfile import TemporaryFile
 
-from .report import REPORT_IT, attempt, row
+REPORT_IT = ('if the versions go together (README, "Two commands"), please '
+             'report it as an issue, with the file of --json')
+
+
+def row(level: str, text: str, **values: object) -> dict:
+    """A line (ok, skipped, warning or error) and values for the file."""
+    return dict(level=level, text=text, **values)
+
+
+def judge(good: bool, text: str, todo: str, level: str = 'error') -> dict:
+    """A row: ok, or the level, with what to do."""
+    return row('ok', text) if good else row(level, f'{text}: {todo}')
+
+
+def attempt(name: str, check: Callable[..., Iterable[dict]],
+            *args: object) -> Iterator[dict]:
+    """The rows of a check under a name; an exception becomes the last."""
+    try:
+        for found in check(*args):
+            yield dict(found, text=f'{name}: {found["text"]}')
+    except Exception as error:
+        yield row('error', f'{name}: {one_line(error)}: {REPORT_IT}')
+
+
+def one_line(error: BaseException) -> str:
+    """An exception's type and text."""
+    return f'{type(error).__name__}: {error}'.replace('\n', ' ')
 
 
 def run(name: str, check: str, argument: str, device: str,
@@ -23,19 +49,21 @@ def run(name: str, check: str, argument: str, device: str,
 
     Args:
         name (str): begins the rows.
-        check (str): ``'module:function'``, a function that yields rows.
+        check (str): ``'module:function'``.
         argument (str): the function's argument.
-        device (str): ``'cpu'``, ``'cuda'``, ``'cuda:1'`` (that GPU alone), or
-            ``''``, whatever there is.
+        device (str): ``'cpu'`` hides the GPUs.
         seconds (float): after which it ends.
     """
-    start = time.monotonic()
+    environment = dict(os.environ, PYTHONFAULTHANDLER='1',
+                       CUBLAS_WORKSPACE_CONFIG=':4096:8')  # for determinism
+    if device == 'cpu':
+        environment['CUDA_VISIBLE_DEVICES'] = ''
     # Files, for a pipe may be held open by a child that outlives the check.
     with TemporaryFile('w+') as rows, TemporaryFile(
             'w+', errors='replace') as log, subprocess.Popen(
                 [sys.executable, '-m', __name__, name, check, argument],
                 stdin=subprocess.PIPE, stdout=rows, stderr=log,
-                start_new_session=True, env=_environment(device)) as process:
+                start_new_session=True, env=environment) as process:
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -43,10 +71,8 @@ def run(name: str, check: str, argument: str, device: str,
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        taken = round(time.monotonic() - start, 1)
         rows.seek(0)
-        for line in rows:
-            yield dict(json.loads(line), check=name, seconds=taken)
+        yield from map(json.loads, rows)
         log.seek(0)
         lines = log.read().splitlines()[-30:]
     if code == 0:
@@ -57,21 +83,7 @@ def run(name: str, check: str, argument: str, device: str,
         why = f'ended by {signal.Signals(-code).name}: {REPORT_IT}'
     else:
         why = f'ended with code {code} ({"".join(lines[-1:])}): {REPORT_IT}'
-    yield row('error', f'{name}: {why}', check=name, log=lines)
-
-
-def _environment(device: str) -> dict[str, str]:
-    """In which a device's GPU is seen alone, on a CPU none."""
-    key, number = 'CUDA_VISIBLE_DEVICES', device.partition(':')[2]
-    found = dict(os.environ, PYTHONFAULTHANDLER='1',
-                 CUBLAS_WORKSPACE_CONFIG=':4096:8')  # for determinism
-    if device == 'cpu':
-        found[key] = ''
-    elif number and key in found:
-        found[key] = ''.join(found[key].split(',')[int(number):][:1])
-    elif number:
-        found[key] = number
-    return found
+    yield row('error', f'{name}: {why}', log=lines)
 
 
 def _main(name: str, check: str, argument: str) -> None:

@@ -1,5 +1,4 @@
 """Whatever a check does, the next one runs, and a row says so."""
-import json
 import multiprocessing
 import os
 import subprocess
@@ -8,15 +7,14 @@ import time
 import pytest
 import torch
 
-from stepnet_mm import doctor
-from stepnet_mm.doctor import process, report
+from stepnet_mm.doctor import process
 
 #: Checks that a process of its own imports.
 CHECKS = '''
 import os, subprocess, sys, time
 FINE = dict(level='ok', text='fine')
 def fine(argument):
-    yield dict(FINE, text=f'{argument} {os.getpid()}')
+    yield dict(FINE, text=f"{argument}, {os.environ['CUDA_VISIBLE_DEVICES']}")
 def crash(argument):
     yield FINE
     os.abort()
@@ -51,14 +49,19 @@ def run(monkeypatch, tmp_path):
     (tmp_path / 'made_checks.py').write_text(CHECKS)
     monkeypatch.setenv('PYTHONPATH', str(tmp_path))
 
-    def run(name, seconds=60):
-        found = [*process.run(name, f'made_checks:{name}', 'cpu', 'cpu',
-                              seconds)]
-        assert {row['check'] for row in found} == {name}
+    def run(name, seconds=60, device='cpu'):
+        found = process.run(name, f'made_checks:{name}', 'given', device,
+                            seconds)
         return [(row['level'], row['text'].removeprefix(f'{name}: '))
                 for row in found]
 
     return run
+
+
+@pytest.mark.parametrize('device, visible', [('cpu', ''), ('cuda', '2,3')])
+def test_argument_and_gpus_of_a_check(run, monkeypatch, device, visible):
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '2,3')
+    assert run('fine', device=device) == [('ok', f'given, {visible}')]
 
 
 @pytest.mark.parametrize('name, why', [
@@ -80,35 +83,6 @@ def test_a_child_that_outlives_its_check_is_ended(run):
     (level, text), = run('forks')
     assert level == 'ok'
     assert not alive(text)
-
-
-def test_checks_after_the_time_are_not_begun(capsys):
-    doctor.main(['--device', 'cpu', '--seconds', '1'])
-    assert 'cost: not checked, the time is over: ' in capsys.readouterr().out
-
-
-def test_the_rows_so_far_are_in_the_file(tmp_path):
-    written, found = report.Report(tmp_path / 'found.json'), []
-
-    def some():
-        for _ in range(2):
-            yield report.row('ok', 'fine')
-            found.append(json.loads(written.path.read_text()))
-
-    written.add(some())
-    assert [len(one['rows']) for one in found] == [1, 2]
-    assert not found[-1]['finished']
-
-
-@pytest.mark.parametrize('visible, device, expected', [
-    (None, 'cuda:1', '1'), ('2,GPU-5', 'cuda:1', 'GPU-5'),
-    ('2,GPU-5', 'cuda:2', ''), ('2', 'cuda', '2'), (None, 'cpu', '')])
-def test_the_gpus_that_a_check_sees(monkeypatch, visible, device, expected):
-    monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
-    if visible is not None:
-        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
-    found = process._environment(device)
-    assert found['CUDA_VISIBLE_DEVICES'] == expected
 
 
 def test_a_check_ends_with_the_doctor(run, tmp_path, monkeypatch):

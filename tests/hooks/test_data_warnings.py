@@ -37,6 +37,9 @@ def coco(tmp_path):
     return build
 
 
+NAMES = 'circle', 'square', 'triangle'
+
+
 def rename(content):
     content['categories'][1].update(name='circle')
 
@@ -44,9 +47,6 @@ def rename(content):
 def shrink(content):
     content['annotations'][0]['area'] = 0
     content['annotations'][1]['bbox'][2] = .5
-
-
-NAMES = 'circle', 'square', 'triangle'
 
 
 @pytest.mark.parametrize('edit, classes, count, words', [

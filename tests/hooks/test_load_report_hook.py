@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from mmengine.logging import MMLogger
-from mmengine.model import BaseModel, BaseTTAModel
+from mmengine.model import BaseTTAModel
 from mmengine.registry import MODELS
 from mmengine.runner import FlexibleRunner, Runner
 from mmengine.runner.checkpoint import load_state_dict
@@ -62,14 +62,14 @@ def test_steps_heads_and_classifiers_are_reported(run, state, line):
 
 
 @pytest.mark.parametrize('state, words', [
-    (without('0.bias'), ['new', 'backbone.0.bias']),
-    (changed('neck', 1), ['unused', 'neck']),
+    (without('0.bias'), '1 new: backbone.0.bias'),
+    (changed('neck', 1), '1 unused: neck'),
     (changed('backbone.0.bias', 3),
-     ['new', 'backbone.0.bias (source (3,), model (4,))'])])
+     '1 new: backbone.0.bias (source (3,), model (4,))')])
 def test_other_keys_are_warned_of_unless_allowed(run, state, words):
     load_state_dict(run.net, state)
     line, = run.warnings
-    assert all(word in line for word in words)
+    assert words in line
     run.hook.__init__(allow_new=[r'\.0\.bias'], allow_unused=['^neck'])
     load_state_dict(run.net, state)
     assert len(run.warnings) == 1
@@ -141,48 +141,28 @@ def test_a_test_needs_all_weights_that_are_not_allowed(state, allowed, named):
     load_state_dict(strict(allowed), state)
 
 
-@pytest.mark.core
-def test_a_wrapper_of_augmented_tests_needs_all_weights():
-    class Augmented(BaseTTAModel):
-        def merge_preds(self, data_samples_list):
-            return data_samples_list
+class Augmented(BaseTTAModel):
 
-    class Model(BaseModel):
-        def __init__(self):
-            super().__init__()
-            self.net = Net()
-
-        def forward(self, inputs, data_samples=None, mode='tensor'):
-            return inputs
-
-    model = Augmented(Model())
-    WholeLoadHook().before_run(SimpleNamespace(model=model))
-    with pytest.raises(ValueError, match='CHECKPOINT: .* of Model'):
-        load_state_dict(model, without('backbone.0', net=Model()))
-    load_state_dict(model, Model().state_dict())
+    def merge_preds(self, data_samples_list):
+        return data_samples_list
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('kind', [Runner, FlexibleRunner])
-def test_a_test_by_each_runner(tmp_path, kind):
+@pytest.mark.parametrize('kind, wrap', [
+    (Runner, lambda model: model), (FlexibleRunner, lambda model: model),
+    (Runner, Augmented)])
+def test_a_test_by_each_runner(tmp_path, kind, wrap):
     pytest.importorskip('mmpretrain')
-
-    def model():
-        return ToyModel(dict(type='mmpretrain.StepResNet', **SMALL))
-
-    def run(name, state):
-        torch.save(dict(state_dict=state), tmp_path / name)
-        runner = kind(model(), work_dir=str(tmp_path / 'work'),
-                      load_from=str(tmp_path / name), log_level='ERROR',
-                      experiment_name=f'{kind.__name__}_{name}',
-                      **{f'test_{key[4:]}': value
-                         for key, value in VALIDATION.items()})
-        runner.register_hook(WholeLoadHook())
-        return runner.test()
-
-    assert run('whole.pth', model().state_dict()) == dict(count=16)
+    model = ToyModel(dict(type='mmpretrain.StepResNet', **SMALL))
+    path = str(tmp_path / 'part.pth')
+    torch.save(dict(state_dict=without('layer4', net=model)), path)
+    runner = kind(wrap(model), work_dir=str(tmp_path), load_from=path,
+                  log_level='ERROR', experiment_name=f'{tmp_path}',
+                  **{f'test_{key[4:]}': value
+                     for key, value in VALIDATION.items()})
+    runner.register_hook(WholeLoadHook())
     with pytest.raises(ValueError, match='CHECKPOINT: .*layer4'):
-        run('part.pth', without('layer4', net=model()))
+        runner.test()
 
 
 def test_a_test_takes_renamed_and_further_keys():

@@ -41,48 +41,29 @@ def scalars(work_dir, name='scalars'):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.fixture(scope='module')
-def trained(tmp_path_factory):
-    """A training's work dir, its runner, and what TensorBoard has of it."""
+@pytest.mark.core
+def test_log_and_pictures_of_where_it_was_measured(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import (
         EventAccumulator,
     )
-    folder = tmp_path_factory.mktemp('trained')
-    runner = toy_runner(
-        folder, [dict(HOOKS['batch'], figure_interval=2)], log_level='INFO')
-    runner.train()
-    path, = folder.glob('*/vis_data')
-    return folder, runner, EventAccumulator(str(path)).Reload()
-
-
-@pytest.mark.core
-def test_logged_once_where_it_was_measured(trained):
-    folder, runner, events = trained
-    rows = scalars(folder, 'stiffness')
+    toy_runner(tmp_path, [dict(HOOKS['batch'], figure_interval=2)],
+               log_level='INFO').train()
+    path, = tmp_path.glob('*/vis_data')
+    events = EventAccumulator(str(path)).Reload()
+    rows = scalars(tmp_path, 'stiffness')
     assert [row['step'] for row in rows] == [2, 4, 6, 8]
     assert rows[0][f'{GROUP}tns'] != rows[1][f'{GROUP}tns']
-    assert {f'{GROUP}nsi_stage{s}_{k}' for s in (1, 2)
-            for k in ('mean', 'max')} <= set(rows[0])
-    for row in rows:
-        assert 0 < row[f'{GROUP}tns_median'] <= row[f'{GROUP}tns_q95']
-    assert rows[0][f'{GROUP}nonfinite'] == 0
-    assert not any(GROUP in key for row in scalars(folder) for key in row)
+    assert not any(GROUP in key for row in scalars(tmp_path) for key in row)
     recorded = events.Scalars(f'{GROUP}tns')
     assert [event.step for event in recorded] == [2, 4, 6, 8]
     assert [event.value for event in recorded] == pytest.approx(
         [row[f'{GROUP}tns'] for row in rows])
-    log, = folder.glob('*/*.log')
+    log, = tmp_path.glob('*/*.log')
     lines = [line for line in log.read_text().splitlines() if 'tns: ' in line]
     assert len(lines) == 4 and '[4/8]' in lines[1]
     assert 'nsi_stage2_max: ' in lines[0] and 'nonfinite: 0' in lines[0]
-
-
-def test_figures_go_to_the_visualizer(trained):
-    import cv2
-    folder, _, events = trained
-    pictures = sorted(folder.glob('*/vis_data/vis_image/**/*.png'))
+    pictures = [*tmp_path.glob('*/vis_data/vis_image/**/*.png')]
     assert len(pictures) == 4  # two measurements of two pictures
-    assert all(cv2.imread(str(path)).std() > 5 for path in pictures)
     assert set(events.Tags()['images']) == {
         'stiffness_nsi', 'stiffness_curve'}
 

@@ -1,0 +1,160 @@
+"""Checks versions, GPUs, operators, Slurm, disk, a config and its datasets."""
+import importlib
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ..supported import LEAST, differences
+from ..utils import provenance
+from ..utils.command_line import existing_folder
+from ..utils.slurm_requeue import slurm_command
+from ..version import __version__
+from .process import judge, one_line, row
+
+ONE_OF = {'mmdet', 'mmpretrain'}
+
+
+def versions() -> Iterator[dict]:
+    """Whether the libraries are there, recent enough, and go together."""
+    found, lines = {}, [f'Python {platform.python_version()}']
+    names = provenance.distributions(provenance.LIBRARIES)
+    missing = {name for name, installed in names.items() if not installed}
+    for name, installed in names.items():
+        if not installed:
+            enough = name in ONE_OF and not ONE_OF <= missing
+            yield row('warning' if enough else 'error',
+                      f'{name} is not installed: bash tools/setup_env.sh; '
+                      'of mmdet and mmpretrain one is enough')
+            continue
+        if len(installed) > 1:
+            yield row('error', f'{name} is installed from '
+                      f'{" and ".join(installed)}: pip uninstall '
+                      f'{" ".join(installed)}, then install one of them')
+        found[name] = metadata.version(installed[0]) or 'unknown'
+        lines.append(f'{installed[0]} {found[name]}')
+        if numbers(found[name]) < numbers(LEAST.get(name, '0')):
+            yield row('error', f'{lines[-1]}: install >= {LEAST[name]}')
+    if numbers(found.get('numpy', '')) >= (2, ) and (
+            numbers(found.get('mmcv', '3')) < (2, 2)):
+        yield row('warning', 'numpy 2 with mmcv 2.1, whose imports then fail '
+                  'with an error that names neither: install numpy < 2, or '
+                  'the onedl stack')
+    yield row('ok', ', '.join(lines))
+    tried = differences(platform.python_version(), found)
+    nearest = min(tried, key=lambda stack: len(tried[stack]))
+    if tried[nearest]:
+        yield row('warning', 'not an environment that was tried; nearest is '
+                  f'STACK={nearest}, but for {", ".join(tried[nearest])}: '
+                  'nothing to do, if a StepResNet trains here (below)')
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """'2.11.0+cu130' -> (2, 11, 0)."""
+    return tuple(map(int, re.findall(r'\d+', version.partition('+')[0])[:3]))
+
+
+def load(name: str) -> Iterator[dict]:
+    """No row, if a library imports or is absent."""
+    if find_spec(name):
+        importlib.import_module(name)
+    yield from ()
+
+
+def device(kind: str) -> Iterator[dict]:
+    """Whether the libraries import, and there is a GPU.
+
+    Args:
+        kind (str): ``'cuda'``, ``'cpu'``, or ``''``, a GPU if there is one.
+    """
+    for name in LEAST:
+        yield from load(name)
+    import torch
+    from torch.utils.collect_env import get_pretty_env_info
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not gpus and (
+            kind == 'cuda' or not kind and shutil.which('nvidia-smi')):
+        yield row('error', 'no GPU that torch can use: is it a CPU build, is '
+                  'CUDA_VISIBLE_DEVICES empty, or the driver (nvidia-smi) '
+                  f'older than CUDA {torch.version.cuda} needs? --device cpu '
+                  'tries the CPU')
+    elif not gpus and not kind:
+        yield row('warning', 'no GPU: training runs on CPU, with gloo')
+    try:
+        environment = get_pretty_env_info().splitlines()
+    except Exception as error:  # it calls pip, which may be absent
+        environment = [one_line(error)]
+    commit = provenance.revision()
+    yield row('ok', f'{gpus} GPUs, commit {commit}', commit=commit,
+              date=provenance.today(), load=os.getloadavg(),
+              versions=dict(provenance.versions(), stepnet_mm=__version__),
+              environment=environment)
+
+
+def operators(kind: str) -> Iterator[dict]:
+    """Whether compiled operators of mmcv run, as detectors need them.
+
+    Args:
+        kind (str): as for :func:`device`.
+    """
+    import torch
+    kind = kind or ('cuda' if torch.cuda.is_available() else 'cpu')
+    boxes = torch.tensor([[0., 0., 9., 9.]], device=kind)
+    try:
+        from mmcv.ops import nms
+        nms(boxes, boxes[:, 3], .5)
+        yield row('ok', f'mmcv has compiled operators for {kind}')
+    except Exception as error:  # of its import, or for the CPU alone
+        yield row('error' if find_spec('mmdet') else 'skipped',
+                  f'mmcv has no compiled operators for {kind} '
+                  f'({one_line(error)}): bash tools/setup_env.sh, on this '
+                  'machine, compiles them; classification does without')
+
+
+def machine(work_dir: str) -> Iterator[dict]:
+    """Whether Slurm answers, and room for checkpoints and batches."""
+    try:
+        found = slurm_command('sinfo', '--noheader', '--format=%R %t %D') if (
+            shutil.which('srun')) else 'not here'
+        yield row('ok', f'Slurm: {"; ".join(found.splitlines())}')
+    except RuntimeError as error:
+        yield row('warning', f'{one_line(error)}: is the Slurm controller up, '
+                  'is SLURM_CONF right?')
+    for folder, least, todo in (
+            (existing_folder(Path(work_dir).absolute()), 5,
+             'a checkpoint of a detector takes about 0.4 GiB, and one more '
+             'than max_keep_ckpts must fit'),
+            ('/dev/shm', 1, 'workers of data loaders die there with a bus '
+             'error: docker run --ipc=host or --shm-size=8g, or '
+             'num_workers=0')):
+        free = shutil.disk_usage(folder).free / 2**30
+        yield judge(free >= least, f'{free:.2f} GiB free in {folder}', todo,
+                    'warning')
+
+
+def config(path: str) -> Iterator[dict]:
+    """Whether a config and its datasets can be read."""
+    from ..config import check_sync_bn, read_config
+    from ..config.lookup import forbid_downloads
+    from ..launch.entry import build_loader
+    cfg = read_config(path)
+    check_sync_bn(cfg)
+    yield row('ok', f'{path}: it reads')
+    for split in ('train', 'val', 'test'):
+        key = f'{split}_dataloader'
+        if not isinstance(cfg.get(key), dict):
+            continue
+        downloading = forbid_downloads(cfg, key)
+        try:
+            dataset: Any = build_loader(cfg, split).dataset
+            yield row('ok', f'{key}: {len(dataset)} samples')
+        except Exception as error:  # a dataset may raise anything
+            level, todo = ('warning', 'a training downloads it') if (
+                downloading) else (
+                    'error', 'name another folder by --data-root')
+            yield row(level, f'{key}: {one_line(error)}: {todo}')

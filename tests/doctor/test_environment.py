@@ -1,0 +1,120 @@
+"""Versions, GPUs, Slurm, disk and data, as far as a test can pretend them."""
+import re
+import shutil
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from stepnet_mm.doctor import environment
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = dict(torch='2.11.0+cu130', numpy='2.4.0', mmengine='0.10.12',
+            mmcv='2.3.6', mmdet='3.5.1', mmpretrain='1.3.6')
+
+
+def lines(rows):
+    return [f'{row["level"]} {row["text"]}' for row in rows]
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """check(python, name=version, ...) -> the rows where these are there."""
+    def check(python='3.12.9', **found):
+        # The first two: removals that broke off.
+        owners = {name: [None, f'gone-{name}',
+                         f'onedl-{name}' if name == 'mmcv' else name]
+                  for name in found}
+        if '+' in found.get('mmcv', ''):
+            owners['mmcv'].append('mmcv')
+
+        def version(name):
+            if name.removeprefix('onedl-') not in found:
+                raise metadata.PackageNotFoundError(name)
+            return found[name.removeprefix('onedl-')]
+
+        monkeypatch.setattr(environment.platform, 'python_version',
+                            lambda: python)
+        monkeypatch.setattr(metadata, 'packages_distributions',
+                            lambda: owners)
+        monkeypatch.setattr(metadata, 'version', version)
+        return lines(environment.versions())
+
+    return check
+
+
+def test_a_stack_that_goes_together(check):
+    line, = check(**GOOD)
+    assert line.startswith('ok Python 3.12.9, torch 2.11.0+cu130, ')
+    assert 'onedl-mmcv 2.3.6' in line
+
+
+def test_versions_are_numbers(check):
+    assert not [x for x in check(**{**GOOD, 'mmdet': '10.0'})
+                if x.startswith('error')]
+
+
+@pytest.mark.parametrize('change, expected', [
+    (dict(torch='2.0.1'), 'error torch 2.0.1: install >= 2.1'),
+    (dict(mmcv='2.3.6+both'),
+     'error mmcv is installed from onedl-mmcv and mmcv: pip uninstall'),
+    (dict(mmcv='2.1.0'), 'warning numpy 2 with mmcv 2.1'),
+    (dict(python='3.13.0', mmdet='3.3.0'), 'nearest is STACK=onedl, but for '
+     'Python 3.13.0 (tried 3.11, 3.12), mmdet 3.3.0 (tried 3.5.1)')])
+def test_known_conflicts(check, change, expected):
+    line, = [x for x in check(**{**GOOD, **change}) if expected in x]
+    assert ': ' in line  # what to do
+
+
+def test_missing_libraries(check):
+    found = '\n'.join(check('3.10.0'))
+    for name in ('torch', 'mmengine', 'mmcv', 'mmdet', 'mmpretrain'):
+        assert f'error {name} is not installed' in found
+    one = '\n'.join(check(mmdet='3.5.1'))
+    assert 'warning mmpretrain is not installed' in one
+
+
+@pytest.mark.parametrize('tool, kind, expected', [
+    (None, '', 'warning no GPU: training runs on CPU, with gloo'),
+    ('nvidia-smi', '', 'error no GPU that torch can use'),
+    (None, 'cuda', 'error no GPU that torch can use'),
+    ('nvidia-smi', 'cpu', 'ok 0 GPUs')])
+def test_a_gpu_that_nothing_uses(monkeypatch, tool, kind, expected):
+    monkeypatch.setattr(shutil, 'which', lambda _: tool)
+    monkeypatch.setattr('torch.utils.collect_env.get_pretty_env_info',
+                        lambda: 'Nvidia driver version: 550.1')
+    rows = [*environment.device(kind)]
+    assert lines(rows)[0].startswith(expected)
+    assert rows[-1]['environment'] == ['Nvidia driver version: 550.1']
+
+
+@pytest.mark.parametrize('script, expected', [
+    ('echo "main idle 2"', 'ok Slurm: main idle 2'),
+    ('echo "no controller" >&2; exit 1', 'got no controller: is '),
+    (None, 'ok Slurm: not here')])
+def test_slurm(tmp_path, monkeypatch, script, expected):
+    for name in ('srun', 'sinfo') if script else ():
+        (tmp_path / name).write_text(f'#!/bin/sh\n{script}\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv('PATH', f'{tmp_path}')
+    assert expected in lines(environment.machine(str(tmp_path)))[0]
+
+
+@pytest.mark.parametrize('free, expected', [
+    (2**26, 'warning 0.06 GiB free in '), (2**33, 'ok 8.00 GiB free in ')])
+def test_room(tmp_path, monkeypatch, free, expected):
+    monkeypatch.setattr(shutil, 'disk_usage',
+                        lambda _: SimpleNamespace(free=free))
+    _, disk, shared = lines(environment.machine(str(tmp_path / 'not/yet')))
+    assert disk.startswith(f'{expected}{tmp_path}')
+    assert shared.startswith(f'{expected}/dev/shm')
+
+
+def test_a_config_whose_data_are_missing(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # the checkout may have data
+    reads, *missing = lines(environment.config(
+        str(ROOT / 'configs/faster_rcnn_r50_stepnet.py')))
+    assert reads.startswith('ok ')
+    for split, line in zip(('train', 'val', 'test'), missing, strict=True):
+        assert re.match(f'error {split}_dataloader: .*data/coco/annot', line)
