@@ -64,7 +64,7 @@ def test_the_network_is_measured_and_exported(ends, config, tmp_path):
     path, folder = config
     out = tmp_path / 'start.jsonl'
     ends('export_onnx', path, '--out', tmp_path / 'net.onnx', '--size', 32, 32)
-    ends('analysis/model_report', path, '--image-size', 32, 32, '--runs', 1)
+    ends('analysis/model_report', path, '--image-size', 32, 32)
     few = ('--device', 'cpu', '--num-samples', 2, '--out')
     ends('analysis/measure_stiffness', path, *few, out)
     assert out.read_text().count('\n') >= 2
