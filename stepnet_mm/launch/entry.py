@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, RUNNERS, init_default_scope
 from torch import nn
@@ -26,6 +27,7 @@ from ..utils.command_line import (
     command_parser,
     output_file,
     output_folder,
+    positive,
 )
 from .distributed import init_distributed
 from .slurm_and_mpi_ranks import stand_alone
@@ -70,6 +72,33 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         '--local_rank', '--local-rank', type=int, default=0,
         help='given by older launchers')
+    return parser
+
+
+def make_measuring_parser(
+        description: str, ending: str,
+        checkpoint: str | None = '?') -> argparse.ArgumentParser:
+    """A parser of a config, weights, and data to measure them on.
+
+    Args:
+        description (str): the help text.
+        ending (str): of the output, as for :func:`output_of`.
+        checkpoint (str): ``nargs`` of the weights: ``'?'`` where a network
+            at its start can be measured, else None.
+    """
+    parser = make_config_parser(description)
+    parser.add_argument('checkpoint', nargs=checkpoint, help='weights')
+    parser.add_argument(
+        '--out', type=output_file, help='default: beside the checkpoint, '
+        f'<checkpoint>{ending}; without one in the work dir')
+    parser.add_argument(
+        '--split', choices=['val', 'test'], default='val', help='of the data')
+    parser.add_argument(
+        '--num-samples', type=positive,
+        help='spread over the dataset; default: all')
+    parser.add_argument(
+        '--device', default='cuda' if torch.cuda.is_available() else 'cpu',
+        help='where it runs; default: cuda where there is one, else cpu')
     return parser
 
 

@@ -31,8 +31,7 @@ def test_the_network_is_measured(
     classifier.write_text(CLASSIFIER.format(
         configs=request.config.rootpath / 'configs', name=name,
         backbone=backbone, channels=channels, data=tmp_path / 'images'))
-    tool('analysis/model_report', classifier, '--image-size', 32, 32,
-         '--runs', 1)
+    tool('analysis/model_report', classifier, '--image-size', 32, 32)
     few = (classifier, '--device', 'cpu', '--num-samples', 2, '--split',
            'test', '--out')
     out = tmp_path / 'start.jsonl'

@@ -1,127 +1,160 @@
+"""The ranking of blocks, and configs with steps in some of them."""
 import math
 import re
+from ast import literal_eval
 
 import pytest
 import torch
-from block_choice import rank_blocks, step_blocks
+from lottery_configs import rank_blocks, step_blocks
 from mmengine.config import Config
 from study_file import read_study
 
 from stepnet_mm.stiffness import read_stiffness_record
 
 TOOL = 'analysis/lottery_configs'
-SIZES = (3, 4, 6, 3)  # R-34
+#: Blocks by hand. Areas of the first sample: 0, .5 * 3; 0, 0, 1 * 2. Of the
+#: second: .5 * 6, 0; 0, 0, 0.
+BY_HAND = dict(blocks=['a.1', 'a.2', 'c.1', 'c.2', 'c.3'],
+               stage=[1, 1, 3, 3, 3], position=[1, 2, 1, 2, 3], stages=4)
+NSI = torch.tensor([[1., 3., .5, .5, 2.], [6., 2., 1., 1., 1.]])
+#: The measured blocks of R-34.
+R34 = [(f'backbone.layer{stage}.{i}', stage, i)
+       for stage, size in enumerate((3, 4, 6, 3), 1) for i in range(1, size)]
+
+
+@pytest.fixture
+def rank(tool, capsys):
+    """rank(record, '-k', 2) -> its table by block, its step_blocks"""
+
+    def rank(*arguments):
+        capsys.readouterr()
+        tool(TOOL, *arguments)
+        out = capsys.readouterr().out
+        rows = re.findall(r'^([ac]\.\d) +(.*)$', out, re.MULTILINE)
+        chosen = re.search(r'^step_blocks=(.*)$', out, re.MULTILINE).group(1)
+        return ({name: rest.split() for name, rest in rows},
+                literal_eval(chosen))
+
+    return rank
+
+
+def test_table_by_hand(rank, write_record):
+    path = write_record('seed0', NSI, **BY_HAND)
+    table, chosen = rank(path, '-k', 2)
+    assert list(table) == ['a.1', 'c.3', 'a.2', 'c.1', 'c.2']
+    total = (3 + 1.5 + 2) / 2
+    assert table['a.1'] == [
+        '1', '1', '3.5', '1.5', f'{1.5 / total:.1%}', '50.0%']
+    assert table['c.3'] == [
+        '3', '3', '1.5', '1', f'{2.5 / total:.1%}', '50.0%']
+    assert table['c.2'][2:] == ['0.75', '0', '100.0%', '0.0%']
+    assert chosen == [[1], [], [3], []]
+    table, chosen = rank(path, '-k', 3, '--by', 'mean')
+    assert list(table) == ['a.1', 'a.2', 'c.3', 'c.1', 'c.2']
+    assert chosen == [[1, 2], [], [3], []]
+    with pytest.warns(UserWarning, match='got 4 of which only 3 have one'):
+        assert rank(path, '-k', 4)[1] == [[1, 2], [], [1, 3], []]
+
+
+def test_seeds_are_pooled_and_what_is_not_finite_is_left_out(
+        rank, write_record):
+    paths = [write_record(name, nsi, **BY_HAND) for name, nsi in dict(
+        a=torch.cat([NSI[:1], torch.full((1, 5), math.inf)]),
+        b=NSI[1:], c=NSI).items()]
+    assert rank(*paths[:2], '-k', 1) == rank(paths[2], '-k', 1)
 
 
 @pytest.fixture
 def record(write_record):
-    """record(nsi) -> the path of a record of R-34"""
-    rows = [(f'backbone.layer{stage}.{i}', stage, i)
-            for stage, size in enumerate(SIZES, 1) for i in range(1, size)]
-    blocks, stage, position = map(list, zip(*rows))
+    """record(nsi, blocks=...) -> the path of a record of R-34"""
+    blocks, stage, position = map(list, zip(*R34))
 
     def record(nsi=None, **changes):
-        if nsi is None:
-            nsi = torch.rand(4, len(rows)) + .1
-        return write_record('a', nsi, **{**dict(
-            blocks=blocks, stage=stage, position=position,
-            stages=len(SIZES)), **changes})
+        return write_record(
+            'a', torch.rand(4, len(R34)) + .1 if nsi is None else nsi,
+            **{**dict(blocks=blocks, stage=stage, position=position,
+                      stages=4), **changes})
 
     return record
 
 
 @pytest.fixture
 def configs(classifier, tmp_path):
-    """The toy classifier as R-34 with StepNet and with SE."""
+    """Runs of a study: the toy classifier as R-34, with StepNet and SE."""
     pytest.importorskip('mmpretrain')
-    classifier.write_text(classifier.read_text().replace(
-        "type='StepResNet'", "type='StepResNet', depth=34"))
-    (tmp_path / 'se.py').write_text(
-        "_base_ = 'classifier.py'\n"
-        "model = dict(backbone=dict(step=dict(type='SEAttention', "
-        'reduction=8)))\n')
-    return classifier, tmp_path / 'se.py'
+    runs = []
+    for seed, step in enumerate((
+            dict(type='StepAdaptor'), dict(type='SEAttention', reduction=8))):
+        cfg = Config.fromfile(classifier)
+        cfg.model.backbone.update(depth=34, step=step)
+        cfg.update(work_dir=f'work/{seed}', randomness=dict(seed=seed))
+        runs.append(tmp_path / f'my-{step["type"][:2]}_seed{seed}.py')
+        cfg.dump(runs[-1])
+    return runs
 
 
-def write(tool, record, configs, out, *arguments):
-    """name -> config, of the new files"""
-    tool(TOOL, record, '--configs', *configs, '--out', out, *arguments)
-    return {path.stem: Config.fromfile(path) for path in out.glob('*.py')}
-
-
-def test_all_configs(tool, record, configs, tmp_path):
-    path = record(meta=dict(config='se.py\nwrong'))
-    found = write(tool, path, configs, tmp_path / 'new' / 'lth', '-k', 2, 3,
-                  '--random-seeds', 0, 0, 5)
-    kinds = ['all', 'random2_draw0', 'random2_draw5', 'random3_draw0',
-             'random3_draw5', 'stiffest2', 'stiffest3']
-    assert sorted(found) == sorted(
-        ['classifier_none', *(f'{name}_{kind}' for kind in kinds
-                              for name in ('classifier', 'se'))])
-    blocks = {name: getattr(cfg.model.backbone, 'step_blocks', None)
-              for name, cfg in found.items()}
-    for name in ('classifier', 'se'):
-        assert blocks[f'{name}_stiffest3'] == step_blocks(
-            rank_blocks(read_stiffness_record(path))[:3], 4)
-        few, many = ({(stage, i) for stage, own in enumerate(
-            blocks[f'{name}_random{k}_draw5'], 1) for i in own}
-            for k in (2, 3))
-        assert few < many and (len(few), len(many)) == (2, 3)
-    assert blocks['se_random3_draw0'] != blocks['se_random3_draw5']
-    assert found['se_stiffest3'].model.backbone.step.type == 'SEAttention'
-    assert found['se_all'].model == Config.fromfile(configs[1]).model
-    assert found['classifier_none'].model.backbone.step is None
-    text = (tmp_path / 'new/lth/se_stiffest2.py').read_text()
-    assert '# se with steps in the 2 stiffest of 12 measured blocks' in text
-    assert re.search(rf'# Record: {path} \(sha256 \w{{12}}\), '
-                     r"config 'se.py\\nwrong'\n", text)
-    assert '# Command: python ' in text and '-k 2 3' in text
-
-
-def test_a_study_of_runs_of_a_study(tool, record, configs, tmp_path):
-    """Their configs differ in the seed and the folder too."""
-    runs = [tmp_path / f'my-{config.stem}_seed{i}.py'
-            for i, config in enumerate(configs)]
-    for i, (run, config) in enumerate(zip(runs, configs)):
-        cfg = Config.fromfile(config)
-        cfg.work_dir, cfg.randomness = f'work/{i}', dict(seed=i)
-        cfg.dump(run)
-    path, out = record(), tmp_path / 'lth'
-    write(tool, path, runs, out, '-k', 2, '--study', 'tickets.py',
-          '--seeds', 3, 4)
+def test_all_configs_and_their_study(tool, record, configs, tmp_path):
+    """Their configs differ in the step, and in the seed and the folder."""
+    path, out = record(meta=dict(config='se.py\nwrong')), tmp_path / 'new/lth'
+    arguments = (TOOL, path, '--configs', *configs, '--out', out)
+    tool(*arguments, '-k', 2, 3, '--random-seeds', 0, 0, 5,
+         '--study', 'tickets.py', '--seeds', 3, 4)
     study = read_study(out / 'tickets.py')
-    assert {m.name: m.config.name for m in study.methods} == {
-        'none': 'my-classifier_seed0_none.py',
-        **{f'my_{name}_{i}_{kind}': f'my-{name}_seed{i}_{kind}.py'
-           for i, name in enumerate(('classifier', 'se'))
-           for kind in ('all', 'stiffest2', 'random2_draw0')}}
+    names = ('my-St_seed0', 'my-SE_seed1')
+    assert {m.name: m.config.stem for m in study.methods} == {
+        'none': 'my-St_seed0_none',
+        **{f'{name.replace("-", "_").replace("_seed", "_")}_{kind}':
+           f'{name}_{kind}' for name in names for kind in (
+               'all', 'stiffest2', 'stiffest3', 'random2_draw0',
+               'random2_draw5', 'random3_draw0', 'random3_draw5')}}
     assert all(method.seeds == [3, 4] for method in study.methods)
     assert study.measure == dict(
         num_samples=2000, definitions=['residual', 'output', 'update'],
         ablate_steps=False, robustness=False)
+    found = {m.config.stem: Config.fromfile(m.config).model
+             for m in study.methods}
+    blocks = {name: model.backbone.get('step_blocks')
+              for name, model in found.items()}
+    for name in names:
+        assert blocks[f'{name}_stiffest3'] == step_blocks(
+            rank_blocks(read_stiffness_record(path), 3)[:3], 4)
+        few, many = ({(stage, i) for stage, own in enumerate(
+            blocks[f'{name}_random{k}_draw5'], 1) for i in own}
+            for k in (2, 3))
+        assert few < many and (len(few), len(many)) == (2, 3)
+    assert (blocks['my-SE_seed1_random3_draw0']
+            != blocks['my-SE_seed1_random3_draw5'])
+    assert found['my-SE_seed1_all'] == Config.fromfile(configs[1]).model
+    assert found['my-SE_seed1_stiffest3'].backbone.step.type == 'SEAttention'
+    assert found['my-St_seed0_none'].backbone.step is None
+    text = (out / 'my-SE_seed1_stiffest2.py').read_text()
+    assert 'steps in the 2 stiffest of 12 measured blocks' in text
+    assert re.search(rf'# Record: {path} \(sha256 \w{{12}}\), '
+                     r"config 'se.py\\nwrong'\n", text)
+    assert '# Command: python ' in text and '-k 2 3' in text
     before = {p: p.read_bytes() for p in out.glob('*')}
-    with pytest.raises(ValueError, match='--out: expected new files'):
-        write(tool, path, runs[::-1], out, '-k', 3, 2)
+    with pytest.raises(FileExistsError):
+        tool(*arguments, '-k', 4)
     assert {p: p.read_bytes() for p in out.glob('*')} == before
 
 
-NO_STEP = "type='StepResNet', step=['StepAdaptor'] + 3 * [None]"
-
-
-@pytest.mark.parametrize('changes, backbone, arguments, key', [
-    ({}, '', ['--study', 'se_all.py'], '--out: .*different names'),
-    ({}, '', ['-k', 2, 13], '-k: expected 1 to 12, .*got 13'),
-    (dict(blocks=[*'abcdefghijkl']), '', [],
-     "a.jsonl: expected the 12 blocks of .*got 12, .*'a'"),
-    (dict(nsi=torch.full((4, 12), math.inf)), '', [],
-     'a.jsonl: expected a sample with a finite NSI everywhere, got none in 4'),
-    ({}, NO_STEP, [], 'se.py: expected one backbone .*got 0')])
-def test_wrong_input(tool, record, configs, tmp_path, changes, backbone,
-                     arguments, key):
-    if backbone:
-        configs[1].write_text("_base_ = 'classifier.py'\n"
-                              f'model = dict(backbone=dict({backbone}))\n')
+@pytest.mark.parametrize('changes, step, k, key', [
+    ({}, {}, 13, '-k: expected 1 to 12, .*got 13'),
+    (dict(blocks=[*'abcdefghijkl']), {}, 2, 'SE_seed1.py: expected the 12 '),
+    (dict(nsi=torch.full((4, 12), math.inf)), {}, 2, 'a.jsonl: .*none in 4'),
+    ({}, dict(step=['StepAdaptor'] + 3 * [None]), 2,
+     'SE_seed1.py: expected one backbone .*got 0')])
+def test_wrong_input(tool, record, configs, tmp_path, changes, step, k, key):
+    cfg = Config.fromfile(configs[1])
+    cfg.model.backbone.update(step)
+    cfg.dump(configs[1])
     with pytest.raises(ValueError, match=key):
-        write(tool, record(**changes), configs, tmp_path / 'lth', '-k', 2,
-              *arguments)
+        tool(TOOL, record(**changes), '--configs', configs[1],
+             '--out', tmp_path / 'lth', '-k', k)
     assert not (tmp_path / 'lth').exists()
+
+
+def test_records_of_two_networks(tool, write_record):
+    with pytest.raises(ValueError, match='b.jsonl: expected .*a.jsonl'):
+        tool(TOOL, write_record('a', NSI, **BY_HAND), write_record(
+            'b', NSI, **{**BY_HAND, 'blocks': [*'vwxyz']}), '-k', 1)

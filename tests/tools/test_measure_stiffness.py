@@ -31,9 +31,8 @@ def test_what_changes_a_measurement(change, changes):
 
 @pytest.fixture
 def deep(classifier):
-    """Two measured blocks in stages 2 and 3: TNS is not 0."""
-    text = classifier.read_text()
-    classifier.write_text(text.replace(
+    """R-34, at its start unlike a plain network: TNS is not 0."""
+    classifier.write_text(classifier.read_text().replace(
         "type='StepResNet'", "type='StepResNet', depth=34, "
         'zero_init_residual=False'))
     return classifier
@@ -46,8 +45,13 @@ def measure(tool, config, out, *arguments):
 
 
 @pytest.mark.long
-def test_the_start_some_of_it_and_a_checkpoint(tool, deep, tmp_path, capsys):
-    start = measure(tool, deep, tmp_path / 'a.jsonl', '--name', 'start')
+@pytest.mark.core
+def test_the_start_a_cut_some_of_it_and_a_checkpoint(
+        tool, deep, tmp_path, capsys):
+    """A cut one goes on bit for bit, where the data were moved to, too."""
+    out = tmp_path / 'a.jsonl'
+    start = measure(tool, deep, out, '--name', 'start')
+    assert 'tns_q95  ' in capsys.readouterr().out
     assert start.nsi.shape == (8, 12) and start.nsi.isfinite().all()
     # The published start of the adaptor is sigma(-1).
     torch.testing.assert_close(
@@ -59,10 +63,24 @@ def test_the_start_some_of_it_and_a_checkpoint(tool, deep, tmp_path, capsys):
     assert header.blocks[0] == 'backbone.layer1.1'
     assert header.meta['checkpoint'] == 'none'
     assert '8 of 8 samples' in header.meta['dataset']
-    assert 'tns_q95  ' in capsys.readouterr().out
+
+    text = out.read_bytes()
+    out.write_bytes(text[:text.index(b'\n', text.index(b'\n') + 1) + 40])
+    (tmp_path / 'disk').mkdir()
+    (tmp_path / 'images').rename(tmp_path / 'disk/images')
+    moved = '--data-root', tmp_path / 'disk/images'
+    again = '--name', 'start', *moved
+    with file_lock(lock_beside(out)), pytest.raises(
+            ValueError, match='a.jsonl: expected a file that nobody writes'):
+        measure(tool, deep, out, *again)
+    measure(tool, deep, out, *again)
+    assert out.read_bytes() == text
+    with pytest.raises(ValueError, match='settings.*another'):
+        measure(tool, deep, out, *again, '--image-scale', 48, 48)
+    assert out.read_bytes() == text
 
     some = measure(tool, deep, tmp_path / 'some.jsonl', '--num-samples', 4,
-                   '--blocks', r'backbone\.layer3\.[2-5]')
+                   '--blocks', r'backbone\.layer3\.[2-5]', *moved)
     assert some.header.position == [2, 3, 4, 5]
     chosen = [header.blocks.index(name) for name in some.header.blocks]
     torch.testing.assert_close(
@@ -72,32 +90,11 @@ def test_the_start_some_of_it_and_a_checkpoint(tool, deep, tmp_path, capsys):
     weights['backbone.layer3.1.conv2.weight'] *= 2
     checkpoint = tmp_path / 'epoch_2.pth'
     torch.save(dict(state_dict=weights), checkpoint)
-    tool(TOOL, deep, checkpoint, '--device', 'cpu')
+    tool(TOOL, deep, checkpoint, '--device', 'cpu', *moved)
     trained = read_stiffness_record(tmp_path / 'epoch_2_stiffness.jsonl')
     assert not torch.equal(trained.nsi, start.nsi)
     assert trained.header.meta['checkpoint'] == str(checkpoint)
     assert len(trained.header.meta['sha256']) == 12
-
-
-@pytest.mark.long
-@pytest.mark.core
-def test_a_cut_measurement_goes_on_bit_for_bit(tool, deep, tmp_path):
-    """Where the data were moved to, too."""
-    out = tmp_path / 'a.jsonl'
-    whole = measure(tool, deep, out)
-    text = out.read_bytes()
-    out.write_bytes(text[:text.index(b'\n', text.index(b'\n') + 1) + 40])
-    (tmp_path / 'disk').mkdir()
-    (tmp_path / 'images').rename(tmp_path / 'disk/images')
-    moved = '--data-root', tmp_path / 'disk/images'
-    with file_lock(lock_beside(out)), pytest.raises(
-            ValueError, match='a.jsonl: expected a file that nobody writes'):
-        measure(tool, deep, out, *moved)
-    record = measure(tool, deep, out, *moved)
-    assert torch.equal(record.nsi, whole.nsi) and out.read_bytes() == text
-    with pytest.raises(ValueError, match='settings.*another'):
-        measure(tool, deep, out, *moved, '--image-scale', 48, 48)
-    assert out.read_bytes() == text
 
 
 def test_list_measures_nothing(tool, deep, tmp_path, capsys):

@@ -1,161 +1,68 @@
-import json
+import re
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
-import torch
 from mmengine.config import Config
-from mmengine.registry import MODELS, init_default_scope
-from torch import nn
 
+from stepnet_mm.launch.entry import build_model
 from stepnet_mm.profiling import image_size
-from stepnet_mm.steps import SEMAttention
 
 TOOL = 'analysis/model_report'
-COUNTS = ('parameters', 'step_parameters', 'mmengine_flops')
-CLASSIFIER = '''
-_base_ = 'mmpretrain::resnet/resnet18_8xb32_in1k.py'
-custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
-model = dict(
-    backbone=dict(
-        type='StepResNet',
-        init_cfg=dict(type='Pretrained', checkpoint='nowhere.pth')))
-'''
-DETECTOR = '''
-_base_ = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'
-custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
-model = dict(
-    backbone=dict(
-        type='StepResNet', depth=18, frozen_stages=0, norm_eval=False,
-        init_cfg=dict(type='Pretrained', checkpoint='nowhere.pth')),
-    neck=dict(in_channels=[64, 128, 256, 512]),
-    roi_head=dict(bbox_head=dict(fc_out_channels=64)),
-    train_cfg=dict(rpn_proposal=dict(max_per_img=100)),
-    test_cfg=dict(rpn=dict(max_per_img=100)))
-'''
-SMALL = {
-    'mmpretrain': ('--image-size', 32, 32),
-    'mmdet': ('--image-size', 90, 64)
-}
 
 
 @pytest.fixture
-def write(tmp_path):
-    """write('mmdet') -> the path of a config of that library"""
+def report(tool, capsys):
+    """report(config, option, ...) -> what the tool prints"""
 
-    def write(scope):
-        pytest.importorskip(scope)
-        path = tmp_path / f'{scope}.py'
-        path.write_text(DETECTOR if scope == 'mmdet' else CLASSIFIER)
-        return path
-
-    return write
-
-
-@pytest.fixture
-def report(tool, write, capsys):
-    """report('mmdet', '--train') -> the report that JSON holds"""
-
-    def report(scope, *options):
+    def report(*arguments):
         capsys.readouterr()
-        tool(TOOL, write(scope), *SMALL[scope], '--runs', 2, '--format',
-             'json', *options)
-        return json.loads(capsys.readouterr().out)
+        tool(TOOL, *arguments)
+        return capsys.readouterr().out
 
     return report
 
 
-def build(path):
-    cfg = Config.fromfile(path)
-    init_default_scope(cfg.default_scope)
-    return MODELS.build(cfg.model)
-
-
-def parts_of(found):
-    return {part.pop('part'): part for part in found['parts']}
-
-
-def test_a_module_is_not_in_one_whose_name_begins_alike(load_tool):
-    model = nn.ModuleDict({name: SEMAttention(16)
-                           for name in ('step1', 'step10')})
-    assert [*load_tool(TOOL).find_steps(model)] == ['step1', 'step10']
+def counts(printed, line):
+    """Parameters and FLOPs on the line that begins so."""
+    found = re.search(rf'^{line}: ([\d,]+) parameters, ([\d,]+) FLOPs',
+                      printed, re.M)
+    return [int(number.replace(',', '')) for number in found.groups()]
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('scope', SMALL)
-def test_the_parts_sum_to_the_model_and_known_ones_are_by_hand(
-        report, write, scope):
-    found = report(scope, '--batch-size', 2)
-    latency, memory = found['latency'], found['memory']
-    assert latency['median_ms'] > 0 <= latency['iqr_ms']
-    assert latency['input_shape'] == [2, *found['input_shape'][1:]]
-    assert memory['peak_bytes'] >= memory['before_bytes'] > 2**20
-    parts = parts_of(found)
-    total = parts.pop('total')
-    for key in COUNTS:
-        assert sum(part[key] for part in parts.values()) == total[key], key
-        assert min(part[key] for part in parts.values()) >= 0, key
-    model = build(write(scope))
-    assert total['parameters'] == sum(p.numel() for p in model.parameters())
-    assert parts['layer3']['parameters'] == sum(
-        p.numel() for p in model.backbone.layer3.parameters())
-    heads = dict(
-        mmpretrain=['neck', 'head'], mmdet=['neck', 'rpn_head', 'roi_head'])
-    assert list(parts) == [
-        'stem', 'layer1', 'layer2', 'layer3', 'layer4', *heads[scope]
-    ]
-    height, width = dict(mmpretrain=(32, 32), mmdet=(96, 64))[scope]
-    assert found['input_shape'] == [1, 3, height, width]
-    # The stem: a 7x7 convolution of stride 2 to 64 channels, and BatchNorm.
-    cells = height * width // 4
-    assert parts['stem'] == dict(
-        parameters=64 * 3 * 49 + 2 * 64,
-        step_parameters=0,
-        mmengine_flops=(3 * 49 + 2) * 64 * cells)
-    if scope == 'mmpretrain':
-        assert parts['head']['mmengine_flops'] == 512 * 1000
+def test_a_classifier_by_hand(report, classifier):
+    """The counts are of one image, whatever the batch that is timed."""
+    pytest.importorskip('mmpretrain')
+    found = report(
+        classifier, '--image-size', 32, 32, '--batch-size', 2,
+        '--cfg-options', 'model.backbone.init_cfg.type=Pretrained',
+        'model.backbone.init_cfg.checkpoint=nowhere.pth')
+    assert 'ImageClassifier, backbone StepResNet, 1 x 3 x 32 x 32' in found
+    assert re.search('latency: median .* 2 x 3 x 32 x 32 torch.float32', found)
+    # In every block with an identity shortcut: 6C parameters, 2C FLOPs.
+    channels = 2 * 8 + 16 + 32 + 64
+    assert counts(found, 'steps') == [6 * channels, 2 * channels]
+    assert '5 StepAdaptor' in found
+    # A 7x7 convolution of stride 2 to 8 channels; the last layer, with bias.
+    assert re.search(r'backbone.conv1 .* 1.176K .* 0.301M ', found)
+    assert re.search(r'head.fc .* 0.13K .* 0.128K ', found)
+    assert ' backbone.layer4 ' in found
+    assert re.search('operators not counted: .*mean.*sigmoid', found)
 
 
-@pytest.mark.long
-def test_what_the_steps_add(report):
-    found, plain = (
-        report('mmpretrain', '--cfg-options', f'model.backbone.step={step}')
-        for step in ('StepAdaptor', 'None'))
-    # 6C parameters in every block with an identity shortcut.
-    added = 6 * (2 * 64 + 128 + 256 + 512)
-    assert found['steps'] == dict(
-        types=dict(StepAdaptor=5),
-        parameters=added,
-        step_parameters=added,
-        mmengine_flops=2 * (2 * 64 + 128 + 256 + 512))
-    parts, stock = parts_of(found), parts_of(plain)
-    assert plain['steps']['types'] == {}
-    assert stock['total']['step_parameters'] == 0
-    for name in ('layer1', 'layer4', 'total'):
-        assert parts[name]['step_parameters'] == parts[name][
-            'parameters'] - stock[name]['parameters'] > 0
-    assert set(found['mmengine_left_out']) >= {'mean', 'sigmoid', 'mul'}
-
-
-def test_other_backbones(load_tool):
-    tool = load_tool(TOOL)
-    backbone = nn.Module()
-    backbone.patch = nn.Conv2d(3, 8, 4)
-    backbone.token = nn.Parameter(torch.zeros(8))
-    backbone.layers = nn.ModuleList([nn.Linear(8, 8)])
-    backbone.norm = nn.LayerNorm(8)
-    model = nn.ModuleDict(dict(backbone=backbone, head=nn.Linear(8, 2)))
-    counts = {
-        name: np.array([sum(p.numel() for p in module.parameters())])
-        for name, module in model.named_modules()
-    }
-    parts = tool.group_parts(model, counts)
-    assert {name: row.item() for name, row in parts.items()} == dict(
-        stem=3 * 8 * 16 + 8 + 8 + 16, layers=72, head=18,
-        total=counts[''].item())
-    del backbone.layers
-    assert list(tool.group_parts(model, counts)) == [
-        'backbone', 'head', 'total']
+@pytest.mark.core
+def test_a_detector(report, detector):
+    pytest.importorskip('mmdet')
+    path, _ = detector
+    found = report(path, '--image-size', 90, 64)
+    assert 'FasterRCNN, backbone StepResNet, 1 x 3 x 96 x 64' in found
+    model = build_model(Config.fromfile(path), start=False)
+    assert counts(found, 'total')[0] == sum(
+        p.numel() for p in model.parameters())
+    for part in ('backbone.layer1', 'neck', 'rpn_head', 'roi_head'):
+        assert f' {part}' in found
+    with pytest.raises(ValueError, match='default_scope: expected mmdet'):
+        report(path, '--cfg-options', 'default_scope=None')
 
 
 @pytest.mark.parametrize('loaders, expected', [
@@ -172,15 +79,8 @@ def test_the_size_comes_from_the_config(loaders, expected):
         for name, pipeline in loaders.items()})) == expected
 
 
-def test_a_config_of_another_library(tool, write):
-    with pytest.raises(ValueError, match='default_scope: expected mmdet'):
-        tool(TOOL, write('mmdet'), '--image-size', 32, 32, '--cfg-options',
-             'default_scope=None')
-
-
 @pytest.mark.core
-def test_a_config_in_pure_python_has_no_scope(tool, load_tool, tmp_path,
-                                              capsys):
+def test_a_config_in_pure_python_has_no_scope(report, load_tool, tmp_path):
     pytest.importorskip('mmpretrain')
     path = tmp_path / 'pure.py'
     path.write_text('''
@@ -196,8 +96,7 @@ model = dict(
     neck=dict(type=GlobalAveragePooling),
     head=dict(type=LinearClsHead, num_classes=10, in_channels=64))
 ''')
-    tool(TOOL, path, '--image-size', 32, 32, '--runs', 1, '--format', 'json')
-    assert json.loads(capsys.readouterr().out)['image_size'] == [32, 32]
+    assert '1 x 3 x 32 x 32' in report(path, '--image-size', 32, 32)
     cfg = Config.fromfile(path)
     load_tool('test').draw(cfg, SimpleNamespace(
         show_dir=tmp_path, show=False, wait_time=0))

@@ -29,8 +29,6 @@ from stepnet_mm.recording import ablate_step_sizes
 from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.utils.command_line import aligned, output_file
 
-TITLES = ('as trained', 'fixed, per channel', 'fixed, per block')
-
 
 def parse_args():
     parser = make_config_parser(__doc__)
@@ -46,84 +44,68 @@ def parse_args():
     return parser.parse_args()
 
 
-def test_on(cfg, split):
-    """Have the test of a config be that of a split, and draw nothing.
+def start_runner(cfg, args):
+    """A Runner with the weights, whose test is that of the split.
 
-    Raises:
-        ValueError: if the config does not evaluate on it.
+    Its test loop is run as often as wanted: ``Runner.test`` would begin anew
+    each time, and EMAHook lose the weights that it averaged.
     """
-    for key in ('dataloader', 'evaluator'):
-        if not cfg.get(f'{split}_{key}'):
-            raise ValueError(
-                f'{cfg.filename}: expected a {split}_{key}, got none; set '
-                'one, or choose another --split')
-        cfg[f'test_{key}'] = cfg[f'{split}_{key}']
-    cfg.test_cfg = cfg.get('test_cfg') or {}
-    cfg.get('default_hooks', {}).pop('visualization', None)
-
-
-class Evaluation:
-    """The test of a config, as often as it is asked for.
-
-    ``Runner.test`` would begin anew each time: EMAHook, for one, would lose
-    the weights that it averaged.
-    """
-
-    def __init__(self, cfg, changes):
-        self.runner = build_runner(cfg, changes)
-        self.runner.register_hook(WholeLoadHook())
-        self.runner.call_hook('before_run')
-        self.runner.load_or_resume()
-        self.titles = iter(TITLES)
-
-    def metrics(self):
-        """Those that are numbers, by name.
-
-        Raises:
-            ValueError: if the network as it is has none.
-        """
-        title = next(self.titles)
-        self.runner.logger.info(f'step sizes {title}:')
-        found = self.runner.test_loop.run()
-        # A work dir's log is of the network as it is.
-        self.runner.hooks[:] = [hook for hook in self.runner.hooks
-                                if not isinstance(hook, LoggerHook)]
-        numbers = {key: float(value) for key, value in found.items()
-                   if isinstance(value, Real)
-                   or getattr(value, 'ndim', None) == 0}
-        if not numbers and title == TITLES[0]:
-            raise ValueError(
-                'val_evaluator, test_evaluator: expected metrics that are '
-                f'numbers, got {sorted(found) or "none"} (a detector that '
-                'finds no box has none); set another one, or train for longer')
-        return numbers
-
-
-def ablate(cfg, args):
-    """What the ablation of the network finds, as JSON has it."""
     changes = []
     cfg = C.harden(cfg, changes.append)
     cfg.load_from = args.checkpoint
-    test_on(cfg, args.split)
-    evaluation = Evaluation(cfg, changes)
-    found = ablate_step_sizes(evaluation.runner.model, evaluation.metrics)
-    return dict(
+    for key in ('dataloader', 'evaluator'):
+        cfg[f'test_{key}'] = cfg.get(f'{args.split}_{key}')
+    cfg.test_cfg = cfg.get('test_cfg') or {}
+    cfg.get('default_hooks', {}).pop('visualization', None)
+    runner = build_runner(cfg, changes)
+    runner.register_hook(WholeLoadHook())
+    runner.call_hook('before_run')
+    runner.load_or_resume()
+    return runner
+
+
+def metrics_of(runner):
+    """The metrics of a test that are numbers, by name."""
+    found = runner.test_loop.run()
+    # A work dir's log is of the network as it is.
+    runner.hooks[:] = [hook for hook in runner.hooks
+                       if not isinstance(hook, LoggerHook)]
+    return {key: float(value) for key, value in found.items()
+            if isinstance(value, Real) or getattr(value, 'ndim', None) == 0}
+
+
+def ablate(cfg, args):
+    """What the ablation of the network finds, as JSON has it.
+
+    Raises:
+        ValueError: if the network as it is has no metric.
+    """
+    runner = start_runner(cfg, args)
+    found = ablate_step_sizes(runner.model, lambda: metrics_of(runner))
+    if not found.trained:
+        raise ValueError(
+            f'{args.split}_evaluator: expected metrics that are numbers, got '
+            'none (a detector that finds no box has none); set another one, '
+            'or train for longer')
+    return finite(dict(
         split=args.split,
-        images=len(evaluation.runner.test_dataloader.dataset),
-        metrics={variant: {
-            name: finite(value)
-            for name, value in getattr(found, variant).items()}
-            for variant in ABLATIONS},
-        steps={name: dict(mean=finite(m.mean.mean().item()),
-                          **{key: finite(getattr(m, key))
-                             for key in STEP_MOMENTS[1:]},
-                          by_channel=[*map(finite, m.mean.tolist())])
-               for name, m in found.moments.items()})
+        images=len(runner.test_dataloader.dataset),
+        metrics={key: getattr(found, key) for key in ABLATIONS},
+        steps={name: dict(
+            mean=moments.mean.mean().item(),
+            **{key: getattr(moments, key) for key in STEP_MOMENTS[1:]},
+            by_channel=moments.mean.tolist())
+            for name, moments in found.moments.items()}))
 
 
 def finite(value):
-    """The number, or what JSON has for one that is none."""
-    return value if math.isfinite(value) else None
+    """The same, with None for NaN and infinities, which JSON lacks."""
+    if isinstance(value, dict):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [*map(finite, value)]
+    lost = isinstance(value, float) and not math.isfinite(value)
+    return None if lost else value
 
 
 def print_table(head, rows):
@@ -138,10 +120,10 @@ def main():
     cfg = config_from(args)
     path = output_of(cfg, args, f'_steps_{args.split}.json')
     content = measure_into(path, args, lambda: ablate(cfg, args))
-    variants = [content['metrics'][key] for key in ABLATIONS]
-    print_table(('', *TITLES), [
-        (name, [metrics.get(name) for metrics in variants])
-        for name in dict.fromkeys(name for own in variants for name in own)])
+    metrics = content['metrics']
+    print_table(('', 'as trained', 'fixed, per channel', 'fixed, per block'), [
+        (name, [metrics[key].get(name) for key in ABLATIONS])
+        for name in metrics['trained']])
     print_table(('step size', 'mean', 'SD over images', 'SD over positions',
                  'SD over channels'),
                 [(name, [step[key] for key in STEP_MOMENTS])

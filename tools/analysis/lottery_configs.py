@@ -1,51 +1,55 @@
 #!/usr/bin/env python
-r"""Configs with steps in a few blocks: the lottery-ticket reading of §3.1.
+r"""Few stiff blocks, and configs with steps in them: LTH4SA, §3.1.
 
+python tools/analysis/lottery_configs.py RECORD... -k 4
 python tools/analysis/lottery_configs.py RECORD... -k 9 18 \
   --configs configs/resnet164/resnet164_{stepnet,se}_cifar10.py \
   --random-seeds 0 1 2 --out work_dirs/lth4sa --study tickets.py
 bash tools/study.sh work_dirs/lth4sa/tickets.py
 
-From stiffness records of one network (several seeds are taken together) and
-configs of that network with a step. Each new config inherits one of --configs
-and is trained by tools/train.py, or all with several --seeds by
+From stiffness records of one network; several seeds are taken together. The
+first command ranks the measured blocks and prints the step_blocks of the k
+first ones, to paste into model.backbone of a config. A stage's first block is
+never measured, so it is never chosen.
+
+own area: mean over samples of the area of the thresholds to which a block by
+itself makes a sample stiff, (NSI / mean of its stage - 1)+ x NSI. Own areas
+overlap, so they do not add up to TNS (Eq. 5).
+so far: share of the block, and of all above it, in the sum of own areas.
+stiff: share of the samples in which NSI is at least 1.5 x the mean of its
+stage.
+
+The second command writes configs, each of which inherits one of --configs.
+They are trained by tools/train.py, or all with several --seeds by
 tools/study.sh and the study file that --study names:
 
-CONFIG_stiffestK      steps in the K stiffest of the measured blocks, as
-                      select_blocks.py ranks them
+CONFIG_stiffestK      steps in the K stiffest of the measured blocks
 CONFIG_randomK_drawN  in K of the same blocks, drawn with seed N; a smaller K
                       takes some of the blocks of a greater one
 CONFIG_all            in the blocks in which CONFIG has them
 CONFIG_none           in no block; once for configs that differ in the step
 
-Records are compared with the configs by names and indices of blocks alone, so
-one of another data set, step or layout (preact) may fit: take that of a
-trained network of the configs' own layout and data, with steps in all blocks,
-as in the paper's measurements, or plain. The new files name its config. Of a
-run of a study, --configs takes WORK_DIR/configs/METHOD_seedN.py, which has the
+Records are compared with the configs by names and indices of blocks alone:
+take those of a trained network of the configs' own layout and data. Of a run
+of a study, --configs takes WORK_DIR/configs/METHOD_seedN.py, which has the
 study's options in it.
-
-A stage's first block is never measured, so it is never chosen. With the
-default step_blocks, `all` has steps there too for SE and the other modules
-that see f alone, but not for StepNet.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import functools
 import operator
+import random
 import re
 import shlex
 import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from pprint import pformat
 
-from block_choice import (
-    random_blocks,
-    rank_blocks,
-    read_pooled,
-    step_blocks,
-    warn_of_no_area,
-)
+import torch
 from mmengine.config import Config
 
 from stepnet_mm.config.conversion import find_config
@@ -53,8 +57,16 @@ from stepnet_mm.config.digests import config_digest
 from stepnet_mm.config.inheriting_config import inherit
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
-from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
-from stepnet_mm.utils.command_line import command_parser, output_folder
+from stepnet_mm.stiffness import (
+    DEFINITIONS,
+    StiffnessRecord,
+    read_stiffness_record,
+)
+from stepnet_mm.utils.command_line import (
+    aligned,
+    command_parser,
+    output_folder,
+)
 from stepnet_mm.utils.files import file_digest, write_new
 
 #: What a study measures.
@@ -69,17 +81,17 @@ def parse_args():
         '-k', nargs='+', type=int, required=True,
         help='how many blocks to choose')
     parser.add_argument(
-        '--configs', nargs='+', required=True, metavar='CONFIG',
+        '--by', choices=['area', 'mean'], default='area',
+        help='rank by the mean own area or by the mean NSI; default: area')
+    parser.add_argument(
+        '--configs', nargs='+', metavar='CONFIG',
         help='of the network with a step, such as StepNet and SE')
     parser.add_argument(
-        '--out', type=output_folder, required=True,
-        help='folder of the new configs')
+        '--out', type=output_folder, default='work_dirs/lth4sa',
+        help='folder of the new configs; default: work_dirs/lth4sa')
     parser.add_argument(
         '--random-seeds', nargs='+', type=int, default=[0], metavar='SEED',
         help='of the random choices; default: 0')
-    parser.add_argument(
-        '--by', choices=['area', 'mean'], default='area',
-        help='as in select_blocks.py; default: area')
     parser.add_argument(
         '--study', metavar='NAME.py',
         help='write a study file of all of them too, into --out')
@@ -89,37 +101,109 @@ def parse_args():
     return parser.parse_args()
 
 
-class StepConfig(NamedTuple):
-    """A config whose backbone takes step_blocks.
-
-    Attributes:
-        path (Path): the file.
-        keys (tuple[str, ...]): of the backbone, from ``'model'`` on.
-        blocks (list[tuple]): name, stage and index in the stage of each
-            block that a measurement of the network has.
-        stages (int): how many stages the backbone has.
-    """
-    path: Path
-    keys: tuple[str, ...]
-    blocks: list[tuple[str, int, int]]
-    stages: int
-
-    def without_step(self) -> str:
-        """A digest of the config without its step, seed and folder."""
-        cfg = Config.fromfile(self.path)
-        backbone = functools.reduce(operator.getitem, self.keys, cfg)
-        for key in ('step', 'step_blocks'):
-            backbone.pop(key, None)
-        return config_digest(cfg)
-
-
-def read_config(name: str) -> StepConfig:
-    """Of a path, or of mmdet::FOLDER/FILE.py.
+def read_pooled(paths: Sequence[str]) -> StiffnessRecord:
+    """All samples of several records, under the header of the first.
 
     Raises:
-        ValueError: if there is no such config, or not one such backbone.
+        ValueError: if they are not records of the same blocks, or no sample
+            is finite.
     """
-    path = find_config(name)
+    records = [read_stiffness_record(path) for path in paths]
+    networks = [replace(record.header, samples=0, meta={})
+                for record in records]
+    for path, network in zip(paths, networks):
+        if network != networks[0]:
+            raise ValueError(
+                f'{path}: expected definition and blocks of {paths[0]}, '
+                f'{networks[0]!r:.400}, got {network!r:.400}; name records '
+                'of one network')
+    pooled = StiffnessRecord(
+        header=records[0].header,
+        nsi=torch.cat([record.nsi for record in records]),
+        step=torch.cat([record.step for record in records]))
+    if not pooled.finite.any():
+        raise ValueError(
+            f'{paths[0]}: expected a sample with a finite NSI everywhere, got '
+            f'none in {len(pooled.nsi)}; measure a network that does not '
+            'diverge')
+    return pooled
+
+
+def rank_blocks(record: StiffnessRecord, k: int,
+                by: str = 'area') -> list[dict]:
+    """The measured blocks, the stiffest first; equal ones by mean NSI.
+
+    Warns if some of the k first blocks have no own area.
+
+    Args:
+        record (StiffnessRecord): at least one sample is finite.
+        k (int): how many are to be chosen.
+        by (str): ``'area'``, own area (:func:`block_stiffness`), or
+            ``'mean'``, mean NSI.
+
+    Returns:
+        list[dict]: as :meth:`StiffnessRecord.summary_by_block` gives them.
+
+    Raises:
+        ValueError: if k is not from 1 to the number of blocks.
+    """
+    rows = sorted(record.summary_by_block(),
+                  key=lambda row: (-row[by], -row['mean']))
+    if not 1 <= k <= len(rows):
+        raise ValueError(f'-k: expected 1 to {len(rows)}, the measured '
+                         f'blocks, got {k}; choose one of these')
+    having = sum(row['area'] > 0 for row in rows)
+    if by == 'area' and having < k:
+        warnings.warn(
+            f'k: expected blocks with an own area above 0, got {k} of which '
+            f'only {having} have one, the others ranked by mean NSI; choose '
+            f'k <= {having} or --by mean', stacklevel=2)
+    return rows
+
+
+def random_blocks(record: StiffnessRecord, k: int, seed: int) -> list[dict]:
+    """k random measured blocks, as :func:`rank_blocks` gives them.
+
+    A seed draws the same blocks again, and for a smaller k some of them.
+    """
+    rows = record.summary_by_block()
+    random.Random(seed).shuffle(rows)
+    return rows[:k]
+
+
+def step_blocks(chosen: list[dict], stages: int) -> list[list[int]]:
+    """The backbone argument: indices within the stage, a list per stage.
+
+    Args:
+        chosen (list[dict]): from :func:`rank_blocks` or
+            :func:`random_blocks`.
+        stages (int): how many stages the network has.
+    """
+    return [
+        sorted(row['position'] for row in chosen if row['stage'] == stage)
+        for stage in range(1, stages + 1)
+    ]
+
+
+def table(rows: list[dict], k: int) -> str:
+    """All blocks, with a line below the k-th."""
+    so_far = [*accumulate(row['area'] for row in rows)]
+    head, *lines = aligned([
+        ('block', 'stage', 'index', 'mean NSI', 'own area', 'so far', 'stiff'),
+        *((row['block'], str(row['stage']), str(row['position']),
+           f'{row["mean"]:.4g}', f'{row["area"]:.4g}',
+           f'{area / (so_far[-1] or 1):.1%}', f'{row["stiff"]:.1%}')
+          for row, area in zip(rows, so_far))]).splitlines()
+    return '\n'.join([head, *lines[:k], '-' * len(head), *lines[k:]])
+
+
+def backbone_of(path: Path, record) -> tuple[str, ...]:
+    """Keys of the backbone of a config, from ``'model'`` on.
+
+    Raises:
+        ValueError: if it has not one backbone that takes step_blocks, or
+            other blocks than the record.
+    """
     found = [(key, module) for key, module in build_model(
         Config.fromfile(path), start=False).named_modules()
         if isinstance(module, StepBackbone) and None not in (
@@ -127,118 +211,51 @@ def read_config(name: str) -> StepConfig:
             else [module.step])]
     if len(found) != 1:
         raise ValueError(
-            f'{name}: expected one backbone that takes step_blocks, with '
-            f'a step in every stage, got {len(found)}; take the config '
-            'with the step, such as StepNet or SE (the plain network is '
-            'written as `none`), or convert it by tools/to_stepnet.py')
+            f'{path}: expected one backbone that takes step_blocks, with a '
+            f'step in every stage, got {len(found)}; name a config with the '
+            'step, such as StepNet or SE, or convert it by '
+            'tools/to_stepnet.py')
     (key, backbone), = found
     blocks = [(f'{key}.{layer}.{i}', stage, i)
               for stage, layer in enumerate(backbone.res_layers, 1)
               for i in range(1, len(getattr(backbone, layer)))]
-    return StepConfig(path, ('model', *key.split('.')), blocks,
-                      len(backbone.res_layers))
-
-
-def check(name: str, record, configs: list[StepConfig]) -> None:
-    """Refuse a record of another network than the configs'.
-
-    Args:
-        name (str): of the record.
-        record (StiffnessRecord): the record.
-        configs (list[StepConfig]): the configs.
-
-    Raises:
-        ValueError: if the blocks differ.
-    """
     header = record.header
-    found = [*zip(header.blocks, header.stage, header.position)]
-    for config in configs:
-        if (found, header.stages) != (config.blocks, config.stages):
-            raise ValueError(
-                f'{name}: expected the {len(config.blocks)} blocks of '
-                f'{config.path}, {config.blocks!r:.200}, got {len(found)}, '
-                f'{found!r:.200}; measure that network, without --blocks, or '
-                'name another config')
+    measured = [*zip(header.blocks, header.stage, header.position)]
+    if (measured, header.stages) != (blocks, len(backbone.res_layers)):
+        raise ValueError(
+            f'{path}: expected the {len(measured)} blocks of the record, '
+            f'{measured!r:.200}, got {len(blocks)}, {blocks!r:.200}; name '
+            'another config, or measure its network, without --blocks')
+    return 'model', *key.split('.')
+
+
+def without_step(path: Path, keys: tuple[str, ...]) -> str:
+    """A digest of a config without its step, seed and folder."""
+    cfg = Config.fromfile(path)
+    backbone = functools.reduce(operator.getitem, keys, cfg)
+    for key in ('step', 'step_blocks'):
+        backbone.pop(key, None)
+    return config_digest(cfg)
 
 
 def choices(args, record) -> dict[str, tuple[str, dict]]:
     """End of a file's name -> where its steps are, and what it changes."""
-    of = f'of {len(record.header.blocks)} measured blocks'
+    header = record.header
+    of = f'of {len(header.blocks)} measured blocks'
     found = dict(none=('in no block', dict(step=None)),
                  all=('where it has them', {}))
-
-    def add(name, what, chosen):
-        found[name] = what, dict(step_blocks=step_blocks(
-            chosen, record.header.stages))
-
-    rows = rank_blocks(record, args.by)
     for k in args.k:
-        if args.by == 'area':
-            warn_of_no_area(rows, k)
-        add(f'stiffest{k}', f'in the {k} stiffest {of}, by {args.by}',
-            rows[:k])
+        rows = rank_blocks(record, k, args.by)
+        chosen = {f'stiffest{k}': (
+            f'in the {k} stiffest {of}, by {args.by}', rows[:k])}
         for seed in args.random_seeds:
-            add(f'random{k}_draw{seed}',
+            chosen[f'random{k}_draw{seed}'] = (
                 f'in {k} {of}, drawn with seed {seed}',
-                random_blocks(record.header, k, seed))
+                random_blocks(record, k, seed))
+        for end, (what, rows) in chosen.items():
+            found[end] = what, dict(
+                step_blocks=step_blocks(rows, header.stages))
     return found
-
-
-def make_texts(args, configs: list[StepConfig],
-               record) -> list[tuple[Path, str]]:
-    """The new files."""
-    origin = [*map(describe_record, args.records),
-              f'# Command: {shlex.join(["python", *sys.argv])}']
-    texts, plain = [], set()
-    files: dict[str, list[Path]] = {}
-    for end, (what, changes) in choices(args, record).items():
-        for config in configs:
-            if end == 'none':
-                if (digest := config.without_step()) in plain:
-                    continue
-                plain.add(digest)
-            path = args.out / f'{config.path.stem}_{end}.py'
-            files.setdefault(end, []).append(path)
-            texts.append((path, join([
-                f'# {config.path.stem} with steps {what} (LTH4SA, §3.1).',
-                *origin,
-                *inherit(config.path, args.out.absolute(),
-                         {config.keys: changes} if changes else {})])))
-    if args.study:
-        if Path(args.study).name != args.study:
-            raise ValueError('--study: expected the name of a file in --out, '
-                             f'got {args.study}; correct it')
-        texts.append((args.out / args.study,
-                      study_text(args.seeds, files, origin)))
-    return texts
-
-
-def study_text(seeds: list[int], files: dict[str, list[Path]],
-               origin: list[str]) -> str:
-    """The study of all the new files, which are given by their ends.
-
-    An end is the method's name where it is that of one file alone.
-    """
-    methods = {end if len(paths) == 1
-               else re.sub(r'\W|_seed', '_', path.stem): path.name
-               for end, paths in files.items() for path in paths}
-    if len(methods) < sum(map(len, files.values())):
-        raise ValueError('--configs: expected names that differ by letters '
-                         f'and digits, got {[*methods]} for all; rename some')
-    return join([
-        '"""LTH4SA (§3.1): steps in no, in all and in few blocks."""',
-        *origin,
-        'methods = {',
-        *(f'    {name!r}: dict(config={file!r}),'
-          for name, file in methods.items()),
-        '}',
-        f'seeds = {seeds}',
-        f'measure = {MEASURE}',
-    ])
-
-
-def join(lines: list[str]) -> str:
-    return '\n'.join(lines) + '\n'
 
 
 def describe_record(name: str) -> str:
@@ -247,27 +264,62 @@ def describe_record(name: str) -> str:
     return f'# Record: {name} (sha256 {file_digest(name)}), config {config!r}'
 
 
-def write(texts: list[tuple[Path, str]]) -> None:
-    """All files or none; no other one is overwritten."""
-    paths = [path for path, _ in texts]
-    there = sorted({str(path) for path in paths
-                    if path.exists() or paths.count(path) > 1})
-    if there:
-        raise ValueError(
-            f'--out: expected new files of different names, got {there}, '
-            'which would be overwritten; name another folder, delete them, '
-            'or rename a config')
-    for path, text in texts:
-        write_new(path, text)
-        print(path)
+def write_all(args, record) -> None:
+    """Write the new configs and the study; no file is overwritten."""
+    paths = map(find_config, args.configs)
+    configs = {path: backbone_of(path, record) for path in paths}
+    plain: dict[str, Path] = {}
+    for path, keys in configs.items():
+        plain.setdefault(without_step(path, keys), path)
+    origin = [*map(describe_record, args.records),
+              f'# Command: {shlex.join(["python", *sys.argv])}']
+    methods: dict[str, dict] = {}
+    for end, (what, changes) in choices(args, record).items():
+        paths = [*plain.values()] if end == 'none' else [*configs]
+        for path in paths:
+            name = f'{path.stem}_{end}'
+            method = (end if len(paths) == 1
+                      else re.sub(r'\W|_seed', '_', name))
+            methods[method] = dict(config=f'{name}.py')
+            write(args.out / f'{name}.py', [
+                f'# {path.stem} with steps {what} (LTH4SA, §3.1).',
+                *origin,
+                *inherit(path, args.out.absolute(),
+                         {configs[path]: changes} if changes else {})])
+    if args.study:
+        write(args.out / args.study, [
+            '"""LTH4SA (§3.1): steps in no, in all and in few blocks."""',
+            *origin,
+            f'methods = {pformat(methods, sort_dicts=False)}',
+            f'seeds = {args.seeds}',
+            f'measure = {MEASURE}'])
+
+
+def write(path: Path, lines: list[str]) -> None:
+    write_new(path, '\n'.join([*lines, '']))
+    print(path)
+
+
+def print_ranking(args, record) -> None:
+    """The table and the step_blocks of each k."""
+    header = record.header
+    print(f'{len(record.nsi)} samples, {record.lost} of them not finite and '
+          f'left out; definition {header.definition}')
+    print(', '.join(f'{key} {value:.4g}'
+                    for key, value in record.tns_summary().items()))
+    for k in args.k:
+        rows = rank_blocks(record, k, args.by)
+        print(table(rows, k))
+        print(f'step_blocks={step_blocks(rows[:k], header.stages)}')
 
 
 def main():
     args = parse_args()
-    record = read_pooled(args.records, args.k)
-    configs = [read_config(name) for name in args.configs]
-    check(args.records[0], record, configs)
-    write(make_texts(args, configs, record))
+    record = read_pooled(args.records)
+    if args.configs:
+        write_all(args, record)
+    else:
+        print_ranking(args, record)
 
 
 if __name__ == '__main__':

@@ -6,8 +6,7 @@ python tools/analysis/measure_stiffness.py CONFIG CHECKPOINT --num-samples 512
 Without a checkpoint the network is measured at its start, as training would
 begin. NSI of every sample and block goes into a record, one JSON line a
 batch; a measurement that was cut goes on from there when the same command is
-run again. Records are read by plot.py, select_blocks.py and
-lottery_configs.py.
+run again. Records are read by plot.py and lottery_configs.py.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -17,14 +16,14 @@ import platform
 from pathlib import Path
 
 import torch
-from mmengine.utils import ProgressBar
+from mmengine.utils import track_iter_progress
 
 from stepnet_mm.config.lookup import all_dicts
 from stepnet_mm.launch.entry import (
     build_loader,
     build_model,
     config_from,
-    make_config_parser,
+    make_measuring_parser,
     output_of,
 )
 from stepnet_mm.launch.work_dir import measurement_lock
@@ -46,32 +45,20 @@ from stepnet_mm.stiffness import (
     begin_record,
     read_stiffness_record,
 )
-from stepnet_mm.utils.command_line import output_file, positive
+from stepnet_mm.utils.command_line import positive
 from stepnet_mm.utils.files import file_digest
 from stepnet_mm.utils.provenance import today
 from stepnet_mm.version import __version__
 
+ENDING = '_stiffness.jsonl'
+
 
 def parse_args():
-    parser = make_config_parser(__doc__)
-    parser.add_argument('checkpoint', nargs='?', help='weights')
-    parser.add_argument(
-        '--out', type=output_file,
-        help='the record (default: beside the checkpoint, '
-        '<checkpoint>_stiffness.jsonl; without one in the work dir)')
+    parser = make_measuring_parser(__doc__, ENDING)
     parser.add_argument('--name', help="in figures (default: the config's)")
-    parser.add_argument(
-        '--split', choices=['val', 'test'], default='val', help='of the data')
-    parser.add_argument(
-        '--num-samples',
-        type=positive,
-        help='spread over the dataset (default: all)')
     parser.add_argument(
         '--batch-size', type=positive,
         help="samples at a time (default: the config's)")
-    parser.add_argument(
-        '--device', default='cuda' if torch.cuda.is_available() else 'cpu',
-        help='where it runs (default: cuda where there is one, else cpu)')
     parser.add_argument('--blocks', help='regular expression for their names')
     parser.add_argument(
         '--definition', choices=DEFINITIONS,
@@ -81,8 +68,9 @@ def parse_args():
     return parser.parse_args()
 
 
+@torch.no_grad()
 def measure(cfg, args, path):
-    """Measure what the record still lacks.
+    """Measure what the record still lacks, batch by batch.
 
     Raises:
         ValueError: if there are no such blocks or data, the file is the
@@ -102,24 +90,14 @@ def measure(cfg, args, path):
     header = header_of(cfg, args, recorder, loader, len(indices))
     with measurement_lock(path):
         done = begin_record(path, header)
-        add_samples(model, recorder, loader, indices, path, done)
-
-
-@torch.no_grad()
-def add_samples(model, recorder, loader, indices, path, done):
-    """Add the samples that a record still lacks, batch by batch."""
-    bar = ProgressBar(len(indices), start=False)
-    bar.completed = done
-    bar.start()
-    with kept_state(model), recorder:
-        for batch in subset_loader(loader, indices[done:]):
-            run_features(model, batch, recorder.blocks)
-            nsi, step = recorder.nsi, recorder.step
-            recorder.clear()
-            append_rows(path, done, nsi, step)
-            done += len(nsi)
-            bar.update(len(nsi))
-    print()
+        rest = subset_loader(loader, indices[done:])
+        with kept_state(model), recorder:
+            for batch in track_iter_progress((rest, len(rest))):
+                run_features(model, batch, recorder.blocks)
+                nsi, step = recorder.nsi, recorder.step
+                recorder.clear()
+                append_rows(path, done, nsi, step)
+                done += len(nsi)
 
 
 def header_of(cfg, args, recorder, loader, samples):
@@ -168,7 +146,7 @@ def main():
     if args.list:
         model = build_model(cfg, args.checkpoint, args.device, start=False)
         return print(list_blocks(find_residual_blocks(model, args.blocks)))
-    path = output_of(cfg, args, '_stiffness.jsonl')
+    path = output_of(cfg, args, ENDING)
     measure(cfg, args, path)
     for key, value in read_stiffness_record(path).summary().items():
         print(f'{key:24} {value:.6g}')

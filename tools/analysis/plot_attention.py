@@ -13,12 +13,25 @@ From what AttentionMapHook left in a work dir, or from records by name
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
+import io
 from pathlib import Path
 
-from attention_page import render_attention_page
+import numpy as np
+from html_pages import data_url, render, to_base64
+from matplotlib import colormaps
+from PIL import Image
 
-from stepnet_mm.attention import attention_files, read_attention_record
-from stepnet_mm.utils.command_line import command_parser, output_folder
+from stepnet_mm.attention import (
+    AttentionRecord,
+    LayerAttention,
+    attention_files,
+    read_attention_record,
+)
+from stepnet_mm.utils.command_line import (
+    aligned,
+    command_parser,
+    output_folder,
+)
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import (
     attention_figures,
@@ -34,8 +47,6 @@ def parse_args():
     parser.add_argument(
         '--hook', default='attention', help="the AttentionMapHook's name")
     parser.add_argument(
-        '--iteration', type=int, help='the last one to draw; default: all')
-    parser.add_argument(
         '--out', type=output_folder,
         help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
@@ -45,54 +56,80 @@ def parse_args():
     return parser.parse_args()
 
 
-def read(args):
+def read(paths: list[Path]) -> list[AttentionRecord]:
     """The records by iteration, the last one with all its query pixels."""
-    paths = args.source
-    if len(paths) == 1 and paths[0].is_dir():
-        paths = attention_files(paths[0], args.hook)
-    found = sorted(((read_attention_record(path), path) for path in paths),
-                   key=lambda pair: pair[0].iteration)
-    iterations = [record.iteration for record, _ in found]
-    if args.iteration is not None:
-        if args.iteration not in iterations:
-            raise ValueError('--iteration: expected one that was recorded, '
-                             f'{iterations}, got {args.iteration}; name one')
-        found = found[:iterations.index(args.iteration) + 1]
-    *before, (_, last) = found
-    return [*(record for record, _ in before),
+    iteration = {path: read_attention_record(path).iteration for path in paths}
+    *before, last = sorted(paths, key=iteration.get)
+    return [*map(read_attention_record, before),
             read_attention_record(last, queries=True)]
 
 
-def print_table(records):
-    """Mean attention distance by layer, its mean over heads."""
-    print('mean attention distance, px of the image, mean over heads')
-    layers = range(1, len(records[-1].layers) + 1)
-    print('  '.join(['iteration', *(f'{f"layer {i}":>9}' for i in layers)]))
-    for record in records:
-        means = [f'{layer.mean_distance:>9.2f}' for layer in record.layers]
-        print('  '.join([f'{record.iteration:>9}', *means]))
+def render_attention_page(record: AttentionRecord,
+                          title: str | None = None) -> str:
+    """The page: choose layer, head and query pixel.
+
+    It has a byte for each value, in base64: 11 MiB at most, as the records
+    leave out query pixels above :data:`.query_maps.LIMIT`. The image comes on
+    top, as a PNG of one channel.
+
+    Args:
+        record (AttentionRecord): with the attention of all query pixels, as
+            ``read_attention_record(path, queries=True)`` gives it.
+        title (str, optional): heading.
+
+    Returns:
+        str: HTML5 that needs no other file, no server and no network.
+    """
+    colors = colormaps[style.SURFACE](np.arange(256), bytes=True)[:, :3]
+    # In grey, so that the colours over it are those of the map.
+    image = io.BytesIO()
+    Image.fromarray(record.image.mean(2).round().astype('uint8')).save(
+        image, 'png')
+    data = dict(
+        image=data_url(image.getvalue()), query=[*record.query],
+        colors=to_base64(colors.tobytes()),
+        layers=[_of_layer(number, layer)
+                for number, layer in enumerate(record.layers, 1)])
+    return render('attention.html', record=record, data=data,
+                  title=title or f'{record.name}: where the heads look')
 
 
-def save_page(record, path, title):
-    """The page beside the figures."""
-    with written_whole(path) as file:
-        file.write(render_attention_page(record, title).encode())
-    print(f'page: {path}')
+def _of_layer(number: int, layer: LayerAttention) -> dict:
+    maps = layer.queries
+    return dict(
+        name=f'{number}: {layer.name}',
+        heads=[f'{i} ({distance:.1f} px)'
+               for i, distance in enumerate(layer.distance, 1)],
+        order=np.argsort(layer.distance, kind='stable').tolist(),
+        shape=maps.levels.shape[3:], pixel=[*layer.pixel],
+        padding=[*layer.padding],
+        queries=[maps.rows.tolist(), maps.columns.tolist()],
+        levels=to_base64(maps.levels.tobytes()),
+        largest=to_base64(maps.largest.astype('<f4').tobytes()))
 
 
 def main():
     args = parse_args()
-    records = read(args)
     source = args.source[0]
+    records = read(attention_files(source, args.hook) if source.is_dir()
+                   else args.source)
+    print('mean attention distance, px of the image, mean over heads')
+    print(aligned([
+        ('iteration', *(f'layer {i}' for i in range(
+            1, len(records[-1].layers) + 1))),
+        *((str(record.iteration), *(f'{layer.mean_distance:.2f}'
+                                    for layer in record.layers))
+          for record in records)]))
     out = args.out or (source if source.is_dir() else source.parent)
     with style.use(args.size, args.theme):
-        figures = attention_figures(records, args.title)
-        print_table(records)
-        for name, figure in figures.items():
+        for name, figure in attention_figures(records, args.title).items():
             path = out / f'attention_{name}.{args.format}'
             save_figure(figure, path)
             print(f'{name}: {path}')
-    save_page(records[-1], out / 'attention.html', args.title)
+    page = out / 'attention.html'
+    with written_whole(page) as file:
+        file.write(render_attention_page(records[-1], args.title).encode())
+    print(f'page: {page}')
 
 
 if __name__ == '__main__':

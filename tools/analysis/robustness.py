@@ -20,29 +20,16 @@ from stepnet_mm.launch.entry import (
     build_loader,
     build_model,
     config_from,
-    make_config_parser,
+    make_measuring_parser,
     output_of,
 )
 from stepnet_mm.launch.work_dir import measure_into
 from stepnet_mm.recording.probe import spread_indices, subset_loader
-from stepnet_mm.utils.command_line import aligned, output_file, positive
+from stepnet_mm.utils.command_line import aligned
 
+ENDING = '_robustness.json'
 NOISE, FGSM = (.02, .05, .1), (1, 2)
 WHITE = 255
-
-
-def parse_args():
-    parser = make_config_parser(__doc__)
-    parser.add_argument('checkpoint', help='weights')
-    parser.add_argument('--num-samples', type=positive,
-                        help='spread over the validation split (default: all)')
-    parser.add_argument(
-        '--device', default='cuda' if torch.cuda.is_available() else 'cpu',
-        help='where it runs (default: cuda where there is one, else cpu)')
-    parser.add_argument(
-        '--out', type=output_file, help='a JSON file (default: beside the '
-        'checkpoint, <checkpoint>_robustness.json)')
-    return parser.parse_args()
 
 
 def logits_of(model, pixels):
@@ -51,18 +38,13 @@ def logits_of(model, pixels):
     return model(inputs, mode='tensor')
 
 
-def slope_of(model, pixels, labels):
-    """The gradient of the cross-entropy in the pixels."""
-    with torch.enable_grad():
-        pixels = pixels.clone().requires_grad_()
-        loss = cross_entropy(logits_of(model, pixels), labels)
-        return torch.autograd.grad(loss, pixels)[0]
-
-
 def variants(model, pixels, labels, generator):
     """Name -> the images as they are, with noise, and adversarial."""
     noise = torch.randn(pixels.shape, generator=generator).to(pixels.device)
-    sign = slope_of(model, pixels, labels).sign()
+    with torch.enable_grad():
+        tracked = pixels.clone().requires_grad_()
+        loss = cross_entropy(logits_of(model, tracked), labels)
+    sign = torch.autograd.grad(loss, tracked)[0].sign()
     return {
         'clean': pixels,
         **{f'noise_{sigma}': pixels + WHITE * sigma * noise
@@ -98,16 +80,16 @@ def measure(cfg, args):
                          f'{cfg.get("default_scope")!r}; name another config')
     model = build_model(cfg, args.checkpoint, args.device)
     model.requires_grad_(False)
-    loader = build_loader(cfg, 'val')
+    loader = build_loader(cfg, args.split)
     indices = spread_indices(len(loader.dataset), args.num_samples)
     return dict(images=len(indices), top1=top1_of(
         model, subset_loader(loader, indices), args.device))
 
 
 def main():
-    args = parse_args()
+    args = make_measuring_parser(__doc__, ENDING, None).parse_args()
     cfg = config_from(args)
-    path = output_of(cfg, args, '_robustness.json')
+    path = output_of(cfg, args, ENDING)
     content = measure_into(path, args, lambda: measure(cfg, args))
     print(aligned([('images', 'top-1'),
                    *((name, f'{value:.5g}')
