@@ -1,3 +1,4 @@
+import io
 import json
 import math
 import os
@@ -9,9 +10,9 @@ import pytest
 import torch
 from rank_correlation import correlate, plot_correlation
 from scipy import stats
-from trained_runs import read_run
 
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
+from work_dirs import read_run
 
 # One discordant pair of six: tau = (5 - 1) / 6, rho = 1 - 6 * 2 / (4 * 15).
 TNS, ACCURACY = [.1, .2, .3, .4], [50., 60., 80., 70.]
@@ -57,58 +58,56 @@ def few_resamples(monkeypatch):
 
 
 @pytest.fixture
-def run(tool, tmp_path):
-    """run(folders...) -> the content of --json"""
+def run(tool, capsys):
+    """run(folders...) -> its tables of runs and of each correlation"""
 
     def run(*arguments):
-        path = tmp_path / 'out.json'
-        tool('analysis/plot', 'runs', *arguments, '--json', path)
-        return json.loads(path.read_text())
+        tool('analysis/plot', 'runs', *arguments)
+        runs, *found = capsys.readouterr().out.split('\n\n')
+        return read(runs.partition('\ntns: ')[0]), *(
+            read(text.partition('\n')[2].partition('\nOnly')[0])
+            for text in found)
 
     return run
 
 
-def test_by_hand(run, four, capsys):
-    found = run(*four)
-    kendall, spearman = found['correlation']['runs'].values()
-    assert kendall['statistic'] == pytest.approx(4 / 6)
-    assert spearman['statistic'] == pytest.approx(1 - 12 / 60)
+def read(text):
+    return pd.read_csv(io.StringIO(text), sep=r'\s+')
+
+
+def test_by_hand(run, four, tmp_path):
+    runs, found = run(*four, '--figure', tmp_path / 'figure.png')
+    assert cv2.imread(str(tmp_path / 'figure.png')).std() > 5
+    assert found['statistic'].tolist() == pytest.approx(
+        [4 / 6, 1 - 12 / 60], abs=1e-4)
     # Exact: in 8 of the 24 orders at most one of the six pairs is concordant
     # or at most one discordant; they are those with |rho| >= .8 too.
-    assert kendall['p'] == pytest.approx(8 / 24)
-    assert spearman['p'] == pytest.approx(8 / 24)
-    assert [row['tns'] for row in found['runs']] == pytest.approx(
-        TNS, rel=1e-6)
-    assert [row['metric'] for row in found['runs']] == ACCURACY
-    assert {row['definition'] for row in found['runs']} == {
-        'residual, trained network, unknown data'}
-    out = capsys.readouterr().out
-    assert out.split('kendall')[1].split()[:2] == ['0.6667', '0.3333']
-    assert 'methods' not in found['correlation']
+    assert found['p'].tolist() == pytest.approx([8 / 24] * 2, abs=1e-4)
+    assert runs['tns'].tolist() == pytest.approx(TNS[::-1], rel=1e-5)
+    assert runs['metric'].tolist() == ACCURACY[::-1]
 
 
-def test_another_statistic_as_it_was_logged(run, work_dir, tmp_path):
-    folders = [
+def test_another_statistic_as_it_was_logged(run, work_dir):
+    runs, _ = run('--statistic', 'tns_median', *(
         work_dir(f'run{i}', [acc], logged={
             'stiffness_eval/tns': -tns, 'stiffness_eval/tns_median': tns})
-        for i, (tns, acc) in enumerate(zip(TNS, ACCURACY))]
-    found = run(*folders, '--statistic', 'tns_median', '--figure',
-                tmp_path / 'figure.png')
-    assert [row['tns'] for row in found['runs']] == TNS
-    assert found['runs'][0]['source'] == 'scalars.json'
-    assert cv2.imread(str(tmp_path / 'figure.png')).std() > 5
+        for i, (tns, acc) in enumerate(zip(TNS, ACCURACY))))
+    assert runs['tns'].tolist() == TNS[::-1]
+    assert {*runs['source']} == {'scalars.json'}
 
 
-def test_the_newest_record_of_the_definition(run, four):
-    for folder, tns in zip(four, TNS[::-1]):
-        write_record(folder / 'update.jsonl', tns, 'update')
-        os.utime(folder / 'stiffness.jsonl', (0, 0))
-    assert [row['tns'] for row in run(*four)['runs']] == pytest.approx(TNS)
-    found = run(*four, '--definition', 'update')
-    assert [row['tns'] for row in found['runs']] == pytest.approx(TNS[::-1])
+def test_the_newest_record_of_the_definition(four):
+    key = four[0], 'accuracy/top1'
+    write_record(four[0] / 'update.jsonl', 5., 'update')
+    os.utime(four[0] / 'stiffness.jsonl', (0, 0))
+    first = read_run(*key)
+    assert first['tns'] == pytest.approx(TNS[0])
+    assert first['definition'] == 'residual, trained network, unknown data'
+    assert read_run(*key, definition='update')['tns'] == pytest.approx(5)
     write_record(four[0] / 'newer.jsonl', 2.)
-    row = run(*four)['runs'][0]
-    assert row['tns'] == pytest.approx(2.) and row['source'] == 'newer.jsonl'
+    found = read_run(*key)
+    assert found['tns'] == pytest.approx(2.)
+    assert found['source'] == 'newer.jsonl'
 
 
 def test_what_was_trained_anew_does_not_count(four):
@@ -123,7 +122,8 @@ def test_scipy_on_every_resample_gives_the_interval():
     rng = np.random.default_rng(5)
     x, y = rng.random(12), rng.random(12)
     y[3] = y[4]
-    kendall, row = correlate(pd.DataFrame(dict(tns=x, metric=y))).values()
+    found = correlate(pd.DataFrame(dict(tns=x, metric=y)))
+    kendall, row = found.loc['kendall'], found.loc['spearman']
     draws = np.random.default_rng(0).integers(12, size=(200, 12))
     values = [stats.spearmanr(x[i], y[i]).statistic for i in draws]
     assert [row['low'], row['high'], row['used']] == pytest.approx(
@@ -134,17 +134,17 @@ def test_scipy_on_every_resample_gives_the_interval():
 
 def test_means_of_seeds(run, work_dir):
     names = [f'{m}_seed{s}' for m in ('a', 'b', 'c') for s in range(2)]
-    found = run(*(work_dir(name, [metric], tns) for name, tns, metric in zip(
-        names, [1, 3, 2, 4, 3, 5], [5, 7, 6, 9, 1, 2])))
-    row = found['correlation']['methods']['kendall']
+    _, _, found = run(*(
+        work_dir(name, [metric], tns) for name, tns, metric in zip(
+            names, [1, 3, 2, 4, 3, 5], [5, 7, 6, 9, 1, 2])))
     # Means: (2, 6), (3, 7.5), (4, 1.5): one pair agrees, two do not.
-    assert row['statistic'] == pytest.approx(-1 / 3)
+    assert found['statistic']['kendall'] == pytest.approx(-1 / 3, abs=1e-4)
 
 
 def test_a_look_for_each_method():
     figure = plot_correlation(pd.DataFrame([
         dict(name=f'm{i}_seed{s}', tns=i + .1 * s, metric=90. - i)
-        for i in range(3) for s in range(2)]), 'top-1')
+        for i in range(3) for s in range(2)]), 'top-1', 'TNS', 'runs')
     drawn = figure.axes[0].collections
     assert drawn[1].get_offsets().tolist() == [[1, 89], [1.1, 89]]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
@@ -159,12 +159,13 @@ def test_definitions_are_not_mixed(run, four, work_dir, other):
         run(*four, work_dir('other', [1.], **other))
 
 
-@pytest.mark.parametrize('arguments, key', [
-    (('--metric', 'coco/bbox_mAP'), 'run0: .*--metric'),
-    (('--definition', 'output'), 'run0: .*--definition')])
-def test_wrong_work_dirs(run, four, arguments, key):
-    with pytest.raises(SystemExit, match=key):
-        run(*four, *arguments)
+def test_wrong_work_dirs(run, four):
+    for arguments, match in (
+            (('--metric', 'coco/bbox_mAP'), 'run0: .*--metric'),
+            (('--definition', 'output'), 'run0: .*--definition'),
+            (('--figure', four[0] / 'stiffness.jsonl'), '--figure: .*read')):
+        with pytest.raises(SystemExit, match=match):
+            run(*four, *arguments)
 
 
 @pytest.mark.parametrize('tns, key', [
