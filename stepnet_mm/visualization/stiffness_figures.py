@@ -7,7 +7,7 @@ import math
 from textwrap import fill
 
 import numpy as np
-from matplotlib.colors import PowerNorm, to_rgb
+from matplotlib.colors import PowerNorm
 from matplotlib.ticker import MaxNLocator
 
 from ..stiffness import (
@@ -227,42 +227,24 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
     roomy = len(m1) <= MOST and len(m2) <= 2 * MOST
     for place, value in np.ndenumerate(table) if roomy else ():
         axes.text(*place, _percent(value), ha='center', va='center',
-                  fontsize='small', color=_text_on(image.to_rgba(value)))
+                  fontsize='small', color=theme().paper if norm(value) > .5
+                  else theme().ink)
     _name_ticks(axes.xaxis, 'M1', m1)
     _name_ticks(axes.yaxis, 'M2', m2)
     axes.grid(False)
     return image
 
 
-def _text_on(background: tuple) -> str:
-    """Ink or paper, whichever is read better on a colour."""
-    dark, light = sorted((theme().ink, theme().paper), key=_luma)
-    return dark if _luma(background) > .55 else light
-
-
-def _luma(color) -> float:
-    return float(np.dot(to_rgb(color), (.3, .59, .11)))
-
-
 def _name_ticks(axis, name: str, values: np.ndarray) -> None:
     """A tick at each value, or at some of many; powers go to the label."""
     every = slice(None, None, math.ceil(len(values) / MOST))
-    power, texts = 0, _short(values[every])
+    power, texts = 0, [f'{value:.3g}' for value in values[every]]
     if max(map(len, texts)) > 4:  # they would overlap
         power = math.floor(math.log10(values[-1]))
-        texts = _short(values[every] / 10. ** power)
+        texts = [f'{value:.3g}' for value in values[every] / 10.**power]
     axis.set_ticks(range(len(values))[every], texts)
     axis.set_label_text(
         name if power == 0 else f'{name} · 10{str(-power).translate(HIGH)}')
-
-
-def _short(values: np.ndarray) -> list[str]:
-    """Of few digits, two where these tell the values apart."""
-    for digits in (2, 3, 4):
-        texts = [f'{value:.{digits}g}' for value in values]
-        if len(set(texts)) == len(texts):
-            break
-    return texts
 
 
 def _percent(value: float) -> str:

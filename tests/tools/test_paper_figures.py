@@ -64,10 +64,6 @@ def test_a_constant_has_no_correlation():
         assert np.isnan(pearson(x, constant))
 
 
-def signed(r):
-    return f'{r:+.2f}'.replace('-', '−')
-
-
 def test_the_first_stage_with_enough_gates_is_drawn():
     gates = [False] * 3 + [True] * 2 + [False] + [True] * 5
     record = make_record((3, 3, 5), gates=gates, bad=1)
@@ -83,8 +79,7 @@ def test_the_first_stage_with_enough_gates_is_drawn():
             own, 1).tolist()
         r, rho = stats.pearsonr(*own)[0], stats.spearmanr(*own)[0]
         assert axes.get_title() == (
-            f'layer3.{column - 5}\nPearson {signed(r)}, Spearman '
-            f'{signed(rho)}')
+            f'layer3.{column - 5}\nPearson {r:+.2f}, Spearman {rho:+.2f}')
     assert '38 samples' in figure.get_suptitle()
     assert 'left out: 2 of 40' in figure.get_suptitle()
     r = [stats.pearsonr(*rows)[0]
@@ -93,7 +88,7 @@ def test_the_first_stage_with_enough_gates_is_drawn():
     assert heights == np.histogram(r, 40, (-1, 1))[0].tolist()
     title = histogram.get_title()
     assert title.startswith('stage 3, 5 blocks: 36 samples (2 with constant')
-    assert title.endswith(signed(np.median(r)))
+    assert title.endswith(f'{np.median(r):+.2f}')
 
 
 def test_without_a_correlation_along_depth():

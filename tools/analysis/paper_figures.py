@@ -188,7 +188,7 @@ def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
     r, note = float(pearson(nsi, step)), 'no correlation: constant values'
     if np.isfinite(r):
         rho = stats.spearmanr(nsi, step).statistic
-        note = f'Pearson {_signed(r)}, Spearman {_signed(rho)}'
+        note = f'Pearson {r:+.2f}, Spearman {rho:+.2f}'
     axes.set(title=f'{name}\n{note}', xlabel='NSI (Eq. 4)',
              ylabel='mean step size Δt')
 
@@ -201,9 +201,5 @@ def _histogram(axes, name: str, r: np.ndarray) -> None:
     axes.axvline(middle, color=style.color(1), linestyle='--')
     note = f' ({lost} with constant values left out)' if lost else ''
     axes.set(title=f'{name}: {len(found)} samples{note}, median (dashed) '
-             f'{_signed(middle)}', ylabel='samples', xlim=(-1, 1),
+             f'{middle:+.2f}', ylabel='samples', xlim=(-1, 1),
              xlabel="Pearson's r of NSI and Δt along depth, by sample")
-
-
-def _signed(r: float) -> str:
-    return f'{r:+.2f}'.replace('-', '−')

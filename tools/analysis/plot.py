@@ -50,7 +50,7 @@ def parse_args():
         kind = kinds.add_parser(
             name, description=inspect.getdoc(draw),
             formatter_class=argparse.RawDescriptionHelpFormatter)
-        kind.set_defaults(draw=draw)
+        kind.set_defaults(draw=draw, size='screen', theme='light')
         add_options(kind)
         if name != 'report':  # which has both themes
             style.add_options(kind)
@@ -243,8 +243,7 @@ def draw_report(args):
 
 def main():
     args = parse_args()
-    with style.use(getattr(args, 'size', 'screen'),
-                   getattr(args, 'theme', 'light')):
+    with style.use(args.size, args.theme):
         args.draw(args)
 
 

@@ -13,8 +13,6 @@ from work_dirs import method_of, read_run
 RESAMPLES, BATCH = 2000, 100
 #: Below it Spearman's p counts all orders of the runs, at most 720.
 EXACT = 7
-#: Fewer runs than this give rough p-values and intervals.
-FEW = 10
 #: What the figure calls each statistic of TNS over samples.
 LABELS = dict(tns='TNS (Eq. 5)', tns_median='median TNS',
               tns_q95='95 % quantile of TNS')
@@ -114,11 +112,9 @@ def draw_runs(args) -> None:
 
 def print_correlation(title: str, runs: pd.DataFrame) -> pd.DataFrame:
     """Print what :func:`correlate` finds, and return it."""
-    found, count = correlate(runs), len(runs)
-    print(f'\n{title} (n = {count}); low to high: 95 % bootstrap interval; '
-          f'used: resamples of {RESAMPLES} with different values')
+    found = correlate(runs)
+    print(f'\n{title} (n = {len(runs)}); low to high: 95 % bootstrap '
+          'interval,\ntoo narrow with less than ten runs; used: resamples of '
+          f'{RESAMPLES} with different values')
     print(found.to_string(float_format='{:.4g}'.format))
-    if count < FEW:
-        print(f'Only {count}: p-values and intervals are rough, and the '
-              'interval of a percentile bootstrap is too narrow.')
     return found

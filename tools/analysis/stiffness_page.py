@@ -81,17 +81,16 @@ def _about(records: list) -> list[list[str]]:
     """Where the numbers come from: a row per key, a column per record."""
     abouts = [_about_one(record.header) for record in records]
     keys = dict.fromkeys(key for about in abouts for key in about)
-    return [[key, *(about.get(key, '') for about in abouts)] for key in keys]
+    rows = [[key, *(_text(about.get(key)) for about in abouts)]
+            for key in keys]
+    return [row for row in rows if any(row[1:])]
 
 
-def _about_one(header) -> dict[str, str]:
+def _about_one(header) -> dict:
     stages = range(1, header.stages + 1)
-    texts = {key: _text(value) for key, value in dict(
-        header.meta, name='', samples=header.samples, **{
-            'definition of NSI': header.definition,
+    return {**header.meta, 'name': None,  # it stands above the column
+            'samples': header.samples, 'definition of NSI': header.definition,
             'measured blocks, by stage': [*map(header.stage.count, stages)]}
-    ).items()}
-    return {key: text for key, text in texts.items() if text}
 
 
 def _text(value) -> str:
