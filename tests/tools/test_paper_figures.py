@@ -81,7 +81,7 @@ def test_the_first_stage_with_enough_gates_is_drawn():
         assert axes.get_title() == (
             f'layer3.{column - 5}\nPearson {r:+.2f}, Spearman {rho:+.2f}')
     assert '38 samples' in figure.get_suptitle()
-    assert 'left out: 2 of 40' in figure.get_suptitle()
+    assert 'left out: 1 of 40' in figure.get_suptitle()
     r = [stats.pearsonr(*rows)[0]
          for rows in zip(nsi[2:, 6:], step[2:, 6:])]
     heights = [bar.get_height() for bar in histogram.patches]

@@ -27,7 +27,7 @@ EQUAL = 1e-6
 
 class Estimate(NamedTuple):
     """A number and the 95 % interval around it."""
-    value: float
+    value: float  # of several seeds their mean
     low: float
     high: float
     seeds: list[float]  # the value of each, where there are several
@@ -42,8 +42,7 @@ def tns_by_method(records: list[StiffnessRecord]) -> dict:
     seeds where there are several; of fewer than five they are their range.
 
     Returns:
-        dict: method -> key of :data:`PANELS` -> Estimate, of several seeds
-        their mean.
+        dict: method -> key of :data:`PANELS` -> Estimate.
     """
     groups: dict[str, list[StiffnessRecord]] = {}
     for name, record in zip(labels(records), records):
@@ -127,6 +126,7 @@ def step_figure(record: StiffnessRecord):
     Raises:
         ValueError: if no block has a gate, or no sample is finite.
     """
+    check_records([record])
     nsi, step, along = _with_gates(record)
     chosen = np.unique([0, len(along) // 2, len(along) - 1])
     r = pearson(nsi, step)
@@ -141,10 +141,8 @@ def step_figure(record: StiffnessRecord):
         stage = record.header.stage[along[0]]
         _histogram(figure.add_subplot(grid[1, :]),
                    f'stage {stage}, {len(along)} blocks', r)
-    lost = len(record.nsi) - len(nsi)
-    note = f'; not finite, left out: {lost} of {len(record.nsi)}'
     figure.suptitle(f'{record.name}: mean step size Δt against NSI, '
-                    f'{len(nsi)} samples{note if lost else ""}')
+                    f'{len(nsi)} samples{lost_note([record])}')
     return figure
 
 
@@ -157,10 +155,6 @@ def _with_gates(record: StiffnessRecord) -> tuple:
     nsi, step = record.nsi.numpy(), record.step.numpy()
     gated = np.flatnonzero(np.isfinite(step).any(0))
     finite = np.isfinite(nsi).all(1) & np.isfinite(step[:, gated]).all(1)
-    if not finite.any():
-        raise ValueError(
-            f'{record.name}: expected a sample with a finite NSI and step '
-            f'size everywhere, got none in {len(nsi)}')
     stages = np.array(record.header.stage)[gated]
     found, counts = np.unique(stages, return_counts=True)
     along = gated[stages == found[np.argmax(counts >= LEAST)]]

@@ -79,14 +79,12 @@ def add_training(parser):
 
 
 def add_runs(parser):
-    parser.add_argument('sources', nargs='+', type=Path,
-                        metavar='WORK_DIR')
+    parser.add_argument('sources', nargs='+', type=Path, metavar='WORK_DIR')
     parser.add_argument('--metric', default='accuracy/top1',
                         help='its key in scalars.json')
     parser.add_argument('--statistic', default='tns',
                         choices=['tns', 'tns_median', 'tns_q95'],
-                        help='of TNS over samples; default: tns, the mean '
-                        '(Eq. 5)')
+                        help='of TNS over samples; default: tns, the mean')
     parser.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
                         'the records (default: residual where a work dir has '
                         'it)')

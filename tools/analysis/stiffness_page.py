@@ -21,11 +21,9 @@ def render_report(title: str, records: list, curves: dict,
                   attention: dict) -> str:
     """HTML5 that needs no other file: origin of the numbers, tables, figures.
 
-    Args:
-        title (str): heading.
-        records (list[StiffnessRecord]): of one run, or of models to compare.
-        curves (dict): as :func:`read_stiffness_curves` gives them.
-        attention (dict): as :func:`read_attention_histories` gives it.
+    The records are of one run, or of models to compare; curves and attention
+    are as :func:`read_stiffness_curves` and :func:`read_attention_histories`
+    give them.
 
     Raises:
         ValueError: on records that do not go together.

@@ -6,9 +6,6 @@ from pathlib import Path
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
 from stepnet_mm.utils.log_folders import in_order, parse_line
 
-#: What TNSMetric's keys begin with, beside other metrics.
-PREFIX = 'stiffness_eval/'
-
 
 def method_of(name: str) -> str:
     """The name of a run without its ``_seedN``."""
@@ -72,7 +69,7 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
             run, tns=record.tns_summary()[statistic], source=path.name,
             definition=f'{own}, {kind} network, '
             f'{meta.get("dataset", "unknown data")}')
-    key = PREFIX + statistic
+    key = f'stiffness_eval/{statistic}'  # of TNSMetric
     if definition or not _is_number(lines[-1], key):
         raise ValueError(
             f'{work_dir}: expected a record *.jsonl or, without --definition, '
