@@ -36,6 +36,8 @@ def test_odd_records(figure):
     zeros = make_record((1, 1, 1), samples=1)
     zeros.nsi.zero_()
     assert as_image(figure([zeros])).std() > 5
+    with pytest.raises(ValueError, match='residual.*output'):
+        figure([make_record(), make_record(definition='output')])
 
 
 def test_surfaces_are_those_of_the_pure_function():
