@@ -7,7 +7,7 @@ import math
 from textwrap import fill
 
 import numpy as np
-from matplotlib.colors import PowerNorm
+from matplotlib.colors import PowerNorm, to_rgb
 from matplotlib.ticker import MaxNLocator
 
 from ..stiffness import (
@@ -227,12 +227,21 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
     roomy = len(m1) <= MOST and len(m2) <= 2 * MOST
     for place, value in np.ndenumerate(table) if roomy else ():
         axes.text(*place, _percent(value), ha='center', va='center',
-                  fontsize='small', color=theme().paper if norm(value) > .5
-                  else theme().ink)
+                  fontsize='small', color=_text_on(image.to_rgba(value)))
     _name_ticks(axes.xaxis, 'M1', m1)
     _name_ticks(axes.yaxis, 'M2', m2)
     axes.grid(False)
     return image
+
+
+def _text_on(background: tuple) -> str:
+    """Ink or paper, whichever is read better on a colour."""
+    dark, light = sorted((theme().ink, theme().paper), key=_luma)
+    return dark if _luma(background) > .55 else light
+
+
+def _luma(color) -> float:
+    return float(np.dot(to_rgb(color), (.3, .59, .11)))
 
 
 def _name_ticks(axis, name: str, values: np.ndarray) -> None:
