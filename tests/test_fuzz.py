@@ -20,8 +20,7 @@ from made_records import make_record
 from study_file import read_study
 from study_outcome import epochs_of, last_checkpoint
 from study_records import StudyRecord, append_record, read_records
-from trained_runs import read_run
-from work_dirs import read_stiffness_curves
+from work_dirs import read_run, read_stiffness_curves
 
 from stepnet_mm.attention import (
     AttentionRecord,

@@ -52,8 +52,7 @@ quietly "$out/measure.log" "$python" tools/analysis/measure_stiffness.py \
   "$config" "$(cat "$out/last_checkpoint")" --data-root "$data" --name 'R-34 + StepNet'
 wait "$curve"
 say 'writing the report'
-quietly "$out/report.log" "$python" tools/analysis/plot.py report "$out" \
-  --title 'Neural stiffness of the demo'
+quietly "$out/report.log" "$python" tools/analysis/plot.py report "$out"
 
 echo
 echo 'AP on the validation images (pycocotools):'

@@ -247,22 +247,13 @@ def _luma(color) -> float:
 def _name_ticks(axis, name: str, values: np.ndarray) -> None:
     """A tick at each value, or at some of many; powers go to the label."""
     every = slice(None, None, math.ceil(len(values) / MOST))
-    power, texts = 0, _short(values[every])
+    power, texts = 0, [f'{value:.3g}' for value in values[every]]
     if max(map(len, texts)) > 4:  # they would overlap
         power = math.floor(math.log10(values[-1]))
-        texts = _short(values[every] / 10. ** power)
+        texts = [f'{value:.3g}' for value in values[every] / 10.**power]
     axis.set_ticks(range(len(values))[every], texts)
     axis.set_label_text(
         name if power == 0 else f'{name} · 10{str(-power).translate(HIGH)}')
-
-
-def _short(values: np.ndarray) -> list[str]:
-    """Of few digits, two where these tell the values apart."""
-    for digits in (2, 3, 4):
-        texts = [f'{value:.{digits}g}' for value in values]
-        if len(set(texts)) == len(texts):
-            break
-    return texts
 
 
 def _percent(value: float) -> str:

@@ -3,7 +3,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from stiffness_page import Picture
 
 from stepnet_mm.launch.entry import make_parser
 
@@ -37,7 +36,8 @@ def test_a_run_and_what_is_read_from_it(tool, odd, monkeypatch):
     assert list((odd / 'drawn').rglob('*.png'))
     record = work / f'{ODD}.jsonl'
     tool('analysis/measure_stiffness', config, last, *data, '--out', record)
-    monkeypatch.setattr(Picture, 'of', lambda figure: Picture('', 300))
+    monkeypatch.setattr('stiffness_page.picture', lambda figure: dict(
+        url='', width=300))
     tool('analysis/plot', 'report', work)
     assert (work / 'report.html').is_file()
 

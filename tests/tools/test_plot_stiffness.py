@@ -1,3 +1,5 @@
+"""plot.py stiffness and plot.py training."""
+import json
 import math
 import re
 
@@ -33,11 +35,10 @@ def write(write_record):
 
 @pytest.fixture
 def run(tool, capsys):
-    """run(record, ...) -> what it printed"""
+    """run('stiffness', record, ...) -> what it printed"""
 
     def run(*arguments):
-        capsys.readouterr()
-        tool('analysis/plot', 'stiffness', *arguments)
+        tool('analysis/plot', *arguments)
         return capsys.readouterr().out
 
     return run
@@ -49,8 +50,8 @@ def files(folder):
 
 @pytest.mark.long
 def test_figures_of_seeds_and_the_table(run, write, tmp_path):
-    out = run(write('SE_seed0'), write('SE_seed1'), '--figures', 'tns',
-              'step', 'seeds')
+    out = run('stiffness', write('SE_seed0'), write('SE_seed1'), '--figures',
+              'tns', 'step', 'seeds')
     folder = tmp_path / 'figures'
     assert files(folder) == [
         'seeds.png', 'step_SE_seed0.png', 'step_SE_seed1.png', 'tns.png']
@@ -66,37 +67,47 @@ def test_figures_of_seeds_and_the_table(run, write, tmp_path):
     ]
 
 
-def test_properties_and_their_numbers(run, write, tmp_path):
-    out = run(write('SE', False), '--figures', 'properties', '--degree', .2,
-              .1, '--out', tmp_path / 'f')
-    assert files(tmp_path / 'f') == ['properties.png']
+def test_what_does_not_apply_is_skipped(run, write, tmp_path):
+    out = run('stiffness', write('plain', False), '--out', tmp_path / 'f',
+              '--format', 'svg', '--degree', .2, .1)
+    assert files(tmp_path / 'f') == ['depth.svg', 'proportion.svg',
+                                     'survival.svg']
+    assert re.findall(r'^(\w+): skipped', out, re.MULTILINE) == [
+        'tns', 'step', 'seeds']
     samples, blocks = (
         share(NSI, STAGE, [.2], [.1]).item()
         for share in (stiffness_survival, stiffness_proportion))
-    assert (f'SE: stiff to (0.2, 0.1): {samples:.1%} of the samples, '
+    assert (f'plain: stiff to (0.2, 0.1): {samples:.1%} of the samples, '
             f'{blocks:.1%} of the blocks') in out
 
 
-@pytest.mark.long
-def test_options_reach_the_figures_and_what_does_not_apply_is_skipped(
-        run, write, tmp_path):
-    record, folder = write('plain', False), tmp_path / 'f'
-    out = run(record, '--out', folder, '--format', 'svg')
-    assert files(folder) == ['depth.svg', 'proportion.svg', 'survival.svg']
-    assert re.findall(r'^(\w+): skipped, \w+', out, re.MULTILINE) == [
-        'tns', 'step', 'seeds']
-    drawn = (folder / 'proportion.svg').read_bytes()
-    run(record, '--out', folder, '--format', 'svg', '--figures', 'proportion',
-        '--m1', 0, 1, '--m2', 0, .5, 1)
-    assert (folder / 'proportion.svg').read_bytes() != drawn
+def test_errors_are_one_line(run, write):
+    records = write('plain', False), write('other', False, blocks=[*'xyzuv'])
+    with pytest.raises(SystemExit,
+                       match='^plot.py: error: .*expected the blocks of pl'):
+        run('stiffness', *records, '--figures', 'seeds')
 
 
-@pytest.mark.parametrize('changes, arguments, key', [
-    ({}, ('--figures', 'seeds'), '.*expected the blocks of plain'),
-    ({}, ('--names', 'a'), '--names: '), ({}, ('--m1', -1, 2), 'm1: '),
-    (dict(definition='output'), (), '.*residual.*output')])
-def test_errors_are_one_line(run, write, changes, arguments, key):
-    records = write('plain', False), write('other', False, **{
-        **dict(blocks=['x', 'y', 'z', 'u', 'v']), **changes})
-    with pytest.raises(SystemExit, match=f'^plot.py: error: {key}'):
-        run(*records, *arguments)
+def test_a_training_by_hook(run, tmp_path):
+    rows = dict(step=50, nonfinite=8), dict(
+        step=100, tns=2., tns_median=1., tns_q95=4., nsi_stage1_mean=.5,
+        nsi_stage1_max=.9, nonfinite=0)
+    for name in ('stiffness', 'probe'):
+        path = tmp_path / f'run/vis_data/{name}.json'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(''.join(json.dumps(
+            {k if k == 'step' else f'{name}/{k}': v for k, v in row.items()}
+        ) + '\n' for row in rows))
+        rows = rows[:1]
+    table = run('training', tmp_path).splitlines()
+    assert [line.split() for line in table[:3]] == [
+        ['step', 'tns', 'tns_median', 'tns_q95', 'nsi_stage1_mean'],
+        ['50', *['nan'] * 4], ['100', '2', '1', '4', '0.5']]
+    assert cv2.imread(str(tmp_path / 'tns.png')).std() > 5
+    probe = run('training', tmp_path, '--hook', 'probe').splitlines()
+    assert probe[1].split() == ['50', 'nan', 'nan', 'nan']
+    for options, match in (
+            (('--hook', 'mine'), "--hook: .*'probe', 'stiffness'.*got"),
+            (('--out', path), '--out: expected a file that is not read')):
+        with pytest.raises(SystemExit, match=match):
+            run('training', tmp_path, *options)

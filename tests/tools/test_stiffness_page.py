@@ -8,12 +8,10 @@ import pytest
 import torch
 from html_page import HTMLPage
 from html_pages import TEMPLATES
-from made_records import make_attention_record
-from stiffness_page import Picture, render_report
+from made_records import make_attention_record, make_record
+from stiffness_page import render_report
 
 from stepnet_mm.stiffness import (
-    RecordHeader,
-    StiffnessRecord,
     stiffness_proportion,
     total_neural_stiffness,
 )
@@ -28,22 +26,13 @@ CURVE = [
 ]
 
 
-def record(name='plain', gates=False, **changes):
+def record(name, gates=False, **changes):
     """Seven measured blocks in three of four stages, of 40 samples."""
-    torch.manual_seed(len(name))
-    stage = [1, 1, 2, 2, 2, 4, 4]
-    fields = dict(
-        definition='residual', stage=stage, position=[1, 2, 1, 2, 3, 1, 2],
-        blocks=[f'backbone.layer{s}.{i}' for i, s in enumerate(stage)],
-        samples=40, stages=4, meta=dict(
-            name=name, dataset='CIFAR-10 test, first 40', image_scale=None,
-            options={}, versions=dict(torch='2.11', mmengine='0.10.12')))
-    nsi = torch.rand(40, 7).double() + .1
-    nsi[0, 3] = math.inf
-    step = torch.full_like(nsi, math.nan)
-    if gates:
-        step[:, :6] = .2 + .3 * torch.rand(40, 6).double()
-    return StiffnessRecord(RecordHeader(**{**fields, **changes}), nsi, step)
+    meta = dict(name=name, dataset='CIFAR-10 test, first 40', options={},
+                image_scale=None, versions=dict(torch='2.11', mmcv='2.1.0'))
+    return make_record((2, 3, 0, 2), bad=1, seed=len(name),
+                       gates=[gates] * 6 + [False],
+                       **{'meta': meta, **changes})
 
 
 def texts_of(page):
@@ -100,20 +89,70 @@ def test_the_numbers_are_those_of_the_pure_functions(page):
             f'{tns.std(correction=0).item():#.4g}', '39', '1'
         ]
         assert texts[row + 7] == f'{share:#.4g}'
-    for part in ('backbone.layer4.6', 'own area', 'CIFAR-10 test, first 40',
-                 'torch 2.11, mmengine 0.10.12', '2, 3, 0, 2'):
+    for part in ('layer4.2', 'own area', 'CIFAR-10 test, first 40',
+                 'torch 2.11, mmcv 2.1.0', '2, 3, 0, 2'):
         assert part in texts, part
-
-
-def test_what_a_run_lacks_is_left_out(monkeypatch):
-    monkeypatch.setattr(Picture, 'of', lambda figure: Picture('', 300))
-    alone = texts_of(render_report('One', [record()]))
-    assert 'NSI along depth' in alone
-    assert not {'Step size against NSI', 'TNS of each network'} & {*alone}
-    assert not re.search('While training|Where the heads', ' '.join(alone))
 
 
 def test_cells():
     table = TEMPLATES.get_template('macros.html').module.table
     cells = texts_of(table([HOSTILE], [[HOSTILE, 123456, .9, math.nan]]))
     assert cells == [HOSTILE, HOSTILE, '123456', '0.9000', '–']
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages without their pictures, which take long."""
+    monkeypatch.setattr('stiffness_page.picture', lambda figure: dict(
+        url='', width=300))
+
+
+@pytest.fixture
+def write(write_record):
+    """write('resnet20_plain/last') -> the path of a record"""
+
+    def write(name, **changes):
+        return write_record(
+            name, torch.rand(8, 3) + .1, stage=[1, 1, 2], position=[1, 2, 1],
+            blocks=['layer1.1', 'layer1.2', 'layer2.1'], **changes)
+
+    return write
+
+
+def test_records_of_one_definition_are_shown(
+        undrawn, tool, write, tmp_path, capsys):
+    work_dir = tmp_path / 'resnet20_plain'
+    log = work_dir / 'run/vis_data/probe.json'
+    log.parent.mkdir(parents=True)
+    log.write_text('{"step": 1, "probe/tns": 1.0, "probe/nonfinite": 0}\n')
+    for name in ('start', 'last'):
+        write(f'{work_dir.name}/{name}', meta=dict(name='r20'))
+    # A measurement that was cut, and is not shown.
+    cut = write(f'{work_dir.name}/b', definition='update')
+    cut.write_text(cut.read_text()[:-1])
+    tool('analysis/plot', 'report', work_dir)
+    page = (work_dir / 'report.html').read_text()
+    assert '<h1>Neural stiffness of resnet20_plain</h1>' in page
+    assert 'While training: probe' in page and 'δ(0.5, 0)' in page
+    for name in ('r20, start.jsonl', 'r20, last.jsonl'):
+        assert f'<h3>{name}</h3>' in page
+    assert '<h3>b</h3>' not in page
+    said = capsys.readouterr().out
+    assert 'NSI: residual; of others, not shown: b.jsonl' in said
+    for options, match in (
+            (('--definition', 'output'), "plain: expected .*'output'.*resid"),
+            (('--definition', 'update'), 'expected 8 samples, got 0'),
+            (('--out', cut), '--out: expected a file that is not')):
+        with pytest.raises(SystemExit, match=match):
+            tool('analysis/plot', 'report', work_dir, *options)
+    assert (work_dir / 'report.html').read_text() == page
+
+
+def test_a_record_from_elsewhere_alone(undrawn, tool, write, tmp_path):
+    (tmp_path / 'run').mkdir()
+    tool('analysis/plot', 'report', tmp_path / 'run', '--records',
+         write('elsewhere'), '--out', tmp_path / 'a.html')
+    page = (tmp_path / 'a.html').read_text()
+    assert '<h3>elsewhere</h3>' in page and 'NSI along depth' in page
+    assert not re.search('Step size against NSI|TNS of each network|'
+                         'While training|Where the heads', page)

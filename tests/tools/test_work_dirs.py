@@ -1,7 +1,7 @@
-"""What TNSHooks logged in a work dir, over its starts."""
+"""What is read of a work dir, over its starts."""
 import json
 
-from work_dirs import read_stiffness_curves
+from work_dirs import read_run, read_stiffness_curves
 
 
 def row(step, scale=1.):
@@ -9,26 +9,32 @@ def row(step, scale=1.):
                 nonfinite=0.)
 
 
-def write(work_dir, run, record, name='stiffness'):
-    """Measurements beside what mmengine logs, and a line that is cut."""
-    lines = [{
-        key if key == 'step' else f'{name}/{key}': value
-        for key, value in entry.items()
-    } for entry in record]
+def write(work_dir, run, lines, name='stiffness'):
+    """Lines of a log, and one that is cut."""
     path = work_dir / run / 'vis_data' / f'{name}.json'
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(''.join(json.dumps(line) + '\n' for line in lines)
-                    + '{"stiffness/')
-    path.with_name('scalars.json').write_text(
-        '{"loss": 0.3, "step": 1}\n{"stiffness_eval/nonfinite": 0}\n')
+    path.write_text(''.join(json.dumps({
+        key if key == 'step' or '/' in key else f'{name}/{key}': value
+        for key, value in line.items()}) + '\n' for line in lines)
+        + '{"stiffness/')
 
 
 def test_a_resumed_run_goes_on_and_each_hook_has_its_curve(tmp_path):
     write(tmp_path, '20250101_000000', [row(1), row(2), row(3)])
     write(tmp_path, '20250101_000000', [row(5)], 'probe')
+    write(tmp_path, '20250101_000000', [
+        dict(step=1), {'stiffness_eval/nonfinite': 0}], 'scalars')
     write(tmp_path, '20250102_000000', [row(3, 2.),
                                         dict(step=4, nonfinite=4.)])
     write(tmp_path, '20250103_000000', [])
     assert read_stiffness_curves(tmp_path) == dict(
         stiffness=[row(1), row(2), row(3, 2.), dict(step=4, nonfinite=4.)],
         probe=[row(5)])
+
+
+def test_what_was_trained_anew_does_not_count(tmp_path):
+    for number, steps, value in ((1, [0, 1], 60), (2, [1], 70), (3, [0], 9)):
+        write(tmp_path, f'2025010{number}_000000', [
+            {'accuracy/top1': value, 'stiffness_eval/tns': 1., 'step': step}
+            for step in steps], 'scalars')
+        assert read_run(tmp_path, 'accuracy/top1')['metric'] == value

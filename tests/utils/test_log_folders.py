@@ -3,8 +3,7 @@ import json
 
 import pytest
 from study_outcome import epochs_of, trained_with
-from trained_runs import read_run
-from work_dirs import read_stiffness_curves
+from work_dirs import read_run, read_stiffness_curves
 
 from stepnet_mm.attention import attention_files, attention_path
 from stepnet_mm.utils.log_folders import in_order

@@ -13,8 +13,7 @@ pytest.importorskip('matplotlib')
     ([named('plain'), named('b', definition='output')],
      "one definition of NSI.*'residual': 'plain', 'output': 'b'"),
     ([named('plain'), named('empty', bad=40)],
-     'empty: expected a sample .* got none in 40'),
-], ids=['none', 'definitions', 'nothing finite'])
+     'empty: expected a sample .* got none in 40')])
 def test_records_that_do_not_go_together(records, match):
     with pytest.raises(ValueError, match=match):
         check_records(records)

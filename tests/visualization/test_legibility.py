@@ -4,10 +4,8 @@ import pandas as pd
 import pytest
 from legibility import assert_legible, cut_off, hidden, overlapping, written
 from made_records import make_attention_record, make_record, named
-from property_figure import property_figure
+from paper_figures import step_figure, tns_figure
 from rank_correlation import plot_correlation
-from step_figures import step_figure
-from tns_by_method import tns_figure
 
 from stepnet_mm.visualization import (
     attention_map_figure,
@@ -48,8 +46,7 @@ FIGURES = dict(
     ),
     step=lambda: step_figure(SEVERAL[2]),
     tns=lambda: tns_figure(SEVERAL),
-    properties=lambda: property_figure(SEVERAL, 0., .5),
-    correlation=lambda: plot_correlation(RUNS, 'accuracy/top1', 'runs'),
+    correlation=lambda: plot_correlation(RUNS, 'accuracy/top1', 'TNS', 'runs'),
     maps=lambda: attention_map_figure(attention()[0]),
     paths=lambda: attention_path_figure(attention()),
     range=lambda: attention_range_figure(attention()))

@@ -7,15 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
 def render(template: str, **values) -> str:
-    """A page; what is put into it is escaped.
-
-    Args:
-        template (str): a file of ``templates/``.
-        **values: what it names.
-
-    Returns:
-        str: HTML5 that needs no other file.
-    """
+    """HTML5 of a file of ``templates/``; the values it names are escaped."""
     return TEMPLATES.get_template(template).render(values)
 
 

@@ -1,7 +1,6 @@
-"""What a work dir has: records of some definition, and what was logged."""
-import math
+"""What a work dir has: stiffness records, and what was logged."""
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
@@ -13,99 +12,111 @@ def method_of(name: str) -> str:
     return re.sub(r'_seed\d+$', '', name)
 
 
-def choose_definition(found: Collection[str], wanted: str | None,
-                      source: Path) -> str:
-    """The definition of NSI that is read where records have several.
+def of_one_definition(paths: Iterable[Path], wanted: str | None,
+                      source: Path) -> list[Path]:
+    """The records of one definition of NSI, some of them unfinished.
 
-    Args:
-        found (collection[str]): the definitions that the records have.
-        wanted (str | None): the one that the user names; None for the first
-            of :data:`DEFINITIONS` that there is.
-        source (Path): where the records are, for an error.
+    It is the wanted one or, where that is None, the first of
+    :data:`DEFINITIONS` that a record has.
 
     Raises:
-        ValueError: if no record has it.
+        ValueError: if no record has it, or a file is no record.
     """
-    chosen = wanted or next(name for name in DEFINITIONS if name in found)
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        header = read_stiffness_record(path, partial=True).header
+        found.setdefault(header.definition, []).append(path)
+    chosen = wanted or next(filter(found.get, DEFINITIONS), DEFINITIONS[0])
     if chosen not in found:
         raise ValueError(
             f'{source}: expected a record of definition {chosen!r}, got '
             f'{sorted(found)}; make one with '
             'tools/analysis/measure_stiffness.py, or name another with '
             '--definition')
-    return chosen
+    return found[chosen]
 
 
-def of_one_definition(paths: Iterable[Path], wanted: str | None,
-                      source: Path) -> tuple[str, list[Path]]:
-    """The records of one definition of NSI, some of them unfinished.
+def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
+             definition: str | None = None) -> dict:
+    """The last value of a run's metric in ``scalars.json``, and its TNS.
 
-    Args:
-        paths (iterable[Path]): of all records, at least one.
-        wanted (str | None): as in :func:`choose_definition`.
-        source (Path): likewise.
+    TNS, by a key of :func:`summarize_tns`, is that of the newest record
+    ``*.jsonl`` of one definition, as in :func:`of_one_definition`; without a
+    record, what TNSMetric logged beside the metric, which does not say its
+    definition.
 
     Returns:
-        tuple[str, list[Path]]: the definition, and its records in their
-        order.
+        dict: ``name``, ``metric``, ``tns``; ``source``, the file of TNS; and
+        ``definition``, which must agree between runs.
+
+    Raises:
+        ValueError: if there is no such metric or no TNS.
     """
-    found: dict[str, list[Path]] = {}
-    for path in paths:
-        header = read_stiffness_record(path, partial=True).header
-        found.setdefault(header.definition, []).append(path)
-    chosen = choose_definition(found, wanted, source)
-    return chosen, found[chosen]
+    lines = _logged(work_dir, 'scalars', metric)
+    if not lines:
+        raise ValueError(
+            f'{work_dir}: expected a number {metric!r} in a '
+            '<run>/vis_data/scalars.json, got none; name another key with '
+            '--metric')
+    run = dict(name=work_dir.resolve().name, metric=lines[-1][metric])
+    if paths := [*work_dir.glob('*.jsonl')]:
+        path = max(of_one_definition(paths, definition, work_dir),
+                   key=lambda path: path.stat().st_mtime)
+        record = read_stiffness_record(path)
+        own, meta = record.header.definition, record.header.meta
+        kind = 'start' if meta.get('checkpoint') == 'none' else 'trained'
+        return dict(
+            run, tns=record.tns_summary()[statistic], source=path.name,
+            definition=f'{own}, {kind} network, '
+            f'{meta.get("dataset", "unknown data")}')
+    key = f'stiffness_eval/{statistic}'  # of TNSMetric
+    if definition or not _is_number(lines[-1], key):
+        raise ValueError(
+            f'{work_dir}: expected a record *.jsonl or, without --definition, '
+            f'{key} beside the metric, got neither; make one with '
+            'tools/analysis/measure_stiffness.py or train with TNSMetric in '
+            'val_evaluator')
+    return dict(run, tns=lines[-1][key], source='scalars.json',
+                definition='unknown')
 
 
 def read_stiffness_curves(work_dir: Path) -> dict[str, list[dict]]:
     """The measurements of every ``TNSHook`` in a work dir, by its name.
 
-    Returns:
-        dict[str, list[dict]]: of each hook one dict per measurement, of all
-        starts: ``step``, the iteration; ``tns``, ``tns_median``,
-        ``nsi_stage1_mean``, ..., ``nonfinite``.
+    Each is a dict: ``step``, the iteration; ``tns``, ``tns_median``,
+    ``nsi_stage1_mean``, ..., ``nonfinite``.
     """
-    curves: dict[str, dict[Path, list[dict]]] = {}
-    for path in sorted(work_dir.glob('*/vis_data/*.json')):
-        prefix = f'{path.stem}/'  # a TNSHook logs under its name
-        if lines := _lines(path, f'{prefix}nonfinite'):
-            curves.setdefault(path.stem, {})[path] = [
+    curves = {}
+    for hook in sorted({p.stem for p in work_dir.glob('*/vis_data/*.json')}):
+        prefix = f'{hook}/'  # a TNSHook logs under its name
+        if lines := _logged(work_dir, hook, f'{prefix}nonfinite'):
+            curves[hook] = [
                 {key.removeprefix(prefix): value
                  for key, value in line.items()} for line in lines]
-    return {name: _joined(starts) for name, starts in curves.items()}
+    return curves
 
 
-def evaluations(work_dir: Path, metric: str) -> list[dict]:
-    """What mmengine logged beside a metric, of all starts in a work dir."""
-    return _joined({path: _lines(path, metric)
-                    for path in work_dir.glob('*/vis_data/scalars.json')})
-
-
-def is_number(line: dict, key: str) -> bool:
-    """Whether a line has a number under a key."""
+def _is_number(line: dict, key: str) -> bool:
     return type(line.get(key)) in (int, float)
 
 
-def _lines(path: Path, key: str) -> list[dict]:
-    """The lines of a log with a step and a number under a key.
+def _logged(work_dir: Path, name: str, key: str) -> list[dict]:
+    """The lines of a log, of all starts, with a step and a number under a key.
 
-    Others are passed over, such as a line that a kill cut.
+    Others are passed over, such as a line that a kill cut. Of a start before
+    one that was resumed, or began anew, these are the lines up to the first
+    step of the later one.
     """
-    lines = (parse_line(text) or {} for text in path.read_bytes().splitlines())
-    return [line for line in lines
-            if is_number(line, key) and is_number(line, 'step')]
-
-
-def _joined(starts: dict[Path, list[dict]]) -> list[dict]:
-    """What all starts of a training logged, a start's file -> its lines.
-
-    Of a start before one that was resumed, or began anew, these are the
-    lines up to the first step of the later one.
-    """
+    starts = {}
+    for path in work_dir.glob('*/vis_data/*.json'):
+        texts = path.read_bytes().splitlines() if path.stem == name else []
+        lines = [parse_line(text) or {} for text in texts]
+        if rows := [line for line in lines if _is_number(line, key)
+                    and _is_number(line, 'step')]:
+            starts[path] = rows
     found: list[dict] = []
     for path in in_order({path: [row['step'] for row in rows]
                           for path, rows in starts.items()}):
-        rows = starts[path]
-        first = rows[0]['step'] if rows else math.inf
-        found = [row for row in found if row['step'] < first] + rows
+        first = starts[path][0]['step']
+        found = [row for row in found if row['step'] < first] + starts[path]
     return found
