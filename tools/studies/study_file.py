@@ -34,26 +34,50 @@ class StudyMethod:
     name: str
     config: Path
     options: dict[str, Any]
-    seeds: list[int]
+    seeds: Sequence[int]
     paper: str = ''
     baseline: str = ''
     pooled: bool = True
 
 
-@dataclass(frozen=True, eq=False)
 class Study:
-    """A study file; docs/studies.md has the keys.
+    """A study file; its keys are the arguments, as in docs/studies.md.
 
-    ``settings`` is a digest of the settings that all methods share; records
-    of different settings do not compare.
+    Attributes:
+        name (str): of the file, without its suffix.
+        methods (list[StudyMethod]): in the order of the file.
+        settings (str): digest of the settings that all methods share;
+            records of different settings do not compare.
     """
-    name: str
-    path: Path
-    methods: list[StudyMethod]
-    metric: str
-    measure: dict[str, Any]
-    baselines: Sequence[str]
-    settings: str
+
+    def __init__(self, path: Path, methods: dict[str, dict],
+                 seeds: Sequence[int] = (0, ), options: dict | None = None,
+                 metric: str = 'accuracy/top1', measure: dict | None = None,
+                 baselines: Sequence[str] = (), pooled: bool = True):
+        self.name, self.path = path.stem, path
+        self.metric, self.baselines = metric, baselines
+        self.measure = {**MEASURE, **(measure or {})}
+        check_names('measure', self.measure, MEASURE)
+        check_names('measure.definitions', self.measure['definitions'],
+                    DEFINITIONS)
+        self.settings = digest(dict(
+            options=options or {}, metric=metric,
+            measure={key: self.measure[key]
+                     for key in ('num_samples', 'definitions')}))
+        study = dict(seeds=seeds, pooled=pooled)
+        self.methods = [self._method(name, options, **{**study, **fields})
+                        for name, fields in methods.items()]
+
+    def _method(self, name: str, shared: dict | None, config: str,
+                seeds: Sequence[int], options: dict | None = None,
+                **fields) -> StudyMethod:
+        if not NAME.fullmatch(name):
+            raise ValueError(
+                'methods: expected names of at most 100 letters (a to z), '
+                f"digits and _, without '_seed', got {name!r}")
+        return StudyMethod(
+            name, Path(os.path.normpath(self.path.parent / config)),
+            {**(shared or {}), **(options or {})}, list(seeds), **fields)
 
     @property
     def about(self) -> str:
@@ -62,51 +86,18 @@ class Study:
 
 
 def read_study(path) -> Study:
-    """Read a study file.
-
-    Args:
-        path (str | Path): a config in Python.
+    """Read a study file, a config in Python.
 
     Raises:
         ValueError: if it cannot be read, or on a wrong key or value.
     """
     path = Path(path)
     try:
-        return _study(path, **Config.fromfile(str(path)).to_dict())
+        return Study(path, **Config.fromfile(str(path)).to_dict())
     except Exception as error:  # it is code, and may raise anything
         raise ValueError(f'{path}: expected a study file, got '
                          f'{type(error).__name__}: {error}; correct it, or '
                          'its base') from None
-
-
-def _study(path: Path, methods: dict[str, dict], seeds: Sequence[int] = (0, ),
-           options: dict | None = None, metric: str = 'accuracy/top1',
-           measure: dict | None = None, baselines: Sequence[str] = (),
-           pooled: bool = True) -> Study:
-    """The keys of a study file are these arguments."""
-    options, measure = options or {}, {**MEASURE, **(measure or {})}
-    check_names('measure', measure, MEASURE)
-    check_names('measure.definitions', measure['definitions'], DEFINITIONS)
-    shared = dict(options=options, metric=metric,
-                  measure={key: measure[key]
-                           for key in ('num_samples', 'definitions')})
-    study = dict(seeds=seeds, pooled=pooled)
-    return Study(
-        path.stem, path,
-        [_method(path.parent, name, options, **{**study, **fields})
-         for name, fields in methods.items()],
-        metric, measure, baselines, digest(shared))
-
-
-def _method(folder: Path, name: str, shared: dict, config: str,
-            seeds: Iterable[int], options: dict | None = None,
-            **fields) -> StudyMethod:
-    if not NAME.fullmatch(name):
-        raise ValueError(
-            'methods: expected names of at most 100 letters (a to z), digits '
-            f"and _, without '_seed', got {name!r}")
-    return StudyMethod(name, Path(os.path.normpath(folder / config)),
-                       {**shared, **(options or {})}, list(seeds), **fields)
 
 
 def check_names(key: str, names: Iterable[str],
