@@ -271,13 +271,13 @@ def wait_for(run: StudyRun) -> None:
 
 def attempt(run: StudyRun, args) -> int:
     """Carry out a run; the exit code."""
-    alone = nullcontext() if args.sbatch else file_lock(  # as Slurm does it
-        run.folder / 'run.lock')
+    # Slurm keeps the jobs of a run apart.
+    lock = nullcontext() if args.sbatch else file_lock(run.folder / 'run.lock')
     try:
         run.folder.mkdir(parents=True, exist_ok=True)
         if not args.sbatch:
             wait_for(run)
-        with alone:
+        with lock:
             carry_out(run, args)
         return 0
     except RunStopped:
