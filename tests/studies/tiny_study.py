@@ -69,7 +69,7 @@ class TinyStudy:
         return sum(path.read_text().count('"iter"') for path
                    in self.run.folder.glob('*/vis_data/scalars.json'))
 
-    def until(self, condition, seconds=240):
+    def until(self, condition, seconds=600):
         """Wait for something."""
         end = time.monotonic() + seconds
         while not condition():
