@@ -11,11 +11,11 @@ import report as tool
 import study_figures
 from made_runs import diverged_run, made_run, made_steps
 from scipy import stats
-from study_file import Study, StudyMethod, read_study
+from study_file import Study, read_study
 from study_records import append_record
 from study_tables import (
+    STEP,
     Report,
-    frame_of,
     paper_figure,
     spread,
     tau,
@@ -31,10 +31,10 @@ POOLED = [made_run(name, s, last + s) for name, last in (
 
 def report_of(records, **methods):
     """Methods with these fields, of three seeds each."""
-    return Report([Study('made', ROOT / 'configs/studies/table1_cifar10.py', [
-        StudyMethod(name, Path('a.py'), {}, [0, 1, 2], **fields)
-        for name, fields in methods.items()], 'accuracy/top1', {}, [], 's')],
-        records)
+    return Report([Study(
+        ROOT / 'configs/studies/table1_cifar10.py',
+        {name: dict(fields, config='a.py') for name, fields
+         in methods.items()}, seeds=[0, 1, 2])], records)
 
 
 def cells(text):
@@ -133,7 +133,7 @@ def test_between_methods_and_within_them_may_be_of_opposite_sign():
     # Methods lie on a falling line, the seeds of each on a rising one.
     records = [made_run(f'm{i}', s, 90. - 10 * i + s, tns=1. + i + .1 * s)
                for i in range(5) for s in range(3)]
-    frame = frame_of(records, [f'm{i}' for i in range(5)])
+    frame = report_of(records, **{f'm{i}': {} for i in range(5)}).frame
     found = taus_of(frame, 'mean TNS, residual')
     assert found['over method means'] == '−1.00 [−1.00, −1.00]'
     assert found['within methods, over runs'] == '+1.00'
@@ -145,7 +145,7 @@ def test_between_methods_and_within_them_may_be_of_opposite_sign():
 
 
 @pytest.mark.parametrize('records', [
-    [], [made_run('other')], [diverged_run('plain'), diverged_run('se')],
+    [], [diverged_run('plain'), diverged_run('se')],
     [made_run(epochs=[], stiffness={})],
     [made_run(stiffness=dict(residual=dict(
         tns=None, tns_median=None, nsi=None,
@@ -154,34 +154,25 @@ def test_odd_records_have_a_page_and_figures(tmp_path, records):
     report = report_of(records, plain={}, se={})
     figures = study_figures.write_figures(report, tmp_path / 'page')
     assert '## Results' in tool.page_of(report, figures=figures)
-    assert bool(figures) == any(r.last is not None and r.method == 'plain'
-                                for r in records)
+    assert any('dot for each run' in caption for caption in figures) == any(
+        r.last is not None for r in records)
 
 
-def test_figures_have_one_colour_and_name_for_a_method():
+def test_figures_show_runs_and_means():
     report = report_of(
         [*POOLED, *(made_run('a_b', s, 40., step=.5) for s in range(3))],
         stepnet={}, a_b=dict(pooled=False), se={}, plain={})
-    alone = study_figures.looks(report_of([], stepnet={}, stepnet_ema={}))
-    own = study_figures.looks(report)
-    assert own['stepnet'] == alone['stepnet']
-    assert alone['stepnet_ema']['color'] == own['stepnet']['color'] != (
-        own['plain']['color'])
-    many = study_figures.looks(report_of([], **dict.fromkeys(
-        'a b c d e f g se stepnet stepnet_ema se_b plain plain_b'.split(),
-        {})))
-    assert len({(look['color'], look['marker'])
-                for look in many.values()}) == len(many)
     upper, lower = study_figures.accuracy_figure(report).axes
     assert [t.get_text() for t in upper.get_yticklabels()] == [
-        'plain', 'SE', 'StepNet']
-    assert [t.get_text() for t in lower.get_yticklabels()] == ['a b']
+        'plain', 'se', 'stepnet']
+    assert [t.get_text() for t in lower.get_yticklabels()] == ['a_b']
     dots, mean = upper.lines[:2]
     assert dots.get_xdata().tolist() == [50, 51, 52, 53]
     assert mean.get_xdata().tolist() == [51.5]
     axes, = study_figures.curves_figure(report).axes
-    assert axes.lines[0].get_xydata()[-1].tolist() == [4, 51.5]
-    assert axes.get_ylabel() == 'top-1 accuracy, % of the test images'
+    assert {line.get_label(): line.get_xydata()[-1].tolist()
+            for line in axes.lines} == dict(
+                plain=[4, 51.5], se=[4, 52.5], stepnet=[4, 61.5], a_b=[4, 40])
 
 
 def test_accuracy_over_mean_step():
@@ -189,12 +180,12 @@ def test_accuracy_over_mean_step():
         *POOLED, *(made_run('se_from_027', s, 40., step=.5) for s in range(2)),
         made_run('eca', 0, step=.5, steps=made_steps(mean=.4))],
         stepnet={}, se_from_027={}, eca={}, plain={})
-    means = report.with_steps.groupby('method', observed=True)['mean Δt']
     # Blocks of .5 and .25; as it was measured; by definition.
-    assert means.mean().to_dict() == dict(se_from_027=.375, eca=.4, plain=1.)
+    assert report.runs[STEP].mean().dropna().to_dict() == dict(
+        se_from_027=.375, eca=.4, plain=1.)
     axes, = study_figures.steps_figure(report).axes
     assert [line.get_label() for line in axes.lines] == [
-        'SE from 0.27', 'ECA', 'plain']
+        'se_from_027', 'eca', 'plain']
     rows = cells(report.by_step())
     assert {name: (row['methods'], row['runs']) for name, row in
             rows.items()} == {'0.38 to 0.40': ('se_from_027, eca', '3'),
@@ -233,34 +224,6 @@ def run_tool(monkeypatch, *arguments):
     return done.value.code
 
 
-def test_the_tool_writes_the_same_bytes_again(repository, monkeypatch,
-                                              capsys):
-    command = 'configs/studies/first.py', '--out', 'docs/a_page.md'
-    assert run_tool(monkeypatch, *command) == 0
-    first = {path: path.read_bytes() for path in Path('docs').rglob('*.*')}
-    text = Path('docs/a_page.md').read_text()
-    links = re.findall(r'\]\((figures/a_page_\w+\.png)\)', text)
-    assert len(links) == 3 and len(first) == 4
-    assert all((Path('docs') / link).is_file() for link in links)
-    for part in ('The question of first.', '8 runs of 2 methods',
-                 '`train_cfg.max_epochs` 4, `a.pipeline`',
-                 'bash tools/study.sh configs/studies/first.py\n'):
-        assert part in text
-    assert 'other settings' not in text and 'Not yet run' not in text
-    assert run_tool(monkeypatch, *command) == 0
-    assert first == {p: p.read_bytes() for p in Path('docs').rglob('*.*')}
-    assert run_tool(monkeypatch, *command, '--check') == 0
-    Path('docs/a_page.md').write_text(text.replace('# a_page', '# another'))
-    assert run_tool(monkeypatch, *command, '--check') == 1
-    assert 'not up to date: docs/a_page.md' in capsys.readouterr().out
-    # An output is no input.
-    records = Path('results/first.jsonl').rename('docs/records.md')
-    before = records.read_text()
-    assert run_tool(monkeypatch, command[0], '--records', records, '--out',
-                    'docs/records') == 2
-    assert records.read_text() == before
-
-
 def test_studies_that_compare_are_reported_together(
         repository, monkeypatch, capsys):
     Path('results/second.jsonl').rename('more.jsonl')
@@ -274,21 +237,21 @@ def test_studies_that_compare_are_reported_together(
                     'stepnet') == 0
     out = capsys.readouterr().out
     assert '| se ' not in out and '`stepnet` (0 of 4)' in out
-    for wrong, key in ((('--methods', 'sem'), '--methods'),
-                       (('--records', 'gone'), '--records: .*gone')):
+    for wrong in ('--methods', 'sem'), ('--records', 'gone'):
         assert run_tool(monkeypatch, *command, *wrong) == 2
-        assert re.search(key, capsys.readouterr().err)
+        assert wrong[1] in capsys.readouterr().err
 
 
 def test_pages_of_the_repository(repository, monkeypatch, capsys):
     old = ('a\n<!-- last epoch: first+second stepnet less plain -->\nold\n'
-           '<!-- end -->\nb\n<!-- tau: first without se -->\n<!-- end -->')
+           '<!-- end -->\nb\n<!-- mean step: first -->\n<!-- end -->')
     readme = Path('README.md')
     readme.write_text(old)
     page = Path('docs/results/first.md')
     page.parent.mkdir(parents=True)
-    page.write_text(f'{tool.WRITTEN}\npython tools/studies/report.py '
-                    'configs/studies/first.py --out docs/results/first\n')
+    command = ('python tools/studies/report.py configs/studies/first.py '
+               '--out docs/results/first\n')
+    page.write_text(f'{tool.WRITTEN}\n{command}')
     (page.parent / 'other.md').write_text(
         'python tools/studies/report.py gone.py --out it')
     assert run_tool(monkeypatch, '--pages', '--check') == 1
@@ -300,15 +263,26 @@ def test_pages_of_the_repository(repository, monkeypatch, capsys):
     assert run_tool(monkeypatch, '--pages') == 0
     text = readme.read_text()
     assert re.search(r'^\| stepnet +\| 4 +\| 61.50 ± 1.29 +\| \+10.00 \[',
-                     text, re.M) and '| plain' not in text
-    assert '| mean TNS, residual |' in text and 'old' not in text
-    assert '| se ' in page.read_text()
+                     text, re.M) and '\n| plain' not in text
+    assert '| 1.00 to 1.00 | plain ' in text and 'old' not in text
+    text = page.read_text()
+    for part in ('# first\n', 'The question of first.', '8 runs of 2 methods',
+                 '`train_cfg.max_epochs` 4, `a.pipeline`', command,
+                 'bash tools/study.sh configs/studies/first.py\n', '| se '):
+        assert part in text
+    assert 'other settings' not in text and 'Not yet run' not in text
+    links = re.findall(r'\]\((figures/first_\w+\.png)\)', text)
+    files = [page, *(page.parent / link for link in links)]
+    written = [path.read_bytes() for path in files]
+    assert len(links) == 3
     assert run_tool(monkeypatch, '--pages', '--check') == 0
+    assert run_tool(monkeypatch, *command.split()[2:]) == 0
+    assert [path.read_bytes() for path in files] == written
     for comment in ('last epoch: first plain less plian',
-                    'tau: first without stepnet', 'last epoch: gone plain'):
+                    'last epoch: gone plain'):
         readme.write_text(f'<!-- {comment} -->\n<!-- end -->')
         assert run_tool(monkeypatch, '--pages') == 2
-        assert f'<!-- {comment} -->: ' in capsys.readouterr().err
+        assert re.search('plian|gone.py', capsys.readouterr().err)
 
 
 @pytest.mark.parametrize('arguments', [

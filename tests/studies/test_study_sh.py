@@ -95,33 +95,32 @@ def test_without_snakemake_one_after_the_other(study):
 
 def test_an_environment_that_cannot_be_made(study, home, monkeypatch):
     (home / 'bin/python3.12').write_text('#!/bin/sh\n[ "$1" = -c ]\n')
-    for place, reason in ((home / 'venv', 'installing Snakemake into'),
-                          ('/dev/null/venv', 'cannot create directory')):
-        monkeypatch.setenv('STUDIES_VENV', str(place))
-        said = study('my study.py', code=3).said()
-        assert reason in said and 'the runs go one after the other' in said
+    monkeypatch.setenv('STUDIES_VENV', str(home / 'venv'))
+    said = study('my study.py', code=3).said()
+    assert 'installing Snakemake into' in said
+    assert 'the runs go one after the other' in said
 
 
 def test_the_runs_that_are_left(study, tmp_path):
-    for option in '-n', '--dry-run':
-        assert study('my study.py', option, code=0).said().endswith(
-            'list\na_seed0: not begun\nb_seed1: trained\n')
-        assert not (tmp_path / 'work_dirs').exists()
+    assert study('my study.py', '-n', code=0).said().endswith(
+        'list\na_seed0: not begun\nb_seed1: trained\n')
+    assert not (tmp_path / 'work_dirs').exists()
     (tmp_path / 'left').write_text('')
     assert study('my study.py', 'records=r.jsonl', code=0).said().endswith(
         'study: nothing is left: all runs have their records in r.jsonl\n')
 
 
-@pytest.mark.parametrize('words, message', [
-    ((), "expected a study file, got ''"),
-    (('gone.py', '-n'), "expected a study file, got 'gone.py'"),
-    (('my study.py', 'jobs=2'), 'sbatch=VALUE, got jobs=2'),
-    (('my study.py', 'methods='), 'got methods=;')])
-def test_what_cannot_run(study, words, message):
-    assert message in study(*words, code=2).said()
+def test_what_cannot_run(study):
+    for *words, message in (
+            ("expected a study file, got ''", ),
+            ('gone.py', '-n', "expected a study file, got 'gone.py'"),
+            ('my study.py', 'jobs=2', 'sbatch=VALUE, got jobs=2'),
+            ('my study.py', 'methods=', 'got methods=;')):
+        assert message in study(*words, code=2).said()
 
 
-def test_a_signal_is_for_the_trainings_too(study, tmp_path):
+def test_a_signal_is_for_the_trainings_too_and_a_second_kills(
+        study, tmp_path):
     (tmp_path / 'left').write_text('wait_seed0: begun\n')
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
         process = study('my study.py')
@@ -130,10 +129,7 @@ def test_a_signal_is_for_the_trainings_too(study, tmp_path):
         process.send_signal(number)
         assert process.wait(20) == 128 + number
     assert (tmp_path / 'saved').read_text() == '...'
-
-
-def test_a_second_signal_kills(study, tmp_path):
-    (tmp_path / 'left').write_text('wait_seed0: begun\n')
+    (tmp_path / 'saved').unlink()
     (tmp_path / 'deaf').write_text('yes')
     process = study('my study.py')
     process.terminate()

@@ -46,14 +46,14 @@ def test_iterations_are_those_that_were_evaluated(start, tmp_path):
 def test_commit_device_and_machine_are_those_of_the_starts_that_trained(
         start, tmp_path):
     line = '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: '
-    assert trained_with(tmp_path) == dict(
-        commit='unknown', device='cpu', machine='unknown')
-    start('ended before its first iteration')
-    for commit, machine in (('abc', 'Xeon, 2 threads'),
-                            ('abc', 'EPYC, 1 threads'),
-                            ('def-dirty', 'EPYC, 1 threads')):
+    assert trained_with(tmp_path)['commit'] == 'unknown'
+    start(f'{line}1.0.0, 123\n')
+    assert trained_with(tmp_path)['commit'] == '123'
+    for iteration, commit, machine in (
+            (1, 'abc', 'Xeon, 2 threads'), (2, 'abc', 'EPYC, 1 threads'),
+            (3, 'def-dirty', 'EPYC, 1 threads')):
         start(f'{line}1.0.0, {commit}\n{line}machine: {machine}\n'
-              f'{line}train_cfg: replaced\nEpoch(train) [1][90/100]')
+              f'{line}train_cfg: replaced\n', [dict(loss=1., iter=iteration)])
     assert trained_with(tmp_path) == dict(
         commit='abc+def-dirty', device='cpu',
         machine='Xeon, 2 threads+EPYC, 1 threads')

@@ -1,17 +1,14 @@
 """A study of one tiny training, as a user runs it, on Snakemake."""
 import os
-import runpy
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import by_path
 import cv2
 import numpy as np
 import psutil
 import torch
-from forked import Forked
 from resume_run import assert_same
 from study_file import read_study, runs_of
 from study_outcome import record_of
@@ -72,7 +69,7 @@ class TinyStudy:
         return sum(path.read_text().count('"iter"') for path
                    in self.run.folder.glob('*/vis_data/scalars.json'))
 
-    def until(self, condition, seconds=240):
+    def until(self, condition, seconds=600):
         """Wait for something."""
         end = time.monotonic() + seconds
         while not condition():
@@ -100,26 +97,10 @@ def write_study(folder):
 
 
 def undisturbed(folder):
-    """The run, trained and measured in forks without a study around it."""
-    run, = write_study(folder)
-    run.write_config()
-    engine = by_path.load(ROOT / 'tools/studies/run.py')
-    call(folder, 'train.py', run.config_file, '--work-dir', run.folder)
-    for tool, *options in engine.measurements(run):
-        call(folder, tool, run.config_file, *options)
-    return run
-
-
-def call(folder, tool, *arguments):
-    """A tool in a fork, to its end."""
-
-    def main():
-        sys.argv = [tool, *map(str, arguments), '--data-root',
-                    str(folder / 'my data')]
-        runpy.run_path(str(ROOT / 'tools' / tool), run_name='__main__')
-
-    fork = Forked(folder, main)
-    assert fork.wait(240) == 0, fork.printed('stderr')
+    """The run of a study without Snakemake that nothing stops."""
+    study = TinyStudy(folder, '/dev/null/none')
+    assert study.start().wait() == 0, study.said
+    return study.run
 
 
 def write_noise(folder):

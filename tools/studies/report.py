@@ -11,19 +11,17 @@ the command on it. In README.md and docs/results.md what lies between
 ``<!-- end -->`` and one of
 
 <!-- last epoch: STUDY[+STUDY] METHOD ... [less METHOD ...] -->
-<!-- tau: STUDY[+STUDY] [METHOD ...] [without METHOD ...] -->
 <!-- mean step: STUDY[+STUDY] -->
 
 is a table.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import os
 import re
 import shlex
-import signal
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import fill
@@ -33,20 +31,17 @@ from study_file import check_names, read_study
 from study_records import read_records
 from study_tables import ABLATION, MEASURES, Report, markdown
 
-from stepnet_mm.utils.command_line import (
-    check_output,
-    command_parser,
-    printable,
-)
+from stepnet_mm.utils.command_line import command_parser, printable
 from stepnet_mm.utils.files import differing_files
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Whose tables --pages fills.
 PAGES = ('README.md', 'README_zh-CN.md', 'docs/results.md')
-#: The command on a page that --pages writes anew.
+#: A page's command, by which --pages writes it anew.
 COMMAND = re.compile(r'^python tools/studies/report\.py (.* --out .*)$', re.M)
-TABLE = re.compile(r'(<!-- (last epoch|tau|mean step): (.*?) -->\n).*?'
-                   r'(<!-- end -->)', re.S)
+TABLE = re.compile(
+    r'(<!-- (last epoch|mean step): (\S+)(.*?)( less .*)? -->\n)'
+    r'(?:.*\n)*?(<!-- end -->)')
 WRITTEN = ('Written by `tools/studies/report.py` from the records of the '
            'runs; edits are lost.')
 DIFFERENCES = '''\
@@ -70,7 +65,7 @@ of the methods with a 95 % interval from a bootstrap. The runs of one method
 are not independent. Within methods both are taken less the method's mean.'''
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> ArgumentParser:
     parser = command_parser(__doc__)
     parser.add_argument('study', nargs='*', help='study files that compare')
     parser.add_argument(
@@ -101,61 +96,57 @@ def page_of(report: Report, commands: Sequence[str] = (),
         figures (dict): caption -> link, relative to the page.
         title (str): its heading. Default: the names of the studies.
     """
-    names = ', '.join(study.name for study in report.studies)
-    missing = [f'`{name}` ({report.count(name)})' for name in report.methods
-               if report.missing(name)]
-    diverged = [f'`{r.method}`, seed {r.seed}' for r in report.records
-                if r.diverged]
+    missing = ', '.join(f'`{name}` ({report.count(name)})'
+                        for name in report.methods if report.missing(name))
+    diverged = ', '.join(f'`{r.method}`, seed {r.seed}'
+                         for r in report.records if r.diverged)
     parts = [
-        f'# {title or names}', WRITTEN,
+        f'# {title or ", ".join(study.name for study in report.studies)}',
+        WRITTEN,
         *(study.about for study in report.studies),
-        '## Setting', '\n'.join(lines(text, '- ') for text
-                                in settings(report)),
+        '## Setting',
+        '\n'.join(lines(text, '- ') for text in settings(report)),
         '\n'.join(['```bash', *commands, '```']),
-        '## Results', lines(DIFFERENCES.format(
+        '## Results',
+        lines(DIFFERENCES.format(
             metric=report.metric, pooled=report.pooled_sd(),
             definition=next(iter(report.definitions), 'residual'))),
         report.results(report.baselines, whole=True),
         *tables(report),
-        *(['## Figures'] if figures else []),
+        '## Figures' if figures else '',
         *(f'![{caption}]({link})\n\n{caption}.'
-          for caption, link in (figures or {}).items())]
-    if missing:
-        parts.append('## Not yet run\n\nRuns without a record: '
-                     f'{", ".join(missing)}.')
-    if diverged:
-        parts.append('Diverged, and in no mean, which flatters the others of '
-                     f'these methods: {", ".join(diverged)}.')
+          for caption, link in (figures or {}).items()),
+        f'## Not yet run\n\nRuns without a record: {missing}.'
+        if missing else '',
+        'Diverged, and in no mean, which flatters the others of these '
+        f'methods: {diverged}.' if diverged else '']
     return '\n\n'.join(filter(None, parts)) + '\n'
 
 
 def tables(report: Report) -> list[str]:
     """The further tables that the records give, with their headings."""
     found: list[str] = []
-    for names, *head in (
-            (ABLATION.values(), '## Step sizes held fixed', lines(FIXED)),
-            ([name for name in report.frame if name.startswith('on ')],
-             '## On disturbed images'),
-            ([name for name in report.frame if name.startswith('test ')
-              and name != 'test epoch'], '## On test data',
+    for pattern, *head in (
+            ('|'.join(ABLATION.values()), '## Step sizes held fixed',
+             lines(FIXED)),
+            ('on .*', '## On disturbed images'),
+            ('test (?!epoch).*', '## On test data',
              'The checkpoint that validation chose.'),
-            ([f'{text}, {name}' for name in report.definitions
-              for text in MEASURES.values()], '## Stiffness'),
-            ([name for name in report.frame if ', stage ' in name],
-             'By stage, means over its measured blocks, by the first '
-             'definition:')):
-        table = report.spreads(names)
+            (f'({"|".join(MEASURES.values())}), .*', '## Stiffness'),
+            ('.*, stage .*', 'By stage, means over its measured blocks, by '
+             'the first definition:')):
+        table = report.spreads(filter(re.compile(pattern).fullmatch,
+                                      report.frame))
         if len(table):
             found += [*head, markdown(table)]
     if report.definitions:
-        found += ['## Stiffness and accuracy', lines(TAU),
-                  report.taus(measures=tuple(MEASURES))]
+        found += ['## Stiffness and accuracy', lines(TAU), report.taus()]
     return found
 
 
 def settings(report: Report) -> list[str]:
     """The circumstances of the runs."""
-    records, methods = report.records, list(report.methods.values())
+    records, methods = report.records, [*report.methods.values()]
     changed = ', '.join(
         f'`{key}`' if isinstance(value, (dict, list)) else f'`{key}` {value}'
         for key, value in methods[0].options.items()
@@ -163,27 +154,25 @@ def settings(report: Report) -> list[str]:
     found = [f'Changed in every config: {changed or "nothing"}.']
     if not records:
         return found
-    if not {r.settings for r in records} <= {
-            s.settings for s in report.studies}:
+    if records[0].settings not in {s.settings for s in report.studies}:
         found.insert(0, 'The records are of other settings than the study '
                      'file has now.')
     hours = sum(r.cpu_seconds for r in records) / 3600
     dates = [r.date for r in records]
-    versions = dict.fromkeys(
-        f'{name} {version}' for r in records
-        for name, version in r.versions.items())
+    libraries = (f'{name} {version}' for r in records
+                 for name, version in r.versions.items())
     return [
         f'{len(records)} runs of {len(methods)} methods, {hours:.1f} hours of '
         f'processor time, {min(dates)} to {max(dates)}.',
         *found,
         f'Device: {distinct(r.device for r in records)}; machine: '
         f'{distinct(r.machine for r in records)}.',
-        f'Versions: {", ".join(versions)}.',
+        f'Versions: {distinct(libraries, ", ")}.',
         f'Commits: {distinct(r.commit for r in records)}.']
 
 
-def distinct(values: Iterable[str]) -> str:
-    return ' / '.join(dict.fromkeys(values))
+def distinct(values: Iterable[str], between: str = ' / ') -> str:
+    return between.join(dict.fromkeys(values))
 
 
 def lines(text: str, bullet: str = '') -> str:
@@ -197,73 +186,46 @@ def read(paths: Sequence, records: Sequence[Path] = (),
     """The report of study files, of all methods or some.
 
     Raises:
-        ValueError: if there is no such method or file of records.
+        ValueError: if there is no such method.
+        FileNotFoundError: if there is no such file of records.
     """
     studies = [read_study(path) for path in paths]
     check_names('--methods', names, [
         method.name for study in studies for method in study.methods])
-    if absent := [str(path) for path in records if not path.is_file()]:
-        raise ValueError('--records: expected files of records, got '
-                         f'{", ".join(absent)}, which are not there; correct '
-                         'the paths')
-    report = Report(studies, [], names)
-    files = records or [Path('results') / f'{study.name}.jsonl'
-                        for study in report.studies]
-    if not any(path.exists() for path in files):
-        print('report.py: no records in ' + ', '.join(map(str, files)),
-              file=sys.stderr)
+    for path in records:
+        path.stat()
+    files = records or [f'results/{study.name}.jsonl' for study in studies]
     return Report(studies, read_records(*files), names)
 
 
-def write(args) -> int:
-    """Print or write a page; with --check 1 where it is another one."""
+def write(args: Namespace, words: Sequence[str]) -> list[Path]:
+    """Print or write a page; with --check the files that are other ones.
+
+    Args:
+        args (argparse.Namespace): the options.
+        words (sequence[str]): the same, as they are printed on the page.
+    """
     report = read(args.study, args.records, args.methods)
+    command = shlex.join(word for word in words if word != '--check')
+    commands = [*(f'bash tools/study.sh {path}' for path in args.study),
+                f'python tools/studies/report.py {command}']
     if args.out is None:
-        print(page_of(report, commands_of(args, report)), flush=True)
-        return 0
+        print(page_of(report, commands), flush=True)
+        return []
     path = args.out.with_name(args.out.name.removesuffix('.md') + '.md')
     figures = write_figures(report, path.with_suffix(''), dry=args.check)
-    texts = {path: page_of(report, commands_of(args, report), figures,
-                           path.stem)}
+    text = page_of(report, commands, figures, path.stem)
     if args.check:
-        return not_up_to_date(texts, [
-            path.parent / link for link in figures.values()])
-    check_output('--out', path, [*args.records, *args.study])
+        links = [path.parent / link for link in figures.values()]
+        return differing_files({path: text}) + [
+            link for link in links if not link.is_file()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(texts[path])
-    return 0
+    path.write_text(text)
+    return []
 
 
-def not_up_to_date(texts: dict[Path, str], figures: Iterable[Path]) -> int:
-    """Name the files that differ or are gone; 1 where there are any."""
-    found = [*differing_files(texts),
-             *(path for path in figures if not path.is_file())]
-    for path in found:
-        print(f'not up to date: {path_text(path)}')
-    return int(bool(found))
-
-
-def commands_of(args, report: Report) -> list[str]:
-    """The commands that made the records, and this page."""
-    studies = [path_text(study.path) for study in report.studies]
-    words = ['python tools/studies/report.py', *studies]
-    for option, given in (('--methods', args.methods),
-                          ('--records', args.records),
-                          ('--out', [args.out] if args.out else [])):
-        words += [option, *map(path_text, given)] if given else []
-    return [*(f'bash tools/study.sh {path}' for path in studies),
-            ' '.join(words)]
-
-
-def path_text(path) -> str:
-    """A path for a page: relative, or without folders of this machine."""
-    path = Path(path)
-    return os.path.relpath(path) if path.resolve().is_relative_to(
-        Path.cwd()) else path.name
-
-
-def pages(parser: argparse.ArgumentParser, check: bool) -> int:
-    """Write this repository's pages anew; with ``check`` 1 where they differ.
+def pages(parser: ArgumentParser, check: bool) -> list[Path]:
+    """Write this repository's pages anew; with ``check`` list the old ones.
 
     Raises:
         ValueError: if a comment names a study or method that is not there.
@@ -271,58 +233,47 @@ def pages(parser: argparse.ArgumentParser, check: bool) -> int:
     os.chdir(ROOT)
     own = {path: TABLE.sub(filled, path.read_text())
            for path in map(Path, PAGES) if path.exists()}
-    texts = [path.read_text() for path
-             in sorted(Path('docs/results').glob('*.md'))]
-    commands = [COMMAND.search(text) for text in texts if WRITTEN in text]
-    codes = [write(parser.parse_args(
-        [*shlex.split(command[1]), *['--check'] * check]))
-        for command in commands if command]
-    if check:
-        return max(not_up_to_date(own, []), *codes)
-    for path in differing_files(own):
-        print(f'writing {path}')
-        path.write_text(own[path])
-    return 0
+    found = differing_files(own)
+    if not check:
+        for path in found:
+            path.write_text(own[path])
+        found = []
+    for page in sorted(Path('docs/results').glob('*.md')):
+        text = page.read_text()
+        if WRITTEN in text and (command := COMMAND.search(text)):
+            words = [*shlex.split(command[1]), *['--check'] * check]
+            found += write(parser.parse_args(words), words)
+    return found
 
 
 def filled(comment: re.Match) -> str:
     """A table's comment with the table of the records behind it."""
-    head, kind, words, end = comment.groups()
-    before, *behind = re.split(' (?:less|without) ', f'{words} ', maxsplit=1)
-    studies, *methods = before.split()
-    others = ' '.join(behind).split()
-    try:
-        report = read([f'configs/studies/{name}.py'
-                       for name in studies.split('+')])
-        check_names('methods', [*methods, *others], report.methods)
-    except (OSError, ValueError) as error:
-        raise ValueError(f'{head.strip()}: {error}') from error
-    if kind == 'last epoch':
-        table = report.results(others, methods)
-    elif kind == 'mean step':
-        table = report.by_step()
-    else:
-        table = report.taus({*(methods or report.methods)} - {*others})
+    head, kind, studies, methods, controls, end = comment.groups(default='')
+    report = read([f'configs/studies/{name}.py'
+                   for name in studies.split('+')])
+    rows, columns = methods.split(), controls.split()[1:]
+    check_names(head.strip(), [*rows, *columns], report.methods)
+    table = (report.by_step() if kind == 'mean step'
+             else report.results(columns, rows))
     return f'{head}\n{table}\n\n{end}'
 
 
 def main():
     parser = make_parser()
     args = parser.parse_args()
-    if bool(args.study) == args.pages:
-        parser.error('expected study files or --pages, got '
-                     f'{"both" if args.study else "neither"}')
-    if args.check and not (args.out or args.pages):
-        parser.error('--check: expected --out PAGE or --pages beside it, got '
-                     'none; add the page to compare')
+    if bool(args.study) == args.pages or args.check and not (
+            args.out or args.pages):
+        parser.error('expected study files or --pages, and --check beside '
+                     '--out or --pages; add one')
     try:
-        sys.exit(pages(parser, args.check) if args.pages else write(args))
-    except BrokenPipeError:  # head has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+        old = (pages(parser, args.check) if args.pages
+               else write(args, sys.argv[1:]))
     except (OSError, ValueError) as error:
         print(f'report.py: error: {printable(str(error))}', file=sys.stderr)
         sys.exit(2)
+    for path in old:
+        print(f'not up to date: {path}')
+    sys.exit(bool(old))
 
 
 if __name__ == '__main__':

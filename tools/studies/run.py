@@ -21,40 +21,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
+import study_outcome as outcome
+import study_records as records
 from study_file import StudyRun, check_names, read_study, runs_of
-from study_outcome import (
-    add_times,
-    best_checkpoint,
-    evaluations,
-    has_diverged,
-    has_steps,
-    has_test_data,
-    is_trained,
-    last_checkpoint,
-    record_of,
-    tested,
-)
-from study_records import append_record, check_runs, read_records
 
 import stepnet_mm  # noqa: F401  registers the modules that are built
 from stepnet_mm.utils.command_line import command_parser, printable
-from stepnet_mm.utils.file_lock import (
-    TRAINING_LOCK,
-    LockTaken,
-    file_lock,
-    lock_beside,
-    lock_holder,
-)
+from stepnet_mm.utils.file_lock import LockTaken, file_lock, lock_holder
 
 TOOLS = Path(__file__).resolve().parents[1]
 #: Of a tool that failed.
 LAST_LINES = 15
-#: Held while a run is at work.
-RUN_LOCK = 'run.lock'
 #: Exit code of a training that saved at a signal.
 SAVED = 75
-#: In s, between two looks at whether a run is free.
-PAUSE = 1.
 #: A tool is no part of the Slurm job, or of the ranks, that this one is in:
 #: it would put that job back into the queue.
 JOB = ('SLURM_JOB_ID', 'SLURM_ARRAY_JOB_ID', 'SLURM_PROCID',
@@ -113,29 +92,30 @@ def runs_left(args) -> list[StudyRun]:
     check_names('run', filter(None, [args.run]), [run.name for run in runs])
     runs = [run for run in runs if run.name == (args.run or run.name)
             and (not methods or run.method.name in methods)]
-    check_runs(args.records, runs)
-    done = recorded(args)
-    runs = [run for run in runs if run.name not in done]
     for run in runs:
         run.check_config()
-        _check_log(run, run.config())
-    return runs
+        check_log(run)
+    recorded = records.located_records(args.records)
+    records.check_comparable([*recorded, *(
+        (f'{args.study}: {run.name}', records.planned(run)) for run in runs)])
+    done = {record.name for _, record in recorded}
+    return [run for run in runs if run.name not in done]
 
 
-def recorded(args) -> set[str]:
-    """The runs that have a record."""
-    return {record.name for record in read_records(args.records)}
+def check_log(run: StudyRun) -> None:
+    """Check that evaluations are logged with their iteration.
 
-
-def _check_log(run: StudyRun, cfg) -> None:
+    Raises:
+        ValueError: if all would be those of epoch 0, as mmengine logs them.
+    """
+    cfg = run.config()
     logger = (cfg.get('default_hooks') or {}).get('logger') or {}
     if (cfg.get('train_cfg') or {}).get('max_iters') and logger.get(
             'log_metric_by_epoch', True):
         raise ValueError(
             f'methods.{run.method.name}: default_hooks.logger.'
             'log_metric_by_epoch: expected False in a training that counts '
-            'iterations, got True, which logs every evaluation as that of '
-            'epoch 0; set it')
+            'iterations, got True; set it')
 
 
 def state(run: StudyRun) -> str:
@@ -144,24 +124,22 @@ def state(run: StudyRun) -> str:
         return f'at work, {holder}'
     if not run.config_file.is_file():
         return 'not begun'
-    return 'trained' if is_trained(run) else 'begun'
+    return 'trained' if outcome.is_trained(run) else 'begun'
 
 
 def holder_of(run: StudyRun) -> str:
-    """Who trains or measures a run, also where its engine was killed."""
-    outputs = [run.ablation_file, run.robustness_file, *map(
-        run.stiffness_file, run.study.measure['definitions'])]
-    locks = [run.folder / RUN_LOCK, run.folder / TRAINING_LOCK,
-             *map(lock_beside, outputs)]
+    """The process at work in a run's folder, also of a killed engine."""
+    locks = sorted(run.folder.rglob('*.lock'))
     return next(filter(None, map(lock_holder, locks)), '')
 
 
 def carry_out(run: StudyRun, args) -> None:
     """Train, measure and record a run, from where it was."""
-    if run.name in recorded(args):  # by what outlived a killed engine
-        return
+    done = records.read_records(args.records)
+    if run.name in {record.name for record in done}:
+        return  # by an engine that this one waited for
     run.write_config()
-    if not (args.trained or is_trained(run)):
+    if not (args.trained or outcome.is_trained(run)):
         print(f'{run.name}: training', flush=True)
         words = (run.config_file, '--work-dir', run.folder, *args.data_root)
         try:
@@ -171,7 +149,7 @@ def carry_out(run: StudyRun, args) -> None:
                 call(run, sys.executable, TOOLS / 'train.py', *words,
                      '--resume')
         except ToolFailed:
-            if not has_diverged(run):
+            if not outcome.has_diverged(run):
                 raise
     print(f'{run.name}: measuring', flush=True)
     if args.sbatch:
@@ -180,33 +158,33 @@ def carry_out(run: StudyRun, args) -> None:
                  run.work_dir, '--records', args.records, *args.data_root)
         submit(run, args, '--wrap', shlex.join(map(str, words)))
         return
-    if not has_diverged(run):
-        evaluations(run)  # without a result there is nothing to measure
+    if not outcome.has_diverged(run):
+        outcome.evaluations(run)  # without any there is nothing to measure
         for tool, *options in measurements(run):
             call(run, sys.executable, TOOLS / tool, run.config_file, *options,
                  *args.data_root)
-    record = record_of(run)
-    append_record(args.records, record)
+    record = outcome.record_of(run)
+    records.append_record(args.records, record)
     print(f'{run.name}: ' + ('diverged' if record.diverged else
                              f'{record.metric} {record.last:.4g}'), flush=True)
 
 
 def measurements(run: StudyRun) -> Iterator[tuple]:
     """The tools that a trained run has still to go through, in turn."""
-    weights, measure = last_checkpoint(run.folder), run.study.measure
+    weights, measure = outcome.last_checkpoint(run.folder), run.study.measure
     for definition in measure['definitions']:
         yield ('analysis/measure_stiffness.py', weights, '--name', run.name,
                '--num-samples', measure['num_samples'], '--definition',
                definition, '--out', run.stiffness_file(definition))
     if (measure['ablate_steps'] and not run.ablation_file.exists()
-            and has_steps(run)):
+            and outcome.has_steps(run)):
         yield ('analysis/ablate_steps.py', weights, '--work-dir',
                run.ablation_file.parent, '--out', run.ablation_file)
     if measure['robustness'] and not run.robustness_file.exists():
         yield ('analysis/robustness.py', weights, '--out',
                run.robustness_file)
-    best = best_checkpoint(run)
-    if best and has_test_data(run) and not tested(run):
+    best = outcome.best_checkpoint(run)
+    if best and outcome.has_test_data(run) and not outcome.tested(run):
         yield 'test.py', best, '--work-dir', run.folder / 'test'
 
 
@@ -226,6 +204,9 @@ def call(run: StudyRun, *command) -> None:
         RunStopped: if a signal came.
     """
     gpu = nullcontext({}) if command[0] == 'sbatch' else one_gpu(run.work_dir)
+    own = {key: value for key, value in os.environ.items() if key not in JOB}
+    # slurm_submit.sh is run as a copy, from elsewhere.
+    own.update(PYTHON=sys.executable, STEPNET_MM=str(TOOLS.parent))
     begin = time.monotonic()
     with gpu as variables, open(run.log, 'a+b', opener=no_link) as log:
         place = log.tell()
@@ -233,12 +214,12 @@ def call(run: StudyRun, *command) -> None:
             raise RunStopped
         process = subprocess.Popen(
             [*map(str, command)], stdin=subprocess.DEVNULL, stdout=log,
-            stderr=log, env=environment(variables))
+            stderr=log, env={**own, **variables})
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = code = os.waitstatus_to_exitcode(status)
         log.seek(place)
         lines = log.read().decode(errors='replace').splitlines()
-    add_times(run.folder, cpu_seconds=usage.ru_utime + usage.ru_stime,
+    outcome.add_times(run.folder, cpu_seconds=usage.ru_utime + usage.ru_stime,
               wall_seconds=time.monotonic() - begin)
     if STOPS or code == SAVED:
         raise RunStopped
@@ -253,48 +234,31 @@ def no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-def environment(variables: dict[str, str]) -> dict[str, str]:
-    """Of a tool; Slurm's jobs need to know where they are called from."""
-    own = {key: value for key, value in os.environ.items() if key not in JOB}
-    return dict(own, **variables, PYTHON=sys.executable,
-                STEPNET_MM=str(TOOLS.parent))
-
-
-def gpus() -> list[str]:
-    """The visible GPUs, as CUDA_VISIBLE_DEVICES names them."""
+@contextmanager
+def one_gpu(folder: Path) -> Iterator[dict[str, str]]:
+    """The variables of one visible GPU, the one that fewest runs are on."""
     import torch
     count = torch.cuda.device_count()
     visible = os.environ.get('CUDA_VISIBLE_DEVICES') or ','.join(
         map(str, range(count)))
-    return [name.strip() for name in visible.split(',')[:count]]
-
-
-@contextmanager
-def one_gpu(folder: Path) -> Iterator[dict[str, str]]:
-    """The variables of one GPU, the one that fewest runs are on."""
-    found = gpus()
+    names = [name.strip() for name in visible.split(',')[:count]]
     with ExitStack() as held:
         slot = 0
-        while found:
+        while names:
             with suppress(LockTaken):
                 held.enter_context(file_lock(folder / f'gpu{slot}.lock'))
                 break
             slot += 1
-        yield (dict(CUDA_VISIBLE_DEVICES=found[slot % len(found)])
-               if found else {})
+        yield (dict(CUDA_VISIBLE_DEVICES=names[slot % len(names)])
+               if names else {})
 
 
-@contextmanager
-def alone(run: StudyRun, args) -> Iterator[None]:
-    """Wait for what outlived a killed engine; Slurm does it for its jobs.
+def wait_for(run: StudyRun) -> None:
+    """Wait until no process of a killed engine is at work in its folder.
 
     Raises:
         RunStopped: if a signal came before.
     """
-    run.folder.mkdir(parents=True, exist_ok=True)
-    if args.sbatch:
-        yield
-        return
     said = ''
     while holder := holder_of(run):
         if holder != said:
@@ -302,15 +266,18 @@ def alone(run: StudyRun, args) -> Iterator[None]:
         said = holder
         if STOPS:
             raise RunStopped
-        time.sleep(PAUSE)
-    with file_lock(run.folder / RUN_LOCK):
-        yield
+        time.sleep(1)
 
 
 def attempt(run: StudyRun, args) -> int:
     """Carry out a run; the exit code."""
+    # Slurm keeps the jobs of a run apart.
+    lock = nullcontext() if args.sbatch else file_lock(run.folder / 'run.lock')
     try:
-        with alone(run, args):
+        run.folder.mkdir(parents=True, exist_ok=True)
+        if not args.sbatch:
+            wait_for(run)
+        with lock:
             carry_out(run, args)
         return 0
     except RunStopped:

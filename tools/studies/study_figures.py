@@ -1,8 +1,9 @@
 """Figures of a study's records: accuracy, Δt, stiffness, curves."""
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
+from study_tables import STEP
 
 from stepnet_mm.visualization.style import (
     color,
@@ -55,45 +56,41 @@ def looks(report) -> dict[str, dict]:
 
 
 def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
-    """Write ``figures/PAGE_*.png`` beside a page.
-
-    Args:
-        report (Report): the tables.
-        page (Path): the page, without its suffix.
-        dry (bool): nothing is drawn.
+    """Write ``figures/PAGE_*.png`` beside a page, if not ``dry``.
 
     Returns:
         dict: caption -> link, relative to the page.
     """
     links = {}
-    for name, (caption, draw) in drawings(report).items():
+    for name, caption, draw in drawings(report):
         links[caption] = f'figures/{page.name}_{name}.png'
         if not dry:
-            save_figure(draw(report), page.parent / links[caption])
+            save_figure(styled(draw)(report), page.parent / links[caption])
     return links
 
 
-def drawings(report) -> dict[str, tuple[str, Callable]]:
-    """Name -> caption and function of each figure that the records give."""
-    found = {}
+def drawings(report) -> Iterator[tuple[str, str, Callable]]:
+    """Name, caption and function of each figure that the records give."""
     if len(report.frame):
-        found['accuracy'] = (
-            'After the last epoch: a dot for each run, a bar at the mean; '
-            "dashed: plain's and the constant's; a panel of its own scale for "
-            'methods whose standard deviations do not pool', accuracy_figure)
-    if report.with_steps.method.nunique() > 2:
-        found['steps'] = ('The last epoch over mean Δt: a dot for each run; '
-                          'a block without a step has Δt = 1; methods whose '
-                          'standard deviations pool', steps_figure)
+        yield ('accuracy',
+               'After the last epoch: a dot for each run, a bar at the mean; '
+               "dashed: plain's and the constant's; a panel of its own scale "
+               'for methods whose standard deviations do not pool',
+               accuracy_figure)
+    if report.frame.dropna(subset=[STEP]).method.nunique() > 2:
+        yield ('steps',
+               'The last epoch over mean Δt: a dot for each run; a block '
+               'without a step has Δt = 1; methods whose standard deviations '
+               'pool', steps_figure)
     if any(report.frame[f'mean TNS, {name}'].notna().any()
            for name in report.definitions):
-        found['fig7'] = (
-            'The last epoch over mean TNS by definition of NSI, as the '
-            "paper's Fig. 7; methods whose standard deviations pool",
-            stiffness_figure)
-    if any(record.epochs for record in report.records):
-        found['curves'] = ('By epoch, means over runs', curves_figure)
-    return found
+        yield ('fig7',
+               'The last epoch over mean TNS by definition of NSI, as the '
+               "paper's Fig. 7; methods whose standard deviations pool",
+               stiffness_figure)
+    if any(epoch.get(report.metric) is not None
+           for record in report.records for epoch in record.epochs):
+        yield 'curves', 'By epoch, means over runs', curves_figure
 
 
 def finish(report, figure, axes) -> None:
@@ -103,39 +100,34 @@ def finish(report, figure, axes) -> None:
     legend_below(figure, axes[0].get_legend_handles_labels()[0])
 
 
-@styled
 def accuracy_figure(report):
     """The last epoch of every run, methods sorted by their mean."""
-    means = report.runs['last'].mean()
-    groups = [[name for name in means.sort_values().index
-               if report.methods[name].pooled == pooled]
-              for pooled in (True, False)]
-    groups = [names for names in groups if names]
+    means = report.runs['last'].mean().sort_values()
+    groups = means.groupby(lambda name: not report.methods[name].pooled)
     figure, own = new_figure(7, 1.6 + .27 * len(means)), looks(report)
-    panels = figure.subplots(len(groups), squeeze=False, height_ratios=[
-        len(names) + 1 for names in groups])[:, 0]
-    for axes, names in zip(panels, groups):
-        for y, name in enumerate(names):
+    panels = figure.subplots(len(groups), squeeze=False,
+                             height_ratios=groups.size() + 1)[:, 0]
+    for axes, (_, group) in zip(panels, groups):
+        for y, (name, mean) in enumerate(group.items()):
             last = report.last(name)
             axes.plot(last, [y] * len(last), 'o', alpha=.7,
                       color=own[name]['color'])
-            axes.plot(last.mean(), y, '|', color=theme().ink,
+            axes.plot(mean, y, '|', color=theme().ink,
                       markersize=points(13), markeredgewidth=points(2))
         for name in ('plain', 'constant'):
-            if name in means and means[name] >= min(means[names]):
+            if name in means and means[name] >= group.min():
                 axes.axvline(means[name], zorder=0, linestyle='--',
                              color=own[name]['color'])
-        axes.set(yticks=range(len(names)), yticklabels=map(label, names),
-                 ylim=(-.7, len(names) - .3))
+        axes.set(yticks=range(len(group)), yticklabels=map(label, group.index),
+                 ylim=(-.7, len(group) - .3))
     panels[0].set_title(report.studies[-1].about.partition('\n')[0])
     panels[-1].set_xlabel(METRICS.get(report.metric, report.metric))
     return figure
 
 
-@styled
 def steps_figure(report):
     """The last epoch over mean Δt, a dot for each run."""
-    figure = scatter(report, report.with_steps, {'mean Δt': ''}, 7)
+    figure = scatter(report, {STEP: ''}, 7)
     axes, = figure.axes
     low, high = axes.get_xlim()
     axes.set_xticks([tick for tick in (.05, .1, .2, .3, .5, .7, 1.)
@@ -143,17 +135,17 @@ def steps_figure(report):
     return figure
 
 
-@styled
 def stiffness_figure(report):
     """The last epoch over mean TNS, a panel for each definition."""
-    return scatter(report, report.frame, {
+    return scatter(report, {
         f'mean TNS, {name}': name for name in report.definitions}, 8.75)
 
 
-def scatter(report, frame: pd.DataFrame, columns: dict[str, str], width):
+def scatter(report, columns: dict[str, str], width: float):
     """The last epoch over columns, a panel with a title for each."""
+    frame = report.frame.dropna(how='all', subset=[*columns])
     # Others may lie far off and squeeze those that pool.
-    pooled = report.pooled(frame)
+    pooled = frame[frame.pooled]
     frame = pooled if pooled.method.nunique() > 2 else frame
     figure, own = new_figure(width, 5), looks(report)
     panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
@@ -171,18 +163,15 @@ def scatter(report, frame: pd.DataFrame, columns: dict[str, str], width):
     return figure
 
 
-@styled
 def curves_figure(report):
     """The metric by epoch, a mean over the runs of each method."""
     figure, own = new_figure(7, 5), looks(report)
     axes = figure.subplots()
     rows = pd.DataFrame([
-        (record.method, epoch['epoch'], epoch[report.metric])
-        for record in report.records for epoch in record.epochs
-        if epoch.get(report.metric) is not None],
-        columns=('method', 'epoch', 'value'))
-    for method, runs in rows.groupby('method', sort=False):
-        means = runs.groupby('epoch')['value'].mean()
+        dict(epoch, method=record.method)
+        for record in report.records for epoch in record.epochs])
+    for method, means in rows.pivot_table(
+            report.metric, 'epoch', 'method', sort=False).items():
         known = method in LOOKS
         axes.plot(means.index, means, **own[method],
                   alpha=1. if known else .5, zorder=3 if known else 2)

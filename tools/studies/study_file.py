@@ -15,9 +15,9 @@ from stepnet_mm.config import read_config
 from stepnet_mm.config.digests import comparable, digest
 from stepnet_mm.safe_loading.config_text import settings_of
 from stepnet_mm.stiffness import DEFINITIONS
-from stepnet_mm.utils.files import differing_files, written_whole
+from stepnet_mm.utils.files import written_whole
 
-#: What is measured, if the study file does not say it.
+#: Measurements after training, if the study file sets none.
 MEASURE: dict[str, Any] = dict(
     num_samples=2000, definitions=['residual'], ablate_steps=False,
     robustness=False)
@@ -34,33 +34,57 @@ class StudyMethod:
     name: str
     config: Path
     options: dict[str, Any]
-    seeds: list[int]
+    seeds: Sequence[int]
     paper: str = ''
     baseline: str = ''
     pooled: bool = True
 
 
-@dataclass(frozen=True, eq=False)
 class Study:
-    """A study file; docs/studies.md has the keys.
+    """A study file; its keys are the arguments, as in docs/studies.md.
 
     Attributes:
         name (str): of the file, without its suffix.
-        path (Path): of the file.
         methods (list[StudyMethod]): in the order of the file.
-        metric (str): the metric to compare.
-        measure (dict): the measurements after training.
-        baselines (list[str]): methods with which the report compares all.
         settings (str): digest of the settings that all methods share;
             records of different settings do not compare.
     """
-    name: str
-    path: Path
-    methods: list[StudyMethod]
-    metric: str
-    measure: dict[str, Any]
-    baselines: list[str]
-    settings: str
+
+    def __init__(self, path: Path, methods: dict[str, dict],
+                 seeds: Sequence[int] = (0, ), options: dict | None = None,
+                 metric: str = 'accuracy/top1', measure: dict | None = None,
+                 baselines: Sequence[str] = (), pooled: bool = True):
+        self.name, self.path = path.stem, path
+        self.metric, self.baselines = metric, baselines
+        self.measure = {**MEASURE, **(measure or {})}
+        check_names('measure', self.measure, MEASURE)
+        check_names('measure.definitions', self.measure['definitions'],
+                    DEFINITIONS)
+        if not methods or self.measure['num_samples'] < 1:
+            raise ValueError('methods, measure.num_samples: expected one at '
+                             f'least, got {len(methods)} and '
+                             f'{self.measure["num_samples"]}')
+        self.settings = digest(dict(
+            options=options or {}, metric=metric,
+            measure={key: self.measure[key]
+                     for key in ('num_samples', 'definitions')}))
+        study = dict(seeds=seeds, pooled=pooled)
+        self.methods = [self._method(name, options, **{**study, **fields})
+                        for name, fields in methods.items()]
+
+    def _method(self, name: str, shared: dict | None, config: str,
+                seeds: Sequence[int], options: dict | None = None,
+                **fields) -> StudyMethod:
+        if not NAME.fullmatch(name):
+            raise ValueError(
+                'methods: expected names of at most 100 letters (a to z), '
+                f"digits and _, without '_seed', got {name!r}")
+        if not seeds or min(seeds) < 0:
+            raise ValueError(f'methods.{name}.seeds: expected numbers from 0, '
+                             f'got {seeds}')
+        return StudyMethod(
+            name, Path(os.path.normpath(self.path.parent / config)),
+            {**(shared or {}), **(options or {})}, list(seeds), **fields)
 
     @property
     def about(self) -> str:
@@ -69,65 +93,18 @@ class Study:
 
 
 def read_study(path) -> Study:
-    """Read a study file.
-
-    Args:
-        path (str | Path): a config in Python.
+    """Read a study file, a config in Python.
 
     Raises:
         ValueError: if it cannot be read, or on a wrong key or value.
     """
     path = Path(path)
     try:
-        return _study(path, **Config.fromfile(str(path)).to_dict())
+        return Study(path, **Config.fromfile(str(path)).to_dict())
     except Exception as error:  # it is code, and may raise anything
         raise ValueError(f'{path}: expected a study file, got '
                          f'{type(error).__name__}: {error}; correct it, or '
                          'its base') from None
-
-
-def _study(path: Path, methods: dict[str, dict], seeds: Sequence[int] = (0, ),
-           options: dict | None = None, metric: str = 'accuracy/top1',
-           measure: dict | None = None, baselines: Sequence[str] = (),
-           pooled: bool = True) -> Study:
-    """The keys of a study file are these arguments."""
-    options, measure = options or {}, measure or {}
-    check_names('measure', measure, MEASURE)
-    measure = {**MEASURE, **measure}
-    check_names('measure.definitions', measure['definitions'], DEFINITIONS)
-    if not methods or measure['num_samples'] < 1:
-        raise ValueError('methods and measure.num_samples: expected one at '
-                         f'least, got {len(methods)} and '
-                         f'{measure["num_samples"]}')
-    shared = dict(options=options, metric=metric,
-                  measure={key: measure[key]
-                           for key in ('num_samples', 'definitions')})
-    study = dict(seeds=seeds, pooled=pooled)
-    return Study(
-        name=path.stem,
-        path=path,
-        methods=[_method(path.parent, name, options, **{**study, **fields})
-                 for name, fields in methods.items()],
-        metric=metric,
-        measure=measure,
-        baselines=list(baselines),
-        settings=digest(shared))
-
-
-def _method(folder: Path, name: str, shared: dict, config: str,
-            seeds: Sequence[int], options: dict | None = None,
-            **others) -> StudyMethod:
-    if not NAME.fullmatch(name):
-        raise ValueError(
-            'methods: expected names of at most 100 letters (a to z), digits '
-            f"and _, without '_seed', got {name!r}")
-    if not seeds or not all(
-            type(seed) is int and seed >= 0 for seed in seeds):
-        raise ValueError(f'methods.{name}.seeds: expected numbers from 0, got '
-                         f'{seeds}')
-    return StudyMethod(
-        name=name, config=Path(os.path.normpath(folder / config)),
-        options={**shared, **(options or {})}, seeds=list(seeds), **others)
 
 
 def check_names(key: str, names: Iterable[str],
@@ -143,54 +120,32 @@ def check_names(key: str, names: Iterable[str],
                          'correct the names')
 
 
-@dataclass(frozen=True)
 class StudyRun:
     """A method with a seed, in a folder of a study's work dir.
 
     Attributes:
-        study (Study): its study.
-        method (StudyMethod): its method.
-        seed (int): its seed.
-        work_dir (Path): of the study.
+        name (str): <method>_seed<seed>, as the other tools read it.
+        folder (Path): its work dir.
+        config_file (Path): the resolved config that it is trained from.
+        log (Path): the output of its processes.
+        ablation_file (Path): result of tools/analysis/ablate_steps.py.
+        robustness_file (Path): result of tools/analysis/robustness.py.
     """
-    study: Study
-    method: StudyMethod
-    seed: int
-    work_dir: Path
 
-    @property
-    def name(self) -> str:
-        """<method>_seed<seed>, as the other tools read it."""
-        return f'{self.method.name}_seed{self.seed}'
-
-    @property
-    def folder(self) -> Path:
-        """Its work dir."""
-        return self.work_dir / self.name
-
-    @property
-    def config_file(self) -> Path:
-        """The config that it is trained from, with all bases in it."""
-        return self.work_dir / 'configs' / f'{self.name}.py'
-
-    @property
-    def log(self) -> Path:
-        """The output of its processes."""
-        return self.folder / 'output.log'
+    def __init__(self, study: Study, method: StudyMethod, seed: int,
+                 work_dir: Path):
+        self.study, self.method, self.seed = study, method, seed
+        self.work_dir = work_dir
+        self.name = f'{method.name}_seed{seed}'
+        self.folder = work_dir / self.name
+        self.config_file = work_dir / 'configs' / f'{self.name}.py'
+        self.log = self.folder / 'output.log'
+        self.ablation_file = self.folder / 'ablation' / 'steps.json'
+        self.robustness_file = self.folder / 'robustness.json'
 
     def stiffness_file(self, definition: str) -> Path:
         """The record of its NSI by a definition."""
         return self.folder / f'stiffness_{definition}.jsonl'
-
-    @property
-    def ablation_file(self) -> Path:
-        """The result of tools/analysis/ablate_steps.py."""
-        return self.folder / 'ablation' / 'steps.json'
-
-    @property
-    def robustness_file(self) -> Path:
-        """The result of tools/analysis/robustness.py."""
-        return self.folder / 'robustness.json'
 
     def config(self) -> Config:
         """The resolved config.
@@ -198,14 +153,7 @@ class StudyRun:
         Raises:
             ValueError: if a base is gone, or an option does not fit.
         """
-        try:
-            cfg = copy.deepcopy(_config_of(self.method))
-        except Exception as error:  # a config is code, and may raise anything
-            raise ValueError(
-                f'{self.study.path}: methods.{self.method.name}: expected a '
-                'config and options that fit it, got '
-                f'{type(error).__name__}: {error}, of {self.method.config}; '
-                'correct config or options') from None
+        cfg = copy.deepcopy(_config_of(self.method))
         cfg.work_dir = str(self.folder)
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
@@ -243,28 +191,25 @@ class StudyRun:
             ValueError: as :meth:`check_config`.
         """
         self.check_config()
-        text = self.config().pretty_text
-        if differing_files({self.config_file: text}):
-            with written_whole(self.config_file) as file:
-                file.write(text.encode())
+        with written_whole(self.config_file) as file:
+            file.write(self.config().pretty_text.encode())
 
 
 def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
-    """All runs of a study: every method's first seed, then the second, ...
-
-    Args:
-        study (Study): the study.
-        work_dir (Path): its folder.
-    """
+    """All runs of a study: every method's first seed, then the second, ..."""
     rounds = max(len(method.seeds) for method in study.methods)
-    return [
-        StudyRun(study, method, method.seeds[i], work_dir)
-        for i in range(rounds) for method in study.methods
-        if i < len(method.seeds)
-    ]
+    return [StudyRun(study, method, method.seeds[i], work_dir)
+            for i in range(rounds) for method in study.methods
+            if i < len(method.seeds)]
 
 
 @lru_cache(None)
 def _config_of(method: StudyMethod) -> Config:
     """Read once, since that takes longer than all else before a start."""
-    return read_config(str(method.config), 'work_dir', dict(method.options))
+    try:
+        return read_config(str(method.config), 'work_dir', method.options)
+    except Exception as error:  # a config is code, and may raise anything
+        raise ValueError(
+            f'methods.{method.name}: expected a config and options that fit '
+            f'it, got {type(error).__name__}: {error}, of {method.config}; '
+            'correct config or options') from None

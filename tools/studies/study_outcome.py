@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
+import numpy as np
 from study_file import StudyRun
 from study_records import StudyRecord, planned
 
@@ -24,15 +24,14 @@ from stepnet_mm.utils.files import DIVERGED, written_whole
 from stepnet_mm.utils.log_folders import in_order, parse_line
 from stepnet_mm.utils.provenance import today, versions
 
-#: What a log says of commit, device and machine, and otherwise.
+#: CPU and wall time of the completed phases.
+TIMES = 'times.json'
+#: Line of a log with commit, device or machine, and the value without one.
 MADE_WITH = dict(
-    commit=(re.compile(rb'INFO - stepnet_mm: \d\S*, (\S+)$', re.M), 'unknown'),
-    device=(re.compile(rb'^ +GPU [\d,]+: (.+)$', re.M), 'cpu'),
-    machine=(re.compile(rb'INFO - stepnet_mm: machine: (.+)$', re.M),
+    commit=(re.compile(r'INFO - stepnet_mm: \d\S*, (\S+)$', re.M), 'unknown'),
+    device=(re.compile(r'^ +GPU [\d,]+: (.+)$', re.M), 'cpu'),
+    machine=(re.compile(r'INFO - stepnet_mm: machine: (.+)$', re.M),
              'unknown'))
-TRAINED = re.compile(rb'(?:Epoch|Iter)\(train\)')
-#: Of a log's begin, in bytes: its head is shorter.
-HEAD = 1 << 20
 
 
 def record_of(run: StudyRun) -> StudyRecord:
@@ -43,12 +42,12 @@ def record_of(run: StudyRun) -> StudyRecord:
     """
     record = replace(
         planned(run), epochs=epochs_of(run.folder), versions=versions(),
-        date=today(), **trained_with(run.folder), **times_of(run.folder))
+        date=today(), **trained_with(run.folder), **_read(run.folder / TIMES))
     if has_diverged(run):
         return record
     values = evaluations(run)
-    metrics, modules = (_read(run.ablation_file, key)
-                        for key in ('metrics', 'steps'))
+    ablation, robustness = map(
+        _read, (run.ablation_file, run.robustness_file))
     best = best_checkpoint(run)
     test = tested(run) if best else {}
     return replace(
@@ -59,12 +58,13 @@ def record_of(run: StudyRun) -> StudyRecord:
         stiffness={name: _stiffness(run.stiffness_file(name))
                    for name in run.study.measure['definitions']},
         steps=dict(
-            **{name: rounded(metrics[name].get(run.study.metric))
+            **{name: rounded(ablation['metrics'][name].get(run.study.metric))
                for name in ABLATIONS},
-            **{name: _mean([module[name] for module in modules.values()])
-               for name in STEP_MOMENTS}) if metrics else {},
+            **{name: rounded(np.mean(np.array(
+                [module[name] for module in ablation['steps'].values()],
+                float))) for name in STEP_MOMENTS}) if ablation else {},
         robustness={name: rounded(value) for name, value
-                    in _read(run.robustness_file, 'top1').items()},
+                    in robustness.get('top1', {}).items()},
         test=dict(epoch=_number_of(best), **test) if test else {})
 
 
@@ -91,13 +91,14 @@ def is_trained(run: StudyRun) -> bool:
     if has_diverged(run):
         return True
     path = last_checkpoint(run.folder)
-    for name, key in (('epoch', 'max_epochs'), ('iter', 'max_iters')):
-        last = run.config().train_cfg.get(key)
-        if path is not None and path.name == f'{name}_{last}.pth':
-            return path.is_file() and any(
-                epoch['epoch'] == last and any('/' in key for key in epoch)
-                for epoch in epochs_of(run.folder))
-    return False
+    if path is None or not path.is_file():
+        return False
+    length = run.config().train_cfg
+    unit = 'epoch' if length.get('max_epochs') else 'iter'
+    last = length.get(f'max_{unit}s')
+    return path.name == f'{unit}_{last}.pth' and any(
+        epoch['epoch'] == last and any('/' in key for key in epoch)
+        for epoch in epochs_of(run.folder))
 
 
 def has_diverged(run: StudyRun) -> bool:
@@ -115,10 +116,10 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 def best_checkpoint(run: StudyRun) -> Path | None:
     """The checkpoint that validation chose (``save_best``), if any."""
-    metric = re.escape(run.study.metric.replace('/', '_'))
-    name = re.compile(rf'best_{metric}_(epoch|iter)_\d+\.pth')
-    return max((path for path in run.folder.glob('best_*.pth')
-                if name.fullmatch(path.name)), key=_number_of, default=None)
+    name = f'best_{run.study.metric.replace("/", "_")}'
+    found = [path for unit in ('epoch', 'iter')
+             for path in run.folder.glob(f'{name}_{unit}_*.pth')]
+    return max(found, key=_number_of, default=None)
 
 
 def _number_of(checkpoint: Path) -> int:
@@ -148,23 +149,17 @@ def tested(run: StudyRun) -> dict[str, float | None]:
     return {}
 
 
-def times_of(folder: Path) -> dict[str, float]:
-    """``cpu_seconds`` and ``wall_seconds`` of a run's pieces so far."""
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        return json.loads((folder / 'times.json').read_text())
-    return dict(cpu_seconds=0., wall_seconds=0.)
-
-
 def add_times(folder: Path, **seconds: float) -> None:
-    """Add those of a piece."""
-    text = json.dumps({key: value + seconds[key]
-                       for key, value in times_of(folder).items()})
-    with written_whole(folder / 'times.json') as file:
+    """Add the ``cpu_seconds`` and ``wall_seconds`` of a phase of a run."""
+    before = _read(folder / TIMES)
+    text = json.dumps({key: before.get(key, 0.) + value
+                       for key, value in seconds.items()})
+    with written_whole(folder / TIMES) as file:
         file.write(text.encode())
 
 
 def _stiffness(path: Path) -> dict[str, Any]:
-    """What a record keeps of a measurement."""
+    """The summary of a measurement, for a record."""
     record = read_stiffness_record(path)
     return dict(
         **{k: rounded(v) for k, v in record.tns_summary().items()},
@@ -176,14 +171,9 @@ def _stiffness(path: Path) -> dict[str, Any]:
                 for row in record.summary_by_block()])
 
 
-def _read(path: Path, key: str) -> dict[str, Any]:
-    """A part of a tool's JSON, {} where it was not run."""
-    return json.loads(path.read_text())[key] if path.exists() else {}
-
-
-def _mean(values: list[float | None]) -> float | None:
-    """None where one of them is."""
-    return None if None in values else rounded(mean(values))
+def _read(path: Path) -> dict[str, Any]:
+    """The JSON of a tool, {} where it was not run."""
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def rounded(value: float | None) -> float | None:
@@ -207,7 +197,8 @@ def epochs_of(folder: Path) -> list[dict]:
     """
     found: defaultdict[int, dict] = defaultdict(dict)
     numbers = set()
-    for line in (line for _, lines in _starts(folder) for line in lines):
+    for line in (line for lines in _starts(folder).values()
+                 for line in lines):
         place = line.get('epoch', line.get('iter'))
         if place is not None:  # of training
             for key in ('loss', 'loss_epoch'):
@@ -224,35 +215,32 @@ def epochs_of(folder: Path) -> list[dict]:
 
 def trained_with(folder: Path) -> dict[str, str]:
     """``commit``, ``device`` and ``machine`` of a run, several joined by +."""
-    heads = []
-    for start, _ in _starts(folder):
-        with contextlib.suppress(FileNotFoundError):
-            with open(start / f'{start.name}.log', 'rb') as file:
-                heads.append(file.read(HEAD))
-    heads = [head for head in heads if TRAINED.search(head)] or heads
+    starts = _starts(folder)
+    # A start that logged no iteration trained nothing that counts.
+    logs = [start / f'{start.name}.log' for start in starts
+            if starts[start] or not any(starts.values())]
+    texts = [log.read_text(errors='replace') for log in logs if log.exists()]
     return {
         name: '+'.join(dict.fromkeys(
-            found[1].decode() if (found := pattern.search(head)) else other
-            for head in heads)) or other
+            found[1] if (found := pattern.search(text)) else other
+            for text in texts)) or other
         for name, (pattern, other) in MADE_WITH.items()}
 
 
-def _starts(folder: Path) -> list[tuple[Path, list[dict]]]:
+def _starts(folder: Path) -> dict[Path, list[dict]]:
     """The folders of its starts, the oldest first, and what each logged."""
     found = {path: _lines(path / 'vis_data/scalars.json')
              for path in folder.glob('*_*') if path.is_dir()}
-    return [(path, found[path]) for path in in_order({
+    return {path: found[path] for path in in_order({
         path: [line['iter'] for line in lines if 'iter' in line]
-        for path, lines in found.items()})]
+        for path, lines in found.items()})}
 
 
 def _lines(path: Path) -> list[dict]:
     """The lines of a log with numbers alone."""
     content = path.read_bytes() if path.is_file() else b''
     lines = (parse_line(text) or {} for text in content.splitlines())
-    return [line for line in lines if all(map(_is_number, line.values()))]
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, float) or (
-        isinstance(value, int) and abs(value) < 2**63)
+    return [line for line in lines if line and all(
+        isinstance(value, float)
+        or isinstance(value, int) and abs(value) < 2**63
+        for value in line.values())]

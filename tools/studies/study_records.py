@@ -2,7 +2,7 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
@@ -41,14 +41,9 @@ class StudyRecord:
     date: str = ''
 
     def __post_init__(self):
-        for name in ('last', 'best', 'cpu_seconds', 'wall_seconds'):
-            if type(value := getattr(self, name)) is int:
-                setattr(self, name, float(value))
         wrong = [f.name for f in fields(self)
                  if not isinstance(getattr(self, f.name), f.type)]
-        parts = [*self.epochs, *self.stiffness.values()] if not wrong else []
-        if (wrong or not all(isinstance(part, dict) for part in parts)
-                or self.diverged != (self.last is None)
+        if (wrong or self.diverged != (self.last is None)
                 or not math.isfinite(self.last or 0)):
             raise ValueError(f'expected the fields of a run, got {wrong} of '
                              'another type, or no finite last; run it again')
@@ -78,7 +73,7 @@ def planned(run: StudyRun) -> StudyRecord:
     cfg = run.config()
     content = cfg.to_dict()  # a config of Python modules has classes in it
     try:
-        train, val = (dict(content[f'{split}_dataloader']['dataset'])
+        train, val = (content[f'{split}_dataloader']['dataset']
                       for split in ('train', 'val'))
     except (KeyError, TypeError):
         raise ValueError(
@@ -96,57 +91,29 @@ def planned(run: StudyRun) -> StudyRecord:
 def read_records(*paths) -> list[StudyRecord]:
     """The runs in record files, which must compare.
 
-    Args:
-        *paths (str | Path): files; one that is not there has no runs. A last
-            line without its end, which a kill leaves, is left out.
+    A file that is not there has no runs. A last line without its end, which
+    a kill leaves, is left out.
 
     Raises:
         ValueError: if a line is no record, a run is there twice from one
             machine, or runs were made under different settings.
     """
-    rows = [row for path in paths for row in _numbered(path)]
+    rows = [row for path in paths for row in located_records(path)]
     check_comparable(rows)
     return [record for _, record in rows]
-
-
-def check_runs(path, runs: list[StudyRun]) -> None:
-    """Check, before anything runs, that new records will fit those of a file.
-
-    Args:
-        path (str | Path): the file.
-        runs (list[StudyRun]): what is to run.
-
-    Raises:
-        ValueError: if they will not compare with one another, or with those
-            of the file.
-    """
-    try:
-        check_comparable([*_numbered(path), *(
-            (f'{run.study.path}: {run.name}', planned(run)) for run in runs)])
-    except ValueError:
-        for run in runs:
-            run.check_config()  # says more, where the run was begun
-        raise
 
 
 def append_record(path, record: StudyRecord) -> None:
     """Add a run to a file, as a whole line or not at all.
 
-    Args:
-        path (str | Path): the file; folders are made.
-        record (StudyRecord): the run.
-
     Raises:
-        ValueError: if the file has the run already, or runs that it does not
-            compare with.
+        ValueError: if the file has the run of this machine already, or runs
+            that it does not compare with.
     """
     line = json.dumps(dict(format=FORMAT, **asdict(record)), allow_nan=False)
     with file_lock(lock_beside(path), wait=True), open(path, 'a+b') as file:
-        rows = [*_numbered(path)]
-        if record.name in {other.name for _, other in rows}:
-            raise ValueError(f'{path}: expected one record of each run, got '
-                             f'{record.name} again; delete one of them')
-        check_comparable([*rows, (f'{path}: a new line', record)])
+        check_comparable([*located_records(path),
+                          (f'{path}: a new line', record)])
         file.seek(0)
         file.truncate(file.read().rfind(b'\n') + 1)
         file.write(line.encode() + b'\n')
@@ -155,10 +122,7 @@ def append_record(path, record: StudyRecord) -> None:
 
 
 def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
-    """Check that records compare.
-
-    Args:
-        rows (iterable[tuple[str, StudyRecord]]): where each one is, and it.
+    """Check that records compare; each stands behind its place.
 
     Raises:
         ValueError: if a run is there twice from one machine, or records were
@@ -187,20 +151,24 @@ def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
                     'records')
 
 
-def _numbered(path) -> Iterator[tuple[str, StudyRecord]]:
-    """The records of a file, each with its place in it."""
-    path = Path(path)
-    if not path.exists():
-        return
-    for number, line in enumerate(path.read_bytes().split(b'\n')[:-1], 1):
+def located_records(path) -> list[tuple[str, StudyRecord]]:
+    """The records of a file, each with its place in it for messages.
+
+    Raises:
+        ValueError: if a line is no record.
+    """
+    path, found = Path(path), []
+    lines = path.read_bytes().split(b'\n')[:-1] if path.exists() else []
+    for number, line in enumerate(lines, 1):
         try:
             content = json.loads(line)
             if content.pop('format') != FORMAT:
                 raise ValueError('another format')
-            yield f'{path}: line {number}', StudyRecord(**content)
+            found.append((f'{path}: line {number}', StudyRecord(**content)))
         except (ValueError, KeyError, TypeError, AttributeError,
                 RecursionError) as error:
             raise ValueError(
                 f'{path}: expected a record of a run in line {number}, got '
                 f'{line[:60]!r} ({error!r:.100}); delete the line, and '
                 'tools/study.sh makes it again') from None
+    return found

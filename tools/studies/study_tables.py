@@ -1,9 +1,9 @@
 """The records of studies as tables, by pandas and scipy."""
 import re
 import warnings
-from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,8 @@ ABLATION = dict(trained='as trained', per_channel='fixed per channel',
                 over_channels='SD over channels')
 #: and of blocks.
 BLOCKS = dict(step='Δt', nsi='NSI')
+#: The column of :func:`mean_step`.
+STEP = 'mean Δt, all blocks'
 #: Baselines of studies that name none.
 BASELINES = ('plain', 'se', 'constant', 'none', 'all')
 #: Between groups of methods by their mean Δt.
@@ -48,59 +50,47 @@ class Report:
             self.studies += [study] * bool(chosen)
             for method in chosen:
                 self.methods.setdefault(method.name, method)
+        named = dict.fromkeys(name for study in self.studies
+                              for name in study.baselines)
+        self.baselines = [name for name in named or BASELINES
+                          if name in self.methods]
+        self.metric = studies[0].metric
         self.records = [r for r in records if r.method in self.methods]
-        self.metric = (self.studies or studies)[0].metric
-        self.frame = frame_of(self.records, list(self.methods))
+        self.frame = frame_of(self.records, self.methods)
         self.runs = self.frame.groupby('method', observed=True)
+        #: The last epoch of the methods that pool, a group for each.
+        self.pooled = self.frame[self.frame.pooled].groupby(
+            'method', observed=True)['last']
         self.definitions = list(dict.fromkeys(
             name for r in self.records for name in r.stiffness))
         best = max((r.best or 0 for r in self.records), default=0)
         #: Decimal places: two of a percentage, four of an AP.
         self.digits = 2 if best > 1 else 4
 
-    @property
-    def baselines(self) -> list[str]:
-        """Those that the studies name, else the usual ones."""
-        named = dict.fromkeys(name for study in self.studies
-                              for name in study.baselines)
-        return [name for name in named or BASELINES if name in self.methods]
-
     def last(self, method: str) -> pd.Series:
         """The last epoch of a method's runs."""
         return self.frame.loc[self.frame.method == method, 'last']
 
-    def pools(self, method: str) -> bool:
-        """Whether its standard deviation is one with the others'."""
-        return self.methods[method].pooled and len(self.last(method)) > 0
-
-    def pooled(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The runs of the methods that pool."""
-        return frame[frame.method.map(self.pools).astype(bool)]
-
     def differences(self, control: str) -> dict[str, str]:
         """Each method less a control, with its interval."""
         base = self.last(control)
-        pooled = [m for m in self.methods
-                  if self.pools(m) and m != control and self.pools(control)]
-        samples = [self.last(m) for m in pooled]
-        if sum(map(len, [base, *samples])) <= len([base, *samples]):
-            pooled = samples = []
-        found = {m: welch(self.last(m), base, self.digits)
-                 for m in self.methods if m not in [control, *pooled]}
-        if samples:
+        found = {name: welch(self.last(name), base, self.digits)
+                 for name in self.methods if name != control}
+        samples = {name: own for name, own in self.pooled if name in found}
+        if (samples and len(samples) < self.pooled.ngroups
+                and self.pooled.ngroups < self.pooled.count().sum()):
             with np.errstate(all='ignore'):
-                ends = stats.dunnett(
-                    *samples, control=base, rng=0).confidence_interval()
-            for name, sample, *interval in zip(pooled, samples, *ends):
-                found[name] = difference(sample, base, self.digits, interval)
+                ends = stats.dunnett(*samples.values(), control=base,
+                                     rng=0).confidence_interval()
+            for (name, own), *interval in zip(samples.items(), *ends):
+                found[name] = difference(own, base, self.digits, interval)
         return found
 
     def pooled_sd(self) -> str:
         """The pooled standard deviation, and its degrees of freedom."""
-        runs = self.pooled(self.frame).groupby(
-            'method', observed=True)['last']
-        free = int((runs.count() - 1).sum())
-        sd = np.sqrt((runs.var() * (runs.count() - 1)).sum() / max(free, 1))
+        weights = self.pooled.count() - 1
+        free = int(weights.sum())
+        sd = np.sqrt((self.pooled.var() * weights).sum() / max(free, 1))
         return (f'{sd:.{self.digits}f}, {free} degrees of freedom' if free
                 else 'none does')
 
@@ -141,7 +131,7 @@ class Report:
         return markdown(table)
 
     def spreads(self, columns: Iterable[str]) -> pd.DataFrame:
-        """:func:`spread` of those that there are, by method."""
+        """:func:`spread` of the columns that have numbers, by method."""
         shown = [name for name in columns
                  if name in self.frame and self.frame[name].notna().any()]
         runs = self.frame.dropna(how='all', subset=shown).groupby(
@@ -169,86 +159,80 @@ class Report:
         text = f'{n} of {n + missing + diverged}' if missing else f'{n}'
         return f'{text}, {diverged} diverged' if diverged else text
 
-    @cached_property
-    def with_steps(self) -> pd.DataFrame:
-        """The runs with a mean Δt over all blocks; a block without one has 1.
-
-        Where all blocks of a network have a step it is as it was measured
-        with Δt held fixed, if it was.
-        """
-        frame = self.frame.copy()
-        # Not plain with zero-initialised norms, which damp a residual too.
-        plain = frame.method.map(lambda name: 'plain' in name.split('_')
-                                 and 'init' not in name)
-        steps = frame['blocks'].map(
-            lambda blocks: [block['step'] for block in blocks])
-        measured = steps.map(all).astype(bool) & frame['mean Δt'].notna()
-        means = steps.map(lambda own: np.mean(
-            [1. if step is None else step for step in own] or [1.]))
-        frame['mean Δt'] = frame['mean Δt'].astype(float).where(
-            measured, means)
-        return frame[measured | plain.astype(bool)
-                     | steps.map(any).astype(bool)]
-
     def by_step(self) -> str:
         """The last epoch by the mean Δt of methods, which are named."""
-        means = self.pooled(self.with_steps).groupby(
-            'method', observed=True)['mean Δt'].mean()
+        means = self.frame[self.frame.pooled].groupby(
+            'method', observed=True)[STEP].mean().dropna()
         rows = {}
         for _, group in means.groupby(pd.cut(means, STEPS), observed=True):
-            runs = [self.last(name) for name in group.index]
-            p = stats.f_oneway(*runs).pvalue if len(runs) > 1 else None
+            last = [self.last(name) for name in group.index]
+            p = stats.f_oneway(*last).pvalue if len(last) > 1 else None
             rows[f'{group.min():.2f} to {group.max():.2f}'] = {
                 'methods': ', '.join(group.index),
-                'runs': str(sum(map(len, runs))),
-                'last epoch': spread(pd.concat(runs), self.digits),
+                'runs': str(sum(map(len, last))),
+                'last epoch': spread(pd.concat(last), self.digits),
                 'do they differ?': f'p {p:.2f}' if p is not None else ''}
         return markdown(pd.DataFrame(rows).T.rename_axis('mean Δt'))
 
-    def taus(self, methods: Iterable[str] = (),
-             measures: Sequence[str] = ('tns', )) -> str:
+    def taus(self) -> str:
         """Kendall's τ of measures of stiffness with the last epoch."""
-        frame = self.frame[self.frame.method.isin(
-            list(methods) or self.methods)]
-        names = [f'{MEASURES[measure]}, {definition}'
-                 for definition in self.definitions for measure in measures]
         return markdown(pd.DataFrame({
-            name: taus_of(frame, name) for name in names
+            name: taus_of(self.frame, name)
+            for name in (f'{text}, {definition}' for definition
+                         in self.definitions for text in MEASURES.values())
         }).T.rename_axis('τ'))
 
 
-def frame_of(records: list[StudyRecord], methods: list[str]) -> pd.DataFrame:
+def frame_of(records: list[StudyRecord],
+             methods: Mapping[str, StudyMethod]) -> pd.DataFrame:
     """A row for each run that did not diverge, by method and seed."""
-    frame = pd.json_normalize([
-        {**vars(record), 'epochs': None, 'versions': None,
-         'blocks': next(iter(record.stiffness.values()), {}).get('blocks', [])}
-        for record in records if not record.diverged]).rename(columns=_heading)
-    frame = frame.reindex(columns=[*dict.fromkeys([
-        *frame, 'method', 'seed', 'last', 'cpu_seconds', 'blocks',
-        'mean Δt'])])
-    frame['cpu_seconds'] = frame['cpu_seconds'].replace(0., np.nan)
-    blocks = pd.DataFrame(
-        [dict(block, run=run) for run, own in frame['blocks'].items()
-         for block in own], columns=['run', 'stage', *BLOCKS])
-    means = blocks.astype(float).groupby(['run', 'stage']).mean().unstack()
-    means.columns = [f'{BLOCKS[key]}, stage {stage:.0f}'
-                     for key, stage in means.columns]
-    frame = frame.join(means)
-    frame['method'] = pd.Categorical(frame.method, methods)
+    rows = [row_of(record, methods[record.method].pooled)
+            for record in records if not record.diverged]
+    frame = pd.DataFrame(rows, columns=None if rows else [
+        'method', 'seed', 'last', 'pooled', 'cpu_seconds', STEP])
+    frame['method'] = pd.Categorical(frame.method, [*methods])
+    frame['pooled'] = frame.pooled.astype(bool)
     return frame.sort_values(['method', 'seed'], kind='stable')
 
 
-def _heading(field: str) -> str:
-    part, _, key = field.partition('.')
-    if part == 'stiffness':
-        definition, _, key = key.partition('.')
-        return f'{MEASURES.get(key, key)}, {definition}'
-    return {'steps': ABLATION.get(key, key), 'robustness': f'on {key}',
-            'test': f'test {key}'}.get(part, field)
+def row_of(record: StudyRecord, pooled: bool) -> dict[str, Any]:
+    """The columns of a run."""
+    blocks = pd.DataFrame(
+        next(iter(record.stiffness.values()), {}).get('blocks', []),
+        columns=['stage', *BLOCKS], dtype=float)
+    stages = blocks.groupby('stage').mean()
+    return {
+        'method': record.method, 'seed': record.seed, 'last': record.last,
+        'pooled': pooled, 'cpu_seconds': record.cpu_seconds or np.nan,
+        STEP: mean_step(record, blocks['step']),
+        **{text: record.steps.get(key) for key, text in ABLATION.items()},
+        **{f'on {key}': value for key, value in record.robustness.items()},
+        **{f'test {key}': value for key, value in record.test.items()},
+        **{f'{text}, {definition}': found[key]
+           for definition, found in record.stiffness.items()
+           for key, text in MEASURES.items()},
+        **{f'{text}, stage {stage:.0f}': value
+           for key, text in BLOCKS.items()
+           for stage, value in stages[key].items()}}
+
+
+def mean_step(record: StudyRecord, steps: pd.Series) -> float:
+    """Mean Δt over the blocks of a run; a block without a step has 1.
+
+    Where all blocks have a step it is as it was measured with Δt held fixed,
+    if it was. NaN without steps: a plain network has 1, but not one with
+    zero-initialised norms, which damp a residual too.
+    """
+    if steps.notna().all() and record.steps.get('mean') is not None:
+        return record.steps['mean']
+    words = record.method.split('_')
+    if steps.notna().any() or 'plain' in words and 'init' not in words:
+        return steps.fillna(1.).mean() if len(steps) else 1.
+    return np.nan
 
 
 def spread(values: pd.Series, digits: int) -> str:
-    """Mean ± standard deviation of those that are numbers."""
+    """Mean ± standard deviation of the values that are numbers."""
     known = values.dropna()
     if not len(known):
         return '–'
