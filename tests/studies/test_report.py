@@ -164,15 +164,16 @@ def test_figures_show_runs_and_means():
         stepnet={}, a_b=dict(pooled=False), se={}, plain={})
     upper, lower = study_figures.accuracy_figure(report).axes
     assert [t.get_text() for t in upper.get_yticklabels()] == [
-        'plain', 'se', 'stepnet']
-    assert [t.get_text() for t in lower.get_yticklabels()] == ['a_b']
+        'plain', 'SE', 'StepNet']
+    assert [t.get_text() for t in lower.get_yticklabels()] == ['a b']
     dots, mean = upper.lines[:2]
     assert dots.get_xdata().tolist() == [50, 51, 52, 53]
     assert mean.get_xdata().tolist() == [51.5]
     axes, = study_figures.curves_figure(report).axes
     assert {line.get_label(): line.get_xydata()[-1].tolist()
             for line in axes.lines} == dict(
-                plain=[4, 51.5], se=[4, 52.5], stepnet=[4, 61.5], a_b=[4, 40])
+                {'a b': [4, 40]}, plain=[4, 51.5], SE=[4, 52.5],
+                StepNet=[4, 61.5])
 
 
 def test_accuracy_over_mean_step():
@@ -185,7 +186,7 @@ def test_accuracy_over_mean_step():
         se_from_027=.375, eca=.4, plain=1.)
     axes, = study_figures.steps_figure(report).axes
     assert [line.get_label() for line in axes.lines] == [
-        'se_from_027', 'eca', 'plain']
+        'SE from 0.27', 'ECA', 'plain']
     rows = cells(report.by_step())
     assert {name: (row['methods'], row['runs']) for name, row in
             rows.items()} == {'0.38 to 0.40': ('se_from_027, eca', '3'),
