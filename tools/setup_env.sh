@@ -116,14 +116,12 @@ find_uv() {
   }
 }
 
-install() {
-  if [ -n "$UV" ]; then
-    "$UV" pip install --python "$VENV/bin/python" "$@"
-  else
-    "$VENV/bin/python" -m pip install --disable-pip-version-check "$@"
-  fi
+# Sets `install`, a command.
+choose_installer() {
+  find_uv
+  install=("$VENV/bin/python" -m pip install --disable-pip-version-check)
+  [ -z "$UV" ] || install=("$UV" pip install --python "$VENV/bin/python")
 }
-
 
 # Into the log, with a sign of life every 15 s.
 quietly() {
@@ -149,16 +147,7 @@ install_torch() {
   pins >"$VENV/requirements.txt"
   grep -E '^(torch|torchvision|numpy|setuptools)(==|$)' "$VENV/requirements.txt" >"$VENV/torch.txt"
   say "$(head -n 1 "$VENV/torch.txt") and build tools"
-  quietly install -r "$VENV/torch.txt" wheel ninja psutil
-}
-
-# Beside mmcv's compilation; install_rest says what failed. mmdet and mmpretrain
-# require mmcv, whose wheel comes first.
-start_others() {
-  grep -vE '^(onedl-)?mm' "$VENV/requirements.txt" >"$VENV/others.txt"
-  install -r "$VENV/others.txt" -r requirements/tests.txt >>"$log" 2>&1 &
-  others=$!
-  trap 'kill $others 2>/dev/null || true; rm -rf "${building:-}"' EXIT
+  quietly "${install[@]}" -r "$VENV/torch.txt" wheel ninja psutil
 }
 
 # Fails where a checksum in the wheel is wrong.
@@ -191,6 +180,12 @@ compile_mmcv() {
   check_compiler
   rm -rf "$wheels".building*  # of a set-up that was killed
   building=$(mktemp -d "$wheels.building.XXXXXX")
+  # The rest beside it, into a log of its own; install_rest says what failed. mmdet
+  # and mmpretrain require mmcv, whose wheel comes first.
+  grep -vE '^(onedl-)?mm' "$VENV/requirements.txt" >"$VENV/others.txt"
+  "${install[@]}" -r "$VENV/others.txt" -r requirements/tests.txt >"$VENV/others.log" 2>&1 &
+  local others=$!
+  trap 'kill $others 2>/dev/null || true; rm -rf "$building"' EXIT
   say "compiling $requirement with its operators (about 3 minutes on 2 cores, once); torch's headers first"
   mkdir "$building/pch" "$building/wheels"
   PATH=$VENV/bin:$PATH MMCV_WITH_OPS=1 CXX=$(printf %q "$PWD/tools/pch_cxx.sh") PCH_DIR=$building/pch \
@@ -198,6 +193,8 @@ compile_mmcv() {
     --no-build-isolation --no-deps --no-cache-dir -w "$building/wheels" "$requirement" 2>&1 |
     tee -a "$log" | (grep --line-buffered -oE "^ *\[[0-9]+/[0-9]+\]|pch_cxx: .*" || true) | show_progress ||
     give_up "mmcv did not compile"
+  wait $others || true
+  trap 'rm -rf "$building"' EXIT
   rm -rf "$wheels"
   mv "$building/wheels" "$wheels"  # whole or not at all
   rm -rf "$building"
@@ -219,10 +216,9 @@ show_progress() {
 
 install_rest() {
   say "the other requirements and stepnet_mm itself"
-  wait $others || true
-  PATH=$VENV/bin:$PATH quietly install --no-build-isolation "$wheels"/*.whl \
+  PATH=$VENV/bin:$PATH quietly "${install[@]}" --no-build-isolation "$wheels"/*.whl \
     -r "$VENV/requirements.txt" -r requirements/tests.txt
-  quietly install --no-build-isolation --no-deps -e .
+  quietly "${install[@]}" --no-build-isolation --no-deps -e .
   # uv leaves that to the first import, which may not: PYTHONDONTWRITEBYTECODE
   # is common in containers, and every start would take twice as long.
   "$VENV/bin/python" -m compileall -q -j 0 "$VENV/lib" >>"$log" 2>&1 || true
@@ -238,10 +234,9 @@ if [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ]; then
   exit 0
 fi
 make_venv
-find_uv
+choose_installer
 say "installing STACK=$STACK into $VENV with ${UV:-pip} (log: $log)"
 install_torch
-start_others
 find_mmcv
 install_rest
 "$VENV/bin/python" -c 'import stepnet_mm, mmcv.ops, mmdet, mmpretrain' >>"$log" 2>&1 || {

@@ -40,6 +40,8 @@ def parse_args():
     if args.step_options and not args.step:
         parser.error('--step-options: expected a --step beside it, got none; '
                      'name one')
+    if args.out and not args.out.endswith('.py'):
+        parser.error(f'--out: expected a .py file, got {args.out}; name one')
     return parser, args
 
 

@@ -20,7 +20,6 @@ from ..utils.command_line import (
     check_output,
     command_parser,
     output_file,
-    output_folder,
     positive,
 )
 from . import environment, process
@@ -37,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_parser(__doc__)
     parser.prog = 'python -m stepnet_mm.doctor'
     parser.add_argument('--config', help='check a config and its files too')
-    parser.add_argument('--work-dir', type=output_folder, default='work_dirs',
+    parser.add_argument('--work-dir', default='work_dirs',
                         help='whose disk is looked at')
     parser.add_argument('--device', choices=['cuda', 'cpu'], default='',
                         help='check that device in place of the machine')
@@ -80,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
         for check in DEVICE if args.device else ENVIRONMENT:
             report(run(check, args.device))
     if not args.device:
-        report(run('environment:machine', str(args.work_dir)))
+        report(run('environment:machine', args.work_dir))
     if args.config:
         report(run('environment:config', args.config))
     report([], finished=True)

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import shutil
+from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from importlib import metadata
 from importlib.util import find_spec
@@ -90,7 +91,9 @@ def device(kind: str) -> Iterator[dict]:
     except Exception as error:  # it calls pip, which may be absent
         environment = [one_line(error)]
     commit = provenance.revision()
-    yield row('ok', f'{gpus} GPUs, commit {commit}', commit=commit,
+    names = ', '.join(map(torch.cuda.get_device_name, range(gpus)))
+    yield row('ok', f'{names or "no GPU"}, CUDA {torch.version.cuda}, commit '
+              f'{commit}', commit=commit,
               date=provenance.today(), load=os.getloadavg(),
               versions=dict(provenance.versions(), stepnet_mm=__version__),
               environment=environment)
@@ -125,13 +128,20 @@ def machine(work_dir: str) -> Iterator[dict]:
     except RuntimeError as error:
         yield row('warning', f'{one_line(error)}: is the Slurm controller up, '
                   'is SLURM_CONF right?')
+    there: Path | str = ''
+    try:
+        there = existing_folder(Path(work_dir).absolute())
+    except ArgumentTypeError as error:
+        yield row('error', f'--work-dir: {error}')
     for folder, least, todo in (
-            (existing_folder(Path(work_dir).absolute()), 5,
+            (there, 5,
              'a checkpoint of a detector takes about 0.4 GiB, and one more '
              'than max_keep_ckpts must fit'),
             ('/dev/shm', 1, 'workers of data loaders die there with a bus '
              'error: docker run --ipc=host or --shm-size=8g, or '
              'num_workers=0')):
+        if not os.path.isdir(folder):
+            continue
         free = shutil.disk_usage(folder).free / 2**30
         yield judge(free >= least, f'{free:.2f} GiB free in {folder}', todo,
                     'warning')

@@ -38,7 +38,10 @@ def _train(work_dir: str, library: str, norm: str = 'BN',
     a checkpoint after each iteration; settings are of the Runner.
     """
     backbone = dict(type=f'{library}.StepResNet', depth=18, base_channels=8,
-                    stem_channels=8, norm_cfg=dict(type=norm))
+                    stem_channels=8, norm_cfg=dict(type=norm), step=dict(
+                        type='StepAdaptor', norm_cfg=dict(type=norm)))
+    # The ranks' running averages of BN differ, those of SyncBN do not.
+    averages = [dict(type='SyncBuffersHook')] if norm == 'BN' else []
     defaults: dict = dict(
         model=_Tiny(backbone),
         work_dir=work_dir,
@@ -51,8 +54,7 @@ def _train(work_dir: str, library: str, norm: str = 'BN',
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=.01, momentum=.9)),
         default_hooks=dict(checkpoint=dict(
             type='AtomicCheckpointHook', interval=1, by_epoch=False)),
-        custom_hooks=[dict(type='NonFiniteLossHook'),
-                      dict(type='SyncBuffersHook')],
+        custom_hooks=[dict(type='NonFiniteLossHook'), *averages],
         randomness=dict(seed=0, deterministic=True),
         default_scope='mmengine',
         log_level='ERROR',
@@ -85,10 +87,18 @@ def ddp(device: str) -> Iterator[dict]:
     ranks = torch.cuda.device_count() or 2
     norm, backend, method = ('SyncBN', 'nccl', 'spawn') if (
         device == 'cuda') else ('BN', 'gloo', 'fork')
+    if not distributed.is_backend_available(backend):
+        yield row('skipped', f"torch has no {backend}: set "
+                  "env_cfg.dist_cfg.backend='gloo'")
+        return
     with TemporaryDirectory() as folder:
-        multiprocessing.start_processes(
-            _train_rank, (ranks, folder, backend, norm), ranks,
-            start_method=method)
+        try:
+            multiprocessing.start_processes(
+                _train_rank, (ranks, folder, backend, norm), ranks,
+                start_method=method)
+        except multiprocessing.ProcessRaisedException as error:
+            last = f'{error}'.strip().splitlines()[-1]
+            raise RuntimeError(last) from error
     yield row('ok', f'{norm}, {ranks} rank{"s" * (ranks > 1)}, {backend}: '
               'the same weights everywhere')
 

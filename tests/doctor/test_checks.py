@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch.multiprocessing import ProcessRaisedException
 from torch.optim import SGD
 
 from stepnet_mm.doctor import environment, operations, trainings
@@ -63,7 +62,7 @@ def test_a_resume_that_forgets_is_an_error(monkeypatch):
 def test_ranks_that_differ_are_an_error(monkeypatch):
     monkeypatch.setattr(trainings, '_train', lambda *_, **__: dict(
         weight=torch.tensor(int(os.environ['LOCAL_RANK']))))
-    with pytest.raises(ProcessRaisedException,
+    with pytest.raises(RuntimeError,
                        match='expected those of rank 0, got others, weight'):
         rows(trainings.ddp)
 

@@ -43,8 +43,7 @@ def test_a_library_that_does_not_import(tmp_path, library, code, why):
 
 
 @pytest.mark.parametrize('options', [
-    ['--device', 'tpu'], ['--json', '/dev/null/a.json'],
-    ['--work-dir', '/dev/null']])
+    ['--device', 'tpu'], ['--json', '/dev/null/a.json']])
 def test_options_are_refused_at_once(options, capsys):
     with pytest.raises(SystemExit):
         doctor.main(options)

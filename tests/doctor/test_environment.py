@@ -79,7 +79,7 @@ def test_missing_libraries(check):
     (None, '', 'warning no GPU: training runs on CPU, with gloo'),
     ('nvidia-smi', '', 'error no GPU that torch can use'),
     (None, 'cuda', 'error no GPU that torch can use'),
-    ('nvidia-smi', 'cpu', 'ok 0 GPUs')])
+    ('nvidia-smi', 'cpu', 'ok no GPU, ')])
 def test_a_gpu_that_nothing_uses(monkeypatch, tool, kind, expected):
     monkeypatch.setattr(shutil, 'which', lambda _: tool)
     monkeypatch.setattr('torch.utils.collect_env.get_pretty_env_info',

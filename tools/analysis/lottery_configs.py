@@ -98,7 +98,12 @@ def parse_args():
     parser.add_argument(
         '--seeds', nargs='+', type=int, default=[0, 1, 2], metavar='SEED',
         help='of the runs of --study; default: 0 1 2')
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.study and not (args.configs and re.fullmatch(
+            r'\w+\.py', args.study)):
+        parser.error('--study: expected NAME.py beside --configs, got '
+                     f'{args.study!r}; it is written into --out')
+    return args
 
 
 def read_pooled(paths: Sequence[str]) -> StiffnessRecord:
@@ -280,6 +285,10 @@ def write_all(args, record) -> None:
             name = f'{path.stem}_{end}'
             method = (end if len(paths) == 1
                       else re.sub(r'\W|_seed', '_', name))
+            if method in methods:
+                raise ValueError(
+                    f'--configs: expected names that differ in more than '
+                    f'signs, got {method} twice; rename a config')
             methods[method] = dict(config=f'{name}.py')
             write(args.out / f'{name}.py', [
                 f'# {path.stem} with steps {what} (LTH4SA, §3.1).',

@@ -82,14 +82,15 @@ def measure(cfg, args):
     model.requires_grad_(False)
     loader = build_loader(cfg, args.split)
     indices = spread_indices(len(loader.dataset), args.num_samples)
-    return dict(images=len(indices), top1=top1_of(
+    return dict(split=args.split, images=len(indices), top1=top1_of(
         model, subset_loader(loader, indices), args.device))
 
 
 def main():
     args = make_measuring_parser(__doc__, ENDING, None).parse_args()
     cfg = config_from(args)
-    path = output_of(cfg, args, ENDING)
+    path = output_of(cfg, args, ENDING if args.split == 'val' else
+                     ENDING.replace('.', '_test.'))
     content = measure_into(path, args, lambda: measure(cfg, args))
     print(aligned([('images', 'top-1'),
                    *((name, f'{value:.5g}')

@@ -96,7 +96,10 @@ def parse_args():
                      'compared with, and at least 2 --rounds, got '
                      f'{args.networks} and {args.rounds}')
     if args.detector:
-        args.phases, args.compiled = ['train'], []
+        args.phases = ['train']
+        if args.compiled or {'se_timm', 'se_mmpretrain'} & {*args.networks}:
+            parser.error('--detector: expected --networks of mmdet and no '
+                         '--compiled; name plain and stepnet, for example')
     return args
 
 
@@ -208,11 +211,12 @@ def main():
         for name in names}
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f'{stem_of(args)}.csv'
+    rows = [row for phase in args.phases
+            for row in rows_of(phase, networks, args)]
     with path.open('w', newline='') as file:
         writer = csv.DictWriter(file, FIELDS)
         writer.writeheader()
-        for phase in args.phases:
-            writer.writerows(rows_of(phase, networks, args))
+        writer.writerows(rows)
     with path.open() as file:
         print(aligned([row[:10] for row in csv.reader(file)]))
     print(path)

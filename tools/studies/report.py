@@ -20,6 +20,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import os
 import re
 import shlex
+import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
@@ -38,7 +39,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Whose tables --pages fills.
 PAGES = ('README.md', 'README_zh-CN.md', 'docs/results.md')
 #: A page's command, by which --pages writes it anew.
-COMMAND = re.compile(r'^python tools/studies/report\.py (.* --out .*)$', re.M)
+COMMAND = re.compile(
+    r'^python tools/studies/report\.py (.*--out[ =].*)$', re.M)
 TABLE = re.compile(
     r'(<!-- (last epoch|mean step): (\S+)(.*?)( less .*)? -->\n)'
     r'(?:.*\n)*?(<!-- end -->)')
@@ -194,8 +196,14 @@ def read(paths: Sequence, records: Sequence[Path] = (),
         method.name for study in studies for method in study.methods])
     for path in records:
         path.stat()
-    files = records or [f'results/{study.name}.jsonl' for study in studies]
-    return Report(studies, read_records(*files), names)
+    chosen = [study for study in studies if not names or any(
+        method.name in names for method in study.methods)]
+    files = records or [Path(f'results/{study.name}.jsonl')
+                        for study in chosen]
+    if not any(path.exists() for path in files):
+        print('report.py: no records in ' + ', '.join(map(str, files)),
+              file=sys.stderr)
+    return Report(chosen, read_records(*files), names)
 
 
 def write(args: Namespace, words: Sequence[str]) -> list[Path]:
@@ -268,6 +276,9 @@ def main():
     try:
         old = (pages(parser, args.check) if args.pages
                else write(args, sys.argv[1:]))
+    except BrokenPipeError:  # head has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except (OSError, ValueError) as error:
         print(f'report.py: error: {printable(str(error))}', file=sys.stderr)
         sys.exit(2)

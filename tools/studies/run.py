@@ -92,14 +92,21 @@ def runs_left(args) -> list[StudyRun]:
     check_names('run', filter(None, [args.run]), [run.name for run in runs])
     runs = [run for run in runs if run.name == (args.run or run.name)
             and (not methods or run.method.name in methods)]
-    for run in runs:
+    recorded = records.located_records(args.records)
+    done = {record.name for _, record in recorded}
+    left = [run for run in runs if run.name not in done]
+    for run in left:
         run.check_config()
         check_log(run)
-    recorded = records.located_records(args.records)
-    records.check_comparable([*recorded, *(
-        (f'{args.study}: {run.name}', records.planned(run)) for run in runs)])
-    done = {record.name for _, record in recorded}
-    return [run for run in runs if run.name not in done]
+    try:
+        records.check_comparable([*recorded, *(
+            (f'{args.study}: {run.name}', records.planned(run))
+            for run in runs)])
+    except ValueError:
+        for run in runs:
+            run.check_config()  # says more, where the run was begun
+        raise
+    return left
 
 
 def check_log(run: StudyRun) -> None:
@@ -129,8 +136,11 @@ def state(run: StudyRun) -> str:
 
 def holder_of(run: StudyRun) -> str:
     """The process at work in a run's folder, also of a killed engine."""
-    locks = sorted(run.folder.rglob('*.lock'))
-    return next(filter(None, map(lock_holder, locks)), '')
+    for lock in sorted(run.folder.rglob('*.lock')):
+        with suppress(FileExistsError):  # another program's
+            if holder := lock_holder(lock):
+                return holder
+    return ''
 
 
 def carry_out(run: StudyRun, args) -> None:

@@ -103,6 +103,7 @@ def finish(report, figure, axes) -> None:
 def accuracy_figure(report):
     """The last epoch of every run, methods sorted by their mean."""
     means = report.runs['last'].mean().sort_values()
+    means.index = means.index.astype(str)
     groups = means.groupby(lambda name: not report.methods[name].pooled)
     figure, own = new_figure(7, 1.6 + .27 * len(means)), looks(report)
     panels = figure.subplots(len(groups), squeeze=False,
@@ -172,6 +173,7 @@ def curves_figure(report):
         for record in report.records for epoch in record.epochs])
     for method, means in rows.pivot_table(
             report.metric, 'epoch', 'method', sort=False).items():
+        means = means.dropna().sort_index()
         known = method in LOOKS
         axes.plot(means.index, means, **own[method],
                   alpha=1. if known else .5, zorder=3 if known else 2)

@@ -79,7 +79,8 @@ class Study:
             raise ValueError(
                 'methods: expected names of at most 100 letters (a to z), '
                 f"digits and _, without '_seed', got {name!r}")
-        if not seeds or min(seeds) < 0:
+        if not seeds or not all(
+                type(seed) is int and seed >= 0 for seed in seeds):
             raise ValueError(f'methods.{name}.seeds: expected numbers from 0, '
                              f'got {seeds}')
         return StudyMethod(
@@ -210,6 +211,6 @@ def _config_of(method: StudyMethod) -> Config:
         return read_config(str(method.config), 'work_dir', method.options)
     except Exception as error:  # a config is code, and may raise anything
         raise ValueError(
-            f'methods.{method.name}: expected a config and options that fit '
-            f'it, got {type(error).__name__}: {error}, of {method.config}; '
-            'correct config or options') from None
+            f'methods.{method.name}: expected a config and '
+            f'options that fit it, got {type(error).__name__}: {error}, of '
+            f'{method.config}; correct config or options') from None

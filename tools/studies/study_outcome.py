@@ -151,7 +151,9 @@ def tested(run: StudyRun) -> dict[str, float | None]:
 
 def add_times(folder: Path, **seconds: float) -> None:
     """Add the ``cpu_seconds`` and ``wall_seconds`` of a phase of a run."""
-    before = _read(folder / TIMES)
+    before: dict[str, Any] = {}
+    with contextlib.suppress(ValueError):  # damaged
+        before = _read(folder / TIMES)
     text = json.dumps({key: before.get(key, 0.) + value
                        for key, value in seconds.items()})
     with written_whole(folder / TIMES) as file:
@@ -217,8 +219,9 @@ def trained_with(folder: Path) -> dict[str, str]:
     """``commit``, ``device`` and ``machine`` of a run, several joined by +."""
     starts = _starts(folder)
     # A start that logged no iteration trained nothing that counts.
-    logs = [start / f'{start.name}.log' for start in starts
-            if starts[start] or not any(starts.values())]
+    trained = [start for start, lines in starts.items()
+               if any('iter' in line for line in lines)]
+    logs = [start / f'{start.name}.log' for start in trained or starts]
     texts = [log.read_text(errors='replace') for log in logs if log.exists()]
     return {
         name: '+'.join(dict.fromkeys(

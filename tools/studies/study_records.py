@@ -41,9 +41,14 @@ class StudyRecord:
     date: str = ''
 
     def __post_init__(self):
+        for name in ('last', 'best', 'cpu_seconds', 'wall_seconds'):
+            if type(value := getattr(self, name)) is int:
+                setattr(self, name, float(value))
         wrong = [f.name for f in fields(self)
                  if not isinstance(getattr(self, f.name), f.type)]
-        if (wrong or self.diverged != (self.last is None)
+        parts = [*self.epochs, *self.stiffness.values()] if not wrong else []
+        if (wrong or not all(isinstance(part, dict) for part in parts)
+                or self.diverged != (self.last is None)
                 or not math.isfinite(self.last or 0)):
             raise ValueError(f'expected the fields of a run, got {wrong} of '
                              'another type, or no finite last; run it again')
@@ -73,7 +78,7 @@ def planned(run: StudyRun) -> StudyRecord:
     cfg = run.config()
     content = cfg.to_dict()  # a config of Python modules has classes in it
     try:
-        train, val = (content[f'{split}_dataloader']['dataset']
+        train, val = (dict(content[f'{split}_dataloader']['dataset'])
                       for split in ('train', 'val'))
     except (KeyError, TypeError):
         raise ValueError(
