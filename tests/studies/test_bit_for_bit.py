@@ -3,7 +3,7 @@ import pytest
 from tiny_study import TinyStudy, kill_engine
 
 
-@pytest.mark.long
+@pytest.mark.soak  # tests/slurm/test_study.py is nearly the same in --all
 def test_stopped_and_its_engine_killed(whole_study, tmp_path, studies_venv):
     study = TinyStudy(tmp_path, studies_venv)
     process = study.start()

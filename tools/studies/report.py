@@ -284,7 +284,7 @@ def main():
         sys.exit(2)
     for path in old:
         print(f'not up to date: {path}')
-    sys.exit(bool(old))
+    sys.exit(int(bool(old)))
 
 
 if __name__ == '__main__':
