@@ -214,7 +214,6 @@ def test_one_position(calls):
     assert_as_unfused(made, image((2, 16, 1, 1)), calls, 1e-9, 1e-7)
 
 
-@pytest.mark.core
 @pytest.mark.parametrize('name', UNFIT)
 def test_what_does_not_fit_runs_the_modules(name, calls):
     made, x, results = UNFIT[name](), image(), []

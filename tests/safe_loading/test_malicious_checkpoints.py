@@ -268,9 +268,10 @@ def test_pretrained_weights_that_run_are_refused(tmp_path, models):
     assert not victim.exists()
 
 
-@pytest.mark.core
-@pytest.mark.parametrize('pickled', [*STRANGE.values(), *ENDLESS.values()],
-                         ids=[*STRANGE, *ENDLESS])
+@pytest.mark.parametrize('pickled', [
+    *(pytest.param(text, id=name, marks=pytest.mark.core)
+      for name, text in STRANGE.items()),
+    *(pytest.param(text, id=name) for name, text in ENDLESS.items())])
 def test_what_is_on_no_list_is_refused(tmp_path, pickled, monkeypatch):
     """And what would take hours."""
     monkeypatch.setattr('stepnet_mm.safe_loading.unpickler._MOST', 10**5)
