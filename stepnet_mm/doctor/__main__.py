@@ -10,6 +10,7 @@ for a few seconds; else nothing is changed and nothing downloaded.
 With --device it tries in at most 5 minutes the operations of a training on
 that device, and compares the time of the fused tail with that of fused=False.
 """
+import argparse
 import json
 import sys
 import time
@@ -33,19 +34,7 @@ DEVICE = ('operations:kernels', 'operations:backbone', 'operations:steps',
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the checks of the command line; 1 if there was an error, else 0."""
-    parser = command_parser(__doc__)
-    parser.prog = 'python -m stepnet_mm.doctor'
-    parser.add_argument('--config', help='check a config and its files too')
-    parser.add_argument('--work-dir', default='work_dirs',
-                        help='whose disk is looked at')
-    parser.add_argument('--device', choices=['cuda', 'cpu'], default='',
-                        help='check that device in place of the machine')
-    parser.add_argument('--seconds', type=positive, default=300,
-                        help='for all checks (default: 300)')
-    parser.add_argument('--json', type=output_file, metavar='FILE',
-                        help='write all lines, for an issue')
-    args = parser.parse_args(arguments)
-    check_output('--json', args.json, [args.config])
+    args = _parse(arguments)
     end = time.monotonic() + args.seconds
     rows: list[dict] = []
     counts = dict(ok=0, skipped=0, warning=0, error=0)
@@ -85,6 +74,23 @@ def main(arguments: list[str] | None = None) -> int:
     report([], finished=True)
     print('; '.join(f'{number} {level}' for level, number in counts.items()))
     return int(counts['error'] > 0)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = command_parser(__doc__)
+    parser.prog = 'python -m stepnet_mm.doctor'
+    parser.add_argument('--config', help='check a config and its files too')
+    parser.add_argument('--work-dir', default='work_dirs',
+                        help='whose disk is looked at')
+    parser.add_argument('--device', choices=['cuda', 'cpu'], default='',
+                        help='check that device in place of the machine')
+    parser.add_argument('--seconds', type=positive, default=300,
+                        help='for all checks (default: 300)')
+    parser.add_argument('--json', type=output_file, metavar='FILE',
+                        help='write all lines, for an issue')
+    args = parser.parse_args(arguments)
+    check_output('--json', args.json, [args.config])
+    return args
 
 
 if __name__ == '__main__':

@@ -196,8 +196,7 @@ def read(paths: Sequence, records: Sequence[Path] = (),
         method.name for study in studies for method in study.methods])
     for path in records:
         path.stat()
-    chosen = [study for study in studies if not names or any(
-        method.name in names for method in study.methods)]
+    chosen = Report(studies, [], names).studies
     files = records or [Path(f'results/{study.name}.jsonl')
                         for study in chosen]
     if not any(path.exists() for path in files):
