@@ -19,10 +19,7 @@ def parse_args():
     parser = make_parser(__doc__)
     parser.add_argument('checkpoint', help='checkpoint file')
     parser.add_argument(
-        '--allow-missing',
-        nargs='?',
-        const='',
-        metavar='PATTERN',
+        '--allow-missing', nargs='?', const='', metavar='PATTERN',
         help='test a network with weights that the checkpoint does not set, '
         'or only where PATTERN, a regular expression, is found in their names')
     parser.add_argument(
@@ -44,9 +41,8 @@ def draw(cfg, args):
     """Switch on the library's own visualization hook."""
     hook = (cfg.get('default_hooks') or {}).get('visualization')
     if hook is None:
-        raise ValueError('--show, --show-dir: expected '
-                         'default_hooks.visualization in the config, got '
-                         'none; set it, or leave these out')
+        raise ValueError('--show, --show-dir: expected a '
+                         'default_hooks.visualization, got none; set it')
     detection = C.library_of(cfg) == 'mmdet'
     folder = args.show_dir and os.path.abspath(args.show_dir)
     hook['draw' if detection else 'enable'] = True

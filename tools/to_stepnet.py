@@ -25,16 +25,10 @@ def parse_args():
     parser.add_argument(
         '--step', help='type of the steps; default: StepAdaptor')
     parser.add_argument(
-        '--step-options',
-        nargs='+',
-        default={},
-        action=OptionsAction,
+        '--step-options', nargs='+', default={}, action=OptionsAction,
         help='arguments of --step, key=value')
     parser.add_argument(
-        '--only',
-        nargs='+',
-        default=[],
-        metavar='KEY',
+        '--only', nargs='+', default=[], metavar='KEY',
         help='which of several backbones, such as model.detector.backbone')
     args = parser.parse_args()
     if args.step_options and not args.step:

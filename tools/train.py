@@ -15,12 +15,8 @@ if HELD:
 
 import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
 from stepnet_mm import config as C  # noqa: E402
+from stepnet_mm.launch import entry  # noqa: E402
 from stepnet_mm.launch.distributed import init_distributed  # noqa: E402
-from stepnet_mm.launch.entry import (  # noqa: E402
-    build_runner,
-    config_from,
-    make_parser,
-)
 from stepnet_mm.launch.work_dir import work_dir_lock  # noqa: E402
 from stepnet_mm.utils.provenance import machine, revision  # noqa: E402
 from stepnet_mm.utils.ranks import is_first_rank  # noqa: E402
@@ -28,17 +24,14 @@ from stepnet_mm.version import __version__  # noqa: E402
 
 
 def parse_args():
-    parser = make_parser(__doc__)
+    parser = entry.make_parser(__doc__)
     parser.add_argument(
-        '--resume',
-        nargs='?',
-        const='auto',
+        '--resume', nargs='?', const='auto',
         help='go on from the last checkpoint of the work dir, or from PATH')
     parser.add_argument(
         '--amp', action='store_true', help='automatic mixed precision')
     parser.add_argument(
-        '--auto-scale-lr',
-        action='store_true',
+        '--auto-scale-lr', action='store_true',
         help='scale the learning rate with the batch size')
     parser.add_argument(
         '--no-validate', action='store_true', help='train without validation')
@@ -53,7 +46,7 @@ def build_config(args):
     commit = revision() if is_first_rank() else 'as on the first rank'
     changes = [f'stepnet_mm: {__version__}, {commit}',
                f'stepnet_mm: machine: {machine()}']
-    cfg = config_from(args)
+    cfg = entry.config_from(args)
     if args.no_validate:
         C.use_no_validation(cfg)
     if args.no_persistent_workers:
@@ -76,7 +69,7 @@ def main():
     C.check_sync_bn(cfg)
     init_distributed(cfg)
     with work_dir_lock(cfg.work_dir, cfg.filename):
-        runner = build_runner(cfg, changes)
+        runner = entry.build_runner(cfg, changes)
         if not args.skip_data_check:
             from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
             runner.register_hook(SanityRunHook())

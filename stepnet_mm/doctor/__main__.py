@@ -50,19 +50,18 @@ def main(arguments: list[str] | None = None) -> int:
                 command=sys.argv, finished=finished, counts=counts,
                 rows=rows), indent=1) + '\n')
 
-    def run(check: str, argument: str, name: str = '') -> list[dict]:
-        name, left = name or check.rpartition(':')[2], end - time.monotonic()
-        if left < 1:
-            return [process.row('warning', f'{name}: not checked, the time is '
-                                'over: set a higher --seconds')]
-        return [*process.run(name, f'{__package__}.{check}', argument,
-                             args.device, min(left, args.seconds / 2))]
+    def run(check: str, argument: str, name: str = '',
+            seconds: float = args.seconds / 2) -> list[dict]:
+        return process.run(
+            name or check.rpartition(':')[2], f'{__package__}.{check}',
+            argument, args.device, seconds, end - time.monotonic())
 
     report(environment.versions())
     found = [] if counts['error'] else run('environment:device', args.device)
     if not found or found[-1]['level'] == 'error':  # by an import?
         for name in LEAST:
-            report(run('environment:load', name, f'import {name}'))
+            report(run('environment:load', name, f'import {name}',
+                       args.seconds / 8))
     report(found)
     if not counts['error']:
         for check in DEVICE if args.device else ENVIRONMENT:

@@ -18,41 +18,37 @@ from ..utils.slurm_requeue import slurm_command
 from ..version import __version__
 from .process import judge, one_line, row
 
-ONE_OF = {'mmdet', 'mmpretrain'}
+#: A library and the one that may be there in its place.
+INSTEAD = dict(mmdet='mmpretrain', mmpretrain='mmdet')
 
 
 def versions() -> Iterator[dict]:
     """Whether the libraries are there, recent enough, and go together."""
-    found, lines = {}, [f'Python {platform.python_version()}']
+    python, found = platform.python_version(), {}
     names = provenance.distributions(provenance.LIBRARIES)
-    missing = {name for name, installed in names.items() if not installed}
     for name, installed in names.items():
         if not installed:
-            enough = name in ONE_OF and not ONE_OF <= missing
+            enough = names.get(INSTEAD.get(name, ''))
             yield row('warning' if enough else 'error',
                       f'{name} is not installed: bash tools/setup_env.sh; '
                       'of mmdet and mmpretrain one is enough')
             continue
+        found[name] = metadata.version(installed[0]) or 'unknown'
         if len(installed) > 1:
             yield row('error', f'{name} is installed from '
                       f'{" and ".join(installed)}: pip uninstall '
                       f'{" ".join(installed)}, then install one of them')
-        found[name] = metadata.version(installed[0]) or 'unknown'
-        lines.append(f'{installed[0]} {found[name]}')
         if numbers(found[name]) < numbers(LEAST.get(name, '0')):
-            yield row('error', f'{lines[-1]}: install >= {LEAST[name]}')
-    if numbers(found.get('numpy', '')) >= (2, ) and (
-            numbers(found.get('mmcv', '3')) < (2, 2)):
-        yield row('warning', 'numpy 2 with mmcv 2.1, whose imports then fail '
-                  'with an error that names neither: install numpy < 2, or '
-                  'the onedl stack')
-    yield row('ok', ', '.join(lines))
-    tried = differences(platform.python_version(), found)
-    nearest = min(tried, key=lambda stack: len(tried[stack]))
-    if tried[nearest]:
+            yield row('error', f'{name} {found[name]}: install >= '
+                      f'{LEAST[name]}')
+    yield row('ok', ', '.join([f'Python {python}', *(
+        f'{names[name][0]} {version}' for name, version in found.items())]))
+    stack, other = min(differences(python, found).items(),
+                       key=lambda item: len(item[1]))
+    if other:
         yield row('warning', 'not an environment that was tried; nearest is '
-                  f'STACK={nearest}, but for {", ".join(tried[nearest])}: '
-                  'nothing to do, if a StepResNet trains here (below)')
+                  f'STACK={stack}, but for {", ".join(other)}: nothing to '
+                  'do, if a StepResNet trains here (below)')
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -80,31 +76,25 @@ def device(kind: str) -> Iterator[dict]:
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not gpus and (
             kind == 'cuda' or not kind and shutil.which('nvidia-smi')):
-        yield row('error', 'no GPU that torch can use: is it a CPU build, is '
-                  'CUDA_VISIBLE_DEVICES empty, or the driver (nvidia-smi) '
-                  f'older than CUDA {torch.version.cuda} needs? --device cpu '
-                  'tries the CPU')
+        yield row('error', 'no GPU that torch can use: is it a CPU build, '
+                  'CUDA_VISIBLE_DEVICES empty, or the driver too old for CUDA '
+                  f'{torch.version.cuda}? --device cpu tries the CPU')
     elif not gpus and not kind:
         yield row('warning', 'no GPU: training runs on CPU, with gloo')
     try:
         environment = get_pretty_env_info().splitlines()
     except Exception as error:  # it calls pip, which may be absent
         environment = [one_line(error)]
-    commit = provenance.revision()
     names = ', '.join(map(torch.cuda.get_device_name, range(gpus)))
+    commit = provenance.revision()
     yield row('ok', f'{names or "no GPU"}, CUDA {torch.version.cuda}, commit '
-              f'{commit}', commit=commit,
-              date=provenance.today(), load=os.getloadavg(),
-              versions=dict(provenance.versions(), stepnet_mm=__version__),
-              environment=environment)
+              f'{commit}', commit=commit, date=provenance.today(),
+              load=os.getloadavg(), environment=environment,
+              versions=dict(provenance.versions(), stepnet_mm=__version__))
 
 
 def operators(kind: str) -> Iterator[dict]:
-    """Whether compiled operators of mmcv run, as detectors need them.
-
-    Args:
-        kind (str): as for :func:`device`.
-    """
+    """Whether compiled operators of mmcv run, as detectors need them."""
     import torch
     kind = kind or ('cuda' if torch.cuda.is_available() else 'cpu')
     boxes = torch.tensor([[0., 0., 9., 9.]], device=kind)
@@ -115,8 +105,8 @@ def operators(kind: str) -> Iterator[dict]:
     except Exception as error:  # of its import, or for the CPU alone
         yield row('error' if find_spec('mmdet') else 'skipped',
                   f'mmcv has no compiled operators for {kind} '
-                  f'({one_line(error)}): bash tools/setup_env.sh, on this '
-                  'machine, compiles them; classification does without')
+                  f'({one_line(error)}): bash tools/setup_env.sh compiles '
+                  'them; classification does without')
 
 
 def machine(work_dir: str) -> Iterator[dict]:
@@ -126,25 +116,24 @@ def machine(work_dir: str) -> Iterator[dict]:
             shutil.which('srun')) else 'not here'
         yield row('ok', f'Slurm: {"; ".join(found.splitlines())}')
     except RuntimeError as error:
-        yield row('warning', f'{one_line(error)}: is the Slurm controller up, '
-                  'is SLURM_CONF right?')
-    there: Path | str = ''
+        yield row('warning', f'{one_line(error)}: is the controller up, is '
+                  'SLURM_CONF right?')
     try:
-        there = existing_folder(Path(work_dir).absolute())
+        yield _room(existing_folder(Path(work_dir).absolute()), 5,
+                    'a checkpoint of a detector takes about 0.4 GiB, and one '
+                    'more than max_keep_ckpts must fit')
     except ArgumentTypeError as error:
         yield row('error', f'--work-dir: {error}')
-    for folder, least, todo in (
-            (there, 5,
-             'a checkpoint of a detector takes about 0.4 GiB, and one more '
-             'than max_keep_ckpts must fit'),
-            ('/dev/shm', 1, 'workers of data loaders die there with a bus '
-             'error: docker run --ipc=host or --shm-size=8g, or '
-             'num_workers=0')):
-        if not os.path.isdir(folder):
-            continue
-        free = shutil.disk_usage(folder).free / 2**30
-        yield judge(free >= least, f'{free:.2f} GiB free in {folder}', todo,
-                    'warning')
+    if os.path.isdir('/dev/shm'):
+        yield _room('/dev/shm', 1, 'workers of data loaders die there with a '
+                    'bus error: docker run --ipc=host or --shm-size=8g, or '
+                    'num_workers=0')
+
+
+def _room(folder: Path | str, least: float, todo: str) -> dict:
+    free = shutil.disk_usage(folder).free / 2**30
+    return judge(free >= least, f'{free:.2f} GiB free in {folder}', todo,
+                 'warning')
 
 
 def config(path: str) -> Iterator[dict]:
@@ -159,12 +148,11 @@ def config(path: str) -> Iterator[dict]:
         key = f'{split}_dataloader'
         if not isinstance(cfg.get(key), dict):
             continue
-        downloading = forbid_downloads(cfg, key)
+        level, todo = 'error', 'name another folder by --data-root'
+        if forbid_downloads(cfg, key):
+            level, todo = 'warning', 'a training downloads it'
         try:
             dataset: Any = build_loader(cfg, split).dataset
             yield row('ok', f'{key}: {len(dataset)} samples')
         except Exception as error:  # a dataset may raise anything
-            level, todo = ('warning', 'a training downloads it') if (
-                downloading) else (
-                    'error', 'name another folder by --data-root')
             yield row(level, f'{key}: {one_line(error)}: {todo}')

@@ -43,16 +43,18 @@ def one_line(error: BaseException) -> str:
     return f'{type(error).__name__}: {error}'.replace('\n', ' ')
 
 
-def run(name: str, check: str, argument: str, device: str,
-        seconds: float) -> Iterator[dict]:
-    """The rows of a check, and an error if it crashes or hangs.
+def run(name: str, check: str, argument: str, device: str, seconds: float,
+        left: float) -> list[dict]:
+    """The rows of a check, and one more if it does not end well.
 
     Args:
         name (str): begins the rows.
         check (str): ``'module:function'``.
         argument (str): the function's argument.
         device (str): ``'cpu'`` hides the GPUs.
-        seconds (float): after which it ends.
+        seconds (float): a check that takes longer hangs, which is an error.
+        left (float): seconds of all checks; at their end it is cut, which
+            is a warning.
     """
     environment = dict(os.environ, PYTHONFAULTHANDLER='1',
                        CUBLAS_WORKSPACE_CONFIG=':4096:8')  # for determinism
@@ -65,25 +67,29 @@ def run(name: str, check: str, argument: str, device: str,
                 stdin=subprocess.PIPE, stdout=rows, stderr=log,
                 start_new_session=True, env=environment) as process:
         try:
-            code = process.wait(seconds)
+            code = process.wait(min(seconds, left))
         except subprocess.TimeoutExpired:
             code = None
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         rows.seek(0)
-        yield from map(json.loads, rows)
+        found = [*map(json.loads, rows)]
         log.seek(0)
         lines = log.read().splitlines()[-30:]
     if code == 0:
-        return
-    if code is None:
+        return found
+    cut = code is None and left < seconds
+    if cut:
+        why = 'not done, the time is over: set a higher --seconds'
+    elif code is None:
         why = f'not done in {seconds:.0f} s: set a higher --seconds'
     elif code < 0:
         why = f'ended by {signal.Signals(-code).name}: {REPORT_IT}'
     else:
         why = f'ended with code {code} ({"".join(lines[-1:])}): {REPORT_IT}'
-    yield row('error', f'{name}: {why}', log=lines)
+    return [*found, row('warning' if cut else 'error', f'{name}: {why}',
+                        log=lines)]
 
 
 def _main(name: str, check: str, argument: str) -> None:

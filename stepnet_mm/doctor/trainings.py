@@ -37,9 +37,10 @@ def _train(work_dir: str, library: str, norm: str = 'BN',
     """The weights, on the CPU, of a library's StepResNet after a training with
     a checkpoint after each iteration; settings are of the Runner.
     """
+    norm_cfg = dict(type=norm)
     backbone = dict(type=f'{library}.StepResNet', depth=18, base_channels=8,
-                    stem_channels=8, norm_cfg=dict(type=norm), step=dict(
-                        type='StepAdaptor', norm_cfg=dict(type=norm)))
+                    stem_channels=8, norm_cfg=norm_cfg,
+                    step=dict(type='StepAdaptor', norm_cfg=norm_cfg))
     # The ranks' running averages of BN differ, those of SyncBN do not.
     averages = [dict(type='SyncBuffersHook')] if norm == 'BN' else []
     defaults: dict = dict(

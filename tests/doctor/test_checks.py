@@ -22,9 +22,8 @@ def test_a_kernel_with_a_wrong_number_is_named(monkeypatch):
     results = iter([wrong, right])
     monkeypatch.setattr(operations, 'check_kernels', lambda *_: next(results))
     (level, text), *others = rows(operations.kernels)
-    assert level == 'error'
+    assert level == 'error' and '7 times off' in text
     assert text.startswith(f'{right[0].kernel}, torch.float32, ')
-    assert '7 times off' in text
     assert [level for level, _ in others] == ['ok'] * 7
 
 
@@ -36,14 +35,12 @@ def test_a_fused_tail_that_differs_is_an_error(monkeypatch, error, level):
         return [torch.ones(9) + off] * 2
 
     monkeypatch.setattr(operations, '_run', run)
-    found = rows(operations.backbone)
-    assert [level for level, _ in found] == [level] * 2
-    assert found[0][1].startswith('torch.float32, torch.contiguous_format: ')
+    assert [level for level, _ in rows(operations.backbone)] == [level] * 2
 
 
-@pytest.mark.parametrize('factor', [float('nan'), float('inf')])
-def test_a_step_that_is_not_finite_is_named(monkeypatch, factor):
-    monkeypatch.setattr(SEAttention, 'forward', lambda self, x, f: f * factor)
+def test_a_step_that_is_not_finite_is_named(monkeypatch):
+    monkeypatch.setattr(
+        SEAttention, 'forward', lambda self, x, f: f * float('nan'))
     found = {text.partition(':')[0]: level
              for level, text in rows(operations.steps)}
     assert found.pop('SEAttention') == 'error'
@@ -62,8 +59,7 @@ def test_a_resume_that_forgets_is_an_error(monkeypatch):
 def test_ranks_that_differ_are_an_error(monkeypatch):
     monkeypatch.setattr(trainings, '_train', lambda *_, **__: dict(
         weight=torch.tensor(int(os.environ['LOCAL_RANK']))))
-    with pytest.raises(RuntimeError,
-                       match='expected those of rank 0, got others, weight'):
+    with pytest.raises(RuntimeError, match='expected those of rank 0, got'):
         rows(trainings.ddp)
 
 
@@ -77,11 +73,7 @@ def test_mmcv_without_operators(monkeypatch, absent, level):
     assert found == level and 'mmcv.ops' in text
 
 
-@pytest.mark.parametrize('fused, level, verdict', [
-    ([1.1] * 4 + [1.3] * 4 + [9.], 'ok', ' 0.92 to 1.08 of the time without '
-     'it'),
-    ([1.3] * 8 + [1.1], 'warning', 'backbone.fused=False is faster')])
-def test_the_verdict(fused, level, verdict):
-    row = operations.verdict(fused, [1.2] * 9)
-    assert row['level'] == level
-    assert row['text'].endswith(verdict)
+@pytest.mark.parametrize('fused, level', [
+    ([1.1] * 4 + [1.3] * 4 + [9.], 'ok'), ([1.3] * 8 + [1.1], 'warning')])
+def test_the_verdict(fused, level):
+    assert operations.verdict(fused, [1.2] * 9)['level'] == level

@@ -1,5 +1,4 @@
 """Versions, GPUs, Slurm, disk and data, as far as a test can pretend them."""
-import re
 import shutil
 from importlib import metadata
 from pathlib import Path
@@ -44,42 +43,34 @@ def check(monkeypatch):
     return check
 
 
-def test_a_stack_that_goes_together(check):
-    line, = check(**GOOD)
-    assert line.startswith('ok Python 3.12.9, torch 2.11.0+cu130, ')
-    assert 'onedl-mmcv 2.3.6' in line
-
-
-def test_versions_are_numbers(check):
-    assert not [x for x in check(**{**GOOD, 'mmdet': '10.0'})
-                if x.startswith('error')]
-
-
 @pytest.mark.parametrize('change, expected', [
-    (dict(torch='2.0.1'), 'error torch 2.0.1: install >= 2.1'),
+    ({}, ['ok Python 3.12.9, torch 2.11.0+cu130, ']),
+    (dict(mmdet='10.0'), ['ok ', 'warning not an environment']),
+    (dict(torch='2.0.1'), ['error torch 2.0.1: install >= 2.1', 'ok ',
+                           'warning not an environment']),
     (dict(mmcv='2.3.6+both'),
-     'error mmcv is installed from onedl-mmcv and mmcv: pip uninstall'),
-    (dict(mmcv='2.1.0'), 'warning numpy 2 with mmcv 2.1'),
-    (dict(python='3.13.0', mmdet='3.3.0'), 'nearest is STACK=onedl, but for '
-     'Python 3.13.0 (tried 3.11, 3.12), mmdet 3.3.0 (tried 3.5.1)')])
-def test_known_conflicts(check, change, expected):
-    line, = [x for x in check(**{**GOOD, **change}) if expected in x]
-    assert ': ' in line  # what to do
+     ['error mmcv is installed from onedl-mmcv and mmcv: pip unin', 'ok ']),
+    (dict(python='3.13.0', mmdet='3.3.0'), [
+        'ok ', 'warning not an environment that was tried; nearest is '
+        'STACK=onedl, but for Python 3.13.0 (tried 3.11, 3.12), mmdet 3.3.0'])
+])
+def test_what_is_installed(check, change, expected):
+    for line, start in zip(check(**{**GOOD, **change}), expected,
+                           strict=True):
+        assert line.startswith(start)
 
 
 def test_missing_libraries(check):
     found = '\n'.join(check('3.10.0'))
     for name in ('torch', 'mmengine', 'mmcv', 'mmdet', 'mmpretrain'):
         assert f'error {name} is not installed' in found
-    one = '\n'.join(check(mmdet='3.5.1'))
-    assert 'warning mmpretrain is not installed' in one
+    assert 'warning mmpretrain is not installed' in '\n'.join(
+        check(mmdet='3.5.1'))
 
 
 @pytest.mark.parametrize('tool, kind, expected', [
-    (None, '', 'warning no GPU: training runs on CPU, with gloo'),
-    ('nvidia-smi', '', 'error no GPU that torch can use'),
-    (None, 'cuda', 'error no GPU that torch can use'),
-    ('nvidia-smi', 'cpu', 'ok no GPU, ')])
+    (None, '', 'warning no GPU: '), ('nvidia-smi', '', 'error no GPU '),
+    (None, 'cuda', 'error no GPU '), ('nvidia-smi', 'cpu', 'ok no GPU, ')])
 def test_a_gpu_that_nothing_uses(monkeypatch, tool, kind, expected):
     monkeypatch.setattr(shutil, 'which', lambda _: tool)
     monkeypatch.setattr('torch.utils.collect_env.get_pretty_env_info',
@@ -117,4 +108,4 @@ def test_a_config_whose_data_are_missing(monkeypatch, tmp_path):
         str(ROOT / 'configs/faster_rcnn_r50_stepnet.py')))
     assert reads.startswith('ok ')
     for split, line in zip(('train', 'val', 'test'), missing, strict=True):
-        assert re.match(f'error {split}_dataloader: .*data/coco/annot', line)
+        assert line.startswith(f'error {split}_dataloader: ')

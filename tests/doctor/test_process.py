@@ -1,9 +1,9 @@
 """Whatever a check does, the next one runs, and a row says so."""
 import multiprocessing
 import os
-import subprocess
 import time
 
+import psutil
 import pytest
 import torch
 
@@ -33,25 +33,22 @@ def child(argument):
     other = subprocess.Popen(['sleep', '60'])
     with open(os.environ['PIDS'], 'w') as file:
         file.write(f'{os.getpid()} {other.pid}')
-    time.sleep(60)
-    yield FINE
-def forks(argument):
-    if other := os.fork():
-        yield dict(FINE, text=f'{other}')
-    else:
+    if argument == 'wait':
         time.sleep(60)
+    yield FINE
 '''
 
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """run(name, seconds=) -> the level and text of each row of this check."""
+    """run(name, seconds, left) -> the level and text of each of its rows."""
     (tmp_path / 'made_checks.py').write_text(CHECKS)
     monkeypatch.setenv('PYTHONPATH', str(tmp_path))
+    monkeypatch.setenv('PIDS', str(tmp_path / 'numbers'))
 
-    def run(name, seconds=60, device='cpu'):
-        found = process.run(name, f'made_checks:{name}', 'given', device,
-                            seconds)
+    def run(name, seconds=60, left=60, device='cpu', argument='given'):
+        found = process.run(name, f'made_checks:{name}', argument, device,
+                            seconds, left)
         return [(row['level'], row['text'].removeprefix(f'{name}: '))
                 for row in found]
 
@@ -64,47 +61,47 @@ def test_argument_and_gpus_of_a_check(run, monkeypatch, device, visible):
     assert run('fine', device=device) == [('ok', f'given, {visible}')]
 
 
-@pytest.mark.parametrize('name, why', [
-    ('crash', 'ended by SIGABRT: '),
-    ('leave', 'ended with code 3 (out of memory): '),
-    ('fail', 'RuntimeError: an illegal memory access: ')])
-def test_a_check_that_ends_keeps_its_rows(run, name, why):
-    fine, (level, text) = run(name)
-    assert (fine, level) == (('ok', 'fine'), 'error')
+@pytest.mark.parametrize('name, limits, level, why', [
+    ('crash', (), 'error', 'ended by SIGABRT: '),
+    ('leave', (), 'error', 'ended with code 3 (out of memory): '),
+    ('fail', (), 'error', 'RuntimeError: an illegal memory access: '),
+    ('hang', (3, 60), 'error', 'not done in 3 s: '),
+    ('hang', (60, 3), 'warning', 'not done, the time is over: ')])
+def test_a_check_that_ends_keeps_its_rows(run, name, limits, level, why):
+    fine, (found, text) = run(name, *limits)
+    assert (fine, found) == (('ok', 'fine'), level)
     assert text.startswith(why)
 
 
-def test_a_check_that_hangs_is_ended(run):
-    assert run('hang', 3) == [
-        ('ok', 'fine'), ('error', 'not done in 3 s: set a higher --seconds')]
+def test_a_child_that_outlives_its_check_is_ended(run, tmp_path):
+    assert run('child') == [('ok', 'fine')]
+    check_ended(tmp_path / 'numbers')
 
 
-def test_a_child_that_outlives_its_check_is_ended(run):
-    (level, text), = run('forks')
-    assert level == 'ok'
-    assert not alive(text)
-
-
-def test_a_check_ends_with_the_doctor(run, tmp_path, monkeypatch):
+def test_a_check_ends_with_the_doctor(run, tmp_path):
     path = tmp_path / 'numbers'
-    monkeypatch.setenv('PIDS', str(path))
     doctor = multiprocessing.get_context('fork').Process(
-        target=run, args=('child', ))
+        target=run, args=('child', ), kwargs=dict(argument='wait'))
     doctor.start()
     while not path.exists() or not path.read_text():
         time.sleep(.1)
     doctor.kill()  # whatever it was that ended it
-    check, other = path.read_text().split()
+    check_ended(path)
+
+
+def check_ended(path):
+    """The processes whose numbers are in a file end soon."""
     limit = time.monotonic() + 20
-    while alive(check) or alive(other):
+    while any(map(alive, path.read_text().split())):
         assert time.monotonic() < limit
         time.sleep(.1)
 
 
 def alive(number):
-    state = subprocess.run(['ps', '-o', 'stat=', '-p', number], text=True,
-                           capture_output=True).stdout
-    return state.strip()[:1] not in ('', 'Z')
+    try:
+        return psutil.Process(int(number)).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_no_test_sees_a_gpu():

@@ -47,7 +47,7 @@ def test_two_lines_in_a_config(benchmark, name, tmp_path, monkeypatch):
     path.write_text(f"_base_ = {name!r}\n"
                     "custom_imports = dict(imports='stepnet_mm')\n"
                     "model = dict(backbone=dict(type='StepResNet'))\n")
-    cfgs = [Config.fromfile(benchmark.find_config(name)),
+    cfgs = [Config.fromfile(benchmark.conversion.find_config(name)),
             Config.fromfile(path)]
     for cfg in cfgs if library == 'mmdet' else ():
         cfg.model.train_cfg.rcnn.sampler.num = 16  # of 512, which take long

@@ -18,12 +18,7 @@ from mmengine.hooks import LoggerHook
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
-from stepnet_mm.launch.entry import (
-    build_runner,
-    config_from,
-    make_config_parser,
-    output_of,
-)
+from stepnet_mm.launch import entry
 from stepnet_mm.launch.work_dir import measure_into
 from stepnet_mm.recording import ablate_step_sizes
 from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
@@ -31,12 +26,11 @@ from stepnet_mm.utils.command_line import aligned, output_file
 
 
 def parse_args():
-    parser = make_config_parser(__doc__)
+    parser = entry.make_config_parser(__doc__)
     parser.add_argument('checkpoint', help='weights')
     parser.add_argument(
         '--split', choices=['val', 'test'], default='val',
-        help="whose data and evaluator are taken; the loop is the config's "
-        'test_cfg')
+        help='of data and evaluator; the loop is that of test_cfg')
     parser.add_argument(
         '--out', type=output_file,
         help='a JSON file of all numbers, the fixed step sizes among them '
@@ -57,7 +51,7 @@ def start_runner(cfg, args):
         cfg[f'test_{key}'] = cfg.get(f'{args.split}_{key}')
     cfg.test_cfg = cfg.get('test_cfg') or {}
     cfg.get('default_hooks', {}).pop('visualization', None)
-    runner = build_runner(cfg, changes)
+    runner = entry.build_runner(cfg, changes)
     runner.register_hook(WholeLoadHook())
     runner.call_hook('before_run')
     runner.load_or_resume()
@@ -75,7 +69,7 @@ def metrics_of(runner):
 
 
 def ablate(cfg, args):
-    """What the ablation of the network finds, as JSON has it.
+    """The numbers of the ablation, as JSON has them.
 
     Raises:
         ValueError: if the network as it is has no metric.
@@ -109,7 +103,7 @@ def finite(value):
 
 
 def print_table(head, rows):
-    """Names, each with its numbers."""
+    """Print names, each with its numbers."""
     print(aligned([head, *(
         (name, *('-' if value is None else f'{value:.5g}' for value in row))
         for name, row in rows)]), end='\n\n')
@@ -117,8 +111,8 @@ def print_table(head, rows):
 
 def main():
     args = parse_args()
-    cfg = config_from(args)
-    path = output_of(cfg, args, f'_steps_{args.split}.json')
+    cfg = entry.config_from(args)
+    path = entry.output_of(cfg, args, f'_steps_{args.split}.json')
     content = measure_into(path, args, lambda: ablate(cfg, args))
     metrics = content['metrics']
     print_table(('', 'as trained', 'fixed, per channel', 'fixed, per block'), [

@@ -19,15 +19,15 @@ so far: share of the block, and of all above it, in the sum of own areas.
 stiff: share of the samples in which NSI is at least 1.5 x the mean of its
 stage.
 
-The second command writes configs, each of which inherits one of --configs.
-They are trained by tools/train.py, or all with several --seeds by
+The second command writes configs that inherit --configs, which differ in the
+step alone. They are trained by tools/train.py, or all with several --seeds by
 tools/study.sh and the study file that --study names:
 
 CONFIG_stiffestK      steps in the K stiffest of the measured blocks
 CONFIG_randomK_drawN  in K of the same blocks, drawn with seed N; a smaller K
                       takes some of the blocks of a greater one
 CONFIG_all            in the blocks in which CONFIG has them
-CONFIG_none           in no block; once for configs that differ in the step
+CONFIG_none           in no block; of the first config alone
 
 Records are compared with the configs by names and indices of blocks alone:
 take those of a trained network of the configs' own layout and data. Of a run
@@ -36,8 +36,6 @@ study's options in it.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import functools
-import operator
 import random
 import re
 import shlex
@@ -52,29 +50,18 @@ from pprint import pformat
 import torch
 from mmengine.config import Config
 
+from stepnet_mm import stiffness
 from stepnet_mm.config.conversion import find_config
-from stepnet_mm.config.digests import config_digest
 from stepnet_mm.config.inheriting_config import inherit
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
-from stepnet_mm.stiffness import (
-    DEFINITIONS,
-    StiffnessRecord,
-    read_stiffness_record,
-)
-from stepnet_mm.utils.command_line import (
-    aligned,
-    command_parser,
-    output_folder,
-)
+from stepnet_mm.stiffness import StiffnessRecord
+from stepnet_mm.utils import command_line
 from stepnet_mm.utils.files import file_digest, write_new
-
-#: What a study measures.
-MEASURE = dict(num_samples=2000, definitions=[*DEFINITIONS])
 
 
 def parse_args():
-    parser = command_parser(__doc__)
+    parser = command_line.command_parser(__doc__)
     parser.add_argument(
         'records', nargs='+', help='files of measure_stiffness.py')
     parser.add_argument(
@@ -85,9 +72,9 @@ def parse_args():
         help='rank by the mean own area or by the mean NSI; default: area')
     parser.add_argument(
         '--configs', nargs='+', metavar='CONFIG',
-        help='of the network with a step, such as StepNet and SE')
+        help='of one network, with a step, such as StepNet and SE')
     parser.add_argument(
-        '--out', type=output_folder, default='work_dirs/lth4sa',
+        '--out', type=command_line.output_folder, default='work_dirs/lth4sa',
         help='folder of the new configs; default: work_dirs/lth4sa')
     parser.add_argument(
         '--random-seeds', nargs='+', type=int, default=[0], metavar='SEED',
@@ -113,18 +100,17 @@ def read_pooled(paths: Sequence[str]) -> StiffnessRecord:
         ValueError: if they are not records of the same blocks, or no sample
             is finite.
     """
-    records = [read_stiffness_record(path) for path in paths]
-    networks = [replace(record.header, samples=0, meta={})
-                for record in records]
-    for path, network in zip(paths, networks):
-        if network != networks[0]:
+    records = [stiffness.read_stiffness_record(path) for path in paths]
+    header, *others = (replace(record.header, samples=0, meta={})
+                       for record in records)
+    for path, other in zip(paths[1:], others):
+        if other != header:
             raise ValueError(
                 f'{path}: expected definition and blocks of {paths[0]}, '
-                f'{networks[0]!r:.400}, got {network!r:.400}; name records '
-                'of one network')
+                f'{header!r:.400}, got {other!r:.400}; name records of one '
+                'network')
     pooled = StiffnessRecord(
-        header=records[0].header,
-        nsi=torch.cat([record.nsi for record in records]),
+        records[0].header, nsi=torch.cat([record.nsi for record in records]),
         step=torch.cat([record.step for record in records]))
     if not pooled.finite.any():
         raise ValueError(
@@ -184,16 +170,14 @@ def step_blocks(chosen: list[dict], stages: int) -> list[list[int]]:
             :func:`random_blocks`.
         stages (int): how many stages the network has.
     """
-    return [
-        sorted(row['position'] for row in chosen if row['stage'] == stage)
-        for stage in range(1, stages + 1)
-    ]
+    return [sorted(row['position'] for row in chosen if row['stage'] == stage)
+            for stage in range(1, stages + 1)]
 
 
 def table(rows: list[dict], k: int) -> str:
     """All blocks, with a line below the k-th."""
     so_far = [*accumulate(row['area'] for row in rows)]
-    head, *lines = aligned([
+    head, *lines = command_line.aligned([
         ('block', 'stage', 'index', 'mean NSI', 'own area', 'so far', 'stiff'),
         *((row['block'], str(row['stage']), str(row['position']),
            f'{row["mean"]:.4g}', f'{row["area"]:.4g}',
@@ -234,74 +218,59 @@ def backbone_of(path: Path, record) -> tuple[str, ...]:
     return 'model', *key.split('.')
 
 
-def without_step(path: Path, keys: tuple[str, ...]) -> str:
-    """A digest of a config without its step, seed and folder."""
-    cfg = Config.fromfile(path)
-    backbone = functools.reduce(operator.getitem, keys, cfg)
-    for key in ('step', 'step_blocks'):
-        backbone.pop(key, None)
-    return config_digest(cfg)
-
-
 def choices(args, record) -> dict[str, tuple[str, dict]]:
     """End of a file's name -> where its steps are, and what it changes."""
-    header = record.header
-    of = f'of {len(header.blocks)} measured blocks'
+    stages = record.header.stages
+    of = f'of {len(record.header.blocks)} measured blocks'
     found = dict(none=('in no block', dict(step=None)),
                  all=('where it has them', {}))
     for k in args.k:
-        rows = rank_blocks(record, k, args.by)
-        chosen = {f'stiffest{k}': (
-            f'in the {k} stiffest {of}, by {args.by}', rows[:k])}
+        stiffest = rank_blocks(record, k, args.by)[:k]
+        found[f'stiffest{k}'] = (
+            f'in the {k} stiffest {of}, by {args.by}',
+            dict(step_blocks=step_blocks(stiffest, stages)))
         for seed in args.random_seeds:
-            chosen[f'random{k}_draw{seed}'] = (
+            drawn = random_blocks(record, k, seed)
+            found[f'random{k}_draw{seed}'] = (
                 f'in {k} {of}, drawn with seed {seed}',
-                random_blocks(record, k, seed))
-        for end, (what, rows) in chosen.items():
-            found[end] = what, dict(
-                step_blocks=step_blocks(rows, header.stages))
+                dict(step_blocks=step_blocks(drawn, stages)))
     return found
 
 
-def describe_record(name: str) -> str:
+def describe_record(path: str) -> str:
     """A comment, on one line: which file, of which config."""
-    config = read_stiffness_record(name).header.meta.get('config')
-    return f'# Record: {name} (sha256 {file_digest(name)}), config {config!r}'
+    meta = stiffness.read_stiffness_record(path).header.meta
+    return (f'# Record: {path} (sha256 {file_digest(path)}), config '
+            f'{meta.get("config")!r}')
 
 
 def write_all(args, record) -> None:
     """Write the new configs and the study; no file is overwritten."""
-    paths = map(find_config, args.configs)
-    configs = {path: backbone_of(path, record) for path in paths}
-    plain: dict[str, Path] = {}
-    for path, keys in configs.items():
-        plain.setdefault(without_step(path, keys), path)
+    backbones = {path: backbone_of(path, record)
+                 for path in map(find_config, args.configs)}
     origin = [*map(describe_record, args.records),
               f'# Command: {shlex.join(["python", *sys.argv])}']
     methods: dict[str, dict] = {}
-    for end, (what, changes) in choices(args, record).items():
-        paths = [*plain.values()] if end == 'none' else [*configs]
+    for end, (where, changes) in choices(args, record).items():
+        paths = [*backbones][:1 if end == 'none' else None]
         for path in paths:
             name = f'{path.stem}_{end}'
             method = (end if len(paths) == 1
                       else re.sub(r'\W|_seed', '_', name))
-            if method in methods:
-                raise ValueError(
-                    f'--configs: expected names that differ in more than '
-                    f'signs, got {method} twice; rename a config')
             methods[method] = dict(config=f'{name}.py')
             write(args.out / f'{name}.py', [
-                f'# {path.stem} with steps {what} (LTH4SA, §3.1).',
+                f'# {path.stem} with steps {where} (LTH4SA, §3.1).',
                 *origin,
                 *inherit(path, args.out.absolute(),
-                         {configs[path]: changes} if changes else {})])
+                         {backbones[path]: changes} if changes else {})])
     if args.study:
+        measure = dict(num_samples=2000, definitions=[*stiffness.DEFINITIONS])
         write(args.out / args.study, [
             '"""LTH4SA (§3.1): steps in no, in all and in few blocks."""',
             *origin,
             f'methods = {pformat(methods, sort_dicts=False)}',
             f'seeds = {args.seeds}',
-            f'measure = {MEASURE}'])
+            f'measure = {measure}'])
 
 
 def write(path: Path, lines: list[str]) -> None:

@@ -14,20 +14,14 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 from pathlib import Path
 
 from stepnet_mm.attention import save_attention
-from stepnet_mm.launch.entry import (
-    build_loader,
-    build_model,
-    config_from,
-    make_measuring_parser,
-    output_of,
-)
+from stepnet_mm.launch import entry
 from stepnet_mm.recording.probe import measure_attention, sample_inputs
 
 ENDING = '_attention.npz'
 
 
 def parse_args():
-    parser = make_measuring_parser(__doc__, ENDING)
+    parser = entry.make_measuring_parser(__doc__, ENDING)
     parser.set_defaults(num_samples=8)
     parser.add_argument(
         '--query', nargs=2, type=int, metavar=('ROW', 'COLUMN'),
@@ -43,7 +37,7 @@ def parse_args():
 
 
 def trained_iterations(checkpoint):
-    """What a checkpoint says of itself; 0 for none and for bare weights."""
+    """As a checkpoint has them; 0 for none and for bare weights."""
     if checkpoint is None:
         return 0
     from mmengine.runner import CheckpointLoader
@@ -63,10 +57,10 @@ def print_table(record):
 
 def main():
     args = parse_args()
-    cfg = config_from(args)
-    path = output_of(cfg, args, ENDING)
-    model = build_model(cfg, args.checkpoint, args.device)
-    loader = build_loader(cfg, args.split)
+    cfg = entry.config_from(args)
+    path = entry.output_of(cfg, args, ENDING)
+    model = entry.build_model(cfg, args.checkpoint, args.device)
+    loader = entry.build_loader(cfg, args.split)
     record = measure_attention(
         model, sample_inputs(model, loader, args.num_samples, args.image),
         args.query, args.layers,

@@ -18,32 +18,15 @@ from pathlib import Path
 import torch
 from mmengine.utils import track_iter_progress
 
+from stepnet_mm import stiffness
 from stepnet_mm.config.lookup import all_dicts
-from stepnet_mm.launch.entry import (
-    build_loader,
-    build_model,
-    config_from,
-    make_measuring_parser,
-    output_of,
-)
+from stepnet_mm.launch import entry
 from stepnet_mm.launch.work_dir import measurement_lock
 from stepnet_mm.recording import (
     TrajectoryRecorder,
     find_residual_blocks,
     list_blocks,
-)
-from stepnet_mm.recording.probe import (
-    kept_state,
-    run_features,
-    spread_indices,
-    subset_loader,
-)
-from stepnet_mm.stiffness import (
-    DEFINITIONS,
-    RecordHeader,
-    append_rows,
-    begin_record,
-    read_stiffness_record,
+    probe,
 )
 from stepnet_mm.utils.command_line import positive
 from stepnet_mm.utils.files import file_digest
@@ -54,14 +37,14 @@ ENDING = '_stiffness.jsonl'
 
 
 def parse_args():
-    parser = make_measuring_parser(__doc__, ENDING)
+    parser = entry.make_measuring_parser(__doc__, ENDING)
     parser.add_argument('--name', help="in figures (default: the config's)")
     parser.add_argument(
         '--batch-size', type=positive,
         help="samples at a time (default: the config's)")
     parser.add_argument('--blocks', help='regular expression for their names')
     parser.add_argument(
-        '--definition', choices=DEFINITIONS,
+        '--definition', choices=stiffness.DEFINITIONS,
         help='of NSI (default: residual where every block allows it)')
     parser.add_argument(
         '--list', action='store_true', help='list the blocks, and stop')
@@ -77,44 +60,39 @@ def measure(cfg, args, path):
             record of another measurement, or none, or somebody else writes
             it.
     """
-    model = build_model(cfg, args.checkpoint, args.device)
+    model = entry.build_model(cfg, args.checkpoint, args.device)
     names = [b.name for b in find_residual_blocks(model, args.blocks)]
-    loader = build_loader(cfg, args.split, args.batch_size)
-    indices = spread_indices(len(loader.dataset), args.num_samples)
-    batch = next(iter(subset_loader(loader, indices[:1])))
+    loader = entry.build_loader(cfg, args.split, args.batch_size)
+    indices = probe.spread_indices(len(loader.dataset), args.num_samples)
+    batch = next(iter(probe.subset_loader(loader, indices[:1])))
     # Stages that share a container are told apart by shape.
-    blocks = find_residual_blocks(
-        model, args.blocks, run=lambda: run_features(model, batch, names))
+    blocks = find_residual_blocks(model, args.blocks, run=lambda: (
+        probe.run_features(model, batch, names)))
     print(list_blocks(blocks))
     recorder = TrajectoryRecorder(model, blocks, args.definition)
     header = header_of(cfg, args, recorder, loader, len(indices))
     with measurement_lock(path):
-        done = begin_record(path, header)
-        rest = subset_loader(loader, indices[done:])
-        with kept_state(model), recorder:
+        done = stiffness.begin_record(path, header)
+        rest = probe.subset_loader(loader, indices[done:])
+        with probe.kept_state(model), recorder:
             for batch in track_iter_progress((rest, len(rest))):
-                run_features(model, batch, recorder.blocks)
+                probe.run_features(model, batch, recorder.blocks)
                 nsi, step = recorder.nsi, recorder.step
                 recorder.clear()
-                append_rows(path, done, nsi, step)
+                stiffness.append_rows(path, done, nsi, step)
                 done += len(nsi)
 
 
 def header_of(cfg, args, recorder, loader, samples):
     """What is measured, on what."""
     checkpoint = args.checkpoint or 'none'
-    return RecordHeader.of(
-        recorder,
-        samples,
-        name=args.name or Path(args.config).stem,
-        config=args.config,
-        settings=settings_digest(cfg, args.split),
-        checkpoint=checkpoint,
-        sha256=file_digest(checkpoint),
+    return stiffness.RecordHeader.of(
+        recorder, samples, name=args.name or Path(args.config).stem,
+        config=args.config, settings=settings_digest(cfg, args.split),
+        checkpoint=checkpoint, sha256=file_digest(checkpoint),
         dataset=f'{type(loader.dataset).__name__}, {args.split} split, '
         f'{samples} of {len(loader.dataset)} samples',
-        batch_size=loader.batch_size,
-        date=today(),
+        batch_size=loader.batch_size, date=today(),
         versions=f'stepnet_mm {__version__}, torch {torch.__version__}, '
         f'Python {platform.python_version()}',
         machine=torch.cuda.get_device_name()
@@ -125,9 +103,8 @@ def header_of(cfg, args, recorder, loader, samples):
 def settings_digest(cfg, split):
     """A digest of everything in a config that changes what is measured.
 
-    The path alone would not tell a config that has changed since. Where the
-    data lie and how many workers load them may change, the name of their
-    folder may not.
+    Where the data lie and how many workers load them may change, the name of
+    their folder may not.
     """
     loader = cfg[f'{split}_dataloader']
     dataset = copy.deepcopy(loader['dataset'])
@@ -142,13 +119,13 @@ def settings_digest(cfg, split):
 
 def main():
     args = parse_args()
-    cfg = config_from(args)
+    cfg = entry.config_from(args)
     if args.list:
-        model = build_model(cfg, args.checkpoint, args.device, start=False)
+        model = entry.build_model(cfg, args.checkpoint, start=False)
         return print(list_blocks(find_residual_blocks(model, args.blocks)))
-    path = output_of(cfg, args, ENDING)
+    path = entry.output_of(cfg, args, ENDING)
     measure(cfg, args, path)
-    for key, value in read_stiffness_record(path).summary().items():
+    for key, value in stiffness.read_stiffness_record(path).summary().items():
         print(f'{key:24} {value:.6g}')
     print(f'record: {path}')
 

@@ -7,11 +7,9 @@ OMP_NUM_THREADS sets the threads on a CPU.
 python tools/analysis/model_report.py configs/faster_rcnn_r50_stepnet.py
 
 FLOPs are mmengine's, of one image in a forward pass (mode='tensor') in eval
-mode; a multiply-add is one. Convolutions, linear layers, matrix products,
-einsum, norms, adaptive average pooling, upsampling and grid sampling count.
-The operators listed as not counted are most of a step-size or attention
-module: compare the latency. FLOPs of a RoI head grow with the number of
-regions, which random weights propose here.
+mode; a multiply-add is one. The operators listed as not counted are most of a
+step-size or attention module: compare the latency. FLOPs of a RoI head grow
+with the number of regions, which random weights propose here.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 

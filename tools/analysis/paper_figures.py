@@ -27,19 +27,19 @@ EQUAL = 1e-6
 
 class Estimate(NamedTuple):
     """A number and the 95 % interval around it."""
-    value: float  # of several seeds their mean
+    value: float
     low: float
     high: float
-    seeds: list[float]  # the value of each, where there are several
+    seeds: list[float]  # whose mean the value is; empty for one record
 
 
 def tns_by_method(records: list[StiffnessRecord]) -> dict:
     """TNS of each method, its median and 95 % quantile, with intervals.
 
     Records whose names differ in their ``_seedN`` alone are seeds of one
-    method; records of one and the same name are not, and are numbered as
-    :func:`.labels` does. The bootstrap intervals are over samples, or over
-    seeds where there are several; of fewer than five they are their range.
+    method; of one and the same name they are numbered (:func:`.labels`). The
+    bootstrap intervals are over samples, or over seeds where there are
+    several; of fewer than five they are their range.
 
     Returns:
         dict: method -> key of :data:`PANELS` -> Estimate.

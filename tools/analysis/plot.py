@@ -24,12 +24,7 @@ from work_dirs import method_of, of_one_definition, read_stiffness_curves
 from stepnet_mm import visualization
 from stepnet_mm.attention import read_attention_histories
 from stepnet_mm.stiffness import DEFINITIONS, labels, read_stiffness_record
-from stepnet_mm.utils.command_line import (
-    check_output,
-    command_parser,
-    output_file,
-    output_folder,
-)
+from stepnet_mm.utils import command_line
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization import style
 
@@ -40,7 +35,7 @@ FIGURES = dict(tns=tns_figure, survival=visualization.survival_figure,
 
 
 def parse_args():
-    parser = command_parser(__doc__)
+    parser = command_line.command_parser(__doc__)
     kinds = parser.add_subparsers(metavar='KIND', required=True)
     for name, add_options, draw in (
             ('stiffness', add_stiffness, draw_stiffness),
@@ -61,7 +56,7 @@ def add_stiffness(parser):
     parser.add_argument('records', nargs='+', type=Path, metavar='RECORD')
     parser.add_argument('--figures', nargs='+', choices=tuple(FIGURES),
                         help='default: all that apply to the records')
-    parser.add_argument('--out', type=output_folder,
+    parser.add_argument('--out', type=command_line.output_folder,
                         help='folder; default: figures beside RECORD')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png', help='of the pictures')
@@ -72,7 +67,7 @@ def add_stiffness(parser):
 
 def add_training(parser):
     parser.add_argument('work_dir', type=Path)
-    parser.add_argument('--out', type=output_file,
+    parser.add_argument('--out', type=command_line.output_file,
                         help='picture; default: WORK_DIR/tns.png')
     parser.add_argument('--hook', default='stiffness',
                         help='name of the TNSHook; default: stiffness')
@@ -86,19 +81,18 @@ def add_runs(parser):
                         choices=['tns', 'tns_median', 'tns_q95'],
                         help='of TNS over samples; default: tns, the mean')
     parser.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
-                        'the records (default: residual where a work dir has '
-                        'it)')
-    parser.add_argument('--figure', type=output_file, help='picture to write')
+                        'the records (default: residual if there is one)')
+    parser.add_argument('--figure', type=command_line.output_file,
+                        help='picture to write')
 
 
 def add_report(parser):
     parser.add_argument('work_dir', type=Path)
     parser.add_argument('--records', nargs='+', type=Path,
                         help='default: WORK_DIR/*.jsonl')
-    parser.add_argument('--definition', choices=DEFINITIONS, help='of NSI: '
-                        'shows the records of it alone (default: residual '
-                        'where there is one)')
-    parser.add_argument('--out', type=output_file,
+    parser.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
+                        'what is shown (default: residual if there is one)')
+    parser.add_argument('--out', type=command_line.output_file,
                         help='default: WORK_DIR/report.html')
 
 
@@ -180,13 +174,13 @@ def figures_of(name, records):
 def draw_training(args):
     """A table and the curve of what a TNSHook logged in a work dir."""
     out = args.out or args.work_dir / 'tns.png'
-    check_output('--out', out, args.work_dir.glob('*/vis_data/*'))
+    command_line.check_output(
+        '--out', out, args.work_dir.glob('*/vis_data/*'))
     curves = read_stiffness_curves(args.work_dir)
     if args.hook not in curves:
         raise ValueError(
             f'--hook: expected a TNSHook that logged in {args.work_dir}, one '
-            f'of {[*curves]}, got {args.hook!r}; name one, or train with '
-            'TNSHook and LocalVisBackend')
+            f'of {[*curves]}, got {args.hook!r}; name one, or train with one')
     curve = curves[args.hook]
     keys = ['step', 'tns', 'tns_median', 'tns_q95',
             *sorted({k for row in curve for k in row if k.endswith('_mean')})]
@@ -220,7 +214,8 @@ def draw_report(args):
     """
     paths = args.records or sorted(args.work_dir.glob('*.jsonl'))
     out = args.out or args.work_dir / 'report.html'
-    check_output('--out', out, [*paths, *args.work_dir.glob('*/*/*')])
+    command_line.check_output(
+        '--out', out, [*paths, *args.work_dir.glob('*/*/*')])
     shown = of_one_definition(paths, args.definition, args.work_dir)
     records = [read_stiffness_record(path) for path in shown]
     left = ', '.join(path.name for path in paths if path not in shown)

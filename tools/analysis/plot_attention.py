@@ -21,33 +21,21 @@ from html_pages import data_url, render, to_base64
 from matplotlib import colormaps
 from PIL import Image
 
-from stepnet_mm.attention import (
-    AttentionRecord,
-    LayerAttention,
-    attention_files,
-    read_attention_record,
-)
-from stepnet_mm.utils.command_line import (
-    aligned,
-    command_parser,
-    output_folder,
-)
+from stepnet_mm import attention
+from stepnet_mm.attention import AttentionRecord, LayerAttention
+from stepnet_mm.utils import command_line
 from stepnet_mm.utils.files import written_whole
-from stepnet_mm.visualization import (
-    attention_figures,
-    save_figure,
-    style,
-)
+from stepnet_mm.visualization import attention_figures, save_figure, style
 
 
 def parse_args():
-    parser = command_parser(__doc__)
+    parser = command_line.command_parser(__doc__)
     parser.add_argument(
         'source', nargs='+', type=Path, help='one work dir, or records (.npz)')
     parser.add_argument(
         '--hook', default='attention', help="the AttentionMapHook's name")
     parser.add_argument(
-        '--out', type=output_folder,
+        '--out', type=command_line.output_folder,
         help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png', help='of the figures')
@@ -58,27 +46,24 @@ def parse_args():
 
 def read(paths: list[Path]) -> list[AttentionRecord]:
     """The records by iteration, the last one with all its query pixels."""
-    iteration = {path: read_attention_record(path).iteration for path in paths}
+    iteration = {path: attention.read_attention_record(path).iteration
+                 for path in paths}
     *before, last = sorted(paths, key=iteration.get)
-    return [*map(read_attention_record, before),
-            read_attention_record(last, queries=True)]
+    return [*map(attention.read_attention_record, before),
+            attention.read_attention_record(last, queries=True)]
 
 
 def render_attention_page(record: AttentionRecord,
                           title: str | None = None) -> str:
-    """The page: choose layer, head and query pixel.
+    """HTML5 of one file: choose layer, head and query pixel.
 
     It has a byte for each value, in base64: 11 MiB at most, as the records
-    leave out query pixels above :data:`.query_maps.LIMIT`. The image comes on
-    top, as a PNG of one channel.
+    leave out query pixels above :data:`.query_maps.LIMIT`.
 
     Args:
         record (AttentionRecord): with the attention of all query pixels, as
             ``read_attention_record(path, queries=True)`` gives it.
         title (str, optional): heading.
-
-    Returns:
-        str: HTML5 that needs no other file, no server and no network.
     """
     colors = colormaps[style.SURFACE](np.arange(256), bytes=True)[:, :3]
     # In grey, so that the colours over it are those of the map.
@@ -111,10 +96,10 @@ def _of_layer(number: int, layer: LayerAttention) -> dict:
 def main():
     args = parse_args()
     source = args.source[0]
-    records = read(attention_files(source, args.hook) if source.is_dir()
-                   else args.source)
+    records = read(attention.attention_files(source, args.hook)
+                   if source.is_dir() else args.source)
     print('mean attention distance, px of the image, mean over heads')
-    print(aligned([
+    print(command_line.aligned([
         ('iteration', *(f'layer {i}' for i in range(
             1, len(records[-1].layers) + 1))),
         *((str(record.iteration), *(f'{layer.mean_distance:.2f}'

@@ -16,13 +16,7 @@ from torch.nn.functional import cross_entropy
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
-from stepnet_mm.launch.entry import (
-    build_loader,
-    build_model,
-    config_from,
-    make_measuring_parser,
-    output_of,
-)
+from stepnet_mm.launch import entry
 from stepnet_mm.launch.work_dir import measure_into
 from stepnet_mm.recording.probe import spread_indices, subset_loader
 from stepnet_mm.utils.command_line import aligned
@@ -78,18 +72,18 @@ def measure(cfg, args):
         raise ValueError(f'{cfg.filename}: default_scope: expected a '
                          'classifier of mmpretrain, got '
                          f'{cfg.get("default_scope")!r}; name another config')
-    model = build_model(cfg, args.checkpoint, args.device)
+    model = entry.build_model(cfg, args.checkpoint, args.device)
     model.requires_grad_(False)
-    loader = build_loader(cfg, args.split)
+    loader = entry.build_loader(cfg, args.split)
     indices = spread_indices(len(loader.dataset), args.num_samples)
     return dict(split=args.split, images=len(indices), top1=top1_of(
         model, subset_loader(loader, indices), args.device))
 
 
 def main():
-    args = make_measuring_parser(__doc__, ENDING, None).parse_args()
-    cfg = config_from(args)
-    path = output_of(cfg, args, ENDING if args.split == 'val' else
+    args = entry.make_measuring_parser(__doc__, ENDING, None).parse_args()
+    cfg = entry.config_from(args)
+    path = entry.output_of(cfg, args, ENDING if args.split == 'val' else
                      ENDING.replace('.', '_test.'))
     content = measure_into(path, args, lambda: measure(cfg, args))
     print(aligned([('images', 'top-1'),

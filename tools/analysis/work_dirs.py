@@ -16,8 +16,8 @@ def of_one_definition(paths: Iterable[Path], wanted: str | None,
                       source: Path) -> list[Path]:
     """The records of one definition of NSI, some of them unfinished.
 
-    It is the wanted one or, where that is None, the first of
-    :data:`DEFINITIONS` that a record has.
+    It is the wanted one or, with None, the first of :data:`DEFINITIONS` that
+    a record has.
 
     Raises:
         ValueError: if no record has it, or a file is no record.
@@ -30,9 +30,8 @@ def of_one_definition(paths: Iterable[Path], wanted: str | None,
     if chosen not in found:
         raise ValueError(
             f'{source}: expected a record of definition {chosen!r}, got '
-            f'{sorted(found)}; make one with '
-            'tools/analysis/measure_stiffness.py, or name another with '
-            '--definition')
+            f'{sorted(found)}; make one with measure_stiffness.py, or name '
+            'another --definition')
     return found[chosen]
 
 
@@ -41,9 +40,8 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
     """The last value of a run's metric in ``scalars.json``, and its TNS.
 
     TNS, by a key of :func:`summarize_tns`, is that of the newest record
-    ``*.jsonl`` of one definition, as in :func:`of_one_definition`; without a
-    record, what TNSMetric logged beside the metric, which does not say its
-    definition.
+    ``*.jsonl`` of one definition (:func:`of_one_definition`); without a
+    record, what TNSMetric logged beside the metric.
 
     Returns:
         dict: ``name``, ``metric``, ``tns``; ``source``, the file of TNS; and
@@ -56,8 +54,7 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
     if not lines:
         raise ValueError(
             f'{work_dir}: expected a number {metric!r} in a '
-            '<run>/vis_data/scalars.json, got none; name another key with '
-            '--metric')
+            '<run>/vis_data/scalars.json, got none; name another --metric')
     run = dict(name=work_dir.resolve().name, metric=lines[-1][metric])
     if paths := [*work_dir.glob('*.jsonl')]:
         path = max(of_one_definition(paths, definition, work_dir),
@@ -73,9 +70,8 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
     if definition or not _is_number(lines[-1], key):
         raise ValueError(
             f'{work_dir}: expected a record *.jsonl or, without --definition, '
-            f'{key} beside the metric, got neither; make one with '
-            'tools/analysis/measure_stiffness.py or train with TNSMetric in '
-            'val_evaluator')
+            f'{key} beside the metric, got neither; make a record with '
+            'measure_stiffness.py')
     return dict(run, tns=lines[-1][key], source='scalars.json',
                 definition='unknown')
 
@@ -83,8 +79,7 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
 def read_stiffness_curves(work_dir: Path) -> dict[str, list[dict]]:
     """The measurements of every ``TNSHook`` in a work dir, by its name.
 
-    Each is a dict: ``step``, the iteration; ``tns``, ``tns_median``,
-    ``nsi_stage1_mean``, ..., ``nonfinite``.
+    Each has ``step``, the iteration, ``tns``, ``nsi_stage1_mean`` and so on.
     """
     curves = {}
     for hook in sorted({p.stem for p in work_dir.glob('*/vis_data/*.json')}):
@@ -103,9 +98,8 @@ def _is_number(line: dict, key: str) -> bool:
 def _logged(work_dir: Path, name: str, key: str) -> list[dict]:
     """The lines of a log, of all starts, with a step and a number under a key.
 
-    Others are passed over, such as a line that a kill cut. Of a start before
-    one that was resumed, or began anew, these are the lines up to the first
-    step of the later one.
+    Others are passed over, such as a line that a kill cut. Of a start these
+    are the lines before the first step of a later one.
     """
     starts = {}
     for path in work_dir.glob('*/vis_data/*.json'):

@@ -28,11 +28,8 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.runner import set_random_seed
 
 import stepnet_mm  # noqa: F401  registers modules
-from stepnet_mm.config.conversion import (
-    find_backbones,
-    find_config,
-    to_stepnet,
-)
+from stepnet_mm.config import conversion
+from stepnet_mm.config.conversion import find_backbones
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.utils.command_line import command_parser
 
@@ -88,7 +85,7 @@ def tensors(value):
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, (list, tuple)):
-        value = ()
+        return []
     return [tensor for part in value for tensor in tensors(part)]
 
 
@@ -121,8 +118,9 @@ def trial(name, folder):
     """A row of the table."""
     begun = time.perf_counter()
     path = folder / 'step.py'
-    path.write_text(to_stepnet(name, str(path)))
-    cfgs = [Config.fromfile(each) for each in (find_config(name), path)]
+    path.write_text(conversion.to_stepnet(name, str(path)))
+    cfgs = [Config.fromfile(each)
+            for each in (conversion.find_config(name), path)]
     stock, net = build_pair(cfgs)
     batch = make_batch(cfgs[0])
     ours, theirs = (outputs(model, batch) for model in (net, stock))

@@ -8,14 +8,12 @@ python tools/benchmarks/step_cost.py --device cuda --precision bf16 \
 python tools/benchmarks/step_cost.py --detector --networks plain stepnet \
   --edge 512 --batch-size 2
 
-Every round runs all variants in turn, so that a drift of the machine hits all
-alike; the first rounds are not counted. Training is forward and backward, the
-loss a sum (with --detector, the detector's losses); inference runs in eval
-mode. The last BatchNorms of the blocks have γ = 1, so residuals are not 0. The
-CSV has one row for each network, mode and phase; its name carries
-device, torch, precision and layout. Saved bytes are the storages that autograd
-keeps for the backward pass, parameters and buffers left out. The peak is above
-the memory in use before on a GPU, and a fresh process' resident set on a CPU.
+Every round runs all variants in turn; the first rounds are not counted.
+Training is forward and backward, the loss a sum (with --detector, the
+detector's losses); inference runs in eval mode. The CSV has one row for each
+network, mode and phase. Saved bytes are the storages that autograd keeps for
+the backward pass, parameters and buffers left out. The peak is above the
+memory in use before on a GPU, and a fresh process' resident set on a CPU.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -31,15 +29,8 @@ import torch
 from mmengine.registry import MODELS
 
 import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm import profiling
 from stepnet_mm.config import read_config
-from stepnet_mm.profiling import (
-    Contestant,
-    interleave,
-    median_ratio,
-    peak_bytes,
-    prepare,
-    summed,
-)
 from stepnet_mm.utils.command_line import aligned, command_parser
 
 DETECTOR = Path(__file__).parents[2] / 'configs/faster_rcnn_r50_stepnet.py'
@@ -110,11 +101,12 @@ def build(name, mode, args):
         model, call = forward.model, forward.loss
     else:
         model, images = build_backbone(name, args)
-        call = summed(torch.compile(model) if mode == 'compiled' else model)
+        call = profiling.summed(
+            torch.compile(model) if mode == 'compiled' else model)
     layout = LAYOUTS[args.layout]
-    return Contestant(model.to(memory_format=layout),
-                      images.to(memory_format=layout), call,
-                      DTYPES[args.precision])
+    return profiling.Contestant(
+        model.to(memory_format=layout), images.to(memory_format=layout), call,
+        DTYPES[args.precision])
 
 
 def build_backbone(name, args):
@@ -144,8 +136,9 @@ def build_detector(name, args):
         network.setdefault('step', dict(type='StepAdaptor', init_step=1))
     kind = network.pop('type').replace('mmpretrain', 'mmdet')
     cfg.model.backbone = dict(own, **network, type=kind)
-    forward, images = prepare(cfg, (args.edge, args.edge), args.batch_size,
-                              torch.device(args.device))
+    forward, images = profiling.prepare(
+        cfg, (args.edge, args.edge), args.batch_size,
+        torch.device(args.device))
     if name != 'plain':
         plain, _ = build_detector('plain', args)
         forward.model.load_state_dict(plain.model.state_dict(), strict=False)
@@ -163,12 +156,12 @@ def resident_megabytes(name, args):
     network = build(name, 'eager', args)
     for _ in range(2):
         network.seconds()
-    return peak_bytes(torch.device('cpu')) / 1e6
+    return profiling.peak_bytes(torch.device('cpu')) / 1e6
 
 
 def rows_of(phase, networks, args):
     """A row for each network and mode; ratios by round, then their median."""
-    times = interleave({key: partial(network.seconds, phase)
+    times = profiling.interleave({key: partial(network.seconds, phase)
                         for key, network in networks.items()},
                        args.rounds, args.warm_up)
     for (name, mode), taken in times.items():
@@ -181,7 +174,8 @@ def rows_of(phase, networks, args):
         for field, plain in (('of_plain_eager', ('plain', 'eager')),
                              ('of_plain_same_mode', ('plain', mode))):
             if plain in times:
-                row[field] = f'{median_ratio(taken, times[plain]):.4f}'
+                ratio = profiling.median_ratio(taken, times[plain])
+                row[field] = f'{ratio:.4f}'
         if phase == 'train' and mode == 'eager':
             network = networks[name, mode]
             peak = (network.peak_megabytes() if network.images.is_cuda else

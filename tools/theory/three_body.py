@@ -54,8 +54,7 @@ def random_start(rng):
 def derivative(_, state):
     """State (6,): the gaps from each body to the next, and their changes.
 
-    Differences of positions would lose an encounter's digits, and numpy on
-    three numbers is slower than Python.
+    Differences of positions would lose an encounter's digits.
     """
     *gaps, u, v, w = state.tolist()
     pulls = [gap / abs(gap)**3 for gap in gaps]
@@ -79,10 +78,7 @@ def simulate(start, duration):
 
 
 def time_share(runs, threshold):
-    """Mean share of the time with two bodies nearer than the threshold.
-
-    Distances are interpolated.
-    """
+    """Mean share of the time below a threshold, distances interpolated."""
     found = []
     for run in runs:
         low, high = np.sort([run.nearest[:-1], run.nearest[1:]], axis=0)
