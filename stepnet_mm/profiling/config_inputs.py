@@ -37,22 +37,22 @@ class Forward(nn.Module):
             model(images, self.samples, mode='loss'))[0]
 
 
-def image_size(cfg: Config) -> tuple[tuple[int, int], str]:
-    """Height and width in px of a config's images, and where they stand.
+def image_size(cfg: Config) -> tuple[int, int]:
+    """Height and width in px of a config's images.
 
-    It is the last crop or resize of the first pipeline that has one: test,
+    Those of the last crop or resize of the first pipeline that has one: test,
     validation, training.
     """
     for name in EVALUATION[::-1] + TRAIN:
         for transform in reversed(_transforms(cfg.get(name) or {})):
             edges = transform.get('crop_size') or transform.get('scale')
             if isinstance(edges, int):
-                return (edges, edges), name
+                return edges, edges
             if isinstance(edges, (list, tuple)) and all(
                     isinstance(edge, int) for edge in edges):
                 width, height = edges
-                return (height, width), name
-    return (EDGE, EDGE), 'default'
+                return height, width
+    return EDGE, EDGE
 
 
 def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
@@ -96,7 +96,7 @@ def _transforms(node) -> list:
 
 
 def _classes(number: int, device: torch.device) -> list:
-    """The data samples of images of class 0."""
+    """Data samples of class 0."""
     from mmpretrain.structures import DataSample
     return [DataSample().set_gt_label(0).to(device) for _ in range(number)]
 

@@ -1,21 +1,16 @@
 """Run a tool as a user does, but in this process; a browser for pages."""
 import math
 import runpy
-import shutil
 import signal
-import subprocess
 import sys
 
 import by_path
 import pytest
 import torch
+from mmengine.config import Config
 
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
-NAMES = ('chromium', 'chromium-browser', 'google-chrome')
-FLAGS = ('--headless', '--no-sandbox', '--disable-gpu', '--disable-quic',
-         '--no-first-run', '--disable-background-networking',
-         '--disable-component-update', '--disable-sync')
 
 @pytest.fixture
 def tool(monkeypatch, request, forget_runs):
@@ -67,9 +62,10 @@ def write_record(tmp_path):
 
 @pytest.fixture
 def detector(request, tmp_path):
-    """A detection config of a second a step, and its dataset."""
+    """A detection config of a second an iteration, over a drawn dataset."""
     from stepnet_mm.datasets import make_mini_coco
-    make_mini_coco(tmp_path / 'data', train=8, val=3, size=64)
+    data = tmp_path / 'data'
+    make_mini_coco(data, train=8, val=3, size=64)
     base = request.config.rootpath / 'configs'
     path = tmp_path / 'detector.py'
     path.write_text(f'''
@@ -77,32 +73,27 @@ _base_ = '{base}/faster_rcnn_r34_stepnet_mini_coco.py'
 model = dict(
     backbone=dict(depth=18, base_channels=8, stem_channels=8),
     neck=dict(in_channels=[8, 16, 32, 64]))
-train_dataloader = dict(
-    batch_size=2, num_workers=0, persistent_workers=False)
-val_dataloader = dict(num_workers=0, persistent_workers=False)
-test_dataloader = dict(num_workers=0, persistent_workers=False)
+dataset = dict(data_root='{data}')
+loader = dict(num_workers=0, persistent_workers=False, dataset=dataset)
+train_dataloader = dict(batch_size=2, **loader)
+val_dataloader = loader
+test_dataloader = loader
+val_evaluator = dict(ann_file='{data}/annotations/instances_val2017.json')
+test_evaluator = val_evaluator
 train_cfg = dict(max_iters=4, val_interval=4)
 default_hooks = dict(checkpoint=dict(interval=2, max_keep_ckpts=-1))
 custom_hooks = [dict(type='TNSHook', interval=2), dict(type='LoadReportHook')]
 ''')
-    return path, tmp_path / 'data'
+    return path
 
 
 @pytest.fixture
-def small_detector(detector, tmp_path):
-    """The config of two iterations, with its dataset's folder in it."""
-    base, data = detector
-    path = tmp_path / 'with_data.py'
-    path.write_text(f'''
-_base_ = '{base}'
-dataset = dict(data_root='{data}')
-train_dataloader = dict(dataset=dataset)
-val_dataloader = dict(dataset=dataset)
-test_dataloader = dict(dataset=dataset)
-val_evaluator = dict(ann_file='{data}/annotations/instances_val2017.json')
-test_evaluator = val_evaluator
-train_cfg = dict(max_iters=2, val_interval=2)
-''')
+def untrained(classifier, tmp_path):
+    """A checkpoint of the classifier as it starts."""
+    from stepnet_mm.launch.entry import build_model
+    path = tmp_path / 'epoch_2.pth'
+    torch.save(dict(state_dict=build_model(
+        Config.fromfile(classifier)).state_dict()), path)
     return path
 
 
@@ -146,23 +137,3 @@ train_cfg = dict(max_epochs=2)
 custom_hooks = [dict(type='TNSHook', interval=1)]
 ''')
     return path
-
-
-@pytest.fixture
-def browser(tmp_path):
-    """browser(page): the page as a browser without a profile leaves it"""
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.skip(f'none of {NAMES} is installed')
-
-    def browser(page):
-        path = tmp_path / 'page.html'
-        path.write_text(page)
-        result = subprocess.run(
-            [program, *FLAGS, f'--user-data-dir={tmp_path / "profile"}',
-             '--dump-dom', path.as_uri()],
-            capture_output=True, text=True, timeout=240)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
-    return browser

@@ -3,9 +3,7 @@ import re
 
 import pytest
 import torch
-from mmengine.config import Config
 
-from stepnet_mm.launch.entry import build_model
 from stepnet_mm.recording import StepSizeMoments
 
 pytest.importorskip('mmpretrain')
@@ -67,42 +65,22 @@ def test_averaged_weights_stay_and_constants_lose_nothing(ablate):
     assert metrics['per_block'] == pytest.approx(metrics['trained'])
 
 
-def untrained(config, folder):
-    """A checkpoint of the network as it starts."""
-    torch.save(dict(state_dict=build_model(
-        Config.fromfile(config)).state_dict()), folder / 'weights.pth')
-    return folder / 'weights.pth'
-
-
 @pytest.mark.long
-def test_metrics_that_are_no_finite_numbers(tool, classifier, tmp_path,
-                                            capsys, monkeypatch):
+def test_metrics_that_are_no_finite_numbers(
+        tool, classifier, untrained, tmp_path, capsys, monkeypatch):
     """JSON has no NaN, and a variant may lack a metric."""
     from mmengine.evaluator import Evaluator
-    weights = untrained(classifier, tmp_path)
     given = iter([dict(a=float('nan'), b=torch.tensor(2.), c=[1]),
                   dict(b=1), {}])
     monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: next(given, {}))
     monkeypatch.setattr(StepSizeMoments, 'over_samples', float('inf'))
-    tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
-    found = json.loads((tmp_path / 'weights_steps_val.json').read_text())
+    run = TOOL, classifier, untrained, '--work-dir', tmp_path / 'log'
+    tool(*run)
+    found = json.loads((tmp_path / 'epoch_2_steps_val.json').read_text())
     assert found['metrics'] == dict(
         trained=dict(a=None, b=2), per_channel=dict(b=1), per_block={})
     assert all(step['over_samples'] is None and 0 < step['mean'] < 1
                for step in found['steps'].values())
     assert re.search(r'^b +2 +1 +-$', capsys.readouterr().out, re.M)
     with pytest.raises(ValueError, match='metrics that are numbers'):
-        tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log')
-
-
-@pytest.mark.parametrize('key, arguments', [
-    ('step-size modules', ('--cfg-options', 'model.backbone.type=ResNet')),
-    ('--out: expected a file that is not read', ('--out', 'weights.pth'))])
-def test_wrong_arguments(tool, classifier, tmp_path, monkeypatch, key,
-                         arguments):
-    monkeypatch.chdir(tmp_path)
-    weights = untrained(classifier, tmp_path)
-    with pytest.raises(ValueError, match=key):
-        tool(TOOL, classifier, weights, '--work-dir', tmp_path / 'log',
-             *arguments)
-    assert not (tmp_path / 'weights_steps_val.json').exists()
+        tool(*run)

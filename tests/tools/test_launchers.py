@@ -11,49 +11,10 @@ from fork_server import ForkServer
 from forked import Forked
 from jobs import CONFIG, ROOT, run_train
 
-
-def environment(**changes):
-    """Like a user's, without a launcher's variables."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith('SLURM')}
-    return {**kept, 'PYTHON': sys.executable, 'OMP_NUM_THREADS': '1',
-            'PYTHONPATH': f'{ROOT / "tests/slurm"}:{ROOT}', **changes}
-
-
-def command(script, *arguments, tools=ROOT / 'tools'):
-    return ['bash', str(tools / script), *map(str, arguments)]
-
-
-def launch(script, *arguments, tools=ROOT / 'tools', **changes):
-    return subprocess.run(
-        command(script, *arguments, tools=tools), cwd=ROOT, text=True,
-        capture_output=True, env=environment(**changes))
-
-
-def commanded(script, *arguments, **changes):
-    """The words of the command that a launcher runs."""
-    done = launch(script, *arguments, **changes)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def refused(script, *arguments, **changes):
-    """The message of a launcher that starts nothing."""
-    done = launch(script, *arguments, **changes)
-    assert done.returncode == 2, done.stdout
-    return done.stderr
-
-
-def program(path, script):
-    """A stand-in for a program; its folder."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f'#!/bin/sh\n{script}\n')
-    path.chmod(0o755)
-    return path.parent
-
-
 PRINT = 'printf "%s\\n" "$@"'
-
-
+SINFO = '''
+case "$*" in *partition=gpu*) echo "gpu up";; *--format*) echo gpu; echo cpu;;
+esac'''
 #: In the place of train.py. torch alone takes seconds to import.
 RANK = '''
 import os, signal, sys, time
@@ -81,6 +42,22 @@ os.kill(os.getpid(), signal.SIGKILL)
 '''
 
 
+def environment(**changes):
+    """Like a user's, without a launcher's variables."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith('SLURM')}
+    return {**kept, 'PYTHON': sys.executable, 'OMP_NUM_THREADS': '1',
+            'PYTHONPATH': f'{ROOT / "tests/slurm"}:{ROOT}', **changes}
+
+
+def launch(script, *arguments, code=0, tools=ROOT / 'tools', **changes):
+    """The lines that a launcher prints, or its error."""
+    done = subprocess.run(
+        ['bash', tools / script, *map(str, arguments)], cwd=ROOT, text=True,
+        capture_output=True, env=environment(**changes))
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout.splitlines()
+
+
 @pytest.fixture
 def tools(tmp_path):
     """A folder with the launchers, and ranks that train nothing."""
@@ -95,9 +72,8 @@ def tools(tmp_path):
 @pytest.mark.core
 def test_the_code_of_the_rank_that_was_killed(tmp_path, tools):
     with ForkServer(tools):
-        done = launch('dist_train.sh', CONFIG, 2, tmp_path, 'kill',
-                      tools=tools, PYTHON=str(tools / 'python'))
-    assert done.returncode == 128 + signal.SIGKILL, done.stderr
+        launch('dist_train.sh', CONFIG, 2, tmp_path, 'kill', tools=tools,
+               PYTHON=str(tools / 'python'), code=128 + signal.SIGKILL)
     for rank in (0, 1):
         assert (tmp_path / f'{rank}.args').read_text() == (
             f'2 {CONFIG} {tmp_path} kill --launcher pytorch')
@@ -107,30 +83,15 @@ def test_the_code_of_the_rank_that_was_killed(tmp_path, tools):
 def test_signals_reach_every_rank(tmp_path, tools):
     """And that of a closed ssh none, under nohup."""
     with subprocess.Popen(
-            ['nohup', *command('dist_train.sh', CONFIG, 2, tmp_path, 'wait',
-                               tools=tools)], env=environment()) as process:
-        for rank in (0, 1):
-            wait_for(tmp_path / f'{rank}.args', process)
+            ['nohup', 'bash', tools / 'dist_train.sh', CONFIG, '2', tmp_path,
+             'wait'], env=environment()) as process:
+        while len([*tmp_path.glob('*.args')]) < 2 and process.poll() is None:
+            time.sleep(.1)
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGUSR1)
         assert process.wait(240) == 75
     assert [(tmp_path / f'{rank}.got').read_text()
             for rank in (0, 1)] == ['SIGUSR1'] * 2
-
-
-def test_the_command_for_torchrun(tmp_path):
-    python = dict(PYTHON=str(program(tmp_path / 'python', PRINT) / 'python'))
-    assert commanded('dist_test.sh', CONFIG, 'c.pth', 2, '--out', 'o o.pkl',
-                     **python) == [
-        str(ROOT / 'tools/torchrun.py'), '--nnodes=1', '--nproc-per-node=2',
-        '--rdzv-backend=c10d', '--rdzv-endpoint=127.0.0.1:0',
-        str(ROOT / 'tools/test.py'), str(CONFIG), 'c.pth', '--out', 'o o.pkl',
-        '--launcher', 'pytorch']
-    several = dict(NNODES='2', NODE_RANK='1', MASTER_ADDR='n0', PORT='4711')
-    assert commanded('dist_train.sh', CONFIG, 8, **several, **python)[1:] == [
-        '--nnodes=2', '--nproc-per-node=8', '--node-rank=1',
-        '--master-addr=n0', '--master-port=4711',
-        str(ROOT / 'tools/train.py'), str(CONFIG), '--launcher', 'pytorch']
 
 
 @pytest.mark.core
@@ -145,25 +106,38 @@ def test_a_signal_during_the_start_waits(tmp_path):
     assert (tmp_path / 'work/preempted_iter_1.pth').exists()
 
 
-def wait_for(path, process, seconds=240):
-    end = time.monotonic() + seconds
-    while not path.exists() and process.poll() is None:
-        assert time.monotonic() < end
-        time.sleep(.1)
+@pytest.fixture
+def programs(tmp_path):
+    """A folder of programs that print how they were called."""
+    folder = tmp_path / 'bin'
+    folder.mkdir()
+    for name, script in dict(srun=PRINT, python=PRINT, sinfo=SINFO).items():
+        (folder / name).write_text(f'#!/bin/sh\n{script}\n')
+        (folder / name).chmod(0o755)
+    return folder
 
 
 @pytest.fixture
-def slurm(tmp_path):
-    """Stand-ins that print how they were called."""
-    program(tmp_path / 'bin/srun', PRINT)
-    program(tmp_path / 'bin/sinfo', '''
-case "$*" in *partition=gpu*) echo "gpu up";; *--format*) echo gpu; echo cpu;;
-esac''')
-    return f'{tmp_path}/bin:{os.environ["PATH"]}'
+def slurm(programs):
+    return f'{programs}:{os.environ["PATH"]}'
+
+
+def test_the_command_for_torchrun(programs):
+    python = dict(PYTHON=str(programs / 'python'))
+    assert launch('dist_test.sh', CONFIG, 'c.pth', 2, '--out', 'o o.pkl',
+                  **python) == [
+        str(ROOT / 'tools/torchrun.py'), '--nnodes=1', '--nproc-per-node=2',
+        '--rdzv-backend=c10d', '--rdzv-endpoint=127.0.0.1:0',
+        str(ROOT / 'tools/test.py'), str(CONFIG), 'c.pth', '--out', 'o o.pkl',
+        '--launcher', 'pytorch']
+    several = dict(NNODES='2', NODE_RANK='1', MASTER_ADDR='n0', PORT='4711')
+    assert launch('dist_train.sh', CONFIG, 8, **several, **python)[1:] == [
+        '--nnodes=2', '--nproc-per-node=8', '--node-rank=1',
+        '--master-addr=n0', '--master-port=4711',
+        str(ROOT / 'tools/train.py'), str(CONFIG), '--launcher', 'pytorch']
 
 
 @pytest.mark.parametrize('script, arguments, settings, text', [
-    ('dist_train.sh', [], {}, 'expected CONFIG GPUS'),
     ('dist_train.sh', ['nowhere.py', 2], {}, 'CONFIG: expected a file'),
     ('dist_train.sh', [CONFIG, 0], {}, 'GPUS: expected a number from 1 on'),
     ('slurm_train.sh', ['gold', 'j', CONFIG], {},
@@ -172,11 +146,11 @@ esac''')
      'GPUS: expected a multiple of GPUS_PER_NODE=8, got 12'),
     ('slurm_submit.sh', [CONFIG], {}, 'sbatch tools/slurm_submit.sh')])
 def test_wrong_arguments(slurm, script, arguments, settings, text):
-    assert text in refused(script, *arguments, PATH=slurm, **settings)
+    assert text in launch(script, *arguments, PATH=slurm, code=2, **settings)
 
 
 def test_the_command_for_slurm(slurm):
-    assert commanded(
+    assert launch(
         'slurm_train.sh', 'gpu', 'my job', CONFIG, 'work dir', '--cfg-options',
         'a="[1, 2]"', PATH=slurm, GPUS='16',
         SRUN_ARGS='--exclude=n1 --qos=high') == [
@@ -191,29 +165,20 @@ def test_the_command_of_a_submitted_job(slurm, tmp_path):
     """env holds back signals that come before Python runs."""
     job = dict(SLURM_JOB_ID='7', SLURM_NTASKS='2', SLURM_RESTART_COUNT='1',
                SLURM_SUBMIT_DIR=str(ROOT), PATH=slurm)
-    assert commanded('slurm_submit.sh', CONFIG, '--work-dir', 'work dir',
-                     **job) == [
+    assert launch('slurm_submit.sh', CONFIG, '--work-dir', 'work dir',
+                  **job) == [
         'slurm_submit: job 7, start 2, 2 ranks', '--kill-on-bad-exit=1',
         'env', '--block-signal=USR1', '--block-signal=USR2', sys.executable,
         '-u', str(ROOT / 'tools/train.py'), str(CONFIG), '--work-dir',
         'work dir', '--launcher', 'slurm', '--resume']
-    assert 'every start resumes from the work dir' in refused(
-        'slurm_submit.sh', CONFIG, '--resume', **job)
+    assert 'every start resumes from the work dir' in launch(
+        'slurm_submit.sh', CONFIG, '--resume', code=2, **job)
     # A task of an array has its line.
     lines = tmp_path / 'the lines.txt'
     lines.write_text(f"none.py\n{CONFIG} --work-dir 'work dir'\n")
-    assert commanded('slurm_submit.sh', f'@{lines}', '--amp', **job,
-                     SLURM_ARRAY_TASK_ID='2')[-7:] == [
+    assert launch('slurm_submit.sh', f'@{lines}', '--amp', **job,
+                  SLURM_ARRAY_TASK_ID='2')[-7:] == [
         str(CONFIG), '--work-dir', 'work dir', '--amp', '--launcher', 'slurm',
         '--resume']
-    for task, text in (('3', 'in line 3, got nothing'),
-                       ('', 'expected a job array, got none')):
-        assert text in refused('slurm_submit.sh', f'@{lines}', **job,
-                               SLURM_ARRAY_TASK_ID=task)
-
-
-def test_a_machine_without_slurm(tmp_path):
-    for name in ('bash', 'dirname', 'basename', 'env'):
-        (tmp_path / name).symlink_to(shutil.which(name))
-    assert 'srun: expected Slurm, got a machine without it' in refused(
-        'slurm_train.sh', 'gpu', 'j', CONFIG, PATH=str(tmp_path))
+    assert 'in line 3, got nothing' in launch(
+        'slurm_submit.sh', f'@{lines}', **job, SLURM_ARRAY_TASK_ID='3', code=2)

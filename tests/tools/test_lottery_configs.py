@@ -20,6 +20,7 @@ NSI = torch.tensor([[1., 3., .5, .5, 2.], [6., 2., 1., 1., 1.]])
 #: The measured blocks of R-34.
 R34 = [(f'backbone.layer{stage}.{i}', stage, i)
        for stage, size in enumerate((3, 4, 6, 3), 1) for i in range(1, size)]
+RANDOM = torch.rand(4, 12, generator=torch.Generator().manual_seed(0)) + .1
 
 
 @pytest.fixture
@@ -45,8 +46,6 @@ def test_table_by_hand(rank, write_record):
     total = (3 + 1.5 + 2) / 2
     assert table['a.1'] == [
         '1', '1', '3.5', '1.5', f'{1.5 / total:.1%}', '50.0%']
-    assert table['c.3'] == [
-        '3', '3', '1.5', '1', f'{2.5 / total:.1%}', '50.0%']
     assert table['c.2'][2:] == ['0.75', '0', '100.0%', '0.0%']
     assert chosen == [[1], [], [3], []]
     table, chosen = rank(path, '-k', 3, '--by', 'mean')
@@ -62,6 +61,9 @@ def test_seeds_are_pooled_and_what_is_not_finite_is_left_out(
         a=torch.cat([NSI[:1], torch.full((1, 5), math.inf)]),
         b=NSI[1:], c=NSI).items()]
     assert rank(*paths[:2], '-k', 1) == rank(paths[2], '-k', 1)
+    other = write_record('d', NSI, **{**BY_HAND, 'blocks': [*'vwxyz']})
+    with pytest.raises(ValueError, match='d.jsonl: expected .*a.jsonl'):
+        rank(paths[0], other, '-k', 1)
 
 
 @pytest.fixture
@@ -69,11 +71,10 @@ def record(write_record):
     """record(nsi, blocks=...) -> the path of a record of R-34"""
     blocks, stage, position = map(list, zip(*R34))
 
-    def record(nsi=None, **changes):
-        return write_record(
-            'a', torch.rand(4, len(R34)) + .1 if nsi is None else nsi,
-            **{**dict(blocks=blocks, stage=stage, position=position,
-                      stages=4), **changes})
+    def record(nsi=RANDOM, **changes):
+        return write_record('a', nsi, **{**dict(
+            blocks=blocks, stage=stage, position=position, stages=4),
+            **changes})
 
     return record
 
@@ -87,17 +88,15 @@ def configs(classifier, tmp_path):
             dict(type='StepAdaptor'), dict(type='SEAttention', reduction=8))):
         cfg = Config.fromfile(classifier)
         cfg.model.backbone.update(depth=34, step=step)
-        cfg.update(work_dir=f'work/{seed}', randomness=dict(seed=seed))
         runs.append(tmp_path / f'my-{step["type"][:2]}_seed{seed}.py')
         cfg.dump(runs[-1])
     return runs
 
 
 def test_all_configs_and_their_study(tool, record, configs, tmp_path):
-    """Their configs differ in the step, and in the seed and the folder."""
     path, out = record(meta=dict(config='se.py\nwrong')), tmp_path / 'new/lth'
     arguments = (TOOL, path, '--configs', *configs, '--out', out)
-    tool(*arguments, '-k', 2, 3, '--random-seeds', 0, 0, 5,
+    tool(*arguments, '-k', 2, 3, '--random-seeds', 0, 5,
          '--study', 'tickets.py', '--seeds', 3, 4)
     study = read_study(out / 'tickets.py')
     names = ('my-St_seed0', 'my-SE_seed1')
@@ -108,9 +107,7 @@ def test_all_configs_and_their_study(tool, record, configs, tmp_path):
                'all', 'stiffest2', 'stiffest3', 'random2_draw0',
                'random2_draw5', 'random3_draw0', 'random3_draw5')}}
     assert all(method.seeds == [3, 4] for method in study.methods)
-    assert study.measure == dict(
-        num_samples=2000, definitions=['residual', 'output', 'update'],
-        ablate_steps=False, robustness=False)
+    assert study.measure['num_samples'] == 2000
     found = {m.config.stem: Config.fromfile(m.config).model
              for m in study.methods}
     blocks = {name: model.backbone.get('step_blocks')
@@ -128,10 +125,8 @@ def test_all_configs_and_their_study(tool, record, configs, tmp_path):
     assert found['my-SE_seed1_stiffest3'].backbone.step.type == 'SEAttention'
     assert found['my-St_seed0_none'].backbone.step is None
     text = (out / 'my-SE_seed1_stiffest2.py').read_text()
-    assert 'steps in the 2 stiffest of 12 measured blocks' in text
     assert re.search(rf'# Record: {path} \(sha256 \w{{12}}\), '
                      r"config 'se.py\\nwrong'\n", text)
-    assert '# Command: python ' in text and '-k 2 3' in text
     before = {p: p.read_bytes() for p in out.glob('*')}
     with pytest.raises(FileExistsError):
         tool(*arguments, '-k', 4)
@@ -152,9 +147,3 @@ def test_wrong_input(tool, record, configs, tmp_path, changes, step, k, key):
         tool(TOOL, record(**changes), '--configs', configs[1],
              '--out', tmp_path / 'lth', '-k', k)
     assert not (tmp_path / 'lth').exists()
-
-
-def test_records_of_two_networks(tool, write_record):
-    with pytest.raises(ValueError, match='b.jsonl: expected .*a.jsonl'):
-        tool(TOOL, write_record('a', NSI, **BY_HAND), write_record(
-            'b', NSI, **{**BY_HAND, 'blocks': [*'vwxyz']}), '-k', 1)

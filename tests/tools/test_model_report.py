@@ -1,5 +1,4 @@
 import re
-from types import SimpleNamespace
 
 import pytest
 from mmengine.config import Config
@@ -43,35 +42,28 @@ def test_a_classifier_by_hand(report, classifier):
     channels = 2 * 8 + 16 + 32 + 64
     assert counts(found, 'steps') == [6 * channels, 2 * channels]
     assert '5 StepAdaptor' in found
-    # A 7x7 convolution of stride 2 to 8 channels; the last layer, with bias.
+    # A 7x7 convolution of stride 2 to 8 channels.
     assert re.search(r'backbone.conv1 .* 1.176K .* 0.301M ', found)
-    assert re.search(r'head.fc .* 0.13K .* 0.128K ', found)
-    assert ' backbone.layer4 ' in found
     assert re.search('operators not counted: .*mean.*sigmoid', found)
 
 
 @pytest.mark.core
 def test_a_detector(report, detector):
     pytest.importorskip('mmdet')
-    path, _ = detector
-    found = report(path, '--image-size', 90, 64)
+    found = report(detector, '--image-size', 90, 64)
     assert 'FasterRCNN, backbone StepResNet, 1 x 3 x 96 x 64' in found
-    model = build_model(Config.fromfile(path), start=False)
+    model = build_model(Config.fromfile(detector), start=False)
     assert counts(found, 'total')[0] == sum(
         p.numel() for p in model.parameters())
-    for part in ('backbone.layer1', 'neck', 'rpn_head', 'roi_head'):
-        assert f' {part}' in found
     with pytest.raises(ValueError, match='default_scope: expected mmdet'):
-        report(path, '--cfg-options', 'default_scope=None')
+        report(detector, '--cfg-options', 'default_scope=None')
 
 
 @pytest.mark.parametrize('loaders, expected', [
-    (dict(test=[dict(type='ResizeEdge', scale=256), dict(crop_size=224)]),
-     ((224, 224), 'test_dataloader')),
-    (dict(val=[dict(type='Resize', scale=(1333, 800)), {}]),
-     ((800, 1333), 'val_dataloader')),
-    (dict(test=[dict(scale=[(480, 320), (640, 320)])]),
-     ((224, 224), 'default'))])
+    (dict(test=[dict(type='ResizeEdge', scale=256), dict(crop_size=192)]),
+     (192, 192)),
+    (dict(val=[dict(type='Resize', scale=(1333, 800)), {}]), (800, 1333)),
+    ({}, (224, 224))])
 def test_the_size_comes_from_the_config(loaders, expected):
     assert image_size(Config({
         f'{name}_dataloader': dict(dataset=dict(
@@ -80,16 +72,14 @@ def test_the_size_comes_from_the_config(loaders, expected):
 
 
 @pytest.mark.core
-def test_a_config_in_pure_python_has_no_scope(report, load_tool, tmp_path):
+def test_a_config_in_pure_python_has_no_scope(report, tmp_path):
     pytest.importorskip('mmpretrain')
     path = tmp_path / 'pure.py'
     path.write_text('''
-from mmpretrain.engine import VisualizationHook
 from mmpretrain.models import (GlobalAveragePooling, ImageClassifier,
                                LinearClsHead)
 from stepnet_mm.models.mmpretrain_binding import StepResNet
 default_scope = None
-default_hooks = dict(visualization=dict(type=VisualizationHook))
 model = dict(
     type=ImageClassifier,
     backbone=dict(type=StepResNet, depth=18, base_channels=8),
@@ -97,7 +87,3 @@ model = dict(
     head=dict(type=LinearClsHead, num_classes=10, in_channels=64))
 ''')
     assert '1 x 3 x 32 x 32' in report(path, '--image-size', 32, 32)
-    cfg = Config.fromfile(path)
-    load_tool('test').draw(cfg, SimpleNamespace(
-        show_dir=tmp_path, show=False, wait_time=0))
-    assert cfg.default_hooks.visualization.enable

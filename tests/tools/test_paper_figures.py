@@ -21,20 +21,15 @@ def test_a_method_of_one_record_has_an_interval_over_samples():
     assert quantile.value == np.quantile(tns, .95)
 
 
-@pytest.mark.parametrize('count', [4, 5])
-def test_a_method_of_several_records_has_one_over_seeds(count):
-    """It is the range of fewer than five seeds."""
-    records = [named(f'SE_seed{i}', seed=i) for i in range(count)]
-    records[2].nsi.mul_(10)
+def test_a_method_of_several_records_has_the_range_of_its_seeds():
+    records = [named(f'SE_seed{i}', seed=i) for i in range(3)]
     rows = tns_by_method([*records, named('ECA'), named('ECA')])
     assert [*rows] == ['SE', 'ECA (1)', 'ECA (2)']
     totals = [record.tns_summary() for record in records]
     for key, found in rows['SE'].items():
         values = [total[key] for total in totals]
-        assert found.seeds == values
-        assert found.value == pytest.approx(np.mean(values))
-        assert ((found.low, found.high) == (min(values), max(values))) == (
-            count < 5)
+        assert found == pytest.approx(
+            (np.mean(values), min(values), max(values), values))
 
 
 def test_what_is_drawn_of_tns():
@@ -53,15 +48,12 @@ def test_what_is_drawn_of_tns():
             assert [*span.get_xdata()] == [own.low, own.high]
             assert dot.get_xydata().tolist() == [[own.value, y]]
             assert [*seeds.get_xdata()] == own.seeds
-    records[0].nsi.fill_(1)  # without stiffness
-    assert tns_figure(records[:1]).axes[0].get_xlim() == (0, 1)
 
 
 def test_a_constant_has_no_correlation():
-    x = np.arange(5.)
     rounding = np.float32(.2689414) * (1 + 1e-7 * np.arange(5) % 2e-7)
-    for constant in (np.ones(5), np.zeros(5), rounding):
-        assert np.isnan(pearson(x, constant))
+    for constant in (np.zeros(5), rounding):
+        assert np.isnan(pearson(np.arange(5.), constant))
 
 
 def test_the_first_stage_with_enough_gates_is_drawn():
@@ -100,9 +92,6 @@ def test_without_a_correlation_along_depth():
         'no correlation: constant values'] * 3
 
 
-@pytest.mark.parametrize('changes, match', [
-    (dict(gates=False), 'SE: .*known gate'),
-    (dict(bad=40), 'SE: .*got none in 40')])
-def test_records_without_step_sizes(changes, match):
-    with pytest.raises(ValueError, match=match):
-        step_figure(make_record(**changes))
+def test_records_without_step_sizes():
+    with pytest.raises(ValueError, match='SE: .*known gate'):
+        step_figure(make_record(gates=False))

@@ -81,13 +81,6 @@ def test_what_does_not_apply_is_skipped(run, write, tmp_path):
             f'{blocks:.1%} of the blocks') in out
 
 
-def test_errors_are_one_line(run, write):
-    records = write('plain', False), write('other', False, blocks=[*'xyzuv'])
-    with pytest.raises(SystemExit,
-                       match='^plot.py: error: .*expected the blocks of pl'):
-        run('stiffness', *records, '--figures', 'seeds')
-
-
 def test_a_training_by_hook(run, tmp_path):
     rows = dict(step=50, nonfinite=8), dict(
         step=100, tns=2., tns_median=1., tns_q95=4., nsi_stage1_mean=.5,
@@ -106,8 +99,6 @@ def test_a_training_by_hook(run, tmp_path):
     assert cv2.imread(str(tmp_path / 'tns.png')).std() > 5
     probe = run('training', tmp_path, '--hook', 'probe').splitlines()
     assert probe[1].split() == ['50', 'nan', 'nan', 'nan']
-    for options, match in (
-            (('--hook', 'mine'), "--hook: .*'probe', 'stiffness'.*got"),
-            (('--out', path), '--out: expected a file that is not read')):
-        with pytest.raises(SystemExit, match=match):
-            run('training', tmp_path, *options)
+    with pytest.raises(SystemExit, match="plot.py: error: --hook: .*'probe', "
+                       "'stiffness'.*got"):
+        run('training', tmp_path, '--hook', 'mine')

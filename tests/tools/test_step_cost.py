@@ -54,14 +54,6 @@ def test_what_recording_costs(load_tool, monkeypatch, capsys):
     assert 'table (2, 6)' in printed
 
 
-@pytest.mark.parametrize('wrong', [('--networks', 'stepnet'),
-                                   ('--rounds', 1)])
-def test_bad_arguments(tool, capsys, wrong):
-    with pytest.raises(SystemExit):
-        tool('benchmarks/step_cost', *wrong)
-    assert 'expected plain among --networks' in capsys.readouterr().err
-
-
 def test_saved_bytes_by_hand():
     layer = torch.nn.Linear(8, 4)
     x = torch.randn(16, 8)

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 
@@ -24,20 +23,12 @@ def test_where_the_two_systems_are_stiff(theory):
     found = theory.follow(theory.systems(100.)[0], 1e-6)
     resting = (found.times > 10) & (found.times < 60)
     assert resting.any() and (found.si[resting] > 100).all()
-    assert (found.sai[resting] < .1).all()
-    assert found.sai.max() > 100
+    assert (found.sai[resting] < .1).all() and found.sai.max() > 100
     assert found.growing.any() and found.asymmetry.median() > .5
     found = theory.follow(theory.systems(1.)[1], 1e-6)
     assert found.si[0] == pytest.approx(.04)
     assert found.si[-1] == found.si.max() and found.si[-1] > 5e3
     assert found.sai[-1] < 1e-4 < found.sai[0] and not found.growing.any()
-
-
-def test_a_system_without_an_end_is_an_error(theory):
-    endless = theory.System('blow-up', lambda x: (x * x, ), (1., ), (0., 2.))
-    with np.errstate(all='ignore'), pytest.raises(
-            RuntimeError, match='blow-up'):
-        theory.follow(endless)
 
 
 def test_what_the_tool_prints(theory, capsys, monkeypatch):
@@ -50,4 +41,3 @@ def test_what_the_tool_prints(theory, capsys, monkeypatch):
     rows = [line.split() for line in printed.splitlines()]
     assert ['1e+02', '0.422956', '0.42357', '0.0220764'] in rows
     assert '√c = 0.423380' in printed
-    assert printed.count('Theorem 2 does not apply') == 1

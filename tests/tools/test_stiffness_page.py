@@ -1,5 +1,4 @@
 import base64
-import math
 import re
 
 import cv2
@@ -7,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from html_page import HTMLPage
-from html_pages import TEMPLATES
 from made_records import make_attention_record, make_record
 from stiffness_page import render_report
 
@@ -28,8 +26,7 @@ CURVE = [
 
 def record(name, gates=False, **changes):
     """Seven measured blocks in three of four stages, of 40 samples."""
-    meta = dict(name=name, dataset='CIFAR-10 test, first 40', options={},
-                image_scale=None, versions=dict(torch='2.11', mmcv='2.1.0'))
+    meta = dict(name=name, dataset='CIFAR-10 test, first 40', checkpoint=None)
     return make_record((2, 3, 0, 2), bad=1, seed=len(name),
                        gates=[gates] * 6 + [False],
                        **{'meta': meta, **changes})
@@ -58,10 +55,8 @@ def page():
 @pytest.mark.long
 def test_the_page_is_whole_and_asks_for_nothing(page):
     found = HTMLPage(page)
-    assert page.startswith('<!DOCTYPE html>')
-    for tag, count in dict(h1=1, title=1, script=0, link=0, iframe=0,
-                           object=0).items():
-        assert len(found.attributes(tag)) == count, tag
+    for tag in ('script', 'link', 'iframe', 'object'):
+        assert not found.attributes(tag)
     pictures = found.attributes('img')
     assert len(pictures) == 9 and all(found.values('alt'))
     for picture in pictures:
@@ -90,14 +85,8 @@ def test_the_numbers_are_those_of_the_pure_functions(page):
         ]
         assert texts[row + 7] == f'{share:#.4g}'
     for part in ('layer4.2', 'own area', 'CIFAR-10 test, first 40',
-                 'torch 2.11, mmcv 2.1.0', '2, 3, 0, 2'):
+                 '2, 3, 0, 2'):
         assert part in texts, part
-
-
-def test_cells():
-    table = TEMPLATES.get_template('macros.html').module.table
-    cells = texts_of(table([HOSTILE], [[HOSTILE, 123456, .9, math.nan]]))
-    assert cells == [HOSTILE, HOSTILE, '123456', '0.9000', '–']
 
 
 @pytest.fixture
@@ -141,18 +130,7 @@ def test_records_of_one_definition_are_shown(
     assert 'NSI: residual; of others, not shown: b.jsonl' in said
     for options, match in (
             (('--definition', 'output'), "plain: expected .*'output'.*resid"),
-            (('--definition', 'update'), 'expected 8 samples, got 0'),
-            (('--out', cut), '--out: expected a file that is not')):
+            (('--definition', 'update'), 'expected 8 samples, got 0')):
         with pytest.raises(SystemExit, match=match):
             tool('analysis/plot', 'report', work_dir, *options)
     assert (work_dir / 'report.html').read_text() == page
-
-
-def test_a_record_from_elsewhere_alone(undrawn, tool, write, tmp_path):
-    (tmp_path / 'run').mkdir()
-    tool('analysis/plot', 'report', tmp_path / 'run', '--records',
-         write('elsewhere'), '--out', tmp_path / 'a.html')
-    page = (tmp_path / 'a.html').read_text()
-    assert '<h3>elsewhere</h3>' in page and 'NSI along depth' in page
-    assert not re.search('Step size against NSI|TNS of each network|'
-                         'While training|Where the heads', page)

@@ -37,7 +37,7 @@ class EachLoop(ValLoop):
 
 
 def test_unlabelled_parts_lists_of_loaders_and_best_alone(
-        tool, small_detector, tmp_path, monkeypatch):
+        tool, detector, tmp_path, monkeypatch):
     labels = tmp_path / 'data/annotations/instances_train2017.json'
     content = json.loads(labels.read_text())
     content.pop('annotations')
@@ -45,7 +45,7 @@ def test_unlabelled_parts_lists_of_loaders_and_best_alone(
     (tmp_path / 'each_loop.py').write_text(LOOPS)
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / 'small.py'
-    path.write_text(f"_base_ = '{small_detector}'" + '''
+    path.write_text(f"_base_ = '{detector}'" + '''
 dataset = _base_.dataset
 model = dict(backbone=dict(type='ResNet'))
 train_cfg = dict(max_iters=1, val_interval=1)

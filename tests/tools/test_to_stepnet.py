@@ -6,7 +6,7 @@ from equality import undrawn
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 
-from stepnet_mm.config.conversion import find_backbones, to_stepnet
+from stepnet_mm.config.conversion import to_stepnet
 
 pytest.importorskip('mmpretrain')
 
@@ -44,18 +44,6 @@ def write(tmp_path):
     return write
 
 
-@pytest.fixture
-def convert(tmp_path):
-    """convert(name) -> the written config, read by mmengine"""
-
-    def convert(name, **kwargs):
-        out = tmp_path / 'stepnet.py'
-        out.write_text(to_stepnet(str(name), str(out), **kwargs))
-        return Config.fromfile(out)
-
-    return convert
-
-
 def build(cfg):
     with undrawn(), DefaultScope.overwrite_default_scope(
             cfg.get('default_scope') or 'mmengine'):
@@ -73,11 +61,13 @@ def without_scopes(node):
 
 
 @pytest.mark.core
-def test_all_but_the_type_stays(convert):
+def test_all_but_the_type_stays(tmp_path):
     pytest.importorskip('mmdet')
     from mmengine.hub import get_config
     name = 'gn+ws/mask-rcnn_x50-32x4d_fpn_gn-ws-all_2x_coco.py'
-    cfg = convert(f'mmdet::{name}')
+    out = tmp_path / 'stepnet.py'
+    out.write_text(to_stepnet(f'mmdet::{name}', str(out)))
+    cfg = Config.fromfile(out)
     # mmengine wants word characters up to the first slash.
     stock = get_config(f'mmdet::_base_/../{name}')
     assert type(build(copy.deepcopy(cfg)).backbone).__name__ == 'StepResNeXt'
@@ -86,13 +76,6 @@ def test_all_but_the_type_stays(convert):
     found = without_scopes(cfg.to_dict())
     assert found.pop('custom_imports')['imports'] == ['stepnet_mm']
     assert found == stock.to_dict()
-
-
-def test_an_installed_config_without_a_scope(convert):
-    cfg = convert('mmpretrain::dinov2/vit-base-p14_dinov2-pre_headless.py')
-    assert cfg.model.backbone.type == 'StepVisionTransformer'
-    assert cfg.model.backbone.step_mode == 'gate'
-    assert cfg.model._scope_ == 'mmpretrain'
 
 
 def test_a_teacher_gets_no_untrained_steps(write):
@@ -104,13 +87,12 @@ model = dict(backbone=dict(type='ResNet', depth=18),
     teacher = 'model.teacher.backbone'
     for step in (None, dict(type='SumStepAdaptor')):
         assert 'teacher=dict(backbone' in to_stepnet(str(path), step=step)
-    for step in (dict(type='SEAttention'),
-                 dict(type='StepAdaptor', init_step=.5)):
-        text = to_stepnet(str(path), step=step)
-        assert text.count('Step') > 1 and 'teacher=' not in text
-        assert f'# {teacher} stays: a teacher, which' in text
-        text = to_stepnet(str(path), step=step, only=[teacher])
-        assert 'teacher=dict(backbone' in text and 'stays' not in text
+    step = dict(type='StepAdaptor', init_step=.5)
+    text = to_stepnet(str(path), step=step)
+    assert text.count('Step') > 1 and 'teacher=' not in text
+    assert f'# {teacher} stays: a teacher, which' in text
+    text = to_stepnet(str(path), step=step, only=[teacher])
+    assert 'teacher=dict(backbone' in text and 'stays' not in text
     write('one.py', path.read_text().replace('backbone=dict(', 'other=dict(',
                                              1).replace("'ResNet'", '1', 1))
     with pytest.raises(ValueError, match=f'{teacher}: a teacher.*--only'):
@@ -144,15 +126,12 @@ def test_types_and_imports(write, config, part, there):
 
 def test_steps_that_cannot_start_at_1_are_not_frozen(write):
     path = str(write('plain.py', PLAIN))
-    for step, stays in ((None, True), (dict(type='StepAdaptor'), True),
-                        (dict(type='SoftmaxStepAdaptor'), True),
+    for step, stays in ((None, True), (dict(type='SoftmaxStepAdaptor'), True),
                         (dict(type='StepAdaptor', init_step=.5), False),
                         (dict(type='SEAttention', reduction=8), False)):
         text = to_stepnet(path, step=step)
         assert ('frozen_stages=0' in text) != stays
         assert ('steps start at 1' in text) == stays
-        if step:
-            assert f"step=dict(type='{step['type']}'" in text
 
 
 @pytest.mark.core
@@ -168,23 +147,16 @@ def test_pure_python_configs(write, tmp_path):
     again = Config.fromstring(cfg.pretty_text, '.py')
     assert again.custom_imports.imports == ['stepnet_mm']
     assert type(build(again)) is type(model)
-    backbone, = find_backbones(again)
-    assert backbone.is_step
 
 
 #: A config's name or text -> a part of the message.
 REFUSED = {
     'mmpretrain::regnet/regnetx-400mf_8xb128_in1k.py':
     'derives from ResNet.*Expected one of ResNet, ResNeXt',
-    'mmpretrain::mae/mae_vit-base-p16_8xb512-amp-coslr-300e_in1k.py':
-    'derives from VisionTransformer',
     'mmpretrain::resnet/resnet18_8xb32_in1.py':
     'resnet/resnet18_8xb32_in1k.py',
     'mmnothing::atss/atss.py': "no package 'mmnothing' is installed",
-    'model = {}': 'no backbone in model',
     PLAIN.replace("'ResNet'", "'SwinTransformer'"): 'no residual block',
-    PLAIN.replace("'ResNet'", "'MyResNet'"):
-    'MyResNet derives from ResNet.*StepBackbone',
     PLAIN.replace("'ResNet'", "'NoSuchNet'"):
     "no 'NoSuchNet' is registered in the scope 'mmpretrain'",
     PLAIN.replace("'ResNet'", "'StepResNet'"):
@@ -195,10 +167,6 @@ REFUSED = {
 @pytest.mark.parametrize('config, text', REFUSED.items(),
                          ids=range(len(REFUSED)))
 def test_a_config_without_a_stepnet(config, text, write):
-    from mmpretrain.models import ResNet
-    from mmpretrain.registry import MODELS as models
-    models.register_module('MyResNet', force=True, module=type(
-        'MyResNet', (ResNet, ), {}))
     name = config if '::' in config else str(write('config.py', config))
     with pytest.raises(ValueError, match=f'(?s){text}'):
         to_stepnet(name)

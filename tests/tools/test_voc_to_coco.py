@@ -30,9 +30,7 @@ def test_images_boxes_and_classes(tool, voc, tmp_path):
     out = tmp_path / 'out'
     tool('voc_to_coco', voc, out, '--classes', 'cat', 'dog', '--splits',
          'train')
-    content = json.loads((out / 'train.json').read_text())
-    assert [*content] == ['images', 'annotations', 'categories']
-    assert content == dict(
+    assert json.loads((out / 'train.json').read_text()) == dict(
         images=[
             dict(id=1, file_name='a.jpg', width=40, height=30),
             dict(id=2, file_name='b.jpg', width=40, height=30),

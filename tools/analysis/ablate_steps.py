@@ -10,7 +10,7 @@ Attention modules of this package are step sizes too.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import math
+import json
 from numbers import Real
 
 from mmengine.hooks import LoggerHook
@@ -81,7 +81,7 @@ def ablate(cfg, args):
             f'{args.split}_evaluator: expected metrics that are numbers, got '
             'none (a detector that finds no box has none); set another one, '
             'or train for longer')
-    return finite(dict(
+    content = dict(
         split=args.split,
         images=len(runner.test_dataloader.dataset),
         metrics={key: getattr(found, key) for key in ABLATIONS},
@@ -89,17 +89,9 @@ def ablate(cfg, args):
             mean=moments.mean.mean().item(),
             **{key: getattr(moments, key) for key in STEP_MOMENTS[1:]},
             by_channel=moments.mean.tolist())
-            for name, moments in found.moments.items()}))
-
-
-def finite(value):
-    """The same, with None for NaN and infinities, which JSON lacks."""
-    if isinstance(value, dict):
-        return {key: finite(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [*map(finite, value)]
-    lost = isinstance(value, float) and not math.isfinite(value)
-    return None if lost else value
+            for name, moments in found.moments.items()})
+    # None for NaN and infinities, which JSON lacks.
+    return json.loads(json.dumps(content), parse_constant=lambda _: None)
 
 
 def print_table(head, rows):

@@ -97,7 +97,7 @@ def main():
         raise ValueError(
             f'{args.config}: default_scope: expected mmdet or mmpretrain, got '
             f'{cfg.get("default_scope")!r}; set it')
-    size = args.image_size or image_size(cfg)[0]
+    size = args.image_size or image_size(cfg)
     # First, since the traces of the counts take memory too.
     print_latency(*prepare(cfg, size, args.batch_size, device))
     print_counts(*prepare(cfg, size, 1, device))

@@ -16,8 +16,6 @@ PANELS = dict(tns=('mean', np.mean), tns_median=('median', np.median),
               tns_q95=('95 % quantile', partial(np.quantile, q=.95)))
 #: Of the bootstrap; of 10^5 samples a batch of them takes 80 MB.
 RESAMPLES, BATCH = 1000, 100
-#: Of fewer seeds an interval is their range, as a bootstrap gives no more.
-FEW_SEEDS = 5
 #: With fewer blocks a correlation along depth says nothing.
 LEAST = 3
 #: Relative spread up to which numbers count as equal: a float32 mean of equal
@@ -26,7 +24,7 @@ EQUAL = 1e-6
 
 
 class Estimate(NamedTuple):
-    """A number and the 95 % interval around it."""
+    """A number and an interval around it."""
     value: float
     low: float
     high: float
@@ -37,9 +35,8 @@ def tns_by_method(records: list[StiffnessRecord]) -> dict:
     """TNS of each method, its median and 95 % quantile, with intervals.
 
     Records whose names differ in their ``_seedN`` alone are seeds of one
-    method; of one and the same name they are numbered (:func:`.labels`). The
-    bootstrap intervals are over samples, or over seeds where there are
-    several; of fewer than five they are their range.
+    method, whose interval is their range; of one and the same name they are
+    numbered (:func:`.labels`). Without seeds it is a bootstrap over samples.
 
     Returns:
         dict: method -> key of :data:`PANELS` -> Estimate.
@@ -52,21 +49,20 @@ def tns_by_method(records: list[StiffnessRecord]) -> dict:
 
 
 def _estimate(records: list[StiffnessRecord], key: str) -> Estimate:
-    """A statistic of TNS of one method, and its percentile interval."""
+    """A statistic of TNS of one method, and its interval."""
     seeds = [record.tns_summary()[key] for record in records]
-    values, statistic = np.array(seeds), np.mean
-    if len(records) == 1:
-        seeds, values = [], records[0].tns().numpy()
-        statistic = PANELS[key][1]
-    value, low, high = statistic(values), values.min(), values.max()
-    if len(values) >= (FEW_SEEDS if seeds else 2):
+    if len(records) > 1:
+        return Estimate(float(np.mean(seeds)), min(seeds), max(seeds), seeds)
+    tns, statistic = records[0].tns().numpy(), PANELS[key][1]
+    low = high = value = statistic(tns)
+    if len(tns) > 1:
         from scipy import stats
         low, high = stats.bootstrap(
-            (values, ), statistic, n_resamples=RESAMPLES, batch=BATCH,
+            (tns, ), statistic, n_resamples=RESAMPLES, batch=BATCH,
             vectorized=True, axis=-1, confidence_level=.95,
             method='percentile',
             rng=np.random.default_rng(0)).confidence_interval
-    return Estimate(value, low, high, seeds)
+    return Estimate(value, low, high, [])
 
 
 @style.styled
@@ -90,10 +86,9 @@ def tns_figure(records: list):
         fill(f'{name} ({seeds} seeds)' if (seeds := len(own['tns'].seeds))
              else name, 26) for name, own in methods.items()])
     panels[0].set_ylim(len(methods) - .5, -.5)
-    figure.suptitle(
-        'TNS (Eq. 5) and 95 % bootstrap intervals over samples;\nof several '
-        f'seeds (small dots) over seeds, of less than {FEW_SEEDS} their range'
-        + lost_note(records))
+    figure.suptitle('TNS (Eq. 5) and 95 % bootstrap intervals over samples;\n'
+                    'of several seeds (small dots) their range'
+                    + lost_note(records))
     return figure
 
 

@@ -75,28 +75,20 @@ def _heads(records: list) -> dict[str, dict]:
             for key, figure in visualization.attention_figures(alike).items()}
 
 
-def _about(records: list) -> list[list[str]]:
+def _about(records: list) -> list[list]:
     """Where the numbers come from: a row per key, a column per record."""
     abouts = [_about_one(record.header) for record in records]
     keys = dict.fromkeys(key for about in abouts for key in about)
-    rows = [[key, *(_text(about.get(key)) for about in abouts)]
-            for key in keys]
+    rows = [[key, *(str(about.get(key) or '') for about in abouts)]
+            for key in keys if key != 'name']  # it is above the column
     return [row for row in rows if any(row[1:])]
 
 
 def _about_one(header) -> dict:
-    stages = range(1, header.stages + 1)
-    return {**header.meta, 'name': None,  # it stands above the column
-            'samples': header.samples, 'definition of NSI': header.definition,
-            'measured blocks, by stage': [*map(header.stage.count, stages)]}
-
-
-def _text(value) -> str:
-    if isinstance(value, dict):
-        return ', '.join(f'{k} {_text(v)}' for k, v in value.items())
-    if isinstance(value, (list, tuple)):
-        return ', '.join(map(_text, value))
-    return '' if value is None else str(value)
+    blocks = map(header.stage.count, range(1, header.stages + 1))
+    return {**header.meta, 'samples': header.samples,
+            'definition of NSI': header.definition,
+            'measured blocks, by stage': ', '.join(map(str, blocks))}
 
 
 def _totals(record: StiffnessRecord) -> list:
