@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not found or found[-1]['level'] == 'error':  # by an import?
         for name in LEAST:
             report(run('environment:load', name, f'import {name}',
-                       args.seconds / 8))
+                       args.seconds / 4))
     report(found)
     if not counts['error']:
         for check in DEVICE if args.device else ENVIRONMENT:

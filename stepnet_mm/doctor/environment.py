@@ -56,11 +56,11 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r'\d+', version.partition('+')[0])[:3]))
 
 
-def load(name: str) -> Iterator[dict]:
+def load(name: str) -> list[dict]:
     """No row, if a library imports or is absent."""
     if find_spec(name):
         importlib.import_module(name)
-    yield from ()
+    return []
 
 
 def device(kind: str) -> Iterator[dict]:
@@ -70,7 +70,7 @@ def device(kind: str) -> Iterator[dict]:
         kind (str): ``'cuda'``, ``'cpu'``, or ``''``, a GPU if there is one.
     """
     for name in LEAST:
-        yield from load(name)
+        load(name)
     import torch
     from torch.utils.collect_env import get_pretty_env_info
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0

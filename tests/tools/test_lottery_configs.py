@@ -48,9 +48,6 @@ def test_table_by_hand(rank, write_record):
         '1', '1', '3.5', '1.5', f'{1.5 / total:.1%}', '50.0%']
     assert table['c.2'][2:] == ['0.75', '0', '100.0%', '0.0%']
     assert chosen == [[1], [], [3], []]
-    table, chosen = rank(path, '-k', 3, '--by', 'mean')
-    assert list(table) == ['a.1', 'a.2', 'c.3', 'c.1', 'c.2']
-    assert chosen == [[1, 2], [], [3], []]
     with pytest.warns(UserWarning, match='got 4 of which only 3 have one'):
         assert rank(path, '-k', 4)[1] == [[1, 2], [], [1, 3], []]
 

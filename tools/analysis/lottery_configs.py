@@ -68,9 +68,6 @@ def parse_args():
         '-k', nargs='+', type=int, required=True,
         help='how many blocks to choose')
     parser.add_argument(
-        '--by', choices=['area', 'mean'], default='area',
-        help='rank by the mean own area or by the mean NSI; default: area')
-    parser.add_argument(
         '--configs', nargs='+', metavar='CONFIG',
         help='of one network, with a step, such as StepNet and SE')
     parser.add_argument(
@@ -120,17 +117,15 @@ def read_pooled(paths: Sequence[str]) -> StiffnessRecord:
     return pooled
 
 
-def rank_blocks(record: StiffnessRecord, k: int,
-                by: str = 'area') -> list[dict]:
-    """The measured blocks, the stiffest first; equal ones by mean NSI.
+def rank_blocks(record: StiffnessRecord, k: int) -> list[dict]:
+    """The measured blocks by own area, the largest first.
 
-    Warns if some of the k first blocks have no own area.
+    Equal ones are ranked by mean NSI; warns if some of the k first blocks
+    have no own area (:func:`block_stiffness`).
 
     Args:
         record (StiffnessRecord): at least one sample is finite.
         k (int): how many are to be chosen.
-        by (str): ``'area'``, own area (:func:`block_stiffness`), or
-            ``'mean'``, mean NSI.
 
     Returns:
         list[dict]: as :meth:`StiffnessRecord.summary_by_block` gives them.
@@ -139,16 +134,16 @@ def rank_blocks(record: StiffnessRecord, k: int,
         ValueError: if k is not from 1 to the number of blocks.
     """
     rows = sorted(record.summary_by_block(),
-                  key=lambda row: (-row[by], -row['mean']))
+                  key=lambda row: (-row['area'], -row['mean']))
     if not 1 <= k <= len(rows):
         raise ValueError(f'-k: expected 1 to {len(rows)}, the measured '
                          f'blocks, got {k}; choose one of these')
     having = sum(row['area'] > 0 for row in rows)
-    if by == 'area' and having < k:
+    if having < k:
         warnings.warn(
-            f'k: expected blocks with an own area above 0, got {k} of which '
+            f'-k: expected blocks with an own area above 0, got {k} of which '
             f'only {having} have one, the others ranked by mean NSI; choose '
-            f'k <= {having} or --by mean', stacklevel=2)
+            f'{having} or less', stacklevel=2)
     return rows
 
 
@@ -225,9 +220,9 @@ def choices(args, record) -> dict[str, tuple[str, dict]]:
     found = dict(none=('in no block', dict(step=None)),
                  all=('where it has them', {}))
     for k in args.k:
-        stiffest = rank_blocks(record, k, args.by)[:k]
+        stiffest = rank_blocks(record, k)[:k]
         found[f'stiffest{k}'] = (
-            f'in the {k} stiffest {of}, by {args.by}',
+            f'in the {k} stiffest {of}, by area',
             dict(step_blocks=step_blocks(stiffest, stages)))
         for seed in args.random_seeds:
             drawn = random_blocks(record, k, seed)
@@ -286,7 +281,7 @@ def print_ranking(args, record) -> None:
     print(', '.join(f'{key} {value:.4g}'
                     for key, value in record.tns_summary().items()))
     for k in args.k:
-        rows = rank_blocks(record, k, args.by)
+        rows = rank_blocks(record, k)
         print(table(rows, k))
         print(f'step_blocks={step_blocks(rows[:k], header.stages)}')
 
