@@ -127,9 +127,9 @@ def test_wrong_class_folders_are_named(tmp_path, cifar10, change, text):
 
 
 @pytest.mark.parametrize('name, shape, dtype, share', [
-    ('9.jpg', (32, 32, 3), np.uint8, 0), ('9.jpg', (32, 32, 3), np.uint8, .9),
-    ('9.png', (32, 32, 3), np.uint8, .5), ('9.png', (32, 31, 3), np.uint8, 1),
-    ('9.png', (32, 32), np.uint8, 1), ('9.png', (32, 32, 3), np.uint16, 1)])
+    ('9.jpg', (32, 32, 3), np.uint8, 0), ('9.png', (32, 32, 3), np.uint8, .5),
+    ('9.png', (32, 31, 3), np.uint8, 1),
+    ('9.png', (32, 32, 3), np.uint16, 1)])
 def test_what_is_no_image_of_cifar_is_named(tmp_path, cifar10, name, shape,
                                             dtype, share):
     """It is cut short, or has another size or depth."""

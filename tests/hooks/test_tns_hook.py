@@ -73,14 +73,10 @@ def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
     runner = toy_runner(
         tmp_path, [dict(HOOKS['batch'], figure_interval=1)], 4)
     said = warnings_of(runner)
-
-    def add_image(*args, **kwargs):
-        raise ValueError('unknown file extension')
-
-    monkeypatch.setattr(runner.visualizer, 'add_image', add_image)
+    monkeypatch.setattr(runner.visualizer, 'add_image', None)
     runner.train()
     line, = [line for line in said if 'figure_interval' in line]
-    assert 'unknown file extension' in line
+    assert 'TypeError' in line
     assert len(scalars(tmp_path, 'stiffness')) == 2
 
 
@@ -103,7 +99,6 @@ def test_hooks_left_by_an_exception_go_at_the_next_iteration(tmp_path):
 
 
 @pytest.mark.parametrize('hooks, match, settings', [
-    ([dict(HOOKS['batch'], blocks='nothing')], 'matches no module', {}),
     # Blocks of two shapes, which the first forward shows.
     *(([dict(HOOKS[name], interval=1000, blocks=r'backbone\.layer\d')],
        'layer2: expected', {}) for name in HOOKS),
@@ -204,7 +199,6 @@ def test_blocks_degrees_and_names(tmp_path):
         type='TNSHook', interval=2, name='late', degrees=[(.1, .2)],
         blocks=r'backbone\.layer2\.\d', definition='output')
     toy_runner(tmp_path, [hook], 2).train()
-    assert not list(tmp_path.rglob('*.png')), 'no figure_interval'
     row = scalars(tmp_path, 'late')[0]
     assert {key for key in row if key.startswith('late/nsi/')} == {
         f'late/nsi/backbone.layer2.{i}' for i in range(1, 4)}
@@ -213,10 +207,8 @@ def test_blocks_degrees_and_names(tmp_path):
 
 @pytest.mark.parametrize('wrong, message', [
     (dict(interval=0), r'TNSHook\.interval'),
-    (dict(figure_interval=-1), r'TNSHook\.figure_interval'),
     (dict(name='a/b'), r"TNSHook\.name: .*got 'a/b'"),
     (dict(probe=dict(samples=3)), r'TNSHook\.probe'),
-    (dict(probe=5), r'TNSHook\.probe'),
     (dict(degrees=[1]), r'TNSHook\.degrees')])
 def test_wrong_arguments(wrong, message):
     with pytest.raises(ValueError, match=message):

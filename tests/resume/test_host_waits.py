@@ -21,13 +21,11 @@ pytest.importorskip('mmpretrain')
 OURS = str(Path(stepnet_mm.__file__).parent)
 THEIRS = 'mmengine', 'mmpretrain', 'mmdet'
 #: Read a device's values, or move them to the host.
-READERS = ('item', 'cpu', 'tolist', 'numpy', '__bool__', '__float__',
-           '__int__', '__index__')
+READERS = 'item', 'cpu', 'tolist', 'numpy', '__bool__', '__float__', '__int__'
 OPERATORS = {
     torch.ops.aten._local_scalar_dense.default,
     torch.ops.aten.nonzero.default, torch.ops.aten.equal.default,
-    torch.ops.aten.masked_select.default, torch.ops.aten._unique2.default
-}
+    torch.ops.aten.masked_select.default}
 
 
 def caller():
@@ -43,13 +41,6 @@ def caller():
     return None
 
 
-def has_mask(func, args):
-    """Whether it takes the elements where a mask is set: how many are they?"""
-    return func is torch.ops.aten.index.Tensor and any(
-        i is not None and i.dtype in (torch.bool, torch.uint8)
-        for i in args[1])
-
-
 class Waits(TorchDispatchMode):
     """Counts the waits, by who asked."""
     found = Counter()
@@ -60,7 +51,8 @@ class Waits(TorchDispatchMode):
             self.found[who] += 1
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func in OPERATORS or has_mask(func, args):
+        if func in OPERATORS or func is torch.ops.aten.index.Tensor and any(
+                i is not None and i.dtype == torch.bool for i in args[1]):
             self.note()
         return func(*args, **(kwargs or {}))
 
@@ -118,13 +110,14 @@ def test_the_loss_is_looked_at_behind_the_backward_pass(tmp_path,
                         iterations=1)
     wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
     runner.optim_wrapper, order = wrapper, []
-    backward, wait = wrapper.backward, _Verdict.wait
-    monkeypatch.setattr(
-        wrapper, 'backward',
-        lambda loss: (backward(loss), order.append('backward')))
-    monkeypatch.setattr(
-        _Verdict, 'wait', lambda self: order.append('wait') or wait(self))
-    monkeypatch.setattr(
-        wrapper.optimizer, 'step', lambda: order.append('step'))
+
+    def note(owner, name):
+        method = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *args: (
+            order.append(name), method(*args))[1])
+
+    note(wrapper, 'backward')
+    note(_Verdict, 'wait')
+    note(wrapper.optimizer, 'step')
     runner.train()
     assert order == ['backward', 'wait', 'step', 'wait']
