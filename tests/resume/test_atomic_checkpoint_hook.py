@@ -5,8 +5,7 @@ import pytest
 import resume_run
 import torch
 from mmengine.config import Config
-from mmengine.fileio import BaseStorageBackend, FileClient, register_backend
-from mmengine.optim import OptimWrapper, OptimWrapperDict
+from mmengine.fileio import LocalBackend, register_backend
 from resume_run import (
     Stopped,
     assert_same,
@@ -17,7 +16,6 @@ from resume_run import (
 )
 
 from stepnet_mm.resume import AtomicLocalBackend
-from stepnet_mm.resume.training_state import accumulating
 
 FALLING = dict(type='FallingMetric')
 train = functools.partial(resume_run.train, interval=5)
@@ -102,16 +100,6 @@ def test_the_first_start_of_a_job_that_resumes_has_its_weights(tmp_path):
     assert seen(train(tmp_path / 'b', **settings)) == 96 - 30
 
 
-def test_several_optimizers():
-    """GANs step each of theirs themselves."""
-    parts = {name: OptimWrapper(torch.optim.SGD(
-        [torch.nn.Parameter(torch.zeros(1))], lr=.1)) for name in 'ab'}
-    wrapper = OptimWrapperDict(**parts)
-    assert not accumulating(wrapper)
-    parts['b']._accumulative_counts, parts['b']._inner_count = 3, 2
-    assert accumulating(wrapper)
-
-
 def test_the_best_one_of_another_run_stays(tmp_path):
     settings = dict(checkpoint=dict(save_best=['loss', 'acc'], rule='less'),
                     val_evaluator=FALLING)
@@ -139,36 +127,23 @@ def test_a_validation_resumes_nothing(tmp_path):
     assert isinstance(runner._train_loop, dict)
 
 
-@FileClient.register_backend('dictionary', prefixes='dictionary')
-@register_backend('dictionary', prefixes='dictionary')
-class DictionaryBackend(BaseStorageBackend):
-    """Storage that is not local, as an object store is."""
-    files = {}
+@register_backend('other')
+class OtherBackend(LocalBackend):
+    """Storage that has a way of its own, as an object store."""
+    written = []
 
     def put(self, obj, filepath):
-        self.files[str(filepath)] = obj
-
-    def get(self, filepath):
-        return self.files[str(filepath)]
-
-    def get_text(self, filepath):
-        return self.get(filepath).decode()
-
-    def join_path(self, *parts):
-        return '/'.join(parts)
-
-    def isfile(self, path):
-        return path in self.files
-
-    def remove(self, path):
-        del self.files[path]
+        self.written.append(os.path.basename(filepath))
+        super().put(obj, filepath)
 
 
 @pytest.mark.core
-def test_storage_that_is_not_local_keeps_its_own_way(tmp_path):
-    train(tmp_path / 'w', interval=20,
-          checkpoint=dict(out_dir='dictionary://x', max_keep_ckpts=1))
-    assert list(DictionaryBackend.files) == ['dictionary://x/w/iter_33.pth']
+def test_another_storage_keeps_its_own_way(tmp_path):
+    settings = dict(checkpoint=dict(backend_args=dict(backend='other')))
+    train(tmp_path, stop=22, interval=10, **settings)
+    assert seen(train(tmp_path, interval=20, resume=True, **settings)) == 36
+    assert OtherBackend.written == [
+        'iter_10.pth', 'iter_20.pth', 'iter_33.pth']
 
 
 def test_the_files_of_a_second_hook_are_resumed_from(tmp_path):
