@@ -56,8 +56,6 @@ class PreemptionHook(Hook):
             AtomicCheckpointHook or one of the resumable loops.
     """
     priority = 'LOWEST'
-    #: The resumable loops call after_train for a failed training, too.
-    undo_on_failure = True
 
     def __init__(self,
                  signals: Sequence[str] = SIGNALS,

@@ -45,12 +45,12 @@ class ResumableLoader(DataLoader):
                 'batch_size=None; set exact_resume=False')
         resumable = copy.copy(loader)
         resumable.__class__ = cls
-        resumable.numbered = NumberedBatches(
-            loader.batch_sampler, seed, endless)
-        # A loader without one draws from the training's generator.
-        resumable.generator = torch.Generator()
-        resumable.in_order = True
-        resumable._iterator = None
+        vars(resumable).update(
+            numbered=NumberedBatches(loader.batch_sampler, seed, endless),
+            # A loader without one draws from the training's generator.
+            generator=torch.Generator(),
+            in_order=True,
+            _iterator=None)
         return resumable
 
     def _get_iterator(self):

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from ..utils.random_state import set_random_state
 from .resumable_loader import NO_BATCHES, ResumableLoader
+from .signal_listener import stop_listening
 from .training_state import load_buffers, load_early_stopping
 
 
@@ -61,10 +62,7 @@ class ResumableLoop(BaseLoop):
             self._resume()
             self._train()
         except (Exception, KeyboardInterrupt):
-            # A notebook goes on without the handlers of a failed training.
-            for hook in self.runner.hooks:
-                if getattr(hook, 'undo_on_failure', False):
-                    hook.after_train(self.runner)
+            stop_listening()  # a notebook goes on
             raise
         self.runner.call_hook('after_train')
         return self.runner.model

@@ -41,8 +41,7 @@ class SignalListener:
         self.received = False
         if threading.current_thread() is not threading.main_thread():
             return
-        if SignalListener.current is not None:  # of a preempted training
-            SignalListener.current.stop()
+        stop_listening()  # of a preempted training
         SignalListener.current = self
         self._handlers = {number: signal.signal(number, self._receive)
                           for number in self.signals}
@@ -73,6 +72,12 @@ class SignalListener:
             self.stop()
             if hasattr(signal, 'sigwaitinfo'):  # as ignore_in_workers
                 IgnoreSignals(None, self.signals)(0)
+
+
+def stop_listening() -> None:
+    """Stop the listener that is started, if there is one."""
+    if SignalListener.current is not None:
+        SignalListener.current.stop()
 
 
 class _SecondSignal(threading.Thread):

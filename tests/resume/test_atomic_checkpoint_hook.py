@@ -141,7 +141,7 @@ class OtherBackend(LocalBackend):
 def test_another_storage_keeps_its_own_way(tmp_path):
     settings = dict(checkpoint=dict(backend_args=dict(backend='other')))
     train(tmp_path, stop=22, interval=10, **settings)
-    assert seen(train(tmp_path, interval=20, resume=True, **settings)) == 36
+    assert seen(train(tmp_path, interval=20, resume=True, **settings)) == 37
     assert OtherBackend.written == [
         'iter_10.pth', 'iter_20.pth', 'iter_33.pth']
 
