@@ -16,9 +16,7 @@ from ..utils.checkpoint_pointer import POINTER, read_pointer
 #: Name of a checkpoint of a preempted run.
 PREEMPTED = 'preempted_iter_{}.pth'
 #: Keys that mmengine's resume reads.
-NEEDED: dict[str, tuple[str, ...]] = dict(
-    meta=('epoch', 'iter'), state_dict=(),
-    message_hub=('log_scalars', 'runtime_info', 'resumed_keys'))
+NEEDED = 'meta', 'state_dict', 'message_hub'
 #: Errors for a name without a file. Others, such as missing rights or a
 #: stale handle, are no damage.
 _NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
@@ -86,14 +84,12 @@ def _damage(path: str, backend_args: dict | None) -> str:
         except ValueError as error:
             return f'it cannot be loaded ({error})'
     absent = absent_parts(content if isinstance(content, dict) else {})
-    return f'it has no whole {", ".join(absent)}' if absent else ''
+    return f'it has no {", ".join(absent)}' if absent else ''
 
 
 def absent_parts(checkpoint: dict) -> list[str]:
-    """The keys that mmengine's resume reads and does not find whole."""
-    return [key for key, names in NEEDED.items()
-            if not isinstance(checkpoint.get(key), dict)
-            or not {*names} <= {*checkpoint[key]}]
+    """The keys that mmengine's resume reads and does not find."""
+    return [key for key in NEEDED if not isinstance(checkpoint.get(key), dict)]
 
 
 def _pointed(work_dir: str, folder: str, damaged: dict) -> str | None:

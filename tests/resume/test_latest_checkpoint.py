@@ -128,7 +128,7 @@ def test_refused_is_not_damaged(run):
 
 
 @pytest.mark.parametrize('content, absent', [
-    (dict(state(2), meta={}), 'meta'), ([], 'state_dict')])
+    (dict(state(2), meta=None), 'meta'), ([], 'state_dict')])
 def test_one_that_lacks_what_a_resume_needs(run, content, absent):
     folder = run()
     torch.save(content, folder / 'iter_2.pth')
