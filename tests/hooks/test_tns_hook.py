@@ -45,7 +45,10 @@ def test_log_and_pictures_of_where_it_was_measured(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import (
         EventAccumulator,
     )
-    toy_runner(tmp_path, [dict(HOOKS['batch'], figure_interval=2)],
+    late = dict(
+        type='TNSHook', interval=8, name='late', degrees=[(.1, .2)],
+        blocks=r'backbone\.layer2\.\d', definition='output')
+    toy_runner(tmp_path, [dict(HOOKS['batch'], figure_interval=2), late],
                log_level='INFO').train()
     path, = tmp_path.glob('*/vis_data')
     events = EventAccumulator(str(path)).Reload()
@@ -59,12 +62,16 @@ def test_log_and_pictures_of_where_it_was_measured(tmp_path):
         (row['step'], pytest.approx(row['stiffness/tns'])) for row in rows]
     log, = tmp_path.glob('*/*.log')
     lines = [line for line in log.read_text().splitlines() if 'tns: ' in line]
-    assert len(lines) == 4 and '[4/8]' in lines[1]
+    assert len(lines) == 4 + 1 and '[4/8]' in lines[1]
     assert 'nsi_stage2_max: ' in lines[0] and 'nonfinite: 0' in lines[0]
     pictures = [*tmp_path.glob('*/vis_data/vis_image/**/*.png')]
     assert len(pictures) == 4  # two measurements of two pictures
     assert set(events.Tags()['images']) == {
         'stiffness_nsi', 'stiffness_curve'}
+    row, = scalars(tmp_path, 'late')
+    assert {key for key in row if key.startswith('late/nsi/')} == {
+        f'late/nsi/backbone.layer2.{i}' for i in range(1, 4)}
+    assert 0 <= row['late/proportion_0.1_0.2'] <= 1
 
 
 def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
@@ -189,17 +196,6 @@ def test_by_epoch(tmp_path):
     runner.train()
     for name in ('stiffness', 'probe'):
         assert steps_of(runner, name) == [4, 8]
-
-
-def test_blocks_degrees_and_names(tmp_path):
-    hook = dict(
-        type='TNSHook', interval=2, name='late', degrees=[(.1, .2)],
-        blocks=r'backbone\.layer2\.\d', definition='output')
-    toy_runner(tmp_path, [hook], 2).train()
-    row = scalars(tmp_path, 'late')[0]
-    assert {key for key in row if key.startswith('late/nsi/')} == {
-        f'late/nsi/backbone.layer2.{i}' for i in range(1, 4)}
-    assert 0 <= row['late/proportion_0.1_0.2'] <= 1
 
 
 @pytest.mark.parametrize('key, wrong', [
