@@ -14,7 +14,6 @@ from toy_run import toy_runner
 
 import stepnet_mm
 from stepnet_mm.ops import ResidualTail
-from stepnet_mm.resume.non_finite_loss_hook import _Verdict
 
 pytest.importorskip('mmpretrain')
 
@@ -102,22 +101,3 @@ def test_only_the_loss_is_waited_for(tmp_path, monkeypatch):
     # The counter sees what there is.
     assert measured['nsi_recorder._table'] and tried['nsi_recorder._table']
     assert {*second} == {*fourth} == {'non_finite_loss_hook.wait'}
-
-
-def test_the_loss_is_looked_at_behind_the_backward_pass(tmp_path,
-                                                        monkeypatch):
-    runner = toy_runner(tmp_path, [dict(type='NonFiniteLossHook')],
-                        iterations=1)
-    wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
-    runner.optim_wrapper, order = wrapper, []
-
-    def note(owner, name):
-        method = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *args: (
-            order.append(name), method(*args))[1])
-
-    note(wrapper, 'backward')
-    note(_Verdict, 'wait')
-    note(wrapper.optimizer, 'step')
-    runner.train()
-    assert order == ['backward', 'wait', 'step', 'wait']
