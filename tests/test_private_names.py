@@ -30,10 +30,9 @@ USED = {
         '_compiled_call_impl', '_current_graph_task_id', '_orig_mod',
         '_torchdynamo_orig_callable'],
     'tests/resume/test_atomic_checkpoint_hook.py': [
-        '_load_checkpoint', '_load_from', '_resume', '_save_best_checkpoint',
-        '_train_loop'],
+        '_load_from', '_resume', '_save_best_checkpoint', '_train_loop'],
     'tests/resume/test_resumable_loops.py': [
-        '_max_epochs', '_max_iters', '_randomness_cfg'],
+        '_max_epochs', '_max_iters'],
     'tests/resume/test_non_finite_loss_hook.py': [
         '_accumulative_counts', '_inner_count'],
     'tests/resume/test_preemption_hook.py': [
@@ -102,7 +101,6 @@ def test_every_private_name_of_another_library_has_its_test():
 
 @pytest.mark.core
 def test_methods_that_are_overridden_are_still_there():
-    names = {'_publish_model', '_save_best_checkpoint',
-             '_save_checkpoint_with_step'}
+    names = {'_save_best_checkpoint', '_save_checkpoint_with_step'}
     for kind in (AtomicCheckpointHook, mmengine.hooks.CheckpointHook):
         assert names <= vars(kind).keys()

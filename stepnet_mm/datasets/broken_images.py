@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 import cv2
-import mmcv
-import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from mmengine.logging import print_log
 from mmengine.registry import TRANSFORMS
@@ -18,11 +16,10 @@ from ..regular_file import check_regular
 
 #: Errors of the image back ends for bytes that are no complete image.
 DECODE_ERRORS = (AssertionError, OSError, SyntaxError, ValueError, cv2.error)
-
-#: OpenCV's code.
-_NO_MEMORY = -4
 #: If none of the first images decodes, single files are not the reason.
 FIRST = 10
+#: OpenCV's code.
+_NO_MEMORY = -4
 
 _logs: list[str] = []
 
@@ -47,7 +44,9 @@ class NamingLoader(LoadImageFromFile):
         try:
             return super().transform(results)
         except DECODE_ERRORS as error:
-            _raise_if_not_of_bytes(self, error)
+            if _is_of_storage(error) or getattr(
+                    error, 'code', None) == _NO_MEMORY:
+                raise
             raise BrokenImage(
                 f'{path}: expected an image that decodes, got '
                 f'{type(error).__name__} ({" ".join(str(error).split())}); '
@@ -55,21 +54,27 @@ class NamingLoader(LoadImageFromFile):
             ) from error
 
 
+def _is_of_storage(error: Exception) -> bool:
+    modules = (frame.f_globals.get('__name__', '')
+               for frame, _ in traceback.walk_tb(error.__traceback__))
+    return any(name.startswith('mmengine.fileio') for name in modules)
+
+
 @TRANSFORMS.register_module()
 class LoadIntactImageFromFile(NamingLoader):
     """mmcv's ``LoadImageFromFile``, which skips broken images in training.
 
     An image that does not decode is skipped, logged and counted: the dataset
-    draws another sample. An absent or unreadable file stays an error, and so
-    do arguments with which nothing decodes. ``tools/train.py`` puts this into
-    training pipelines; validation and test stop
-    (:func:`name_broken_images`).
+    draws another sample. An absent or unreadable file stays an error.
+    ``tools/train.py`` puts this into training pipelines; validation and test
+    stop (:func:`name_broken_images`).
 
     Args:
         **kwargs: those of ``LoadImageFromFile``.
 
     Raises:
-        BrokenImage: during loading, if none of the first images decodes.
+        BrokenImage: during loading, if none of the first images decodes, as
+            with wrong arguments.
     """
 
     def __init__(self, **kwargs):
@@ -105,47 +110,6 @@ class LoadIntactImageFromFile(NamingLoader):
             log.write(path + '\n')
 
 
-def name_broken_images(dataset) -> None:
-    """Make a dataset's errors name the image that does not decode.
-
-    The type in the config stays, since the libraries' inferencers look for
-    it.
-
-    Args:
-        dataset (Dataset): of any library, also in wrappers; the loaders in
-            its pipeline are changed.
-    """
-    for transform in _transforms(dataset):
-        if type(transform) is LoadImageFromFile:
-            transform.__class__ = NamingLoader
-
-
-def _transforms(part) -> Iterator[object]:
-    """All transforms inside a dataset, a wrapper, a pipeline or another."""
-    # With an underscore in what mmengine makes for num_batch_per_epoch.
-    for key in ('dataset', '_dataset', 'datasets', 'pipeline', 'transforms'):
-        inner = vars(part).get(key, ()) if hasattr(part, '__dict__') else ()
-        for child in inner if isinstance(inner, (list, tuple)) else [inner]:
-            yield child
-            yield from _transforms(child)
-
-
-def _raise_if_not_of_bytes(loader: LoadImageFromFile,
-                           error: Exception) -> None:
-    """Raise errors of the storage, the machine or wrong arguments."""
-    modules = [frame.f_globals.get('__name__', '')
-               for frame, _ in traceback.walk_tb(error.__traceback__)]
-    # Of the machine, or a limit that an environment sets.
-    spent = isinstance(error, cv2.error) and (
-        error.code == _NO_MEMORY or error.func == 'validateInputImageSize')
-    if spent or any(name.startswith('mmengine.fileio') for name in modules):
-        raise error
-    ending = '.tif' if loader.imdecode_backend == 'tifffile' else '.jpg'
-    whole = cv2.imencode(ending, np.zeros((8, 8, 3), np.uint8))[1].tobytes()
-    mmcv.imfrombytes(whole, flag=loader.color_type,
-                     backend=loader.imdecode_backend)
-
-
 def broken_images() -> Counter:
     """How often this process and its workers skipped each broken image."""
     return sum((_read(log) for log in _logs), Counter())
@@ -170,3 +134,28 @@ def _new_log() -> str:
 def _remove(path: str, owner: int) -> None:
     if os.getpid() == owner and os.path.exists(path):
         os.remove(path)
+
+
+def name_broken_images(dataset) -> None:
+    """Make a dataset's errors name the image that does not decode.
+
+    The type in the config stays, since the libraries' inferencers look for
+    it.
+
+    Args:
+        dataset (Dataset): of any library, also in wrappers; the loaders in
+            its pipeline are changed.
+    """
+    for transform in _transforms(dataset):
+        if type(transform) is LoadImageFromFile:
+            transform.__class__ = NamingLoader
+
+
+def _transforms(part) -> Iterator[object]:
+    """All transforms inside a dataset, a wrapper, a pipeline or another."""
+    # With an underscore in what mmengine makes for num_batch_per_epoch.
+    for key in ('dataset', '_dataset', 'datasets', 'pipeline', 'transforms'):
+        inner = vars(part).get(key, ()) if hasattr(part, '__dict__') else ()
+        for child in inner if isinstance(inner, (list, tuple)) else [inner]:
+            yield child
+            yield from _transforms(child)

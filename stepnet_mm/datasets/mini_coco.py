@@ -77,7 +77,7 @@ def _draw_image(i: int, size: int, rng):
     objects = [_draw_object(canvas, kind, size, rng) for kind in kinds]
     if i == 2:
         objects.append(_draw_crowd(canvas, size, rng))
-    return canvas, [entry for entry in objects if entry]
+    return canvas, objects
 
 
 def _background(size: int, rng) -> np.ndarray:
@@ -95,7 +95,16 @@ def _draw_object(canvas, kind: str, size: int, rng) -> dict:
     category = int(rng.integers(len(CLASSES)))
     polygon = _polygon(category, centre, radius, rng)
     _fill(canvas, polygon, rng)
-    return _annotation(polygon, category)
+    x0, y0 = polygon.min(0).round(2).tolist()
+    x1, y1 = polygon.max(0).round(2).tolist()
+    x, y = polygon.T
+    area = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
+    return dict(
+        category_id=category + 1,
+        bbox=[x0, y0, round(x1 - x0, 2), round(y1 - y0, 2)],
+        area=round(float(area), 2),
+        segmentation=[polygon.round(2).ravel().tolist()],
+        iscrowd=0)
 
 
 def _polygon(category: int, centre, radius: float, rng) -> np.ndarray:
@@ -114,24 +123,10 @@ def _fill(canvas, polygon, rng) -> None:
     cv2.polylines(canvas, [points], True, (20, 20, 20), 1)
 
 
-def _annotation(polygon, category: int) -> dict:
-    x0, y0 = polygon.min(0).round(2).tolist()
-    x1, y1 = polygon.max(0).round(2).tolist()
-    x, y = polygon.T
-    area = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
-    return dict(
-        category_id=category + 1,
-        bbox=[x0, y0, round(x1 - x0, 2), round(y1 - y0, 2)],
-        area=round(float(area), 2),
-        segmentation=[polygon.round(2).ravel().tolist()],
-        iscrowd=0)
-
-
 def _draw_crowd(canvas, size: int, rng) -> dict:
     """A heap of small circles under one crowd annotation (RLE, as COCO's)."""
     mask = np.zeros((size, size), np.uint8)
-    centres = rng.uniform(size * .1, size * .3, (12, 2))
-    for centre in centres:
+    for centre in rng.uniform(size * .1, size * .3, (12, 2)):
         polygon = _polygon(0, centre, size / 24, rng)
         _fill(canvas, polygon, rng)
         cv2.fillPoly(mask, [np.round(polygon).astype(np.int32)], 1)

@@ -43,7 +43,7 @@ class STL10(CIFAR10):
 
     Raises:
         FileNotFoundError: if files are absent after any download.
-        ValueError: on another ``split`` or a damaged file.
+        ValueError: on a damaged file.
     """
 
     base_folder = 'stl10_binary'
@@ -51,12 +51,6 @@ class STL10(CIFAR10):
     filename = 'stl10_binary.tar.gz'
     tgz_md5 = '91f7769df0f17e558f3565bffb0c7dfb'
     METAINFO = dict(classes=STL10_CLASSES)
-
-    def __init__(self, data_root: str = '', split: str = 'train', **kwargs):
-        if split not in ('train', 'test'):
-            raise ValueError(
-                f"split: expected 'train' or 'test', got {split!r}")
-        super().__init__(data_root, split, **kwargs)
 
     def load_data_list(self) -> list[dict]:
         """Images (96, 96, 3) and labels from 0, downloaded if absent."""
@@ -76,7 +70,7 @@ class STL10(CIFAR10):
                 "set the dataset's data_root to the folder that holds "
                 f'{self.base_folder}, or download=True, or unpack {self.url} '
                 'there')
-        return _data_list(*_read_stl10(*paths))
+        return _read_stl10(*paths)
 
 
 class _FolderCIFAR(CIFAR10):
@@ -90,8 +84,8 @@ class _FolderCIFAR(CIFAR10):
             return self._read_pickles(root)
         files = _image_files(
             osp.join(root, self.split), self.METAINFO['classes'])
-        return _data_list([_read_image(path) for path, _ in files],
-                          [label for _, label in files])
+        return [dict(img=_read_image(path), gt_label=label)
+                for path, label in files]
 
     def _read_pickles(self, root: str) -> list[dict]:
         try:
@@ -132,32 +126,22 @@ class FolderCIFAR100(_FolderCIFAR, CIFAR100):
     """
 
 
-def _data_list(images, labels) -> list[dict]:
-    """The data list of mmpretrain's CIFAR, of images (H, W, 3)."""
-    return [
-        dict(img=image, gt_label=label)
-        for image, label in zip(images, labels)
-    ]
-
-
-def _read_stl10(image_path: str, label_path: str) -> tuple:
-    """Images (N, 96, 96, 3), RGB, uint8, and N labels from 0."""
+def _read_stl10(image_path: str, label_path: str) -> list[dict]:
+    """Images (96, 96, 3), RGB, uint8, and labels from 0."""
     content = get(image_path)
     labels = np.frombuffer(get(label_path), np.uint8)
     size = int(np.prod(STL10_STORED))
-    if not content or len(content) != len(labels) * size:
+    if (not content or len(content) != len(labels) * size
+            or not set(labels.tolist()) <= {*range(1, 11)}):
         raise ValueError(
-            f'{image_path}: expected {size} bytes for each of the '
-            f'{len(labels)} labels in {label_path}, got {len(content)} in '
-            'all; unpack the archive again')
-    wrong = set(labels.tolist()) - set(range(1, len(STL10_CLASSES) + 1))
-    if wrong:
-        raise ValueError(
-            f'{label_path}: expected labels from 1 to {len(STL10_CLASSES)}, '
-            f'got {sorted(wrong)}; unpack the archive again')
+            f'{image_path}: expected {size} bytes for each label in '
+            f'{label_path}, from 1 to 10, got {len(content)} bytes and '
+            f'{len(labels)} labels, {sorted(set(labels.tolist()))}; unpack '
+            'the archive again')
     stored = np.frombuffer(content, np.uint8).reshape(-1, *STL10_STORED)
     images = np.ascontiguousarray(stored.transpose(0, 3, 2, 1))
-    return images, (labels.astype(int) - 1).tolist()
+    return [dict(img=image, gt_label=label - 1)
+            for image, label in zip(images, labels.tolist())]
 
 
 def _image_files(folder: str, classes: tuple) -> list[tuple[Path, int]]:
@@ -185,15 +169,10 @@ def _read_image(path: Path) -> np.ndarray:
     # From memory, since cv2.imread may invent the rest of a truncated file;
     # unchanged, since other flags convert grey and 16-bit images to RGB.
     content = np.fromfile(path, np.uint8)
-    image = None
-    if len(content):
-        image = cv2.imdecode(content, cv2.IMREAD_UNCHANGED)
-    if image is None:
+    image = (cv2.imdecode(content, cv2.IMREAD_UNCHANGED)
+             if len(content) else None)
+    if image is None or (image.shape, image.dtype) != (CIFAR_SHAPE, np.uint8):
         raise ValueError(
-            f'data_root: expected images that decode, got {path}, which does '
-            'not; take another copy of it')
-    if image.shape != CIFAR_SHAPE or image.dtype != np.uint8:
-        raise ValueError(
-            f'data_root: expected images of shape {CIFAR_SHAPE} (uint8), got '
-            f'{image.shape} ({image.dtype}) in {path}')
+            f'data_root: expected images of shape {CIFAR_SHAPE} (uint8) that '
+            f'decode, got {path}, which is none; take another copy of it')
     return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)

@@ -1,14 +1,15 @@
 """Loops, hooks and a file backend for bit-for-bit resume.
 
 Saving: at its interval, after SIGUSR1, SIGUSR2 or SIGTERM
-(``PreemptionHook``) and before an update with a NaN (``NonFiniteLossHook``)
-``AtomicCheckpointHook.save`` adds a ``training_state`` to mmengine's
-checkpoint and writes it through ``AtomicLocalBackend``.
+(signal_listener.py, ``PreemptionHook``) and before an update with a NaN
+(``NonFiniteLossHook``) ``AtomicCheckpointHook.save`` adds a
+``training_state`` to mmengine's checkpoint and writes it through
+``AtomicLocalBackend``.
 Resuming: ``AtomicCheckpointHook.before_run`` chooses the file, the
 ``latest_checkpoint`` that is undamaged; mmengine loads it;
 ``after_load_checkpoint`` hands the state to the ``ResumableLoop``, which
-restores place, buffers and random generators; its loader
-(resumable_loader.py) begins at that batch.
+restores place, buffers and random generators; its ``ResumableLoader`` skips
+the batches already seen.
 
 May import: safe_loading, utils.
 """
@@ -17,8 +18,7 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__,
     dict(
-        atomic_backend=['AtomicLocalBackend'],
-        atomic_checkpoint_hook=['AtomicCheckpointHook'],
+        atomic_checkpoint_hook=['AtomicCheckpointHook', 'AtomicLocalBackend'],
         non_finite_loss_hook=['NonFiniteLossHook'],
         preemption_hook=['PreemptionHook'],
         resumable_loops=[

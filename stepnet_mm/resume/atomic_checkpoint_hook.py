@@ -1,17 +1,13 @@
 """Checkpoints written atomically, with the complete state of a training."""
-import hashlib
 import inspect
-import io
 import os.path as osp
 from pathlib import Path
 
-import torch
 from mmengine import dist
 from mmengine.dist import is_main_process, master_only
-from mmengine.fileio import LocalBackend, get_file_backend
+from mmengine.fileio import LocalBackend, get_file_backend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
-from mmengine.runner.checkpoint import _load_checkpoint
 
 from ..safe_loading.own_state import (
     checkpoint_folder,
@@ -20,10 +16,8 @@ from ..safe_loading.own_state import (
     trains,
 )
 from ..safe_loading.plain_state import save_plain
-from ..utils.files import UNFINISHED
+from ..utils.files import UNFINISHED, written_whole
 from ..utils.replaced_method import ReplacedMethod
-from .atomic_backend import AtomicLocalBackend
-from .changed_settings import changed_settings
 from .latest_checkpoint import (
     POINTER,
     PREEMPTED,
@@ -31,7 +25,37 @@ from .latest_checkpoint import (
     latest_checkpoint,
 )
 from .resumable_loops import ResumableLoop
-from .training_state import accumulating, training_state
+from .training_state import accumulating, changed_settings, training_state
+
+
+@register_backend('atomic_local', force=True)
+class AtomicLocalBackend(LocalBackend):
+    """mmengine's local backend with atomic writes.
+
+    The content goes to a temporary file, which is flushed to the disk and
+    renamed. A kill at any moment leaves the old file or the new one.
+
+    Raises:
+        OSError: if the file cannot be written, with the space that it needs.
+            The old file stays.
+    """
+
+    def put(self, obj: bytes, filepath) -> None:
+        """Write a file."""
+        try:
+            with written_whole(filepath) as file:
+                file.write(obj)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f'{filepath}: expected to write {len(obj) / 2**20:.1f} MiB, '
+                f'got {error.strerror}; see to the disk space and rights '
+                'there and go on with --resume, no checkpoint was lost'
+            ) from error
+
+    def put_text(self, obj: str, filepath, encoding: str = 'utf-8') -> None:
+        """Write a text file."""
+        self.put(obj.encode(encoding), filepath)
 
 
 @HOOKS.register_module()
@@ -41,7 +65,7 @@ class AtomicCheckpointHook(CheckpointHook):
     The oldest checkpoint, or the best so far, is deleted only when the new
     one is complete, so the disk needs room for ``max_keep_ckpts`` + 1.
     ``last_checkpoint`` is written atomically, too. Remote storage keeps its
-    own way of writing.
+    own way of writing, and so do the published copies of a training's end.
 
     A resume without a path checks the files from the last one backwards,
     names damaged ones in the log and takes the first undamaged one. It also
@@ -64,9 +88,6 @@ class AtomicCheckpointHook(CheckpointHook):
     # After all hooks that change a state, the schedulers' included.
     priority = 'VERY_LOW'
     backend_args: dict | None
-    # One of the two, as save_best names one metric or several.
-    best_ckpt_path: str | None
-    best_ckpt_path_dict: dict[str, str | None]
 
     def __init__(self, interval: int = 1, *args, **kwargs) -> None:
         super().__init__(interval, *args, **kwargs)
@@ -76,7 +97,11 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def before_run(self, runner) -> None:
         """Choose an undamaged checkpoint for a resume."""
-        _check_names(self.args, runner)
+        known = inspect.signature(runner.save_checkpoint).parameters
+        if wrong := self.args.keys() - known:  # or the first save fails
+            raise TypeError(
+                'default_hooks.checkpoint: expected arguments of '
+                f'CheckpointHook, got {sorted(wrong)}; correct or remove them')
         if not resumes(runner) or self is not first_checkpoint_hook(runner):
             return
         self.resumes_last = (runner._load_from is None
@@ -118,8 +143,7 @@ class AtomicCheckpointHook(CheckpointHook):
         """On a resume hand the state to the loop."""
         if not resumes(runner) or self is not first_checkpoint_hook(runner):
             return
-        lacking = absent_parts(checkpoint)
-        if lacking:
+        if lacking := absent_parts(checkpoint):
             raise ValueError(
                 '--resume: expected the checkpoint of a training, got one '
                 f'without {" and ".join(lacking)}; set load_from for weights')
@@ -130,14 +154,12 @@ class AtomicCheckpointHook(CheckpointHook):
         wanted = ['optimizer']
         if runner.param_schedulers:
             wanted.append('param_schedulers')
-        absent = [key for key in wanted if key not in checkpoint]
-        if absent:
+        if absent := [key for key in wanted if key not in checkpoint]:
             runner.logger.warning(
                 f'the checkpoint has no {" and no ".join(absent)}, as best_*.'
                 "pth have none: the config's begin anew, a warm-up included; "
                 'to go on as before resume from an iter_*.pth or epoch_*.pth')
-        changed = changed_settings(runner, checkpoint)
-        if changed:
+        if changed := changed_settings(runner, checkpoint):
             runner.logger.warning(
                 'resumed with other settings than the config has: '
                 f'{"; ".join(changed)}. The checkpoint brings its own; for '
@@ -177,18 +199,14 @@ class AtomicCheckpointHook(CheckpointHook):
              meta: dict,
              whole: bool = True,
              **state) -> str:
-        """Save under a name; a collective call.
+        """Save under a name; a collective call. Returns the file's path.
 
         Args:
             runner (Runner): the runner.
             filename (str): name of the file in the folder of checkpoints.
             meta (dict): ``epoch`` and ``iter``, the completed ones.
-            whole (bool): with optimizer and schedulers, whatever the hook's
-                arguments are.
+            whole (bool): with optimizer and schedulers in any case.
             **state: for :func:`.training_state`.
-
-        Returns:
-            str: path of the file.
         """
         if accumulating(runner.optim_wrapper):
             runner.logger.warning(
@@ -273,34 +291,8 @@ class AtomicCheckpointHook(CheckpointHook):
         if self.file_backend.isfile(path):
             self.file_backend.remove(path)
 
-    @master_only
-    def _publish_model(self, runner, ckpt_path: str | None) -> None:
-        if ckpt_path is None:  # of several metrics, some have no best yet
-            return
-        saved = _load_checkpoint(ckpt_path, 'cpu')
-        checkpoint = {key: value for key, value in saved.items()
-                      if key in self.published_keys}
-        with io.BytesIO() as buffer:
-            torch.save(checkpoint, buffer)
-            content = buffer.getvalue()
-        digest = hashlib.sha256(content).hexdigest()[:8]
-        final = f'{osp.splitext(ckpt_path)[0]}-{digest}.pth'
-        self.file_backend.put(content, final)
-        runner.logger.info(f'{ckpt_path} is published as {final}, with '
-                           f'{list(checkpoint)}')
-
 
 def first_checkpoint_hook(runner) -> AtomicCheckpointHook | None:
     """The hook that saves for a resume; a config may have several."""
     return next((hook for hook in runner.hooks
                  if isinstance(hook, AtomicCheckpointHook)), None)
-
-
-def _check_names(others: dict, runner) -> None:
-    """mmengine would find a wrong argument at the first save."""
-    known = inspect.signature(runner.save_checkpoint).parameters
-    wrong = sorted(set(others) - set(known))
-    if wrong:
-        raise TypeError(
-            'default_hooks.checkpoint: expected arguments of CheckpointHook, '
-            f'got {wrong}; correct or remove them')

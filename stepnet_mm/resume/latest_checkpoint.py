@@ -5,7 +5,6 @@ import os
 import os.path as osp
 import re
 from math import inf
-from string import Formatter
 
 from mmengine.fileio import LocalBackend, get_file_backend
 from mmengine.logging import print_log
@@ -17,9 +16,7 @@ from ..utils.checkpoint_pointer import POINTER, read_pointer
 #: Name of a checkpoint of a preempted run.
 PREEMPTED = 'preempted_iter_{}.pth'
 #: Keys that mmengine's resume reads.
-NEEDED: dict[str, tuple[str, ...]] = dict(
-    meta=('epoch', 'iter'), state_dict=(),
-    message_hub=('log_scalars', 'runtime_info', 'resumed_keys'))
+NEEDED = 'meta', 'state_dict', 'message_hub'
 #: Errors for a name without a file. Others, such as missing rights or a
 #: stale handle, are no damage.
 _NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
@@ -48,8 +45,10 @@ def latest_checkpoint(work_dir: str,
         ``last_checkpoint`` among them.
 
     Raises:
-        UnsafeCheckpointError, MemoryError, OSError: as :func:`damage`; an
-            earlier checkpoint instead would lose progress.
+        UnsafeCheckpointError: if one holds objects of other classes.
+        MemoryError, OSError: if one cannot be read now, for a lack of memory
+            or rights, or a stale handle. An earlier checkpoint instead would
+            lose progress.
     """
     damaged: dict[str, str] = {}
     folder = folder or work_dir
@@ -58,56 +57,51 @@ def latest_checkpoint(work_dir: str,
                             backend_args):
         if path in damaged:
             continue
-        wrong = damage(path, backend_args)
-        if not wrong:
-            if path == pointed and osp.dirname(path) not in (folder, work_dir):
-                _warn_of_another(path, work_dir)
-            return path, damaged
-        damaged[path] = wrong
+        if wrong := _damage(path, backend_args):
+            damaged[path] = wrong
+            continue
+        if path == pointed and osp.dirname(path) not in (folder, work_dir):
+            print_log(
+                f'{osp.join(work_dir, POINTER)}: expected a checkpoint of '
+                f'this work dir, got {path} and no newer one here; the run '
+                'goes on from it, delete last_checkpoint if it is not meant',
+                logger='current', level=logging.WARNING)
+        return path, damaged
     return None, damaged
 
 
-def damage(path: str, backend_args: dict | None = None) -> str:
+def _damage(path: str, backend_args: dict | None) -> str:
     """The damage of a checkpoint file; '' for none.
 
     The safe loader, which tests the checksum of every record, loads it.
-    :data:`NEEDED` has to be in it.
-
-    Args:
-        path (str): a file that ``torch.save`` wrote.
-        backend_args (dict, optional): of remote storage.
-
-    Raises:
-        UnsafeCheckpointError: if it holds objects of other classes.
-        MemoryError, OSError: if this process cannot read it now, for a lack
-            of memory or rights, or a stale handle.
     """
-    absent = _absence(path, backend_args)
-    if absent:
-        return absent
+    if absence := _absence(path, backend_args):
+        return absence
     backend = get_file_backend(path, backend_args=backend_args)
     with backend.get_local_path(path) as local:
-        return _damage_of_content(local)
+        try:
+            content = load_from_local(local, 'cpu')
+        except ValueError as error:
+            return f'it cannot be loaded ({error})'
+    absent = absent_parts(content if isinstance(content, dict) else {})
+    return f'it has no {", ".join(absent)}' if absent else ''
 
 
-def _warn_of_another(path: str, work_dir: str) -> None:
-    print_log(f'{osp.join(work_dir, POINTER)}: expected a checkpoint of this '
-              f'work dir, got {path} and no newer one here; the run goes on '
-              'from it, delete last_checkpoint if it is not meant',
-              logger='current', level=logging.WARNING)
+def absent_parts(checkpoint: dict) -> list[str]:
+    """The keys that mmengine's resume reads and does not find."""
+    return [key for key in NEEDED if not isinstance(checkpoint.get(key), dict)]
 
 
 def _pointed(work_dir: str, folder: str, damaged: dict) -> str | None:
     """The path in ``last_checkpoint``, unless it is garbage."""
-    pointer = osp.join(work_dir, POINTER)
     try:
         path = read_pointer(work_dir)
+        # Storage of another kind is used only if that was asked for.
+        if path and _scheme(path) not in ('', _scheme(folder)):
+            raise ValueError(
+                f'it has no path of a checkpoint, but {path!r:.60}')
     except ValueError as error:
-        damaged[pointer] = str(error)
-        return None
-    # Checkpoints lie in storage of another kind only if that was asked for.
-    if path and _scheme(path) not in ('', _scheme(folder)):
-        damaged[pointer] = f'it has no path of a checkpoint, but {path!r:.60}'
+        damaged[osp.join(work_dir, POINTER)] = str(error)
         return None
     return path
 
@@ -131,20 +125,15 @@ def _scheme(path: str) -> str:
 
 def _beside(folder: str, template: str) -> list[str]:
     """The checkpoints in a folder."""
-    # Best ones and published ones have no optimizer.
-    names = '|'.join(map(_pattern, (template, PREEMPTED)))
+    # Best ones and published ones have no optimizer. A field of a template
+    # is a number.
+    names = '|'.join(re.sub(r'\\\{.*?\\\}', r' *\\d+', re.escape(name))
+                     for name in (template, PREEMPTED))
     try:
         return [entry.path for entry in os.scandir(folder)
                 if re.fullmatch(names, entry.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _pattern(template: str) -> str:
-    """A regular expression for a name whose fields are numbers."""
-    return ''.join(
-        re.escape(text) + (r' *\d+' if field is not None else '')
-        for text, field, *_ in Formatter().parse(template))
 
 
 def _age(path: str) -> tuple[float, int]:
@@ -168,19 +157,3 @@ def _absence(path: str, backend_args: dict | None) -> str:
             raise
         return 'there is no such file'
     return ''
-
-
-def _damage_of_content(path: str) -> str:
-    try:
-        content = load_from_local(path, 'cpu')
-    except ValueError as error:
-        return f'it cannot be loaded ({error})'
-    absent = absent_parts(content if isinstance(content, dict) else {})
-    return f'it has no whole {", ".join(absent)}' if absent else ''
-
-
-def absent_parts(checkpoint: dict) -> list[str]:
-    """The keys that mmengine's resume reads and does not find whole."""
-    return [key for key, names in NEEDED.items()
-            if not isinstance(checkpoint.get(key), dict)
-            or not {*names} <= {*checkpoint[key]}]

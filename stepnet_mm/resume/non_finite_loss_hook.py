@@ -56,8 +56,6 @@ class NonFiniteLossHook(Hook):
     """
     # The buffers are copied before any other hook of an iteration runs.
     priority = 'VERY_HIGH'
-    #: The resumable loops call after_train for a failed training, too.
-    undo_on_failure = True
 
     def __init__(self, action: str = 'stop', max_skips: int = 10):
         if action not in ('stop', 'skip'):
@@ -86,14 +84,15 @@ class NonFiniteLossHook(Hook):
                 'NonFiniteLossHook: several optimizers are stepped by the '
                 'model itself, so losses are not looked at')
             return
-        self._skips = self.action == 'skip' or isinstance(
-            wrapper, AmpOptimWrapper)
-        if self.action == 'skip' and wrapper._accumulative_counts > 1:
+        whole = wrapper._accumulative_counts == 1
+        if self.action == 'skip' and not whole:
             raise ValueError(
                 "NonFiniteLossHook.action: expected 'stop' with "
                 f'accumulative_counts={wrapper._accumulative_counts}, since a '
                 "part of an update cannot be left out, got 'skip'; set 'stop' "
                 'or accumulative_counts=1')
+        self._skips = self.action == 'skip' or (
+            whole and isinstance(wrapper, AmpOptimWrapper))
         self._replaced = [
             ReplacedMethod(wrapper, 'update_params',
                            functools.partial(self._update_params, runner)),
@@ -144,15 +143,14 @@ class NonFiniteLossHook(Hook):
                 f'rank {dist.get_rank()} in iteration {runner.iter + 1} (the '
                 'state before it is '
                 f'{self._saved or "not saved, without AtomicCheckpointHook"})')
-        wrapper = runner.optim_wrapper
-        if not self._skips or wrapper._accumulative_counts > 1:
+        if not self._skips:
             self._stop(runner, f'{what}; {_REMEDIES}, NonFiniteLossHook('
                        "action='skip') leaves such batches out")
         if self._in_a_row > self.max_skips:
             self._stop(runner, f'{what}, {self._in_a_row} times in a row; '
                        f'{_REMEDIES}, a greater NonFiniteLossHook.max_skips '
                        f'than {self.max_skips} allows it')
-        wrapper._inner_count += 1  # it counts as an iteration
+        runner.optim_wrapper._inner_count += 1  # it counts as an iteration
         runner.logger.warning(
             f'{what}; NonFiniteLossHook has skipped its update, '
             f'{self.skipped} so far')

@@ -1,4 +1,5 @@
 """Saves a training and leaves at SIGUSR1, SIGUSR2 or SIGTERM."""
+import functools
 import os
 import signal
 import sys
@@ -55,8 +56,6 @@ class PreemptionHook(Hook):
             AtomicCheckpointHook or one of the resumable loops.
     """
     priority = 'LOWEST'
-    #: The resumable loops call after_train for a failed training, too.
-    undo_on_failure = True
 
     def __init__(self,
                  signals: Sequence[str] = SIGNALS,
@@ -74,7 +73,9 @@ class PreemptionHook(Hook):
         self.save_timeout = save_timeout
         self._listener = SignalListener(self.signals)
         self._group: torch.distributed.ProcessGroup | None = None
-        self._averages: list[_AveragedWeights] = []
+        self._replaced: list[ReplacedMethod] = []
+        #: Those whose averaged weights are in the model now.
+        self._swapped: set[EMAHook] = set()
         self._random: dict = {}
         self._agreements = 0
 
@@ -88,13 +89,10 @@ class PreemptionHook(Hook):
         """Begin to listen."""
         self.after_train(runner)  # of an earlier one that failed
         _checkpoint_hook(runner)  # or an error, before anything is trained
-        if not hasattr(signal, 'SIGUSR1'):
-            runner.logger.warning(
-                'PreemptionHook is off: no signal tells a job of '
-                f'{sys.platform} to stop')
-            return
-        self._averages = [_AveragedWeights(hook) for hook in runner.hooks
-                          if isinstance(hook, EMAHook)]
+        self._replaced = [
+            ReplacedMethod(hook, '_swap_ema_parameters',
+                           functools.partial(self._note_swap, hook))
+            for hook in runner.hooks if isinstance(hook, EMAHook)]
         if dist.is_distributed() and self._group is None:
             self._group = _cpu_group(runner.cfg)
         self._listener.start()
@@ -122,17 +120,22 @@ class PreemptionHook(Hook):
         if (self._listener.listening and batch_idx < self._agreements
                 and self._agreed()
                 and not accumulating(runner.optim_wrapper)):
-            for averages in self._averages:
-                averages.take_out()
+            for hook in [*self._swapped]:
+                hook._swap_ema_parameters()
             set_random_state(self._random)
             self._leave(runner, runner.epoch, runner.iter)
 
     def after_train(self, runner) -> None:
         """Remove the signal handlers."""
         self._listener.stop()
-        for averages in self._averages:
-            averages.stop()
-        self._averages = []
+        for replaced in self._replaced:
+            replaced.undo()
+        self._replaced = []
+        self._swapped = set()
+
+    def _note_swap(self, hook: EMAHook, swap) -> None:
+        swap()
+        self._swapped ^= {hook}
 
     def _agreed(self) -> bool:
         if self._group is None:
@@ -175,28 +178,6 @@ class PreemptionHook(Hook):
             torch.distributed.barrier(self._group)
         watch.cancel()
         sys.exit(EXIT_PREEMPTED)
-
-
-class _AveragedWeights:
-    """Tracks whether an EMAHook has its weights in the model."""
-
-    def __init__(self, hook: EMAHook):
-        self.in_model = False
-        self._swap = ReplacedMethod(hook, '_swap_ema_parameters', self._note)
-        self._hook = hook
-
-    def _note(self, swap) -> None:
-        swap()
-        self.in_model = not self.in_model
-
-    def take_out(self) -> None:
-        """Put the trained weights into the model."""
-        if self.in_model:
-            self._hook._swap_ema_parameters()
-
-    def stop(self) -> None:
-        """Restore the EMAHook's method."""
-        self._swap.undo()
 
 
 def _cpu_group(cfg):

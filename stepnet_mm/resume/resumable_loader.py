@@ -1,14 +1,13 @@
-"""A data loader that can start at any batch, with seeded samples."""
+"""A data loader that starts at any batch and seeds each sample."""
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count, islice
 
 import torch
 from mmengine.dist import get_rank
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from .seeded_samples import PlacedBatch, SeededSamples
+from ..utils.random_state import seed_generators, seeded
 
 #: Training would end at once, or never come to its first iteration.
 NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
@@ -16,114 +15,115 @@ NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
               'or set exact_resume=False to train nothing')
 
 
-@dataclass
-class Place:
-    """Where the next iteration over the batches begins."""
-    seed: int
-    epoch: int = 0
-    start: int = 0
+class ResumableLoader(DataLoader):
+    """A loader made by :meth:`of`; only its iterators skip and seed.
 
-
-def resumable_loader(loader: DataLoader,
-                     place: Place,
-                     endless: bool = False) -> DataLoader:
-    """The same batches, with seeded samples and a movable start.
-
-    Each sample is drawn with generators seeded by (seed, epoch, number of
-    the batch, rank, offset in the batch). So neither the number of workers nor
-    earlier samples matter, and a sample that comes twice (class-aware
-    sampling, repeated augmentation) is augmented in two ways.
-
-    Args:
-        loader (DataLoader): any with a batch sampler.
-        place (Place): read when an iteration begins; ``start`` is 0
-            afterwards. The seed is the same on all ranks.
-        endless (bool): repeat the batches for ever, with calls of the
-            sampler's ``set_epoch``, if any.
-
-    Returns:
-        DataLoader: attributes of the original batch sampler are read and set
-        through its own.
-
-    Raises:
-        ValueError: if the samples have no index.
+    ``dataset``, ``batch_sampler`` and all else are those of the original, as
+    hooks expect them.
     """
-    if loader.batch_sampler is None or isinstance(loader.dataset,
-                                                  IterableDataset):
-        raise ValueError(
-            'train_dataloader: expected batches of indexed samples, whose '
-            'place can be found again, got a dataset without indices or '
-            'batch_size=None; set exact_resume=False')
-    resumable = copy.copy(loader)
-    vars(resumable).update(  # torch forbids to set some of them
-        in_order=True,
-        batch_sampler=NumberedBatches(loader.batch_sampler, place, endless),
-        # A loader without one draws from the training's generator.
-        generator=torch.Generator(),
-        _iterator=None)
-    resumable.__class__ = _Loader
-    return resumable
+    #: Where the next iteration begins.
+    numbered: 'NumberedBatches'
 
+    @classmethod
+    def of(cls, loader: DataLoader, seed: int, endless: bool = False):
+        """The same batches, with a movable start and seeded samples.
 
-class _Loader(DataLoader):
-    """Its iterators alone see :class:`SeededSamples`."""
+        Args:
+            loader (DataLoader): any with a batch sampler.
+            seed (int): the same on all ranks.
+            endless (bool): repeat the batches for ever, with calls of the
+                sampler's ``set_epoch``, if any.
+
+        Raises:
+            ValueError: if the samples have no index.
+        """
+        if loader.batch_sampler is None or isinstance(
+                loader.dataset, IterableDataset):
+            raise ValueError(
+                'train_dataloader: expected batches of indexed samples, whose '
+                'place can be found again, got a dataset without indices or '
+                'batch_size=None; set exact_resume=False')
+        resumable = copy.copy(loader)
+        resumable.__class__ = cls
+        vars(resumable).update(
+            numbered=NumberedBatches(loader.batch_sampler, seed, endless),
+            # A loader without one draws from the training's generator.
+            generator=torch.Generator(),
+            in_order=True,
+            _iterator=None)
+        return resumable
 
     def _get_iterator(self):
         loader = copy.copy(self)
-        vars(loader)['dataset'] = SeededSamples(self.dataset)
+        vars(loader).update(  # torch forbids to set them
+            dataset=SeededSamples(self.dataset), batch_sampler=self.numbered)
         return DataLoader._get_iterator(loader)
 
 
 class NumberedBatches:
-    """A batch sampler whose batches know their place.
+    """A batch sampler that starts at any batch and tells each sample's place.
 
-    Hooks read and set the attributes of the original through it.
-
-    Args:
-        batch_sampler (BatchSampler): gives lists of indices.
-        place (Place): as in :func:`resumable_loader`.
-        endless (bool): as there.
+    Set ``epoch``, and ``start``, the first batch of the next iteration; it is
+    0 afterwards. The arguments are those of :meth:`ResumableLoader.of`.
     """
 
-    def __init__(self, batch_sampler, place: Place, endless: bool = False):
-        vars(self).update(stepnet_batches=batch_sampler, stepnet_place=place,
-                          stepnet_endless=endless)
-
-    # isinstance asks for it. mypy knows no such property.
-    @property  # type: ignore[misc]
-    def __class__(self):
-        return type(self.stepnet_batches)
-
-    def __getattr__(self, name):
-        if name == 'stepnet_batches':  # a copy asks before it has one
-            raise AttributeError(name)
-        return getattr(self.stepnet_batches, name)
-
-    def __setattr__(self, name, value):
-        setattr(self.stepnet_batches, name, value)
+    def __init__(self, batch_sampler, seed: int, endless: bool = False):
+        self.batch_sampler = batch_sampler
+        self.seed = seed
+        self.endless = endless
+        self.epoch = self.start = 0
 
     def __len__(self) -> int:
-        return len(self.stepnet_batches)
+        return len(self.batch_sampler)
 
-    def __iter__(self) -> Iterator[PlacedBatch]:
-        place, rank = self.stepnet_place, get_rank()
-        start, place.start = place.start, 0
-        batches = self.stepnet_batches
-        if self.stepnet_endless:
-            batches = _endless(batches)
+    def __iter__(self) -> Iterator[list]:
+        start, self.start = self.start, 0
+        rank = get_rank()
+        batches = self._repeated() if self.endless else self.batch_sampler
         for number, batch in islice(enumerate(batches), start, None):
-            yield PlacedBatch(batch, (place.seed, place.epoch, number, rank))
+            place = self.seed, self.epoch, number, rank
+            yield [(index, (*place, offset))
+                   for offset, index in enumerate(batch)]
+
+    def _repeated(self) -> Iterator[list]:
+        sampler = getattr(self.batch_sampler, 'sampler', None)
+        set_epoch = getattr(sampler, 'set_epoch', None)
+        for epoch in count():
+            # As mmengine, whose loop calls it from the second time on.
+            if epoch and set_epoch is not None:
+                set_epoch(epoch)
+            batch = None
+            for batch in self.batch_sampler:
+                yield batch
+            if batch is None:
+                raise ValueError(NO_BATCHES)
 
 
-def _endless(batch_sampler):
-    set_epoch = getattr(getattr(batch_sampler, 'sampler', None), 'set_epoch',
-                        None)
-    for epoch in count():
-        # As mmengine, whose loop calls it from the second time on.
-        if epoch and set_epoch is not None:
-            set_epoch(epoch)
-        batch = None
-        for batch in batch_sampler:
-            yield batch
-        if batch is None:
-            raise ValueError(NO_BATCHES)
+class SeededSamples:
+    """The samples of a dataset, drawn with generators of their own.
+
+    They are seeded by (seed, epoch, number of the batch, rank, offset in the
+    batch). So neither the number of workers nor earlier samples matter, and a
+    sample that comes twice (class-aware sampling, repeated augmentation) is
+    augmented in two ways.
+
+    Args:
+        dataset (Dataset): any with indices.
+    """
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __getattr__(self, name):  # for a worker_init_fn
+        if name == 'dataset' or name.startswith('__'):
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __getitem__(self, placed: tuple):
+        """The sample of an index at a place."""
+        index, place = placed
+        if get_worker_info():  # its generators serve nothing else
+            seed_generators(*place)
+            return self.dataset[index]
+        with seeded(*place):
+            return self.dataset[index]

@@ -2,6 +2,7 @@
 from abc import abstractmethod
 from bisect import bisect
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from mmengine import dist
@@ -14,11 +15,9 @@ from mmengine.runner import (
 from torch.utils.data import DataLoader
 
 from ..utils.random_state import set_random_state
-from .resumable_loader import NO_BATCHES, Place, resumable_loader
+from .resumable_loader import NO_BATCHES, ResumableLoader
+from .signal_listener import stop_listening
 from .training_state import load_buffers, load_early_stopping
-
-#: Skipping more would take minutes; no run has as many.
-_MOST_BATCHES = 10**8
 
 
 class ResumableLoop(BaseLoop):
@@ -31,6 +30,7 @@ class ResumableLoop(BaseLoop):
     """
     endless = False
     # Of mmengine's loops.
+    dataloader: Any
     _epoch: int
     _iter: int
     dynamic_milestones: list
@@ -41,26 +41,19 @@ class ResumableLoop(BaseLoop):
     def _train(self) -> None:
         """All epochs (iterations) that are left."""
 
-    def _prepare(self, runner, dataloader) -> DataLoader:
-        if isinstance(dataloader, dict):
-            dataloader = runner.build_dataloader(
-                dataloader,
-                seed=runner.seed,
-                diff_rank_seed=runner._randomness_cfg.get(
-                    'diff_rank_seed', False))
+    def _make_resumable(self) -> None:
         self.batches = 0
         self.validation_due = False
         self._resumed: dict | None = None
         self._random: dict | None = None
-        # Not one per rank, as with diff_rank_seed: the seed of a
-        # sample contains the rank.
-        self.place = Place(dist.all_gather_object(runner.seed)[0])
-        resumable = resumable_loader(dataloader, self.place, self.endless)
+        # One seed, also with diff_rank_seed: a sample's contains the rank.
+        seed = dist.all_gather_object(self.runner.seed)[0]
+        loader = self.dataloader
+        self.dataloader = ResumableLoader.of(loader, seed, self.endless)
         # An endless sampler over no samples would never return.
-        number = len(dataloader.dataset if self.endless else resumable)
+        number = len(loader.dataset if self.endless else loader)
         if not min(dist.all_gather_object(number)):  # or ranks would wait
             raise ValueError(NO_BATCHES)
-        return resumable
 
     def run(self):
         """Train to the end, from the state of :meth:`resume_from`."""
@@ -69,24 +62,29 @@ class ResumableLoop(BaseLoop):
             self._resume()
             self._train()
         except (Exception, KeyboardInterrupt):
-            # A notebook goes on without the handlers of a failed training.
-            for hook in self.runner.hooks:
-                if getattr(hook, 'undo_on_failure', False):
-                    hook.after_train(self.runner)
+            stop_listening()  # a notebook goes on
             raise
         self.runner.call_hook('after_train')
         return self.runner.model
 
     def progress(self) -> dict:
         """The place in the data, for a checkpoint."""
-        batches = self.dataloader.batch_sampler
+        batch_sampler = self.dataloader.batch_sampler
+        batch_size = getattr(batch_sampler, 'batch_size', None)
+        if isinstance(batch_size, (list, tuple)):  # of several sources
+            batch_size = sum(batch_size)
         return dict(
             batches=self.batches,
             validation_due=self.validation_due,
-            seed=self.place.seed,
-            sampler_seed=getattr(_sampler(batches), 'seed', None),
-            batch_size=_total(getattr(batches, 'batch_size', None)),
+            seed=self.dataloader.numbered.seed,
+            sampler_seed=getattr(self._sampler, 'seed', None),
+            batch_size=batch_size,
             samples=len(self.dataloader.dataset))
+
+    @property
+    def _sampler(self):
+        """The sampler in the batch sampler, or None."""
+        return getattr(self.dataloader.batch_sampler, 'sampler', None)
 
     def resume_from(self, state: dict) -> None:
         """Go on from a :func:`.training_state` in :meth:`run`.
@@ -99,28 +97,23 @@ class ResumableLoop(BaseLoop):
     def _resume(self) -> None:
         state, self._resumed = self._resumed, None
         if state:
-            try:
-                self._take(state)
-            except (AttributeError, LookupError, RuntimeError,
-                    TypeError) as error:
-                raise ValueError(
-                    'training_state: expected the state of this loop, got '
-                    f'another ({type(error).__name__} {error}); resume from '
-                    'another checkpoint, or with exact_resume=False'
-                ) from error
+            self._take(state)
         elif state is not None or self._iter:
-            self._go_on_by_count()
+            # As mmengine: the length of the epoch is not in the checkpoint.
+            self.batches = self._iter if self.endless else 0
+            self.runner.logger.warning(
+                'the checkpoint has no training state (AtomicCheckpointHook '
+                f'did not write it): the data go on at batch {self.batches} '
+                f'of epoch {self._epoch + 1}, with other random numbers than '
+                'before')
 
     def _take(self, state: dict) -> None:
         """Take the place in the data, and this rank's own state."""
-        self.place.seed = state['seed']
+        self.dataloader.numbered.seed = state['seed']
         if state['sampler_seed'] is not None:
-            _sampler(self.dataloader.batch_sampler).seed = (
-                state['sampler_seed'])
+            self._sampler.seed = state['sampler_seed']
         self.validation_due = state['validation_due']
         self.batches = state['batches']
-        if not 0 <= self.batches < _MOST_BATCHES:
-            raise LookupError(f'{self.batches} batches')
         load_early_stopping(self.runner, state['early_stopping'])
         if state['world_size'] == dist.get_world_size():
             own = state['ranks'][dist.get_rank()]
@@ -129,14 +122,6 @@ class ResumableLoop(BaseLoop):
             _warn_of_order(self.runner)
         self._compare(state)
         self._restore_random()
-
-    def _go_on_by_count(self) -> None:
-        # As mmengine: the length of the epoch is not in the checkpoint.
-        self.batches = self._iter if self.endless else 0
-        self.runner.logger.warning(
-            'the checkpoint has no training state (AtomicCheckpointHook '
-            f'did not write it): the data go on at batch {self.batches} of '
-            f'epoch {self._epoch + 1}, with other random numbers than before')
 
     def _compare(self, state: dict) -> None:
         """Log settings that changed; keep the share of samples seen."""
@@ -163,7 +148,8 @@ class ResumableLoop(BaseLoop):
 
         As late as possible: a hook may have iterated over the loader.
         """
-        self.place.epoch, self.place.start = self._epoch, self.batches
+        numbered = self.dataloader.numbered
+        numbered.epoch, numbered.start = self._epoch, self.batches
         yield from self.dataloader
 
     def _restore_random(self) -> None:
@@ -200,7 +186,8 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
     """
 
     def __init__(self, runner, dataloader, **kwargs):
-        super().__init__(runner, self._prepare(runner, dataloader), **kwargs)
+        super().__init__(runner, dataloader, **kwargs)
+        self._make_resumable()
 
     def _train(self) -> None:
         self._validate_if_due()
@@ -243,7 +230,9 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
     endless = True
 
     def __init__(self, runner, dataloader, **kwargs):
-        loader = self._prepare(runner, dataloader)
+        BaseLoop.__init__(self, runner, dataloader)
+        self._make_resumable()
+        loader = self.dataloader
         # mmengine 0.10.7 opens the iterator here, and with it the workers,
         # which would take samples out of the stream.
         unopened: DataLoader = DataLoader(
@@ -275,14 +264,3 @@ def _warn_of_order(runner) -> None:
             'with more than two ranks DDP sums the first gradients after a '
             'start in another order, so this resume is exact up to rounding; '
             'find_unused_parameters=True makes it bit for bit')
-
-
-def _sampler(batch_sampler):
-    """The sampler in a batch sampler, or None."""
-    return getattr(batch_sampler, 'sampler', None)
-
-
-def _total(batch_size) -> int:
-    """mmdet's samplers that mix sources have a list."""
-    return sum(batch_size) if isinstance(batch_size,
-                                         (list, tuple)) else batch_size

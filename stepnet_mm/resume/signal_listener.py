@@ -16,19 +16,20 @@ _SAME = 1.0
 class SignalListener:
     """Sets ``received`` at a signal, and ends the process at a second one.
 
-    Child processes do not listen. Those of multiprocessing, such as the pool
-    of a VOC evaluation, ignore the signals, as loader workers do.
+    Children of multiprocessing, such as the pool of a VOC evaluation, ignore
+    the signals, as loader workers do.
 
     Args:
         signals (sequence[Signals]): the signals.
     """
+    #: The one that is started and not stopped.
+    current: 'SignalListener | None' = None
 
     def __init__(self, signals: Sequence[signal.Signals]):
         self.signals = signals
         self.received = False
         self._handlers: dict = {}
         self._watch: _SecondSignal | None = None
-        self._ignore = IgnoreSignals(None, signals)
 
     @property
     def listening(self) -> bool:
@@ -40,12 +41,11 @@ class SignalListener:
         self.received = False
         if threading.current_thread() is not threading.main_thread():
             return
-        for left in set(_LISTENING):  # of a preempted training
-            left.stop()
+        stop_listening()  # of a preempted training
+        SignalListener.current = self
         self._handlers = {number: signal.signal(number, self._receive)
                           for number in self.signals}
         self._watch = _SecondSignal(self.signals)
-        _LISTENING.add(self)
         util.register_after_fork(self, SignalListener._after_fork)
         if hasattr(signal, 'pthread_sigmask'):
             # tools/train.py has blocked them since its start.
@@ -53,10 +53,6 @@ class SignalListener:
 
     def stop(self) -> None:
         """Restore the earlier handlers."""
-        _LISTENING.discard(self)
-        self._give_back()
-
-    def _give_back(self) -> None:
         for number, handler in self._handlers.items():
             if signal.getsignal(number) == self._receive:
                 signal.signal(number, handler)
@@ -64,28 +60,24 @@ class SignalListener:
         if self._watch is not None:
             self._watch.stop()
             self._watch = None
+        if SignalListener.current is self:
+            SignalListener.current = None
 
     def _receive(self, number, frame) -> None:
         self.received = True
 
     def _after_fork(self) -> None:
-        """In a child of multiprocessing, which runs it after every fork."""
-        if self in _LISTENING and hasattr(signal, 'sigwaitinfo'):
-            self._ignore(0)
+        """In a child, which must not wake the parent: they share a socket."""
+        if self.listening:
+            self.stop()
+            if hasattr(signal, 'sigwaitinfo'):  # as ignore_in_workers
+                IgnoreSignals(None, self.signals)(0)
 
 
-#: The listener that is started and not stopped.
-_LISTENING: set[SignalListener] = set()
-
-
-def _in_child() -> None:
-    """A child must not wake the parent through the sockets they share."""
-    for listener in _LISTENING:
-        listener._give_back()
-
-
-if hasattr(os, 'register_at_fork'):  # not on Windows
-    os.register_at_fork(after_in_child=_in_child)
+def stop_listening() -> None:
+    """Stop the listener that is started, if there is one."""
+    if SignalListener.current is not None:
+        SignalListener.current.stop()
 
 
 class _SecondSignal(threading.Thread):

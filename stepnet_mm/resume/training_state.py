@@ -1,10 +1,11 @@
-"""The state for a bit-for-bit resume that mmengine's checkpoints lack.
+"""What a bit-for-bit resume needs beside mmengine's checkpoint.
 
-They hold model, optimizer, schedulers, loss scale and message hub. This is
-the rest: the place in the data, whether a validation is due, the counts of
+mmengine saves model, optimizer, schedulers, loss scale and message hub. This
+is the rest: the place in the data, whether a validation is due, the counts of
 early stopping, and the random generators and buffers of every rank.
 """
 import hashlib
+import reprlib
 
 import torch
 from mmengine import dist
@@ -13,6 +14,10 @@ from mmengine.optim import OptimWrapperDict
 
 from ..utils.model_wrappers import unwrap
 from ..utils.random_state import get_random_state
+
+#: Positions in a schedule, and values derived from the optimizer's.
+PROGRESS = {'last_step', 'base_values', '_global_step', '_last_value',
+            'verbose'}
 
 
 def training_state(runner, random: dict | None = None, **progress) -> dict:
@@ -87,3 +92,50 @@ def _own_buffers(runner) -> dict:
 def _digest(tensor: torch.Tensor) -> str:
     content = tensor.contiguous().view(-1).view(torch.uint8)
     return hashlib.sha1(content.numpy().tobytes()).hexdigest()
+
+
+def changed_settings(runner, checkpoint: dict) -> list[str]:
+    """Settings of optimizer and schedules that a resume does not change.
+
+    mmengine loads both with the checkpoint's settings. Those of several
+    optimizers are not compared.
+
+    Args:
+        runner (Runner): has built both from the config, and not yet loaded.
+        checkpoint (dict): the checkpoint.
+
+    Returns:
+        list[str]: a text for each difference of config and checkpoint.
+    """
+    if isinstance(runner.optim_wrapper, OptimWrapperDict):
+        return []
+    saved = _settings(checkpoint.get('optimizer', {}),
+                      checkpoint.get('param_schedulers'))
+    now = _settings(runner.optim_wrapper.state_dict(),
+                    [s.state_dict() for s in runner.param_schedulers or []])
+    # Each once, since there may be a group per parameter. The whole repr of
+    # a file's list, which may share its parts, can be endless.
+    return list(dict.fromkeys(
+        f'{key}.{name} goes on as {reprlib.repr(old.get(name, "unset"))}, '
+        f'not as {reprlib.repr(new.get(name, "unset"))}'
+        for key in saved
+        for old, new in zip(saved[key], now.get(key, []))
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)))
+
+
+def _settings(optimizer: dict, schedules: list | None) -> dict:
+    """Key -> the settings of each group of parameters, or of a schedule."""
+    found = {'optimizer': [
+        # The learning rate and others before any schedule.
+        {name: group.get(f'initial_{name}', value)
+         for name, value in group.items()
+         if name != 'params' and not name.startswith('initial_')}
+        for group in optimizer.get('param_groups', [])]}
+    if schedules is not None:
+        found['param_scheduler'] = [dict(number=len(schedules))]
+        for i, state in enumerate(schedules):
+            found[f'param_scheduler[{i}]'] = [
+                {name: value for name, value in state.items()
+                 if name not in PROGRESS}]
+    return found

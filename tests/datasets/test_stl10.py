@@ -46,10 +46,8 @@ def test_an_item_is_like_one_of_cifar10(tmp_path, stl10):
 
 
 @pytest.mark.parametrize('name, size, error', [
-    ('X', None, FileNotFoundError), ('y', None, FileNotFoundError),
-    ('X', 0, ValueError), ('X', 3 * 27648 + 1, ValueError),
-    ('X', 3 * 27648, ValueError), ('X', 5 * 27648, ValueError),
-    ('y', 4, ValueError)])
+    ('X', None, FileNotFoundError), ('X', 0, ValueError),
+    ('X', 3 * 27648, ValueError), ('y', 4, ValueError)])
 def test_an_absent_or_damaged_file_is_named(tmp_path, stl10, name, size,
                                             error):
     """Of labels zeros; size None: it is not there."""
@@ -60,11 +58,6 @@ def test_an_absent_or_damaged_file_is_named(tmp_path, stl10, name, size,
         path.write_bytes(bytes(size))
     with pytest.raises(error, match=f'train_{name}.bin'):
         stl10(data_root=str(tmp_path), download=False)
-
-
-def test_another_split_is_refused(tmp_path, stl10):
-    with pytest.raises(ValueError, match="or 'test', got 'unlabeled'"):
-        stl10(data_root=str(tmp_path), split='unlabeled')
 
 
 @pytest.fixture

@@ -6,9 +6,7 @@ import torch
 from mmengine import dist
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
-from mmengine.logging import MessageHub
-from mmengine.registry import DATASETS, HOOKS, LOOPS, METRICS, MODELS
-from mmengine.runner import ValLoop
+from mmengine.registry import HOOKS, METRICS, MODELS
 from resume_run import (
     AugmentedDataset,
     DropoutModel,
@@ -53,23 +51,19 @@ class FailingMetric(BaseMetric):
 
     def process(self, data_batch, data_samples):
         self.results += data_samples
-        self._maybe('process')
+        if self.where in ('process', dist.get_rank()):
+            raise KeyError('iscrowd')
 
     def compute_metrics(self, results):
-        self._maybe('compute_metrics')
-        return dict(count=len(results))
-
-    def _maybe(self, where):
-        if where == self.where or dist.get_rank() == self.where:
-            raise KeyError('iscrowd')
+        raise KeyError('iscrowd')
 
 
 @HOOKS.register_module()
 class PreparingHook(Hook):
-    """Does something without which the model cannot be validated."""
+    """May do something without which the model cannot be validated."""
 
     def before_val(self, runner):
-        runner.prepared = True
+        pass
 
 
 @MODELS.register_module()
@@ -82,16 +76,6 @@ class TrainedModel(DropoutModel):
         else:
             assert self.prototypes
         return super().forward(*args, mode=mode, **kwargs)
-
-
-@DATASETS.register_module()
-class FadingDataset(AugmentedDataset):
-    """Depends on the training's loss."""
-
-    def __getitem__(self, i):
-        hub = MessageHub.get_current_instance()
-        assert hub.get_scalar('train/loss').current()
-        return super().__getitem__(i)
 
 
 def runner_of(folder, hook=None, **kwargs):
@@ -151,20 +135,16 @@ def test_what_fails_is_named(tmp_path, of_library, key, error, settings):
 
 @pytest.mark.parametrize('key, words, settings', [
     ('model', 'AttributeError', dict(model=dict(type='TrainedModel'))),
-    ('val_dataloader', 'KeyError', dict(val_dataloader=dict(
-        VALIDATION['val_dataloader'], num_workers=2,
-        dataset=dict(type='FadingDataset', size=6)))),
     ('val_evaluator', 'FailingMetric.*iscrowd', dict(val_evaluator=[
         dict(type='RandomMetric'),
         dict(type='FailingMetric', where='compute_metrics')]))])
-def test_what_a_training_may_make_is_a_warning(tmp_path, loops, key, words,
+def test_what_a_training_may_make_is_a_warning(tmp_path, key, words,
                                                settings):
     runner = runner_of(tmp_path, **settings)
     lines = warnings_of(runner)
     SanityRunHook().before_train(runner)
     assert any(re.search(f'sanity run, {key}: .*{words}', line)
                for line in lines)
-    assert loops[0].dataloader.num_workers == (key == 'val_dataloader')
 
 
 def test_data_that_cannot_be_looked_at_end_no_training(tmp_path, monkeypatch):
@@ -173,15 +153,9 @@ def test_data_that_cannot_be_looked_at_end_no_training(tmp_path, monkeypatch):
     SanityRunHook().before_train(runner_of(tmp_path))
 
 
-@LOOPS.register_module()
-class OwnValLoop(ValLoop):
-    pass
-
-
 @pytest.mark.parametrize('settings', [
     dict(hook='PreparingHook'),
-    dict(train_cfg=dict(by_epoch=True, max_epochs=1, val_begin=2)),
-    dict(val_cfg=dict(type='OwnValLoop'))])
+    dict(train_cfg=dict(by_epoch=True, max_epochs=1, val_begin=2))])
 def test_where_it_is_left_out(tmp_path, loops, settings):
     SanityRunHook().before_train(runner_of(tmp_path, **settings))
     assert not loops

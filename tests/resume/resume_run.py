@@ -1,7 +1,6 @@
 """A tiny training in which everything draws at random, for resume tests."""
 import os
 import random
-import tempfile
 
 import numpy as np
 import pytest
@@ -12,8 +11,8 @@ from mmengine.hooks import EMAHook, Hook
 from mmengine.model import BaseModel
 from mmengine.registry import DATASETS, HOOKS, METRICS, MODELS
 from mmengine.structures import BaseDataElement
-from ranks import run_on_ranks
-from torch import distributed, nn
+from ranks import results_of_ranks
+from torch import nn
 from torch.utils.data import Dataset
 from toy_run import toy_runner
 
@@ -225,42 +224,24 @@ def assert_same(a, b, path=''):
         assert a == b or a != a, path
 
 
-def train_on_ranks(ranks, work_dir, **kwargs):
+def train_on_ranks(ranks, work_dir, find_unused=False, **kwargs):
     """Train in processes of their own; the state of each at the end.
 
     A rank that left has its exit code, one that failed its error's text.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        run_on_ranks(_train, (ranks, folder, str(work_dir), kwargs), ranks)
-        return [torch.load(f'{folder}/{rank}.pth', weights_only=False)
-                for rank in range(ranks)]
+    cfg = Config(dict(model_wrapper_cfg=dict(
+        type='MMDistributedDataParallel', device_ids=None,
+        broadcast_buffers=False, find_unused_parameters=find_unused),
+        **{key: kwargs[key] for key in kwargs if 'val_' in key}))
 
+    def train_on(rank):
+        runner = resume_runner(work_dir, launcher='pytorch', cfg=cfg, **kwargs)
+        try:
+            runner.train()
+        except SystemExit as left:
+            return left.code
+        except (Stopped, FloatingPointError, RuntimeError) as error:
+            return str(error)
+        return final_state(runner)
 
-def _train(rank, ranks, folder, work_dir, kwargs):
-    find_unused = kwargs.pop('find_unused', False)
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank),
-                      WORLD_SIZE=str(ranks))
-    torch.set_num_threads(1)
-    distributed.init_process_group(
-        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank,
-        world_size=ranks)
-    state = None
-    try:
-        runner = resume_runner(
-            work_dir,
-            launcher='pytorch',
-            cfg=Config(dict(model_wrapper_cfg=dict(
-                type='MMDistributedDataParallel',
-                device_ids=None,
-                broadcast_buffers=False,
-                find_unused_parameters=find_unused),
-                **{key: kwargs[key] for key in kwargs if 'val_' in key})),
-            **kwargs)
-        runner.train()
-        state = final_state(runner)
-    except SystemExit as left:
-        state = left.code
-    except (Stopped, FloatingPointError, RuntimeError) as error:
-        state = str(error)
-    torch.save(state, f'{folder}/{rank}.pth')
-    distributed.destroy_process_group()
+    return results_of_ranks(train_on, ranks)

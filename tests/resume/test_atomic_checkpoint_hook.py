@@ -1,14 +1,11 @@
 import functools
 import os
-import re
-from types import SimpleNamespace
 
 import pytest
 import resume_run
 import torch
 from mmengine.config import Config
-from mmengine.fileio import BaseStorageBackend, FileClient, register_backend
-from mmengine.optim import OptimWrapper, OptimWrapperDict
+from mmengine.fileio import LocalBackend, register_backend
 from resume_run import (
     Stopped,
     assert_same,
@@ -19,25 +16,14 @@ from resume_run import (
 )
 
 from stepnet_mm.resume import AtomicLocalBackend
-from stepnet_mm.resume.changed_settings import changed_settings
-from stepnet_mm.resume.training_state import accumulating
 
-TEST = dict(
-    test_dataloader=dict(
-        dataset=dict(type='AugmentedDataset', size=6),
-        sampler=dict(type='DefaultSampler', shuffle=False),
-        batch_size=2),
-    test_cfg=dict(),
-    test_evaluator=dict(type='RandomMetric'))
 FALLING = dict(type='FallingMetric')
+train = functools.partial(resume_run.train, interval=5)
+resumed = functools.partial(resume_run.resumed, interval=5)
 
 
 def last(folder):
     return os.path.basename((folder / 'last_checkpoint').read_text())
-
-
-train = functools.partial(resume_run.train, interval=5)
-resumed = functools.partial(resume_run.resumed, interval=5)
 
 
 def damage(path):
@@ -84,12 +70,12 @@ def test_killed_during_a_save(tmp_path, monkeypatch, whole):
 
 
 @pytest.mark.core
-def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path, whole):
+def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path):
     train(tmp_path, stop=12)
     damage(tmp_path / 'iter_10.pth')
     logged, runner = resumed(tmp_path)
     assert sum('iter_10.pth is damaged' in line for line in logged) == 1
-    assert_same(whole(), final_state(runner))
+    assert seen(runner) == 96 - 15
     for name in checkpoints(tmp_path):
         damage(tmp_path / name)
     with pytest.raises(ValueError, match='expected a whole checkpoint in'):
@@ -114,100 +100,61 @@ def test_the_first_start_of_a_job_that_resumes_has_its_weights(tmp_path):
     assert seen(train(tmp_path / 'b', **settings)) == 96 - 30
 
 
-def test_several_optimizers():
-    """GANs step each of theirs themselves."""
-    parts = {name: OptimWrapper(torch.optim.SGD(
-        [torch.nn.Parameter(torch.zeros(1))], lr=.1)) for name in 'ab'}
-    wrapper = OptimWrapperDict(**parts)
-    assert not accumulating(wrapper)
-    parts['b']._accumulative_counts, parts['b']._inner_count = 3, 2
-    assert accumulating(wrapper)
-
-
 def test_the_best_one_of_another_run_stays(tmp_path):
-    settings = dict(
-        checkpoint=dict(save_best=['loss', 'acc'], rule='less',
-                        published_keys=['meta', 'state_dict']),
-        val_evaluator=FALLING)
+    settings = dict(checkpoint=dict(save_best=['loss', 'acc'], rule='less'),
+                    val_evaluator=FALLING)
     train(tmp_path / 'a', stop=13, **settings)
     before = checkpoints(tmp_path / 'a')
     assert 'best_loss_iter_11.pth' in before
     train(tmp_path / 'b', resume=True,
           load_from=str(tmp_path / 'a/iter_11.pth'), **settings)
     assert checkpoints(tmp_path / 'a') == before
-    names = checkpoints(tmp_path / 'b')
-    assert 'best_loss_iter_33.pth' in names
-    published, = [name for name in names
-                  if re.fullmatch(r'best_loss_iter_33-[0-9a-f]{8}\.pth', name)]
-    saved = torch.load(tmp_path / 'b' / published, weights_only=False)
-    assert list(saved) == ['meta', 'state_dict']
+    assert 'best_loss_iter_33.pth' in checkpoints(tmp_path / 'b')
 
 
 @pytest.mark.core
 def test_a_validation_resumes_nothing(tmp_path):
     """As with the config that a training with --resume wrote."""
-    train(tmp_path, stop=12)
+    train(tmp_path, stop=7)
     weights = str(tmp_path / 'iter_5.pth')
     runner = resume_runner(
-        tmp_path, interval=5, checkpoint=dict(save_best='loss', rule='less'),
-        resume=True, load_from=weights, cfg=Config(dict(auto_resume=True)),
-        **TEST)
+        tmp_path, checkpoint=dict(save_best='loss', rule='less'),
+        resume=True, load_from=weights, cfg=Config(dict(auto_resume=True)))
     loaded = []
     runner.resume = loaded.append  # mmengine's own would build the loop
     runner.val()
-    runner.test()
-    runner.load_checkpoint(weights)
-    assert set(loaded) == {weights}
+    assert loaded == [weights]
     assert isinstance(runner._train_loop, dict)
 
 
-def test_another_folder(tmp_path):
-    settings = dict(checkpoint=dict(out_dir=str(tmp_path / 'o')))
-    train(tmp_path / 'w', stop=12, **settings)
-    assert checkpoints(tmp_path / 'o' / 'w') == ['iter_5.pth', 'iter_10.pth']
-    assert seen(train(tmp_path / 'w', resume=True, **settings)) == 96 - 30
-
-
-@FileClient.register_backend('dictionary', prefixes='dictionary')
-@register_backend('dictionary', prefixes='dictionary')
-class DictionaryBackend(BaseStorageBackend):
-    """Storage that is not local, as an object store is."""
-    files = {}
+@register_backend('other')
+class OtherBackend(LocalBackend):
+    """Storage that has a way of its own, as an object store."""
+    written = []
 
     def put(self, obj, filepath):
-        self.files[str(filepath)] = obj
-
-    def get(self, filepath):
-        return self.files[str(filepath)]
-
-    def get_text(self, filepath):
-        return self.get(filepath).decode()
-
-    def join_path(self, *parts):
-        return '/'.join(parts)
-
-    def isfile(self, path):
-        return path in self.files
-
-    def remove(self, path):
-        del self.files[path]
+        self.written.append(os.path.basename(filepath))
+        super().put(obj, filepath)
 
 
 @pytest.mark.core
-def test_storage_that_is_not_local_keeps_its_own_way(tmp_path):
-    train(tmp_path / 'w', interval=20,
-          checkpoint=dict(out_dir='dictionary://x', max_keep_ckpts=1))
-    assert list(DictionaryBackend.files) == ['dictionary://x/w/iter_33.pth']
+def test_another_storage_keeps_its_own_way(tmp_path):
+    settings = dict(checkpoint=dict(backend_args=dict(backend='other')))
+    train(tmp_path, stop=22, interval=10, **settings)
+    assert seen(train(tmp_path, interval=20, resume=True, **settings)) == 37
+    assert OtherBackend.written == [
+        'iter_10.pth', 'iter_20.pth', 'iter_33.pth']
 
 
-def test_the_files_of_a_second_hook_are_resumed_from(tmp_path, whole):
-    second = dict(type='AtomicCheckpointHook', interval=3, by_epoch=False,
-                  filename_tmpl='second_{:03d}.pth', max_keep_ckpts=1)
-    train(tmp_path, stop=7, hooks=[second])
-    assert last(tmp_path) == 'second_006.pth'
-    assert_same(whole(), final_state(
-        train(tmp_path, hooks=[second], resume=True)))
-    assert checkpoints(tmp_path)[-1] == 'second_033.pth'
+def test_the_files_of_a_second_hook_are_resumed_from(tmp_path):
+    """In another folder."""
+    settings = dict(checkpoint=dict(out_dir=str(tmp_path / 'o')), hooks=[
+        dict(type='AtomicCheckpointHook', interval=3, by_epoch=False,
+             out_dir=str(tmp_path / 'o'), filename_tmpl='second_{:03d}.pth')])
+    train(tmp_path / 'w', stop=7, **settings)
+    assert last(tmp_path / 'w') == 'second_006.pth'
+    assert checkpoints(tmp_path / 'o/w')[0] == 'iter_5.pth'
+    assert seen(train(tmp_path / 'w', resume=True, **settings)) == 96 - 18
 
 
 def test_a_misspelt_argument_is_named_at_the_start(tmp_path):
@@ -215,24 +162,20 @@ def test_a_misspelt_argument_is_named_at_the_start(tmp_path):
         train(tmp_path, checkpoint=dict(max_keep_ckpt=3))
 
 
-def changes(folder, **settings):
-    """What a resume at iteration 10 says of settings that it ignores."""
-    train(folder, stop=10)
-    return [line for line in resumed(folder, **settings)[0]
-            if 'other settings than' in line]
-
-
 def test_the_same_settings_are_not_named(tmp_path):
-    assert changes(tmp_path) == []
+    train(tmp_path, stop=10)
+    assert not [line for line in resumed(tmp_path)[0] if 'goes on as' in line]
 
 
 def test_other_settings_are_named(tmp_path):
-    line, = changes(
+    train(tmp_path, stop=10)
+    logged, _ = resumed(
         tmp_path,
         optim_wrapper=dict(
             optimizer=dict(type='Adam', lr=.5, betas=(.8, .999))),
         param_scheduler=[
             dict(type='LinearLR', start_factor=.2, end=20, by_epoch=False)])
+    line, = [line for line in logged if 'goes on as' in line]
     named = ['optimizer.lr goes on as 0.01, not as 0.5',
              'optimizer.betas goes on as (0.9, 0.999), not as (0.8, 0.999)',
              'param_scheduler.number goes on as 2, not as 1',
@@ -241,22 +184,9 @@ def test_other_settings_are_named(tmp_path):
     assert line.count('goes on as') == len(named)
 
 
-def test_a_list_without_end_is_named_in_short():
-    value = 0
-    for _ in range(40):
-        value = [value, value]
-    wrapper = SimpleNamespace(
-        state_dict=lambda: dict(a=dict(param_groups=[dict(lr=.1)])))
-    line, = changed_settings(
-        SimpleNamespace(optim_wrapper=wrapper, param_schedulers=None),
-        dict(optimizer=dict(a=dict(param_groups=[dict(lr=value)] * 2))))
-    assert line.startswith('optimizer.a.lr goes on as [') and len(line) < 999
-
-
 def test_what_a_best_one_lacks_begins_anew(tmp_path):
     """It is not said that the checkpoint brings its own."""
     train(tmp_path, stop=12, checkpoint=dict(
         save_optimizer=False, save_param_scheduler=False))
-    logged, _ = resumed(tmp_path, load_from=str(tmp_path / 'iter_10.pth'))
-    line, = logged
+    line, = resumed(tmp_path, load_from=str(tmp_path / 'iter_10.pth'))[0]
     assert 'no optimizer and no param_schedulers' in line

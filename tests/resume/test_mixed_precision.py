@@ -14,51 +14,9 @@ pytestmark = [
 pytest.importorskip('mmpretrain')
 
 
-@pytest.fixture(autouse=True)
-def amp_on_a_cpu(monkeypatch):
-    monkeypatch.setattr(amp_optimizer_wrapper, 'is_cuda_available',
-                        lambda: True)
-    monkeypatch.setattr(amp_optimizer_wrapper, 'GradScaler',
-                        functools.partial(torch.amp.GradScaler, 'cpu'))
-
-
-def amp_runner(folder, iterations, **kwargs):
-    return toy_runner(
-        folder, iterations=iterations,
-        train_cfg=dict(type='ResumableIterBasedTrainLoop',
-                       max_iters=iterations),
-        optim_wrapper=dict(
-            type='AmpOptimWrapper', dtype='bfloat16',
-            loss_scale=dict(init_scale=1024., growth_interval=2),
-            optimizer=dict(type='SGD', lr=.01, momentum=.9)),
-        default_hooks=dict(checkpoint=dict(
-            type='AtomicCheckpointHook', interval=3, by_epoch=False)),
-        **kwargs)
-
-
-@pytest.mark.long
-def test_what_a_checkpoint_holds_and_a_resume_takes(tmp_path):
-    """Weights, moments and averages in float32, and the loss scale."""
-    whole = amp_runner(tmp_path / 'whole', 6)
-    whole.train()
-    amp_runner(tmp_path / 'parts', 3).train()
-    saved = torch.load(tmp_path / 'parts' / 'iter_3.pth', weights_only=False)
-    scaler = saved['optimizer']['loss_scaler']
-    assert scaler['scale'] == 2048 and scaler['_growth_tracker'] == 1
-    tensors = [*saved['state_dict'].values(), *(
-        s['momentum_buffer'] for s in saved['optimizer']['state'].values())]
-    assert {t.dtype for t in tensors if t.is_floating_point()} == {
-        torch.float32}
-    resumed = amp_runner(tmp_path / 'parts', 6, resume=True)
-    resumed.train()
-    assert resumed.optim_wrapper.loss_scaler.get_scale() == 8192
-    for a, b in zip(whole.model.state_dict().values(),
-                    resumed.model.state_dict().values(), strict=True):
-        assert torch.equal(a, b)
-
-
 class OverflowHook(Hook):
     """An infinite loss in the second iteration, which changes no weight."""
+    priority = 'LOWEST'
 
     def before_train_iter(self, runner, batch_idx, data_batch=None):
         if runner.iter == 1:
@@ -72,10 +30,43 @@ class OverflowHook(Hook):
                            runner.model.parameters()))
 
 
-def test_a_loss_that_is_not_finite_leaves_the_loss_scale(tmp_path):
-    runner = amp_runner(tmp_path, 3, hooks=[dict(type='NonFiniteLossHook')])
-    hook = OverflowHook()
-    runner.register_hook(hook, priority='LOWEST')
-    runner.train()
-    assert hook.before
-    assert runner.optim_wrapper.loss_scaler.get_scale() == 2048  # two updates
+def amp_runner(folder, iterations, **kwargs):
+    return toy_runner(
+        folder, [dict(type='NonFiniteLossHook'), dict(type=OverflowHook)],
+        iterations,
+        train_cfg=dict(type='ResumableIterBasedTrainLoop',
+                       max_iters=iterations),
+        optim_wrapper=dict(
+            type='AmpOptimWrapper', dtype='bfloat16',
+            loss_scale=dict(init_scale=1024., growth_interval=2),
+            optimizer=dict(type='SGD', lr=.01, momentum=.9)),
+        default_hooks=dict(checkpoint=dict(
+            type='AtomicCheckpointHook', interval=3, by_epoch=False)),
+        **kwargs)
+
+
+def test_a_skipped_batch_and_a_resume_keep_the_loss_scale(tmp_path,
+                                                          monkeypatch):
+    """Weights, moments and averages are saved in float32."""
+    monkeypatch.setattr(amp_optimizer_wrapper, 'is_cuda_available',
+                        lambda: True)
+    monkeypatch.setattr(amp_optimizer_wrapper, 'GradScaler',
+                        functools.partial(torch.amp.GradScaler, 'cpu'))
+    whole = amp_runner(tmp_path / 'whole', 6)
+    whole.train()
+    amp_runner(tmp_path / 'parts', 3).train()
+    saved = torch.load(tmp_path / 'parts' / 'iter_3.pth', weights_only=False)
+    scaler = saved['optimizer']['loss_scaler']
+    # Two updates.
+    assert scaler['scale'] == 2048 and scaler['_growth_tracker'] == 0
+    tensors = [*saved['state_dict'].values(), *(
+        s['momentum_buffer'] for s in saved['optimizer']['state'].values())]
+    assert {t.dtype for t in tensors if t.is_floating_point()} == {
+        torch.float32}
+    resumed = amp_runner(tmp_path / 'parts', 6, resume=True)
+    resumed.train()
+    assert (resumed.optim_wrapper.loss_scaler.get_scale()
+            == whole.optim_wrapper.loss_scaler.get_scale() > 2048)
+    for a, b in zip(whole.model.state_dict().values(),
+                    resumed.model.state_dict().values(), strict=True):
+        assert torch.equal(a, b)

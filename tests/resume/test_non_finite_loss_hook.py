@@ -4,7 +4,6 @@ import re
 import pytest
 import torch
 from mmengine.hooks import Hook
-from mmengine.optim import OptimWrapperDict
 from mmengine.registry import HOOKS
 from mmengine.structures import BaseDataElement
 from resume_run import (
@@ -105,15 +104,6 @@ def test_too_many_in_a_row(tmp_path):
         runner.train()
     assert runner.iter == 7
     assert '4 times in a row' in (tmp_path / DIVERGED).read_text()
-
-
-def test_several_optimizers_are_left_to_the_model(tmp_path):
-    runner = runner_with(tmp_path)
-    lines = warnings_of(runner)
-    runner.optim_wrapper = OptimWrapperDict()
-    hook = hook_of(runner, 'NonFiniteLossHook')
-    hook.before_train(runner)
-    assert 'several optimizers' in lines[0] and not hook._replaced
 
 
 @pytest.mark.core

@@ -2,12 +2,13 @@
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 #: Fast enough for tests: a requeued job starts after some 10 s, not 150.
 CONFIG = '''
@@ -133,17 +134,13 @@ class Lab:
             path.read_text()[-1500:] for path in self.base.glob('*.log')))
 
 
-def _terminate(pid, seconds=10):
+def _terminate(pid):
     """TERM, and KILL if the process is not gone in time."""
-    end = time.monotonic() + seconds
-    number = signal.SIGTERM
-    with suppress(ProcessLookupError):
-        while pid and time.monotonic() < end:
-            os.kill(pid, number)
-            number = 0
-            time.sleep(.05)
-        if pid:
-            os.kill(pid, signal.SIGKILL)
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        process.terminate()
+        if psutil.wait_procs([process], timeout=10)[1]:
+            process.kill()
 
 
 def free_ports(number):

@@ -74,12 +74,11 @@ class Soak:
     def start(self):
         self.job = submit(self.lab, self.folder, *self.settings)
 
-    def wait_for_progress(self, least=3, seconds=300):
+    def wait_for_progress(self):
         """Until this life of the run has saved something of its own."""
         before = iteration(self.folder)
         self.lab.wait(
-            lambda: self.over() or iteration(self.folder) >= before + least,
-            seconds)
+            lambda: self.over() or iteration(self.folder) > before + 2, 300)
 
     def over(self):
         return self.lab.field(self.job, 'JobState') in ('COMPLETED', 'FAILED')
@@ -105,11 +104,11 @@ class Soak:
                 if name.endswith(UNFINISHED)]
 
     def requeue(self):
-        restarts = int(self.lab.field(self.job, 'Restarts'))
-        self.lab.run('scancel', '--signal=USR1', self.job)
-        self.lab.wait(lambda: int(self.lab.field(
-            self.job, 'Restarts')) == restarts + 1, 240)
         self.found['requeues'] += 1
+        before = self.lab.field(self.job, 'Restarts')
+        self.lab.run('scancel', '--signal=USR1', self.job)
+        self.lab.wait(
+            lambda: self.lab.field(self.job, 'Restarts') != before, 240)
 
     def look(self, before):
         """Is the state that was there, or a later one, there and whole?"""
@@ -139,7 +138,7 @@ class Soak:
         self.finish()
 
     def finish(self):
-        self.lab.wait(lambda: self.over(), 600)
+        self.lab.wait(self.over, 600)
         state = self.lab.field(self.job, 'JobState')
         if state != 'COMPLETED':
             raise RuntimeError(f'{state}\n{log_of(self.folder)[-3000:]}')
