@@ -13,15 +13,8 @@ from made_runs import diverged_run, made_run, made_steps
 from scipy import stats
 from study_file import Study, read_study
 from study_records import append_record
-from study_tables import (
-    STEP,
-    Report,
-    paper_figure,
-    spread,
-    tau,
-    taus_of,
-    welch,
-)
+from study_statistics import kendall, pooled_sd, spread, welch
+from study_tables import STEP, Report, paper_figure
 
 ROOT = Path(__file__).resolve().parents[2]
 #: In which stepnet alone is far above.
@@ -61,13 +54,13 @@ def test_differences_are_dunnetts_over_all_methods_at_once():
             [1. + 9 * i, wanted.low[i], wanted.high[i]], abs=.006)
     assert set(found) == {'se', 'stepnet'}
     # The variance of 0 to 3 is 5 / 3.
-    assert report.pooled_sd() == '1.29, 9 degrees of freedom'
+    assert pooled_sd(report.pooled, 2) == '1.29, 9 degrees of freedom'
 
 
 def test_a_method_that_does_not_pool_is_compared_by_welch():
     report = report_of(POOLED, plain={}, se={}, stepnet=dict(
         pooled=False, baseline='se'))
-    assert report.pooled_sd() == '1.29, 6 degrees of freedom'
+    assert pooled_sd(report.pooled, 2) == '1.29, 6 degrees of freedom'
     wanted = stats.ttest_ind(
         np.arange(60., 64.), np.arange(50., 54.),
         equal_var=False).confidence_interval()
@@ -109,12 +102,13 @@ def test_further_tables():
         *(made_run('se', s, step=.5, tns=1. + s, steps=made_steps(
             50. + s, 49. - s, None, .1 * s), test={'epoch': 3, 'top1': 5. * s},
             robustness=dict(clean=50., fgsm_1=s)) for s in (1, 2))]
-    parts = tool.tables(report_of(records, plain={}, se={}, eca={}))
-    assert [part for part in parts if part[:2] == '##'] == [
+    parts = tool.page_of(
+        report_of(records, plain={}, se={}, eca={})).split('\n\n')
+    assert [part for part in parts if part[:2] == '##'][2:7] == [
         '## Step sizes held fixed', '## On disturbed images', '## On test '
         'data', '## Stiffness', '## Stiffness and accuracy']
-    fixed, disturbed, tested, stiffness, stages, _ = (
-        cells(part) for part in parts if part[0] == '|')
+    _, fixed, disturbed, tested, stiffness, stages, _ = (
+        cells(part.strip()) for part in parts if part[0] == '|')
     assert fixed['se'] == {
         'method': 'se', 'as trained': '51.50 ± 0.71',
         'fixed per channel': '47.50 ± 0.71', 'mean Δt': '0.150 ± 0.071',
@@ -134,14 +128,14 @@ def test_between_methods_and_within_them_may_be_of_opposite_sign():
     records = [made_run(f'm{i}', s, 90. - 10 * i + s, tns=1. + i + .1 * s)
                for i in range(5) for s in range(3)]
     frame = report_of(records, **{f'm{i}': {} for i in range(5)}).frame
-    found = taus_of(frame, 'mean TNS, residual')
+    found = kendall(frame, 'mean TNS, residual')
     assert found['over method means'] == '−1.00 [−1.00, −1.00]'
     assert found['within methods, over runs'] == '+1.00'
     wanted = stats.kendalltau(frame['mean TNS, residual'], frame['last'])[0]
     assert numbers(found['over all runs'])[0] == pytest.approx(wanted,
                                                                abs=.006)
-    assert tau([1, 2], [1, 2]) == tau([1, 1, 1], [1, 2, 3]) == (
-        'none: needs 3 that differ')
+    assert {*kendall(frame[:2], 'mean TNS, residual').values()} == {
+        'none: needs 3 that differ'}
 
 
 @pytest.mark.parametrize('records', [

@@ -53,7 +53,8 @@ def test_commit_device_and_machine_are_those_of_the_starts_that_trained(
             (1, 'abc', 'Xeon, 2 threads'), (2, 'abc', 'EPYC, 1 threads'),
             (3, 'def-dirty', 'EPYC, 1 threads')):
         start(f'{line}1.0.0, {commit}\n{line}machine: {machine}\n'
-              f'{line}train_cfg: replaced\n', [dict(loss=1., iter=iteration)])
+              f'{line}train_cfg: replaced\nEpoch(train) [1][1/9]\n',
+              [dict(loss=1., iter=iteration)])
     assert trained_with(tmp_path) == dict(
         commit='abc+def-dirty', device='cpu',
         machine='Xeon, 2 threads+EPYC, 1 threads')
