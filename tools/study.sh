@@ -56,8 +56,9 @@ STUDY_COMMAND=$(printf '%q ' "${command[@]}")
 STUDY_RUNS=$(sed 's/:.*//' <<<"$left")
 in_turn() {
   trap 'exit 143' HUP INT TERM # at the end of the run
+  local run code=0
   for run in $STUDY_RUNS; do (one_run "$run") || code=1; done
-  exit "${code:-0}"
+  exit $code
 }
 
 if venv=$(PYTHON=$python bash "$root/tools/studies/install.sh" 9>&-); then

@@ -168,13 +168,11 @@ def test_a_full_disk_loses_nothing(engine, monkeypatch):
     def full(*_, **__):
         raise OSError(28, 'No space left on device')
 
-    for function in 'records.append_record', 'outcome.add_times':
-        module, name = function.split('.')
-        with monkeypatch.context() as patch:
-            patch.setattr(getattr(engine.module, module), name, full)
-            done = engine()
-        assert (done.code, done.records) == (1, {})
-        assert 'good_seed0: failed: [Errno 28] No space' in done.err
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.module.records, 'append_record', full)
+        done = engine()
+    assert (done.code, done.records) == (1, {})
+    assert 'good_seed0: failed: [Errno 28] No space' in done.err
     done = engine()
     assert {*done.records} == {'good_seed0'}
     assert starts_of(done.runs[0]) == 1

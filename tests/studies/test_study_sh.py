@@ -94,14 +94,6 @@ def test_without_snakemake_one_after_the_other(study):
         f'{called} --run=b_seed1\n')
 
 
-def test_an_environment_that_cannot_be_made(study, home, monkeypatch):
-    (home / 'bin/python3.12').write_text('#!/bin/sh\n[ "$1" = -c ]\n')
-    monkeypatch.setenv('STUDIES_VENV', str(home / 'venv'))
-    said = study('my study.py', code=1).said()
-    assert 'installing Snakemake into' in said
-    assert 'the runs go one after the other' in said
-
-
 def test_the_runs_that_are_left(study, tmp_path):
     assert study('my study.py', '-n', code=0).said().endswith(
         'jsonl\na_seed0: not begun\nb_seed1: begun\n')
