@@ -30,10 +30,10 @@ while [[ ${1:-} == [a-z]*=* ]]; do
   esac
   shift
 done
-command=("$python" "$root/tools/studies/run.py" "$study" "--work-dir=$work_dir"
-  "--records=$records" "${options[@]}")
+command=("$python" "$root/tools/studies/run.py" "$study" "$work_dir" "$records"
+  "${options[@]}")
 
-left=$("${command[@]}" list)
+left=$("${command[@]}")
 left=$(grep -E '^\w+_seed[0-9]+: ' <<<"$left" || true) # libraries print, too
 [ -n "$left" ] || { say "nothing is left: all runs have their records in $records"; exit 0; }
 for option in "$@"; do
@@ -44,23 +44,37 @@ mkdir -p "$work_dir"
 exec 9> "$work_dir/study.lock"
 flock -n 9 || { say "expected no other study.sh at work in $work_dir, got one; wait for it"; exit 2; }
 
+# A run's tools hold its lock, too: what a killed study.sh left is waited for.
+one_run() {
+  cd "$STUDY_CWD" && mkdir -p "$STUDY_DIR/$1" && exec 8>> "$STUDY_DIR/$1/run.lock" || exit
+  flock -n 8 || { say "$1: waits for what a killed study.sh left at work" && flock 8; } || exit
+  eval "exec $STUDY_COMMAND --run=$1"
+}
+export -f say one_run
+export STUDY_CWD=$PWD STUDY_DIR=$work_dir STUDY_COMMAND STUDY_RUNS
+STUDY_COMMAND=$(printf '%q ' "${command[@]}")
+STUDY_RUNS=$(sed 's/:.*//' <<<"$left")
+in_turn() {
+  trap 'exit 143' HUP INT TERM # at the end of the run
+  local run code=0
+  for run in $STUDY_RUNS; do (one_run "$run") || code=1; done
+  exit $code
+}
+
 if venv=$(PYTHON=$python bash "$root/tools/studies/install.sh" 9>&-); then
   # Of itself it keeps nothing: records and checkpoints say what is left.
   rm -rf "$work_dir/engine"
   mkdir "$work_dir/engine"
   [[ " $*" == *' -j'* || " $*" == *' -c'* || " $*" == *' --jobs'* || " $*" == *' --cores'* ]] || set -- -j 1 "$@"
-  STUDY_LOOP="cd $(printf %q "$PWD") && exec $(printf '%q ' "${command[@]}" loop)"
-  STUDY_RUNS=$(sed 's/:.*//' <<<"$left")
-  export STUDY_LOOP STUDY_RUNS
-  command=("$venv/bin/snakemake" --snakefile "$root/tools/studies/Snakefile"
+  start=("$venv/bin/snakemake" --snakefile "$root/tools/studies/Snakefile"
     --directory "$work_dir/engine" --workflow-profile none --keep-going --nolock
     --scheduler greedy --quiet all "$@")
 else
   say 'no Snakemake (it needs Python 3.11 and PyPI): the runs go one after the other'
-  command+=(loop)
+  start=(in_turn)
 fi
 set -m # a process group of its own, so that a signal reaches all trainings
-"${command[@]}" 9>&- </dev/null &
+"${start[@]}" 9>&- </dev/null &
 engine=$! how=TERM code=0 stopped=0
 stop() {
   stopped=$1

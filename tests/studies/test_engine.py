@@ -8,16 +8,16 @@ from types import SimpleNamespace
 
 import by_path
 import pytest
-from forked import Forked
 from made_study import make_tools, starts_of
 from study_records import read_records
-
-from stepnet_mm.utils.file_lock import TRAINING_LOCK, file_lock, lock_beside
 
 
 @pytest.fixture
 def engine(request, tools, tmp_path, monkeypatch, capsys, make_runs):
-    """engine('loop', a=dict(...)): the end of a step of a study of these."""
+    """engine(a=dict(...)): the runs of a study of these, one after the other.
+
+    engine('list') lists them.
+    """
     module = by_path.load(
         request.config.rootpath / 'tools/studies/run.py')
     monkeypatch.setattr(module, 'TOOLS', tools)
@@ -25,19 +25,21 @@ def engine(request, tools, tmp_path, monkeypatch, capsys, make_runs):
     before = [(number, signal.getsignal(number)) for number in (
         signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 
-    def engine(step, *options, text='', seeds=(0, ), **methods):
-        runs = make_runs(text, seeds, **methods)
-        monkeypatch.setattr('sys.argv', [
-            'run.py', 'made.py', step, *map(str, options)])
-        module.STOPS.clear()
-        code = 0
-        try:
-            module.main()
-        except SystemExit as done:
-            code = done.code
+    def engine(*options, text='', seeds=(0, ), **methods):
+        runs, codes = make_runs(text, seeds, **methods), [0]
+        for words in ([options[1:]] if 'list' in options else [
+                ('--run', run.name, *options) for run in runs]):
+            monkeypatch.setattr('sys.argv', [
+                'run.py', 'made.py', 'work_dirs/made', 'results/made.jsonl',
+                *words])
+            module.STOPS.clear()
+            try:
+                module.main()
+            except SystemExit as done:
+                codes.append(done.code)
         out, err = capsys.readouterr()
         return SimpleNamespace(
-            runs=runs, out=out, err=err, code=code, records={
+            runs=runs, out=out, err=err, code=max(codes), records={
                 record.name: record
                 for record in read_records('results/made.jsonl')})
 
@@ -57,9 +59,7 @@ def test_runs_are_trained_measured_and_recorded_once(engine):
                  "'residual', 'output'])")
     assert engine('list', **study).out == (
         'good_seed0: not begun\ngood_seed1: not begun\n')
-    first = engine('loop', '--run', 'good_seed1', **study)
-    assert (first.code, {*first.records}) == (0, {'good_seed1'})
-    first = engine('loop', **study)
+    first = engine(**study)
     assert first.code == 0 and 'good_seed0: accuracy/top1 52' in first.out
     record = first.records['good_seed0']
     assert (record.last, record.best) == (52., 52.)
@@ -69,10 +69,9 @@ def test_runs_are_trained_measured_and_recorded_once(engine):
     assert (record.commit, record.device, record.machine) == (
         'abc', 'A GPU', 'A processor, 3 threads')
     assert engine('list', **study).out == ''
-    assert engine('loop', **study).records == first.records
-    for run in first.runs:
-        assert starts_of(run) == 1
-        assert starts_of(run, 'measure_stiffness') == 2
+    assert engine(**study).records == first.records
+    assert [starts_of(run) for run in first.runs] == [1, 1]
+    assert starts_of(first.runs[0], 'measure_stiffness') == 2
 
 
 def test_failed_runs_keep_their_last_lines_and_stop_no_other(engine):
@@ -83,7 +82,7 @@ def test_failed_runs_keep_their_last_lines_and_stop_no_other(engine):
         silent='finish(key="loss_val")',
         other='finish(key="accuracy/top5")',
         not_finite='finish(top1=float("nan"))', good='finish()')
-    done = engine('loop', **study)
+    done = engine(**study)
     assert done.code == 1 and {*done.records} == {'good_seed0'}
     assert done.err.splitlines()[:16] == [
         'fail_seed0: failed: exit code 3, '
@@ -95,25 +94,23 @@ def test_failed_runs_keep_their_last_lines_and_stop_no_other(engine):
         assert re.search(f'{name}_seed0: failed: .*{reason}', done.err)
     for run in done.runs[:-1]:
         assert not starts_of(run, 'measure_stiffness')
-    assert engine('loop', '--run', 'fail_seed0', **study).code == 1
-    assert starts_of(done.runs[0]) == 2
+    assert 'fail_seed0: begun' in engine('list', **study).out
 
 
 def test_a_divergence_is_recorded(engine):
     study = behave(diverge='diverge()')
-    done = engine('loop', **study)
+    done = engine(**study)
     record, = done.records.values()
     assert record.diverged and record.last is None and not record.stiffness
     assert [e['loss'] for e in record.epochs] == [2., 1.]
     assert (done.code, 'diverge_seed0: diverged' in done.out) == (0, True)
     os.unlink('results/made.jsonl')
-    assert engine('list', **study).out == 'diverge_seed0: trained\n'
-    engine('loop', **study)  # it is not trained again for that
+    assert engine(**study).code == 0  # it is not trained again for that
     assert starts_of(done.runs[0]) == 1
 
 
 def test_what_would_not_compare_is_refused_before_anything_runs(engine):
-    engine('loop', a={})
+    engine(a={})
     for key, text, methods in (
             (r'(?s)a_seed0: expected the config.*\+seconds', '',
              dict(a=dict(seconds=1))),
@@ -121,31 +118,27 @@ def test_what_would_not_compare_is_refused_before_anything_runs(engine):
              dict(b={})),
             ('b_seed0: expected test_data', '',
              dict(b={'val_dataloader.dataset.ann_file': 'x'})),
-            ('log_metric_by_epoch: expected False', '',
-             dict(b={'train_cfg.max_iters': 9})),
             ('methods.b: .* options', '', dict(b={'behaviour.a': 1})),
             ('val_dataloader', '', dict(b={'val_dataloader': None}))):
-        for step in 'list', 'loop':
-            done = engine(step, text=text, **methods)
-            assert done.code == 2 and re.search(key, done.err)
-            assert starts_of(done.runs[0]) == ('a' in methods)
-    for option, message in dict(methods="['a'], got ['b']",
-                                run="['a_seed0'], got ['b']").items():
-        done = engine('list', f'--{option}', 'b', a={})
-        assert (done.code, message in done.err) == (2, True)
+        done = engine('list', text=text, **methods)
+        assert done.code == 2 and re.search(key, done.err)
+    done = engine('list', '--methods', 'b', a={})
+    assert done.code == 2 and "['a'], got ['b']" in done.err
 
 
 @pytest.mark.parametrize('text', [
     'a = (lambda: open("ran", "w"))()', '_base_ = "its_code.py"',
     'custom_imports = dict(imports=["its_code"])'])
-def test_nothing_in_a_work_dir_is_run(engine, tmp_path, text, monkeypatch):
+def test_nothing_in_a_work_dir_is_run(
+        engine, make_runs, tmp_path, text, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    for folder in (tmp_path, tmp_path / 'wd/configs'):
-        folder.mkdir(parents=True, exist_ok=True)
+    run, = make_runs()
+    run.config_file.parent.mkdir(parents=True)
+    for folder in (tmp_path, run.config_file.parent):
         (folder / 'its_code.py').write_text('open("ran", "w")')
-    (tmp_path / 'wd/configs/good_seed0.py').write_text(text)
-    done = engine('loop', '--work-dir', 'wd')
-    assert done.code == 2 and 'wd/configs/good_seed0.py' in done.err
+    run.config_file.write_text(text)
+    done = engine()
+    assert done.code == 1 and 'configs/good_seed0.py' in done.err
     assert not (tmp_path / 'ran').exists()
 
 
@@ -164,7 +157,7 @@ def test_a_log_is_not_written_through_a_link(engine, tmp_path):
     log.parent.mkdir(parents=True)
     (tmp_path / 'mine').write_text('text')
     log.symlink_to(tmp_path / 'mine')
-    done = engine('loop')
+    done = engine()
     assert done.code == 1 and 'output.log' in done.err
     assert (tmp_path / 'mine').read_text() == 'text'
     assert not starts_of(done.runs[0])
@@ -175,40 +168,36 @@ def test_a_full_disk_loses_nothing(engine, monkeypatch):
     def full(*_, **__):
         raise OSError(28, 'No space left on device')
 
-    for function in 'records.append_record', 'outcome.add_times':
-        module, name = function.split('.')
-        with monkeypatch.context() as patch:
-            patch.setattr(getattr(engine.module, module), name, full)
-            done = engine('loop')
-        assert (done.code, done.records) == (1, {})
-        assert 'good_seed0: failed: [Errno 28] No space' in done.err
-    done = engine('loop')
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.module.records, 'append_record', full)
+        done = engine()
+    assert (done.code, done.records) == (1, {})
+    assert 'good_seed0: failed: [Errno 28] No space' in done.err
+    done = engine()
     assert {*done.records} == {'good_seed0'}
     assert starts_of(done.runs[0]) == 1
 
 
 def test_a_signal_stops_it_and_the_next_call_goes_on(engine, monkeypatch):
-    study = dict(behave(a='stay()', b='finish()'))
-    wait = os.wait4
+    study = behave(a='stay()')
+    wait = engine.module.subprocess.Popen.wait
 
-    def signalled(process, options):
+    def signalled(process, timeout=None):
         while not os.path.exists('work_dirs/made/a_seed0/listens'):
             time.sleep(.02)
         signal.raise_signal(signal.SIGHUP)
-        os.kill(process, signal.SIGTERM)
-        return wait(process, options)
+        process.terminate()
+        return wait(process, timeout)
 
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with monkeypatch.context() as patch:
-        patch.setattr(engine.module.os, 'wait4', signalled)
-        done = engine('loop', **study)
+        patch.setattr(engine.module.subprocess.Popen, 'wait', signalled)
+        done = engine(**study)
     assert done.code == 75 and not done.records
     assert done.err == 'a_seed0: stopped, the next call goes on\n'
-    first, later = done.runs
-    assert not starts_of(later)
-    done = engine('loop', **study)
-    assert done.code == 0 and len(done.records) == 2
-    assert (starts_of(first), starts_of(later)) == (2, 1)
+    done = engine(**study)
+    assert done.code == 0 and len(done.records) == 1
+    assert starts_of(done.runs[0]) == 2
 
 
 def test_a_training_is_not_of_the_job_around_it_and_has_one_gpu(
@@ -217,7 +206,7 @@ def test_a_training_is_not_of_the_job_around_it_and_has_one_gpu(
         monkeypatch.setenv(name, '3')
     monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '5')
     monkeypatch.setattr('torch.cuda.device_count', lambda: 1)
-    run, = engine('loop').runs
+    run, = engine().runs
     found = json.loads((run.folder / 'environment').read_text())
     assert found['CUDA_VISIBLE_DEVICES'] == '5'
     assert found['STEPNET_MM'] == str(engine.module.TOOLS.parent)
@@ -226,71 +215,50 @@ def test_a_training_is_not_of_the_job_around_it_and_has_one_gpu(
 
 
 @pytest.mark.parametrize('count, visible, names', [
-    (0, '', [None] * 3), (2, '', ['0', '1', '0']),
+    (0, '', [''] * 3), (2, '', ['0', '1', '0']),
     (2, 'GPU-a, MIG-b/1/0', ['GPU-a', 'MIG-b/1/0', 'GPU-a']),
     (1, '3,-1', ['3', '3', '3'])])
 def test_each_has_one_gpu(engine, monkeypatch, tmp_path, count, visible,
                           names):
     monkeypatch.setattr('torch.cuda.device_count', lambda: count)
-    monkeypatch.setattr('stepnet_mm.utils.file_lock.PATIENCE', .01)
-    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
-    gpu = engine.module.one_gpu
-    with gpu(tmp_path) as a, gpu(tmp_path) as b, gpu(tmp_path) as c:
-        found = [own.get('CUDA_VISIBLE_DEVICES') for own in (a, b, c)]
+    found = []
+    for _ in names:
+        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
+        engine.module.take_gpu(tmp_path)
+        found.append(os.environ['CUDA_VISIBLE_DEVICES'])
     assert found == names
 
 
-def _hold(path):
-    with file_lock(path):
-        print('held')
-        time.sleep(60)
-
-
-def test_what_outlived_an_engine_is_waited_for(engine, make_runs, tmp_path,
-                                               monkeypatch):
-    monkeypatch.setattr('stepnet_mm.utils.file_lock.PATIENCE', .01)
-    run, = make_runs()
-    for lock in (run.folder / 'run.lock', lock_beside(run.ablation_file),
-                 run.folder / TRAINING_LOCK):
-        with Forked(tmp_path, _hold, lock) as holder:
-            holder.until_it_prints('held')
-            assert engine('list').out.startswith(
-                'good_seed0: at work, process ')
-
-            def end(_, holder=holder):
-                holder.signal(signal.SIGKILL)
-                holder.wait(10)
-
-            with monkeypatch.context() as patch:
-                patch.setattr(engine.module.time, 'sleep', end)
-                done = engine('loop')
-        assert done.out.startswith('good_seed0: waits for process ')
-        assert done.code == 0 and done.records
-        os.unlink('results/made.jsonl')
-        (tmp_path / 'stdout').unlink()  # the next one has to say it anew
+def test_a_tool_holds_the_lock_on_its_run(engine, tmp_path):
+    """That which study.sh opened; it outlives an engine that is killed."""
+    lock = os.open(tmp_path / 'run.lock', os.O_CREAT)
+    os.set_inheritable(lock, True)
+    assert engine(**behave(a=f'os.fstat({lock}); finish()')).code == 0
+    os.close(lock)
 
 
 def test_a_job_of_slurm_is_one_of_its_name_and_not_one_gpu(
-        engine, monkeypatch, tmp_path):
+        engine, monkeypatch):
     calls = []
+    monkeypatch.setattr('torch.cuda.device_count', lambda: 1 / 0)
     monkeypatch.setattr(engine.module, 'call', lambda run, *command: (
         calls.append([str(word) for word in command])))
-    assert engine('loop', '--sbatch', '-p gpu -t 9', '--data-root',
+    assert engine('--sbatch', '-p gpu -t 9', '--data-root',
                   'the data').code == 0
     folder = 'work_dirs/made'
     for words in calls:
         assert words[:4] == ['sbatch', '--wait',
                              '--job-name=made.good_seed0',
                              '--dependency=singleton']
-        assert f'--output={folder}/good_seed0/output.log' in words
+        assert any(word.endswith('good_seed0/output.log') for word in words)
         assert words[words.index('-p'):][:4] == ['-p', 'gpu', '-t', '9']
     (*_, script, config, _, where, _, data), measure = calls
     assert (script, config, where, data) == (
         str(engine.module.TOOLS / 'slurm_submit.sh'),
         f'{folder}/configs/good_seed0.py', f'{folder}/good_seed0', 'the data')
     assert measure[-2] == '--wrap' and re.search(
-        r"run\.py made\.py loop --trained --run good_seed0 .*'the data'$",
-        measure[-1]) and '--sbatch' not in measure[-1]
+        r"run\.py made\.py work_dirs/made results/made\.jsonl "
+        r"--run good_seed0 --data-root 'the data'$", measure[-1])
 
 
 @pytest.mark.long
@@ -306,7 +274,7 @@ def test_further_measurements_are_made_once(engine, tmp_path):
     no_step = dict(type='BaseDataPreprocessor')
     for _ in range(2):
         done = engine(
-            'loop', text='measure = dict(ablate_steps=True, robustness=True)',
+            text='measure = dict(ablate_steps=True, robustness=True)',
             all=dict(behaviour='finish(9, 10)', model=step,
                      test_dataloader=own),
             validated=dict(behaviour='finish(10)', model=no_step,

@@ -5,14 +5,12 @@ from dataclasses import replace
 
 import pytest
 import study_records
-from study_records import StudyRecord, append_record, read_records
+from made_runs import diverged_run, made_run
+from study_records import append_record, read_records
 
 from stepnet_mm.utils.file_lock import lock_beside
 
-RECORD = StudyRecord(
-    study='s', method='plain', seed=0, settings='a', config='b',
-    dataset='C a/b', metric='accuracy/top1', epochs=[{'epoch': 1, 'loss': 2.}],
-    last=50., best=60., stiffness=dict(residual=dict(tns=.5, blocks=[])))
+RECORD = made_run()
 
 
 @pytest.fixture
@@ -26,8 +24,8 @@ def test_a_line_that_a_kill_cut_is_no_record(path):
     whole = path.read_bytes()
     path.write_bytes(whole + whole[:30])
     assert read_records(path, path.with_name('none.jsonl')) == [RECORD]
-    diverged = replace(RECORD, method='se', diverged=True, last=None,
-                       device='a GPU', config='z', dataset='C z/b')
+    diverged = replace(diverged_run('se'), device='a GPU', config='z',
+                       dataset='FolderCIFAR10 z/b')
     append_record(path, diverged)
     assert read_records(path) == [RECORD, diverged]
 
@@ -46,14 +44,12 @@ def test_a_broken_line_within_is_named(path, line):
 @pytest.mark.parametrize('fields, message', [
     (dict(seed=1, settings='z'), 'expected settings'),
     (dict(seed=1, config='z'), 'expected config'),
-    (dict(method='se', dataset='C a/z'), 'expected test_data'),
+    (dict(method='se', dataset='FolderCIFAR10 a/z'), 'expected test_data'),
     (dict(method='se', metric='z'), 'expected metric')])
 def test_records_that_do_not_compare(path, fields, message):
-    other = replace(RECORD, **fields)
+    other, more = replace(RECORD, **fields), path.with_name('more.jsonl')
     with pytest.raises(ValueError, match=f'a new line: {message}'):
         append_record(path, other)
-    assert read_records(path) == [RECORD]
-    more = path.with_name('more.jsonl')
     append_record(more, other)
     with pytest.raises(ValueError, match=f'more.jsonl: line 1: {message}'):
         read_records(path, more)
@@ -61,14 +57,10 @@ def test_records_that_do_not_compare(path, fields, message):
 
 @pytest.mark.parametrize('where', [dict(device='GPU'), dict(machine='two')])
 def test_a_run_may_be_there_once_from_each_machine(path, where):
-    again = path.with_name('again.jsonl')
-    append_record(again, replace(RECORD, **where))
-    assert read_records(path, again) == [RECORD, replace(RECORD, **where)]
-    with pytest.raises(ValueError, match='s.jsonl: line 1: .*s.jsonl: '
-                       'line 1 again'):
-        read_records(path, path, again, again)
-    with pytest.raises(ValueError, match='a new line: expected one record'):
-        append_record(path, RECORD)
+    append_record(path, replace(RECORD, **where))
+    assert read_records(path) == [RECORD, replace(RECORD, **where)]
+    with pytest.raises(ValueError, match='line 1: .* line 1 again'):
+        read_records(path, path)
 
 
 def test_a_record_is_written_under_the_files_lock(path, monkeypatch):

@@ -1,4 +1,5 @@
 """tools/study.sh, with a made run.py, without and with a Snakemake."""
+import fcntl
 import os
 import shutil
 import signal
@@ -8,15 +9,15 @@ import time
 
 import pytest
 
-#: Prints its arguments; `list` what the file `left` has, `loop` may wait.
+#: Prints its arguments; lists what the file `left` has; a run may wait.
 RUNS = '''
 import signal, sys, time
 print(*sys.argv[1:], flush=True, file=sys.stderr)
-step = sys.argv[-1]
-if step == 'list':
+if not sys.argv[-1].startswith('--run='):
     print('Could not import it')
     print(open('left').read(), end='')
-if step == 'loop' and open('left').read() == 'wait_seed0: begun\\n':
+    sys.exit(0)
+if sys.argv[-1] == '--run=wait_seed0':
     def save(*_):
         open('saved', 'a').write('.')
         time.sleep(.3)
@@ -26,11 +27,11 @@ if step == 'loop' and open('left').read() == 'wait_seed0: begun\\n':
     print('listens', flush=True)
     while True:
         time.sleep(.02)
-sys.exit(3 if step == 'loop' else 0)
+sys.exit(3)
 '''
-SNAKEMAKE = '''#!/bin/sh
+SNAKEMAKE = '''#!/usr/bin/env bash
 echo "snakemake $* runs: $STUDY_RUNS"
-eval "$STUDY_LOOP --run=a_seed0"
+one_run a_seed0
 '''
 
 
@@ -51,7 +52,7 @@ def home(tmp_path, request):
             '"$@"\n')
         (folder / 'bin' / name).chmod(0o755)
     for name, text in (('my study.py', ''), ('deaf', 'no'),
-                       ('left', 'a_seed0: not begun\nb_seed1: trained\n')):
+                       ('left', 'a_seed0: not begun\nb_seed1: begun\n')):
         (tmp_path / name).write_text(text)
     return folder
 
@@ -64,7 +65,7 @@ def study(home, tmp_path, monkeypatch):
     monkeypatch.delenv('STUDIES_VENV', raising=False)
     started = []
 
-    def study(*words, code=None):
+    def study(*words, code=None, until='listens'):
         with open(tmp_path / f'said{len(started)}', 'w') as file:
             process = subprocess.Popen(
                 ['bash', home / 'tools/study.sh', *words], cwd=tmp_path,
@@ -72,7 +73,7 @@ def study(home, tmp_path, monkeypatch):
         started.append(process)
         process.said = lambda: open(file.name).read()
         if code is None:
-            wait(lambda: 'listens' in process.said())
+            wait(lambda: until in process.said())
         else:
             assert process.wait(20) == code, process.said()
         return process
@@ -85,49 +86,42 @@ def study(home, tmp_path, monkeypatch):
 
 def test_without_snakemake_one_after_the_other(study):
     process = study('my study.py', 'methods=a,b', 'work_dir=the runs',
-                    'records=r.jsonl', 'data_root=the data', code=3)
-    called = ('my study.py --work-dir=the runs --records=r.jsonl '
-              '--methods=a,b --data-root=the data ')
+                    'records=r.jsonl', 'data_root=the data', code=1)
+    called = 'my study.py the runs r.jsonl --methods=a,b --data-root=the data'
     assert process.said() == (
-        f'{called}list\nstudy: no Snakemake (it needs Python 3.11 and PyPI): '
-        f'the runs go one after the other\n{called}loop\n')
-
-
-def test_an_environment_that_cannot_be_made(study, home, monkeypatch):
-    (home / 'bin/python3.12').write_text('#!/bin/sh\n[ "$1" = -c ]\n')
-    monkeypatch.setenv('STUDIES_VENV', str(home / 'venv'))
-    said = study('my study.py', code=3).said()
-    assert 'installing Snakemake into' in said
-    assert 'the runs go one after the other' in said
+        f'{called}\nstudy: no Snakemake (it needs Python 3.11 and PyPI): the '
+        f'runs go one after the other\n{called} --run=a_seed0\n'
+        f'{called} --run=b_seed1\n')
 
 
 def test_the_runs_that_are_left(study, tmp_path):
     assert study('my study.py', '-n', code=0).said().endswith(
-        'list\na_seed0: not begun\nb_seed1: trained\n')
+        'jsonl\na_seed0: not begun\nb_seed1: begun\n')
     assert not (tmp_path / 'work_dirs').exists()
     (tmp_path / 'left').write_text('')
     assert study('my study.py', 'records=r.jsonl', code=0).said().endswith(
         'study: nothing is left: all runs have their records in r.jsonl\n')
 
 
-def test_what_cannot_run(study):
-    for *words, message in (
-            ("expected a study file, got ''", ),
-            ('gone.py', '-n', "expected a study file, got 'gone.py'"),
-            ('my study.py', 'jobs=2', 'sbatch=VALUE, got jobs=2'),
-            ('my study.py', 'methods=', 'got methods=;')):
-        assert message in study(*words, code=2).said()
+@pytest.mark.parametrize('words, message', [
+    ((), "expected a study file, got ''"),
+    (('gone.py', '-n'), "expected a study file, got 'gone.py'"),
+    (('my study.py', 'jobs=2'), 'sbatch=VALUE, got jobs=2'),
+    (('my study.py', 'methods='), 'got methods=;')])
+def test_what_cannot_run(study, words, message):
+    assert message in study(*words, code=2).said()
 
 
 def test_a_signal_is_for_the_trainings_too_and_a_second_kills(
         study, tmp_path):
-    (tmp_path / 'left').write_text('wait_seed0: begun\n')
+    (tmp_path / 'left').write_text('wait_seed0: begun\na_seed0: begun\n')
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
         process = study('my study.py')
         assert 'expected no other study.sh at work in' in study(
             'my study.py', code=2).said()
         process.send_signal(number)
         assert process.wait(20) == 128 + number
+        assert 'a_seed0' not in process.said()
     assert (tmp_path / 'saved').read_text() == '...'
     (tmp_path / 'saved').unlink()
     (tmp_path / 'deaf').write_text('yes')
@@ -136,6 +130,19 @@ def test_a_signal_is_for_the_trainings_too_and_a_second_kills(
     wait((tmp_path / 'saved').exists)
     process.terminate()
     assert process.wait(20) == 143
+
+
+def test_what_outlived_a_killed_one_is_waited_for(study, tmp_path):
+    """It holds the lock, as a tool does that the made run.py was."""
+    lock = tmp_path / 'work_dirs/my study/a_seed0/run.lock'
+    lock.parent.mkdir(parents=True)
+    with open(lock, 'w') as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        process = study('my study.py',
+                        until='a_seed0: waits for what a killed study.sh')
+        assert '--run' not in process.said()
+    assert process.wait(20) == 1
+    assert '--run=a_seed0\n' in process.said()
 
 
 def test_what_snakemake_is_told(study, home, tmp_path):
@@ -148,9 +155,9 @@ def test_what_snakemake_is_told(study, home, tmp_path):
     old.parent.mkdir(parents=True)
     old.touch()
     for given, told in ((), '-j 1'), (('-j', '4', '-k'), '-j 4 -k'):
-        said = study('my study.py', *given, code=0).said()
+        said = study('my study.py', *given, code=3).said()
         assert f'--quiet all {told} runs: a_seed0\nb_seed1\n' in said
-        assert said.endswith('loop --run=a_seed0\n')
+        assert said.endswith(' --run=a_seed0\n')
     assert not old.exists()
 
 

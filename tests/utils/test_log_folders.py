@@ -57,4 +57,4 @@ def test_a_resume_in_another_zone(work_dir):
     assert steps == [5, 10, 15, 20]
     assert [int(path.stem[-2:]) for path in attention_files(work_dir)] == steps
     assert [epoch['epoch'] for epoch in epochs_of(work_dir)] == steps
-    assert trained_with(work_dir)['machine'] == 'Tokyo+London'
+    assert trained_with(work_dir)['machine'] == 'London+Tokyo'

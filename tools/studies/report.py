@@ -20,9 +20,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import os
 import re
 import shlex
-import signal
 import sys
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import fill
@@ -30,6 +28,7 @@ from textwrap import fill
 from study_figures import write_figures
 from study_file import check_names, read_study
 from study_records import read_records
+from study_statistics import pooled_sd
 from study_tables import ABLATION, MEASURES, Report, markdown
 
 from stepnet_mm.utils.command_line import command_parser, printable
@@ -62,12 +61,21 @@ stay as trained: a drop says what these weights need, not what adapting is
 worth in training. Δt and its standard deviations (SD) are means over
 modules.'''
 TAU = '''\
-Kendall's τ-b of a measure of stiffness and the last epoch; over the means
-of the methods with a 95 % interval from a bootstrap. The runs of one method
-are not independent. Within methods both are taken less the method's mean.'''
+Kendall's τ-b of a measure of stiffness and the last epoch; over the means of
+the methods with a 95 % interval from a bootstrap. The runs of one method are
+not independent. Within methods both are taken less the method's mean.'''
+#: Columns of the further tables, and what stands above each.
+TABLES = (
+    ('|'.join(ABLATION.values()), '## Step sizes held fixed', FIXED),
+    ('on .*', '## On disturbed images'),
+    ('test (?!epoch).*', '## On test data',
+     'The checkpoint that validation chose.'),
+    (f'({"|".join(MEASURES.values())}), .*', '## Stiffness'),
+    ('.*, stage .*', 'By stage, means over its measured blocks, by the first '
+     'definition:'))
 
 
-def make_parser() -> ArgumentParser:
+def make_parser():
     parser = command_parser(__doc__)
     parser.add_argument('study', nargs='*', help='study files that compare')
     parser.add_argument(
@@ -111,39 +119,28 @@ def page_of(report: Report, commands: Sequence[str] = (),
         '\n'.join(['```bash', *commands, '```']),
         '## Results',
         lines(DIFFERENCES.format(
-            metric=report.metric, pooled=report.pooled_sd(),
+            metric=report.metric,
+            pooled=pooled_sd(report.pooled, report.digits),
             definition=next(iter(report.definitions), 'residual'))),
-        report.results(report.baselines, whole=True),
-        *tables(report),
-        '## Figures' if figures else '',
-        *(f'![{caption}]({link})\n\n{caption}.'
-          for caption, link in (figures or {}).items()),
-        f'## Not yet run\n\nRuns without a record: {missing}.'
-        if missing else '',
-        'Diverged, and in no mean, which flatters the others of these '
-        f'methods: {diverged}.' if diverged else '']
-    return '\n\n'.join(filter(None, parts)) + '\n'
-
-
-def tables(report: Report) -> list[str]:
-    """The further tables that the records give, with their headings."""
-    found: list[str] = []
-    for pattern, *head in (
-            ('|'.join(ABLATION.values()), '## Step sizes held fixed',
-             lines(FIXED)),
-            ('on .*', '## On disturbed images'),
-            ('test (?!epoch).*', '## On test data',
-             'The checkpoint that validation chose.'),
-            (f'({"|".join(MEASURES.values())}), .*', '## Stiffness'),
-            ('.*, stage .*', 'By stage, means over its measured blocks, by '
-             'the first definition:')):
+        report.results(report.baselines, whole=True)]
+    for pattern, *head in TABLES:
         table = report.spreads(filter(re.compile(pattern).fullmatch,
                                       report.frame))
         if len(table):
-            found += [*head, markdown(table)]
+            parts += [*map(lines, head), markdown(table)]
     if report.definitions:
-        found += ['## Stiffness and accuracy', lines(TAU), report.taus()]
-    return found
+        parts += ['## Stiffness and accuracy', lines(TAU),
+                  report.taus()]
+    if figures:
+        parts += ['## Figures', *(
+            f'![{caption}]({link})\n\n{caption}.'
+            for caption, link in figures.items())]
+    if missing:
+        parts += ['## Not yet run', f'Runs without a record: {missing}.']
+    if diverged:
+        parts += ['Diverged, and in no mean, which flatters the others of '
+                  f'these methods: {diverged}.']
+    return '\n\n'.join(filter(None, parts)) + '\n'
 
 
 def settings(report: Report) -> list[str]:
@@ -185,27 +182,21 @@ def lines(text: str, bullet: str = '') -> str:
 
 def read(paths: Sequence, records: Sequence[Path] = (),
          names: Sequence[str] = ()) -> Report:
-    """The report of study files, of all methods or some.
-
-    Raises:
-        ValueError: if there is no such method.
-        FileNotFoundError: if there is no such file of records.
-    """
+    """The report of study files, of all methods or some."""
     studies = [read_study(path) for path in paths]
     check_names('--methods', names, [
         method.name for study in studies for method in study.methods])
+    for study in studies:
+        study.methods = [method for method in study.methods
+                         if method.name in (names or [method.name])]
+    studies = [study for study in studies if study.methods]
     for path in records:
         path.stat()
-    chosen = Report(studies, [], names).studies
-    files = records or [Path(f'results/{study.name}.jsonl')
-                        for study in chosen]
-    if not any(path.exists() for path in files):
-        print('report.py: no records in ' + ', '.join(map(str, files)),
-              file=sys.stderr)
-    return Report(chosen, read_records(*files), names)
+    return Report(studies, read_records(*(records or [
+        f'results/{study.name}.jsonl' for study in studies])))
 
 
-def write(args: Namespace, words: Sequence[str]) -> list[Path]:
+def write(args, words: Sequence[str]) -> list[Path]:
     """Print or write a page; with --check the files that are other ones.
 
     Args:
@@ -217,34 +208,30 @@ def write(args: Namespace, words: Sequence[str]) -> list[Path]:
     commands = [*(f'bash tools/study.sh {path}' for path in args.study),
                 f'python tools/studies/report.py {command}']
     if args.out is None:
-        print(page_of(report, commands), flush=True)
+        print(page_of(report, commands))
         return []
     path = args.out.with_name(args.out.name.removesuffix('.md') + '.md')
     figures = write_figures(report, path.with_suffix(''), dry=args.check)
     text = page_of(report, commands, figures, path.stem)
-    if args.check:
-        links = [path.parent / link for link in figures.values()]
-        return differing_files({path: text}) + [
-            link for link in links if not link.is_file()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return []
+    return written({path: text}, args.check) + [
+        link for link in map(path.parent.joinpath, figures.values())
+        if not link.is_file()]
 
 
-def pages(parser: ArgumentParser, check: bool) -> list[Path]:
-    """Write this repository's pages anew; with ``check`` list the old ones.
+def written(texts: dict[Path, str], check: bool) -> list[Path]:
+    """Write files; with ``check`` list those that hold another text."""
+    found = differing_files(texts)
+    for path in found if not check else ():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(texts[path])
+    return found if check else []
 
-    Raises:
-        ValueError: if a comment names a study or method that is not there.
-    """
+
+def pages(parser, check: bool) -> list[Path]:
+    """Write this repository's pages anew; with ``check`` list the old ones."""
     os.chdir(ROOT)
-    own = {path: TABLE.sub(filled, path.read_text())
-           for path in map(Path, PAGES) if path.exists()}
-    found = differing_files(own)
-    if not check:
-        for path in found:
-            path.write_text(own[path])
-        found = []
+    found = written({path: TABLE.sub(filled, path.read_text())
+                     for path in map(Path, PAGES) if path.exists()}, check)
     for page in sorted(Path('docs/results').glob('*.md')):
         text = page.read_text()
         if WRITTEN in text and (command := COMMAND.search(text)):
@@ -275,9 +262,6 @@ def main():
     try:
         old = (pages(parser, args.check) if args.pages
                else write(args, sys.argv[1:]))
-    except BrokenPipeError:  # head has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
     except (OSError, ValueError) as error:
         print(f'report.py: error: {printable(str(error))}', file=sys.stderr)
         sys.exit(2)

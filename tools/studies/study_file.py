@@ -5,7 +5,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,40 @@ MEASURE: dict[str, Any] = dict(
 NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass
 class StudyMethod:
-    """One method of a study; docs/studies.md has the keys.
-
-    The options are those of the study and of the method.
-    """
+    """One method; config and options are resolved against the study's."""
     name: str
     config: Path
     options: dict[str, Any]
     seeds: Sequence[int]
+    pooled: bool
     paper: str = ''
     baseline: str = ''
-    pooled: bool = True
+
+    def __post_init__(self):
+        if not NAME.fullmatch(self.name):
+            raise ValueError(
+                'methods: expected names of at most 100 letters (a to z), '
+                f"digits and _, without '_seed', got {self.name!r}")
+        self.seeds = list(self.seeds)
+
+    @cached_property
+    def resolved(self) -> Config:
+        """The config with its options, not to be changed."""
+        try:
+            cfg = read_config(str(self.config), 'work_dir', self.options)
+        except Exception as error:  # a config is code, and may raise anything
+            raise ValueError(
+                f'methods.{self.name}: expected a config and options that '
+                f'fit it, got {type(error).__name__}: {error}, of '
+                f'{self.config}; correct config or options') from None
+        if (cfg.get('train_cfg') or {}).get('max_iters'):
+            # mmengine would log each evaluation as one of epoch 0.
+            logger = (cfg.get('default_hooks') or {}).get('logger') or {}
+            cfg.merge_from_dict({'default_hooks.logger': {
+                'type': 'LoggerHook', **logger, 'log_metric_by_epoch': False}})
+        return cfg
 
 
 class Study:
@@ -60,32 +82,17 @@ class Study:
         check_names('measure', self.measure, MEASURE)
         check_names('measure.definitions', self.measure['definitions'],
                     DEFINITIONS)
-        if not methods or self.measure['num_samples'] < 1:
-            raise ValueError('methods, measure.num_samples: expected one at '
-                             f'least, got {len(methods)} and '
-                             f'{self.measure["num_samples"]}')
         self.settings = digest(dict(
             options=options or {}, metric=metric,
             measure={key: self.measure[key]
                      for key in ('num_samples', 'definitions')}))
-        study = dict(seeds=seeds, pooled=pooled)
-        self.methods = [self._method(name, options, **{**study, **fields})
-                        for name, fields in methods.items()]
-
-    def _method(self, name: str, shared: dict | None, config: str,
-                seeds: Sequence[int], options: dict | None = None,
-                **fields) -> StudyMethod:
-        if not NAME.fullmatch(name):
-            raise ValueError(
-                'methods: expected names of at most 100 letters (a to z), '
-                f"digits and _, without '_seed', got {name!r}")
-        if not seeds or not all(
-                type(seed) is int and seed >= 0 for seed in seeds):
-            raise ValueError(f'methods.{name}.seeds: expected numbers from 0, '
-                             f'got {seeds}')
-        return StudyMethod(
-            name, Path(os.path.normpath(self.path.parent / config)),
-            {**(shared or {}), **(options or {})}, list(seeds), **fields)
+        self.methods = [
+            StudyMethod(name, **{
+                'seeds': seeds, 'pooled': pooled, **fields,
+                'config': Path(os.path.normpath(
+                    path.parent / fields['config'])),
+                'options': {**(options or {}), **(fields.get('options') or {})}
+            }) for name, fields in methods.items()]
 
     @property
     def about(self) -> str:
@@ -94,11 +101,7 @@ class Study:
 
 
 def read_study(path) -> Study:
-    """Read a study file, a config in Python.
-
-    Raises:
-        ValueError: if it cannot be read, or on a wrong key or value.
-    """
+    """Read a study file; ValueError if it cannot be read."""
     path = Path(path)
     try:
         return Study(path, **Config.fromfile(str(path)).to_dict())
@@ -108,13 +111,8 @@ def read_study(path) -> Study:
                          'its base') from None
 
 
-def check_names(key: str, names: Iterable[str],
-                known: Iterable[str]) -> None:
-    """Check that names are known.
-
-    Raises:
-        ValueError: if one is not; lists the known names.
-    """
+def check_names(key: str, names: Iterable, known: Iterable) -> None:
+    """Raise ValueError if a name is not known."""
     known = list(known)
     if unknown := sorted({*names} - {*known}):
         raise ValueError(f'{key}: expected some of {known}, got {unknown}; '
@@ -125,18 +123,15 @@ class StudyRun:
     """A method with a seed, in a folder of a study's work dir.
 
     Attributes:
-        name (str): <method>_seed<seed>, as the other tools read it.
+        name (str): METHOD_seedN, as the other tools read it.
         folder (Path): its work dir.
         config_file (Path): the resolved config that it is trained from.
         log (Path): the output of its processes.
-        ablation_file (Path): result of tools/analysis/ablate_steps.py.
-        robustness_file (Path): result of tools/analysis/robustness.py.
     """
 
     def __init__(self, study: Study, method: StudyMethod, seed: int,
                  work_dir: Path):
         self.study, self.method, self.seed = study, method, seed
-        self.work_dir = work_dir
         self.name = f'{method.name}_seed{seed}'
         self.folder = work_dir / self.name
         self.config_file = work_dir / 'configs' / f'{self.name}.py'
@@ -149,24 +144,16 @@ class StudyRun:
         return self.folder / f'stiffness_{definition}.jsonl'
 
     def config(self) -> Config:
-        """The resolved config.
-
-        Raises:
-            ValueError: if a base is gone, or an option does not fit.
-        """
-        cfg = copy.deepcopy(_config_of(self.method))
+        """The resolved config."""
+        cfg = copy.deepcopy(self.method.resolved)
         cfg.work_dir = str(self.folder)
         cfg.merge_from_dict({'randomness.seed': self.seed})
         return cfg
 
     def check_config(self) -> None:
-        """Check that the run can begin or go on.
+        """Raise ValueError if the run was begun with another config.
 
         The config in the work dir is read as data: nothing of it is executed.
-
-        Raises:
-            ValueError: if the run was begun with another config; shows the
-                difference.
         """
         if not self.config_file.is_file():
             return
@@ -175,8 +162,7 @@ class StudyRun:
         except (ValueError, KeyError) as error:  # it may come from elsewhere
             raise ValueError(
                 f'{self.config_file}: expected settings as a study writes '
-                f'them, got {error}; delete the file, and the run begins '
-                'anew') from None
+                f'them, got {error}; delete the file') from None
         old, new = (comparable(cfg) for cfg in (begun, self.config()))
         if digest(old) != digest(new):
             raise ValueError(
@@ -186,11 +172,7 @@ class StudyRun:
                 f'to begin anew:\n{Config.diff(Config(old), Config(new))}')
 
     def write_config(self) -> None:
-        """Write :attr:`config_file`: the tools execute no other text.
-
-        Raises:
-            ValueError: as :meth:`check_config`.
-        """
+        """Write :attr:`config_file`: the tools execute no other text."""
         self.check_config()
         with written_whole(self.config_file) as file:
             file.write(self.config().pretty_text.encode())
@@ -198,19 +180,7 @@ class StudyRun:
 
 def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
     """All runs of a study: every method's first seed, then the second, ..."""
-    rounds = max(len(method.seeds) for method in study.methods)
-    return [StudyRun(study, method, method.seeds[i], work_dir)
-            for i in range(rounds) for method in study.methods
-            if i < len(method.seeds)]
-
-
-@lru_cache(None)
-def _config_of(method: StudyMethod) -> Config:
-    """Read once, since that takes longer than all else before a start."""
-    try:
-        return read_config(str(method.config), 'work_dir', method.options)
-    except Exception as error:  # a config is code, and may raise anything
-        raise ValueError(
-            f'methods.{method.name}: expected a config and '
-            f'options that fit it, got {type(error).__name__}: {error}, of '
-            f'{method.config}; correct config or options') from None
+    rounds = zip_longest(*(
+        [StudyRun(study, method, seed, work_dir) for seed in method.seeds]
+        for method in study.methods))
+    return [run for runs in rounds for run in runs if run]

@@ -1,10 +1,11 @@
 """State and results of a run, read from its folder."""
-import contextlib
 import json
 import math
 import re
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,7 @@ import numpy as np
 from study_file import StudyRun
 from study_records import StudyRecord, planned
 
-from stepnet_mm.launch.entry import build_model
-from stepnet_mm.recording.step_size_ablation import (
-    ABLATIONS,
-    STEP_MOMENTS,
-    step_sizes_of,
-)
+from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.stiffness import read_stiffness_record
 from stepnet_mm.utils.checkpoint_pointer import read_pointer
 from stepnet_mm.utils.files import DIVERGED, written_whole
@@ -28,28 +24,26 @@ from stepnet_mm.utils.provenance import today, versions
 TIMES = 'times.json'
 #: Line of a log with commit, device or machine, and the value without one.
 MADE_WITH = dict(
-    commit=(re.compile(r'INFO - stepnet_mm: \d\S*, (\S+)$', re.M), 'unknown'),
-    device=(re.compile(r'^ +GPU [\d,]+: (.+)$', re.M), 'cpu'),
-    machine=(re.compile(r'INFO - stepnet_mm: machine: (.+)$', re.M),
-             'unknown'))
+    commit=(r'INFO - stepnet_mm: \d\S*, (\S+)$', 'unknown'),
+    device=(r'^ +GPU [\d,]+: (.+)$', 'cpu'),
+    machine=(r'INFO - stepnet_mm: machine: (.+)$', 'unknown'))
 
 
 def record_of(run: StudyRun) -> StudyRecord:
-    """The record of a run that is trained and measured, or diverged.
-
-    Raises:
-        ValueError: as :func:`evaluations`.
-    """
+    """The record of a run that is trained and measured, or diverged."""
     record = replace(
         planned(run), epochs=epochs_of(run.folder), versions=versions(),
         date=today(), **trained_with(run.folder), **_read(run.folder / TIMES))
     if has_diverged(run):
         return record
     values = evaluations(run)
-    ablation, robustness = map(
-        _read, (run.ablation_file, run.robustness_file))
-    best = best_checkpoint(run)
-    test = tested(run) if best else {}
+    steps = {}
+    if ablation := _read(run.ablation_file):
+        for name in ABLATIONS:
+            steps[name] = ablation['metrics'][name].get(run.study.metric)
+        for name in STEP_MOMENTS:
+            steps[name] = np.mean(np.array([
+                module[name] for module in ablation['steps'].values()], float))
     return replace(
         record,
         diverged=False,
@@ -57,23 +51,13 @@ def record_of(run: StudyRun) -> StudyRecord:
         best=max(value for value in values if value is not None),
         stiffness={name: _stiffness(run.stiffness_file(name))
                    for name in run.study.measure['definitions']},
-        steps=dict(
-            **{name: rounded(ablation['metrics'][name].get(run.study.metric))
-               for name in ABLATIONS},
-            **{name: rounded(np.mean(np.array(
-                [module[name] for module in ablation['steps'].values()],
-                float))) for name in STEP_MOMENTS}) if ablation else {},
-        robustness={name: rounded(value) for name, value
-                    in robustness.get('top1', {}).items()},
-        test=dict(epoch=_number_of(best), **test) if test else {})
+        steps=_rounded(steps),
+        robustness=_rounded(_read(run.robustness_file).get('top1', {})),
+        test=test_of(run))
 
 
 def evaluations(run: StudyRun) -> list[float | None]:
-    """The study's metric of a trained run, in order; the last is a number.
-
-    Raises:
-        ValueError: if it is not; lists the keys that were evaluated.
-    """
+    """The study's metric of a trained run, in order; the last is a number."""
     epochs, metric = epochs_of(run.folder), run.study.metric
     values = [epoch[metric] for epoch in epochs if metric in epoch]
     if not values or values[-1] is None:
@@ -108,7 +92,7 @@ def has_diverged(run: StudyRun) -> bool:
 
 def last_checkpoint(folder: Path) -> Path | None:
     """The checkpoint that a run saved last, in its folder, if any."""
-    with contextlib.suppress(ValueError):
+    with suppress(ValueError):
         if path := read_pointer(folder):
             return folder / Path(path).name
     return None
@@ -117,19 +101,13 @@ def last_checkpoint(folder: Path) -> Path | None:
 def best_checkpoint(run: StudyRun) -> Path | None:
     """The checkpoint that validation chose (``save_best``), if any."""
     name = f'best_{run.study.metric.replace("/", "_")}'
-    found = [path for unit in ('epoch', 'iter')
-             for path in run.folder.glob(f'{name}_{unit}_*.pth')]
-    return max(found, key=_number_of, default=None)
+    return max(run.folder.glob(f'{name}_*_*.pth'), key=_number_of,
+               default=None)
 
 
 def _number_of(checkpoint: Path) -> int:
     """The epoch (iteration) that a checkpoint is named after."""
     return int(checkpoint.stem.rpartition('_')[2])
-
-
-def has_steps(run: StudyRun) -> bool:
-    """Whether there are step sizes that can be held fixed."""
-    return bool(step_sizes_of(build_model(run.config(), start=False)))
 
 
 def has_test_data(run: StudyRun) -> bool:
@@ -139,21 +117,19 @@ def has_test_data(run: StudyRun) -> bool:
     return len(test) > 1 and test != val
 
 
-def tested(run: StudyRun) -> dict[str, float | None]:
-    """The metrics that mmengine writes at the end of a test, {} before."""
-    for path in sorted(run.folder.glob('test/*/*.json'), reverse=True):
-        with contextlib.suppress(ValueError):  # of a test that was killed
-            return {key: rounded(value)
-                    for key, value in json.loads(path.read_text()).items()
-                    if '/' in key and isinstance(value, (int, float))}
-    return {}
+def test_of(run: StudyRun) -> dict[str, float | None]:
+    """Epoch and test metrics of the best checkpoint, {} before its test."""
+    best = best_checkpoint(run)
+    found = sorted(run.folder.glob('test/*/*.json'))  # mmengine writes it
+    return dict(epoch=_number_of(best), **_rounded({
+        key: value for key, value in _read(found[-1]).items()
+        if '/' in key and isinstance(value, (int, float))
+    })) if best and found else {}
 
 
 def add_times(folder: Path, **seconds: float) -> None:
     """Add the ``cpu_seconds`` and ``wall_seconds`` of a phase of a run."""
-    before: dict[str, Any] = {}
-    with contextlib.suppress(ValueError):  # damaged
-        before = _read(folder / TIMES)
+    before = _read(folder / TIMES)
     text = json.dumps({key: before.get(key, 0.) + value
                        for key, value in seconds.items()})
     with written_whole(folder / TIMES) as file:
@@ -164,12 +140,12 @@ def _stiffness(path: Path) -> dict[str, Any]:
     """The summary of a measurement, for a record."""
     record = read_stiffness_record(path)
     return dict(
-        **{k: rounded(v) for k, v in record.tns_summary().items()},
-        nsi=rounded(record.finite_nsi.mean().item()),
+        **_rounded(record.tns_summary()),
+        **_rounded(dict(nsi=record.finite_nsi.mean().item())),
         samples=len(record.nsi),
         lost=record.lost,
-        blocks=[dict(stage=row['stage'], nsi=rounded(row['mean']),
-                     step=rounded(row['step']))
+        blocks=[dict(stage=row['stage'],
+                     **_rounded(dict(nsi=row['mean'], step=row['step'])))
                 for row in record.summary_by_block()])
 
 
@@ -178,10 +154,11 @@ def _read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def rounded(value: float | None) -> float | None:
-    """Six digits of a number, for records; None if it is not finite."""
-    return (float(f'{value:.6g}')
-            if value is not None and math.isfinite(value) else None)
+def _rounded(numbers: dict[str, float | None]) -> dict[str, float | None]:
+    """Six digits of each, for records; None if it is not finite."""
+    return {key: float(f'{value:.6g}')
+            if value is not None and math.isfinite(value) else None
+            for key, value in numbers.items()}
 
 
 def epochs_of(folder: Path) -> list[dict]:
@@ -197,53 +174,44 @@ def epochs_of(folder: Path) -> list[dict]:
         that counts iterations, each one that was evaluated, by its number;
         its ``loss`` is what was logged there, a mean over the last ones.
     """
+    starts = {path: _lines(path)
+              for path in folder.glob('*_*/vis_data/scalars.json')}
     found: defaultdict[int, dict] = defaultdict(dict)
     numbers = set()
-    for line in (line for lines in _starts(folder).values()
-                 for line in lines):
+    for line in chain.from_iterable(map(starts.get, in_order({
+            path: [line['iter'] for line in lines if 'iter' in line]
+            for path, lines in starts.items()}))):
         place = line.get('epoch', line.get('iter'))
         if place is not None:  # of training
-            for key in ('loss', 'loss_epoch'):
-                if key in line:
-                    found[place]['loss'] = rounded(line[key])
+            if 'loss' in line:
+                found[place]['loss'] = line.get('loss_epoch', line['loss'])
             if 'epoch' in line:
                 numbers.add(place)
         elif {'data_time', 'step'} <= {*line}:  # of a validation, no TNSHook
             numbers.add(line['step'])
             found[line['step']].update(
-                {k: rounded(v) for k, v in line.items() if '/' in k})
-    return [dict(epoch=number, **found[number]) for number in sorted(numbers)]
-
-
-def trained_with(folder: Path) -> dict[str, str]:
-    """``commit``, ``device`` and ``machine`` of a run, several joined by +."""
-    starts = _starts(folder)
-    # A start that logged no iteration trained nothing that counts.
-    trained = [start for start, lines in starts.items()
-               if any('iter' in line for line in lines)]
-    logs = [start / f'{start.name}.log' for start in trained or starts]
-    texts = [log.read_text(errors='replace') for log in logs if log.exists()]
-    return {
-        name: '+'.join(dict.fromkeys(
-            found[1] if (found := pattern.search(text)) else other
-            for text in texts)) or other
-        for name, (pattern, other) in MADE_WITH.items()}
-
-
-def _starts(folder: Path) -> dict[Path, list[dict]]:
-    """The folders of its starts, the oldest first, and what each logged."""
-    found = {path: _lines(path / 'vis_data/scalars.json')
-             for path in folder.glob('*_*') if path.is_dir()}
-    return {path: found[path] for path in in_order({
-        path: [line['iter'] for line in lines if 'iter' in line]
-        for path, lines in found.items()})}
+                {key: line[key] for key in line if '/' in key})
+    return [dict(epoch=number, **_rounded(found[number]))
+            for number in sorted(numbers)]
 
 
 def _lines(path: Path) -> list[dict]:
     """The lines of a log with numbers alone."""
-    content = path.read_bytes() if path.is_file() else b''
-    lines = (parse_line(text) or {} for text in content.splitlines())
-    return [line for line in lines if line and all(
+    lines = (parse_line(text) or {} for text in path.read_bytes().splitlines())
+    return [line for line in lines if all(
         isinstance(value, float)
         or isinstance(value, int) and abs(value) < 2**63
         for value in line.values())]
+
+
+def trained_with(folder: Path) -> dict[str, str]:
+    """``commit``, ``device`` and ``machine`` of a run, several joined by +."""
+    texts = [path.read_text(errors='replace')
+             for path in sorted(folder.glob('*_*/*.log'))]
+    # A start that logged no iteration trained nothing that counts.
+    texts = [text for text in texts if '(train)' in text] or texts
+    return {
+        name: '+'.join(dict.fromkeys(
+            found[1] if (found := re.search(pattern, text, re.M)) else other
+            for text in texts)) or other
+        for name, (pattern, other) in MADE_WITH.items()}

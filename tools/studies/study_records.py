@@ -1,6 +1,5 @@
 """Results of the runs of a study: one JSON line each."""
 import json
-import math
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
@@ -26,8 +25,8 @@ class StudyRecord:
     metric: str
     epochs: list = field(default_factory=list)
     diverged: bool = False
-    last: float | None = None
-    best: float | None = None
+    last: int | float | None = None
+    best: int | float | None = None
     stiffness: dict = field(default_factory=dict)
     steps: dict = field(default_factory=dict)
     robustness: dict = field(default_factory=dict)
@@ -36,22 +35,16 @@ class StudyRecord:
     versions: dict = field(default_factory=dict)
     device: str = 'cpu'
     machine: str = ''
-    cpu_seconds: float = 0.
-    wall_seconds: float = 0.
+    cpu_seconds: int | float = 0.
+    wall_seconds: int | float = 0.
     date: str = ''
 
     def __post_init__(self):
-        for name in ('last', 'best', 'cpu_seconds', 'wall_seconds'):
-            if type(value := getattr(self, name)) is int:
-                setattr(self, name, float(value))
         wrong = [f.name for f in fields(self)
                  if not isinstance(getattr(self, f.name), f.type)]
-        parts = [*self.epochs, *self.stiffness.values()] if not wrong else []
-        if (wrong or not all(isinstance(part, dict) for part in parts)
-                or self.diverged != (self.last is None)
-                or not math.isfinite(self.last or 0)):
+        if wrong or self.diverged != (self.last is None):
             raise ValueError(f'expected the fields of a run, got {wrong} of '
-                             'another type, or no finite last; run it again')
+                             'another type, or no last; run it again')
 
     @property
     def name(self) -> str:
@@ -60,21 +53,13 @@ class StudyRecord:
 
     @property
     def test_data(self) -> str:
-        """Type of the dataset and digest of what it was tested on.
-
-        A method may train on other images: some tricks change them.
-        """
+        """Type and digest; some methods train on other images."""
         kind, _, digests = self.dataset.partition(' ')
         return f'{kind} {digests.rpartition("/")[2]}'
 
 
 def planned(run: StudyRun) -> StudyRecord:
-    """The record of a run without its results.
-
-    Raises:
-        ValueError: if the config does not say on what it is trained and
-            evaluated.
-    """
+    """The record of a run without its results."""
     cfg = run.config()
     content = cfg.to_dict()  # a config of Python modules has classes in it
     try:
@@ -98,10 +83,6 @@ def read_records(*paths) -> list[StudyRecord]:
 
     A file that is not there has no runs. A last line without its end, which
     a kill leaves, is left out.
-
-    Raises:
-        ValueError: if a line is no record, a run is there twice from one
-            machine, or runs were made under different settings.
     """
     rows = [row for path in paths for row in located_records(path)]
     check_comparable(rows)
@@ -109,12 +90,7 @@ def read_records(*paths) -> list[StudyRecord]:
 
 
 def append_record(path, record: StudyRecord) -> None:
-    """Add a run to a file, as a whole line or not at all.
-
-    Raises:
-        ValueError: if the file has the run of this machine already, or runs
-            that it does not compare with.
-    """
+    """Add a run to a file, as a whole line or not at all."""
     line = json.dumps(dict(format=FORMAT, **asdict(record)), allow_nan=False)
     with file_lock(lock_beside(path), wait=True), open(path, 'a+b') as file:
         check_comparable([*located_records(path),
@@ -127,12 +103,7 @@ def append_record(path, record: StudyRecord) -> None:
 
 
 def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
-    """Check that records compare; each stands behind its place.
-
-    Raises:
-        ValueError: if a run is there twice from one machine, or records were
-            made under different settings.
-    """
+    """Raise ValueError unless records compare; each is behind its place."""
     first: dict[tuple, tuple[str, str]] = {}
     for where, record in rows:
         # What rounds its numbers: processor and threads, or the GPU.
@@ -157,11 +128,7 @@ def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
 
 
 def located_records(path) -> list[tuple[str, StudyRecord]]:
-    """The records of a file, each with its place in it for messages.
-
-    Raises:
-        ValueError: if a line is no record.
-    """
+    """The records of a file, each with its place in it for messages."""
     path, found = Path(path), []
     lines = path.read_bytes().split(b'\n')[:-1] if path.exists() else []
     for number, line in enumerate(lines, 1):

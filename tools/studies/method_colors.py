@@ -1,0 +1,41 @@
+"""Name, colour and marker of each method in the figures of a study."""
+from collections.abc import Iterable
+
+from stepnet_mm.visualization.style import color, theme
+
+#: One name and one colour of the style for each method, in every figure.
+LOOKS = dict(plain=('plain', None), constant=('constant 0.27', 3),
+             stepnet=('StepNet', 1), se=('SE', 0), eca=('ECA', 5),
+             cbam=('CBAM', 2), srm=('SRM', 4))
+#: Colours of the others, in turn.
+COLORS = 7
+MARKERS = 'os^Dv<>pPX*h'
+WORDS = dict(preact='pre-act.', warmup='warm-up', init='start', ema='EMA',
+             cutmix='CutMix', mixup='Mixup', iebn='IEBN', sem='SEM', fca='FCA',
+             **{key: name for key, (name, _) in LOOKS.items()
+                if key != 'constant'}, **{'027': '0.27'})
+
+
+def label(method: str) -> str:
+    """A method's name in words."""
+    return LOOKS[method][0] if method in LOOKS else ' '.join(
+        WORDS.get(word, word) for word in method.split('_'))
+
+
+def looks(methods: Iterable[str]) -> dict[str, dict]:
+    """Colour, marker and label of each method; variants have its colour.
+
+    No two methods have both colour and marker in common.
+    """
+    found: dict[str, dict] = {}
+    last: dict[int | None, int] = {}  # of a colour, its last marker
+    # Those that have a colour of their own come first.
+    for name in sorted(methods, key=lambda name: name not in LOOKS):
+        base = name.partition('_')[0]
+        others = sum(own.partition('_')[0] not in LOOKS for own in found)
+        index = LOOKS[base][1] if base in LOOKS else others % COLORS
+        last[index] = last.get(index, -1 if base in LOOKS else 0) + 1
+        found[name] = dict(
+            color=theme().muted if index is None else color(index),
+            label=label(name), marker=MARKERS[last[index] % len(MARKERS)])
+    return found

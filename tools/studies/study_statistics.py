@@ -1,0 +1,109 @@
+"""Statistics of a study: intervals of differences, Kendall's τ, by scipy."""
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+
+def by_method(frame: pd.DataFrame):
+    """A group for each method that has runs."""
+    return frame.groupby('method', observed=True)
+
+
+def spread(values: pd.Series, digits: int) -> str:
+    """Mean ± standard deviation of the values that are numbers."""
+    known = values.dropna()
+    if not len(known):
+        return '–'
+    text = f'{known.mean():.{digits}f}'
+    if len(known) > 1:
+        text += f' ± {known.std():.{digits}f}'
+    missing = len(known) < len(values)
+    return f'{text} ({len(known)} of {len(values)})' if missing else text
+
+
+def pooled_sd(groups, digits: int) -> str:
+    """The pooled standard deviation, and its degrees of freedom."""
+    weights = groups.count() - 1
+    free = int(weights.sum())
+    if not free:
+        return 'none does'
+    sd = np.sqrt((groups.var() * weights).sum() / free)
+    return f'{sd:.{digits}f}, {free} degrees of freedom'
+
+
+def dunnett(samples: Mapping[str, pd.Series], base: pd.Series,
+            digits: int) -> dict[str, str]:
+    """Differences to a control by Dunnett's test, of all samples at once."""
+    with np.errstate(all='ignore'):  # of runs that are equal
+        ends = stats.dunnett(*samples.values(), control=base,
+                             rng=0).confidence_interval()
+    return {name: _difference(sample, base, digits, interval)
+            for (name, sample), *interval in zip(samples.items(), *ends)}
+
+
+def welch(sample: pd.Series, base: pd.Series, digits: int) -> str:
+    """A difference of means and its interval by Welch's t test."""
+    if not len(sample) or not len(base):
+        return ''
+    if min(len(sample), len(base)) < 2:
+        return f'{_signed(sample.mean() - base.mean(), digits)} (one run)'
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # of runs that are equal
+        found = stats.ttest_ind(sample, base, equal_var=False)
+    return _difference(sample, base, digits,
+                       found.confidence_interval()) + ' †'
+
+
+def _difference(sample: pd.Series, base: pd.Series, digits: int,
+                interval: Sequence[float]) -> str:
+    """A difference of means and its interval, if the runs differ at all."""
+    value, low, high = (_signed(x, digits)
+                        for x in (sample.mean() - base.mean(), *interval))
+    if not interval[1] > interval[0]:
+        return f'{value} (equal runs)'
+    return f'{value} [{low}, {high}]'
+
+
+def kendall(frame: pd.DataFrame, name: str) -> dict[str, str]:
+    """Kendall's τ-b of a column with the last epoch, in three scopes."""
+    own = frame[['method', name, 'last']].dropna()
+    several = by_method(own).filter(lambda group: len(group) > 1)
+    centred = several[[name, 'last']] - by_method(several).transform('mean')
+    return {
+        'over method means': _tau(by_method(own).mean(), interval=True),
+        'over all runs': _tau(own[[name, 'last']]),
+        # Rounded: equal ones stay equal.
+        'within methods, over runs': _tau(centred.round(9)),
+    }
+
+
+def _tau(pairs: pd.DataFrame, interval: bool = False) -> str:
+    """Kendall's τ-b of two columns, or why there is none."""
+    if len(pairs) < 3 or (pairs.nunique() < 2).any():
+        return 'none: needs 3 that differ'
+
+    def statistic(*columns):
+        return stats.kendalltau(*columns).statistic
+
+    columns = pairs.T.to_numpy()
+    value = _signed(statistic(*columns), 2)
+    if not interval:
+        return value
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # drawn alike: no number
+        drawn = stats.bootstrap(
+            columns, statistic, paired=True, n_resamples=999,
+            vectorized=False, method='percentile',
+            rng=np.random.default_rng(0)).bootstrap_distribution
+    # Rounded: half a digit goes one way, whatever its last bits are.
+    low, high = (_signed(end, 2) for end in np.nanpercentile(
+        drawn, [2.5, 97.5]).round(9))
+    return f'{value} [{low}, {high}]'
+
+
+def _signed(value: float, digits: int) -> str:
+    """A number with its sign, a true minus."""
+    return f'{value:+.{digits}f}'.replace('-', '−')
