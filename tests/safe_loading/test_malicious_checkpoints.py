@@ -139,6 +139,7 @@ ENDLESS = dict(
     b'(h\0tR' * 1000,
     a_storage=b'(' + text('storage') + b'ctorch\nFloatStorage\n' + TUPLES
     + text('cpu') + b'K\x01tQ',
+    a_number_that_is_not_there=b'\x8b\xff\xff\xff\x7f',
     a_number=b'\x8b' + struct.pack('<I', 2000) + b'\1' * 2000,
     a_value=LISTS)
 
@@ -274,7 +275,7 @@ def test_pretrained_weights_that_run_are_refused(tmp_path, models):
     *(pytest.param(text, id=name) for name, text in ENDLESS.items())])
 def test_what_is_on_no_list_is_refused(tmp_path, pickled, monkeypatch):
     """And what would take hours."""
-    monkeypatch.setattr('stepnet_mm.safe_loading.unpickler._MOST', 10**5)
+    monkeypatch.setattr('stepnet_mm.safe_loading.unpickler._SHARED', 10**5)
     for form in (zipped, legacy, legacy_version):
         form(tmp_path / 'bad.pth', b'\x80\x02' + pickled + b'.')
         with pytest.raises(UnsafeCheckpointError, match=r'bad\.pth'):
@@ -403,8 +404,7 @@ def test_a_legacy_storage_larger_than_the_file(tmp_path):
 
 @pytest.mark.parametrize('announced', [
     b'\x80\x04\x8d' + struct.pack('<Q', 2**50),  # a text
-    b'\x80\x04\x95' + struct.pack('<Q', 2**45),  # a frame
-    b'\x80\x02\x8b\xff\xff\xff\x7f'])  # a number
+    b'\x80\x04\x95' + struct.pack('<Q', 2**45)])  # a frame
 def test_a_length_that_is_not_there(tmp_path, announced):
     (tmp_path / 'a.pth').write_bytes(HEAD + announced)
     with pytest.raises(ValueError, match=r'a\.pth.* announced, 0 are left'):

@@ -264,18 +264,3 @@ def test_advice_to_load_in_full_reaches_nobody(content, monkeypatch, capsys):
                        match='s3://a/b.pth: expected') as info:
         load('s3://a/b.pth')
     assert 'weights_only' not in f'{info.value}{capsys.readouterr()}'
-
-
-@pytest.mark.parametrize('kind', [TimeoutError, RuntimeError])
-def test_what_a_signal_raises_is_no_damage(tmp_path, monkeypatch, kind):
-    """A time limit's handler, which may run anywhere in a load."""
-    raised = kind('time is up')
-
-    def read(*_, **__):
-        raise raised
-
-    torch.save(torch.zeros(1), tmp_path / 'a.pth')
-    monkeypatch.setattr(torch.serialization, '_load', read)
-    with pytest.raises(kind) as info:
-        load(tmp_path / 'a.pth')
-    assert info.value is raised
