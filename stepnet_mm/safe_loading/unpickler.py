@@ -43,8 +43,8 @@ _REBUILD = [getattr(torch._utils, name) for name in '''
 _DEEPEST = 100
 #: Parts of a value above four for each byte: seconds.
 _SHARED = 10**7
-#: Types of keys, whose hash takes no time. That of text is random.
-_KEYS = (str, bytes, int, float, bool, type(None))
+#: Keys that are tuples, whose hashes can be chosen.
+_TUPLES = 10**4
 #: Bytes; up to here an announced length needs no check.
 _MUCH = 2**20
 
@@ -81,6 +81,7 @@ class Unpickler(_PythonUnpickler):
         super().__init__(file, **kwargs)
         self._file_read = functools.partial(_read, file)
         self._place = file.tell
+        self._tuples = 0
 
     def load(self):
         """Unpickle a value that is quick to copy, compare and print."""
@@ -105,8 +106,8 @@ class Unpickler(_PythonUnpickler):
             raise Refused(f'a call of {torch.typename(function)}')
         if function in (set, Counter, OrderedDict):
             # Of a pair in a list the first is the key.
-            _check_keys(part[0] if type(part) is list and part else part
-                        for part in itertools.chain(*args))
+            self._check_keys(part[0] if type(part) is list and part else part
+                             for part in itertools.chain(*args))
         self.stack[-1] = function(*args)
 
     def load_newobj(self):
@@ -155,24 +156,35 @@ class Unpickler(_PythonUnpickler):
     def load_setitem(self):
         """Set an item of a dict."""
         self._check_filled(self.stack[-3], dict, OrderedDict, Counter)
-        _check_keys(self.stack[-2:-1])
+        self._check_keys(self.stack[-2:-1])
         super().load_setitem()
 
     def load_setitems(self):
         """Set items of a dict."""
         self._check_filled(self.metastack[-1][-1], dict, OrderedDict, Counter)
-        _check_keys(self.stack[::2])
+        self._check_keys(self.stack[::2])
         super().load_setitems()
 
     def load_additems(self):
         """Add to a set."""
         self._check_filled(self.metastack[-1][-1], set)
-        _check_keys(self.stack)
+        self._check_keys(self.stack)
         super().load_additems()
 
     def _check_filled(self, collection, *types):
         if type(collection) not in types:
             raise Refused(f'items for {torch.typename(collection)}')
+
+    def _check_keys(self, keys):
+        """Refuse keys that may be slow to hash, or many with one hash."""
+        for key in keys:
+            if type(key) is str:  # quickly, for nearly all are
+                continue
+            self._tuples += type(key) is tuple
+            parts = key if type(key) is tuple else (key, )
+            if self._tuples > _TUPLES or not all(map(_has_own_hash, parts)):
+                raise Refused(f'a key of {torch.typename(key)} that may be '
+                              'slow to hash')
 
     dispatch.update({
         pickle.REDUCE[0]: load_reduce,
@@ -187,12 +199,15 @@ class Unpickler(_PythonUnpickler):
     })
 
 
-def _check_keys(keys) -> None:
-    """Refuse keys that may be slow to hash, or have one hash."""
-    for key in keys:
-        if type(key) not in _KEYS or type(key) in (int, float) and not (
-                abs(key) < sys.hash_info.modulus):
-            raise Refused(f'a key of {torch.typename(key)} or a large number')
+def _has_own_hash(key) -> bool:
+    """Whether few keys of that kind can be made to have one hash.
+
+    That of text is random, that of a number not too large the number.
+    """
+    if isinstance(key, (int, float, np.integer, np.floating, np.bool_)):
+        return abs(key) < sys.hash_info.modulus
+    return key is None or isinstance(
+        key, (str, bytes, torch.dtype, torch.Tensor))
 
 
 def _check_size(value, size: int) -> None:

@@ -119,6 +119,9 @@ ENDLESS = dict(
     a_key=b'}' + TUPLES + b'Ns',
     keys=b'}(' + TUPLES + b'Nu',
     keys_of_one_hash=b'}(' + NUMBERS + b'u',
+    keys_of_tuples=b'}(' + b''.join(
+        b'M' + struct.pack('<H', k) + b'\x85N' for k in range(10**4 + 1))
+    + b'u',
     in_a_set=b'\x80\x04\x8f(' + TUPLES + b'\x90',
     in_a_called_set=b'c__builtin__\nset\n(]' + TUPLES + b'atR',
     a_set_of_one_hash=b'c__builtin__\nset\n(](' + NUMBERS + b'etR',
