@@ -41,39 +41,24 @@ def test_an_unknown_name_raises_with_those_that_come_close(name, expected):
         config_path(name)
 
 
-@pytest.fixture
-def package(tmp_path):
-    """A copy of the module where neither folder of configs is."""
-    source = ROOT / 'stepnet_mm' / 'config_path.py'
-    path = tmp_path / 'stepnet_mm' / source.name
+def test_an_installation_comes_before_a_checkout(tmp_path):
+    """A copy of the module, where neither folder of configs is."""
+    path = tmp_path / 'stepnet_mm/config_path.py'
     path.parent.mkdir()
-    shutil.copy(source, path)
-    return load(path)
-
-
-def add_config(folder):
-    folder.mkdir(parents=True)
-    (folder / 'a.py').touch()
-    return str(folder / 'a.py')
-
-
-def test_an_installation_comes_before_a_checkout(package, tmp_path):
-    checkout = add_config(tmp_path / 'configs')
-    assert package.config_path('a') == checkout
-    installed = add_config(tmp_path / 'stepnet_mm' / '.mim' / 'configs')
-    assert package.config_path('a') == installed
-
-
-def test_a_package_without_configs_raises(package):
+    shutil.copy(ROOT / 'stepnet_mm/config_path.py', path)
+    package = load(path)
     with pytest.raises(FileNotFoundError, match=r'\.mim.*install stepnet_mm'):
         package.config_path('a')
+    for folder in ('configs', 'stepnet_mm/.mim/configs'):
+        config = tmp_path / folder / 'a.py'
+        config.parent.mkdir(parents=True)
+        config.touch()
+        assert package.config_path('a') == str(config)
 
 
 def test_it_needs_no_library():
     """Python's -S hides site-packages."""
     code = f'import stepnet_mm as s; print(s.config_path({FILES[0].name!r}))'
-    result = subprocess.run([sys.executable, '-S', '-c', code],
-                            cwd=ROOT,
-                            capture_output=True,
-                            text=True)
+    result = subprocess.run([sys.executable, '-S', '-c', code], cwd=ROOT,
+                            capture_output=True, text=True)
     assert result.stdout.strip() == str(FILES[0]), result.stderr

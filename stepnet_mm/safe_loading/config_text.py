@@ -4,9 +4,8 @@ An inferencer that is given weights alone builds its network and its test
 pipeline from it. Only those settings are kept, as plain values: mmengine
 executes a config, and its registries import the path of a dotted type.
 """
-import ast
 import builtins
-import math
+import io
 import os
 import os.path as osp
 import re
@@ -14,12 +13,22 @@ import site
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from ast import literal_eval
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from keyword import iskeyword
+from tokenize import (
+    COMMENT,
+    ENDMARKER,
+    NAME,
+    NEWLINE,
+    NL,
+    NUMBER,
+    STRING,
+    generate_tokens,
+)
 
 #: Where an inferencer looks for the text.
 TEXTS = (('message_hub', 'runtime_info', 'cfg'), ('meta', 'cfg'))
@@ -38,25 +47,20 @@ _NO_WORD = re.compile(
     r'[()\[\]\\{}\n*%:]|<<|^\.\.$|^(?!\d+/\d+\Z).*/|'
     r'\.(?i:py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
 #: The transforms of the libraries' test pipelines (mmseg's, mmrotate's and
-#: mmpose's too): others build objects of other libraries, open files, or may
-#: never end.
+#: mmpose's too) that run once: others build objects of other libraries, open
+#: files, or may never end.
 _TRANSFORMS = frozenset("""
-    ApplyToList BottomupResize CenterCrop CleanCaption Compose
-    ConcatCDInput ConvertBoxType EfficientNetCenterCrop FixScaleResize
-    GetBBoxCenterScale ImageToTensor KeyMapper LoadAnnotations
-    LoadDepthAnnotation LoadImage LoadImageFromFile LoadImageFromNDArray
-    LoadMultipleRSImageFromFile LoadPanopticAnnotations LoadProposals
-    LoadSingleRSImageFromFile LoadTextAnnotations LoadTrackAnnotations
-    MultiScaleFlipAug Normalize OFAAddObjects PackDetInputs PackInputs
+    BottomupResize CenterCrop CleanCaption ConcatCDInput ConvertBoxType
+    EfficientNetCenterCrop FixScaleResize GetBBoxCenterScale ImageToTensor
+    LoadAnnotations LoadDepthAnnotation LoadImage LoadImageFromFile
+    LoadImageFromNDArray LoadMultipleRSImageFromFile LoadPanopticAnnotations
+    LoadProposals LoadSingleRSImageFromFile LoadTextAnnotations
+    LoadTrackAnnotations Normalize OFAAddObjects PackDetInputs PackInputs
     PackPoseInputs PackReIDInputs PackSegInputs PackTrackInputs Pad
-    ProposalBroadcaster RandomCenterCropPad RandomFlip Resize ResizeEdge
-    ResizeToMultiple TestTimeAug ToTensor TopdownAffine
-    TransformBroadcaster""".split())
+    RandomCenterCropPad RandomFlip Resize ResizeEdge ResizeToMultiple ToTensor
+    TopdownAffine""".split())
 #: The registries that an inferencer builds from.
 _KINDS = ('model', 'task util', 'transform', 'dataset', 'visualizer', 'loop')
-#: The most keys that may have one hash, and runs of a test pipeline; the most
-#: transforms.
-_FEW, _FEWER = 1000, 100
 #: The largest integer, which may be a count, and the largest float.
 _LARGEST = (10**6 - 1, 10**8)
 #: Keys whose number would be a file descriptor.
@@ -65,29 +69,12 @@ _OF_FILE = re.compile(r'(file|file_?name|(?<!drop_)path|dir)$')
 _PYTHON = osp.dirname(os.__file__)
 _INSTALLED = {*site.getsitepackages(), site.getusersitepackages(),
               *map(sysconfig.get_path, ('purelib', 'platlib'))}
-#: Characters of a text.
-_LONGEST = 5 * 10**5
-#: The tokens of a config as mmengine writes it.
-_TOKEN = re.compile(r"""
-    (?P<space>\s+|\#[^\r\n]*)|(?P<open>[\[({])|(?P<close>[\])}])
-    |(?P<mark>[,:]|=(?!=))|(?P<sign>-(?=[\d.]))|(?P<word>[^\W\d]\w*(?![\w"']))
-    |(?P<number>(?:0[xXoObB][\da-fA-F_]+|(?:[\d_]+(?:\.[\d_]*)?|\.[\d_]+)
-                (?:[eE][+-]?\d+)?)(?![\w.]))
-    |(?P<text>[rRbBuU]{0,2}(?:"{3}[^\\]*?(?:\\.[^\\]*?)*"{3}
-              |'{3}[^\\]*?(?:\\.[^\\]*?)*'{3}
-              |"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"
-              |'[^'\\\r\n]*(?:\\.[^'\\\r\n]*)*'))""", re.VERBOSE | re.DOTALL)
-#: The tokens before each token; a line begins with a word, after nothing.
-_BEHIND = dict(
-    word=('', 'open', 'mark'), number=('open', 'mark', 'sign'),
-    text=('open', 'mark', 'text'), open=('open', 'mark', 'word'),
-    sign=('open', 'mark'), mark=('word', 'number', 'text', 'close'),
-    close=('open', 'mark', 'word', 'number', 'text', 'close'))
-#: Brackets within brackets.
-_DEEPEST = 50
+#: Characters of a text and of a number in it, brackets within brackets, and
+#: transforms of a pipeline.
+_LONGEST, _LONGEST_NUMBER, _DEEPEST, _MOST_STEPS = 5 * 10**5, 100, 50, 100
 
 
-class _Refused(Exception):
+class _Refused(ValueError):
     """A config text is refused; the message says why."""
 
 
@@ -148,12 +135,7 @@ def inferencer_text(text: str) -> str:
         _Refused: if it is more than settings, or a setting names code, a
             path, or a type that is in no registry.
     """
-    if len(text) > _LONGEST:
-        raise _Refused(f'{len(text)} characters')
-    try:
-        cfg = settings_of(text)
-    except ValueError as error:
-        raise _Refused(error) from None
+    cfg = settings_of(text)
     kept = {key: cfg[key] for key in ('default_scope', 'model', 'test_cfg')
             if key in cfg}
     dataset = at(cfg, ('test_dataloader', 'dataset'))
@@ -163,8 +145,6 @@ def inferencer_text(text: str) -> str:
         kept['visualizer'] = _some(cfg['visualizer'], _OF_VISUALIZER)
     kept = _without(kept)
     _check(kept)
-    if math.prod(_choices(kept)) > _FEW:
-        raise _Refused('too many pipelines')
     text = ''.join(f'{key} = {value!r}\n' for key, value in kept.items())
     if '{{' in text:  # which mmengine replaces before it reads the rest
         raise _Refused('double braces')
@@ -175,83 +155,104 @@ def _some(settings: dict, names: tuple) -> dict:
     return {name: settings[name] for name in names if name in settings}
 
 
-def _name_of(path: str) -> str:
-    """The registered name of the class that a path names, or the path."""
-    for owner in (path.partition('.')[0], 'mmengine') if '.' in path else ():
-        registries = [*_registries(owner)]
-        named = _named(path)  # now that its library is imported
-        for registry in registries:
-            for name, part in registry.module_dict.items():
-                if part is named:
-                    return f'{owner}.{name}'
-    return path
-
-
 def settings_of(text: str | bytes) -> dict:
     """The settings of a config as mmengine writes it, which is not executed.
 
     Raises:
-        ValueError: if it holds more than settings.
+        ValueError: if it holds more than settings, or is very long.
     """
-    settings = {}
+    if len(text) > _LONGEST:
+        raise _Refused(f'{len(text)} characters')
     try:
         text = text if isinstance(text, str) else text.decode()
-        _look_over(text)
-        for line in _Displays().visit(ast.parse(text)).body:
-            name, = line.targets
-            settings[name.id] = ast.literal_eval(line.value)
-    except Exception as error:  # no Python, or too deep
-        raise ValueError('more than settings '
-                         f'({type(error).__name__}: {error!s:.80})') from None
-    return settings
+        return _Reader(text).settings()
+    except Exception as error:  # no Python, or no text
+        raise _Refused('more than settings '
+                       f'({type(error).__name__}: {error!s:.80})') from None
 
 
-def _look_over(text: str) -> None:
-    """Refuse chains and deep nesting, which may crash Python's parser."""
-    at, depth, last = 0, 0, ''
-    while at < len(text):
-        token = _TOKEN.match(text, at)
-        if token is None:
-            raise ValueError(f'{text[at:at + 20]!r}')
-        at, kind = token.end(), str(token.lastgroup)
-        if kind == 'space':
-            last = last if depth or '\n' not in token[0] else ''
-            continue
-        depth += (kind == 'open') - (kind == 'close')
-        if (not 0 <= depth <= _DEEPEST or last not in _BEHIND[kind]
-                or iskeyword(token[0])
-                and token[0] not in ('True', 'False', 'None')):
-            raise ValueError(f'{token[0]!r:.40} behind a {last}')
-        last = kind
+class _Reader:
+    """Reads plain values and ``dict(...)``, token by token.
+
+    Python's own parser, mostly 3.10's, dies of long or deep expressions.
+    """
+
+    def __init__(self, text: str):
+        self._tokens = (token for token in generate_tokens(
+            io.StringIO(text).readline) if token.type not in (COMMENT, NL))
+        self._next = next(self._tokens)
+        self._depth = 0
+
+    def settings(self) -> dict:
+        """The assignments, up to the end of the text."""
+        settings = []
+        while self._next.type != ENDMARKER:
+            settings.append(self._assignment())
+            self._take(NEWLINE)
+        return dict(settings)
+
+    def _take(self, *expected) -> str:
+        """The next token, which has one of these types or texts."""
+        token, self._next = self._next, next(self._tokens, self._next)
+        if token.type not in expected and token.string not in expected:
+            raise ValueError(f'{token.string!r:.40} where it cannot be')
+        return token.string
+
+    def _assignment(self) -> tuple:
+        name = self._take(NAME)
+        self._take('=')
+        return name, self._value()
+
+    def _value(self):
+        text = self._take(NUMBER, STRING, 'True', 'False', 'None', '-',
+                          'dict', '(', '[', '{')
+        if text == '-':
+            return -_literal(self._take(NUMBER))
+        if text == 'dict':
+            self._take('(')
+            if self._next.string != '{':
+                return dict(self._items(')', self._assignment))
+            (made, ) = self._items(')', self._value)
+            return made
+        if text == '(':
+            return tuple(self._items(')', self._value, commas=1))
+        if text == '[':
+            return self._items(']', self._value)
+        if text == '{':
+            return dict(self._items('}', self._pair))
+        return _literal(text)
+
+    def _pair(self) -> tuple:
+        key = self._value()
+        # Many others, or larger numbers, may have one hash.
+        if not isinstance(key, str) and not (
+                isinstance(key, int) and abs(key) <= _LARGEST[0]):
+            raise ValueError(f'the key {key!r:.40}')
+        self._take(':')
+        return key, self._value()
+
+    def _items(self, end: str, read: Callable, commas: int = 0) -> list:
+        """What ``read`` gives for each item up to the closing bracket."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError('too many brackets')
+        items: list = []
+        while self._next.string != end:
+            items.append(read())
+            if self._next.string != end or len(items) <= commas:
+                self._take(',')
+        self._take(end)
+        self._depth -= 1
+        return items
 
 
-class _Displays(ast.NodeTransformer):
-    """``dict(a=1)`` and ``dict({'a': 1})`` -> ``{'a': 1}``, a literal."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if not (isinstance(node.func, ast.Name) and node.func.id == 'dict'):
-            return node
-        if node.args and not node.keywords:
-            return node.args[0]
-        return ast.Dict([ast.Constant(word.arg) for word in node.keywords],
-                        [word.value for word in node.keywords])
-
-    def visit_Dict(self, node: ast.Dict) -> ast.AST:
-        return self._with_quick_keys(node, node.keys)
-
-    def visit_Set(self, node: ast.Set) -> ast.AST:
-        return self._with_quick_keys(node, node.elts)
-
-    def _with_quick_keys(self, node, keys) -> ast.AST:
-        """Refuse many keys that may have one hash."""
-        if len(keys) > _FEW and not all(
-                isinstance(key, ast.Constant) and (
-                    isinstance(key.value, str)
-                    or isinstance(key.value, int)
-                    and key.value < sys.hash_info.modulus) for key in keys):
-            raise ValueError(f'{len(keys)} keys that are no text or number')
-        return self.generic_visit(node)
+def _literal(text: str):
+    """The value of a real number, a constant or a string without prefix."""
+    is_string = text[0] in '\'"'
+    if not is_string and (len(text) > _LONGEST_NUMBER
+                          or text[-1] in '\'"jJ'):
+        raise ValueError(f'{text:.40}')
+    return literal_eval(text)
 
 
 def _without(value):
@@ -261,26 +262,24 @@ def _without(value):
                 if key not in _TAKEN_OUT}
     if isinstance(value, (list, tuple)):
         return type(value)(map(_without, value))
-    return _name_of(value) if isinstance(value, str) else value
+    return _registered(value) if isinstance(value, str) else value
 
 
-def _choices(value, within=None) -> Iterator:
-    """Sizes of lists of settings in lists; a pipeline takes one of each."""
-    if isinstance(value, (list, tuple)) and isinstance(within, (list, tuple)):
-        yield sum(isinstance(part, dict) for part in value) or 1
-    parts = value.values() if isinstance(value, dict) else value
-    for part in parts if isinstance(value, (dict, list, tuple)) else ():
-        yield from _choices(part, value)
+def _registered(path: str) -> str:
+    """``'mmdet.models.x.Y'`` -> ``'mmdet.Y'``, if a registry holds that."""
+    parts = path.split('.')
+    for scope in (parts[0], 'mmengine') if len(parts) > 2 else ():
+        if _holds(scope, parts[-1]):
+            return f'{scope}.{parts[-1]}'
+    return path
 
 
 def _check(value, key=None) -> None:
     """Refuse values that would be imported, evaluated or opened."""
     if isinstance(value, dict):
         for name, part in value.items():
-            if not isinstance(name, str):
-                _check(name)
             _CHECKS.get(name, _check)(part, name)
-    elif isinstance(value, (list, tuple, set)):
+    elif isinstance(value, (list, tuple)):
         for part in value:
             _check(part, key)
     elif isinstance(value, (int, float)):
@@ -291,8 +290,6 @@ def _check(value, key=None) -> None:
                            'an open file')
     elif isinstance(value, str):
         _check_word(value, key)
-    elif value is not None:
-        raise _Refused(f'{key!r:.60}={value!r:.60}')
 
 
 def _check_word(text: str, key) -> None:
@@ -318,7 +315,7 @@ def _check_classes(metainfo, key) -> None:
 
 
 def _check_scope(scope, key) -> None:
-    if not isinstance(scope, str) or not [*_registries(scope, False)]:
+    if not isinstance(scope, str) or not [*_registries(scope)]:
         raise _Refused(f'{key}={scope!r:.60}, which is not imported')
 
 
@@ -337,32 +334,15 @@ def _check_type(name, key) -> None:
 
 
 def _check_pipeline(steps, key) -> None:
-    """Refuse transforms of the libraries beside :data:`_TRANSFORMS`, and
-    many runs.
-    """
+    """Refuse many transforms, and those that may run code or never end."""
     _check(steps, key)
-    found = [*_settings(steps)]
-    for settings in found:
-        name = settings.get('type', 'Compose')
+    if not isinstance(steps, (list, tuple)) or len(steps) > _MOST_STEPS:
+        raise _Refused(f'{key}={steps!r:.60}')
+    for step in steps:
+        name = step.get('type') if isinstance(step, dict) else step
         short = str(name).rpartition('.')[2]
         if short not in _TRANSFORMS and not _is_own(short):
             raise _Refused(f'the transform {name!r:.60} in its test pipeline')
-        runs = math.prod(len(part) or 1 for part in settings.values()
-                         if isinstance(part, (list, tuple)))
-        within = [*_settings(settings.get('transforms'))]
-        if runs > _FEW or any('transforms' in inner for inner in within):
-            raise _Refused(f'a {name!r:.60} of many runs')
-    if len(found) > _FEWER:
-        raise _Refused(f'{len(found)} transforms')
-
-
-def _settings(value) -> Iterator[dict]:
-    """All dicts in a value, itself included."""
-    if isinstance(value, dict):
-        yield value
-        value = [*value.values()]
-    for part in value if isinstance(value, (list, tuple)) else ():
-        yield from _settings(part)
 
 
 def _is_own(name: str) -> bool:
@@ -386,22 +366,47 @@ def _check_evaluated(value, key) -> None:
     _check(value, key)
 
 
+def _refuse(value, key) -> None:
+    """Transforms within one are run again and again."""
+    raise _Refused(f'{key}={value!r:.60}')
+
+
 _CHECKS = dict(dtype=_check_evaluated, warp_mode=_check_evaluated,
                type=_check_type, metainfo=_check_classes,
-               pipeline=_check_pipeline, default_scope=_check_scope,
-               _scope_=_check_scope)
+               pipeline=_check_pipeline, transforms=_refuse,
+               default_scope=_check_scope, _scope_=_check_scope)
 
 
 def _holds(scope: str, name: str) -> bool:
-    return any(name in registry.module_dict for filled in (False, True)
-               for registry in _registries(scope, filled))
+    for registry in _registries(scope):
+        with suppress(Exception):  # the library says it itself
+            registry.import_from_location()
+        if name in registry.module_dict:
+            return True
+    return False
 
 
-def _named(path: str):
-    """The object that a path names; None if its module is not imported."""
-    module, _, name = path.rpartition('.')
-    # Not getattr, for which some modules import.
-    return vars(sys.modules.get(module, object)).get(name)
+def _registries(scope: str) -> Iterator:
+    """The registries of an installed library."""
+    from mmengine import registry as of_mmengine
+    _import_library(scope)
+    for root in list(vars(of_mmengine).values()):
+        if isinstance(root, of_mmengine.Registry) and root.name in _KINDS:
+            for registry in (root, *root.children.values()):
+                if registry.scope == scope:
+                    yield registry
+
+
+@lru_cache(None)
+def _import_library(scope: str) -> None:
+    """Import an installed library, but no folder that has its name."""
+    from mmengine.config.utils import MODULE2PACKAGE
+    if scope in MODULE2PACKAGE and scope not in sys.modules:
+        # Metadata beside a user's script name a folder there, too.
+        file = getattr(find_spec(scope), 'origin', None) or ''
+        if osp.dirname(osp.dirname(file)) in _INSTALLED:
+            with suppress(Exception):  # as above
+                import_module(f'{scope}.registry')
 
 
 def _is_word(name: str) -> bool:
@@ -423,29 +428,3 @@ def _runs(name: str) -> bool:
     return file not in (None, 'built-in', 'frozen') and (
         name == 'antigravity' or osp.dirname(file) not in (
             _PYTHON, f'{_PYTHON}/lib-dynload', f'{_PYTHON}/{name}'))
-
-
-def _registries(scope: str, filled: bool = True) -> Iterator:
-    """The registries of an installed library; to fill them takes seconds."""
-    from mmengine import registry as of_mmengine
-    _import_library(scope)
-    for root in list(vars(of_mmengine).values()):
-        if isinstance(root, of_mmengine.Registry) and root.name in _KINDS:
-            for registry in (root, *root.children.values()):
-                if registry.scope == scope:
-                    if filled:
-                        with suppress(Exception):  # the library says it itself
-                            registry.import_from_location()
-                    yield registry
-
-
-@lru_cache(None)
-def _import_library(scope: str) -> None:
-    """Import an installed library, but no folder that has its name."""
-    from mmengine.config.utils import MODULE2PACKAGE
-    if scope in MODULE2PACKAGE and scope not in sys.modules:
-        # Metadata beside a user's script name a folder there, too.
-        file = getattr(find_spec(scope), 'origin', None) or ''
-        if osp.dirname(osp.dirname(file)) in _INSTALLED:
-            with suppress(Exception):  # as above
-                import_module(f'{scope}.registry')

@@ -12,10 +12,8 @@ import functools
 import io
 import os
 import os.path as osp
-import sys
 import tarfile
 import threading
-import traceback
 import zipfile
 import zlib
 from typing import Any
@@ -33,9 +31,6 @@ from .own_files import keep_own_files
 _FOLDER = 0x10
 #: torch compresses nothing; some other tools do.
 _MOST_COMPRESSED = 100
-#: Packages whose code runs while a file is read.
-_READERS = {'stepnet_mm', 'mmengine', 'torch', 'numpy',
-            *sys.stdlib_module_names}
 
 
 class UnsafeCheckpointError(RuntimeError):
@@ -142,8 +137,7 @@ def _errors_name(filename: str):
             f'{filename}: expected memory for a checkpoint, got too little '
             f'({error}); free some') from None
     except OSError as error:  # of which many name no file
-        if filename in str(error) or (
-                isinstance(error, TimeoutError) and not _of_reading(error)):
+        if filename in str(error):
             raise
         said = (f'{filename}: expected to read a checkpoint, got {error}; see '
                 'that it can be reached, or put the file where '
@@ -167,8 +161,6 @@ def _load(f, map_location=None, *_, **__):
             # A broken length leads before the start of a file: EINVAL.
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise
-            if not _of_reading(error):
-                raise
             said = f'{type(error).__name__} {reason}'.rstrip()
             if str(map_location) != 'cpu' and _loads_on_cpu(file, start):
                 raise _UnreadableError(
@@ -181,22 +173,10 @@ def _load(f, map_location=None, *_, **__):
 
 def _loads_on_cpu(file, start: int) -> bool:
     file.seek(start)
-    try:
+    with contextlib.suppress(Exception):  # of a broken file, as above
         _read(file, 'cpu')
-    except (unpickler.Refused, MemoryError):
-        raise
-    except Exception as error:  # of a broken file, as above
-        if not _of_reading(error):
-            raise
-        return False
-    return True
-
-
-def _of_reading(error: Exception) -> bool:
-    """Whether a reader raised it, not the handler of a signal."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    modules = type(error).__module__, frame.f_globals['__name__']
-    return all(name.partition('.')[0] in _READERS for name in modules)
+        return True
+    return False
 
 
 def _read(file, map_location):

@@ -23,11 +23,12 @@ import torch
 from torch.serialization import StorageType
 
 #: Opcodes that build plain values or look up a name, without those that only
-#: protocols 0 and 1 use: torch writes protocol 2.
+#: protocols 0 and 1 use (torch writes protocol 2) and numbers beyond 255
+#: bytes, which take quadratic time to print.
 _PLAIN = [getattr(pickle, name)[0] for name in '''
     PROTO FRAME STOP MARK POP POP_MARK MEMOIZE GLOBAL STACK_GLOBAL
     BINPUT LONG_BINPUT BINGET LONG_BINGET NONE NEWTRUE NEWFALSE
-    BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINSTRING SHORT_BINSTRING
+    BININT BININT1 BININT2 LONG1 BINFLOAT BINSTRING SHORT_BINSTRING
     BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8
     TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET
 '''.split()]
@@ -40,10 +41,10 @@ _REBUILD = [getattr(torch._utils, name) for name in '''
 '''.split() if hasattr(torch._utils, name)]
 #: Nesting. Python hashes tuples by recursion: 10^5 levels end the process.
 _DEEPEST = 100
-#: Visits of values to hash or print a nested one: seconds.
-_MOST = 10**7
-#: Bits of a number; to print more takes quadratic time.
-_LONGEST = 10**4
+#: Parts of a value above four for each byte: seconds.
+_SHARED = 10**7
+#: Keys that are tuples, whose hashes can be chosen.
+_TUPLES = 10**4
 #: Bytes; up to here an announced length needs no check.
 _MUCH = 2**20
 
@@ -80,15 +81,13 @@ class Unpickler(_PythonUnpickler):
         super().__init__(file, **kwargs)
         self._file_read = functools.partial(_read, file)
         self._place = file.tell
-        self._spent, self._most = 0, _MOST
+        self._tuples = 0
 
     def load(self):
-        """Unpickle a value that is quick to hash, compare and print."""
+        """Unpickle a value that is quick to copy, compare and print."""
         begin = self._place()
         made = super().load()
-        # A long history has many values, but none without a byte of its own.
-        self._most += 4 * (self._place() - begin)
-        self._spend([made])
+        _check_size(made, self._place() - begin)
         return made
 
     def find_class(self, module: str, name: str):
@@ -106,7 +105,9 @@ class Unpickler(_PythonUnpickler):
         if not any(function is known for known in _calls().values()):
             raise Refused(f'a call of {torch.typename(function)}')
         if function in (set, Counter, OrderedDict):
-            self._check_keys(itertools.chain(*args))
+            # Of a pair in a list the first is the key.
+            self._check_keys(part[0] if type(part) is list and part else part
+                             for part in itertools.chain(*args))
         self.stack[-1] = function(*args)
 
     def load_newobj(self):
@@ -175,25 +176,15 @@ class Unpickler(_PythonUnpickler):
             raise Refused(f'items for {torch.typename(collection)}')
 
     def _check_keys(self, keys):
-        """Refuse many keys that may have one hash."""
+        """Refuse keys that may be slow to hash, or many with one hash."""
         for key in keys:
             if type(key) is str:  # quickly, for nearly all are
-                self._spent += 1
                 continue
-            # Of a pair in a list the first is the key.
-            key = key[0] if type(key) is list and key else key
-            self._spend([key], _price(key))
-
-    def _spend(self, values: list, price: int = 1):
-        """Count nested values, each as often as it is visited."""
-        for _ in range(_DEEPEST):
-            self._spent += price * sum(map(_weight, values))
-            if self._spent > self._most:
-                raise Refused('too much to hash, or what shares parts')
-            values = [part for value in values for part in _parts(value)]
-            if not values:
-                return
-        raise Refused(f'values more than {_DEEPEST} deep')
+            self._tuples += type(key) is tuple
+            parts = key if type(key) is tuple else (key, )
+            if self._tuples > _TUPLES or not all(map(_has_own_hash, parts)):
+                raise Refused(f'a key of {torch.typename(key)} that may be '
+                              'slow to hash')
 
     dispatch.update({
         pickle.REDUCE[0]: load_reduce,
@@ -208,36 +199,37 @@ class Unpickler(_PythonUnpickler):
     })
 
 
-def _parts(value):
-    """The parts of a value that Python hashes, compares or prints."""
-    if isinstance(value, dict):
-        return itertools.chain(value, value.values())
-    return value if isinstance(value, (tuple, list, set)) else ()
+def _has_own_hash(key) -> bool:
+    """Whether few keys of that kind can be made to have one hash.
 
-
-def _weight(value) -> int:
-    """How many others a value is worth."""
-    if isinstance(value, dict):
-        return 1 + 2 * len(value)
-    if isinstance(value, (tuple, list, set)):
-        return 1 + len(value)
-    if isinstance(value, (str, bytes)):
-        return 1 + len(value) // 100
-    if isinstance(value, int) and value.bit_length() > _LONGEST:
-        return sys.maxsize
-    return 1
-
-
-def _price(key) -> int:
-    """The cost of a key, in visits.
-
-    The hash of text is random. Other keys can be chosen such that each is
-    compared with all others; small numbers only among many.
+    That of text is random, that of a number not too large the number.
     """
-    if isinstance(key, (str, bytes)):
-        return 1
-    small = isinstance(key, (int, float)) and abs(key) < sys.hash_info.modulus
-    return 100 if small else 1000
+    if isinstance(key, (int, float, np.integer, np.floating, np.bool_)):
+        return abs(key) < sys.hash_info.modulus
+    return key is None or isinstance(
+        key, (str, bytes, torch.dtype, torch.Tensor))
+
+
+def _check_size(value, size: int) -> None:
+    """Refuse deep values, and those that share parts again and again.
+
+    Args:
+        value: what was unpickled.
+        size (int): bytes of its pickle, in which each part has one.
+    """
+    whole, count = [value], 0
+    for _ in range(_DEEPEST):
+        whole = [part for part in whole
+                 if isinstance(part, (dict, tuple, list, set))]
+        if not whole:
+            return
+        count += sum(map(len, whole))
+        if count > _SHARED + 4 * size:
+            raise Refused('values that share parts too often')
+        whole = [part for parts in whole for part in (
+            itertools.chain(parts, parts.values())
+            if isinstance(parts, dict) else parts)]
+    raise Refused(f'values more than {_DEEPEST} deep')
 
 
 def _read(file, size: int) -> bytes:

@@ -59,23 +59,23 @@ def start(launcher='pytorch', timeout=None, **settings):
 
 @pytest.mark.parametrize('name, count', [
     ('RANK', 'WORLD_SIZE'), ('SLURM_PROCID', 'SLURM_STEP_NUM_TASKS'),
-    ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE')])
+    ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE'),
+    ('SLURM_PROCID', 'SLURM_NTASKS')])  # an sbatch script is one process
 @pytest.mark.parametrize('rank', ['0', '1'])
 def test_without_a_launcher_each_process_is_the_first(name, count, rank,
                                                       recwarn):
     os.environ.update({name: rank, count: '2'})
+    assert is_first_rank() == (rank == '0')
     stand_alone()
     called = []
     on_first_rank(called.append, 'by all')
     assert called == ['by all'] and is_first_rank()
-    assert len(recwarn) == (rank == '0')
+    assert len(recwarn) == (rank == '0' and count != 'SLURM_NTASKS')
 
 
-def test_an_sbatch_script_is_one_process(recwarn):
-    """Whatever the job has."""
-    os.environ.update(SLURM_PROCID='0', SLURM_NTASKS='16')
-    stand_alone()
-    assert not recwarn.list
+def test_torchrun_inside_srun():
+    os.environ.update(RANK='0', SLURM_PROCID='3')
+    assert is_first_rank()
 
 
 @pytest.mark.core
@@ -91,26 +91,22 @@ def test_on_cpu(port, given, wrapper):
         **wrapper)
 
 
-def test_under_mpirun(port):
+def test_variables_of_mpirun_and_srun(port):
     for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'):
         os.environ[f'OMPI_COMM_WORLD_{name.replace("WORLD_", "")}'] = (
             os.environ.pop(name))
     start('mpi')
     assert distributed.get_world_size() == 1
     assert os.environ['LOCAL_RANK'] == '0'
-
-
-def test_slurm_variables(port):
-    for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT'):
-        del os.environ[name]
-    os.environ.update(SLURM_PROCID='0', SLURM_NTASKS='1', SLURM_LOCALID='0',
+    os.environ.update(SLURM_PROCID='3', SLURM_NTASKS='8', SLURM_LOCALID='1',
                       SLURM_JOB_ID='4711', SLURM_STEP_ID='2')
     set_rank_environment('slurm')
+    assert [os.environ[name] for name in (
+        'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT')] == [
+            '3', '8', '1', str(port)]  # the port as given
+    del os.environ['MASTER_PORT']
+    set_rank_environment('slurm')
     assert os.environ['MASTER_PORT'] == str(slurm_port(4711, 2))
-    os.environ['MASTER_PORT'] = str(port)  # as given
-    start('slurm')
-    assert distributed.is_initialized()
-    assert os.environ['MASTER_PORT'] == str(port)
 
 
 @pytest.mark.parametrize('launcher, text', [
@@ -122,19 +118,15 @@ def test_without_the_launcher(launcher, text):
         start(launcher)
 
 
-def test_ranks_that_do_not_come(port):
+def test_the_timeout_of_the_config(port, monkeypatch):
     os.environ['WORLD_SIZE'] = '2'
     with pytest.raises(ConnectionError, match='2 ranks to meet .* in rank 0;'):
         start(timeout=1)
-
-
-def test_the_timeout_of_the_config(port, monkeypatch):
     seen = []
     monkeypatch.setattr(distributed, 'init_process_group',
                         lambda *_, timeout: seen.append(timeout.seconds))
-    for seconds in 7, None:
-        start(timeout=seconds)
-    assert seen == [7, 1800]
+    start()
+    assert seen == [1800]
 
 
 @pytest.mark.parametrize('count, local, torchrun, expected', [

@@ -47,19 +47,20 @@ def test_the_common_options_reach_the_config(config, monkeypatch):
     assert cfg.test_dataloader.pin_memory is False
 
 
-@pytest.mark.parametrize('launcher, first', [('none', True),
-                                             ('pytorch', False)])
-def test_the_launcher_says_whether_there_are_ranks(config, monkeypatch,
-                                                   launcher, first):
-    monkeypatch.setenv('RANK', '1')
-    config_from(config, '--launcher', launcher)
-    assert is_first_rank() == first
+def test_the_launcher_says_whether_there_are_ranks(config, monkeypatch):
+    for launcher, first in ('pytorch', False), ('none', True):
+        monkeypatch.setenv('RANK', '1')
+        config_from(config, '--launcher', launcher)
+        assert is_first_rank() == first
 
 
-def test_runner_type_is_used(config, monkeypatch):
+def test_the_runner_of_a_config(config, monkeypatch):
     monkeypatch.setattr(RUNNERS, 'build', lambda cfg: cfg.runner_type)
     cfg = config_from(config, '--cfg-options', 'runner_type=Own')
     assert entry.build_runner(cfg) == 'Own'
+    for build in entry.build_model, entry.build_runner:
+        with pytest.raises(ValueError, match='expected a config with a model'):
+            build(config_from(config))
 
 
 def test_where_a_measurement_goes(tmp_path):
@@ -93,13 +94,6 @@ def test_what_is_no_config_is_named(tmp_path, name, content):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=f'{path}: expected a config, got '):
         config_from(path)
-
-
-@pytest.mark.parametrize('build', [entry.build_model, entry.build_runner])
-def test_a_config_without_a_model(config, build):
-    with pytest.raises(ValueError, match='config.py: expected a config with a '
-                       'model, got the keys'):
-        build(config_from(config))
 
 
 @pytest.mark.core

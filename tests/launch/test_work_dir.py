@@ -94,18 +94,18 @@ def test_a_requeued_job_waits_for_its_earlier_start(held, monkeypatch,
     assert said.count('is an earlier start of this job; waiting 120 s') == 1
 
 
-@pytest.mark.parametrize('job, restarts, waits', [
-    ('43', '1', False),  # another job
-    ('42', '0', False),  # a second step of this one
-    ('42', '1', True)])  # an earlier start that does not end
-def test_others_do_not_wait(held, monkeypatch, capsys, job, restarts, waits):
+def test_others_do_not_wait(held, monkeypatch, capsys):
     monkeypatch.setattr(module, 'PATIENCE', 1)
     work = held(SLURM_JOB_ID='42')
-    requeued(monkeypatch, restarts, job)
-    with pytest.raises(ValueError, match='work_dir: .* got process'):
-        with work_dir_lock(str(work), 'toy.py'):
-            pass
-    assert ('waiting' in capsys.readouterr().err) == waits
+    for job, restarts, waits in (
+            ('43', '1', False),  # another job
+            ('42', '0', False),  # a second step of this one
+            ('42', '1', True)):  # an earlier start that does not end
+        requeued(monkeypatch, restarts, job)
+        with pytest.raises(ValueError, match='work_dir: .* got process'):
+            with work_dir_lock(str(work), 'toy.py'):
+                pass
+        assert ('waiting' in capsys.readouterr().err) == waits
 
 
 def test_a_work_dir_that_is_a_file(tmp_path):

@@ -41,7 +41,8 @@ CHAINS = dict(
     calls_with_comments='a = (b' + '()#\n' * 80000 + ')',
     behind_a_comment='a = 1#\r+1' + '+1' * 100000,
     lambdas='a = ' + 'lambda: ' * 60000 + '1',
-    exponents='a = 1e+1' + 'e+1' * 100000, brackets='a = ' + '[' * 51)
+    exponents='a = 1e+1' + 'e+1' * 100000, brackets='a = ' + '[' * 51,
+    calls_of_dict='a = ' + 'dict({' * 26)
 REFUSED = dict(
     # More than settings.
     a_call='a = open("it_ran", "w")',
@@ -53,6 +54,10 @@ REFUSED = dict(
     a_variable=f'model = "{BRACES}"',
     a_variable_in_a_class='test_dataloader = dict(dataset=dict(metainfo=dict('
     f'classes=["{BRACES}"])))',
+    # What mmengine does not write.
+    formatted='model = dict(a=f"{1}")', complex='model = dict(a=1j)',
+    a_set='model = dict(a={1, 2})', in_brackets='model = (1)',
+    a_key_of_a_tuple='model = dict(a={(1, 2): 3})',
     # Long to read, hash, count or run.
     a_long_text=f'model = [{"1," * 10**6}]',
     a_long_number='model = 0x' + 'f' * 5000,
@@ -112,10 +117,10 @@ def test_more_than_plain_settings_is_refused(text):
 @pytest.mark.parametrize('text', CHAINS.values(), ids=CHAINS)
 def test_pythons_parser_sees_no_chains(text, monkeypatch):
     seen = []
-    with monkeypatch.context() as patch, pytest.raises(_Refused):
-        patch.setattr(config_text.ast, 'parse', seen.append)
+    monkeypatch.setattr(config_text, 'literal_eval', seen.append)
+    with pytest.raises(_Refused):
         inferencer_text(text)
-    assert not seen
+    assert max(map(len, seen), default=0) < 5
 
 
 def test_a_text_that_is_refused_is_dropped_everywhere(tmp_path, monkeypatch):
@@ -142,7 +147,7 @@ def test_a_file_that_is_there_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize('text', [
     'model = dict(type="mine")', 'default_scope = "mine"',
     'model = dict(type="mine.Net")', 'model = dict(_scope_="mine")',
-    'visualizer = dict(_scope_="mine")', 'model = dict(a={"mine"})',
+    'visualizer = dict(_scope_="mine")',
     # Many settings are types, and some names another registry has.
     'model = dict(norm_layer="mine")', 'model = dict(type="zero_mine")',
     'model = dict(a=[("b", dict(conv_type="mine"))])',
@@ -213,7 +218,7 @@ load_from = 'x'
 model = dict(
     type='StepNet', pretrained='x.pth', init_cfg=dict(checkpoint='x'),
     layers=[dict(type='BN', init_cfg=[dict(type='x.y')], checkpoint='a/b'),
-            dict(type='nms', eps=-1e-5, seen={1, 2}, size=(1, None))])
+            dict(type='nms', eps=-1e-5, seen={1: 2}, size=(1, None))])
 test_cfg = dict()
 test_dataloader = dict(
     collate_fn=dict(type='x.y'), dataset=dict(
@@ -234,7 +239,7 @@ def test_what_an_inferencer_builds_is_kept(tmp_path, recwarn):
     assert Config.fromstring(text, '.py')._cfg_dict == dict(
         model=dict(type='StepNet', layers=[
             dict(type='BN'),
-            dict(type='nms', eps=-1e-5, seen={1, 2}, size=(1, None))]),
+            dict(type='nms', eps=-1e-5, seen={1: 2}, size=(1, None))]),
         test_cfg={},
         test_dataloader=dict(dataset=dict(
             metainfo=dict(classes=('dog/cat (both)', )),

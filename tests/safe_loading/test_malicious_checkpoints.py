@@ -119,6 +119,9 @@ ENDLESS = dict(
     a_key=b'}' + TUPLES + b'Ns',
     keys=b'}(' + TUPLES + b'Nu',
     keys_of_one_hash=b'}(' + NUMBERS + b'u',
+    keys_of_tuples=b'}(' + b''.join(
+        b'M' + struct.pack('<H', k) + b'\x85N' for k in range(10**4 + 1))
+    + b'u',
     in_a_set=b'\x80\x04\x8f(' + TUPLES + b'\x90',
     in_a_called_set=b'c__builtin__\nset\n(]' + TUPLES + b'atR',
     a_set_of_one_hash=b'c__builtin__\nset\n(](' + NUMBERS + b'etR',
@@ -139,6 +142,7 @@ ENDLESS = dict(
     b'(h\0tR' * 1000,
     a_storage=b'(' + text('storage') + b'ctorch\nFloatStorage\n' + TUPLES
     + text('cpu') + b'K\x01tQ',
+    a_number_that_is_not_there=b'\x8b\xff\xff\xff\x7f',
     a_number=b'\x8b' + struct.pack('<I', 2000) + b'\1' * 2000,
     a_value=LISTS)
 
@@ -274,7 +278,7 @@ def test_pretrained_weights_that_run_are_refused(tmp_path, models):
     *(pytest.param(text, id=name) for name, text in ENDLESS.items())])
 def test_what_is_on_no_list_is_refused(tmp_path, pickled, monkeypatch):
     """And what would take hours."""
-    monkeypatch.setattr('stepnet_mm.safe_loading.unpickler._MOST', 10**5)
+    monkeypatch.setattr('stepnet_mm.safe_loading.unpickler._SHARED', 10**5)
     for form in (zipped, legacy, legacy_version):
         form(tmp_path / 'bad.pth', b'\x80\x02' + pickled + b'.')
         with pytest.raises(UnsafeCheckpointError, match=r'bad\.pth'):
@@ -374,40 +378,36 @@ def test_over_http(server, program, tmp_path):
     assert not victim.exists()
 
 
-def test_a_storage_beyond_its_record(tmp_path):
-    pickled = pickle_of(dict(a=torch.zeros(10)))
-    assert b'K\nt' in pickled
-    zipped(tmp_path / 'a.pth', pickled.replace(b'K\nt', b'M\xff\xfft'))
-    with pytest.raises(ValueError, match='expected 262140'):
-        load(tmp_path / 'a.pth')
-
-
-def test_a_legacy_file_without_its_storages(tmp_path):
-    """torch gives out what the memory held."""
+def without_storages():
+    """A legacy file, of which torch gives out what the memory held."""
     whole = legacy_of(dict(a=torch.arange(6.)))
-    cut = whole[:whole.rindex(b'\x80\x02]')] + pickle.dumps([], 2)
-    (tmp_path / 'a.pth').write_bytes(cut)
-    assert torch.load(tmp_path / 'a.pth', weights_only=False)['a'].numel() == 6
-    with pytest.raises(ValueError, match=r'a\.pth.* no content of the stor'):
-        load(tmp_path / 'a.pth')
+    return whole[:whole.rindex(b'\x80\x02]')] + pickle.dumps([], 2)
 
 
-def test_a_legacy_storage_larger_than_the_file(tmp_path):
+def with_a_large_storage():
     whole = legacy_of(dict(a=torch.zeros(10)))
     assert b'K\nN' in whole
-    (tmp_path / 'a.pth').write_bytes(
-        whole.replace(b'K\nN', b'\x8a\x06' + b'\xff' * 5 + b'\x0fN'))
-    with pytest.raises(ValueError, match=r'a\.pth.* are more than it has'):
-        load(tmp_path / 'a.pth')
+    return whole.replace(b'K\nN', b'\x8a\x06' + b'\xff' * 5 + b'\x0fN')
 
 
-@pytest.mark.parametrize('announced', [
-    b'\x80\x04\x8d' + struct.pack('<Q', 2**50),  # a text
-    b'\x80\x04\x95' + struct.pack('<Q', 2**45),  # a frame
-    b'\x80\x02\x8b\xff\xff\xff\x7f'])  # a number
-def test_a_length_that_is_not_there(tmp_path, announced):
-    (tmp_path / 'a.pth').write_bytes(HEAD + announced)
-    with pytest.raises(ValueError, match=r'a\.pth.* announced, 0 are left'):
+def with_a_storage_beyond_its_record():
+    pickled = pickle_of(dict(a=torch.zeros(10)))
+    assert b'K\nt' in pickled
+    with io.BytesIO() as file:
+        zipped(file, pickled.replace(b'K\nt', b'M\xff\xfft'))
+        return file.getvalue()
+
+
+@pytest.mark.parametrize('make, why', [
+    (with_a_storage_beyond_its_record, 'expected 262140'),
+    (without_storages, 'no content of the stor'),
+    (with_a_large_storage, 'are more than it has'),
+    *((lambda length=length: HEAD + length, 'announced, 0 are left')
+      for length in (b'\x80\x04\x8d' + struct.pack('<Q', 2**50),  # a text
+                     b'\x80\x04\x95' + struct.pack('<Q', 2**45)))])  # a frame
+def test_what_is_not_there_is_not_read(tmp_path, make, why):
+    (tmp_path / 'a.pth').write_bytes(make())
+    with pytest.raises(ValueError, match=rf'a\.pth.*{why}'):
         load(tmp_path / 'a.pth')
 
 

@@ -11,26 +11,15 @@ from stepnet_mm.utils.files import (
 )
 
 
-def test_a_file_takes_its_name_when_it_is_whole(tmp_path):
-    path = tmp_path / 'new' / 'a.bin'
-    with written_whole(path) as file:
-        file.write(b'first')
-        assert not path.exists()
-    assert path.read_bytes() == b'first'
-    assert [*path.parent.iterdir()] == [path]
-    with pytest.raises(KeyboardInterrupt), written_whole(path) as file:
-        file.write(b'half of the sec')
-        raise KeyboardInterrupt
-    assert path.read_bytes() == b'first'
-
-
 @pytest.mark.parametrize('make', [
     os.mkfifo, lambda path: os.symlink('other', path)], ids=['pipe', 'link'])
 def test_what_has_the_name_of_an_unfinished_file_is_removed(tmp_path, make):
+    """The rest of an atomic write: tests/resume/test_atomic_backend.py."""
     (tmp_path / 'other').write_text('kept')
     make(tmp_path / f'a.bin{UNFINISHED}')
     with written_whole(tmp_path / 'a.bin') as file:
         file.write(b'first')
+        assert not (tmp_path / 'a.bin').exists()
     assert (tmp_path / 'a.bin').read_bytes() == b'first'
     assert (tmp_path / 'other').read_text() == 'kept'
     assert len([*tmp_path.iterdir()]) == 2
