@@ -69,7 +69,7 @@ def render_attention_page(record: AttentionRecord,
     """The page: choose layer, head and query pixel.
 
     It has a byte for each value, in base64: 11 MiB at most, as the records
-    leave out query pixels above :data:`.query_maps.LIMIT`. The image comes on
+    leave out query pixels above :data:`.maps.LIMIT`. The image comes on
     top, as a PNG of one channel.
 
     Args:
