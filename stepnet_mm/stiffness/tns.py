@@ -12,7 +12,6 @@ union, a sum of S terms, without a grid of thresholds.
 All functions raise a ValueError on wrong shapes, no column, or a
 negative NSI or threshold.
 """
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -107,9 +106,14 @@ def stiffness_survival(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
         ValueError: also on a threshold that is negative or NaN.
     """
     _, mean, maximum, finite = stage_summary(nsi, stage)
-    # A stage has a stiff block where its maximum is stiff.
-    return _by_degree(lambda *degree: _is_stiff(
-        maximum[finite], mean[finite], *degree).any(1), m1, m2)
+    mean, maximum = mean[finite], maximum[finite]
+    m1, m2 = _thresholds('m1', m1), _thresholds('m2', m2).to(maximum)
+    rows = []
+    for m in m1:
+        reached = torch.where(maximum >= mean * (1 + m), maximum, -1.)
+        best = reached.amax(1)  # (n,): the largest M2 that is satisfied
+        rows.append((best[:, None] >= m2).double().mean(0))
+    return torch.stack(rows)
 
 
 def stiffness_proportion(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
@@ -118,8 +122,11 @@ def stiffness_proportion(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
     Takes, returns and raises the same as :func:`stiffness_survival`.
     """
     nsi, mean, finite = _with_means(nsi, stage)
-    return _by_degree(lambda *degree: _is_stiff(
-        nsi[finite], mean[finite], *degree), m1, m2)
+    nsi, mean = nsi[finite], mean[finite]
+    m1, m2 = _thresholds('m1', m1), _thresholds('m2', m2)
+    return torch.stack([
+        torch.stack([_is_stiff(nsi, mean, a, b).double().mean() for b in m2])
+        for a in m1])
 
 
 def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
@@ -145,13 +152,6 @@ def _with_means(nsi, stage) -> tuple[Tensor, Tensor, Tensor]:
     nsi, stage = _checked(nsi, stage)
     stages, mean, _, finite = stage_summary(nsi, stage)
     return nsi, mean[:, torch.searchsorted(stages, stage)], finite
-
-
-def _by_degree(marks: Callable, m1, m2) -> Tensor:
-    """The mean of marks, (A, B), for all pairs of thresholds."""
-    m1, m2 = _thresholds('m1', m1), _thresholds('m2', m2)
-    return torch.stack([torch.stack([marks(a, b).double().mean() for b in m2])
-                        for a in m1])
 
 
 def _is_stiff(nsi: Tensor, mean: Tensor, m1, m2) -> Tensor:
