@@ -201,7 +201,7 @@ def test_figures_come_with_the_first_picture(tmp_path):
         tmp_path, load_and_draw).splitlines()[-1])
     own = f'{PACKAGE}.visualization.'
     assert not [name for name in before if own in name]
-    assert f'{own}training_curve' in drawn
+    assert f'{own}stiffness_figures' in drawn
 
 
 def test_stiffness_needs_no_mm_library(probe):

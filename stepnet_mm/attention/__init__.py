@@ -6,6 +6,7 @@ from .convolution import conv_to_attention
 from .maps import (
     AttentionRecord,
     LayerAttention,
+    QueryMaps,
     attention_files,
     attention_path,
     mean_attention_distance,
@@ -15,7 +16,6 @@ from .maps import (
     save_attention,
     uniform_attention_distance,
 )
-from .query_maps import QueryMaps
 from .relative import RelativeSelfAttention2d
 
 __all__ = [

@@ -1,5 +1,7 @@
 """Where the heads of a network look, and how far: what is drawn and kept."""
+import itertools
 import json
+import math
 import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,10 +13,11 @@ from torch import Tensor
 from ..utils.files import written_whole
 from ..utils.log_folders import in_order
 from ..utils.precision import float32_or_wider
-from .query_maps import QueryMaps, least_stride
 
 #: What the header of a file of ours says.
 FORMAT = 'stepnet_mm attention 1'
+#: Attention values of a record, a byte each; queries are left out above it.
+LIMIT = 2**23
 
 
 def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
@@ -58,11 +61,12 @@ def uniform_attention_distance(layer, x: Tensor, pixel=(1., 1.),
     return float(torch.stack(rows).mean())
 
 
-def _stride(layer, x: Tensor, max_queries: int) -> int:
-    """The distance between query pixels, in both directions."""
-    return least_stride([
-        size + 2 * (padding - crop) for size, padding, crop in zip(
-            x.shape[2:], layer.padding, layer.crop)], max_queries)
+def _stride(layer, x: Tensor, most: int) -> int:
+    """The least k so that every k-th row and column are ``most`` queries."""
+    sizes = [size + 2 * (padding - crop) for size, padding, crop in zip(
+        x.shape[2:], layer.padding, layer.crop)]
+    return next(k for k in itertools.count(1) if math.prod(
+        -(-size // k) for size in sizes) <= max(1, most))
 
 
 def _distances(layer, x: Tensor, pixel, stride: int):
@@ -77,6 +81,54 @@ def _distances(layer, x: Tensor, pixel, stride: int):
     across = columns - own_columns[:, None]
     for own in own_rows:
         yield torch.hypot((rows - own)[:, None], across[:, None])
+
+
+@dataclass
+class QueryMaps:
+    """Each head's attention of evenly spread query pixels, in 8 bits.
+
+    The attention is ``levels / 255 * largest``, right to 0.2 % of a map's
+    largest value.
+
+    Attributes:
+        levels (ndarray): (heads, queries' rows, their columns, H, W), uint8,
+            padding included; 255 is a map's largest value.
+        largest (ndarray): (heads, queries' rows, their columns), float32.
+        rows (ndarray): rows of the queries in the padded map.
+        columns (ndarray): likewise.
+    """
+    levels: np.ndarray
+    largest: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+
+
+@torch.no_grad()
+def measure_query_maps(layer, x: Tensor, limit: int) -> QueryMaps:
+    """Where a layer's heads look from every query pixel of an image.
+
+    Args:
+        layer (RelativeSelfAttention2d): the layer.
+        x (Tensor): its input, (1, C, H, W).
+        limit (int): how many values are kept at most. Above it only every
+            k-th row and column of the output are queries, with the smallest
+            k that keeps to it; one query is always kept.
+    """
+    padded = [size + 2 * p for size, p in zip(x.shape[2:], layer.padding)]
+    stride = _stride(
+        layer, x, limit // (layer.num_heads * math.prod(padded)))
+    rows = [_quantised(row[0]) for row in layer.attention_by_row(x, stride)]
+    levels, largest = [np.stack(arrays, 1) for arrays in zip(*rows)]
+    return QueryMaps(levels, largest, *(
+        np.arange(crop, size - crop, stride)
+        for crop, size in zip(layer.crop, padded)))
+
+
+def _quantised(maps: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """(..., H, W) -> levels of the largest value, and that value, (...)."""
+    largest = maps.float().amax((-2, -1), keepdim=True)
+    levels = (maps / largest * 255).round().byte()
+    return levels.cpu().numpy(), largest[..., 0, 0].cpu().numpy()
 
 
 @dataclass

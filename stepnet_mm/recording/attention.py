@@ -11,7 +11,7 @@ from ..attention import (
     mean_attention_distance,
     uniform_attention_distance,
 )
-from ..attention.query_maps import LIMIT, measure_query_maps
+from ..attention.maps import LIMIT, measure_query_maps
 from ..utils.model_wrappers import unwrap
 from .blocks import match_names
 

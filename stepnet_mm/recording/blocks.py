@@ -95,8 +95,8 @@ def find_residual_blocks(model: nn.Module,
             regular expression, or the model has several backbones.
     """
     model = unwrap(model)
-    names = _matching(model, pattern) if pattern else _search(model)
     modules = dict(model.named_modules())
+    names = _matching(modules, pattern) if pattern else _search(modules)
     rows = _siblings(modules, names)
     if run is not None:
         shapes = _observe_shapes(model, sum(rows, []), run)
@@ -133,43 +133,40 @@ def match_names(names, pattern: str, key: str) -> list[str]:
                          f'{pattern!r}: {error}') from None
 
 
-def _matching(model, pattern: str) -> list[str]:
-    found = match_names([name for name, _ in model.named_modules() if name],
-                        pattern, 'blocks')
+def _matching(modules: dict, pattern: str) -> list[str]:
+    found = match_names([*filter(None, modules)], pattern, 'blocks')
     outer = [name for name in found
              if not any(name.startswith(f'{other}.') for other in found)]
     if not outer:
         raise ValueError(
             'blocks: expected a regular expression for whole names of '
             r"residual blocks, such as r'.*layer\d\.\d+', got "
-            f'{pattern!r}, which matches no module of {type(model).__name__}')
+            f'{pattern!r}, which matches no module of '
+            f'{type(modules[""]).__name__}')
     return outer
 
 
-def _search(model) -> list[str]:
-    modules = dict(model.named_modules())
-    prefix = _backbone(model, modules)
-    modules = {k: m for k, m in modules.items() if k.startswith(prefix)}
-    known = [name for name, module in modules.items()
-             if _is_resnet_block(module) or _is_plain_sum(module)]
-    names = known or _repeated(modules)
+def _search(modules: dict) -> list[str]:
+    prefix = _backbone(modules)
+    found = {k: m for k, m in modules.items() if k.startswith(prefix)}
+    names = [k for k, m in found.items() if _shows_f(m)] or _repeated(found)
     if not names:
         raise ValueError(
-            f'{type(model).__name__}: expected a ResNet, ViT, Swin or '
+            f'{type(modules[""]).__name__}: expected a ResNet, ViT, Swin or '
             'ConvNeXt, or a container that repeats one block, got no residual '
             'block that is known here or can be told by its structure; name '
             "the blocks' modules by the regular expression blocks=...")
     return names
 
 
-def _backbone(model, modules: dict) -> str:
+def _backbone(modules: dict) -> str:
     """The prefix of the names to look into."""
     found = [name for name in modules if name.split('.')[-1] == 'backbone']
     if len(found) > 1:
         raise ValueError(
-            f'{type(model).__name__}: expected one backbone, got {found}; '
-            'choose one by a regular expression for the names of its blocks, '
-            f"such as blocks=r'{found[0]}\\.layer\\d\\.\\d+'")
+            f'{type(modules[""]).__name__}: expected one backbone, got '
+            f'{found}; choose one by a regular expression for the names of '
+            f"its blocks, such as blocks=r'{found[0]}\\.layer\\d\\.\\d+'")
     return f'{found[0]}.' if found else ''
 
 
@@ -198,16 +195,13 @@ def _weights(module) -> int:
 
 def _siblings(modules: dict, names: list) -> list[list[str]]:
     """The blocks of each container, chosen or not."""
-    chosen: dict[str, list[str]] = {}
+    kinds: dict[str, tuple] = {}
     for name in names:
-        chosen.setdefault(name.rpartition('.')[0], []).append(name)
-    rows = []
-    for parent, own in chosen.items():
-        kinds = tuple({type(modules[name]) for name in own})
-        rows.append([f'{parent}.{key}'.lstrip('.')
-                     for key, child in modules[parent].named_children()
-                     if isinstance(child, kinds)])
-    return rows
+        parent = name.rpartition('.')[0]
+        kinds[parent] = (*kinds.get(parent, ()), type(modules[name]))
+    return [[f'{parent}.{key}'.lstrip('.')
+             for key, child in modules[parent].named_children()
+             if isinstance(child, own)] for parent, own in kinds.items()]
 
 
 def _places(rows: list[list[str]],
@@ -221,6 +215,12 @@ def _places(rows: list[list[str]],
             for position, name in enumerate(row)}
 
 
+def _shows_f(module) -> bool:
+    """Whether it is a block whose f is known; no layer without children is."""
+    return bool(module._modules) and (
+        _is_resnet_block(module) or _is_plain_sum(module))
+
+
 def _parts(module) -> dict:
     """The fields of a ResidualBlock that its module decides."""
     if _is_resnet_block(module):
@@ -232,9 +232,8 @@ def _parts(module) -> dict:
             residual=None if step else tail[-1],
             step=step,
             other_gates=_other_gates(module, step))
-    return dict(
-        definition='residual' if _is_plain_sum(module) else 'output',
-        other_gates=_other_gates(module, None))
+    return dict(definition='residual' if _shows_f(module) else 'output',
+                other_gates=_other_gates(module, None))
 
 
 def _is_plain_sum(module) -> bool:
@@ -373,9 +372,10 @@ def refuse_compiled(model: nn.Module) -> None:
     It would ignore hooks that come later.
     """
     for name, module in model.named_modules():
-        if hasattr(module, '_orig_mod') or getattr(
-                module, '_compiled_call_impl', None) or hasattr(
-                    vars(module).get('forward'), '_torchdynamo_orig_callable'):
+        own = vars(module).get('forward')
+        if (module._modules and hasattr(module, '_orig_mod')
+                or getattr(module, '_compiled_call_impl', None)
+                or own and hasattr(own, '_torchdynamo_orig_callable')):
             raise ValueError(
                 f'{name or type(module).__name__}: expected a module that is '
                 'not compiled, got a compiled one, which does not see hooks '

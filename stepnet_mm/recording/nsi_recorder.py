@@ -1,18 +1,16 @@
 """Records NSI per sample and measured block in a running model."""
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
+from operator import itemgetter
 
 import torch
 from torch import Tensor, nn
 
 from ..ops import is_compiling
 from ..steps.pooling import AffineMap, BuiltMap, Product
-from ..stiffness import (
-    DEFINITIONS,
-    neural_stiffness_index,
-    norm_ratio,
-    sample_norm,
-)
+from ..stiffness import DEFINITIONS, norm_ratio, sample_norm
+from ..stiffness.nsi import widened
 from ..utils.model_wrappers import unwrap
 from ..utils.replaced_method import ReplacedMethod
 from .blocks import (
@@ -90,8 +88,7 @@ class TrajectoryRecorder:
         if self.definition == 'output':
             measured = [replace(block, identity=None, residual=None,
                                 step=None) for block in measured]
-        shapes: dict = {}
-        self._traces = [_Trace(block, shapes, self.definition == 'update')
+        self._traces = [_Trace(block, self.definition == 'update')
                         for block in measured]
         self._counter = _SampleCounter(_owner(model, self.blocks))
 
@@ -107,39 +104,59 @@ class TrajectoryRecorder:
     @property
     def nsi(self) -> Tensor:
         """NSI, shape (N, L), float32 or wider, on the CPU."""
-        return self._table('nsi')
+        return norm_ratio(self._table(itemgetter('f')),
+                          self._table(itemgetter('x'))).cpu()
 
     @property
     def step(self) -> Tensor:
         """Mean Δt over channels and space, (N, L); NaN without a gate."""
-        return self._table('step')
+        return self._table(lambda row: torch.full_like(row['x'], torch.nan)
+                           if 'step' not in row else
+                           row['step'].expand_as(row['x'])).cpu()
 
     def clear(self) -> None:
         """Forget the samples recorded so far."""
         self._counter.samples = 0
         for trace in self._traces:
-            trace.nsi, trace.step = [], []
-            trace.shapes.clear()
+            trace.rows = []
 
-    def _table(self, name: str) -> Tensor:
+    def _table(self, column: Callable[[dict], Tensor]) -> Tensor:
+        """(N, L), of a column of every forward in every block."""
+        self._check_counts()
+        self._check_shapes()
+        if not self._traces[0].rows:
+            return torch.zeros(0, len(self._traces))
+        return torch.stack([torch.cat([*map(column, trace.rows)])
+                            for trace in self._traces], 1)
+
+    def _check_counts(self) -> None:
         counts: dict[int, str] = {}
         for trace in self._traces:
-            counts.setdefault(sum(map(len, trace.nsi)), trace.block.name)
+            number = sum(len(row['x']) for row in trace.rows)
+            counts.setdefault(number, trace.block.name)
         if len(counts) > 1:
             raise ValueError(
                 'blocks: expected blocks that every forward runs, got '
                 f'different numbers of samples, {counts}; {CHOOSE_OTHERS}')
         number, = counts
-        if not number:
-            return torch.zeros(0, len(self._traces))
         samples = self._counter.samples
-        if samples not in (0, number):
+        if number and samples not in (0, number):
             raise ValueError(
                 f'{self.blocks[0]}: expected maps whose first axis is that of '
                 f'the samples, got {number} maps of {samples} images (it may '
                 f'fold patches into that axis); {CHOOSE_OTHERS}')
-        return torch.stack([torch.cat(getattr(trace, name))
-                            for trace in self._traces], 1).cpu()
+
+    def _check_shapes(self) -> None:
+        first: dict[tuple, tuple] = {}
+        for trace in self._traces:
+            name, stage = trace.block.name, trace.block.stage
+            for forward, row in enumerate(trace.rows):
+                other, shape = first.setdefault(
+                    (stage, forward), (name, row['shape']))
+                if row['shape'] != shape:
+                    raise ValueError(
+                        f'{name}: expected the shape of {other} in the same '
+                        f"stage, {shape}, got {row['shape']}; {TELL_APART}")
 
 
 class RecordedCalls:
@@ -168,11 +185,9 @@ class RecordedCalls:
 
 class _Hooks:
     """Hooks that come and go together."""
-
-    def __init__(self):
-        # torch.compile can trace the flag, but not the handles.
-        self.handles: list = []
-        self.on = False
+    handles: list = []
+    # torch.compile can trace the flag, but not the handles.
+    on = False
 
     def register(self) -> list:
         """Put the hooks on the model; gives their handles."""
@@ -200,7 +215,6 @@ class _SampleCounter(_Hooks):
     """How many samples the module around all blocks is given."""
 
     def __init__(self, owner: nn.Module):
-        super().__init__()
         self.owner, self.samples = owner, 0
 
     def register(self) -> list:
@@ -227,17 +241,17 @@ class _Trace(_Hooks):
     inside or of a whole stage, runs it there again, and each forward is read
     once.
 
+    Norms are kept as they come; their ratios are taken of all blocks at once.
+
     Args:
         block (ResidualBlock): by definition ``'output'`` one without parts.
-        shapes (dict): (stage, forward) -> (block, shape), of all blocks.
         update (bool): whether f ⊗ Δt takes the place of f.
     """
 
-    def __init__(self, block: ResidualBlock, shapes: dict, update: bool):
-        super().__init__()
-        self.block, self.shapes, self.update = block, shapes, update
-        self.nsi: list[Tensor] = []
-        self.step: list[Tensor] = []
+    def __init__(self, block: ResidualBlock, update: bool):
+        self.block, self.update = block, update
+        #: Of each forward the norms of x_t and f, the mean Δt and the shape.
+        self.rows: list[dict] = []
         self.current: dict | None = None
 
     def register(self) -> list:
@@ -279,13 +293,15 @@ class _Trace(_Hooks):
             return
         found, self.current = self.current, None
         output = self._tensor(output)
-        self._check_shape(tuple(output.shape[1:]))
-        nsi = self._nsi(found, output)
-        self.nsi.append(nsi)
-        step = found.get('step')
-        self.step.append(
-            torch.full_like(nsi, torch.nan) if step is None else
-            step.expand_as(nsi))
+        if 'state' in found:
+            found = self._norms(output=output, **found)
+        if 'x' not in found or 'f' not in found:
+            raise ValueError(
+                f'{self.block.name}: expected its parts to be called with '
+                'it, got a call without one of them (torch.compile had it '
+                'from before the recorder, or the forward leaves it out); '
+                'measure the model without torch.compile')
+        self.rows.append(dict(found, shape=tuple(output.shape[1:])))
 
     def _tensor(self, values) -> Tensor:
         x = first_tensor(values)
@@ -295,27 +311,9 @@ class _Trace(_Hooks):
                 f'tensors, got none; {CHOOSE_OTHERS}')
         return x.detach()
 
-    def _check_shape(self, shape: tuple) -> None:
-        key = self.block.stage, len(self.nsi)
-        name, expected = self.shapes.setdefault(key, (self.block.name, shape))
-        if shape != expected:
-            raise ValueError(
-                f'{self.block.name}: expected the shape of {name} in the same '
-                f'stage, {expected}, got {shape}; {TELL_APART}')
-
-    def _nsi(self, found: dict, output: Tensor) -> Tensor:
-        if 'state' in found:
-            return self._output_nsi(output=output, **found)
-        if 'x' not in found or 'f' not in found:
-            raise ValueError(
-                f'{self.block.name}: expected its parts to be called with '
-                'it, got a call without one of them (torch.compile had it '
-                'from before the recorder, or the forward leaves it out); '
-                'measure the model without torch.compile')
-        return norm_ratio(found['f'], found['x'])
-
-    def _output_nsi(self, state: Tensor, version: int | None,
-                    output: Tensor) -> Tensor:
+    def _norms(self, state: Tensor, version: int | None,
+               output: Tensor) -> dict[str, Tensor]:
+        """Of x_t, and of the output less x_t."""
         if version is not None and state._version != version:
             raise ValueError(
                 f'{self.block.name}: expected a block that keeps its input '
@@ -325,28 +323,31 @@ class _Trace(_Hooks):
                 f'{self.block.name}: expected a block whose output has the '
                 f'shape of its input, {tuple(state.shape)}, got '
                 f'{tuple(output.shape)}; {TELL_APART}')
-        return neural_stiffness_index(state, output)
+        return dict(x=sample_norm(state),
+                    f=sample_norm(widened(output) - widened(state)))
 
     def _identity(self, module, args, output):
-        self._note('x', sample_norm, output.detach())
+        self._note('x', output)
 
     def _residual(self, module, args, output):
-        self._note('f', sample_norm, output.detach())
+        self._note('f', output)
 
     @_reads_pooled
     def _step_input(self, module, args):
-        self._note('f', _map_norm, args[-1])
+        self._note('f', args[-1])
 
     @_reads_pooled
     def _update(self, module, args, output):
-        self._note('f', _map_norm, output)
+        self._note('f', output)
+
+    def _note(self, key, value):
+        if self.current is not None:
+            self.current[key] = _map_norm(value)
 
     def _delta(self, module, args, output):
-        self._note('step', _mean_step, output.detach())
-
-    def _note(self, key, function, value):
         if self.current is not None:
-            self.current[key] = function(value)
+            step = output.detach().flatten(1)
+            self.current['step'] = step.float().mean(1)
 
 
 def _map_norm(x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:
@@ -360,10 +361,6 @@ def _map_norm(x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:
             return x.values.norm(x.step_size)
         x = x.values * x.step_size.to(x.values.dtype)
     return sample_norm(x.detach())
-
-
-def _mean_step(step: Tensor) -> Tensor:
-    return step.flatten(1).float().mean(1)
 
 
 def _owner(model: nn.Module, blocks: list) -> nn.Module:

@@ -39,8 +39,6 @@ class Probe:
         rank, world = dist.get_rank(), dist.get_world_size()
         self.loader = subset_loader(loader, self.indices[rank::world])
         self.first = subset_loader(loader, self.indices[:1], 1)
-        for part in (self.loader, self.first):
-            ignore_in_workers(part)
 
     @torch.no_grad()
     def check(self, model, recorder: TrajectoryRecorder) -> None:
@@ -120,7 +118,6 @@ def sample_inputs(model, loader: DataLoader, number: int,
                              f'{size} samples, from 0, got {first}')
         indices = [first, *[i for i in indices if i != first]][:len(indices)]
     samples = subset_loader(loader, indices, len(indices))
-    ignore_in_workers(samples)
     samples.generator.manual_seed(0)
     with kept_state(model):
         return network_inputs(model, next(iter(samples)))
@@ -141,16 +138,21 @@ def measure_attention(model, inputs, query=None, pattern: str | None = None,
 
 def subset_loader(loader: DataLoader, indices: list,
                   batch_size: int | None = None) -> DataLoader:
-    """A loader of some samples of another's dataset, in the given order."""
+    """A loader of some samples of another's dataset, in the given order.
+
+    Its workers ignore the signals that tell a job to stop.
+    """
     batch_size = batch_size or loader.batch_size or getattr(
         loader.batch_sampler, 'batch_size', 1)
-    return DataLoader(
+    part = DataLoader(
         Subset(loader.dataset, indices),
         batch_size=batch_size,
         num_workers=loader.num_workers,
         collate_fn=loader.collate_fn,
         pin_memory=loader.pin_memory,
         generator=torch.Generator())
+    ignore_in_workers(part)
+    return part
 
 
 def run_features(model, batch, blocks: list) -> None:

@@ -7,10 +7,12 @@ import math
 import torch
 from torch import Tensor
 
-#: Norms whose squares are far from both ends of float32.
-ORDINARY = (2.**-40, 2.**60)
-#: Values that are widened at once; 128 MiB in double precision.
-CHUNK = 2**24
+#: Norms whose squares are far from both ends of float32, and powers of two
+#: that bring smaller and larger ones there.
+SMALLEST, LARGEST = 2.**-40, 2.**60
+UP, DOWN = 2.**100, 2.**-80
+#: Values that are scaled at once; 128 MiB in float32.
+CHUNK = 2**25
 #: Torch 2.1 has no word for it, and breaks its graph instead.
 is_compiling = getattr(torch.compiler, 'is_compiling', lambda: False)
 
@@ -39,16 +41,17 @@ def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
         raise ValueError('x_t and x_next: expected two tensors of one shape '
                          f'(N, ...), got {tuple(x_t.shape)} and '
                          f'{tuple(x_next.shape)}')
-    difference = widened(x_next) - widened(x_t)
-    velocity = _divide(difference, _align(step, difference))
+    velocity = widened(x_next) - widened(x_t)
+    if isinstance(step, Tensor) or step != 1:
+        velocity = _divide(velocity, _align(step, velocity))
     return norm_ratio(sample_norm(velocity), sample_norm(x_t))
 
 
 def sample_norm(x: Tensor) -> Tensor:
     """2-norm of each sample, accumulated in float32 or wider.
 
-    Where squares would leave the range of the dtype, the values are first
-    scaled by a power of two, which is exact, or summed in double precision.
+    Where squares would leave the range of float32, the values are first
+    scaled by a power of two, which is exact.
 
     Args:
         x (Tensor): shape (N, ...), any floating dtype.
@@ -63,43 +66,31 @@ def sample_norm(x: Tensor) -> Tensor:
     norm = torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
     if x.dtype == torch.float16:
         return norm  # no square leaves the range of float32
-    ordinary = (norm > ORDINARY[0]) & (norm < ORDINARY[1])
-    if not looks_at_values(x):
-        return norm.where(ordinary, _wide_norm(x, axes).to(dtype))
-    if ordinary.all():
+    if can_branch(x) and all(SMALLEST < v < LARGEST for v in norm.tolist()):
         return norm  # nearly always, and a second pass is expensive
-    return norm.where(ordinary, _scaled_norm(x, axes, dtype))
+    ordinary = (norm > SMALLEST) & (norm < LARGEST)
+    return norm.where(ordinary, _scaled_norm(x, norm, axes))
 
 
-def _wide_norm(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """In double precision, in parts of the batch, as torch copies them."""
-    if is_compiling():  # which copies nothing
-        return torch.linalg.vector_norm(x, dim=axes, dtype=torch.float64)
-    samples = max(1, CHUNK // max(1, x.shape[1:].numel()))
-    return torch.cat([
-        torch.linalg.vector_norm(part, dim=axes, dtype=torch.float64)
-        for part in x.split(samples)])
+def can_branch(x: Tensor) -> bool:
+    """Whether a branch on values is possible and costs nothing.
 
-
-def looks_at_values(x: Tensor) -> bool:
-    """Whether a branch on values is possible, and better than a second pass.
-
-    On a GPU it would wait for the device, and a second pass in double
-    precision is cheaper; Apple's GPUs have none.
+    A GPU would have to finish all work first, which takes longer than a
+    second pass.
     """
-    return x.device.type in ('cpu', 'mps') and not is_compiling()
+    return x.device.type == 'cpu' and not is_compiling()
 
 
-def _scaled_norm(x: Tensor, axes: tuple[int, ...],
-                 dtype: torch.dtype) -> Tensor:
-    if x[:1].numel() == 0:
-        return x.new_zeros(len(x), dtype=dtype)
-    largest = torch.linalg.vector_norm(
-        x, math.inf, axes, keepdim=True, dtype=dtype)
-    known = torch.isfinite(largest) & (largest > 0)
-    exponent = torch.frexp(largest.where(known, 1)).exponent
-    scale = torch.exp2(-exponent.clamp(-120, 120).to(dtype))
-    return torch.linalg.vector_norm(x * scale, dim=axes) / scale.flatten()
+def _scaled_norm(x: Tensor, norm: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """The norm by scaled values, in parts of the batch as they are copied."""
+    size = math.prod(x.shape[1:])
+    samples = len(x) if is_compiling() else max(1, CHUNK // max(1, size))
+    parts = []
+    for part, own in zip(x.split(samples), norm.split(samples)):
+        scale = torch.where(own < 1, UP, DOWN)
+        scaled = part * scale.reshape(-1, *[1] * len(axes))
+        parts.append(torch.linalg.vector_norm(scaled, dim=axes) / scale)
+    return torch.cat(parts)
 
 
 def norm_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:

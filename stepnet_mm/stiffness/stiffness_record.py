@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -172,11 +173,9 @@ class StiffnessRecord:
 def labels(records: list[StiffnessRecord]) -> list[str]:
     """The records' names, numbered where several are equal."""
     names = [record.name for record in records]
-    found = []
-    for i, name in enumerate(names, 1):
-        several = names.count(name) > 1
-        found.append(f'{name} ({names[:i].count(name)})' if several else name)
-    return found
+    return [name if names.count(name) == 1
+            else f'{name} ({names[:i].count(name)})'
+            for i, name in enumerate(names, 1)]
 
 
 def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
@@ -270,31 +269,31 @@ def _parse(path, text: bytes) -> StiffnessRecord:
 
 
 def _header(path, line: bytes) -> RecordHeader:
-    reason = ''
     try:
         fields = json.loads(line)
-        if fields.pop('format') == FORMAT:
-            return RecordHeader(**fields)
-    except ValueError as error:
-        reason = f' ({error})'
-    except (KeyError, TypeError, AttributeError, RecursionError):
-        pass
-    raise ValueError(
-        f'{path}: expected a stiffness record, whose first line is its '
-        f'header, got {line[:60]!r}{reason}; make one with '
-        'tools/analysis/measure_stiffness.py')
+        if fields.pop('format') != FORMAT:
+            raise ValueError('another format')
+        return RecordHeader(**fields)
+    except (ValueError, KeyError, TypeError, AttributeError,
+            RecursionError) as error:
+        raise ValueError(
+            f'{path}: expected a stiffness record, whose first line is its '
+            f'header, got {line[:60]!r} ({error}); make one with '
+            'tools/analysis/measure_stiffness.py') from None
 
 
 def _rows(path, number, line: bytes, header, first: int) -> tuple:
     """NSI and step size of one line, the samples from ``first`` on."""
     try:
         found = json.loads(line)
-        nsi = _table(found['nsi'], header, math.inf)
-        step = _table(found['step'], header, math.nan)
-        possible = (nsi >= 0) & ((nsi <= LARGEST) | nsi.isinf())
-        if (found['first'] == first and len(nsi) == len(step) > 0
-                and first + len(nsi) <= header.samples and possible.all()):
-            return nsi, step
+        # A null becomes NaN.
+        nsi, step = (np.array(found[key], float) for key in ('nsi', 'step'))
+        nsi[np.isnan(nsi)] = np.inf
+        if (found['first'] == first
+                and nsi.shape == step.shape == (len(nsi), len(header.blocks))
+                and 0 < len(nsi) <= header.samples - first
+                and ((nsi >= 0) & ((nsi <= LARGEST) | np.isinf(nsi))).all()):
+            return torch.from_numpy(nsi), torch.from_numpy(step)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         pass
     raise ValueError(
@@ -302,13 +301,6 @@ def _rows(path, number, line: bytes, header, first: int) -> tuple:
         f'with an NSI from 0 to {LARGEST:g} for each of '
         f'{len(header.blocks)} blocks, got others in line {number}; delete it '
         'and all later lines and run the command that wrote the file again')
-
-
-def _table(rows: list, header: RecordHeader, missing: float) -> Tensor:
-    table = [[missing if v is None else float(v) for v in row] for row in rows]
-    if {len(row) for row in table} != {len(header.blocks)}:
-        raise ValueError
-    return torch.tensor(table, dtype=torch.float64)
 
 
 def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .tns import (
-    stage_summary,
-    stiffness_proportion,
-    total_neural_stiffness,
-)
+from .tns import stage_summary, stiffness_proportion
 
 #: The degrees (M1, M2) at which the stiffness proportion is reported by
 #: default: 1.5 times the stage's mean, without an absolute threshold.
@@ -37,12 +33,13 @@ def summarize_stiffness(nsi: Tensor,
         which are left out of all others. That number alone if no sample is
         finite.
     """
-    stages, mean, maximum, finite = stage_summary(nsi, stage)
+    summary = stage_summary(nsi, stage)
+    stages, mean, maximum, finite = summary
     lost: dict[str, float] = dict(nonfinite=int((~finite).sum()))
     if not finite.any():
         return lost
     nsi = torch.as_tensor(nsi, dtype=torch.float64)[finite]
-    scalars = summarize_tns(total_neural_stiffness(nsi, stage))
+    scalars = summarize_tns(summary.tns()[finite])
     for s, column, top in zip(stages.tolist(), mean[finite].T,
                               maximum[finite].T):
         scalars[f'nsi_stage{s}_mean'] = column.mean().item()

@@ -25,6 +25,14 @@ class StageSummary(NamedTuple):
     maximum: Tensor  # (N, S) b_s
     finite: Tensor  # (N,) bool
 
+    def tns(self) -> Tensor:
+        """(N,), as :func:`total_neural_stiffness`."""
+        a, order = _excess(self.maximum, self.mean).sort(1, descending=True)
+        height = self.maximum.gather(1, order).cummax(1).values
+        narrower = torch.cat([a[:, 1:], torch.zeros_like(a[:, :1])], 1)
+        area = ((a - narrower) * height).sum(1)
+        return area.masked_fill(~self.finite, torch.inf)
+
 
 def stage_summary(nsi: Tensor, stage: Tensor) -> StageSummary:
     """Mean and maximum NSI of each sample in each stage, in float64.
@@ -56,9 +64,7 @@ def total_neural_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
         Tensor: shape (N,), float64, no unit; inf for a sample with an inf
         or NaN, to be left out of a mean and counted.
     """
-    _, mean, maximum, finite = stage_summary(nsi, stage)
-    area = _union_area(_excess(maximum, mean), maximum)
-    return area.masked_fill(~finite, torch.inf)
+    return stage_summary(nsi, stage).tns()
 
 
 def block_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
@@ -101,33 +107,23 @@ def stiffness_survival(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
     """
     _, mean, maximum, finite = stage_summary(nsi, stage)
     mean, maximum = mean[finite], maximum[finite]
+    m1, m2 = _thresholds('m1', m1), _thresholds('m2', m2).to(maximum)
     rows = []
-    for m in _thresholds('m1', m1, mean):
+    for m in m1:
         reached = torch.where(maximum >= mean * (1 + m), maximum, -1.)
         best = reached.amax(1)  # (n,): the largest M2 that is satisfied
-        rows.append((best[:, None] >= _thresholds('m2', m2, mean)).double())
-    return torch.stack([row.mean(0) for row in rows])
+        rows.append((best[:, None] >= m2).double().mean(0))
+    return torch.stack(rows)
 
 
 def stiffness_proportion(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
     """p̂(M1, M2) of §3.1, the mean share of the L blocks that are stiff.
 
-    Args:
-        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
-        stage (Tensor): shape (L,), the stage label of every column.
-        m1 (Tensor | sequence): shape (A,), relative thresholds >= 0.
-        m2 (Tensor | sequence): shape (B,), absolute thresholds >= 0.
-
-    Returns:
-        Tensor: shape (A, B), float64, in [0, 1], over the samples without
-        an inf or NaN; NaN if there is none.
-
-    Raises:
-        ValueError: also on a threshold that is negative or NaN.
+    Takes, returns and raises the same as :func:`stiffness_survival`.
     """
     nsi, mean, finite = _with_means(nsi, stage)
     nsi, mean = nsi[finite], mean[finite]
-    m1, m2 = _thresholds('m1', m1, nsi), _thresholds('m2', m2, nsi)
+    m1, m2 = _thresholds('m1', m1), _thresholds('m2', m2)
     return torch.stack([
         torch.stack([_is_stiff(nsi, mean, a, b).double().mean() for b in m2])
         for a in m1])
@@ -147,7 +143,7 @@ def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
         an inf or NaN.
     """
     nsi, mean, finite = _with_means(nsi, stage)
-    degree = _thresholds('m1', m1, nsi), _thresholds('m2', m2, nsi)
+    degree = _thresholds('m1', m1), _thresholds('m2', m2)
     return _is_stiff(nsi, mean, *degree) & finite[:, None]
 
 
@@ -168,14 +164,6 @@ def _excess(maximum: Tensor, mean: Tensor) -> Tensor:
     return (ratio - 1).clamp(min=0).where(mean > 0, torch.zeros_like(mean))
 
 
-def _union_area(a: Tensor, b: Tensor) -> Tensor:
-    """Area of the union over s of [0, a_s] x [0, b_s]; (N, S) -> (N,)."""
-    a, order = a.sort(dim=1, descending=True)
-    height = b.gather(1, order).cummax(1).values
-    narrower = torch.cat([a[:, 1:], torch.zeros_like(a[:, :1])], 1)
-    return ((a - narrower) * height).sum(1)
-
-
 def _checked(nsi, stage):
     nsi = torch.as_tensor(nsi, dtype=torch.float64)
     stage = torch.as_tensor(stage, device=nsi.device)
@@ -188,8 +176,8 @@ def _checked(nsi, stage):
     return nsi, stage
 
 
-def _thresholds(name, values, like: Tensor) -> Tensor:
-    values = torch.as_tensor(values, dtype=like.dtype, device=like.device)
+def _thresholds(name, values) -> Tensor:
+    values = torch.as_tensor(values, dtype=torch.float64)
     if not (values >= 0).all():
         raise ValueError(f'{name}: expected thresholds >= 0, got '
                          f'{values.tolist()}')

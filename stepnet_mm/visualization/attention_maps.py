@@ -31,37 +31,54 @@ MOST = 9
 LABEL, TALLEST = .24, 3.
 
 
+@styled
 def attention_figures(records: list, title: str | None = None) -> dict:
-    """All figures of a training, ``maps``, ``paths`` and ``range``.
+    """All figures of a training.
+
+    ``maps``: each head's attention of one query pixel in the last record
+    (Fig. 4). Layers in rows, heads in columns, the nearest-looking first, the
+    query pixel framed in orange. Where attention is zero a map looks like
+    paper, and its largest attention is darkest (on a dark page, brightest).
+
+    ``paths``: where each head's attention of the query pixel is centred, a
+    panel per layer. A line per head, from its first record (dot) to its last
+    (the mark in the legend), over the image; the query pixel is the empty
+    square.
+
+    ``range``: mean attention distance by layer and head, and below it over
+    the iterations, where there are several.
 
     Args:
         records (list[AttentionRecord]): of one network, by iteration.
         title (str, optional): heading of each.
 
+    Returns:
+        dict[str, matplotlib.figure.Figure]: by name.
+
     Raises:
         ValueError: if layers, query or images differ.
     """
-    return dict(
-        maps=attention_map_figure(records[-1], title),
-        paths=attention_path_figure(records, title),
-        range=attention_range_figure(records, title))
+    _check_alike(records)
+    last = records[-1]
+    headings = dict(
+        maps=f'{last.name}, iteration {last.iteration}: attention of pixel '
+        f'{_query(last)} by layer (rows) and head (columns, with its mean '
+        'attention distance in px)',
+        paths=f'{last.name}: centre of the attention of pixel {_query(last)} '
+        f'by head, iteration {records[0].iteration} (dot) to '
+        f'{last.iteration} (mark)',
+        range=f'{last.name}, iteration {last.iteration}: mean attention '
+        f'distance, {last.samples} images')
+    figures = dict(maps=_map_figure(last), paths=_path_figure(records),
+                   range=_range_figure(records))
+    for name, figure in figures.items():
+        figure.suptitle(
+            _broken(title or headings[name],
+                    figure.get_figwidth() / points(1)), fontsize='medium')
+    return figures
 
 
-@styled
-def attention_map_figure(record: AttentionRecord, title: str | None = None):
-    """Each head's attention of one query pixel (Fig. 4).
-
-    Layers in rows, heads in columns, the nearest-looking first, the query
-    pixel framed in orange. Where attention is zero a map looks like paper,
-    and its largest attention is darkest (on a dark page, brightest).
-
-    Args:
-        record (AttentionRecord): of a network.
-        title (str, optional): heading.
-
-    Returns:
-        matplotlib.figure.Figure: a row per layer.
-    """
+def _map_figure(record: AttentionRecord):
     heads = max(len(layer.maps) for layer in record.layers)
     columns = min(heads, MOST)
     width = min(WIDTH, max(5., columns + .2))
@@ -73,30 +90,10 @@ def attention_map_figure(record: AttentionRecord, title: str | None = None):
     for i, (axes, layer, grid) in enumerate(zip(rows, record.layers, grids)):
         _draw_heads(axes, layer, grid)
         axes.set_title(f'layer {i + 1}: {layer.name}', loc='left')
-    _head(figure, title or f'{record.name}, iteration {record.iteration}: '
-          f'attention of pixel {_query(record)} by layer '
-          '(rows) and head (columns, with its mean attention distance in px)')
     return figure
 
 
-@styled
-def attention_path_figure(records: list, title: str | None = None):
-    """Where each head's attention of the query pixel is centred, in training.
-
-    A line per head, from its first record (dot) to its last (the mark in
-    the legend), over the image; the query pixel is the empty square.
-
-    Args:
-        records (list[AttentionRecord]): of one network, by iteration.
-        title (str, optional): heading.
-
-    Returns:
-        matplotlib.figure.Figure: a panel per layer.
-
-    Raises:
-        ValueError: if layers, query or images differ.
-    """
-    _check_alike(records)
+def _path_figure(records: list):
     last = records[-1]
     height, width = last.size
     figure, panels = panel_grid(
@@ -107,29 +104,11 @@ def attention_path_figure(records: list, title: str | None = None):
     legend_below(figure, [
         Line2D([], [], label=f'head {i + 1}', **{**mark(i), **look(i)})
         for i in range(max(len(layer.maps) for layer in last.layers))])
-    _head(figure, title or f'{last.name}: centre of the attention of pixel '
-          f'{_query(last)} by head, iteration '
-          f'{records[0].iteration} (dot) to {last.iteration} (mark)')
     return figure
 
 
-@styled
-def attention_range_figure(records: list, title: str | None = None):
-    """Mean attention distance by layer and head, and over the iterations.
-
-    Args:
-        records (list[AttentionRecord]): of one network, by iteration; one is
-            enough, and has no second panel.
-        title (str, optional): heading.
-
-    Returns:
-        matplotlib.figure.Figure: one panel, or two.
-
-    Raises:
-        ValueError: if layers, query or images differ.
-    """
-    _check_alike(records)
-    last, several = records[-1], len(records) > 1
+def _range_figure(records: list):
+    several = len(records) > 1
     figure = new_figure(8, 6.2 if several else 3.4)
     panels = figure.subplots(2 if several else 1, squeeze=False)[:, 0]
     _draw_ranges(panels[0], records)
@@ -140,15 +119,7 @@ def attention_range_figure(records: list, title: str | None = None):
         if low < high / 2:  # else half of the panel would be empty
             axes.set_ylim(bottom=0)
         legend_beside(axes)
-    _head(figure, title or f'{last.name}, iteration {last.iteration}: mean '
-          f'attention distance, {last.samples} images')
     return figure
-
-
-def _head(figure, title: str) -> None:
-    """A heading, broken at the figure's width and at any place."""
-    figure.suptitle(_broken(title, figure.get_figwidth() / points(1)),
-                    fontsize='medium')
 
 
 def _broken(text: str, width: float) -> str:

@@ -1,9 +1,9 @@
-"""Figures of NSI and TNS: Fig. 2, 3, 6 and 10 of the paper.
+"""Figures of NSI and TNS: Fig. 2, 3, 6 and 10 of the paper, and over training.
 
-All take stiffness records, leave out and count the samples with an inf or NaN,
-and return a matplotlib Figure.
+Those of stiffness records leave out and count the samples with an inf or NaN.
 """
 import math
+import re
 from textwrap import fill
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..stiffness import (
 )
 from .style import (
     SURFACE,
+    legend_beside,
     look,
     name_lines,
     new_figure,
@@ -31,8 +32,8 @@ from .style import (
 
 #: Median, and the edges of the outer and of the inner band.
 QUANTILES = (.5, .1, .9, .25, .75)
-#: Thresholds of a heat map for which there is room.
-MOST = 8
+#: TNS over samples, each with its look.
+TNS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
 HIGH = str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹')
 
 
@@ -70,27 +71,22 @@ def lost_note(records: list[StiffnessRecord]) -> str:
 
 
 @styled
-def survival_figure(records: list, m1=None, m2=None):
+def survival_figure(records: list):
     """δ(M1, M2) of Eq. 5 as surfaces, TNS above each (Fig. 2).
+
+    The thresholds reach to where δ is at most 1 % in all records.
 
     Args:
         records (list[StiffnessRecord]): a panel each, on the same axes.
-        m1 (sequence[float], optional): at least two thresholds >= 0; left
-            out, from 0 to where δ is at most 1 % in all records.
-        m2 (sequence[float], optional): likewise.
 
     Returns:
         matplotlib.figure.Figure: the panels, side by side.
 
     Raises:
-        ValueError: on records that do not go together, or wrong thresholds.
+        ValueError: on records that do not go together.
     """
     check_records(records)
-    m1, m2 = _thresholds(
-        records, m1, m2, .99, lambda top: np.linspace(0, top, 41))
-    if min(len(m1), len(m2)) < 2:
-        raise ValueError('m1, m2: expected at least two different thresholds '
-                         f'each, got {m1.tolist()} and {m2.tolist()}')
+    m1, m2 = [np.linspace(0, top, 41) for top in _tops(records, .99)]
     figure, panels = panel_grid(len(records), 2.9, 3.4, projection='3d')
     for axes, label, record in zip(panels, labels(records), records):
         share = stiffness_survival(record.nsi, record.stage, m1, m2)
@@ -101,23 +97,16 @@ def survival_figure(records: list, m1=None, m2=None):
 
 
 @styled
-def proportion_figure(records: list, m1=None, m2=None):
+def proportion_figure(records: list):
     """p̂(M1, M2) of §3.1 as heat maps with one colour scale (Fig. 6).
 
-    Args:
-        records (list[StiffnessRecord]): a panel each.
-        m1 (sequence[float], optional): thresholds >= 0; left out, round
-            ones from 0 to where δ is at most 10 % in all records.
-        m2 (sequence[float], optional): likewise.
+    The thresholds are round numbers up to where δ is at most 10 % in all
+    records.
 
-    Returns:
-        matplotlib.figure.Figure: the panels, side by side.
-
-    Raises:
-        ValueError: on records that do not go together, or wrong thresholds.
+    Takes, returns and raises the same as :func:`survival_figure`.
     """
     check_records(records)
-    m1, m2 = _thresholds(records, m1, m2, .9, _round_numbers)
+    m1, m2 = map(_round_numbers, _tops(records, .9))
     tables = [
         100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
         for r in records
@@ -172,11 +161,34 @@ def seeds_figure(records: list):
         f'NSI along depth of {len(records)} seeds: median of samples')
 
 
-def _thresholds(records: list, m1, m2, quantile: float, spaced) -> tuple:
-    """Ascending M1 and M2, to just past a quantile over samples.
+@styled
+def curve_figure(curve: list[dict], title: str | None = None):
+    """Draw TNS, and below it the NSI of each stage, over the iterations.
 
-    ``spaced`` gives the numbers from 0 to such an end.
+    TNS is drawn as its mean, median and 95 % quantile over samples. The band
+    of a stage reaches from its mean to its maximum.
+
+    Args:
+        curve (list[dict]): one dict a measurement.
+        title (str, optional): heading.
+
+    Returns:
+        matplotlib.figure.Figure: two panels.
     """
+    figure = new_figure(8, 5.6)
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    _draw_tns(upper, curve)
+    _draw_nsi(lower, curve)
+    upper.set_title(title or 'Neural stiffness while training')
+    lower.set_xlabel('iteration')
+    for axes in (upper, lower):
+        if len(axes.lines) > 1:
+            legend_beside(axes)
+    return figure
+
+
+def _tops(records: list, quantile: float) -> list[float]:
+    """The largest M1 and M2 to draw, just past a quantile over samples."""
     tops = []
     for record in records:
         _, mean, maximum, finite = stage_summary(record.nsi, record.stage)
@@ -187,8 +199,7 @@ def _thresholds(records: list, m1, m2, quantile: float, spaced) -> tuple:
             for v in (excess, maximum)
         ])
     # Stages of one block each reach M1 = 0 alone.
-    return tuple(np.unique(spaced(top or 1.) if given is None else given)
-                 for given, top in zip((m1, m2), np.max(tops, 0)))
+    return [top or 1. for top in np.max(tops, 0)]
 
 
 def _round_numbers(top: float) -> np.ndarray:
@@ -224,8 +235,7 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
     """Draw (len(m1), len(m2)) percents, each with its value."""
     image = axes.imshow(
         table.T, origin='lower', aspect='auto', norm=norm)
-    roomy = len(m1) <= MOST and len(m2) <= 2 * MOST
-    for place, value in np.ndenumerate(table) if roomy else ():
+    for place, value in np.ndenumerate(table):
         axes.text(*place, _percent(value), ha='center', va='center',
                   fontsize='small', color=_text_on(image.to_rgba(value)))
     _name_ticks(axes.xaxis, 'M1', m1)
@@ -245,13 +255,12 @@ def _luma(color) -> float:
 
 
 def _name_ticks(axis, name: str, values: np.ndarray) -> None:
-    """A tick at each value, or at some of many; powers go to the label."""
-    every = slice(None, None, math.ceil(len(values) / MOST))
-    power, texts = 0, [f'{value:.3g}' for value in values[every]]
+    """A tick at each value; powers of ten go to the label."""
+    power, texts = 0, [f'{value:.3g}' for value in values]
     if max(map(len, texts)) > 4:  # they would overlap
         power = math.floor(math.log10(values[-1]))
-        texts = [f'{value:.3g}' for value in values[every] / 10.**power]
-    axis.set_ticks(range(len(values))[every], texts)
+        texts = [f'{value:.3g}' for value in values / 10.**power]
+    axis.set_ticks(range(len(values)), texts)
     axis.set_label_text(
         name if power == 0 else f'{name} · 10{str(-power).translate(HIGH)}')
 
@@ -333,3 +342,48 @@ def _check_same_blocks(records: list) -> None:
                 f'{record.name}: expected the blocks of {records[0].name}, '
                 f'{wanted!r:.200}, got {found!r:.200}; only records of one '
                 'network are seeds of each other')
+
+
+def _draw_tns(axes, curve: list[dict]) -> None:
+    highest = 0.
+    for i, (key, label) in enumerate(TNS.items()):
+        iterations, values = _series(curve, key)
+        if values:
+            axes.plot(iterations, values, label=label, **look(i),
+                      **_dots(iterations))
+            highest = max(highest, *values)
+    axes.set(ylabel='TNS (Eq. 5)', ylim=(0, 1.08 * highest or 1.))
+
+
+def _draw_nsi(axes, curve: list[dict]) -> None:
+    for stage in _stages(curve):
+        iterations, mean = _series(curve, f'nsi_stage{stage}_mean')
+        highest = _series(curve, f'nsi_stage{stage}_max')[1]
+        style = look(int(stage) - 1)
+        axes.plot(iterations, mean, label=f'stage {stage}', **style,
+                  **_dots(iterations))
+        axes.fill_between(iterations, mean, highest, color=style['color'],
+                          alpha=.15, linewidth=0)
+    axes.set(ylabel='NSI (Eq. 4): mean to max.')
+    axes.set_ylim(bottom=0)
+
+
+def _dots(places: list) -> dict:
+    """Markers where there are few places; one place has no line."""
+    few = len(places) <= 40
+    return dict(marker='o', markersize=points(3)) if few else {}
+
+
+def _series(curve: list[dict], key: str) -> tuple:
+    """Iterations and values, where the key was measured."""
+    rows = [(row['step'], row[key]) for row in curve if key in row]
+    return tuple(map(list, zip(*rows))) if rows else ([], [])
+
+
+def _stages(curve: list[dict]) -> list[str]:
+    found = {
+        match.group(1)
+        for row in curve for key in row
+        if (match := re.fullmatch(r'nsi_stage(\d+)_mean', key))
+    }
+    return sorted(found, key=int)

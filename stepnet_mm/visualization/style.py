@@ -1,7 +1,7 @@
-"""One style for every picture, as sheets of matplotlib's own format.
+"""One style for every figure: sheets in matplotlib's format, and layout.
 
-Nothing else in the package or its tools sets a colour, a font or a
-resolution. pyplot is imported nowhere, so that no figure stays open.
+The sheets hold colours, fonts and lengths. pyplot is imported nowhere, so that
+no figure stays open.
 """
 import contextlib
 import functools
@@ -77,12 +77,10 @@ def _sheet(name: str) -> Path:
 @functools.cache
 def _lengths(size: str) -> dict[str, Any]:
     """Parameters of a size; each float in the sheet is a length."""
-    params = dict(rc_params_from_file(
-        _sheet('screen'), use_default_template=False))
-    for key, value in params.items():
-        if isinstance(value, float):
-            params[key] = SIZES[size] * value
-    return {**params, 'savefig.dpi': 300 if size == 'print' else 150}
+    params = rc_params_from_file(_sheet('screen'), use_default_template=False)
+    scaled = {key: SIZES[size] * value if isinstance(value, float) else value
+              for key, value in params.items()}
+    return {**scaled, 'savefig.dpi': 300 if size == 'print' else 150}
 
 
 def styled(draw: Callable) -> Callable:

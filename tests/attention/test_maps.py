@@ -20,7 +20,7 @@ from stepnet_mm.attention import (
     save_attention,
     uniform_attention_distance,
 )
-from stepnet_mm.attention.query_maps import measure_query_maps
+from stepnet_mm.attention.maps import measure_query_maps
 
 EVERYTHING = 2**30
 

@@ -254,8 +254,5 @@ def test_wrong_arguments(kwargs, key):
 def test_wrong_maps(kwargs, key):
     with pytest.raises(ValueError, match=key):
         RelativeSelfAttention2d(2, **kwargs)(torch.zeros(1, 2, 4, 9))
-
-
-def test_no_such_query_pixel():
     with pytest.raises(IndexError):
         RelativeSelfAttention2d(2).attention(torch.zeros(1, 2, 5, 5), (5, 0))

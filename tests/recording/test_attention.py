@@ -81,15 +81,12 @@ def test_a_query_that_a_layer_has_no_output_for():
                         conv_to_attention(nn.Conv2d(3, 3, 3)))
     images = torch.randn(1, 3, 12, 12)
     assert record(net, images, query=(2, 9)).layers[0].query == (1, 4)
+    for query in ((6, 0), (0, -1), (1, ), (1., 2)):
+        with pytest.raises(ValueError, match=r'query: .*\(6, 8\).*got'):
+            record(Net(), images[..., :6, :8], query=query)
     for query in ((1, 5), (5, 10)):
         with pytest.raises(ValueError, match=r'\(6, 6\) px map in 1, got'):
             record(net, images, query=query)
-
-
-@pytest.mark.parametrize('query', [(6, 0), (0, -1), (1, ), (1., 2)])
-def test_wrong_query(query):
-    with pytest.raises(ValueError, match=r'query: .*\(6, 8\).*got'):
-        record(Net(), torch.randn(1, 3, 6, 8), query=query)
 
 
 @pytest.mark.parametrize('net, pattern, match', [
@@ -99,9 +96,6 @@ def test_wrong_query(query):
 def test_layers_that_are_not_found(net, pattern, match):
     with pytest.raises(ValueError, match=match):
         find_attention_layers(net, pattern)
-
-
-def test_a_layer_that_does_not_run():
     net, images = Net(), torch.randn(1, 3, 6, 8)
     with pytest.raises(ValueError, match="'second'., which did not run"):
         record_attention(net, images, lambda: net.first(images))

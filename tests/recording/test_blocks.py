@@ -85,6 +85,11 @@ def folded(blocks, x):
     return blocks[2](blocks[1](blocks[0](x)))
 
 
+def pooled(blocks, x):
+    """The last block's map is smaller than the others'."""
+    return blocks[2](blocks[1](blocks[0](x))[:, :, ::2])
+
+
 def places(model, *args, **kwargs):
     return [(b.stage, b.position)
             for b in find_residual_blocks(model, *args, **kwargs)]
@@ -156,7 +161,7 @@ def test_several_backbones_are_refused_until_one_is_chosen():
     (unknown, dict(definition='mean'), "definition: .*got 'mean'"),
     (unknown, dict(blocks='layer9.*'), 'matches no module'),
     (unknown, dict(blocks='('), 'regular expression'),
-    (flat, {}, '3: expected the shape of 1'),
+    (lambda: Running(pooled), {}, 'blocks.2: expected the shape of blocks.1'),
     (lambda: nn.Sequential(Mixer(3), Mixer(3, 4)), {},
      '1: .*output has the shape of its'),
     (lambda: nn.Sequential(InPlace(3), InPlace(3)), {}, 'in place'),

@@ -18,8 +18,6 @@ INF, NAN = math.inf, math.nan
 M1 = [0., .25, .5, 1., 4.]
 M2 = [0., 1., 2.5, 3., 7.]
 quick = settings(database=None, deadline=None, max_examples=25)
-
-
 WHOLE = st.integers(0, 6)
 TABLES = stiffness_survival, stiffness_proportion
 
@@ -33,9 +31,6 @@ def measured(draw, values=WHOLE):
     return torch.tensor(nsi, dtype=torch.float64), torch.tensor(stage)
 
 
-positive = st.floats(1e-3, 1e3)
-
-
 def literal_marks(row, stage, m1, m2):
     """Whether each block of a sample meets Eq. 5's inequality."""
     marks = []
@@ -46,23 +41,18 @@ def literal_marks(row, stage, m1, m2):
     return marks
 
 
-def literal_table(nsi, stage, share):
-    """Mean of share(marks) over the samples, by threshold."""
-    rows, stage = nsi.tolist(), stage.tolist()
-    return torch.tensor([[
-        sum(share(literal_marks(row, stage, m1, m2))
-            for row in rows) / len(rows) for m2 in M2
-    ] for m1 in M1]).double()
-
-
 @quick
 @given(measured())
 def test_the_tables_equal_the_literal_loop(sample):
+    nsi, stage = (values.tolist() for values in sample)
     for function, share in zip(TABLES, (
             any, lambda marks: sum(marks) / len(marks))):
+        expected = torch.tensor([[
+            sum(share(literal_marks(row, stage, m1, m2))
+                for row in nsi) / len(nsi) for m2 in M2
+        ] for m1 in M1]).double()
         torch.testing.assert_close(
-            function(*sample, M1, M2), literal_table(*sample, share=share),
-            rtol=0, atol=1e-6)
+            function(*sample, M1, M2), expected, rtol=0, atol=1e-6)
 
 
 @settings(quick, max_examples=15)
@@ -78,24 +68,21 @@ def test_closed_form_equals_a_fine_grid(sample):
 
 
 @pytest.mark.parametrize('nsi, stage, areas, union', [
-    ([1, 3, 0, 2], [1, 1, 2, 2], [0, .5 * 3, 0, 1 * 2], .5 * 3 + .5 * 2),
     ([1, 3, 2, 6], [1, 1, 2, 2], [0, .5 * 3, 0, .5 * 6], .5 * 6),
     ([0, 2, 1, 1.5], [1, 1, 2, 2], [0, 1 * 2, 0, .2 * 1.5], 2.),
     ([0, 3, 3], [1, 1, 1], [0, .5 * 3, .5 * 3], 1.5),
     ([1, 3, 0, 2, 0, 0, 1], [1, 1, 2, 2, 3, 3, 3],
      [0, .5 * 3, 0, 1 * 2, 0, 0, 2 * 1], .5 * 3 + .5 * 2 + 1. * 1),
-    # Stages of one block, and of equal ones, have no area.
+    # Stages of one block, of equal ones and of zeros have no area.
     ([0, 1, 0, 3, 50, 7, 7], [2, 1, 2, 1, 3, 4, 4],
-     [0, 0, 0, .5 * 3, 0, 0, 0], 1.5),
-    ([0, 0, 0], [1, 1, 1], [0, 0, 0], 0),
-])
+     [0, 0, 0, .5 * 3, 0, 0, 0], 1.5)])
 def test_rectangles_and_their_union_by_hand(nsi, stage, areas, union):
     assert block_stiffness([nsi], stage)[0].tolist() == pytest.approx(areas)
     assert total_neural_stiffness([nsi], stage).item() == pytest.approx(union)
 
 
 @quick
-@given(positive, st.integers(1, 9))
+@given(st.floats(1e-3, 1e3), st.integers(1, 9))
 @example(.1, 3)  # the rounded mean is above the maximum
 @example(1.5508077563657707, 1)  # its float32 is below it
 def test_equal_blocks_have_no_tns_and_meet_their_mean(value, length):
@@ -130,19 +117,6 @@ def test_tns_is_never_nan_and_never_negative(sample):
     assert (total_neural_stiffness(*sample) >= 0).all()
 
 
-@quick
-@given(measured(values=st.floats(0, 100)), positive, st.randoms())
-def test_tns_scales_with_nsi_whatever_its_order(sample, scale, random):
-    nsi, stage = sample
-    order = random.sample(range(len(stage)), len(stage))
-    names = torch.tensor(random.sample([7, -1, 0, 30], 4))
-    torch.testing.assert_close(
-        total_neural_stiffness(scale * nsi[:, order], names[stage - 1][order]),
-        scale * total_neural_stiffness(nsi, stage),
-        rtol=1e-9,
-        atol=1e-11 * scale)
-
-
 @pytest.mark.parametrize('nsi, stage, match', [
     (torch.zeros(2, 3), [1, 1], 'nsi, stage: '),
     (torch.zeros(3), [1, 1, 1], 'nsi, stage: '),
@@ -153,9 +127,8 @@ def test_wrong_shapes_and_values_are_named(nsi, stage, match):
         total_neural_stiffness(nsi, stage)
 
 
-@pytest.mark.parametrize('bad', [-.1, NAN])
 @pytest.mark.parametrize('function', TABLES)
-def test_wrong_thresholds_are_named(function, bad):
-    for m1, m2, match in (([bad], [0.], 'm1: '), ([0.], [bad], 'm2: ')):
+def test_wrong_thresholds_are_named(function):
+    for m1, m2, match in (([-.1], [0.], 'm1: '), ([0.], [NAN], 'm2: ')):
         with pytest.raises(ValueError, match=match):
             function([[1., 2.]], [1, 1], m1, m2)

@@ -3,20 +3,14 @@ import pytest
 from made_records import make_attention_record as make_record
 
 pytest.importorskip('matplotlib')
-from stepnet_mm.visualization import (  # noqa: E402
-    attention_map_figure,
-    attention_path_figure,
-    attention_range_figure,
-)
+from stepnet_mm.visualization import attention_figures  # noqa: E402
 
 
 def test_maps_by_layer_and_head_nearest_first():
-    figure = attention_map_figure(make_record())
+    figure = attention_figures([make_record()])['maps']
     rows = figure.axes
     assert [axes.get_title('left') for axes in rows] == [
         'layer 1: layers.0.attn', 'layer 2: layers.1.attn']
-    title = ' '.join(figure.get_suptitle().split())
-    assert 'net, iteration 0: attention of pixel (7, 9) of 12 × 16' in title
     assert [text.get_text() for text in rows[0].texts] == [
         '2: 1.0 px', '3: 2.0 px', '1: 3.0 px']
     assert [len(axes.images) for axes in rows] == [3, 2]
@@ -29,11 +23,10 @@ def test_maps_by_layer_and_head_nearest_first():
         [(4.5, 3.5)] * 3, atol=1e-6)
 
 
-def test_paths_in_pixels_of_the_image():
-    records = [make_record(0), make_record(50, place=(5, 7))]
-    figure = attention_path_figure(records)
-    axes = figure.axes[0]
-    assert len(figure.axes) == 2
+def test_paths_and_ranges_in_pixels_of_the_image():
+    figures = attention_figures([make_record(0),
+                                 make_record(50, place=(5, 7))])
+    axes, _ = figures['paths'].axes
     paths = [line for line in axes.lines if len(line.get_xdata()) == 2]
     assert len(paths) == 3
     for path in paths:
@@ -41,22 +34,14 @@ def test_paths_in_pixels_of_the_image():
         np.testing.assert_allclose(path.get_ydata(), [3, 11])
     query = axes.lines[-1]
     assert (query.get_xdata()[0], query.get_ydata()[0]) == (9, 7)
-    assert 'iteration 0 (dot) to 50 (mark)' in figure.get_suptitle()
-
-
-def test_ranges_by_layer_and_over_the_iterations():
-    assert len(attention_range_figure([make_record()]).axes) == 1
-    figure = attention_range_figure([make_record(0), make_record(50)])
-    by_layer, history = figure.axes
+    by_layer, history = figures['range'].axes
     mean = next(line for line in by_layer.lines if line.get_label() == 'mean')
     np.testing.assert_allclose(mean.get_ydata(), [2, 2])
     assert [list(line.get_xdata()) for line in history.lines] == [[0, 50]] * 2
 
 
-@pytest.mark.parametrize('draw', [attention_path_figure,
-                                  attention_range_figure])
-def test_records_of_other_networks_are_told_apart(draw):
+def test_records_of_other_networks_are_told_apart():
     for changes, key in ((dict(layers=1), 'layers'), (dict(color=8), 'image'),
                          (dict(size=(24, 16)), 'size')):
         with pytest.raises(ValueError, match=f'one {key}, .* 0 and 9;'):
-            draw([make_record(), make_record(9, **changes)])
+            attention_figures([make_record(), make_record(9, **changes)])

@@ -2,12 +2,11 @@ import numpy as np
 import pytest
 from made_records import make_record, named
 
-from stepnet_mm.stiffness import (
-    stiffness_proportion,
-    stiffness_survival,
-)
+from stepnet_mm.stiffness import stiffness_proportion, stiffness_survival
 from stepnet_mm.visualization import (
     as_image,
+    check_records,
+    curve_figure,
     depth_figure,
     proportion_figure,
     seeds_figure,
@@ -16,87 +15,66 @@ from stepnet_mm.visualization import (
 
 pytest.importorskip('matplotlib')
 
-FIGURES = [survival_figure, proportion_figure, depth_figure, seeds_figure]
-DEEP = (17, 17, 17)
+
+@pytest.fixture
+def records():
+    return [named('plain', bad=2), named('SE', (17, 17, 17), seed=1)]
 
 
-def two_records():
-    return [named('plain', bad=2), named('SE', DEEP, seed=1)]
+@pytest.mark.parametrize('records, match', [
+    ([], 'at least one stiffness record'),
+    ([named('plain'), named('b', definition='output')],
+     "one definition of NSI.*'residual': 'plain', 'output': 'b'"),
+    ([named('plain'), named('empty', bad=40)],
+     'empty: expected a sample .* got none in 40')])
+def test_records_that_do_not_go_together(records, match):
+    for check in (check_records, depth_figure):
+        with pytest.raises(ValueError, match=match):
+            check(records)
 
 
-def surface_z(axes):
-    """Corners of the faces of a surface as {(m1, m2): z}."""
-    surface, = axes.collections
-    corners = np.asarray(surface._vec[:3]).T
-    return {(m1, m2): z for m1, m2, z in corners}
-
-
-@pytest.mark.parametrize('figure', FIGURES)
-def test_odd_records(figure):
+@pytest.mark.parametrize('figure', [
+    survival_figure, proportion_figure, depth_figure, seeds_figure])
+def test_stages_of_zeros(figure):
     zeros = make_record((1, 1, 1), samples=1)
     zeros.nsi.zero_()
     assert as_image(figure([zeros])).std() > 5
-    with pytest.raises(ValueError, match='residual.*output'):
-        figure([make_record(), make_record(definition='output')])
 
 
-def test_surfaces_are_those_of_the_pure_function():
-    m1, m2 = [0., .5, 2.], [0., 1., 3., 4.]
-    records = two_records()
-    figure = survival_figure(records, m1, m2)
-    for axes, record in zip(figure.axes, records, strict=True):
+def test_surfaces_are_those_of_the_pure_function(records):
+    """Drawn to where few samples are stiff."""
+    for axes, record in zip(survival_figure(records).axes, records,
+                            strict=True):
+        surface, = axes.collections
+        corners = {(m1, m2): z for m1, m2, z in np.asarray(surface._vec[:3]).T}
+        m1, m2 = [sorted(set(m)) for m in zip(*corners)]
         share = stiffness_survival(record.nsi, record.stage, m1, m2)
-        assert surface_z(axes) == {
-            (a, b): share[i, j].item()
-            for i, a in enumerate(m1) for j, b in enumerate(m2)
-        }
-        assert axes.get_xlim() == (0, 2) and axes.get_ylim() == (0, 4)
-    for axes in survival_figure(records).axes:  # to where few are stiff
-        z, (_, m1), (_, m2) = surface_z(axes), axes.get_xlim(), axes.get_ylim()
-        assert z[0., 0.] == 1 and z[m1, 0.] <= .01 and z[0., m2] <= .01
+        assert corners == {(a, b): share[i, j].item()
+                           for i, a in enumerate(m1) for j, b in enumerate(m2)}
+        assert share[0, 0] == 1 and share[-1, 0] <= .01 >= share[0, -1]
+        assert axes.get_xlim() == (0, m1[-1])
 
 
-@pytest.mark.parametrize('m1, m2', [
-    ([0., 1.], [2., 2.]), ([-1., 1.], [0., 1.])])
-def test_wrong_thresholds(m1, m2):
-    with pytest.raises(ValueError, match='m[12]'):
-        survival_figure([make_record()], m1, m2)
-
-
-def test_heat_maps_are_those_of_the_pure_function():
-    m1, m2 = [0., .5, 20.], [0., 3.]
-    records = two_records()
-    *panels, bar = proportion_figure(records, m1, m2).axes
-    scale = {axes.images[0].get_clim() for axes in panels}
+def test_heat_maps_are_those_of_the_pure_function(records):
+    *panels, bar = proportion_figure(records).axes
+    assert '%' in bar.get_ylabel()
+    m1, m2 = [[float(tick.get_text()) for tick in ticks] for ticks in (
+        panels[0].get_xticklabels(), panels[0].get_yticklabels())]
     share = [
         100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
         for r in records
     ]
-    assert scale == {(0, max(table.max() for table in share))}
-    assert '%' in bar.get_ylabel()
+    assert {axes.images[0].get_clim() for axes in panels} == {
+        (0, max(table.max() for table in share))}
     for axes, table, record in zip(panels, share, records, strict=True):
         assert axes.images[0].get_array().tolist() == table.T.tolist()
         texts = {t.get_position(): t.get_text() for t in axes.texts}
         assert texts[0, 0] == f'{table[0, 0]:.0f}'
-        assert texts[2, 1] == '0'
-        assert [t.get_text() for t in axes.get_xticklabels()
-                ] == ['0', '0.5', '20']
+        assert texts[len(m1) - 1, 0] == (
+            f'{table[-1, 0]:.1f}' if table[-1, 0] >= .1 else '0')
         assert axes.get_title().startswith(
             f'{record.name}\nTNS {record.tns().mean():.4g}, median ')
     assert panels[0].get_title().endswith('not finite, left out: 2 of 40')
-
-
-def test_small_percents():
-    record = make_record((500, 501), samples=2)
-    record.nsi[:] = 1
-    record.nsi[0, 0] = 100
-    axes = proportion_figure([record], [0., 5.], [50.]).axes[0]
-    # One of 2 x 1001 blocks.
-    assert [t.get_text() for t in axes.texts] == ['<0.1'] * 2
-
-
-def lines_of(axes):
-    return [[xy.tolist() for xy in line.get_data()] for line in axes.lines]
 
 
 def test_depth_is_the_median_with_bands_by_stage():
@@ -106,19 +84,16 @@ def test_depth_is_the_median_with_bands_by_stage():
         'stage 1', 'stage 2', 'stage 3'
     ]
     assert [len(axes.lines) for axes in figure.axes] == [2, 2, 1]
-    nsi = records[0].nsi[2:].sort(0).values.numpy()
-    assert lines_of(figure.axes[2])[0] == [
-        [1, 2, 3, 4], ((nsi[18] + nsi[19]) / 2)[3:].tolist()
-    ]
-    for band, low, high in zip(figure.axes[0].collections, (.1, .25),
-                               (.9, .75)):
-        own = np.sort(records[0].nsi[2:, :2].numpy(), 0)
+    nsi = records[0].nsi[2:].numpy()
+    line, = figure.axes[2].lines
+    assert [xy.tolist() for xy in line.get_data()] == [
+        [1, 2, 3, 4], np.median(nsi, 0)[3:].tolist()]
+    for band, edges in zip(figure.axes[0].collections, ((.1, .9), (.25, .75))):
         drawn = band.get_paths()[0].vertices
         for column, x in enumerate((1, 2)):
             y = drawn[drawn[:, 0] == x, 1]
             assert [y.min(), y.max()] == pytest.approx(
-                np.interp([low * 37, high * 37], range(38),
-                          own[:, column]).tolist())
+                np.quantile(nsi[:, column], edges).tolist())
     assert figure.get_suptitle().endswith('left out: plain: 2 of 40')
 
 
@@ -133,8 +108,33 @@ def test_seeds_are_lines_without_bands():
         record.name for record in records]
     assert not any(axes.collections for axes in figure.axes)
     for axes, columns in zip(figure.axes, (slice(2), slice(2, 5))):
-        assert [y for _, y in lines_of(axes)] == [
+        assert [line.get_ydata().tolist() for line in axes.lines] == [
             np.median(r.nsi.numpy()[:, columns], 0).tolist() for r in records
         ]
     with pytest.raises(ValueError, match='b: expected the blocks of SE'):
         seeds_figure([make_record(), named('b', (3, 2))])
+
+
+def row(step, scale):
+    return dict(step=step, tns=2.5 * scale, tns_median=scale,
+                tns_q95=4 * scale, nsi_stage1_mean=.5 * scale,
+                nsi_stage1_max=.9 * scale, nsi_stage10_mean=.2 * scale,
+                nsi_stage10_max=.4 * scale, nonfinite=0.)
+
+
+def test_a_curve_over_the_training():
+    lost = dict(step=150, nonfinite=4.)
+    upper, lower = curve_figure([
+        row(50, 1.), row(100, .5), lost, row(200, 2.)]).axes
+    assert {line.get_label(): line.get_xydata().tolist()
+            for line in upper.lines} == {
+        'mean': [[50, 2.5], [100, 1.25], [200, 5.]],
+        'median': [[50, 1.], [100, .5], [200, 2.]],
+        '95 % quantile': [[50, 4.], [100, 2.], [200, 8.]]}
+    assert [line.get_label() for line in lower.lines] == [
+        'stage 1', 'stage 10']
+    assert lower.lines[1].get_ydata().tolist() == [.2, .1, .4]
+    bands = [set(band.get_paths()[0].vertices[:, 1].tolist())
+             for band in lower.collections]
+    assert bands == [{.5, .25, 1., .9, .45, 1.8}, {.2, .1, .4, .8}]
+    assert as_image(curve_figure([lost])).std() > 5

@@ -58,7 +58,7 @@ def render_attention_page(record: AttentionRecord,
     """HTML5 of one file: choose layer, head and query pixel.
 
     It has a byte for each value, in base64: 11 MiB at most, as the records
-    leave out query pixels above :data:`.query_maps.LIMIT`.
+    leave out query pixels above :data:`.maps.LIMIT`.
 
     Args:
         record (AttentionRecord): with the attention of all query pixels, as
