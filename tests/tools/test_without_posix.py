@@ -1,0 +1,49 @@
+"""A training where Python has no signals and locks of POSIX."""
+import builtins
+import runpy
+import signal
+import sys
+from pathlib import Path
+
+import fresh
+import pytest
+
+
+def train_without_posix(root, config, work):
+    """Where signals to a process, and file locks, are not to be had."""
+    import cv2  # noqa: F401
+    import matplotlib.pyplot  # noqa: F401
+    import mmengine.runner  # noqa: F401
+    import mmpretrain.datasets
+    import mmpretrain.models  # noqa: F401
+    import tensorboard  # noqa: F401
+    for name in ('pthread_sigmask', 'sigwaitinfo', 'SIGUSR1', 'SIGUSR2',
+                 'setitimer', 'SIGALRM'):
+        delattr(signal, name)
+    find, read = builtins.__import__, Path.read_text
+
+    def no_import(name, where=None, *args, **kwargs):
+        if name in ('fcntl', 'resource') and (
+                where['__name__'].startswith('stepnet_mm')):
+            raise ModuleNotFoundError(name)
+        return find(name, where, *args, **kwargs)
+
+    def no_proc(path, *args, **kwargs):
+        if str(path).startswith('/proc'):
+            raise FileNotFoundError(path)
+        return read(path, *args, **kwargs)
+
+    builtins.__import__, Path.read_text = no_import, no_proc
+    sys.argv = ['train.py', str(config), '--work-dir', str(work)]
+    runpy.run_path(str(root / 'tools/train.py'), run_name='__main__')
+
+
+@pytest.mark.long
+def test_a_system_without_posix_signals_and_locks(classifier, tmp_path,
+                                                  request):
+    work = tmp_path / 'work'
+    fresh.printed_by(tmp_path, train_without_posix, request.config.rootpath,
+                     classifier, work)
+    log, = work.glob('*/*.log')
+    assert 'PreemptionHook is off' in log.read_text()
+    assert (work / 'epoch_2.pth').is_file()
