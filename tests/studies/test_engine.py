@@ -229,11 +229,18 @@ def test_each_has_one_gpu(engine, monkeypatch, tmp_path, count, visible,
     assert found == names
 
 
-def test_a_tool_holds_the_lock_on_its_run(engine, tmp_path):
-    """That which study.sh opened; it outlives an engine that is killed."""
+def test_a_tool_holds_the_locks_on_run_and_gpu(
+        engine, tmp_path, monkeypatch):
+    """They outlive an engine that is killed; study.sh opened the run's."""
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '0')
+    monkeypatch.setattr('torch.cuda.device_count', lambda: 1)
     lock = os.open(tmp_path / 'run.lock', os.O_CREAT)
     os.set_inheritable(lock, True)
-    assert engine(**behave(a=f'os.fstat({lock}); finish()')).code == 0
+    done = engine(**behave(a=(
+        'assert {"run.lock", "gpu0.lock"} <= {os.path.basename('
+        'os.path.realpath(f"/proc/self/fd/{n}")) '
+        'for n in os.listdir("/proc/self/fd")}; finish()')))
+    assert done.code == 0, done.err
     os.close(lock)
 
 
