@@ -1,12 +1,18 @@
 """Warnings of datasets that train, but not as intended."""
+import json
+import os.path as osp
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 
 from ..utils.loop_loaders import loop_loaders
 
+#: Bytes of annotations that are read again; COCO's own are larger, and known.
+LARGEST = 2**25
+
 
 def data_warnings(runner) -> list[str]:
-    """Compare the datasets of a training with its heads and annotations.
+    """Compare the datasets of a training with its heads and files.
 
     Args:
         runner (Runner): its loops are built.
@@ -28,6 +34,8 @@ def _lines(runner) -> Iterator[str]:
         for part in (part for loader in loaders
                      for part in _innermost(loader.dataset)):
             for line in _of_classes(part, max(counts, default=0)):
+                yield f'{name}_dataloader.dataset: {line}'
+            for line in _of_file(part) if name == 'train' else ():
                 yield f'{name}_dataloader.dataset: {line}'
 
 
@@ -62,3 +70,26 @@ def _of_classes(dataset, count: int) -> Iterator[str]:
     if hidden:
         yield (f'data_prefix: expected folders of classes, got {hidden} too; '
                'remove them')
+
+
+def _of_file(dataset) -> Iterator[str]:
+    """Categories of one name, and boxes that mmdet leaves out."""
+    path = str(getattr(dataset, 'ann_file', ''))
+    if (not hasattr(dataset, 'cat_ids') or not osp.isfile(path)
+            or osp.getsize(path) > LARGEST):
+        return
+    with open(path, encoding='utf-8') as file:
+        content = json.load(file)
+    names = Counter(row.get('name') for row in content.get('categories', ()))
+    twice = [name for name, n in names.items() if n > 1]
+    if twice:
+        yield (f'ann_file: expected one category of each name, got two of '
+               f'{twice[:5]}, so the labels are others than metainfo.classes '
+               'says')
+    rows = content.get('annotations', ())
+    bad = [row.get('id') for row in rows if len(row.get('bbox') or ()) == 4
+           and (min(row['bbox'][2:]) < 1 or row.get('area', 1) <= 0)]
+    if bad:
+        yield (f'ann_file: expected boxes of 1 px or more and areas above 0, '
+               f'got {len(bad)} of {len(rows)} others, annotations {bad[:5]}; '
+               'mmdet leaves them out of the training')

@@ -89,6 +89,11 @@ class PreemptionHook(Hook):
         """Begin to listen."""
         self.after_train(runner)  # of an earlier one that failed
         _checkpoint_hook(runner)  # or an error, before anything is trained
+        if not hasattr(signal, 'SIGUSR1'):
+            runner.logger.warning(
+                'PreemptionHook is off: no signal tells a job of '
+                f'{sys.platform} to stop')
+            return
         self._replaced = [
             ReplacedMethod(hook, '_swap_ema_parameters',
                            functools.partial(self._note_swap, hook))

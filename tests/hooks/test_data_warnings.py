@@ -1,4 +1,5 @@
 """What numbers tell of datasets that stock trains on without a word."""
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -17,18 +18,18 @@ def warnings_of(dataset, count=3):
         model=model, train_loop=loop, val_loop=None))]
 
 
-NAMES = 'circle', 'square', 'triangle'
-
-
 @pytest.fixture
 def coco(tmp_path):
-    """coco(classes, edit): a CocoDataset, its annotations edited."""
+    """coco(edit, classes): a CocoDataset whose annotations were edited."""
     datasets = pytest.importorskip('mmdet.datasets')
     make_mini_coco(tmp_path, train=3, val=3, size=64)
     path = tmp_path / 'annotations/instances_train2017.json'
 
-    def build(classes=NAMES, edit=('', '')):
-        path.write_text(path.read_text().replace(*edit))
+    def build(edit=None, classes=('circle', 'square', 'triangle')):
+        if edit:
+            content = json.loads(path.read_text())
+            edit(content)
+            path.write_text(json.dumps(content))
         return datasets.CocoDataset(
             str(path), metainfo=dict(classes=classes),
             data_prefix=dict(img=str(tmp_path / 'train2017')))
@@ -36,14 +37,28 @@ def coco(tmp_path):
     return build
 
 
-@pytest.mark.parametrize('count, settings, words', [
-    (2, {}, ['train_dataloader.dataset: ', 'num_classes', 'got 3']),
-    (3, dict(classes=('circle', 'triangle'), edit=('"square"', '"circle"')),
-     ['got 3', 'one name']),
-    (3, dict(classes=('Circle', 'square', 'triangle')), ['got 2', 'absent']),
-    (3, dict(classes='circle'), ["('circle', )"])])
-def test_annotations_that_do_not_fit(coco, count, settings, words):
-    line, *_ = warnings_of(ConcatDataset([coco(**settings)]), count)
+NAMES = 'circle', 'square', 'triangle'
+
+
+def rename(content):
+    content['categories'][1].update(name='circle')
+
+
+def shrink(content):
+    content['annotations'][0]['area'] = 0
+    content['annotations'][1]['bbox'][2] = .5
+
+
+@pytest.mark.parametrize('edit, classes, count, words', [
+    (None, NAMES, 2, ['train_dataloader.dataset: ', 'num_classes', 'got 3']),
+    (rename, ('circle', 'triangle'), 3, ['got 3', 'one name']),
+    # Beside a class without a category.
+    (rename, NAMES, 3, ["['circle']"]),
+    (None, ('Circle', 'square', 'triangle'), 3, ['got 2', 'absent']),
+    (None, 'circle', 3, ["('circle', )"]),
+    (shrink, NAMES, 3, ['got 2 of'])])
+def test_annotations_that_do_not_fit(coco, edit, classes, count, words):
+    line, *_ = warnings_of(ConcatDataset([coco(edit, classes)]), count)
     assert all(word in line for word in words)
 
 
