@@ -76,9 +76,6 @@ class RelativeSelfAttention2d(nn.Module):
         super().__init__()
         out_channels = in_channels if out_channels is None else out_channels
         width = in_channels if head_dim is None else head_dim
-        check_counts('RelativeSelfAttention2d: ', in_channels=in_channels,
-                     num_heads=num_heads, head_dim=width,
-                     out_channels=out_channels)
         _check_choices(encoding, content, max_size, padding_mode)
         self.num_heads, self.head_dim = num_heads, width
         self.padding, self.padding_mode = (
@@ -317,18 +314,6 @@ def _one_hot_axes(x: Tensor):
     height, width = x.shape[2:]
     rows = torch.eye(height, device=x.device).repeat_interleave(width, 0)
     return rows, torch.eye(width, device=x.device).repeat(height, 1)
-
-
-def check_counts(owner: str, **counts) -> None:
-    """Refuse what is no positive whole number.
-
-    Raises:
-        ValueError: names ``owner`` and the key.
-    """
-    for key, value in counts.items():
-        if type(value) is not int or value < 1:
-            raise ValueError(f'{owner}{key}: expected a positive whole '
-                             f'number, got {value!r}')
 
 
 def _check_choices(encoding, content, max_size, padding_mode) -> None:

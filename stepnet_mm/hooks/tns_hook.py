@@ -69,7 +69,7 @@ class TNSHook(MeasuringHook):
         self.choice = dict(blocks=blocks, definition=definition)
         self.degrees = check_degrees(degrees, 'TNSHook.degrees')
         self._probe: Probe | None = None
-        self._recorder: TrajectoryRecorder
+        self._recorder: TrajectoryRecorder | None = None
         self._calls: RecordedCalls | None = None
         self._unchecked = False
 
@@ -83,9 +83,8 @@ class TNSHook(MeasuringHook):
                 'training forward, got True, which does not see hooks that '
                 'come later; set compile=False, or TNSHook.probe=dict() to '
                 'measure a fixed set of samples')
-        # Finding the blocks takes a part of a small network's iteration.
-        recorder = self._recorder = TrajectoryRecorder(
-            runner.model, **self.choice)
+        self._recorder = None
+        recorder = self._empty_recorder(runner)
         self._unchecked = self.probe_cfg is None
         if self.probe_cfg is not None:
             self._probe = Probe(self._build_loader(runner),
@@ -111,7 +110,7 @@ class TNSHook(MeasuringHook):
         if self._probe is None and (
                 self._unchecked or self._is_due(runner, batch_idx)):
             self._calls = RecordedCalls(runner.model, 'train_step',
-                                        self._empty_recorder())
+                                        self._empty_recorder(runner))
 
     def after_train_iter(self, runner, batch_idx, *args, **kwargs) -> None:
         """Measure, where it is due; give the model its own method back."""
@@ -122,7 +121,7 @@ class TNSHook(MeasuringHook):
     def _measure(self, runner) -> None:
         recorder = self._end_recording()
         if self._probe is not None:
-            recorder = self._empty_recorder()
+            recorder = self._empty_recorder(runner)
             self._probe.measure(unwrap(runner.model), recorder)
         if recorder is not None:
             self._log(runner, recorder, _gather(recorder.nsi))
@@ -136,7 +135,10 @@ class TNSHook(MeasuringHook):
         """
         return runner.message_hub.get_info(f'{self.name}_history', [])
 
-    def _empty_recorder(self) -> TrajectoryRecorder:
+    def _empty_recorder(self, runner) -> TrajectoryRecorder:
+        # One for a training, as it takes long to find a network's blocks.
+        if self._recorder is None:
+            self._recorder = TrajectoryRecorder(runner.model, **self.choice)
         self._recorder.clear()
         return self._recorder
 

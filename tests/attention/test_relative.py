@@ -238,7 +238,6 @@ def test_no_square_of_the_pixels_in_memory(form):
     (dict(encoding='absolute', max_size=8), 'content: '),
     (dict(encoding='learned'), 'max_size: '),
     (dict(encoding='learned', max_size=8, encoding_dim=5), 'encoding_dim: '),
-    (dict(num_heads=0), 'num_heads: '),
     (dict(padding='same'), 'padding: '),
     (dict(crop=-1), 'crop: '),
     (dict(padding=1, padding_mode='zero'), 'padding_mode: ')])
