@@ -166,30 +166,32 @@ def test_all_pipelines_are_scaled_and_skip_broken_images(cfg, switch):
         C.set_image_scale(cfg, [320, 200])
 
 
-@pytest.mark.parametrize('option, change, match', [
-    (C.set_data_root, dict(train_dataloader=None, val_dataloader=None,
-                           test_dataloader=None), '--data-root'),
-    (C.set_image_scale, dict(val_dataloader=dict(dataset=dict(type='A'))),
+@pytest.mark.parametrize('option, arguments, change, match', [
+    (C.set_data_root, ['/there'], dict.fromkeys(
+        ('train_dataloader', 'val_dataloader', 'test_dataloader')),
+     '--data-root'),
+    (C.set_image_scale, [(1, 1)],
+     dict(val_dataloader=dict(dataset=dict(type='A'))),
      '--image-scale: .* val_dataloader'),
-    (C.use_amp, dict(optim_wrapper=dict(type='Other')), '--amp.*Other'),
-    (C.use_auto_scale_lr, {}, 'auto_scale_lr.base_batch_size')])
-def test_options_without_a_place_are_errors(cfg, option, change, match):
+    (C.use_amp, [], dict(optim_wrapper=dict(type='Other')), '--amp.*Other'),
+    (C.use_auto_scale_lr, [], {}, 'auto_scale_lr.base_batch_size')])
+def test_options_without_a_place_are_errors(cfg, option, arguments, change,
+                                            match):
     for key, value in change.items():
         cfg[key] = value
-    arguments = {C.set_data_root: ['/there'], C.set_image_scale: [(1, 1)]}
     with pytest.raises(ValueError, match=match):
-        option(cfg, *arguments.get(option, []))
+        option(cfg, *arguments)
 
 
-@pytest.mark.parametrize('kind', ['OptimWrapper', OptimWrapper])
-def test_amp_and_auto_scale_lr(cfg, kind):
-    cfg.optim_wrapper.type = kind
-    C.use_amp(cfg)
-    assert cfg.optim_wrapper == dict(
-        type='AmpOptimWrapper', loss_scale='dynamic')
+def test_amp_and_auto_scale_lr(cfg):
     cfg.auto_scale_lr = dict(base_batch_size=16, enable=False)
     C.use_auto_scale_lr(cfg)
     assert cfg.auto_scale_lr.enable
+    for kind in 'OptimWrapper', OptimWrapper:
+        cfg.optim_wrapper = dict(type=kind)
+        C.use_amp(cfg)
+        assert cfg.optim_wrapper == dict(
+            type='AmpOptimWrapper', loss_scale='dynamic')
 
 
 def test_mmcvs_sync_bn_and_iebn(cfg):

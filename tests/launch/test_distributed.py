@@ -119,14 +119,16 @@ def test_without_the_launcher(launcher, text):
 
 
 def test_the_timeout_of_the_config(port, monkeypatch):
+    seen = []
+    with monkeypatch.context() as patch:
+        patch.setattr(distributed, 'init_process_group',
+                      lambda *_, timeout: seen.append(timeout.seconds))
+        for seconds in 7, None:
+            start(timeout=seconds)
+    assert seen == [7, 1800]
     os.environ['WORLD_SIZE'] = '2'
     with pytest.raises(ConnectionError, match='2 ranks to meet .* in rank 0;'):
         start(timeout=1)
-    seen = []
-    monkeypatch.setattr(distributed, 'init_process_group',
-                        lambda *_, timeout: seen.append(timeout.seconds))
-    start()
-    assert seen == [1800]
 
 
 @pytest.mark.parametrize('count, local, torchrun, expected', [
