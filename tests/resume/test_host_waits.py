@@ -99,5 +99,5 @@ def test_only_the_loss_is_waited_for(tmp_path, monkeypatch):
         runner.train()
     tried, second, measured, fourth = hook.iterations
     # The counter sees what there is.
-    assert measured['nsi_recorder._table'] and tried['nsi_recorder._table']
+    assert measured['nsi_recorder.nsi'] and tried['nsi_recorder.nsi']
     assert {*second} == {*fourth} == {'non_finite_loss_hook.wait'}
