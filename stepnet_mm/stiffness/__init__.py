@@ -2,6 +2,12 @@
 
 May import: no other folder.
 """
+from .logged_scalars import (
+    DEGREES,
+    check_degrees,
+    summarize_stiffness,
+    summarize_tns,
+)
 from .nsi import neural_stiffness_index, norm_ratio, sample_norm
 from .ode import stiffness_aware_index, stiffness_index
 from .stiffness_record import (
@@ -12,12 +18,6 @@ from .stiffness_record import (
     begin_record,
     labels,
     read_stiffness_record,
-)
-from .summary import (
-    DEGREES,
-    check_degrees,
-    summarize_stiffness,
-    summarize_tns,
 )
 from .tns import (
     block_stiffness,

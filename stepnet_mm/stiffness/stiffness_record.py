@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .summary import DEGREES, summarize_stiffness, summarize_tns
+from .logged_scalars import DEGREES, summarize_stiffness, summarize_tns
 from .tns import block_stiffness, stiff_blocks, total_neural_stiffness
 
 #: NSI of the residual (Eq. 4), of the block's output, or of the residual with

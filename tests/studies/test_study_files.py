@@ -60,6 +60,7 @@ def test_settings_change_with_what_methods_share_only(tmp_path):
     ("methods['good']['seed'] = 3", "'seed'"), ('seeds = 3', 'int'),
     ('measure = dict(samples=3)', 'measure: .*samples'),
     ("measure = dict(definitions=['nsi'])", 'measure.definitions: .*nsi'),
+    ('measure = dict(num_samples=0)', 'measure.num_samples'),
     ('1 / 0', 'ZeroDivisionError')])
 def test_wrong_studies(tmp_path, text, key):
     with pytest.raises(ValueError, match=f'made.py: .*{key}'):

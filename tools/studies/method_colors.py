@@ -1,4 +1,5 @@
 """Name, colour and marker of each method in the figures of a study."""
+import re
 from collections.abc import Iterable
 
 from stepnet_mm.visualization.style import color, theme
@@ -13,13 +14,16 @@ MARKERS = 'os^Dv<>pPX*h'
 WORDS = dict(preact='pre-act.', warmup='warm-up', init='start', ema='EMA',
              cutmix='CutMix', mixup='Mixup', iebn='IEBN', sem='SEM', fca='FCA',
              **{key: name for key, (name, _) in LOOKS.items()
-                if key != 'constant'}, **{'027': '0.27'})
+                if key != 'constant'})
 
 
 def label(method: str) -> str:
     """A method's name in words."""
-    return LOOKS[method][0] if method in LOOKS else ' '.join(
-        WORDS.get(word, word) for word in method.split('_'))
+    if method in LOOKS:
+        return LOOKS[method][0]
+    words = [WORDS.get(word, word) for word in method.split('_')]
+    return ' '.join(f'0.{word[1:]}' if re.fullmatch(r'0\d\d', word) else word
+                    for word in words)
 
 
 def looks(methods: Iterable[str]) -> dict[str, dict]:

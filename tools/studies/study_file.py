@@ -82,6 +82,9 @@ class Study:
         check_names('measure', self.measure, MEASURE)
         check_names('measure.definitions', self.measure['definitions'],
                     DEFINITIONS)
+        if self.measure['num_samples'] < 1:  # or the training is in vain
+            raise ValueError('measure.num_samples: expected 1 or more, got '
+                             f'{self.measure["num_samples"]}; set it')
         self.settings = digest(dict(
             options=options or {}, metric=metric,
             measure={key: self.measure[key]
