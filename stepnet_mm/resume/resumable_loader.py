@@ -54,6 +54,7 @@ class ResumableLoader(DataLoader):
         return resumable
 
     def _get_iterator(self):
+        self.numbered.batch_sampler = self.batch_sampler  # of a hook, too
         loader = copy.copy(self)
         vars(loader).update(  # torch forbids to set them
             dataset=SeededSamples(self.dataset), batch_sampler=self.numbered)

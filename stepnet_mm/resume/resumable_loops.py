@@ -47,9 +47,9 @@ class ResumableLoop(BaseLoop):
         self._resumed: dict | None = None
         self._random: dict | None = None
         # One seed, also with diff_rank_seed: a sample's contains the rank.
-        seed = dist.all_gather_object(self.runner.seed)[0]
+        self.seed = dist.all_gather_object(self.runner.seed)[0]
         loader = self.dataloader
-        self.dataloader = ResumableLoader.of(loader, seed, self.endless)
+        self.dataloader = ResumableLoader.of(loader, self.seed, self.endless)
         # An endless sampler over no samples would never return.
         number = len(loader.dataset if self.endless else loader)
         if not min(dist.all_gather_object(number)):  # or ranks would wait
@@ -76,7 +76,7 @@ class ResumableLoop(BaseLoop):
         return dict(
             batches=self.batches,
             validation_due=self.validation_due,
-            seed=self.dataloader.numbered.seed,
+            seed=self.seed,
             sampler_seed=getattr(self._sampler, 'seed', None),
             batch_size=batch_size,
             samples=len(self.dataloader.dataset))
@@ -109,7 +109,7 @@ class ResumableLoop(BaseLoop):
 
     def _take(self, state: dict) -> None:
         """Take the place in the data, and this rank's own state."""
-        self.dataloader.numbered.seed = state['seed']
+        self.seed = state['seed']
         if state['sampler_seed'] is not None:
             self._sampler.seed = state['sampler_seed']
         self.validation_due = state['validation_due']
@@ -148,8 +148,12 @@ class ResumableLoop(BaseLoop):
 
         As late as possible: a hook may have iterated over the loader.
         """
+        if not isinstance(self.dataloader, ResumableLoader):  # of a hook
+            self.dataloader = ResumableLoader.of(
+                self.dataloader, self.seed, self.endless)
         numbered = self.dataloader.numbered
-        numbered.epoch, numbered.start = self._epoch, self.batches
+        numbered.seed, numbered.epoch = self.seed, self._epoch
+        numbered.start = self.batches
         yield from self.dataloader
 
     def _restore_random(self) -> None:

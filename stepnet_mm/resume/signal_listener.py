@@ -16,8 +16,8 @@ _SAME = 1.0
 class SignalListener:
     """Sets ``received`` at a signal, and ends the process at a second one.
 
-    Children of multiprocessing, such as the pool of a VOC evaluation, ignore
-    the signals, as loader workers do.
+    Child processes do not listen. Those of multiprocessing, such as the pool
+    of a VOC evaluation, ignore the signals, as loader workers do.
 
     Args:
         signals (sequence[Signals]): the signals.
@@ -53,6 +53,12 @@ class SignalListener:
 
     def stop(self) -> None:
         """Restore the earlier handlers."""
+        self.give_back()
+        if SignalListener.current is self:
+            SignalListener.current = None
+
+    def give_back(self) -> None:
+        """The same in a child, which must not wake its parent."""
         for number, handler in self._handlers.items():
             if signal.getsignal(number) == self._receive:
                 signal.signal(number, handler)
@@ -60,16 +66,13 @@ class SignalListener:
         if self._watch is not None:
             self._watch.stop()
             self._watch = None
-        if SignalListener.current is self:
-            SignalListener.current = None
 
     def _receive(self, number, frame) -> None:
         self.received = True
 
     def _after_fork(self) -> None:
-        """In a child, which must not wake the parent: they share a socket."""
-        if self.listening:
-            self.stop()
+        """In a child of multiprocessing."""
+        if SignalListener.current is self:
             if hasattr(signal, 'sigwaitinfo'):  # as ignore_in_workers
                 IgnoreSignals(None, self.signals)(0)
 
@@ -78,6 +81,15 @@ def stop_listening() -> None:
     """Stop the listener that is started, if there is one."""
     if SignalListener.current is not None:
         SignalListener.current.stop()
+
+
+def _in_child() -> None:
+    if SignalListener.current is not None:
+        SignalListener.current.give_back()
+
+
+if hasattr(os, 'register_at_fork'):  # not on Windows
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class _SecondSignal(threading.Thread):

@@ -1,4 +1,5 @@
 import functools
+from collections import Counter
 from itertools import islice
 
 import pytest
@@ -15,7 +16,7 @@ from resume_run import (
     train,
     train_on_ranks,
 )
-from torch.utils.data import ChainDataset, DataLoader
+from torch.utils.data import BatchSampler, ChainDataset, DataLoader
 
 from stepnet_mm.resume import resumable_loader as module
 from stepnet_mm.resume.resumable_loader import (
@@ -217,3 +218,24 @@ def test_two_ranks_go_on_as_one(tmp_path):
     # 5 batches of 2 x 3 samples are 10 of this one rank's.
     assert seen(runner) == 3 * SIZE - 30
     assert runner.iter == 33
+
+
+def test_a_hook_may_replace_the_loader_and_its_batches(tmp_path):
+    runner = resume_runner(tmp_path, **EPOCHS)
+    hook, batches = Hook(), Counter()
+
+    def replace(runner):
+        loop, loader = runner.train_loop, runner.train_dataloader
+        if loop.epoch == 1:
+            loop.dataloader = DataLoader(
+                loader.dataset, batch_size=5, collate_fn=loader.collate_fn)
+        if loop.epoch == 2:
+            vars(loader)['batch_sampler'] = BatchSampler(
+                range(SIZE), 2, drop_last=False)
+
+    hook.before_train_epoch = replace
+    hook.after_train_iter = lambda runner, *_, **__: batches.update(
+        [runner.epoch])
+    runner.register_hook(hook)
+    runner.train()
+    assert batches[1] == -(-SIZE // 5) and batches[2] == -(-SIZE // 2)

@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import time
@@ -46,3 +47,14 @@ def test_a_child_of_multiprocessing_ends_when_its_parent_says_so(listener):
     signal.raise_signal(signal.SIGTERM)  # the first, which a second ends
     time.sleep(.1)
     assert listener.received
+
+
+def test_another_child_has_the_handlers_of_before(listener):
+    child = os.fork()
+    if not child:
+        time.sleep(20)
+        os._exit(0)
+    time.sleep(.2)
+    os.kill(child, signal.SIGTERM)
+    assert os.waitpid(child, 0)[1] == signal.SIGTERM
+    assert listener.listening and not listener.received

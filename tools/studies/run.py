@@ -75,6 +75,8 @@ def runs_left(args) -> list[StudyRun]:
     runs = runs_of(read_study(args.study), args.work_dir)
     methods = args.methods.split(',') if args.methods else []
     check_names('methods', methods, {run.method.name for run in runs})
+    check_names('run', [args.run] if args.run else [],
+                [run.name for run in runs])
     runs = [run for run in runs if run.name == (args.run or run.name)
             and (not methods or run.method.name in methods)]
     for run in runs:
