@@ -29,8 +29,7 @@ from ..utils.command_line import (
     output_folder,
     positive,
 )
-from .distributed import init_distributed
-from .slurm_and_mpi_ranks import stand_alone
+from .distributed import init_distributed, stand_alone
 
 
 def make_config_parser(description: str) -> argparse.ArgumentParser:
@@ -116,7 +115,6 @@ def config_from(args: argparse.Namespace) -> Config:
     os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
     work_dir = args.work_dir and str(args.work_dir)
     cfg = read_config(args.config, work_dir, args.cfg_options, launcher)
-    _written_to(output_folder, cfg.work_dir, 'work_dir')
     if args.data_root:
         set_data_root(cfg, args.data_root)
     if args.image_scale:
@@ -124,14 +122,6 @@ def config_from(args: argparse.Namespace) -> Config:
     if getattr(args, 'no_pin_memory', False):
         set_in_loaders(cfg, pin_memory=False)
     return cfg
-
-
-def _written_to(kind, path, key: str) -> Path:
-    """Check a path as argparse checks its arguments."""
-    try:
-        return kind(str(path))
-    except argparse.ArgumentTypeError as error:
-        raise ValueError(f'{key}: {error}') from None
 
 
 def _check_model(cfg: Config) -> None:
@@ -228,7 +218,10 @@ def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
     folder = (checkpoint.parent if args.checkpoint and checkpoint.exists()
               else Path(cfg.work_dir))
     path = args.out or folder / f'{checkpoint.stem}{ending}'
-    return _written_to(output_file, path, '--out')
+    try:
+        return output_file(str(path))
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f'--out: {error}') from None
 
 
 def build_loader(cfg: Config, split: str,

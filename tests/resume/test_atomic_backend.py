@@ -25,7 +25,7 @@ def test_the_old_file_is_there_until_the_new_one_is_whole(
     assert type(backend) is AtomicLocalBackend
     backend.put_text('öld', path)
     monkeypatch.setattr(os, at, fail)
-    with pytest.raises(type(error), match=r'killed|a\.pth: .* 1\.0 MiB'):
+    with pytest.raises(type(error), match='killed|full'):
         backend.put(bytes(2**20), path)
     assert path.read_text() == 'öld'
     assert sorted(os.listdir(path.parent)) == ['a.pth', *left]

@@ -5,20 +5,15 @@ import errno
 import os
 import random
 import shutil
-import warnings
 import zipfile
 from collections import OrderedDict
 
 import pytest
 import torch
-from resume_run import assert_same
 
 from stepnet_mm.resume import latest_checkpoint as module
 from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
-from stepnet_mm.safe_loading.loaders import (
-    UnsafeCheckpointError,
-    load_from_local,
-)
+from stepnet_mm.safe_loading.loaders import UnsafeCheckpointError
 
 
 def state(iteration):
@@ -99,24 +94,12 @@ def test_a_pointer_out_of_the_work_dir(run, tmp_path, monkeypatch, time):
 
 
 @pytest.mark.parametrize('content', [
-    b'\xff\xfe\x80', b'http://127.0.0.1:9/a.pth', b'/dev/zero'])
+    b'\xff\xfe\x80', b'\0\0', b'http://127.0.0.1:9/a.pth', b'/dev/zero'])
 def test_a_pointer_that_is_garbage(run, content):
     folder = run()
     points(folder, content)
     name, wrong = chosen(folder)
     assert name == 'iter_2.pth' and len(wrong) == 1
-
-
-@pytest.mark.parametrize('make', [
-    os.mkfifo, lambda path: os.symlink('nowhere', path)],
-    ids=['pipe', 'broken link'])
-def test_what_is_no_file_under_a_name(run, make):
-    """The pipes would be waited for."""
-    folder = run()
-    for name in ('last_checkpoint', 'iter_3.pth'):
-        make(folder / name)
-    name, wrong = chosen(folder)
-    assert name == 'iter_2.pth' and str(folder / 'iter_3.pth') in wrong
 
 
 @pytest.mark.core
@@ -137,13 +120,13 @@ def test_one_that_lacks_what_a_resume_needs(run, content, absent):
 
 
 def test_what_a_power_cut_leaves_is_damaged(run):
-    """A part, zeros, as many as they may be, and random bytes."""
-    folder, choose = run(), random.Random(1)
+    """A part, a flipped bit, zeros and random bytes."""
+    folder = run()
     whole = (folder / 'iter_2.pth').read_bytes()
-    for content in [
-            *(whole[:int(len(whole) * share)] for share in (0, .1, .999)),
-            *(bytes(size) for size in (1, 512, 20000)),
-            *(choose.randbytes(600) for _ in range(30))]:
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    for content in [whole[:0], whole[:-9], flipped, bytes(512),
+                    random.Random(1).randbytes(600)]:
         (folder / 'iter_2.pth').write_bytes(content)
         name, wrong = chosen(folder)
         assert name == 'iter_1.pth' and len(wrong) == 1
@@ -166,25 +149,3 @@ def test_what_cannot_be_read_now_is_not_damaged(run, monkeypatch, owner, name,
     with monkeypatch.context() as patch, pytest.raises(type(error)):
         patch.setattr(owner, name, fail)
         latest_checkpoint(str(folder), template='iter_{}.pth')
-
-
-def test_any_bit(run):
-    """A flip is found, or changes nothing; half of them in the directory."""
-    folder = run()
-    path = folder / 'iter_2.pth'
-    ends = [load_from_local(folder / f'iter_{i}.pth') for i in (2, 1)]
-    content = path.read_bytes()
-    with zipfile.ZipFile(path) as file:
-        begins = [0, file.start_dir] * 40
-    found, choose = 0, random.Random(0)
-    for begin in begins:
-        changed = bytearray(content)
-        changed[choose.randrange(begin, len(changed))] ^= 1 << (
-            choose.randrange(8))
-        path.write_bytes(changed)
-        with warnings.catch_warnings():
-            warnings.simplefilter('error')
-            name, wrong = chosen(folder)
-        assert_same(load_from_local(folder / name), ends[len(wrong)])
-        found += len(wrong)
-    assert 40 < found < 80

@@ -161,11 +161,6 @@ def test_other_data_go_on_after_as_many_samples(tmp_path, by_epoch, loader,
     assert not by_epoch or runner.iter == 3 * len(runner.train_dataloader)
 
 
-def test_samples_without_an_index():
-    with pytest.raises(ValueError, match='exact_resume=False'):
-        ResumableLoader.of(DataLoader(ChainDataset([])), 0)
-
-
 def test_mmdets_samplers_of_several_sources_have_a_list(tmp_path):
     loop = resume_runner(tmp_path).train_loop
     loop.dataloader.batch_sampler.batch_size = [1, 4]
@@ -173,12 +168,13 @@ def test_mmdets_samplers_of_several_sources_have_a_list(tmp_path):
 
 
 @pytest.mark.parametrize('settings, loader', [
-    (EPOCHS, dict(batch_size=64, drop_last=True)),
     (FINITE, dict(batch_size=64, drop_last=True)),
     (ITERATIONS, dict(dataset=dict(type='AugmentedDataset', size=0)))])
-def test_a_batch_sampler_without_batches(tmp_path, settings, loader):
+def test_what_cannot_be_trained_is_an_error(tmp_path, settings, loader):
     with pytest.raises(ValueError, match='expected batches, got none'):
         train(tmp_path, loader=loader, **settings)
+    with pytest.raises(ValueError, match='dataset without indices'):
+        ResumableLoader.of(DataLoader(ChainDataset([])), 0)
 
 
 @pytest.mark.core

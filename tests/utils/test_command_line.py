@@ -15,16 +15,16 @@ def test_what_can_be_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     there = tmp_path / 'there.png'
     there.touch()
-    for text in ('new.png', 'a/b/new.png', str(there), './x', 'run[lr=0.1]/x'):
+    for text in ('new.png', 'a/b/new.png', str(there)):
         assert str(output_file(text)) == os.path.normpath(text)
-    for text in ('new', 'a/b', str(tmp_path), '.', 'run[lr=0.1]'):
+    for text in ('new', 'a/b', '.'):
         assert output_folder(text) == type(tmp_path)(text)
 
 
 @pytest.mark.parametrize('kind, text, why', [
-    *((positive, text, 'expected a posit') for text in ('0', '1.5', '')),
+    *((positive, text, 'expected a posit') for text in ('0', '1.5')),
     *((output_folder, text, 'expected a folder, got')
-      for text in ('file', 'file/inside/of', '')),
+      for text in ('file/inside/of', '')),
     (output_file, '.', 'is a folder'),
     (output_file, 'file/out.png', 'is a file')])
 def test_what_is_refused(tmp_path, monkeypatch, kind, text, why):
