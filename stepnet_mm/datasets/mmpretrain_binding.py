@@ -87,11 +87,7 @@ class FolderCIFAR10(_FolderCIFAR):
 
 @DATASETS.register_module()
 class FolderCIFAR100(_FolderCIFAR, CIFAR100):
-    """CIFAR-100 from image files; see :class:`FolderCIFAR10`.
-
-    Args:
-        **kwargs: those of :class:`mmpretrain.datasets.CIFAR100`.
-    """
+    """CIFAR-100 from image files; see :class:`FolderCIFAR10`."""
 
 
 def _read_stl10(image_path: str, label_path: str) -> list[dict]:

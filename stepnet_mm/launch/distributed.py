@@ -107,9 +107,6 @@ def stand_alone() -> None:
 def set_rank_environment(launcher: str) -> None:
     """Set torch's variables of a process that a launcher started.
 
-    Args:
-        launcher (str): pytorch, slurm or mpi.
-
     Raises:
         ValueError: if it was not started by that launcher.
     """
@@ -195,9 +192,9 @@ def _cpu_wrapper(cfg: Config) -> dict:
 
 def _name_the_rank(kind, error, trace) -> None:
     """An excepthook that names the rank."""
-    text = ''.join(traceback.format_exception(kind, error, trace))
-    sys.stderr.write(f'{_this_rank()} stops:\n{text}')
-    sys.stderr.flush()
+    lines = traceback.format_exception(kind, error, trace)
+    print(f'{_this_rank()} stops:\n', *lines, sep='', end='',
+          file=sys.stderr, flush=True)
 
 
 def _this_rank() -> str:

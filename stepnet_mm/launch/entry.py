@@ -145,12 +145,8 @@ def build_runner(cfg: Config, changes: Sequence[str] = ()):
     """mmengine's Runner, or that of ``runner_type``.
 
     Args:
-        cfg (Config): the config.
-        changes (sequence[str]): those of :func:`.harden`, for the Runner's
-            log.
-
-    Raises:
-        ValueError: if the config has no model.
+        cfg (Config): has a model, or a ``runner_type``.
+        changes (sequence[str]): those of :func:`.harden`, for the log.
     """
     from mmengine.runner import Runner
 
@@ -197,8 +193,7 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
         load_checkpoint(model, checkpoint, map_location='cpu', strict=True)
     elif start:
         model.init_weights()
-    model.to(device).eval()
-    return model
+    return model.to(device).eval()
 
 
 def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
@@ -226,12 +221,7 @@ def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
 
 def build_loader(cfg: Config, split: str,
                  batch_size: int | None = None) -> DataLoader:
-    """The loader of a split.
-
-    Args:
-        cfg (Config): the config.
-        split (str): val or test.
-        batch_size (int, optional): in place of the config's.
+    """The loader of a split, val or test; its batch size may be another.
 
     Raises:
         ValueError: if the config has no such loader; during loading, on a

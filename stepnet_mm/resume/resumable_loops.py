@@ -226,9 +226,6 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
         runner (Runner): the runner.
         dataloader (DataLoader or dict): of the training.
         **kwargs: those of ``IterBasedTrainLoop``.
-
-    Raises:
-        ValueError: as the epoch-based one does.
     """
     endless = True
 

@@ -98,11 +98,7 @@ def changed_settings(runner, checkpoint: dict) -> list[str]:
     """Settings of optimizer and schedules that a resume does not change.
 
     mmengine loads both with the checkpoint's settings. Those of several
-    optimizers are not compared.
-
-    Args:
-        runner (Runner): has built both from the config, and not yet loaded.
-        checkpoint (dict): the checkpoint.
+    optimizers are not compared. To be called before they are loaded.
 
     Returns:
         list[str]: a text for each difference of config and checkpoint.

@@ -24,9 +24,6 @@ def written_whole(path) -> Iterator[BinaryIO]:
     A process killed at any moment leaves the old file or the new one, an
     error the old one. Folders are made.
 
-    Args:
-        path (str | Path): the file.
-
     Yields:
         BinaryIO: a file beside it, ``<path>.unfinished``.
     """

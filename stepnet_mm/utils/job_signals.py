@@ -70,9 +70,6 @@ class SignalListener:
 
     Children of multiprocessing, such as the pool of a VOC evaluation, ignore
     the signals, as loader workers do; others have the handlers of before.
-
-    Args:
-        signals (sequence[Signals]): the signals.
     """
     #: The one that is started and not stopped.
     current: 'SignalListener | None' = None

@@ -76,15 +76,6 @@ def test_where_a_measurement_goes(tmp_path):
         entry.output_of(cfg, args, '_a.npz')
 
 
-@pytest.mark.parametrize('name, content', [
-    ('a.json', b'5'), ('a.py', b'1 / 0')])
-def test_what_is_no_config_is_named(tmp_path, name, content):
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=f'{path}: expected a config, got '):
-        config_from(path)
-
-
 @pytest.mark.core
 def test_a_network_is_built_to_be_measured(tmp_path):
     cfg = Config(dict(model=dict(type='EntryNet')))

@@ -17,8 +17,7 @@ from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
 from stepnet_mm.utils.files import UNFINISHED
 
 SETTINGS = options(**{
-    'train_cfg.max_epochs': 12, 'model.ballast': 10,
-    'default_hooks.checkpoint.interval': 4, 'custom_hooks.1.interval': 5,
+    'train_cfg.max_epochs': 12, 'default_hooks.checkpoint.interval': 4,
     'default_hooks.slow.type': 'SlowHook', 'default_hooks.slow.seconds': .05})
 EVENTS = 'kill in a save', 'preempt', 'kill', 'kill in a save', 'preempt'
 

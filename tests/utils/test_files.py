@@ -22,18 +22,12 @@ def test_a_link_with_the_name_of_an_unfinished_file_is_removed(tmp_path):
     assert (tmp_path / 'other').read_text() == 'kept'
 
 
-def test_a_new_file_is_never_written_over_another(tmp_path):
-    path = tmp_path / 'new' / 'a.txt'
-    write_new(path, 'first')
+def test_texts_and_digests(tmp_path):
+    path, absent = tmp_path / 'new/a.txt', tmp_path / 'absent'
+    write_new(path, 'abc')
     with pytest.raises(FileExistsError):
         write_new(path, 'second')
-    absent = tmp_path / 'absent'
-    assert differing_files({path: 'first', absent: 'first'}) == [absent]
+    assert differing_files({path: 'abc', absent: 'abc'}) == [absent]
     assert differing_files({path: 'second'}) == [path]
-
-
-def test_a_digest_is_that_of_sha256sum(tmp_path):
-    path = tmp_path / 'a.bin'
-    path.write_bytes(b'abc')
-    assert file_digest(path) == 'ba7816bf8f01'
+    assert file_digest(path) == 'ba7816bf8f01'  # as sha256sum
     assert file_digest('https://host/weights.pth') is None

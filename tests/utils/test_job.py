@@ -1,3 +1,5 @@
+import socket
+
 import pytest
 
 from stepnet_mm.launch.distributed import first_host
@@ -67,23 +69,20 @@ def test_what_is_not_requeued(scontrol, monkeypatch):
     assert said() == ['no Slurm job to requeue']
 
 
-@pytest.mark.parametrize('nodes, first', [
-    ('gpu3', 'gpu3'), ('gpu[003,7-9],cpu1', 'gpu003'),
-    ('rack[1-2]n[04-07]', 'rack1n04')])
-def test_the_first_host_by_a_name_that_resolves(monkeypatch, nodes, first):
-    """In a container too, which has no scontrol."""
-    monkeypatch.setenv('PATH', '')
-    monkeypatch.setattr('socket.getaddrinfo', lambda *_: [])
-    assert first_host(nodes) == first
+def test_the_first_host(scontrol, monkeypatch):
+    """By its name, and if that does not resolve by its address in Slurm."""
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, 'getaddrinfo', lambda *_: [])
+        for nodes, first in (('gpu3', 'gpu3'), ('gpu[003,7-9],c1', 'gpu003'),
+                             ('rack[1-2]n[04-07]', 'rack1n04')):
+            assert first_host(nodes) == first
 
-
-def test_the_first_host_by_its_address_in_slurm(scontrol, monkeypatch):
     def unknown(*_):
         raise OSError
 
     scontrol()
-    monkeypatch.setattr('socket.getaddrinfo', unknown)
+    monkeypatch.setattr(socket, 'getaddrinfo', unknown)
     assert first_host('gpu[3-4]') == '127.0.0.1'
-    monkeypatch.setenv('PATH', '')
+    monkeypatch.setenv('PATH', '')  # as in a container
     with pytest.raises(ValueError, match='MASTER_ADDR: .*got gpu3.*scontrol'):
         first_host('gpu[3-4]')

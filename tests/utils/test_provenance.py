@@ -7,9 +7,7 @@ from stepnet_mm.utils import provenance
 from stepnet_mm.utils.provenance import revision
 
 
-@pytest.fixture
-def repository(tmp_path, monkeypatch):
-    """git(...) in a repository that stands for this package's."""
+def test_a_commit_is_dirty_by_what_a_run_depends_on(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, 'ROOT', tmp_path)
 
     def git(*words):
@@ -23,25 +21,16 @@ def repository(tmp_path, monkeypatch):
         (tmp_path / folder / 'a').touch()
     git('add', '.')
     git('commit', '-m', 'a')
-    return git
-
-
-def test_the_commit_is_dirty_by_what_a_run_depends_on(repository, tmp_path):
-    commit = repository('rev-parse', 'HEAD')[:12]
-    assert revision() == commit
+    commit = git('rev-parse', 'HEAD')[:12]
     (tmp_path / 'docs/a').write_text('changed')
     assert revision() == commit
     (tmp_path / 'tools/new.py').touch()
     assert revision() == f'{commit}-dirty'
-
-
-@pytest.mark.parametrize('without', ['own repository', 'git'])
-def test_no_commit(repository, tmp_path, monkeypatch, without):
-    """A repository around it is not this package's."""
-    if without == 'git':
-        monkeypatch.setenv('PATH', '')
-    else:
-        monkeypatch.setattr(provenance, 'ROOT', tmp_path / 'tools')
+    monkeypatch.setenv('PATH', '')
+    assert revision() == 'unknown'
+    monkeypatch.undo()
+    # A repository around it is not this package's.
+    monkeypatch.setattr(provenance, 'ROOT', tmp_path / 'tools')
     assert revision() == 'unknown'
 
 
