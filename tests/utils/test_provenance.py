@@ -1,8 +1,6 @@
 """The commit, versions and machine of a run."""
 import subprocess
 
-import pytest
-
 from stepnet_mm.utils import provenance
 from stepnet_mm.utils.provenance import revision
 
@@ -34,16 +32,11 @@ def test_a_commit_is_dirty_by_what_a_run_depends_on(tmp_path, monkeypatch):
     assert revision() == 'unknown'
 
 
-@pytest.mark.parametrize('text, name', [
-    ('cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n\n'
-     'cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n',
-     'AMD EPYC (family 25, model 1)'),
-    ('processor\t: 0\nCPU part\t: 0xd40\n', 'aarch64'),
-], ids=['x86', 'arm'])
-def test_a_machine_is_what_rounds(monkeypatch, text, name):
-    monkeypatch.setattr('pathlib.Path.read_text', lambda _: text)
-    monkeypatch.setattr('platform.machine', lambda: 'aarch64')
+def test_a_machine_is_what_rounds(monkeypatch):
+    text = 'cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n\n'
+    monkeypatch.setattr('pathlib.Path.read_text', lambda _: text * 2)
     monkeypatch.setattr('torch.get_num_threads', lambda: 3)
     monkeypatch.setattr('torch.backends.cpu.get_cpu_capability',
                         lambda: 'AVX2')
-    assert provenance.machine() == f'{name}, AVX2, 3 threads'
+    assert provenance.machine() == (
+        'AMD EPYC (family 25, model 1), AVX2, 3 threads')
