@@ -63,7 +63,7 @@ def test_one_training_in_a_work_dir(tmp_path):
 
 def test_a_requeued_job_waits_for_its_earlier_start(held, monkeypatch,
                                                     capsys):
-    work = held(seconds=1)
+    work = held(seconds=2)
     with pytest.raises(ValueError, match='expected to be free'):
         enter(work)
     assert not capsys.readouterr().err

@@ -1,25 +1,40 @@
+import errno
 import os
 
 import pytest
+from mmengine.fileio import get_file_backend
 
+from stepnet_mm.resume import AtomicLocalBackend
 from stepnet_mm.utils.files import (
     UNFINISHED,
     differing_files,
     file_digest,
     write_new,
-    written_whole,
 )
 
 
-def test_a_link_with_the_name_of_an_unfinished_file_is_removed(tmp_path):
-    """The rest of an atomic write: tests/resume/test_latest_checkpoint.py."""
-    (tmp_path / 'other').write_text('kept')
-    os.symlink('other', tmp_path / f'a.bin{UNFINISHED}')
-    with written_whole(tmp_path / 'a.bin') as file:
-        file.write(b'first')
-        assert not (tmp_path / 'a.bin').exists()
-    assert (tmp_path / 'a.bin').read_bytes() == b'first'
-    assert (tmp_path / 'other').read_text() == 'kept'
+@pytest.mark.core
+@pytest.mark.parametrize('at, error, left', [
+    ('fsync', KeyboardInterrupt('killed'), [f'a.pth{UNFINISHED}']),
+    ('replace', KeyboardInterrupt('killed'), [f'a.pth{UNFINISHED}']),
+    ('fsync', OSError(errno.ENOSPC, 'full'), [])],
+    ids=['fsync', 'replace', 'full disk'])
+def test_the_old_file_is_there_until_the_new_one_is_whole(
+        tmp_path, monkeypatch, at, error, left):
+    """Not even a link is written through."""
+    def fail(*_):
+        raise error
+
+    path = tmp_path / 'folder' / 'a.pth'
+    backend = get_file_backend(path, backend_args=dict(backend='atomic_local'))
+    assert type(backend) is AtomicLocalBackend
+    backend.put_text('öld', path)
+    os.symlink('a.pth', f'{path}{UNFINISHED}')
+    monkeypatch.setattr(os, at, fail)
+    with pytest.raises(type(error), match='killed|full'):
+        backend.put(bytes(2**20), path)
+    assert path.read_text() == 'öld'
+    assert sorted(os.listdir(path.parent)) == ['a.pth', *left]
 
 
 def test_texts_and_digests(tmp_path):
