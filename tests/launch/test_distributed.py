@@ -5,6 +5,7 @@ real Slurm, in tests/slurm.
 """
 import os
 import sys
+from unittest import mock
 
 import pytest
 import torch
@@ -26,18 +27,16 @@ from stepnet_mm.utils.job import is_first_rank
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):
     """No launcher's variables, and none stays behind."""
-    before = dict(os.environ)
-    for name in list(os.environ):
-        if name.startswith('SLURM') or name in (
-                'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE',
-                'MASTER_ADDR', 'MASTER_PORT'):
-            del os.environ[name]
     monkeypatch.setattr(sys, 'excepthook', sys.excepthook)
-    yield
+    with mock.patch.dict(os.environ):
+        for name in [*os.environ]:
+            if name.startswith('SLURM') or name in (
+                    'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE',
+                    'MASTER_ADDR', 'MASTER_PORT'):
+                del os.environ[name]
+        yield
     if distributed.is_initialized():
         distributed.destroy_process_group()
-    os.environ.clear()
-    os.environ.update(before)
 
 
 @pytest.fixture

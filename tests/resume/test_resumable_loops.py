@@ -182,17 +182,6 @@ def test_each_rank_goes_on_as_itself(tmp_path):
     assert not torch.equal(*means)
 
 
-@pytest.mark.long
-def test_more_ranks_than_two(tmp_path):
-    """DDP sorts its gradients anew unless it looks for unused ones."""
-    run = functools.partial(
-        train_on_ranks, 4, find_unused=True, train_cfg=dict(
-            type='ResumableEpochBasedTrainLoop', max_epochs=2))
-    whole = run(tmp_path / 'whole')
-    run(tmp_path / 'b', hooks=[dict(type='StopHook', at=2)])
-    assert_same(whole[0], run(tmp_path / 'b', resume=True)[0])
-
-
 def test_two_ranks_go_on_as_one(tmp_path):
     train_on_ranks(2, tmp_path, hooks=[dict(type='StopHook', at=5)])
     logged, runner = resumed(tmp_path, interval=1000)
