@@ -126,3 +126,10 @@ def test_the_gpu_of_a_rank(monkeypatch, count, local, torchrun, expected):
     else:
         assert launch._local_gpu() == expected
         assert os.environ['LOCAL_RANK'] == str(expected)
+
+
+def test_an_error_names_its_rank(port, capsys):
+    start()
+    sys.excepthook(RuntimeError, RuntimeError('boom'), None)
+    said = capsys.readouterr().err
+    assert 'rank 0 of 1 on ' in said and 'RuntimeError: boom\n' in said

@@ -74,9 +74,9 @@ def test_the_run_goes_on_as_if_nothing_had_been(tmp_path, whole, by_epoch,
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('sent, saved', [
-    (dict(rank=1), 7), (dict(rank=0, where='before_val_iter', at=3), 11)])
-def test_the_signal_of_any_rank_is_enough(tmp_path, sent, saved):
+@pytest.mark.parametrize('sent', [
+    dict(rank=1), dict(rank=0, where='before_val_iter', at=3)])
+def test_the_signal_of_any_rank_is_enough(tmp_path, sent):
     """Also if the second rank has one batch less to validate."""
     loader = dict(
         dataset=dict(type='AugmentedDataset', size=5), batch_size=1,
@@ -84,8 +84,7 @@ def test_the_signal_of_any_rank_is_enough(tmp_path, sent, saved):
     assert train_on_ranks(
         2, tmp_path, hooks=hooks(**sent), val_dataloader=loader
     ) == [EXIT_PREEMPTED, EXIT_PREEMPTED]
-    saved = torch.load(tmp_path / f'preempted_iter_{saved}.pth',
-                       weights_only=False)
+    saved = torch.load(tmp_path / 'preempted_iter_7.pth', weights_only=False)
     ranks = saved['training_state']['ranks']
     assert len(ranks) == 2 and ranks[1]['buffers']
 
