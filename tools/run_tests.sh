@@ -3,7 +3,7 @@
 #   bash tools/run_tests.sh                      # STACK=onedl, minutes
 #   bash tools/run_tests.sh --all                # the long tests as well
 #   bash tools/run_tests.sh tests/steps -k eca   # some of them
-#   bash tools/run_tests.sh -m soak              # kills and requeues a training
+#   bash tools/run_tests.sh -m soak              # kills and preempts a training
 #   STACK=openmmlab bash tools/run_tests.sh -m core
 # WORKERS is the number of processes (default: the cores, at most 8), each with
 # one thread.

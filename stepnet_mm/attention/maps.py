@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from ..utils.files import written_whole
-from ..utils.log_folders import in_order
 from ..utils.precision import float32_or_wider
 
 #: What the header of a file of ours says.
@@ -337,7 +336,7 @@ def _files_of_runs(work_dir) -> dict[str, list[Path]]:
 def _joined(starts: dict[Path, dict[int, Path]]) -> list[Path]:
     """By iteration; a start's own first one ends what was before it."""
     files: dict[int, Path] = {}
-    for folder in in_order({f: sorted(starts[f]) for f in starts}):
+    for folder in sorted(starts):
         own = starts[folder]
         files = {**{i: files[i] for i in files if i < min(own)}, **own}
     return [files[iteration] for iteration in sorted(files)]

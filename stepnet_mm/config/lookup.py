@@ -1,10 +1,9 @@
 """Finds parts of a config: loaders, hooks, dicts by type, classes."""
+import inspect
 from collections.abc import Iterator
 
 from mmengine.config import Config
 from mmengine.registry import DATASETS, Registry
-
-from ..utils.arguments import accepted_arguments
 
 TRAIN = ('train_dataloader', )
 EVALUATION = ('val_dataloader', 'test_dataloader')
@@ -81,6 +80,12 @@ def forbid_downloads(cfg: Config, key: str) -> bool:
             part['download'] = False
             found = True
     return found
+
+
+def accepted_arguments(cls: type) -> set[str]:
+    """Arguments of a class and its bases, which get its ``**kwargs``."""
+    return {name for base in cls.__mro__ if '__init__' in vars(base)
+            for name in inspect.signature(vars(base)['__init__']).parameters}
 
 
 def class_of(kind, registry: Registry, scope: str | None) -> type | None:

@@ -4,7 +4,7 @@ import re
 
 from mmengine.config import Config, ConfigDict, DictAction
 
-from ..utils.checkpoint_pointer import POINTER
+from ..utils.files import POINTER
 from .lookup import (
     EVALUATORS,
     all_dicts,

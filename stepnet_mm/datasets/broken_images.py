@@ -1,6 +1,6 @@
 """Image loaders that skip broken files in training, or name them."""
 import atexit
-import contextlib
+import functools
 import os
 import tempfile
 import traceback
@@ -12,16 +12,10 @@ from mmcv.transforms import LoadImageFromFile
 from mmengine.logging import print_log
 from mmengine.registry import TRANSFORMS
 
-from ..regular_file import check_regular
-
 #: Errors of the image back ends for bytes that are no complete image.
 DECODE_ERRORS = (AssertionError, OSError, SyntaxError, ValueError, cv2.error)
 #: If none of the first images decodes, single files are not the reason.
 FIRST = 10
-#: OpenCV's code.
-_NO_MEMORY = -4
-
-_logs: list[str] = []
 
 
 class BrokenImage(ValueError):
@@ -33,22 +27,17 @@ class NamingLoader(LoadImageFromFile):
 
     Raises:
         BrokenImage: during loading, if the image does not decode.
-        ValueError: during loading, if it is no regular file.
     """
 
     def transform(self, results: dict) -> dict | None:
         """The results with the image."""
-        path = results['img_path']
-        with contextlib.suppress(OSError):  # absent, or in remote storage
-            check_regular(path)
         try:
             return super().transform(results)
         except DECODE_ERRORS as error:
-            if _is_of_storage(error) or getattr(
-                    error, 'code', None) == _NO_MEMORY:
+            if _is_of_storage(error):
                 raise
             raise BrokenImage(
-                f'{path}: expected an image that decodes, got '
+                f'{results["img_path"]}: expected an image that decodes, got '
                 f'{type(error).__name__} ({" ".join(str(error).split())}); '
                 'take another copy of it, or take it out of the dataset'
             ) from error
@@ -79,9 +68,7 @@ class LoadIntactImageFromFile(NamingLoader):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        # A file, as workers share no memory; its path survives a fork, a
-        # spawn and a deepcopy.
-        self.log = _new_log()
+        self.log = _log()  # a path survives a fork, a spawn and a deepcopy
         self._failed = 0  # images, until the first that decodes
 
     def transform(self, results: dict) -> dict | None:
@@ -104,15 +91,13 @@ class LoadIntactImageFromFile(NamingLoader):
         if path not in _read(self.log):
             print_log(f'an image does not decode and is skipped: {error}',
                       logger='current', level=30)
-        # Some systems delete old temporary files during a long training.
-        os.makedirs(os.path.dirname(self.log), exist_ok=True)
         with open(self.log, 'a') as log:
             log.write(path + '\n')
 
 
 def broken_images() -> Counter:
     """How often this process and its workers skipped each broken image."""
-    return sum((_read(log) for log in _logs), Counter())
+    return _read(_log())
 
 
 def _read(log: str) -> Counter:
@@ -123,11 +108,12 @@ def _read(log: str) -> Counter:
         return Counter()
 
 
-def _new_log() -> str:
+@functools.cache
+def _log() -> str:
+    """A file, as a process and its workers share no memory."""
     handle, path = tempfile.mkstemp(prefix='stepnet_mm_broken_images_')
     os.close(handle)
     atexit.register(_remove, path, os.getpid())
-    _logs.append(path)
     return path
 
 

@@ -1,20 +1,11 @@
 """STL-10, and CIFAR from image files, as datasets of mmpretrain."""
-import os
 import os.path as osp
 from pathlib import Path
 
 import cv2
-import mmengine.dist as dist
 import numpy as np
-from mmengine.fileio import (
-    LocalBackend,
-    exists,
-    get,
-    get_file_backend,
-    join_path,
-)
+from mmengine.fileio import exists, get, join_path
 from mmpretrain.datasets import CIFAR10, CIFAR100
-from mmpretrain.datasets.utils import download_and_extract_archive
 from mmpretrain.registry import DATASETS
 
 #: One image in the files of STL-10, uint8: RGB channels, columns, rows.
@@ -32,44 +23,33 @@ class STL10(CIFAR10):
 
     Reads ``train_X.bin``, ``train_y.bin``, ``test_X.bin`` and ``test_y.bin``
     in ``<data_root>/stl10_binary``: 96 x 96 px RGB, 5,000 training and 8,000
-    test images. If they are absent, the main process downloads the archive
-    (2.6 GB) and unpacks it into ``data_root``.
+    test images. The archive (2.6 GB) is not downloaded.
 
     Args:
         data_root (str): the folder that holds ``stl10_binary``.
         split (str): train or test.
         **kwargs: those of :class:`mmpretrain.datasets.CIFAR10`, such as
-            ``download``, ``pipeline`` and ``indices``.
+            ``pipeline`` and ``indices``.
 
     Raises:
-        FileNotFoundError: if files are absent after any download.
+        FileNotFoundError: if files are absent.
         ValueError: on a damaged file.
     """
 
     base_folder = 'stl10_binary'
     url = 'http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz'
-    filename = 'stl10_binary.tar.gz'
-    tgz_md5 = '91f7769df0f17e558f3565bffb0c7dfb'
     METAINFO = dict(classes=STL10_CLASSES)
 
     def load_data_list(self) -> list[dict]:
-        """Images (96, 96, 3) and labels from 0, downloaded if absent."""
-        root = self.data_prefix['root']
-        paths = [join_path(root, self.base_folder, f'{self.split}_{part}.bin')
-                 for part in 'Xy']
-        if (self.download and dist.is_main_process()
-                and not all(map(exists, paths))
-                and isinstance(get_file_backend(root), LocalBackend)):
-            download_and_extract_archive(
-                self.url, root, filename=self.filename, md5=self.tgz_md5)
-        dist.barrier()
+        """Images (96, 96, 3) and labels from 0."""
+        paths = [join_path(self.data_prefix['root'], self.base_folder,
+                           f'{self.split}_{part}.bin') for part in 'Xy']
         absent = [path for path in paths if not exists(path)]
         if absent:
             raise FileNotFoundError(
                 f'data_root: expected {", ".join(absent)}, got no such files; '
                 "set the dataset's data_root to the folder that holds "
-                f'{self.base_folder}, or download=True, or unpack {self.url} '
-                'there')
+                f'{self.base_folder}, or unpack {self.url} there')
         return _read_stl10(*paths)
 
 
@@ -81,22 +61,11 @@ class _FolderCIFAR(CIFAR10):
         root = self.data_prefix['root']
         if not (osp.isdir(osp.join(root, 'train'))
                 or osp.isdir(osp.join(root, 'test'))):
-            return self._read_pickles(root)
+            return super().load_data_list()
         files = _image_files(
             osp.join(root, self.split), self.METAINFO['classes'])
         return [dict(img=_read_image(path), gt_label=label)
                 for path, label in files]
-
-    def _read_pickles(self, root: str) -> list[dict]:
-        try:
-            return super().load_data_list()
-        except (AssertionError, OSError, RuntimeError) as error:
-            raise FileNotFoundError(
-                f'data_root: expected train/ and test/ with images, or the '
-                f'pickles of {self.base_folder}, in {root}, got neither and '
-                f'no download ({error}); without network put the unpacked '
-                f'{self.url} there, or name its folder with --data-root'
-            ) from error
 
 
 @DATASETS.register_module()
@@ -111,19 +80,14 @@ class FolderCIFAR10(_FolderCIFAR):
         **kwargs: those of :class:`mmpretrain.datasets.CIFAR10`.
 
     Raises:
-        FileNotFoundError: if the split's folder is absent.
-        ValueError: if class folders are missing, unknown or empty, or a file
-            is no image of 32 x 32 px in RGB.
+        ValueError: if class folders are missing or empty, or a file is no
+            image of 32 x 32 px in RGB.
     """
 
 
 @DATASETS.register_module()
 class FolderCIFAR100(_FolderCIFAR, CIFAR100):
-    """CIFAR-100 from image files; see :class:`FolderCIFAR10`.
-
-    Args:
-        **kwargs: those of :class:`mmpretrain.datasets.CIFAR100`.
-    """
+    """CIFAR-100 from image files; see :class:`FolderCIFAR10`."""
 
 
 def _read_stl10(image_path: str, label_path: str) -> list[dict]:
@@ -146,21 +110,15 @@ def _read_stl10(image_path: str, label_path: str) -> list[dict]:
 
 def _image_files(folder: str, classes: tuple) -> list[tuple[Path, int]]:
     """Paths of image files with their labels, by class and file name."""
-    unknown = sorted(entry.name for entry in os.scandir(folder)
-                     if entry.is_dir() and entry.name not in classes)
     files: list[tuple[Path, int]] = []
-    empty = []
     for label, name in enumerate(classes):
         paths = sorted(path for path in Path(folder, name).glob('*')
                        if path.suffix.lower() in CIFAR_SUFFIXES)
-        files += [(path, label) for path in paths]
         if not paths:
-            empty.append(name)
-    if empty or unknown:
-        raise ValueError(
-            f'data_root: expected a folder in {folder} with files ending in '
-            f'{", ".join(CIFAR_SUFFIXES)} for each of {len(classes)} classes, '
-            f'got none for {empty} and {unknown}, which are no classes')
+            raise ValueError(
+                f'data_root: expected files in {folder}/{name} ending in '
+                f'{", ".join(CIFAR_SUFFIXES)}, got none; add that class')
+        files += [(path, label) for path in paths]
     return files
 
 

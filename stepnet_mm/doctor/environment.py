@@ -14,7 +14,7 @@ from typing import Any
 from ..supported import LEAST, differences
 from ..utils import provenance
 from ..utils.command_line import existing_folder
-from ..utils.slurm_requeue import slurm_command
+from ..utils.job import slurm_command
 from ..version import __version__
 from .process import judge, one_line, row
 

@@ -11,7 +11,7 @@ from ..attention import (
     save_attention,
 )
 from ..recording.probe import measure_attention, sample_inputs
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import unwrap
 from .measuring_hook import MeasuringHook
 
 

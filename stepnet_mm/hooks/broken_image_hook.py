@@ -6,7 +6,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
 from ..datasets.broken_images import broken_images, name_broken_images
-from ..utils.loop_loaders import loop_loaders
+from ..utils.hook_helpers import loop_loaders
 
 
 @HOOKS.register_module()

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ..utils.loop_loaders import loop_loaders
+from ..utils.hook_helpers import loop_loaders
 
 #: Bytes of annotations that are read again; COCO's own are larger, and known.
 LARGEST = 2**25

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from ..steps import StepSize
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import unwrap
 
 
 class LoadListener:

@@ -12,7 +12,7 @@ from mmengine.runner import EpochBasedTrainLoop
 from mmengine.visualization import LocalVisBackend
 
 from .. import visualization
-from ..utils.arguments import check_count
+from ..utils.hook_helpers import check_count
 from ..utils.random_state import seeded
 
 

@@ -11,7 +11,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import IterBasedTrainLoop, Runner, ValLoop
 
 from ..recording.probe import kept_state
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import unwrap
 from ..utils.user_code import functions_in, is_of_user
 from .data_warnings import data_warnings
 from .tns_metric import TNSMetricHook

@@ -13,7 +13,7 @@ from ..stiffness import (
     check_degrees,
     summarize_stiffness,
 )
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import unwrap
 from .measuring_hook import MeasuringHook
 
 

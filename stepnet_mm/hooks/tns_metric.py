@@ -9,7 +9,7 @@ from mmengine.registry import HOOKS, METRICS
 
 from ..recording import RecordedCalls, TrajectoryRecorder
 from ..stiffness import DEGREES, check_degrees, summarize_stiffness
-from ..utils.replaced_method import ReplacedMethod
+from ..utils.hook_helpers import ReplacedMethod
 
 
 @METRICS.register_module()

@@ -1,21 +1,28 @@
-"""Sets up the process group, also on CPU, with a port for each job."""
+"""The ranks of a launcher and their process group, also on CPU."""
 import datetime
 import os
+import re
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from torch import distributed
 
-from ..utils.ranks import is_first_rank
-from .slurm_and_mpi_ranks import set_rank_environment
+from ..utils.job import field_of, is_first_rank, slurm_command
 
-#: In gloo's error after a timeout.
-_WAITED = 'Timed out waiting', 'Application timeout'
+#: Ports of Slurm jobs; the system gives ports from 32768 on to others.
+_PORTS = range(10000, 30000)
+#: Variables of torch, and those that srun and mpirun set in their place.
+_RANK = 'RANK', 'WORLD_SIZE', 'LOCAL_RANK'
+_RANK_OF = dict(
+    slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'),
+    mpi=('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE',
+         'OMPI_COMM_WORLD_LOCAL_RANK'))
 
 
 def init_distributed(cfg: Config) -> None:
@@ -32,7 +39,7 @@ def init_distributed(cfg: Config) -> None:
     Raises:
         ValueError: if it was not started by that launcher, or there are more
             ranks than GPUs on this node.
-        ConnectionError: if the ranks do not find one another.
+        RuntimeError: of torch, if the ranks do not find one another.
     """
     launcher = cfg.get('launcher', 'none')
     if launcher == 'none' or distributed.is_initialized():
@@ -42,7 +49,16 @@ def init_distributed(cfg: Config) -> None:
     if device not in ('cpu', 'cuda'):
         return  # mmengine sets up the others
     sys.excepthook = _name_the_rank
-    _init(cfg, device)
+    settings = dict((cfg.get('env_cfg') or {}).get('dist_cfg') or {})
+    if device == 'cuda':
+        torch.cuda.set_device(_local_gpu())
+        backend = settings.get('backend', 'nccl')
+    else:
+        backend = 'gloo'
+        cfg.model_wrapper_cfg = _cpu_wrapper(cfg)
+    distributed.init_process_group(
+        backend,
+        timeout=datetime.timedelta(seconds=settings.get('timeout') or 1800))
 
 
 def on_first_rank(function: Callable, *args) -> None:
@@ -69,28 +85,86 @@ def on_first_rank(function: Callable, *args) -> None:
         sys.exit(f'{_this_rank()} stops: rank 0 says why')
 
 
-def _init(cfg: Config, device: str) -> None:
-    settings = dict((cfg.get('env_cfg') or {}).get('dist_cfg') or {})
-    if device == 'cuda':
-        torch.cuda.set_device(_local_gpu())
-        backend = settings.get('backend', 'nccl')
-    else:
-        backend = 'gloo'
-        cfg.model_wrapper_cfg = _cpu_wrapper(cfg)
-    address = f'{os.environ["MASTER_ADDR"]}:{os.environ["MASTER_PORT"]}'
+def stand_alone() -> None:
+    """Make a process without ``--launcher`` a separate run.
+
+    Its rank, which srun and torchrun always set, is removed from the
+    environment; the first of several such processes warns.
+    """
+    count = next((os.environ[name] for name in (
+        'WORLD_SIZE', 'SLURM_STEP_NUM_TASKS', 'OMPI_COMM_WORLD_SIZE')
+        if name in os.environ), '1')
+    if count != '1' and is_first_rank():
+        warnings.warn(
+            f'--launcher: expected pytorch (torchrun), slurm (srun) or mpi '
+            f'with {count} processes, got none; each of them does the whole '
+            'work by itself: name the launcher, or start one process',
+            stacklevel=2)
+    for name in ('RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK'):
+        os.environ.pop(name, None)
+
+
+def set_rank_environment(launcher: str) -> None:
+    """Set torch's variables of a process that a launcher started.
+
+    Raises:
+        ValueError: if it was not started by that launcher.
+    """
+    given = _RANK_OF.get(launcher, ())
+    _require(launcher, given)
+    os.environ.update(zip(_RANK, [os.environ[name] for name in given]))
+    if launcher == 'slurm':
+        os.environ.setdefault('MASTER_PORT', str(slurm_port(
+            int(os.environ['SLURM_JOB_ID']),
+            int(os.environ.get('SLURM_STEP_ID', 0)))))
+        if 'MASTER_ADDR' not in os.environ:
+            os.environ['MASTER_ADDR'] = first_host(
+                os.environ.get('SLURM_STEP_NODELIST')
+                or os.environ['SLURM_JOB_NODELIST'])
+    if launcher == 'mpi':
+        os.environ.setdefault('MASTER_PORT', '29500')
+    _require(launcher, (*_RANK, 'MASTER_ADDR', 'MASTER_PORT'))
+
+
+def _require(launcher: str, names: Sequence[str]) -> None:
+    missing = [name for name in names if name not in os.environ]
+    if missing:
+        raise ValueError(
+            f'--launcher {launcher}: expected {", ".join(names)} in the '
+            f'environment, got no {", ".join(missing)}; start it with '
+            'tools/dist_train.sh, tools/slurm_train.sh or mpirun, set them, '
+            'or choose another --launcher')
+
+
+def first_host(node_list: str) -> str:
+    """The address of the first node of a list, as the other nodes reach it.
+
+    Args:
+        node_list (str): Slurm's form, such as ``node[3-5,7]``.
+
+    Raises:
+        ValueError: if the name does not resolve, and ``scontrol``, which
+            containers often lack, gives no address.
+    """
+    host = re.sub(r'\[(\w+)[^]]*\]', r'\1', node_list).partition(',')[0]
     try:
-        distributed.init_process_group(
-            backend,
-            timeout=datetime.timedelta(
-                seconds=settings.get('timeout') or 1800))
+        socket.getaddrinfo(host, None)
+        return host
+    except OSError:  # ask Slurm
+        pass
+    try:
+        shown = slurm_command('scontrol', 'show', 'node', '-o', host)
+        return field_of(shown, 'NodeAddr')
     except RuntimeError as error:
-        reason = str(error).partition('\n')[0]
-        raise ConnectionError(
-            'MASTER_ADDR, MASTER_PORT: expected '
-            f'{os.environ["WORLD_SIZE"]} ranks to meet at {address}, got '
-            f'{reason} in rank {os.environ["RANK"]}; check both, that the '
-            'port is free (PORT for dist_train.sh), and that all ranks were '
-            'started') from error
+        raise ValueError(
+            f'MASTER_ADDR: expected an address of the first node, got {host}, '
+            f'which does not resolve here ({error}); set MASTER_ADDR'
+        ) from None
+
+
+def slurm_port(job: int, step: int) -> int:
+    """A port for a step of a job, not that of its neighbours."""
+    return _PORTS[(job * 10 + step) % len(_PORTS)]
 
 
 def _local_gpu() -> int:
@@ -118,15 +192,9 @@ def _cpu_wrapper(cfg: Config) -> dict:
 
 def _name_the_rank(kind, error, trace) -> None:
     """An excepthook that names the rank."""
-    text = ''.join(traceback.format_exception(kind, error, trace))
-    if any(words in str(error) for words in _WAITED):
-        text += (
-            'env_cfg.dist_cfg.timeout: expected an answer of all ranks in '
-            f'that time, got none in {_this_rank()}; the rank that does not '
-            'say "stops" stands still, look where (data, a full disk), or '
-            'set a longer one\n')
-    sys.stderr.write(f'{_this_rank()} stops:\n{text}')
-    sys.stderr.flush()
+    lines = traceback.format_exception(kind, error, trace)
+    print(f'{_this_rank()} stops:\n', *lines, sep='', end='',
+          file=sys.stderr, flush=True)
 
 
 def _this_rank() -> str:

@@ -29,8 +29,7 @@ from ..utils.command_line import (
     output_folder,
     positive,
 )
-from .distributed import init_distributed
-from .slurm_and_mpi_ranks import stand_alone
+from .distributed import init_distributed, stand_alone
 
 
 def make_config_parser(description: str) -> argparse.ArgumentParser:
@@ -116,7 +115,6 @@ def config_from(args: argparse.Namespace) -> Config:
     os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
     work_dir = args.work_dir and str(args.work_dir)
     cfg = read_config(args.config, work_dir, args.cfg_options, launcher)
-    _written_to(output_folder, cfg.work_dir, 'work_dir')
     if args.data_root:
         set_data_root(cfg, args.data_root)
     if args.image_scale:
@@ -124,14 +122,6 @@ def config_from(args: argparse.Namespace) -> Config:
     if getattr(args, 'no_pin_memory', False):
         set_in_loaders(cfg, pin_memory=False)
     return cfg
-
-
-def _written_to(kind, path, key: str) -> Path:
-    """Check a path as argparse checks its arguments."""
-    try:
-        return kind(str(path))
-    except argparse.ArgumentTypeError as error:
-        raise ValueError(f'{key}: {error}') from None
 
 
 def _check_model(cfg: Config) -> None:
@@ -155,12 +145,8 @@ def build_runner(cfg: Config, changes: Sequence[str] = ()):
     """mmengine's Runner, or that of ``runner_type``.
 
     Args:
-        cfg (Config): the config.
-        changes (sequence[str]): those of :func:`.harden`, for the Runner's
-            log.
-
-    Raises:
-        ValueError: if the config has no model.
+        cfg (Config): has a model, or a ``runner_type``.
+        changes (sequence[str]): those of :func:`.harden`, for the log.
     """
     from mmengine.runner import Runner
 
@@ -207,8 +193,7 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
         load_checkpoint(model, checkpoint, map_location='cpu', strict=True)
     elif start:
         model.init_weights()
-    model.to(device).eval()
-    return model
+    return model.to(device).eval()
 
 
 def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
@@ -228,17 +213,15 @@ def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
     folder = (checkpoint.parent if args.checkpoint and checkpoint.exists()
               else Path(cfg.work_dir))
     path = args.out or folder / f'{checkpoint.stem}{ending}'
-    return _written_to(output_file, path, '--out')
+    try:
+        return output_file(str(path))
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f'--out: {error}') from None
 
 
 def build_loader(cfg: Config, split: str,
                  batch_size: int | None = None) -> DataLoader:
-    """The loader of a split.
-
-    Args:
-        cfg (Config): the config.
-        split (str): val or test.
-        batch_size (int, optional): in place of the config's.
+    """The loader of a split, val or test; its batch size may be another.
 
     Raises:
         ValueError: if the config has no such loader; during loading, on a

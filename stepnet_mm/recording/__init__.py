@@ -2,7 +2,7 @@
 
 May import: attention, ops, steps, stiffness, utils.
 """
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import unwrap
 from .attention import find_attention_layers, record_attention
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks
 from .nsi_recorder import RecordedCalls, TrajectoryRecorder

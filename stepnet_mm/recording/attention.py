@@ -12,7 +12,7 @@ from ..attention import (
     uniform_attention_distance,
 )
 from ..attention.maps import LIMIT, measure_query_maps
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import unwrap
 from .blocks import match_names
 
 #: Larger pictures are kept at a fraction of their size.

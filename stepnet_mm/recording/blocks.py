@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ..steps import StepSize
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import unwrap
 
 #: Attributes of blocks without an activation after their last sum, so that
 #: f is output minus input.

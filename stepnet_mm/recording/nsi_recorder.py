@@ -11,8 +11,7 @@ from ..ops import is_compiling
 from ..steps.pooling import AffineMap, BuiltMap, Product
 from ..stiffness import DEFINITIONS, norm_ratio, sample_norm
 from ..stiffness.nsi import widened
-from ..utils.model_wrappers import unwrap
-from ..utils.replaced_method import ReplacedMethod
+from ..utils.hook_helpers import ReplacedMethod, unwrap
 from .blocks import (
     ResidualBlock,
     find_residual_blocks,

@@ -7,12 +7,12 @@ import torch
 from mmengine import dist
 from torch.utils.data import DataLoader, Subset
 
+from ..utils.job_signals import ignore_in_workers
 from ..utils.random_state import (
     get_random_state,
     seed_generators,
     set_random_state,
 )
-from ..utils.worker_signals import ignore_in_workers
 from . import TrajectoryRecorder, find_attention_layers, record_attention
 from .blocks import eval_mode
 

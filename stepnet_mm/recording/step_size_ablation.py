@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..steps import StepSize
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import unwrap
 from .blocks import refuse_compiled
 
 #: The metrics of an ablation, and how Δt is described, as files name them.

@@ -1,15 +1,6 @@
 """Loops, hooks and a file backend for bit-for-bit resume.
 
-Saving: at its interval, after SIGUSR1, SIGUSR2 or SIGTERM
-(signal_listener.py, ``PreemptionHook``) and before an update with a NaN
-(``NonFiniteLossHook``) ``AtomicCheckpointHook.save`` adds a
-``training_state`` to mmengine's checkpoint and writes it through
-``AtomicLocalBackend``.
-Resuming: ``AtomicCheckpointHook.before_run`` chooses the file, the
-``latest_checkpoint`` that is undamaged; mmengine loads it;
-``after_load_checkpoint`` hands the state to the ``ResumableLoop``, which
-restores place, buffers and random generators; its ``ResumableLoader`` skips
-the batches already seen.
+"A run that resumes" in docs/architecture.md goes through them in order.
 
 May import: safe_loading, utils.
 """

@@ -16,14 +16,9 @@ from ..safe_loading.own_state import (
     trains,
 )
 from ..safe_loading.plain_state import save_plain
-from ..utils.files import UNFINISHED, written_whole
-from ..utils.replaced_method import ReplacedMethod
-from .latest_checkpoint import (
-    POINTER,
-    PREEMPTED,
-    absent_parts,
-    latest_checkpoint,
-)
+from ..utils.files import POINTER, UNFINISHED, written_whole
+from ..utils.hook_helpers import ReplacedMethod
+from .latest_checkpoint import PREEMPTED, absent_parts, latest_checkpoint
 from .resumable_loops import ResumableLoop
 from .training_state import accumulating, changed_settings, training_state
 
@@ -33,25 +28,14 @@ class AtomicLocalBackend(LocalBackend):
     """mmengine's local backend with atomic writes.
 
     The content goes to a temporary file, which is flushed to the disk and
-    renamed. A kill at any moment leaves the old file or the new one.
-
-    Raises:
-        OSError: if the file cannot be written, with the space that it needs.
-            The old file stays.
+    renamed. A kill at any moment leaves the old file or the new one; an
+    error, such as of a full disk, the old one.
     """
 
     def put(self, obj: bytes, filepath) -> None:
         """Write a file."""
-        try:
-            with written_whole(filepath) as file:
-                file.write(obj)
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f'{filepath}: expected to write {len(obj) / 2**20:.1f} MiB, '
-                f'got {error.strerror}; see to the disk space and rights '
-                'there and go on with --resume, no checkpoint was lost'
-            ) from error
+        with written_whole(filepath) as file:
+            file.write(obj)
 
     def put_text(self, obj: str, filepath, encoding: str = 'utf-8') -> None:
         """Write a text file."""
@@ -64,16 +48,11 @@ class AtomicCheckpointHook(CheckpointHook):
 
     The oldest checkpoint, or the best so far, is deleted only when the new
     one is complete, so the disk needs room for ``max_keep_ckpts`` + 1.
-    ``last_checkpoint`` is written atomically, too. Remote storage keeps its
-    own way of writing, and so do the published copies of a training's end.
+    Remote storage keeps its own way of writing.
 
-    A resume without a path checks the files from the last one backwards,
-    names damaged ones in the log and takes the first undamaged one. It also
-    logs settings of optimizer and schedule in which checkpoint and config
-    differ.
-
-    With one of the resumable loops each checkpoint holds a
-    :func:`.training_state`, so the resumed run is the same bit for bit.
+    A resume without a path takes the last undamaged file, and logs damaged
+    ones and settings in which checkpoint and config differ. With one of the
+    resumable loops the resumed run is the same bit for bit.
 
     Args:
         interval (int): epochs (iterations) between checkpoints; -1 saves
@@ -81,7 +60,6 @@ class AtomicCheckpointHook(CheckpointHook):
         **kwargs: the others of ``CheckpointHook``.
 
     Raises:
-        OSError: if a checkpoint cannot be written.
         TypeError: before training, on an argument that does not exist.
         ValueError: on a resume, if all checkpoints are damaged.
     """
@@ -128,7 +106,6 @@ class AtomicCheckpointHook(CheckpointHook):
             self.filename_tmpl, self.backend_args)
         for name, why in damaged.items():
             runner.logger.warning(f'checkpoint {name} is damaged: {why}')
-        damaged.pop(osp.join(runner.work_dir, POINTER), None)
         if damaged and path is None:
             raise ValueError(
                 f'--resume: expected a whole checkpoint in {runner.work_dir}, '

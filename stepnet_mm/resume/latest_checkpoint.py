@@ -1,5 +1,4 @@
 """Finds the last undamaged checkpoint of a run."""
-import errno
 import logging
 import os
 import os.path as osp
@@ -11,16 +10,12 @@ from mmengine.logging import print_log
 
 from ..regular_file import check_regular
 from ..safe_loading.loaders import load_from_local
-from ..utils.checkpoint_pointer import POINTER, read_pointer
+from ..utils.files import POINTER, read_pointer
 
 #: Name of a checkpoint of a preempted run.
 PREEMPTED = 'preempted_iter_{}.pth'
 #: Keys that mmengine's resume reads.
 NEEDED = 'meta', 'state_dict', 'message_hub'
-#: Errors for a name without a file. Others, such as missing rights or a
-#: stale handle, are no damage.
-_NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
-            errno.EINVAL)
 
 
 def latest_checkpoint(work_dir: str,
@@ -28,7 +23,7 @@ def latest_checkpoint(work_dir: str,
                       template: str = 'epoch_{}.pth',
                       backend_args: dict | None = None
                       ) -> tuple[str | None, dict[str, str]]:
-    """The last undamaged checkpoint of a run.
+    """The last undamaged checkpoint of a run; of remote storage, the last.
 
     ``last_checkpoint`` has an absolute path. In a work dir that was copied or
     moved it points to another run, so a file of the same name here takes
@@ -41,8 +36,7 @@ def latest_checkpoint(work_dir: str,
         backend_args (dict, optional): of remote storage.
 
     Returns:
-        tuple: its path or None; and the damage of later ones, by path,
-        ``last_checkpoint`` among them.
+        tuple: its path or None; and the damage of later ones, by path.
 
     Raises:
         UnsafeCheckpointError: if one holds objects of other classes.
@@ -52,12 +46,14 @@ def latest_checkpoint(work_dir: str,
     """
     damaged: dict[str, str] = {}
     folder = folder or work_dir
-    pointed = _pointed(work_dir, folder, damaged)
-    for path in _candidates(pointed, folder, work_dir, template,
-                            backend_args):
+    pointed = read_pointer(work_dir)
+    backend = get_file_backend(folder, backend_args=backend_args)
+    if not isinstance(backend, LocalBackend):
+        return pointed, damaged
+    for path in _candidates(pointed, folder, work_dir, template):
         if path in damaged:
             continue
-        if wrong := _damage(path, backend_args):
+        if wrong := _damage(path):
             damaged[path] = wrong
             continue
         if path == pointed and osp.dirname(path) not in (folder, work_dir):
@@ -70,19 +66,17 @@ def latest_checkpoint(work_dir: str,
     return None, damaged
 
 
-def _damage(path: str, backend_args: dict | None) -> str:
+def _damage(path: str) -> str:
     """The damage of a checkpoint file; '' for none.
 
     The safe loader, which tests the checksum of every record, loads it.
     """
-    if absence := _absence(path, backend_args):
+    if absence := _absence(path):
         return absence
-    backend = get_file_backend(path, backend_args=backend_args)
-    with backend.get_local_path(path) as local:
-        try:
-            content = load_from_local(local, 'cpu')
-        except ValueError as error:
-            return f'it cannot be loaded ({error})'
+    try:
+        content = load_from_local(path, 'cpu')
+    except ValueError as error:
+        return f'it cannot be loaded ({error})'
     absent = absent_parts(content if isinstance(content, dict) else {})
     return f'it has no {", ".join(absent)}' if absent else ''
 
@@ -92,35 +86,17 @@ def absent_parts(checkpoint: dict) -> list[str]:
     return [key for key in NEEDED if not isinstance(checkpoint.get(key), dict)]
 
 
-def _pointed(work_dir: str, folder: str, damaged: dict) -> str | None:
-    """The path in ``last_checkpoint``, unless it is garbage."""
-    try:
-        path = read_pointer(work_dir)
-        # Storage of another kind is used only if that was asked for.
-        if path and _scheme(path) not in ('', _scheme(folder)):
-            raise ValueError(
-                f'it has no path of a checkpoint, but {path!r:.60}')
-    except ValueError as error:
-        damaged[osp.join(work_dir, POINTER)] = str(error)
-        return None
-    return path
-
-
 def _candidates(pointed: str | None, folder: str, work_dir: str,
-                template: str, backend_args: dict | None) -> list[str]:
+                template: str) -> list[str]:
     """Paths of checkpoints, the first choice first."""
     beside = _beside(folder, template)
     if pointed is None:
         return sorted(beside, key=_age)
     for here in (folder, work_dir):
         own = osp.join(here, osp.basename(pointed))
-        if own == pointed or not _absence(own, backend_args):
+        if own == pointed or not _absence(own):
             return [own, *sorted(beside, key=_age)]
     return sorted([pointed, *beside], key=_age)
-
-
-def _scheme(path: str) -> str:
-    return path.partition('://')[0] if '://' in path else ''
 
 
 def _beside(folder: str, template: str) -> list[str]:
@@ -139,21 +115,17 @@ def _beside(folder: str, template: str) -> list[str]:
 def _age(path: str) -> tuple[float, int]:
     """Smaller for a newer file; a copied folder may have one date."""
     numbers = re.findall(r'\d+', osp.basename(path)) or [0]
-    # Absent and remote ones come first.
+    # Absent ones come first.
     time = os.lstat(path).st_mtime if osp.lexists(path) else inf
     return -time, -int(numbers[-1])
 
 
-def _absence(path: str, backend_args: dict | None) -> str:
-    backend = get_file_backend(path, backend_args=backend_args)
-    if not isinstance(backend, LocalBackend):
-        return '' if backend.exists(path) else 'there is no such file'
+def _absence(path: str) -> str:
+    """Why there is no file of a name; '' if there is one."""
     try:
         check_regular(path)
     except ValueError:
         return 'it is no file'
-    except OSError as error:
-        if error.errno not in _NO_NAME:
-            raise
+    except (FileNotFoundError, NotADirectoryError):
         return 'there is no such file'
-    return ''
+    return ''  # others, such as missing rights or a stale handle, are raised

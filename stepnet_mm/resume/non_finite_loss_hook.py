@@ -10,11 +10,9 @@ from mmengine.optim import AmpOptimWrapper, OptimWrapperDict
 from mmengine.registry import HOOKS
 from mmengine.structures import BaseDataElement
 
-from ..utils.arguments import check_count
 from ..utils.files import DIVERGED, written_whole
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import ReplacedMethod, check_count, unwrap
 from ..utils.random_state import get_random_state
-from ..utils.replaced_method import ReplacedMethod
 from .atomic_checkpoint_hook import first_checkpoint_hook
 from .resumable_loops import ResumableLoop
 
@@ -27,14 +25,13 @@ _REMEDIES = 'a lower learning rate, warm-up or clip_grad may prevent it'
 class NonFiniteLossHook(Hook):
     """Stop, or skip the update, if the loss of any rank is not finite.
 
-    The loss is checked right before the optimizer's step, as late as
-    possible: the host then waits for the forward pass only, with the backward
-    pass in the GPU's queue. The first time, the state before that iteration
-    is saved as ``nonfinite_iter_N.pth`` (N completed iterations), with
-    weights, BatchNorm averages and random generators: a resume from it meets
-    the same batch and the same loss. The log names the images of such
-    batches on all ranks. If the training stops, ``diverged.txt`` in its work
-    dir has the reason, until the next training there.
+    The loss is checked right before the optimizer's step: the host waits for
+    the forward pass only, with the backward pass in the GPU's queue. The
+    first time, the state before that iteration is saved as
+    ``nonfinite_iter_N.pth`` (N completed iterations): a resume from it meets
+    the same batch and the same loss. The log names the images of the
+    batches. If the training stops, ``diverged.txt`` in its work dir has the
+    reason, until the next training there.
 
     With ``'skip'`` neither weights, optimizer nor BatchNorm averages see the
     batch; schedulers and averaged models go on. Each skip is logged.

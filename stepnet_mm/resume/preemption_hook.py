@@ -1,9 +1,7 @@
 """Saves a training and leaves at SIGUSR1, SIGUSR2 or SIGTERM."""
 import functools
-import os
 import signal
 import sys
-import threading
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -12,18 +10,19 @@ from mmengine import dist
 from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS
 
-from ..utils.arguments import check_count, check_seconds
-from ..utils.loop_loaders import loop_loaders
+from ..utils.hook_helpers import ReplacedMethod, check_count, loop_loaders
+from ..utils.job import requeue
+from ..utils.job_signals import (
+    JOB_SIGNALS,
+    SignalListener,
+    ignore_in_workers,
+)
 from ..utils.random_state import get_random_state, set_random_state
-from ..utils.replaced_method import ReplacedMethod
-from ..utils.slurm_requeue import requeue
-from ..utils.worker_signals import JOB_SIGNALS, ignore_in_workers
 from .atomic_checkpoint_hook import (
     AtomicCheckpointHook,
     first_checkpoint_hook,
 )
 from .resumable_loops import ResumableLoop
-from .signal_listener import SignalListener
 from .training_state import accumulating
 
 #: Exit code of a preempted run (TEMPFAIL of sysexits.h).
@@ -40,16 +39,14 @@ class PreemptionHook(Hook):
     Slurm job if its command resumes, and all leave with exit code 75.
     ``--resume`` goes on.
 
-    A second signal, more than a second after the first, or a save that takes
-    longer than ``save_timeout``, ends the process at once; the checkpoint
-    before stays undamaged.
+    A second signal, more than a second after the first, ends the process;
+    the checkpoint before stays undamaged.
 
     Args:
         signals (sequence[str]): names of the signals. Defaults to SIGUSR1,
             SIGUSR2, SIGTERM.
         max_requeues (int): maximum of requeues of a Slurm job; 0 for none.
             Defaults to 20.
-        save_timeout (float): maximum of seconds for a save. Defaults to 300.
 
     Raises:
         ValueError: on a wrong argument; before training, without
@@ -59,18 +56,10 @@ class PreemptionHook(Hook):
 
     def __init__(self,
                  signals: Sequence[str] = SIGNALS,
-                 max_requeues: int = 20,
-                 save_timeout: float = 300):
-        known = {*signal.Signals.__members__} - {'SIGKILL', 'SIGSTOP'}
-        if isinstance(signals, str) or not set(signals) <= known:
-            raise ValueError('PreemptionHook.signals: expected a list of '
-                             "names such as 'SIGUSR1' (SIGKILL and SIGSTOP "
-                             f'cannot be caught), got {signals!r}')
+                 max_requeues: int = 20):
         check_count('PreemptionHook.max_requeues', max_requeues)
-        check_seconds('PreemptionHook.save_timeout', save_timeout)
         self.signals = [signal.Signals[name] for name in signals]
         self.max_requeues = max_requeues
-        self.save_timeout = save_timeout
         self._listener = SignalListener(self.signals)
         self._group: torch.distributed.ProcessGroup | None = None
         self._replaced: list[ReplacedMethod] = []
@@ -160,10 +149,6 @@ class PreemptionHook(Hook):
     def _leave(self, runner, epoch: int, iteration: int) -> None:
         runner.logger.warning(
             f'PreemptionHook: told to stop; saving at iteration {iteration}')
-        watch = threading.Timer(
-            self.save_timeout, _give_up, [self.save_timeout])
-        watch.daemon = True
-        watch.start()
         hook = _checkpoint_hook(runner)
         path = hook.save_out_of_turn(runner, epoch, iteration)
         runner.visualizer.close()  # a requeue ends this process at any moment
@@ -181,7 +166,6 @@ class PreemptionHook(Hook):
                     'with a PATH)')
         if self._group is not None:
             torch.distributed.barrier(self._group)
-        watch.cancel()
         sys.exit(EXIT_PREEMPTED)
 
 
@@ -196,13 +180,6 @@ def _cpu_group(cfg):
             'PreemptionHook: expected ranks that reach one another over gloo, '
             f'got {error}; set GLOO_SOCKET_IFNAME to the network interface '
             'between the nodes, as NCCL_SOCKET_IFNAME is set') from error
-
-
-def _give_up(seconds: float) -> None:
-    sys.stderr.write(f'PreemptionHook: the save took longer than {seconds} s '
-                     '(save_timeout); the checkpoint before it is whole\n')
-    sys.stderr.flush()
-    os._exit(1)
 
 
 def _checkpoint_hook(runner) -> AtomicCheckpointHook:

@@ -14,9 +14,9 @@ from mmengine.runner import (
 )
 from torch.utils.data import DataLoader
 
+from ..utils.job_signals import stop_listening
 from ..utils.random_state import set_random_state
 from .resumable_loader import NO_BATCHES, ResumableLoader
-from .signal_listener import stop_listening
 from .training_state import load_buffers, load_early_stopping
 
 
@@ -119,7 +119,6 @@ class ResumableLoop(BaseLoop):
             own = state['ranks'][dist.get_rank()]
             load_buffers(self.runner, own['buffers'])
             self._random = own['random']
-            _warn_of_order(self.runner)
         self._compare(state)
         self._restore_random()
 
@@ -227,9 +226,6 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
         runner (Runner): the runner.
         dataloader (DataLoader or dict): of the training.
         **kwargs: those of ``IterBasedTrainLoop``.
-
-    Raises:
-        ValueError: as the epoch-based one does.
     """
     endless = True
 
@@ -258,13 +254,3 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
             self.run_iter(batch)
             self._validate_if_due()
         self.runner.call_hook('after_train_epoch')
-
-
-def _warn_of_order(runner) -> None:
-    """DDP reorders gradients after its first iteration."""
-    if dist.get_world_size() > 2 and not getattr(
-            runner.model, 'find_unused_parameters', True):
-        runner.logger.warning(
-            'with more than two ranks DDP sums the first gradients after a '
-            'start in another order, so this resume is exact up to rounding; '
-            'find_unused_parameters=True makes it bit for bit')

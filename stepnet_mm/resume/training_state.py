@@ -1,18 +1,18 @@
-"""What a bit-for-bit resume needs beside mmengine's checkpoint.
+"""The state of a training that mmengine's checkpoint lacks.
 
-mmengine saves model, optimizer, schedulers, loss scale and message hub. This
-is the rest: the place in the data, whether a validation is due, the counts of
-early stopping, and the random generators and buffers of every rank.
+It is the place in the data, whether a validation is due, the counts of early
+stopping, and the random generators and buffers of every rank.
 """
 import hashlib
 import reprlib
+from collections import defaultdict
 
 import torch
 from mmengine import dist
 from mmengine.hooks import EarlyStoppingHook
 from mmengine.optim import OptimWrapperDict
 
-from ..utils.model_wrappers import unwrap
+from ..utils.hook_helpers import unwrap
 from ..utils.random_state import get_random_state
 
 #: Positions in a schedule, and values derived from the optimizer's.
@@ -98,44 +98,38 @@ def changed_settings(runner, checkpoint: dict) -> list[str]:
     """Settings of optimizer and schedules that a resume does not change.
 
     mmengine loads both with the checkpoint's settings. Those of several
-    optimizers are not compared.
-
-    Args:
-        runner (Runner): has built both from the config, and not yet loaded.
-        checkpoint (dict): the checkpoint.
+    optimizers are not compared. To be called before they are loaded.
 
     Returns:
         list[str]: a text for each difference of config and checkpoint.
     """
     if isinstance(runner.optim_wrapper, OptimWrapperDict):
         return []
-    saved = _settings(checkpoint.get('optimizer', {}),
-                      checkpoint.get('param_schedulers'))
-    now = _settings(runner.optim_wrapper.state_dict(),
-                    [s.state_dict() for s in runner.param_schedulers or []])
-    # Each once, since there may be a group per parameter. The whole repr of
-    # a file's list, which may share its parts, can be endless.
-    return list(dict.fromkeys(
-        f'{key}.{name} goes on as {reprlib.repr(old.get(name, "unset"))}, '
-        f'not as {reprlib.repr(new.get(name, "unset"))}'
-        for key in saved
-        for old, new in zip(saved[key], now.get(key, []))
-        for name in sorted({*old, *new})
-        if old.get(name) != new.get(name)))
+    now = dict(
+        optimizer=runner.optim_wrapper.state_dict(),
+        param_schedulers=[s.state_dict()
+                          for s in runner.param_schedulers or []])
+    both = now.keys() & checkpoint.keys()
+    old, new = (_settings({key: state[key] for key in both})
+                for state in (checkpoint, now))
+    # The whole repr of a file's list, which may share its parts, can be
+    # endless.
+    return [f'{key} goes on as {reprlib.repr(old.get(key))}, not as '
+            f'{reprlib.repr(new.get(key))}'
+            for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
 
 
-def _settings(optimizer: dict, schedules: list | None) -> dict:
-    """Key -> the settings of each group of parameters, or of a schedule."""
-    found = {'optimizer': [
-        # The learning rate and others before any schedule.
-        {name: group.get(f'initial_{name}', value)
-         for name, value in group.items()
-         if name != 'params' and not name.startswith('initial_')}
-        for group in optimizer.get('param_groups', [])]}
-    if schedules is not None:
-        found['param_scheduler'] = [dict(number=len(schedules))]
-        for i, state in enumerate(schedules):
-            found[f'param_scheduler[{i}]'] = [
-                {name: value for name, value in state.items()
-                 if name not in PROGRESS}]
+def _settings(state: dict) -> dict[str, list]:
+    """Key -> its values, one of each group of parameters or schedule."""
+    found = defaultdict(list)
+    for group in state.get('optimizer', {}).get('param_groups', []):
+        for name, value in group.items():
+            if name != 'params' and not name.startswith('initial_'):
+                # The learning rate and others before any schedule.
+                found[f'optimizer.{name}'].append(
+                    group.get(f'initial_{name}', value))
+    for schedule in state.get('param_schedulers', []):
+        for name, value in schedule.items():
+            if name not in PROGRESS:
+                found[f'param_scheduler.{name}'].append(value)
     return found

@@ -1,4 +1,4 @@
-"""Random generators, signals, ranks, Slurm, files, precision, provenance.
+"""Random generators, signals, the job, files, hooks, precision, provenance.
 
 May import: no other folder.
 """

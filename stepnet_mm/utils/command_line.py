@@ -1,4 +1,7 @@
-"""Arguments of commands, checked at once, and tables that they print."""
+"""Arguments of commands, checked at once, and tables that they print.
+
+The types of arguments raise ``ArgumentTypeError``, as argparse expects.
+"""
 import os
 from argparse import (
     ArgumentParser,
@@ -30,11 +33,7 @@ def printable(text: str) -> str:
 
 
 def positive(text: str) -> int:
-    """An argument that is an integer from 1 on.
-
-    Raises:
-        ArgumentTypeError: if it is none.
-    """
+    """An argument that is an integer from 1 on."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(
             f'expected a positive integer, got {text!r}; change it')
@@ -42,11 +41,7 @@ def positive(text: str) -> int:
 
 
 def output_file(text: str) -> Path:
-    """An argument that names a file to write, which may be there.
-
-    Raises:
-        ArgumentTypeError: if it is a folder, or cannot be written.
-    """
+    """An argument that names a file to write, which may be there."""
     path = Path(text)
     if not text or path.is_dir():
         raise ArgumentTypeError(
@@ -59,11 +54,7 @@ def output_file(text: str) -> Path:
 
 
 def output_folder(text: str) -> Path:
-    """An argument that names a folder to write into, which may be there.
-
-    Raises:
-        ArgumentTypeError: if it is empty, a file, or cannot be written.
-    """
+    """An argument that names a folder to write into, which may be there."""
     if not text:  # pathlib takes it for the current one
         raise ArgumentTypeError("expected a folder, got ''; name one")
     existing_folder(Path(text))
@@ -71,11 +62,7 @@ def output_folder(text: str) -> Path:
 
 
 def existing_folder(folder: Path) -> Path:
-    """A folder to write into, or the nearest one above it that exists.
-
-    Raises:
-        ArgumentTypeError: if that is a file, or read-only.
-    """
+    """A folder to write into, or the nearest one above it that exists."""
     there = next(path for path in (folder, *folder.parents)
                  if path.exists() or not path.name)
     if not there.is_dir():

@@ -1,11 +1,16 @@
-"""Files that are written atomically."""
+"""Files of a work dir, written atomically and read with care."""
 import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from ..regular_file import open_regular
+
+#: In a work dir, the path of its last checkpoint; mmengine writes it.
+POINTER = 'last_checkpoint'
 #: In a work dir whose training NonFiniteLossHook stopped: why.
 DIVERGED = 'diverged.txt'
 #: Ends the name of a file that is being written.
@@ -18,9 +23,6 @@ def written_whole(path) -> Iterator[BinaryIO]:
 
     A process killed at any moment leaves the old file or the new one, an
     error the old one. Folders are made.
-
-    Args:
-        path (str | Path): the file.
 
     Yields:
         BinaryIO: a file beside it, ``<path>.unfinished``.
@@ -69,6 +71,29 @@ def file_digest(path) -> str | None:
         while block := file.read(2**20):
             sha.update(block)
     return sha.hexdigest()[:12]
+
+
+def read_pointer(work_dir) -> str | None:
+    """The path in ``last_checkpoint``; None without one.
+
+    Raises:
+        ValueError: if it is no file.
+        OSError: if it cannot be read now.
+    """
+    try:
+        with open_regular(Path(work_dir, POINTER)) as file:
+            return file.read(4096).decode(errors='replace').strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def parse_line(line: bytes) -> dict | None:
+    """A line of mmengine's log; None if it is no JSON object, or cut off."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _sync(folder: Path) -> None:

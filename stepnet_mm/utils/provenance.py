@@ -3,10 +3,8 @@ import importlib.metadata
 import platform
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import date
-from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,15 +33,10 @@ def versions() -> dict[str, str]:
 
 def distributions(libraries: Sequence[str]) -> dict[str, list[str]]:
     """Import name -> the names of its installed distributions."""
+    # Python 3.10 reads top_level.txt alone, which numpy does not have.
     owners = importlib.metadata.packages_distributions()
-    found = {name: [*filter(_is_installed, dict.fromkeys(
-        owners.get(name, [])))] for name in libraries}
-    if sys.version_info < (3, 11):
-        # It reads top_level.txt alone, which numpy does not have.
-        for name, names in found.items():
-            if not names and find_spec(name) and _is_installed(name):
-                names.append(name)
-    return found
+    return {name: [*filter(_is_installed, dict.fromkeys(
+        owners.get(name, [name])))] for name in libraries}
 
 
 def _is_installed(distribution: str | None) -> bool:

@@ -6,12 +6,6 @@ import torch
 from torch import distributed, multiprocessing
 
 
-def run_on_ranks(function, args, ranks):
-    """Call function(rank, *args) on each; the limit of the test is theirs."""
-    multiprocessing.start_processes(function, args, ranks,
-                                    start_method='fork')
-
-
 def results_of_ranks(function, ranks=2):
     """A list of function(rank) of each, all in one process group."""
     results = multiprocessing.get_context('fork').Manager().dict()
@@ -25,5 +19,6 @@ def results_of_ranks(function, ranks=2):
         results[rank] = function(rank)
 
     with tempfile.TemporaryDirectory() as folder:
-        run_on_ranks(run, (folder, ), ranks)
+        multiprocessing.start_processes(
+            run, (folder, ), ranks, start_method='fork')
         return [results[rank] for rank in range(ranks)]

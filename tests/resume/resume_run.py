@@ -224,14 +224,14 @@ def assert_same(a, b, path=''):
         assert a == b or a != a, path
 
 
-def train_on_ranks(ranks, work_dir, find_unused=False, **kwargs):
+def train_on_ranks(ranks, work_dir, **kwargs):
     """Train in processes of their own; the state of each at the end.
 
     A rank that left has its exit code, one that failed its error's text.
     """
     cfg = Config(dict(model_wrapper_cfg=dict(
         type='MMDistributedDataParallel', device_ids=None,
-        broadcast_buffers=False, find_unused_parameters=find_unused),
+        broadcast_buffers=False),
         **{key: kwargs[key] for key in kwargs if 'val_' in key}))
 
     def train_on(rank):

@@ -5,47 +5,33 @@ import errno
 import os
 import random
 import shutil
-import warnings
 import zipfile
-from collections import OrderedDict
 
 import pytest
 import torch
-from resume_run import assert_same
 
 from stepnet_mm.resume import latest_checkpoint as module
 from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
-from stepnet_mm.safe_loading.loaders import (
-    UnsafeCheckpointError,
-    load_from_local,
-)
+from stepnet_mm.safe_loading.loaders import UnsafeCheckpointError
 
 
 def state(iteration):
     """A training's, in small."""
-    generator = torch.Generator().manual_seed(iteration)
-    weights = {f'{i}.weight': torch.randn(8, 8, 3, 3, generator=generator)
-               for i in range(8)}
     return dict(
-        state_dict=OrderedDict(weights),
-        message_hub=dict(log_scalars={}, runtime_info={}, resumed_keys={}),
+        state_dict=dict(weight=torch.rand(8, 8)), message_hub=dict(a=1),
         meta=dict(epoch=0, iter=iteration, cfg='a = 1\n'))
 
 
 @pytest.fixture
-def run(tmp_path):
-    """run(name) -> a work dir with iter_1.pth and the newer iter_2.pth."""
-
-    def make(name='run'):
-        folder = tmp_path / name
-        folder.mkdir()
-        for iteration in (1, 2):
-            path = folder / f'iter_{iteration}.pth'
-            torch.save(state(iteration), path)
-            os.utime(path, (iteration, iteration))
-        return folder
-
-    return make
+def folder(tmp_path):
+    """A work dir with iter_1.pth and the newer iter_2.pth."""
+    folder = tmp_path / "it's Ü模 [lr=0.1]"
+    folder.mkdir()
+    for iteration in (1, 2):
+        path = folder / f'iter_{iteration}.pth'
+        torch.save(state(iteration), path)
+        os.utime(path, (iteration, iteration))
+    return folder
 
 
 def chosen(folder):
@@ -57,12 +43,10 @@ def points(folder, content):
     (folder / 'last_checkpoint').write_bytes(os.fsencode(content))
 
 
-@pytest.mark.parametrize('folder, template, name', [
-    ("it's Ü模 [lr=0.1]", 'iter_{}.pth', 'iter_2.pth'),
-    ('run', 'iter_{:03d}.pth', 'iter_012.pth')])
-def test_names(run, folder, template, name):
+@pytest.mark.parametrize('template, name', [
+    ('iter_{}.pth', 'iter_2.pth'), ('iter_{:03d}.pth', 'iter_012.pth')])
+def test_names(folder, template, name):
     """Of copies of one date, the name's number counts."""
-    folder = run(folder)
     (folder / 'iter_2.pth').rename(folder / name)
     for other in ('best_loss_iter_11.pth', 'iter_10-0123abcd.pth'):
         (folder / other).write_bytes(b'')
@@ -74,21 +58,20 @@ def test_names(run, folder, template, name):
 
 
 @pytest.mark.parametrize('out', ['.', 'out'])
-def test_a_copied_work_dir_goes_on_by_itself(run, tmp_path, out):
+def test_a_copied_work_dir_goes_on_by_itself(folder, tmp_path, out):
     """So does one that was moved; ``out`` is a checkpoint hook's out_dir."""
-    other = run('other')
     here = tmp_path / 'copy'
-    shutil.copytree(other, here / out)
-    points(here, other / 'iter_2.pth')
-    os.utime(other / 'iter_2.pth', (9, 9))
+    shutil.copytree(folder, here / out)
+    points(here, folder / 'iter_2.pth')
+    os.utime(folder / 'iter_2.pth', (9, 9))
     assert latest_checkpoint(str(here), str(here / out), 'iter_{}.pth') == (
         str(here / out / 'iter_2.pth'), {})
 
 
 @pytest.mark.parametrize('time', [1, 9])
-def test_a_pointer_out_of_the_work_dir(run, tmp_path, monkeypatch, time):
+def test_a_pointer_out_of_the_work_dir(folder, tmp_path, monkeypatch, time):
     """It is followed only past older ones, and with a warning."""
-    lines, folder = [], run()
+    lines = []
     monkeypatch.setattr(module, 'print_log',
                         lambda text, **_: lines.append(text))
     other = shutil.copy(folder / 'iter_2.pth', tmp_path / 'iter_3.pth')
@@ -99,29 +82,15 @@ def test_a_pointer_out_of_the_work_dir(run, tmp_path, monkeypatch, time):
 
 
 @pytest.mark.parametrize('content', [
-    b'\xff\xfe\x80', b'http://127.0.0.1:9/a.pth', b'/dev/zero'])
-def test_a_pointer_that_is_garbage(run, content):
-    folder = run()
+    b'\xff\xfe\x80', b'\0\0', b'http://127.0.0.1:9/a.pth', b'/dev/zero'])
+def test_a_pointer_that_is_garbage(folder, content):
     points(folder, content)
     name, wrong = chosen(folder)
     assert name == 'iter_2.pth' and len(wrong) == 1
 
 
-@pytest.mark.parametrize('make', [
-    os.mkfifo, lambda path: os.symlink('nowhere', path)],
-    ids=['pipe', 'broken link'])
-def test_what_is_no_file_under_a_name(run, make):
-    """The pipes would be waited for."""
-    folder = run()
-    for name in ('last_checkpoint', 'iter_3.pth'):
-        make(folder / name)
-    name, wrong = chosen(folder)
-    assert name == 'iter_2.pth' and str(folder / 'iter_3.pth') in wrong
-
-
 @pytest.mark.core
-def test_refused_is_not_damaged(run):
-    folder = run()
+def test_refused_is_not_damaged(folder):
     torch.save(dict(a=os.mkdir), folder / 'iter_2.pth')
     with pytest.raises(UnsafeCheckpointError, match=r'iter_2\.pth.*mkdir'):
         chosen(folder)
@@ -129,21 +98,19 @@ def test_refused_is_not_damaged(run):
 
 @pytest.mark.parametrize('content, absent', [
     (dict(state(2), meta=None), 'meta'), ([], 'state_dict')])
-def test_one_that_lacks_what_a_resume_needs(run, content, absent):
-    folder = run()
+def test_one_that_lacks_what_a_resume_needs(folder, content, absent):
     torch.save(content, folder / 'iter_2.pth')
     name, wrong = chosen(folder)
     assert name == 'iter_1.pth' and absent in [*wrong.values()][0]
 
 
-def test_what_a_power_cut_leaves_is_damaged(run):
-    """A part, zeros, as many as they may be, and random bytes."""
-    folder, choose = run(), random.Random(1)
+def test_what_a_power_cut_leaves_is_damaged(folder):
+    """A part, a flipped bit, zeros and random bytes."""
     whole = (folder / 'iter_2.pth').read_bytes()
-    for content in [
-            *(whole[:int(len(whole) * share)] for share in (0, .1, .999)),
-            *(bytes(size) for size in (1, 512, 20000)),
-            *(choose.randbytes(600) for _ in range(30))]:
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    for content in [whole[:0], whole[:-9], flipped, bytes(512),
+                    random.Random(1).randbytes(600)]:
         (folder / 'iter_2.pth').write_bytes(content)
         name, wrong = chosen(folder)
         assert name == 'iter_1.pth' and len(wrong) == 1
@@ -153,8 +120,8 @@ def test_what_a_power_cut_leaves_is_damaged(run):
     (os, 'stat', OSError(errno.ESTALE, 'a')),
     (os, 'scandir', OSError(errno.EACCES, 'a')),
     (zipfile, 'ZipFile', MemoryError())])
-def test_what_cannot_be_read_now_is_not_damaged(run, monkeypatch, owner, name,
-                                                error):
+def test_what_cannot_be_read_now_is_not_damaged(folder, monkeypatch, owner,
+                                                name, error):
     found = getattr(owner, name)
 
     def fail(place, *args, **kwargs):
@@ -162,29 +129,6 @@ def test_what_cannot_be_read_now_is_not_damaged(run, monkeypatch, owner, name,
             return found(place, *args, **kwargs)
         raise error
 
-    folder = run()
     with monkeypatch.context() as patch, pytest.raises(type(error)):
         patch.setattr(owner, name, fail)
         latest_checkpoint(str(folder), template='iter_{}.pth')
-
-
-def test_any_bit(run):
-    """A flip is found, or changes nothing; half of them in the directory."""
-    folder = run()
-    path = folder / 'iter_2.pth'
-    ends = [load_from_local(folder / f'iter_{i}.pth') for i in (2, 1)]
-    content = path.read_bytes()
-    with zipfile.ZipFile(path) as file:
-        begins = [0, file.start_dir] * 40
-    found, choose = 0, random.Random(0)
-    for begin in begins:
-        changed = bytearray(content)
-        changed[choose.randrange(begin, len(changed))] ^= 1 << (
-            choose.randrange(8))
-        path.write_bytes(changed)
-        with warnings.catch_warnings():
-            warnings.simplefilter('error')
-            name, wrong = chosen(folder)
-        assert_same(load_from_local(folder / name), ends[len(wrong)])
-        found += len(wrong)
-    assert 40 < found < 80

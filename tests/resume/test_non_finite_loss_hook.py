@@ -1,9 +1,11 @@
+import functools
 import os
 import re
 
 import pytest
 import torch
 from mmengine.hooks import Hook
+from mmengine.optim.optimizer import amp_optimizer_wrapper
 from mmengine.registry import HOOKS
 from mmengine.structures import BaseDataElement
 from resume_run import (
@@ -131,13 +133,48 @@ def test_one_rank_is_enough(tmp_path, action):
     assert re.findall(r'[^ ]+\.jpg', logged) == ['rank1/iter3.jpg']
 
 
+@pytest.mark.core
+@pytest.mark.since_torch('2.3', 'a loss scale on a CPU')
+def test_under_amp_a_batch_is_skipped_and_the_loss_scale_resumed(
+        tmp_path, monkeypatch):
+    """Weights, moments and averages are saved in float32."""
+    monkeypatch.setattr(amp_optimizer_wrapper, 'is_cuda_available',
+                        lambda: True)
+    monkeypatch.setattr(amp_optimizer_wrapper, 'GradScaler',
+                        functools.partial(torch.amp.GradScaler, 'cpu'))
+
+    def run(folder, iterations, **kwargs):
+        runner = runner_with(tmp_path / folder, 1, resume=dict(
+            kwargs, by_epoch=False, val_cfg=None, val_dataloader=None,
+            val_evaluator=None, train_cfg=dict(
+                type='ResumableIterBasedTrainLoop', max_iters=iterations),
+            optim_wrapper=dict(
+                type='AmpOptimWrapper', dtype='bfloat16',
+                loss_scale=dict(init_scale=1024., growth_interval=2),
+                optimizer=dict(type='Adam', lr=.01))))
+        runner.train()
+        return runner
+
+    whole = run('whole', 6)
+    before = hook_of(whole, 'PoisonHook').before
+    assert equal(before[1], before[2]) and not equal(before[2], before[3])
+    assert whole.optim_wrapper.loss_scaler.get_scale() > 2048
+    run('parts', 3)
+    saved = torch.load(tmp_path / 'parts/iter_3.pth', weights_only=False)
+    scaler = saved['optimizer']['loss_scaler']
+    # Two updates.
+    assert scaler['scale'] == 2048 and scaler['_growth_tracker'] == 0
+    tensors = [*saved['state_dict'].values(), *(
+        s['exp_avg'] for s in saved['optimizer']['state'].values())]
+    assert {t.dtype for t in tensors if t.is_floating_point()} == {
+        torch.float32}
+    assert_same(final_state(whole), final_state(run('parts', 6, resume=True)))
+
+
 @pytest.mark.parametrize('key, settings', [
     ('NonFiniteLossHook.action', dict(action='ignore')),
-    ('NonFiniteLossHook.max_skips', dict(max_skips=-1)),
     ('accumulative_counts=2', dict(action='skip'))])
 def test_wrong_arguments(tmp_path, key, settings):
     with pytest.raises(ValueError, match=key):
-        resume_runner(
-            tmp_path, hooks=[dict(type='NonFiniteLossHook', **settings)],
-            optim_wrapper=dict(optimizer=dict(type='SGD', lr=.1),
-                               accumulative_counts=2)).train()
+        runner_with(tmp_path, **settings, resume=dict(optim_wrapper=dict(
+            optimizer=dict(type='SGD', lr=.1), accumulative_counts=2))).train()

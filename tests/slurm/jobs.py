@@ -1,11 +1,11 @@
 """Jobs on the lab, and what they leave behind."""
 import glob
-import json
 import os
 import re
 import runpy
 import sys
 import tempfile
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import torch
@@ -17,7 +17,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CONFIG = HERE / 'toy_config.py'
 ENVIRONMENT = dict(
-    PYTHON=sys.executable, PYTHONPATH=str(HERE), OMP_NUM_THREADS='1')
+    PYTHON=sys.executable, OMP_NUM_THREADS='1',
+    PYTHONPATH=f'{HERE}:{ROOT}/tests/resume')
 
 
 def submit(lab, work_dir, *options, sbatch=(), ranks=2):
@@ -36,19 +37,26 @@ def options(**settings):
     return ['--cfg-options', *(f'{k}={v}' for k, v in settings.items())]
 
 
-def train_in_forks(work_dir, *arguments, code=0):
-    """The toy training on two ranks, without a launcher and its start-ups.
-
-    Both end with the exit code; what each of them wrote to stderr.
-    """
+@contextmanager
+def ranks_in_forks(work_dir, *arguments):
+    """The toy training on two ranks, without a launcher and its start-ups."""
     port, = free_ports(1)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as ranks:
         outputs = [Path(folder) / str(rank) for rank in (0, 1)]
         for path in outputs:
             path.mkdir()
-        ranks = [Forked(path, _train, path.name, port,
-                        [CONFIG, '--work-dir', work_dir, *arguments])
-                 for path in outputs]
+        yield [ranks.enter_context(Forked(
+            path, _train, path.name, port,
+            [CONFIG, '--work-dir', work_dir, *arguments]))
+            for path in outputs]
+
+
+def train_in_forks(work_dir, *arguments, code=0):
+    """Train to the end; what each rank wrote to stderr.
+
+    Both end with the exit code.
+    """
+    with ranks_in_forks(work_dir, *arguments) as ranks:
         codes = [rank.wait(400) for rank in ranks]
         said = [rank.printed('stderr') for rank in ranks]
         assert codes == [code, code], said
@@ -91,43 +99,10 @@ def saved(work_dir):
 def differing(whole, end):
     """The parts of two checkpoints that are not the same bit for bit."""
     parts = []
-    for key, a, b in [
-            *((key, whole[key], end[key])
-              for key in ('state_dict', 'ema_state_dict', 'optimizer',
-                          'param_schedulers')),
-            ('stiffness_history', tns_history(whole), tns_history(end))]:
+    for key in ('state_dict', 'ema_state_dict', 'optimizer',
+                'param_schedulers'):
         try:
-            assert_same(a, b, key)
+            assert_same(whole[key], end[key], key)
         except AssertionError:
             parts.append(key)
     return parts
-
-
-def tns_history(checkpoint):
-    """What TNSHook has measured up to a checkpoint."""
-    return checkpoint['message_hub']['runtime_info']['stiffness_history']
-
-
-def tns_steps(work_dir):
-    """The iterations at which TNS was logged to the visualizer's file."""
-    lines = [json.loads(line)
-             for path in glob.glob(f'{work_dir}/*/vis_data/stiffness.json')
-             for line in Path(path).read_text().splitlines()]
-    return sorted({line['step'] for line in lines if 'stiffness/tns' in line})
-
-
-def ranks_of(work_dir):
-    """Process numbers of the ranks that train into a folder."""
-    found = []
-    for path in glob.glob('/proc/[0-9]*/cmdline'):
-        try:
-            words = Path(path).read_bytes().split(b'\0')
-            parent = Path(path).with_name('stat').read_text().split()[3]
-        except OSError:
-            continue
-        if (str(work_dir).encode() in words and b'-u' in words
-                and b'python' in os.path.basename(words[0])):
-            found.append((int(path.split('/')[2]), int(parent)))
-    numbers = {number for number, _ in found}
-    # Workers of the loader are forks and have the same command line.
-    return [number for number, parent in found if parent not in numbers]

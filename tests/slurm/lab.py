@@ -33,7 +33,7 @@ MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
-KillWait={kill_wait}
+KillWait=20
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port={n0} CPUs=2 \
 State=UNKNOWN
@@ -58,12 +58,10 @@ class Lab:
 
     Args:
         base (Path): an empty folder.
-        kill_wait (int): seconds from TERM to KILL.
     """
 
-    def __init__(self, base, kill_wait=20):
+    def __init__(self, base):
         self.base = Path(base)
-        self.kill_wait = kill_wait
         self.environment = dict(os.environ, SLURM_CONF=f'{self.base}/conf')
 
     def __enter__(self):
@@ -77,36 +75,36 @@ class Lab:
         port, n0, n1 = free_ports(3)
         (self.base / 'conf').write_text(CONFIG.format(
             host=socket.gethostname(), base=self.base, port=port, n0=n0,
-            n1=n1, kill_wait=self.kill_wait))
+            n1=n1))
         try:
-            self._start()
+            self.run('munged', '--force', f'--key-file={self.base}/key',
+                     f'--socket={self.base}/munge.sock',
+                     f'--pid-file={self.base}/munged.pid',
+                     f'--log-file={self.base}/munged.log',
+                     f'--seed-file={self.base}/munged.seed')
+            self.run('slurmctld')
+            for node in ('n0', 'n1'):
+                self.run('slurmd', '-N', node)
+            self.wait(lambda: self.run('sinfo', '-ho', '%D %t') == '2 idle',
+                      30)
         except BaseException:
             self.__exit__()
             raise
         return self
 
-    def _start(self):
-        self.run('munged', '--force', f'--key-file={self.base}/key',
-                 f'--socket={self.base}/munge.sock',
-                 f'--pid-file={self.base}/munged.pid',
-                 f'--log-file={self.base}/munged.log',
-                 f'--seed-file={self.base}/munged.seed')
-        self.run('slurmctld')
-        for node in ('n0', 'n1'):
-            self.run('slurmd', '-N', node)
-        self.wait(lambda: self.run('sinfo', '-ho', '%D %t') == '2 idle', 30)
-
     def __exit__(self, *_):
         if (self.base / 'slurmctld.pid').exists():
-            jobs = self.run('squeue', '-ho', '%i', check=False).split()
-            if jobs:
+            if jobs := self.run('squeue', '-ho', '%i', check=False).split():
                 self.run('scancel', '--signal=KILL', *jobs, check=False)
                 self.run('scancel', *jobs, check=False)
                 time.sleep(1)
         for name in ('slurmd-n0', 'slurmd-n1', 'slurmctld', 'munged'):
             path = self.base / f'{name}.pid'
-            if path.exists():
-                _terminate(int(path.read_text() or 0))
+            with suppress(FileNotFoundError, ValueError, psutil.NoSuchProcess):
+                process = psutil.Process(int(path.read_text()))
+                process.terminate()
+                if psutil.wait_procs([process], timeout=10)[1]:
+                    process.kill()
 
     def run(self, *command, check=True, **environment):
         """What a command prints; its error's text is in the exception."""
@@ -132,15 +130,6 @@ class Lab:
             time.sleep(.2)
         raise TimeoutError('\n'.join(
             path.read_text()[-1500:] for path in self.base.glob('*.log')))
-
-
-def _terminate(pid):
-    """TERM, and KILL if the process is not gone in time."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        process.terminate()
-        if psutil.wait_procs([process], timeout=10)[1]:
-            process.kill()
 
 
 def free_ports(number):

@@ -1,22 +1,53 @@
-"""Kills and requeues: nothing is lost, the end is the same."""
-import json
-import subprocess
-import sys
+"""Kills and preemptions: nothing is lost, the end is the same."""
+import random
+import signal
+import time
 
 import pytest
-from jobs import HERE
-from lab import missing
+from jobs import (
+    differing,
+    iteration,
+    options,
+    ranks_in_forks,
+    saved,
+    train_in_forks,
+)
 
-pytestmark = pytest.mark.soak
+from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
+from stepnet_mm.utils.files import UNFINISHED
+
+SETTINGS = options(**{
+    'train_cfg.max_epochs': 12, 'default_hooks.checkpoint.interval': 4,
+    'default_hooks.slow.type': 'SlowHook', 'default_hooks.slow.seconds': .05})
+EVENTS = 'kill in a save', 'preempt', 'kill', 'kill in a save', 'preempt'
 
 
-@pytest.mark.skipif(bool(missing()), reason=f'no Slurm: {missing()}')
+def until(condition, seconds=240):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(.001)
+
+
+@pytest.mark.soak
 def test_soak(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(HERE / 'soak.py'), str(tmp_path),
-         '--kills', '4', '--requeues', '2', '--epochs', '12'],
-        capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads((tmp_path / 'soak.json').read_text())
-    assert (found['kills'], found['requeues']) == (4, 2)
-    assert found['kills_in_a_save'] >= 1
+    whole, folder = tmp_path / 'whole', tmp_path / 'soak'
+    train_in_forks(whole, *SETTINGS)
+    draw = random.Random(0)
+    for event in EVENTS:
+        before = iteration(folder)
+        with ranks_in_forks(folder, *SETTINGS, '--resume') as ranks:
+            until(lambda: iteration(folder) > before + 2)  # noqa: B023
+            time.sleep(draw.random() * .5)
+            if event == 'kill in a save':
+                until(lambda: [*folder.glob(f'*{UNFINISHED}')])
+            before = iteration(folder)
+            for rank in ranks:
+                rank.signal(signal.SIGUSR1 if event == 'preempt'
+                            else signal.SIGKILL, group=True)
+            codes = [rank.wait(120) for rank in ranks]
+        assert codes == [75 if event == 'preempt' else -signal.SIGKILL] * 2
+        path, damaged = latest_checkpoint(str(folder), template='iter_{}.pth')
+        assert path and not damaged and iteration(folder) >= before
+    train_in_forks(folder, *SETTINGS, '--resume')
+    assert differing(saved(whole), saved(folder)) == []

@@ -1,13 +1,15 @@
 """A training of a minute with all that is hard to resume, for tests.
 
-PYTHONPATH=tests/slurm python tools/train.py tests/slurm/toy_config.py
+PYTHONPATH=tests/slurm:tests/resume \
+  python tools/train.py tests/slurm/toy_config.py
 """
 default_scope = 'mmengine'
 custom_imports = dict(
-    imports=['stepnet_mm', 'toy_parts'], allow_failed_imports=False)
-model = dict(type='DroppedOut', backbone=dict(type='SmallStepNet'))
+    imports=['stepnet_mm', 'resume_run', 'toy_parts'],
+    allow_failed_imports=False)
+model = dict(type='DropoutModel')
 train_dataloader = dict(
-    dataset=dict(type='NoisyImages'),
+    dataset=dict(type='AugmentedDataset', size=100),
     sampler=dict(type='DefaultSampler', shuffle=True),
     batch_size=4,
     num_workers=1,
@@ -22,9 +24,6 @@ default_hooks = dict(
     logger=dict(type='LoggerHook', interval=5),
     checkpoint=dict(
         type='CheckpointHook', interval=5, by_epoch=False, max_keep_ckpts=2))
-custom_hooks = [
-    dict(type='EMAHook', momentum=.01),
-    dict(type='TNSHook', interval=10)
-]
+custom_hooks = [dict(type='EMAHook', momentum=.01)]
 randomness = dict(seed=3)
 env_cfg = dict(dist_cfg=dict(timeout=60))

@@ -2,6 +2,7 @@
 import json
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 
 import pytest
 import study_records
@@ -68,7 +69,7 @@ def test_a_record_is_written_under_the_files_lock(path, monkeypatch):
 
     @contextmanager
     def lock(place, wait):
-        assert (place, wait) == (lock_beside(path), True)
+        assert (place, wait) == (lock_beside(path), inf)
         counts.append(len(read_records(path)))
         yield
         counts.append(len(read_records(path)))

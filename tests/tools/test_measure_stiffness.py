@@ -1,5 +1,8 @@
+import time
+
 import pytest
 import torch
+from forked import Forked
 from measure_stiffness import settings_digest
 from mmengine.config import Config
 
@@ -38,6 +41,12 @@ def deep(classifier):
     return classifier
 
 
+def hold(path):
+    with file_lock(path):
+        print('held')
+        time.sleep(60)
+
+
 def measure(tool, config, out, *arguments):
     tool(TOOL, config, '--out', out, '--batch-size', 3, '--device', 'cpu',
          *arguments)
@@ -69,9 +78,10 @@ def test_the_start_a_cut_some_of_it_and_a_checkpoint(
     (tmp_path / 'images').rename(tmp_path / 'disk/images')
     moved = '--data-root', tmp_path / 'disk/images'
     again = '--name', 'start', *moved
-    with file_lock(lock_beside(out)), pytest.raises(
-            ValueError, match='a.jsonl: expected a file that nobody writes'):
-        measure(tool, deep, out, *again)
+    with Forked(tmp_path, hold, lock_beside(out)) as holder:
+        holder.until_it_prints('held')
+        with pytest.raises(ValueError, match='a.jsonl.lock: expected to be'):
+            measure(tool, deep, out, *again)
     measure(tool, deep, out, *again)
     assert out.read_bytes() == text
     with pytest.raises(ValueError, match='settings.*another'):

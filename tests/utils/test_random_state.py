@@ -29,11 +29,9 @@ def test_what_was_read_can_be_set(tmp_path):
 
 
 @pytest.mark.parametrize('key, value', [
-    ('numpy', lambda old: [*old[:2], -5 * 10**8, *old[3:]]),
     ('numpy', lambda old: [*old[:2], 625, *old[3:]]),
-    ('numpy', lambda old: [old[0], [1], *old[2:]]),
     ('python', lambda old: (*old[:1], (-1, ), *old[2:])),
-    ('torch', lambda old: old[1:]), ('torch', lambda old: None)])
+    ('torch', lambda old: None)])
 def test_other_states_are_an_error(key, value):
     """numpy ends the process where its place is far outside."""
     state = get_random_state()

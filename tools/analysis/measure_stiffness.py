@@ -21,7 +21,6 @@ from mmengine.utils import track_iter_progress
 from stepnet_mm import stiffness
 from stepnet_mm.config.lookup import all_dicts
 from stepnet_mm.launch import entry
-from stepnet_mm.launch.work_dir import measurement_lock
 from stepnet_mm.recording import (
     TrajectoryRecorder,
     find_residual_blocks,
@@ -29,6 +28,7 @@ from stepnet_mm.recording import (
     probe,
 )
 from stepnet_mm.utils.command_line import positive
+from stepnet_mm.utils.file_lock import file_lock, lock_beside
 from stepnet_mm.utils.files import file_digest
 from stepnet_mm.utils.provenance import today
 from stepnet_mm.version import __version__
@@ -71,7 +71,7 @@ def measure(cfg, args, path):
     print(list_blocks(blocks))
     recorder = TrajectoryRecorder(model, blocks, args.definition)
     header = header_of(cfg, args, recorder, loader, len(indices))
-    with measurement_lock(path):
+    with file_lock(lock_beside(path)):
         done = stiffness.begin_record(path, header)
         rest = probe.subset_loader(loader, indices[done:])
         with probe.kept_state(model), recorder:

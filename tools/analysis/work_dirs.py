@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
-from stepnet_mm.utils.log_folders import in_order, parse_line
+from stepnet_mm.utils.files import parse_line
 
 
 def method_of(name: str) -> str:
@@ -109,8 +109,7 @@ def _logged(work_dir: Path, name: str, key: str) -> list[dict]:
                     and _is_number(line, 'step')]:
             starts[path] = rows
     found: list[dict] = []
-    for path in in_order({path: [row['step'] for row in rows]
-                          for path, rows in starts.items()}):
+    for path in sorted(starts):
         first = starts[path][0]['step']
         found = [row for row in found if row['step'] < first] + starts[path]
     return found

@@ -15,9 +15,12 @@ from study_records import StudyRecord, planned
 
 from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.stiffness import read_stiffness_record
-from stepnet_mm.utils.checkpoint_pointer import read_pointer
-from stepnet_mm.utils.files import DIVERGED, written_whole
-from stepnet_mm.utils.log_folders import in_order, parse_line
+from stepnet_mm.utils.files import (
+    DIVERGED,
+    parse_line,
+    read_pointer,
+    written_whole,
+)
 from stepnet_mm.utils.provenance import today, versions
 
 #: CPU and wall time of the completed phases.
@@ -178,9 +181,7 @@ def epochs_of(folder: Path) -> list[dict]:
               for path in folder.glob('*_*/vis_data/scalars.json')}
     found: defaultdict[int, dict] = defaultdict(dict)
     numbers = set()
-    for line in chain.from_iterable(map(starts.get, in_order({
-            path: [line['iter'] for line in lines if 'iter' in line]
-            for path, lines in starts.items()}))):
+    for line in chain.from_iterable(starts[path] for path in sorted(starts)):
         place = line.get('epoch', line.get('iter'))
         if place is not None:  # of training
             if 'loss' in line:

@@ -3,6 +3,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
+from math import inf
 from pathlib import Path
 
 from study_file import StudyRun
@@ -92,7 +93,7 @@ def read_records(*paths) -> list[StudyRecord]:
 def append_record(path, record: StudyRecord) -> None:
     """Add a run to a file, as a whole line or not at all."""
     line = json.dumps(dict(format=FORMAT, **asdict(record)), allow_nan=False)
-    with file_lock(lock_beside(path), wait=True), open(path, 'a+b') as file:
+    with file_lock(lock_beside(path), wait=inf), open(path, 'a+b') as file:
         check_comparable([*located_records(path),
                           (f'{path}: a new line', record)])
         file.seek(0)

@@ -1,6 +1,42 @@
-"""A method of one object, replaced for a while."""
+"""What hooks share: checks, loaders and models, methods that are replaced."""
 import functools
 from collections.abc import Callable
+
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def check_count(key: str, value, least: int = 0) -> None:
+    """Check the integer of a config's key.
+
+    Raises:
+        ValueError: on another type, bool too, or less than ``least``.
+    """
+    if type(value) is not int or value < least:
+        raise ValueError(
+            f'{key}: expected an integer of at least {least}, got {value!r}; '
+            'change it')
+
+
+def loop_loaders(loop) -> list[DataLoader]:
+    """A loop's loaders: a user's may have several, a config's dict none."""
+    found = getattr(loop, 'dataloader', None)
+    loaders = found if isinstance(found, (list, tuple)) else [found]
+    return [loader for loader in loaders if isinstance(loader, DataLoader)]
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The model inside DDP, averaged (EMA) and test-time augmented models."""
+    # Seconds to import, which those who only look for blocks need not wait.
+    from mmengine.model import (
+        BaseAveragedModel,
+        BaseTTAModel,
+        is_model_wrapper,
+    )
+    while is_model_wrapper(model) or isinstance(
+            model, (BaseAveragedModel, BaseTTAModel)):
+        model = model.get_submodule('module')
+    return model
 
 
 class ReplacedMethod:

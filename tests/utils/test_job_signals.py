@@ -3,10 +3,12 @@ import signal
 import subprocess
 import time
 from multiprocessing import get_context
+from types import SimpleNamespace
 
 import pytest
 
-from stepnet_mm.resume.signal_listener import SignalListener
+from stepnet_mm.utils import job_signals
+from stepnet_mm.utils.job_signals import SignalListener
 
 
 @pytest.fixture
@@ -30,6 +32,16 @@ def test_each_training_listens_anew(listener):
     assert not listener.received
 
 
+def test_a_second_signal_ends_the_process(listener, monkeypatch):
+    """One within the same second counts as the first."""
+    codes, times = [], iter([5, 5.9, 6.1])
+    monkeypatch.setattr(os, '_exit', codes.append)
+    monkeypatch.setattr(time, 'monotonic', lambda: next(times))
+    for ended in [], [], [128 + signal.SIGTERM]:
+        signal.raise_signal(signal.SIGTERM)
+        assert codes == ended
+
+
 def test_a_child_of_multiprocessing_ends_when_its_parent_says_so(listener):
     """As the pool of mmdet's VOCMetric, which hung here for good."""
     child = get_context('fork').Process(target=time.sleep, args=(60, ))
@@ -38,15 +50,12 @@ def test_a_child_of_multiprocessing_ends_when_its_parent_says_so(listener):
     # Slurm signals every process of a job.
     for name in ('-USR1', '-TERM'):
         subprocess.run(['kill', name, str(child.pid)], check=True)
-    time.sleep(1.1)  # two signals within a second are one
+    time.sleep(.5)
     assert child.is_alive()
     child.terminate()
     child.join(20)
     assert child.exitcode == 0
     assert not listener.received
-    signal.raise_signal(signal.SIGTERM)  # the first, which a second ends
-    time.sleep(.1)
-    assert listener.received
 
 
 def test_another_child_has_the_handlers_of_before(listener):
@@ -58,3 +67,13 @@ def test_another_child_has_the_handlers_of_before(listener):
     os.kill(child, signal.SIGTERM)
     assert os.waitpid(child, 0)[1] == signal.SIGTERM
     assert listener.listening and not listener.received
+
+
+def test_a_worker_obeys_its_trainer_alone(monkeypatch):
+    senders, ended = [7, 8], []
+    monkeypatch.setattr(
+        signal, 'sigwaitinfo',
+        lambda signals: SimpleNamespace(si_pid=senders.pop()), raising=False)
+    monkeypatch.setattr(os, '_exit', ended.append)
+    job_signals._obey(7)
+    assert not senders and ended == [0]

@@ -1,4 +1,4 @@
-"""Slurm: its commands, a requeue, the starts of a job."""
+"""The job around a process: its rank in it, Slurm's commands, a requeue."""
 import os
 import re
 import subprocess
@@ -6,6 +6,16 @@ from collections.abc import Callable
 
 #: A job in these states needs a requeue to come back.
 _REQUEUED_FROM = ('RUNNING', 'PREEMPTED', 'SUSPENDED', 'TIMEOUT')
+
+
+def is_first_rank() -> bool:
+    """Whether what started this process, if anything did, made it rank 0.
+
+    To be asked before there is a process group.
+    """
+    names = 'RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK'
+    ranks = [os.environ[name] for name in names if name in os.environ]
+    return ranks[:1] in ([], ['0'])
 
 
 def slurm_command(*words: str) -> str:
@@ -40,26 +50,20 @@ def requeue(max_requeues: int, say: Callable[[str], None]) -> None:
         say('no Slurm job to requeue')
         return
     before = int(os.environ.get('SLURM_RESTART_COUNT', 0))
+    if before >= max_requeues:
+        say(f'Slurm job {job} came back {before} times, the most that '
+            'PreemptionHook.max_requeues allows: not requeued')
+        return
     try:
-        if refusal := _refusal(job, before, max_requeues):
-            say(refusal)
-        else:
-            say(f'requeueing Slurm job {job}, {before + 1} of {max_requeues}')
-            slurm_command('scontrol', 'requeue', job)
+        shown = slurm_command('scontrol', 'show', 'job', '-o', job)
+        state = field_of(shown, 'JobState')
+        if state not in _REQUEUED_FROM:
+            say(f'Slurm job {job} is {state}: not requeued')
+            return
+        say(f'requeueing Slurm job {job}, {before + 1} of {max_requeues}')
+        slurm_command('scontrol', 'requeue', job)
     except RuntimeError as error:
         say(f'Slurm job {job} could not be requeued: {error}')
-
-
-def _refusal(job: str, before: int, max_requeues: int) -> str:
-    """Why a job is not requeued; '' if it may be."""
-    if before >= max_requeues:
-        return (f'Slurm job {job} came back {before} times, the most that '
-                'PreemptionHook.max_requeues allows: not requeued')
-    shown = slurm_command('scontrol', 'show', 'job', '-o', job)
-    state = field_of(shown, 'JobState')
-    if state not in _REQUEUED_FROM:
-        return f'Slurm job {job} is {state}: not requeued'
-    return ''
 
 
 def _job() -> str | None:
@@ -81,17 +85,3 @@ def field_of(line: str, name: str) -> str:
             f'scontrol: expected a field {name}, got {line.strip()}')
     return found.group(1)
 
-
-def start_of_job() -> dict:
-    """``job`` and ``restarts`` of the Slurm job around; empty if none is."""
-    if 'SLURM_JOB_ID' not in os.environ:
-        return {}
-    return dict(job=os.environ['SLURM_JOB_ID'],
-                restarts=int(os.environ.get('SLURM_RESTART_COUNT', 0)))
-
-
-def is_earlier_start(other: dict) -> bool:
-    """Whether another :func:`start_of_job` is of this job, and earlier."""
-    this, restarts = start_of_job(), other.get('restarts')
-    return (bool(this) and other.get('job') == this['job']
-            and isinstance(restarts, int) and restarts < this['restarts'])

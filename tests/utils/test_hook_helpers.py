@@ -1,0 +1,31 @@
+import pytest
+from torch import nn
+
+from stepnet_mm.utils.hook_helpers import ReplacedMethod, check_count
+
+
+@pytest.mark.parametrize('value', [0, '3', 1.5, True])
+def test_what_is_no_count_is_named(value):
+    check_count('a.b', 1, 1)
+    with pytest.raises(ValueError, match=f'a.b: expected .* got {value!r}'):
+        check_count('a.b', value, 1)
+
+
+class Counter(nn.Module):
+
+    def add(self, number):
+        return number + 1
+
+
+@pytest.mark.parametrize('order', ['lower', 'upper'])
+def test_several_are_undone_in_any_order(order):
+    counter = Counter()
+    before = dict(vars(counter))
+    lower = ReplacedMethod(counter, 'add', lambda add, number: 2 * add(number))
+    upper = ReplacedMethod(counter, 'add', lambda add, number: -add(number))
+    assert counter.add(1) == -4 and Counter().add(1) == 2
+    first, second = (lower, upper) if order == 'lower' else (upper, lower)
+    first.undo()
+    assert counter.add(1) == (-2 if order == 'lower' else 4)
+    second.undo()
+    assert counter.add(1) == 2 and vars(counter) == before
