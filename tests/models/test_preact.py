@@ -91,14 +91,6 @@ def test_frozen_stages():
     assert not net.end_norm.training
 
 
-@pytest.mark.parametrize('preact', [True, False])
-def test_weights_of_the_other_layout_are_refused(preact):
-    state = build(preact=not preact).state_dict()
-    with pytest.raises(ValueError, match=f'preact: .*={preact}.*; set '
-                       f'preact={not preact}'):
-        build(preact=preact).load_state_dict(state, strict=False)
-
-
 @pytest.mark.core
 @pytest.mark.parametrize('depth, block, step', [
     (20, 'bottleneck', 'StepAdaptor'), (14, 'basic', None)])

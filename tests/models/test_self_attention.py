@@ -63,7 +63,7 @@ def test_the_recorder_measures_it(step):
     torch.testing.assert_close(recorder.nsi.float(), want)
 
 
-@pytest.mark.parametrize('indices', [(6, ), -1, (1, 1), ()])
+@pytest.mark.parametrize('indices', [(6, ), (0, -1)])
 def test_wrong_indices(indices):
     with pytest.raises(ValueError, match='backbone.out_indices: '):
         build(out_indices=indices)

@@ -8,7 +8,7 @@ from attentions import cfg_of, randomised, states
 from torch import nn
 
 from stepnet_mm.steps import CBAMAttention, SEAttention, build_step
-from stepnet_mm.steps.excitation import adaptive_kernel_size
+from stepnet_mm.steps.channel_attention import adaptive_kernel_size
 
 
 def _copy_mlp(ours, theirs):

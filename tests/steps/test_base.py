@@ -34,7 +34,7 @@ def test_another_module_of_the_name_in_the_scope():
 
 @pytest.mark.parametrize('cfg, match', [
     *((cfg, r'backbone\.step\.type: ') for cfg in (
-        'Foo', dict(type='Conv2d'), dict(), 3, '')),
+        'Foo', dict(type='Conv2d'), dict(), 3)),
     (dict(type='StepAdaptor', input='both'), r"backbone\.step: .*'input'"),
     (dict(type='SEAttention', reduction='8'), r'backbone\.step: .*reduct')])
 def test_wrong_configs(cfg, match):

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from stepnet_mm.steps import norms
-from stepnet_mm.steps.norms import apply_norm
+from stepnet_mm.steps import layers
+from stepnet_mm.steps.layers import apply_norm
 from stepnet_mm.steps.pooling import (
     AffineMap,
     global_max,
@@ -46,7 +46,7 @@ def norm():
 @pytest.mark.parametrize('make', [
     lambda norm: norm, nn.SyncBatchNorm.convert_sync_batchnorm])
 def test_one_image_uses_running_statistics_and_warns_once(norm, make):
-    norms._warn_alone.cache_clear()
+    layers._warn_alone.cache_clear()
     pooled, before = torch.rand(1, 3, 1, 1), norm.running_mean.clone()
     made = make(norm)
     with warnings.catch_warnings(record=True) as caught:
