@@ -35,10 +35,9 @@ def test_another_size_is_pooled(size):
           for z in (spectrum, expected)))
 
 
-@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
-def test_the_spectrum_is_exact_under_autocast(dtype):
+def test_the_spectrum_is_exact_under_autocast():
     step = FCAAttention(32, dct_size=14)
-    f = (torch.randn(2, 32, 14, 14) + 3).to(dtype)
+    f = (torch.randn(2, 32, 14, 14) + 3).bfloat16()
     with torch.autocast('cpu', torch.bfloat16):
         low = step.spectrum(f)
     torch.testing.assert_close(

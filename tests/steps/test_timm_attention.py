@@ -37,12 +37,8 @@ def test_is_the_module_of_timm_bit_for_bit(name):
 
 
 @pytest.mark.parametrize('name', GATES)
-def test_learns_and_starts_again(name):
-    fresh, step = TimmAttention(CHANNELS, name), make(name).train()
-    step(torch.randn(3, CHANNELS, 6, 5)).square().mean().backward()
-    reached = [p.grad is not None and p.grad.isfinite().all()
-               for p in step.attention.parameters()]
-    assert all(reached) and reached or name == 'strip'
+def test_it_starts_again_as_timm_starts_it(name):
+    fresh, step = TimmAttention(CHANNELS, name), make(name)
     for parameter in step.parameters():
         torch.nn.init.constant_(parameter, 7)
     step.init_weights()
@@ -54,16 +50,13 @@ def test_learns_and_starts_again(name):
 
 
 def test_arguments_go_to_timm():
-    step = build_step(
-        dict(type='TimmAttention', name='se', rd_ratio=.5, add_maxpool=True),
-        CHANNELS)
-    assert step.attention.fc1.out_channels == 16 and step.attention.add_maxpool
+    assert make('se', rd_ratio=.5).attention.fc1.out_channels == CHANNELS / 2
 
 
 @pytest.mark.parametrize('wrong, match', [
     (dict(name='se', no_ratio=1), 'no_ratio'),
     (dict(name='gc', fuse_add=True), r'step\.name: .*fuse_add'),
-    (dict(name='gca'), r'step\.name: '), ({}, r'step\.name: ')])
+    ({}, r'step\.name: ')])
 def test_wrong_arguments(wrong, match):
     with pytest.raises(ValueError, match=match):
         build_step(dict(type='TimmAttention', **wrong), CHANNELS)
