@@ -3,16 +3,16 @@ import torch
 from equality import BOTH
 from mmengine.model import convert_sync_batchnorm
 
-from stepnet_mm.models import fusion
+from stepnet_mm.models import step_block_class
+from stepnet_mm.models.fusion import can_fuse
 
 ONE_OF_TWO = [['ToyStep', 'StepAdaptor'] * 2, [[1], [0], [], [0, 1]]]
 
 
-def build(models, depth=18, **kwargs):
-    small = dict(base_channels=16, stem_channels=16)
+def build(models, **kwargs):
     return models.build(dict(
-        type='StepResNet', depth=depth, out_indices=(0, 1, 2, 3), **small,
-        **kwargs))
+        type='StepResNet', depth=18, out_indices=(0, 1, 2, 3),
+        base_channels=16, stem_channels=16, **kwargs))
 
 
 @pytest.mark.parametrize('kwargs, expected', [
@@ -84,17 +84,11 @@ def test_freezing_fresh_steps_is_an_error_in_training(models):
 
 
 @pytest.mark.core
-def test_a_backbone_whose_blocks_are_not_plain_is_refused():
-    pytest.importorskip('mmpretrain')
-    from mmpretrain.models.backbones import SEResNet
-
-    from stepnet_mm.models.mmpretrain_binding import _StepBackbone
-
-    class StepSEResNet(_StepBackbone, SEResNet):
-        pass
-
+def test_blocks_that_are_not_plain_are_refused():
+    resnet = pytest.importorskip('mmpretrain.models.backbones.resnet')
+    from mmpretrain.models.backbones.seresnet import SEBottleneck
     with pytest.raises(TypeError, match='SEBottleneck'):
-        StepSEResNet(50)
+        step_block_class(SEBottleneck, (resnet.Bottleneck, ))
 
 
 SYNC = dict(type='SyncBN')
@@ -103,23 +97,18 @@ SYNC = dict(type='SyncBN')
 @pytest.mark.core
 @pytest.mark.parametrize('backbone, step_norm, fused', [
     (dict(), 'BatchNorm2d', True),
-    (dict(conv_cfg=dict(type='ConvWS')), 'BatchNorm2d', True),
     (dict(norm_cfg=dict(type='GN', num_groups=8),
           conv_cfg=dict(type='ConvAWS')), 'BatchNorm2d', False),
     (dict(norm_cfg=SYNC), 'BatchNorm2d', False),
     (dict(step=dict(type='StepAdaptor', norm_cfg=SYNC)), 'SyncBatchNorm',
      True)])
-def test_the_table_of_norms(models, backbone, step_norm, fused, monkeypatch):
+def test_the_table_of_norms(models, backbone, step_norm, fused):
     """docs/performance.md, Backbones with other norms."""
-    ends, run = [], fusion._run_by_moments
-    monkeypatch.setattr(
-        fusion, '_run_by_moments', lambda *a: ends.append(1) or run(*a))
     net = build(models, **backbone)
-    assert {type(step.norm).__name__ for step in net.steps()} == {step_norm}
     net.train()
-    sum(out.mean() for out in net(torch.randn(2, 3, 32, 32))).backward()
-    assert len(ends) == (5 if fused else 0)
-    assert all(step.ie.bias.grad is not None for step in net.steps())
+    assert {type(step.norm).__name__ for step in net.steps()} == {step_norm}
+    assert can_fuse(net.layer1[0]) == fused
+    assert len(net(torch.randn(2, 3, 32, 32))) == 4
 
 
 @pytest.mark.core
@@ -127,4 +116,3 @@ def test_sync_bn_covers_the_steps(models):
     net = convert_sync_batchnorm(build(models))
     assert {type(step.norm).__name__
             for step in net.steps()} == {'SyncBatchNorm'}
-    assert not fusion.can_fuse(net.layer1[0])

@@ -8,8 +8,7 @@ from torch import nn
 from stepnet_mm.models import fusion, step_block_class
 from stepnet_mm.ops import tail_check
 from stepnet_mm.recording import TrajectoryRecorder
-from stepnet_mm.steps import SEAttention, StepSize, build_step
-from stepnet_mm.steps.pooling import global_mean
+from stepnet_mm.steps import build_step
 
 library = pytest.importorskip('mmdet.models.backbones.resnet')
 #: Two stages of 7 blocks, 5 of them with a step.
@@ -25,9 +24,7 @@ def block(step='StepAdaptor', kind=library.Bottleneck, dtype=torch.float64,
     plain = library.BasicBlock, library.Bottleneck
     width = 16 // kind.expansion
     made = step_block_class(kind, plain)(16, width, **kwargs)
-    if not isinstance(step, StepSize):
-        step = build_step(step, 16)
-    made.step = step
+    made.step = build_step(step, 16)
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=.3)
     for module in made.modules():
@@ -79,15 +76,6 @@ def results_of(made, x, grad=True):
     return found
 
 
-class InPlace(SEAttention):
-    """Changes the mean that it is given."""
-    pools_only = needs_identity = True
-
-    def step_size(self, identity, residual):
-        mean = nn.functional.silu(global_mean(residual), inplace=True)
-        return self.excitation(mean).sigmoid()
-
-
 def changed(change, step='StepAdaptor'):
     """A function that makes a block and changes it."""
 
@@ -132,7 +120,6 @@ def frozen(*names, training):
 FIT = dict(
     adaptor=block,
     fca=lambda: block(dict(type='FCAAttention', reduction=4)),
-    in_place=lambda: block(InPlace(16, reduction=4)),
     no_affine=with_norm(affine=False, step='SRMAttention'),
     cumulative=with_norm(momentum=None, eps=.1),
     untracked=with_norm(track_running_stats=False),
@@ -142,8 +129,6 @@ FIT = dict(
     frozen_but_for_the_step=frozen('', training=True))
 UNFIT = dict(
     map_pooled_by_maximum=lambda: block('MaxPoolStepAdaptor'),
-    sync_bn=changed(lambda made: setattr(made, 'bn3', nn.SyncBatchNorm(16))),
-    iebn=lambda: block(norm_cfg=dict(type='IEBN')),
     plugin=lambda: block(plugins=[dict(cfg=dict(type='ECAAttention'),
                                        position='after_conv3')]),
     drop_path=changed(
@@ -156,8 +141,7 @@ UNFIT = dict(
     hook_on_the_relu=hooked('relu'),
     pre_hook=hooked('bn3', 'register_forward_pre_hook'),
     backward_hook=hooked('bn3', 'register_full_backward_hook'),
-    backward_pre_hook=hooked('bn3', 'register_full_backward_pre_hook'),
-    channels_last=lambda: block().to(memory_format=torch.channels_last))
+    backward_pre_hook=hooked('bn3', 'register_full_backward_pre_hook'))
 
 
 @pytest.mark.core
@@ -178,15 +162,10 @@ def test_as_the_modules_one_by_one(name, calls):
 
 @pytest.mark.parametrize('name', UNFIT)
 def test_what_does_not_fit_runs_the_modules(name, calls):
-    made, x, results = UNFIT[name](), image(), []
-    if name == 'channels_last':
-        x = x.to(memory_format=torch.channels_last)
-    for fused in (True, False):
-        made.fused = fused
-        torch.manual_seed(0)
-        results.append(made.eval()(x))
-    assert torch.equal(*results)
-    assert not calls
+    made, x, results = UNFIT[name]().eval(), image(), []
+    for made.fused in (True, False):
+        results.append(made(x))
+    assert torch.equal(*results) and not calls
 
 
 @pytest.mark.core
@@ -214,10 +193,6 @@ def test_recording_leaves_it_fused(calls):
     torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
 
 
-def double_in_secret(module, x, y):
-    y.data.mul_(2)  # the version does not tell
-
-
 @pytest.mark.parametrize('grad', [True, False])
 def test_a_hook_that_changes_the_state_between_blocks(grad, calls):
     net = MODELS.build(SMALL).double()
@@ -226,7 +201,8 @@ def test_a_hook_that_changes_the_state_between_blocks(grad, calls):
         nn.init.normal_(step.ie.weight)
     net.layer1[0].register_forward_hook(lambda module, x, y: y.mul_(2))
     net.layer1[1].register_forward_hook(lambda module, x, y: y * 2)
-    net.layer2[1].register_forward_hook(double_in_secret)
+    net.layer2[1].register_forward_hook(
+        lambda module, x, y: setattr(y, 'data', y * 2))  # in secret
     net.layer2[3].register_forward_pre_hook(lambda module, x: x[0].mul_(2))
     x, results = image((2, 3, 32, 32)), []
     for fused in (True, False):
@@ -252,13 +228,6 @@ def test_checkpointing_gives_the_same(calls):
     assert len(calls) == 3  # the second block ran again in its backward
     assert all(torch.equal(one[key], two[key])
                for key in one if key == 'out' or key.endswith('grad'))
-    # A hook that is gone when the block runs again.
-    hook = twin.bn3.register_forward_hook(lambda *args: None)
-    x = image().requires_grad_()
-    out = twin(x)
-    hook.remove()
-    out.sum().backward()
-    assert x.grad.isfinite().all()
 
 
 @pytest.mark.since_torch('2.5', 'networks in float16 on a CPU')
@@ -314,14 +283,3 @@ def test_compiled_without_a_graph_break(monkeypatch):
     for key, value in results_of(twin, x).items():
         torch.testing.assert_close(got[key], value, atol=1e-11, rtol=1e-10)
     assert {*norms} == {2}  # the first and the step's
-
-
-@pytest.mark.core
-@pytest.mark.long
-@pytest.mark.since_torch('2.5', 'one graph')
-def test_one_graph_for_the_whole_backbone():
-    torch._dynamo.reset()
-    net = MODELS.build(SMALL)
-    net.train()
-    found = torch._dynamo.explain(net)(torch.randn(2, 3, 32, 32))
-    assert (found.graph_count, found.graph_break_count) == (1, 0)

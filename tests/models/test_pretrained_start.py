@@ -1,5 +1,4 @@
 """Where steps start: as published, at 1 in pretrained blocks, as loaded."""
-
 import pytest
 import torch
 from mmengine.model import BaseModule
@@ -177,16 +176,6 @@ def test_the_start_is_logged_once(models, lines):
         assert text in line
 
 
-def run(folder, iterations, **kwargs):
-    """A training at a rate of 0, its network and EMAHook's copy of it."""
-    runner = toy_runner(
-        folder, [dict(type='EMAHook')], iterations,
-        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)), **kwargs)
-    net = runner.train()
-    hook, = [hook for hook in runner.hooks if hasattr(hook, 'ema_model')]
-    return net.backbone, hook.ema_model.module.backbone
-
-
 @pytest.mark.core
 def test_a_run(tmp_path, lines):
     """With EMA, whose copy is made before anything is loaded; resumed too."""
@@ -195,14 +184,16 @@ def test_a_run(tmp_path, lines):
     file = saved(tmp_path / 'a.pth', source.state_dict(), 'backbone.')
     backbone = dict(type='mmpretrain.StepResNet', frozen_stages=1,
                     norm_eval=True, **SMALL)
-    nets = run(tmp_path / 'work', 1, backbone=backbone, load_from=file)
-    line, = lines
-    assert 'start at 1 (a checkpoint' in line
-    for net in nets:
-        assert_equal(net, source)
-        assert all(step.max_step == 2 for step in net.steps())
-    lines.clear()
-    for net in run(tmp_path / 'work', 2, backbone=backbone, resume=True):
-        assert_equal(net, source)
-    line, = lines
-    assert 'start as a checkpoint has them' in line
+    for iterations, how, logged in (
+            (1, dict(load_from=file), 'start at 1 (a checkpoint'),
+            (2, dict(resume=True), 'start as a checkpoint has them')):
+        runner = toy_runner(
+            tmp_path / 'work', [dict(type='EMAHook')], iterations, backbone,
+            optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)), **how)
+        net = runner.train()
+        averaged, = [hook.ema_model.module for hook in runner.hooks
+                     if hasattr(hook, 'ema_model')]
+        for each in (net, averaged):
+            assert_equal(each.backbone, source)
+        line = lines.pop()
+        assert logged in line and not lines

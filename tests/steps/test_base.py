@@ -2,7 +2,7 @@ import pytest
 import torch
 from mmengine.registry import MODELS, DefaultScope, Registry
 
-from stepnet_mm.steps import SEAttention, StepAdaptor, build_step
+from stepnet_mm.steps import SEAttention, build_step
 
 
 def test_one_state_or_two():
