@@ -36,21 +36,16 @@ def load(path):
     return cfg
 
 
-#: A method -> the type of its step.
+#: A method -> the type of its step; None for all others.
 STEPS = dict(
-    plain=None, iebn=None, se='SEAttention', cbam='CBAMAttention',
-    eca='ECAAttention', eca_k5='ECAAttention', sem='SEMAttention',
-    srm='SRMAttention', fca='FCAAttention', sge='SGEAttention',
-    stepnet='StepAdaptor', stepnet_from_stepnet='StepAdaptor',
-    stepnet_gate='StepAdaptor',
-    preact_plain=None, preact_stepnet='StepAdaptor',
-    stepnet_current='StepAdaptor',
-    stepnet_next='StepAdaptor', stepnet_difference='StepAdaptor',
-    stepnet_adaptor_a='MaxPoolStepAdaptor',
+    **{name: f'{name.upper()}Attention' for name in (
+        'se', 'cbam', 'eca', 'sem', 'srm', 'fca', 'sge')},
+    stepnet='StepAdaptor', stepnet_adaptor_a='MaxPoolStepAdaptor',
     stepnet_adaptor_b='SumStepAdaptor',
     stepnet_adaptor_c='UnnormalizedStepAdaptor',
-    stepnet_adaptor_d='SoftmaxStepAdaptor',
-    **dict.fromkeys(('quadratic', 'content', 'absolute', '16_heads')))
+    stepnet_adaptor_d='SoftmaxStepAdaptor')
+#: What a name may add to its method.
+ADDED = '^preact_|_(k5|from_stepnet|gate|current|next|difference)$'
 
 
 def test_metafiles_index_and_readme_say_what_the_configs_are():
@@ -94,10 +89,9 @@ def test_the_name_says_which_method_it_is(path):
         method = method.partition('_')[0]
     step = backbone.get('step')
     for each in step if isinstance(step, list) else [step]:
-        assert (each and each.type) == STEPS[method]
-    for inputs in ('current', 'next', 'difference'):
-        if method.endswith(f'_{inputs}'):
-            assert step.inputs == inputs
+        assert (each and each.type) == STEPS.get(re.sub(ADDED, '', method))
+    inputs = re.search('_(current|next|difference)$', method)
+    assert not inputs or step.inputs == inputs[1]
     norm = backbone.get('norm_cfg', dict(type='BN'))['type']
     assert (norm == 'IEBN') == (method == 'iebn')
     assert (backbone.get('step_mode') == 'gate') == method.endswith('_gate')

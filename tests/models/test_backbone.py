@@ -6,8 +6,6 @@ from mmengine.model import convert_sync_batchnorm
 from stepnet_mm.models import step_block_class
 from stepnet_mm.models.fusion import can_fuse
 
-ONE_OF_TWO = [['ToyStep', 'StepAdaptor'] * 2, [[1], [0], [], [0, 1]]]
-
 
 def build(models, **kwargs):
     return models.build(dict(
@@ -20,8 +18,7 @@ def build(models, **kwargs):
     (dict(step='ToyStep'), [[0, 1]] * 4),
     (dict(step_blocks='all'), [[0, 1]] * 4),
     (dict(step_blocks=[[1], [], [0, 1], [0]]), [[1], [], [0, 1], [0]]),
-    (dict(step=ONE_OF_TWO[0]), [[0, 1], [1], [0, 1], [1]]),
-    (dict(step=ONE_OF_TWO[0], step_blocks=ONE_OF_TWO[1]), ONE_OF_TWO[1]),
+    (dict(step=['ToyStep', 'StepAdaptor'] * 2), [[0, 1], [1], [0, 1], [1]]),
     (dict(step=[None] * 4), [[]] * 4)])
 def test_which_blocks_have_a_step(models, kwargs, expected):
     net = build(models, **kwargs)

@@ -10,7 +10,6 @@ from mmengine.registry import MODELS
 from stepnet_mm.config.conversion import to_stepnet
 
 SMALL = dict(base_channels=8, stem_channels=8)
-ALL_STAGES = dict(out_indices=(0, 1, 2, 3))  # mmpretrain's default is the last
 #: As its configs have them; another library's networks dilate otherwise.
 DILATED = dict(contract_dilation=True, strides=(1, 2, 1, 1),
                dilations=(1, 1, 2, 4))
@@ -29,21 +28,15 @@ NETWORKS = [
     ('mmdet', dict(type='ResNeXt', depth=50, groups=4, base_width=4)),
     ('mmdet', dict(type='RegNet', frozen_stages=1, arch=dict(
         w0=16, wa=16., wm=2.25, group_w=8, depth=8, bot_mul=1.))),
-    ('mmpretrain', dict(depth=18, drop_path_rate=.3, **ALL_STAGES)),
-    ('mmpretrain', dict(
-        depth=50, style='caffe', frozen_stages=1, **ALL_STAGES)),
-    ('mmpretrain', dict(
-        type='ResNetV1c', depth=18, frozen_stages=1, **ALL_STAGES)),
-    ('mmpretrain', dict(
-        type='ResNetV1d', depth=18, with_cp=True, **ALL_STAGES)),
+    ('mmpretrain', dict(depth=18, drop_path_rate=.3)),
+    ('mmpretrain', dict(type='ResNetV1c', depth=50, frozen_stages=1)),
+    ('mmpretrain', dict(type='ResNetV1d', depth=18, with_cp=True)),
     ('mmpretrain', dict(type='ResNet_CIFAR', depth=18)),
     ('mmpretrain', dict(
-        type='ResNeXt', depth=50, groups=4, width_per_group=4,
-        drop_path_rate=.2)),
-    ('mmseg', dict(type='ResNetV1c', depth=18, **DILATED)),
+        type='ResNeXt', depth=50, groups=4, width_per_group=4)),
     ('mmseg', dict(depth=50, multi_grid=(1, 2, 4), **DILATED)),
-    ('mmseg', dict(type='ResNetV1d', depth=18, **DILATED)),
-    ('mmseg', dict(type='ResNeXt', depth=50, groups=4, **DILATED))]
+    *(('mmseg', dict(type=kind, depth=50, **DILATED))
+      for kind in ('ResNetV1c', 'ResNetV1d', 'ResNeXt'))]
 #: One bottleneck stage of two blocks; then one, two and one modules of 2, 3
 #: and 4 branches with two basic blocks each.
 HRNET = {f'stage{n}': dict(

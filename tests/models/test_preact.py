@@ -5,9 +5,6 @@ import pytest
 import torch
 from torch import nn
 
-from stepnet_mm.recording import TrajectoryRecorder
-from stepnet_mm.stiffness import neural_stiffness_index
-
 MODELS = pytest.importorskip('mmpretrain.registry').MODELS
 
 
@@ -76,21 +73,3 @@ def test_frozen_stages():
     net.train()
     assert not any(p.requires_grad for p in net.parameters())
     assert not net.end_norm.training
-
-
-@pytest.mark.core
-def test_the_recorder_sees_its_terms():
-    net, seen = build(step_blocks='all').eval(), []
-    net.layer2[1].register_forward_hook(
-        lambda module, args, out: seen.extend([args[0].clone(), out.clone()]))
-    with TrajectoryRecorder(net) as recorder, torch.no_grad():
-        net(torch.randn(2, 3, 32, 32))
-    assert recorder.definition == 'residual'
-    assert recorder.blocks == ['layer1.1', 'layer2.1', 'layer3.1']
-    x, out = seen
-    f = net.layer2[1].residual(x)
-    delta = net.layer2[1].step.step_size(x, f)
-    torch.testing.assert_close(out, x + f * delta)
-    torch.testing.assert_close(
-        recorder.nsi[:, 1], neural_stiffness_index(x, out, delta),
-        rtol=1e-3, atol=0)

@@ -123,22 +123,6 @@ def test_it_is_decided_block_by_block(models):
         True, True, False, False, False]
 
 
-def test_the_first_init_weights_draws_what_was_loaded(models, lines):
-    """As the library does with its own weights: nothing is loaded then."""
-    torch.manual_seed(0)
-    fresh, net = build(models), build(models)
-    net.load_state_dict(plain(models).state_dict(), strict=False)
-    net.load_state_dict(build(models).state_dict())
-    assert all(step.loaded for step in net.steps())
-    for each in (net, fresh):
-        torch.manual_seed(1)
-        each.init_weights()
-    assert all(map(torch.equal, net.state_dict().values(),
-                   fresh.state_dict().values()))
-    net.train()
-    assert 'as published' in lines[-1]
-
-
 def test_what_init_cfg_loads_stays_loaded(models, tmp_path):
     source = build(models)
     for step in source.steps():

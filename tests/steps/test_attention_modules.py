@@ -43,6 +43,8 @@ def cbam(layers):
     theirs = layers.create_attn('cbam', 32, rd_channels=4, mlp_bias=True)
     _copy_mlp(ours, theirs.channel)
     # timm concatenates [mean, max], the authors [max, mean].
+    # Kaiming over fan-out; the goldens have the other starts.
+    assert abs(ours.conv.weight.std() - (2 / 49)**.5) < .03
     conv = theirs.spatial.conv
     ours.conv.weight.data = conv.conv.weight.data.flip(1)
     nn.init.constant_(ours.norm.weight, .7)
@@ -103,12 +105,6 @@ def test_equals_the_literal_formula(formula, name):
     torch.testing.assert_close(step(f), f * formula(step, f))
 
 
-def test_cbams_convolution_starts_as_in_its_authors_network():
-    """Kaiming over fan-out; the goldens have the other starts."""
-    conv = CBAMAttention(512).conv
-    assert abs(conv.weight.std() - (2 / 49)**.5) < .03
-
-
 def test_the_kernel_grows_with_the_channels():
     """Eq. 12 of ECA: |log2(C)/2 + 1/2|, the nearest odd number upwards."""
     for channels, size in ((16, 3), (64, 3), (100, 3), (256, 5), (2048, 7)):
@@ -135,6 +131,8 @@ def test_init_gate_shifts_the_logits_and_no_weights(name):
 def test_wrong_arguments(name, key, value):
     with pytest.raises(ValueError, match=f'^{key}: .*got {value}'):
         build_step({'type': name, key: value}, 64)
+    with pytest.raises(ValueError, match='got 40'):  # 16 frequencies
+        build_step('FCAAttention', 40)
 
 
 @pytest.mark.parametrize('size', [7, 16])
@@ -173,8 +171,3 @@ def test_the_spectrum_is_exact_under_autocast():
         low = step.spectrum(f)
     torch.testing.assert_close(
         low, step.spectrum(f.float()), atol=1e-4, rtol=1e-4)
-
-
-def test_frequencies_need_a_multiple_of_16_channels():
-    with pytest.raises(ValueError, match='got 40'):
-        build_step('FCAAttention', 40)

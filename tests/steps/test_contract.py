@@ -4,15 +4,7 @@ import pickle
 
 import pytest
 import torch
-from attentions import (
-    ALL,
-    ATTENTIONS,
-    CHANNELS,
-    call,
-    cfg_of,
-    randomised,
-    states,
-)
+from attentions import ALL, CHANNELS, call, cfg_of, randomised, states
 
 from stepnet_mm.steps import build_step
 
@@ -81,17 +73,3 @@ def test_init_weights_sets_the_starts_again(name):
         if start.unique().numel() == 1:  # not drawn
             assert torch.equal(value, start), key
         assert not (value == 7).any(), key
-
-
-@pytest.mark.core
-@pytest.mark.since_torch('2.5', 'one graph')
-def test_traces_without_a_graph_break():
-    steps = [randomised(name) for name in ('StepAdaptor', *ATTENTIONS)]
-
-    def run(x, f):
-        return [call(step, x, f) for step in steps]
-
-    torch._dynamo.reset()
-    compiled = torch.compile(run, fullgraph=True, backend='eager')
-    x, f = states()
-    torch.testing.assert_close(compiled(x, f), run(x, f))
