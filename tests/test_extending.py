@@ -19,12 +19,6 @@ BLOCKS = re.findall(r'^```(\w+)\n(.*?)^```$', PAGE, re.M | re.S)
 MODULES = ('my_step', 'my_config', 'test_my_step')
 
 
-def module_of(source):
-    """What a block is called that is a file, '' for one that is none."""
-    named = re.match(r'# (\w+)\.py\n', source)
-    return named[1] if named else ''
-
-
 def run_command(line, monkeypatch):
     """As a shell does, but in this process."""
     variable, python, path, *arguments = shlex.split(line)
@@ -33,21 +27,16 @@ def run_command(line, monkeypatch):
     runpy.run_path(str(ROOT / path), run_name='__main__')
 
 
-def public(module):
-    return {name: value for name, value in vars(module).items()
-            if not name.startswith('__')}
-
-
 def run_page(monkeypatch):
     """The names that the blocks leave behind, files imported."""
     names = {}
     for language, source in BLOCKS:
-        name = module_of(source)
+        file = re.match(r'# (\w+)\.py\n', source)
         if language == 'bash':
             run_command(source.strip(), monkeypatch)
-        elif name:
-            Path(f'{name}.py').write_text(source)
-            names.update(public(importlib.import_module(name)))
+        elif file:
+            Path(f'{file[1]}.py').write_text(source)
+            names.update(vars(importlib.import_module(file[1])))
         else:
             exec(compile(source, 'extending.md', 'exec'), names)
     return names

@@ -16,13 +16,10 @@ SMALL = dict(type='mmdet.StepResNet', depth=50, base_channels=8,
              out_indices=(0, 1))
 
 
-def block(step='StepAdaptor', kind=library.Bottleneck, dtype=torch.float64,
-          **kwargs):
+def block(step='StepAdaptor', kind=library.Bottleneck, dtype=torch.float64):
     """A step block of 16 channels, all parameters away from their starts."""
     torch.manual_seed(0)
-    plain = library.BasicBlock, library.Bottleneck
-    width = 16 // kind.expansion
-    made = step_block_class(kind, plain)(16, width, **kwargs)
+    made = step_block_class(kind, (kind, ))(16, 16 // kind.expansion)
     made.step = build_step(step, 16)
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=.3)
@@ -75,36 +72,25 @@ def results_of(made, x, grad=True):
     return found
 
 
-def changed(change, step='StepAdaptor'):
-    """A function that makes a block and changes it."""
-
-    def make():
-        made = block(step)
-        change(made)
-        return made.double()
-
-    return make
-
-
 def hooked(name, method='register_forward_hook'):
-    return changed(lambda made: getattr(getattr(made, name), method)(
-        lambda *args: None))
+    return lambda made: getattr(made.get_submodule(name), method)(
+        lambda *args: None)
 
 
-def with_norm(training=True, tracks=True, step='StepAdaptor', **kwargs):
-    """A block whose last norm has seen a batch."""
+def with_norm(training=True, tracks=True, **kwargs):
+    """The last norm is another one that has seen a batch."""
 
     def change(made):
-        made.bn3 = nn.BatchNorm2d(16, **kwargs)
-        made.double()(image())
+        made.bn3 = nn.BatchNorm2d(16, **kwargs).double()
+        made(image())
         made.bn3.track_running_stats = tracks
         made.train(training)
 
-    return changed(change, step)
+    return change
 
 
 def frozen(*names, training):
-    """A block of which parts are frozen, with a step that learns."""
+    """Parts of a block are frozen, but its step learns."""
 
     def change(made):
         for name in names:
@@ -112,29 +98,27 @@ def frozen(*names, training):
         made.bn3.train(training)
         made.step.requires_grad_(True)
 
-    return changed(change)
+    return change
 
 
-#: Goldens compare both ends of a block with every step.
+#: What is done to a block. Goldens compare both ends of one with every step.
 FIT = dict(
-    adaptor=block,
-    fca=lambda: block(dict(type='FCAAttention', reduction=4)),
-    no_affine=with_norm(affine=False, step='SRMAttention'),
+    adaptor=lambda made: None,
+    spectrum=lambda made: None,
+    no_affine=with_norm(affine=False),
     cumulative=with_norm(momentum=None, eps=.1),
     untracked=with_norm(track_running_stats=False),
     untracked_eval=with_norm(False, track_running_stats=False),
     tracks_no_more=with_norm(tracks=False),
     frozen_norm=frozen('bn3', 'conv3', training=False),
     frozen_but_for_the_step=frozen('', training=True))
+STEPS = dict(spectrum=dict(type='FCAAttention', reduction=4),
+             no_affine='SRMAttention', step_reads_maps='MaxPoolStepAdaptor')
 UNFIT = dict(
-    map_pooled_by_maximum=lambda: block('MaxPoolStepAdaptor'),
-    plugin=lambda: block(plugins=[dict(cfg=dict(type='ECAAttention'),
-                                       position='after_conv3')]),
-    drop_path=changed(
-        lambda made: setattr(made, 'drop_path', nn.Dropout(1e-9))),
-    other_activation=changed(lambda made: setattr(made, 'relu', nn.ReLU6())),
-    patched=changed(
-        lambda made: setattr(made.bn3, 'forward', made.bn3.forward)),
+    step_reads_maps=lambda made: None,
+    drop_path=lambda made: setattr(made, 'drop_path', nn.Dropout(1e-9)),
+    other_activation=lambda made: setattr(made, 'relu', nn.ReLU6()),
+    patched=lambda made: setattr(made.bn3, 'forward', made.bn3.forward),
     hook_on_the_norm=hooked('bn3'),
     hook_on_the_step=hooked('step'),
     hook_on_the_relu=hooked('relu'),
@@ -147,7 +131,8 @@ UNFIT = dict(
 @pytest.mark.parametrize('name', FIT)
 def test_as_the_modules_one_by_one(name, calls):
     """With a gradient and without, by two roads on a CPU."""
-    made = FIT[name]()
+    made = block(STEPS.get(name, 'StepAdaptor'))
+    FIT[name](made)
     for grad in (True, False):
         calls.clear()
         fused, plain = [run(made, image(), fused, grad)
@@ -161,9 +146,10 @@ def test_as_the_modules_one_by_one(name, calls):
 
 @pytest.mark.parametrize('name', UNFIT)
 def test_what_does_not_fit_runs_the_modules(name, calls):
-    made, x, results = UNFIT[name]().eval(), image(), []
+    made, results = block(STEPS.get(name, 'StepAdaptor')).eval(), []
+    UNFIT[name](made)
     for made.fused in (True, False):
-        results.append(made(x))
+        results.append(made(image()))
     assert torch.equal(*results) and not calls
 
 
