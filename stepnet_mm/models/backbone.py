@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from ..steps.base import StepSize, build_step, default_blocks
 from .blocks import StepBlock, step_block_class
-from .resnet_variants import warn_of_weights
 
 if TYPE_CHECKING:
     from mmengine.model import BaseModule
@@ -20,8 +19,7 @@ class StepOwner(BaseModule):
     """Mixin for a backbone that holds step-size modules in its blocks.
 
     Where they start is decided while weights are loaded
-    (:class:`~.pretrained_start.PretrainedStart`), and logged once when
-    training begins.
+    (:class:`~.blocks.PretrainedStart`), and logged when training begins.
 
     Attributes:
         step (dict | str | list | None): the config of the steps, or a list
@@ -76,35 +74,9 @@ class StepOwner(BaseModule):
 
     def steps(self, num_stages: int | None = None) -> list[StepSize]:
         """The step-size modules of the first ``num_stages`` stages."""
-        return [step for blocks in self._stages()[:num_stages]
-                for step in _steps_of(blocks)]
-
-    def check_weights(self, state_dict: dict, prefix: str) -> None:
-        """Check a state dict before it is loaded.
-
-        Raises:
-            ValueError: if its steps are of other arguments; names them.
-        """
-        names = {module: name for name, module in self.named_modules()}
-        own: list[dict] = []  # by stage
-        given: list[dict] = []
-        for blocks in self._stages():
-            own.append({})
-            given.append({})
-            for step in _steps_of(blocks):
-                weights = part_of(state_dict, f'{prefix}{names[step]}.')
-                own[-1].update(step.arguments_of(step.state_dict()))
-                given[-1].update(step.arguments_of(weights))
-        if any({**mine, **its} != mine for mine, its in zip(own, given)):
-            raise ValueError(
-                'backbone.step: expected weights of steps with the arguments '
-                f'{own}, by stage (in a ViT, layer), got some with {given}; '
-                'set these in backbone.step, a list with one module per '
-                'stage, or load other weights')
-
-    def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
-        self.check_weights(state_dict, prefix)
-        super()._load_from_state_dict(state_dict, prefix, *args)
+        found = [getattr(block, 'step', None)
+                 for blocks in self._stages()[:num_stages] for block in blocks]
+        return [step for step in found if step is not None]
 
     def _stages(self) -> Sequence[Sequence[nn.Module]]:
         """The blocks of each stage."""
@@ -124,14 +96,12 @@ class StepOwner(BaseModule):
         for step in self.steps(max(self.frozen_stages, 0)):
             if not step.loaded and step.init_step != 1:
                 raise ValueError(
-                    'backbone.frozen_stages: expected steps that start at 1 '
-                    'or that a checkpoint has set in frozen stages, got '
+                    'backbone.frozen_stages: expected steps in frozen stages '
+                    'that start at 1 or that a checkpoint has set, got '
                     f'untrained {type(step).__name__} modules with '
                     f'frozen_stages={self.frozen_stages}, which would scale '
-                    'the residuals there by their start for good; set '
-                    'frozen_stages=0, load a checkpoint that holds them, or '
-                    'start them at 1 (StepAdaptor: init_step=1, or left out '
-                    'with the weights of a plain network)')
+                    'their residuals for good; set frozen_stages=0, load '
+                    'them, or start them at 1 (StepAdaptor: init_step=1)')
 
 
 class StepBackbone(StepOwner):
@@ -141,11 +111,9 @@ class StepBackbone(StepOwner):
     arguments are the library's own. With mmdet's ``plugins`` both apply:
     a plugin is part of f, which the step then scales.
 
-    ``frozen_stages`` freezes the steps of these stages too: steps that start
-    at 1 stay there, and the stages remain a plain network's.
-    ``frozen_stages=0`` (the stem alone) lets every step learn. Steps that no
-    checkpoint has set and that do not start at 1 are an error in frozen
-    stages when training begins.
+    ``frozen_stages`` freezes the steps of these stages too: those that start
+    at 1 stay there, and the stages remain a plain network's. Others that no
+    checkpoint has set are an error when training begins.
 
     Args:
         step (dict | str | list | None): the step-size module of every chosen
@@ -165,8 +133,7 @@ class StepBackbone(StepOwner):
     Raises:
         TypeError: if the backbone's blocks are not plain.
         ValueError: on an unknown step type, a list of steps of another length
-            than the stages, or a wrong ``step_blocks`` or ``fused``; while
-            loading, on weights of steps with other arguments.
+            than the stages, or a wrong ``step_blocks``.
     """
     plain_blocks: tuple[type[nn.Module], ...] = ()
 
@@ -176,7 +143,6 @@ class StepBackbone(StepOwner):
                  step_blocks: str | list[list[int]] | None = None,
                  fused: bool = True,
                  **kwargs):
-        check_choice('fused', fused, [True, False])
         self.step = step
         super().__init__(*args, **kwargs)
         if step is not None:
@@ -188,12 +154,8 @@ class StepBackbone(StepOwner):
     def make_res_layer(self, block: Any, **kwargs) -> nn.Module:
         """A stage of the library's, with blocks that can take a step.
 
-        Args:
-            block (type): the library's residual block.
-            **kwargs: the library's own arguments.
-
         Raises:
-            TypeError: if the library's blocks are not plain.
+            TypeError: if ``block``, the library's class, is not plain.
         """
         # A StepBlock, as in pre-activation, can take a step already.
         if self.step is None or issubclass(block, StepBlock):
@@ -203,18 +165,6 @@ class StepBackbone(StepOwner):
         # The library keeps the class; pickle finds no step block by name.
         stage.block = block
         return stage
-
-    def check_weights(self, state_dict: dict, prefix: str) -> None:
-        """Check a state dict before it is loaded.
-
-        Raises:
-            ValueError: if its steps are of other arguments. Of another kind
-                of ResNet it is a warning.
-        """
-        warn_of_weights(
-            type(self).__name__, self.state_dict(),
-            part_of(state_dict, prefix))
-        super().check_weights(state_dict, prefix)
 
     def _stages(self) -> list[Sequence[StepBlock]]:
         return [getattr(self, name) for name in self.res_layers]
@@ -234,9 +184,10 @@ class StepBackbone(StepOwner):
     def _add_steps(self, step: dict | str | list,
                    step_blocks: str | list[list[int]] | None) -> None:
         stages = self._stages()
-        cfgs = one_per_stage(step, len(stages))
+        sizes = [len(stage) for stage in stages]
         if step_blocks not in (None, 'all', 'identity'):
-            _check_indices(step_blocks, [len(stage) for stage in stages])
+            _check_indices(step_blocks, sizes)
+        cfgs = one_per_stage(step, len(stages))
         for i, (stage, cfg) in enumerate(zip(stages, cfgs)):
             chosen = step_blocks or default_blocks(cfg)
             of_stage = chosen if isinstance(chosen, str) else chosen[i]
@@ -245,10 +196,9 @@ class StepBackbone(StepOwner):
         if not self.steps() and any(cfg is not None for cfg in cfgs):
             raise ValueError(
                 'backbone.step_blocks: expected some blocks of stages of '
-                f'{[len(stage) for stage in stages]}, got {step_blocks!r}, '
-                "which chooses none ('identity' leaves the first of most "
-                "stages out); choose some, or 'all'; for the stock network "
-                'set step=None')
+                f'{sizes}, got {step_blocks!r}, which chooses none '
+                "('identity' leaves the first of most stages out); choose "
+                "some, or 'all', or set step=None for the stock network")
 
 
 def one_per_stage(step: dict | str | list | None, num_stages: int) -> list:
@@ -267,24 +217,6 @@ def one_per_stage(step: dict | str | list | None, num_stages: int) -> list:
     return list(step)
 
 
-def part_of(state_dict: dict, prefix: str) -> dict:
-    """The entries of a state dict with a prefix, without the prefix."""
-    return {key[len(prefix):]: value for key, value in state_dict.items()
-            if key.startswith(prefix)}
-
-
-def _steps_of(blocks: Sequence[nn.Module]) -> list[StepSize]:
-    steps = [getattr(block, 'step', None) for block in blocks]
-    return [step for step in steps if step is not None]
-
-
-def check_choice(key: str, value, choices: Sequence) -> None:
-    """Raise ValueError if an argument of a backbone has no such value."""
-    if value not in choices or type(value) is not type(choices[0]):
-        raise ValueError(f'backbone.{key}: expected one of {choices}, got '
-                         f'{value!r}; choose one of these')
-
-
 def _choose(stage: Sequence[StepBlock],
             chosen: str | list[int]) -> list[StepBlock]:
     """The blocks of a stage: 'all', 'identity' or a list of indices."""
@@ -296,17 +228,10 @@ def _choose(stage: Sequence[StepBlock],
 
 
 def _check_indices(step_blocks, sizes: list[int]) -> None:
-    lists = isinstance(step_blocks, (list, tuple)) and (
-        len(step_blocks) == len(sizes))
-    if not lists or not all(map(_are_indices, step_blocks, sizes)):
+    if len(step_blocks) != len(sizes) or not all(
+            isinstance(chosen, (list, tuple)) and {*chosen} <= {*range(size)}
+            for chosen, size in zip(step_blocks, sizes)):
         raise ValueError(
             "backbone.step_blocks: expected 'identity', 'all' or "
             f'{len(sizes)} lists of block indices, one per stage, for stages '
-            f'of {sizes} blocks, got {step_blocks!r}; count from 0, each '
-            'block once')
-
-
-def _are_indices(chosen, size: int) -> bool:
-    return isinstance(chosen, (list, tuple)) and all(
-        type(k) is int and 0 <= k < size for k in chosen) and (
-            len(set(chosen)) == len(chosen))
+            f'of {sizes} blocks, got {step_blocks!r}; count from 0')

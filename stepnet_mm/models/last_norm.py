@@ -37,7 +37,7 @@ class LastNorm(BaseInit):
             raise ValueError(
                 'init_cfg: LastNorm: expected a ResNet with '
                 f'zero_init_residual=False, got {type(module).__name__} with '
-                f'{len(norms)} blocks to set; set it, or leave LastNorm out')
+                f'{len(norms)} blocks to set; leave LastNorm out')
         for norm in norms:
             nn.init.constant_(norm.weight, self.val)
             nn.init.zeros_(norm.bias)

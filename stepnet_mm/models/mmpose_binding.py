@@ -5,11 +5,7 @@ arguments, defaults and names of weights.
 """
 from mmpose.registry import MODELS
 
-from .mmpretrain_binding import (
-    StepResNet,
-    StepResNetV1d,
-    StepResNeXt,
-)
+from . import mmpretrain_binding
 
-for backbone in (StepResNet, StepResNetV1d, StepResNeXt):
-    MODELS.register_module(module=backbone)
+for name in ('StepResNet', 'StepResNetV1d', 'StepResNeXt'):
+    MODELS.register_module(module=getattr(mmpretrain_binding, name))

@@ -24,18 +24,10 @@ from mmpretrain.models.utils import LayerNorm2d
 from mmpretrain.registry import MODELS
 from torch import Tensor, nn
 
-from ..steps.norms import build_norm
-from .backbone import (
-    StepBackbone,
-    StepOwner,
-    check_choice,
-    one_per_stage,
-    part_of,
-)
-from .cifar import blocks_per_stage, check_layout, check_preact
+from ..steps.layers import build_norm
+from .backbone import StepBackbone, StepOwner, one_per_stage
 from .preact import PreActBlock
-from .self_attention import SelfAttentionLayer, check_indices
-from .vision_transformer import MODES, StepEncoderLayer
+from .transformer_layers import SelfAttentionLayer, StepEncoderLayer
 
 
 class _StepBackbone(StepBackbone):
@@ -64,12 +56,7 @@ class StepResNeXt(_StepBackbone, ResNeXt):
 
 @MODELS.register_module()
 class StepResNet_CIFAR(_StepBackbone, ResNet_CIFAR):
-    """ResNet_CIFAR of mmpretrain with step sizes: widths 64 to 512, 4 stages.
-
-    R-18/34/50/101/152 behind a 3 x 3 stem, under mmpretrain's name and with
-    its weights. Not the paper's network, :class:`StepResNetCIFAR`: widths 16
-    to 64, 3 stages, 9n+2 or 6n+2 layers.
-    """
+    """ResNet_CIFAR of mmpretrain with step sizes: widths 64-512, 4 stages."""
 
 
 class PreActBasicBlock(PreActBlock, BasicBlock):
@@ -80,13 +67,11 @@ class PreActBottleneck(PreActBlock, Bottleneck):
     """mmpretrain's Bottleneck in pre-activation, with a step size."""
 
 
-#: (block, preact) -> its class.
-CIFAR_BLOCKS: dict[tuple[str, bool], type[nn.Module]] = {
-    ('basic', False): BasicBlock,
-    ('basic', True): PreActBasicBlock,
-    ('bottleneck', False): Bottleneck,
-    ('bottleneck', True): PreActBottleneck,
-}
+#: block -> its class, that in pre-activation, and the layers of depth that
+#: one block in each of the three stages adds.
+CIFAR_BLOCKS: dict[str, tuple[type[nn.Module], type[nn.Module], int]] = dict(
+    bottleneck=(Bottleneck, PreActBottleneck, 9),
+    basic=(BasicBlock, PreActBasicBlock, 6))
 
 
 @MODELS.register_module()
@@ -96,8 +81,7 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
     A 3 x 3 stem, then n blocks per stage at 1, 1/2 and 1/4 of the image's
     size; outputs of 64, 128 and 256 channels with bottlenecks, 16, 32 and 64
     with basic blocks. A residual's last norm starts at 1, as in the authors'
-    other repositories. mmpretrain's wider network of 4 stages is
-    :class:`StepResNet_CIFAR`.
+    other repositories.
 
     Two layouts have the parameters of the paper's ResNet-164 with StepNet:
     post-activation with steps in the blocks with an identity shortcut, the
@@ -105,19 +89,15 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
     no norm follows the stem or a shortcut's convolution, no ReLU follows a
     sum, and a norm and a ReLU end the last stage; they freeze with it.
 
-    Takes the other arguments of :class:`mmpretrain.models.ResNet_CIFAR`, and
-    ``step``, ``step_blocks`` and ``fused`` (:class:`StepBackbone`).
+    Takes the other arguments of :class:`mmpretrain.models.ResNet_CIFAR`, for
+    three stages, and those of :class:`StepBackbone`.
 
     Args:
         depth (int): 9n+2 with bottlenecks, 6n+2 with basic blocks.
         block (str): ``'bottleneck'`` or ``'basic'``. Defaults to
             ``'bottleneck'``.
-        stem_channels (int): of the stem. Defaults to 16.
         base_channels (int): of the first stage, doubled in each further one;
             a bottleneck's output has 4 times as many. Defaults to 16.
-        strides (tuple[int]): of the first block of each stage.
-        dilations (tuple[int]): of the 3 x 3 convolutions, by stage.
-        out_indices (tuple[int]): stages whose outputs are returned, from 0.
         zero_init_residual (bool): whether a residual's last norm starts at 0
             instead of 1. Defaults to False.
         downsample_norm_cfg (dict, optional): norm layer of the shortcuts'
@@ -125,9 +105,8 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
         preact (bool): pre-activation, He et al. 2016b. Defaults to False.
 
     Raises:
-        ValueError: on a ``depth`` of another form, an unknown ``block``,
-            arguments that do not go with ``preact``, or, while loading, on
-            weights of the other layout.
+        ValueError: on a ``depth`` of another form, an unknown ``block``, or
+            arguments that do not go with ``preact``.
     """
 
     def __init__(self,
@@ -142,10 +121,25 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
                  downsample_norm_cfg: dict | None = None,
                  preact: bool = False,
                  **kwargs):
-        blocks = blocks_per_stage(depth, block)
-        check_preact(preact, zero_init_residual, downsample_norm_cfg)
-        self.arch_settings = {
-            depth: (CIFAR_BLOCKS[block, preact], (blocks, ) * 3)}
+        if block not in CIFAR_BLOCKS:
+            raise ValueError(f'backbone.block: expected one of '
+                             f'{[*CIFAR_BLOCKS]}, got {block!r}; choose one')
+        plain, preactivated, layers = CIFAR_BLOCKS[block]
+        if depth < 2 + layers or (depth - 2) % layers:
+            raise ValueError(
+                f'backbone.depth: expected {layers}n+2 with block={block!r}, '
+                f'got {depth}; take one such as {2 * layers + 2} or '
+                f"{18 * layers + 2}, or type='StepResNet_CIFAR' for "
+                "mmpretrain's depths, 18 to 152")
+        if preact and (zero_init_residual or downsample_norm_cfg):
+            raise ValueError(
+                'backbone.preact: expected zero_init_residual=False (a norm '
+                'is followed by a ReLU, which would pass no gradient) and no '
+                'downsample_norm_cfg (shortcuts have no norm), got '
+                f'zero_init_residual={zero_init_residual}, '
+                f'downsample_norm_cfg={downsample_norm_cfg}; leave them out')
+        self.arch_settings = {depth: (
+            preactivated if preact else plain, ((depth - 2) // layers, ) * 3)}
         self.preact = preact
         self.downsample_norm_cfg = downsample_norm_cfg
         super().__init__(
@@ -174,16 +168,6 @@ class StepResNetCIFAR(_StepBackbone, ResNet_CIFAR):
         """
         return iter(sorted(super().named_children(),
                            key=lambda item: item[0] != 'end_norm'))
-
-    def check_weights(self, state_dict: dict, prefix: str) -> None:
-        """Check a state dict before it is loaded.
-
-        Raises:
-            ValueError: if it is of the other layout, or its steps are of
-                other arguments. Of another kind of ResNet it is a warning.
-        """
-        check_layout(self.preact, part_of(state_dict, prefix))
-        super().check_weights(state_dict, prefix)
 
     def _make_stem_layer(self, in_channels: int, base_channels: int) -> None:
         super()._make_stem_layer(in_channels, base_channels)
@@ -245,7 +229,9 @@ class StepVisionTransformer(StepOwner, VisionTransformer):
                  step='StepAdaptor',
                  step_mode: str = 'replace',
                  **kwargs):
-        check_choice('step_mode', step_mode, MODES)
+        if step_mode not in ('replace', 'gate'):
+            raise ValueError("backbone.step_mode: expected 'replace' or "
+                             f"'gate', got {step_mode!r}; choose one of them")
         super().__init__(*args, **kwargs)
         self.step = step
         cfgs = one_per_stage(step, self.num_layers)
@@ -280,7 +266,6 @@ class SelfAttentionNet(BaseBackbone):
     position, all at one resolution.
 
     Args:
-        in_channels (int): of the image. Defaults to 3.
         embed_dims (int): width of the network. Defaults to 400.
         num_layers (int): self-attention layers. Defaults to 6.
         num_heads (int): heads of each layer, each of the network's full
@@ -298,7 +283,6 @@ class SelfAttentionNet(BaseBackbone):
             None.
         out_indices (tuple[int]): layers whose outputs, normalised, are
             returned. Defaults to the last.
-        init_cfg (dict, optional): of mmengine's BaseModule.
 
     Raises:
         ValueError: on a wrong argument.
@@ -319,7 +303,11 @@ class SelfAttentionNet(BaseBackbone):
         super().__init__(init_cfg)
         if attention is None:
             attention = dict(encoding='learned', max_size=16)
-        self.out_indices = check_indices(out_indices, num_layers)
+        self.out_indices = tuple(sorted(out_indices or [num_layers - 1]))
+        if not {*self.out_indices} <= {*range(num_layers)}:
+            raise ValueError(
+                'backbone.out_indices: expected some of 0 to '
+                f'{num_layers - 1}, got {out_indices}; count from 0')
         self.stem = nn.Sequential(
             nn.PixelUnshuffle(downsample),
             nn.Conv2d(in_channels * downsample**2, embed_dims, 1))

@@ -1,14 +1,8 @@
 """mmdet's step backbones under mmrotate's scope, as it uses mmdet's own."""
 from mmrotate.registry import MODELS
 
-from .mmdet_binding import (
-    StepHRNet,
-    StepRegNet,
-    StepResNet,
-    StepResNetV1d,
-    StepResNeXt,
-)
+from . import mmdet_binding
 
-for backbone in (StepResNet, StepResNetV1d, StepResNeXt, StepRegNet,
-                 StepHRNet):
-    MODELS.register_module(module=backbone)
+for name in ('StepResNet', 'StepResNetV1d', 'StepResNeXt', 'StepRegNet',
+             'StepHRNet'):
+    MODELS.register_module(module=getattr(mmdet_binding, name))

@@ -3,7 +3,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..steps.norms import build_norm
+from ..steps.layers import build_norm
 from .blocks import StepBlock
 
 

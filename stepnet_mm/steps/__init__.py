@@ -2,23 +2,24 @@
 
 May import: utils.
 """
-from .adaptor import StepAdaptor
-from .adaptor_variants import (
+from .adaptor import (
     MaxPoolStepAdaptor,
     SoftmaxStepAdaptor,
+    StepAdaptor,
     SumStepAdaptor,
     UnnormalizedStepAdaptor,
 )
 from .base import StepSize, build_step
-from .cbam import CBAMAttention
-from .constant import ConstantStep
-from .eca import ECAAttention
+from .channel_attention import (
+    ECAAttention,
+    SEAttention,
+    SEMAttention,
+    SRMAttention,
+)
+from .chosen_start import ConstantStep
 from .fca import FCAAttention
 from .iebn import IEBN
-from .se import SEAttention
-from .sem import SEMAttention
-from .sge import SGEAttention
-from .srm import SRMAttention
+from .spatial_attention import CBAMAttention, SGEAttention
 from .timm_attention import TimmAttention
 
 __all__ = [

@@ -1,4 +1,9 @@
-"""StepNet's adaptor (Fig. 4b, Eq. 12, Appendix F)."""
+"""StepNet's adaptor (Fig. 4b, Eq. 12, Appendix F), and a to d of Table 4.
+
+The paper defines its four alternatives only in a figure (Fig. 5), which was
+not available. These are ours: each replaces one part that the text names
+(pooling, group convolution, IEBN, sigmoid; docs/deviations.md).
+"""
 import math
 
 import torch
@@ -6,9 +11,8 @@ from mmengine.registry import MODELS
 from torch import Tensor, nn
 
 from .chosen_start import ChosenStart
-from .excitation import InstanceEnhancement
-from .norms import apply_norm, build_norm
-from .pooling import global_mean
+from .layers import InstanceEnhancement, apply_norm, build_norm
+from .pooling import global_max, global_mean
 
 INPUTS = ('both', 'current', 'next', 'difference')
 
@@ -61,17 +65,16 @@ class StepAdaptor(ChosenStart):
         if channels is None or in_channels is not None:
             raise ValueError(
                 'backbone.plugins: expected modules that look at f alone, got '
-                'StepAdaptor (in_channels), which looks at x_t too; take it '
-                'out and set backbone.step, as in '
-                "backbone=dict(type='StepResNet', "
-                "step=dict(type='StepAdaptor'))")
+                'StepAdaptor, which looks at x_t too; set backbone.step, as '
+                "in backbone=dict(type='StepResNet', step='StepAdaptor')")
         if inputs not in INPUTS:
-            raise ValueError(f'backbone.step.inputs: expected one of {INPUTS}'
-                             f', got {inputs!r}; choose one of these')
+            raise ValueError(
+                f'backbone.step.inputs: expected one of {INPUTS}, got '
+                f'{inputs!r}; choose one of these')
         if init_step is not None and not 0 < init_step <= 1:
-            raise ValueError('backbone.step.init_step: expected a number in '
-                             f'(0, 1], got {init_step!r}; leave it out for '
-                             'the published start')
+            raise ValueError(
+                'backbone.step.init_step: expected a number in (0, 1], got '
+                f'{init_step!r}; leave it out for the published start')
         self.channels = channels
         self.inputs = inputs
         self.needs_identity = inputs != 'difference'
@@ -130,7 +133,77 @@ class StepAdaptor(ChosenStart):
         """(N, C, 1, 1) -> (N, C, 1, 1), in (0, max_step)."""
         return self.max_step * logits.sigmoid()
 
-    def extra_repr(self) -> str:
-        """C, the inputs and the gate's largest value."""
-        return (f'{self.channels}, inputs={self.inputs!r}, '
-                f'max_step={self.max_step}')
+
+@MODELS.register_module()
+class MaxPoolStepAdaptor(StepAdaptor):
+    """Adaptor a: global max pooling instead of average pooling; 6C.
+
+    Max pooling is not linear, so the coarse x_{t+1} is built. Arguments as in
+    :class:`StepAdaptor`.
+    """
+
+    def _pool(self, identity: Tensor, residual: Tensor) -> list[Tensor]:
+        if self.inputs == 'difference':
+            return [global_max(residual)]
+        if self.inputs == 'current':
+            return [global_max(identity)]
+        following = global_max(identity + residual)
+        if self.inputs == 'next':
+            return [following]
+        return [global_max(identity), following]
+
+
+@MODELS.register_module()
+class SumStepAdaptor(StepAdaptor):
+    """Adaptor b: the pooled states are added, without a convolution; 4C.
+
+    Arguments as in :class:`StepAdaptor`.
+    """
+    pools_only = True
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        ones = torch.ones_like(self.conv_weight.data)
+        del self.conv_weight
+        self.register_buffer('conv_weight', ones, persistent=False)
+
+    def init_weights(self) -> None:
+        """As StepAdaptor's, with weights of 1 in the sum."""
+        super().init_weights()
+        nn.init.ones_(self.conv_weight)
+
+
+@MODELS.register_module()
+class UnnormalizedStepAdaptor(StepAdaptor):
+    """Adaptor c: IE without the BatchNorm before it; 4C.
+
+    Arguments as in :class:`StepAdaptor`, without ``norm_cfg``.
+    """
+    pools_only = True
+
+    def __init__(self,
+                 channels: int | None = None,
+                 inputs: str = 'both',
+                 init_step: float | None = None,
+                 in_channels: int | None = None):
+        super().__init__(
+            channels, inputs, init_step, in_channels=in_channels)
+        self.norm = nn.Identity()
+
+
+@MODELS.register_module()
+class SoftmaxStepAdaptor(StepAdaptor):
+    """Adaptor d: a softmax over the channels instead of the sigmoid; 6C.
+
+    Δt = C · ``init_step`` · softmax(IE): the channels share a fixed sum, so
+    their mean stays at ``init_step``. That of one channel is bounded by
+    C · ``init_step``, from scratch C · 0.27, not by 1. Arguments as in
+    :class:`StepAdaptor`.
+    """
+    pools_only = True
+
+    def _max_step_size(self) -> float:
+        return self.channels * self.init_step
+
+    def _gate(self, logits: Tensor) -> Tensor:
+        return self.max_step * logits.softmax(1)

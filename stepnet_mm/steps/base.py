@@ -73,9 +73,8 @@ class StepSize(nn.Module):
         identity, residual = pair
         if identity is None and self.needs_identity:
             raise ValueError(
-                f'{type(self).__name__}: expected x_t beside the residual, '
-                'got the residual alone; call it as step(identity, residual), '
-                'or set it as backbone.step')
+                f'{type(self).__name__}: expected x_t and f, got f alone; set '
+                'it as backbone.step, or call it as step(identity, residual)')
         step_size = self.delta(self.step_size(identity, residual))
         if isinstance(residual, PooledMap):
             values: Any = getattr(residual, 'values', residual)
@@ -96,22 +95,7 @@ class StepSize(nn.Module):
         self.loaded = False
 
     def start_pretrained(self) -> None:
-        """Start at 1, if the module can: f comes from a plain network.
-
-        By default a no-op. The config's own start and a checkpoint's step
-        have precedence.
-        """
-
-    def arguments_of(self, weights: dict) -> dict:
-        """Arguments inferred from weights, by default none.
-
-        They are those that determine the shapes of weights. A backbone names
-        the right value in an error.
-
-        Args:
-            weights (dict): a state dict of such a module.
-        """
-        return {}
+        """Start at 1 if the module can, unless config or checkpoint say so."""
 
     def describe_start(self) -> str:
         """Initial step size and its reason, for the log."""
@@ -140,12 +124,9 @@ def reset_parameters(modules: Iterable[nn.Module]) -> None:
 def build_step(cfg: dict | str, channels: int) -> StepSize:
     """Build a step-size module for a block of ``channels`` channels.
 
-    Args:
-        cfg (dict | str): its config, or just its type.
-        channels (int): C.
-
     Raises:
-        ValueError: if the type is unknown or no step-size module.
+        ValueError: if ``cfg``, a config or just its type, names no step-size
+            module or has wrong arguments.
     """
     cfg = dict(cfg) if isinstance(cfg, dict) else dict(type=cfg)
     name = cfg.pop('type', None)
@@ -153,9 +134,8 @@ def build_step(cfg: dict | str, channels: int) -> StepSize:
     if cls is None:
         raise ValueError(
             f'backbone.step.type: expected one of {step_types()}, got '
-            f'{name!r}; make modules of your own subclasses of '
-            'stepnet_mm.steps.StepSize and register them in '
-            'mmengine.registry.MODELS')
+            f'{name!r}; a module of your own derives from StepSize and is '
+            'registered in mmengine.registry.MODELS')
     try:
         return cls(channels, **cfg)
     except TypeError as error:
@@ -179,8 +159,7 @@ def default_blocks(cfg: dict | str | None) -> str:
 
 def _step_class(name: Any) -> type[StepSize] | None:
     found = [name]
-    # On '' and 'mmdet.' mmengine fails instead of finding nothing.
-    if isinstance(name, str) and all(name.split('.')):
+    if isinstance(name, str):
         with MODELS.switch_scope_and_registry(None) as registry:
             # The scope may have another module of that name.
             found = [registry.get(name), MODELS.get(name)]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..utils.precision import float32_or_wider
 from .base import StepSize
-from .excitation import Excitation
+from .layers import Excitation
 from .pooling import global_linear
 
 #: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
@@ -57,7 +57,7 @@ class FCAAttention(StepSize):
             raise ValueError(
                 'dct_size: expected at least 7, the map that the frequencies '
                 f'are given for, got {dct_size}; change it in backbone.step '
-                'or the cfg of backbone.plugins')
+                'or backbone.plugins')
         if in_channels % len(TOP16):
             raise ValueError(
                 f'FCAAttention: expected a multiple of {len(TOP16)} channels,'

@@ -3,8 +3,7 @@ import torch
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .excitation import InstanceEnhancement
-from .norms import apply_norm
+from .layers import InstanceEnhancement, apply_norm
 from .pooling import global_mean
 
 
@@ -21,10 +20,9 @@ class IEBN(nn.Module):
     Set by ``norm_cfg=dict(type='IEBN')``. The BatchNorm is a module inside
     this one, so ``norm_eval``, frozen stages and ``sync_bn='torch'`` (which
     would replace a subclass of BatchNorm by a plain SyncBN, without a word)
-    do the right thing (``sync_bn='mmcv'`` cannot: its layer needs γ and β, so
-    ``tools/train.py`` refuses it). For the same reason mmengine's
-    ``paramwise_cfg.norm_decay_mult`` does not know γ and β as a norm's:
-    name them in ``custom_keys``.
+    do the right thing (``sync_bn='mmcv'`` cannot: its layer needs γ and β).
+    mmengine's ``paramwise_cfg.norm_decay_mult`` does not know γ and β as a
+    norm's: name them in ``custom_keys``.
 
     Args:
         num_features (int): C.

@@ -33,10 +33,6 @@ def global_std(x: 'Tensor | PooledMap', eps: float = 0.) -> Tensor:
 
     The root of (variance + ``eps``), in float32 or wider, with a gradient
     everywhere; 0 where H·W = 1.
-
-    Args:
-        x (Tensor): (N, C, H, W).
-        eps (float): added to the variance. Defaults to 0.
     """
     pooled = _pooled(x)
     return _unbiased(pooled.deviation_norm, pooled.size, eps)
@@ -66,12 +62,7 @@ class PooledMap:
 
 
 class BuiltMap(PooledMap):
-    """A map that exists.
-
-    Args:
-        values (Tensor): the map, (N, C, H, W).
-        mean (Tensor, optional): its mean, where it is known.
-    """
+    """A map that exists, ``values``, and its mean over space if known."""
 
     def __init__(self, values: Tensor, mean: Tensor | None = None):
         self.values, self._mean = values, mean
@@ -100,11 +91,7 @@ class BuiltMap(PooledMap):
 
 
 class AffineMap(PooledMap):
-    """f = scale · z + shift per channel, which is never built.
-
-    Args:
-        tail (ResidualTail): has z and its moments.
-    """
+    """f = scale · z + shift per channel of a ResidualTail, never built."""
 
     def __init__(self, tail: Any):
         self.tail = tail
@@ -116,11 +103,7 @@ class AffineMap(PooledMap):
 
     @property
     def deviation_norm(self) -> Tensor:
-        """2-norm over space of f less its mean.
-
-        The absolute scale times that of z, which comes from the variance
-        where it is known.
-        """
+        """2-norm over space of f less its mean: |scale| times that of z."""
         m = self.tail.moments
         if m.variance is None:
             norm = _deviation_norm(self.tail.map)

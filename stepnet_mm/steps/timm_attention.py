@@ -16,7 +16,7 @@ GATES = {
     'lcbam': ('channel.fc2', 'spatial.gate'),
 }
 #: Arguments of theirs that add something to f ⊗ Δt.
-ADDING = ('fuse_add', 'fuse_scale', 'has_skip')
+ADDING = {'fuse_add', 'fuse_scale', 'has_skip'}
 
 
 @MODELS.register_module()
@@ -38,24 +38,18 @@ class TimmAttention(StepSize):
 
     Raises:
         ImportError: if timm is not installed.
-        ValueError: if ``name`` is no gate here, or an argument makes it none.
+        ValueError: if ``name`` is no gate, or an argument makes it none.
     """
 
     def __init__(self, in_channels: int, name: str | None = None, **kwargs):
         super().__init__()
-        if name not in GATES:
+        if name not in GATES or ADDING & {*kwargs}:
             raise ValueError(
-                f'backbone.step.name: expected one of {sorted(GATES)}, got '
-                f'{name!r}; choose one of these: the other modules of '
-                'timm.layers.create_attn are no gates, or need more than '
-                'their name')
+                f'backbone.step.name: expected one of {sorted(GATES)} '
+                f'without {sorted(ADDING)}, got {name!r} with {kwargs}; '
+                'choose one of these: no other module of '
+                'timm.layers.create_attn is a gate alone')
         self.name = name
-        for key in ADDING:
-            if key in kwargs:
-                raise ValueError(
-                    f"backbone.step.{key}: expected timm's default, got "
-                    f'{kwargs[key]!r}, with which {name} is no gate; leave it '
-                    'out')
         from timm.layers import create_attn  # optional, and takes seconds
         self.attention = create_attn(name, in_channels, **kwargs)
 

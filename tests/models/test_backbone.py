@@ -3,16 +3,14 @@ import torch
 from equality import BOTH
 from mmengine.model import convert_sync_batchnorm
 
-from stepnet_mm.models import fusion
+from stepnet_mm.models import step_block_class
+from stepnet_mm.models.fusion import can_fuse
 
-ONE_OF_TWO = [['ToyStep', 'StepAdaptor'] * 2, [[1], [0], [], [0, 1]]]
 
-
-def build(models, depth=18, **kwargs):
-    small = dict(base_channels=16, stem_channels=16)
+def build(models, **kwargs):
     return models.build(dict(
-        type='StepResNet', depth=depth, out_indices=(0, 1, 2, 3), **small,
-        **kwargs))
+        type='StepResNet', depth=18, out_indices=(0, 1, 2, 3),
+        base_channels=16, stem_channels=16, **kwargs))
 
 
 @pytest.mark.parametrize('kwargs, expected', [
@@ -20,8 +18,7 @@ def build(models, depth=18, **kwargs):
     (dict(step='ToyStep'), [[0, 1]] * 4),
     (dict(step_blocks='all'), [[0, 1]] * 4),
     (dict(step_blocks=[[1], [], [0, 1], [0]]), [[1], [], [0, 1], [0]]),
-    (dict(step=ONE_OF_TWO[0]), [[0, 1], [1], [0, 1], [1]]),
-    (dict(step=ONE_OF_TWO[0], step_blocks=ONE_OF_TWO[1]), ONE_OF_TWO[1]),
+    (dict(step=['ToyStep', 'StepAdaptor'] * 2), [[0, 1], [1], [0, 1], [1]]),
     (dict(step=[None] * 4), [[]] * 4)])
 def test_which_blocks_have_a_step(models, kwargs, expected):
     net = build(models, **kwargs)
@@ -32,13 +29,12 @@ def test_which_blocks_have_a_step(models, kwargs, expected):
 @pytest.mark.parametrize('wrong, key', [
     *((dict(step_blocks=wrong), r'step_blocks: .*identity') for wrong in (
         'some', [[0]], [[0], [2], [0], [0]], [[-1], [], [], []],
-        [[0, 0], [], [], []], [[True], [], [], []])),
+        [[0], 1, [], []])),
     (dict(step_blocks=[[]] * 4), 'step_blocks: .*step=None'),
     (dict(step=['ToyStep'] * 3), 'step: .*4 stages.*3'),
     (dict(step='Foo'), 'step.type.*Foo'),
     (dict(step=dict(type='StepAdaptor', norm_cfg=dict(type='BNN'))),
-     "norm_cfg: .*'BNN'.*'SyncBN'"),
-    (dict(fused=1), 'fused: .*True, False.*1')])
+     "norm_cfg: .*'BNN'.*'SyncBN'")])
 def test_wrong_arguments(models, wrong, key):
     with pytest.raises(ValueError, match=f'backbone.*{key}'):
         build(models, **wrong)
@@ -85,17 +81,11 @@ def test_freezing_fresh_steps_is_an_error_in_training(models):
 
 
 @pytest.mark.core
-def test_a_backbone_whose_blocks_are_not_plain_is_refused():
-    pytest.importorskip('mmpretrain')
-    from mmpretrain.models.backbones import SEResNet
-
-    from stepnet_mm.models.mmpretrain_binding import _StepBackbone
-
-    class StepSEResNet(_StepBackbone, SEResNet):
-        pass
-
+def test_blocks_that_are_not_plain_are_refused():
+    resnet = pytest.importorskip('mmpretrain.models.backbones.resnet')
+    from mmpretrain.models.backbones.seresnet import SEBottleneck
     with pytest.raises(TypeError, match='SEBottleneck'):
-        StepSEResNet(50)
+        step_block_class(SEBottleneck, (resnet.Bottleneck, ))
 
 
 SYNC = dict(type='SyncBN')
@@ -104,23 +94,18 @@ SYNC = dict(type='SyncBN')
 @pytest.mark.core
 @pytest.mark.parametrize('backbone, step_norm, fused', [
     (dict(), 'BatchNorm2d', True),
-    (dict(conv_cfg=dict(type='ConvWS')), 'BatchNorm2d', True),
     (dict(norm_cfg=dict(type='GN', num_groups=8),
           conv_cfg=dict(type='ConvAWS')), 'BatchNorm2d', False),
     (dict(norm_cfg=SYNC), 'BatchNorm2d', False),
     (dict(step=dict(type='StepAdaptor', norm_cfg=SYNC)), 'SyncBatchNorm',
      True)])
-def test_the_table_of_norms(models, backbone, step_norm, fused, monkeypatch):
+def test_the_table_of_norms(models, backbone, step_norm, fused):
     """docs/performance.md, Backbones with other norms."""
-    ends, run = [], fusion._run_by_moments
-    monkeypatch.setattr(
-        fusion, '_run_by_moments', lambda *a: ends.append(1) or run(*a))
     net = build(models, **backbone)
-    assert {type(step.norm).__name__ for step in net.steps()} == {step_norm}
     net.train()
-    sum(out.mean() for out in net(torch.randn(2, 3, 32, 32))).backward()
-    assert len(ends) == (5 if fused else 0)
-    assert all(step.ie.bias.grad is not None for step in net.steps())
+    assert {type(step.norm).__name__ for step in net.steps()} == {step_norm}
+    assert can_fuse(net.layer1[0]) == fused
+    assert len(net(torch.randn(2, 3, 32, 32))) == 4
 
 
 @pytest.mark.core
@@ -128,4 +113,3 @@ def test_sync_bn_covers_the_steps(models):
     net = convert_sync_batchnorm(build(models))
     assert {type(step.norm).__name__
             for step in net.steps()} == {'SyncBatchNorm'}
-    assert not fusion.can_fuse(net.layer1[0])

@@ -1,42 +1,10 @@
-"""Whole models pickle, copy and go to another process."""
-import copy
-import io
+"""A whole model goes to another process, which imports what it names."""
 import pickle
 from pathlib import Path
 
 import pytest
 import torch
-from equality import BOTH
 from fresh import printed_by
-
-SMALL = dict(base_channels=8, stem_channels=8)
-
-
-def by_pickle(model):
-    return pickle.loads(pickle.dumps(model))
-
-
-def by_torch(model):
-    file = io.BytesIO()
-    torch.save(model, file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
-
-
-@pytest.mark.core
-@BOTH
-@pytest.mark.parametrize('way, kind, depth', [
-    (by_pickle, 'StepResNet', 18), (by_torch, 'StepResNet', 50),
-    (copy.deepcopy, 'StepResNeXt', 50)])
-def test_backbones(models, way, kind, depth):
-    net = models.build(dict(type=kind, depth=depth, **SMALL))
-    twin = way(net)
-    assert type(twin) is type(net)
-    assert list(twin.state_dict()) == list(net.state_dict())
-    twin.eval(), net.eval()
-    x = torch.randn(1, 3, 64, 64)
-    with torch.no_grad():
-        assert all(map(torch.equal, twin(x), net(x)))
 
 
 def print_sum(path):
@@ -45,12 +13,15 @@ def print_sum(path):
         print(net(x)[-1].sum().item())
 
 
-@pytest.mark.parametrize('cfg', [
-    dict(type='StepResNetCIFAR', depth=14, block='basic', preact=True),
-    dict(type='StepVisionTransformer', img_size=32, arch=dict(
-        embed_dims=32, num_layers=2, num_heads=4, feedforward_channels=48))])
+@pytest.mark.core
+@pytest.mark.parametrize('models, cfg', [
+    ('mmdet', dict(type='StepResNeXt', depth=50, groups=4, base_width=4)),
+    ('mmpretrain', dict(type='StepResNet', depth=18)),
+    ('mmpretrain', dict(type='StepResNetCIFAR', depth=20, preact=True)),
+    ('mmpretrain', dict(type='StepVisionTransformer', img_size=32, arch=dict(
+        embed_dims=32, num_layers=2, num_heads=4, feedforward_channels=48)))],
+    indirect=['models'])
 def test_another_process(models, cfg, tmp_path, capsys):
-    """It imports what the pickle names."""
     net, path = models.build(cfg), tmp_path / 'net.pkl'
     net.eval()
     path.write_bytes(pickle.dumps((net, torch.randn(1, 3, 32, 32))))

@@ -45,14 +45,12 @@ def test_a_step_gates_the_attention():
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('step', [None, 'StepAdaptor'])
-def test_the_recorder_measures_it(step):
-    net = build(step=step)
+def test_the_recorder_measures_it():
+    net, states = build(step='StepAdaptor'), []
     net.eval()
-    states = [None] * 6
-    for i, layer in enumerate(net.layers):
+    for layer in net.layers:
         layer.register_forward_hook(
-            lambda module, x, y, i=i: states.__setitem__(i, (x[0], y)))
+            lambda module, x, y: states.append((x[0], y)))
     with TrajectoryRecorder(net) as recorder, torch.no_grad():
         net(images())
     assert recorder.definition == 'residual'
@@ -63,7 +61,6 @@ def test_the_recorder_measures_it(step):
     torch.testing.assert_close(recorder.nsi.float(), want)
 
 
-@pytest.mark.parametrize('indices', [(6, ), -1, (1, 1), ()])
-def test_wrong_indices(indices):
+def test_wrong_indices():
     with pytest.raises(ValueError, match='backbone.out_indices: '):
-        build(out_indices=indices)
+        build(out_indices=(0, -1))

@@ -16,8 +16,6 @@ ALL = [name for name in step_types() if name != 'ToyStep' and (
     name != 'TimmAttention' or find_spec('timm'))]
 VARIANTS = [name for name in ALL if name.endswith('StepAdaptor')
             and name != 'StepAdaptor']
-#: The modules that see f alone.
-ATTENTIONS = [name for name in ALL if not name.endswith('StepAdaptor')]
 
 
 def cfg_of(name, **kwargs):

@@ -1,10 +1,18 @@
+"""StepAdaptor, its variants and ConstantStep: formulas and starts."""
+import math
+
 import pytest
 import torch
 from attentions import CHANNELS, VARIANTS, randomised, states
 from torch import nn
 
-from stepnet_mm.steps import StepAdaptor, build_step
+from stepnet_mm.steps import ConstantStep, StepAdaptor, build_step
 from stepnet_mm.steps.adaptor import INPUTS
+
+PUBLISHED = .2689414213699951
+ADAPTORS = ['StepAdaptor', *VARIANTS]
+CONSTANTS = [dict(type='ConstantStep', learned=learned)
+             for learned in (False, True)]
 
 
 def gate_of(step, x, f):
@@ -42,24 +50,31 @@ def test_equals_the_literal_figure(name, kwargs):
           for y in (out, expected)), atol=1e-12, rtol=1e-12)
 
 
-@pytest.mark.parametrize('name', ['StepAdaptor', *VARIANTS])
-def test_starts_at_init_step_for_every_input(name):
-    for start in (None, .01, .6):
-        step = build_step(dict(type=name, init_step=start), CHANNELS)
-        delta = step.step_size(*states())
-        torch.testing.assert_close(
-            delta, torch.full_like(delta, start or .26894142))
-
-
-@pytest.mark.parametrize('name', ['StepAdaptor', *VARIANTS])
-def test_a_pretrained_block_starts_it_at_one(name):
-    step = build_step(name, CHANNELS)
-    nn.init.normal_(step.ie.weight)
-    step.start_pretrained()
+@pytest.mark.parametrize('cfg, key', [
+    *((dict(type=name), 'init_step') for name in ADAPTORS),
+    *((cfg, 'value') for cfg in CONSTANTS)])
+def test_where_it_starts_for_every_input(cfg, key):
+    """As published, at the config's number, or at 1 in a pretrained block."""
     x, f = states()
-    assert torch.equal(step(x, f), f)
-    step.init_weights()
-    assert torch.equal(step(x, f), f)
+    for start in (.01, .6):
+        step = build_step({**cfg, key: start}, CHANNELS)
+        step.start_pretrained()
+        torch.testing.assert_close(step(x, f), f * start)
+    loaded = build_step(cfg, CHANNELS)
+    loaded.load_state_dict({}, strict=False)
+    assert not loaded.loaded
+    torch.testing.assert_close(loaded(x, f), f * PUBLISHED)
+    loaded.load_state_dict(step.state_dict())
+    loaded.start_pretrained()
+    assert loaded.loaded
+    torch.testing.assert_close(loaded(x, f), f * .6)
+    loaded.forget_weights()
+    loaded.init_weights()
+    torch.testing.assert_close(loaded(x, f), f * PUBLISHED)
+    for parameter in loaded.parameters():
+        nn.init.normal_(parameter)
+    loaded.start_pretrained()
+    assert torch.equal(loaded(x, f), f)
 
 
 def test_a_start_of_one_is_exactly_one_learns_and_is_kept():
@@ -74,10 +89,22 @@ def test_a_start_of_one_is_exactly_one_learns_and_is_kept():
     assert step.ie.bias.grad.abs().min() > 0
 
 
-@pytest.mark.parametrize('key, value', [
-    ('inputs', 'previous'), ('init_step', 0), ('init_step', 1.5),
-    ('norm_cfg', dict(type='Foo')), ('norm_cfg', dict(num_groups=2)),
-    ('norm_cfg', dict(type='GN'))])
-def test_wrong_arguments(key, value):
+@pytest.mark.parametrize('learned', [False, True])
+def test_a_constant_scales_each_channel(learned):
+    f = torch.randn(3, 5, 4, 4)
+    step = ConstantStep(5, value=3., learned=learned)
+    assert step.init_step == 3 and len([*step.parameters()]) == learned
+    step.value.data[1] = 7
+    assert torch.equal(step(f)[:, 1:3], f[:, 1:3] * torch.tensor(
+        [7., 3.]).view(2, 1, 1))
+
+
+@pytest.mark.parametrize('kind, key, value', [
+    ('StepAdaptor', 'inputs', 'previous'), ('StepAdaptor', 'init_step', 0),
+    ('StepAdaptor', 'init_step', 1.5),
+    ('StepAdaptor', 'norm_cfg', dict(type='Foo')),
+    ('StepAdaptor', 'norm_cfg', dict(num_groups=2)),
+    *(('ConstantStep', 'value', value) for value in (math.nan, math.inf, -1))])
+def test_wrong_arguments(kind, key, value):
     with pytest.raises(ValueError, match=rf'backbone\.step\.{key}: '):
-        StepAdaptor(5, **{key: value})
+        build_step({'type': kind, key: value}, 5)

@@ -1,14 +1,21 @@
-"""SE, ECA, CBAM, SRM, SGE and SEM: equal to timm or to their formulas."""
+"""SE, ECA, CBAM, SRM, SGE, SEM and FCA: equal to timm or their formulas."""
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from attentions import cfg_of, randomised, states
 from torch import nn
 
-from stepnet_mm.steps import CBAMAttention, SEAttention, build_step
-from stepnet_mm.steps.excitation import adaptive_kernel_size
+from stepnet_mm.steps import (
+    CBAMAttention,
+    FCAAttention,
+    SEAttention,
+    build_step,
+)
+from stepnet_mm.steps.channel_attention import adaptive_kernel_size
+from stepnet_mm.steps.fca import TOP16
 
 
 def _copy_mlp(ours, theirs):
@@ -18,35 +25,38 @@ def _copy_mlp(ours, theirs):
         linear.bias.data = conv.bias.data
 
 
-def test_se_equals_timm():
-    theirs = pytest.importorskip('timm.layers').SEModule(32, rd_channels=4)
-    ours = SEAttention(32, reduction=8)
+def se(layers):
+    ours, theirs = SEAttention(32, 8), layers.SEModule(32, rd_channels=4)
     _copy_mlp(ours, theirs)
-    f = torch.randn(2, 32, 5, 7)
-    torch.testing.assert_close(ours(f), theirs(f))
+    return ours, theirs
 
 
-@pytest.mark.parametrize('kernel_size', [1, 5])
-def test_eca_equals_timm(kernel_size):
-    layers = pytest.importorskip('timm.layers')
-    theirs = layers.EcaModule(kernel_size=kernel_size)
-    ours = build_step(dict(type='ECAAttention', kernel_size=kernel_size), 16)
+def eca(layers):
+    ours = build_step(dict(type='ECAAttention', kernel_size=5), 32)
+    theirs = layers.EcaModule(kernel_size=5)
     ours.conv.weight.data = theirs.conv.weight.data
-    f = torch.randn(2, 16, 5, 7)
-    torch.testing.assert_close(ours(f), theirs(f))
+    return ours, theirs
 
 
-def test_cbam_equals_timm():
-    cbam = pytest.importorskip('timm.layers.cbam')
-    theirs = cbam.CbamModule(32, rd_channels=4, mlp_bias=True)
-    ours, conv = CBAMAttention(32, reduction=8), theirs.spatial.conv
+def cbam(layers):
+    ours = CBAMAttention(32, 8)
+    theirs = layers.create_attn('cbam', 32, rd_channels=4, mlp_bias=True)
     _copy_mlp(ours, theirs.channel)
     # timm concatenates [mean, max], the authors [max, mean].
+    # Kaiming over fan-out; the goldens have the other starts.
+    assert abs(ours.conv.weight.std() - (2 / 49)**.5) < .03
+    conv = theirs.spatial.conv
     ours.conv.weight.data = conv.conv.weight.data.flip(1)
     nn.init.constant_(ours.norm.weight, .7)
     nn.init.constant_(conv.bn.weight, .7)
+    return ours, theirs
+
+
+@pytest.mark.parametrize('make', [se, eca, cbam])
+def test_equals_timm(make):
+    ours, theirs = make(pytest.importorskip('timm.layers'))
     f = torch.randn(2, 32, 9, 8)
-    for training in (False, True):  # their averages have two momenta
+    for training in (False, True):  # CBAM's averages have two momenta
         torch.testing.assert_close(
             ours.train(training)(f), theirs.train(training)(f))
 
@@ -84,26 +94,15 @@ def sem(step, f):
     return math.prod(gates)[:, :, None, None]
 
 
-@pytest.mark.parametrize('formula, name, kwargs', [
-    (srm, 'SRMAttention', {}), (sge, 'SGEAttention', dict(groups=1)),
-    (sge, 'SGEAttention', dict(groups=4)), (sem, 'SEMAttention', {})])
-def test_equals_the_literal_formula(formula, name, kwargs):
-    step = randomised(name, **kwargs).double().eval()
+@pytest.mark.parametrize('formula, name', [
+    (srm, 'SRMAttention'), (sge, 'SGEAttention'), (sem, 'SEMAttention')])
+def test_equals_the_literal_formula(formula, name):
+    step = randomised(name).double().eval()
     if name == 'SRMAttention':
         nn.init.normal_(step.norm.running_mean)
         nn.init.uniform_(step.norm.running_var, .5, 1.5)
     _, f = states(dtype=torch.float64)
     torch.testing.assert_close(step(f), f * formula(step, f))
-
-
-def test_cbam_starts_as_its_authors_network():
-    step = CBAMAttention(512)
-    biases = [value for key, value in step.named_parameters()
-              if key.endswith('bias')]
-    assert len(biases) == 3 and not any(b.any() for b in biases)
-    assert not step.norm.weight.any()
-    # Kaiming over fan-out.
-    assert abs(step.conv.weight.std() - (2 / 49)**.5) < .03
 
 
 def test_the_kernel_grows_with_the_channels():
@@ -125,19 +124,50 @@ def test_init_gate_shifts_the_logits_and_no_weights(name):
     torch.testing.assert_close(odds[1], odds[0] / 3)
 
 
-@pytest.mark.parametrize('name, key, values', [
-    ('SEAttention', 'reduction', (0, -4, 3, 128)),
-    ('SEAttention', 'init_gate', (0., 1., math.nan)),
-    ('SGEAttention', 'groups', (5, )),
-    ('FCAAttention', 'dct_size', (6, )),
-    ('FCAAttention', 'reduction', (7, )),
-    ('ECAAttention', 'kernel_size', (-1, 2))])
-def test_wrong_arguments(name, key, values):
-    for value in values:
-        with pytest.raises(ValueError, match=f'^{key}: .*got {value}'):
-            build_step({'type': name, key: value}, 64)
-
-
-def test_frequencies_need_a_multiple_of_16_channels():
-    with pytest.raises(ValueError, match='got 40'):
+@pytest.mark.parametrize('name, key, value', [
+    ('SEAttention', 'reduction', 0), ('SEAttention', 'reduction', 3),
+    ('SEAttention', 'init_gate', 1.), ('SGEAttention', 'groups', 5),
+    ('FCAAttention', 'dct_size', 6), ('ECAAttention', 'kernel_size', 2)])
+def test_wrong_arguments(name, key, value):
+    with pytest.raises(ValueError, match=f'^{key}: .*got {value}'):
+        build_step({'type': name, key: value}, 64)
+    with pytest.raises(ValueError, match='got 40'):  # 16 frequencies
         build_step('FCAAttention', 40)
+
+
+@pytest.mark.parametrize('size', [7, 16])
+def test_the_spectrum_equals_scipys_dct(size):
+    fft = pytest.importorskip('scipy.fft')
+    step = FCAAttention(32, dct_size=size)
+    f = torch.randn(2, 32, size, size)
+    whole = fft.dctn(f.double().numpy(), axes=(2, 3), norm='ortho')
+    scale = size // 7
+    expected = np.stack([
+        whole[:, c, TOP16[c // 2][0] * scale, TOP16[c // 2][1] * scale]
+        for c in range(32)
+    ], 1)
+    torch.testing.assert_close(
+        step.spectrum(f)[:, :, 0, 0].double(),
+        torch.from_numpy(expected), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize('size', [(14, 21), (4, 5)])
+def test_another_size_is_pooled(size):
+    step = FCAAttention(32, dct_size=7)
+    f = torch.randn(2, 32, *size, requires_grad=True)
+    pooled = F.adaptive_avg_pool2d(f, 7)
+    spectrum, expected = step.spectrum(f), step.spectrum(pooled)
+    torch.testing.assert_close(spectrum, expected)
+    cotangent = torch.randn_like(spectrum)
+    torch.testing.assert_close(
+        *(torch.autograd.grad(z, f, cotangent)[0]
+          for z in (spectrum, expected)))
+
+
+def test_the_spectrum_is_exact_under_autocast():
+    step = FCAAttention(32, dct_size=14)
+    f = (torch.randn(2, 32, 14, 14) + 3).bfloat16()
+    with torch.autocast('cpu', torch.bfloat16):
+        low = step.spectrum(f)
+    torch.testing.assert_close(
+        low, step.spectrum(f.float()), atol=1e-4, rtol=1e-4)

@@ -4,38 +4,11 @@ import pickle
 
 import pytest
 import torch
-from attentions import (
-    ALL,
-    ATTENTIONS,
-    CHANNELS,
-    call,
-    cfg_of,
-    randomised,
-    states,
-)
+from attentions import ALL, CHANNELS, call, cfg_of, randomised, states
 
 from stepnet_mm.steps import build_step
 
 every = pytest.mark.parametrize('name', ALL)
-
-
-def tame(name):
-    """Away from a saturated sigmoid."""
-    step = randomised(name)
-    for parameter in step.parameters():
-        parameter.data *= .3
-    return step
-
-
-@every
-def test_gradients_in_float64(name):
-    step = tame(name).double()
-    for training in (True, False):
-        step.train(training)
-        x, f = states(3, 3, 2, torch.float64)
-        assert torch.autograd.gradcheck(
-            lambda x, f: call(step, x, f),
-            (x.requires_grad_(), f.requires_grad_()), fast_mode=True)
 
 
 @every
@@ -55,7 +28,9 @@ def test_any_spatial_size_one_image_and_a_constant_map(name):
 @pytest.mark.core
 @every
 def test_bfloat16(name):
-    step = tame(name).eval()
+    step = randomised(name).eval()
+    for parameter in step.parameters():
+        parameter.data *= .3  # away from a saturated sigmoid
     x, f = states(4, 6, 6)
     exact = call(step, x, f)
     with torch.autocast('cpu', torch.bfloat16):
@@ -98,18 +73,3 @@ def test_init_weights_sets_the_starts_again(name):
         if start.unique().numel() == 1:  # not drawn
             assert torch.equal(value, start), key
         assert not (value == 7).any(), key
-
-
-@pytest.mark.core
-@pytest.mark.since_torch('2.5', 'one graph')
-def test_traces_without_a_graph_break():
-    steps = torch.nn.ModuleList(
-        randomised(name).train() for name in ('StepAdaptor', *ATTENTIONS))
-
-    def run(x, f):
-        return [call(step, x, f) for step in steps]
-
-    torch._dynamo.reset()
-    compiled = torch.compile(run, fullgraph=True, backend='eager')
-    x, f = states()
-    torch.testing.assert_close(compiled(x, f), run(x, f))

@@ -34,37 +34,20 @@ def test_is_the_module_of_timm_bit_for_bit(name):
     assert delta.dim() == 4 and delta.min() >= 0
     torch.testing.assert_close(f * delta, expected, atol=1e-6, rtol=1e-6)
     assert not any(m._forward_hooks for m in step.modules())
-
-
-@pytest.mark.parametrize('name', GATES)
-def test_learns_and_starts_again(name):
-    fresh, step = TimmAttention(CHANNELS, name), make(name).train()
-    step(torch.randn(3, CHANNELS, 6, 5)).square().mean().backward()
-    reached = [p.grad is not None and p.grad.isfinite().all()
-               for p in step.attention.parameters()]
-    assert all(reached) and reached or name == 'strip'
-    for parameter in step.parameters():
-        torch.nn.init.constant_(parameter, 7)
     step.init_weights()
-    for key, start in fresh.attention.named_parameters():
-        again = step.attention.get_parameter(key)
-        assert again.abs().max() < 2, key
-        assert start.unique().numel() > 1 or start.numel() == 1 or (
-            torch.equal(again, start)), key
+    for key, start in timm.create_attn(name, CHANNELS).named_parameters():
+        if start.numel() > 1 == start.unique().numel():  # not drawn
+            assert torch.equal(step.attention.get_parameter(key), start)
 
 
 def test_arguments_go_to_timm():
-    step = build_step(
-        dict(type='TimmAttention', name='se', rd_ratio=.5, add_maxpool=True),
-        CHANNELS)
-    assert step.attention.fc1.out_channels == 16 and step.attention.add_maxpool
+    assert make('se', rd_ratio=.5).attention.fc1.out_channels == CHANNELS / 2
 
 
 @pytest.mark.parametrize('wrong, match', [
     (dict(name='se', no_ratio=1), 'no_ratio'),
-    (dict(name='gc', fuse_add=True), r'step\.fuse_add: '),
-    (dict(name='coord', has_skip=True), r'step\.has_skip: '),
-    (dict(name='gca'), r'step\.name: '), ({}, r'step\.name: ')])
+    (dict(name='gc', fuse_add=True), r'step\.name: .*fuse_add'),
+    ({}, r'step\.name: ')])
 def test_wrong_arguments(wrong, match):
     with pytest.raises(ValueError, match=match):
         build_step(dict(type='TimmAttention', **wrong), CHANNELS)

@@ -1,4 +1,4 @@
-"""Norm layers of step-size modules: building, dtype, a single value."""
+"""Layers that step-size modules share: pooled values -> logits, and norms."""
 import functools
 import warnings
 
@@ -10,24 +10,74 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 
+class Excitation(nn.Sequential):
+    """SE's two layers, W₂ ReLU(W₁ z): (N, C, 1, 1) -> (N, C, 1, 1).
+
+    2C²/r parameters, with biases C/r + C more.
+
+    Raises:
+        ValueError: if the reduction r is not a positive divisor of C.
+    """
+
+    def __init__(self, channels: int, reduction: int, bias: bool):
+        hidden = divide(channels, reduction, 'reduction')
+        super().__init__(
+            nn.Linear(channels, hidden, bias), nn.ReLU(),
+            nn.Linear(hidden, channels, bias))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Logits, in the dtype of the layers."""
+        z = in_dtype_of(self[0], z.flatten(1))
+        return super().forward(z)[:, :, None, None]
+
+
+class InstanceEnhancement(nn.Module):
+    """IE, w ⊗ z + b per channel: (N, C, 1, 1) -> (N, C, 1, 1).
+
+    2C parameters, w = 0 and b = -1 at the start (Appendix F).
+    """
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels))
+        self.bias = nn.Parameter(torch.empty(channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """w = 0 and b = -1."""
+        nn.init.zeros_(self.weight)
+        nn.init.constant_(self.bias, -1)
+
+    def forward(self, z: Tensor) -> Tensor:
+        """w ⊗ z + b."""
+        return torch.addcmul(
+            self.bias.view(-1, 1, 1), self.weight.view(-1, 1, 1), z)
+
+
+def divide(channels: int, divisor: int, key: str) -> int:
+    """C / ``divisor``; ValueError that names ``key`` if it is not whole."""
+    if divisor < 1 or channels % divisor:
+        raise ValueError(
+            f'{key}: expected a positive divisor of the {channels} channels '
+            f'that the module is given, got {divisor!r}; change it in '
+            'backbone.step or backbone.plugins')
+    return channels // divisor
+
+
 def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
     """A norm layer of mmcv's registry.
 
     Raises:
-        ValueError: if there is no such layer, or not for that many channels;
-            names the config ``key``.
+        ValueError: if there is none for that many channels; names ``key``.
     """
     from mmcv.cnn import build_norm_layer  # takes seconds to import
     try:
         return build_norm_layer(cfg, channels)[1]
     except (AssertionError, KeyError, RuntimeError, TypeError,
             ValueError) as error:
-        reason = f'{type(error).__name__}: {error}'
-        if isinstance(error, KeyError) and 'type' in cfg:  # mmcv says "None"
-            reason = f'no {cfg["type"]!r} is registered'
         raise ValueError(
             f'{key}: expected a norm layer of mmcv for {channels} channels, '
-            f'got {cfg} ({reason}); take one such as '
+            f'got {cfg} ({type(error).__name__}: {error}); take one such as '
             "dict(type='BN'), dict(type='SyncBN') or "
             "dict(type='GN', num_groups=32)") from error
 
