@@ -4,7 +4,7 @@ import torch
 from mmengine.runner.checkpoint import CheckpointLoader
 from resume_run import Stopped, resume_runner
 
-from stepnet_mm.safe_loading.own_files import keep_own_files
+from stepnet_mm.safe_loading.loaders import keep_own_files
 from stepnet_mm.safe_loading.own_state import OwnStateHook
 
 SETTINGS = dict(interval=5, val_evaluator=dict(type='FallingMetric'))

@@ -9,9 +9,8 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from resume_run import AugmentedDataset, Stopped, resume_runner
 
-from stepnet_mm.safe_loading import plain_state
 from stepnet_mm.safe_loading.loaders import load_from_local
-from stepnet_mm.safe_loading.own_state import OwnStateHook
+from stepnet_mm.safe_loading.own_state import OwnStateHook, save_plain
 
 
 class Own:
@@ -50,18 +49,17 @@ def test_paths_and_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
         classes=('cat', 'dog'), names=['a', 'b'])
 
 
-def test_what_will_not_load_is_said_once_a_type(tmp_path, monkeypatch):
+def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     runner, lines = resume_runner(tmp_path), []
     monkeypatch.setattr(runner.logger, 'warning', lines.append)
     weights = dict(state_dict=dict(w=torch.zeros(1), own=Path('a')),
                    optimizer=dict(name=np.str_('b')), message_hub=dict(a=1))
-    plain_state.save_plain(runner, weights)
+    save_plain(runner, weights)
     assert not lines
     assert weights['state_dict']['own'] == 'a'
     assert type(weights['optimizer']['name']) is str
-    for _ in range(2):
-        plain_state.save_plain(runner, dict(message_hub=dict(a=Own())))
+    save_plain(runner, dict(message_hub=dict(a=Own())))
     line, = lines
     assert 'Own' in line and 'message_hub' in line
-    plain_state.save_plain(runner, dict(optimizer=dict(a=NotingHook(1))))
+    save_plain(runner, dict(optimizer=dict(a=NotingHook(1))))
     assert 'NotingHook' in lines[1] and 'optimizer' in lines[1]
