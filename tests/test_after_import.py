@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from stepnet_mm.after_import import after_import
+from stepnet_mm.registration import after_import
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_actions_run_once_after_the_import(module):
     found = importlib.import_module('some_module')
     assert seen == [1, 1]
     assert sys.meta_path == before
-    assert type(found.__loader__).__module__ != 'stepnet_mm.after_import'
+    assert type(found.__loader__).__module__ != 'stepnet_mm.registration'
     assert found.__spec__.loader is found.__loader__
 
 
@@ -51,22 +51,6 @@ def test_what_is_there_is_not_waited_for(module):
         with pytest.raises(ModuleNotFoundError, match=name):
             importlib.import_module(name)
     assert seen == [1]
-
-
-def test_a_failure_is_reported_once_and_goes_on(module):
-    seen, action = values()
-    failures = []
-    after_import('some_module', action,
-                 lambda name, error: failures.append((name, str(error))))
-    module.write_text('raise RuntimeError("boom")')
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match='boom'):
-            importlib.import_module('some_module')
-    assert failures == [('some_module', 'boom')]
-    module.write_text('value = 22  # another length than before')
-    importlib.invalidate_caches()
-    importlib.import_module('some_module')
-    assert seen == [22]
 
 
 def test_an_action_that_fails_is_tried_again(module):

@@ -223,16 +223,3 @@ def test_both_orders_of_import(probe, first):
     found = probe(*modules)
     assert found['built'] == {**binding('mmdet'), **binding('mmpretrain')}
     assert found['across'] == [f'{PACKAGE}.{m}' for m in ACROSS.values()]
-
-
-@pytest.mark.core
-def test_a_library_that_fails_is_named_in_one_warning(probe, tmp_path):
-    (tmp_path / 'mmpretrain').mkdir()
-    (tmp_path / 'mmpretrain/__init__.py').write_text(
-        "raise RuntimeError('boom')")
-    found = probe(PACKAGE, hidden=['mmdet'], path=[str(tmp_path)])
-    assert found['built'] == {}
-    assert found['errors']['mmpretrain'] == 'RuntimeError: boom'
-    warning, = found['warnings']
-    assert 'mmpretrain is installed but does not import as' in warning
-    assert 'RuntimeError: boom' in warning
