@@ -1,7 +1,5 @@
 """Another project finds our configs, by names that are unique."""
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -54,11 +52,3 @@ def test_an_installation_comes_before_a_checkout(tmp_path):
         config.parent.mkdir(parents=True)
         config.touch()
         assert package.config_path('a') == str(config)
-
-
-def test_it_needs_no_library():
-    """Python's -S hides site-packages."""
-    code = f'import stepnet_mm as s; print(s.config_path({FILES[0].name!r}))'
-    result = subprocess.run([sys.executable, '-S', '-c', code], cwd=ROOT,
-                            capture_output=True, text=True)
-    assert result.stdout.strip() == str(FILES[0]), result.stderr

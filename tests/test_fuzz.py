@@ -1,4 +1,4 @@
-"""Every reader on damaged files: only errors that are ours come out.
+"""Readers on damaged files: only errors that are ours come out.
 
 The damage is drawn by hypothesis with a fixed seed: bits and pieces of a
 valid file, any value of JSON in the place of another one. A message that is
@@ -17,17 +17,8 @@ from drawn import bounded, places
 from hypothesis import given
 from hypothesis import strategies as st
 from made_records import make_record
-from study_file import read_study
-from study_outcome import epochs_of, last_checkpoint
-from study_records import StudyRecord, append_record, read_records
-from work_dirs import read_run, read_stiffness_curves
+from study_outcome import last_checkpoint
 
-from stepnet_mm.attention import (
-    AttentionRecord,
-    LayerAttention,
-    read_attention_record,
-    save_attention,
-)
 from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
 from stepnet_mm.safe_loading.loaders import (
     UnsafeCheckpointError,
@@ -114,52 +105,6 @@ def stiffness_record(folder):
     return path, read
 
 
-def scalars(folder):
-    path = folder / 'run/vis_data/scalars.json'
-    path.parent.mkdir(parents=True)
-    path.write_bytes(as_lines([
-        {'loss': 1., 'epoch': 1, 'iter': 3, 'step': 3},
-        {'stiffness/tns': 1., 'stiffness/nonfinite': 0, 'step': 3},
-        {'accuracy/top1': 50., 'step': 1, 'data_time': .1,
-         'stiffness_eval/tns': 2.}]))
-
-    def read():
-        ours(lambda: read_run(folder, 'accuracy/top1'), str(folder))
-        ours(lambda: epochs_of(folder), str(folder))
-        ours(lambda: read_stiffness_curves(folder), str(folder))
-
-    return path, read
-
-
-def attention_record(folder):
-    path = folder / 'a.npz'
-    layer = LayerAttention(
-        name='l', maps=np.full((1, 2, 2), .25), distance=[1.], uniform=1.,
-        query=(0, 0), pixel=(1., 1.), padding=(0, 0))
-    save_attention(AttentionRecord(
-        [layer], np.zeros((2, 2, 3), np.uint8), (2, 2), (0, 0), 1), path)
-    return path, lambda: ours(lambda: read_attention_record(path), str(path))
-
-
-def study_records(folder):
-    path = folder / 's.jsonl'
-    for value in (0, 1):
-        append_record(path, StudyRecord(
-            'study', 'se', value, 'a', 'b', 'c', 'acc', [dict(epoch=1)],
-            last=.5, best=.5))
-    return path, lambda: ours(lambda: read_records(path), str(path))
-
-
-def study_file(folder):
-    path = folder / 's.json'
-    (folder / 'c.py').touch()
-    path.write_text(json.dumps(dict(
-        methods=dict(se=dict(config='c.py', options={'a.b': 1}, seeds=[0])),
-        seeds=[0, 1], options={}, metric='acc', pooled=True,
-        measure=dict(num_samples=9, definitions=['residual']))))
-    return path, lambda: ours(lambda: read_study(path), str(folder))
-
-
 def checkpoint(folder, **kwargs):
     path = folder / 'iter_2.pth'
     torch.save(dict(
@@ -189,8 +134,7 @@ def pointer(folder):
     return path, read
 
 
-READERS = (stiffness_record, scalars, attention_record, study_records,
-           study_file, pointer, *(
+READERS = (stiffness_record, pointer, *(
                pytest.param(reader, marks=pytest.mark.core)
                for reader in (checkpoint, legacy_checkpoint)))
 
