@@ -41,7 +41,8 @@ def closest(name: str, folder: Path) -> str:
     paths = {path.name: path.relative_to(folder).as_posix()
              for path in folder.rglob('*.py')}
     close = difflib.get_close_matches(PurePath(name).name, paths)
-    return ' or '.join(map(paths.get, close)) or f'a file in {folder}'
+    return ' or '.join(paths[found] for found in close) or (
+        f'a file in {folder}')
 
 
 def _folder() -> Path:

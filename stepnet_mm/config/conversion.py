@@ -87,8 +87,8 @@ class Backbone:
 
     def changes(self, step: dict | None) -> dict:
         """The settings of its counterpart."""
-        found = dict(type=self._new_type(),
-                     **SETTINGS.get(self.name or '', {}))
+        found: dict = dict(type=self._new_type(),
+                           **SETTINGS.get(self.name or '', {}))
         if step:
             found['step'] = step
             if self.node.get('frozen_stages', -1) > 0 and (

@@ -13,7 +13,6 @@ from stepnet_mm.ops import (
     attach_mean,
     residual_tail,
     tail_cpu,
-    tail_reference,
     take_attached_mean,
 )
 
@@ -239,15 +238,6 @@ def test_small_maps_of_a_gpu_are_left_to_the_modules(
                         is_contiguous=lambda **_: True)
     assert residual_tail._kernels_for(z) is None
     assert len(asked) == used
-
-
-def test_tables_are_float32_beside_half_precision():
-    """The plain formulas, of which torch.compile makes its kernels."""
-    z = torch.randn(2, 4, 3, 3).bfloat16()
-    m = tail_reference.measure(z, z, Norm(None, None, 1.))
-    assert {t.dtype for t in m} == {torch.float32}
-    y = tail_reference.output(z, z, m.scale, m.shift, m.mean)
-    assert y.dtype == torch.bfloat16
 
 
 def test_not_under_torch_func_or_a_trace():
