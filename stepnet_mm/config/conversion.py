@@ -74,6 +74,8 @@ class Backbone:
                     f'{self.scope!r}; set default_scope, write the library '
                     'before the type, as in mmdet.ResNet, or set '
                     'custom_imports if it is your own')
+        if self.is_step:
+            return f'{self.name} is a StepNet already'
         base = next((base.__name__ for base in self.cls.__mro__[1:]
                      if base.__name__ in SOURCES), None)
         if base is None:
@@ -228,11 +230,7 @@ def _why_it_stays(backbone: Backbone, step: dict | None,
 def _refusal(found: list, stays: dict) -> str:
     if not found:
         return 'no backbone in model'
-    if all(b.is_step for b in found):
-        keys = ', '.join(f'{b.key} ({b.name})' for b in found)
-        return f'is a StepNet already: {keys}'
-    reasons = '; '.join(f'{b.key}: {stays[b.key]}' for b in found
-                        if not b.is_step)
+    reasons = '; '.join(f'{key}: {reason}' for key, reason in stays.items())
     return (f'{reasons}. Expected one of {", ".join(SOURCES)} (RegNet and '
             f'HRNet of mmdet alone) of {", ".join(LIBRARIES)}')
 
@@ -280,8 +278,11 @@ def inherit(path: Path, folder: Path, changes: dict,
             # mmengine merges dicts alone, so this changes the base itself.
             inside.append(f'_base_.{_reference(keys)}.update('
                           f'{_source(settings)})')
-        else:
-            _set(tree, keys, settings)
+            continue
+        node = tree
+        for key in keys:
+            node = node.setdefault(key, {})
+        node.update(settings)
     return [f'_base_ = {_base_name(path, folder)!r}',
             *(f'{key} = {_source(value)}' for key, value in tree.items()),
             *inside]
@@ -338,12 +339,6 @@ def _reference(keys: tuple) -> str:
     return first + ''.join(
         f'.{key}' if str(key).isidentifier() else f'[{key!r}]'
         for key in rest)
-
-
-def _set(tree: dict, keys: tuple, settings: dict) -> None:
-    for key in keys:
-        tree = tree.setdefault(key, {})
-    tree.update(settings)
 
 
 def _source(value) -> str:

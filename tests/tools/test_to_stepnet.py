@@ -160,7 +160,7 @@ REFUSED = {
     PLAIN.replace("'ResNet'", "'NoSuchNet'"):
     "no 'NoSuchNet' is registered in the scope 'mmpretrain'",
     PLAIN.replace("'ResNet'", "'StepResNet'"):
-    r'is a StepNet already: model.backbone \(StepResNet\)',
+    'model.backbone: StepResNet is a StepNet already',
     'import sys\nsys.exit(3)': 'expected a config, got SystemExit: 3'}
 
 

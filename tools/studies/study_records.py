@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from config_digests import config_digest, digest
 from study_file import StudyRun
 
-from stepnet_mm.config.digests import config_digest, digest
 from stepnet_mm.utils.file_lock import file_lock, lock_beside
 
 FORMAT = 'stepnet_mm study record 1'
