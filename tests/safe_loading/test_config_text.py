@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from drawn import places
 from mmengine.config import Config
 from mmengine.registry import MODELS, TRANSFORMS
 from mmengine.runner.checkpoint import CheckpointLoader
@@ -292,6 +291,14 @@ WHOLE = dict(
 
 def as_text(cfg):
     return '\n'.join(f'{key} = {value!r}' for key, value in cfg.items())
+
+
+def places(tree):
+    """Each dict or list inside, with each of its keys."""
+    for key in list(tree) if isinstance(tree, dict) else range(len(tree)):
+        yield tree, key
+        if isinstance(tree[key], (dict, list)):
+            yield from places(tree[key])
 
 
 @pytest.mark.parametrize('evil', [

@@ -2,6 +2,7 @@
 import errno
 import os
 import pickle
+import random
 import threading
 import zipfile
 from collections import Counter, OrderedDict
@@ -186,6 +187,32 @@ def test_what_cannot_be_read_is_named(path, make, error):
     make(path)
     with pytest.raises(error, match=r'a\.pth: expected'):
         load(path)
+
+
+#: Whole files that are hard to read.
+HARD = [b'\0', b'\n', b'[' * 10**5, b'1' * 5000 + b'\n', b'\x80\x02.',
+        b'PK\3\4', b'PK\5\6' + bytes(18), b'\x93NUMPY\1\0']
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('zipped', [True, False])
+def test_damage_is_an_error_that_names_the_file(path, zipped):
+    """Pieces that are lost, doubled or random."""
+    torch.save(dict(a=OrderedDict(b=torch.ones(9)), c=np.arange(3)), path,
+               _use_new_zipfile_serialization=zipped)
+    content, choose = path.read_bytes(), random.Random(0)
+    for number in range(80):
+        start = choose.randrange(len(content))
+        end = start + choose.choice([0, 1, 2, 8, 10**9])
+        piece = choose.choice([b'', content[:50], choose.randbytes(8)])
+        changed = content[:start] + piece + content[end:]
+        path.write_bytes(HARD[number] if number < len(HARD) else changed)
+        try:
+            load(path)
+        except (ValueError, UnsafeCheckpointError) as error:
+            assert type(error) in (ValueError, UnsafeCheckpointError)
+            assert all(part in str(error) for part in (
+                'expected', 'got', str(path)))
 
 
 @pytest.mark.parametrize('place, bits, reason', [
