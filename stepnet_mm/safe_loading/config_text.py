@@ -139,8 +139,7 @@ def inferencer_text(text: str) -> str:
             path, or a type that is in no registry.
     """
     cfg = settings_of(text)
-    kept = {key: cfg[key] for key in ('default_scope', 'model', 'test_cfg')
-            if key in cfg}
+    kept = _some(cfg, ('default_scope', 'model', 'test_cfg'))
     dataset = at(cfg, ('test_dataloader', 'dataset'))
     if isinstance(dataset, dict):
         kept['test_dataloader'] = dict(dataset=_some(dataset, _OF_DATASET))
@@ -188,11 +187,12 @@ class _Reader:
 
     def settings(self) -> dict:
         """The assignments, up to the end of the text."""
-        settings = []
+        settings: dict = {}
         while self._next.type != ENDMARKER:
-            settings.append(self._assignment())
+            name, value = self._assignment()
+            settings[name] = value
             self._take(NEWLINE)
-        return dict(settings)
+        return settings
 
     def _take(self, *expected) -> str:
         """The next token, which has one of these types or texts."""

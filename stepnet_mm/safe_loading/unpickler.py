@@ -54,11 +54,8 @@ class Refused(Exception):
     """A pickle asks for what is on no list; the text names it."""
 
 
-class _Dispatch(dict):
-    """Opcode -> method; those that are not there are refused."""
-
-    def __missing__(self, code: int):
-        raise Refused(f'the pickle opcode {chr(code)!r}')
+def _refuse(unpickler):
+    raise Refused('a pickle opcode that is on no list')
 
 
 # Of the unpickler in Python the type stubs know the public part alone.
@@ -71,8 +68,8 @@ class Unpickler(_PythonUnpickler):
     Raises:
         Refused: at what the lists do not have, before it is done.
     """
-    dispatch = _Dispatch(
-        (code, _PythonUnpickler.dispatch[code]) for code in _PLAIN)
+    dispatch = {**dict.fromkeys(range(256), _refuse),
+                **{code: _PythonUnpickler.dispatch[code] for code in _PLAIN}}
 
     def __init__(self, file, **kwargs) -> None:
         super().__init__(file, **kwargs)

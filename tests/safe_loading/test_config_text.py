@@ -173,9 +173,10 @@ def test_a_folder_with_the_name_of_a_library_is_none(tmp_path, monkeypatch):
     for name, lines in {
             'mmocr/__init__.py': '', 'mmocr/registry.py': 'from mmengine '
             'import registry\nNETS = registry.Registry("model", scope="mmocr",'
-            ' parent=registry.MODELS)\nNETS.register_module("Net", '
-            'module=dict)', 'mmocr-9.dist-info/METADATA':
-            'Name: mmocr\nVersion: 9\n',
+            ' parent=registry.MODELS, locations=["mmocr.nets"])',
+            'mmocr/nets.py': 'from .registry import NETS\n'
+            'NETS.register_module("Net", module=dict)',
+            'mmocr-9.dist-info/METADATA': 'Name: mmocr\nVersion: 9\n',
             'mmocr-9.dist-info/top_level.txt': 'mmocr\n'}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(lines)
@@ -189,8 +190,9 @@ def test_a_folder_with_the_name_of_a_library_is_none(tmp_path, monkeypatch):
     config_text._import_library.cache_clear()
     monkeypatch.setattr(config_text, '_INSTALLED', {str(tmp_path)})
     monkeypatch.setattr(MODELS, '_children', dict(MODELS.children))
+    assert kept('default_scope = "mmocr"').default_scope == 'mmocr'
     assert kept('model = dict(type="mmocr.Net")').model.type == 'mmocr.Net'
-    for name in ('mmocr', 'mmocr.registry'):
+    for name in ('mmocr', 'mmocr.registry', 'mmocr.nets'):
         monkeypatch.delitem(sys.modules, name)
 
 
