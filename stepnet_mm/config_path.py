@@ -28,13 +28,21 @@ def config_path(name: str) -> str:
     """
     wanted = PurePath(f'{name}'.removesuffix('.py') + '.py')
     folder = _folder()
-    paths = [path.relative_to(folder) for path in sorted(folder.rglob('*.py'))]
-    for path in paths:
-        if path.parts[-len(wanted.parts):] == wanted.parts:
-            return str(folder / path)
-    raise ValueError(
-        f'config_path: expected {_suggestion(wanted.name, paths)}, got '
-        f'{name!r}, which is no config in {folder}')
+    for path in sorted(folder.rglob('*.py')):
+        parts = path.relative_to(folder).parts
+        if parts[-len(wanted.parts):] == wanted.parts:
+            return str(path)
+    raise ValueError(f'config_path: expected {closest(wanted.name, folder)}, '
+                     f'got {name!r}')
+
+
+def closest(name: str, folder: Path) -> str:
+    """The configs in a folder whose names come close to one, for an error."""
+    paths = {path.name: path.relative_to(folder).as_posix()
+             for path in folder.rglob('*.py')}
+    close = difflib.get_close_matches(PurePath(name).name, paths)
+    return ' or '.join(paths[found] for found in close) or (
+        f'a file in {folder}')
 
 
 def _folder() -> Path:
@@ -44,10 +52,3 @@ def _folder() -> Path:
     raise FileNotFoundError(
         f'config_path: expected {FOLDERS[0]} (an installation) or '
         f'{FOLDERS[1]} (a checkout), got neither; install stepnet_mm with pip')
-
-
-def _suggestion(wanted: str, paths: list) -> str:
-    by_name = {path.name: path.as_posix() for path in paths}
-    close = difflib.get_close_matches(wanted, by_name)
-    names = ' or '.join(by_name[name] for name in close)
-    return names or 'one of those in its README.md'

@@ -4,11 +4,12 @@ Nothing of theirs is imported for it: a name says where its object is, and the
 object is imported when the name is asked for. So ``import stepnet_mm`` takes
 no time, in whatever order the libraries come.
 """
-import importlib
+import importlib.abc
+import importlib.util
 import sys
 import warnings
+from collections.abc import Callable
 
-from .after_import import after_import
 from .lazy_exports import homes_of
 
 #: mmengine's root registries, seen from every scope -> module -> its names.
@@ -63,15 +64,72 @@ BORROWED: dict[str, dict[str, tuple[str, ...]]] = dict(
 def register() -> None:
     """Have all that is registered known as soon as a library is there.
 
-    An absent library is skipped silently: either one alone is enough. One
-    that is there but fails to import is named in one warning.
+    An absent library is skipped silently: either one alone is enough.
     """
     after_import('mmengine.registry', _add_names)
     after_import('mmengine.runner.checkpoint', _make_loading_safe)
     for library in BINDINGS:
-        after_import(library, _add_bindings, _warn_of_failure)
+        after_import(library, _add_bindings)
     for library in BORROWED:
         after_import(f'{library}.registry', _add_borrowed)
+
+
+def after_import(name: str, action: Callable) -> None:
+    """Call ``action`` once the module is there: now, or when it is imported.
+
+    Args:
+        name (str): absolute name of the module, which may not exist.
+        action (callable): gets the module.
+    """
+    if sys.modules.get(name):  # None forbids an import
+        action(sys.modules[name])
+    else:
+        sys.meta_path.insert(0, _Watch(name, action))
+
+
+class _Watch(importlib.abc.MetaPathFinder):
+    """Leaves the finding to the others, and wraps what they find."""
+
+    def __init__(self, name, action):
+        self.name, self.action = name, action
+        self.asking = False  # two of one module would ask each other
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.name or self.asking:
+            return None
+        self.asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self.asking = False
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, self)
+        return spec
+
+    def end(self):
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+
+class _Loader(importlib.abc.Loader):
+    """The module's own loader, and the action behind it."""
+
+    def __init__(self, loader, watch):
+        self.loader, self.watch = loader, watch
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        # Nothing but this import ever sees the wrapper.
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        # An action that fails is due again when the import is tried again.
+        self.watch.action(module)
+        self.watch.end()
 
 
 class _Names(dict):
@@ -132,7 +190,10 @@ def _add_bindings(library_module) -> None:
         registries = importlib.import_module(f'{library}.registry')
         found = [getattr(registries, name) for name in BINDINGS[library]]
     except Exception as error:  # an old or broken one; it goes on without us
-        _warn_of_failure(library, error)
+        warnings.warn(
+            f'{library} is installed but does not import as expected, so what '
+            f'binds stepnet_mm to it is left out: {type(error).__name__}: '
+            f'{error}', stacklevel=2)
         return
     for registry, binding in zip(found, BINDINGS[library].values()):
         _add_location(registry, binding)
@@ -145,13 +206,6 @@ def _add_location(registry, binding: str) -> None:
     else:
         # Registries may share one default list, which += would change.
         registry._locations = [*registry._locations, binding]
-
-
-def _warn_of_failure(library: str, error: Exception) -> None:
-    warnings.warn(
-        f'{library} is installed but does not import as expected, so what '
-        f'binds stepnet_mm to it is left out: {type(error).__name__}: {error}',
-        stacklevel=2)
 
 
 def _make_loading_safe(checkpoint_module) -> None:

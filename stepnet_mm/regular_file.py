@@ -3,9 +3,6 @@ import os
 import stat
 from typing import BinaryIO
 
-_KINDS = {stat.S_IFIFO: 'a pipe', stat.S_IFDIR: 'a folder',
-          stat.S_IFSOCK: 'a socket'}
-
 
 def check_regular(path) -> None:
     """Raise an error if there is something else under a file's name.
@@ -20,9 +17,8 @@ def check_regular(path) -> None:
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
         raise ValueError(
-            f'{path}: expected a regular file, got '
-            f'{_KINDS.get(stat.S_IFMT(mode), "a device")}; put the file '
-            'itself there')
+            f'{path}: expected a regular file, got {stat.filemode(mode)} '
+            '(p: a pipe, d: a folder); put the file itself there')
 
 
 def open_regular(path) -> BinaryIO:

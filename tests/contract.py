@@ -41,13 +41,13 @@ from stepnet_mm.attention import (
     LayerAttention,
     save_attention,
 )
-from stepnet_mm.config.digests import config_digest
 from stepnet_mm.hooks import TNSHook, TNSMetric
 from stepnet_mm.registration import BINDINGS, NAMES
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / 'tools/studies'))
+from config_digests import config_digest  # noqa: E402
 from study_file import read_study, runs_of  # noqa: E402
 from study_records import FORMAT, StudyRecord, read_records  # noqa: E402
 

@@ -189,8 +189,7 @@ def _outputs_and_gradients(block: nn.Module) -> Values:
 
 def training() -> Values:
     """Ten iterations of a RetinaNet from a config to its losses and TNS."""
-    from stepnet_mm.config import load_config
-    from stepnet_mm.config.options import set_data_root
+    from stepnet_mm.config import load_config, set_data_root
     from stepnet_mm.datasets import make_mini_coco
     from stepnet_mm.launch.entry import build_runner
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,5 @@
 """Another project finds our configs, by names that are unique."""
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -35,7 +33,7 @@ def test_a_config_is_found(suffix):
 @pytest.mark.parametrize('name, expected', [
     ('faster_rcnn_r50_stepnt', r'faster_rcnn_r50_stepnet\.py'),
     ('nowhere/faster_rcnn_r50_stepnet.py', 'faster_rcnn_r50_stepnet'),
-    ('', ''), (None, ''), ('../setup.py', ''), ('qqqqqqqq', r'README\.md')])
+    ('', ''), (None, ''), ('../setup.py', ''), ('qqqqqqqq', 'a file in')])
 def test_an_unknown_name_raises_with_those_that_come_close(name, expected):
     with pytest.raises(ValueError, match=f'expected .*{expected}.*{name!r}'):
         config_path(name)
@@ -54,11 +52,3 @@ def test_an_installation_comes_before_a_checkout(tmp_path):
         config.parent.mkdir(parents=True)
         config.touch()
         assert package.config_path('a') == str(config)
-
-
-def test_it_needs_no_library():
-    """Python's -S hides site-packages."""
-    code = f'import stepnet_mm as s; print(s.config_path({FILES[0].name!r}))'
-    result = subprocess.run([sys.executable, '-S', '-c', code], cwd=ROOT,
-                            capture_output=True, text=True)
-    assert result.stdout.strip() == str(FILES[0]), result.stderr

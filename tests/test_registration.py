@@ -3,7 +3,6 @@ import importlib
 import pkgutil
 import sys
 from importlib.util import find_spec
-from types import SimpleNamespace
 
 import fresh
 import mmengine.registry
@@ -20,6 +19,7 @@ from stepnet_mm.registration import (
     _add_location,
     _add_names,
     _Names,
+    after_import,
 )
 
 ROOTS = {kind: getattr(mmengine.registry, kind) for kind in NAMES}
@@ -75,39 +75,27 @@ def home(tmp_path, monkeypatch):
         '@LAZY.register_module()\nclass Lazy: pass\n'
         '@LAZY.register_module()\nclass Other: pass\n')
     _add_names(mmengine.registry)
-    yield SimpleNamespace(root=root, path=tmp_path / 'lazy_home.py')
+    yield root
     sys.modules.pop('lazy_home', None)
 
 
 @pytest.mark.core
 def test_a_name_is_imported_when_asked_for_and_replaced_by_force_alone(home):
-    child = Registry('child', parent=home.root, scope='child')
+    child = Registry('child', parent=home, scope='child')
     assert child.get('Unknown') is None
     assert 'lazy_home' not in sys.modules
     assert child.get('Lazy').__name__ == 'Lazy'
     with pytest.raises(KeyError, match='Lazy is already registered'):
-        home.root.register_module('Lazy', module=object)
-    home.root.register_module('Lazy', force=True, module=dict)
+        home.register_module('Lazy', module=object)
+    home.register_module('Lazy', force=True, module=dict)
     assert child.get('Lazy') is dict
     assert child.get('Other') is sys.modules['lazy_home'].Other
-
-
-def test_a_module_of_ours_that_fails_is_an_error_that_names_it(home):
-    home.path.write_text('import not_there')
-    for _ in range(2):  # not only at the first time
-        with pytest.raises(ImportError, match='not_there') as caught:
-            home.root.get('Lazy')
-    assert any('lazy_home' in str(entry.path) for entry in caught.traceback)
-    home.path.write_text('value = "registers nothing"')
-    importlib.invalidate_caches()
-    with pytest.raises(KeyError, match='Lazy'):
-        home.root.get('Lazy')
 
 
 @pytest.mark.core
 @pytest.mark.parametrize('asked_before', [False, True])
 def test_a_location_is_read_when_the_registry_is_asked(home, asked_before):
-    registry = Registry('some', parent=home.root, scope='some')
+    registry = Registry('some', parent=home, scope='some')
     others = registry._locations
     if asked_before:
         registry.get('Nothing')
@@ -172,3 +160,59 @@ def test_folders_are_attributes_of_the_package():
     assert stepnet_mm.steps.StepAdaptor.__name__ == 'StepAdaptor'
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = stepnet_mm.nothing
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """The file of a module that nobody has imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, 'meta_path', list(sys.meta_path))
+    path = tmp_path / 'some_module.py'
+    path.write_text('value = 1')
+    yield path
+    sys.modules.pop('some_module', None)
+
+
+@pytest.mark.core
+def test_the_actions_run_once_after_the_import(module):
+    seen, before = [], list(sys.meta_path)
+    for _ in range(2):
+        after_import('some_module', lambda module: seen.append(module.value))
+    spec = find_spec('some_module')  # no import
+    assert spec.loader.get_filename('some_module') == str(module)
+    assert seen == []
+    found = importlib.import_module('some_module')
+    assert seen == [1, 1]
+    assert sys.meta_path == before
+    assert type(found.__loader__).__module__ != 'stepnet_mm.registration'
+    assert found.__spec__.loader is found.__loader__
+    after_import('some_module', seen.append)  # at once
+    assert seen == [1, 1, found]
+
+
+def test_a_module_that_is_not_there_is_not_found(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'some_module', None)  # forbidden
+    for name in 'some_module', 'no_such_module_at_all':
+        after_import(name, print)
+        with pytest.raises(ModuleNotFoundError, match=name):
+            importlib.import_module(name)
+
+
+def test_an_import_or_action_that_fails_is_tried_again(module):
+    seen = []
+
+    def fails_once(found):
+        seen.append(found.value)
+        if len(seen) == 1:
+            raise ImportError('of the action')
+
+    after_import('some_module', fails_once)
+    module.write_text('raise ImportError("of the module")')
+    with pytest.raises(ImportError, match='of the module'):
+        importlib.import_module('some_module')
+    module.write_text('value = 22  # another length than before')
+    importlib.invalidate_caches()
+    with pytest.raises(ImportError, match='of the action'):
+        importlib.import_module('some_module')
+    importlib.import_module('some_module')
+    assert seen == [22, 22]

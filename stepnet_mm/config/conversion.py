@@ -1,30 +1,32 @@
 """Turns a config of the mm libraries into that of its StepNet."""
-import difflib
+import importlib.util
+import os.path as osp
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmengine.config import Config
+from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.registry import MODELS
+from mmengine.utils import is_installed
 
+from ..config_path import closest
 from ..steps.base import build_step
-from .inheriting_config import (
-    INSTALLED,
-    LIBRARIES,
-    PYTHONIC,
-    inherit,
-    is_pythonic,
-    library_of_file,
-    package_folder,
-)
 from .lookup import class_of, import_package
 from .reading import read_file
+
+LIBRARIES = ('mmdet', 'mmpretrain', 'mmseg', 'mmrotate', 'mmpose')
+#: Folders of configs in a package: those of its repository, as `mim` and
+#: `_base_` find them, and those in the pure-Python style.
+INSTALLED, PYTHONIC = Path('.mim', 'configs'), Path('configs')
 
 #: The libraries' backbones that have a counterpart, Step and the same name.
 SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',
            'RegNet', 'HRNet', 'VisionTransformer')
 #: Further settings of a counterpart.
 SETTINGS = dict(VisionTransformer=dict(step_mode='gate'))
+
 
 @dataclass
 class Backbone:
@@ -72,6 +74,8 @@ class Backbone:
                     f'{self.scope!r}; set default_scope, write the library '
                     'before the type, as in mmdet.ResNet, or set '
                     'custom_imports if it is your own')
+        if self.is_step:
+            return f'{self.name} is a StepNet already'
         base = next((base.__name__ for base in self.cls.__mro__[1:]
                      if base.__name__ in SOURCES), None)
         if base is None:
@@ -83,10 +87,10 @@ class Backbone:
             'StepBackbone before it, as stepnet_mm/models/mmdet_binding.py '
             'does')
 
-    def changes(self, step: dict | None, pythonic: bool) -> dict:
-        """The settings of its counterpart, whose type is a class or text."""
-        kind = self.counterpart if pythonic else self._new_type()
-        found: dict = dict(type=kind, **SETTINGS.get(self.name or '', {}))
+    def changes(self, step: dict | None) -> dict:
+        """The settings of its counterpart."""
+        found: dict = dict(type=self._new_type(),
+                           **SETTINGS.get(self.name or '', {}))
         if step:
             found['step'] = step
             if self.node.get('frozen_stages', -1) > 0 and (
@@ -129,17 +133,17 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
     path = find_config(name)
     cfg = read_file(str(path))
     found = _choose(name, find_backbones(cfg, library_of_file(path)), only)
-    pythonic = is_pythonic(path)
     stays = {b.key: _why_it_stays(b, step, only) for b in found}
-    changes = {b.path: b.changes(step, pythonic) for b in found
-               if not stays[b.key]}
+    changes = {b.path: b.changes(step) for b in found if not stays[b.key]}
     if not changes:
         raise ValueError(f'{name}: {_refusal(found, stays)}')
+    imports = (dict(custom_imports=cfg.custom_imports)
+               if import_package(cfg) else {})
     lines = [f'# StepNet of {name}{_why(step, changes.values())}',
              *(f'# {b.key} stays: {stays[b.key]}' for b in found
                if b.cls and stays[b.key] and not b.is_step),
              *inherit(path, Path(out or path).absolute().parent, changes,
-                      **_new_imports(cfg))]
+                      **imports)]
     return '\n'.join(lines) + '\n'
 
 
@@ -150,7 +154,19 @@ def find_config(name: str) -> Path:
         ValueError: if the library has none; names those that come close.
     """
     package, installed, inner = name.partition('::')
-    return _find_installed(package, inner) if installed else Path(name)
+    if not installed:
+        return Path(name)
+    root = package_folder(package)
+    if root is None:
+        raise ValueError(
+            f'CONFIG: expected a config of {", ".join(LIBRARIES)}, got '
+            f'{name}; no package {package!r} is installed')
+    for folder in (root / INSTALLED, root / PYTHONIC):
+        if (folder / inner).is_file():
+            return folder / inner
+    raise ValueError(
+        f'CONFIG: expected {closest(inner, root / INSTALLED)}, got '
+        f'{inner!r}, which {package} does not have')
 
 
 def find_backbones(cfg: Config, scope: str | None = None
@@ -161,25 +177,6 @@ def find_backbones(cfg: Config, scope: str | None = None
     """
     return list(_search(cfg.get('model'), ('model', ),
                         cfg.get('default_scope') or scope))
-
-
-def _find_installed(package: str, inner: str) -> Path:
-    root = package_folder(package)
-    if root is None:
-        raise ValueError(
-            f'CONFIG: expected a config of {", ".join(LIBRARIES)}, got '
-            f'{package}::{inner}; no package {package!r} is installed')
-    folders = [root / INSTALLED, root / PYTHONIC]
-    for folder in folders:
-        if (folder / inner).is_file():
-            return folder / inner
-    known = {path.name: path.relative_to(folder).as_posix()
-             for folder in folders for path in folder.rglob('*.py')}
-    close = difflib.get_close_matches(Path(inner).name, known)
-    raise ValueError(
-        'CONFIG: expected '
-        f'{" or ".join(known[name] for name in close) or "FOLDER/FILE.py"}, '
-        f'got {inner!r}, which {package} does not have')
 
 
 def _search(node, path: tuple, scope):
@@ -233,11 +230,7 @@ def _why_it_stays(backbone: Backbone, step: dict | None,
 def _refusal(found: list, stays: dict) -> str:
     if not found:
         return 'no backbone in model'
-    if all(b.is_step for b in found):
-        keys = ', '.join(f'{b.key} ({b.name})' for b in found)
-        return f'is a StepNet already: {keys}'
-    reasons = '; '.join(f'{b.key}: {stays[b.key]}' for b in found
-                        if not b.is_step)
+    reasons = '; '.join(f'{key}: {reason}' for key, reason in stays.items())
     return (f'{reasons}. Expected one of {", ".join(SOURCES)} (RegNet and '
             f'HRNet of mmdet alone) of {", ".join(LIBRARIES)}')
 
@@ -262,9 +255,96 @@ def _starts_at_one(step: dict | None) -> bool:
     return built.init_step == 1
 
 
-def _new_imports(cfg: Config) -> dict:
-    """``custom_imports`` with the package, unless it has it."""
-    before = cfg.get('custom_imports')
-    import_package(cfg)
-    same = cfg.custom_imports == before
-    return {} if same else dict(custom_imports=cfg.custom_imports)
+def inherit(path: Path, folder: Path, changes: dict,
+            **variables) -> list[str]:
+    """The lines of a config in ``folder`` that inherits ``path``.
+
+    Of a config in the pure-Python style all is written out: mmengine does
+    not mix the styles.
+
+    Args:
+        path (Path): the inherited config.
+        folder (Path): where the lines will be.
+        changes (dict): keys and list indices, ``('model', 'backbone')``, of
+            a dict in it -> what is set there.
+        **variables: what is set at the top.
+    """
+    if Config._is_lazy_import(str(path)):
+        return _written_out(path, changes, variables)
+    tree: dict = dict(variables)
+    inside = []
+    for keys, settings in changes.items():
+        if any(isinstance(key, int) for key in keys):
+            # mmengine merges dicts alone, so this changes the base itself.
+            inside.append(f'_base_.{_reference(keys)}.update('
+                          f'{_source(settings)})')
+            continue
+        node = tree
+        for key in keys:
+            node = node.setdefault(key, {})
+        node.update(settings)
+    return [f'_base_ = {_base_name(path, folder)!r}',
+            *(f'{key} = {_source(value)}' for key, value in tree.items()),
+            *inside]
+
+
+def _written_out(path: Path, changes: dict, variables: dict) -> list[str]:
+    cfg = read_file(str(path))
+    for keys, settings in changes.items():
+        node = cfg
+        for key in keys:
+            node = node[key]
+        node.update(settings)
+    cfg.update(variables)
+    return cfg.pretty_text.splitlines()
+
+
+def _base_name(path: Path, folder: Path) -> str:
+    """The ``_base_`` that stands for a path in a config in ``folder``."""
+    library, inner = _split(path, INSTALLED)
+    if not library:
+        return osp.relpath(path, folder)
+    # mmengine knows mmseg by a package that onedl calls otherwise.
+    if not is_installed(MODULE2PACKAGE[library]):
+        return str(path.resolve())
+    # mmengine wants word characters up to the first slash.
+    detour = '' if re.match(r'\w+/', inner) else '_base_/../'
+    return f'{library}::{detour}{inner}'
+
+
+def library_of_file(path: Path) -> str | None:
+    """The library that a config came with, or None."""
+    return _split(path, INSTALLED)[0] or _split(path, PYTHONIC)[0] or None
+
+
+def _split(path: Path, inner: Path) -> tuple:
+    """The library whose folder ``inner`` holds a file, and where in it."""
+    for library in LIBRARIES:
+        root = package_folder(library)
+        folder = root and (root / inner).resolve()
+        if folder and path.resolve().is_relative_to(folder):
+            return library, path.resolve().relative_to(folder).as_posix()
+    return '', ''
+
+
+def package_folder(name: str) -> Path | None:
+    """Where a package is installed, without importing it; None if nowhere."""
+    found = name.isidentifier() and importlib.util.find_spec(name)
+    return Path(found.origin).parent if found and found.origin else None
+
+
+def _reference(keys: tuple) -> str:
+    """('model', 'parts', 0) -> 'model.parts[0]'."""
+    first, *rest = keys
+    return first + ''.join(
+        f'.{key}' if str(key).isidentifier() else f'[{key!r}]'
+        for key in rest)
+
+
+def _source(value) -> str:
+    """A part of a config as Python."""
+    if isinstance(value, dict) and all(str(key).isidentifier()
+                                       for key in value):
+        inner = (f'{key}={_source(v)}' for key, v in value.items())
+        return f'dict({", ".join(inner)})'
+    return repr(value)

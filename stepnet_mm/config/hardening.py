@@ -21,9 +21,6 @@ from .lookup import (
     type_name,
 )
 
-#: Types that keep images or sizes from one batch to the next.
-KEEPERS = ('CachedMosaic', 'CachedMixUp', 'BatchSyncRandomResize')
-
 
 def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
     """Skip broken images, and make a resume bit for bit.
@@ -108,7 +105,7 @@ def use_exact_resume(cfg: Config) -> list[str]:
         cfg.train_cfg = loop
         lines.append(f'train_cfg: {loop["type"]} replaces the loop of '
                      'mmengine')
-    return [*lines, *_inexact(cfg),
+    return [*lines,
             *_add_hook(cfg, 'PreemptionHook', 'saves when a job is stopped'),
             *_add_hook(cfg, 'NonFiniteLossHook',
                        'stops at a loss of NaN or inf')]
@@ -127,15 +124,6 @@ def _why_mmengines(cfg: Config, loop: dict | None,
     if _is_stream(cfg.get('train_dataloader'), cfg):
         return 'train_dataloader.dataset has no indices'
     return ''
-
-
-def _inexact(cfg: Config) -> list[str]:
-    parts = [(name, cfg.get(name))
-             for name in (*TRAIN, 'model', 'data_preprocessor')]
-    return [f'{name}: {type_name(part)} keeps a state that no checkpoint has, '
-            'so a resume is not bit for bit'
-            for name, whole in (*parts, *later_pipelines(cfg))
-            for part in dicts_of_type(whole, *KEEPERS)]
 
 
 def _full_name(node: dict | None, registry: Registry, cfg: Config) -> str:

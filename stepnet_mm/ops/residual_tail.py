@@ -1,24 +1,20 @@
 """A residual block's end in few passes: y = relu(x + BN(z) ⊗ Δt).
 
 z is the last convolution's output and x the identity. Δt is a table
-(N, C, 1, 1) that may depend on the moments of f = BN(z) and of x over space.
-No map but y is written in the forward pass, and none but z and y is kept,
-both of which a plain block keeps too.
+(N, C, 1, 1) that may depend on the moments of f = BN(z) and of x over space;
+docs/performance.md says why no other map is written or kept.
 
     ResidualTail(norm, z, x)  _Measure: kernels.measure     z, x -> moments
     the caller                ordinary autograd             moments -> Δt
     .output(Δt)               _Output: kernels.output       -> y
 
-The backward pass has two passes over the maps, with g the gradient masked by
-the ReLU,
+and back, with g the gradient masked by the ReLU:
 
-1. :class:`_Output`, kernels.step_gradient: g, Σ g, Σ g·(z - mean), and from
-   these the gradient of Δt,
-2. :class:`_Measure`, kernels.input_gradients: dz = a · g + b · z + c and
-   dx = g + d, with one a, b, c and d per sample and channel,
+    _Output   kernels.step_gradient    g, Σ g, Σ g·(z - mean), gradient of Δt
+    _Measure  kernels.input_gradients  dz = a · g + b · z + c, dx = g + d
 
-and ordinary autograd between them. The sums and Δt go from one to the other
-as the gradient of an output that has no other use.
+The sums and Δt go from one to the other as the gradient of an output that has
+no other use.
 """
 from types import ModuleType
 

@@ -8,10 +8,9 @@ with a large mean, and with a NaN and an inf in every map.
 """
 import importlib.util
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -100,26 +99,22 @@ def usable_kernels(device: torch.device, dtype: torch.dtype,
     if key not in _checked:
         if device.type == 'cuda' and torch.cuda.is_current_stream_capturing():
             return None
-        failed = [r for r in uncompiled(_check)(*key) if not r.ok]
+        failed = '; '.join(f'{r.kernel}: {r.reason}'
+                           for r in uncompiled(_check)(*key) if not r.ok)
         _checked[key] = None if failed else _module(device)
         if failed:
-            _warn(device, failed)
+            warnings.warn(
+                "backbone.fused: expected the fused tail's kernels to give "
+                f'what the plain formulas give for {dtype}, {memory_format} '
+                f'on {device}, got {failed}; the plain modules run there, '
+                'somewhat slower. Please report this with the file that '
+                f'`python -m stepnet_mm.doctor --device {device.type}` '
+                'writes; backbone.fused=False does without the kernels and '
+                'this check', stacklevel=2)
     return _checked[key]
 
 
 _checked: dict[tuple, ModuleType | None] = {}
-
-
-def _warn(device: torch.device, failed: list[KernelCheck]) -> None:
-    found = '; '.join(f'{r.kernel}: {r.reason}' for r in failed)
-    warnings.warn(
-        "backbone.fused: expected the fused tail's kernels to give what the "
-        f'plain formulas give for {failed[0].dtype}, '
-        f'{failed[0].memory_format} on {device}, got {found}; the plain '
-        'modules run there, somewhat slower. Please report this with the file '
-        f'that `python -m stepnet_mm.doctor --device {device.type}` writes; '
-        'backbone.fused=False does without the kernels and this check',
-        stacklevel=2)
 
 
 def _module(device: torch.device) -> ModuleType:
@@ -180,18 +175,18 @@ class _Sample:
         # Where y masks nothing.
         y[0, 2:4, 0, 0], y[0, 4, 0, 0] = 1, torch.nan
         grad[0, 2, 0, 0], grad[0, 3, 0, 0] = torch.nan, torch.inf
-        self.z, self.x, self.grad, self.y = [
+        tables = draw(4, *shape[:2], 1, 1)
+        self.z, *_ = self.maps = [
             m.to(device, dtype).contiguous(memory_format=memory_format)
-            for m in (z, x, grad, y)]
-        wide = float32_or_wider(dtype)
-        tables = draw(4, *shape[:2], 1, 1).to(device, wide)
-        self.table_dtype = wide
-        self.calls = self._calls(tables)
-        if shape != SHAPES[0]:  # each kernel once: they take time to compile
-            self.calls = {name: calls[:1]
-                          for name, calls in self.calls.items()}
+            for m in (z, x, grad, y, tables[0])]
+        self.tables = tables.to(device, float32_or_wider(dtype))
+        # Each kernel once for other shapes: they take time to compile.
+        self.most = None if shape == SHAPES[0] else 1
 
-    def _calls(self, tables: Tensor) -> dict[str, list[tuple]]:
+    def _calls(self, name: str, dtype: torch.dtype | None = None) -> list:
+        """The arguments of a kernel's calls, as they are or in a dtype."""
+        z, x, grad, y, flat = [m.to(dtype or m.dtype) for m in self.maps]
+        tables = self.tables.to(dtype or self.tables.dtype)
         a, b, c, d = tables.unbind()
         weight, bias, mean, root = tables[:, 0].flatten(1)
         # Of an ε of 1 no rounding error comes back enlarged.
@@ -202,41 +197,37 @@ class _Sample:
         some, none = Gradients(mean_f=c, identity_mean=d), Gradients()
         every = Gradients(a, b, d, c, *rows[:2])
         return dict(
-            measure=[(self.z, self.x, learned), (self.z, None, learned),
-                     (self.z, self.x, frozen),
-                     (self.z, None, Norm(None, None, 1.))],
-            output=[(self.z, self.x, *rows[:2], a),
-                    (self.z, self.x, *rows[:2], b[:1].expand_as(b))],
-            step_gradient=[
-                (grad, self.y, self.z, a, rows[1], rows[2])
-                for grad in (self.grad, a.to(self.z.dtype).expand_as(self.z))],
+            measure=[(z, x, learned), (z, None, learned), (z, x, frozen),
+                     (z, None, Norm(None, None, 1.))],
+            output=[(z, x, *rows[:2], a),
+                    (z, x, *rows[:2], b[:1].expand_as(b))],
+            step_gradient=[(grad, y, z, a, *rows[1:3]),
+                           # As a mean over space gives it.
+                           (flat.expand_as(z), y, z, a, *rows[1:3])],
             input_gradients=[
-                (self.grad, self.z, a, b, c, m._replace(variance=variance),
+                (grad.clone(), z, a, b, c, m._replace(variance=variance),
                  grads) for variance in (b, None)
-                for grads in (some, none, every)])
+                for grads in (some, none, every)])[name][:self.most]
 
     def difference(self, kernels: ModuleType, name: str) -> float:
         """The largest difference, in units of the largest allowed one."""
         worst = 0.
-        for args in self.calls[name]:
-            given = args
-            if name == 'input_gradients':  # which may write over its first
-                given = args[0].clone(), *args[1:]
-            got = _run(kernels, name, given)
-            # Second, so that another argument written over is found.
-            want = _run(tail_reference, name, _each(Tensor.double, args))
-            for i, pair in enumerate(zip(got, want, strict=True)):
-                worst = max(worst, self._compare(*pair, i < KERNELS[name]))
+        for i, args in enumerate(self._calls(name)):
+            got = _run(kernels, name, args)
+            # Second, so that an argument written over is found.
+            want = _run(tail_reference, name,
+                        self._calls(name, torch.float64)[i])
+            for j, pair in enumerate(zip(got, want, strict=True)):
+                worst = max(worst, self._compare(*pair, j < KERNELS[name]))
         return worst
 
     def _compare(self, got: Tensor, want: Tensor, is_map: bool) -> float:
-        dtype = self.z.dtype if is_map else self.table_dtype
         finite = want.isfinite()
         if not torch.equal(finite, got.isfinite()):
             return torch.inf
         got, want = [v.double().where(finite, 0) for v in (got, want)]
         size = 1 + want.abs().amax((2, 3), keepdim=True)
-        allowed = max(MAP_BOUND, 4 * torch.finfo(dtype).eps) if (
+        allowed = max(MAP_BOUND, 4 * torch.finfo(self.z.dtype).eps) if (
             is_map) else TABLE_BOUND
         return float(((got - want).abs() / size).max() / allowed)
 
@@ -246,12 +237,3 @@ def _run(kernels: ModuleType, name: str, args: Sequence) -> list[Tensor]:
     results = getattr(kernels, name)(*args)
     results = (results, ) if isinstance(results, Tensor) else results
     return [r for r in results if r is not None]
-
-
-def _each(change: Callable, value: Any) -> Any:
-    """A value, or a tuple of them, with each tensor changed."""
-    if isinstance(value, tuple):
-        kind: Any = type(value)
-        parts = [_each(change, part) for part in value]
-        return tuple(parts) if kind is tuple else kind(*parts)
-    return change(value) if isinstance(value, Tensor) else value

@@ -3,9 +3,8 @@
 Torch's BatchNorm over N·C channels of one image is, without statistics of its
 own, scale · z + shift for each sample and channel; and the parameter half of
 its backward is Σ g and Σ g·(z - mean). Both are one vectorised pass, where
-elementwise operators take two or three. Rejected: a loop over tiles that fit
-in the caches (its calls cost more than it saved), and torch._add_relu (one
-pass less, but a NaN becomes 0).
+elementwise operators take two or three. (torch._add_relu would make 0 of a
+NaN.)
 
 Signatures and results are as in :mod:`tail_reference`;
 ``input_gradients`` writes over ``masked``.

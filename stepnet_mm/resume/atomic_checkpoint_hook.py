@@ -13,9 +13,9 @@ from ..safe_loading.own_state import (
     checkpoint_folder,
     make_own,
     resumes,
+    save_plain,
     trains,
 )
-from ..safe_loading.plain_state import save_plain
 from ..utils.files import POINTER, UNFINISHED, written_whole
 from ..utils.hook_helpers import ReplacedMethod
 from .latest_checkpoint import PREEMPTED, absent_parts, latest_checkpoint

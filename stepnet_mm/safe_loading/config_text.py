@@ -42,10 +42,13 @@ _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'checkpoint_path',
 #: Settings that are kept of the test dataset and of the visualizer.
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 _OF_VISUALIZER = ('type', '_scope_')
-#: In code, paths and hosts: the libraries evaluate or open some settings.
-_NO_WORD = re.compile(
-    r'[()\[\]\\{}\n*%:]|<<|^\.\.$|^(?!\d+/\d+\Z).*/|'
-    r'\.(?i:py|json|ya?ml|pth?|pkl|pickle|bin|np[yz]|txt|csv|ckpt|onnx)$')
+#: Text that is no code, path or host: words; patch/stride, 1.6gf, a full stop
+#: and [CLS].
+_WORDS = re.compile(
+    r'[\w \'",?!&+-]{,200}|\d+/\d+|\w*\d\.\d\w*|\.|\[[A-Z]+\]')
+#: The libraries evaluate some settings.
+_EVALUATED = dict.fromkeys(
+    ('dtype', 'warp_mode'), re.compile(r'[a-zA-Z0-9_]+|cv2\.MOTION_[A-Z]+'))
 #: The transforms of the libraries' test pipelines (mmseg's, mmrotate's and
 #: mmpose's too) that run once: others build objects of other libraries, open
 #: files, or may never end.
@@ -136,8 +139,7 @@ def inferencer_text(text: str) -> str:
             path, or a type that is in no registry.
     """
     cfg = settings_of(text)
-    kept = {key: cfg[key] for key in ('default_scope', 'model', 'test_cfg')
-            if key in cfg}
+    kept = _some(cfg, ('default_scope', 'model', 'test_cfg'))
     dataset = at(cfg, ('test_dataloader', 'dataset'))
     if isinstance(dataset, dict):
         kept['test_dataloader'] = dict(dataset=_some(dataset, _OF_DATASET))
@@ -185,11 +187,12 @@ class _Reader:
 
     def settings(self) -> dict:
         """The assignments, up to the end of the text."""
-        settings = []
+        settings: dict = {}
         while self._next.type != ENDMARKER:
-            settings.append(self._assignment())
+            name, value = self._assignment()
+            settings[name] = value
             self._take(NEWLINE)
-        return dict(settings)
+        return settings
 
     def _take(self, *expected) -> str:
         """The next token, which has one of these types or texts."""
@@ -288,20 +291,24 @@ def _check(value, key=None) -> None:
                 not is_float and _OF_FILE.search(str(key))):
             raise _Refused(f'for {key!r:.60} a number that is too large, or '
                            'an open file')
-    elif isinstance(value, str):
-        _check_word(value, key)
+    elif isinstance(value, str) and not _is_allowed(value, key):
+        raise _Refused(f'{key!r:.60}={value!r:.60}, which is no plain word '
+                       'and in no registry')
 
 
-def _check_word(text: str, key) -> None:
-    """Under any key, for many settings are built as types are."""
-    scope, dot, _ = text.partition('.')
-    token = re.fullmatch(r'\[[A-Z]+\]', text)  # of a language model
-    is_file = osp.lexists(text) and not osp.isdir(text)
-    if (not token and _NO_WORD.search(text) or is_file
-            or not dot and _runs(text)):
-        raise _Refused(f'{key!r:.60}={text!r:.60}')
-    if dot and scope and not _is_unknown(scope):
-        _check_type(text, key)
+def _is_allowed(text: str, key) -> bool:
+    """Under any key a type or a word, for many settings are built as types."""
+    scope, _, name = text.partition('.')
+    if key in ('default_scope', '_scope_'):
+        return next(_registries(text), None) is not None
+    if name and _holds(scope, name):
+        return not _runs(name)
+    if key == 'type':
+        return (_is_word(text) or _holds('mmdet', text)
+                or _holds('mmengine', text)) and not _runs(text)
+    return bool(_EVALUATED.get(key, _WORDS).fullmatch(text)) and (
+        scope == 'cv2' or not _runs(scope)) and (
+        osp.isdir(text) or not osp.lexists(text))
 
 
 def _check_classes(metainfo, key) -> None:
@@ -312,25 +319,6 @@ def _check_classes(metainfo, key) -> None:
     for part in metainfo.values():
         _check([name for name in part if not isinstance(name, str)]
                if isinstance(part, (list, tuple)) else part)
-
-
-def _check_scope(scope, key) -> None:
-    if not isinstance(scope, str) or not [*_registries(scope)]:
-        raise _Refused(f'{key}={scope!r:.60}, which is not imported')
-
-
-def _check_type(name, key) -> None:
-    """Refuse a type that a registry would have to import."""
-    if not isinstance(name, str):
-        return _check(name, key)
-    scope, _, rest = name.partition('.')
-    known = (_holds(scope, rest) if rest else _is_word(name)
-             or _holds('mmdet', name) or _holds('mmengine', name))
-    # A registry of another kind imports it, and EncHead writes 1d for 2d.
-    if not known or any(
-            _runs((rest or name).replace('2d', dimensions))
-            for dimensions in ('2d', '1d')):
-        raise _Refused(f'the type {name!r:.60}, which no registry holds')
 
 
 def _check_pipeline(steps, key) -> None:
@@ -357,24 +345,13 @@ def _is_own(name: str) -> bool:
         part.__module__.partition('.')[0] in libraries for part in made)
 
 
-def _check_evaluated(value, key) -> None:
-    """Refuse all that the libraries evaluate but one name."""
-    if isinstance(value, str) and re.fullmatch(r'cv2\.MOTION_[A-Z]+', value):
-        return
-    if isinstance(value, str) and not re.fullmatch(r'\w+', value, re.A):
-        raise _Refused(f'{key}={value!r:.60}')
-    _check(value, key)
-
-
 def _refuse(value, key) -> None:
     """Transforms within one are run again and again."""
     raise _Refused(f'{key}={value!r:.60}')
 
 
-_CHECKS = dict(dtype=_check_evaluated, warp_mode=_check_evaluated,
-               type=_check_type, metainfo=_check_classes,
-               pipeline=_check_pipeline, transforms=_refuse,
-               default_scope=_check_scope, _scope_=_check_scope)
+_CHECKS = dict(metainfo=_check_classes, pipeline=_check_pipeline,
+               transforms=_refuse)
 
 
 def _holds(scope: str, name: str) -> bool:
@@ -412,16 +389,17 @@ def _import_library(scope: str) -> None:
 def _is_word(name: str) -> bool:
     """Whether nothing that a registry or eval could find has that name."""
     return (name.isidentifier() and name.isascii()  # as eval reads others
-            and _is_unknown(name))
-
-
-def _is_unknown(name: str) -> bool:
-    return (not hasattr(builtins, name)
+            and not hasattr(builtins, name)
             and name not in sys.modules and find_spec(name) is None)
 
 
 def _runs(name: str) -> bool:
-    """Whether to import that name runs a file that is not Python's own."""
+    """Whether to import a name runs a file that is not Python's own."""
+    # EncHead writes 1d for 2d.
+    return any(map(_is_file_of_others, {name, name.replace('2d', '1d')}))
+
+
+def _is_file_of_others(name: str) -> bool:
     if not name or name in sys.modules:
         return False
     file = getattr(find_spec(name), 'origin', None)  # of a folder None

@@ -12,6 +12,7 @@ import functools
 import io
 import os
 import os.path as osp
+import re
 import tarfile
 import threading
 import zipfile
@@ -24,13 +25,15 @@ from torch import hub, serialization
 
 from ..regular_file import open_regular
 from . import unpickler
-from .config_text import without_code
-from .own_files import keep_own_files
+from .config_text import at, without_code
 
 #: The attribute of a folder in a zip's directory.
 _FOLDER = 0x10
 #: torch compresses nothing; some other tools do.
 _MOST_COMPRESSED = 100
+#: Names of the best checkpoints, and of the one saved at a preemption.
+_BEST = re.compile(r'best_.+')
+_TEMPORARY = re.compile(r'preempted_iter_\d+\.pth')
 
 
 class UnsafeCheckpointError(RuntimeError):
@@ -120,6 +123,38 @@ def _as_data(checkpoint, filename: str):
     return checkpoint
 
 
+def keep_own_files(checkpoint, folder: str) -> None:
+    """Keep the names of one folder's files alone.
+
+    Args:
+        checkpoint: what was loaded; ``message_hub.runtime_info`` is changed in
+            place.
+        folder (str): a path or a URL.
+    """
+    info = at(checkpoint, ('message_hub', 'runtime_info'))
+    if not isinstance(info, dict):
+        return
+    for key, value in list(info.items()):
+        if key == 'keep_ckpt_ids':
+            info[key] = [number for number in value if type(number) is int
+                         ] if isinstance(value, (list, tuple)) else []
+        elif key == 'temporary_ckpt':  # without its folder
+            own = _own(value, folder, _TEMPORARY)
+            info[key] = own and osp.basename(own)
+        elif str(key).startswith('best_ckpt'):
+            info[key] = _own(value, folder, _BEST)
+
+
+def _own(path, folder: str, names: re.Pattern) -> str | None:
+    """The path of a folder's file of that name; None if there is none."""
+    name = osp.basename(path) if isinstance(path, str) else ''
+    own = osp.join(folder, name)
+    # A FlexibleRunner's checkpoints are folders.
+    there = '://' in folder or osp.isfile(own) or (
+        osp.isdir(own) and name.endswith('.pth'))
+    return own if names.fullmatch(name) and there else None
+
+
 @contextlib.contextmanager
 def _errors_name(filename: str):
     try:
@@ -149,7 +184,6 @@ def _load(f, map_location=None, *_, **__):
     """As torch.load, whose other arguments (weights_only) are ignored."""
     with (contextlib.nullcontext(f) if hasattr(f, 'read')
           else open_regular(f)) as file:
-        start = file.tell()
         try:
             return _read(file, map_location)
         except (unpickler.Refused, MemoryError):
@@ -162,21 +196,10 @@ def _load(f, map_location=None, *_, **__):
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise
             said = f'{type(error).__name__} {reason}'.rstrip()
-            if str(map_location) != 'cpu' and _loads_on_cpu(file, start):
-                raise _UnreadableError(
-                    'expected a device here that takes its tensors, got '
-                    f"{said}; load it with map_location='cpu'") from error
             raise _UnreadableError(
                 'expected a whole torch checkpoint, got another file or one '
-                f'cut off ({said}); take another copy') from error
-
-
-def _loads_on_cpu(file, start: int) -> bool:
-    file.seek(start)
-    with contextlib.suppress(Exception):  # of a broken file, as above
-        _read(file, 'cpu')
-        return True
-    return False
+                f'cut off ({said}); take another copy, or load it with '
+                "map_location='cpu' if that names a device") from error
 
 
 def _read(file, map_location):

@@ -1,12 +1,19 @@
-"""Takes the config and the files of other runs out of a training state."""
+"""A training state that is this run's, of types that load again."""
+import os
 import os.path as osp
+from collections import Counter, OrderedDict, deque
+from contextlib import suppress
+from decimal import Decimal
+from uuid import UUID
 
+import numpy as np
 from mmengine.hooks import CheckpointHook, Hook
 from mmengine.runner import BaseLoop
+from torch import Tensor
+from torch.nn import Parameter
 
 from .config_text import drop_texts
-from .own_files import keep_own_files
-from .plain_state import save_plain
+from .loaders import keep_own_files, refusal
 
 
 def make_own(runner, checkpoint: dict) -> None:
@@ -43,7 +50,7 @@ def trains(runner) -> bool:
 
 
 class OwnStateHook(Hook):
-    """:func:`make_own` and :func:`.save_plain` for mmengine's hook.
+    """:func:`make_own` and :func:`save_plain` for mmengine's hook.
 
     Not for a FlexibleRunner, whose checkpoints are folders.
     """
@@ -56,3 +63,52 @@ class OwnStateHook(Hook):
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Save plain types."""
         save_plain(runner, checkpoint)
+
+
+def save_plain(runner, checkpoint: dict) -> None:
+    """Replace texts, paths and containers by Python's own types.
+
+    A warning names a type that will not load.
+
+    Args:
+        runner (Runner): its logger warns.
+        checkpoint (dict): is going to be saved; parts are replaced.
+    """
+    for key in list(checkpoint):
+        reason = ''
+        with suppress(RecursionError):  # it holds itself
+            checkpoint[key] = _plain(checkpoint[key])
+            reason = refusal(_plain(checkpoint[key], tensors=False))
+        if reason:
+            runner.logger.warning(
+                f'checkpoint: expected what a resume can load, got {reason} '
+                f'in its {key}; no checkpoint of this run will resume before '
+                'that is of plain types')
+
+
+def _plain(value, tensors: bool = True):
+    """The value of plain types; without tensors it is quick to save."""
+    def plain(part):
+        return _plain(part, tensors)
+
+    if type(value) in (Tensor, Parameter) and not tensors:
+        return None
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, str):  # numpy's, too
+        return str.__str__(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind not in 'biufc':
+        return plain(value.tolist())
+    if isinstance(value, dict):
+        made = {plain(key): plain(part) for key, part in value.items()}
+        kind = type(value)
+        if kind in (Counter, OrderedDict):
+            made = kind(made)
+            vars(made).update(vars(value))  # versions, of a state dict
+        return made
+    if isinstance(value, (Decimal, UUID)):
+        return str(value)
+    if isinstance(value, (list, tuple, deque)):
+        parts = map(plain, value)
+        return tuple(parts) if isinstance(value, tuple) else list(parts)
+    return value

@@ -15,6 +15,7 @@ import pickle
 import pickletools
 import sys
 from collections import Counter, OrderedDict
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,15 +54,8 @@ class Refused(Exception):
     """A pickle asks for what is on no list; the text names it."""
 
 
-class _Dispatch(dict):
-    """Opcode -> method; those that are not there are refused."""
-
-    def __missing__(self, code: int):
-        names = pickletools.code2op  # type: ignore[attr-defined]  # no stub
-        opcode = names.get(chr(code))
-        if opcode is None:
-            raise pickle.UnpicklingError(f'{code} is no opcode')
-        raise Refused(f'the pickle opcode {opcode.name}')
+def _refuse(unpickler):
+    raise Refused('a pickle opcode that is on no list')
 
 
 # Of the unpickler in Python the type stubs know the public part alone.
@@ -74,8 +68,8 @@ class Unpickler(_PythonUnpickler):
     Raises:
         Refused: at what the lists do not have, before it is done.
     """
-    dispatch = _Dispatch(
-        (code, _PythonUnpickler.dispatch[code]) for code in _PLAIN)
+    dispatch = {**dict.fromkeys(range(256), _refuse),
+                **{code: _PythonUnpickler.dispatch[code] for code in _PLAIN}}
 
     def __init__(self, file, **kwargs) -> None:
         super().__init__(file, **kwargs)
@@ -145,35 +139,31 @@ class Unpickler(_PythonUnpickler):
 
     def load_append(self):
         """Append to a list."""
-        self._check_filled(self.stack[-2], list)
+        _of_type(self.stack[-2], list)
         super().load_append()
 
     def load_appends(self):
         """Append to a list."""
-        self._check_filled(self.metastack[-1][-1], list)
+        _of_type(self.metastack[-1][-1], list)
         super().load_appends()
 
     def load_setitem(self):
         """Set an item of a dict."""
-        self._check_filled(self.stack[-3], dict, OrderedDict, Counter)
+        _of_type(self.stack[-3], dict, OrderedDict, Counter)
         self._check_keys(self.stack[-2:-1])
         super().load_setitem()
 
     def load_setitems(self):
         """Set items of a dict."""
-        self._check_filled(self.metastack[-1][-1], dict, OrderedDict, Counter)
+        _of_type(self.metastack[-1][-1], dict, OrderedDict, Counter)
         self._check_keys(self.stack[::2])
         super().load_setitems()
 
     def load_additems(self):
         """Add to a set."""
-        self._check_filled(self.metastack[-1][-1], set)
+        _of_type(self.metastack[-1][-1], set)
         self._check_keys(self.stack)
         super().load_additems()
-
-    def _check_filled(self, collection, *types):
-        if type(collection) not in types:
-            raise Refused(f'items for {torch.typename(collection)}')
 
     def _check_keys(self, keys):
         """Refuse keys that may be slow to hash, or many with one hash."""
@@ -247,12 +237,11 @@ def is_pickle(file) -> bool:
     """Whether a whole pickle follows, as hardly ever in random bytes."""
     reader: Any = SimpleNamespace(read=functools.partial(_read, file),
                                   readline=file.readline)
-    try:
+    with suppress(ValueError, EOFError):
         for _ in pickletools.genops(reader):  # nothing of it is done
             pass
-    except (ValueError, EOFError):
-        return False
-    return True
+        return True
+    return False
 
 
 def load(file, **kwargs):
@@ -263,16 +252,11 @@ def load(file, **kwargs):
 @functools.lru_cache(None)
 def _names() -> dict:
     """The objects that a pickle may name."""
-    values = [
-        value for value in vars(torch).values()
-        if isinstance(value, torch.dtype)
-    ]
-    classes = [
-        torch.Tensor, torch.nn.Parameter, torch.UntypedStorage, np.ndarray,
-        *_methods()
-    ]
+    classes = [torch.Tensor, torch.nn.Parameter, torch.UntypedStorage,
+               np.ndarray, *_methods()]
     return {
-        **{str(value): value for value in values},
+        **{str(value): value for value in vars(torch).values()
+           if isinstance(value, torch.dtype)},
         **{f'{cls.__module__}.{cls.__qualname__}': cls for cls in classes},
         **_calls()
     }

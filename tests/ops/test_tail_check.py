@@ -32,10 +32,6 @@ def given(i, change):
         *args[:i], change(args[i]), *args[i + 1:])
 
 
-def failed():
-    return [r for r in check_kernels('cpu', [torch.float32]) if not r.ok]
-
-
 @pytest.mark.core
 @pytest.mark.parametrize('dtype', [
     torch.float64, torch.float32, torch.bfloat16, pytest.param(
@@ -63,14 +59,8 @@ def failing(kernel):
 
 
 def overwriting(i):
-    """A kernel that writes over an argument."""
-    def make(kernel):
-        def run(*args):
-            results = kernel(*args)
-            args[i].add_(1)
-            return results
-        return run
-    return make
+    """A kernel that writes over an argument, after it was read."""
+    return lambda kernel: lambda *args: (kernel(*args), args[i].add_(1))[0]
 
 
 #: A loss scaler looks for the NaN and inf of gradients.
@@ -101,7 +91,7 @@ def wrong_without(b, d):
     ('input_gradients', wrong_without(False, True), '')])
 def test_a_wrong_kernel_is_found(replace, name, wrong, reason):
     replace(name, wrong)
-    result, = failed()
+    result, = [r for r in check_kernels('cpu', [torch.float32]) if not r.ok]
     assert result.kernel == name and reason in result.reason
     assert not result.difference <= 1
 
@@ -138,8 +128,6 @@ def test_once_a_process_with_one_warning(replace):
     assert len(caught) == 1 and count
     assert not ResidualTail.supports(z, z)
     assert len(calls) == count
-    with pytest.warns(UserWarning, match='torch.float64'):  # another dtype
-        assert not ResidualTail.supports(z.double(), z.double())
 
 
 @pytest.mark.core

@@ -261,17 +261,6 @@ def test_what_runs_is_refused(tmp_path, name):
         assert not victim.exists()
 
 
-@pytest.mark.core
-def test_pretrained_weights_that_run_are_refused(tmp_path, models):
-    victim = tmp_path / 'it_ran'
-    zipped(tmp_path / 'bad.pth', RUNNING['a_call'](str(victim)) + b'.')
-    net = models.build(dict(type='StepResNet', depth=18, init_cfg=dict(
-        type='Pretrained', checkpoint=str(tmp_path / 'bad.pth'))))
-    with pytest.raises(UnsafeCheckpointError, match='mkdir'):
-        net.init_weights()
-    assert not victim.exists()
-
-
 @pytest.mark.parametrize('pickled', [
     *(pytest.param(text, id=name, marks=pytest.mark.core)
       for name, text in STRANGE.items()),

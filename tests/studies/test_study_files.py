@@ -3,12 +3,12 @@ import functools
 from pathlib import Path
 
 import pytest
+from config_digests import config_digest
 from made_study import make_study
 from study_file import read_study, runs_of
 from study_records import planned
 
 from stepnet_mm.config import read_config
-from stepnet_mm.config.digests import config_digest
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.stem for path in (ROOT / 'configs/studies').glob('*.py'))

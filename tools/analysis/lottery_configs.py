@@ -51,8 +51,7 @@ import torch
 from mmengine.config import Config
 
 from stepnet_mm import stiffness
-from stepnet_mm.config.conversion import find_config
-from stepnet_mm.config.inheriting_config import inherit
+from stepnet_mm.config.conversion import find_config, inherit
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.models import StepBackbone
 from stepnet_mm.stiffness import StiffnessRecord

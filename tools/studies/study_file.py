@@ -10,10 +10,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from config_digests import comparable, digest
 from mmengine.config import Config
 
 from stepnet_mm.config import read_config
-from stepnet_mm.config.digests import comparable, digest
 from stepnet_mm.safe_loading.config_text import settings_of
 from stepnet_mm.stiffness import DEFINITIONS
 from stepnet_mm.utils.files import written_whole

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field, fields
 from math import inf
 from pathlib import Path
 
+from config_digests import config_digest, digest
 from study_file import StudyRun
 
-from stepnet_mm.config.digests import config_digest, digest
 from stepnet_mm.utils.file_lock import file_lock, lock_beside
 
 FORMAT = 'stepnet_mm study record 1'

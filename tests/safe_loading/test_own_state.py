@@ -1,33 +1,37 @@
-"""A training state names files; none outside of the run's folder goes."""
+"""A training state: of plain types, and it deletes files of its run alone."""
+from collections import deque
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 from mmengine.runner.checkpoint import CheckpointLoader
-from resume_run import Stopped, resume_runner
+from resume_run import AugmentedDataset, Stopped, resume_runner
 
-from stepnet_mm.safe_loading.own_files import keep_own_files
-from stepnet_mm.safe_loading.own_state import OwnStateHook
-
-SETTINGS = dict(interval=5, val_evaluator=dict(type='FallingMetric'))
+from stepnet_mm.safe_loading.loaders import keep_own_files
+from stepnet_mm.safe_loading.own_state import OwnStateHook, save_plain
 
 
-def train(folder, kind, stop=None, **kwargs):
+def train(folder, kind='CheckpointHook', stop=None, note=None, **kwargs):
     """As tools/train.py does, whose Runner has the OwnStateHook."""
     hooks = [dict(type='StopHook', at=stop)] if stop else []
     runner = resume_runner(
-        folder, hooks=hooks, **SETTINGS, **kwargs,
+        folder, hooks=hooks, interval=5, **kwargs,
+        val_evaluator=dict(type='FallingMetric'),
         checkpoint=dict(type=kind, save_best='loss', rule='less'))
     runner.register_hook(OwnStateHook())
+    runner.message_hub.update_info('noted', note)
     runner.train()
     return runner
 
 
 @pytest.fixture
 def start(tmp_path):
-    """start(kind, **info): a stopped run whose state says that."""
+    """start(**info): a stopped run whose state says that."""
 
-    def start(kind, **info):
+    def start(**info):
         with pytest.raises(Stopped):
-            train(tmp_path / 'runs/a', kind, stop=13)
+            train(tmp_path / 'runs/a', stop=13)
         last = tmp_path / 'runs/a/iter_11.pth'
         state = torch.load(last, weights_only=False)
         state['message_hub']['runtime_info'].update(info)
@@ -46,24 +50,22 @@ def dear(root):
                   if path.is_file() and path.read_bytes() == b'dear')
 
 
-@pytest.mark.parametrize('kind', ['AtomicCheckpointHook', 'CheckpointHook'])
-def test_files_of_others_stay(tmp_path, start, kind):
+def test_files_of_others_stay(tmp_path, start):
     last = start(
-        kind, best_ckpt=f'{tmp_path}/runs/b/best_loss_iter_1.pth',
+        best_ckpt=f'{tmp_path}/runs/b/best_loss_iter_1.pth',
         temporary_ckpt=f'{tmp_path}/elsewhere/precious',
         keep_ckpt_ids=['0/../../../elsewhere/precious', 1, 2])
     before = dear(tmp_path)
     assert len(before) == 6
-    train(tmp_path / 'runs/a', kind, resume=True, load_from=str(last))
+    train(tmp_path / 'runs/a', resume=True, load_from=str(last))
     assert dear(tmp_path) == before
     assert (tmp_path / 'runs/a/iter_33.pth').is_file()
 
 
 def test_the_runs_own_are_found_and_go(tmp_path, start):
-    last = start('CheckpointHook', cfg='model = dict(type="ReLU")')
+    last = start(cfg='model = dict(type="ReLU")')
     assert (tmp_path / 'runs/a/best_loss_iter_11.pth').is_file()
-    runner = train(tmp_path / 'runs/a', 'CheckpointHook', resume=True,
-                   load_from=str(last))
+    runner = train(tmp_path / 'runs/a', resume=True, load_from=str(last))
     names = {path.name for path in (tmp_path / 'runs/a').glob('*.pth')}
     assert names == {'iter_30.pth', 'iter_33.pth', 'best_loss_iter_33.pth'}
     # Its own config, not the one that the checkpoint brought.
@@ -80,16 +82,15 @@ def test_names_that_are_kept(tmp_path):
         keep_own_files(dict(message_hub=dict(runtime_info=info)), folder)
         return info
 
-    found = kept(best_ckpt_acc='/moved/best_a.pth', best_score=.5,
-                 temporary_ckpt='preempted_iter_4.pth',
-                 keep_ckpt_ids=[3, True, '4', None, 5])
-    assert found == dict(
+    assert kept(best_ckpt_acc='/moved/best_a.pth', best_score=.5,
+                temporary_ckpt='preempted_iter_4.pth',
+                keep_ckpt_ids=[3, True, '4', None, 5]) == dict(
         best_ckpt_acc=str(tmp_path / 'best_a.pth'), best_score=.5,
         temporary_ckpt='preempted_iter_4.pth', keep_ckpt_ids=[3, 5])
     assert kept(keep_ckpt_ids='precious') == dict(keep_ckpt_ids=[])
-    name = '/moved/best_of_a_flexible_runner.pth'
-    assert kept(best_ckpt=name) == dict(
-        best_ckpt=str(tmp_path / 'best_of_a_flexible_runner.pth'))
+    name = 'best_of_a_flexible_runner.pth'
+    assert kept(best_ckpt=f'/moved/{name}') == dict(
+        best_ckpt=str(tmp_path / name))
     for name in ('other.pth', 'best_gone.pth', 'best_folder', 'best_a.pth/..',
                  '..', '../best_a.pth/.', '', ['x'], None):
         assert kept(best_ckpt=name, temporary_ckpt=name) == dict(
@@ -115,3 +116,39 @@ def test_states_of_other_shapes(tmp_path, state, kept):
     torch.save(state, tmp_path / 'a.pth')
     loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'a.pth'))
     assert loaded == kept
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('kind', ['AtomicCheckpointHook', 'CheckpointHook'])
+def test_paths_and_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
+                                                     kind):
+    monkeypatch.setattr(AugmentedDataset, 'metainfo', dict(
+        classes=(np.str_('cat'), 'dog'), names=np.array(['a', 'b'])),
+        raising=False)
+    note = dict(folder=Path('a/b'), names=[np.str_('c')], last=deque([1]))
+    with pytest.raises(Stopped):
+        train(tmp_path, kind, stop=7, note=note)
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'iter_5.pth'))
+    assert loaded['message_hub']['runtime_info']['noted'] == dict(
+        folder='a/b', names=['c'], last=[1])
+    assert loaded['meta']['dataset_meta'] == dict(
+        classes=('cat', 'dog'), names=['a', 'b'])
+
+
+class Own:
+    """Of a type that no checkpoint may hold."""
+
+
+def test_what_will_not_load_is_said(tmp_path, monkeypatch):
+    runner, lines = resume_runner(tmp_path), []
+    monkeypatch.setattr(runner.logger, 'warning', lines.append)
+    weights = dict(state_dict=dict(w=torch.zeros(1), own=Path('a')),
+                   optimizer=dict(name=np.str_('b')), message_hub=dict(a=1))
+    save_plain(runner, weights)
+    assert not lines
+    assert weights['state_dict']['own'] == 'a'
+    assert weights['state_dict']['w'].shape == (1, )
+    assert type(weights['optimizer']['name']) is str
+    for key in ('message_hub', 'optimizer'):
+        save_plain(runner, {key: dict(a=Own())})
+        assert 'Own' in lines[-1] and key in lines[-1]
