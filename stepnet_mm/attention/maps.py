@@ -163,25 +163,6 @@ class LayerAttention:
         """The mean of ``distance`` over the heads."""
         return float(np.mean(self.distance))
 
-    @property
-    def centers(self) -> np.ndarray:
-        """(heads, 2): the centre of the query's attention, in image px.
-
-        Row and column, from the image's upper left corner.
-        """
-        places = [
-            (np.arange(size) - padding + .5) * pixel
-            for size, padding, pixel in zip(
-                self.maps.shape[1:], self.padding, self.pixel)]
-        return np.stack([self.maps.sum(2) @ places[0],
-                         self.maps.sum(1) @ places[1]], 1)
-
-    @property
-    def place(self) -> tuple:
-        """The middle of the query pixel: row and column, in image px."""
-        return tuple((q - padding + .5) * pixel for q, padding, pixel in zip(
-            self.query, self.padding, self.pixel))
-
 
 @dataclass
 class AttentionRecord:

@@ -2,22 +2,21 @@
 import copy
 import logging
 import os
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import redirect_stdout, suppress
 from types import SimpleNamespace
 
 from mmengine import dist
-from mmengine.evaluator import BaseMetric, Evaluator
+from mmengine.evaluator import Evaluator
 from mmengine.hooks import Hook
 from mmengine.runner import IterBasedTrainLoop, Runner, ValLoop
 
 from ..recording.probe import kept_state
+from ..utils.loop_loaders import loop_loaders
 from ..utils.model_wrappers import unwrap
 from ..utils.user_code import functions_in, is_of_user
-from .data_warnings import data_warnings
 from .tns_metric import TNSMetricHook
 
-#: Images of a metric that is tried: COCO's looks at all of them, in seconds.
-MOST = 5000
 #: Methods that may prepare a validation, and modules whose hooks do not.
 PREPARING = 'before_run', 'before_val', 'before_train', 'after_train'
 HARMLESS = ('mmengine.', 'mmdet.', 'mmpretrain.engine.hooks.class_num',
@@ -46,7 +45,7 @@ class SanityRunHook(Hook):
         """Warn of unsuitable data, and validate."""
         if not isinstance(runner, Runner):
             return
-        warnings = data_warnings(runner) if dist.is_main_process() else []
+        warnings = class_warnings(runner) if dist.is_main_process() else []
         error = (_error(runner, warnings) if _stands_for_validation(runner)
                  else None)
         for line in warnings:
@@ -89,9 +88,6 @@ def _error(runner, warnings: list) -> Exception | None:
             loop = _build_loop(runner, model)
             for number, batch in zip(range(2), loop.dataloader):
                 loop.run_iter(number, batch)
-            if dist.is_main_process() and len(loop.dataloader.dataset) <= MOST:
-                warnings += filter(None, map(_why_no_score,
-                                             loop.evaluator.metrics))
     except Exception as error:  # of anybody's code
         if not is_of_user(error):
             return error
@@ -135,14 +131,47 @@ def _build_loop(runner, model) -> ValLoop:
     return ValLoop(stand_in, loader, evaluator, fp16=runner.val_loop.fp16)
 
 
-def _why_no_score(metric) -> str:
-    """Why a metric cannot score its results, '' if it can."""
-    if type(metric).evaluate is not BaseMetric.evaluate:
-        return ''
-    try:
-        metric.compute_metrics(metric.results)
-    except Exception as error:  # of anybody's code
-        return (f'sanity run, val_evaluator: {type(metric).__name__} cannot '
-                f'score two batches ({type(error).__name__}: {error}); unless '
-                'it needs the whole dataset, the first validation ends so')
-    return ''
+def class_warnings(runner) -> list[str]:
+    """Compare the classes of a training's datasets with its heads and files.
+
+    Args:
+        runner (Runner): its loops are built.
+
+    Returns:
+        list[str]: a line for each mismatch.
+    """
+    lines: list[str] = []
+    with suppress(Exception):  # a dataset may hold anything
+        count = max((module.num_classes for module in runner.model.modules()
+                     if isinstance(vars(module).get('num_classes'), int)),
+                    default=0)
+        for name in ('train', 'val'):
+            for loader in loop_loaders(getattr(runner, f'{name}_loop')):
+                lines += [f'{name}_dataloader.dataset: {line}'
+                          for part in _innermost(loader.dataset)
+                          for line in _mismatches(part, count)]
+    return lines
+
+
+def _innermost(dataset) -> Iterator[object]:
+    """The datasets inside ConcatDataset, RepeatDataset and the like."""
+    inner = getattr(dataset, 'datasets', None) or [
+        part for part in [getattr(dataset, 'dataset', None)] if part]
+    for part in inner:
+        yield from _innermost(part)
+    if not inner:
+        yield dataset
+
+
+def _mismatches(dataset, count: int) -> Iterator[str]:
+    classes = (getattr(dataset, 'metainfo', None) or {}).get('classes') or ()
+    found = getattr(dataset, 'cat_ids', None)  # of COCO
+    if count > 1 and len(classes) > count:  # 1: of any class
+        yield (f'expected at most the {count} classes of the model '
+               f'(num_classes), got {len(classes)}, {classes!r:.60}; set '
+               'num_classes, or metainfo.classes')
+    if classes and found is not None and len(found) != len(classes):
+        yield (f'ann_file: expected one category for each of the '
+               f'{len(classes)} metainfo.classes, {classes!r:.60}, got '
+               f'{len(found)}: some are absent, or two have one name, so the '
+               'labels are others than metainfo.classes says')

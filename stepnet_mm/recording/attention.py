@@ -1,4 +1,5 @@
 """Records the attention maps of a network's self-attention layers."""
+import re
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,6 @@ from ..attention import (
 )
 from ..attention.maps import LIMIT, measure_query_maps
 from ..utils.model_wrappers import unwrap
-from .blocks import match_names
 
 #: Larger pictures are kept at a fraction of their size.
 EDGE = 256
@@ -30,18 +30,18 @@ def find_attention_layers(model, pattern: str | None = None) -> dict:
         dict[str, RelativeSelfAttention2d]: by name.
 
     Raises:
-        ValueError: if there is none, or the pattern is no regular expression.
+        ValueError: if there is none.
     """
-    pattern = pattern or '.*'
     layers = {name: module for name, module in unwrap(model).named_modules()
               if isinstance(module, RelativeSelfAttention2d)}
-    found = match_names(layers, pattern, 'layers')
+    found = {name: module for name, module in layers.items()
+             if re.fullmatch(pattern or '.*', name)}
     if not found:
         raise ValueError(
             f'layers: expected names of layers, got none that {pattern!r} '
             f'matches in {type(unwrap(model)).__name__} with '
             f'{[*layers] or "no RelativeSelfAttention2d"}')
-    return {name: layers[name] for name in found}
+    return found
 
 
 @torch.no_grad()

@@ -32,10 +32,6 @@ class Probe:
     def __init__(self, loader: DataLoader, num_samples: int = 512):
         size = len(cast(Sized, loader.dataset))
         self.indices = spread_indices(size, num_samples)
-        self.identity = dict(
-            dataset=type(loader.dataset).__name__,
-            size=size,
-            samples=len(self.indices))
         rank, world = dist.get_rank(), dist.get_world_size()
         self.loader = subset_loader(loader, self.indices[rank::world])
         self.first = subset_loader(loader, self.indices[:1], 1)

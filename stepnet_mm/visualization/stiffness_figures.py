@@ -2,12 +2,11 @@
 
 Those of stiffness records leave out and count the samples with an inf or NaN.
 """
-import math
 import re
 from textwrap import fill
 
 import numpy as np
-from matplotlib.colors import PowerNorm, to_rgb
+from matplotlib.colors import PowerNorm
 from matplotlib.ticker import MaxNLocator
 
 from ..stiffness import (
@@ -18,23 +17,22 @@ from ..stiffness import (
     stiffness_survival,
 )
 from .style import (
+    INK,
+    PAPER,
     SURFACE,
     legend_beside,
     look,
     name_lines,
     new_figure,
     panel_grid,
-    points,
     set_scale,
     styled,
-    theme,
 )
 
 #: Median, and the edges of the outer and of the inner band.
 QUANTILES = (.5, .1, .9, .25, .75)
 #: TNS over samples, each with its look.
 TNS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
-HIGH = str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹')
 
 
 def check_records(records: list[StiffnessRecord]) -> None:
@@ -147,15 +145,14 @@ def seeds_figure(records: list):
     """NSI along depth of several seeds of one model, medians (Fig. 10).
 
     Args:
-        records (list[StiffnessRecord]): a line each, of the same blocks.
+        records (list[StiffnessRecord]): a line each.
 
     Returns:
         matplotlib.figure.Figure: a panel per stage.
 
     Raises:
-        ValueError: on records that do not go together, or of other blocks.
+        ValueError: on records that do not go together.
     """
-    _check_same_blocks(records)
     return _along_depth(
         records, QUANTILES[:1],
         f'NSI along depth of {len(records)} seeds: median of samples')
@@ -220,12 +217,12 @@ def _surface(axes, m1, m2, share: np.ndarray) -> None:
     axes.plot_surface(
         *np.meshgrid(m1, m2, indexing='ij'), share, rcount=len(m1),
         ccount=len(m2), cmap=SURFACE, vmin=0, vmax=1,
-        edgecolor=theme().ink, linewidth=points(.1))
+        edgecolor=INK, linewidth=.1)
     axes.set(xlabel='M1', ylabel='M2', xlim=(m1[0], m1[-1]),
              ylim=(m2[0], m2[-1]), zlim=(0, 1), zticks=(.5, 1))
     for axis in 'xy':  # their last ticks would meet in the corner
         axes.locator_params(axis, nbins=4, prune='upper')
-    axes.tick_params(pad=points(-1))
+    axes.tick_params(pad=-1)
     # From where both thresholds are high: the surface falls to the viewer.
     axes.view_init(elev=25, azim=40)
     axes.set_box_aspect((4, 4, 3), zoom=.9)
@@ -237,32 +234,12 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
         table.T, origin='lower', aspect='auto', norm=norm)
     for place, value in np.ndenumerate(table):
         axes.text(*place, _percent(value), ha='center', va='center',
-                  fontsize='small', color=_text_on(image.to_rgba(value)))
-    _name_ticks(axes.xaxis, 'M1', m1)
-    _name_ticks(axes.yaxis, 'M2', m2)
+                  fontsize='small', color=PAPER if norm(value) > .55 else INK)
+    axes.set_xticks(range(len(m1)), [f'{value:.3g}' for value in m1])
+    axes.set_yticks(range(len(m2)), [f'{value:.3g}' for value in m2])
+    axes.set(xlabel='M1', ylabel='M2')
     axes.grid(False)
     return image
-
-
-def _text_on(background: tuple) -> str:
-    """Ink or paper, whichever is read better on a colour."""
-    dark, light = sorted((theme().ink, theme().paper), key=_luma)
-    return dark if _luma(background) > .55 else light
-
-
-def _luma(color) -> float:
-    return float(np.dot(to_rgb(color), (.3, .59, .11)))
-
-
-def _name_ticks(axis, name: str, values: np.ndarray) -> None:
-    """A tick at each value; powers of ten go to the label."""
-    power, texts = 0, [f'{value:.3g}' for value in values]
-    if max(map(len, texts)) > 4:  # they would overlap
-        power = math.floor(math.log10(values[-1]))
-        texts = [f'{value:.3g}' for value in values / 10.**power]
-    axis.set_ticks(range(len(values)), texts)
-    axis.set_label_text(
-        name if power == 0 else f'{name} · 10{str(-power).translate(HIGH)}')
 
 
 def _percent(value: float) -> str:
@@ -279,8 +256,7 @@ def _along_depth(records: list, quantiles: tuple, heading: str):
     figure, panels = _stage_panels(records, tables)
     for i, (record, table) in enumerate(zip(records, tables)):
         for axes, places, (middle, *edges) in _by_stage(panels, record, table):
-            axes.plot(places, middle, marker='o', markersize=points(3),
-                      **look(i))
+            axes.plot(places, middle, marker='o', markersize=3, **look(i))
             for low, high, alpha in zip(edges[::2], edges[1::2], (.12, .2)):
                 _band(axes, places, low, high, color=look(i)['color'],
                       alpha=alpha, linewidth=0)
@@ -332,18 +308,6 @@ def _band(axes, places, low, high, **options) -> None:
     axes.fill_between(places, low, high, **options)
 
 
-def _check_same_blocks(records: list) -> None:
-    for record in records[1:]:
-        wanted, found = (
-            [*zip(r.header.blocks, r.header.stage, r.header.position)]
-            for r in (records[0], record))
-        if found != wanted:
-            raise ValueError(
-                f'{record.name}: expected the blocks of {records[0].name}, '
-                f'{wanted!r:.200}, got {found!r:.200}; only records of one '
-                'network are seeds of each other')
-
-
 def _draw_tns(axes, curve: list[dict]) -> None:
     highest = 0.
     for i, (key, label) in enumerate(TNS.items()):
@@ -371,7 +335,7 @@ def _draw_nsi(axes, curve: list[dict]) -> None:
 def _dots(places: list) -> dict:
     """Markers where there are few places; one place has no line."""
     few = len(places) <= 40
-    return dict(marker='o', markersize=points(3)) if few else {}
+    return dict(marker='o', markersize=3) if few else {}
 
 
 def _series(curve: list[dict], key: str) -> tuple:

@@ -34,7 +34,7 @@ def config(classifier):
             ('in_channels=64', 'in_channels=12'),
             ('scale=32', 'scale=(32, 32)'),
             ("dict(type='TNSHook', interval=1)",
-             "dict(type='AttentionMapHook', figure_interval=0)")):
+             "dict(type='AttentionMapHook')")):
         assert old in text
         text = text.replace(old, new)
     classifier.write_text(text)
@@ -50,7 +50,7 @@ def test_a_training_its_checkpoint_and_the_start(tool, config, tmp_path,
     tool(PLOT, work)
     table = capsys.readouterr().out.splitlines()[2:5]
     assert [row.split()[0] for row in table] == ['0', '2', '4']
-    for name in ('maps', 'paths', 'range'):
+    for name in ('maps', 'range'):
         assert cv2.imread(str(work / f'attention_{name}.png')).std() > 5
     assert 'Iteration 4, an image of 32' in (
         work / 'attention.html').read_text()

@@ -4,7 +4,6 @@
 python tools/analysis/plot_attention.py work_dirs/self_attention_plain_cifar10
 
 maps   each head's attention of the query pixel by layer, at the end (Fig. 4)
-paths  the centre of each head's attention, moving over the image
 range  mean attention distance by layer and head, and over the iterations
 page   attention.html: choose layer, head and query pixel, at the end
 
@@ -40,7 +39,6 @@ def parse_args():
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png', help='of the figures')
     parser.add_argument('--title', help='heading of every figure and the page')
-    style.add_options(parser)
     return parser.parse_args()
 
 
@@ -106,11 +104,10 @@ def main():
                                     for layer in record.layers))
           for record in records)]))
     out = args.out or (source if source.is_dir() else source.parent)
-    with style.use(args.size, args.theme):
-        for name, figure in attention_figures(records, args.title).items():
-            path = out / f'attention_{name}.{args.format}'
-            save_figure(figure, path)
-            print(f'{name}: {path}')
+    for name, figure in attention_figures(records, args.title).items():
+        path = out / f'attention_{name}.{args.format}'
+        save_figure(figure, path)
+        print(f'{name}: {path}')
     page = out / 'attention.html'
     with written_whole(page) as file:
         file.write(render_attention_page(records[-1], args.title).encode())
