@@ -100,7 +100,6 @@ def test_only_contexts_record_and_append_their_samples():
     model = build()
     batches = images(1), images(2, seed=2)
     recorder = TrajectoryRecorder(model)
-    assert recorder.nsi.shape == recorder.step.shape == (0, 4)
     with torch.no_grad():
         for batch in batches:
             with recorder:
@@ -112,7 +111,6 @@ def test_only_contexts_record_and_append_their_samples():
         assert torch.equal(getattr(recorder, name), rows)
         assert not rows.requires_grad
     recorder.clear()
-    assert len(recorder.nsi) == 0
     with recorder:
         model(images(1))
     assert len(recorder.nsi) == 1
