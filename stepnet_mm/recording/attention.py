@@ -12,7 +12,6 @@ from ..attention import (
     mean_attention_distance,
     uniform_attention_distance,
 )
-from ..attention.maps import LIMIT, measure_query_maps
 from ..utils.model_wrappers import unwrap
 
 #: Larger pictures are kept at a fraction of their size.
@@ -73,8 +72,6 @@ def record_attention(model, images, run, query=None,
         if name not in found:
             x = [*args, *kwargs.values()][0]
             found[name] = _of_layer(name, layer, x, query, size)
-            found[name].queries = measure_query_maps(
-                layer, x[:1], LIMIT // len(layers))
 
     handles = [
         layer.register_forward_pre_hook(partial(read, name), with_kwargs=True)
