@@ -173,9 +173,7 @@ class LoadReportHook(_LoadHook):
             raise ValueError(
                 f'{name}: expected a checkpoint with weights of the backbone, '
                 f'got none of its {len(lacks)}, {", ".join(lacks[:3])} among '
-                f'them, but {len(report["unused"])} others, '
-                f'{", ".join(report["unused"][:3]) or "none"}; check '
-                'init_cfg.checkpoint or load_from, or set '
+                'them; check init_cfg.checkpoint or load_from, or set '
                 "LoadReportHook(allow_new=['.*']) to train it from its start")
 
 

@@ -49,17 +49,10 @@ class TNSMetric(BaseMetric):
         self.by_block = by_block
         self._calls: RecordedCalls | None = None
 
-    def new_recorder(self, model) -> TrajectoryRecorder:
-        """A recorder of the blocks that this metric measures.
-
-        Raises:
-            ValueError: as :class:`TrajectoryRecorder` does.
-        """
-        return TrajectoryRecorder(model, **self.choice)
-
     def attach(self, model, method: str) -> None:
         """Watch the calls of a model's method until :meth:`detach`."""
-        self._calls = RecordedCalls(model, method, self.new_recorder(model))
+        self._calls = RecordedCalls(
+            model, method, TrajectoryRecorder(model, **self.choice))
 
     def detach(self) -> None:
         """Stop watching."""
@@ -126,7 +119,7 @@ class TNSMetricHook(Hook):
         if runner.val_loop is None:
             return
         for metric in _metrics(runner.val_evaluator):
-            metric.new_recorder(runner.model)
+            TrajectoryRecorder(runner.model, **metric.choice)
         self._replaced = [
             ReplacedMethod(hook, 'after_val_epoch',
                            functools.partial(_save_best, hook))

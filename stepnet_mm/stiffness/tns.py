@@ -95,8 +95,8 @@ def stiffness_survival(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
     """δ(M1, M2) of Eq. 5, the share of samples that are stiff to a degree.
 
     Args:
-        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
-        stage (Tensor): shape (L,), the stage label of every column.
+        nsi (Tensor): shape (N, L), as for :func:`total_neural_stiffness`.
+        stage (Tensor): shape (L,), likewise.
         m1 (Tensor | sequence): shape (A,), relative thresholds >= 0.
         m2 (Tensor | sequence): shape (B,), absolute thresholds >= 0.
 
@@ -134,15 +134,8 @@ def stiffness_proportion(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
 def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
     """Which blocks are stiff to a degree: NSI_t >= max(mu_s (1 + M1), M2).
 
-    Args:
-        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
-        stage (Tensor): shape (L,), the stage label of every column.
-        m1 (float): relative threshold >= 0.
-        m2 (float): absolute threshold >= 0.
-
-    Returns:
-        Tensor: shape (N, L), bool; False in the whole row of a sample with
-        an inf or NaN.
+    Of NSI (N, L) and stages (L,); the degree are two numbers >= 0. Gives
+    bools (N, L), False in the whole row of a sample with an inf or NaN.
     """
     nsi, mean, finite = _with_means(nsi, stage)
     degree = _thresholds('m1', m1), _thresholds('m2', m2)

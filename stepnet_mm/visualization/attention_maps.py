@@ -5,15 +5,7 @@ from textwrap import fill
 import numpy as np
 
 from ..attention import AttentionRecord
-from .style import (
-    INK,
-    MUTED,
-    color,
-    legend_beside,
-    look,
-    new_figure,
-    styled,
-)
+from .style import INK, MUTED, color, legend_beside, look, new_figure, styled
 
 #: Heads side by side; further ones go into a further line.
 MOST = 9
@@ -45,16 +37,17 @@ def attention_figures(records: list, title: str | None = None) -> dict:
     """
     _check_alike(records)
     last = records[-1]
+    start = f'{last.name}, iteration {last.iteration}:'
     headings = dict(
-        maps=f'{last.name}, iteration {last.iteration}: attention of pixel '
-        f'{_query(last)} by layer (rows) and head (columns, with its mean '
-        'attention distance in px)',
-        range=f'{last.name}, iteration {last.iteration}: mean attention '
-        f'distance, {last.samples} images')
+        maps=f'{start} attention of pixel {tuple(last.query)} of '
+        f'{last.size[0]} × {last.size[1]} by layer (rows) and head (columns, '
+        'with its mean attention distance in px)',
+        range=f'{start} mean attention distance, {last.samples} images')
     figures = dict(maps=_map_figure(last), range=_range_figure(records))
     for name, figure in figures.items():
-        figure.suptitle(_broken(title or headings[name],
-                                figure.get_figwidth()), fontsize='medium')
+        figure.suptitle(fill(title or headings[name],
+                             int(11 * figure.get_figwidth())),
+                        fontsize='medium')
     return figures
 
 
@@ -89,16 +82,6 @@ def _range_figure(records: list):
             axes.set_ylim(bottom=0)
         legend_beside(axes)
     return figure
-
-
-def _broken(text: str, width: float) -> str:
-    """Lines of text for a width in inches."""
-    return fill(text, int(11 * width))
-
-
-def _query(record: AttentionRecord) -> str:
-    (row, column), (height, width) = record.query, record.size
-    return f'({row}, {column}) of {height} × {width}'
 
 
 def _draw_heads(panels, layer) -> None:

@@ -7,6 +7,7 @@ from textwrap import fill
 
 import numpy as np
 from matplotlib.colors import PowerNorm
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from ..stiffness import (
@@ -20,9 +21,9 @@ from .style import (
     INK,
     PAPER,
     SURFACE,
+    legend_below,
     legend_beside,
     look,
-    name_lines,
     new_figure,
     panel_grid,
     set_scale,
@@ -125,15 +126,8 @@ def proportion_figure(records: list):
 def depth_figure(records: list):
     """NSI along depth, its median and bands over samples (Fig. 3).
 
-    Args:
-        records (list[StiffnessRecord]): a colour each; their blocks may
-            differ.
-
-    Returns:
-        matplotlib.figure.Figure: a panel per stage.
-
-    Raises:
-        ValueError: on records that do not go together.
+    A panel per stage, a colour per record; their blocks may differ. Takes,
+    returns and raises the same as :func:`survival_figure`.
     """
     return _along_depth(
         records, QUANTILES,
@@ -144,14 +138,7 @@ def depth_figure(records: list):
 def seeds_figure(records: list):
     """NSI along depth of several seeds of one model, medians (Fig. 10).
 
-    Args:
-        records (list[StiffnessRecord]): a line each.
-
-    Returns:
-        matplotlib.figure.Figure: a panel per stage.
-
-    Raises:
-        ValueError: on records that do not go together.
+    As :func:`depth_figure`, without bands.
     """
     return _along_depth(
         records, QUANTILES[:1],
@@ -159,7 +146,7 @@ def seeds_figure(records: list):
 
 
 @styled
-def curve_figure(curve: list[dict], title: str | None = None):
+def curve_figure(curve: list[dict]):
     """Draw TNS, and below it the NSI of each stage, over the iterations.
 
     TNS is drawn as its mean, median and 95 % quantile over samples. The band
@@ -167,7 +154,6 @@ def curve_figure(curve: list[dict], title: str | None = None):
 
     Args:
         curve (list[dict]): one dict a measurement.
-        title (str, optional): heading.
 
     Returns:
         matplotlib.figure.Figure: two panels.
@@ -176,10 +162,10 @@ def curve_figure(curve: list[dict], title: str | None = None):
     upper, lower = figure.subplots(2, 1, sharex=True)
     _draw_tns(upper, curve)
     _draw_nsi(lower, curve)
-    upper.set_title(title or 'Neural stiffness while training')
+    upper.set_title('Neural stiffness while training')
     lower.set_xlabel('iteration')
     for axes in (upper, lower):
-        if len(axes.lines) > 1:
+        if axes.lines:
             legend_beside(axes)
     return figure
 
@@ -260,7 +246,8 @@ def _along_depth(records: list, quantiles: tuple, heading: str):
             for low, high, alpha in zip(edges[::2], edges[1::2], (.12, .2)):
                 _band(axes, places, low, high, color=look(i)['color'],
                       alpha=alpha, linewidth=0)
-    name_lines(figure, labels(records))
+    legend_below(figure, [Line2D([], [], label=name, **look(i))
+                          for i, name in enumerate(labels(records))])
     figure.suptitle(heading + lost_note(records))
     return figure
 

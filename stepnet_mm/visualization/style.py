@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib import rc_params_from_file
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 SHEET = rc_params_from_file(Path(__file__).with_name('figures.mplstyle'),
@@ -97,12 +96,6 @@ def panel_grid(count: int, width: float, height: float, **options) -> tuple:
         figure.add_subplot(rows, columns, i, **options)
         for i in range(1, count + 1)
     ]
-
-
-def name_lines(figure, names: list) -> None:
-    """A legend below all panels: the look of each model."""
-    legend_below(figure, [
-        Line2D([], [], label=n, **look(i)) for i, n in enumerate(names)])
 
 
 def legend_below(figure, handles: list) -> None:

@@ -51,7 +51,7 @@ def test_steps_heads_and_classifiers_are_reported(run):
         'backbone.0.bias': torch.zeros(4)})
     line, = run.lines
     assert not run.warnings
-    assert line.endswith('7 keys loaded, 3 new in step modules, 3 other new, '
+    assert line.endswith('7 keys loaded, 8 new in step modules, 3 other new, '
                          '1 unused in the source')
 
 

@@ -145,9 +145,7 @@ def test_sai_widens_states_and_times():
     assert not stiffness_aware_index(states, torch.arange(1000.)).any()
 
 
-@pytest.mark.parametrize('times, match', [
-    (torch.arange(2.), 'states, '), (torch.zeros(3, 1), 'states, '),
-    ([0., 1., 1.], '^times: '), ([0., NAN, 1.], '^times: ')])
-def test_wrong_input_is_named(times, match):
-    with pytest.raises(ValueError, match=match):
+@pytest.mark.parametrize('times', [[0., 1., 1.], [0., NAN, 1.]])
+def test_wrong_times_are_named(times):
+    with pytest.raises(ValueError, match='^times: '):
         stiffness_aware_index(torch.ones(3, 2), times)
