@@ -16,7 +16,8 @@ class AttentionMapHook(MeasuringHook):
     At the start and every ``interval`` the same images are run in eval mode
     through a network with :class:`RelativeSelfAttention2d` layers. Each
     head's attention of one query pixel of the first image, and each head's
-    mean attention distance over query pixels and images, go to ``<work_dir>/<run>/attention/<name>_<iteration>.npz``
+    mean attention distance over query pixels and images, go to
+    ``<work_dir>/<run>/attention/<name>_<iteration>.npz``
     (:func:`read_attention_history` reads these files,
     ``tools/analysis/plot_attention.py`` draws them). The log gets each
     layer's mean distance, the visualizer also each head's, as ``head1`` and

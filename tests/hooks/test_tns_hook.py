@@ -5,7 +5,7 @@ import pytest
 import torch
 from ranks import results_of_ranks
 from resume_run import warnings_of
-from toy_run import BACKBONE, DDP, VALIDATION, hook_count, toy_runner
+from toy_run import DDP, VALIDATION, hook_count, toy_runner
 
 from stepnet_mm.hooks import TNSHook
 from stepnet_mm.stiffness import DEFINITIONS
@@ -107,14 +107,6 @@ def test_a_compiled_train_step_may_have_a_probe_alone(tmp_path):
     hook_of(runner, 'probe').before_train(runner)
     with pytest.raises(ValueError, match='compile=False'):
         hook_of(runner).before_train(runner)
-
-
-def test_one_measured_block_a_stage_is_warned_of(tmp_path):
-    runner = toy_runner(tmp_path, [HOOKS['batch']], 1, dict(
-        BACKBONE, depth=18))
-    said = warnings_of(runner)
-    hook_of(runner).before_train(runner)
-    assert 'TNS is 0 by definition' in said[0]
 
 
 @pytest.mark.core

@@ -100,11 +100,6 @@ def test_unknown_blocks_are_found_where_a_container_repeats_them():
     assert recorder.blocks == ['0.1', '0.2', '2.1']
     assert recorder.stage.tolist() == [1, 1, 2]
     assert recorder.definition == 'output'
-    detector = nn.ModuleDict(dict(
-        head=nn.Sequential(*[Mixer(3) for _ in range(3)]),
-        backbone=unknown()))
-    assert TrajectoryRecorder(detector).blocks == [
-        'backbone.0.1', 'backbone.0.2', 'backbone.2.1']
 
 
 def test_stages_that_share_a_container_are_told_apart_by_shape():
@@ -158,7 +153,6 @@ def test_several_backbones_are_refused_until_one_is_chosen():
 
 @pytest.mark.parametrize('make, kwargs, match', [
     (unknown, dict(definition='residual'), "expected 'output'"),
-    (unknown, dict(definition='mean'), "definition: .*got 'mean'"),
     (unknown, dict(blocks='layer9.*'), 'matches no module'),
     (lambda: Running(pooled), {}, 'blocks.2: expected the shape of blocks.1'),
     (lambda: nn.Sequential(Mixer(3), Mixer(3, 4)), {},

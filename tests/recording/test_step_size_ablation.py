@@ -103,8 +103,7 @@ def test_an_ablation_fixes_the_means_that_it_saw(net, x):
     assert not found.per_channel['y'].equal(trained)
 
 
-@pytest.mark.parametrize('grad', [False, True])
-def test_a_fused_backbone_takes_what_is_fixed(grad):
+def test_a_fused_backbone_takes_what_is_fixed():
     pytest.importorskip('mmdet')
     net = MODELS.build(dict(
         type='mmdet.StepResNet', depth=18, base_channels=8, stem_channels=8))
@@ -115,16 +114,15 @@ def test_a_fused_backbone_takes_what_is_fixed(grad):
     steps = {name: module for name, module in net.named_modules()
              if isinstance(module, StepAdaptor)}
     x = torch.randn(2, 3, 32, 32)
-    with torch.set_grad_enabled(grad):
-        own = net(x)[-1]
-        with fixed_step_sizes(net, dict.fromkeys(steps, .7)):
-            fixed = net(x)[-1]
-        for step in steps.values():
-            step.step_size = lambda x, f: torch.full((1, 1, 1, 1), .7)
-        for module in net.modules():
-            if hasattr(module, 'fused'):
-                module.fused = False
-        torch.testing.assert_close(fixed, net(x)[-1], rtol=1e-4, atol=1e-5)
+    own = net(x)[-1]
+    with fixed_step_sizes(net, dict.fromkeys(steps, .7)):
+        fixed = net(x)[-1]
+    for step in steps.values():
+        step.step_size = lambda x, f: torch.full((1, 1, 1, 1), .7)
+    for module in net.modules():
+        if hasattr(module, 'fused'):
+            module.fused = False
+    torch.testing.assert_close(fixed, net(x)[-1], rtol=1e-4, atol=1e-5)
     assert not torch.allclose(own, fixed, rtol=1e-4, atol=1e-5)
 
 

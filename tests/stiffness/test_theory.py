@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from stepnet_mm.stiffness import (
@@ -19,9 +17,6 @@ from stepnet_mm.stiffness import (
     stiffness_index,
     total_neural_stiffness,
 )
-
-quick = settings(
-    database=None, deadline=None, max_examples=30, derandomize=True)
 
 
 def normal(*shape, seed=0):
@@ -36,14 +31,6 @@ def uniform(low, high, *shape, seed=0):
 
 
 # Theorem 1
-
-
-class Trajectories(NamedTuple):
-    nsi: Tensor  # (N, L)
-    stage: Tensor  # (L,)
-    k1: float
-    k2: float
-    a: float
 
 
 def stage_nsi(blocks, k1, k2, a, b, seed, samples=20):
@@ -61,20 +48,6 @@ def stage_nsi(blocks, k1, k2, a, b, seed, samples=20):
     ], 1)
 
 
-@st.composite
-def trajectories(draw):
-    sizes = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
-    k1, a = draw(st.floats(1e-3, 10)), draw(st.floats(1e-2, 1))
-    k2, b = k1 * draw(st.floats(1, 100)), a * draw(st.floats(1, 10))
-    seed = draw(st.integers(0, 10**6))
-    nsi = [
-        stage_nsi(size, k1, k2, a, b, seed + 10 * i)
-        for i, size in enumerate(sizes)
-    ]
-    stage = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
-    return Trajectories(torch.cat(nsi, 1), stage, k1, k2, a)
-
-
 def eq_13(k1, k2, a):
     """The upper bound of NSI."""
     return (1 + k2 / k1) / a
@@ -90,14 +63,17 @@ def eq_21(k1, k2, a, b):
                eq_13(k1, k2, a))
 
 
-@quick
-@given(trajectories())
-def test_eq_13_and_the_corrected_bound(drawn):
+@pytest.mark.parametrize('k1, k2, a, b', [
+    (1e-3, .1, .5, 5.), (2., 2., 1., 1.), (1., 9., .01, .1)])
+def test_eq_13_and_the_corrected_bound(k1, k2, a, b):
     """So every TNS of bounded trajectories is finite."""
-    nsi, stage, *bounds = drawn
-    assert (nsi <= eq_13(*bounds) * (1 + 1e-9)).all()
+    sizes = torch.tensor([1, 4, 12])
+    stage = torch.arange(3).repeat_interleave(sizes)
+    nsi = torch.cat([stage_nsi(size, k1, k2, a, b, 10 * size)
+                     for size in sizes.tolist()], 1)
+    assert (nsi <= eq_13(k1, k2, a) * (1 + 1e-9)).all()
     assert (total_neural_stiffness(nsi, stage)
-            <= corrected_bound(stage, *bounds) * (1 + 1e-9) + 1e-9).all()
+            <= corrected_bound(stage, k1, k2, a) * (1 + 1e-9) + 1e-9).all()
 
 
 def still_but_one_jump(blocks, factor, step=1.):
