@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import pytest
 import torch
 from mmengine.registry import MODELS
@@ -39,12 +37,6 @@ class InPlace(Mixer):
 
     def forward(self, x):
         return x.add_(self.two(self.one(x).tanh()))
-
-
-class Holder(Mixer):
-
-    def forward(self, x):
-        return SimpleNamespace(x=x)
 
 
 class ByKeyword(Mixer):
@@ -158,7 +150,6 @@ def test_several_backbones_are_refused_until_one_is_chosen():
     (lambda: nn.Sequential(Mixer(3), Mixer(3, 4)), {},
      '1: .*output has the shape of its'),
     (lambda: nn.Sequential(InPlace(3), InPlace(3)), {}, 'in place'),
-    (lambda: nn.Sequential(Holder(3), Holder(3)), {}, '1: .* takes and gives'),
     (lambda: nn.Sequential(*[nn.Conv2d(3, 3, 3) for _ in range(4)]), {},
      'got no residual block'),
     (lambda: nn.Sequential(Running(folded), nn.Sequential(

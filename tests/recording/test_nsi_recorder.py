@@ -139,18 +139,6 @@ def test_an_update_is_the_same_in_a_fused_block(training):
 
 
 @pytest.mark.core
-def test_numbers_are_in_single_precision_or_wider():
-    model = build()
-    with torch.autocast('cpu', torch.bfloat16):
-        recorder = record(model, images())
-    exact = record(model.double(), images().double())
-    assert recorder.nsi.dtype == recorder.step.dtype == torch.float32
-    assert exact.nsi.dtype == torch.float64
-    torch.testing.assert_close(
-        recorder.nsi.double(), exact.nsi, rtol=.1, atol=.01)
-
-
-@pytest.mark.core
 @pytest.mark.parametrize('compiled', ['part', 'in place', 'forward'])
 def test_compiled_models_are_refused(compiled):
     model = build('ResNet')
@@ -184,7 +172,6 @@ def test_hooks_that_come_before_compilation_record():
     model = nn.Sequential(*[SmallBlock() for _ in range(3)]).eval()
     batch = torch.randn(3, 4, 5, 5)
     exact = record(model, batch)
-    assert not exact.step.isnan().any()
     torch._dynamo.reset()
     with TrajectoryRecorder(model) as recorder, torch.no_grad():
         compiled = torch.compile(model, backend='eager')
