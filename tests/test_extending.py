@@ -86,7 +86,7 @@ def test_what_the_page_leaves_behind(page):
     counted = [block.step is not None
                for block in find_residual_blocks(names['stock'])]
     assert counted == [False] * 3 + [True] * 13
-    assert 'gates that do not count' in printed
+    assert 'Bottleneck  residual    yes         DampedStep' in printed
     assert [b.stage for b in names['by_name']] == [1] * 6
     assert [b.stage for b in names['by_shape']] == [1, 1, 1, 2, 2, 2]
     assert [*folder.glob('drawn/**/largest_block_1.png')]
