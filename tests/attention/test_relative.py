@@ -97,33 +97,6 @@ def test_the_quadratic_score_is_a_distance_to_the_centre():
         torch.testing.assert_close(found[h], want)
 
 
-def test_permutation_equivariance_without_positions():
-    layer, x = build(encoding=None, content=True), image()
-    order = torch.randperm(30)
-
-    def shuffle(t):
-        return t.flatten(2)[..., order].view_as(t)
-
-    torch.testing.assert_close(layer(shuffle(x)), shuffle(layer(x)))
-
-
-@pytest.mark.parametrize('form', [FORMS[0], FORMS[2], ABSOLUTE])
-def test_translation_equivariance(form):
-    """A shift of a pattern shifts what a query sees, not with positions."""
-    layer = build(**form)
-    pattern, x, y = image(1, 4, 3, 3), *torch.zeros(2, 1, 4, 9, 9).double()
-    x[..., 1:4, 1:4] = y[..., 4:7, 3:6] = pattern
-    before, after = [
-        # The map's edge has no part in the ratio of two pixels.
-        (found[:, i, j] / found[:, i + 1, j - 1]).log()
-        for found, (i, j) in ((layer.attention(x, (2, 2))[0], (2, 2)),
-                              (layer.attention(y, (5, 4))[0], (5, 4)))]
-    if form is ABSOLUTE:
-        assert (before - after).abs().min() > .01
-    else:
-        torch.testing.assert_close(before, after)
-
-
 @pytest.mark.parametrize('form', [FORMS[0], FORMS[2], ABSOLUTE])
 def test_padding_and_crop(form):
     layer, x = build(padding=(2, 1), crop=(1, 0), **form), image(1, 4, 3, 2)

@@ -18,20 +18,6 @@ pytest.importorskip('matplotlib')
 ROOT = Path(__file__).parents[2]
 
 
-def test_no_other_module_has_a_style():
-    """Nor pyplot, which keeps its figures open and chooses a window."""
-    drawing = [
-        path for folder in ('stepnet_mm/visualization', 'tools')
-        for path in (ROOT / folder).rglob('*.py')
-        if path.name != 'style.py' and re.search(
-            'matplotlib|stepnet_mm.visualization', path.read_text())]
-    assert len(drawing) > 5
-    for path in drawing:
-        assert not re.search(
-            r"#[0-9a-fA-F]{6}\b|rcParams|set_dpi|pyplot|color='(?!none)",
-            path.read_text()), path
-
-
 def test_pages_have_the_colours_of_figures():
     rules = (ROOT / 'tools/analysis/templates/colors.css').read_text()
     found = dict(re.findall(r'--(\w+): (#\w+);',
