@@ -199,12 +199,15 @@ def training() -> Values:
         set_data_root(cfg, f'{folder}/data/')
         runner = build_runner(cfg)
         runner.train()
+        path, = Path(folder).glob('work/*/vis_data/stiffness.json')
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
     for name, scalars in runner.message_hub.log_scalars.items():
         if name.startswith('train/') and 'time' not in name:
             yield name[6:], scalars.data[0].tolist()
-    history = runner.message_hub.get_info('stiffness_history')
-    for name in history[0]:
-        yield f'stiffness {name}', [entry[name] for entry in history]
+    for key in rows[0]:
+        if '/nsi/' not in key:
+            name = key.replace('stiffness/', '')
+            yield f'stiffness {name}', [row[key] for row in rows]
 
 
 def to_stepnet() -> Values:

@@ -6,7 +6,6 @@ from .convolution import conv_to_attention
 from .maps import (
     AttentionRecord,
     LayerAttention,
-    QueryMaps,
     attention_files,
     attention_path,
     mean_attention_distance,
@@ -19,9 +18,9 @@ from .maps import (
 from .relative import RelativeSelfAttention2d
 
 __all__ = [
-    'AttentionRecord', 'LayerAttention', 'QueryMaps',
-    'RelativeSelfAttention2d', 'attention_files', 'attention_path',
-    'conv_to_attention', 'mean_attention_distance',
-    'read_attention_histories', 'read_attention_history',
-    'read_attention_record', 'save_attention', 'uniform_attention_distance'
+    'AttentionRecord', 'LayerAttention', 'RelativeSelfAttention2d',
+    'attention_files', 'attention_path', 'conv_to_attention',
+    'mean_attention_distance', 'read_attention_histories',
+    'read_attention_history', 'read_attention_record', 'save_attention',
+    'uniform_attention_distance'
 ]

@@ -3,7 +3,7 @@ import itertools
 import json
 import math
 import zlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,6 @@ from ..utils.precision import float32_or_wider
 
 #: What the header of a file of ours says.
 FORMAT = 'stepnet_mm attention 1'
-#: Attention values of a record, a byte each; queries are left out above it.
-LIMIT = 2**23
 
 
 def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
@@ -83,54 +81,6 @@ def _distances(layer, x: Tensor, pixel, stride: int):
 
 
 @dataclass
-class QueryMaps:
-    """Each head's attention of evenly spread query pixels, in 8 bits.
-
-    The attention is ``levels / 255 * largest``, right to 0.2 % of a map's
-    largest value.
-
-    Attributes:
-        levels (ndarray): (heads, queries' rows, their columns, H, W), uint8,
-            padding included; 255 is a map's largest value.
-        largest (ndarray): (heads, queries' rows, their columns), float32.
-        rows (ndarray): rows of the queries in the padded map.
-        columns (ndarray): likewise.
-    """
-    levels: np.ndarray
-    largest: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray
-
-
-@torch.no_grad()
-def measure_query_maps(layer, x: Tensor, limit: int) -> QueryMaps:
-    """Where a layer's heads look from every query pixel of an image.
-
-    Args:
-        layer (RelativeSelfAttention2d): the layer.
-        x (Tensor): its input, (1, C, H, W).
-        limit (int): how many values are kept at most. Above it only every
-            k-th row and column of the output are queries, with the smallest
-            k that keeps to it; one query is always kept.
-    """
-    padded = [size + 2 * p for size, p in zip(x.shape[2:], layer.padding)]
-    stride = _stride(
-        layer, x, limit // (layer.num_heads * math.prod(padded)))
-    rows = [_quantised(row[0]) for row in layer.attention_by_row(x, stride)]
-    levels, largest = [np.stack(arrays, 1) for arrays in zip(*rows)]
-    return QueryMaps(levels, largest, *(
-        np.arange(crop, size - crop, stride)
-        for crop, size in zip(layer.crop, padded)))
-
-
-def _quantised(maps: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """(..., H, W) -> levels of the largest value, and that value, (...)."""
-    largest = maps.float().amax((-2, -1), keepdim=True)
-    levels = (maps / largest * 255).round().byte()
-    return levels.cpu().numpy(), largest[..., 0, 0].cpu().numpy()
-
-
-@dataclass
 class LayerAttention:
     """Attention of the heads of one layer.
 
@@ -145,8 +95,6 @@ class LayerAttention:
         pixel (tuple[float, float]): height and width of a map's pixel, in px
             of the image.
         padding (tuple[int, int]): pixels around the map in ``maps``.
-        queries (QueryMaps, optional): the attention of all query pixels,
-            where it was read.
     """
     name: str
     maps: np.ndarray
@@ -155,31 +103,11 @@ class LayerAttention:
     uniform: float
     pixel: tuple
     padding: tuple
-    queries: QueryMaps | None = None
 
     @property
     def mean_distance(self) -> float:
         """The mean of ``distance`` over the heads."""
         return float(np.mean(self.distance))
-
-    @property
-    def centers(self) -> np.ndarray:
-        """(heads, 2): the centre of the query's attention, in image px.
-
-        Row and column, from the image's upper left corner.
-        """
-        places = [
-            (np.arange(size) - padding + .5) * pixel
-            for size, padding, pixel in zip(
-                self.maps.shape[1:], self.padding, self.pixel)]
-        return np.stack([self.maps.sum(2) @ places[0],
-                         self.maps.sum(1) @ places[1]], 1)
-
-    @property
-    def place(self) -> tuple:
-        """The middle of the query pixel: row and column, in image px."""
-        return tuple((q - padding + .5) * pixel for q, padding, pixel in zip(
-            self.query, self.padding, self.pixel))
 
 
 @dataclass
@@ -218,35 +146,21 @@ class AttentionRecord:
 
 def save_attention(record: AttentionRecord, path) -> None:
     """Write a record, whole or not at all; folders are made."""
-    layers = [_without(layer, 'maps', 'queries') for layer in record.layers]
+    layers = [_without(layer, 'maps') for layer in record.layers]
     header = dict(_without(record, 'image'), layers=layers, format=FORMAT)
-    arrays = {name: array for i, layer in enumerate(record.layers)
-              for name, array in _arrays(i, layer)}
+    arrays = {f'maps{i}': layer.maps for i, layer in enumerate(record.layers)}
     with written_whole(path) as file:
         np.savez_compressed(
             file, header=json.dumps(header), image=record.image, **arrays)
 
 
-def _without(content, *names: str) -> dict:
-    """The fields of a dataclass but some."""
-    return {key: v for key, v in vars(content).items() if key not in names}
+def _without(content, name: str) -> dict:
+    """The fields of a dataclass but one."""
+    return {key: v for key, v in vars(content).items() if key != name}
 
 
-def _arrays(i: int, layer: LayerAttention):
-    """Names and arrays of a record's i-th layer."""
-    yield f'maps{i}', layer.maps
-    if layer.queries is not None:
-        for name, array in vars(layer.queries).items():
-            yield f'queries{i}_{name}', array
-
-
-def read_attention_record(path, queries: bool = False) -> AttentionRecord:
+def read_attention_record(path) -> AttentionRecord:
     """Read what :func:`save_attention` wrote.
-
-    Args:
-        path (str | Path): the file.
-        queries (bool): whether to read the attention of all query pixels too,
-            8 MiB at most. Defaults to False.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -257,10 +171,8 @@ def read_attention_record(path, queries: bool = False) -> AttentionRecord:
             header = json.loads(str(arrays['header']))
             if header.pop('format') != FORMAT:
                 raise ValueError('another format')
-            layers = [LayerAttention(
-                **about, maps=arrays[f'maps{i}'],
-                queries=_read_queries(arrays, i) if queries else None)
-                for i, about in enumerate(header.pop('layers'))]
+            layers = [LayerAttention(**about, maps=arrays[f'maps{i}'])
+                      for i, about in enumerate(header.pop('layers'))]
             return AttentionRecord(
                 layers=layers, image=arrays['image'], **header)
     except FileNotFoundError:
@@ -271,12 +183,6 @@ def read_attention_record(path, queries: bool = False) -> AttentionRecord:
             f'{path}: expected an attention record, as tools/analysis/'
             'measure_attention.py or AttentionMapHook writes it, got another '
             'file or a broken one') from error
-
-
-def _read_queries(arrays, i: int) -> QueryMaps:
-    """Of a record's i-th layer."""
-    return QueryMaps(**{field.name: arrays[f'queries{i}_{field.name}']
-                        for field in fields(QueryMaps)})
 
 
 def attention_path(run, name: str, iteration: int) -> Path:

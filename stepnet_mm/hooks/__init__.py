@@ -1,7 +1,6 @@
 """mmengine hooks, and a metric, that measure and report while a model runs.
 
-May import: attention, datasets, recording, steps, stiffness, utils,
-visualization.
+May import: attention, datasets, recording, steps, stiffness, utils.
 """
 from ..lazy_exports import lazy_exports
 

@@ -1,15 +1,9 @@
-"""Records and draws self-attention maps while a model trains."""
+"""Records self-attention maps while a model trains."""
 import torch
 from mmengine.dist import master_only
 from mmengine.registry import HOOKS
 
-from .. import visualization
-from ..attention import (
-    AttentionRecord,
-    attention_path,
-    read_attention_history,
-    save_attention,
-)
+from ..attention import AttentionRecord, attention_path, save_attention
 from ..recording.probe import measure_attention, sample_inputs
 from ..utils.hook_helpers import unwrap
 from .measuring_hook import MeasuringHook
@@ -21,13 +15,13 @@ class AttentionMapHook(MeasuringHook):
 
     At the start and every ``interval`` the same images are run in eval mode
     through a network with :class:`RelativeSelfAttention2d` layers. Each
-    head's attention of one query pixel of the first image, in 8 bits of all
-    of them, and each head's mean attention distance over query pixels and
-    images, go to ``<work_dir>/<run>/attention/<name>_<iteration>.npz``
+    head's attention of one query pixel of the first image, and each head's
+    mean attention distance over query pixels and images, go to
+    ``<work_dir>/<run>/attention/<name>_<iteration>.npz``
     (:func:`read_attention_history` reads these files,
-    ``tools/analysis/plot_attention.py`` draws them). The log and the
-    visualizer get the distances, as ``head1`` and so on, and the latter
-    figures of the records with the newest one's query and layers.
+    ``tools/analysis/plot_attention.py`` draws them). The log gets each
+    layer's mean distance, the visualizer also each head's, as ``head1`` and
+    so on.
 
     Every process measures, so all see the same errors; the first one writes.
 
@@ -41,9 +35,6 @@ class AttentionMapHook(MeasuringHook):
             and ``dataloader``, left out the config's ``val_dataloader``.
         layers (str, optional): a regular expression for the names of the
             layers; left out, all.
-        figure_interval (int): figures are drawn at every
-            ``figure_interval``-th measurement and at the end; 0 for never.
-            Defaults to 10.
         name (str): the first part of file and scalar names, different for
             each of these hooks.
 
@@ -58,14 +49,12 @@ class AttentionMapHook(MeasuringHook):
                  query: tuple | None = None,
                  probe: dict | None = None,
                  layers: str | None = None,
-                 figure_interval: int = 10,
                  name: str = 'attention'):
         super().__init__(interval, by_epoch, dict() if probe is None else
-                         probe, figure_interval, name)
+                         probe, name)
         self.query = query
         self.layers = layers
         self._inputs = torch.empty(0)
-        self._count = 0
 
     def before_train(self, runner) -> None:
         """Take the images, and record the start of a training."""
@@ -73,15 +62,9 @@ class AttentionMapHook(MeasuringHook):
         self._inputs = sample_inputs(
             unwrap(runner.model), self._build_loader(runner),
             self.probe_cfg.get('num_samples', 8)).cpu()
-        self._count = 0
         record = self._record(runner, runner.iter)  # a resumed run's: a check
         if runner.iter == 0:
             self._keep(runner, record)
-
-    def after_train(self, runner) -> None:
-        """Draw the records that are not drawn yet."""
-        if self.figure_interval and self._count % self.figure_interval:
-            self._draw(runner, self._newest)
 
     def _measure(self, runner) -> None:
         self._keep(runner, self._record(runner, runner.iter + 1))
@@ -105,17 +88,3 @@ class AttentionMapHook(MeasuringHook):
         heads = {f'{layer.name}/head{i}': value for layer in record.layers
                  for i, value in enumerate(layer.distance, 1)}
         self._add_scalars(runner, {**means, **heads}, record.iteration)
-        self._newest = record.iteration
-        self._count += 1
-        if self.figure_interval and not self._count % self.figure_interval:
-            self._draw(runner, self._newest)
-
-    def _draw(self, runner, iteration: int) -> None:
-        self._show(runner, lambda: self._figures(runner), iteration)
-
-    def _figures(self, runner) -> dict:
-        records = read_attention_history(runner.work_dir, self.name)
-        # Those before a resume may be of another query or other layers.
-        return visualization.attention_figures(
-            [record for record in records
-             if record.view == records[-1].view])

@@ -141,18 +141,9 @@ class LoadReportHook(_LoadHook):
             r'head\w*\.', r'conv_offset\.', 'num_batches_tracked$', *allow_new
         ]
         self.allow_unused = [r'^fc\.', 'num_batches_tracked$', *allow_unused]
-        self._loads = 0
         self._loaded: set[str] = set()  # backbones
 
-    def before_train(self, runner) -> None:
-        """Stop listening."""
-        if not self._loads:
-            runner.logger.info('LoadReportHook: nothing was loaded, all '
-                               'weights are at their start')
-        self._stop()
-
     def _report(self, runner, name, module, report) -> None:
-        self._loads += 1
         label = f'LoadReportHook: {name or type(module).__name__}'
         new = _not_allowed(report['new'], self.allow_new)
         unused = _not_allowed(report['unused'], self.allow_unused)
@@ -160,7 +151,11 @@ class LoadReportHook(_LoadHook):
             full = f'{name}.{inner}'.strip('.')
             if full.split('.')[-1] == 'backbone':
                 self._check_backbone(full, inner and f'{inner}.', new, report)
-        runner.logger.info(f'{label}: {_summary(report)}')
+        runner.logger.info(
+            f'{label}: {len(report["loaded"])} keys loaded, '
+            f'{len(report["step"])} new in step modules, '
+            f'{len(report["new"])} other new, '
+            f'{len(report["unused"])} unused in the source')
         for kind, keys in (('new', new), ('unused', unused)):
             if keys:
                 runner.logger.warning(
@@ -178,9 +173,7 @@ class LoadReportHook(_LoadHook):
             raise ValueError(
                 f'{name}: expected a checkpoint with weights of the backbone, '
                 f'got none of its {len(lacks)}, {", ".join(lacks[:3])} among '
-                f'them, but {len(report["unused"])} others, '
-                f'{", ".join(report["unused"][:3]) or "none"}; check '
-                'init_cfg.checkpoint or load_from, or set '
+                'them; check init_cfg.checkpoint or load_from, or set '
                 "LoadReportHook(allow_new=['.*']) to train it from its start")
 
 
@@ -215,13 +208,3 @@ class WholeLoadHook(_LoadHook):
 
 def _not_allowed(keys: list[str], patterns: list[str]) -> list[str]:
     return [k for k in keys if not any(re.search(p, k) for p in patterns)]
-
-
-def _summary(report: dict) -> str:
-    parts = [f'{len(report["loaded"])} keys loaded']
-    for kind, text in (('step', 'new in step modules'), ('new', 'other new'),
-                       ('unused', 'unused in the source')):
-        if report[kind]:
-            parts.append(f'{len(report[kind])} {text} '
-                         f'({", ".join(report[kind])})')
-    return '; '.join(parts)

@@ -1,7 +1,5 @@
 """The base class of hooks that measure while a model trains."""
 import re
-from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop
 from mmengine.visualization import LocalVisBackend
 
-from .. import visualization
 from ..utils.hook_helpers import check_count
 from ..utils.random_state import seeded
 
@@ -28,9 +25,8 @@ class MeasuringHook(Hook):
     priority = 'NORMAL'
 
     def __init__(self, interval: int, by_epoch: bool, probe: dict | None,
-                 figure_interval: int, name: str):
+                 name: str):
         check_count(f'{self._owner}.interval', interval, 1)
-        check_count(f'{self._owner}.figure_interval', figure_interval)
         if not re.fullmatch(r'[\w.-]+', str(name)):
             raise ValueError(f'{self._owner}.name: expected letters, digits '
                              f'and _.-, got {name!r}')
@@ -42,9 +38,7 @@ class MeasuringHook(Hook):
         self.interval = interval
         self.by_epoch = by_epoch
         self.probe_cfg: Any = probe
-        self.figure_interval = figure_interval
         self.name = name
-        self._warned: set[str] = set()
 
     def before_train(self, runner) -> None:
         """Fail before training, not at the first measurement."""
@@ -98,40 +92,15 @@ class MeasuringHook(Hook):
         """Give every visualizer back end ``{name}/{key}``.
 
         The local one's go to ``{name}.json``, as the libraries' tools take
-        every line of scalars.json for one of training or validation. A back
-        end that fails ends no training.
+        every line of scalars.json for one of training or validation.
         """
         named = {f'{self.name}/{key}': v for key, v in scalars.items()}
         for backend in runner.visualizer._vis_backends.values():
             if not isinstance(backend, LocalVisBackend):
-                lost = f'{type(backend).__name__} does not take its scalars'
-                with self._warning(runner, lost):
-                    backend.add_scalars(named, step)
+                backend.add_scalars(named, step)
                 continue
             path = Path(runner.log_dir, 'vis_data', f'{self.name}.json')
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, 'a') as file:
                 line = fileio.dump(dict(named, step=step), file_format='json')
                 file.write(f'{line}\n')
-
-    @master_only
-    def _show(self, runner, figures: Callable[[], dict], step: int) -> None:
-        """Give the visualizer figures, by name; an error is a warning."""
-        lost = 'pictures were not drawn; figure_interval=0 draws none'
-        with self._warning(runner, lost):
-            for key, figure in figures().items():
-                # No slash: the local back end writes into no new folder.
-                runner.visualizer.add_image(
-                    f'{self.name}_{key}', visualization.as_image(figure),
-                    step=step)
-
-    @contextmanager
-    def _warning(self, runner, lost: str):
-        try:
-            yield
-        except Exception as error:  # of any back end
-            if lost not in self._warned:
-                runner.logger.warning(
-                    f'{self._owner} {self.name}: {lost} '
-                    f'({type(error).__name__}: {error})')
-            self._warned.add(lost)

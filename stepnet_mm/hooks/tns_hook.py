@@ -3,16 +3,9 @@ import torch
 from mmengine import dist
 from mmengine.registry import HOOKS
 
-from .. import visualization
 from ..recording import RecordedCalls, TrajectoryRecorder
 from ..recording.probe import Probe
-from ..stiffness import (
-    DEGREES,
-    RecordHeader,
-    StiffnessRecord,
-    check_degrees,
-    summarize_stiffness,
-)
+from ..stiffness import summarize_stiffness
 from ..utils.hook_helpers import unwrap
 from .measuring_hook import MeasuringHook
 
@@ -26,10 +19,9 @@ class TNSHook(MeasuringHook):
     is run in eval mode, at the cost of that forward pass.
 
     The scalars of :func:`summarize_stiffness`, TNS (Eq. 5) and NSI (Eq. 4)
-    among them, go to the log, to every visualizer back end
-    (``stiffness/...``) and to :meth:`history`, which checkpoints keep; the
-    mean NSI of each block to the visualizer alone. Samples of all ranks
-    count.
+    among them, go to the log and to every visualizer back end
+    (``stiffness/...``), the mean NSI of each block to the latter alone.
+    Samples of all ranks count.
 
     Args:
         interval (int): iterations (epochs) between measurements; the first
@@ -44,11 +36,6 @@ class TNSHook(MeasuringHook):
         definition (str, optional): of NSI, ``'residual'``, ``'output'`` or
             ``'update'``; left out, the first where every block allows it,
             else the second.
-        degrees (sequence[tuple]): pairs (M1, M2) at which the stiffness
-            proportion is logged.
-        figure_interval (int): NSI along depth and the curve so far are drawn
-            for the visualizer at every ``figure_interval``-th measurement; 0
-            for never. Defaults to 10.
         name (str): the first part of scalar names, different for each
             TNSHook.
 
@@ -62,12 +49,9 @@ class TNSHook(MeasuringHook):
                  probe: dict | None = None,
                  blocks: str | None = None,
                  definition: str | None = None,
-                 degrees=DEGREES,
-                 figure_interval: int = 10,
                  name: str = 'stiffness'):
-        super().__init__(interval, by_epoch, probe, figure_interval, name)
+        super().__init__(interval, by_epoch, probe, name)
         self.choice = dict(blocks=blocks, definition=definition)
-        self.degrees = check_degrees(degrees, 'TNSHook.degrees')
         self._probe: Probe | None = None
         self._recorder: TrajectoryRecorder | None = None
         self._calls: RecordedCalls | None = None
@@ -90,7 +74,6 @@ class TNSHook(MeasuringHook):
             self._probe = Probe(self._build_loader(runner),
                                 self.probe_cfg.get('num_samples', 512))
             self._probe.check(unwrap(runner.model), recorder)
-        self._check_history(runner, recorder)
         stage = recorder.stage
         if len(stage.unique()) == len(stage):
             runner.logger.warning(
@@ -126,15 +109,6 @@ class TNSHook(MeasuringHook):
         if recorder is not None:
             self._log(runner, recorder, _gather(recorder.nsi))
 
-    def history(self, runner) -> list[dict]:
-        """The measurements so far, those before a resume included.
-
-        Returns:
-            list[dict]: of each measurement the iteration, as ``step``, and
-            the scalars, but not the means by block.
-        """
-        return runner.message_hub.get_info(f'{self.name}_history', [])
-
     def _empty_recorder(self, runner) -> TrajectoryRecorder:
         # One for a training, as it takes long to find a network's blocks.
         if self._recorder is None:
@@ -148,38 +122,13 @@ class TNSHook(MeasuringHook):
                 'TNSHook: the backbone was not called in this iteration, so '
                 'nothing was measured')
             return
-        scalars = summarize_stiffness(nsi, recorder.stage, recorder.blocks,
-                                      self.degrees)
-        short = {k: v for k, v in scalars.items() if '/' not in k}
+        scalars = summarize_stiffness(nsi, recorder.stage, recorder.blocks)
         iteration = runner.iter + 1
-        numbers = '  '.join(f'{k}: {v:.4g}' for k, v in short.items())
+        numbers = '  '.join(f'{k}: {v:.4g}' for k, v in scalars.items()
+                            if '/' not in k)
         runner.logger.info(
             f'Iter(train) [{iteration}/{runner.max_iters}]  {numbers}')
         self._add_scalars(runner, scalars, iteration)
-        history = [*self.history(runner), dict(step=iteration, **short)]
-        runner.message_hub.update_info(f'{self.name}_history', history)
-        if (self.figure_interval and nsi.isfinite().all(1).any()
-                and not len(history) % self.figure_interval):
-            self._show(runner, lambda: _figures(recorder, nsi, history),
-                       iteration)
-
-    def _check_history(self, runner, recorder) -> None:
-        """Begin anew where a resumed run measures something else."""
-        key = f'{self.name}_identity'
-        now = dict(
-            definition=recorder.definition,
-            blocks=recorder.blocks,
-            probe=self._probe and self._probe.identity)
-        before = runner.message_hub.get_info(key, now)
-        changed = [k for k in now if before.get(k) != now[k]]
-        if changed:
-            runner.logger.warning(
-                f'TNSHook: {self.name} was measured with '
-                f'{[before.get(k) for k in changed]} as {changed} up to the '
-                f'checkpoint, with {[now[k] for k in changed]} from now on, '
-                'so its history begins anew')
-            runner.message_hub.update_info(f'{self.name}_history', [])
-        runner.message_hub.update_info(key, now)
 
     def _end_recording(self) -> TrajectoryRecorder | None:
         """Restore train_step; return the recorder, if there is one."""
@@ -196,14 +145,3 @@ def _gather(nsi: torch.Tensor) -> torch.Tensor:
     Any number of processes computes the same result from the same rows.
     """
     return torch.cat(dist.all_gather_object(nsi))
-
-
-def _figures(recorder: TrajectoryRecorder, nsi: torch.Tensor,
-             history: list[dict]) -> dict:
-    """NSI along depth, (N, blocks), and the curve so far."""
-    header = RecordHeader.of(
-        recorder, len(nsi), name=f"iteration {history[-1]['step']}")
-    record = StiffnessRecord(header, nsi.double(),
-                             torch.full_like(nsi, torch.nan).double())
-    return dict(nsi=visualization.depth_figure([record]),
-                curve=visualization.curve_figure(history))

@@ -8,7 +8,7 @@ from mmengine.hooks import CheckpointHook, Hook
 from mmengine.registry import HOOKS, METRICS
 
 from ..recording import RecordedCalls, TrajectoryRecorder
-from ..stiffness import DEGREES, check_degrees, summarize_stiffness
+from ..stiffness import summarize_stiffness
 from ..utils.hook_helpers import ReplacedMethod
 
 
@@ -25,8 +25,6 @@ class TNSMetric(BaseMetric):
         blocks (str, optional): a regular expression for the names of the
             blocks, where the search should not decide.
         definition (str, optional): of NSI, as in ``TNSHook``.
-        degrees (sequence[tuple]): pairs (M1, M2) for the stiffness
-            proportion (§3.1).
         by_block (bool): whether the mean NSI of each block is given too, as
             ``nsi/{block}``, and where it has a known gate the mean Δt, as
             ``step/{block}``.
@@ -34,8 +32,8 @@ class TNSMetric(BaseMetric):
         prefix (str, optional): as in every metric; ``'stiffness_eval'``.
 
     Raises:
-        ValueError: on wrong degrees; when it is used without its hook; if
-            the model does not run each sample once.
+        ValueError: when it is used without its hook; if the model does not
+            run each sample once.
     """
     # Not TNSHook's own: its curve is over iterations, this one over epochs.
     default_prefix = 'stiffness_eval'
@@ -43,27 +41,18 @@ class TNSMetric(BaseMetric):
     def __init__(self,
                  blocks: str | None = None,
                  definition: str | None = None,
-                 degrees=DEGREES,
                  by_block: bool = False,
                  collect_device: str = 'cpu',
                  prefix: str | None = None):
         super().__init__(collect_device=collect_device, prefix=prefix)
         self.choice = dict(blocks=blocks, definition=definition)
-        self.degrees = check_degrees(degrees, 'TNSMetric.degrees')
         self.by_block = by_block
         self._calls: RecordedCalls | None = None
 
-    def new_recorder(self, model) -> TrajectoryRecorder:
-        """A recorder of the blocks that this metric measures.
-
-        Raises:
-            ValueError: as :class:`TrajectoryRecorder` does.
-        """
-        return TrajectoryRecorder(model, **self.choice)
-
     def attach(self, model, method: str) -> None:
         """Watch the calls of a model's method until :meth:`detach`."""
-        self._calls = RecordedCalls(model, method, self.new_recorder(model))
+        self._calls = RecordedCalls(
+            model, method, TrajectoryRecorder(model, **self.choice))
 
     def detach(self) -> None:
         """Stop watching."""
@@ -105,8 +94,7 @@ class TNSMetric(BaseMetric):
         rows = torch.stack([torch.from_numpy(row) for row in results])
         nsi, step = rows.unbind(1)
         blocks = self.recorder.blocks if self.by_block else ()
-        scalars = summarize_stiffness(nsi, self.recorder.stage, blocks,
-                                      self.degrees)
+        scalars = summarize_stiffness(nsi, self.recorder.stage, blocks)
         finite = nsi.isfinite().all(1)  # as the other numbers
         means = zip(blocks, step[finite].nanmean(0).tolist())
         return {**scalars,
@@ -131,7 +119,7 @@ class TNSMetricHook(Hook):
         if runner.val_loop is None:
             return
         for metric in _metrics(runner.val_evaluator):
-            metric.new_recorder(runner.model)
+            TrajectoryRecorder(runner.model, **metric.choice)
         self._replaced = [
             ReplacedMethod(hook, 'after_val_epoch',
                            functools.partial(_save_best, hook))

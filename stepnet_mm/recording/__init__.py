@@ -2,7 +2,6 @@
 
 May import: attention, ops, steps, stiffness, utils.
 """
-from ..utils.hook_helpers import unwrap
 from .attention import find_attention_layers, record_attention
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks
 from .nsi_recorder import RecordedCalls, TrajectoryRecorder
@@ -18,5 +17,5 @@ __all__ = [
     'RecordedCalls', 'ResidualBlock', 'StepAblation', 'StepSizeMoments',
     'TrajectoryRecorder', 'ablate_step_sizes', 'find_attention_layers',
     'find_residual_blocks', 'fixed_step_sizes', 'list_blocks',
-    'record_attention', 'record_step_sizes', 'unwrap'
+    'record_attention', 'record_step_sizes'
 ]

@@ -1,4 +1,5 @@
 """Records the attention maps of a network's self-attention layers."""
+import re
 from functools import partial
 
 import numpy as np
@@ -11,9 +12,7 @@ from ..attention import (
     mean_attention_distance,
     uniform_attention_distance,
 )
-from ..attention.maps import LIMIT, measure_query_maps
 from ..utils.hook_helpers import unwrap
-from .blocks import match_names
 
 #: Larger pictures are kept at a fraction of their size.
 EDGE = 256
@@ -30,18 +29,18 @@ def find_attention_layers(model, pattern: str | None = None) -> dict:
         dict[str, RelativeSelfAttention2d]: by name.
 
     Raises:
-        ValueError: if there is none, or the pattern is no regular expression.
+        ValueError: if there is none.
     """
-    pattern = pattern or '.*'
     layers = {name: module for name, module in unwrap(model).named_modules()
               if isinstance(module, RelativeSelfAttention2d)}
-    found = match_names(layers, pattern, 'layers')
+    found = {name: module for name, module in layers.items()
+             if re.fullmatch(pattern or '.*', name)}
     if not found:
         raise ValueError(
             f'layers: expected names of layers, got none that {pattern!r} '
             f'matches in {type(unwrap(model)).__name__} with '
             f'{[*layers] or "no RelativeSelfAttention2d"}')
-    return {name: layers[name] for name in found}
+    return found
 
 
 @torch.no_grad()
@@ -73,8 +72,6 @@ def record_attention(model, images, run, query=None,
         if name not in found:
             x = [*args, *kwargs.values()][0]
             found[name] = _of_layer(name, layer, x, query, size)
-            found[name].queries = measure_query_maps(
-                layer, x[:1], LIMIT // len(layers))
 
     handles = [
         layer.register_forward_pre_hook(partial(read, name), with_kwargs=True)

@@ -50,8 +50,7 @@ class ResidualBlock:
         residual (nn.Module | None): the module whose output is f; None where
             f is taken as the block's output minus its input.
         step (Gate | None): the known gate at the end of the residual, which
-            counts as Δt; f is its input.
-        other_gates (tuple[str]): gates in it that do not count as Δt.
+            counts as Δt; f is its input. Any other gate is a part of f.
     """
     name: str
     stage: int
@@ -61,7 +60,6 @@ class ResidualBlock:
     identity: nn.Module | None = None
     residual: nn.Module | None = None
     step: Gate | None = None
-    other_gates: tuple = ()
 
 
 def find_residual_blocks(model: nn.Module,
@@ -91,8 +89,8 @@ def find_residual_blocks(model: nn.Module,
         list[ResidualBlock]: all blocks, each stage's first one included.
 
     Raises:
-        ValueError: if there is none, the pattern matches nothing or is no
-            regular expression, or the model has several backbones.
+        ValueError: if there is none, the pattern matches nothing, or the
+            model has several backbones.
     """
     model = unwrap(model)
     modules = dict(model.named_modules())
@@ -108,33 +106,18 @@ def find_residual_blocks(model: nn.Module,
 
 def list_blocks(blocks: list[ResidualBlock]) -> str:
     """A table of blocks for a terminal, with their definitions."""
-    rows = [('stage', 'block', 'class', 'definition', 'measured', 'step size',
-             'gates that do not count')]
+    rows = [('stage', 'block', 'class', 'definition', 'measured', 'step size')]
     for b in blocks:
         rows.append((str(b.stage), b.name, type(b.module).__name__,
                      b.definition, 'yes' if b.position else 'no (first)',
-                     type(b.step.module).__name__ if b.step else '-',
-                     ', '.join(b.other_gates) or '-'))
+                     type(b.step.module).__name__ if b.step else '-'))
     widths = [max(map(len, column)) for column in zip(*rows)]
     return '\n'.join('  '.join(map(str.ljust, row, widths)).rstrip()
                      for row in rows)
 
 
-def match_names(names, pattern: str, key: str) -> list[str]:
-    """The names that a regular expression matches as a whole.
-
-    Raises:
-        ValueError: by the option ``key``, if it is no regular expression.
-    """
-    try:
-        return [name for name in names if re.fullmatch(pattern, name)]
-    except (re.error, TypeError) as error:
-        raise ValueError(f'{key}: expected a regular expression, got '
-                         f'{pattern!r}: {error}') from None
-
-
 def _matching(modules: dict, pattern: str) -> list[str]:
-    found = match_names([*filter(None, modules)], pattern, 'blocks')
+    found = [name for name in modules if name and re.fullmatch(pattern, name)]
     outer = [name for name in found
              if not any(name.startswith(f'{other}.') for other in found)]
     if not outer:
@@ -223,17 +206,13 @@ def _shows_f(module) -> bool:
 
 def _parts(module) -> dict:
     """The fields of a ResidualBlock that its module decides."""
-    if _is_resnet_block(module):
-        tail = _tail(module)
-        step = _gate(getattr(module, 'step', None)) or _gate(tail[-1])
-        return dict(
-            definition='residual',
-            identity=module._modules.get('downsample'),
-            residual=None if step else tail[-1],
-            step=step,
-            other_gates=_other_gates(module, step))
-    return dict(definition='residual' if _shows_f(module) else 'output',
-                other_gates=_other_gates(module, None))
+    if not _is_resnet_block(module):
+        return dict(definition='residual' if _shows_f(module) else 'output')
+    last = _last_layer(module)
+    step = _gate(getattr(module, 'step', None)) or _gate(last)
+    return dict(
+        definition='residual', identity=module._modules.get('downsample'),
+        residual=None if step else last, step=step)
 
 
 def _is_plain_sum(module) -> bool:
@@ -277,36 +256,24 @@ def _layers(module) -> tuple[list, list]:
     return convs, norms
 
 
-def _tail(module) -> list:
-    """The last of the convolutions and norms, and the layers after it."""
+def _last_layer(module):
+    """The last layer of the residual: a gate or plugin, a norm or conv."""
+    for name in (*getattr(module, 'after_conv3_plugin_names', ())[::-1],
+                 'se', 'se_layer'):
+        if getattr(module, name, None) is not None:
+            return getattr(module, name)
     convs, norms = _layers(module)
-    last = convs[-1] if _is_preact(module) else norms[-1]
-    names = getattr(module, 'after_conv3_plugin_names', ())
-    ends = [getattr(module, name, None) for name in ('se_layer', 'se', *names)]
-    return [last] + [m for m in ends if m is not None]
+    return convs[-1] if _is_preact(module) else norms[-1]
 
 
 def _gate(module) -> Gate | None:
     if isinstance(module, StepSize):
         return Gate(module, module.delta)
-    if _is_se_layer(module) and not getattr(module, 'return_weight', False):
+    if (type(module).__name__ == 'SELayer'
+            and hasattr(module, 'global_avgpool') and hasattr(module, 'conv2')
+            and not getattr(module, 'return_weight', False)):
         return Gate(module, module.conv2)
     return None
-
-
-def _is_se_layer(module) -> bool:
-    return type(module).__name__ == 'SELayer' and hasattr(
-        module, 'global_avgpool') and hasattr(module, 'conv2')
-
-
-def _other_gates(module, step: Gate | None) -> tuple:
-    plugins = [name for i in (1, 2, 3)
-               for name in getattr(module, f'after_conv{i}_plugin_names', ())]
-    return tuple(
-        name for name, child in module.named_modules()
-        if (isinstance(child, StepSize) or _is_se_layer(child)
-            or name in ('se', *plugins))
-        and not (step and child is step.module))
 
 
 def _split(row: list[str], shapes: dict) -> list[list[str]]:

@@ -109,9 +109,7 @@ class TrajectoryRecorder:
     @property
     def step(self) -> Tensor:
         """Mean Δt over channels and space, (N, L); NaN without a gate."""
-        return self._table(lambda row: torch.full_like(row['x'], torch.nan)
-                           if 'step' not in row else
-                           row['step'].expand_as(row['x'])).cpu()
+        return self._table(itemgetter('step')).cpu()
 
     def clear(self) -> None:
         """Forget the samples recorded so far."""
@@ -300,7 +298,9 @@ class _Trace(_Hooks):
                 'it, got a call without one of them (torch.compile had it '
                 'from before the recorder, or the forward leaves it out); '
                 'measure the model without torch.compile')
-        self.rows.append(dict(found, shape=tuple(output.shape[1:])))
+        step = found.get('step', found['x'].new_tensor(torch.nan))
+        self.rows.append(dict(found, step=step.expand_as(found['x']),
+                              shape=tuple(output.shape[1:])))
 
     def _tensor(self, values) -> Tensor:
         x = first_tensor(values)

@@ -32,10 +32,6 @@ class Probe:
     def __init__(self, loader: DataLoader, num_samples: int = 512):
         size = len(cast(Sized, loader.dataset))
         self.indices = spread_indices(size, num_samples)
-        self.identity = dict(
-            dataset=type(loader.dataset).__name__,
-            size=size,
-            samples=len(self.indices))
         rank, world = dist.get_rank(), dist.get_world_size()
         self.loader = subset_loader(loader, self.indices[rank::world])
         self.first = subset_loader(loader, self.indices[:1], 1)
@@ -105,17 +101,9 @@ def sample_inputs(model, loader: DataLoader, number: int,
         loader (DataLoader): names the dataset and the collate function.
         number (int): how many.
         first (int, optional): index of a sample that comes first.
-
-    Raises:
-        ValueError: if there are none, or no such first one, or they are of
-            several sizes.
     """
-    size = len(cast(Sized, loader.dataset))
-    indices = spread_indices(size, number)
+    indices = spread_indices(len(cast(Sized, loader.dataset)), number)
     if first is not None:
-        if not 0 <= first < size:
-            raise ValueError('image: expected the number of one of '
-                             f'{size} samples, from 0, got {first}')
         indices = [first, *[i for i in indices if i != first]][:len(indices)]
     samples = subset_loader(loader, indices, len(indices))
     samples.generator.manual_seed(0)
@@ -166,15 +154,9 @@ def run_features(model, batch, blocks: list) -> None:
 def network_inputs(model, batch) -> torch.Tensor:
     """A batch of a model's data loader as its network takes it, (N, ...)."""
     inputs = model.data_preprocessor(batch, False)['inputs']
-    if isinstance(inputs, (list, tuple)):
-        sizes = {tuple(image.shape) for image in inputs}
-        if len(sizes) > 1:
-            raise ValueError(
-                'model.data_preprocessor: expected images of one size to '
-                f'measure them together, got {sorted(sizes)}; set one that '
-                'pads them, or a pipeline that resizes')
-        inputs = torch.stack(list(inputs))
-    return inputs
+    # Without a preprocessor that pads they are a list.
+    return (inputs if isinstance(inputs, torch.Tensor)
+            else torch.stack([*inputs]))
 
 
 def run_backbone(model, inputs, blocks: list) -> None:

@@ -2,14 +2,13 @@
 
 May import: no other folder.
 """
-from .logged_scalars import (
-    DEGREES,
-    check_degrees,
-    summarize_stiffness,
-    summarize_tns,
+from .nsi import (
+    neural_stiffness_index,
+    norm_ratio,
+    sample_norm,
+    stiffness_aware_index,
+    stiffness_index,
 )
-from .nsi import neural_stiffness_index, norm_ratio, sample_norm
-from .ode import stiffness_aware_index, stiffness_index
 from .stiffness_record import (
     DEFINITIONS,
     RecordHeader,
@@ -20,19 +19,22 @@ from .stiffness_record import (
     read_stiffness_record,
 )
 from .tns import (
+    DEGREES,
     block_stiffness,
     stage_summary,
     stiff_blocks,
     stiffness_proportion,
     stiffness_survival,
+    summarize_stiffness,
+    summarize_tns,
     total_neural_stiffness,
 )
 
 __all__ = [
     'DEFINITIONS', 'DEGREES', 'RecordHeader', 'StiffnessRecord', 'append_rows',
-    'begin_record', 'block_stiffness', 'check_degrees', 'labels',
-    'neural_stiffness_index', 'norm_ratio', 'read_stiffness_record',
-    'sample_norm', 'stage_summary', 'stiff_blocks', 'stiffness_aware_index',
-    'stiffness_index', 'stiffness_proportion', 'stiffness_survival',
-    'summarize_stiffness', 'summarize_tns', 'total_neural_stiffness'
+    'begin_record', 'block_stiffness', 'labels', 'neural_stiffness_index',
+    'norm_ratio', 'read_stiffness_record', 'sample_norm', 'stage_summary',
+    'stiff_blocks', 'stiffness_aware_index', 'stiffness_index',
+    'stiffness_proportion', 'stiffness_survival', 'summarize_stiffness',
+    'summarize_tns', 'total_neural_stiffness'
 ]

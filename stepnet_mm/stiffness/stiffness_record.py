@@ -16,15 +16,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .logged_scalars import DEGREES, summarize_stiffness, summarize_tns
-from .tns import block_stiffness, stiff_blocks, total_neural_stiffness
+from .tns import (
+    DEGREES,
+    block_stiffness,
+    stiff_blocks,
+    summarize_stiffness,
+    summarize_tns,
+    total_neural_stiffness,
+)
 
 #: NSI of the residual (Eq. 4), of the block's output, or of the residual with
 #: its step size (docs/stiffness.md).
 DEFINITIONS = ('residual', 'output', 'update')
 FORMAT = 'stepnet_mm stiffness record 1'
-#: Of a valid NSI; sums of squares stay finite.
-LARGEST = 1e100
 #: Keys of ``meta`` that may differ when a measurement continues.
 CHANGEABLE = ('name', 'config', 'date', 'versions', 'machine')
 
@@ -55,19 +59,17 @@ class RecordHeader:
     stages: int = 0
 
     def __post_init__(self):
-        if self.definition not in DEFINITIONS:
-            raise ValueError(f'definition: expected one of {DEFINITIONS}, got '
-                             f'{self.definition!r:.60}; make the record again')
         highest = max(self.stage, default=0)
         self.stages = self.stages or highest
         numbers = [*self.stage, *self.position, self.samples, self.stages]
-        if not (len(self.blocks) == len(self.stage) == len(self.position)
+        if not (self.definition in DEFINITIONS
+                and len(self.blocks) == len(self.stage) == len(self.position)
                 and isinstance(self.meta, dict)
                 and all(isinstance(name, str) for name in self.blocks)
                 and all(type(n) is int and n >= 0 for n in numbers)
                 and 0 < min(self.stage, default=0) <= highest <= self.stages):
             raise ValueError(
-                'blocks, stage, position, samples, meta: expected a name, a '
+                f'header: expected a definition of {DEFINITIONS}, a name, a '
                 'stage from 1 to stages and a position from 0 for each of at '
                 'least one block, a count of samples, and a dict, got '
                 f'{self!r:.400}; make the record again')
@@ -292,15 +294,15 @@ def _rows(path, number, line: bytes, header, first: int) -> tuple:
         if (found['first'] == first
                 and nsi.shape == step.shape == (len(nsi), len(header.blocks))
                 and 0 < len(nsi) <= header.samples - first
-                and ((nsi >= 0) & ((nsi <= LARGEST) | np.isinf(nsi))).all()):
+                and (nsi >= 0).all()):
             return torch.from_numpy(nsi), torch.from_numpy(step)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         pass
     raise ValueError(
         f'{path}: expected rows of {header.samples} samples from {first} on '
-        f'with an NSI from 0 to {LARGEST:g} for each of '
-        f'{len(header.blocks)} blocks, got others in line {number}; delete it '
-        'and all later lines and run the command that wrote the file again')
+        f'with an NSI from 0 on for each of {len(header.blocks)} blocks, got '
+        f'others in line {number}; delete it and all later lines and run the '
+        'command that wrote the file again')
 
 
 def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:

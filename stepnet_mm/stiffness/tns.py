@@ -1,5 +1,7 @@
 r"""Total Neural Stiffness (TNS), Eq. 5 of the StepNet paper, in closed form.
 
+And the numbers that are logged of some samples.
+
 Index legend: N samples, L measured blocks, S stages, M1 and M2 the relative
 and the absolute threshold of Eq. 5.
 
@@ -12,10 +14,16 @@ union, a sum of S terms, without a grid of thresholds.
 All functions raise a ValueError on wrong shapes, no column, or a
 negative NSI or threshold.
 """
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+#: The degree (M1, M2) at which the stiffness proportion is logged: 1.5 times
+#: the stage's mean, without an absolute threshold.
+DEGREES = ((0.5, 0.), )
 
 
 class StageSummary(NamedTuple):
@@ -37,12 +45,8 @@ class StageSummary(NamedTuple):
 def stage_summary(nsi: Tensor, stage: Tensor) -> StageSummary:
     """Mean and maximum NSI of each sample in each stage, in float64.
 
-    Args:
-        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
-        stage (Tensor): shape (L,), the stage label of every column.
-
-    Returns:
-        StageSummary: rows with an inf or NaN keep it.
+    Takes the same as :func:`total_neural_stiffness`. Rows with an inf or NaN
+    keep it.
     """
     nsi, stage = _checked(nsi, stage)
     stages = torch.unique(stage)
@@ -76,9 +80,7 @@ def block_stiffness(nsi: Tensor, stage: Tensor) -> Tensor:
     These rectangles overlap. A sample's TNS is the area of their union, so it
     lies between their maximum and their sum.
 
-    Args:
-        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
-        stage (Tensor): shape (L,), the stage label of every column.
+    Takes the same as :func:`total_neural_stiffness`.
 
     Returns:
         Tensor: shape (N, L), float64, no unit; inf in the whole row of a
@@ -93,8 +95,8 @@ def stiffness_survival(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
     """δ(M1, M2) of Eq. 5, the share of samples that are stiff to a degree.
 
     Args:
-        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
-        stage (Tensor): shape (L,), the stage label of every column.
+        nsi (Tensor): shape (N, L), as for :func:`total_neural_stiffness`.
+        stage (Tensor): shape (L,), likewise.
         m1 (Tensor | sequence): shape (A,), relative thresholds >= 0.
         m2 (Tensor | sequence): shape (B,), absolute thresholds >= 0.
 
@@ -132,19 +134,66 @@ def stiffness_proportion(nsi: Tensor, stage: Tensor, m1, m2) -> Tensor:
 def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
     """Which blocks are stiff to a degree: NSI_t >= max(mu_s (1 + M1), M2).
 
-    Args:
-        nsi (Tensor): shape (N, L), NSI of every measured block (Eq. 4).
-        stage (Tensor): shape (L,), the stage label of every column.
-        m1 (float): relative threshold >= 0.
-        m2 (float): absolute threshold >= 0.
-
-    Returns:
-        Tensor: shape (N, L), bool; False in the whole row of a sample with
-        an inf or NaN.
+    Of NSI (N, L) and stages (L,); the degree are two numbers >= 0. Gives
+    bools (N, L), False in the whole row of a sample with an inf or NaN.
     """
     nsi, mean, finite = _with_means(nsi, stage)
     degree = _thresholds('m1', m1), _thresholds('m2', m2)
     return _is_stiff(nsi, mean, *degree) & finite[:, None]
+
+
+def summarize_stiffness(nsi: Tensor, stage: Tensor,
+                        blocks: Sequence[str] = ()) -> dict[str, float]:
+    """TNS, NSI and the stiffness proportion of some samples.
+
+    Args:
+        nsi (Tensor): (N, L), NSI of every measured block (Eq. 4).
+        stage (Tensor): (L,), the stage label of every column.
+        blocks (sequence[str]): names of the L blocks; left out, the means
+            by block are not reported.
+
+    Returns:
+        dict[str, float]: ``tns`` (Eq. 5), ``tns_median`` and ``tns_q95`` as
+        :func:`summarize_tns` gives them; ``nsi_stage{s}_mean`` and
+        ``nsi_stage{s}_max``; ``proportion_{M1}_{M2}``; ``nsi/{block}``, the
+        block's mean; ``nonfinite``, the number of samples with an inf or NaN,
+        which are left out of all others. That number alone if no sample is
+        finite.
+    """
+    summary = stage_summary(nsi, stage)
+    stages, mean, maximum, finite = summary
+    lost: dict[str, float] = dict(nonfinite=int((~finite).sum()))
+    if not finite.any():
+        return lost
+    nsi = torch.as_tensor(nsi, dtype=torch.float64)[finite]
+    scalars = summarize_tns(summary.tns()[finite])
+    for s, column, top in zip(stages.tolist(), mean[finite].T,
+                              maximum[finite].T):
+        scalars[f'nsi_stage{s}_mean'] = column.mean().item()
+        scalars[f'nsi_stage{s}_max'] = top.max().item()
+    for m1, m2 in DEGREES:
+        scalars[f'proportion_{m1:g}_{m2:g}'] = stiffness_proportion(
+            nsi, stage, [m1], [m2]).item()
+    for name, column in zip(blocks, nsi.T):
+        scalars[f'nsi/{name}'] = column.mean().item()
+    return {**scalars, **lost}
+
+
+def summarize_tns(tns: Tensor) -> dict[str, float]:
+    """TNS of a network, and its spread over samples.
+
+    Args:
+        tns (Tensor): (N,), TNS of each sample, finite.
+
+    Returns:
+        dict[str, float]: ``tns``, the mean (Eq. 5), which few samples can
+        dominate; ``tns_median`` and ``tns_q95``, the 50 % and the 95 %
+        quantile, interpolated linearly; all NaN without a sample.
+    """
+    if not len(tns):
+        tns = tns.new_tensor([math.nan])
+    return dict(tns=tns.mean().item(), tns_median=tns.quantile(.5).item(),
+                tns_q95=tns.quantile(.95).item())
 
 
 def _with_means(nsi, stage) -> tuple[Tensor, Tensor, Tensor]:

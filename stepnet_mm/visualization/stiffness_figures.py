@@ -2,12 +2,12 @@
 
 Those of stiffness records leave out and count the samples with an inf or NaN.
 """
-import math
 import re
 from textwrap import fill
 
 import numpy as np
-from matplotlib.colors import PowerNorm, to_rgb
+from matplotlib.colors import PowerNorm
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from ..stiffness import (
@@ -18,23 +18,22 @@ from ..stiffness import (
     stiffness_survival,
 )
 from .style import (
+    INK,
+    PAPER,
     SURFACE,
+    legend_below,
     legend_beside,
     look,
-    name_lines,
     new_figure,
     panel_grid,
-    points,
     set_scale,
     styled,
-    theme,
 )
 
 #: Median, and the edges of the outer and of the inner band.
 QUANTILES = (.5, .1, .9, .25, .75)
 #: TNS over samples, each with its look.
 TNS = dict(tns='mean', tns_median='median', tns_q95='95 % quantile')
-HIGH = str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹')
 
 
 def check_records(records: list[StiffnessRecord]) -> None:
@@ -127,15 +126,8 @@ def proportion_figure(records: list):
 def depth_figure(records: list):
     """NSI along depth, its median and bands over samples (Fig. 3).
 
-    Args:
-        records (list[StiffnessRecord]): a colour each; their blocks may
-            differ.
-
-    Returns:
-        matplotlib.figure.Figure: a panel per stage.
-
-    Raises:
-        ValueError: on records that do not go together.
+    A panel per stage, a colour per record; their blocks may differ. Takes,
+    returns and raises the same as :func:`survival_figure`.
     """
     return _along_depth(
         records, QUANTILES,
@@ -146,23 +138,15 @@ def depth_figure(records: list):
 def seeds_figure(records: list):
     """NSI along depth of several seeds of one model, medians (Fig. 10).
 
-    Args:
-        records (list[StiffnessRecord]): a line each, of the same blocks.
-
-    Returns:
-        matplotlib.figure.Figure: a panel per stage.
-
-    Raises:
-        ValueError: on records that do not go together, or of other blocks.
+    As :func:`depth_figure`, without bands.
     """
-    _check_same_blocks(records)
     return _along_depth(
         records, QUANTILES[:1],
         f'NSI along depth of {len(records)} seeds: median of samples')
 
 
 @styled
-def curve_figure(curve: list[dict], title: str | None = None):
+def curve_figure(curve: list[dict]):
     """Draw TNS, and below it the NSI of each stage, over the iterations.
 
     TNS is drawn as its mean, median and 95 % quantile over samples. The band
@@ -170,7 +154,6 @@ def curve_figure(curve: list[dict], title: str | None = None):
 
     Args:
         curve (list[dict]): one dict a measurement.
-        title (str, optional): heading.
 
     Returns:
         matplotlib.figure.Figure: two panels.
@@ -179,10 +162,10 @@ def curve_figure(curve: list[dict], title: str | None = None):
     upper, lower = figure.subplots(2, 1, sharex=True)
     _draw_tns(upper, curve)
     _draw_nsi(lower, curve)
-    upper.set_title(title or 'Neural stiffness while training')
+    upper.set_title('Neural stiffness while training')
     lower.set_xlabel('iteration')
     for axes in (upper, lower):
-        if len(axes.lines) > 1:
+        if axes.lines:
             legend_beside(axes)
     return figure
 
@@ -220,12 +203,12 @@ def _surface(axes, m1, m2, share: np.ndarray) -> None:
     axes.plot_surface(
         *np.meshgrid(m1, m2, indexing='ij'), share, rcount=len(m1),
         ccount=len(m2), cmap=SURFACE, vmin=0, vmax=1,
-        edgecolor=theme().ink, linewidth=points(.1))
+        edgecolor=INK, linewidth=.1)
     axes.set(xlabel='M1', ylabel='M2', xlim=(m1[0], m1[-1]),
              ylim=(m2[0], m2[-1]), zlim=(0, 1), zticks=(.5, 1))
     for axis in 'xy':  # their last ticks would meet in the corner
         axes.locator_params(axis, nbins=4, prune='upper')
-    axes.tick_params(pad=points(-1))
+    axes.tick_params(pad=-1)
     # From where both thresholds are high: the surface falls to the viewer.
     axes.view_init(elev=25, azim=40)
     axes.set_box_aspect((4, 4, 3), zoom=.9)
@@ -237,32 +220,12 @@ def _heat_map(axes, m1, m2, table: np.ndarray, norm):
         table.T, origin='lower', aspect='auto', norm=norm)
     for place, value in np.ndenumerate(table):
         axes.text(*place, _percent(value), ha='center', va='center',
-                  fontsize='small', color=_text_on(image.to_rgba(value)))
-    _name_ticks(axes.xaxis, 'M1', m1)
-    _name_ticks(axes.yaxis, 'M2', m2)
+                  fontsize='small', color=PAPER if norm(value) > .55 else INK)
+    axes.set_xticks(range(len(m1)), [f'{value:.3g}' for value in m1])
+    axes.set_yticks(range(len(m2)), [f'{value:.3g}' for value in m2])
+    axes.set(xlabel='M1', ylabel='M2')
     axes.grid(False)
     return image
-
-
-def _text_on(background: tuple) -> str:
-    """Ink or paper, whichever is read better on a colour."""
-    dark, light = sorted((theme().ink, theme().paper), key=_luma)
-    return dark if _luma(background) > .55 else light
-
-
-def _luma(color) -> float:
-    return float(np.dot(to_rgb(color), (.3, .59, .11)))
-
-
-def _name_ticks(axis, name: str, values: np.ndarray) -> None:
-    """A tick at each value; powers of ten go to the label."""
-    power, texts = 0, [f'{value:.3g}' for value in values]
-    if max(map(len, texts)) > 4:  # they would overlap
-        power = math.floor(math.log10(values[-1]))
-        texts = [f'{value:.3g}' for value in values / 10.**power]
-    axis.set_ticks(range(len(values)), texts)
-    axis.set_label_text(
-        name if power == 0 else f'{name} · 10{str(-power).translate(HIGH)}')
 
 
 def _percent(value: float) -> str:
@@ -279,12 +242,12 @@ def _along_depth(records: list, quantiles: tuple, heading: str):
     figure, panels = _stage_panels(records, tables)
     for i, (record, table) in enumerate(zip(records, tables)):
         for axes, places, (middle, *edges) in _by_stage(panels, record, table):
-            axes.plot(places, middle, marker='o', markersize=points(3),
-                      **look(i))
+            axes.plot(places, middle, marker='o', markersize=3, **look(i))
             for low, high, alpha in zip(edges[::2], edges[1::2], (.12, .2)):
                 _band(axes, places, low, high, color=look(i)['color'],
                       alpha=alpha, linewidth=0)
-    name_lines(figure, labels(records))
+    legend_below(figure, [Line2D([], [], label=name, **look(i))
+                          for i, name in enumerate(labels(records))])
     figure.suptitle(heading + lost_note(records))
     return figure
 
@@ -332,18 +295,6 @@ def _band(axes, places, low, high, **options) -> None:
     axes.fill_between(places, low, high, **options)
 
 
-def _check_same_blocks(records: list) -> None:
-    for record in records[1:]:
-        wanted, found = (
-            [*zip(r.header.blocks, r.header.stage, r.header.position)]
-            for r in (records[0], record))
-        if found != wanted:
-            raise ValueError(
-                f'{record.name}: expected the blocks of {records[0].name}, '
-                f'{wanted!r:.200}, got {found!r:.200}; only records of one '
-                'network are seeds of each other')
-
-
 def _draw_tns(axes, curve: list[dict]) -> None:
     highest = 0.
     for i, (key, label) in enumerate(TNS.items()):
@@ -371,7 +322,7 @@ def _draw_nsi(axes, curve: list[dict]) -> None:
 def _dots(places: list) -> dict:
     """Markers where there are few places; one place has no line."""
     few = len(places) <= 40
-    return dict(marker='o', markersize=points(3)) if few else {}
+    return dict(marker='o', markersize=3) if few else {}
 
 
 def _series(curve: list[dict], key: str) -> tuple:

@@ -32,15 +32,13 @@ def test_the_nearest_other_pixel_weighs_as_the_precision_says():
                                torch.tensor(-4.).exp())
 
 
-@pytest.mark.parametrize('dtype, far, bound', [
-    (torch.float32, 1, 1e-5), (torch.bfloat16, 301, 5e-2)])
-def test_other_precisions(dtype, far, bound):
-    conv = nn.Conv2d(8, 6, 3, padding=far, dilation=far).to(dtype)
-    x = torch.randn(2, 8, 10, 7).to(dtype)
+def test_far_shifts_in_half_precision():
+    conv = nn.Conv2d(8, 6, 3, padding=301, dilation=301).bfloat16()
+    x = torch.randn(2, 8, 10, 7).bfloat16()
     layer = conv_to_attention(conv)
-    assert layer.output.weight.dtype == dtype
+    assert layer.output.weight.dtype == torch.bfloat16
     torch.testing.assert_close(
-        layer(x).float(), conv.float()(x.float()), atol=bound, rtol=bound)
+        layer(x).float(), conv.float()(x.float()), atol=5e-2, rtol=5e-2)
 
 
 def test_nine_heads_of_full_width_which_can_be_trained():
@@ -61,18 +59,11 @@ class Normalized(nn.Conv2d):
         return super().forward(x / x.norm())
 
 
-class Standardized(nn.Conv2d):
-
-    def _conv_forward(self, x, weight, bias):
-        return super()._conv_forward(x, weight / weight.std(), bias)
-
-
 @pytest.mark.parametrize('conv, error, key', [
     (nn.Conv2d(2, 2, (3, 4)), ValueError, 'kernel_size: '),
     (nn.Conv2d(2, 2, 3, stride=(1, 2)), ValueError, 'stride: '),
     (nn.Linear(2, 2), TypeError, 'Linear'),
-    (Normalized(2, 2, 3), TypeError, 'Normalized'),
-    (Standardized(2, 2, 3), TypeError, 'Standardized')])
+    (Normalized(2, 2, 3), TypeError, 'Normalized')])
 def test_convolutions_without_such_a_layer(conv, error, key):
     with pytest.raises(error, match=key):
         conv_to_attention(conv)

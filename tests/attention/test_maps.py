@@ -10,7 +10,6 @@ from torch import nn
 from stepnet_mm.attention import (
     AttentionRecord,
     LayerAttention,
-    QueryMaps,
     RelativeSelfAttention2d,
     attention_path,
     mean_attention_distance,
@@ -20,9 +19,6 @@ from stepnet_mm.attention import (
     save_attention,
     uniform_attention_distance,
 )
-from stepnet_mm.attention.maps import measure_query_maps
-
-EVERYTHING = 2**30
 
 
 def build(**kwargs):
@@ -66,78 +62,25 @@ def test_distances_in_half_precision_and_the_order_of_memory():
         mean_attention_distance(layer.float(), x), atol=.05, rtol=0)
 
 
-def attention(found):
-    return found.levels / 255 * found.largest[..., None, None]
-
-
-@pytest.mark.parametrize('kwargs', [
-    dict(padding=(2, 1), crop=(1, 0)),
-    dict(encoding='absolute', content=True, max_size=8)])
-def test_every_query_within_half_a_level(kwargs):
-    layer, x = build(**kwargs), torch.randn(1, 4, 4, 6).double()
-    found = measure_query_maps(layer, x, EVERYTHING)
-    height, width = layer(x).shape[2:]
-    assert found.levels.dtype == np.uint8
-    assert found.levels.shape[:3] == (3, height, width)
-    assert [*found.rows - layer.crop[0]] == [*range(height)]
-    assert [*found.columns - layer.crop[1]] == [*range(width)]
-    for i, j in itertools.product(range(height), range(width)):
-        want = layer.attention(x, (i, j))[0].numpy()
-        np.testing.assert_allclose(
-            found.largest[:, i, j], want.max((1, 2)), rtol=1e-5)
-        error = abs(attention(found)[:, i, j] - want).max((1, 2))
-        assert (error <= .501 / 255 * want.max((1, 2))).all()
-
-
-@pytest.mark.parametrize('limit, rows, columns', [
-    (3 * 40 * 40 - 1, [0, 2, 4], [0, 2, 4, 6]),
-    (1, [0], [0])])
-def test_fewer_queries_above_a_limit(limit, rows, columns):
-    layer, x = build(content=True), torch.randn(1, 4, 5, 8).double()
-    found = measure_query_maps(layer, x, limit)
-    assert (found.rows.tolist(), found.columns.tolist()) == (rows, columns)
-    assert found.levels.shape == (3, len(rows), len(columns), 5, 8)
-    every = measure_query_maps(layer, x, EVERYTHING)
-    np.testing.assert_array_equal(
-        found.levels, every.levels[:, rows][:, :, columns])
-
-
-def make_record(step=0, name='net', size=(8, 10), **changes):
-    maps = np.random.default_rng(step).random((3, 4, 5)).astype('float32')
-    maps /= maps.sum((1, 2), keepdims=True)
-    layer = LayerAttention(**dict(dict(
-        name='layers.0.attn', maps=maps, query=(2, 2),
-        distance=[1., 2., 3.], uniform=4., pixel=(2., 2.), padding=(0, 0)),
-        **changes))
-    return AttentionRecord([layer], np.full((8, 10, 3), 7, 'uint8'), size,
-                           query=(4, 5), samples=2, iteration=step,
-                           name=name)
-
-
-def test_centres_and_place_in_pixels_of_the_image():
-    maps = np.zeros((2, 4, 5), 'float32')
-    maps[0, 1, 3] = 1
-    maps[1, 1, 0] = maps[1, 3, 4] = .5
-    layer = make_record(maps=maps, padding=(1, 0), pixel=(2., 3.)).layers[0]
-    np.testing.assert_allclose(layer.centers, [[1, 10.5], [3, 7.5]])
-    assert layer.place == (3, 7.5)
+def make_record(step=0, name='net'):
+    """Two layers."""
+    maps = np.random.default_rng(step).random((2, 3, 4, 5)).astype('float32')
+    return AttentionRecord(
+        [LayerAttention(name=f'layers.{i}.attn', maps=own, query=(2, 2),
+                        distance=[1., 2., 3.], uniform=4., pixel=(2., 2.),
+                        padding=(0, 0)) for i, own in enumerate(maps)],
+        np.full((8, 10, 3), 7, 'uint8'), (8, 10), query=(4, 5), samples=2,
+        iteration=step, name=name)
 
 
 def test_a_record_comes_back(tmp_path):
-    maps = QueryMaps(
-        levels=np.arange(60, dtype='uint8').reshape(1, 1, 3, 4, 5),
-        largest=np.ones((1, 1, 3), 'float32'),
-        rows=np.array([1]), columns=np.array([0, 2, 4]))
-    record, path = make_record(step=7, queries=maps), tmp_path / 'sub/a.npz'
+    record, path = make_record(step=7), tmp_path / 'sub/a.npz'
     save_attention(record, path)
-    found = read_attention_record(path, queries=True)
+    found = read_attention_record(path)
     assert found.view == record.view and found.iteration == 7
-    np.testing.assert_array_equal(found.layers[0].maps, record.layers[0].maps)
-    assert found.layers[0].distance == [1., 2., 3.]
-    for name, array in vars(maps).items():
-        np.testing.assert_array_equal(
-            getattr(found.layers[0].queries, name), array)
-    assert read_attention_record(path).layers[0].queries is None
+    for layer, own in zip(found.layers, record.layers):
+        np.testing.assert_array_equal(layer.maps, own.maps)
+        assert layer.distance == [1., 2., 3.]
     assert [*path.parent.iterdir()] == [path]
 
 

@@ -4,7 +4,7 @@ classes = (
     'triangle',
 )
 custom_hooks = [
-    dict(figure_interval=0, interval=1, type='TNSHook'),
+    dict(interval=1, type='TNSHook'),
     dict(type='LoadReportHook'),
     dict(type='BrokenImageHook'),
     dict(type='PreemptionHook'),

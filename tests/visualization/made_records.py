@@ -37,20 +37,14 @@ def named(name, *args, **kwargs):
     return make_record(*args, meta=dict(name=name), **kwargs)
 
 
-def _point(place, shape):
-    maps = np.zeros(shape, 'float32')
-    maps[place] = 1
-    return maps
-
-
-def make_attention_record(step=0, layers=2, size=(12, 16), place=(1, 2),
-                          color=90):
+def make_attention_record(step=0, layers=2, size=(12, 16), color=90):
     """Every head looks at one pixel; the second layer has fewer heads."""
+    maps = np.zeros((3, 6, 8), 'float32')
+    maps[:, 1, 2] = 1
     return AttentionRecord([
         LayerAttention(
-            name=f'layers.{i}.attn',
-            maps=np.stack([_point(place, (6, 8))] * (3 - i)),
-            query=(3, 4), distance=[3., 1., 2.][:3 - i], uniform=5.,
-            pixel=(2., 2.), padding=(0, 0))
+            name=f'layers.{i}.attn', maps=maps[i:], query=(3, 4),
+            distance=[3., 1., 2.][:3 - i], uniform=5., pixel=(2., 2.),
+            padding=(0, 0))
         for i in range(layers)
     ], np.full((*size, 3), color, 'uint8'), size, (7, 9), 2, step, 'net')

@@ -49,7 +49,6 @@ FIGURES = dict(
     tns=lambda: tns_figure(SEVERAL),
     correlation=lambda: plot_correlation(RUNS, 'accuracy/top1', 'TNS', 'runs'),
     maps=lambda: attention('maps'),
-    paths=lambda: attention('paths'),
     range=lambda: attention('range'))
 #: Drawn in the short run: a curve, panels, notes beside lines, a table.
 SHORT = {'curve', 'step', 'tns', 'correlation'}

@@ -94,12 +94,11 @@ def tns_figure(records: list):
 
 def _draw_estimates(axes, estimates: list[Estimate]) -> None:
     """Draw one number of all networks, a row each."""
-    ink, paper = style.theme().ink, style.theme().paper
     for y, (value, low, high, seeds) in enumerate(estimates):
-        axes.plot([low, high], [y, y], color=ink)
-        axes.plot(value, y, marker='o', color=ink)
-        axes.plot(seeds, [y] * len(seeds), '.', color=ink,
-                  markersize=style.points(4), markerfacecolor=paper)
+        axes.plot([low, high], [y, y], color=style.INK)
+        axes.plot(value, y, marker='o', color=style.INK)
+        axes.plot(seeds, [y] * len(seeds), '.', color=style.INK,
+                  markersize=4, markerfacecolor=style.PAPER)
     axes.locator_params(axis='x', nbins=4)
     style.set_scale(axes, 'x', *axes.dataLim.intervalx)
 
@@ -172,7 +171,7 @@ def pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
     from scipy import stats
     # As one picture: a vector file of 10,000 points is slow to show.
-    axes.scatter(nsi, step, s=style.points(3)**2, alpha=.4, linewidth=0,
+    axes.scatter(nsi, step, s=3**2, alpha=.4, linewidth=0,
                  color=style.color(0), rasterized=True)
     r, note = float(pearson(nsi, step)), 'no correlation: constant values'
     if np.isfinite(r):

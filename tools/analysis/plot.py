@@ -26,7 +26,6 @@ from stepnet_mm.attention import read_attention_histories
 from stepnet_mm.stiffness import DEFINITIONS, labels, read_stiffness_record
 from stepnet_mm.utils import command_line
 from stepnet_mm.utils.files import written_whole
-from stepnet_mm.visualization import style
 
 FIGURES = dict(tns=tns_figure, survival=visualization.survival_figure,
                depth=visualization.depth_figure,
@@ -45,10 +44,8 @@ def parse_args():
         kind = kinds.add_parser(
             name, description=inspect.getdoc(draw),
             formatter_class=argparse.RawDescriptionHelpFormatter)
-        kind.set_defaults(draw=draw, size='screen', theme='light')
+        kind.set_defaults(draw=draw)
         add_options(kind)
-        if name != 'report':  # which has both themes
-            style.add_options(kind)
     return parser.parse_args()
 
 
@@ -236,8 +233,7 @@ def draw_report(args):
 
 def main():
     args = parse_args()
-    with style.use(args.size, args.theme):
-        args.draw(args)
+    args.draw(args)
 
 
 if __name__ == '__main__':

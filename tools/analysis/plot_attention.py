@@ -4,28 +4,18 @@
 python tools/analysis/plot_attention.py work_dirs/self_attention_plain_cifar10
 
 maps   each head's attention of the query pixel by layer, at the end (Fig. 4)
-paths  the centre of each head's attention, moving over the image
 range  mean attention distance by layer and head, and over the iterations
-page   attention.html: choose layer, head and query pixel, at the end
 
 From what AttentionMapHook left in a work dir, or from records by name
 (measure_attention.py), by iteration.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import io
 from pathlib import Path
 
-import numpy as np
-from html_pages import data_url, render, to_base64
-from matplotlib import colormaps
-from PIL import Image
-
-from stepnet_mm import attention
-from stepnet_mm.attention import AttentionRecord, LayerAttention
+from stepnet_mm.attention import attention_files, read_attention_record
 from stepnet_mm.utils import command_line
-from stepnet_mm.utils.files import written_whole
-from stepnet_mm.visualization import attention_figures, save_figure, style
+from stepnet_mm.visualization import attention_figures, save_figure
 
 
 def parse_args():
@@ -39,65 +29,17 @@ def parse_args():
         help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png', help='of the figures')
-    parser.add_argument('--title', help='heading of every figure and the page')
-    style.add_options(parser)
+    parser.add_argument('--title', help='heading of every figure')
     return parser.parse_args()
-
-
-def read(paths: list[Path]) -> list[AttentionRecord]:
-    """The records by iteration, the last one with all its query pixels."""
-    iteration = {path: attention.read_attention_record(path).iteration
-                 for path in paths}
-    *before, last = sorted(paths, key=iteration.get)
-    return [*map(attention.read_attention_record, before),
-            attention.read_attention_record(last, queries=True)]
-
-
-def render_attention_page(record: AttentionRecord,
-                          title: str | None = None) -> str:
-    """HTML5 of one file: choose layer, head and query pixel.
-
-    It has a byte for each value, in base64: 11 MiB at most, as the records
-    leave out query pixels above :data:`.maps.LIMIT`.
-
-    Args:
-        record (AttentionRecord): with the attention of all query pixels, as
-            ``read_attention_record(path, queries=True)`` gives it.
-        title (str, optional): heading.
-    """
-    colors = colormaps[style.SURFACE](np.arange(256), bytes=True)[:, :3]
-    # In grey, so that the colours over it are those of the map.
-    image = io.BytesIO()
-    Image.fromarray(record.image.mean(2).round().astype('uint8')).save(
-        image, 'png')
-    data = dict(
-        image=data_url(image.getvalue()), query=[*record.query],
-        colors=to_base64(colors.tobytes()),
-        layers=[_of_layer(number, layer)
-                for number, layer in enumerate(record.layers, 1)])
-    return render('attention.html', record=record, data=data,
-                  title=title or f'{record.name}: where the heads look')
-
-
-def _of_layer(number: int, layer: LayerAttention) -> dict:
-    maps = layer.queries
-    return dict(
-        name=f'{number}: {layer.name}',
-        heads=[f'{i} ({distance:.1f} px)'
-               for i, distance in enumerate(layer.distance, 1)],
-        order=np.argsort(layer.distance, kind='stable').tolist(),
-        shape=maps.levels.shape[3:], pixel=[*layer.pixel],
-        padding=[*layer.padding],
-        queries=[maps.rows.tolist(), maps.columns.tolist()],
-        levels=to_base64(maps.levels.tobytes()),
-        largest=to_base64(maps.largest.astype('<f4').tobytes()))
 
 
 def main():
     args = parse_args()
     source = args.source[0]
-    records = read(attention.attention_files(source, args.hook)
-                   if source.is_dir() else args.source)
+    paths = (attention_files(source, args.hook) if source.is_dir()
+             else args.source)
+    records = sorted(map(read_attention_record, paths),
+                     key=lambda record: record.iteration)
     print('mean attention distance, px of the image, mean over heads')
     print(command_line.aligned([
         ('iteration', *(f'layer {i}' for i in range(
@@ -106,15 +48,10 @@ def main():
                                     for layer in record.layers))
           for record in records)]))
     out = args.out or (source if source.is_dir() else source.parent)
-    with style.use(args.size, args.theme):
-        for name, figure in attention_figures(records, args.title).items():
-            path = out / f'attention_{name}.{args.format}'
-            save_figure(figure, path)
-            print(f'{name}: {path}')
-    page = out / 'attention.html'
-    with written_whole(page) as file:
-        file.write(render_attention_page(records[-1], args.title).encode())
-    print(f'page: {page}')
+    for name, figure in attention_figures(records, args.title).items():
+        path = out / f'attention_{name}.{args.format}'
+        save_figure(figure, path)
+        print(f'{name}: {path}')
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@
 import re
 from collections.abc import Iterable
 
-from stepnet_mm.visualization.style import color, theme
+from stepnet_mm.visualization.style import MUTED, color
 
 #: One name and one colour of the style for each method, in every figure.
 LOOKS = dict(plain=('plain', None), constant=('constant 0.27', 3),
@@ -40,6 +40,6 @@ def looks(methods: Iterable[str]) -> dict[str, dict]:
         index = LOOKS[base][1] if base in LOOKS else others % COLORS
         last[index] = last.get(index, -1 if base in LOOKS else 0) + 1
         found[name] = dict(
-            color=theme().muted if index is None else color(index),
+            color=MUTED if index is None else color(index),
             label=label(name), marker=MARKERS[last[index] % len(MARKERS)])
     return found

@@ -66,9 +66,8 @@ def accuracy_figure(report):
             last = report.last(name)
             axes.plot(last, [y] * len(last), 'o', alpha=.7,
                       color=own[name]['color'])
-            axes.plot(mean, y, '|', color=style.theme().ink,
-                      markersize=style.points(13),
-                      markeredgewidth=style.points(2))
+            axes.plot(mean, y, '|', color=style.INK, markersize=13,
+                      markeredgewidth=2)
         for name in ('plain', 'constant'):
             if name in means and means[name] >= group.min():
                 axes.axvline(means[name], zorder=0, linestyle='--',
