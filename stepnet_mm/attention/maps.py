@@ -269,9 +269,9 @@ def read_attention_record(path, queries: bool = False) -> AttentionRecord:
     # What numpy and zipfile raise on broken files has no common class.
     except Exception as error:
         raise ValueError(
-            f'{path}: expected an attention record, as tools/analysis/'
-            'measure_attention.py or AttentionMapHook writes it, got another '
-            'file or a broken one') from error
+            f'{path}: expected an attention record, as AttentionMapHook or '
+            'save_attention writes it, got another file or a broken one'
+        ) from error
 
 
 def _read_queries(arrays, i: int) -> QueryMaps:

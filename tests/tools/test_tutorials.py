@@ -35,7 +35,7 @@ SHOWN = {
     'own_step_size': (['unchanged at the start: True', 'solver_seed1',
                        'solver'], 1),
     'reading_a_network': (['no (first)', 'nsi_stage3_mean', 'own area',
-                           'step_blocks=', 'resnet32_stiffest3.py'], 4),
+                           'step_blocks='], 4),
 }
 
 

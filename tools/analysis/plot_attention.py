@@ -8,8 +8,8 @@ paths  the centre of each head's attention, moving over the image
 range  mean attention distance by layer and head, and over the iterations
 page   attention.html: choose layer, head and query pixel, at the end
 
-From what AttentionMapHook left in a work dir, or from records by name
-(measure_attention.py), by iteration.
+From what AttentionMapHook left in a work dir, or from records by name, by
+iteration.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -39,7 +39,6 @@ def parse_args():
         help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png', help='of the figures')
-    parser.add_argument('--title', help='heading of every figure and the page')
     style.add_options(parser)
     return parser.parse_args()
 
@@ -53,8 +52,7 @@ def read(paths: list[Path]) -> list[AttentionRecord]:
             attention.read_attention_record(last, queries=True)]
 
 
-def render_attention_page(record: AttentionRecord,
-                          title: str | None = None) -> str:
+def render_attention_page(record: AttentionRecord) -> str:
     """HTML5 of one file: choose layer, head and query pixel.
 
     It has a byte for each value, in base64: 11 MiB at most, as the records
@@ -63,7 +61,6 @@ def render_attention_page(record: AttentionRecord,
     Args:
         record (AttentionRecord): with the attention of all query pixels, as
             ``read_attention_record(path, queries=True)`` gives it.
-        title (str, optional): heading.
     """
     colors = colormaps[style.SURFACE](np.arange(256), bytes=True)[:, :3]
     # In grey, so that the colours over it are those of the map.
@@ -76,7 +73,7 @@ def render_attention_page(record: AttentionRecord,
         layers=[_of_layer(number, layer)
                 for number, layer in enumerate(record.layers, 1)])
     return render('attention.html', record=record, data=data,
-                  title=title or f'{record.name}: where the heads look')
+                  title=f'{record.name}: where the heads look')
 
 
 def _of_layer(number: int, layer: LayerAttention) -> dict:
@@ -107,13 +104,13 @@ def main():
           for record in records)]))
     out = args.out or (source if source.is_dir() else source.parent)
     with style.use(args.size, args.theme):
-        for name, figure in attention_figures(records, args.title).items():
+        for name, figure in attention_figures(records).items():
             path = out / f'attention_{name}.{args.format}'
             save_figure(figure, path)
             print(f'{name}: {path}')
     page = out / 'attention.html'
     with written_whole(page) as file:
-        file.write(render_attention_page(records[-1], args.title).encode())
+        file.write(render_attention_page(records[-1]).encode())
     print(f'page: {page}')
 
 
