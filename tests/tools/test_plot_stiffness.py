@@ -15,20 +15,19 @@ from stepnet_mm.stiffness import (
 
 pytest.importorskip('matplotlib')
 
-STAGE, POSITION = [1, 1, 1, 2, 2], [1, 2, 3, 1, 2]
+STAGE = [1, 1, 1, 2, 2]
 NSI = torch.rand(20, 5, generator=torch.Generator().manual_seed(0)) + .1
 NSI[0, 2] = math.inf
-STEP = 1 / (1 + NSI)
 
 
 @pytest.fixture
 def write(write_record):
     """write('SE_seed0', gates=False) -> the path of its record"""
 
-    def write(name, gates=True, **changes):
-        return write_record(name, NSI, STEP if gates else None, **{**dict(
-            blocks=[f'b{i}' for i in range(5)], stage=STAGE,
-            position=POSITION), **changes})
+    def write(name, gates=True):
+        return write_record(
+            name, NSI, 1 / (1 + NSI) if gates else None, stage=STAGE,
+            blocks=[f'b{i}' for i in range(5)], position=[1, 2, 3, 1, 2])
 
     return write
 
@@ -82,23 +81,18 @@ def test_what_does_not_apply_is_skipped(run, write, tmp_path):
 
 
 def test_a_training_by_hook(run, tmp_path):
-    rows = dict(step=50, nonfinite=8), dict(
+    path = tmp_path / 'run/vis_data/probe.json'
+    path.parent.mkdir(parents=True)
+    path.write_text(''.join(json.dumps(
+        {k if k == 'step' else f'probe/{k}': v for k, v in row.items()}
+    ) + '\n' for row in (dict(step=50, nonfinite=8), dict(
         step=100, tns=2., tns_median=1., tns_q95=4., nsi_stage1_mean=.5,
-        nsi_stage1_max=.9, nonfinite=0)
-    for name in ('stiffness', 'probe'):
-        path = tmp_path / f'run/vis_data/{name}.json'
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(''.join(json.dumps(
-            {k if k == 'step' else f'{name}/{k}': v for k, v in row.items()}
-        ) + '\n' for row in rows))
-        rows = rows[:1]
-    table = run('training', tmp_path).splitlines()
+        nsi_stage1_max=.9, nonfinite=0))))
+    table = run('training', tmp_path, '--hook', 'probe').splitlines()
     assert [line.split() for line in table[:3]] == [
         ['step', 'tns', 'tns_median', 'tns_q95', 'nsi_stage1_mean'],
         ['50', *['nan'] * 4], ['100', '2', '1', '4', '0.5']]
     assert cv2.imread(str(tmp_path / 'tns.png')).std() > 5
-    probe = run('training', tmp_path, '--hook', 'probe').splitlines()
-    assert probe[1].split() == ['50', 'nan', 'nan', 'nan']
-    with pytest.raises(SystemExit, match="plot.py: error: --hook: .*'probe', "
-                       "'stiffness'.*got"):
-        run('training', tmp_path, '--hook', 'mine')
+    with pytest.raises(SystemExit, match='plot.py: error: --hook: .*'
+                       r"\['probe'\], got 'stiffness'"):
+        run('training', tmp_path)
