@@ -102,29 +102,3 @@ def test_list_measures_nothing(tool, deep, tmp_path, capsys):
          'model.backbone.init_cfg.checkpoint=nowhere.pth')
     assert 'backbone.layer4.2' in capsys.readouterr().out
     assert not list(tmp_path.rglob('*.jsonl'))
-
-
-@pytest.mark.core
-@pytest.mark.parametrize('name, backbone', [
-    ('resnet164/resnet164_plain_cifar10', 'depth=29'),
-    ('self_attention/self_attention_stepnet_cifar10',
-     'embed_dims=12, num_layers=2, num_heads=3, feedforward_channels=8'),
-    ('vit/vit_stepnet_cifar10',
-     'arch=dict(embed_dims=16, num_layers=3, num_heads=2, '
-     'feedforward_channels=16)')])
-def test_each_kind_of_network(tool, classifier, tmp_path, request, name,
-                              backbone):
-    """Its config, cut down, on the toy classifier's images."""
-    own = Config.fromfile(classifier)
-    classifier.write_text(f'''
-_base_ = '{request.config.rootpath}/configs/{name}.py'
-model = dict(backbone=dict({backbone}))
-test_dataloader = dict(
-    batch_size=4, num_workers=0, persistent_workers=False,
-    dataset=dict(_delete_=True, **{own.val_dataloader.dataset.to_dict()}))
-test_dataloader['dataset']['pipeline'][1]['scale'] = (32, 32)
-''')
-    out = tmp_path / 'start.jsonl'
-    record = measure(tool, classifier, out, '--num-samples', 2, '--split',
-                     'test')
-    assert len(record.nsi) == 2

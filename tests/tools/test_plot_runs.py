@@ -28,7 +28,7 @@ def work_dir(tmp_path, write_record):
         # Two blocks with NSI 1 and b: TNS is (b - 1) / (b + 1) * b.
         b = ((1 + tns) + math.sqrt((1 + tns)**2 + 4 * tns)) / 2
         write_record(
-            f'{name}/{definition}{ending}', torch.tensor([[1., b], [math.inf, b]]),
+            f'{name}/{definition}{ending}', torch.tensor([[1., b]]),
             blocks=['a', 'b'], stage=[1, 1], position=[1, 2],
             definition=definition)
         return tmp_path / name
