@@ -16,9 +16,9 @@ def test_every_tool_listens_before_anything_else():
              if "__name__ == '__main__'" in path.read_text()]
     assert tools
     for tool in tools:
-        first = next(line for line in tool.read_text()
-                     .partition('"""\n')[2].splitlines() if line)
-        assert first.startswith('import stepnet_mm.utils.interrupts'), tool
+        _, _, code = tool.read_text().partition('"""\n')
+        assert code.lstrip().startswith(
+            'import stepnet_mm.utils.interrupts'), tool
 
 
 PROGRAM = '''

@@ -55,24 +55,6 @@ def test_a_detector(report, detector):
         p.numel() for p in model.parameters())
 
 
-@pytest.mark.core
-def test_a_config_in_pure_python_has_no_scope(report, tmp_path):
-    pytest.importorskip('mmpretrain')
-    path = tmp_path / 'pure.py'
-    path.write_text('''
-from mmpretrain.models import (GlobalAveragePooling, ImageClassifier,
-                               LinearClsHead)
-from stepnet_mm.models.mmpretrain_binding import StepResNet
-default_scope = None
-model = dict(
-    type=ImageClassifier,
-    backbone=dict(type=StepResNet, depth=18, base_channels=8),
-    neck=dict(type=GlobalAveragePooling),
-    head=dict(type=LinearClsHead, num_classes=10, in_channels=64))
-''')
-    assert '1 x 3 x 32 x 32' in report(path, '--image-size', 32, 32)
-
-
 @pytest.mark.parametrize('loaders, expected', [
     (dict(test=[dict(type='ResizeEdge', scale=256), dict(crop_size=192)]),
      (192, 192)),

@@ -77,28 +77,17 @@ def test_a_classifier_with_odd_names(tool, classifier, tmp_path, monkeypatch):
     tool('test', config, last, *data, '--work-dir', odd / 'test',
          '--show-dir', odd / 'drawn', '--out', odd / f'{ODD}.pkl')
     assert list((odd / 'drawn').rglob('*.png'))
+    torch.save(dict(state_dict={}), odd / 'other.pth')
+    with pytest.raises(ValueError, match='CHECKPOINT: expected weights for '
+                       'all of ImageClassifier'):
+        tool('test', config, odd / 'other.pth', *data, '--work-dir',
+             odd / 'test')
     tool('analysis/measure_stiffness', config, last, *data, '--out',
          work / f'{ODD}.jsonl')
     monkeypatch.setattr('stiffness_page.picture', lambda figure: dict(
         url='', width=300))
     tool('analysis/plot', 'report', work)
     assert (work / 'report.html').is_file()
-
-
-def test_what_is_tested_is_whole(tool, classifier, tmp_path):
-    """All weights, and all images."""
-    torch.save(dict(state_dict={}), tmp_path / 'other.pth')
-    broken = tmp_path / 'images/val/dark/1.jpg'
-    broken.write_bytes(b'')
-    common = ('test', classifier, tmp_path / 'other.pth', '--work-dir',
-              tmp_path / 'work')
-    with pytest.raises(ValueError, match='CHECKPOINT: expected weights for '
-                       'all of ImageClassifier'):
-        tool(*common)
-    with pytest.raises(ValueError) as error:
-        tool(*common, '--allow-missing')
-    assert f'{broken}: expected an image' in (
-        str(error.value).splitlines()[-1])
 
 
 @pytest.mark.parametrize('text, value', [
