@@ -107,23 +107,18 @@ def test_a_signal_during_the_start_waits(tmp_path):
 
 
 @pytest.fixture
-def programs(tmp_path):
-    """A folder of programs that print how they were called."""
+def slurm(tmp_path):
+    """A PATH with programs that print how they were called."""
     folder = tmp_path / 'bin'
     folder.mkdir()
     for name, script in dict(srun=PRINT, python=PRINT, sinfo=SINFO).items():
         (folder / name).write_text(f'#!/bin/sh\n{script}\n')
         (folder / name).chmod(0o755)
-    return folder
+    return f'{folder}:{os.environ["PATH"]}'
 
 
-@pytest.fixture
-def slurm(programs):
-    return f'{programs}:{os.environ["PATH"]}'
-
-
-def test_the_command_for_torchrun(programs):
-    python = dict(PYTHON=str(programs / 'python'))
+def test_the_command_for_torchrun(slurm):
+    python = dict(PYTHON='python', PATH=slurm)
     assert launch('dist_test.sh', CONFIG, 'c.pth', 2, '--out', 'o o.pkl',
                   **python) == [
         str(ROOT / 'tools/torchrun.py'), '--nnodes=1', '--nproc-per-node=2',
