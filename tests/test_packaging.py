@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 # One worker of pytest-xdist: the tests share their builds.
-pytestmark = pytest.mark.xdist_group('packaging')
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group('packaging')]
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ('stepnet_mm', 'configs', 'tools', 'requirements', 'tests')
 FILES = ('setup.py', 'README.md', 'LICENSE', '.gitignore')
@@ -57,26 +57,16 @@ def tree(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope='module')
-def built(tree, tmp_path_factory):
-    """What each hook makes of the tree; no test changes either."""
-    out = tmp_path_factory.mktemp('built')
-    return {hook: build(f'build_{hook}', tree, out)
-            for hook in ('editable', 'wheel', 'sdist')}
-
-
-def mim_files(archive):
-    return {name for name in inside(archive) if '.mim/' in name}
-
-
-@pytest.mark.long
-def test_wheel_and_sdist_carry_the_same(tree, built, tmp_path):
+def test_wheel_and_sdist_carry_the_same_and_the_wheel_works(tree, tmp_path):
     """All of configs and tools that git has."""
-    wheel, sdist = built['wheel'], built['sdist']
+    wheel, sdist = (build(f'build_{kind}', tree, tmp_path)
+                    for kind in ('wheel', 'sdist'))
     files = run('git', 'ls-files', 'configs', 'tools', cwd=tree).splitlines()
     travelling = {f'stepnet_mm/.mim/{name}'
                   for name in [*files, 'model-index.yml']}
-    assert mim_files(wheel) == mim_files(sdist) == travelling
+    for archive in (wheel, sdist):
+        assert {name for name in inside(archive)
+                if '.mim/' in name} == travelling
     assert {name.partition('/')[0].partition('-')[0]
             for name in inside(wheel)} == {'stepnet_mm'}
     assert not any('__pycache__' in name for name in inside(wheel))
@@ -86,25 +76,21 @@ def test_wheel_and_sdist_carry_the_same(tree, built, tmp_path):
     second = build('build_wheel', unpacked, tmp_path / 'unpacked')
     assert inside(second) == inside(wheel)
 
-
-@pytest.mark.long
-def test_an_installed_wheel_finds_its_configs(tree, built, tmp_path):
-    target = tmp_path / 'site'
-    install = '-m pip install --no-deps --no-index --no-compile --target'
-    run(sys.executable, *install.split(), target, built['wheel'],
-        cwd=tmp_path)
+    shutil.unpack_archive(wheel, tmp_path / 'site', 'zip')
     # -S: this package alone, without site-packages.
     code = f'import stepnet_mm; print(stepnet_mm.config_path({CONFIG!r}))'
     found = Path(run(sys.executable, '-S', '-c', code, cwd=tmp_path,
-                     PYTHONPATH=str(target)))
+                     PYTHONPATH=str(tmp_path / 'site')))
     source, = (tree / 'configs').rglob(CONFIG)
-    inner = source.relative_to(tree)
-    assert found == target / 'stepnet_mm' / '.mim' / inner
+    assert found == tmp_path / 'site/stepnet_mm/.mim' / source.relative_to(
+        tree)
     assert found.read_text() == source.read_text()
 
 
-@pytest.mark.long
-def test_an_editable_install_has_links(tree, built):
+def test_an_editable_install_has_links_and_a_moved_config_travels_once(
+        tree, tmp_path):
+    """With what the last build has left behind."""
+    build('build_editable', tree, tmp_path)
     links = (tree / 'stepnet_mm' / '.mim').iterdir()
     assert {link.name: link.resolve() for link in links} == {
         'configs': tree / 'configs',
@@ -113,17 +99,11 @@ def test_an_editable_install_has_links(tree, built):
     }
     # Builds leave behind only what git ignores.
     assert run('git', 'ls-files', '-mo', '--exclude-standard', cwd=tree) == ''
-
-
-@pytest.mark.long
-def test_a_config_that_moved_travels_once(tree, built, tmp_path):
-    """With what the last build has left behind."""
-    moved = tmp_path / 'tree'
-    shutil.copytree(tree, moved, symlinks=True)
-    source, = (moved / 'configs').rglob(CONFIG)
-    assert list((moved / 'build').rglob(CONFIG))
-    (moved / 'configs' / 'moved').mkdir()
-    source.rename(moved / 'configs' / 'moved' / CONFIG)
-    wheel = build('build_wheel', moved, tmp_path)
+    build('build_wheel', tree, tmp_path)
+    source, = (tree / 'configs').rglob(CONFIG)
+    assert list((tree / 'build').rglob(CONFIG))
+    (tree / 'configs' / 'moved').mkdir()
+    source.rename(tree / 'configs' / 'moved' / CONFIG)
+    wheel = build('build_wheel', tree, tmp_path)
     assert [name for name in inside(wheel) if name.endswith(f'/{CONFIG}')
             ] == [f'stepnet_mm/.mim/configs/moved/{CONFIG}']

@@ -34,8 +34,6 @@ def parse_args():
     if args.step_options and not args.step:
         parser.error('--step-options: expected a --step beside it, got none; '
                      'name one')
-    if args.out and not args.out.endswith('.py'):
-        parser.error(f'--out: expected a .py file, got {args.out}; name one')
     return parser, args
 
 
@@ -44,15 +42,15 @@ def main():
     step = args.step and dict(type=args.step, **args.step_options)
     try:
         text = to_stepnet(args.config, args.out, step, args.only)
-    except ValueError as error:
-        parser.error(str(error))
-    if args.out:
-        try:
+        if args.out:
             # A file that is there may be CONFIG, or one of its bases.
             write_new(args.out, text)
-        except OSError as error:
-            parser.error(f'--out: expected a new file (what is there stays), '
-                         f'got {args.out}: {error.strerror}; name another')
+    except ValueError as error:
+        parser.error(str(error))
+    except OSError as error:
+        parser.error(f'--out: expected a new file, got {args.out}: '
+                     f'{error.strerror}; name another')
+    if args.out:
         print(args.out)
     else:
         print(text, end='')

@@ -31,40 +31,37 @@ def parse_args():
     return parser.parse_args()
 
 
-def boxes_of(path, root, classes):
-    """The objects of an image as COCO has them, without their numbers.
+def convert(voc, split, classes):
+    """A split as a COCO file has it, images sorted by name.
 
     Raises:
-        ValueError: if one is of another class.
+        ValueError: if an object is of another class.
     """
-    for item in root.iter('object'):
-        name = item.findtext('name')
-        if name not in classes:
-            raise ValueError(f'{path}: object.name: expected one of '
-                             f'{classes}, got {name!r}; add it to --classes')
-        left, top, right, bottom = (
-            float(item.findtext(f'bndbox/{edge}'))
-            for edge in ('xmin', 'ymin', 'xmax', 'ymax'))
-        width, height = right - left, bottom - top
-        if width > 0 and height > 0:
-            yield dict(category_id=classes.index(name) + 1,
-                       bbox=[left, top, width, height], area=width * height,
-                       iscrowd=int(item.findtext('difficult', '0')))
-
-
-def convert(voc, split, classes):
-    """A split as a COCO file has it, images sorted by name."""
     names = (voc / f'ImageSets/Main/{split}.txt').read_text().split()
     images, annotations = [], []
     for number, name in enumerate(sorted(names), 1):
         path = voc / f'Annotations/{name}.xml'
         root = ElementTree.parse(path).getroot()
-        size = {key: int(root.findtext(f'size/{key}'))
-                for key in ('width', 'height')}
-        images.append(dict(id=number, file_name=f'{name}.jpg', **size))
-        for box in boxes_of(path, root, classes):
-            annotations.append(dict(id=len(annotations) + 1, image_id=number,
-                                    **box))
+        images.append(dict(
+            id=number, file_name=f'{name}.jpg',
+            **{key: int(root.findtext(f'size/{key}'))
+               for key in ('width', 'height')}))
+        for item in root.iter('object'):
+            kind = item.findtext('name')
+            if kind not in classes:
+                raise ValueError(f'{path}: object.name: expected one of '
+                                 f'{classes}, got {kind!r}; add it to '
+                                 '--classes')
+            left, top, right, bottom = (
+                float(item.findtext(f'bndbox/{edge}'))
+                for edge in ('xmin', 'ymin', 'xmax', 'ymax'))
+            width, height = right - left, bottom - top
+            if width > 0 and height > 0:
+                annotations.append(dict(
+                    id=len(annotations) + 1, image_id=number,
+                    category_id=classes.index(kind) + 1,
+                    bbox=[left, top, width, height], area=width * height,
+                    iscrowd=int(item.findtext('difficult', '0'))))
     categories = [dict(id=number, name=name)
                   for number, name in enumerate(classes, 1)]
     return dict(images=images, annotations=annotations, categories=categories)

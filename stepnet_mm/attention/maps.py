@@ -180,9 +180,9 @@ def read_attention_record(path) -> AttentionRecord:
     # What numpy and zipfile raise on broken files has no common class.
     except Exception as error:
         raise ValueError(
-            f'{path}: expected an attention record, as tools/analysis/'
-            'measure_attention.py or AttentionMapHook writes it, got another '
-            'file or a broken one') from error
+            f'{path}: expected an attention record, as AttentionMapHook or '
+            'save_attention writes it, got another file or a broken one'
+        ) from error
 
 
 def attention_path(run, name: str, iteration: int) -> Path:

@@ -1,142 +1,68 @@
-classes = (
-    'circle',
-    'square',
-    'triangle',
-)
-custom_hooks = [
-    dict(interval=1, type='TNSHook'),
-    dict(type='LoadReportHook'),
-    dict(type='BrokenImageHook'),
-    dict(type='PreemptionHook'),
-    dict(type='NonFiniteLossHook'),
-]
-custom_imports = dict(imports='stepnet_mm')
-data_root = 'mini_coco/'
-default_hooks = dict(
-    checkpoint=dict(
-        _scope_='mmdet',
-        by_epoch=False,
-        interval=2,
-        type='AtomicCheckpointHook'),
-    logger=dict(_scope_='mmdet', interval=1, type='LoggerHook'),
-    param_scheduler=dict(_scope_='mmdet', type='ParamSchedulerHook'),
-    sampler_seed=dict(_scope_='mmdet', type='DistSamplerSeedHook'),
-    timer=dict(_scope_='mmdet', type='IterTimerHook'),
-    visualization=dict(_scope_='mmdet', type='DetVisualizationHook'))
+# Whole, without a base: it is the same whatever the installed libraries have.
 default_scope = 'mmdet'
-env_cfg = dict(
-    cudnn_benchmark=False,
-    dist_cfg=dict(backend='nccl'),
-    mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0))
-launcher = 'none'
-load_from = None
-log_level = 'INFO'
-log_processor = dict(
-    _scope_='mmdet', by_epoch=True, type='LogProcessor', window_size=50)
-model = dict(
-    backbone=dict(
-        base_channels=2,
-        depth=18,
-        frozen_stages=-1,
-        norm_eval=False,
-        num_stages=4,
-        out_indices=(
-            2,
-            3,
-        ),
-        stem_channels=4,
-        type='StepResNet'),
-    bbox_head=dict(
-        anchor_generator=dict(
-            octave_base_scale=4,
-            ratios=[
-                1.0,
-            ],
-            scales_per_octave=1,
-            strides=[
-                16,
-                32,
-            ],
-            type='AnchorGenerator'),
-        bbox_coder=dict(type='DeltaXYWHBBoxCoder'),
-        feat_channels=8,
-        in_channels=8,
-        num_classes=3,
-        stacked_convs=1,
-        type='RetinaHead'),
-    data_preprocessor=dict(
-        mean=[
-            120.0,
-            120.0,
-            120.0,
-        ],
-        pad_size_divisor=32,
-        std=[
-            60.0,
-            60.0,
-            60.0,
-        ],
-        type='DetDataPreprocessor'),
-    neck=dict(in_channels=[
-        8,
-        16,
-    ], num_outs=2, out_channels=8, type='FPN'),
-    test_cfg=dict(
-        max_per_img=10,
-        min_bbox_size=0,
-        nms=dict(iou_threshold=0.5, type='nms'),
-        nms_pre=100,
-        score_thr=0.05),
-    train_cfg=dict(
-        allowed_border=-1,
-        assigner=dict(
-            min_pos_iou=0,
-            neg_iou_thr=0.4,
-            pos_iou_thr=0.5,
-            type='MaxIoUAssigner'),
-        debug=False,
-        pos_weight=-1,
-        sampler=dict(type='PseudoSampler')),
-    type='RetinaNet')
-optim_wrapper = dict(
-    optimizer=dict(lr=0.01, momentum=0.9, type='SGD'), type='OptimWrapper')
+custom_imports = dict(imports='stepnet_mm')
+classes = ('circle', 'square', 'triangle')
+data_root = 'mini_coco/'
+work_dir = 'work_dirs/retinanet_mini_coco'
+launcher, load_from, log_level, resume = 'none', None, 'INFO', False
 randomness = dict(seed=0)
-resume = False
-train_cfg = dict(
-    max_iters=4, type='ResumableIterBasedTrainLoop', val_interval=100)
+model = dict(
+    type='RetinaNet',
+    data_preprocessor=dict(
+        type='DetDataPreprocessor', mean=[120.0] * 3, std=[60.0] * 3,
+        pad_size_divisor=32),
+    backbone=dict(
+        type='StepResNet', depth=18, num_stages=4, out_indices=(2, 3),
+        base_channels=2, stem_channels=4, frozen_stages=-1, norm_eval=False),
+    neck=dict(type='FPN', in_channels=[8, 16], out_channels=8, num_outs=2),
+    bbox_head=dict(
+        type='RetinaHead', num_classes=3, in_channels=8, feat_channels=8,
+        stacked_convs=1, bbox_coder=dict(type='DeltaXYWHBBoxCoder'),
+        anchor_generator=dict(
+            type='AnchorGenerator', octave_base_scale=4, ratios=[1.0],
+            scales_per_octave=1, strides=[16, 32])),
+    train_cfg=dict(
+        assigner=dict(type='MaxIoUAssigner', pos_iou_thr=0.5, neg_iou_thr=0.4,
+                      min_pos_iou=0),
+        sampler=dict(type='PseudoSampler'), allowed_border=-1, pos_weight=-1,
+        debug=False),
+    test_cfg=dict(nms_pre=100, min_bbox_size=0, score_thr=0.05,
+                  nms=dict(type='nms', iou_threshold=0.5), max_per_img=10))
 train_dataloader = dict(
-    batch_size=2,
+    batch_size=2, num_workers=0, persistent_workers=False,
+    sampler=dict(type='InfiniteSampler', shuffle=True),
     dataset=dict(
+        type='CocoDataset', data_root='mini_coco/',
         ann_file='annotations/instances_train2017.json',
-        data_prefix=dict(img='train2017/'),
-        data_root='mini_coco/',
-        metainfo=dict(classes=(
-            'circle',
-            'square',
-            'triangle',
-        )),
+        data_prefix=dict(img='train2017/'), metainfo=dict(classes=classes),
         pipeline=[
             dict(type='LoadIntactImageFromFile'),
             dict(type='LoadAnnotations', with_bbox=True),
-            dict(scale=(
-                64,
-                64,
-            ), type='Resize'),
-            dict(prob=0.5, type='RandomFlip'),
-            dict(type='PackDetInputs'),
-        ],
-        type='CocoDataset'),
-    num_workers=0,
-    persistent_workers=False,
-    sampler=dict(shuffle=True, type='InfiniteSampler'))
-vis_backends = [
-    dict(_scope_='mmdet', type='LocalVisBackend'),
-]
+            dict(type='Resize', scale=(64, 64)),
+            dict(type='RandomFlip', prob=0.5),
+            dict(type='PackDetInputs')]))
+train_cfg = dict(type='ResumableIterBasedTrainLoop', max_iters=4,
+                 val_interval=100)
+optim_wrapper = dict(
+    type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01, momentum=0.9))
+custom_hooks = [
+    dict(type='TNSHook', interval=1),
+    dict(type='LoadReportHook'),
+    dict(type='BrokenImageHook'),
+    dict(type='PreemptionHook'),
+    dict(type='NonFiniteLossHook')]
+default_hooks = dict(
+    checkpoint=dict(type='AtomicCheckpointHook', by_epoch=False, interval=2),
+    logger=dict(type='LoggerHook', interval=1),
+    param_scheduler=dict(type='ParamSchedulerHook'),
+    sampler_seed=dict(type='DistSamplerSeedHook'),
+    timer=dict(type='IterTimerHook'),
+    visualization=dict(type='DetVisualizationHook'))
+env_cfg = dict(
+    cudnn_benchmark=False, dist_cfg=dict(backend='nccl'),
+    mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0))
+log_processor = dict(type='LogProcessor', by_epoch=True, window_size=50)
+vis_backends = [dict(type='LocalVisBackend')]
 visualizer = dict(
-    _scope_='mmdet',
-    name='visualizer',
-    type='DetLocalVisualizer',
-    vis_backends=[
-        dict(type='LocalVisBackend'),
-    ])
-work_dir = 'work_dirs/retinanet_mini_coco'
+    type='DetLocalVisualizer', name='visualizer',
+    vis_backends=[dict(type='LocalVisBackend')])

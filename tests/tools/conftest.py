@@ -5,10 +5,14 @@ import signal
 import sys
 
 import by_path
+import cv2
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
 
+from stepnet_mm.datasets import make_mini_coco
+from stepnet_mm.launch.entry import build_model
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
 
@@ -63,7 +67,6 @@ def write_record(tmp_path):
 @pytest.fixture
 def detector(request, tmp_path):
     """A detection config of a second an iteration, over a drawn dataset."""
-    from stepnet_mm.datasets import make_mini_coco
     data = tmp_path / 'data'
     make_mini_coco(data, train=8, val=3, size=64)
     base = request.config.rootpath / 'configs'
@@ -90,18 +93,14 @@ custom_hooks = [dict(type='TNSHook', interval=2), dict(type='LoadReportHook')]
 @pytest.fixture
 def untrained(classifier, tmp_path):
     """A checkpoint of the classifier as it starts."""
-    from stepnet_mm.launch.entry import build_model
     path = tmp_path / 'epoch_2.pth'
-    torch.save(dict(state_dict=build_model(
-        Config.fromfile(classifier)).state_dict()), path)
+    torch.save(build_model(Config.fromfile(classifier)).state_dict(), path)
     return path
 
 
 @pytest.fixture
 def classifier(tmp_path):
     """A classification config over a folder of 8 images."""
-    import cv2
-    import numpy as np
     rng = np.random.default_rng(0)
     for split in ('train', 'val'):
         for label in ('dark', 'light'):

@@ -10,59 +10,45 @@ pytest.importorskip('mmpretrain')
 TOOL = 'analysis/ablate_steps'
 
 
-@pytest.fixture
-def ablate(tool, classifier, tmp_path):
-    """ablate('ECAAttention'): numbers of a network trained with that step.
+@pytest.mark.parametrize('step', [
+    'ECAAttention', pytest.param('ConstantStep', marks=pytest.mark.long)])
+def test_a_trained_network(tool, classifier, tmp_path, step):
+    """NSI shows what accuracy on 8 images hides.
 
-    NSI shows what accuracy on 8 images hides.
+    With EMAHook, each evaluation is of the averaged weights.
     """
-
-    def ablate(step):
-        classifier.write_text(classifier.read_text().replace(
-            "'StepResNet'", f"'StepResNet', step=dict(type='{step}')") + """
+    classifier.write_text(classifier.read_text().replace(
+        "'StepResNet'", f"'StepResNet', step=dict(type='{step}')") + """
 val_evaluator = [dict(type='Accuracy', topk=(1, )), dict(type='TNSMetric')]
 custom_hooks = [dict(type='EMAHook', momentum=.1)]
 randomness = dict(seed=0)
 """)
-        work = tmp_path / 'work'
-        tool('train', classifier, '--work-dir', work)
-        tool(TOOL, classifier, work / 'epoch_2.pth',
-             '--work-dir', work / 'ablation')
-        return json.loads((work / 'epoch_2_steps_val.json').read_text())
-
-    return ablate
-
-
-def test_a_network_that_adapts(ablate, tmp_path):
-    found = ablate('ECAAttention')
+    work = tmp_path / 'work'
+    tool('train', classifier, '--work-dir', work)
+    tool(TOOL, classifier, work / 'epoch_2.pth', '--work-dir',
+         work / 'ablation')
+    found = json.loads((work / 'epoch_2_steps_val.json').read_text())
     trained, channel, block = (found['metrics'][key] for key in (
         'trained', 'per_channel', 'per_block'))
     assert trained.keys() == channel.keys() == block.keys()
-    assert 'accuracy/top1' in trained and len(found['steps']) == 8
+    key = 'stiffness_eval/nsi_stage4_mean'
+    assert 'accuracy/top1' in trained and trained[key] > 0
+    # The log of the work dir is that of the network as it is.
+    log, = (work / 'ablation').glob('*/*.json')
+    assert json.loads(log.read_text())[key] == trained[key]
+    assert (found['split'], found['images']) == ('val', 8)
+    if step == 'ConstantStep':  # loses nothing
+        assert channel == pytest.approx(trained)
+        assert block == pytest.approx(trained)
+        return
+    assert len(found['steps']) == 8
     # f and x_t, which other step sizes before them change
-    means = {tuple(m[f'stiffness_eval/nsi_stage{stage}_mean']
-                   for stage in (1, 2, 3, 4)) for m in (
-        trained, channel, block)}
-    assert len(means) == 3
+    assert len({numbers[key] for numbers in (trained, channel, block)}) == 3
     for numbers in found['steps'].values():
         assert 0 < numbers['mean'] < 1 and numbers['over_positions'] == 0
         assert numbers['over_samples'] > 0 and numbers['over_channels'] > 0
         assert sum(numbers['by_channel']) / len(
             numbers['by_channel']) == pytest.approx(numbers['mean'])
-    assert found['split'] == 'val' and found['images'] == 8
-    # The log of the work dir is that of the network as it is.
-    log, = (tmp_path / 'work/ablation').glob('*/*.json')
-    key = 'stiffness_eval/nsi_stage4_mean'
-    assert json.loads(log.read_text())[key] == trained[key]
-
-
-@pytest.mark.long
-def test_averaged_weights_stay_and_constants_lose_nothing(ablate):
-    """With EMAHook, each evaluation is of the averaged weights."""
-    metrics = ablate('ConstantStep')['metrics']
-    assert metrics['trained']['stiffness_eval/nsi_stage4_mean'] > 0
-    assert metrics['per_channel'] == pytest.approx(metrics['trained'])
-    assert metrics['per_block'] == pytest.approx(metrics['trained'])
 
 
 @pytest.mark.long

@@ -13,6 +13,8 @@ from mmengine.runner import Runner
 
 from stepnet_mm.steps import StepAdaptor
 
+IMAGE = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+
 
 def path_of(library, name):
     """A tool that came with a library."""
@@ -24,16 +26,9 @@ def path_of(library, name):
     return path
 
 
-@pytest.fixture
-def their(monkeypatch):
-    """their('mmdet', 'train', 'config.py', '--work-dir', folder)"""
-
-    def run(library, name, *arguments):
-        path = path_of(library, name)
-        monkeypatch.setattr(sys, 'argv', [path.name, *map(str, arguments)])
-        runpy.run_path(str(path), run_name='__main__')
-
-    return run
+def run(path, *arguments):
+    sys.argv = [path.name, *map(str, arguments)]
+    runpy.run_path(str(path), run_name='__main__')
 
 
 def check_steps(model, checkpoint):
@@ -45,53 +40,51 @@ def check_steps(model, checkpoint):
         assert torch.equal(value, saved[key]), key
 
 
-def train_with_theirs(path, config, work_dir):
-    sys.argv = [path.name, str(config), '--work-dir', str(work_dir)]
-    runpy.run_path(str(path), run_name='__main__')
+@pytest.fixture
+def trained(monkeypatch, tmp_path):
+    """trained('mmdet', config): a checkpoint of its train.py and test.py.
+
+    The training is in a process that has not imported the package.
+    """
+    monkeypatch.setattr(sys, 'argv', [])
+
+    def trained(library, config, last):
+        fresh.printed_by(tmp_path, run, path_of(library, 'train'), config,
+                         '--work-dir', tmp_path / 'work')
+        checkpoint = tmp_path / 'work' / last
+        run(path_of(library, 'test'), config, checkpoint, '--work-dir',
+            tmp_path / 'test', '--out', tmp_path / 'all.pkl')
+        assert (tmp_path / 'all.pkl').stat().st_size > 0
+        return str(checkpoint)
+
+    return trained
 
 
 @pytest.mark.core
-def test_mmdet(their, detector, tmp_path):
-    """Its training is in a process that has not imported the package."""
-    work = tmp_path / 'work'
-    fresh.printed_by(tmp_path, train_with_theirs, path_of('mmdet', 'train'),
-                     detector, work)
-    checkpoint = work / 'iter_4.pth'
-    their('mmdet', 'test', detector, checkpoint, '--work-dir',
-          tmp_path / 'test', '--out', tmp_path / 'all.pkl')
-    assert (tmp_path / 'all.pkl').stat().st_size > 0
-
+def test_mmdet(trained, detector):
+    checkpoint = trained('mmdet', detector, 'iter_4.pth')
     from mmdet.apis import DetInferencer, inference_detector, init_detector
-    image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
-    model = init_detector(str(detector), str(checkpoint), device='cpu')
+    model = init_detector(str(detector), checkpoint, device='cpu')
     check_steps(model, checkpoint)
-    found = inference_detector(model, image).pred_instances
+    found = inference_detector(model, IMAGE).pred_instances
     # The checkpoint alone is enough: its config is in it.
-    inferencer = DetInferencer(weights=str(checkpoint), device='cpu')
+    inferencer = DetInferencer(weights=checkpoint, device='cpu')
     check_steps(inferencer.model, checkpoint)
-    given = inferencer(image, no_save_vis=True)['predictions'][0]
+    given = inferencer(IMAGE, no_save_vis=True)['predictions'][0]
     assert len(found) and given['scores'] == pytest.approx(
         found.scores.tolist())
 
 
 @pytest.mark.core
-def test_mmpretrain(their, classifier, tmp_path):
-    work = tmp_path / 'work'
-    their('mmpretrain', 'train', classifier, '--work-dir', work)
-    checkpoint = work / 'epoch_2.pth'
-    their('mmpretrain', 'test', classifier, checkpoint, '--work-dir',
-          tmp_path / 'test', '--out', tmp_path / 'all.pkl')
-    assert (tmp_path / 'all.pkl').stat().st_size > 0
-
+def test_mmpretrain(trained, classifier):
+    checkpoint = trained('mmpretrain', classifier, 'epoch_2.pth')
     from mmpretrain import ImageClassificationInferencer, get_model
-    image = np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)
-    check_steps(get_model(str(classifier), pretrained=str(checkpoint)),
-                checkpoint)
+    check_steps(get_model(str(classifier), pretrained=checkpoint), checkpoint)
     inferencer = ImageClassificationInferencer(
-        str(classifier), pretrained=str(checkpoint), device='cpu',
+        str(classifier), pretrained=checkpoint, device='cpu',
         classes=['dark', 'light'])
     check_steps(inferencer.model, checkpoint)
-    assert inferencer(image)[0]['pred_class'] in ('dark', 'light')
+    assert inferencer(IMAGE)[0]['pred_class'] in ('dark', 'light')
 
 
 class Built(Exception):
@@ -102,16 +95,18 @@ class Built(Exception):
 @pytest.mark.parametrize('library, made', [
     ('mmdet', 'detector'), ('mmpretrain', 'classifier')])
 def test_the_default_test_time_augmentation(
-        their, tool, monkeypatch, tmp_path, library, made, request):
+        tool, monkeypatch, tmp_path, library, made, request):
     def from_cfg(cfg):
         raise Built(cfg)
 
+    monkeypatch.setattr(sys, 'argv', [])
     monkeypatch.setattr(Runner, 'from_cfg', from_cfg)
     found = set()
-    for run in (partial(their, library), tool):
+    for test in (partial(run, path_of(library, 'test')),
+                 partial(tool, 'test')):
         with pytest.raises(Built) as built:
-            run('test', request.getfixturevalue(made), 'a.pth', '--tta',
-                '--work-dir', tmp_path / 'work')
+            test(request.getfixturevalue(made), 'a.pth', '--tta',
+                 '--work-dir', tmp_path / 'work')
         cfg, = built.value.args
         assert 'TTA' in cfg.model.type
         found.add(f'{cfg.model} {cfg.test_dataloader.dataset.pipeline}'

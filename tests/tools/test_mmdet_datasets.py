@@ -2,15 +2,12 @@
 import json
 
 import pytest
-from mmengine.config import Config
-from mmengine.runner import Runner
 
 pytest.importorskip('mmdet')
 
 LOOPS = '''
 from mmengine.registry import LOOPS
 from mmengine.runner import ValLoop
-from torch.utils.data import DataLoader
 
 
 @LOOPS.register_module(force=True)
@@ -46,18 +43,14 @@ def test_unlabelled_parts_lists_of_loaders_and_best_alone(
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / 'small.py'
     path.write_text(f"_base_ = '{detector}'" + '''
-dataset = _base_.dataset
-model = dict(backbone=dict(type='ResNet'))
 train_cfg = dict(max_iters=1, val_interval=1)
-custom_hooks = []
-visualizer = dict(vis_backends=[])
 custom_imports = dict(imports=['stepnet_mm', 'each_loop'])
-part = dict(type='CocoDataset', data_root=dataset['data_root'],
+part = dict(type='CocoDataset', data_root=_base_.dataset['data_root'],
             metainfo={{_base_.metainfo}}, data_prefix=dict(img='train2017/'),
             pipeline={{_base_.train_pipeline}})
 train_dataloader = dict(dataset=dict(_delete_=True, type='ConcatDataset',
-    datasets=[dict(part, ann_file='annotations/none.json'),
-              dict(part, ann_file='annotations/instances_train2017.json')]))
+    datasets=[dict(part, ann_file=f'annotations/{name}.json')
+              for name in ('none', 'instances_train2017')]))
 part = dict(batch_size=2, num_workers=0, persistent_workers=False,
             sampler=dict(type='DefaultSampler', shuffle=False),
             dataset=dict(part, data_prefix=dict(img='val2017/'),
@@ -68,9 +61,5 @@ val_cfg = dict(type='EachLoop')
 default_hooks = dict(checkpoint=dict(interval=-1, save_best='coco/bbox_mAP',
                                      rule='greater'))
 ''')
-    cfg = Config.fromfile(path)
-    cfg.work_dir = str(tmp_path / 'stock')
-    Runner.from_cfg(cfg).train()
     tool('train', path, '--work-dir', tmp_path / 'ours')
-    assert all(list((tmp_path / name).glob('best*'))
-               for name in ('stock', 'ours'))
+    assert list((tmp_path / 'ours').glob('best*'))

@@ -6,8 +6,6 @@ from mmengine.config import Config
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.profiling import image_size
 
-TOOL = 'analysis/model_report'
-
 
 @pytest.fixture
 def report(tool, capsys):
@@ -15,7 +13,7 @@ def report(tool, capsys):
 
     def report(*arguments):
         capsys.readouterr()
-        tool(TOOL, *arguments)
+        tool('analysis/model_report', *arguments)
         return capsys.readouterr().out
 
     return report
@@ -37,7 +35,7 @@ def test_a_classifier_by_hand(report, classifier):
         '--cfg-options', 'model.backbone.init_cfg.type=Pretrained',
         'model.backbone.init_cfg.checkpoint=nowhere.pth')
     assert 'ImageClassifier, backbone StepResNet, 1 x 3 x 32 x 32' in found
-    assert re.search('latency: median .* 2 x 3 x 32 x 32 torch.float32', found)
+    assert 'latency of 2 x 3 x 32 x 32 torch.float32, cpu' in found
     # In every block with an identity shortcut: 6C parameters, 2C FLOPs.
     channels = 2 * 8 + 16 + 32 + 64
     assert counts(found, 'steps') == [6 * channels, 2 * channels]
@@ -55,8 +53,6 @@ def test_a_detector(report, detector):
     model = build_model(Config.fromfile(detector), start=False)
     assert counts(found, 'total')[0] == sum(
         p.numel() for p in model.parameters())
-    with pytest.raises(ValueError, match='default_scope: expected mmdet'):
-        report(detector, '--cfg-options', 'default_scope=None')
 
 
 @pytest.mark.parametrize('loaders, expected', [
@@ -69,21 +65,3 @@ def test_the_size_comes_from_the_config(loaders, expected):
         f'{name}_dataloader': dict(dataset=dict(
             type='Any', dataset=dict(pipeline=pipeline)))
         for name, pipeline in loaders.items()})) == expected
-
-
-@pytest.mark.core
-def test_a_config_in_pure_python_has_no_scope(report, tmp_path):
-    pytest.importorskip('mmpretrain')
-    path = tmp_path / 'pure.py'
-    path.write_text('''
-from mmpretrain.models import (GlobalAveragePooling, ImageClassifier,
-                               LinearClsHead)
-from stepnet_mm.models.mmpretrain_binding import StepResNet
-default_scope = None
-model = dict(
-    type=ImageClassifier,
-    backbone=dict(type=StepResNet, depth=18, base_channels=8),
-    neck=dict(type=GlobalAveragePooling),
-    head=dict(type=LinearClsHead, num_classes=10, in_channels=64))
-''')
-    assert '1 x 3 x 32 x 32' in report(path, '--image-size', 32, 32)

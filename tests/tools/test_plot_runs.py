@@ -10,58 +10,36 @@ import pytest
 import torch
 from rank_correlation import correlate
 from scipy import stats
-from work_dirs import read_run
 
 # One discordant pair of six: tau = (5 - 1) / 6, rho = 1 - 6 * 2 / (4 * 15).
 TNS, ACCURACY = [.1, .2, .3, .4], [50., 60., 80., 70.]
 
 
 @pytest.fixture
-def measure(write_record):
-    """measure('run0/stiffness', .1): a record with this TNS"""
+def work_dir(tmp_path, write_record):
+    """work_dir('se_seed0', 70., .1) -> a run's folder with this TNS"""
 
-    def measure(name, tns, definition='residual'):
+    def work_dir(name, accuracy, tns, definition='residual', ending=''):
+        path = tmp_path / name / '20250101_000000/vis_data/scalars.json'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(''.join(json.dumps(line) + '\n' for line in (
+            dict(loss=1., step=1), {'accuracy/top1': 90., 'step': 2},
+            {'accuracy/top1': accuracy, 'step': 3})))
         # Two blocks with NSI 1 and b: TNS is (b - 1) / (b + 1) * b.
         b = ((1 + tns) + math.sqrt((1 + tns)**2 + 4 * tns)) / 2
-        return write_record(
-            name, torch.tensor([[1., b], [math.inf, b]]), blocks=['a', 'b'],
-            stage=[1, 1], position=[1, 2], definition=definition)
-
-    return measure
-
-
-@pytest.fixture
-def work_dir(tmp_path, measure):
-    """work_dir('se_seed0', [70., 60.], tns=.1) -> a run's folder"""
-
-    def work_dir(name, accuracy, tns=None, logged=None, **record):
-        lines = [dict(loss=1., step=1), {'stiffness_eval/tns': 9., 'step': 2}]
-        lines += [{'accuracy/top1': value, 'step': i, **(logged or {})}
-                  for i, value in enumerate(accuracy)]
-        path = tmp_path / name / '20250101_000000/vis_data/scalars.json'
-        path.parent.mkdir(parents=True)
-        path.write_text(''.join(json.dumps(line) + '\n' for line in lines))
-        if tns is not None:
-            measure(f'{name}/stiffness', tns, **record)
+        write_record(
+            f'{name}/{definition}{ending}', torch.tensor([[1., b]]),
+            blocks=['a', 'b'], stage=[1, 1], position=[1, 2],
+            definition=definition)
         return tmp_path / name
 
     return work_dir
 
 
 @pytest.fixture
-def four(work_dir):
-    return [work_dir(f'run{i}', [90. + i, acc], tns)
-            for i, (tns, acc) in enumerate(zip(TNS, ACCURACY))]
-
-
-@pytest.fixture(autouse=True)
-def few_resamples(monkeypatch):
-    monkeypatch.setattr('rank_correlation.RESAMPLES', 200)
-
-
-@pytest.fixture
-def run(tool, capsys):
+def run(tool, capsys, monkeypatch):
     """run(folders...) -> its tables of runs and of each correlation"""
+    monkeypatch.setattr('rank_correlation.RESAMPLES', 200)
 
     def run(*arguments):
         tool('analysis/plot', 'runs', *arguments)
@@ -73,7 +51,11 @@ def run(tool, capsys):
     return run
 
 
-def test_by_hand(run, four, tmp_path):
+def test_by_hand(run, work_dir, tmp_path):
+    four = [work_dir(f'run{i}', acc, tns)
+            for i, (tns, acc) in enumerate(zip(TNS, ACCURACY))]
+    # A record of a definition that comes later does not count.
+    work_dir('run0', ACCURACY[0], 5., 'update')
     runs, found = run(*four, '--figure', tmp_path / 'figure.png')
     assert cv2.imread(str(tmp_path / 'figure.png')).std() > 5
     assert found['statistic'].tolist() == pytest.approx(
@@ -84,50 +66,37 @@ def test_by_hand(run, four, tmp_path):
     assert runs['tns'].tolist() == pytest.approx(TNS[::-1], rel=1e-5)
     assert runs['metric'].tolist() == ACCURACY[::-1]
 
-
-def test_means_of_seeds_and_another_statistic_as_it_was_logged(run, work_dir):
-    names = [f'{m}_seed{s}' for m in ('a', 'b', 'c') for s in range(2)]
-    runs, _, found = run('--statistic', 'tns_median', *(
-        work_dir(name, [metric], logged={
-            'stiffness_eval/tns': -tns, 'stiffness_eval/tns_median': tns})
-        for name, tns, metric in zip(
-            names, [1, 3, 2, 4, 3, 5], [5, 7, 6, 9, 1, 2])))
-    assert runs['tns'].tolist() == [5, 4, 3, 3, 2, 1]
-    # Means: (2, 6), (3, 7.5), (4, 1.5): one pair agrees, two do not.
-    assert found['statistic']['kendall'] == pytest.approx(-1 / 3, abs=1e-4)
-
-
-def test_the_newest_record_of_the_definition(work_dir, measure):
-    key = work_dir('run', [50.], .1), 'accuracy/top1'
-    measure('run/update', 5., 'update')
-    os.utime(key[0] / 'stiffness.jsonl', (0, 0))
-    first = read_run(*key)
-    assert first['tns'] == pytest.approx(.1)
-    assert first['definition'] == 'residual, trained network, unknown data'
-    assert read_run(*key, definition='update')['tns'] == pytest.approx(5)
-    measure('run/newer', 2.)
-    assert read_run(*key)['source'] == 'newer.jsonl'
-
-
-def test_scipy_on_every_resample_gives_the_interval():
-    rng = np.random.default_rng(5)
-    x, y = rng.random(12), rng.random(12)
-    row = correlate(pd.DataFrame(dict(tns=x, metric=y))).loc['spearman']
-    draws = np.random.default_rng(0).integers(12, size=(200, 12))
-    values = [stats.spearmanr(x[i], y[i]).statistic for i in draws]
-    assert row[['low', 'high', 'used']].tolist() == pytest.approx(
-        [*np.percentile(values, [2.5, 97.5]), 200], abs=1e-12)
-    assert row['p'] == stats.spearmanr(x, y).pvalue
-
-
-def test_wrong_work_dirs(run, four, work_dir):
-    output = work_dir('output', [1.], .5, definition='output')
+    output = work_dir('output', 1., .5, 'output')
     for arguments, match in (
             ([output], 'runs: expected TNS of one definition'),
             (('--metric', 'coco/bbox_mAP'), 'run0: .*--metric'),
             (('--definition', 'output'), 'run0: .*--definition')):
         with pytest.raises(SystemExit, match=match):
             run(*four, *arguments)
+
+
+def test_means_of_seeds_and_the_newest_record(run, work_dir):
+    names = [f'{m}_seed{s}' for m in ('a', 'b', 'c') for s in range(2)]
+    values = [*zip(names, [5, 7, 6, 9, 1, 2], [1, 3, 2, 4, 3, 5])]
+    folders = [work_dir(*value, 'update') for value in values]
+    older = work_dir('a_seed0', 5, 8., 'update', '_older')
+    os.utime(older / 'update_older.jsonl', (0, 0))
+    runs, _, found = run('--definition', 'update', *folders)
+    assert runs['tns'].tolist() == pytest.approx([5, 4, 3, 3, 2, 1])
+    # Means: (2, 6), (3, 7.5), (4, 1.5): one pair agrees, two do not.
+    assert found['statistic']['kendall'] == pytest.approx(-1 / 3, abs=1e-4)
+
+
+def test_scipy_on_every_resample_gives_the_interval(monkeypatch):
+    monkeypatch.setattr('rank_correlation.RESAMPLES', 200)
+    rng = np.random.default_rng(5)
+    x, y = rng.random(12), rng.random(12)
+    row = correlate(pd.DataFrame(dict(tns=x, metric=y))).loc['spearman']
+    draws = np.random.default_rng(0).integers(12, size=(200, 12))
+    values = [stats.spearmanr(x[i], y[i]).statistic for i in draws]
+    assert row[['low', 'high']].tolist() == pytest.approx(
+        [*np.percentile(values, [2.5, 97.5])], abs=1e-12)
+    assert row['p'] == stats.spearmanr(x, y).pvalue
 
 
 @pytest.mark.parametrize('tns, key', [

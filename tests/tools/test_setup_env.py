@@ -46,83 +46,81 @@ esac
 '''
 
 
-class SetUp:
-    """A set-up whose pip, uv and compiler only pretend."""
+@pytest.fixture
+def start(request, tmp_path):
+    """A set-up whose pip, uv and compiler only pretend, in tmp_path."""
+    (tmp_path / 'venv/bin').mkdir(parents=True)
+    fake(tmp_path / 'venv/bin', 'python', PYTHON)
+    uv = fake(tmp_path, 'uv', 'exit 0')
+    with zipfile.ZipFile(tmp_path / 'made.whl', 'w') as file:
+        file.writestr('mmcv.py', 'operators = 1')
 
-    def __init__(self, root, folder):
-        self.script, self.folder = root / 'tools/setup_env.sh', folder
-        (folder / 'venv/bin').mkdir(parents=True)
-        fake(folder / 'venv/bin', 'python', PYTHON)
-        fake(folder, 'uv', 'exit 0')
-        self.calls = folder / 'calls'
-        self.wheels = folder / 'cache/onedl-mmcv==2.3.6-torch9-cp311-cpu'
-        self.wheel = folder / 'made.whl'
-        with zipfile.ZipFile(self.wheel, 'w') as file:
-            file.writestr('mmcv.py', 'operators = 1')
-
-    def start(self, **environment):
+    def start(**environment):
         return subprocess.Popen(
-            ['bash', str(self.script)],
-            env={**os.environ, 'TORCH': '', 'VENV': str(self.folder / 'venv'),
-                 'UV': str(self.folder / 'uv'), 'REAL': sys.executable,
-                 'CACHE': str(self.folder / 'cache'), 'STACK': 'onedl',
-                 'CALLS': str(self.calls), 'WHEEL': str(self.wheel),
-                 **environment},
+            ['bash', str(request.config.rootpath / 'tools/setup_env.sh')],
+            env={**os.environ, 'TORCH': '', 'VENV': f'{tmp_path}/venv',
+                 'UV': uv, 'REAL': sys.executable, 'STACK': 'onedl',
+                 'CACHE': f'{tmp_path}/cache', 'CALLS': f'{tmp_path}/calls',
+                 'WHEEL': f'{tmp_path}/made.whl', **environment},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True)
 
-    def run(self, code=0, **environment):
-        process = self.start(**environment)
-        text = process.communicate()[0]
-        assert process.returncode == code, text
-        assert not list((self.folder / 'cache').glob('*building*'))
-        return text
+    return start
 
 
 @pytest.fixture
-def set_up(request, tmp_path):
-    return SetUp(request.config.rootpath, tmp_path)
+def set_up(start, tmp_path):
+    """set_up(code=1, CXX='g++'): what it says until its end"""
+
+    def set_up(code=0, **environment):
+        process = start(**environment)
+        text = process.communicate()[0]
+        assert process.returncode == code, text
+        assert not list((tmp_path / 'cache').glob('*building*'))
+        return text
+
+    return set_up
 
 
-def test_the_second_set_up_has_nothing_to_do(set_up):
+def test_the_second_set_up_has_nothing_to_do(set_up, tmp_path):
     """The compiler goes behind the one with the precompiled header."""
-    whole = set_up.wheel.read_bytes()
-    set_up.wheels.mkdir(parents=True)
-    made = set_up.wheels / 'mmcv.whl'
+    whole = (tmp_path / 'made.whl').read_bytes()
+    made = tmp_path / 'cache/onedl-mmcv==2.3.6-torch9-cp311-cpu/mmcv.whl'
+    made.parent.mkdir(parents=True)
     made.write_bytes(whole.replace(b'= 1', b'= 2'))
-    text = set_up.run(CXX='g++ -pipe')
+    text = set_up(CXX='g++ -pipe')
     assert 'is damaged; compiling it again' in text
     assert 'is ready, after' in text and made.read_bytes() == whole
-    assert set_up.run() == f'setup_env: {set_up.folder}/venv is ready\n'
+    assert set_up() == f'setup_env: {tmp_path}/venv is ready\n'
     # Another environment takes the wheel that is there.
-    (set_up.folder / 'venv/.stepnet_mm_complete').unlink()
-    set_up.run()
-    assert set_up.calls.read_text() == (
-        f'wheel g++ -pipe {set_up.script.with_name("pch_cxx.sh")}\n')
+    (tmp_path / 'venv/.stepnet_mm_complete').unlink()
+    set_up()
+    call, = (tmp_path / 'calls').read_text().splitlines()
+    assert call.startswith('wheel g++ -pipe ') and call.endswith(
+        '/tools/pch_cxx.sh')
 
 
-def test_another_set_up_waits_until_the_first_one_is_killed(set_up):
-    first = set_up.start(HOLD=str(set_up.folder))
-    while not set_up.calls.exists():
+def test_another_set_up_waits_until_the_first_one_is_killed(start, tmp_path):
+    first = start(HOLD=str(tmp_path))
+    while not (tmp_path / 'calls').exists():
         time.sleep(.02)
-    second = set_up.start()
+    second = start()
     assert any('another set-up is at work on' in line
                for line in second.stdout)
     os.killpg(first.pid, signal.SIGKILL)
     text = second.communicate()[0]
     assert first.wait() and second.wait() == 0
     assert 'going on with the unfinished environment' in text
-    assert 'is ready, after' in text
 
 
 @pytest.mark.long
-def test_a_failed_step_says_what_to_do(set_up):
-    fake(set_up.folder, 'uv', 'echo no such version; exit 1')
-    text = set_up.run(1)
+def test_a_failed_step_says_what_to_do(set_up, tmp_path):
+    fake(tmp_path, 'uv', 'echo no such version; exit 1')
+    text = set_up(1)
     assert 'no such version' in text
     assert 'the last step failed; whole log:' in text
-    fake(set_up.folder, 'uv', 'exit 0')
-    text = set_up.run(1, FAIL='OSError: [Errno 28] No space left on device')
-    assert 'mmcv did not compile: the disk is full' in text
-    assert "no C++ compiler 'no-such-compiler'" in set_up.run(
+    fake(tmp_path, 'uv', 'exit 0')
+    assert 'mmcv did not compile: the disk is full' in set_up(
+        1, FAIL='OSError: [Errno 28] No space left on device')
+    assert "no C++ compiler 'no-such-compiler'" in set_up(
         1, CXX='no-such-compiler')

@@ -9,52 +9,28 @@ from html_page import HTMLPage
 from made_records import make_attention_record, make_record
 from stiffness_page import render_report
 
-from stepnet_mm.stiffness import (
-    stiffness_proportion,
-    total_neural_stiffness,
-)
-
 pytest.importorskip('matplotlib')
-# One worker: the page is drawn once.
-pytestmark = pytest.mark.xdist_group('report')
-
+HOSTILE = '<script>alert("1")</script> & $title'
 CURVE = [
     dict(step=step, tns=2. - step / 99, nsi_stage1_mean=.5,
          nsi_stage1_max=.8, nonfinite=0.) for step in (50, 100, 150)
 ]
 
 
-def record(name, gates=False, **changes):
-    """Seven measured blocks in three of four stages, of 40 samples."""
-    meta = dict(name=name, dataset='CIFAR-10 test, first 40', checkpoint=None)
-    return make_record((2, 3, 0, 2), bad=1, seed=len(name),
-                       gates=[gates] * 6 + [False],
-                       **{'meta': meta, **changes})
-
-
-def texts_of(page):
-    """Its texts, but for the style."""
-    return [text.strip() for tag, text in HTMLPage(page).texts
-            if tag != 'style' and text.strip()]
-
-
-HOSTILE = '<script>alert("1")</script> & $title'
-
-
-@pytest.fixture(scope='module')
-def page():
-    """One model has a hostile name, and no gates."""
-    own = record(HOSTILE, meta=dict(name=HOSTILE, config=HOSTILE),
-                 blocks=[HOSTILE] * 7)
-    return render_report(
-        HOSTILE, [own, record('stepnet', gates=True)], dict(stiffness=CURVE),
-        dict(attention=[make_attention_record(0, color=3),
-                        *map(make_attention_record, (5, 10))]))
-
-
 @pytest.mark.long
-def test_the_page_is_whole_and_asks_for_nothing(page):
-    found = HTMLPage(page)
+@pytest.mark.core
+def test_the_page_is_whole_and_asks_for_nothing():
+    """One model has a hostile name, and no gates."""
+    records = [make_record(
+        (2, 3, 0, 2), bad=1, seed=seed, gates=[gates] * 6 + [False],
+        meta=dict(name=name, config=name, checkpoint=None), **blocks)
+        for seed, (name, gates, blocks) in enumerate((
+            (HOSTILE, False, dict(blocks=[HOSTILE] * 7)),
+            ('stepnet', True, {})))]
+    found = HTMLPage(page := render_report(
+        HOSTILE, records, dict(stiffness=CURVE), dict(attention=[
+            make_attention_record(0, color=3),
+            *map(make_attention_record, (5, 10))])))
     for tag in ('script', 'link', 'iframe', 'object'):
         assert not found.attributes(tag)
     pictures = found.attributes('img')
@@ -67,62 +43,38 @@ def test_the_page_is_whole_and_asks_for_nothing(page):
         assert cv2.imdecode(pixels, 1).std() > 5
     assert not re.search(r'https?://|url\(|@import', page)
 
-
-@pytest.mark.long
-@pytest.mark.core
-def test_the_numbers_are_those_of_the_pure_functions(page):
-    texts = texts_of(page)
-    for name, gates in ((HOSTILE, False), ('stepnet', True)):
-        own = record(name, gates)
-        tns = total_neural_stiffness(own.nsi, own.stage)[1:]
-        share = stiffness_proportion(own.nsi, own.stage, [.5], [0.]).item()
-        row = texts.index(f'{tns.mean().item():#.4g}')
-        assert texts[row - 1] == name  # and no script
-        assert texts[row + 1:row + 6] == [
-            f'{tns.median().item():#.4g}',
-            f'{torch.quantile(tns, .95).item():#.4g}',
-            f'{tns.std(correction=0).item():#.4g}', '39', '1'
-        ]
-        assert texts[row + 7] == f'{share:#.4g}'
-    for part in ('layer4.2', 'own area', 'CIFAR-10 test, first 40',
-                 '2, 3, 0, 2'):
-        assert part in texts, part
-
-
-@pytest.fixture
-def undrawn(monkeypatch):
-    """Pages without their pictures, which take long."""
-    monkeypatch.setattr('stiffness_page.picture', lambda figure: dict(
-        url='', width=300))
-
-
-@pytest.fixture
-def write(write_record):
-    """write('resnet20_plain/last') -> the path of a record"""
-
-    def write(name, **changes):
-        return write_record(
-            name, torch.rand(8, 3) + .1, stage=[1, 1, 2], position=[1, 2, 1],
-            blocks=['layer1.1', 'layer1.2', 'layer2.1'], **changes)
-
-    return write
+    texts = [text.strip() for tag, text in found.texts
+             if tag != 'style' and text.strip()]
+    for key in ('tns', 'tns_q95', 'nsi_stage4_mean', 'proportion_0.5_0'):
+        row = texts.index(key)
+        assert texts[row + 1:row + 3] == [
+            f'{record.summary()[key]:#.4g}' for record in records], key
+    row = texts.index('nonfinite')
+    assert texts[row + 1:row + 3] == ['1', '1']
+    assert 'layer4.2' in texts and 'own area' in texts
 
 
 def test_records_of_one_definition_are_shown(
-        undrawn, tool, write, tmp_path, capsys):
+        monkeypatch, tool, write_record, tmp_path, capsys):
+    monkeypatch.setattr('stiffness_page.picture', lambda figure: dict(
+        url='', width=300))  # they take long
     work_dir = tmp_path / 'resnet20_plain'
     log = work_dir / 'run/vis_data/probe.json'
     log.parent.mkdir(parents=True)
     log.write_text('{"step": 1, "probe/tns": 1.0, "probe/nonfinite": 0}\n')
+    blocks = dict(stage=[1, 1, 2], position=[1, 2, 1],
+                  blocks=['layer1.1', 'layer1.2', 'layer2.1'])
     for name in ('start', 'last'):
-        write(f'{work_dir.name}/{name}', meta=dict(name='r20'))
+        write_record(f'{work_dir.name}/{name}', torch.rand(8, 3) + .1,
+                     meta=dict(name='r20'), **blocks)
     # A measurement that was cut, and is not shown.
-    cut = write(f'{work_dir.name}/b', definition='update')
+    cut = write_record(f'{work_dir.name}/b', torch.rand(8, 3),
+                       definition='update', **blocks)
     cut.write_text(cut.read_text()[:-1])
     tool('analysis/plot', 'report', work_dir)
     page = (work_dir / 'report.html').read_text()
     assert '<h1>Neural stiffness of resnet20_plain</h1>' in page
-    assert 'While training: probe' in page and 'δ(0.5, 0)' in page
+    assert 'While training: probe' in page and 'stiff at (0.5, 0)' in page
     for name in ('r20, start.jsonl', 'r20, last.jsonl'):
         assert f'<h3>{name}</h3>' in page
     assert '<h3>b</h3>' not in page

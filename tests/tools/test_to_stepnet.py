@@ -1,5 +1,4 @@
-import copy
-
+"""Configs that become StepNets; the texts of real ones are in the goldens."""
 import pytest
 import torch
 from equality import undrawn
@@ -50,34 +49,6 @@ def build(cfg):
         return MODELS.build(cfg.model).eval()
 
 
-def without_scopes(node):
-    """mmengine says of an inherited part whose it is."""
-    if isinstance(node, (list, tuple)):
-        return type(node)(map(without_scopes, node))
-    if not isinstance(node, dict):
-        return node
-    return {key: without_scopes(value) for key, value in node.items()
-            if key != '_scope_'}
-
-
-@pytest.mark.core
-def test_all_but_the_type_stays(tmp_path):
-    pytest.importorskip('mmdet')
-    from mmengine.hub import get_config
-    name = 'gn+ws/mask-rcnn_x50-32x4d_fpn_gn-ws-all_2x_coco.py'
-    out = tmp_path / 'stepnet.py'
-    out.write_text(to_stepnet(f'mmdet::{name}', str(out)))
-    cfg = Config.fromfile(out)
-    # mmengine wants word characters up to the first slash.
-    stock = get_config(f'mmdet::_base_/../{name}')
-    assert type(build(copy.deepcopy(cfg)).backbone).__name__ == 'StepResNeXt'
-    assert cfg.model.backbone.pop('type') == 'StepResNeXt'
-    assert stock.model.backbone.pop('type') == 'ResNeXt'
-    found = without_scopes(cfg.to_dict())
-    assert found.pop('custom_imports')['imports'] == ['stepnet_mm']
-    assert found == stock.to_dict()
-
-
 def test_a_teacher_gets_no_untrained_steps(write):
     path = write('two.py', """
 default_scope = 'mmpretrain'
@@ -92,26 +63,13 @@ model = dict(backbone=dict(type='ResNet', depth=18),
     assert text.count('Step') > 1 and 'teacher=' not in text
     assert f'# {teacher} stays: a teacher, which' in text
     text = to_stepnet(str(path), step=step, only=[teacher])
-    assert 'teacher=dict(backbone' in text and 'stays' not in text
-    write('one.py', path.read_text().replace('backbone=dict(', 'other=dict(',
-                                             1).replace("'ResNet'", '1', 1))
-    with pytest.raises(ValueError, match=f'{teacher}: a teacher.*--only'):
-        to_stepnet(str(path.parent / 'one.py'), step=step)
-
-
-def test_own_configs_from_another_folder(write, tmp_path):
-    path = write('own+these/plain.py', PLAIN)
-    out = write('deep/er/stepnet.py', '')
-    out.write_text(to_stepnet(str(path), str(out)))
-    assert f"_base_ = '{tmp_path}" not in out.read_text()
-    assert type(build(Config.fromfile(out)).backbone).__name__ == 'StepResNet'
+    assert 'teacher=dict(backbone' in text
 
 
 BEFORE = 'custom_imports = dict(imports={}, allow_failed_imports=True)'
 
 
 @pytest.mark.parametrize('config, part, there', [
-    (PLAIN, "type='StepResNet'", True),
     (PLAIN.replace("= 'mmpretrain'", "= 'mmengine'").replace(
         "'ResNet'", "'mmpretrain.ResNet'"), "'mmpretrain.StepResNet'", True),
     (PLAIN.replace("'ResNet'", "'mmpretrain.models.backbones.resnet.ResNet'"),
@@ -119,7 +77,7 @@ BEFORE = 'custom_imports = dict(imports={}, allow_failed_imports=True)'
     (PLAIN + BEFORE.format("'json'"), BEFORE.format(['json', 'stepnet_mm']),
      True),
     (PLAIN + BEFORE.format(['stepnet_mm']), 'custom_imports', False)],
-    ids=range(5))
+    ids=range(4))
 def test_types_and_imports(write, config, part, there):
     assert (part in to_stepnet(str(write('a.py', config)))) == there
 
@@ -135,7 +93,7 @@ def test_steps_that_cannot_start_at_1_are_not_frozen(write):
 
 
 @pytest.mark.core
-def test_pure_python_configs(write, tmp_path):
+def test_pure_python_configs(write):
     path = write('pythonic.py', PYTHONIC)
     text = to_stepnet(str(path), step=dict(type='ECAAttention'))
     assert "type='mmpretrain.StepResNet'" in text
@@ -156,11 +114,8 @@ REFUSED = {
     'mmpretrain::resnet/resnet18_8xb32_in1.py':
     'resnet/resnet18_8xb32_in1k.py',
     'mmnothing::atss/atss.py': "no package 'mmnothing' is installed",
-    PLAIN.replace("'ResNet'", "'SwinTransformer'"): 'no residual block',
-    PLAIN.replace("'ResNet'", "'NoSuchNet'"):
-    "no 'NoSuchNet' is registered in the scope 'mmpretrain'",
-    PLAIN.replace("'ResNet'", "'StepResNet'"):
-    'model.backbone: StepResNet is a StepNet already',
+    PLAIN.replace("'ResNet'", "'NoSuchNet'"): "no 'NoSuchNet' is registered",
+    PLAIN.replace("'ResNet'", "'StepResNet'"): 'is a StepNet already',
     'import sys\nsys.exit(3)': 'expected a config, got SystemExit: 3'}
 
 
@@ -173,12 +128,12 @@ def test_a_config_without_a_stepnet(config, text, write):
 
 
 def test_the_tool(tool, write, tmp_path, capsys):
-    path = write('plain.py', PLAIN)
+    path, out = write('own+these/plain.py', PLAIN), tmp_path / 'new/se.py'
     tool('to_stepnet', path)
     assert capsys.readouterr().out == to_stepnet(str(path))
-    out = tmp_path / 'new' / 'se.py'
     tool('to_stepnet', path, '--step', 'SEAttention', '--step-options',
          'reduction=8', '--out', out)
+    assert f"_base_ = '{tmp_path}" not in out.read_text()
     backbone = build(Config.fromfile(out)).backbone
     assert backbone.steps()[0].excitation[0].out_features == 1
 

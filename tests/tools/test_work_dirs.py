@@ -1,7 +1,7 @@
 """What is read of a work dir, over its starts."""
 import json
 
-from work_dirs import read_run, read_stiffness_curves
+from work_dirs import read_stiffness_curves
 
 
 def row(step, scale=1.):
@@ -35,6 +35,6 @@ def test_a_resumed_run_goes_on_and_each_hook_has_its_curve(tmp_path):
 def test_what_was_trained_anew_does_not_count(tmp_path):
     for number, steps, value in ((1, [0, 1], 60), (2, [1], 70), (3, [0], 9)):
         write(tmp_path, f'2025010{number}_000000', [
-            {'accuracy/top1': value, 'stiffness_eval/tns': 1., 'step': step}
-            for step in steps], 'scalars')
-        assert read_run(tmp_path, 'accuracy/top1')['metric'] == value
+            dict(row(step), tns=value) for step in steps])
+    assert [line['tns'] for line in read_stiffness_curves(
+        tmp_path)['stiffness']] == [9]

@@ -48,12 +48,9 @@ def print_latency(forward, images):
     """The time of a forward pass, and on a GPU the peak memory."""
     timer = Timer('forward(images)', num_threads=torch.get_num_threads(),
                   globals=dict(forward=forward, images=images))
-    taken = timer.blocked_autorange(min_run_time=1)
-    print(f'latency: median {1e3 * taken.median:.4g} ms, interquartile range '
-          f'{1e3 * taken.iqr:.2g} ms, {len(taken.times)} x '
-          f'{taken.number_per_run} runs of {shape_of(images)} {images.dtype}, '
-          f'{images.device}, {taken.num_threads} threads, '
-          f'torch {torch.__version__}')
+    print(f'latency of {shape_of(images)} {images.dtype}, {images.device}, '
+          f'torch {torch.__version__}:\n'
+          f'{timer.blocked_autorange(min_run_time=1)}')
     if images.is_cuda:
         print('peak memory of CUDA tensors: '
               f'{torch.cuda.max_memory_allocated(images.device):,} bytes on '
@@ -93,10 +90,6 @@ def main():
     args = parse_args()
     device = torch.device(args.device)
     cfg = C.read_config(args.config, options=args.cfg_options)
-    if not C.library_of(cfg):
-        raise ValueError(
-            f'{args.config}: default_scope: expected mmdet or mmpretrain, got '
-            f'{cfg.get("default_scope")!r}; set it')
     size = args.image_size or image_size(cfg)
     # First, since the traces of the counts take memory too.
     print_latency(*prepare(cfg, size, args.batch_size, device))

@@ -16,8 +16,6 @@ PANELS = dict(tns=('mean', np.mean), tns_median=('median', np.median),
               tns_q95=('95 % quantile', partial(np.quantile, q=.95)))
 #: Of the bootstrap; of 10^5 samples a batch of them takes 80 MB.
 RESAMPLES, BATCH = 1000, 100
-#: With fewer blocks a correlation along depth says nothing.
-LEAST = 3
 #: Relative spread up to which numbers count as equal: a float32 mean of equal
 #: numbers is off by about 1e-7.
 EQUAL = 1e-6
@@ -59,8 +57,7 @@ def _estimate(records: list[StiffnessRecord], key: str) -> Estimate:
         from scipy import stats
         low, high = stats.bootstrap(
             (tns, ), statistic, n_resamples=RESAMPLES, batch=BATCH,
-            vectorized=True, axis=-1, confidence_level=.95,
-            method='percentile',
+            confidence_level=.95, method='percentile',
             rng=np.random.default_rng(0)).confidence_interval
     return Estimate(value, low, high, [])
 
@@ -110,38 +107,14 @@ def has_steps(record: StiffnessRecord) -> bool:
 
 @style.styled
 def step_figure(record: StiffnessRecord):
-    """Mean step size Δt against NSI (Fig. 9).
+    """Mean step size Δt against NSI, a point per sample (Fig. 9).
 
-    a: a point per sample, in the first, the middle and the last block with a
-    gate of one stage, the first that has three. b, below: for each sample,
-    Pearson's r of NSI and Δt over all these blocks; left out if there is no
-    such stage or r.
+    The panels are the first, the middle and the last block with a gate.
 
     Raises:
         ValueError: if no block has a gate, or no sample is finite.
     """
     check_records([record])
-    nsi, step, along = _with_gates(record)
-    chosen = np.unique([0, len(along) // 2, len(along) - 1])
-    r = pearson(nsi, step)
-    has_b = len(along) >= LEAST and bool(np.isfinite(r).any())
-    figure = style.new_figure(style.WIDTH, 3.4 + 2.7 * has_b)
-    grid = figure.add_gridspec(1 + has_b, len(chosen))
-    for i, column in enumerate(chosen):
-        _scatter(figure.add_subplot(grid[0, i]),
-                 record.header.blocks[along[column]], nsi[:, column],
-                 step[:, column])
-    if has_b:
-        stage = record.header.stage[along[0]]
-        _histogram(figure.add_subplot(grid[1, :]),
-                   f'stage {stage}, {len(along)} blocks', r)
-    figure.suptitle(f'{record.name}: mean step size Δt against NSI, '
-                    f'{len(nsi)} samples{lost_note([record])}')
-    return figure
-
-
-def _with_gates(record: StiffnessRecord) -> tuple:
-    """NSI and Δt, (n, b), of the finite samples; the columns of b blocks."""
     if not has_steps(record):
         raise ValueError(
             f'{record.name}: expected the record of a model with step sizes, '
@@ -149,23 +122,15 @@ def _with_gates(record: StiffnessRecord) -> tuple:
     nsi, step = record.nsi.numpy(), record.step.numpy()
     gated = np.flatnonzero(np.isfinite(step).any(0))
     finite = np.isfinite(nsi).all(1) & np.isfinite(step[:, gated]).all(1)
-    stages = np.array(record.header.stage)[gated]
-    found, counts = np.unique(stages, return_counts=True)
-    along = gated[stages == found[np.argmax(counts >= LEAST)]]
-    return nsi[finite][:, along], step[finite][:, along], along
-
-
-def pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Pearson's r along the last axis, (..., n) -> (...).
-
-    It is NaN where x or y is constant up to rounding.
-    """
-    scaled = []
-    for v in (x, y):
-        constant = np.ptp(v, axis=-1) <= EQUAL * np.abs(v).max(-1)
-        spread = np.where(constant, np.nan, v.std(-1))
-        scaled.append((v - v.mean(-1, keepdims=True)) / spread[..., None])
-    return (scaled[0] * scaled[1]).mean(-1)
+    chosen = np.unique(gated[[0, len(gated) // 2, -1]])
+    figure = style.new_figure(style.WIDTH, 3.4)
+    panels = figure.subplots(1, len(chosen), squeeze=False)[0]
+    for axes, column in zip(panels, chosen):
+        _scatter(axes, record.header.blocks[column], nsi[finite, column],
+                 step[finite, column])
+    figure.suptitle(f'{record.name}: mean step size Δt against NSI, '
+                    f'{finite.sum()} samples{lost_note([record])}')
+    return figure
 
 
 def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
@@ -173,21 +138,10 @@ def _scatter(axes, name: str, nsi: np.ndarray, step: np.ndarray) -> None:
     # As one picture: a vector file of 10,000 points is slow to show.
     axes.scatter(nsi, step, s=3**2, alpha=.4, linewidth=0,
                  color=style.color(0), rasterized=True)
-    r, note = float(pearson(nsi, step)), 'no correlation: constant values'
-    if np.isfinite(r):
-        rho = stats.spearmanr(nsi, step).statistic
+    note = 'no correlation: constant values'
+    if all(np.ptp(v) > EQUAL * np.abs(v).max() for v in (nsi, step)):
+        r, rho = (correlation(nsi, step).statistic
+                  for correlation in (stats.pearsonr, stats.spearmanr))
         note = f'Pearson {r:+.2f}, Spearman {rho:+.2f}'
     axes.set(title=f'{name}\n{note}', xlabel='NSI (Eq. 4)',
              ylabel='mean step size Δt')
-
-
-def _histogram(axes, name: str, r: np.ndarray) -> None:
-    """The distribution of r over samples."""
-    found = r[np.isfinite(r)]
-    axes.hist(found, bins=np.linspace(-1, 1, 41), color=style.color(0))
-    middle, lost = np.median(found), len(r) - len(found)
-    axes.axvline(middle, color=style.color(1), linestyle='--')
-    note = f' ({lost} with constant values left out)' if lost else ''
-    axes.set(title=f'{name}: {len(found)} samples{note}, median (dashed) '
-             f'{middle:+.2f}', ylabel='samples', xlim=(-1, 1),
-             xlabel="Pearson's r of NSI and Δt along depth, by sample")

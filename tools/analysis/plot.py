@@ -18,14 +18,21 @@ import sys
 from pathlib import Path
 
 from paper_figures import has_steps, step_figure, tns_figure
-from stiffness_page import render_report, shares
+from stiffness_page import render_report
 from work_dirs import method_of, of_one_definition, read_stiffness_curves
 
 from stepnet_mm import visualization
 from stepnet_mm.attention import read_attention_histories
-from stepnet_mm.stiffness import DEFINITIONS, labels, read_stiffness_record
+from stepnet_mm.stiffness import (
+    DEFINITIONS,
+    labels,
+    read_stiffness_record,
+    stiffness_proportion,
+    stiffness_survival,
+)
 from stepnet_mm.utils import command_line
 from stepnet_mm.utils.files import written_whole
+from stepnet_mm.visualization.stiffness_figures import TNS
 
 FIGURES = dict(tns=tns_figure, survival=visualization.survival_figure,
                depth=visualization.depth_figure,
@@ -36,61 +43,49 @@ FIGURES = dict(tns=tns_figure, survival=visualization.survival_figure,
 def parse_args():
     parser = command_line.command_parser(__doc__)
     kinds = parser.add_subparsers(metavar='KIND', required=True)
-    for name, add_options, draw in (
-            ('stiffness', add_stiffness, draw_stiffness),
-            ('runs', add_runs, draw_runs),
-            ('training', add_training, draw_training),
-            ('report', add_report, draw_report)):
+
+    def add_kind(name, draw, **source):
         kind = kinds.add_parser(
             name, description=inspect.getdoc(draw),
             formatter_class=argparse.RawDescriptionHelpFormatter)
         kind.set_defaults(draw=draw)
-        add_options(kind)
+        kind.add_argument(type=Path, **source)
+        return kind
+
+    kind = add_kind('stiffness', draw_stiffness, dest='records', nargs='+',
+                    metavar='RECORD')
+    kind.add_argument('--figures', nargs='+', choices=tuple(FIGURES),
+                      help='default: all that apply to the records')
+    kind.add_argument('--out', type=command_line.output_folder,
+                      help='folder; default: figures beside RECORD')
+    kind.add_argument('--format', choices=('png', 'svg', 'pdf'),
+                      default='png', help='of the pictures')
+    kind.add_argument('--degree', nargs=2, type=float, metavar=('M1', 'M2'),
+                      help='print the shares of samples and blocks that are '
+                      'stiff to it (§3.1)')
+    kind = add_kind('runs', draw_runs, dest='sources', nargs='+',
+                    metavar='WORK_DIR')
+    kind.add_argument('--metric', default='accuracy/top1',
+                      help='its key in scalars.json')
+    kind.add_argument('--statistic', default='tns', choices=[*TNS],
+                      help='of TNS over samples; default: tns, the mean')
+    kind.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
+                      'the records (default: residual if there is one)')
+    kind.add_argument('--figure', type=command_line.output_file,
+                      help='picture to write')
+    kind = add_kind('training', draw_training, dest='work_dir')
+    kind.add_argument('--out', type=command_line.output_file,
+                      help='picture; default: WORK_DIR/tns.png')
+    kind.add_argument('--hook', default='stiffness',
+                      help='name of the TNSHook; default: stiffness')
+    kind = add_kind('report', draw_report, dest='work_dir')
+    kind.add_argument('--records', nargs='+', type=Path,
+                      help='default: WORK_DIR/*.jsonl')
+    kind.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
+                      'what is shown (default: residual if there is one)')
+    kind.add_argument('--out', type=command_line.output_file,
+                      help='default: WORK_DIR/report.html')
     return parser.parse_args()
-
-
-def add_stiffness(parser):
-    parser.add_argument('records', nargs='+', type=Path, metavar='RECORD')
-    parser.add_argument('--figures', nargs='+', choices=tuple(FIGURES),
-                        help='default: all that apply to the records')
-    parser.add_argument('--out', type=command_line.output_folder,
-                        help='folder; default: figures beside RECORD')
-    parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
-                        default='png', help='of the pictures')
-    parser.add_argument('--degree', nargs=2, type=float, metavar=('M1', 'M2'),
-                        help='print the shares of samples and blocks that are '
-                        'stiff to it (§3.1)')
-
-
-def add_training(parser):
-    parser.add_argument('work_dir', type=Path)
-    parser.add_argument('--out', type=command_line.output_file,
-                        help='picture; default: WORK_DIR/tns.png')
-    parser.add_argument('--hook', default='stiffness',
-                        help='name of the TNSHook; default: stiffness')
-
-
-def add_runs(parser):
-    parser.add_argument('sources', nargs='+', type=Path, metavar='WORK_DIR')
-    parser.add_argument('--metric', default='accuracy/top1',
-                        help='its key in scalars.json')
-    parser.add_argument('--statistic', default='tns',
-                        choices=['tns', 'tns_median', 'tns_q95'],
-                        help='of TNS over samples; default: tns, the mean')
-    parser.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
-                        'the records (default: residual if there is one)')
-    parser.add_argument('--figure', type=command_line.output_file,
-                        help='picture to write')
-
-
-def add_report(parser):
-    parser.add_argument('work_dir', type=Path)
-    parser.add_argument('--records', nargs='+', type=Path,
-                        help='default: WORK_DIR/*.jsonl')
-    parser.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
-                        'what is shown (default: residual if there is one)')
-    parser.add_argument('--out', type=command_line.output_file,
-                        help='default: WORK_DIR/report.html')
 
 
 def draw_stiffness(args):
@@ -143,7 +138,9 @@ def print_tns(records):
 def print_shares(records, m1, m2):
     """The shares of samples and of blocks that are stiff to one degree."""
     for name, record in zip(labels(records), records):
-        samples, blocks = shares(record, m1, m2)
+        samples, blocks = (
+            share(record.nsi, record.stage, [m1], [m2]).item()
+            for share in (stiffness_survival, stiffness_proportion))
         print(f'{name}: stiff to ({m1:g}, {m2:g}): {samples:.1%} of the '
               f'samples, {blocks:.1%} of the blocks')
 
@@ -192,8 +189,7 @@ def draw_runs(args):
     """Rank correlation between TNS and performance over many runs (Fig. 7).
 
     Of each work dir: the metric is that of mmengine's scalars.json, TNS that
-    of its newest stiffness record (*.jsonl) of one definition. Where no work
-    dir has a record, it is what TNSMetric logged beside the metric.
+    of its newest stiffness record (*.jsonl) of one definition.
 
     Prints Kendall's tau-b and Spearman's rho with two-sided p-values and 95 %
     percentile bootstrap intervals over runs. Runs named <method>_seedN are no

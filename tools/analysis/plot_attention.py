@@ -6,8 +6,8 @@ python tools/analysis/plot_attention.py work_dirs/self_attention_plain_cifar10
 maps   each head's attention of the query pixel by layer, at the end (Fig. 4)
 range  mean attention distance by layer and head, and over the iterations
 
-From what AttentionMapHook left in a work dir, or from records by name
-(measure_attention.py), by iteration.
+From what AttentionMapHook left in a work dir, or from records by name, by
+iteration.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -29,7 +29,6 @@ def parse_args():
         help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png', help='of the figures')
-    parser.add_argument('--title', help='heading of every figure')
     return parser.parse_args()
 
 
@@ -48,7 +47,7 @@ def main():
                                     for layer in record.layers))
           for record in records)]))
     out = args.out or (source if source.is_dir() else source.parent)
-    for name, figure in attention_figures(records, args.title).items():
+    for name, figure in attention_figures(records).items():
         path = out / f'attention_{name}.{args.format}'
         save_figure(figure, path)
         print(f'{name}: {path}')

@@ -8,14 +8,12 @@ from work_dirs import method_of, read_run
 
 from stepnet_mm.utils.command_line import check_output
 from stepnet_mm.visualization import save_figure, style
+from stepnet_mm.visualization.stiffness_figures import TNS
 
 #: Of the bootstrap. A batch of resamples of 10^5 runs takes 160 MB.
 RESAMPLES, BATCH = 2000, 100
 #: Below it Spearman's p counts all orders of the runs, at most 720.
 EXACT = 7
-#: What the figure calls each statistic of TNS over samples.
-LABELS = dict(tns='TNS (Eq. 5)', tns_median='median TNS',
-              tns_q95='95 % quantile of TNS')
 
 
 def correlate(runs: pd.DataFrame) -> pd.DataFrame:
@@ -23,8 +21,8 @@ def correlate(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         DataFrame: for each the ``statistic``, its two-sided p-value ``p``,
-        the 95 % bootstrap interval over runs from ``low`` to ``high``, and
-        ``used``, the number of its resamples: those with different values.
+        and the 95 % bootstrap interval over runs from ``low`` to ``high``.
+        Resamples of equal values do not count.
 
     Raises:
         ValueError: on fewer than three runs, a number that is not finite, or
@@ -46,23 +44,16 @@ def correlate(runs: pd.DataFrame) -> pd.DataFrame:
             p = stats.permutation_test(
                 (x, ), lambda x: stats.spearmanr(x, y).statistic,
                 permutation_type='pairings', vectorized=False).pvalue
-        drawn = _resampled(x, y, test)
-        low, high = np.quantile(drawn, [.025, .975])
-        found[name] = dict(statistic=value, p=p, low=low, high=high,
-                           used=len(drawn))
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # drawn alike: NaN
+            drawn = stats.bootstrap(
+                (x, y), lambda *pair, test=test: test(*pair).statistic,
+                paired=True, n_resamples=RESAMPLES, batch=BATCH,
+                vectorized=False, method='percentile',
+                rng=np.random.default_rng(0)).bootstrap_distribution
+        low, high = np.nanquantile(drawn, [.025, .975])
+        found[name] = dict(statistic=value, p=p, low=low, high=high)
     return pd.DataFrame(found).T
-
-
-def _resampled(x: np.ndarray, y: np.ndarray, test) -> np.ndarray:
-    """A correlation of resampled runs, where it is defined."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # drawn alike: no number
-        drawn = stats.bootstrap(
-            (x, y), lambda *pair: test(*pair).statistic, paired=True,
-            n_resamples=RESAMPLES, batch=BATCH, vectorized=False,
-            method='percentile', rng=np.random.default_rng(0)
-        ).bootstrap_distribution
-    return drawn[np.isfinite(drawn)]
 
 
 @style.styled
@@ -91,10 +82,10 @@ def draw_runs(args) -> None:
         raise ValueError(
             'runs: expected TNS of one definition of NSI, on the same data, '
             f'got (with a run of each): {some}; measure all runs alike, or '
-            'name one with --definition (logged scalars do not say theirs)')
+            'name one with --definition')
     shown = runs.sort_values('tns', ascending=False, kind='stable')
     print(shown[['name', 'tns', 'metric', 'source']].to_string(index=False))
-    label = LABELS[args.statistic]
+    label = f'TNS (Eq. 5), {TNS[args.statistic]} of samples'
     print(f'tns: {label}; metric: {args.metric}; definition '
           f'of NSI: {runs["definition"][0]}')
     found = print_correlation('TNS and the metric over runs', runs)
@@ -114,7 +105,6 @@ def print_correlation(title: str, runs: pd.DataFrame) -> pd.DataFrame:
     """Print what :func:`correlate` finds, and return it."""
     found = correlate(runs)
     print(f'\n{title} (n = {len(runs)}); low to high: 95 % bootstrap '
-          'interval,\ntoo narrow with less than ten runs; used: resamples of '
-          f'{RESAMPLES} with different values')
+          'interval,\ntoo narrow with less than ten runs')
     print(found.to_string(float_format='{:.4g}'.format))
     return found

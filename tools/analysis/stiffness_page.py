@@ -5,13 +5,7 @@ from html_pages import data_url, render
 from paper_figures import has_steps, step_figure, tns_figure
 
 from stepnet_mm import visualization
-from stepnet_mm.stiffness import (
-    DEGREES,
-    StiffnessRecord,
-    stage_summary,
-    stiffness_proportion,
-    stiffness_survival,
-)
+from stepnet_mm.stiffness import DEGREES
 
 #: Of a figure in an inch, and of the page in an inch of a figure.
 DPI, PIXELS = 150, 114
@@ -32,8 +26,7 @@ def render_report(title: str, records: list, curves: dict,
     return render(
         'report.html', title=title, names=[r.name for r in records],
         degree='({:g}, {:g})'.format(*DEGREES[0]), about=_about(records),
-        totals=[*map(_totals, records)],
-        stages=[row for record in records for row in _stages(record)],
+        numbers=_rows([record.summary() for record in records]),
         blocks=[(r.name, [list(row.values())
                           for row in r.summary_by_block(DEGREES[0])])
                 for r in records],
@@ -62,12 +55,6 @@ def picture(figure) -> dict:
                 width=int.from_bytes(png[16:20], 'big') * PIXELS // DPI)
 
 
-def shares(record: StiffnessRecord, m1: float, m2: float) -> list[float]:
-    """δ(M1, M2) of samples, and p̂(M1, M2) of blocks."""
-    return [share(record.nsi, record.stage, [m1], [m2]).item()
-            for share in (stiffness_survival, stiffness_proportion)]
-
-
 def _heads(records: list) -> dict[str, dict]:
     """Of one AttentionMapHook; of records that compare with the last."""
     alike = [r for r in records if r.view == records[-1].view]
@@ -76,32 +63,16 @@ def _heads(records: list) -> dict[str, dict]:
 
 
 def _about(records: list) -> list[list]:
-    """Where the numbers come from: a row per key, a column per record."""
-    abouts = [_about_one(record.header) for record in records]
-    keys = dict.fromkeys(key for about in abouts for key in about)
-    rows = [[key, *(str(about.get(key) or '') for about in abouts)]
-            for key in keys if key != 'name']  # it is above the column
-    return [row for row in rows if any(row[1:])]
+    """Where the numbers come from."""
+    rows = _rows([{**record.header.meta, 'samples': record.header.samples,
+                   'definition of NSI': record.header.definition}
+                  for record in records])
+    return [[key, *('' if value is None else str(value) for value in values)]
+            for key, *values in rows if key != 'name']  # above the column
 
 
-def _about_one(header) -> dict:
-    blocks = map(header.stage.count, range(1, header.stages + 1))
-    return {**header.meta, 'samples': header.samples,
-            'definition of NSI': header.definition,
-            'measured blocks, by stage': ', '.join(map(str, blocks))}
-
-
-def _totals(record: StiffnessRecord) -> list:
-    """TNS and what goes with it."""
-    tns = record.tns().numpy()
-    return [record.name, *record.tns_summary().values(), tns.std().item(),
-            len(tns), record.lost, *shares(record, *DEGREES[0])]
-
-
-def _stages(record: StiffnessRecord) -> list[list]:
-    """Mean and mean maximum of NSI, a row per stage."""
-    found = stage_summary(record.nsi, record.stage)
-    columns = (found.stages, found.mean[found.finite].mean(0),
-               found.maximum[found.finite].mean(0))
-    return [[record.name, *row]
-            for row in zip(*(column.tolist() for column in columns))]
+def _rows(columns: list[dict]) -> list[list]:
+    """A row per key, a value per record, '' where it has none."""
+    keys = dict.fromkeys(key for column in columns for key in column)
+    return [[key, *(column.get(key, '') for column in columns)]
+            for key in keys]

@@ -40,40 +40,30 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
     """The last value of a run's metric in ``scalars.json``, and its TNS.
 
     TNS, by a key of :func:`summarize_tns`, is that of the newest record
-    ``*.jsonl`` of one definition (:func:`of_one_definition`); without a
-    record, what TNSMetric logged beside the metric.
+    ``*.jsonl`` of one definition (:func:`of_one_definition`).
 
     Returns:
         dict: ``name``, ``metric``, ``tns``; ``source``, the file of TNS; and
         ``definition``, which must agree between runs.
 
     Raises:
-        ValueError: if there is no such metric or no TNS.
+        ValueError: if there is no such metric or no record.
     """
     lines = _logged(work_dir, 'scalars', metric)
     if not lines:
         raise ValueError(
             f'{work_dir}: expected a number {metric!r} in a '
             '<run>/vis_data/scalars.json, got none; name another --metric')
-    run = dict(name=work_dir.resolve().name, metric=lines[-1][metric])
-    if paths := [*work_dir.glob('*.jsonl')]:
-        path = max(of_one_definition(paths, definition, work_dir),
-                   key=lambda path: path.stat().st_mtime)
-        record = read_stiffness_record(path)
-        own, meta = record.header.definition, record.header.meta
-        kind = 'start' if meta.get('checkpoint') == 'none' else 'trained'
-        return dict(
-            run, tns=record.tns_summary()[statistic], source=path.name,
-            definition=f'{own}, {kind} network, '
-            f'{meta.get("dataset", "unknown data")}')
-    key = f'stiffness_eval/{statistic}'  # of TNSMetric
-    if definition or not _is_number(lines[-1], key):
-        raise ValueError(
-            f'{work_dir}: expected a record *.jsonl or, without --definition, '
-            f'{key} beside the metric, got neither; make a record with '
-            'measure_stiffness.py')
-    return dict(run, tns=lines[-1][key], source='scalars.json',
-                definition='unknown')
+    paths = of_one_definition(work_dir.glob('*.jsonl'), definition, work_dir)
+    path = max(paths, key=lambda path: path.stat().st_mtime)
+    record = read_stiffness_record(path)
+    meta = record.header.meta
+    kind = 'start' if meta.get('checkpoint') == 'none' else 'trained'
+    return dict(
+        name=work_dir.resolve().name, metric=lines[-1][metric],
+        tns=record.tns_summary()[statistic], source=path.name,
+        definition=f'{record.header.definition}, {kind} network, '
+        f'{meta.get("dataset", "unknown data")}')
 
 
 def read_stiffness_curves(work_dir: Path) -> dict[str, list[dict]]:

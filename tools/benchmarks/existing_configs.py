@@ -38,7 +38,7 @@ ITERATIONS = 3
 
 
 def build_pair(cfgs):
-    """The stock model and its StepNet, of the same weights."""
+    """The stock model and its StepNet: equal weights, not those of a start."""
     for cfg in cfgs:
         for backbone in find_backbones(cfg):
             backbone.node.init_cfg = None
@@ -47,18 +47,14 @@ def build_pair(cfgs):
             pad.size = (EDGE, EDGE)
     stock, net = map(build_model, cfgs)
     for backbone in find_backbones(cfgs[0]):
-        randomise(stock.get_submodule(backbone.key.removeprefix('model.')))
+        part = stock.get_submodule(backbone.key.removeprefix('model.'))
+        for name, value in part.state_dict().items():
+            if name.endswith('running_var'):
+                value.uniform_(.5, 2)
+            elif name.endswith(('running_mean', 'bias')):
+                value.normal_(0, .1)
     net.load_state_dict(stock.state_dict(), strict=False)
     return stock, net
-
-
-def randomise(net):
-    """Move statistics and shifts away from their starts."""
-    for name, value in net.state_dict().items():
-        if name.endswith('running_var'):
-            value.uniform_(.5, 2)
-        elif name.endswith(('running_mean', 'bias')):
-            value.normal_(0, .1)
 
 
 def make_batch(cfg):

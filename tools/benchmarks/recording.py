@@ -1,12 +1,11 @@
 #!/usr/bin/env python
-"""What recording costs: time, memory, and a probe of 512 CIFAR images.
+"""What recording costs: time of a training iteration.
 
 python tools/benchmarks/recording.py
 
-Time: forward and backward of a ResNet-50 with and without a recorder, taken
-in turns, as processor time of this process, or until a GPU has done. Memory:
-peak resident set of fresh processes, or peak of a GPU's allocator. Probe: 512
-random images of 32 px through ResNet-164. OMP_NUM_THREADS sets the threads.
+Forward and backward of a ResNet-50 with and without a recorder, taken in
+turns, as processor time of this process, or until a GPU has done.
+OMP_NUM_THREADS sets the threads.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -17,28 +16,19 @@ from statistics import median
 
 import torch
 from mmengine.registry import MODELS
-from step_cost import in_fresh_process
 from torch.utils.benchmark import timer
 
 import stepnet_mm  # noqa: F401  registers modules
-from stepnet_mm.profiling import interleave, peak_bytes
+from stepnet_mm.profiling import interleave
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import summarize_stiffness
 from stepnet_mm.utils.command_line import command_parser
 
-#: Of a TNSHook, in iterations; images of a probe.
-INTERVAL, IMAGES = 50, 512
+#: Of a TNSHook, in iterations.
+INTERVAL = 50
 RESNET = dict(type='mmpretrain.ResNet', depth=50, out_indices=(3, ))
-CIFAR = dict(type='mmpretrain.StepResNetCIFAR', depth=164)
 #: What is recorded: nothing, or states by one of the definitions.
 VARIANTS = ('plain', 'residual', 'output')
-
-
-def build(args):
-    """The ResNet-50 and its images."""
-    torch.manual_seed(0)
-    return MODELS.build(dict(RESNET)).to(args.device), torch.randn(
-        args.batch_size, 3, args.edge, args.edge, device=args.device)
 
 
 def seconds(args, model, images, variant):
@@ -55,29 +45,6 @@ def seconds(args, model, images, variant):
     return clock() - start
 
 
-def peak(args, variant):
-    """Peak in bytes of two iterations, in a fresh process."""
-    model, images = build(args)
-    for _ in range(2):
-        seconds(args, model, images, variant)
-    return peak_bytes(images.device)
-
-
-@torch.no_grad()
-def time_probe(args):
-    """Wall-clock seconds of a probe, and its table's shape."""
-    torch.manual_seed(0)
-    model = MODELS.build(dict(CIFAR)).to(args.device)
-    model.eval()
-    images = torch.randn(IMAGES, 3, 32, 32, device=args.device)
-    start = timer()  # waits for a GPU
-    with TrajectoryRecorder(model) as recorder:
-        for batch in images.split(128):
-            model(batch)
-    summarize_stiffness(recorder.nsi, recorder.stage)
-    return timer() - start, tuple(recorder.nsi.shape)
-
-
 def main():
     parser = command_parser(__doc__)
     parser.add_argument('--device', default='cpu', help='cpu or cuda')
@@ -86,7 +53,9 @@ def main():
     parser.add_argument('--rounds', type=int, default=9,
                         help='of all, in turn')
     args = parser.parse_args()
-    resnet = build(args)
+    torch.manual_seed(0)
+    resnet = MODELS.build(dict(RESNET)).to(args.device), torch.randn(
+        args.batch_size, 3, args.edge, args.edge, device=args.device)
     times = {name: median(taken) for name, taken in interleave(
         {name: partial(seconds, args, *resnet, name) for name in VARIANTS},
         args.rounds, 1).items()}
@@ -98,12 +67,6 @@ def main():
         more = taken / plain - 1
         print(f'  recorded ({name}): {taken:.3f} s, {more:+.1%}; '
               f'{more / INTERVAL:+.2%} at interval {INTERVAL}')
-    for name in VARIANTS:
-        print(f'peak memory, {name}: '
-              f'{in_fresh_process(peak, args, name) / 1e6:,.0f} MB')
-    taken, shape = time_probe(args)
-    print(f'probe: ResNet-164, {IMAGES} images of 32 px, table {shape}: '
-          f'{taken:.1f} s')
 
 
 if __name__ == '__main__':

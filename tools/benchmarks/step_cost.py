@@ -12,16 +12,14 @@ Every round runs all variants in turn; the first rounds are not counted.
 Training is forward and backward, the loss a sum (with --detector, the
 detector's losses); inference runs in eval mode. The CSV has one row for each
 network, mode and phase. Saved bytes are the storages that autograd keeps for
-the backward pass, parameters and buffers left out. The peak is above the
-memory in use before on a GPU, and a fresh process' resident set on a CPU.
+the backward pass, parameters and buffers left out. The peak, of a GPU alone,
+is above the memory in use before.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import csv
 import platform
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import quantiles
 
@@ -69,7 +67,7 @@ def parse_args():
                         default=Path('work_dirs/step_cost'))
     parser.add_argument('--networks', nargs='+', default=list(NETWORKS),
                         choices=list(NETWORKS), metavar='NAME',
-                        help='to time, plain among them')
+                        help='to time beside plain')
     parser.add_argument('--compiled', nargs='+', default=[],
                         choices=list(NETWORKS), metavar='NAME',
                         help='networks to run under torch.compile as well')
@@ -82,10 +80,7 @@ def parse_args():
         '--detector', action='store_true',
         help='train a Faster R-CNN (mmdet) around each of the --networks')
     args = parser.parse_args()
-    if 'plain' not in args.networks or args.rounds < 2:
-        parser.error('expected plain among --networks, which the others are '
-                     'compared with, and at least 2 --rounds, got '
-                     f'{args.networks} and {args.rounds}')
+    args.networks = [*dict.fromkeys(['plain', *args.networks])]
     if args.detector:
         args.phases = ['train']
         if args.compiled or {'se_timm', 'se_mmpretrain'} & {*args.networks}:
@@ -145,20 +140,6 @@ def build_detector(name, args):
     return forward, images
 
 
-def in_fresh_process(function, *args):
-    """The result of a function of a module's top level."""
-    with ProcessPoolExecutor(1, get_context('spawn')) as pool:
-        return pool.submit(function, *args).result()
-
-
-def resident_megabytes(name, args):
-    """Peak of this process after two eager trainings, libraries included."""
-    network = build(name, 'eager', args)
-    for _ in range(2):
-        network.seconds()
-    return profiling.peak_bytes(torch.device('cpu')) / 1e6
-
-
 def rows_of(phase, networks, args):
     """A row for each network and mode; ratios by round, then their median."""
     times = profiling.interleave({key: partial(network.seconds, phase)
@@ -178,10 +159,9 @@ def rows_of(phase, networks, args):
                 row[field] = f'{ratio:.4f}'
         if phase == 'train' and mode == 'eager':
             network = networks[name, mode]
-            peak = (network.peak_megabytes() if network.images.is_cuda else
-                    in_fresh_process(resident_megabytes, name, args))
-            row.update(saved_mb=f'{network.saved_megabytes():.1f}',
-                       peak_mb=f'{peak:.0f}')
+            row['saved_mb'] = f'{network.saved_megabytes():.1f}'
+            if network.images.is_cuda:
+                row['peak_mb'] = f'{network.peak_megabytes():.0f}'
         yield row
 
 
