@@ -142,12 +142,11 @@ def test_the_rows_so_far_are_in_the_file(tmp_path, monkeypatch):
 @pytest.mark.core
 @pytest.mark.long
 @pytest.mark.parametrize('device', [
-    '', 'cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
+    'cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
 def test_the_whole(device, tmp_path, capsys):
     path = tmp_path / 'found.json'
-    code = doctor.main([
-        '--json', str(path), '--seconds', '900', '--work-dir', str(tmp_path),
-        *(['--device', device] if device else [])])
+    code = doctor.main(
+        ['--device', device, '--json', str(path), '--seconds', '900'])
     found = json.loads(path.read_text())
     said = capsys.readouterr().out
     assert code == 0 and found['finished'], found['rows']
@@ -155,9 +154,6 @@ def test_the_whole(device, tmp_path, capsys):
     about, = [row for row in found['rows'] if 'environment' in row]
     assert about['versions']['torch'] and about['commit']
     assert 'mmpretrain: a tiny StepResNet trains, is saved' in said
-    if not device:
-        assert f'GiB free in {tmp_path}' in said
-        return
     names = {row['text'].partition(':')[0] for row in found['rows']}
     assert {check.rpartition(':')[2] for check in MAIN.DEVICE} < names
     *_, fused, unfused = [

@@ -1,9 +1,8 @@
 """Figures of a study's records: accuracy, Δt, stiffness, curves."""
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-from method_colors import LOOKS, label, looks
 from study_tables import STEP
 
 from stepnet_mm.visualization import save_figure, style
@@ -47,9 +46,12 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
     return links
 
 
-def title(report) -> str:
-    """Data, network and epochs begin a study's docstring."""
-    return report.studies[-1].about.partition('\n')[0]
+def looks(report) -> dict[str, dict]:
+    """Label, colour and marker of each method; plain's is muted."""
+    found = {name: dict(style.mark(i), label=name)
+             for i, name in enumerate(report.methods)}
+    found.get('plain', {}).update(color=style.theme().muted)
+    return found
 
 
 def accuracy_figure(report):
@@ -57,8 +59,7 @@ def accuracy_figure(report):
     means = report.runs['last'].mean().sort_values()
     means.index = means.index.astype(str)
     groups = means.groupby(lambda name: not report.methods[name].pooled)
-    figure = style.new_figure(7, 1.6 + .27 * len(means))
-    own = looks(report.methods)
+    figure, own = style.new_figure(7, 1.6 + .27 * len(means)), looks(report)
     panels = figure.subplots(len(groups), squeeze=False,
                              height_ratios=groups.size() + 1)[:, 0]
     for axes, (_, group) in zip(panels, groups):
@@ -73,7 +74,7 @@ def accuracy_figure(report):
             if name in means and means[name] >= group.min():
                 axes.axvline(means[name], zorder=0, linestyle='--',
                              color=own[name]['color'])
-        axes.set(yticks=range(len(group)), yticklabels=map(label, group.index),
+        axes.set(yticks=range(len(group)), yticklabels=group.index,
                  ylim=(-.7, len(group) - .3))
     panels[0].set_title(title(report))
     panels[-1].set_xlabel(METRICS.get(report.metric, report.metric))
@@ -82,30 +83,24 @@ def accuracy_figure(report):
 
 def steps_figure(report):
     """The last epoch over mean Δt, a dot for each run."""
-    figure = scatter(report, [STEP], [''], 7)
-    axes, = figure.axes
-    low, high = axes.get_xlim()
-    axes.set_xticks([tick for tick in (.05, .1, .2, .3, .5, .7, 1.)
-                     if low < tick < high], minor=False)
-    return figure
+    return scatter(report, [STEP], 7)
 
 
 def stiffness_figure(report):
     """The last epoch over mean TNS, a panel for each definition."""
     return scatter(report, [f'mean TNS, {name}' for name
-                            in report.definitions], report.definitions, 8.75)
+                            in report.definitions], 8.75)
 
 
-def scatter(report, columns: Iterable[str], titles: Iterable[str],
-            width: float):
+def scatter(report, columns: Sequence[str], width: float):
     """The last epoch over columns, a panel for each."""
-    frame = report.frame.dropna(how='all', subset=[*columns])
+    frame = report.frame.dropna(how='all', subset=columns)
     # Others may lie far off and squeeze those that pool.
     pooled = frame[frame.pooled]
     frame = pooled if pooled.method.nunique() > 2 else frame
-    figure, own = style.new_figure(width, 5), looks(report.methods)
+    figure, own = style.new_figure(width, 5), looks(report)
     panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
-    for axes, column, text in zip(panels, columns, titles):
+    for axes, column in zip(panels, columns):
         for method, runs in frame.groupby('method', observed=True):
             axes.plot(runs[column], runs['last'], linestyle='', alpha=.8,
                       **own[method])
@@ -114,13 +109,13 @@ def scatter(report, columns: Iterable[str], titles: Iterable[str],
             axes.xaxis.get_major_locator().set_params(subs=[1, 2, 5])
             axes.xaxis.set_major_formatter('{x:g}')
             axes.xaxis.set_minor_formatter('')
-        axes.set(xlabel=column.partition(',')[0], title=text)
+        axes.set_xlabel(column)
     return finished(report, figure, panels)
 
 
 def curves_figure(report):
     """The metric by epoch, a mean over the runs of each method."""
-    figure, own = style.new_figure(7, 5), looks(report.methods)
+    figure, own = style.new_figure(7, 5), looks(report)
     axes = figure.subplots()
     rows = pd.DataFrame([
         dict(epoch, method=record.method)
@@ -128,9 +123,7 @@ def curves_figure(report):
     for method, means in rows.pivot_table(
             report.metric, 'epoch', 'method', sort=False).items():
         means = means.dropna().sort_index()
-        known = method in LOOKS
-        axes.plot(means.index, means, **own[method],
-                  alpha=1. if known else .5, zorder=3 if known else 2)
+        axes.plot(means.index, means, alpha=.8, **own[method])
     axes.set_xlabel('epoch')
     axes.xaxis.get_major_locator().set_params(integer=True)
     return finished(report, figure, [axes])
@@ -142,3 +135,8 @@ def finished(report, figure, panels):
     figure.suptitle(title(report))
     style.legend_below(figure, panels[0].get_legend_handles_labels()[0])
     return figure
+
+
+def title(report) -> str:
+    """Data, network and epochs begin a study's docstring."""
+    return report.studies[-1].about.partition('\n')[0]

@@ -79,11 +79,7 @@ def planned(run: StudyRun) -> StudyRecord:
 
 
 def read_records(*paths) -> list[StudyRecord]:
-    """The runs in record files, which must compare.
-
-    A file that is not there has no runs. A last line without its end, which
-    a kill leaves, is left out.
-    """
+    """The runs in record files, which must compare."""
     rows = [row for path in paths for row in located_records(path)]
     check_comparable(rows)
     return [record for _, record in rows]
@@ -128,7 +124,11 @@ def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
 
 
 def located_records(path) -> list[tuple[str, StudyRecord]]:
-    """The records of a file, each with its place in it for messages."""
+    """The records of a file, each with its place in it for messages.
+
+    A file that is not there has none. A last line without its end, which a
+    kill leaves, is left out.
+    """
     path, found = Path(path), []
     lines = path.read_bytes().split(b'\n')[:-1] if path.exists() else []
     for number, line in enumerate(lines, 1):
