@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from types import SimpleNamespace
 
 import mmengine.config.config
@@ -38,13 +37,6 @@ mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 # small training.
 for module in (mmengine.config.config, yapf_api):  # where it is looked for
     module.FormatCode = lambda text, **_: (text, True)
-# Each base of a config is copied into a folder of its own, which a disk feels.
-mmengine.config.config.tempfile = SimpleNamespace(
-    NamedTemporaryFile=tempfile.NamedTemporaryFile,
-    TemporaryDirectory=functools.partial(
-        tempfile.TemporaryDirectory,
-        dir='/dev/shm' if os.access('/dev/shm', os.W_OK) else None))
-
 # Each dataset looks for garbage, half a second among so many modules.
 mmengine.dataset.base_dataset.gc = SimpleNamespace(collect=lambda: None)
 # Each start asks compilers for their versions, each checkpoint asks git.
@@ -54,9 +46,7 @@ mmengine.runner.runner.collect_env = functools.cache(
     mmengine.runner.runner.collect_env)
 # No test cuts the power.
 os.fsync = lambda descriptor: None
-
-# Two threads for tiny layers cost far more than they gain where another
-# process wants the cores.
+# Two threads cost more than they gain for tiny layers on shared cores.
 torch.set_num_threads(1)
 
 
