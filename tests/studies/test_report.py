@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import report as tool
 import study_figures
-from made_runs import diverged_run, made_run, made_steps
+from made_study import diverged_run, made_run, made_steps
 from scipy import stats
 from study_file import Study, read_study
 from study_records import append_record

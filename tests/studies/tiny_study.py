@@ -30,23 +30,20 @@ NAME = 'stepnet_seed0'
 
 
 class TinyStudy:
-    """The calls of study.sh for one work dir and file of records.
-
-    Args:
-        folder (Path): for all of it.
-        venv (str): the environment of Snakemake.
-        **environment (str): of study.sh.
-    """
+    """The calls of study.sh in a folder, with a venv that has Snakemake."""
 
     def __init__(self, folder, venv, **environment):
         self.folder = folder
         self.environment = dict(
             os.environ, **environment, STUDIES_VENV=venv,
             PYTHON=sys.executable, OMP_NUM_THREADS='1')
-        self.run, = write_study(folder)
+        (folder / 'tiny.py').write_text(TEXT)
+        write_noise(folder / 'my data')
+        self.run, = runs_of(
+            read_study(folder / 'tiny.py'), folder / 'work_dirs/tiny')
 
     def start(self, *words):
-        """study.sh at work."""
+        """A study.sh at work."""
         with open(self.folder / 'said.txt', 'w') as file:
             return subprocess.Popen(
                 ['bash', ROOT / 'tools/study.sh', 'tiny.py',
@@ -87,13 +84,6 @@ class TinyStudy:
                 for run in (self.run, whole)]
         for key in 'state_dict', 'optimizer':
             assert_same(ends[0][key], ends[1][key], key)
-
-
-def write_study(folder):
-    """The study's file and data; its runs."""
-    (folder / 'tiny.py').write_text(TEXT)
-    write_noise(folder / 'my data')
-    return runs_of(read_study(folder / 'tiny.py'), folder / 'work_dirs/tiny')
 
 
 def undisturbed(folder):
