@@ -67,8 +67,8 @@ def planned(run: StudyRun) -> StudyRecord:
                       for split in ('train', 'val'))
     except (KeyError, TypeError):
         raise ValueError(
-            f'{run.method.config}: expected a config with a train_dataloader '
-            'and a val_dataloader, got one without; set both') from None
+            f'{run.method.config}: expected train_dataloader and '
+            'val_dataloader, got a config without; set both') from None
     for dataset in train, val:
         dataset.pop('data_root', None)
     return StudyRecord(
@@ -118,9 +118,8 @@ def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
             if value != wanted:
                 raise ValueError(
                     f'{where}: expected {key} {wanted!r} as in {there}, got '
-                    f'{value!r}; runs under different settings do not '
-                    'compare: take back the change, or name another file of '
-                    'records')
+                    f'{value!r}, which do not compare; take back the change, '
+                    'or name another file of records')
 
 
 def located_records(path) -> list[tuple[str, StudyRecord]]:
