@@ -45,6 +45,7 @@ from stepnet_mm.config.digests import config_digest
 from stepnet_mm.hooks import TNSHook, TNSMetric
 from stepnet_mm.registration import BINDINGS, NAMES
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
+from stepnet_mm.utils.command_line import command_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / 'tools/studies'))
@@ -344,9 +345,7 @@ def changes(section: str, lines: Iterable[str], only: Collection[str] = ()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         '--accept', action='store_true', help='write what the code has')
     args = parser.parse_args()

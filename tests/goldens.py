@@ -14,7 +14,6 @@ tests/tools/test_train.py.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import difflib
 import json
 import math
@@ -33,6 +32,7 @@ import numpy as np
 import torch
 from mmengine.logging import MMLogger
 from mmengine.registry import MODELS
+from pytest import approx
 from torch import Tensor, nn
 
 import stepnet_mm  # noqa: F401  registers modules
@@ -43,13 +43,14 @@ from stepnet_mm.launch.entry import build_runner
 from stepnet_mm.models import step_block_class
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.registration import NAMES
+from stepnet_mm.steps import build_step
 from stepnet_mm.stiffness import (
     DEFINITIONS,
     summarize_stiffness,
     total_neural_stiffness,
 )
-from stepnet_mm.steps import build_step
 from stepnet_mm.supported import differences
+from stepnet_mm.utils.command_line import command_parser
 from stepnet_mm.utils.provenance import versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,8 +77,6 @@ NETWORKS: dict[str, dict] = {
         arch=dict(embed_dims=32, num_layers=4, num_heads=4,
                   feedforward_channels=64)),
 }
-#: Arguments that have no default.
-ARGUMENTS = dict(TimmAttention=dict(name='ese'))
 STEPS = NAMES['MODELS']['stepnet_mm.steps']
 CHANNELS = 64
 #: To the config in tests/data: a stage of three measured blocks, residuals
@@ -167,8 +166,8 @@ def _block(name: str) -> Any:
     block = step_block_class(BasicBlock, (BasicBlock, ))(
         CHANNELS, CHANNELS, norm_cfg=dict(type=norm))
     if name != 'IEBN':  # a norm layer, not a step
-        block.step = build_step(
-            dict(type=name, **ARGUMENTS.get(name, {})), CHANNELS)
+        named = dict(name='ese') if name == 'TimmAttention' else {}
+        block.step = build_step(dict(type=name, **named), CHANNELS)
     return block
 
 
@@ -250,17 +249,8 @@ def compare(part: str, found: Iterable[tuple[str, Any]],
     missing = {key for key in accepted if key.startswith(f'{part}/')} - {
         key for key, *_ in pairs}
     pairs += [(key, None, accepted[key]) for key in sorted(missing)]
-    return [_difference(*pair) for pair in pairs
-            if not _agree(*pair[1:], tolerance)]
-
-
-def _agree(got: Any, expected: Any, tolerance: float) -> bool:
-    if isinstance(got, list) and isinstance(expected, list):
-        return len(got) == len(expected) and all(
-            _agree(*pair, tolerance) for pair in zip(got, expected))
-    if isinstance(got, (int, float)) and isinstance(expected, (int, float)):
-        return math.isclose(got, expected, rel_tol=tolerance)
-    return got == expected
+    return [_difference(key, got, expected) for key, got, expected in pairs
+            if got != approx(expected, rel=tolerance, abs=0)]
 
 
 def _difference(key: str, got: Any, expected: Any) -> str:
@@ -291,25 +281,21 @@ def write(goldens: dict) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('--accept', action='store_true',
                         help='write the goldens of what can be found here')
     accept = parser.parse_args().accept
     torch.set_num_threads(1)
     MMLogger.get_instance('goldens', log_level='ERROR')
-    accepted = read()
-    kept, texts = {}, []
+    accepted, kept, texts = read(), {}, []
     for part in PARTS:
-        reason = why_not(part)
-        if reason:
+        if reason := why_not(part):
             print(f'{part}: left out, {reason}')
-            kept.update({key: value for key, value in accepted.items()
-                         if key.startswith(f'{part}/')})
-            continue
-        found = [*find(part)]
-        texts += compare(part, found, accepted)
+            found = [item for item in accepted.items()
+                     if item[0].startswith(f'{part}/')]
+        else:
+            found = [*find(part)]
+            texts += compare(part, found, accepted)
         for key, value in found:
             # Of several ways the first, with which the others are compared.
             kept.setdefault(key, value)

@@ -77,13 +77,14 @@ def backbone(device: str) -> Iterator[dict]:
 def _run(device: str, dtype: torch.dtype, layout: torch.memory_format,
          fused: bool) -> tuple[Tensor, Tensor]:
     """The last map and all parameters' gradients, flat, in float64 on CPU."""
-    wide, shape, narrow = float32_or_wider(dtype), (16, 3, 224, 224), {}
-    if device == 'cpu':
-        shape, narrow = (4, 3, 64, 64), dict(base_channels=8, stem_channels=8)
+    wide = float32_or_wider(dtype)
+    narrow: dict = dict(base_channels=8, stem_channels=8) if (
+        device == 'cpu') else {}
     network = build_backbone(device, layout, fused=fused, **narrow).to(wide)
     for name, parameter in network.named_parameters():
         if name.endswith('bn3.weight'):  # depth multiplies rounding errors
             nn.init.constant_(parameter, .2)
+    shape = (4, 3, 64, 64) if device == 'cpu' else (16, 3, 224, 224)
     images = random(*shape).to(device, wide, memory_format=layout)
     with torch.autocast(device, dtype, enabled=dtype != wide):
         output = network(images)[-1]

@@ -164,21 +164,6 @@ def test_the_config_in_a_work_dir_is_data_and_written_again(engine):
     assert not os.path.exists('ran')
 
 
-def test_a_full_disk_loses_nothing(engine, monkeypatch):
-
-    def full(*_, **__):
-        raise OSError(28, 'No space left on device')
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine.module.records, 'append_record', full)
-        done = engine()
-    assert (done.code, done.records) == (1, {})
-    assert 'good_seed0: failed: [Errno 28] No space' in done.err
-    done = engine()
-    assert {*done.records} == {'good_seed0'}
-    assert starts_of(done.runs[0]) == 1
-
-
 def test_a_signal_stops_it_and_the_next_call_goes_on(engine, monkeypatch):
     study = behave(a='stay()')
     wait = engine.module.subprocess.Popen.wait
