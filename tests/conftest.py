@@ -5,8 +5,6 @@ import functools
 import logging
 import os
 import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import mmengine.config.config
@@ -125,24 +123,3 @@ def library(name):
 def models(request):
     """Each library's registry in turn."""
     return library(request.param)
-
-
-@pytest.fixture(scope='session')
-def studies_venv(request):
-    """The environment that has Snakemake; skips where it cannot be made."""
-    done = subprocess.run(
-        ['bash', request.config.rootpath / 'tools/studies/install.sh'],
-        capture_output=True, text=True,
-        env=dict(os.environ, PYTHON=sys.executable))
-    if done.returncode:
-        pytest.skip('no Snakemake here: '
-                    f'{done.stderr.strip() or "no Python 3.11"}')
-    return done.stdout.strip()
-
-
-@pytest.fixture(scope='session')
-def whole_study(tmp_path_factory):
-    """The run of a tiny study that nothing disturbed."""
-    pytest.importorskip('mmpretrain')
-    from tiny_study import undisturbed
-    return undisturbed(tmp_path_factory.mktemp('whole'))

@@ -55,7 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
                            min(args.seconds / 2, end - time.monotonic())))
 
     report(environment.versions())
-    run('environment:device')
+    if not counts['error']:
+        run('environment:device')
     if not counts['error']:
         for check in DEVICE if args.device else ENVIRONMENT:
             run(check)

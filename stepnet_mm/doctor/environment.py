@@ -57,10 +57,8 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def device(kind: str) -> Iterator[dict]:
-    """Whether the libraries import, and there is a GPU.
-
-    Args:
-        kind (str): ``'cuda'``, ``'cpu'``, or ``''``, a GPU if there is one.
+    """Whether the libraries import, and there is a GPU of ``'cuda'``; with
+    ``''`` a warning says that there is none.
     """
     for name in filter(find_spec, LEAST):
         yield from attempt(f'import {name}', _load, name)

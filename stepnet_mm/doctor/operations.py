@@ -217,13 +217,9 @@ def ddp(device: str) -> Iterator[dict]:
     norm, backend, method = ('SyncBN', 'nccl', 'spawn') if (
         device == 'cuda') else ('BN', 'gloo', 'fork')
     with TemporaryDirectory() as folder:
-        try:
-            multiprocessing.start_processes(
-                _train_rank, (ranks, folder, backend, norm), ranks,
-                start_method=method)
-        except multiprocessing.ProcessRaisedException as error:
-            last = f'{error}'.strip().splitlines()[-1]
-            raise RuntimeError(last) from error
+        multiprocessing.start_processes(
+            _train_rank, (ranks, folder, backend, norm), ranks,
+            start_method=method)
     yield row('ok', f'{norm}, {ranks} rank{"s" * (ranks > 1)}, {backend}: '
               'the same weights everywhere')
 

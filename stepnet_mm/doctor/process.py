@@ -40,8 +40,11 @@ def attempt(name: str, check: Callable[..., Iterable[dict]],
 
 
 def one_line(error: BaseException) -> str:
-    """An exception's type and text."""
-    return f'{type(error).__name__}: {error}'.replace('\n', ' ')
+    """An exception's type and text; of another process's traceback the end."""
+    text = str(error).strip()
+    if 'Traceback (most' in text:
+        text = text.splitlines()[-1]
+    return f'{type(error).__name__}: {text}'.replace('\n', ' ')
 
 
 def run(check: str, argument: str, device: str, seconds: float) -> list[dict]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.optim import SGD
 
-from stepnet_mm.doctor import environment, operations
+from stepnet_mm.doctor import environment, operations, process
 from stepnet_mm.steps import SEAttention
 
 
@@ -58,8 +58,11 @@ def test_a_resume_that_forgets_is_an_error(monkeypatch):
 def test_ranks_that_differ_are_an_error(monkeypatch):
     monkeypatch.setattr(operations, '_train', lambda *_, **__: dict(
         weight=torch.tensor(int(os.environ['LOCAL_RANK']))))
-    with pytest.raises(RuntimeError, match='expected those of rank 0, got'):
-        rows(operations.ddp)
+    (level, text), = rows(lambda device: process.attempt(
+        'ddp', operations.ddp, device))
+    assert level == 'error'
+    assert text.startswith('ddp: ProcessRaisedException: RuntimeError: '
+                           'weights: expected those of rank 0, got')
 
 
 @pytest.mark.parametrize('absent, level', [
