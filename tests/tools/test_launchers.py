@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from fork_server import ForkServer
 from forked import Forked
 from jobs import CONFIG, ROOT, run_train
 
@@ -70,8 +71,9 @@ def tools(tmp_path):
 
 @pytest.mark.core
 def test_the_code_of_the_rank_that_was_killed(tmp_path, tools):
-    launch('dist_train.sh', CONFIG, 2, tmp_path, 'kill', tools=tools,
-           code=128 + signal.SIGKILL)
+    with ForkServer(tools):
+        launch('dist_train.sh', CONFIG, 2, tmp_path, 'kill', tools=tools,
+               PYTHON=str(tools / 'python'), code=128 + signal.SIGKILL)
     for rank in (0, 1):
         assert (tmp_path / f'{rank}.args').read_text() == (
             f'2 {CONFIG} {tmp_path} kill --launcher pytorch')

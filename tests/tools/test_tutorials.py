@@ -1,10 +1,10 @@
 """docs/tutorials: the pages are whole, and the notebooks run as they stand."""
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from fork_server import ForkServer
 
 nbformat = pytest.importorskip('nbformat')
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,10 +103,12 @@ def test_a_tutorial_runs(name, tmp_path, monkeypatch):
     page = nbformat.reads(text, 4)
     for variable in ('IPYTHONDIR', 'JUPYTER_RUNTIME_DIR'):
         monkeypatch.setenv(variable, str(tmp_path / variable))
-    monkeypatch.setenv('PATH', str(Path(sys.executable).parent),
-                       prepend=os.pathsep)
-    NotebookClient(page, timeout=None, kernel_name='python3',
-                   resources=dict(metadata=dict(
-                       path=str(tmp_path / 'docs/tutorials')))).execute()
+    bin_folder = tmp_path / 'bin'
+    bin_folder.mkdir()
+    monkeypatch.setenv('PATH', f'{bin_folder}:{os.environ["PATH"]}')
+    with ForkServer(bin_folder):
+        NotebookClient(page, timeout=None, kernel_name='python3',
+                       resources=dict(metadata=dict(
+                           path=str(tmp_path / 'docs/tutorials')))).execute()
     check_what_is_shown(
         name, [cell for cell in page.cells if cell.cell_type == 'code'])
