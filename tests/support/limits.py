@@ -53,5 +53,5 @@ def stack(process: psutil.Process) -> str:
     """Of a process, if it is Python."""
     spy = Path(sysconfig.get_path('scripts'), 'py-spy')
     done = subprocess.run([spy, 'dump', '--pid', str(process.pid)],
-                          capture_output=True, text=True)
+                          capture_output=True, text=True, timeout=60)
     return done.stdout or f'{process}: {done.stderr.splitlines()[:1]}\n'
