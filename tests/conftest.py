@@ -5,9 +5,6 @@ import functools
 import logging
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 from types import SimpleNamespace
 
 import mmengine.config.config
@@ -38,13 +35,6 @@ mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 # small training.
 for module in (mmengine.config.config, yapf_api):  # where it is looked for
     module.FormatCode = lambda text, **_: (text, True)
-# Each base of a config is copied into a folder of its own, which a disk feels.
-mmengine.config.config.tempfile = SimpleNamespace(
-    NamedTemporaryFile=tempfile.NamedTemporaryFile,
-    TemporaryDirectory=functools.partial(
-        tempfile.TemporaryDirectory,
-        dir='/dev/shm' if os.access('/dev/shm', os.W_OK) else None))
-
 # Each dataset looks for garbage, half a second among so many modules.
 mmengine.dataset.base_dataset.gc = SimpleNamespace(collect=lambda: None)
 # Each start asks compilers for their versions, each checkpoint asks git.
@@ -54,9 +44,7 @@ mmengine.runner.runner.collect_env = functools.cache(
     mmengine.runner.runner.collect_env)
 # No test cuts the power.
 os.fsync = lambda descriptor: None
-
-# Two threads for tiny layers cost far more than they gain where another
-# process wants the cores.
+# Two threads cost more than they gain for tiny layers on shared cores.
 torch.set_num_threads(1)
 
 
@@ -135,24 +123,3 @@ def library(name):
 def models(request):
     """Each library's registry in turn."""
     return library(request.param)
-
-
-@pytest.fixture(scope='session')
-def studies_venv(request):
-    """The environment that has Snakemake; skips where it cannot be made."""
-    done = subprocess.run(
-        ['bash', request.config.rootpath / 'tools/studies/install.sh'],
-        capture_output=True, text=True,
-        env=dict(os.environ, PYTHON=sys.executable))
-    if done.returncode:
-        pytest.skip('no Snakemake here: '
-                    f'{done.stderr.strip() or "no Python 3.11"}')
-    return done.stdout.strip()
-
-
-@pytest.fixture(scope='session')
-def whole_study(tmp_path_factory):
-    """The run of a tiny study that nothing disturbed."""
-    pytest.importorskip('mmpretrain')
-    from tiny_study import undisturbed
-    return undisturbed(tmp_path_factory.mktemp('whole'))

@@ -13,7 +13,6 @@ two differ. Takes a minute, nearly all of it for the networks.
 import argparse
 import difflib
 import hashlib
-import importlib.util
 import inspect
 import json
 import pkgutil
@@ -24,6 +23,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from unittest import mock
 
@@ -44,6 +44,7 @@ from stepnet_mm.attention import (
 from stepnet_mm.hooks import TNSHook, TNSMetric
 from stepnet_mm.registration import BINDINGS, NAMES
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
+from stepnet_mm.utils.command_line import command_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / 'tools/studies'))
@@ -63,39 +64,19 @@ RESULTS = sorted(path.stem for path in (ROOT / 'results').glob('*.jsonl'))
 
 def classes() -> dict[str, list[type]]:
     """Registry -> its classes of ours, sorted by name."""
-    found = {registry: [getattr(importlib.import_module(module), name)
+    found = {registry: [getattr(import_module(module), name)
                         for module, names in modules.items()
                         for name in names]
              for registry, modules in NAMES.items()}
     for library, bindings in BINDINGS.items():
-        registries = importlib.import_module(f'{library}.registry')
+        registries = import_module(f'{library}.registry')
         for registry, module in bindings.items():
-            importlib.import_module(module)
+            import_module(module)
             found[f'{library}.{registry}'] = [
                 cls for cls in getattr(registries, registry).module_dict
                 .values() if cls.__module__ == module]
     return {registry: sorted(classes, key=lambda c: c.__name__.lower())
             for registry, classes in found.items()}
-
-
-def is_ours(cls: type) -> bool:
-    return cls.__module__.startswith('stepnet_mm.')
-
-
-def constructors(cls: type) -> Iterator[type]:
-    """The classes whose constructors take a call's arguments, in turn."""
-    for base in cls.__mro__[:-1]:
-        if '__init__' in vars(base):
-            yield base
-            if not is_ours(base) or inspect.Parameter.VAR_KEYWORD not in {
-                    p.kind for p in own_parameters(base)}:
-                return
-
-
-def own_parameters(cls: type) -> list[inspect.Parameter]:
-    """Those of a class's own constructor, without self."""
-    signature = inspect.signature(vars(cls)['__init__'])
-    return list(signature.parameters.values())[1:]
 
 
 def signature(name: str, thing) -> Iterator[str]:
@@ -113,13 +94,19 @@ def signature(name: str, thing) -> Iterator[str]:
             yield f'{name}({star}{parameter})'
 
 
-def parameters(thing) -> Iterable[inspect.Parameter]:
+def parameters(thing) -> Iterator[inspect.Parameter]:
+    """Of a function, or of our constructors that take a class's arguments."""
     if inspect.isfunction(thing):
-        return inspect.signature(thing).parameters.values()
-    if not inspect.isclass(thing):
-        return ()
-    return [parameter for cls in constructors(thing) if is_ours(cls)
-            for parameter in own_parameters(cls)]
+        yield from inspect.signature(thing).parameters.values()
+    for cls in thing.__mro__ if inspect.isclass(thing) else ():
+        if '__init__' in vars(cls):
+            if not cls.__module__.startswith('stepnet_mm.'):
+                return
+            _, *own = inspect.signature(
+                vars(cls)['__init__']).parameters.values()
+            yield from own
+            if not any(p.kind is p.VAR_KEYWORD for p in own):
+                return
 
 
 def registered() -> Iterator[str]:
@@ -135,7 +122,7 @@ def public() -> Iterator[str]:
     known = [cls for own in classes().values() for cls in own]
     folders = pkgutil.iter_modules(stepnet_mm.__path__, 'stepnet_mm.')
     for folder in ('stepnet_mm', *(f.name for f in folders if f.ispkg)):
-        module = importlib.import_module(folder)
+        module = import_module(folder)
         for name in getattr(module, '__all__', ()):
             thing = getattr(module, name)
             yield from signature(f'{folder}.{name}',
@@ -154,61 +141,54 @@ def parser_of(command: Callable, *args) -> argparse.ArgumentParser:
     def stop(parser, *_, **__):
         raise Found(parser)
 
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     with mock.patch.object(argparse.ArgumentParser, 'parse_args', stop):
         try:
             command(*args)
         except Found as found:
             return found.args[0]
+        finally:  # signals that a tool holds back come again
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     raise ValueError(f'{args}: expected a command with a parser, got none')
 
 
 def run_file(path: Path) -> None:
-    """As `python PATH` does; signals that it holds back come again."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    """As `python PATH` does."""
     with mock.patch.object(sys, 'path', [str(path.parent), *sys.path]):
-        try:
-            runpy.run_path(str(path), run_name='__main__')
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-def python_tools() -> list[Path]:
-    """Commands with a parser; the others pass all arguments on."""
-    paths = [path for folder in ('', 'analysis', 'theory', 'benchmarks',
-                                 'studies')
-             for path in sorted((ROOT / 'tools' / folder).glob('*.py'))]
-    return [path for path in paths if all(
-        word in path.read_text() for word in ('parser', '__main__'))]
+        runpy.run_path(str(path), run_name='__main__')
 
 
 def options() -> Iterator[str]:
     """The options of all tools, and the variables of the shell scripts."""
     yield from parsed('python -m stepnet_mm.doctor',
                       parser_of(doctor.main, []))
-    for path in python_tools():
-        yield from parsed(f'{path.relative_to(ROOT)}',
-                          parser_of(run_file, path))
+    paths = [path for folder in ('', 'analysis', 'theory', 'benchmarks',
+                                 'studies')
+             for path in sorted((ROOT / 'tools' / folder).glob('*.py'))]
+    for path in paths:
+        text = path.read_text()
+        # The other commands pass all arguments on.
+        if 'parser' in text and '__main__' in text:
+            yield from parsed(f'{path.relative_to(ROOT)}',
+                              parser_of(run_file, path))
     for path in sorted((ROOT / 'tools').glob('*.sh')):
         for name in sorted({*re.findall(r'\$\{(\w+):-', path.read_text())}):
             yield f'{path.relative_to(ROOT)} ${name}'
 
 
 def parsed(command: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    """A line for each option: `--size: dest='size', nargs=2`."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, inner in action.choices.items():
                 yield from parsed(f'{command} {name}', inner)
         elif not isinstance(action, argparse._HelpAction):
-            yield f'{command} {option(action)}'
-
-
-def option(action: argparse.Action) -> str:
-    """--size: dest='size', nargs=2, default=[224, 224]."""
-    facts = {key: plain(getattr(action, key))
-             for key in ('dest', 'nargs', 'default', 'choices', 'required')
-             if getattr(action, key) not in (None, False)}
-    name = ', '.join(action.option_strings) or action.dest
-    return f'{name}: {", ".join(f"{k}={v}" for k, v in facts.items())}'
+            facts = ', '.join(
+                f'{key}={plain(getattr(action, key))}'
+                for key in ('dest', 'nargs', 'default', 'choices', 'required')
+                if getattr(action, key) not in (None, False))
+            name = ', '.join(action.option_strings) or action.dest
+            yield f'{command} {name}: {facts}'
 
 
 def plain(value) -> str:
@@ -260,34 +240,29 @@ def hook_writes(model: torch.nn.Module) -> Iterator[str]:
 def records() -> Iterator[str]:
     """The fields of each record."""
     yield from signature(FORMAT, StudyRecord)
-    with tempfile.TemporaryDirectory() as folder:
-        yield from stiffness_record(Path(folder, 'record.jsonl'))
-        yield from attention_record(Path(folder, 'record.npz'))
-
-
-def stiffness_record(path: Path) -> Iterator[str]:
-    begin_record(path, RecordHeader('residual', ['block'], [1], [0], 1))
-    append_rows(path, 0, torch.ones(1, 1), torch.ones(1, 1))
-    header, rows = map(json.loads, path.read_text().splitlines())
-    for key in header:
-        yield f'{header["format"]}, header: {key}'
-    for key in rows:
-        yield f'{header["format"]}, rows: {key}'
-
-
-def attention_record(path: Path) -> Iterator[str]:
     layer = LayerAttention('layer', np.ones((1, 1, 1)), (0, 0), [0.], 0.,
                            (1., 1.), (0, 0))
     image = np.zeros((1, 1, 3), np.uint8)
-    save_attention(AttentionRecord([layer], image, (1, 1), (0, 0), 1), path)
-    with np.load(path) as arrays:
-        header = json.loads(str(arrays['header']))
-        for key in arrays:
-            yield f'{header["format"]}: {key}'
-    for key in header:
-        yield f'{header["format"]}, header: {key}'
-    for key in header['layers'][0]:
-        yield f'{header["format"]}, layers: {key}'
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, 'record.jsonl')
+        begin_record(path, RecordHeader('residual', ['block'], [1], [0], 1))
+        append_rows(path, 0, torch.ones(1, 1), torch.ones(1, 1))
+        header, rows = map(json.loads, path.read_text().splitlines())
+        yield from fields(header['format'], {'header: ': header,
+                                             'rows: ': rows})
+        path = path.with_suffix('.npz')
+        save_attention(
+            AttentionRecord([layer], image, (1, 1), (0, 0), 1), path)
+        with np.load(path) as arrays:
+            header = json.loads(str(arrays['header']))
+            yield from (f'{header["format"]}: {key}' for key in arrays)
+        yield from fields(header['format'], {
+            'header: ': header, 'layers: ': header['layers'][0]})
+
+
+def fields(name: str, parts: dict) -> Iterator[str]:
+    for part, content in parts.items():
+        yield from (f'{name}, {part}{key}' for key in content)
 
 
 def runs(results: Iterable[str]) -> Iterator[str]:
@@ -296,17 +271,13 @@ def runs(results: Iterable[str]) -> Iterator[str]:
         study = read_study(CONFIGS / f'studies/{name}.py')
         found = {run.method.name: run
                  for run in runs_of(study, Path('work_dirs'))}
-        for method, digest in recorded(name):
+        for method, digest in sorted({
+                (record.method, record.config) for record in read_records(
+                    ROOT / f'results/{name}.jsonl')}):
             run = found.get(method)
             today = config_digest(run.config()) if run else 'gone'
             yield (f'{name}, {method}: config {today}, recorded as '
                    f'{digest}; settings {study.settings}')
-
-
-def recorded(name: str) -> list[tuple[str, str]]:
-    """Method and digest of the config of each record, once."""
-    found = read_records(ROOT / f'results/{name}.jsonl')
-    return sorted({(record.method, record.config) for record in found})
 
 
 def networks(paths: Iterable[str]) -> Iterator[str]:
@@ -354,44 +325,24 @@ SECTIONS: dict[str, Callable[[], Iterator[str]]] = dict(
     networks=partial(networks, NETWORKS))
 
 
-def accepted() -> dict[str, list[str]]:
-    """Section -> its lines in the file."""
-    parts = FILE.read_text().strip().split('\n\n') if FILE.exists() else ()
-    return {head.strip('[]'): lines
-            for head, *lines in map(str.splitlines, parts)}
-
-
 def changes(section: str, lines: Iterable[str], only: Collection[str] = ()
             ) -> str:
-    """How lines of the code differ from a section of the file.
+    """A diff of a section of the file and the code's lines, '' if equal.
 
-    Args:
-        section (str): the section.
-        lines (iterable[str]): what the code has.
-        only (collection[str]): the words before a line's first ``,`` or
-            ``:`` that were looked at; left out, all.
-
-    Returns:
-        str: a diff, empty where they are equal.
+    ``only`` are the words before a line's first ``,`` or ``:`` that were
+    looked at; left out, all.
     """
-    before = [line for line in accepted().get(section, ())
+    accepted = {head.strip('[]'): lines for head, *lines in map(
+        str.splitlines, FILE.read_text().strip().split('\n\n'))}
+    before = [line for line in accepted.get(section, ())
               if not only or re.split('[,:]', line)[0] in only]
     return '\n'.join(difflib.unified_diff(
         before, [*lines], f'{FILE.relative_to(ROOT)} [{section}]', 'the code',
         n=0, lineterm=''))
 
 
-def accept() -> None:
-    """Write what the code has."""
-    FILE.write_text('\n\n'.join(
-        '\n'.join([f'[{section}]', *lines()])
-        for section, lines in SECTIONS.items()) + '\n')
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         '--accept', action='store_true', help='write what the code has')
     args = parser.parse_args()
@@ -399,7 +350,9 @@ def main() -> None:
     # As tests/conftest.py: each config of a library reads all its metafiles.
     mmengine.config.utils.load = cache(mmengine.config.utils.load)
     if args.accept:
-        accept()
+        FILE.write_text('\n\n'.join(
+            '\n'.join([f'[{section}]', *lines()])
+            for section, lines in SECTIONS.items()) + '\n')
         return
     found = [changes(section, lines()) for section, lines in SECTIONS.items()]
     print('\n'.join(filter(None, found)))

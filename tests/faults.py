@@ -21,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -32,6 +31,11 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_suffix('.yml')
+#: Where a fault is looked for, in turn -> the tests' marker, and a run's limit
+#: in s. A longer run finds nothing: it shows nobody what is wrong.
+STAGES = {'own tests': ('not long and not soak', 300),
+          'short run': ('not long and not soak', 1800),
+          'long tests': ('long and not soak', 3600)}
 
 
 class CannotExamine(RuntimeError):
@@ -48,14 +52,7 @@ class Fault(NamedTuple):
     tests: list
 
     def write(self, root: Path) -> str:
-        """Put it into a copy of the checkout.
-
-        Returns:
-            str: the file's new content.
-
-        Raises:
-            CannotExamine: if the text is not there once and only once.
-        """
+        """Put it into a copy of the checkout; the file's new content."""
         path = root / self.file
         before = path.read_text() if path.is_file() else ''
         if before.count(self.text) != 1:
@@ -67,13 +64,6 @@ class Fault(NamedTuple):
         return after
 
 
-#: Where a fault is looked for, in turn -> the tests' marker, and a run's limit
-#: in s. A longer run finds nothing: it shows nobody what is wrong.
-STAGES = {'own tests': ('not long and not soak', 300),
-          'short run': ('not long and not soak', 1800),
-          'long tests': ('long and not soak', 3600)}
-
-
 class Result(NamedTuple):
     """Where a fault was found, and the test that failed; '' if none did."""
     stage: str
@@ -82,14 +72,9 @@ class Result(NamedTuple):
 
 
 def read_faults(only=()) -> list:
-    """The faults of the list, or those of some names.
-
-    Raises:
-        CannotExamine: if there is none of such a name.
-    """
+    """The faults of the list, or those of some names."""
     faults = [Fault(**f) for f in yaml.safe_load(LIST.read_text())]
-    unknown = set(only) - {fault.name for fault in faults}
-    if unknown:
+    if unknown := set(only) - {fault.name for fault in faults}:
         raise CannotExamine(f'--only: no fault {sorted(unknown)} in '
                             f'{LIST.name}')
     return [fault for fault in faults if not only or fault.name in only]
@@ -103,11 +88,10 @@ def copy_of_checkout():
     with tempfile.TemporaryDirectory(prefix='stepnet_mm_faults_') as folder:
         checkout = Path(folder, 'checkout')
         # The test of the list itself would find every fault.
-        for name in set(names) - {'', 'tests/test_faults.py'}:
+        for name in {*names} - {'', 'tests/test_faults.py'}:
             if (ROOT / name).is_file():  # not deleted
-                path = checkout / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, path)
+                (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, checkout / name)
         compileall.compile_dir(checkout / 'stepnet_mm', quiet=2)
         yield checkout
 
@@ -136,7 +120,14 @@ def run_pytest(checkout: Path, arguments: list, limit: float,
             return ''
         finally:
             end(process)
-        return failed_test(process.returncode, output, copy)
+        if process.returncode == 0:
+            return ''
+        cache = copy / '.pytest_cache/v/cache/lastfailed'
+        # 1: a test failed; 2: a file did not import.
+        if process.returncode not in (1, 2) or not cache.exists():
+            raise CannotExamine('pytest ended with exit code '
+                                f'{process.returncode}:\n{output[-2000:]}')
+        return next(iter(json.loads(cache.read_text())))
 
 
 def end(process: subprocess.Popen) -> None:
@@ -150,27 +141,7 @@ def end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def failed_test(code: int, output: str, copy: Path) -> str:
-    """A test that pytest's cache names as failed, '' if all passed.
-
-    Args:
-        code (int): pytest's exit code: 1, or 2 where a file does not import.
-        output (str): what it printed.
-        copy (Path): where it ran.
-
-    Raises:
-        CannotExamine: if it ended otherwise, or ran no test.
-    """
-    if code == 0:
-        return ''
-    cache = copy / '.pytest_cache/v/cache/lastfailed'
-    if code not in (1, 2) or not cache.exists():
-        raise CannotExamine(f'pytest ended with exit code {code}:\n'
-                            f'{output[-2000:]}')
-    return next(iter(json.loads(cache.read_text())))
-
-
-def look_for(fault: Fault, stages: Iterable[str], run: Callable) -> Result:
+def look_for(fault: Fault, stages, run) -> Result:
     """Go through the stages until a test fails."""
     start, test = time.monotonic(), ''
     for stage in stages:
@@ -186,15 +157,10 @@ def look_for(fault: Fault, stages: Iterable[str], run: Callable) -> Result:
     return Result(stage if test else '', test, seconds)
 
 
-def examine(faults: list, stages: Iterable[str], run: Callable, workers: int
-            ) -> dict:
-    """Look for each fault.
+def examine(faults: list, stages, run, workers: int) -> dict:
+    """Look for each fault in some stages, several at a time.
 
-    Args:
-        faults (list): the faults.
-        stages (iterable[str]): where to look.
-        run (callable): :func:`run_pytest` in a checkout.
-        workers (int): faults at a time.
+    ``run`` is :func:`run_pytest` in a checkout.
 
     Returns:
         dict: a fault's name -> its :class:`Result`.
@@ -204,17 +170,16 @@ def examine(faults: list, stages: Iterable[str], run: Callable, workers: int
     """
     pool = ThreadPoolExecutor(workers)
     try:
-        found = pool.map(lambda fault: look_for(fault, stages, run), faults)
-        results = {fault.name: result
-                   for fault, result in zip(faults, found)}
+        results = {fault.name: result for fault, result in zip(
+            faults, pool.map(partial(look_for, stages=stages, run=run),
+                             faults))}
     except BaseException:  # Ctrl-C, too, ends the runs of pytest
         pool.shutdown(wait=False, cancel_futures=True)
         for child in psutil.Process().children():
             child.kill()
         raise
     tests = {result.test for result in results.values()} - {''}
-    failed = tests and run(sorted(tests), STAGES['short run'][1])
-    if failed:
+    if tests and (failed := run(sorted(tests), STAGES['short run'][1])):
         raise CannotExamine(f'{failed} fails without a fault too')
     return results
 
@@ -235,10 +200,13 @@ def markdown(faults: list, results: dict, seconds: float,
     versions = ', '.join(
         f'{name} {version}'
         for name, version in provenance.versions().items())
-    table = [f'| {fault.name} | `{fault.file}` | {fault.what} | '
-             f'{result.stage or "**not found**"} | {shown(result.test)} | '
-             f'{result.seconds:.0f} |'
-             for fault in faults for result in [results[fault.name]]]
+    rows = []
+    for fault in faults:
+        stage, test, own_seconds = results[fault.name]
+        test = f'`{test}`'.replace('|', r'\|') if test else ''
+        rows.append(f'| {fault.name} | `{fault.file}` | {fault.what} | '
+                    f'{stage or "**not found**"} | {test} | '
+                    f'{own_seconds:.0f} |')
     return '\n'.join([
         '# Do the tests notice when the code is wrong?', '',
         '`python tests/faults.py` writes each deliberate fault of '
@@ -251,15 +219,10 @@ def markdown(faults: list, results: dict, seconds: float,
         f'- {len(os.sched_getaffinity(0))} cores of '
         f'{provenance.machine()}; {versions}.', '',
         '| fault | file | what is wrong | found by | first test that fails '
-        '| s |', '|---|---|---|---|---|---|', *table, ''])
+        '| s |', '|---|---|---|---|---|---|', *rows, ''])
 
 
-def shown(test: str) -> str:
-    """A test's id, which may hold what ends a cell."""
-    return f'`{test}`'.replace('|', r'\|') if test else ''
-
-
-def parse_args():
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -270,11 +233,7 @@ def parse_args():
     parser.add_argument('--markdown', type=Path, help='write the table there')
     parser.add_argument('--workers', type=int, default=2,
                         help='faults at a time')
-    return parser.parse_args()
-
-
-def main() -> int:
-    args = parse_args()
+    args = parser.parse_args()
     start, faults = time.monotonic(), read_faults(args.only)
     with copy_of_checkout() as checkout:
         results = examine(

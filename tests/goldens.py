@@ -14,7 +14,6 @@ tests/tools/test_train.py.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import argparse
 import difflib
 import json
 import math
@@ -24,6 +23,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -31,11 +31,25 @@ from zlib import crc32
 import numpy as np
 import torch
 from mmengine.logging import MMLogger
+from mmengine.registry import MODELS
+from pytest import approx
 from torch import Tensor, nn
 
 import stepnet_mm  # noqa: F401  registers modules
+from stepnet_mm.config import conversion, load_config, set_data_root
+from stepnet_mm.datasets import make_mini_coco
+from stepnet_mm.launch.entry import build_runner
+from stepnet_mm.models import step_block_class
+from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.registration import NAMES
+from stepnet_mm.steps import build_step
+from stepnet_mm.stiffness import (
+    DEFINITIONS,
+    summarize_stiffness,
+    total_neural_stiffness,
+)
 from stepnet_mm.supported import differences
+from stepnet_mm.utils.command_line import command_parser
 from stepnet_mm.utils.provenance import versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,8 +76,6 @@ NETWORKS: dict[str, dict] = {
         arch=dict(embed_dims=32, num_layers=4, num_heads=4,
                   feedforward_channels=64)),
 }
-#: Arguments that have no default.
-ARGUMENTS = dict(TimmAttention=dict(name='ese'))
 STEPS = NAMES['MODELS']['stepnet_mm.steps']
 CHANNELS = 64
 #: To the config in tests/data: a stage of three measured blocks, residuals
@@ -78,26 +90,26 @@ TRAINING = {
 Values = Iterator[tuple[str, Any]]
 
 
-def draw(name: str, shape: tuple[int, ...]) -> Tensor:
+def draw(name: str, shape) -> Tensor:
     """Normal numbers in float64 that depend on the name alone."""
     # Of numpy's generators the one whose stream is promised to stay.
     generator = np.random.RandomState(crc32(name.encode()))
-    return torch.from_numpy(generator.standard_normal(shape))
+    return torch.from_numpy(generator.standard_normal(tuple(shape)))
 
 
+@torch.no_grad()
 def with_drawn_weights(module: nn.Module) -> nn.Module:
     """In float64; other buffers, which are constants, keep their values."""
     module.double()
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.copy_(_weight(name, tuple(parameter.shape)))
-        for name, buffer in module.named_buffers():
-            if name.endswith(('running_mean', 'running_var')):
-                buffer.copy_(_weight(name, tuple(buffer.shape)))
+    for name, parameter in module.named_parameters():
+        parameter.copy_(_weight(name, parameter.shape))
+    for name, buffer in module.named_buffers():
+        if name.endswith(('running_mean', 'running_var')):
+            buffer.copy_(_weight(name, buffer.shape))
     return module
 
 
-def _weight(name: str, shape: tuple[int, ...]) -> Tensor:
+def _weight(name: str, shape) -> Tensor:
     values = draw(name, shape)
     if len(shape) > 1:  # outputs as large as inputs
         return values / math.sqrt(math.prod(shape[1:]))
@@ -115,14 +127,6 @@ def digest(values: Tensor) -> list[float]:
 
 def stiffness(network: dict) -> Values:
     """NSI, Δt and TNS of four images, by every definition."""
-    from mmengine.registry import MODELS
-
-    from stepnet_mm.recording import TrajectoryRecorder
-    from stepnet_mm.stiffness import (
-        DEFINITIONS,
-        summarize_stiffness,
-        total_neural_stiffness,
-    )
     net = with_drawn_weights(MODELS.build(network))
     net.eval()
     for definition in DEFINITIONS:
@@ -143,40 +147,33 @@ def stiffness(network: dict) -> Values:
 
 def step_block(name: str) -> Values:
     """A block with a step: its start, then outputs and gradients."""
-    yield from _starts(_block(name).step or _block(name).bn2)
-    for fused in (False, True):
-        for training in (False, True):
-            block = with_drawn_weights(_block(name)).train(training)
-            block.fused = fused
-            mode = 'training' if training else 'eval'
-            for key, value in _outputs_and_gradients(block):
-                yield f'{mode}/{key}', value
+    start = _block(name).step or _block(name).bn2
+    for key, value in start.state_dict().items():
+        one = value.unique().numel() == 1
+        yield f'start/{key}', value.flatten()[0].item() if one else 'several'
+    for fused, training in product((False, True), repeat=2):
+        block = with_drawn_weights(_block(name)).train(training)
+        block.fused = fused
+        mode = 'training' if training else 'eval'
+        for key, value in _outputs_and_gradients(block):
+            yield f'{mode}/{key}', value
 
 
 def _block(name: str) -> Any:
     from mmpretrain.models.backbones.resnet import BasicBlock
-
-    from stepnet_mm.models import step_block_class
-    from stepnet_mm.steps import build_step
     norm = 'IEBN' if name == 'IEBN' else 'BN'
     block = step_block_class(BasicBlock, (BasicBlock, ))(
         CHANNELS, CHANNELS, norm_cfg=dict(type=norm))
     if name != 'IEBN':  # a norm layer, not a step
-        block.step = build_step(
-            dict(type=name, **ARGUMENTS.get(name, {})), CHANNELS)
+        named = dict(name='ese') if name == 'TimmAttention' else {}
+        block.step = build_step(dict(type=name, **named), CHANNELS)
     return block
-
-
-def _starts(module: nn.Module) -> Values:
-    for key, value in module.state_dict().items():
-        one = value.unique().numel() == 1
-        yield f'start/{key}', value.flatten()[0].item() if one else 'several'
 
 
 def _outputs_and_gradients(block: nn.Module) -> Values:
     x = draw('x_t', (3, CHANNELS, 6, 5)).requires_grad_()
     y = block(x)
-    (y * draw('gradient', tuple(y.shape))).sum().backward()
+    (y * draw('gradient', y.shape)).sum().backward()
     yield 'output', digest(y)
     yield 'gradient of x_t', digest(x.grad)
     for name, parameter in block.named_parameters():
@@ -189,9 +186,6 @@ def _outputs_and_gradients(block: nn.Module) -> Values:
 
 def training() -> Values:
     """Ten iterations of a RetinaNet from a config to its losses and TNS."""
-    from stepnet_mm.config import load_config, set_data_root
-    from stepnet_mm.datasets import make_mini_coco
-    from stepnet_mm.launch.entry import build_runner
     with tempfile.TemporaryDirectory() as folder:
         make_mini_coco(f'{folder}/data', train=8, val=3, size=64)
         cfg = load_config(str(ROOT / 'tests/data/retinanet_mini_coco.py'),
@@ -212,9 +206,8 @@ def training() -> Values:
 
 def to_stepnet() -> Values:
     """The texts of the configs that the table lists."""
-    from stepnet_mm.config.conversion import to_stepnet as text_of
     for name in re.findall(r'^\| (mm\w+::\S+)', TABLE.read_text(), re.M):
-        yield name, text_of(name)
+        yield name, conversion.to_stepnet(name)
 
 
 #: What the goldens are of -> what finds them.
@@ -253,34 +246,20 @@ def _rounded(value: Any) -> Any:
 def compare(part: str, found: Iterable[tuple[str, Any]],
             accepted: dict) -> list[str]:
     """What differs from the accepted goldens of a part, a text each."""
-    missing = {key for key in accepted if key.startswith(f'{part}/')}
     tolerance = TRAINED if part == 'training' else FLOAT64
-    texts = []
-    for key, got in found:
-        expected = accepted.get(key)
-        if not _agree(got, expected, tolerance):
-            texts.append(_difference(key, got, expected))
-        missing.discard(key)
-    return texts + [_difference(key, None, accepted[key])
-                    for key in sorted(missing)]
-
-
-def _agree(got: Any, expected: Any, tolerance: float) -> bool:
-    if isinstance(got, list) and isinstance(expected, list):
-        return len(got) == len(expected) and all(
-            _agree(*pair, tolerance) for pair in zip(got, expected))
-    if isinstance(got, (int, float)) and isinstance(expected, (int, float)):
-        return math.isclose(got, expected, rel_tol=tolerance)
-    return got == expected
+    pairs = [(key, got, accepted.get(key)) for key, got in found]
+    missing = {key for key in accepted if key.startswith(f'{part}/')} - {
+        key for key, *_ in pairs}
+    pairs += [(key, None, accepted[key]) for key in sorted(missing)]
+    return [_difference(key, got, expected) for key, got, expected in pairs
+            if got != approx(expected, rel=tolerance, abs=0)]
 
 
 def _difference(key: str, got: Any, expected: Any) -> str:
     if not _is_text(got) or not _is_text(expected):
         return f'{key}: expected {expected}, got {got}'
-    lines = difflib.unified_diff(
-        expected.splitlines(), got.splitlines(), 'expected', 'got',
-        lineterm='')
-    return '\n'.join([f'{key}:', *lines])
+    return '\n'.join([f'{key}:', *difflib.unified_diff(
+        expected.splitlines(), got.splitlines(), lineterm='')])
 
 
 def _is_text(value: Any) -> bool:
@@ -304,25 +283,21 @@ def write(goldens: dict) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('--accept', action='store_true',
                         help='write the goldens of what can be found here')
     accept = parser.parse_args().accept
     torch.set_num_threads(1)
     MMLogger.get_instance('goldens', log_level='ERROR')
-    accepted = read()
-    kept, texts = {}, []
+    accepted, kept, texts = read(), {}, []
     for part in PARTS:
-        reason = why_not(part)
-        if reason:
+        if reason := why_not(part):
             print(f'{part}: left out, {reason}')
-            kept.update({key: value for key, value in accepted.items()
-                         if key.startswith(f'{part}/')})
-            continue
-        found = [*find(part)]
-        texts += compare(part, found, accepted)
+            found = [item for item in accepted.items()
+                     if item[0].startswith(f'{part}/')]
+        else:
+            found = [*find(part)]
+            texts += compare(part, found, accepted)
         for key, value in found:
             # Of several ways the first, with which the others are compared.
             kept.setdefault(key, value)

@@ -35,10 +35,9 @@ def definitions(path):
 
 def is_there(path, name):
     """Whether there is such a file, by its path from one of three roots."""
-    files = (file for root in (ROOT, PACKAGE, ROOT / 'configs')
-             for file in root.glob(path) if file.is_file())
-    file = next(files, None)
-    return file is not None and (not name or name in definitions(file))
+    files = [file for root in (ROOT, PACKAGE, ROOT / 'configs')
+             for file in root.glob(path) if file.is_file()]
+    return files and (not name or name in definitions(files[0]))
 
 
 def without_code(text):
@@ -54,8 +53,8 @@ def anchors(page):
 
 
 def broken_links(page):
-    links = re.findall(r'\]\(([^)\s]+)\)', without_code(page.read_text()))
-    for link in links:
+    for link in re.findall(r'\]\(([^)\s]+)\)',
+                           without_code(page.read_text())):
         path, _, anchor = link.partition('#')
         target = (page.parent / path).resolve() if path else page
         if not re.match(r'\w+:', link) and not (

@@ -14,7 +14,7 @@ def fault(name, text='a'):
     return FAULTS.Fault(name, 'file.py', 'what', text, 'b', ['tests/own.py'])
 
 
-def test_each_fault_fits_its_file_and_compiles(tmp_path):
+def test_each_fault_fits_its_file_compiles_and_names_tests(tmp_path):
     assert len({fault.name for fault in LISTED}) == len(LISTED)
     for listed in LISTED:
         copy = tmp_path / listed.file
@@ -22,20 +22,13 @@ def test_each_fault_fits_its_file_and_compiles(tmp_path):
         shutil.copy(ROOT / listed.file, copy)
         compile(listed.write(tmp_path), listed.file, 'exec')
         assert copy.read_text() != (ROOT / listed.file).read_text()
+        for path, _, test in (name.partition('::') for name in listed.tests):
+            assert f'def {test}(' in (ROOT / path).read_text() or not test
 
 
-def test_the_tests_that_a_fault_names_are_there():
-    named = {test for fault in LISTED for test in fault.tests}
-    for path, _, test in (name.partition('::') for name in named):
-        assert f'def {test}(' in (ROOT / path).read_text() or not test
-
-
-def test_a_text_that_is_not_there(tmp_path):
+def test_what_is_not_there(tmp_path):
     with pytest.raises(FAULTS.CannotExamine, match='gone: .* 0 times'):
         fault('gone').write(tmp_path)
-
-
-def test_an_unknown_name():
     with pytest.raises(FAULTS.CannotExamine, match=r"no fault \['unknown'\]"):
         FAULTS.read_faults(['unknown', LISTED[0].name])
 
@@ -64,6 +57,7 @@ def test_it_goes_on_with_faults_that_were_not_found(broken):
     assert r'| own tests | `a.py::a\|b` |' in page and '**not found**' in page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('test, limit, found', [
     ('assert 1 + 1 == 3', 60, 'test_it.py::test_it'),
     ('time.sleep(60); assert False', .1, '')])
@@ -74,8 +68,3 @@ def test_a_run(tmp_path, test, limit, found):
         f'import time\n\n\ndef test_it():\n    {test}\n')
     assert FAULTS.run_pytest(checkout, [], limit) == found
     assert [*tmp_path.iterdir()] == [checkout]
-
-
-def test_pytest_did_not_run_the_tests(tmp_path):
-    with pytest.raises(FAULTS.CannotExamine, match='exit code 5'):
-        FAULTS.failed_test(5, 'no tests ran', tmp_path)

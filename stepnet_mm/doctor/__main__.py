@@ -14,9 +14,9 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
 
-from ..supported import LEAST
 from ..utils.command_line import (
     check_output,
     command_parser,
@@ -26,10 +26,10 @@ from ..utils.command_line import (
 from . import environment, process
 
 #: The checks of an environment and of a device: module and function.
-ENVIRONMENT = 'trainings:resume', 'environment:operators'
+ENVIRONMENT = 'operations:resume', 'environment:operators'
 DEVICE = ('operations:kernels', 'operations:backbone', 'operations:steps',
-          'operations:cost', 'environment:operators', 'trainings:resume',
-          'trainings:ddp')
+          'operations:cost', 'environment:operators', 'operations:resume',
+          'operations:ddp')
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     args = _parse(arguments)
     end = time.monotonic() + args.seconds
     rows: list[dict] = []
-    counts = dict(ok=0, skipped=0, warning=0, error=0)
+    counts = Counter(ok=0, skipped=0, warning=0, error=0)
 
     def report(found: Iterable[dict], finished: bool = False) -> None:
         for row in found:
@@ -50,26 +50,20 @@ def main(arguments: list[str] | None = None) -> int:
                 command=sys.argv, finished=finished, counts=counts,
                 rows=rows), indent=1) + '\n')
 
-    def run(check: str, argument: str, name: str = '',
-            seconds: float = args.seconds / 2) -> list[dict]:
-        return process.run(
-            name or check.rpartition(':')[2], f'{__package__}.{check}',
-            argument, args.device, seconds, end - time.monotonic())
+    def run(check: str, argument: str = args.device) -> None:
+        report(process.run(f'{__package__}.{check}', argument, args.device,
+                           args.seconds / 2, end - time.monotonic()))
 
     report(environment.versions())
-    found = [] if counts['error'] else run('environment:device', args.device)
-    if not found or found[-1]['level'] == 'error':  # by an import?
-        for name in LEAST:
-            report(run('environment:load', name, f'import {name}',
-                       args.seconds / 4))
-    report(found)
+    if not counts['error']:
+        run('environment:device')
     if not counts['error']:
         for check in DEVICE if args.device else ENVIRONMENT:
-            report(run(check, args.device))
+            run(check)
     if not args.device:
-        report(run('environment:machine', args.work_dir))
+        run('environment:machine', args.work_dir)
     if args.config:
-        report(run('environment:config', args.config))
+        run('environment:config', args.config)
     report([], finished=True)
     print('; '.join(f'{number} {level}' for level, number in counts.items()))
     return int(counts['error'] > 0)

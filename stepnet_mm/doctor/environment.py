@@ -16,7 +16,7 @@ from ..utils import provenance
 from ..utils.command_line import existing_folder
 from ..utils.job import slurm_command
 from ..version import __version__
-from .process import judge, one_line, row
+from .process import attempt, judge, one_line, row
 
 #: A library and the one that may be there in its place.
 INSTEAD = dict(mmdet='mmpretrain', mmpretrain='mmdet')
@@ -56,21 +56,12 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r'\d+', version.partition('+')[0])[:3]))
 
 
-def load(name: str) -> list[dict]:
-    """No row, if a library imports or is absent."""
-    if find_spec(name):
-        importlib.import_module(name)
-    return []
-
-
 def device(kind: str) -> Iterator[dict]:
-    """Whether the libraries import, and there is a GPU.
-
-    Args:
-        kind (str): ``'cuda'``, ``'cpu'``, or ``''``, a GPU if there is one.
+    """Whether the libraries import, and there is a GPU of ``'cuda'``; with
+    ``''`` a warning says that there is none.
     """
-    for name in LEAST:
-        load(name)
+    for name in filter(find_spec, LEAST):
+        yield from attempt(f'import {name}', _load, name)
     import torch
     from torch.utils.collect_env import get_pretty_env_info
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -91,6 +82,11 @@ def device(kind: str) -> Iterator[dict]:
               f'{commit}', commit=commit, date=provenance.today(),
               load=os.getloadavg(), environment=environment,
               versions=dict(provenance.versions(), stepnet_mm=__version__))
+
+
+def _load(name: str) -> tuple:
+    importlib.import_module(name)
+    return ()
 
 
 def operators(kind: str) -> Iterator[dict]:

@@ -1,10 +1,11 @@
 """A check in a process beside the doctor, where it may crash or hang.
 
 A check is a function of one text that yields rows. Its process writes them as
-lines of JSON; what the libraries print goes into a file.
+lines of JSON; the libraries' output goes into a file.
 """
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -39,22 +40,23 @@ def attempt(name: str, check: Callable[..., Iterable[dict]],
 
 
 def one_line(error: BaseException) -> str:
-    """An exception's type and text."""
-    return f'{type(error).__name__}: {error}'.replace('\n', ' ')
+    """An exception's type and text; of another process's traceback the end."""
+    text = str(error).strip()
+    if 'Traceback (most' in text:
+        text = text.splitlines()[-1]
+    return f'{type(error).__name__}: {text}'.replace('\n', ' ')
 
 
-def run(name: str, check: str, argument: str, device: str, seconds: float,
+def run(check: str, argument: str, device: str, seconds: float,
         left: float) -> list[dict]:
     """The rows of a check, and one more if it does not end well.
 
     Args:
-        name (str): begins the rows.
-        check (str): ``'module:function'``.
+        check (str): ``'module:function'``; its rows begin with the function.
         argument (str): the function's argument.
         device (str): ``'cpu'`` hides the GPUs.
-        seconds (float): a check that takes longer hangs, which is an error.
-        left (float): seconds of all checks; at their end it is cut, which
-            is a warning.
+        seconds (float): a check that takes longer is an error,
+        left (float): one that is cut earlier a warning.
     """
     environment = dict(os.environ, PYTHONFAULTHANDLER='1',
                        CUBLAS_WORKSPACE_CONFIG=':4096:8')  # for determinism
@@ -63,7 +65,7 @@ def run(name: str, check: str, argument: str, device: str, seconds: float,
     # Files, for a pipe may be held open by a child that outlives the check.
     with TemporaryFile('w+') as rows, TemporaryFile(
             'w+', errors='replace') as log, subprocess.Popen(
-                [sys.executable, '-m', __name__, name, check, argument],
+                [sys.executable, '-m', __name__, check, argument],
                 stdin=subprocess.PIPE, stdout=rows, stderr=log,
                 start_new_session=True, env=environment) as process:
         try:
@@ -76,27 +78,30 @@ def run(name: str, check: str, argument: str, device: str, seconds: float,
         rows.seek(0)
         found = [*map(json.loads, rows)]
         log.seek(0)
-        lines = log.read().splitlines()[-30:]
-    if code == 0:
-        return found
-    cut = code is None and left < seconds
-    if cut:
-        why = 'not done, the time is over: set a higher --seconds'
-    elif code is None:
-        why = f'not done in {seconds:.0f} s: set a higher --seconds'
-    elif code < 0:
-        why = f'ended by {signal.Signals(-code).name}: {REPORT_IT}'
+        text = log.read()
+    lines = text.splitlines()
+    if code is None:
+        why = (f'not done in {min(seconds, left):.0f} s: set a higher '
+               '--seconds')
+    elif code < 0:  # the innermost line of faulthandler's stack
+        place = re.findall(r'^Current thread.*\n  (File .*)$', text, re.M)
+        why = ' in '.join([f'ended by {signal.Signals(-code).name}', *place])
+    elif code:
+        why = f'ended with code {code} ({"".join(lines[-1:])})'
     else:
-        why = f'ended with code {code} ({"".join(lines[-1:])}): {REPORT_IT}'
-    return [*found, row('warning' if cut else 'error', f'{name}: {why}',
-                        log=lines)]
+        return found
+    todo = f': {REPORT_IT}' if code else ''
+    level = 'warning' if code is None and left < seconds else 'error'
+    return [*found, row(level, f'{check.rpartition(":")[2]}: {why}{todo}',
+                        log=lines[-30:])]
 
 
-def _main(name: str, check: str, argument: str) -> None:
+def _main(check: str, argument: str) -> None:
     threading.Thread(target=_end_with_the_doctor, daemon=True).start()
     with os.fdopen(os.dup(1), 'w', buffering=1) as rows:
         os.dup2(2, 1)
-        for found in attempt(name, lambda: resolve_name(check)(argument)):
+        for found in attempt(check.rpartition(':')[2],
+                             lambda: resolve_name(check)(argument)):
             print(json.dumps(found), file=rows)
 
 

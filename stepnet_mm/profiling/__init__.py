@@ -4,9 +4,6 @@ May import: config, launch.
 """
 from ..lazy_exports import lazy_exports
 
-__getattr__, __all__ = lazy_exports(
-    __name__,
-    dict(
-        config_inputs=['Forward', 'image_size', 'prepare'],
-        timing=['Contestant', 'count_saved', 'interleave', 'median_ratio',
-                'peak_bytes', 'summed']))
+__getattr__, __all__ = lazy_exports(__name__, dict(networks=[
+    'Contestant', 'Forward', 'count_saved', 'image_size', 'interleave',
+    'median_ratio', 'peak_bytes', 'prepare', 'summed']))

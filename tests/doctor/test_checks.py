@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.optim import SGD
 
-from stepnet_mm.doctor import environment, operations, trainings
+from stepnet_mm.doctor import environment, operations, process
 from stepnet_mm.steps import SEAttention
 
 
@@ -50,17 +50,19 @@ def test_a_step_that_is_not_finite_is_named(monkeypatch):
 @pytest.mark.core
 def test_a_resume_that_forgets_is_an_error(monkeypatch):
     monkeypatch.setattr(SGD, 'load_state_dict', lambda *_: None)
-    monkeypatch.setattr(trainings, 'libraries', lambda: ['mmpretrain'])
-    (level, text), = rows(trainings.resume, '')
-    assert level == 'error'
-    assert 'expected those of a training that was not stopped' in text
+    monkeypatch.setattr(operations, 'libraries', lambda: ['mmpretrain'])
+    (level, text), = rows(operations.resume, '')
+    assert level == 'error' and 'a training that was not stopped' in text
 
 
 def test_ranks_that_differ_are_an_error(monkeypatch):
-    monkeypatch.setattr(trainings, '_train', lambda *_, **__: dict(
+    monkeypatch.setattr(operations, '_train', lambda *_, **__: dict(
         weight=torch.tensor(int(os.environ['LOCAL_RANK']))))
-    with pytest.raises(RuntimeError, match='expected those of rank 0, got'):
-        rows(trainings.ddp)
+    (level, text), = rows(lambda device: process.attempt(
+        'ddp', operations.ddp, device))
+    assert level == 'error'
+    assert text.startswith('ddp: ProcessRaisedException: RuntimeError: '
+                           'weights: expected those of rank 0, got')
 
 
 @pytest.mark.parametrize('absent, level', [

@@ -1,78 +1,167 @@
-"""The doctor checks all in turn, and ends with a code."""
+"""The doctor checks all in turn; whatever a check does, the next one runs."""
 import json
+import multiprocessing
 import os
-import subprocess
-import sys
-from types import SimpleNamespace
+import re
+import time
 
+import psutil
 import pytest
+import torch
 
 from stepnet_mm import doctor
+from stepnet_mm.doctor import process
 
 MAIN = doctor.__main__
+#: Checks that a process of its own imports.
+CHECKS = '''
+import os, subprocess, sys, time
+FINE = dict(level='ok', text='fine')
+def fine(argument):
+    yield dict(FINE, text=f"{argument}, {os.environ['CUDA_VISIBLE_DEVICES']}")
+def crash(argument):
+    yield FINE
+    os.abort()
+def hang(argument):
+    yield FINE
+    time.sleep(60)
+def leave(argument):
+    yield FINE
+    print('out of memory')
+    sys.stdout.flush()
+    os._exit(3)
+def fail(argument):
+    yield FINE
+    raise RuntimeError('an illegal\\nmemory access')
+def child(argument):
+    other = subprocess.Popen(['sleep', '60'])
+    with open(os.environ['PIDS'], 'w') as file:
+        file.write(f'{os.getpid()} {other.pid}')
+    if argument == 'wait':
+        time.sleep(60)
+    yield FINE
+'''
 
 
-@pytest.mark.core
-@pytest.mark.long
-def test_what_a_user_reads(tmp_path, capsys):
-    code = doctor.main(['--work-dir', str(tmp_path)])
-    text = capsys.readouterr().out
-    *lines, counts = text.splitlines()
-    levels = [line.split()[0] for line in lines]
-    assert counts.startswith(f'{levels.count("ok")} ok; ')
-    assert code == ('error' in levels)
-    assert 'mmpretrain: a tiny StepResNet trains, is saved' in text
-    assert f'GiB free in {tmp_path}' in text
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """run(name, seconds) -> the level and text of each of its rows."""
+    (tmp_path / 'made_checks.py').write_text(CHECKS)
+    monkeypatch.setenv('PYTHONPATH', str(tmp_path))
+    monkeypatch.setenv('PIDS', str(tmp_path / 'numbers'))
+
+    def run(name, seconds=60, device='cpu', argument='given', left=600):
+        found = process.run(f'made_checks:{name}', argument, device, seconds,
+                            left)
+        return [(row['level'], row['text'].removeprefix(f'{name}: '))
+                for row in found]
+
+    return run
 
 
-@pytest.mark.parametrize('library, code, why', [
-    ('torch', 'raise RuntimeError("boom")', 'RuntimeError: boom'),
-    pytest.param('mmcv', 'import os; os.abort()',
-                 'ended by SIGABRT', marks=pytest.mark.long)])
-def test_a_library_that_does_not_import(tmp_path, library, code, why):
-    (tmp_path / library).mkdir()
-    (tmp_path / library / '__init__.py').write_text(code)
-    done = subprocess.run(
-        [sys.executable, '-m', 'stepnet_mm.doctor'], capture_output=True,
-        text=True, env=dict(os.environ, PYTHONPATH=os.pathsep.join(
-            [str(tmp_path), os.getcwd()])))
-    assert done.returncode == 1
-    assert f'error    import {library}: {why}: ' in done.stdout
-    assert 'trains' not in done.stdout and 'GiB free in' in done.stdout
+@pytest.mark.parametrize('device, visible', [('cpu', ''), ('cuda', '2,3')])
+def test_argument_and_gpus_of_a_check(run, monkeypatch, device, visible):
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '2,3')
+    assert run('fine', device=device) == [('ok', f'given, {visible}')]
+
+
+@pytest.mark.parametrize('name, seconds, why', [
+    ('crash', 60, r'ended by SIGABRT in File ".*made_checks.py", line 8 in'),
+    ('leave', 60, r'ended with code 3 \(out of memory\): '),
+    ('fail', 60, 'RuntimeError: an illegal memory access: '),
+    ('hang', 3, 'not done in 3 s: ')])
+def test_a_check_that_ends_keeps_its_rows(run, name, seconds, why):
+    fine, (level, text) = run(name, seconds)
+    assert (fine, level) == (('ok', 'fine'), 'error')
+    assert re.match(why, text)
+
+
+def test_the_doctors_end_cuts_a_check_with_a_warning(run):
+    _, (level, text) = run('hang', left=3)
+    assert (level, text[:16]) == ('warning', 'not done in 3 s:')
+
+
+def test_a_check_leaves_no_process_and_ends_with_the_doctor(run, tmp_path):
+    path = tmp_path / 'numbers'
+    assert run('child') == [('ok', 'fine')]
+    check_ended(path)
+    path.unlink()
+    killed = multiprocessing.get_context('fork').Process(
+        target=run, args=('child', ), kwargs=dict(argument='wait'))
+    killed.start()
+    while not path.exists() or not path.read_text():
+        time.sleep(.1)
+    killed.kill()  # whatever it was that ended it
+    check_ended(path)
+
+
+def check_ended(path):
+    """The processes whose numbers are in a file end soon."""
+    limit = time.monotonic() + 20
+    while any(map(alive, path.read_text().split())):
+        assert time.monotonic() < limit
+        time.sleep(.1)
+
+
+def alive(number):
+    try:
+        return psutil.Process(int(number)).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_no_test_sees_a_gpu():
+    """But those that are marked; a fork of the others trains on the CPU."""
+    assert os.environ['CUDA_VISIBLE_DEVICES'] == ''
+    assert not torch.cuda.is_available()
+
+
+def test_a_library_that_does_not_import(tmp_path, monkeypatch, capsys):
+    (tmp_path / 'torch').mkdir()
+    (tmp_path / 'torch/__init__.py').write_text('raise RuntimeError("boom")')
+    monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
+        [str(tmp_path), os.getcwd()]))
+    assert doctor.main([]) == 1
+    said = capsys.readouterr().out
+    assert 'error    device: import torch: RuntimeError: boom: ' in said
+    assert 'trains' not in said and 'GiB free in' in said
 
 
 def test_the_rows_so_far_are_in_the_file(tmp_path, monkeypatch):
-    def run(name, check, argument, device, seconds, left):
-        if name == 'operators':
+    def run(check, argument, device, seconds, left):
+        if check.endswith('operators'):
             raise KeyboardInterrupt
-        return [MAIN.process.row('ok', f'{name}: {seconds} of {left}')]
+        return [process.row('ok', f'{check[18:]}: {min(seconds, left)}')]
 
     clock = iter(range(0, 999, 90))
-    monkeypatch.setattr(MAIN.process, 'run', run)
-    monkeypatch.setattr(
-        MAIN, 'time', SimpleNamespace(monotonic=clock.__next__))
+    monkeypatch.setattr(process, 'run', run)
+    monkeypatch.setattr(MAIN.time, 'monotonic', clock.__next__)
     path = tmp_path / 'new' / 'found.json'
     with pytest.raises(KeyboardInterrupt):
         doctor.main(['--json', str(path)])
     found = json.loads(path.read_text())
     assert [row['text'] for row in found['rows'][-2:]] == [
-        'device: 150.0 of 210', 'resume: 150.0 of 120']
+        'environment:device: 150.0', 'operations:resume: 120']
     assert found['counts']['ok'] >= 2 and not found['finished']
 
 
+@pytest.mark.core
+@pytest.mark.long
 @pytest.mark.parametrize('device', [
-    pytest.param('cpu', marks=pytest.mark.long),
-    pytest.param('cuda', marks=pytest.mark.gpu)])
-def test_the_whole(device, tmp_path):
+    'cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
+def test_the_whole(device, tmp_path, capsys):
     path = tmp_path / 'found.json'
     code = doctor.main(
         ['--device', device, '--json', str(path), '--seconds', '900'])
     found = json.loads(path.read_text())
+    said = capsys.readouterr().out
     assert code == 0 and found['finished'], found['rows']
-    names = {row['text'].partition(':')[0] for row in found['rows']}
-    assert {check.rpartition(':')[2] for check in MAIN.DEVICE} < names
+    assert f'\n{found["counts"]["ok"]} ok; ' in said
     about, = [row for row in found['rows'] if 'environment' in row]
     assert about['versions']['torch'] and about['commit']
+    assert 'mmpretrain: a tiny StepResNet trains, is saved' in said
+    names = {row['text'].partition(':')[0] for row in found['rows']}
+    assert {check.rpartition(':')[2] for check in MAIN.DEVICE} < names
     *_, fused, unfused = [
         row for row in found['rows'] if 'seconds_of_rounds' in row]
     assert len(fused['seconds_of_rounds']) == 9

@@ -17,32 +17,6 @@ def lines(rows):
     return [f'{row["level"]} {row["text"]}' for row in rows]
 
 
-@pytest.fixture
-def check(monkeypatch):
-    """check(python, name=version, ...) -> the rows where these are there."""
-    def check(python='3.12.9', **found):
-        # The first two: removals that broke off.
-        owners = {name: [None, f'gone-{name}',
-                         f'onedl-{name}' if name == 'mmcv' else name]
-                  for name in found}
-        if '+' in found.get('mmcv', ''):
-            owners['mmcv'].append('mmcv')
-
-        def version(name):
-            if name.removeprefix('onedl-') not in found:
-                raise metadata.PackageNotFoundError(name)
-            return found[name.removeprefix('onedl-')]
-
-        monkeypatch.setattr(environment.platform, 'python_version',
-                            lambda: python)
-        monkeypatch.setattr(metadata, 'packages_distributions',
-                            lambda: owners)
-        monkeypatch.setattr(metadata, 'version', version)
-        return lines(environment.versions())
-
-    return check
-
-
 @pytest.mark.parametrize('change, expected', [
     ({}, ['ok Python 3.12.9, torch 2.11.0+cu130, ']),
     (dict(mmdet='10.0'), ['ok ', 'warning not an environment']),
@@ -52,20 +26,33 @@ def check(monkeypatch):
      ['error mmcv is installed from onedl-mmcv and mmcv: pip unin', 'ok ']),
     (dict(python='3.13.0', mmdet='3.3.0'), [
         'ok ', 'warning not an environment that was tried; nearest is '
-        'STACK=onedl, but for Python 3.13.0 (tried 3.11, 3.12), mmdet 3.3.0'])
-])
-def test_what_is_installed(check, change, expected):
-    for line, start in zip(check(**{**GOOD, **change}), expected,
+        'STACK=onedl, but for Python 3.13.0 (tried 3.11, 3.12), mmdet 3.3.0']),
+    (dict(mmpretrain=None), ['warning mmpretrain is not installed', 'ok ']),
+    (dict.fromkeys(GOOD), [f'error {name} is not installed' for name in (
+        'torch', 'mmengine', 'mmcv', 'mmdet', 'mmpretrain', 'numpy')] + [
+            'ok Python'])])
+def test_what_is_installed(monkeypatch, change, expected):
+    found = {name: version for name, version in {**GOOD, **change}.items()
+             if version and name != 'python'}
+    # The first two: removals that broke off.
+    owners = {name: [None, f'gone-{name}',
+                     f'onedl-{name}' if name == 'mmcv' else name]
+              for name in found}
+    if '+both' in found.get('mmcv', ''):
+        owners['mmcv'].append('mmcv')
+
+    def version(name):
+        if name.removeprefix('onedl-') not in found:
+            raise metadata.PackageNotFoundError(name)
+        return found[name.removeprefix('onedl-')]
+
+    monkeypatch.setattr(environment.platform, 'python_version',
+                        lambda: change.get('python', '3.12.9'))
+    monkeypatch.setattr(metadata, 'packages_distributions', lambda: owners)
+    monkeypatch.setattr(metadata, 'version', version)
+    for line, start in zip(lines(environment.versions()), expected,
                            strict=True):
         assert line.startswith(start)
-
-
-def test_missing_libraries(check):
-    found = '\n'.join(check('3.10.0'))
-    for name in ('torch', 'mmengine', 'mmcv', 'mmdet', 'mmpretrain'):
-        assert f'error {name} is not installed' in found
-    assert 'warning mmpretrain is not installed' in '\n'.join(
-        check(mmdet='3.5.1'))
 
 
 @pytest.mark.parametrize('tool, kind, expected', [
@@ -80,26 +67,22 @@ def test_a_gpu_that_nothing_uses(monkeypatch, tool, kind, expected):
     assert rows[-1]['environment'] == ['Nvidia driver version: 550.1']
 
 
-@pytest.mark.parametrize('script, expected', [
-    ('echo "main idle 2"', 'ok Slurm: main idle 2'),
-    ('echo "no controller" >&2; exit 1', 'got no controller: is '),
-    (None, 'ok Slurm: not here')])
-def test_slurm(tmp_path, monkeypatch, script, expected):
+@pytest.mark.parametrize('script, free, slurm, room', [
+    ('echo "main idle 2"', 2**33, 'ok Slurm: main idle 2', 'ok 8.00 GiB'),
+    ('echo "no controller" >&2; exit 1', 2**26, 'got no controller: is ',
+     'warning 0.06 GiB'),
+    (None, 2**33, 'ok Slurm: not here', 'ok 8.00 GiB')])
+def test_slurm_and_room(tmp_path, monkeypatch, script, free, slurm, room):
     for name in ('srun', 'sinfo') if script else ():
         (tmp_path / name).write_text(f'#!/bin/sh\n{script}\n')
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv('PATH', f'{tmp_path}')
-    assert expected in lines(environment.machine(str(tmp_path)))[0]
-
-
-@pytest.mark.parametrize('free, expected', [
-    (2**26, 'warning 0.06 GiB free in '), (2**33, 'ok 8.00 GiB free in ')])
-def test_room(tmp_path, monkeypatch, free, expected):
     monkeypatch.setattr(shutil, 'disk_usage',
                         lambda _: SimpleNamespace(free=free))
-    _, disk, shared = lines(environment.machine(str(tmp_path / 'not/yet')))
-    assert disk.startswith(f'{expected}{tmp_path}')
-    assert shared.startswith(f'{expected}/dev/shm')
+    first, disk, shared = lines(environment.machine(f'{tmp_path}/not/yet'))
+    assert slurm in first
+    assert disk.startswith(f'{room} free in {tmp_path}')
+    assert shared.startswith(f'{room} free in /dev/shm')
 
 
 def test_a_config_whose_data_are_missing(monkeypatch, tmp_path):

@@ -1,12 +1,6 @@
 import pytest
-from made_study import make_study, make_tools
+from made_study import make_study
 from study_file import runs_of
-
-
-@pytest.fixture(scope='session')
-def tools(tmp_path_factory):
-    """A folder with the tools of a study, which take no time."""
-    return make_tools(tmp_path_factory.mktemp('repository') / 'tools')
 
 
 @pytest.fixture

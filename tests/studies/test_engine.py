@@ -8,25 +8,26 @@ from types import SimpleNamespace
 
 import by_path
 import pytest
-from made_study import make_tools, starts_of
+from made_study import make_study, make_tools, starts_of
+from study_file import runs_of
 from study_records import read_records
 
 
 @pytest.fixture
-def engine(request, tools, tmp_path, monkeypatch, capsys, make_runs):
+def engine(request, tmp_path, monkeypatch, capsys):
     """engine(a=dict(...)): the runs of a study of these, one after the other.
 
     engine('list') lists them.
     """
-    module = by_path.load(
-        request.config.rootpath / 'tools/studies/run.py')
-    monkeypatch.setattr(module, 'TOOLS', tools)
+    module = by_path.load(request.config.rootpath / 'tools/studies/run.py')
+    monkeypatch.setattr(module, 'TOOLS', make_tools(tmp_path / 'tools'))
     monkeypatch.chdir(tmp_path)
     before = [(number, signal.getsignal(number)) for number in (
         signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 
     def engine(*options, text='', seeds=(0, ), **methods):
-        runs, codes = make_runs(text, seeds, **methods), [0]
+        runs, codes = runs_of(make_study(tmp_path, text, seeds, **methods),
+                              tmp_path / 'work_dirs/made'), [0]
         for words in ([options[1:]] if 'list' in options else [
                 ('--run', run.name, *options) for run in runs]):
             monkeypatch.setattr('sys.argv', [
@@ -74,6 +75,29 @@ def test_runs_are_trained_measured_and_recorded_once(engine):
     assert starts_of(first.runs[0], 'measure_stiffness') == 2
 
 
+def test_a_tool_has_one_gpu_the_locks_and_no_job_around_it(
+        engine, tmp_path, monkeypatch):
+    """The locks outlive an engine that is killed; study.sh opened the run's.
+    """
+    for name in ('SLURM_JOB_ID', 'SLURM_PROCID', 'SLURM_CPUS_ON_NODE'):
+        monkeypatch.setenv(name, '3')
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '5')
+    monkeypatch.setattr('torch.cuda.device_count', lambda: 1)
+    lock = os.open(tmp_path / 'run.lock', os.O_CREAT)
+    os.set_inheritable(lock, True)
+    done = engine(**behave(a=(
+        'assert {"run.lock", "gpu0.lock"} <= {os.path.basename('
+        'os.path.realpath(f"/proc/self/fd/{n}")) '
+        'for n in os.listdir("/proc/self/fd")}; finish()')))
+    assert done.code == 0, done.err
+    os.close(lock)
+    found = json.loads((done.runs[0].folder / 'environment').read_text())
+    assert found['CUDA_VISIBLE_DEVICES'] == '5'
+    assert found['STEPNET_MM'] == str(engine.module.TOOLS.parent)
+    assert 'SLURM_CPUS_ON_NODE' in found
+    assert not {'SLURM_JOB_ID', 'SLURM_PROCID'} & {*found}
+
+
 def test_failed_runs_keep_their_last_lines_and_stop_no_other(engine):
     study = behave(
         fail='print(*range(40), sep="\\n"); sys.exit(3)',
@@ -111,71 +135,33 @@ def test_a_divergence_is_recorded(engine):
 
 def test_what_would_not_compare_is_refused_before_anything_runs(engine):
     engine(a={})
-    for key, text, methods in (
+    for key, text, methods, words in (
             (r'(?s)a_seed0: expected the config.*\+seconds', '',
-             dict(a=dict(seconds=1))),
+             dict(a=dict(seconds=1)), ()),
             ('b_seed0: expected settings', 'measure = dict(num_samples=3)',
-             dict(b={})),
+             dict(b={}), ()),
             ('b_seed0: expected test_data', '',
-             dict(b={'val_dataloader.dataset.ann_file': 'x'})),
-            ('methods.b: .* options', '', dict(b={'behaviour.a': 1})),
-            ('val_dataloader', '', dict(b={'val_dataloader': None}))):
-        done = engine('list', text=text, **methods)
+             dict(b={'val_dataloader.dataset.ann_file': 'x'}), ()),
+            ('methods.b: .* options', '', dict(b={'behaviour.a': 1}), ()),
+            ('val_dataloader', '', dict(b={'val_dataloader': None}), ()),
+            (r"\['a'\], got \['b'\]", '', dict(a={}), ('--methods', 'b'))):
+        done = engine('list', *words, text=text, **methods)
         assert done.code == 2 and re.search(key, done.err)
-    done = engine('list', '--methods', 'b', a={})
-    assert done.code == 2 and "['a'], got ['b']" in done.err
 
 
-@pytest.mark.parametrize('text', [
-    'a = (lambda: open("ran", "w"))()', '_base_ = "its_code.py"',
-    'custom_imports = dict(imports=["its_code"])'])
-def test_nothing_in_a_work_dir_is_run(
-        engine, make_runs, tmp_path, text, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    run, = make_runs()
-    run.config_file.parent.mkdir(parents=True)
-    for folder in (tmp_path, run.config_file.parent):
-        (folder / 'its_code.py').write_text('open("ran", "w")')
-    run.config_file.write_text(text)
-    done = engine()
-    assert done.code == 1 and 'configs/good_seed0.py' in done.err
-    assert not (tmp_path / 'ran').exists()
-
-
-def test_the_config_of_a_work_dir_is_written_again(make_runs):
-    run, = make_runs(good={'model.keys': {'.step.': dict(a=(1, [2.5, None])),
-                                          'b-c': [dict(d=-1)]}})
+def test_the_config_in_a_work_dir_is_data_and_written_again(engine):
+    study = dict(good={'model.keys': {'.step.': dict(a=(1, [2.5, None])),
+                                      'b-c': [dict(d=-1)]}})
+    run, = engine('list', **study).runs
     run.write_config()
     text = run.config_file.read_text()
     run.config_file.write_text(f'# as another yapf has it\n{text}')
     run.write_config()
     assert run.config_file.read_text() == text
-
-
-def test_a_log_is_not_written_through_a_link(engine, tmp_path):
-    log = tmp_path / 'work_dirs/made/good_seed0/output.log'
-    log.parent.mkdir(parents=True)
-    (tmp_path / 'mine').write_text('text')
-    log.symlink_to(tmp_path / 'mine')
-    done = engine()
-    assert done.code == 1 and 'output.log' in done.err
-    assert (tmp_path / 'mine').read_text() == 'text'
-    assert not starts_of(done.runs[0])
-
-
-def test_a_full_disk_loses_nothing(engine, monkeypatch):
-
-    def full(*_, **__):
-        raise OSError(28, 'No space left on device')
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine.module.records, 'append_record', full)
-        done = engine()
-    assert (done.code, done.records) == (1, {})
-    assert 'good_seed0: failed: [Errno 28] No space' in done.err
-    done = engine()
-    assert {*done.records} == {'good_seed0'}
-    assert starts_of(done.runs[0]) == 1
+    run.config_file.write_text('a = (lambda: open("ran", "w"))()')
+    done = engine(**study)
+    assert done.code == 1 and 'configs/good_seed0.py' in done.err
+    assert not os.path.exists('ran')
 
 
 def test_a_signal_stops_it_and_the_next_call_goes_on(engine, monkeypatch):
@@ -200,20 +186,6 @@ def test_a_signal_stops_it_and_the_next_call_goes_on(engine, monkeypatch):
     assert starts_of(done.runs[0]) == 2
 
 
-def test_a_training_is_not_of_the_job_around_it_and_has_one_gpu(
-        engine, monkeypatch):
-    for name in ('SLURM_JOB_ID', 'SLURM_PROCID', 'SLURM_CPUS_ON_NODE'):
-        monkeypatch.setenv(name, '3')
-    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '5')
-    monkeypatch.setattr('torch.cuda.device_count', lambda: 1)
-    run, = engine().runs
-    found = json.loads((run.folder / 'environment').read_text())
-    assert found['CUDA_VISIBLE_DEVICES'] == '5'
-    assert found['STEPNET_MM'] == str(engine.module.TOOLS.parent)
-    assert 'SLURM_CPUS_ON_NODE' in found
-    assert not {'SLURM_JOB_ID', 'SLURM_PROCID'} & {*found}
-
-
 @pytest.mark.parametrize('count, visible, names', [
     (0, '', [''] * 3), (2, '', ['0', '1', '0']),
     (2, 'GPU-a, MIG-b/1/0', ['GPU-a', 'MIG-b/1/0', 'GPU-a']),
@@ -227,21 +199,6 @@ def test_each_has_one_gpu(engine, monkeypatch, tmp_path, count, visible,
         engine.module.take_gpu(tmp_path)
         found.append(os.environ['CUDA_VISIBLE_DEVICES'])
     assert found == names
-
-
-def test_a_tool_holds_the_locks_on_run_and_gpu(
-        engine, tmp_path, monkeypatch):
-    """They outlive an engine that is killed; study.sh opened the run's."""
-    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '0')
-    monkeypatch.setattr('torch.cuda.device_count', lambda: 1)
-    lock = os.open(tmp_path / 'run.lock', os.O_CREAT)
-    os.set_inheritable(lock, True)
-    done = engine(**behave(a=(
-        'assert {"run.lock", "gpu0.lock"} <= {os.path.basename('
-        'os.path.realpath(f"/proc/self/fd/{n}")) '
-        'for n in os.listdir("/proc/self/fd")}; finish()')))
-    assert done.code == 0, done.err
-    os.close(lock)
 
 
 def test_a_job_of_slurm_is_one_of_its_name_and_not_one_gpu(
@@ -271,7 +228,6 @@ def test_a_job_of_slurm_is_one_of_its_name_and_not_one_gpu(
 @pytest.mark.long
 def test_further_measurements_are_made_once(engine, tmp_path):
     """Of steps where there are some, of test data where there are others."""
-    engine.module.TOOLS = make_tools(tmp_path / 'tools')
     record = tmp_path / 'tools/record.jsonl'
     record.write_text(re.sub(r'"nsi": .*?\]\]', '"nsi": [[null, null], '
                              '[null, null]]', record.read_text()))

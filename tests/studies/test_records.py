@@ -1,4 +1,4 @@
-"""Records are whole lines of runs that compare."""
+"""A training's log; records are whole lines of runs that compare."""
 import json
 from contextlib import contextmanager
 from dataclasses import replace
@@ -6,7 +6,8 @@ from math import inf
 
 import pytest
 import study_records
-from made_runs import diverged_run, made_run
+from made_study import diverged_run, made_run
+from study_outcome import epochs_of, is_trained, trained_with
 from study_records import append_record, read_records
 
 from stepnet_mm.utils.file_lock import lock_beside
@@ -25,8 +26,8 @@ def test_a_line_that_a_kill_cut_is_no_record(path):
     whole = path.read_bytes()
     path.write_bytes(whole + whole[:30])
     assert read_records(path, path.with_name('none.jsonl')) == [RECORD]
-    diverged = replace(diverged_run('se'), device='a GPU', config='z',
-                       dataset='FolderCIFAR10 z/b')
+    diverged = diverged_run('se', device='a GPU', config='z',
+                            dataset='FolderCIFAR10 z/b')
     append_record(path, diverged)
     assert read_records(path) == [RECORD, diverged]
 
@@ -77,3 +78,65 @@ def test_a_record_is_written_under_the_files_lock(path, monkeypatch):
     monkeypatch.setattr(study_records, 'file_lock', lock)
     append_record(path, replace(RECORD, seed=1))
     assert counts == [1, 2]
+
+
+def start(folder, second, text='', scalars=()):
+    """A start of a training: its log and its scalars, the last one cut."""
+    name = f'20260101_00000{second}'
+    (folder / name / 'vis_data').mkdir(parents=True)
+    (folder / name / f'{name}.log').write_text(text)
+    (folder / name / 'vis_data/scalars.json').write_text(
+        ''.join(json.dumps(line) + '\n' for line in scalars) + '{"cut')
+
+
+@pytest.mark.parametrize('first, second, found', [
+    ([dict(loss=9., loss_epoch=2., epoch=1, iter=3, step=3),
+      {'stiffness/tns': .5, 'step': 2},
+      {'accuracy/top1': 50., 'data_time': .1, 'step': 1}],
+     [dict(loss=1., epoch=2, iter=6, step=6)],
+     [{'epoch': 1, 'loss': 2., 'accuracy/top1': 50.},
+      {'epoch': 2, 'loss': 1.}]),
+    # Counted by iterations: those that were evaluated.
+    ([dict(loss=3., data_time=.1, iter=10, step=10),
+      {'stiffness/tns': .5, 'step': 20}],
+     [dict(loss=2., data_time=.1, iter=20, step=20),
+      {'coco/bbox_mAP': .5, 'data_time': .1, 'step': 20},
+      dict(loss=1., data_time=.1, iter=30, step=30)],
+     [{'epoch': 20, 'loss': 2., 'coco/bbox_mAP': .5}])])
+def test_epochs_are_those_of_training_and_validation(
+        tmp_path, first, second, found):
+    start(tmp_path, 1, scalars=first)
+    start(tmp_path, 2, scalars=second)
+    assert epochs_of(tmp_path) == found
+
+
+def test_commit_device_and_machine_are_those_of_the_starts_that_trained(
+        tmp_path):
+    line = '2026/11/24 01:45:10 - mmengine - INFO - stepnet_mm: '
+    assert trained_with(tmp_path)['commit'] == 'unknown'
+    start(tmp_path, 0, f'{line}1.0.0, 123\n')
+    assert trained_with(tmp_path)['commit'] == '123'
+    for second, commit, machine in (
+            (1, 'abc', 'Xeon, 2 threads'), (2, 'abc', 'EPYC, 1 threads'),
+            (3, 'def-dirty', 'EPYC, 1 threads')):
+        start(tmp_path, second,
+              f'{line}1.0.0, {commit}\n{line}machine: {machine}\n'
+              f'{line}train_cfg: replaced\nEpoch(train) [1][1/9]\n')
+    assert trained_with(tmp_path) == dict(
+        commit='abc+def-dirty', device='cpu',
+        machine='Xeon, 2 threads+EPYC, 1 threads')
+
+
+def test_a_run_that_was_killed_in_its_last_validation(make_runs):
+    """Its last checkpoint is older than that."""
+    run, = make_runs()
+    run.folder.mkdir(parents=True)
+    (run.folder / 'epoch_2.pth').touch()
+    (run.folder / 'last_checkpoint').write_text('elsewhere/epoch_2.pth')
+    lines = [line for n in (1, 2) for line in (
+        dict(loss=1., epoch=n, iter=n, step=n),
+        {'accuracy/top1': 50., 'data_time': .1, 'step': n})]
+    start(run.folder, 1, scalars=lines[:3])
+    assert not is_trained(run)
+    start(run.folder, 2, scalars=lines[3:])
+    assert is_trained(run)

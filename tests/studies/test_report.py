@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import report as tool
 import study_figures
-from made_runs import diverged_run, made_run, made_steps
+from made_study import diverged_run, made_run, made_steps
 from method_colors import looks
 from scipy import stats
 from study_file import Study, read_study
@@ -90,10 +90,10 @@ def test_the_result_table_of_a_study_that_is_half_done():
         'method': 'se', 'n': '2, 1 diverged', 'last epoch': '52.50 ± 0.71',
         'mean TNS': '0.500 ± 0.000', 'mean NSI': '1.000 ± 0.000',
         'processor time': '1.0 min', 'paper': 'top-1 94.26 ± 0.14 %, 5 runs'}
-    assert [found[name]['last epoch'] for name in (
-        'stepnet', 'plain', 'sem')] == ['not yet run', '50.00', 'diverged']
-    assert [found[name]['n'] for name in ('stepnet', 'plain')] == [
-        '0 of 3', '1 of 3']
+    assert [(found[name]['n'], found[name]['last epoch']) for name in (
+        'stepnet', 'plain', 'sem')] == [
+            ('0 of 3', 'not yet run'), ('1 of 3', '50.00'),
+            ('0, 3 diverged', 'diverged')]
     assert found['one']['mean TNS'] == ''
 
 
@@ -153,22 +153,35 @@ def test_odd_records_have_a_page_and_figures(tmp_path, records):
         r.last is not None for r in records)
 
 
-def test_figures_show_runs_and_means():
-    report = report_of(
-        [*POOLED, *(made_run('a_b', s, 40., step=.5) for s in range(3))],
-        stepnet={}, a_b=dict(pooled=False), se={}, plain={})
+def test_accuracy_by_method_epoch_and_mean_step():
+    report = report_of([
+        *POOLED, *(made_run('a_b', s, 40., step=.5) for s in range(2)),
+        made_run('eca', 0, step=.5, steps=made_steps(mean=.4))],
+        stepnet={}, a_b=dict(pooled=False), eca={}, plain={}, se={})
     upper, lower = study_figures.accuracy_figure(report).axes
     assert [[t.get_text() for t in axes.get_yticklabels()]
-            for axes in (upper, lower)] == [['plain', 'SE', 'StepNet'],
-                                            ['a b']]
-    dots, mean = upper.lines[:2]
+            for axes in (upper, lower)] == [
+                ['ECA', 'plain', 'SE', 'StepNet'], ['a b']]
+    dots, mean = upper.lines[2:4]
     assert dots.get_xdata().tolist() == [50, 51, 52, 53]
     assert mean.get_xdata().tolist() == [51.5]
     axes, = study_figures.curves_figure(report).axes
     assert {line.get_label(): line.get_xydata()[-1].tolist()
-            for line in axes.lines} == dict(
-                {'a b': [4, 40]}, plain=[4, 51.5], SE=[4, 52.5],
-                StepNet=[4, 61.5])
+            for line in axes.lines} == {
+                'a b': [4, 40], 'ECA': [4, 50], 'plain': [4, 51.5],
+                'SE': [4, 52.5], 'StepNet': [4, 61.5]}
+    # Blocks of .5 and .25; as it was measured; by definition.
+    assert report.runs[STEP].mean().dropna().to_dict() == dict(
+        a_b=.375, eca=.4, plain=1.)
+    report = report_of(report.records, a_b={}, eca={}, plain={})
+    axes, = study_figures.steps_figure(report).axes
+    assert [line.get_label() for line in axes.lines] == [
+        'a b', 'ECA', 'plain']
+    low, high = cells(report.by_step()).values()
+    assert low.pop('do they differ?').startswith('p 0.')
+    assert [*low.values()][:3] == ['0.38 to 0.40', 'a_b, eca', '3']
+    assert [*high.values()] == [
+        '1.00 to 1.00', 'plain', '4', '51.50 ± 1.29', '']
 
 
 def test_no_two_methods_look_alike():
@@ -176,24 +189,6 @@ def test_no_two_methods_look_alike():
     assert len({(own['color'], own['marker'])
                 for own in found.values()}) == len(found)
     assert found['se_a']['color'] == found['se']['color']
-
-
-def test_accuracy_over_mean_step():
-    report = report_of([
-        *POOLED, *(made_run('se_from_027', s, 40., step=.5) for s in range(2)),
-        made_run('eca', 0, step=.5, steps=made_steps(mean=.4))],
-        stepnet={}, se_from_027={}, eca={}, plain={})
-    # Blocks of .5 and .25; as it was measured; by definition.
-    assert report.runs[STEP].mean().dropna().to_dict() == dict(
-        se_from_027=.375, eca=.4, plain=1.)
-    axes, = study_figures.steps_figure(report).axes
-    assert [line.get_label() for line in axes.lines] == [
-        'SE from 0.27', 'ECA', 'plain']
-    low, high = cells(report.by_step()).values()
-    assert low.pop('do they differ?').startswith('p 0.')
-    assert [*low.values()][:3] == ['0.38 to 0.40', 'se_from_027, eca', '3']
-    assert [*high.values()] == [
-        '1.00 to 1.00', 'plain', '4', '51.50 ± 1.29', '']
 
 
 @pytest.fixture
@@ -219,33 +214,34 @@ def repository(tmp_path, monkeypatch):
     return folder
 
 
-def run_tool(monkeypatch, *arguments):
-    monkeypatch.setattr(sys, 'argv', ['report.py', *map(str, arguments)])
-    with pytest.raises(SystemExit) as done:
-        tool.main()
-    return done.value.code
+@pytest.fixture
+def run_tool(monkeypatch, capsys):
+    """run_tool(...) -> its exit code and output."""
+
+    def run_tool(*arguments):
+        monkeypatch.setattr(sys, 'argv', ['report.py', *map(str, arguments)])
+        with pytest.raises(SystemExit) as done:
+            tool.main()
+        return done.value.code, ''.join(capsys.readouterr())
+
+    return run_tool
 
 
-def test_studies_that_compare_are_reported_together(
-        repository, monkeypatch, capsys):
+def test_studies_that_compare_are_reported_together(repository, run_tool):
     Path('results/second.jsonl').rename('more.jsonl')
     command = (repository / 'first.py', repository / 'second.py', '--records',
                'results/first.jsonl', 'more.jsonl')
-    assert run_tool(monkeypatch, *command) == 0
-    out = capsys.readouterr().out
-    assert '# first, second' in out
-    assert re.findall(r'\| (\w+) +\| 4 ', out) == ['plain', 'se', 'stepnet']
-    assert run_tool(monkeypatch, *command[:2], '--methods', 'plain',
-                    'stepnet') == 0
-    out = capsys.readouterr().out
-    assert '| se ' not in out and '`stepnet` (0 of 4)' in out
-    for wrong in ('--methods', 'sem'), ('--records', 'gone'):
-        assert run_tool(monkeypatch, *command, *wrong) == 2
-        assert wrong[1] in capsys.readouterr().err
-    assert run_tool(monkeypatch, *command, '--check') == 2
+    code, said = run_tool(*command)
+    assert code == 0 and '# first, second' in said
+    assert re.findall(r'\| (\w+) +\| 4 ', said) == ['plain', 'se', 'stepnet']
+    code, said = run_tool(*command[:2], '--methods', 'plain', 'stepnet')
+    assert code == 0 and '| se ' not in said and '`stepnet` (0 of 4)' in said
+    for wrong in ('--methods', 'sem'), ('--records', 'gone'), ('--check', ):
+        code, said = run_tool(*command, *wrong)
+        assert code == 2 and wrong[-1] in said
 
 
-def test_pages_of_the_repository(repository, monkeypatch, capsys):
+def test_pages_of_the_repository(repository, run_tool):
     old = ('a\n<!-- last epoch: first+second stepnet less plain -->\nold\n'
            '<!-- end -->\nb\n<!-- mean step: first -->\n<!-- end -->')
     readme, page = Path('README.md'), Path('docs/results/first.md')
@@ -256,13 +252,13 @@ def test_pages_of_the_repository(repository, monkeypatch, capsys):
     page.write_text(f'{tool.WRITTEN}\n{command}')
     (page.parent / 'other.md').write_text(
         'python tools/studies/report.py gone.py --out it')
-    assert run_tool(monkeypatch, '--pages', '--check') == 1
-    said = capsys.readouterr().out
+    code, said = run_tool('--pages', '--check')
+    assert code == 1
     for name in ('README.md', 'docs/results/first.md',
                  'docs/results/figures/first_accuracy.png'):
         assert f'not up to date: {name}\n' in said
     assert readme.read_text() == old
-    assert run_tool(monkeypatch, '--pages') == 0
+    assert run_tool('--pages') == (0, '')
     text = readme.read_text()
     assert re.search(r'^\| stepnet +\| 4 +\| 61.50 ± 1.29 +\| \+10.00 \[',
                      text, re.M) and '\n| plain' not in text
@@ -274,12 +270,12 @@ def test_pages_of_the_repository(repository, monkeypatch, capsys):
         assert part in text
     assert 'other settings' not in text and 'Not yet run' not in text
     assert len(re.findall(r'\]\((figures/first_\w+\.png)\)', text)) == 3
-    assert run_tool(monkeypatch, '--pages', '--check') == 0
+    assert run_tool('--pages', '--check') == (0, '')
     for comment in ('last epoch: first plain less plian',
                     'last epoch: gone plain'):
         readme.write_text(f'<!-- {comment} -->\n<!-- end -->')
-        assert run_tool(monkeypatch, '--pages') == 2
-        assert re.search('plian|gone.py', capsys.readouterr().err)
+        code, said = run_tool('--pages')
+        assert code == 2 and re.search('plian|gone.py', said)
 
 
 @pytest.mark.long

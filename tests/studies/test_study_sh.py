@@ -84,6 +84,19 @@ def study(home, tmp_path, monkeypatch):
         process.wait()
 
 
+def heard():
+    """A terminal's: nohup and & have some ignored."""
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def wait(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(.02)
+
+
 def test_without_snakemake_one_after_the_other(study):
     process = study('my study.py', 'methods=a,b', 'work_dir=the runs',
                     'records=r.jsonl', 'data_root=the data', code=1)
@@ -94,22 +107,21 @@ def test_without_snakemake_one_after_the_other(study):
         f'{called} --run=b_seed1\n')
 
 
-def test_the_runs_that_are_left(study, tmp_path):
-    assert study('my study.py', '-n', code=0).said().endswith(
-        'jsonl\na_seed0: not begun\nb_seed1: begun\n')
+@pytest.mark.parametrize('words, code, message', [
+    (('my study.py', '-n'), 0, 'jsonl\na_seed0: not begun\nb_seed1: begun\n'),
+    ((), 2, "expected a study file, got ''"),
+    (('gone.py', '-n'), 2, "expected a study file, got 'gone.py'"),
+    (('my study.py', 'jobs=2'), 2, 'sbatch=VALUE, got jobs=2'),
+    (('my study.py', 'methods='), 2, 'got methods=;')])
+def test_nothing_runs(study, tmp_path, words, code, message):
+    assert message in study(*words, code=code).said()
     assert not (tmp_path / 'work_dirs').exists()
+
+
+def test_nothing_is_left(study, tmp_path):
     (tmp_path / 'left').write_text('')
-    assert study('my study.py', 'records=r.jsonl', code=0).said().endswith(
-        'study: nothing is left: all runs have their records in r.jsonl\n')
-
-
-@pytest.mark.parametrize('words, message', [
-    ((), "expected a study file, got ''"),
-    (('gone.py', '-n'), "expected a study file, got 'gone.py'"),
-    (('my study.py', 'jobs=2'), 'sbatch=VALUE, got jobs=2'),
-    (('my study.py', 'methods='), 'got methods=;')])
-def test_what_cannot_run(study, words, message):
-    assert message in study(*words, code=2).said()
+    assert 'nothing is left: all runs have their records in r.jsonl' in study(
+        'my study.py', 'records=r.jsonl', code=0).said()
 
 
 def test_a_signal_is_for_the_trainings_too_and_a_second_kills(
@@ -159,16 +171,3 @@ def test_what_snakemake_is_told(study, home, tmp_path):
         assert f'--quiet all {told} runs: a_seed0\nb_seed1\n' in said
         assert said.endswith(' --run=a_seed0\n')
     assert not old.exists()
-
-
-def heard():
-    """A terminal's: nohup and & have some ignored."""
-    for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
-        signal.signal(number, signal.SIG_DFL)
-
-
-def wait(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(.02)

@@ -32,34 +32,26 @@ def pytest_timeout_set_timer(item):
     fail = signal.getsignal(signal.SIGALRM)
 
     def end(signum, frame):
+        here = psutil.Process()
+        below = here.children(recursive=True)
+        item.add_report_section('call', 'stacks', '\n'.join(
+            map(stack, [here, *below])))
         try:
-            item.add_report_section('call', 'stacks', stacks())
             fail(signum, frame)  # does nothing in a debugger
         except BaseException:
-            kill_children(began)
+            for process in below:  # not the services of earlier tests
+                with suppress(psutil.NoSuchProcess):
+                    if process.create_time() >= began:
+                        process.kill()
             raise
 
     signal.signal(signal.SIGALRM, end)
     return done
 
 
-def stacks() -> str:
-    """Of this process and all below it, as far as they are Python."""
-    here = psutil.Process()
-    return '\n'.join(map(stack, [here, *here.children(recursive=True)]))
-
-
 def stack(process: psutil.Process) -> str:
+    """Of a process, if it is Python."""
     spy = Path(sysconfig.get_path('scripts'), 'py-spy')
     done = subprocess.run([spy, 'dump', '--pid', str(process.pid)],
                           capture_output=True, text=True, timeout=60)
-    why, *_ = done.stderr.splitlines() or ['']
-    return done.stdout or f'{process}: {why}\n'
-
-
-def kill_children(began: float) -> None:
-    """End what was started since, not the services of earlier tests."""
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            if process.create_time() >= began:
-                process.kill()
+    return done.stdout or f'{process}: {done.stderr.splitlines()[:1]}\n'

@@ -23,7 +23,7 @@ from torch.utils.benchmark import Timer
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm import config as C
 from stepnet_mm.profiling import image_size, prepare
-from stepnet_mm.profiling.config_inputs import EDGE
+from stepnet_mm.profiling.networks import EDGE
 from stepnet_mm.recording.step_size_ablation import step_sizes_of
 from stepnet_mm.utils.command_line import command_parser, positive
 

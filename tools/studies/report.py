@@ -77,21 +77,16 @@ TABLES = (
 
 def make_parser():
     parser = command_parser(__doc__)
-    parser.add_argument('study', nargs='*', help='study files that compare')
-    parser.add_argument(
-        '--records', type=Path, nargs='+', default=[],
+    add = parser.add_argument
+    add('study', nargs='*', help='study files that compare')
+    add('--records', type=Path, nargs='+', default=[],
         help='files of the records (default: results/STUDY.jsonl of each)')
-    parser.add_argument(
-        '--methods', nargs='+', default=[], help='some of the methods only')
-    parser.add_argument(
-        '--out', type=Path, metavar='PAGE',
-        help='write PAGE.md and figures/PAGE_*.png beside it '
-        '(default: print the page, without figures)')
-    parser.add_argument(
-        '--pages', action='store_true',
-        help="write this repository's pages anew")
-    parser.add_argument(
-        '--check', action='store_true',
+    add('--methods', nargs='+', default=[], help='some of the methods only')
+    add('--out', type=Path, metavar='PAGE',
+        help='write PAGE.md and figures/PAGE_*.png beside it (default: print '
+        'the page, without figures)')
+    add('--pages', action='store_true', help="this repository's pages")
+    add('--check', action='store_true',
         help='write nothing, fail where a page is not what the records give')
     return parser
 
@@ -100,11 +95,8 @@ def page_of(report: Report, commands: Sequence[str] = (),
             figures: dict[str, str] | None = None, title: str = '') -> str:
     """The Markdown page; the same records give the same page.
 
-    Args:
-        report (Report): the tables.
-        commands (sequence[str]): that made the records and this page.
-        figures (dict): caption -> link, relative to the page.
-        title (str): its heading. Default: the names of the studies.
+    ``commands`` made the records and this page; ``figures`` are caption ->
+    link, relative to the page.
     """
     missing = ', '.join(f'`{name}` ({report.count(name)})'
                         for name in report.methods if report.missing(name))
@@ -199,9 +191,7 @@ def read(paths: Sequence, records: Sequence[Path] = (),
 def write(args, words: Sequence[str]) -> list[Path]:
     """Print or write a page; with --check the files that are other ones.
 
-    Args:
-        args (argparse.Namespace): the options.
-        words (sequence[str]): the same, as they are printed on the page.
+    ``words`` are the options as the page prints them.
     """
     report = read(args.study, args.records, args.methods)
     command = shlex.join(word for word in words if word != '--check')

@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import study_outcome as outcome
@@ -32,7 +33,7 @@ from stepnet_mm.recording.step_size_ablation import step_sizes_of
 from stepnet_mm.utils.command_line import command_parser, printable
 
 TOOLS = Path(__file__).resolve().parents[1]
-#: Of a tool that failed.
+#: Printed of a tool that failed.
 LAST_LINES = 15
 #: Exit code of a training that saved at a signal.
 SAVED = 75
@@ -40,8 +41,6 @@ SAVED = 75
 #: it would put that job back into the queue.
 JOB = ('SLURM_JOB_ID', 'SLURM_ARRAY_JOB_ID', 'SLURM_PROCID',
        'SLURM_STEP_NUM_TASKS', 'RANK', 'WORLD_SIZE')
-#: A work dir may have come from elsewhere, with links in it.
-LOG_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
 #: The signals that came so far; the tools get them too, save and end.
 STOPS: list[int] = []
 
@@ -60,8 +59,7 @@ def parse_args():
     parser.add_argument('work_dir', type=Path, help='folder of the runs')
     parser.add_argument('records', type=Path, help='file of the records')
     parser.add_argument('--run', help='METHOD_seedN, to carry out')
-    parser.add_argument(
-        '--methods', help='some of the methods only, joined by commas')
+    parser.add_argument('--methods', help='some only, joined by commas')
     parser.add_argument(
         '--data-root', help='in place of the data_root of each dataset')
     parser.add_argument(
@@ -131,13 +129,13 @@ def measurements(run: StudyRun) -> Iterator[tuple]:
         yield ('analysis/measure_stiffness.py', weights, '--name', run.name,
                '--num-samples', measure['num_samples'], '--definition',
                definition, '--out', run.stiffness_file(definition))
-    if (measure['ablate_steps'] and not run.ablation_file.exists()
+    steps, robustness = run.ablation_file, run.robustness_file
+    if (measure['ablate_steps'] and not steps.exists()
             and step_sizes_of(build_model(run.config(), start=False))):
         yield ('analysis/ablate_steps.py', weights, '--work-dir',
-               run.ablation_file.parent, '--out', run.ablation_file)
-    if measure['robustness'] and not run.robustness_file.exists():
-        yield ('analysis/robustness.py', weights, '--out',
-               run.robustness_file)
+               steps.parent, '--out', steps)
+    if measure['robustness'] and not robustness.exists():
+        yield 'analysis/robustness.py', weights, '--out', robustness
     best = outcome.best_checkpoint(run)
     if best and outcome.has_test_data(run) and not outcome.test_of(run):
         yield 'test.py', best, '--work-dir', run.folder / 'test'
@@ -156,7 +154,7 @@ def call(run: StudyRun, *command) -> None:
     own = {key: value for key, value in os.environ.items() if key not in JOB}
     # slurm_submit.sh is run as a copy, from elsewhere.
     own.update(PYTHON=sys.executable, STEPNET_MM=str(TOOLS.parent))
-    with open(os.open(run.log, LOG_FLAGS, 0o666), 'a+b') as log:
+    with open(run.log, 'a+b') as log:
         place, before = log.tell(), os.times()
         if STOPS:
             raise RunStopped
@@ -169,7 +167,7 @@ def call(run: StudyRun, *command) -> None:
         log.seek(place)
         lines = log.read().decode(errors='replace').splitlines()
     outcome.add_times(
-        run.folder, wall_seconds=after.elapsed - before.elapsed,
+        run, wall_seconds=after.elapsed - before.elapsed,
         cpu_seconds=sum(after[2:4]) - sum(before[2:4]))
     if STOPS or code == SAVED:
         raise RunStopped
@@ -190,14 +188,12 @@ def take_gpu(folder: Path) -> None:
     names = [name.strip() for name in visible.split(',')[:count]]
     for slot in itertools.count() if names else ():
         lock = os.open(folder / f'gpu{slot}.lock', os.O_RDWR | os.O_CREAT)
-        try:
+        with suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        os.set_inheritable(lock, True)
-        os.environ['CUDA_VISIBLE_DEVICES'] = names[slot % len(names)]
-        break
+            os.set_inheritable(lock, True)
+            os.environ['CUDA_VISIBLE_DEVICES'] = names[slot % len(names)]
+            return
+        os.close(lock)
 
 
 def main():

@@ -66,8 +66,6 @@ class Study:
     """A study file; its keys are the arguments, as in docs/studies.md.
 
     Attributes:
-        name (str): of the file, without its suffix.
-        methods (list[StudyMethod]): in the order of the file.
         settings (str): digest of the settings that all methods share;
             records of different settings do not compare.
     """
@@ -89,13 +87,11 @@ class Study:
             options=options or {}, metric=metric,
             measure={key: self.measure[key]
                      for key in ('num_samples', 'definitions')}))
-        self.methods = [
-            StudyMethod(name, **{
-                'seeds': seeds, 'pooled': pooled, **fields,
-                'config': Path(os.path.normpath(
-                    path.parent / fields['config'])),
-                'options': {**(options or {}), **(fields.get('options') or {})}
-            }) for name, fields in methods.items()]
+        self.methods = [StudyMethod(name, **{
+            'seeds': seeds, 'pooled': pooled, **fields,
+            'config': Path(os.path.normpath(path.parent / fields['config'])),
+            'options': {**(options or {}), **(fields.get('options') or {})}
+        }) for name, fields in methods.items()]
 
     @property
     def about(self) -> str:
@@ -129,7 +125,6 @@ class StudyRun:
         name (str): METHOD_seedN, as the other tools read it.
         folder (Path): its work dir.
         config_file (Path): the resolved config that it is trained from.
-        log (Path): the output of its processes.
     """
 
     def __init__(self, study: Study, method: StudyMethod, seed: int,
@@ -141,6 +136,7 @@ class StudyRun:
         self.log = self.folder / 'output.log'
         self.ablation_file = self.folder / 'ablation' / 'steps.json'
         self.robustness_file = self.folder / 'robustness.json'
+        self.times_file = self.folder / 'times.json'
 
     def stiffness_file(self, definition: str) -> Path:
         """The record of its NSI by a definition."""

@@ -23,8 +23,6 @@ from stepnet_mm.utils.files import (
 )
 from stepnet_mm.utils.provenance import today, versions
 
-#: CPU and wall time of the completed phases.
-TIMES = 'times.json'
 #: Line of a log with commit, device or machine, and the value without one.
 MADE_WITH = dict(
     commit=(r'INFO - stepnet_mm: \d\S*, (\S+)$', 'unknown'),
@@ -36,7 +34,7 @@ def record_of(run: StudyRun) -> StudyRecord:
     """The record of a run that is trained and measured, or diverged."""
     record = replace(
         planned(run), epochs=epochs_of(run.folder), versions=versions(),
-        date=today(), **trained_with(run.folder), **_read(run.folder / TIMES))
+        date=today(), **trained_with(run.folder), **_read(run.times_file))
     if has_diverged(run):
         return record
     values = evaluations(run)
@@ -78,14 +76,13 @@ def is_trained(run: StudyRun) -> bool:
     if has_diverged(run):
         return True
     path = last_checkpoint(run.folder)
-    if path is None or not path.is_file():
-        return False
     length = run.config().train_cfg
     unit = 'epoch' if length.get('max_epochs') else 'iter'
     last = length.get(f'max_{unit}s')
-    return path.name == f'{unit}_{last}.pth' and any(
-        epoch['epoch'] == last and any('/' in key for key in epoch)
-        for epoch in epochs_of(run.folder))
+    return path is not None and path.is_file() and (
+        path.name == f'{unit}_{last}.pth') and any(
+            epoch['epoch'] == last and any('/' in key for key in epoch)
+            for epoch in epochs_of(run.folder))
 
 
 def has_diverged(run: StudyRun) -> bool:
@@ -130,13 +127,12 @@ def test_of(run: StudyRun) -> dict[str, float | None]:
     })) if best and found else {}
 
 
-def add_times(folder: Path, **seconds: float) -> None:
+def add_times(run: StudyRun, **seconds: float) -> None:
     """Add the ``cpu_seconds`` and ``wall_seconds`` of a phase of a run."""
-    before = _read(folder / TIMES)
-    text = json.dumps({key: before.get(key, 0.) + value
-                       for key, value in seconds.items()})
-    with written_whole(folder / TIMES) as file:
-        file.write(text.encode())
+    before = _read(run.times_file)
+    with written_whole(run.times_file) as file:
+        file.write(json.dumps({key: before.get(key, 0.) + value for key, value
+                               in seconds.items()}).encode())
 
 
 def _stiffness(path: Path) -> dict[str, Any]:

@@ -68,8 +68,8 @@ def planned(run: StudyRun) -> StudyRecord:
                       for split in ('train', 'val'))
     except (KeyError, TypeError):
         raise ValueError(
-            f'{run.method.config}: expected a config with a train_dataloader '
-            'and a val_dataloader, got one without; set both') from None
+            f'{run.method.config}: expected train_dataloader and '
+            'val_dataloader, got a config without; set both') from None
     for dataset in train, val:
         dataset.pop('data_root', None)
     return StudyRecord(
@@ -80,11 +80,7 @@ def planned(run: StudyRun) -> StudyRecord:
 
 
 def read_records(*paths) -> list[StudyRecord]:
-    """The runs in record files, which must compare.
-
-    A file that is not there has no runs. A last line without its end, which
-    a kill leaves, is left out.
-    """
+    """The runs in record files, which must compare."""
     rows = [row for path in paths for row in located_records(path)]
     check_comparable(rows)
     return [record for _, record in rows]
@@ -123,13 +119,16 @@ def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
             if value != wanted:
                 raise ValueError(
                     f'{where}: expected {key} {wanted!r} as in {there}, got '
-                    f'{value!r}; runs under different settings do not '
-                    'compare: take back the change, or name another file of '
-                    'records')
+                    f'{value!r}, which do not compare; take back the change, '
+                    'or name another file of records')
 
 
 def located_records(path) -> list[tuple[str, StudyRecord]]:
-    """The records of a file, each with its place in it for messages."""
+    """The records of a file, each with its place in it for messages.
+
+    A file that is not there has none. A last line without its end, which a
+    kill leaves, is left out.
+    """
     path, found = Path(path), []
     lines = path.read_bytes().split(b'\n')[:-1] if path.exists() else []
     for number, line in enumerate(lines, 1):

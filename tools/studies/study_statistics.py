@@ -20,8 +20,9 @@ def spread(values: pd.Series, digits: int) -> str:
     text = f'{known.mean():.{digits}f}'
     if len(known) > 1:
         text += f' ± {known.std():.{digits}f}'
-    missing = len(known) < len(values)
-    return f'{text} ({len(known)} of {len(values)})' if missing else text
+    if len(known) < len(values):
+        text += f' ({len(known)} of {len(values)})'
+    return text
 
 
 def pooled_sd(groups, digits: int) -> str:

@@ -1,6 +1,6 @@
 """The records of studies as tables, by pandas."""
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,12 @@ class Report:
         self.baselines = [name for name in named or BASELINES
                           if name in self.methods]
         self.records = [r for r in records if r.method in self.methods]
-        self.frame = frame_of(self.records, self.methods)
+        rows = [dict(row_of(r), pooled=self.methods[r.method].pooled)
+                for r in self.records if not r.diverged]
+        self.frame = pd.DataFrame(rows, columns=None if rows else [
+            'method', 'seed', 'last', 'pooled', 'cpu_seconds', STEP]).astype(
+                dict(method=pd.CategoricalDtype([*self.methods]), pooled=bool)
+            ).sort_values(['method', 'seed'], kind='stable')
         self.runs = by_method(self.frame)
         #: The last epoch of the methods that pool, a group for each.
         self.pooled = by_method(self.frame[self.frame.pooled])['last']
@@ -76,29 +81,23 @@ class Report:
 
     def results(self, controls: Sequence[str], methods: Iterable[str] = (),
                 whole: bool = False) -> str:
-        """The last epoch and the differences, a row for each method.
-
-        Args:
-            controls (sequence[str]): methods to compare with.
-            methods (iterable[str]): the rows. Default: all.
-            whole (bool): with stiffness, time and the paper's figures.
+        """The last epoch and the differences to controls, a row for each
+        method; ``whole`` with stiffness, time and the paper's figures.
         """
         table = pd.DataFrame({
             name: {'n': self.count(name), 'last epoch': self.level(name)}
             for name in list(methods) or self.methods}).T.rename_axis('method')
         for control in controls:
             table[f'less `{control}`'] = pd.Series(self.differences(control))
-        own = {name: f'`{base}`: ' + welch(
-            self.last(name), self.last(base), self.digits)
-               for name in table.index
-               if (base := self.methods[name].baseline) in self.methods
-               and base not in controls and len(self.last(name))}
-        if own:
+        if own := {name: f'`{base}`: ' + welch(
+                self.last(name), self.last(base), self.digits)
+                   for name in table.index
+                   if (base := self.methods[name].baseline) in self.methods
+                   and base not in controls and len(self.last(name))}:
             table['less its own baseline'] = pd.Series(own)
         if whole:
             table = table.join(self.spreads(
-                f'{text}, {definition}' for definition
-                in self.definitions[:1] for text in MEASURES.values()
+                self.measures(self.definitions[:1])
             ).rename(columns=lambda name: name.partition(',')[0]))
             table['processor time'] = (
                 self.runs['cpu_seconds'].mean() / 60).map(
@@ -108,6 +107,12 @@ class Report:
                 table['paper'] = pd.Series(papers)
         return markdown(table)
 
+    @staticmethod
+    def measures(definitions: Iterable[str]) -> list[str]:
+        """The columns of stiffness by some definitions."""
+        return [f'{text}, {definition}' for definition in definitions
+                for text in MEASURES.values()]
+
     def spreads(self, columns: Iterable[str]) -> pd.DataFrame:
         """Mean ± SD of the columns that have numbers, by method."""
         shown = [name for name in columns
@@ -116,13 +121,6 @@ class Report:
         return pd.DataFrame({name: runs[name].agg(
             spread, digits=3 if re.search('Δt|SD|TNS|NSI', name)
             else self.digits) for name in shown})
-
-    def level(self, name: str) -> str:
-        """Mean ± SD of the last epoch."""
-        if len(self.last(name)):
-            return spread(self.last(name), self.digits)
-        tried = any(r.method == name for r in self.records)
-        return 'diverged' if tried else 'not yet run'
 
     def missing(self, name: str) -> int:
         """The number of a method's seeds without a record."""
@@ -135,6 +133,12 @@ class Report:
         diverged = sum(r.diverged and r.method == name for r in self.records)
         text = f'{n} of {n + missing + diverged}' if missing else f'{n}'
         return f'{text}, {diverged} diverged' if diverged else text
+
+    def level(self, name: str) -> str:
+        """Mean ± SD of the last epoch."""
+        if len(self.last(name)):
+            return spread(self.last(name), self.digits)
+        return 'diverged' if 'diverged' in self.count(name) else 'not yet run'
 
     def by_step(self) -> str:
         """The last epoch by the mean Δt of methods, which are named."""
@@ -154,22 +158,8 @@ class Report:
     def taus(self) -> str:
         """Kendall's τ of measures of stiffness with the last epoch."""
         return markdown(pd.DataFrame({
-            name: kendall(self.frame, name)
-            for name in (f'{text}, {definition}' for definition
-                         in self.definitions for text in MEASURES.values())
-        }).T.rename_axis('τ'))
-
-
-def frame_of(records: list[StudyRecord],
-             methods: Mapping[str, StudyMethod]) -> pd.DataFrame:
-    """A row for each run that did not diverge, by method and seed."""
-    rows = [dict(row_of(record), pooled=methods[record.method].pooled)
-            for record in records if not record.diverged]
-    frame = pd.DataFrame(rows, columns=None if rows else [
-        'method', 'seed', 'last', 'pooled', 'cpu_seconds', STEP])
-    return frame.astype(dict(
-        method=pd.CategoricalDtype([*methods]), pooled=bool)).sort_values(
-            ['method', 'seed'], kind='stable')
+            name: kendall(self.frame, name) for name
+            in self.measures(self.definitions)}).T.rename_axis('τ'))
 
 
 def row_of(record: StudyRecord) -> dict[str, Any]:
@@ -196,9 +186,9 @@ def row_of(record: StudyRecord) -> dict[str, Any]:
 def mean_step(record: StudyRecord, steps: pd.Series) -> float:
     """Mean Δt over the blocks of a run; a block without a step has 1.
 
-    Where all blocks have a step it is as it was measured with Δt held fixed,
-    if it was. NaN without steps: a plain network has 1, but not one with
-    zero-initialised norms, which damp a residual too.
+    As the ablation measured it, if it did and all blocks have a step. NaN
+    without steps: a plain network has 1, but not one with zero-initialised
+    norms, which damp a residual too.
     """
     if steps.notna().all() and record.steps.get('mean') is not None:
         return record.steps['mean']
