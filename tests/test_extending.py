@@ -70,6 +70,6 @@ def test_the_page_does_what_it_says(tmp_path, monkeypatch, capsys):
     steps = names['net'].steps()
     assert len(steps) == 16 and {*map(type, steps)} == {names['DampedStep']}
     printed = capsys.readouterr().out
-    for text in ('steps: 1,920 parameters', '8 DampedStep', 'latency: median',
+    for text in ('steps: 1,920 parameters', '8 DampedStep', 'latency of',
                  'Bottleneck  residual    yes         DampedStep'):
         assert text in printed
