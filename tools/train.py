@@ -18,8 +18,8 @@ from stepnet_mm import config as C  # noqa: E402
 from stepnet_mm.launch import entry  # noqa: E402
 from stepnet_mm.launch.distributed import init_distributed  # noqa: E402
 from stepnet_mm.launch.work_dir import work_dir_lock  # noqa: E402
-from stepnet_mm.utils.job import is_first_rank  # noqa: E402
 from stepnet_mm.utils.provenance import machine, revision  # noqa: E402
+from stepnet_mm.utils.slurm import is_first_rank  # noqa: E402
 from stepnet_mm.version import __version__  # noqa: E402
 
 

@@ -9,7 +9,7 @@ from mmengine.logging import print_log
 from mmengine.registry import DATASETS, HOOKS, LOOPS, TRANSFORMS, Registry
 from torch.utils.data import IterableDataset
 
-from ..utils.job import is_first_rank
+from ..utils.slurm import is_first_rank
 from .lookup import (
     EVALUATORS,
     TRAIN,

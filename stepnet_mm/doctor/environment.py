@@ -14,7 +14,7 @@ from typing import Any
 from ..supported import LEAST, differences
 from ..utils import provenance
 from ..utils.command_line import existing_folder
-from ..utils.job import slurm_command
+from ..utils.slurm import slurm_command
 from ..version import __version__
 from .process import attempt, judge, one_line, row
 

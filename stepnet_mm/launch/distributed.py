@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from torch import distributed
 
-from ..utils.job import field_of, is_first_rank, slurm_command
+from ..utils.slurm import field_of, is_first_rank, slurm_command
 
 #: Ports of Slurm jobs; the system gives ports from 32768 on to others.
 _PORTS = range(10000, 30000)

@@ -11,13 +11,13 @@ from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS
 
 from ..utils.hook_helpers import ReplacedMethod, check_count, loop_loaders
-from ..utils.job import requeue
 from ..utils.job_signals import (
     JOB_SIGNALS,
     SignalListener,
     ignore_in_workers,
 )
 from ..utils.random_state import get_random_state, set_random_state
+from ..utils.slurm import requeue
 from .atomic_checkpoint_hook import (
     AtomicCheckpointHook,
     first_checkpoint_hook,

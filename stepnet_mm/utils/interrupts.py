@@ -14,7 +14,7 @@ import threading
 from multiprocessing import parent_process
 from types import FrameType
 
-from .job import is_first_rank
+from .slurm import is_first_rank
 
 _IMPORTED_BY = os.getpid()
 

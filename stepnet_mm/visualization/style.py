@@ -1,7 +1,7 @@
 """One style for every figure, and layout.
 
-The sheet holds colours, fonts and lengths. pyplot is imported nowhere, so that
-no figure stays open.
+The sheet figures.mplstyle holds colours, fonts and lengths. pyplot is imported
+nowhere, so that no figure stays open.
 """
 import math
 import re

@@ -21,7 +21,7 @@ from stepnet_mm.launch.distributed import (
     slurm_port,
     stand_alone,
 )
-from stepnet_mm.utils.job import is_first_rank
+from stepnet_mm.utils.slurm import is_first_rank
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from stepnet_mm.launch.distributed import first_host
-from stepnet_mm.utils.job import requeue
+from stepnet_mm.utils.slurm import requeue
 
 FAKE = '''#!/bin/sh
 echo "$@" >> {log}
