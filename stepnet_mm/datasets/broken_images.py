@@ -34,7 +34,7 @@ class NamingLoader(LoadImageFromFile):
         try:
             return super().transform(results)
         except DECODE_ERRORS as error:
-            if _is_of_storage(error):
+            if _is_of_machine(error):
                 raise
             raise BrokenImage(
                 f'{results["img_path"]}: expected an image that decodes, got '
@@ -43,7 +43,10 @@ class NamingLoader(LoadImageFromFile):
             ) from error
 
 
-def _is_of_storage(error: Exception) -> bool:
+def _is_of_machine(error: Exception) -> bool:
+    """Whether storage failed, or memory was short."""
+    if getattr(error, 'code', None) == cv2.Error.StsNoMem:
+        return True
     modules = (frame.f_globals.get('__name__', '')
                for frame, _ in traceback.walk_tb(error.__traceback__))
     return any(name.startswith('mmengine.fileio') for name in modules)

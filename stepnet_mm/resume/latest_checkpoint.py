@@ -1,4 +1,5 @@
 """Finds the last undamaged checkpoint of a run."""
+import errno
 import logging
 import os
 import os.path as osp
@@ -16,6 +17,10 @@ from ..utils.files import POINTER, read_pointer
 PREEMPTED = 'preempted_iter_{}.pth'
 #: Keys that mmengine's resume reads.
 NEEDED = 'meta', 'state_dict', 'message_hub'
+#: Errors for a name without a file. Others, such as missing rights or a
+#: stale handle, are no damage.
+_NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
+            errno.EINVAL)
 
 
 def latest_checkpoint(work_dir: str,
@@ -126,6 +131,8 @@ def _absence(path: str) -> str:
         check_regular(path)
     except ValueError:
         return 'it is no file'
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in _NO_NAME:
+            raise
         return 'there is no such file'
-    return ''  # others, such as missing rights or a stale handle, are raised
+    return ''

@@ -39,8 +39,8 @@ class PreemptionHook(Hook):
     Slurm job if its command resumes, and all leave with exit code 75.
     ``--resume`` goes on.
 
-    A second signal, more than a second after the first, ends the process;
-    the checkpoint before stays undamaged.
+    A second signal, more than a second after the first, ends the process as
+    soon as Python code runs; the checkpoint before stays undamaged.
 
     Args:
         signals (sequence[str]): names of the signals. Defaults to SIGUSR1,

@@ -167,9 +167,9 @@ class ResumableLoop(BaseLoop):
                 and (count % self.val_interval == 0 or count == last))
 
     def _validate_if_due(self) -> None:
-        if self.validation_due:
+        if self.validation_due and self.runner.val_loop is not None:
             self.runner.val_loop.run()
-            self.validation_due = False
+        self.validation_due = False
 
 
 @LOOPS.register_module()

@@ -7,6 +7,7 @@ from decimal import Decimal
 from uuid import UUID
 
 import numpy as np
+import torch
 from mmengine.hooks import CheckpointHook, Hook
 from mmengine.runner import BaseLoop
 from torch import Tensor
@@ -91,7 +92,8 @@ def _plain(value, tensors: bool = True):
     def plain(part):
         return _plain(part, tensors)
 
-    if type(value) in (Tensor, Parameter) and not tensors:
+    if type(value) in (Tensor, Parameter) and not tensors and (
+            value.layout == torch.strided and not value.is_quantized):
         return None
     if isinstance(value, os.PathLike):
         return os.fspath(value)

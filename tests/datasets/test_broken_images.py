@@ -1,6 +1,7 @@
 import json
 import os
 import urllib.error
+from unittest import mock
 
 import cv2
 import numpy as np
@@ -75,6 +76,14 @@ def test_what_is_no_broken_image_stays_stocks_error(intact, monkeypatch,
             loader(dict(img_path=path))
         assert str(ours.value) == str(stock.value)
     assert not broken_images()[path]
+
+
+def test_a_lack_of_memory_is_no_broken_image(intact, monkeypatch):
+    error = cv2.error('Insufficient memory')
+    error.code = cv2.Error.StsNoMem
+    monkeypatch.setattr('mmcv.imfrombytes', mock.Mock(side_effect=error))
+    with pytest.raises(cv2.error, match='Insufficient'):
+        LoadIntactImageFromFile()(dict(img_path=str(intact)))
 
 
 def test_where_no_image_decodes_the_training_ends(intact, tmp_path):

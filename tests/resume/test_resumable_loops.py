@@ -61,6 +61,14 @@ def test_a_run_goes_on_bit_for_bit(tmp_path, whole, kind, settings, stop,
         assert indices == ([*range(11)] * 3)[33 - len(indices):]
 
 
+def test_a_validation_that_is_due_may_be_left_out(tmp_path):
+    """As --no-validate does it."""
+    train(tmp_path, 25, checkpoint=dict(by_epoch=True))
+    runner = train(tmp_path, resume=True, checkpoint=dict(by_epoch=True),
+                   val_cfg=None, val_dataloader=None, val_evaluator=None)
+    assert runner.iter == 33
+
+
 @pytest.mark.core
 def test_another_number_of_workers(tmp_path, whole):
     train(tmp_path, 14, workers=2)

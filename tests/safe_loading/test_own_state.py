@@ -152,3 +152,5 @@ def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     for key in ('message_hub', 'optimizer'):
         save_plain(runner, {key: dict(a=Own())})
         assert 'Own' in lines[-1] and key in lines[-1]
+    save_plain(runner, dict(message_hub=dict(a=torch.eye(2).to_sparse())))
+    assert len(lines) == 3
