@@ -86,7 +86,7 @@ def _run(device: str, dtype: torch.dtype, layout: torch.memory_format,
             nn.init.constant_(parameter, .2)
     shape = (4, 3, 64, 64) if device == 'cpu' else (16, 3, 224, 224)
     images = random(*shape).to(device, wide, memory_format=layout)
-    with torch.autocast(device, dtype, enabled=dtype != wide):
+    with _autocast(device, dtype):
         output = network(images)[-1]
     direction = random(*output.shape).to(device, wide)
     (.01 * output.to(wide) * direction).sum().backward()
@@ -110,7 +110,7 @@ def _try_step(name: str, device: str) -> Iterator[dict]:
         step = build_step(dict(type=name, **given), 64).to(device)
         x, f = random(2, 4, 64, 14, 14).to(device)
         f.requires_grad_()
-        with torch.autocast(device, dtype, enabled=dtype != x.dtype):
+        with _autocast(device, dtype):
             output = step(x, f)
         output.float().square().mean().backward()
         # A NaN or inf of the output is one of f's gradient.
@@ -264,6 +264,13 @@ def build_backbone(device: str, layout: torch.memory_format,
         frozen_stages=-1, **settings))
     network.train()  # the libraries' own returns nothing
     return network.to(device, memory_format=layout)
+
+
+def _autocast(device: str, dtype: torch.dtype) -> torch.autocast:
+    """Autocast in a half precision, none in another one."""
+    half = None if dtype == float32_or_wider(dtype) else dtype
+    # torch 2.1 refuses to name float32, even if it is disabled.
+    return torch.autocast(device, half, enabled=half is not None)
 
 
 def random(*shape: int) -> Tensor:
