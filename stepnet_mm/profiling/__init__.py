@@ -6,4 +6,4 @@ from ..lazy_exports import lazy_exports
 
 __getattr__, __all__ = lazy_exports(__name__, dict(networks=[
     'Contestant', 'Forward', 'count_saved', 'image_size', 'interleave',
-    'median_ratio', 'peak_bytes', 'prepare', 'summed']))
+    'median_ratio', 'prepare', 'summed']))

@@ -1,7 +1,6 @@
 """A config's network with random images; time and memory of networks."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
@@ -145,25 +144,12 @@ class Contestant:
         before = torch.cuda.memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)
         self.train()
-        return (peak_bytes(device) - before) / 1e6
+        return (torch.cuda.max_memory_allocated(device) - before) / 1e6
 
     def _forward(self) -> Any:
         with torch.autocast(self.images.device.type, self.dtype,
                             enabled=self.dtype is not None):
             return self.call(self.images)
-
-
-def peak_bytes(device: torch.device) -> int:
-    """A GPU's peak of tensors, or the peak resident set of this process.
-
-    The resident set is not getrusage's, which a process takes over from the
-    process that started it. 0 where the system is not Linux.
-    """
-    if device.type == 'cuda':
-        return torch.cuda.max_memory_allocated(device)
-    status = Path('/proc/self/status')
-    return 1024 * int(status.read_text().partition('VmHWM:')[2].split()[0]
-                      ) if status.exists() else 0
 
 
 def summed(network: Callable) -> Callable[[Tensor], Tensor]:
