@@ -219,9 +219,16 @@ install_rest() {
   PATH=$VENV/bin:$PATH quietly "${install[@]}" --no-build-isolation "$wheels"/*.whl \
     -r "$VENV/requirements.txt" -r requirements/tests.txt
   quietly "${install[@]}" --no-build-isolation --no-deps -e .
-  # uv leaves that to the first import, which may not: PYTHONDONTWRITEBYTECODE
-  # is common in containers, and every start would take twice as long.
-  "$VENV/bin/python" -m compileall -q -j 0 "$VENV/lib" >>"$log" 2>&1 || true
+}
+
+# Everything that a training imports, which also writes its bytecode. Containers
+# often forbid that by PYTHONDONTWRITEBYTECODE, and each start would take twice as long.
+import_all() {
+  env -u PYTHONDONTWRITEBYTECODE "$VENV/bin/python" -c '
+import stepnet_mm, mmcv.ops, torchvision, torch._dynamo, torch.utils.tensorboard
+import mmdet.utils, mmpretrain.utils
+mmdet.utils.register_all_modules()
+mmpretrain.utils.register_all_modules()' >>"$log" 2>&1
 }
 
 check_stack
@@ -239,7 +246,7 @@ say "installing STACK=$STACK into $VENV with ${UV:-pip} (log: $log)"
 install_torch
 find_mmcv
 install_rest
-"$VENV/bin/python" -c 'import stepnet_mm, mmcv.ops, mmdet, mmpretrain' >>"$log" 2>&1 || {
+import_all || {
   tail -n 3 "$log" >&2
   die "the environment does not import (if it is mmcv's operators: remove $wheels and run this again); whole log: $log"
 }

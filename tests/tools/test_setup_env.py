@@ -34,7 +34,7 @@ esac""")
 #: down when it runs.
 PYTHON = r'''
 case "$*" in
-  *ZipFile* | *compileall*) exec "$REAL" "$@" ;;
+  *ZipFile*) exec "$REAL" "$@" ;;
   *"-m pip wheel"*)
     echo "wheel $PCH_CXX $CXX" >>"$CALLS"
     while [ "$1" != -w ]; do shift; done
