@@ -20,6 +20,7 @@ from mmengine.utils import ManagerMixin, digit_version
 from yapf.yapflib import yapf_api
 
 import stepnet_mm  # noqa: F401
+from stepnet_mm.ops import residual_tail
 from stepnet_mm.steps import StepSize
 
 pytest_plugins = ['limits']
@@ -44,6 +45,8 @@ mmengine.runner.runner.collect_env = functools.cache(
     mmengine.runner.runner.collect_env)
 # No test cuts the power.
 os.fsync = lambda descriptor: None
+# The maps of the tests are small, and should be fused all the same.
+residual_tail.LEAST['cpu'] = 0
 # Two threads cost more than they gain for tiny layers on shared cores.
 torch.set_num_threads(1)
 

@@ -28,10 +28,10 @@ from .compilation import is_compiling
 from .tail_check import formats_on, usable_kernels
 from .tail_reference import Gradients, Moments, Norm
 
-#: Elements of a map from which on the kernels are used on a GPU. The host
-#: takes 0.8 ms longer over a block than with the modules: with fewer elements
-#: it has not launched all when the GPU is through (docs/performance.md).
-LEAST_ON_GPU = 2**25
+#: Elements of a map from which on the kernels are used, on a CPU in training
+#: only. The host takes longer over a fused block than over the modules, on a
+#: GPU by 0.8 ms (docs/performance.md; step_cost.py --least tries others).
+LEAST = dict(cpu=2**18, cuda=2**25)
 
 
 class ResidualTail:
@@ -127,8 +127,8 @@ def _kernels_for(z: Tensor) -> ModuleType | None:
     as fast, or where there are none.
     """
     device = z.device.type
-    if device not in ('cpu', 'cuda') or (
-            device == 'cuda' and z.numel() < LEAST_ON_GPU):
+    if device not in LEAST or z.numel() < LEAST[device] and (
+            device == 'cuda' or torch.is_grad_enabled()):
         return None
     for memory_format in formats_on(device):
         if z.is_contiguous(memory_format=memory_format):

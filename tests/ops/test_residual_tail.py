@@ -227,17 +227,24 @@ def test_maps_that_do_not_fit(change):
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('elements, used', [(2**25 - 1, 0), (2**25, 1)])
-def test_small_maps_of_a_gpu_are_left_to_the_modules(
-        monkeypatch, elements, used):
-    asked = []
-    monkeypatch.setattr(residual_tail, 'usable_kernels',
-                        lambda *kind: asked.append(kind))
-    z = SimpleNamespace(device=torch.device('cuda'), dtype=torch.bfloat16,
-                        numel=lambda: elements,
-                        is_contiguous=lambda **_: True)
-    assert residual_tail._kernels_for(z) is None
-    assert len(asked) == used
+@pytest.mark.parametrize('device, least, grad, used', [
+    ('cpu', 8, True, [8, 9]), ('cpu', 8, False, [7, 8, 9]),
+    ('cuda', 2**25, True, [2**25, 2**25 + 1]),
+    ('cuda', 2**25, False, [2**25, 2**25 + 1])])
+def test_small_maps_are_left_to_the_modules(
+        monkeypatch, device, least, grad, used):
+    """On a CPU in training alone."""
+    monkeypatch.setitem(residual_tail.LEAST, 'cpu', 8)
+    monkeypatch.setattr(residual_tail, 'usable_kernels', lambda *kind: kind)
+
+    def fused(elements):
+        z = SimpleNamespace(device=torch.device(device), dtype=torch.float32,
+                            numel=lambda: elements,
+                            is_contiguous=lambda **_: True)
+        with torch.set_grad_enabled(grad):
+            return residual_tail._kernels_for(z) is not None
+
+    assert [n for n in range(least - 1, least + 2) if fused(n)] == used
 
 
 def test_not_under_torch_func_or_a_trace():

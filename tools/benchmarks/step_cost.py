@@ -29,6 +29,7 @@ from mmengine.registry import MODELS
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm import profiling
 from stepnet_mm.config import read_config
+from stepnet_mm.ops import residual_tail
 from stepnet_mm.utils.command_line import aligned, command_parser
 
 DETECTOR = Path(__file__).parents[2] / 'configs/faster_rcnn_r50_stepnet.py'
@@ -76,6 +77,8 @@ def parse_args():
     parser.add_argument('--depth', type=int, default=50, help='of the ResNet')
     parser.add_argument('--batch-size', type=int, default=8, help='images')
     parser.add_argument('--edge', type=int, default=224, help='px')
+    parser.add_argument('--least', type=int, metavar='ELEMENTS',
+                        help='of a map that is fused; default: the package\'s')
     parser.add_argument(
         '--detector', action='store_true',
         help='train a Faster R-CNN (mmdet) around each of the --networks')
@@ -180,6 +183,8 @@ def stem_of(args):
 
 def main():
     args = parse_args()
+    if args.least is not None:
+        residual_tail.LEAST[torch.device(args.device).type] = args.least
     networks = {(name, mode): build(name, mode, args) for mode, names in (
         ('eager', args.networks), ('compiled', args.compiled))
         for name in names}
