@@ -5,6 +5,8 @@ python tools/benchmarks/step_cost.py                     # 224 px, batch 8
 python tools/benchmarks/step_cost.py --compiled plain stepnet
 python tools/benchmarks/step_cost.py --device cuda --precision bf16 \
   --layout channels_last --batch-size 256
+python tools/benchmarks/step_cost.py --cifar --depth 56 --edge 32 \
+  --batch-size 128 --networks plain se stepnet
 python tools/benchmarks/step_cost.py --detector --networks plain stepnet \
   --edge 512 --batch-size 2
 
@@ -79,16 +81,23 @@ def parse_args():
     parser.add_argument('--edge', type=int, default=224, help='px')
     parser.add_argument('--least', type=int, metavar='ELEMENTS',
                         help='of a map that is fused; default: the package\'s')
+    parser.add_argument('--cifar', action='store_true',
+                        help='bottleneck ResNets for CIFAR')
     parser.add_argument(
         '--detector', action='store_true',
         help='train a Faster R-CNN (mmdet) around each of the --networks')
     args = parser.parse_args()
     args.networks = [*dict.fromkeys(['plain', *args.networks])]
+    if args.detector or args.cifar:
+        if {'se_timm', 'se_mmpretrain'} & {*args.networks}:
+            parser.error('--networks: expected none of other libraries with '
+                         '--detector or --cifar; name plain and stepnet, for '
+                         'example')
     if args.detector:
         args.phases = ['train']
-        if args.compiled or {'se_timm', 'se_mmpretrain'} & {*args.networks}:
-            parser.error('--detector: expected --networks of mmdet and no '
-                         '--compiled; name plain and stepnet, for example')
+        if args.compiled or args.cifar:
+            parser.error('--detector: expected neither --compiled nor --cifar;'
+                         ' leave them out')
     return args
 
 
@@ -109,7 +118,12 @@ def build(name, mode, args):
 
 def build_backbone(name, args):
     torch.manual_seed(0)
-    if isinstance(NETWORKS[name], str):
+    if args.cifar:
+        cfg = dict(NETWORKS[name], type='mmpretrain.StepResNetCIFAR')
+        if name == 'plain':
+            cfg['step'] = None
+        model = MODELS.build(dict(cfg, depth=args.depth))
+    elif isinstance(NETWORKS[name], str):
         import timm
         model = timm.create_model(f'{NETWORKS[name]}{args.depth}',
                                   num_classes=0, global_pool='')
@@ -176,7 +190,8 @@ def stem_of(args):
         device = f'{platform.machine()}-{torch.get_num_threads()}threads'
     version = torch.__version__.partition('+')[0]
     return '-'.join([
-        'step_cost_detector' if args.detector else 'step_cost',
+        'step_cost' + ('_detector' if args.detector else
+                       '_cifar' if args.cifar else ''),
         device.replace(' ', '_'), f'torch{version}', args.precision,
         args.layout])
 
