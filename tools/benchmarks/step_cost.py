@@ -88,17 +88,21 @@ def parse_args():
         help='train a Faster R-CNN (mmdet) around each of the --networks')
     args = parser.parse_args()
     args.networks = [*dict.fromkeys(['plain', *args.networks])]
+    if args.detector:
+        args.phases = ['train']
+    check_networks(parser, args)
+    return args
+
+
+def check_networks(parser, args):
     if args.detector or args.cifar:
         if {'se_timm', 'se_mmpretrain'} & {*args.networks}:
             parser.error('--networks: expected none of other libraries with '
                          '--detector or --cifar; name plain and stepnet, for '
                          'example')
-    if args.detector:
-        args.phases = ['train']
-        if args.compiled or args.cifar:
-            parser.error('--detector: expected neither --compiled nor --cifar;'
-                         ' leave them out')
-    return args
+    if args.detector and (args.compiled or args.cifar):
+        parser.error('--detector: expected neither --compiled nor --cifar; '
+                     'leave them out')
 
 
 def build(name, mode, args):
@@ -118,17 +122,16 @@ def build(name, mode, args):
 
 def build_backbone(name, args):
     torch.manual_seed(0)
+    network = NETWORKS[name]
     if args.cifar:
-        cfg = dict(NETWORKS[name], type='mmpretrain.StepResNetCIFAR')
-        if name == 'plain':
-            cfg['step'] = None
-        model = MODELS.build(dict(cfg, depth=args.depth))
-    elif isinstance(NETWORKS[name], str):
+        plain = dict(step=None) if name == 'plain' else {}
+        network = dict(network, **plain, type='mmpretrain.StepResNetCIFAR')
+    if isinstance(network, str):
         import timm
-        model = timm.create_model(f'{NETWORKS[name]}{args.depth}',
+        model = timm.create_model(f'{network}{args.depth}',
                                   num_classes=0, global_pool='')
     else:
-        model = MODELS.build(dict(NETWORKS[name], depth=args.depth))
+        model = MODELS.build(dict(network, depth=args.depth))
     torch.manual_seed(0)
     return model.to(args.device), torch.randn(
         args.batch_size, 3, args.edge, args.edge, device=args.device)
