@@ -1,4 +1,4 @@
-"""Plain, StepNet and constant Δt of cifar10_16px_longer.py for 30 epochs."""
+"""Longer trainings: CIFAR-10 at 16 px, ResNet-56, 30 epochs."""
 _base_ = './_base_/cifar10_16px.py'
 
 methods = {

@@ -1,7 +1,8 @@
-"""Pre-activation at 16 px: plain, StepNet, constant Δt (no table of the paper).
+"""Pre-activation: CIFAR-10 at 16 px, ResNet-56, 5 epochs.
 
-The same three with post-activation are in cifar10_16px_modules.py. Here Δt is
-in all blocks, there in those with an identity shortcut.
+Plain, StepNet and a constant Δt; no table of the paper. The same three with
+post-activation are in cifar10_16px_modules.py. Here Δt is in all blocks, there
+in those with an identity shortcut.
 """
 _base_ = './_base_/cifar10_16px.py'
 

@@ -1,4 +1,4 @@
-"""Two epochs without warm-up, at two learning rates: who starts at all?"""
+"""No warm-up, two rates: CIFAR-10 at 16 px, ResNet-56, 2 epochs."""
 _base_ = './_base_/cifar10_16px_two_epochs.py'
 
 PLAIN, SE, STEPNET, PREACT = (

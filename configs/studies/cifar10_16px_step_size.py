@@ -1,9 +1,10 @@
-"""Which step size: a constant Δt from 0.05 to 0.7, and a start of γ.
+"""Constant step sizes: CIFAR-10 at 16 px, ResNet-56, 5 epochs.
 
-1 is `plain` and 0.27 `constant` of cifar10_16px_modules.py, whose setting
-this is. `last_gamma` is plain with the last γ of a residual at 0.27 and β at
-0, in the blocks that `constant` damps: f starts alike in both, only the
-constant's gradient stays scaled.
+A constant Δt from 0.05 to 0.7, and a start of γ. 1 is `plain` and 0.27
+`constant` of cifar10_16px_modules.py, whose setting this is. `last_gamma` is
+plain with the last γ of a residual at 0.27 and β at 0, in the blocks that
+`constant` damps: f starts alike in both, only the constant's gradient stays
+scaled.
 """
 _base_ = './_base_/cifar10_16px.py'
 

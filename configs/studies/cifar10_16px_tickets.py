@@ -1,7 +1,8 @@
-"""LTH4SA (§3.1) at 16 px: SE in the k stiffest blocks, or in k random ones.
+"""SE in a few blocks (LTH4SA): CIFAR-10 at 16 px, ResNet-56, 5 epochs.
 
-Its rows without SE and with SE in all blocks (the first of each stage too,
-which are never measured) are those of cifar10_16px_modules.py.
+In the k stiffest blocks, or in k random ones (§3.1). Its rows without SE and
+with SE in all blocks (the first of each stage too, which are never measured)
+are those of cifar10_16px_modules.py.
 """
 _base_ = './_base_/cifar10_16px.py'
 

@@ -72,9 +72,9 @@ class AttentionMapHook(MeasuringHook):
     def _record(self, runner, iteration: int) -> AttentionRecord:
         model = unwrap(runner.model)
         inputs = self._inputs.to(next(model.parameters()).device)
+        name = runner.experiment_name.removesuffix(f'_{runner.timestamp}')
         return measure_attention(model, inputs, self.query, self.layers,
-                                 iteration=iteration,
-                                 name=runner.experiment_name)
+                                 iteration=iteration, name=name)
 
     @master_only
     def _keep(self, runner, record: AttentionRecord) -> None:

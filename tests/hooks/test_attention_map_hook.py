@@ -1,5 +1,6 @@
 import copy
 import json
+import re
 
 import numpy as np
 import pytest
@@ -49,6 +50,7 @@ def test_what_is_recorded_is_what_the_network_does(trained):
     folder, model = trained
     first, middle, last = read_attention_history(folder)
     assert (last.iteration, last.samples, last.size) == (4, 3, [32, 32])
+    assert re.fullmatch(r'toy_[A-Za-z]+_\d+', last.name)  # no time in it
     # Quadratic centres have moved: there is something to record.
     assert not np.array_equal(first.layers[0].maps, last.layers[0].maps)
     # By position alone, so that the input does not count.

@@ -23,11 +23,10 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
     for name, shown, draw, caption in (
             ('accuracy', len(report.frame), accuracy_figure,
              'After the last epoch: a dot for each run, a bar at the mean; '
-             "dashed: plain's and the constant's; a panel of its own scale "
-             'for methods whose standard deviations do not pool'),
-            ('steps',
-             report.frame.dropna(subset=[STEP]).method.nunique() > 2,
-             steps_figure,
+             'dashed: the mean of plain, of the constant and of other '
+             'baselines, if few; a panel of its own scale for methods whose '
+             'standard deviations do not pool'),
+            ('steps', report.frame[STEP].round(1).nunique() > 2, steps_figure,
              'The last epoch over mean Δt: a dot for each run; a block '
              'without a step has Δt = 1; methods whose standard deviations '
              'pool'),
@@ -49,7 +48,7 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
 
 def title(report) -> str:
     """Data, network and epochs begin a study's docstring."""
-    return report.studies[-1].about.partition('\n')[0]
+    return report.studies[-1].about.partition('\n')[0].rstrip('.')
 
 
 def accuracy_figure(report):
@@ -59,6 +58,9 @@ def accuracy_figure(report):
     groups = means.groupby(lambda name: not report.methods[name].pooled)
     figure = style.new_figure(7, 1.6 + .27 * len(means))
     own = looks(report.methods)
+    others = {method.baseline for method in report.methods.values()}
+    controls = {'plain', 'constant', *others} if len(others) < 4 else {
+        'plain', 'constant'}
     panels = figure.subplots(len(groups), squeeze=False,
                              height_ratios=groups.size() + 1)[:, 0]
     for axes, (_, group) in zip(panels, groups):
@@ -68,7 +70,7 @@ def accuracy_figure(report):
                       color=own[name]['color'])
             axes.plot(mean, y, '|', color=style.INK, markersize=13,
                       markeredgewidth=2)
-        for name in ('plain', 'constant'):
+        for name in controls:
             if name in means and means[name] >= group.min():
                 axes.axvline(means[name], zorder=0, linestyle='--',
                              color=own[name]['color'])
@@ -90,9 +92,16 @@ def steps_figure(report):
 
 
 def stiffness_figure(report):
-    """The last epoch over mean TNS, a panel for each definition."""
-    return scatter(report, [f'mean TNS, {name}' for name
-                            in report.definitions], report.definitions, 8.75)
+    """The last epoch over mean TNS, a panel for each definition.
+
+    One for several with the same values, as in a ViT.
+    """
+    names: dict[tuple, list[str]] = {}
+    for name in report.definitions:
+        values = report.frame[f'mean TNS, {name}'].fillna(-1)
+        names.setdefault(tuple(values), []).append(name)
+    return scatter(report, [f'mean TNS, {same[0]}' for same in names.values()],
+                   [', '.join(same) for same in names.values()], 8.75)
 
 
 def scatter(report, columns: Iterable[str], titles: Iterable[str],
@@ -108,7 +117,7 @@ def scatter(report, columns: Iterable[str], titles: Iterable[str],
         for method, runs in frame.groupby('method', observed=True):
             axes.plot(runs[column], runs['last'], linestyle='', alpha=.8,
                       **own[method])
-        if frame[column].min() > 0:
+        if 0 < 3 * frame[column].min() < frame[column].max():
             axes.set_xscale('log')
             axes.xaxis.get_major_locator().set_params(subs=[1, 2, 5])
             axes.xaxis.set_major_formatter('{x:g}')
