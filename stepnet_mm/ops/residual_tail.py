@@ -28,9 +28,9 @@ from .compilation import is_compiling
 from .tail_check import formats_on, usable_kernels
 from .tail_reference import Gradients, Moments, Norm
 
-#: Elements of a map from which on the kernels are used, on a CPU in training
-#: only. The host takes longer over a fused block than over the modules, on a
-#: GPU by 0.8 ms (docs/performance.md; step_cost.py --least tries others).
+#: Elements of a map from which on the kernels are used; on a CPU this counts
+#: with gradients only. The host takes longer over a fused block than over the
+#: modules, on a GPU by 0.8 ms (docs/performance.md; step_cost.py --least).
 LEAST = dict(cpu=2**18, cuda=2**25)
 
 

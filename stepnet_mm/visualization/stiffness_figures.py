@@ -20,10 +20,10 @@ from ..stiffness import (
 from .style import (
     INK,
     PAPER,
-    SURFACE,
     legend_below,
     legend_beside,
     look,
+    looks,
     new_figure,
     panel_grid,
     set_scale,
@@ -71,7 +71,7 @@ def lost_note(records: list[StiffnessRecord]) -> str:
 
 @styled
 def survival_figure(records: list):
-    """δ(M1, M2) of Eq. 5 as surfaces, TNS above each (Fig. 2).
+    """δ(M1, M2) of Eq. 5 as heat maps, TNS above each (Fig. 2).
 
     The thresholds reach to where δ is at most 1 % in all records.
 
@@ -86,12 +86,14 @@ def survival_figure(records: list):
     """
     check_records(records)
     m1, m2 = [np.linspace(0, top, 41) for top in _tops(records, .99)]
-    figure, panels = panel_grid(len(records), 2.9, 3.4, projection='3d')
+    figure, panels = panel_grid(len(records), 2.9, 3.1)
     for axes, label, record in zip(panels, labels(records), records):
         share = stiffness_survival(record.nsi, record.stage, m1, m2)
-        _surface(axes, m1, m2, share.numpy())
-        axes.set_title(_totals(label, record), y=.97)
-    figure.suptitle('δ(M1, M2): share of stiff samples')
+        image = axes.pcolormesh(m1, m2, 100 * share.numpy().T, vmin=0,
+                                vmax=100, shading='gouraud')
+        axes.set(xlabel='M1', ylabel='M2', title=_totals(label, record))
+    figure.colorbar(
+        image, ax=panels, label='δ(M1, M2), % of the samples', pad=.02)
     return figure
 
 
@@ -198,22 +200,6 @@ def _totals(label: str, record: StiffnessRecord) -> str:
             f'{lost_note([record])}')
 
 
-def _surface(axes, m1, m2, share: np.ndarray) -> None:
-    """Draw (len(m1), len(m2)) shares over the thresholds."""
-    axes.plot_surface(
-        *np.meshgrid(m1, m2, indexing='ij'), share, rcount=len(m1),
-        ccount=len(m2), cmap=SURFACE, vmin=0, vmax=1,
-        edgecolor=INK, linewidth=.1)
-    axes.set(xlabel='M1', ylabel='M2', xlim=(m1[0], m1[-1]),
-             ylim=(m2[0], m2[-1]), zlim=(0, 1), zticks=(.5, 1))
-    for axis in 'xy':  # their last ticks would meet in the corner
-        axes.locator_params(axis, nbins=4, prune='upper')
-    axes.tick_params(pad=-1)
-    # From where both thresholds are high: the surface falls to the viewer.
-    axes.view_init(elev=25, azim=40)
-    axes.set_box_aspect((4, 4, 3), zoom=.9)
-
-
 def _heat_map(axes, m1, m2, table: np.ndarray, norm):
     """Draw (len(m1), len(m2)) percents, each with its value."""
     image = axes.imshow(
@@ -240,14 +226,15 @@ def _along_depth(records: list, quantiles: tuple, heading: str):
     tables = [np.quantile(record.finite_nsi.numpy(), quantiles, axis=0)
               for record in records]
     figure, panels = _stage_panels(records, tables)
-    for i, (record, table) in enumerate(zip(records, tables)):
+    names = labels(records)
+    for record, table, own in zip(records, tables, looks(names)):
         for axes, places, (middle, *edges) in _by_stage(panels, record, table):
-            axes.plot(places, middle, marker='o', markersize=3, **look(i))
+            axes.plot(places, middle, marker='o', markersize=3, **own)
             for low, high, alpha in zip(edges[::2], edges[1::2], (.12, .2)):
-                _band(axes, places, low, high, color=look(i)['color'],
+                _band(axes, places, low, high, color=own['color'],
                       alpha=alpha, linewidth=0)
-    legend_below(figure, [Line2D([], [], label=name, **look(i))
-                          for i, name in enumerate(labels(records))])
+    legend_below(figure, [Line2D([], [], label=name, **own)
+                          for name, own in zip(names, looks(names))])
     figure.suptitle(heading + lost_note(records))
     return figure
 

@@ -21,13 +21,13 @@ SHEET = rc_params_from_file(Path(__file__).with_name('figures.mplstyle'),
 PAPER, INK, MUTED = [
     SHEET[key] for key in ('figure.facecolor', 'text.color', 'axes.edgecolor')]
 COLORS = SHEET['axes.prop_cycle'].by_key()['color']
+#: One colour for each method, in every figure.
+METHODS = dict(zip(('plain', 'se', 'stepnet', 'cbam', 'constant', 'srm', 'eca',
+                    'iebn'), (MUTED, *COLORS)))
 #: The widest figure, in inches.
 WIDTH = 8.75
 STYLES = ('-', '--', ':', '-.')
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', '*', 'X')
-#: Of surfaces and of overlays on images: its lightness rises evenly,
-#: and colour-blind readers see it as others do.
-SURFACE = 'cividis'
 #: The start of matplotlib's own tick labels with powers.
 TICK = r'$\mathdefault{'
 #: The key of the time of writing in a file's metadata, by suffix.
@@ -47,6 +47,13 @@ def color(index: int) -> str:
 def look(index: int) -> dict[str, Any]:
     """Colour and line style; 28 of them differ."""
     return dict(color=color(index), linestyle=STYLES[index % len(STYLES)])
+
+
+def looks(names: list[str]) -> list[dict[str, Any]]:
+    """Colour and line style of each; that of methods, if all are."""
+    own = [METHODS.get(name.lower()) for name in names]
+    return [dict(look(i), color=color) if all(own) else look(i)
+            for i, color in enumerate(own)]
 
 
 def mark(index: int) -> dict[str, Any]:
@@ -77,14 +84,13 @@ def new_figure(width: float, height: float) -> Figure:
     return _Figure(figsize=(min(width, WIDTH), height))
 
 
-def panel_grid(count: int, width: float, height: float, **options) -> tuple:
+def panel_grid(count: int, width: float, height: float) -> tuple:
     """A figure of equal panels, as many side by side as fit.
 
     Args:
         count (int): number of panels.
         width (float): of each, in inches.
         height (float): likewise.
-        **options: of ``Figure.add_subplot``.
 
     Returns:
         tuple: the Figure and the list of its axes.
@@ -93,8 +99,7 @@ def panel_grid(count: int, width: float, height: float, **options) -> tuple:
     columns = math.ceil(count / rows)
     figure = new_figure(columns * width, rows * height)
     return figure, [
-        figure.add_subplot(rows, columns, i, **options)
-        for i in range(1, count + 1)
+        figure.add_subplot(rows, columns, i) for i in range(1, count + 1)
     ]
 
 

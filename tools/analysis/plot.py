@@ -92,7 +92,7 @@ def draw_stiffness(args):
     """NSI and TNS of networks: a table of TNS, and a file of each figure.
 
     tns         TNS of several networks, with intervals (Fig. 8)
-    survival    δ(M1, M2) as surfaces, with TNS (Fig. 2)
+    survival    δ(M1, M2) as heat maps, with TNS (Fig. 2)
     depth       NSI along depth, with bands over samples (Fig. 3)
     proportion  stiffness proportion p̂(M1, M2) (Fig. 6)
     step        step size against NSI, a file a record with known gates

@@ -6,11 +6,12 @@ python tools/benchmarks/step_cost.py --compiled plain stepnet
 python tools/benchmarks/step_cost.py --device cuda --precision bf16 \
   --layout channels_last --batch-size 256
 python tools/benchmarks/step_cost.py --cifar --depth 56 --edge 32 \
-  --batch-size 128 --networks plain se stepnet
+  --batch-size 128
 python tools/benchmarks/step_cost.py --detector --networks plain stepnet \
   --edge 512 --batch-size 2
 
-Every round runs all variants in turn; the first rounds are not counted.
+Every round runs all variants in turn, each twice, and counts the second run;
+the first rounds are not counted.
 Training is forward and backward, the loss a sum (with --detector, the
 detector's losses); inference runs in eval mode. The CSV has one row for each
 network, mode and phase. Saved bytes are the storages that autograd keeps for
@@ -48,12 +49,14 @@ NETWORKS = {
     'stepnet': dict(type=STEP),
     'stepnet_unfused': dict(type=STEP, fused=False),
 }
+#: Of other libraries.
+OTHERS = 'se_mmpretrain', 'se_timm'
 DTYPES = dict(fp32=None, bf16=torch.bfloat16, fp16=torch.float16)
 LAYOUTS = dict(contiguous=torch.contiguous_format,
                channels_last=torch.channels_last)
 FIELDS = ('network', 'mode', 'phase', 'median_s', 'q1_s', 'q3_s',
           'of_plain_eager', 'of_plain_same_mode', 'saved_mb', 'peak_mb',
-          'rounds', 'depth', 'batch_size', 'edge', 'threads')
+          'rounds', 'depth', 'batch_size', 'edge', 'threads', 'least')
 
 
 def parse_args():
@@ -68,9 +71,10 @@ def parse_args():
     parser.add_argument('--warm-up', type=int, default=2, help='rounds')
     parser.add_argument('--out', type=Path, help='folder of the CSV',
                         default=Path('work_dirs/step_cost'))
-    parser.add_argument('--networks', nargs='+', default=list(NETWORKS),
-                        choices=list(NETWORKS), metavar='NAME',
-                        help='to time beside plain')
+    parser.add_argument('--networks', nargs='+', choices=list(NETWORKS),
+                        metavar='NAME', help='to time beside plain (default: '
+                        f'{" ".join(NETWORKS)}; with --cifar or --detector '
+                        'without those of other libraries)')
     parser.add_argument('--compiled', nargs='+', default=[],
                         choices=list(NETWORKS), metavar='NAME',
                         help='networks to run under torch.compile as well')
@@ -80,29 +84,30 @@ def parse_args():
     parser.add_argument('--batch-size', type=int, default=8, help='images')
     parser.add_argument('--edge', type=int, default=224, help='px')
     parser.add_argument('--least', type=int, metavar='ELEMENTS',
-                        help='of a map that is fused; default: the package\'s')
+                        help='of a map that is fused, eager and with '
+                        'gradients; default: the package\'s')
     parser.add_argument('--cifar', action='store_true',
-                        help='bottleneck ResNets for CIFAR')
+                        help='bottleneck ResNets for CIFAR, --depth 9n + 2')
     parser.add_argument(
         '--detector', action='store_true',
         help='train a Faster R-CNN (mmdet) around each of the --networks')
     args = parser.parse_args()
-    args.networks = [*dict.fromkeys(['plain', *args.networks])]
+    foreign = OTHERS if args.detector or args.cifar else ()
+    args.networks = [*dict.fromkeys(['plain', *(args.networks or (
+        name for name in NETWORKS if name not in foreign))])]
     if args.detector:
         args.phases = ['train']
-    check_networks(parser, args)
-    return args
-
-
-def check_networks(parser, args):
-    if args.detector or args.cifar:
-        if {'se_timm', 'se_mmpretrain'} & {*args.networks}:
-            parser.error('--networks: expected none of other libraries with '
-                         '--detector or --cifar; name plain and stepnet, for '
-                         'example')
+    for option in ('networks', 'compiled'):
+        if wrong := [n for n in getattr(args, option) if n in foreign]:
+            parser.error(f'--{option}: expected none of other libraries with '
+                         f'--detector or --cifar, got {" ".join(wrong)}')
     if args.detector and (args.compiled or args.cifar):
         parser.error('--detector: expected neither --compiled nor --cifar; '
                      'leave them out')
+    if args.cifar and (args.depth < 20 or args.depth % 9 != 2):
+        parser.error('--depth: expected 9n + 2 from 20 on with --cifar, got '
+                     f'{args.depth}')
+    return args
 
 
 def build(name, mode, args):
@@ -160,18 +165,25 @@ def build_detector(name, args):
     return forward, images
 
 
+def second(network, phase):
+    """Of two runs in a row: the first finds another network's caches."""
+    network.seconds(phase)
+    return network.seconds(phase)
+
+
 def rows_of(phase, networks, args):
     """A row for each network and mode; ratios by round, then their median."""
-    times = profiling.interleave({key: partial(network.seconds, phase)
-                        for key, network in networks.items()},
-                       args.rounds, args.warm_up)
+    times = profiling.interleave(
+        {key: partial(second, network, phase)
+         for key, network in networks.items()}, args.rounds, args.warm_up)
     for (name, mode), taken in times.items():
         q1, middle, q3 = quantiles(taken, n=4)
         row = dict(
             network=name, mode=mode, phase=phase, median_s=f'{middle:.5f}',
             q1_s=f'{q1:.5f}', q3_s=f'{q3:.5f}', rounds=args.rounds,
             depth=args.depth, batch_size=args.batch_size, edge=args.edge,
-            threads=torch.get_num_threads())
+            threads=torch.get_num_threads(),
+            least=residual_tail.LEAST[torch.device(args.device).type])
         for field, plain in (('of_plain_eager', ('plain', 'eager')),
                              ('of_plain_same_mode', ('plain', mode))):
             if plain in times:

@@ -2,31 +2,30 @@
 import re
 from collections.abc import Iterable
 
-from stepnet_mm.visualization.style import MUTED, color
+from stepnet_mm.visualization.style import METHODS
 
-#: One name and one colour of the style for each method, in every figure.
-LOOKS = dict(plain=('plain', None), constant=('constant 0.27', 3),
-             stepnet=('StepNet', 1), se=('SE', 0), eca=('ECA', 5),
-             cbam=('CBAM', 2), srm=('SRM', 4))
-#: Variants by the first word of theirs that is here or in LOOKS.
+#: One name for each method, in every figure.
+NAMES = dict(
+    plain='plain', constant='constant 0.27', stepnet='StepNet', se='SE',
+    eca='ECA', cbam='CBAM', srm='SRM', iebn='IEBN', sem='SEM', fca='FCA',
+    last_gamma='plain, last γ from 0.27', current='adaptor sees x_t',
+    plain_zero_init='plain, last γ from 0', next='adaptor sees x_t + f',
+    difference='adaptor sees f')
+#: Variants by the first word of theirs that is here or has a colour.
 KIN = dict(last='plain', layer='constant', fca='se', **dict.fromkeys(
     ('current', 'next', 'difference', 'adaptor'), 'stepnet'))
-#: The colour of all others.
-OTHERS = 6
 MARKERS = 'os^Dv<>pPX*h'
-WORDS = dict(preact='pre-act.', warmup='warm-up', init='start', ema='EMA',
-             cutmix='CutMix', mixup='Mixup', iebn='IEBN', sem='SEM', fca='FCA',
-             gamma='γ',
-             **{key: name for key, (name, _) in LOOKS.items()
-                if key != 'constant'})
+WORDS = dict(preact='pre-act.', warmup='warm-up', ema='EMA', cutmix='CutMix',
+             mixup='Mixup')
 
 
 def label(method: str) -> str:
     """A method's name in words."""
-    if method in LOOKS:
-        return LOOKS[method][0]
-    words = [WORDS.get(word, word) for word in method.split('_')]
-    text = ' '.join(f'0.{word[1:]}' if re.fullmatch(r'0\d\d', word) else word
+    if method in NAMES:
+        return NAMES[method]
+    words = [WORDS.get(word, word if word == 'constant' else
+                       NAMES.get(word, word)) for word in method.split('_')]
+    text = ' '.join(f'0.{word[1:]}' if re.fullmatch(r'0\d+', word) else word
                     for word in words)
     return re.sub(r'([a-z])(\d)', r'\1 \2', text)
 
@@ -37,14 +36,13 @@ def looks(methods: Iterable[str]) -> dict[str, dict]:
     No two methods have both colour and marker in common.
     """
     found: dict[str, dict] = {}
-    last: dict[int | None, int] = {}  # of a colour, its last marker
+    last: dict[str, int] = {}  # of a colour, its last marker
     # Those that have a colour of their own come first.
-    for name in sorted(methods, key=lambda name: name not in LOOKS):
+    for name in sorted(methods, key=lambda name: name not in METHODS):
         kin = [KIN.get(word, word) for word in name.split('_')]
-        index = next((LOOKS[word][1] for word in kin if word in LOOKS),
-                     OTHERS)
-        last[index] = last.get(index, -1) + 1
-        found[name] = dict(
-            color=MUTED if index is None else color(index),
-            label=label(name), marker=MARKERS[last[index] % len(MARKERS)])
+        own = next((METHODS[word] for word in kin if word in METHODS),
+                   METHODS['iebn'])
+        last[own] = last.get(own, -1) + 1
+        found[name] = dict(color=own, label=label(name),
+                           marker=MARKERS[last[own] % len(MARKERS)])
     return found

@@ -92,7 +92,7 @@ def make_parser():
 
 
 def page_of(report: Report, commands: Sequence[str] = (),
-            figures: dict[str, str] | None = None, title: str = '') -> str:
+            figures: dict[str, str] | None = None) -> str:
     """The Markdown page; the same records give the same page.
 
     ``commands`` made the records and this page; ``figures`` are caption ->
@@ -102,10 +102,11 @@ def page_of(report: Report, commands: Sequence[str] = (),
                         for name in report.methods if report.missing(name))
     diverged = ', '.join(f'`{r.method}`, seed {r.seed}'
                          for r in report.records if r.diverged)
+    heading, _, about = report.studies[-1].about.partition('\n')
     parts = [
-        f'# {title or ", ".join(study.name for study in report.studies)}',
+        f'# {heading.rstrip(".")}',
         WRITTEN,
-        *(study.about for study in report.studies),
+        about.strip(),
         '## Setting',
         '\n'.join(lines(text, '- ') for text in settings(report)),
         '\n'.join(['```bash', *commands, '```']),
@@ -120,7 +121,7 @@ def page_of(report: Report, commands: Sequence[str] = (),
                                       report.frame))
         if len(table):
             parts += [*map(lines, head), markdown(table)]
-    if report.definitions:
+    if report.definitions and report.runs.ngroups > 2:
         parts += ['## Stiffness and accuracy', lines(TAU),
                   report.taus()]
     if figures:
@@ -202,7 +203,7 @@ def write(args, words: Sequence[str]) -> list[Path]:
         return []
     path = args.out.with_name(args.out.name.removesuffix('.md') + '.md')
     figures = write_figures(report, path.with_suffix(''), dry=args.check)
-    text = page_of(report, commands, figures, path.stem)
+    text = page_of(report, commands, figures)
     return written({path: text}, args.check) + [
         link for link in map(path.parent.joinpath, figures.values())
         if not link.is_file()]

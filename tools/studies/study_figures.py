@@ -3,11 +3,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
-from method_colors import LOOKS, label, looks
+from method_colors import label, looks
 from study_tables import STEP
 
 from stepnet_mm.visualization import save_figure, style
+from stepnet_mm.visualization.style import METHODS
 
+#: Methods that all have a curve of their own; of more, the best known.
+MOST = 12
 METRICS = {'accuracy/top1': 'top-1 accuracy, % of the test images',
            'coco/bbox_mAP': 'AP on the validation images'}
 
@@ -18,26 +21,31 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
     Returns:
         dict: caption -> link, relative to the page.
     """
-    stiffness = [f'mean TNS, {name}' for name in report.definitions]
+    stiffness = report.frame.dropna(how='all', subset=[
+        f'mean TNS, {name}' for name in report.definitions]) if (
+            report.definitions) else report.frame[:0]
+    own_scale = (
+        '; methods whose standard deviations do not pool have a panel of '
+        'their own' if 0 < report.pooled.ngroups < report.runs.ngroups else '')
     links = {}
     for name, shown, draw, caption in (
             ('accuracy', len(report.frame), accuracy_figure,
              'After the last epoch: a dot for each run, a bar at the mean; '
              'dashed: the mean of plain, of the constant and of other '
-             'baselines, if few; a panel of its own scale for methods whose '
-             'standard deviations do not pool'),
-            ('steps', report.frame[STEP].round(1).nunique() > 2, steps_figure,
+             f'baselines, if few{own_scale}'),
+            ('steps', report.frame[STEP].round(1).nunique() > 4, steps_figure,
              'The last epoch over mean Δt: a dot for each run; a block '
-             'without a step has Δt = 1; methods whose standard deviations '
-             'pool'),
-            ('fig7', report.frame[stiffness].notna().any(axis=None),
-             stiffness_figure,
+             'without a step has Δt = 1; without networks whose norms damp f '
+             '(last γ below 1, IEBN)'),
+            ('fig7', stiffness.method.nunique() > 2, stiffness_figure,
              'The last epoch over mean TNS by definition of NSI, as the '
-             "paper's Fig. 7; methods whose standard deviations pool"),
+             "paper's Fig. 7"),
             ('curves',
              any(epoch.get(report.metric) is not None
                  for record in report.records for epoch in record.epochs),
-             curves_figure, 'By epoch, means over runs')):
+             curves_figure, 'By epoch, means over runs' + (
+                 '; thin: the other methods' if report.runs.ngroups > MOST
+                 else ''))):
         if shown:
             links[caption] = f'figures/{page.name}_{name}.png'
             if not dry:
@@ -72,7 +80,7 @@ def accuracy_figure(report):
                       markeredgewidth=2)
         for name in controls:
             if name in means and means[name] >= group.min():
-                axes.axvline(means[name], zorder=0, linestyle='--',
+                axes.axvline(means[name], zorder=1, linestyle='--',
                              color=own[name]['color'])
         axes.set(yticks=range(len(group)), yticklabels=map(label, group.index),
                  ylim=(-.7, len(group) - .3))
@@ -101,16 +109,18 @@ def stiffness_figure(report):
         values = report.frame[f'mean TNS, {name}'].fillna(-1)
         names.setdefault(tuple(values), []).append(name)
     return scatter(report, [f'mean TNS, {same[0]}' for same in names.values()],
-                   [', '.join(same) for same in names.values()], 8.75)
+                   ['NSI: ' + ', '.join(same) for same in names.values()],
+                   8.75)
 
 
 def scatter(report, columns: Iterable[str], titles: Iterable[str],
             width: float):
     """The last epoch over columns, a panel for each."""
     frame = report.frame.dropna(how='all', subset=[*columns])
-    # Others may lie far off and squeeze those that pool.
+    # A few that do not pool may lie far off and squeeze the others.
     pooled = frame[frame.pooled]
-    frame = pooled if pooled.method.nunique() > 2 else frame
+    if 2 * pooled.method.nunique() > frame.method.nunique():
+        frame = pooled
     figure, own = style.new_figure(width, 5), looks(report.methods)
     panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
     for axes, column, text in zip(panels, columns, titles):
@@ -133,12 +143,16 @@ def curves_figure(report):
     rows = pd.DataFrame([
         dict(epoch, method=record.method)
         for record in report.records for epoch in record.epochs])
-    for method, means in rows.pivot_table(
-            report.metric, 'epoch', 'method', sort=False).items():
-        means = means.dropna().sort_index()
-        known = method in LOOKS
-        axes.plot(means.index, means, **own[method],
-                  alpha=1. if known else .5, zorder=3 if known else 2)
+    table = rows.pivot_table(report.metric, 'epoch', 'method')
+    few = len(table.columns) <= MOST
+    for method in filter(table.__contains__, own):
+        means = table[method].dropna()
+        if few or method in METHODS:
+            axes.plot(means.index, means, **own[method],
+                      alpha=1. if method in METHODS else .5)
+        else:
+            axes.plot(means.index, means, color=METHODS['plain'], alpha=.3,
+                      linewidth=1, zorder=1)
     axes.set_xlabel('epoch')
     axes.xaxis.get_major_locator().set_params(integer=True)
     return finished(report, figure, [axes])

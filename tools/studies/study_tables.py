@@ -53,7 +53,7 @@ class Report:
         rows = [dict(row_of(r), pooled=self.methods[r.method].pooled)
                 for r in self.records if not r.diverged]
         self.frame = pd.DataFrame(rows, columns=None if rows else [
-            'method', 'seed', 'last', 'pooled', 'cpu_seconds', STEP]).astype(
+            'method', 'seed', 'last', 'pooled', STEP]).astype(
                 dict(method=pd.CategoricalDtype([*self.methods]), pooled=bool)
             ).sort_values(['method', 'seed'], kind='stable')
         self.runs = by_method(self.frame)
@@ -82,7 +82,7 @@ class Report:
     def results(self, controls: Sequence[str], methods: Iterable[str] = (),
                 whole: bool = False) -> str:
         """The last epoch and the differences to controls, a row for each
-        method; ``whole`` with stiffness, time and the paper's figures.
+        method; ``whole`` with stiffness and the paper's figures.
         """
         table = pd.DataFrame({
             name: {'n': self.count(name), 'last epoch': self.level(name)}
@@ -99,9 +99,6 @@ class Report:
             table = table.join(self.spreads(
                 self.measures(self.definitions[:1])
             ).rename(columns=lambda name: name.partition(',')[0]))
-            table['processor time'] = (
-                self.runs['cpu_seconds'].mean() / 60).map(
-                    '{:.1f} min'.format, na_action='ignore')
             if papers := {name: paper_figure(method.paper) for name, method
                           in self.methods.items() if method.paper}:
                 table['paper'] = pd.Series(papers)
@@ -170,7 +167,6 @@ def row_of(record: StudyRecord) -> dict[str, Any]:
     stages = blocks.groupby('stage').mean()
     return {
         'method': record.method, 'seed': record.seed, 'last': record.last,
-        'cpu_seconds': record.cpu_seconds or np.nan,
         STEP: mean_step(record, blocks['step']),
         **{text: record.steps.get(key) for key, text in ABLATION.items()},
         **{f'on {key}': value for key, value in record.robustness.items()},
