@@ -28,7 +28,7 @@ STEP = 'mean Δt, all blocks'
 #: Baselines of studies that name none.
 BASELINES = ('plain', 'se', 'constant', 'none', 'all')
 #: Between groups of methods by their mean Δt.
-STEPS = (0., .15, .4, .6, .85, 1.25)
+STEPS = (0., .15, .45, .6, .85, 1.25)
 
 
 class Report:
