@@ -1,4 +1,4 @@
-"""ViT (Table 7): CIFAR-10 at 16 px, the configs' networks, 5 epochs.
+"""A small ViT (Table 7): CIFAR-10 at 16 px, 5 epochs.
 
 Patches of 4 x 4 pixels as there, so 16 tokens in the place of 64, whose
 iterations take about four times as long.

@@ -5,6 +5,7 @@ nowhere, so that no figure stays open.
 """
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +52,19 @@ def look(index: int) -> dict[str, Any]:
 
 def looks(names: list[str]) -> list[dict[str, Any]]:
     """Colour and line style of each; that of methods, if all are."""
+    return _with_colors(names, look)
+
+
+def marks(names: list[str]) -> list[dict[str, Any]]:
+    """Colour and marker, likewise; 56 of them differ."""
+    return _with_colors(names, lambda index: dict(
+        color=color(index), marker=MARKERS[index % len(MARKERS)]))
+
+
+def _with_colors(names: list[str], style: Callable) -> list[dict[str, Any]]:
     own = [METHODS.get(name.lower()) for name in names]
-    return [dict(look(i), color=color) if all(own) else look(i)
-            for i, color in enumerate(own)]
-
-
-def mark(index: int) -> dict[str, Any]:
-    """Colour and marker; 56 of them differ."""
-    return dict(color=color(index), marker=MARKERS[index % len(MARKERS)])
+    return [dict(style(i), **(dict(color=known) if all(own) else {}))
+            for i, known in enumerate(own)]
 
 
 class _Figure(Figure):

@@ -72,3 +72,12 @@ def test_a_dollar_sign_is_no_mathematics_but_in_a_power():
     powers = [label for label in axes.get_xticklabels()
               if 'mathdefault' in label.get_text()]
     assert powers and all(label.get_parse_math() for label in powers)
+
+
+def test_methods_have_their_own_colours_where_all_are_known():
+    known = style.looks(['SE', 'plain'])
+    assert [own['color'] for own in known] == [
+        style.METHODS['se'], style.METHODS['plain']]
+    for styles in (style.looks, style.marks):
+        first, second = styles(['plain', 'mine'])
+        assert [first['color'], second['color']] == style.COLORS[:2]

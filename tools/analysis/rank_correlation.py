@@ -61,9 +61,9 @@ def plot_correlation(runs: pd.DataFrame, metric: str, tns: str, title: str):
     """Scatter of ``metric`` over ``tns`` of runs, by method (Fig. 7)."""
     figure = style.new_figure(7, 5)
     axes = figure.subplots()
-    methods = runs.groupby(runs['name'].map(method_of), sort=False)
-    for i, (method, own) in enumerate(methods):
-        axes.scatter(own['tns'], own['metric'], label=method, **style.mark(i))
+    methods = dict([*runs.groupby(runs['name'].map(method_of), sort=False)])
+    for (method, own), mark in zip(methods.items(), style.marks([*methods])):
+        axes.scatter(own['tns'], own['metric'], label=method, **mark)
     axes.set(xlabel=tns, ylabel=metric, title=title)
     style.legend_below(figure, list(axes.collections))
     return figure

@@ -48,12 +48,12 @@ WRITTEN = ('Written by `tools/studies/report.py` from the records of the '
 DIFFERENCES = '''\
 `{metric}` after the last epoch: mean ± standard deviation (n − 1) over n
 runs. Behind a difference stands its 95 % interval: Dunnett's, of one
-control and all methods at once, with the standard deviation pooled over
-them ({pooled}). † Welch's, of the two methods alone and not corrected:
-where standard deviations do not pool, and beside a method's own baseline.
-An interval with 0 in it shows neither a difference nor equality; equality
-is shown to within its ends. TNS and NSI: total neural stiffness and mean
-neural stiffness index by `{definition}` (`docs/stiffness.md`).'''
+control and all methods of this page at once, with the standard deviation
+pooled over them ({pooled}). † Welch's, of the two methods alone and not
+corrected: where standard deviations do not pool, and beside a method's own
+baseline. An interval with 0 in it shows neither a difference nor equality;
+equality is shown to within its ends. TNS and NSI: total neural stiffness and
+mean neural stiffness index by `{definition}` (`docs/stiffness.md`).'''
 FIXED = '''\
 The last checkpoint, evaluated again with Δt at its mean over images and
 positions: one number for each channel, or for each block. The other weights
