@@ -68,3 +68,9 @@ def test_links_and_named_code_lead_somewhere():
     assert not [(page.name, *code) for page in PAGES if page not in PAST
                 for code in named_code(page.read_text())
                 if not is_there(*code)]
+
+
+def test_every_picture_is_on_a_page():
+    pages = ''.join(page.read_text() for page in PAGES)
+    pictures = [*(ROOT / 'docs').rglob('*.png')]
+    assert pictures and not [p for p in pictures if p.name not in pages]

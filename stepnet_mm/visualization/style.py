@@ -62,7 +62,8 @@ def marks(names: list[str]) -> list[dict[str, Any]]:
 
 
 def _with_colors(names: list[str], style: Callable) -> list[dict[str, Any]]:
-    own = [METHODS.get(name.lower()) for name in names]
+    own = [METHODS.get(re.sub(r'_seed\d+$', '', name.lower()))
+           for name in names]
     return [dict(style(i), **(dict(color=known) if all(own) else {}))
             for i, known in enumerate(own)]
 

@@ -10,8 +10,7 @@ python tools/benchmarks/step_cost.py --cifar --depth 56 --edge 32 \
 python tools/benchmarks/step_cost.py --detector --networks plain stepnet \
   --edge 512 --batch-size 2
 
-Every round runs all variants in turn, each twice, and counts the second run;
-the first rounds are not counted.
+Every round runs all variants in turn; the first rounds are not counted.
 Training is forward and backward, the loss a sum (with --detector, the
 detector's losses); inference runs in eval mode. The CSV has one row for each
 network, mode and phase. Saved bytes are the storages that autograd keeps for
@@ -165,16 +164,10 @@ def build_detector(name, args):
     return forward, images
 
 
-def second(network, phase):
-    """Of two runs in a row: the first finds another network's caches."""
-    network.seconds(phase)
-    return network.seconds(phase)
-
-
 def rows_of(phase, networks, args):
     """A row for each network and mode; ratios by round, then their median."""
     times = profiling.interleave(
-        {key: partial(second, network, phase)
+        {key: partial(network.seconds, phase)
          for key, network in networks.items()}, args.rounds, args.warm_up)
     for (name, mode), taken in times.items():
         q1, middle, q3 = quantiles(taken, n=4)
