@@ -227,14 +227,15 @@ def _along_depth(records: list, quantiles: tuple, heading: str):
               for record in records]
     figure, panels = _stage_panels(records, tables)
     names = labels(records)
-    for record, table, own in zip(records, tables, looks(names)):
+    styles = looks(names)
+    for record, table, own in zip(records, tables, styles):
         for axes, places, (middle, *edges) in _by_stage(panels, record, table):
             axes.plot(places, middle, marker='o', markersize=3, **own)
             for low, high, alpha in zip(edges[::2], edges[1::2], (.12, .2)):
                 _band(axes, places, low, high, color=own['color'],
                       alpha=alpha, linewidth=0)
     legend_below(figure, [Line2D([], [], label=name, **own)
-                          for name, own in zip(names, looks(names))])
+                          for name, own in zip(names, styles)])
     figure.suptitle(heading + lost_note(records))
     return figure
 

@@ -96,6 +96,11 @@ def parse_args():
         name for name in NETWORKS if name not in foreign))])]
     if args.detector:
         args.phases = ['train']
+    check_networks(parser, args, foreign)
+    return args
+
+
+def check_networks(parser, args, foreign):
     for option in ('networks', 'compiled'):
         if wrong := [n for n in getattr(args, option) if n in foreign]:
             parser.error(f'--{option}: expected none of other libraries with '
@@ -106,7 +111,6 @@ def parse_args():
     if args.cifar and (args.depth < 20 or args.depth % 9 != 2):
         parser.error('--depth: expected 9n + 2 from 20 on with --cifar, got '
                      f'{args.depth}')
-    return args
 
 
 def build(name, mode, args):

@@ -6,7 +6,7 @@ from stepnet_mm.visualization.style import METHODS
 
 #: One name for each method, in every figure.
 NAMES = dict(
-    plain='plain', constant='constant 0.27', stepnet='StepNet', se='SE',
+    constant='constant 0.27', stepnet='StepNet', se='SE',
     eca='ECA', cbam='CBAM', srm='SRM', iebn='IEBN', sem='SEM', fca='FCA',
     last_gamma='plain, last γ from 0.27', current='adaptor sees x_t',
     plain_zero_init='plain, last γ from 0', next='adaptor sees x_t + f',
@@ -16,15 +16,15 @@ KIN = dict(last='plain', layer='constant', fca='se', **dict.fromkeys(
     ('current', 'next', 'difference', 'adaptor'), 'stepnet'))
 MARKERS = 'os^Dv<>pPX*h'
 WORDS = dict(preact='pre-act.', warmup='warm-up', ema='EMA', cutmix='CutMix',
-             mixup='Mixup')
+             mixup='Mixup', constant='constant')
 
 
 def label(method: str) -> str:
     """A method's name in words."""
     if method in NAMES:
         return NAMES[method]
-    words = [WORDS.get(word, word if word == 'constant' else
-                       NAMES.get(word, word)) for word in method.split('_')]
+    names = {**NAMES, **WORDS}
+    words = [names.get(word, word) for word in method.split('_')]
     text = ' '.join(f'0.{word[1:]}' if re.fullmatch(r'0\d+', word) else word
                     for word in words)
     return re.sub(r'([a-z])(\d)', r'\1 \2', text)

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import fill
 
-from study_figures import write_figures
+from study_figures import title, write_figures
 from study_file import check_names, read_study
 from study_records import read_records
 from study_statistics import pooled_sd
@@ -102,11 +102,10 @@ def page_of(report: Report, commands: Sequence[str] = (),
                         for name in report.methods if report.missing(name))
     diverged = ', '.join(f'`{r.method}`, seed {r.seed}'
                          for r in report.records if r.diverged)
-    heading, _, about = report.studies[-1].about.partition('\n')
     parts = [
-        f'# {heading.rstrip(".")}',
+        f'# {title(report)}',
         WRITTEN,
-        about.strip(),
+        report.studies[-1].about.partition('\n')[2].strip(),
         '## Setting',
         '\n'.join(lines(text, '- ') for text in settings(report)),
         '\n'.join(['```bash', *commands, '```']),

@@ -21,9 +21,7 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
     Returns:
         dict: caption -> link, relative to the page.
     """
-    stiffness = report.frame.dropna(how='all', subset=[
-        f'mean TNS, {name}' for name in report.definitions]) if (
-            report.definitions) else report.frame[:0]
+    measured = report.frame.filter(like='mean TNS').notna().any(axis=1)
     own_scale = (
         '; methods whose standard deviations do not pool have a panel of '
         'their own' if 0 < report.pooled.ngroups < report.runs.ngroups else '')
@@ -37,7 +35,8 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
              'The last epoch over mean Δt: a dot for each run; a block '
              'without a step has Δt = 1; without networks whose norms damp f '
              '(last γ below 1, IEBN)'),
-            ('fig7', stiffness.method.nunique() > 2, stiffness_figure,
+            ('fig7', report.frame.method[measured].nunique() > 2,
+             stiffness_figure,
              'The last epoch over mean TNS by definition of NSI, as the '
              "paper's Fig. 7"),
             ('curves',
@@ -67,8 +66,7 @@ def accuracy_figure(report):
     figure = style.new_figure(7, 1.6 + .27 * len(means))
     own = looks(report.methods)
     others = {method.baseline for method in report.methods.values()}
-    controls = {'plain', 'constant', *others} if len(others) < 4 else {
-        'plain', 'constant'}
+    controls = {'plain', 'constant', *(others if len(others) < 4 else ())}
     panels = figure.subplots(len(groups), squeeze=False,
                              height_ratios=groups.size() + 1)[:, 0]
     for axes, (_, group) in zip(panels, groups):
