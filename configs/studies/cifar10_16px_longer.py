@@ -1,6 +1,7 @@
 """Longer trainings: CIFAR-10 at 16 px, ResNet-56, 15 epochs."""
 _base_ = './_base_/cifar10_16px_four.py'
 
+methods = dict(last_gamma=dict(config='_base_/resnet164_last_gamma.py'))
 options = {
     'train_cfg.max_epochs': 15,
     'param_scheduler': [

@@ -16,6 +16,7 @@ methods = {
         ('plain_zero_init', PLAIN,
          {'model.backbone.zero_init_residual': True}),
         ('constant', PLAIN, {'model.backbone.step': CONSTANT}),
+        ('last_gamma', '_base_/resnet164_last_gamma.py', {}),
         ('stepnet', STEPNET, {}),
         ('se', SE, {}),
         ('preact_plain', PREACT, {}))

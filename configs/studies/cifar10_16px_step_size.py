@@ -18,14 +18,6 @@ methods = {
         })
     for value in (.05, .1, .2, .4, .5, .7)
 }
-methods['last_gamma'] = dict(
-    config=PLAIN,
-    options={
-        'model.backbone.init_cfg': [
-            dict(type='Kaiming', layer=['Conv2d']),
-            dict(type='Constant', val=1, layer=['_BatchNorm', 'GroupNorm']),
-            dict(type='LastNorm', val=0.2689414213699951),
-        ]
-    })
+methods['last_gamma'] = dict(config='_base_/resnet164_last_gamma.py')
 baselines = ['plain', 'constant']
 del PLAIN

@@ -54,14 +54,17 @@ def test_differences_are_dunnetts_over_all_methods_at_once():
         assert numbers(found[name]) == pytest.approx(
             [1. + 9 * i, wanted.low[i], wanted.high[i]], abs=.006)
     assert set(found) == {'se', 'stepnet'}
+    assert report.verdict('plain') == (
+        'Above `plain`: `stepnet`. Not told apart from `plain`: `se`.')
+    assert report.verdict('stepnet') == 'Below `stepnet`: `plain`, `se`.'
     # The variance of 0 to 3 is 5 / 3.
-    assert pooled_sd(report.pooled, 2) == '1.29, 9 degrees of freedom'
+    assert pooled_sd(report.pooled['last']) == '1.29, 9 degrees of freedom'
 
 
 def test_a_method_that_does_not_pool_is_compared_by_welch():
     report = report_of(POOLED, plain={}, se={}, stepnet=dict(
         pooled=False, baseline='se'))
-    assert pooled_sd(report.pooled, 2) == '1.29, 6 degrees of freedom'
+    assert pooled_sd(report.pooled['last']) == '1.29, 6 degrees of freedom'
     wanted = stats.ttest_ind(
         np.arange(60., 64.), np.arange(50., 54.),
         equal_var=False).confidence_interval()
@@ -71,7 +74,7 @@ def test_a_method_that_does_not_pool_is_compared_by_welch():
     rows = cells(report.results(['plain']))
     assert rows['stepnet']['less its own baseline'].startswith('`se`: +9.00 [')
     assert rows['plain']['less `plain`'] == ''
-    assert welch(pd.Series([1.]), pd.Series([3., 4.]), 2) == (
+    assert welch(pd.Series([1.]), pd.Series([3., 4.])) == (
         '−2.50 (one run)')
 
 
@@ -101,14 +104,15 @@ def test_further_tables():
     records = [
         made_run('plain'), diverged_run('se'), made_run('eca'),
         *(made_run('se', s, step=.5, tns=1. + s, steps=made_steps(
-            50. + s, 49. - s, None, .1 * s), test={'epoch': 3, 'top1': 5. * s},
+            50. + s, 49. - s, None, .1 * s),
+            test={'epoch': 3, 'accuracy/top1': 5. * s, 'accuracy/top5': 90.},
             robustness=dict(clean=50., fgsm_1=s)) for s in (1, 2))]
     parts = tool.page_of(
         report_of(records, plain={}, se={}, eca={})).split('\n\n')
-    assert [part for part in parts if part[:2] == '##'][2:7] == [
-        '## Step sizes held fixed', '## On disturbed images', '## On test '
-        'data', '## Stiffness', '## Stiffness and accuracy']
-    _, fixed, disturbed, tested, stiffness, stages, _ = (
+    assert [part for part in parts if part[:2] == '##'][2:6] == [
+        '## On test data', '## Step sizes held fixed',
+        '## On disturbed images', '## Stiffness']
+    _, tested, fixed, disturbed, others, stiffness, stages = (
         cells(part.strip()) for part in parts if part[0] == '|')
     assert fixed['se'] == {
         'method': 'se', 'as trained': '51.50 ± 0.71',
@@ -117,11 +121,22 @@ def test_further_tables():
         'SD over positions': '0.000 ± 0.000',
         'SD over channels': '0.020 ± 0.000'}
     assert disturbed['se']['on fgsm_1'] == '1.50 ± 0.71'
-    assert tested['se'] == {'method': 'se', 'test top1': '7.50 ± 3.54'}
+    assert tested['se']['test top1'] == '7.50 ± 3.54'
+    assert others['se'] == {'method': 'se', 'top5': '90.00 ± 0.00'}
     assert stiffness['se']['mean TNS, output'] == '1.000 ± 0.283'
     assert stages['se']['Δt, stage 2'] == '0.250 ± 0.000'
     assert stages['plain']['Δt, stage 1'] == '–'
     assert spread(pd.Series([1., np.nan, 2.]), 1) == '1.5 ± 0.7 (2 of 3)'
+
+
+def test_an_ap_is_in_per_cent():
+    records = [made_run(name, s, .5 + s / 100, metric='coco/bbox_mAP', test={
+        'epoch': 3, 'coco/bbox_mAP': .25, 'coco/a_precision': .125})
+               for name in ('plain', 'se') for s in range(2)]
+    report = report_of(records, plain={}, se={})
+    assert report.level('se') == '50.50 ± 0.71'
+    assert report.level('se', 'test AP') == '25.00 ± 0.00'
+    assert report.level('se', 'test a, AP') == '12.50 ± 0.00'
 
 
 def test_between_methods_and_within_them_may_be_of_opposite_sign():

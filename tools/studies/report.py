@@ -29,7 +29,13 @@ from study_figures import title, write_figures
 from study_file import check_names, read_study
 from study_records import read_records
 from study_statistics import pooled_sd
-from study_tables import ABLATION, MEASURES, Report, markdown
+from study_tables import (
+    ABLATION,
+    MEASURES,
+    Report,
+    markdown,
+    test_column,
+)
 
 from stepnet_mm.utils.command_line import command_parser, printable
 from stepnet_mm.utils.files import differing_files
@@ -68,8 +74,7 @@ not independent. Within methods both are taken less the method's mean.'''
 TABLES = (
     ('|'.join(ABLATION.values()), '## Step sizes held fixed', FIXED),
     ('on .*', '## On disturbed images'),
-    ('test (?!epoch).*', '## On test data',
-     'The checkpoint that validation chose.'),
+    ('test (?!(epoch|AP|top1)$).*', 'By threshold, size and class:'),
     (f'({"|".join(MEASURES.values())}), .*', '## Stiffness'),
     ('.*, stage .*', 'By stage, means over its measured blocks, by the first '
      'definition:'))
@@ -110,17 +115,23 @@ def page_of(report: Report, commands: Sequence[str] = (),
         '\n'.join(lines(text, '- ') for text in settings(report)),
         '\n'.join(['```bash', *commands, '```']),
         '## Results',
+        verdicts(report),
         lines(DIFFERENCES.format(
             metric=report.metric,
-            pooled=pooled_sd(report.pooled, report.digits),
+            pooled=pooled_sd(report.pooled['last']),
             definition=next(iter(report.definitions), 'residual'))),
         report.results(report.baselines, whole=True)]
+    if (tested := test_column(report.metric)) in report.frame:
+        parts += ['## On test data', verdicts(report, tested),
+                  'The checkpoint that validation chose, in per cent.',
+                  report.results(report.baselines, column=tested)]
     for pattern, *head in TABLES:
         table = report.spreads(filter(re.compile(pattern).fullmatch,
                                       report.frame))
         if len(table):
-            parts += [*map(lines, head), markdown(table)]
-    if report.definitions and report.runs.ngroups > 2:
+            parts += [*map(lines, head), markdown(
+                table.rename(columns=lambda name: name.removeprefix('test ')))]
+    if report.definitions and report.runs.ngroups > 4:  # of fewer: −1 to 1
         parts += ['## Stiffness and accuracy', lines(TAU),
                   report.taus()]
     if figures:
@@ -133,6 +144,12 @@ def page_of(report: Report, commands: Sequence[str] = (),
         parts += ['Diverged, and in no mean, which flatters the others of '
                   f'these methods: {diverged}.']
     return '\n\n'.join(filter(None, parts)) + '\n'
+
+
+def verdicts(report: Report, column: str = 'last') -> str:
+    """A line on each baseline: which methods are above it, and below."""
+    return '\n'.join(lines(text, '- ') for name in report.baselines
+                     if (text := report.verdict(name, column)))
 
 
 def settings(report: Report) -> list[str]:

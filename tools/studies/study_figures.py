@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 from method_colors import label, looks
-from study_tables import STEP
+from study_tables import STEP, scale_of
 
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.style import METHODS
@@ -12,7 +12,7 @@ from stepnet_mm.visualization.style import METHODS
 #: Methods that all have a curve of their own; of more, the best known.
 MOST = 12
 METRICS = {'accuracy/top1': 'top-1 accuracy, % of the test images',
-           'coco/bbox_mAP': 'AP on the validation images'}
+           'coco/bbox_mAP': 'AP on the validation images, %'}
 
 
 def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
@@ -142,6 +142,7 @@ def curves_figure(report):
         dict(epoch, method=record.method)
         for record in report.records for epoch in record.epochs])
     table = rows.pivot_table(report.metric, 'epoch', 'method')
+    table *= scale_of(report.metric)
     few = len(table.columns) <= MOST
     for method in filter(table.__contains__, own):
         means = table[method].dropna()
@@ -151,7 +152,8 @@ def curves_figure(report):
         else:
             axes.plot(means.index, means, color=METHODS['plain'], alpha=.3,
                       linewidth=1, zorder=1)
-    axes.set_xlabel('epoch')
+    # A record does not say which of the two it counts.
+    axes.set_xlabel('epoch' if table.index.max() < 500 else 'iteration')
     axes.xaxis.get_major_locator().set_params(integer=True)
     return finished(report, figure, [axes])
 

@@ -12,7 +12,7 @@ def by_method(frame: pd.DataFrame):
     return frame.groupby('method', observed=True)
 
 
-def spread(values: pd.Series, digits: int) -> str:
+def spread(values: pd.Series, digits: int = 2) -> str:
     """Mean ± standard deviation of the values that are numbers."""
     known = values.dropna()
     if not len(known):
@@ -25,43 +25,43 @@ def spread(values: pd.Series, digits: int) -> str:
     return text
 
 
-def pooled_sd(groups, digits: int) -> str:
+def pooled_sd(groups) -> str:
     """The pooled standard deviation, and its degrees of freedom."""
     weights = groups.count() - 1
     free = int(weights.sum())
     if not free:
         return 'none does'
     sd = np.sqrt((groups.var() * weights).sum() / free)
-    return f'{sd:.{digits}f}, {free} degrees of freedom'
+    return f'{sd:.2f}, {free} degrees of freedom'
 
 
-def dunnett(samples: Mapping[str, pd.Series], base: pd.Series,
-            digits: int) -> dict[str, str]:
+def dunnett(samples: Mapping[str, pd.Series],
+            base: pd.Series) -> dict[str, str]:
     """Differences to a control by Dunnett's test, of all samples at once."""
-    with np.errstate(all='ignore'):  # of runs that are equal
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # of runs that are equal
         ends = stats.dunnett(*samples.values(), control=base,
                              rng=0).confidence_interval()
-    return {name: _difference(sample, base, digits, interval)
+    return {name: _difference(sample, base, interval)
             for (name, sample), *interval in zip(samples.items(), *ends)}
 
 
-def welch(sample: pd.Series, base: pd.Series, digits: int) -> str:
+def welch(sample: pd.Series, base: pd.Series) -> str:
     """A difference of means and its interval by Welch's t test."""
     if not len(sample) or not len(base):
         return ''
     if min(len(sample), len(base)) < 2:
-        return f'{_signed(sample.mean() - base.mean(), digits)} (one run)'
+        return f'{_signed(sample.mean() - base.mean())} (one run)'
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # of runs that are equal
         found = stats.ttest_ind(sample, base, equal_var=False)
-    return _difference(sample, base, digits,
-                       found.confidence_interval()) + ' †'
+    return _difference(sample, base, found.confidence_interval()) + ' †'
 
 
-def _difference(sample: pd.Series, base: pd.Series, digits: int,
+def _difference(sample: pd.Series, base: pd.Series,
                 interval: Sequence[float]) -> str:
     """A difference of means and its interval, if the runs differ at all."""
-    value, low, high = (_signed(x, digits)
+    value, low, high = (_signed(x)
                         for x in (sample.mean() - base.mean(), *interval))
     if not interval[1] > interval[0]:
         return f'{value} (equal runs)'
@@ -90,7 +90,7 @@ def _tau(pairs: pd.DataFrame, interval: bool = False) -> str:
         return stats.kendalltau(*columns).statistic
 
     columns = pairs.T.to_numpy()
-    value = _signed(statistic(*columns), 2)
+    value = _signed(statistic(*columns))
     if not interval:
         return value
     with warnings.catch_warnings():
@@ -100,11 +100,11 @@ def _tau(pairs: pd.DataFrame, interval: bool = False) -> str:
             vectorized=False, method='percentile',
             rng=np.random.default_rng(0)).bootstrap_distribution
     # Rounded: half a digit goes one way, whatever its last bits are.
-    low, high = (_signed(end, 2) for end in np.nanpercentile(
+    low, high = (_signed(end) for end in np.nanpercentile(
         drawn, [2.5, 97.5]).round(9))
     return f'{value} [{low}, {high}]'
 
 
-def _signed(value: float, digits: int) -> str:
+def _signed(value: float) -> str:
     """A number with its sign, a true minus."""
-    return f'{value:+.{digits}f}'.replace('-', '−')
+    return f'{value:+.2f}'.replace('-', '−')

@@ -12,6 +12,7 @@ from study_records import StudyRecord
 from study_statistics import by_method, dunnett, kendall, spread, welch
 
 from stepnet_mm.config_path import config_path
+from stepnet_mm.recording.step_size_ablation import ABLATIONS
 
 #: Fields of a record -> columns: of a measurement of stiffness,
 MEASURES = dict(tns='mean TNS', nsi='mean NSI')
@@ -36,8 +37,8 @@ class Report:
 
     Attributes:
         methods (dict[str, StudyMethod]): the rows, in this order.
-        frame (pandas.DataFrame): a row for each run that did not diverge.
-        digits (int): decimal places, two of a percentage, four of an AP.
+        frame (pandas.DataFrame): a row for each run that did not diverge,
+            AP in per cent.
     """
 
     def __init__(self, studies: list[Study], records: list[StudyRecord]):
@@ -57,43 +58,60 @@ class Report:
                 dict(method=pd.CategoricalDtype([*self.methods]), pooled=bool)
             ).sort_values(['method', 'seed'], kind='stable')
         self.runs = by_method(self.frame)
-        #: The last epoch of the methods that pool, a group for each.
-        self.pooled = by_method(self.frame[self.frame.pooled])['last']
+        self.pooled = by_method(self.frame[self.frame.pooled])
         self.definitions = list(dict.fromkeys(
             name for r in self.records for name in r.stiffness))
-        self.digits = 2 if max((r.best or 0 for r in self.records),
-                               default=0) > 1 else 4
 
-    def last(self, method: str) -> pd.Series:
-        """The last epoch of a method's runs."""
-        return self.frame.loc[self.frame.method == method, 'last']
+    def last(self, method: str, column: str = 'last') -> pd.Series:
+        """The last epoch of a method's runs, or another column of them."""
+        return self.frame.loc[self.frame.method == method, column].dropna()
 
-    def differences(self, control: str) -> dict[str, str]:
+    def differences(self, control: str, column: str = 'last'
+                    ) -> dict[str, str]:
         """Each method less a control, with its interval."""
-        base = self.last(control)
-        found = {name: welch(self.last(name), base, self.digits)
+        found = {name: welch(self.last(name, column),
+                             self.last(control, column))
                  for name in self.methods if name != control}
-        samples = {name: own for name, own in self.pooled if name in found}
-        if (samples and len(samples) < self.pooled.ngroups
-                and self.pooled.ngroups < self.pooled.count().sum()):
-            found.update(dunnett(samples, base, self.digits))
+        pooled = {name: runs.dropna() for name, runs in self.pooled[column]
+                  if runs.notna().any()}
+        if control in pooled and 1 < len(pooled) < sum(
+                map(len, pooled.values())):
+            base = pooled.pop(control)
+            found.update(dunnett(pooled, base))
         return found
 
+    def verdict(self, control: str, column: str = 'last') -> str:
+        """Which methods are above a control, and which below."""
+        found = {f'`{name}`' + ' †' * text.endswith('†'): text for name, text
+                 in self.differences(control, column).items() if '[' in text}
+        above = [name for name, text in found.items() if '[+' in text]
+        below = [name for name, text in found.items() if ', −' in text]
+        same = [name for name in found if name not in {*above, *below}]
+        if len(same) > 4:
+            same = [f'the other {len(same)}']
+        return ' '.join(
+            f'{side} `{control}`: {", ".join(names)}.' for side, names in (
+                ('Above', above), ('Below', below),
+                ('Not told apart from', same)) if names)
+
     def results(self, controls: Sequence[str], methods: Iterable[str] = (),
-                whole: bool = False) -> str:
-        """The last epoch and the differences to controls, a row for each
-        method; ``whole`` with stiffness and the paper's figures.
+                column: str = 'last', whole: bool = False) -> str:
+        """The last epoch, or another column, and the differences to
+        controls, a row for each method; ``whole`` with stiffness and the
+        paper's figures.
         """
+        head = 'last epoch' if column == 'last' else column
         table = pd.DataFrame({
-            name: {'n': self.count(name), 'last epoch': self.level(name)}
+            name: {'n': self.count(name), head: self.level(name, column)}
             for name in list(methods) or self.methods}).T.rename_axis('method')
         for control in controls:
-            table[f'less `{control}`'] = pd.Series(self.differences(control))
+            table[f'less `{control}`'] = pd.Series(
+                self.differences(control, column))
         if own := {name: f'`{base}`: ' + welch(
-                self.last(name), self.last(base), self.digits)
+                self.last(name, column), self.last(base, column))
                    for name in table.index
                    if (base := self.methods[name].baseline) in self.methods
-                   and base not in controls and len(self.last(name))}:
+                   and base not in controls and len(self.last(name, column))}:
             table['less its own baseline'] = pd.Series(own)
         if whole:
             table = table.join(self.spreads(
@@ -116,8 +134,8 @@ class Report:
                  if name in self.frame and self.frame[name].notna().any()]
         runs = by_method(self.frame.dropna(how='all', subset=shown))
         return pd.DataFrame({name: runs[name].agg(
-            spread, digits=3 if re.search('Δt|SD|TNS|NSI', name)
-            else self.digits) for name in shown})
+            spread, digits=3 if re.search('Δt|SD|TNS|NSI', name) else 2)
+            for name in shown})
 
     def missing(self, name: str) -> int:
         """The number of a method's seeds without a record."""
@@ -131,10 +149,10 @@ class Report:
         text = f'{n} of {n + missing + diverged}' if missing else f'{n}'
         return f'{text}, {diverged} diverged' if diverged else text
 
-    def level(self, name: str) -> str:
-        """Mean ± SD of the last epoch."""
-        if len(self.last(name)):
-            return spread(self.last(name), self.digits)
+    def level(self, name: str, column: str = 'last') -> str:
+        """Mean ± SD of the last epoch, or of another column."""
+        if len(self.last(name, column)):
+            return spread(self.last(name, column))
         return 'diverged' if 'diverged' in self.count(name) else 'not yet run'
 
     def by_step(self) -> str:
@@ -148,7 +166,7 @@ class Report:
             rows[f'{group.min():.2f} to {group.max():.2f}'] = {
                 'methods': ', '.join(group.index),
                 'runs': str(sum(map(len, last))),
-                'last epoch': spread(pd.concat(last), self.digits),
+                'last epoch': spread(pd.concat(last)),
                 'do they differ?': f'p {p:.2f}' if p is not None else ''}
         return markdown(pd.DataFrame(rows).T.rename_axis('mean Δt'))
 
@@ -165,18 +183,34 @@ def row_of(record: StudyRecord) -> dict[str, Any]:
         next(iter(record.stiffness.values()), {}).get('blocks', []),
         columns=['stage', *BLOCKS], dtype=float)
     stages = blocks.groupby('stage').mean()
+    scale = scale_of(record.metric)
     return {
-        'method': record.method, 'seed': record.seed, 'last': record.last,
+        'method': record.method, 'seed': record.seed,
+        'last': scale * record.last,
         STEP: mean_step(record, blocks['step']),
-        **{text: record.steps.get(key) for key, text in ABLATION.items()},
+        **{text: np.float64(record.steps.get(key)) * (
+            scale if key in ABLATIONS else 1)
+           for key, text in ABLATION.items()},
         **{f'on {key}': value for key, value in record.robustness.items()},
-        **{f'test {key}': value for key, value in record.test.items()},
+        **{test_column(key): value * scale_of(key)
+           for key, value in record.test.items()},
         **{f'{text}, {definition}': found[key]
            for definition, found in record.stiffness.items()
            for key, text in MEASURES.items()},
         **{f'{text}, stage {stage:.0f}': value
            for key, text in BLOCKS.items()
            for stage, value in stages[key].items()}}
+
+
+def scale_of(metric: str) -> int:
+    """100 of mmdet's AP, which is a part of 1; tables have per cent."""
+    return 100 if re.search('mAP|_precision$', metric) else 1
+
+
+def test_column(metric: str) -> str:
+    """The column of a metric on test data, COCO's AP by its usual name."""
+    name = re.sub('bbox_mAP_?', 'AP', metric.rpartition('/')[2])
+    return f'test {name.replace("_precision", ", AP")}'
 
 
 def mean_step(record: StudyRecord, steps: pd.Series) -> float:
