@@ -62,7 +62,7 @@ def import_package(cfg: Config) -> bool:
     """Add this package to the config's imports; False if it is there."""
     wanted = cfg.get('custom_imports') or dict(
         imports=[], allow_failed_imports=False)
-    imports = wanted['imports']
+    imports = wanted.get('imports') or []
     imports = [imports] if isinstance(imports, str) else list(imports)
     if 'stepnet_mm' in imports:
         return False

@@ -1,7 +1,9 @@
 """A data loader that starts at any batch and seeds each sample."""
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count, islice
+from typing import Any
 
 import torch
 from mmengine.dist import get_rank
@@ -37,8 +39,7 @@ class ResumableLoader(DataLoader):
         Raises:
             ValueError: if the samples have no index.
         """
-        if loader.batch_sampler is None or isinstance(
-                loader.dataset, IterableDataset):
+        if not has_places(loader):
             raise ValueError(
                 'train_dataloader: expected batches of indexed samples, whose '
                 'place can be found again, got a dataset without indices or '
@@ -57,8 +58,25 @@ class ResumableLoader(DataLoader):
         self.numbered.batch_sampler = self.batch_sampler  # of a hook, too
         loader = copy.copy(self)
         vars(loader).update(  # torch forbids to set them
-            dataset=SeededSamples(self.dataset), batch_sampler=self.numbered)
+            dataset=SeededSamples(self.dataset), batch_sampler=self.numbered,
+            worker_init_fn=partial(_init_worker, self.worker_init_fn))
         return DataLoader._get_iterator(loader)
+
+
+def has_places(loader) -> bool:
+    """Whether it is a data loader with batches of indexed samples."""
+    return (isinstance(loader, DataLoader)
+            and loader.batch_sampler is not None
+            and not isinstance(loader.dataset, IterableDataset))
+
+
+def _init_worker(init: Callable[[int], object] | None, number: int) -> None:
+    """A ``worker_init_fn``, for which the dataset is the loader's own."""
+    info: Any = get_worker_info()
+    # torch forbids to set it.
+    vars(info)['dataset'] = info.dataset.dataset
+    if init is not None:
+        init(number)
 
 
 class NumberedBatches:
@@ -114,11 +132,6 @@ class SeededSamples:
 
     def __init__(self, dataset):
         self.dataset = dataset
-
-    def __getattr__(self, name):  # for a worker_init_fn
-        if name == 'dataset' or name.startswith('__'):
-            raise AttributeError(name)
-        return getattr(self.dataset, name)
 
     def __getitem__(self, placed: tuple):
         """The sample of an index at a place."""

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 
 from ..utils.job_signals import stop_listening
 from ..utils.random_state import set_random_state
-from .resumable_loader import NO_BATCHES, ResumableLoader
+from .resumable_loader import NO_BATCHES, ResumableLoader, has_places
 from .training_state import load_buffers, load_early_stopping
 
 
@@ -49,11 +49,16 @@ class ResumableLoop(BaseLoop):
         # One seed, also with diff_rank_seed: a sample's contains the rank.
         self.seed = dist.all_gather_object(self.runner.seed)[0]
         loader = self.dataloader
-        self.dataloader = ResumableLoader.of(loader, self.seed, self.endless)
+        self._use(loader)
         # An endless sampler over no samples would never return.
         number = len(loader.dataset if self.endless else loader)
         if not min(dist.all_gather_object(number)):  # or ranks would wait
             raise ValueError(NO_BATCHES)
+
+    def _use(self, loader: DataLoader) -> None:
+        """Train with the batches of a loader."""
+        self.dataloader = self._loader = ResumableLoader.of(
+            loader, self.seed, self.endless)
 
     def run(self):
         """Train to the end, from the state of :meth:`resume_from`."""
@@ -69,7 +74,7 @@ class ResumableLoop(BaseLoop):
 
     def progress(self) -> dict:
         """The place in the data, for a checkpoint."""
-        batch_sampler = self.dataloader.batch_sampler
+        batch_sampler = self._loader.batch_sampler
         batch_size = getattr(batch_sampler, 'batch_size', None)
         if isinstance(batch_size, (list, tuple)):  # of several sources
             batch_size = sum(batch_size)
@@ -79,12 +84,12 @@ class ResumableLoop(BaseLoop):
             seed=self.seed,
             sampler_seed=getattr(self._sampler, 'seed', None),
             batch_size=batch_size,
-            samples=len(self.dataloader.dataset))
+            samples=len(self._loader.dataset))
 
     @property
     def _sampler(self):
         """The sampler in the batch sampler, or None."""
-        return getattr(self.dataloader.batch_sampler, 'sampler', None)
+        return getattr(self._loader.batch_sampler, 'sampler', None)
 
     def resume_from(self, state: dict) -> None:
         """Go on from a :func:`.training_state` in :meth:`run`.
@@ -134,8 +139,8 @@ class ResumableLoop(BaseLoop):
                     for s in (state, now))
         self.batches = state['batches'] * old // new
         if not self.endless:
-            self.batches = min(self.batches, len(self.dataloader))
-            self._iter = self._epoch * len(self.dataloader) + self.batches
+            self.batches = min(self.batches, len(self._loader))
+            self._iter = self._epoch * len(self._loader) + self.batches
         self.runner.logger.warning(
             f'resumed with other settings: {"; ".join(changed)}. The run is '
             'not bit for bit: it goes on after as many samples as were seen, '
@@ -145,15 +150,16 @@ class ResumableLoop(BaseLoop):
     def _remaining(self) -> Iterator:
         """The remaining batches, opened with the first one.
 
-        As late as possible: a hook may have iterated over the loader.
+        As late as possible: a hook may have iterated over the loader, or set
+        its own: a data loader, or a prefetcher around one.
         """
-        if not isinstance(self.dataloader, ResumableLoader):  # of a hook
-            self.dataloader = ResumableLoader.of(
-                self.dataloader, self.seed, self.endless)
-        numbered = self.dataloader.numbered
+        if self.dataloader is not self._loader and has_places(self.dataloader):
+            self._use(self.dataloader)
+        numbered = self._loader.numbered
         numbered.seed, numbered.epoch = self.seed, self._epoch
         numbered.start = self.batches
-        yield from self.dataloader
+        # mmengine's iterations take no other than a data loader, either.
+        yield from self._loader if self.endless else self.dataloader
 
     def _restore_random(self) -> None:
         if self._random is not None:

@@ -88,7 +88,8 @@ def test_loaders_get_their_librarys_defaults(cfg, load):
     cfg.default_scope = 'mmpretrain'
     cfg.val_dataloader.collate_fn = dict(type='own')
     for name in ('train_dataloader', 'val_dataloader'):
-        cfg[name].update(num_workers=2, persistent_workers=True)
+        cfg[name].update(num_workers=2)
+        cfg[name].pop('persistent_workers', None)
     cfg = load(options={'train_dataloader.num_workers': 0})
     train, val = cfg.train_dataloader, cfg.val_dataloader
     assert (train.collate_fn.type, val.collate_fn.type) == (
@@ -276,6 +277,7 @@ def test_each_substitution_is_one_line_of_the_first_rank(cfg, monkeypatch):
     cfg.default_hooks = dict(
         checkpoint=dict(type='CheckpointHook', by_epoch=True))
     cfg.val_evaluator = dict(type='TNSMetric')
+    cfg.custom_imports = dict(imports=None)
     lines = []
     monkeypatch.setattr('stepnet_mm.config.hardening.print_log',
                         lambda line, logger: lines.append(line))

@@ -5,6 +5,7 @@ from itertools import islice
 import pytest
 import torch
 from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
 from resume_run import (
     SIZE,
     AugmentedDataset,
@@ -16,7 +17,13 @@ from resume_run import (
     train,
     train_on_ranks,
 )
-from torch.utils.data import BatchSampler, ChainDataset, DataLoader
+from torch.utils.data import (
+    BatchSampler,
+    ChainDataset,
+    DataLoader,
+    Dataset,
+    get_worker_info,
+)
 
 from stepnet_mm.resume import resumable_loader as module
 from stepnet_mm.resume.resumable_loader import (
@@ -127,6 +134,26 @@ def test_a_loader_draws_nothing_from_the_training():
         assert getattr(loader, name) is getattr(stock, name)
 
 
+class Opened(Dataset):
+    """What a worker has opened, as h5py needs it."""
+    file = None
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        return f'{self.file} {type(get_worker_info().dataset).__name__}'
+
+
+def open_file(number):
+    get_worker_info().dataset.file = number
+
+
+def test_a_worker_finds_the_dataset():
+    loader = DataLoader(Opened(), num_workers=1, worker_init_fn=open_file)
+    assert [*ResumableLoader.of(loader, 0)] == [['0 Opened']] * 2
+
+
 @pytest.mark.parametrize('by_epoch, left', [
     (True, 3 * SIZE),  # the epoch begins anew, as under mmengine
     (False, (33 - 5) * 3)])
@@ -218,3 +245,35 @@ def test_a_hook_may_replace_the_loader_and_its_batches(tmp_path):
     runner.register_hook(hook)
     runner.train()
     assert batches == {0: 11, 1: 7, 2: 16}
+
+
+class Prefetcher:
+    """An object around a loader, which is none itself."""
+
+    def __init__(self, loader):
+        self.loader = loader
+
+    def __getattr__(self, name):
+        return getattr(vars(self)['loader'], name)
+
+    def __len__(self):
+        return len(self.loader)
+
+    def __iter__(self):
+        return iter(self.loader)
+
+
+@HOOKS.register_module()
+class PrefetchHook(Hook):
+
+    def before_train(self, runner):
+        runner.train_loop.dataloader = Prefetcher(runner.train_dataloader)
+
+
+@pytest.mark.parametrize('kind', [EPOCHS, ITERATIONS])
+def test_a_hook_may_prefetch(tmp_path, whole, kind):
+    """And the place in the data is not lost."""
+    settings = dict(hooks=[dict(type='PrefetchHook')], **kind)
+    train(tmp_path, 14, **settings)
+    assert_same(whole(**kind),
+                final_state(train(tmp_path, resume=True, **settings)))
