@@ -7,12 +7,18 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
 import os
 
+import mmengine
+
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch.distributed import init_distributed
 from stepnet_mm.launch.entry import build_runner, config_from, make_parser
-from stepnet_mm.utils.command_line import output_file, output_folder
+from stepnet_mm.utils.command_line import (
+    output_file,
+    output_folder,
+    positive,
+)
 
 
 def parse_args():
@@ -27,12 +33,20 @@ def parse_args():
         help="test-time augmentation: the config's tta_model and "
         'tta_pipeline, or the mean over an image and its mirror image')
     parser.add_argument(
+        '--amp', action='store_true', help='automatic mixed precision')
+    parser.add_argument(
         '--out', type=output_file, help='dump all predictions into a .pkl')
+    parser.add_argument(
+        '--out-item', choices=('pred', 'metrics'), default='pred',
+        help='--out dumps predictions or metrics')
     parser.add_argument(
         '--show', action='store_true', help='show predictions in windows')
     parser.add_argument(
         '--show-dir', type=output_folder,
         help='draw predictions into a folder')
+    parser.add_argument(
+        '--interval', type=positive, default=1,
+        help='show or draw every N-th image of a classifier')
     parser.add_argument('--wait-time', type=float, default=2, help='seconds')
     return parser.parse_args()
 
@@ -47,7 +61,8 @@ def draw(cfg, args):
     folder = args.show_dir and os.path.abspath(args.show_dir)
     hook['draw' if detection else 'enable'] = True
     hook['test_out_dir' if detection else 'out_dir'] = folder
-    hook.update(show=args.show, wait_time=args.wait_time)
+    hook.update(show=args.show, wait_time=args.wait_time,
+                interval=args.interval)
 
 
 def dump(cfg, path):
@@ -66,14 +81,18 @@ def main():
     cfg.update(load_from=args.checkpoint, resume=False)
     if args.tta:
         C.use_tta(cfg)
+    if args.amp:
+        cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:
         draw(cfg, args)
     init_distributed(cfg)
     runner = build_runner(cfg, changes)
     runner.register_hook(WholeLoadHook(args.allow_missing))
-    if args.out:
+    if args.out and args.out_item == 'pred':
         runner.test_evaluator.metrics.append(dump(cfg, args.out))
-    runner.test()
+    metrics = runner.test()
+    if args.out and args.out_item == 'metrics':
+        mmengine.dump(metrics, args.out)
 
 
 if __name__ == '__main__':

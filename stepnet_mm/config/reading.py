@@ -40,8 +40,9 @@ def read_config(path: str,
     for loader in each_loader(cfg):
         if library_of(cfg) == 'mmpretrain':
             loader.setdefault('pin_memory', True)
-            loader.setdefault('persistent_workers', True)
             loader.setdefault('collate_fn', dict(type='default_collate'))
+            if loader.get('num_workers'):
+                loader.setdefault('persistent_workers', True)
         if loader.get('num_workers') == 0:
             loader['persistent_workers'] = False  # torch refuses it
     return cfg

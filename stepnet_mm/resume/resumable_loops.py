@@ -245,9 +245,9 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
             loader.dataset, batch_sampler=[], generator=torch.Generator())
         super().__init__(runner, unopened, **kwargs)
         self.dataloader = loader
+        self.dataloader_iterator = self._remaining()
 
     def _train(self) -> None:
-        self.dataloader_iterator = self._remaining()
         self.runner.call_hook('before_train_epoch')
         self._restore_random()
         self._validate_if_due()

@@ -276,6 +276,10 @@ def _calls() -> dict:
         'collections.OrderedDict': OrderedDict,
         'collections.Counter': Counter,
         'builtins.set': set,
+        # Python 3.13 calls their module pathlib._local.
+        **{f'pathlib{part}.{name}': _path
+           for part in ('', '._local')
+           for name in ('PosixPath', 'WindowsPath')},
         'builtins.complex': complex,
         'builtins.slice': _slice,
         'builtins.bytes': _no_bytes,
@@ -383,6 +387,11 @@ def _layout(name: str) -> torch.layout:
 def _slice(*places) -> slice:
     """Python frees those in one another by recursion."""
     return slice(*(_of_type(place, int, type(None)) for place in places))
+
+
+def _path(*parts) -> str:
+    """A path as text, as a checkpoint of ours has it."""
+    return os.path.join(*(_of_type(part, str) for part in parts or ('.', )))
 
 
 def _plain_dict(content: dict) -> dict:

@@ -1,6 +1,6 @@
 import functools
 from collections import Counter
-from itertools import islice
+from itertools import islice, repeat
 
 import pytest
 import torch
@@ -261,6 +261,20 @@ class Prefetcher:
 
     def __iter__(self):
         return iter(self.loader)
+
+
+@pytest.mark.core
+def test_a_hook_may_replace_the_iterator(tmp_path):
+    runner, hook = resume_runner(tmp_path, **ITERATIONS), Hook()
+    batch = next(iter(runner.train_dataloader))
+    hook.before_train = lambda runner: setattr(
+        runner.train_loop, 'dataloader_iterator', repeat(batch))
+    found = []
+    hook.before_train_iter = lambda *_, data_batch, **__: found.append(
+        data_batch)
+    runner.register_hook(hook)
+    runner.train()
+    assert len(found) == 33 and all(one is batch for one in found)
 
 
 @HOOKS.register_module()

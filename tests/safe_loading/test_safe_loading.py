@@ -6,6 +6,7 @@ import random
 import threading
 import zipfile
 from collections import Counter, OrderedDict
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -152,6 +153,7 @@ def test_all_kinds_of_weights_load(path, protocol):
     for kind in '>f4', '<f4', '>i2', '>c16':
         assert saved(np.arange(3, dtype=kind), path).tolist() == [0, 1, 2]
     assert np.dtype('f4').isnative and np.dtype('i2').isnative
+    assert saved([Path('/a/b'), Path('a'), Path()], path) == ['/a/b', 'a', '.']
 
 
 @pytest.mark.core

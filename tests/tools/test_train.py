@@ -75,8 +75,10 @@ def test_a_classifier_with_odd_names(tool, classifier, tmp_path, monkeypatch):
         commit='abc-dirty', device='cpu', machine=provenance.machine())
     last = work / 'epoch_2.pth'
     tool('test', config, last, *data, '--work-dir', odd / 'test',
-         '--show-dir', odd / 'drawn', '--out', odd / f'{ODD}.pkl')
-    assert list((odd / 'drawn').rglob('*.png'))
+         '--show-dir', odd / 'drawn', '--interval', 2, '--out',
+         odd / f'{ODD}.json', '--out-item', 'metrics')
+    assert len(list((odd / 'drawn').rglob('*.png'))) == 2
+    assert 'accuracy/top1' in json.loads((odd / f'{ODD}.json').read_text())
     torch.save(dict(state_dict={}), odd / 'other.pth')
     with pytest.raises(ValueError, match='CHECKPOINT: expected weights for '
                        'all of ImageClassifier'):
