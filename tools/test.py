@@ -8,6 +8,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import os
 
 import mmengine
+from mmengine.dist import is_main_process
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
@@ -35,10 +36,11 @@ def parse_args():
     parser.add_argument(
         '--amp', action='store_true', help='automatic mixed precision')
     parser.add_argument(
-        '--out', type=output_file, help='dump all predictions into a .pkl')
+        '--out', type=output_file,
+        help='dump all predictions into a .pkl, or the metrics')
     parser.add_argument(
-        '--out-item', choices=('pred', 'metrics'), default='pred',
-        help='--out dumps predictions or metrics')
+        '--out-item', choices=('pred', 'metrics'),
+        help='the content of --out (default: pred)')
     parser.add_argument(
         '--show', action='store_true', help='show predictions in windows')
     parser.add_argument(
@@ -48,7 +50,10 @@ def parse_args():
         '--interval', type=positive, default=1,
         help='show or draw every N-th image of a classifier')
     parser.add_argument('--wait-time', type=float, default=2, help='seconds')
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.out_item and not args.out:
+        parser.error('--out-item: expected --out beside it; add --out FILE')
+    return args
 
 
 def draw(cfg, args):
@@ -61,8 +66,9 @@ def draw(cfg, args):
     folder = args.show_dir and os.path.abspath(args.show_dir)
     hook['draw' if detection else 'enable'] = True
     hook['test_out_dir' if detection else 'out_dir'] = folder
-    hook.update(show=args.show, wait_time=args.wait_time,
-                interval=args.interval)
+    hook.update(show=args.show, wait_time=args.wait_time)
+    if not detection:
+        hook['interval'] = args.interval
 
 
 def dump(cfg, path):
@@ -88,10 +94,10 @@ def main():
     init_distributed(cfg)
     runner = build_runner(cfg, changes)
     runner.register_hook(WholeLoadHook(args.allow_missing))
-    if args.out and args.out_item == 'pred':
+    if args.out and args.out_item != 'metrics':
         runner.test_evaluator.metrics.append(dump(cfg, args.out))
     metrics = runner.test()
-    if args.out and args.out_item == 'metrics':
+    if args.out_item == 'metrics' and is_main_process():
         mmengine.dump(metrics, args.out)
 
 

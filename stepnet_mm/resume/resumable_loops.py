@@ -60,10 +60,16 @@ class ResumableLoop(BaseLoop):
         self.dataloader = self._loader = ResumableLoader.of(
             loader, self.seed, self.endless)
 
+    def _use_hooks_loader(self) -> None:
+        """Train with the data loader that a hook has set, if any."""
+        if self.dataloader is not self._loader and has_places(self.dataloader):
+            self._use(self.dataloader)
+
     def run(self):
         """Train to the end, from the state of :meth:`resume_from`."""
         try:
             self.runner.call_hook('before_train')
+            self._use_hooks_loader()
             self._resume()
             self._train()
         except (Exception, KeyboardInterrupt):
@@ -153,13 +159,18 @@ class ResumableLoop(BaseLoop):
         As late as possible: a hook may have iterated over the loader, or set
         its own: a data loader, or a prefetcher around one.
         """
-        if self.dataloader is not self._loader and has_places(self.dataloader):
-            self._use(self.dataloader)
+        self._use_hooks_loader()
         numbered = self._loader.numbered
         numbered.seed, numbered.epoch = self.seed, self._epoch
         numbered.start = self.batches
-        # mmengine's iterations take no other than a data loader, either.
-        yield from self._loader if self.endless else self.dataloader
+        # Iteration-based training ignores a prefetcher, as in mmengine.
+        for batch in self._loader if self.endless else self.dataloader:
+            if numbered.start:  # it reads from elsewhere
+                self.runner.logger.warning(
+                    'the loader that a hook has set goes on at its first '
+                    f'batch, not at batch {numbered.start} of the epoch')
+                numbered.start = 0
+            yield batch
 
     def _restore_random(self) -> None:
         if self._random is not None:
@@ -245,9 +256,9 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
             loader.dataset, batch_sampler=[], generator=torch.Generator())
         super().__init__(runner, unopened, **kwargs)
         self.dataloader = loader
-        self.dataloader_iterator = self._remaining()
 
     def _train(self) -> None:
+        self.dataloader_iterator = self._remaining()
         self.runner.call_hook('before_train_epoch')
         self._restore_random()
         self._validate_if_due()

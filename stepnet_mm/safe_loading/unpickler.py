@@ -16,6 +16,7 @@ import pickletools
 import sys
 from collections import Counter, OrderedDict
 from contextlib import suppress
+from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,6 +47,8 @@ _DEEPEST = 100
 _SHARED = 10**7
 #: Keys that are tuples, whose hashes can be chosen.
 _TUPLES = 10**4
+#: Characters; Linux has no longer paths.
+_PATH = 4096
 #: Bytes; up to here an announced length needs no check.
 _MUCH = 2**20
 
@@ -390,8 +393,13 @@ def _slice(*places) -> slice:
 
 
 def _path(*parts) -> str:
-    """A path as text, as a checkpoint of ours has it."""
-    return os.path.join(*(_of_type(part, str) for part in parts or ('.', )))
+    """A path as text, as a checkpoint of ours has it.
+
+    Short, for it may be in itself again and again.
+    """
+    if sum(len(_of_type(part, str)) for part in parts) > _PATH:
+        raise Refused(f'a path of more than {_PATH} characters')
+    return str(PurePosixPath(*parts))
 
 
 def _plain_dict(content: dict) -> dict:

@@ -1,6 +1,6 @@
 import functools
 from collections import Counter
-from itertools import islice, repeat
+from itertools import islice
 
 import pytest
 import torch
@@ -263,31 +263,36 @@ class Prefetcher:
         return iter(self.loader)
 
 
-@pytest.mark.core
-def test_a_hook_may_replace_the_iterator(tmp_path):
-    runner, hook = resume_runner(tmp_path, **ITERATIONS), Hook()
-    batch = next(iter(runner.train_dataloader))
-    hook.before_train = lambda runner: setattr(
-        runner.train_loop, 'dataloader_iterator', repeat(batch))
-    found = []
-    hook.before_train_iter = lambda *_, data_batch, **__: found.append(
-        data_batch)
-    runner.register_hook(hook)
-    runner.train()
-    assert len(found) == 33 and all(one is batch for one in found)
-
-
 @HOOKS.register_module()
-class PrefetchHook(Hook):
+class LoaderHook(Hook):
+    """Sets another loader."""
+
+    def __init__(self, prefetch=True, batch_size=None):
+        self.prefetch, self.batch_size = prefetch, batch_size
 
     def before_train(self, runner):
-        runner.train_loop.dataloader = Prefetcher(runner.train_dataloader)
+        loop = runner.train_loop
+        if self.batch_size:
+            loop.dataloader = DataLoader(
+                loop.dataloader.dataset, self.batch_size,
+                collate_fn=loop.dataloader.collate_fn)
+        if self.prefetch:
+            loop.dataloader = Prefetcher(loop.dataloader)
 
 
-@pytest.mark.parametrize('kind', [EPOCHS, ITERATIONS])
-def test_a_hook_may_prefetch(tmp_path, whole, kind):
+@pytest.mark.parametrize('kind, stop, hook', [
+    (EPOCHS, 14, {}), (ITERATIONS, 14, {}),
+    (EPOCHS, 8, dict(prefetch=False, batch_size=6))])
+def test_a_hook_may_set_the_loader(tmp_path, kind, stop, hook):
     """And the place in the data is not lost."""
-    settings = dict(hooks=[dict(type='PrefetchHook')], **kind)
-    train(tmp_path, 14, **settings)
-    assert_same(whole(**kind),
-                final_state(train(tmp_path, resume=True, **settings)))
+    settings = dict(hooks=[dict(type='LoaderHook', **hook)], **kind)
+    whole = final_state(train(tmp_path / 'whole', **settings))
+    train(tmp_path, stop, **settings)
+    assert_same(whole, final_state(train(tmp_path, resume=True, **settings)))
+
+
+def test_a_loader_that_begins_anew_is_said(tmp_path):
+    settings = dict(hooks=[dict(type='LoaderHook', batch_size=6)])
+    train(tmp_path, 8, **settings)
+    logged, _ = resumed(tmp_path, **settings)
+    assert any('goes on at its first batch' in line for line in logged)

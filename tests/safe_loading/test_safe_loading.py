@@ -154,6 +154,8 @@ def test_all_kinds_of_weights_load(path, protocol):
         assert saved(np.arange(3, dtype=kind), path).tolist() == [0, 1, 2]
     assert np.dtype('f4').isnative and np.dtype('i2').isnative
     assert saved([Path('/a/b'), Path('a'), Path()], path) == ['/a/b', 'a', '.']
+    with pytest.raises(UnsafeCheckpointError, match='a path of more than'):
+        saved(Path('a' * 5000), path)
 
 
 @pytest.mark.core

@@ -131,12 +131,15 @@ def test_further_tables():
 
 def test_an_ap_is_in_per_cent():
     records = [made_run(name, s, .5 + s / 100, metric='coco/bbox_mAP', test={
-        'epoch': 3, 'coco/bbox_mAP': .25, 'coco/a_precision': .125})
+        'epoch': 3, 'coco/bbox_mAP': .25, 'coco/a_precision': .125,
+        'coco/b_precision': None, 'coco/bbox_mAP_s': -1.})
                for name in ('plain', 'se') for s in range(2)]
     report = report_of(records, plain={}, se={})
     assert report.level('se') == '50.50 ± 0.71'
     assert report.level('se', 'test AP') == '25.00 ± 0.00'
     assert report.level('se', 'test a, AP') == '12.50 ± 0.00'
+    assert not len(report.last('se', 'test b, AP'))
+    assert not len(report.last('se', 'test APs'))
 
 
 def test_between_methods_and_within_them_may_be_of_opposite_sign():

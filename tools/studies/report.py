@@ -74,7 +74,7 @@ not independent. Within methods both are taken less the method's mean.'''
 TABLES = (
     ('|'.join(ABLATION.values()), '## Step sizes held fixed', FIXED),
     ('on .*', '## On disturbed images'),
-    ('test (?!(epoch|AP|top1)$).*', 'By threshold, size and class:'),
+    ('test (?!epoch$).*', 'By threshold, size and class:'),
     (f'({"|".join(MEASURES.values())}), .*', '## Stiffness'),
     ('.*, stage .*', 'By stage, means over its measured blocks, by the first '
      'definition:'))
@@ -126,8 +126,9 @@ def page_of(report: Report, commands: Sequence[str] = (),
                   'The checkpoint that validation chose, in per cent.',
                   report.results(report.baselines, column=tested)]
     for pattern, *head in TABLES:
-        table = report.spreads(filter(re.compile(pattern).fullmatch,
-                                      report.frame))
+        table = report.spreads(name for name in report.frame
+                               if re.fullmatch(pattern, name)
+                               and name != tested)
         if len(table):
             parts += [*map(lines, head), markdown(
                 table.rename(columns=lambda name: name.removeprefix('test ')))]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 from method_colors import label, looks
-from study_tables import STEP, scale_of
+from study_tables import STEP, percent
 
 from stepnet_mm.visualization import save_figure, style
 from stepnet_mm.visualization.style import METHODS
@@ -141,8 +141,9 @@ def curves_figure(report):
     rows = pd.DataFrame([
         dict(epoch, method=record.method)
         for record in report.records for epoch in record.epochs])
+    rows[report.metric] = [percent(report.metric, value)
+                           for value in rows[report.metric]]
     table = rows.pivot_table(report.metric, 'epoch', 'method')
-    table *= scale_of(report.metric)
     few = len(table.columns) <= MOST
     for method in filter(table.__contains__, own):
         means = table[method].dropna()

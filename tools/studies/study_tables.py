@@ -102,7 +102,8 @@ class Report:
         """
         head = 'last epoch' if column == 'last' else column
         table = pd.DataFrame({
-            name: {'n': self.count(name), head: self.level(name, column)}
+            name: {'n': self.count(name, column),
+                   head: self.level(name, column)}
             for name in list(methods) or self.methods}).T.rename_axis('method')
         for control in controls:
             table[f'less `{control}`'] = pd.Series(
@@ -142,9 +143,9 @@ class Report:
         return len({*self.methods[name].seeds} - {
             r.seed for r in self.records if r.method == name})
 
-    def count(self, name: str) -> str:
+    def count(self, name: str, column: str = 'last') -> str:
         """The number of runs, with those that are missing or diverged."""
-        n, missing = len(self.last(name)), self.missing(name)
+        n, missing = len(self.last(name, column)), self.missing(name)
         diverged = sum(r.diverged and r.method == name for r in self.records)
         text = f'{n} of {n + missing + diverged}' if missing else f'{n}'
         return f'{text}, {diverged} diverged' if diverged else text
@@ -183,16 +184,15 @@ def row_of(record: StudyRecord) -> dict[str, Any]:
         next(iter(record.stiffness.values()), {}).get('blocks', []),
         columns=['stage', *BLOCKS], dtype=float)
     stages = blocks.groupby('stage').mean()
-    scale = scale_of(record.metric)
     return {
         'method': record.method, 'seed': record.seed,
-        'last': scale * record.last,
+        'last': percent(record.metric, record.last),
         STEP: mean_step(record, blocks['step']),
-        **{text: np.float64(record.steps.get(key)) * (
-            scale if key in ABLATIONS else 1)
+        **{text: percent(record.metric if key in ABLATIONS else '',
+                         record.steps.get(key))
            for key, text in ABLATION.items()},
         **{f'on {key}': value for key, value in record.robustness.items()},
-        **{test_column(key): value * scale_of(key)
+        **{test_column(key): percent(key, value)
            for key, value in record.test.items()},
         **{f'{text}, {definition}': found[key]
            for definition, found in record.stiffness.items()
@@ -202,9 +202,16 @@ def row_of(record: StudyRecord) -> dict[str, Any]:
            for stage, value in stages[key].items()}}
 
 
-def scale_of(metric: str) -> int:
-    """100 of mmdet's AP, which is a part of 1; tables have per cent."""
-    return 100 if re.search('mAP|_precision$', metric) else 1
+def percent(metric: str, value: float | None) -> float:
+    """A value of a table: mmdet's AP, a part of 1, in per cent.
+
+    NaN where there is none: COCO's AP without objects is -1.
+    """
+    if value is None:
+        return np.nan
+    if not re.match('coco/|pascal_voc/', metric):
+        return value
+    return 100 * value if value >= 0 else np.nan
 
 
 def test_column(metric: str) -> str:
