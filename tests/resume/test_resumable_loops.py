@@ -149,6 +149,7 @@ def open_file(number):
     get_worker_info().dataset.file = number
 
 
+@pytest.mark.core
 def test_a_worker_finds_the_dataset():
     loader = DataLoader(Opened(), num_workers=1, worker_init_fn=open_file)
     assert [*ResumableLoader.of(loader, 0)] == [['0 Opened']] * 2
