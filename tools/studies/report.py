@@ -120,18 +120,8 @@ def page_of(report: Report, commands: Sequence[str] = (),
             metric=report.metric,
             pooled=pooled_sd(report.pooled['last']),
             definition=next(iter(report.definitions), 'residual'))),
-        report.results(report.baselines, whole=True)]
-    if (tested := test_column(report.metric)) in report.frame:
-        parts += ['## On test data', verdicts(report, tested),
-                  'The checkpoint that validation chose, in per cent.',
-                  report.results(report.baselines, column=tested)]
-    for pattern, *head in TABLES:
-        table = report.spreads(name for name in report.frame
-                               if re.fullmatch(pattern, name)
-                               and name != tested)
-        if len(table):
-            parts += [*map(lines, head), markdown(
-                table.rename(columns=lambda name: name.removeprefix('test ')))]
+        report.results(report.baselines, whole=True),
+        *further_tables(report)]
     if report.definitions and report.runs.ngroups > 4:  # of fewer: −1 to 1
         parts += ['## Stiffness and accuracy', lines(TAU),
                   report.taus()]
@@ -145,6 +135,23 @@ def page_of(report: Report, commands: Sequence[str] = (),
         parts += ['Diverged, and in no mean, which flatters the others of '
                   f'these methods: {diverged}.']
     return '\n\n'.join(filter(None, parts)) + '\n'
+
+
+def further_tables(report: Report) -> list[str]:
+    """The tables behind that of the results, those that have numbers."""
+    parts, tested = [], test_column(report.metric)
+    if tested in report.frame:
+        parts += ['## On test data', verdicts(report, tested),
+                  'The checkpoint that validation chose, in per cent.',
+                  report.results(report.baselines, column=tested)]
+    for pattern, *head in TABLES:
+        table = report.spreads(name for name in report.frame
+                               if re.fullmatch(pattern, name)
+                               and name != tested)
+        if len(table):
+            parts += [*map(lines, head), markdown(
+                table.rename(columns=lambda name: name.removeprefix('test ')))]
+    return parts
 
 
 def verdicts(report: Report, column: str = 'last') -> str:
