@@ -57,8 +57,9 @@ runs. Behind a difference stands its 95 % interval: Dunnett's, of one
 control and all methods of this page at once, with the standard deviation
 pooled over them ({pooled}). † Welch's, of the two methods alone and not
 corrected: where standard deviations do not pool, and beside a method's own
-baseline. An interval with 0 in it shows neither a difference nor equality;
-equality is shown to within its ends. TNS and NSI: total neural stiffness and
+baseline. In brackets behind a method that is not told apart: its mean equals
+the control's to within so much, by two one-sided t tests at 5 % with the
+pooled standard deviation. TNS and NSI: total neural stiffness and
 mean neural stiffness index by `{definition}` (`docs/stiffness.md`).'''
 FIXED = '''\
 The last checkpoint, evaluated again with Δt at its mean over images and
@@ -118,7 +119,7 @@ def page_of(report: Report, commands: Sequence[str] = (),
         verdicts(report),
         lines(DIFFERENCES.format(
             metric=report.metric,
-            pooled=pooled_sd(report.pooled['last']),
+            pooled=pooled_text(report),
             definition=next(iter(report.definitions), 'residual'))),
         report.results(report.baselines, whole=True),
         *further_tables(report)]
@@ -135,6 +136,11 @@ def page_of(report: Report, commands: Sequence[str] = (),
         parts += ['Diverged, and in no mean, which flatters the others of '
                   f'these methods: {diverged}.']
     return '\n\n'.join(filter(None, parts)) + '\n'
+
+
+def pooled_text(report: Report) -> str:
+    sd, free = pooled_sd(report.pooled['last'])
+    return f'{sd:.2f}, {free} degrees of freedom' if free else 'none does'
 
 
 def further_tables(report: Report) -> list[str]:

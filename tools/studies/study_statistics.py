@@ -25,14 +25,22 @@ def spread(values: pd.Series, digits: int = 2) -> str:
     return text
 
 
-def pooled_sd(groups) -> str:
+def pooled_sd(groups) -> tuple[float, int]:
     """The pooled standard deviation, and its degrees of freedom."""
     weights = groups.count() - 1
     free = int(weights.sum())
-    if not free:
-        return 'none does'
-    sd = np.sqrt((groups.var() * weights).sum() / free)
-    return f'{sd:.2f}, {free} degrees of freedom'
+    return np.sqrt((groups.var() * weights).sum() / max(free, 1)), free
+
+
+def equal_to_within(sample: pd.Series, base: pd.Series, sd: float,
+                    free: int) -> float:
+    """The bound to which means are equal: two one-sided t tests at 5 %.
+
+    ``sd`` is a standard deviation with ``free`` degrees of freedom.
+    """
+    error = sd * np.sqrt(1 / len(sample) + 1 / len(base))
+    return (abs(sample.mean() - base.mean())
+            + stats.t.ppf(.95, free) * error)
 
 
 def dunnett(samples: Mapping[str, pd.Series],

@@ -9,7 +9,15 @@ import pandas as pd
 from scipy import stats
 from study_file import Study, StudyMethod
 from study_records import StudyRecord
-from study_statistics import by_method, dunnett, kendall, spread, welch
+from study_statistics import (
+    by_method,
+    dunnett,
+    equal_to_within,
+    kendall,
+    pooled_sd,
+    spread,
+    welch,
+)
 
 from stepnet_mm.config_path import config_path
 from stepnet_mm.recording.step_size_ablation import ABLATIONS
@@ -81,18 +89,27 @@ class Report:
         return found
 
     def verdict(self, control: str, column: str = 'last') -> str:
-        """Which methods are above a control, and which below."""
+        """Which methods are above a control, below, or neither; the last
+        with the bound to which they equal it, if their runs pool.
+        """
         found = {f'`{name}`' + ' †' * text.endswith('†'): text for name, text
                  in self.differences(control, column).items() if '[' in text}
         above = [name for name, text in found.items() if '[+' in text]
         below = [name for name, text in found.items() if ', −' in text]
-        same = [name for name in found if name not in {*above, *below}]
-        if len(same) > 4:
-            same = [f'the other {len(same)}']
+        same = [name + self._bound(name.strip('`'), control, column)
+                for name in found if name not in {*above, *below}]
         return ' '.join(
             f'{side} `{control}`: {", ".join(names)}.' for side, names in (
                 ('Above', above), ('Below', below),
                 ('Not told apart from', same)) if names)
+
+    def _bound(self, name: str, control: str, column: str) -> str:
+        if not {name, control} <= {*self.pooled.groups}:
+            return ''
+        bound = equal_to_within(self.last(name, column),
+                                self.last(control, column),
+                                *pooled_sd(self.pooled[column]))
+        return f' ({bound:.2f})'
 
     def results(self, controls: Sequence[str], methods: Iterable[str] = (),
                 column: str = 'last', whole: bool = False) -> str:
