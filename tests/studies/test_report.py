@@ -59,13 +59,15 @@ def test_differences_are_dunnetts_over_all_methods_at_once():
         'Above `plain`: `stepnet`. Not told apart from `plain`: `se` (2.67).')
     assert report.verdict('stepnet') == 'Below `stepnet`: `plain`, `se`.'
     # The variance of 0 to 3 is 5 / 3.
-    assert pooled_sd(report.pooled['last']) == pytest.approx((1.29, 9), abs=.005)
+    assert pooled_sd(report.pooled['last']) == pytest.approx(
+        (1.29, 9), abs=.005)
 
 
 def test_a_method_that_does_not_pool_is_compared_by_welch():
     report = report_of(POOLED, plain={}, se={}, stepnet=dict(
         pooled=False, baseline='se'))
-    assert pooled_sd(report.pooled['last']) == pytest.approx((1.29, 6), abs=.005)
+    assert pooled_sd(report.pooled['last']) == pytest.approx(
+        (1.29, 6), abs=.005)
     wanted = stats.ttest_ind(
         np.arange(60., 64.), np.arange(50., 54.),
         equal_var=False).confidence_interval()
