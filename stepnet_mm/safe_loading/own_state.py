@@ -3,6 +3,7 @@ import os
 import os.path as osp
 from collections import Counter, OrderedDict, deque
 from contextlib import suppress
+from datetime import date, time, timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -67,7 +68,7 @@ class OwnStateHook(Hook):
 
 
 def save_plain(runner, checkpoint: dict) -> None:
-    """Replace texts, paths and containers by Python's own types.
+    """Replace texts, paths, dates and containers by Python's own types.
 
     A warning names a type that will not load.
 
@@ -108,7 +109,7 @@ def _plain(value, tensors: bool = True):
             made = kind(made)
             vars(made).update(vars(value))  # versions, of a state dict
         return made
-    if isinstance(value, (Decimal, UUID)):
+    if isinstance(value, (Decimal, UUID, date, time, timedelta)):
         return str(value)
     if isinstance(value, (list, tuple, deque)):
         parts = map(plain, value)

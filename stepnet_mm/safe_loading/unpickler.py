@@ -8,6 +8,7 @@ torch's weights-only unpickler is not used. That of torch 2.1 takes no
 additions, and the later ones share theirs with the whole process: onedl's
 mmengine adds the true ``getattr`` while it loads.
 """
+import datetime
 import functools
 import itertools
 import os
@@ -101,7 +102,7 @@ class Unpickler(_PythonUnpickler):
         function = self.stack[-1]
         if not any(function is known for known in _calls().values()):
             raise Refused(f'a call of {torch.typename(function)}')
-        if function in (set, Counter, OrderedDict):
+        if function in (set, frozenset, Counter, OrderedDict):
             # Of a pair in a list the first is the key.
             self._check_keys(part[0] if type(part) is list and part else part
                              for part in itertools.chain(*args))
@@ -213,7 +214,7 @@ def _check_size(value, size: int) -> None:
     whole, count = [value], 0
     for _ in range(_DEEPEST):
         whole = [part for part in whole
-                 if isinstance(part, (dict, tuple, list, set))]
+                 if isinstance(part, (dict, tuple, list, set, frozenset))]
         if not whole:
             return
         count += sum(map(len, whole))
@@ -279,10 +280,13 @@ def _calls() -> dict:
         'collections.OrderedDict': OrderedDict,
         'collections.Counter': Counter,
         'builtins.set': set,
+        'builtins.frozenset': frozenset,
         # Python 3.13 calls their module pathlib._local.
         **{f'pathlib{part}.{name}': _path
            for part in ('', '._local')
            for name in ('PosixPath', 'WindowsPath')},
+        **{f'datetime.{kind}': functools.partial(_moment, kind)
+           for kind in ('date', 'datetime', 'time', 'timedelta')},
         'builtins.complex': complex,
         'builtins.slice': _slice,
         'builtins.bytes': _no_bytes,
@@ -400,6 +404,12 @@ def _path(*parts) -> str:
     if sum(len(_of_type(part, str)) for part in parts) > _PATH:
         raise Refused(f'a path of more than {_PATH} characters')
     return str(PurePosixPath(*parts))
+
+
+def _moment(kind: str, *parts) -> str:
+    """A date or time as text."""
+    return str(getattr(datetime, kind)(
+        *(_of_type(part, bytes, int) for part in parts)))
 
 
 def _plain_dict(content: dict) -> dict:

@@ -1,5 +1,6 @@
 """A training state: of plain types, and it deletes files of its run alone."""
 from collections import deque
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -125,12 +126,14 @@ def test_paths_and_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
     monkeypatch.setattr(AugmentedDataset, 'metainfo', dict(
         classes=(np.str_('cat'), 'dog'), names=np.array(['a', 'b'])),
         raising=False)
-    note = dict(folder=Path('a/b'), names=[np.str_('c')], last=deque([1]))
+    note = dict(folder=Path('a/b'), names=[np.str_('c')], last=deque([1]),
+                day=date(2026, 11, 28), kinds=frozenset('a'))
     with pytest.raises(Stopped):
         train(tmp_path, kind, stop=7, note=note)
     loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'iter_5.pth'))
     assert loaded['message_hub']['runtime_info']['noted'] == dict(
-        folder='a/b', names=['c'], last=[1])
+        folder='a/b', names=['c'], last=[1], day='2026-11-28',
+        kinds={'a'})
     assert loaded['meta']['dataset_meta'] == dict(
         classes=('cat', 'dog'), names=['a', 'b'])
 

@@ -6,6 +6,7 @@ import random
 import threading
 import zipfile
 from collections import Counter, OrderedDict
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -156,6 +157,16 @@ def test_all_kinds_of_weights_load(path, protocol):
     assert saved([Path('/a/b'), Path('a'), Path()], path) == ['/a/b', 'a', '.']
     with pytest.raises(UnsafeCheckpointError, match='a path of more than'):
         saved(Path('a' * 5000), path)
+    when = datetime(2026, 11, 28, 9, 5)
+    moments = [when, when.date(), when.time(), when - datetime(2026, 1, 1)]
+    assert saved(moments, path, pickle_protocol=protocol) == [
+        *map(str, moments)]
+
+
+def test_a_frozen_set_of_torchs_protocol_loads(path):
+    assert saved(frozenset({'a', 3}), path) == {'a', 3}
+    with pytest.raises(UnsafeCheckpointError, match='slow to hash'):
+        saved(frozenset({((1, ), )}), path)
 
 
 @pytest.mark.core
