@@ -2,7 +2,7 @@
 
 matplotlib is imported with the first figure that is asked for.
 
-May import: attention, stiffness.
+May import: attention, stiffness, utils.
 """
 from ..lazy_exports import lazy_exports
 

@@ -16,6 +16,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from ..utils.files import written_whole
+
 SHEET = rc_params_from_file(Path(__file__).with_name('figures.mplstyle'),
                             use_default_template=False)
 #: Colours: of the page, of text, and of notes and the marks of all others.
@@ -152,20 +154,21 @@ def file_name(label: str) -> str:
 
 @styled
 def save_figure(figure, path, dpi: int | None = None) -> None:
-    """Write a figure, in the format of the suffix; folders are made.
+    """Write a figure whole, in the format of the suffix; folders are made.
 
     The same records give the same file, at any time.
 
     Args:
         figure (matplotlib.figure.Figure): to write.
-        path (str | Path): its suffix is a format.
+        path (str | Path): its suffix is a format; without one a PNG.
         dpi (int, optional): resolution; left out, 150.
 
     Raises:
         ValueError: if matplotlib does not know the format.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = path if path.suffix else path.with_name(f'{path.name}.png')
     date = DATES.get(path.suffix)
-    figure.savefig(path, dpi=dpi,
-                   metadata={date: None} if date else None)
+    with written_whole(path) as file:
+        figure.savefig(file, dpi=dpi, format=path.suffix[1:],
+                       metadata={date: None} if date else None)

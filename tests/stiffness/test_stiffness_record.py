@@ -174,3 +174,10 @@ def test_the_header_of_a_recorder():
         found=[SimpleNamespace(stage=stage) for stage in (1, 3, 4)])
     assert RecordHeader.of(recorder, 7, name='plain') == RecordHeader(
         'output', ['layer3.1'], [3], [1], 7, dict(name='plain'), stages=4)
+
+
+def test_a_link_is_replaced(path, tmp_path):
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / 'elsewhere')
+    begin_record(path, header())
+    assert not path.is_symlink() and not (tmp_path / 'elsewhere').exists()

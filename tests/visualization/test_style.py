@@ -81,3 +81,15 @@ def test_methods_have_their_own_colours_where_all_are_known():
     for styles in (style.looks, style.marks):
         first, second = styles(['plain', 'mine'])
         assert [first['color'], second['color']] == style.COLORS[:2]
+
+
+def test_a_figure_replaces_a_link_and_not_its_target(tmp_path):
+    (tmp_path / 'dear.txt').write_text('dear')
+    (tmp_path / 'tns.png').symlink_to('dear.txt')
+    save_figure(style.new_figure(3, 2), tmp_path / 'tns')
+    assert (tmp_path / 'dear.txt').read_text() == 'dear'
+    assert cv2.imread(str(tmp_path / 'tns.png')) is not None
+    with pytest.raises(ValueError, match='pnx'):
+        save_figure(style.new_figure(3, 2), tmp_path / 'tns.pnx')
+    assert {path.name for path in tmp_path.iterdir()} == {
+        'dear.txt', 'tns.png'}
