@@ -38,6 +38,9 @@ def parse_args():
     parser.add_argument(
         '--no-persistent-workers', action='store_true',
         help='data loaders with persistent_workers=False')
+    parser.add_argument(
+        '--skip-data-check', action='store_true',
+        help='no warnings about data, no validation of two batches beforehand')
     return parser.parse_args()
 
 

@@ -48,10 +48,6 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
         metavar=('LONG', 'SHORT'),
         help='scale of every Resize, px')
     parser.add_argument(
-        '--skip-data-check',
-        action='store_true',
-        help='train without validating two batches beforehand')
-    parser.add_argument(
         '--cfg-options',
         nargs='+',
         action=OptionsAction,

@@ -49,7 +49,8 @@ class PreemptionHook(Hook):
             Defaults to 20.
 
     Raises:
-        ValueError: on a wrong argument; before training, without
+        KeyError: if there is no signal of that name.
+        ValueError: on a wrong ``max_requeues``; before training, without
             AtomicCheckpointHook or one of the resumable loops.
     """
     priority = 'LOWEST'

@@ -175,8 +175,7 @@ def _errors_name(filename: str):
         if filename in str(error):
             raise
         said = (f'{filename}: expected to read a checkpoint, got {error}; see '
-                'that it can be reached, or put the file where '
-                'python -m stepnet_mm.doctor looks for weights')
+                'that it can be reached, or name a local file')
         raise OSError(*filter(None, (error.errno, said))) from error
 
 

@@ -47,7 +47,6 @@ def picture(figure) -> dict:
     All are of one scale, so that all text is of one size.
     """
     buffer = io.BytesIO()
-    # Tight, since titles of 3-D axes reach beyond the figure.
     figure.savefig(buffer, format='png', dpi=DPI, bbox_inches='tight')
     png = buffer.getvalue()
     # A PNG has its width in bytes 16 to 19.

@@ -7,7 +7,7 @@ python tools/studies/report.py --pages [--check]      # this repository's pages
 
 It needs pandas, scipy and matplotlib: pip install 'stepnet_mm[figures]'.
 With --pages each page of docs/results that was written here is written anew by
-the command on it. In README.md and docs/results.md what lies between
+the command on it. In the READMEs and docs/results.md what lies between
 ``<!-- end -->`` and one of
 
 <!-- last epoch: STUDY[+STUDY] METHOD ... [less METHOD ...] -->
