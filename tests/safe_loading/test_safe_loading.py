@@ -1,10 +1,10 @@
 """What loads, and how an error says what does not."""
 import errno
+import io
 import os
 import pickle
 import random
 import threading
-import zipfile
 from collections import Counter, OrderedDict
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from mmengine.logging import HistoryBuffer
 from mmengine.optim import OneCycleParamScheduler
 from mmengine.runner.checkpoint import CheckpointLoader
 
+from stepnet_mm.safe_loading import unpickler
 from stepnet_mm.safe_loading.loaders import (
     UnsafeCheckpointError,
     register_safe_loaders,
@@ -108,19 +109,12 @@ def test_a_training_state_loads(path, zipped, name, monkeypatch):
 
 @pytest.mark.core
 @pytest.mark.parametrize('module', ['numpy.core', 'numpy._core'])
-def test_numpy_names_of_both_major_versions_load(tmp_path, path, module):
-    torch.save(HistoryBuffer([1., 2.], [1, 1]), path)
+def test_numpy_names_of_both_major_versions_load(module):
+    pickled = pickle.dumps(HistoryBuffer([1., 2.], [1, 1]), 2)
     here = np.zeros(0).__reduce__()[0].__module__.encode()
+    assert b'c' + here in pickled
     there = f'{module}.multiarray'.encode()
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(
-            tmp_path / 'b.pth', 'w') as target:
-        for name in source.namelist():
-            data = source.read(name)
-            if name.endswith('data.pkl'):
-                assert here in data
-                data = data.replace(b'c' + here, b'c' + there)
-            target.writestr(name, data)
-    loaded = load(tmp_path / 'b.pth')
+    loaded = unpickler.load(io.BytesIO(pickled.replace(here, there)))
     assert loaded.mean() == 1.5
 
 
@@ -190,14 +184,8 @@ def test_map_location_is_asked(path, device, zipped, monkeypatch):
     assert load(path, 'cpu')['a'].tolist() == [1] * 3
 
 
-def cut(path):
-    torch.save(dict(a=torch.zeros(1000)), path)
-    os.truncate(path, 2000)
-
-
 @pytest.mark.parametrize('make, error', [
-    (str, FileNotFoundError), (os.mkdir, ValueError), (os.mkfifo, ValueError),
-    (lambda path: path.touch(), ValueError), (cut, ValueError)])
+    (str, FileNotFoundError), (os.mkdir, ValueError), (os.mkfifo, ValueError)])
 def test_what_cannot_be_read_is_named(path, make, error):
     make(path)
     with pytest.raises(error, match=r'a\.pth: expected'):
@@ -205,7 +193,7 @@ def test_what_cannot_be_read_is_named(path, make, error):
 
 
 #: Whole files that are hard to read.
-HARD = [b'\0', b'\n', b'[' * 10**5, b'1' * 5000 + b'\n', b'\x80\x02.',
+HARD = [b'', b'\0', b'\n', b'[' * 10**5, b'1' * 5000 + b'\n', b'\x80\x02.',
         b'PK\3\4', b'PK\5\6' + bytes(18), b'\x93NUMPY\1\0']
 
 
