@@ -146,15 +146,11 @@ def test_another_storage_keeps_its_own_way(tmp_path):
         'iter_10.pth', 'iter_20.pth', 'iter_33.pth']
 
 
-def test_the_same_settings_are_not_named(tmp_path):
+def test_other_settings_alone_are_named(tmp_path):
     with pytest.raises(TypeError, match='max_keep_ckpt'):  # misspelt
         train(tmp_path, checkpoint=dict(max_keep_ckpt=3))
     train(tmp_path, stop=10)
     assert not [line for line in resumed(tmp_path)[0] if 'goes on as' in line]
-
-
-def test_other_settings_are_named(tmp_path):
-    train(tmp_path, stop=10)
     logged, _ = resumed(
         tmp_path,
         optim_wrapper=dict(

@@ -1,19 +1,17 @@
 import functools
 import os
 import signal
-import time
+import subprocess
 
 import pytest
 import torch
 from forked import Forked
-from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from resume_run import (
     StopHook,
     assert_same,
     checkpoints,
     final_state,
-    resume_runner,
     train,
     train_on_ranks,
 )
@@ -23,16 +21,20 @@ from stepnet_mm.resume.preemption_hook import EXIT_PREEMPTED
 
 @HOOKS.register_module()
 class SignalHook(StopHook):
-    """Sends this process (of one rank, or of all) a signal."""
+    """Sends this process (of one rank, or of all), or its group, a signal.
+    """
     priority = 'NORMAL'
 
     def __init__(self, where='before_train_iter', at=7, rank=None,
-                 number='SIGUSR1'):
+                 number='SIGUSR1', group=False):
         super().__init__(where, at)
         self.rank, self.number = rank, signal.Signals[number]
+        self.group = group
 
     def act(self, runner):
-        if self.rank in (None, runner.rank):
+        if self.group:  # from elsewhere, as a worker obeys its trainer
+            subprocess.run(['kill', f'-{self.number}', '0'])
+        elif self.rank in (None, runner.rank):
             os.kill(os.getpid(), self.number)
 
 
@@ -133,38 +135,18 @@ def test_handlers_are_given_back(tmp_path):
     """By a training that fails too, after which a notebook goes on."""
     own = print  # the caller's, which is not the default
     signal.signal(signal.SIGUSR1, own)
-    for step in True, False:
-        runner = resume_runner(tmp_path / str(step), interval=1000, hooks=[
-            dict(type='PreemptionHook')])
-        if step:
-            runner.train()
-        else:
-            runner.model.train_step = None
-            with pytest.raises(TypeError):
-                runner.train()
+    for stop in None, 3:
+        finish(tmp_path / str(stop), stop, hooks=[dict(type='PreemptionHook')])
         assert signal.getsignal(signal.SIGUSR1) is own
 
 
-class Telling(Hook):
-    """Says where it is, slowly enough for a signal."""
-
-    def after_train_iter(self, runner, *args, **kwargs):
-        print('iteration', runner.iter)
-        time.sleep(.3)
-
-
-def train_telling(folder):
-    resume_runner(folder, interval=1000, workers=2, hooks=[
-        dict(type='PreemptionHook'), Telling()]).train()
-
-
 def test_workers_of_the_loader_get_the_signal_too(tmp_path):
-    """As under Slurm, which signals every process of a job."""
-    with Forked(tmp_path, train_telling, tmp_path / 'w') as process:
-        process.until_it_prints('iteration 5')
-        process.signal(signal.SIGTERM, group=True)
-        assert process.wait(120) == EXIT_PREEMPTED, process.printed('stderr')
-    assert list((tmp_path / 'w').glob('preempted_iter_*.pth'))
+    """As under Slurm; they load more, for the save waits for an update."""
+    optim = dict(optimizer=dict(type='SGD', lr=.01), accumulative_counts=20)
+    with Forked(tmp_path, finish, tmp_path / 'w', workers=2, hooks=hooks(
+            group=True, number='SIGTERM'), optim_wrapper=optim) as process:
+        assert process.wait(100) == EXIT_PREEMPTED, process.printed('stderr')
+    assert checkpoints(tmp_path / 'w') == ['preempted_iter_20.pth']
 
 
 @pytest.mark.parametrize('settings', [
