@@ -96,13 +96,11 @@ def test_where_no_image_decodes_the_training_ends(intact, tmp_path):
     assert not any(transform(dict(img_path=path)) for _ in range(2 * FIRST))
 
 
-def dataset_of(paths, tmp_path, kind='LoadIntactImageFromFile', **kwargs):
+def dataset_of(paths, tmp_path, kind='LoadIntactImageFromFile'):
     ann_file = tmp_path / 'images.json'
     rows = [dict(img_path=str(path)) for path in paths]
     ann_file.write_text(json.dumps(dict(metainfo={}, data_list=rows)))
-    return BaseDataset(
-        ann_file=str(ann_file),
-        pipeline=[dict(type=kind, **kwargs)])
+    return BaseDataset(ann_file=str(ann_file), pipeline=[dict(type=kind)])
 
 
 def test_counts_come_back_from_worker_processes(intact, tmp_path):

@@ -28,12 +28,7 @@ from stepnet_mm.utils.slurm import is_first_rank
 def environment(monkeypatch):
     """No launcher's variables, and none stays behind."""
     monkeypatch.setattr(sys, 'excepthook', sys.excepthook)
-    with mock.patch.dict(os.environ):
-        for name in [*os.environ]:
-            if name.startswith('SLURM') or name in (
-                    'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE',
-                    'MASTER_ADDR', 'MASTER_PORT'):
-                del os.environ[name]
+    with mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES='', clear=True):
         yield
     if distributed.is_initialized():
         distributed.destroy_process_group()

@@ -3,19 +3,11 @@ from argparse import Namespace
 
 import pytest
 import torch
+from mmcv.cnn import ConvModule
 from mmengine.config import Config
-from mmengine.model import BaseModule
-from mmengine.registry import MODELS, RUNNERS
+from mmengine.registry import RUNNERS
 
 from stepnet_mm.launch import entry
-
-
-@MODELS.register_module()
-class EntryNet(BaseModule):
-
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(2, 2)
 
 
 @pytest.fixture
@@ -78,13 +70,14 @@ def test_where_a_measurement_goes(tmp_path):
 
 @pytest.mark.core
 def test_a_network_is_built_to_be_measured(tmp_path):
-    cfg = Config(dict(model=dict(type='EntryNet')))
+    cfg = Config(dict(model=dict(
+        type=ConvModule, in_channels=2, out_channels=2, kernel_size=1)))
     net, again = entry.build_model(cfg), entry.build_model(cfg)
     assert not net.training
-    assert torch.equal(net.layer.weight, again.layer.weight)
+    assert torch.equal(net.conv.weight, again.conv.weight)
     path = str(tmp_path / 'a.pth')
     torch.save(dict(state_dict=net.state_dict()), path)
     entry.build_model(cfg, path)
-    torch.save(dict(state_dict={'layer.bias': net.layer.bias}), path)
-    with pytest.raises(RuntimeError, match='layer.weight'):
+    torch.save(dict(state_dict={'conv.bias': net.conv.bias}), path)
+    with pytest.raises(RuntimeError, match='conv.weight'):
         entry.build_model(cfg, path)

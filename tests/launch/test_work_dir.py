@@ -1,35 +1,13 @@
 """One training at a time in a work dir, whichever rank asks."""
 import os
-import time
-from contextlib import ExitStack
 
 import pytest
 from forked import Forked
+from held_lock import held_lock
 from jobs import train_in_forks
 
 from stepnet_mm.launch import work_dir as module
 from stepnet_mm.launch.work_dir import TRAINING_LOCK, work_dir_lock
-from stepnet_mm.utils.file_lock import file_lock
-
-
-def hold(path, seconds):
-    with file_lock(path):
-        print('held', flush=True)
-        time.sleep(seconds)
-
-
-@pytest.fixture
-def held(tmp_path):
-    """held(seconds) has another process hold the work dir."""
-    with ExitStack() as processes:
-
-        def start(seconds=60):
-            process = processes.enter_context(Forked(
-                tmp_path, hold, tmp_path / 'work' / TRAINING_LOCK, seconds))
-            process.until_it_prints('held')
-            return tmp_path / 'work'
-
-        yield start
 
 
 @pytest.fixture(autouse=True)
@@ -38,15 +16,21 @@ def no_job(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+def held(work, seconds=60):
+    """Another process trains there."""
+    return held_lock(work.parent, work / TRAINING_LOCK, seconds)
+
+
 def enter(work_dir):
     with work_dir_lock(str(work_dir), 'toy.py'):
         pass
 
 
-def test_all_ranks_stop_at_once(held):
+def test_all_ranks_stop_at_once(tmp_path):
     """The first rank alone sees the lock."""
-    work = held()
-    first, second = train_in_forks(work, code=1)
+    work = tmp_path / 'work'
+    with held(work):
+        first, second = train_in_forks(work, code=1)
     assert f'{work}/training.lock: expected to be free, got process' in first
     assert second.startswith('rank 1 of 2 on ')
     assert second.endswith(' stops: rank 0 says why\n')
@@ -60,22 +44,23 @@ def test_one_training_in_a_work_dir(tmp_path):
             assert process.wait(60) == 1
 
 
-def test_a_requeued_job_waits_for_its_earlier_start(held, monkeypatch,
+def test_a_requeued_job_waits_for_its_earlier_start(tmp_path, monkeypatch,
                                                     capsys):
-    work = held(seconds=2)
-    with pytest.raises(ValueError, match='expected to be free'):
-        enter(work)
-    assert not capsys.readouterr().err
-    monkeypatch.setenv('SLURM_RESTART_COUNT', '1')
-    enter(work)
+    with held(tmp_path / 'work', seconds=2):
+        with pytest.raises(ValueError, match='expected to be free'):
+            enter(tmp_path / 'work')
+        assert not capsys.readouterr().err
+        monkeypatch.setenv('SLURM_RESTART_COUNT', '1')
+        enter(tmp_path / 'work')
     assert capsys.readouterr().err.count('waiting 120 s') == 1
 
 
-def test_it_does_not_wait_for_ever(held, monkeypatch):
+def test_it_does_not_wait_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(module, 'PATIENCE', .1)
     monkeypatch.setenv('SLURM_RESTART_COUNT', '1')
-    with pytest.raises(ValueError, match='expected to be free'):
-        enter(held())
+    with held(tmp_path / 'work'), pytest.raises(
+            ValueError, match='expected to be free'):
+        enter(tmp_path / 'work')
 
 
 def test_a_work_dir_that_is_a_file(tmp_path):

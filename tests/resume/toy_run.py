@@ -1,9 +1,8 @@
 """A detector-free training run of seconds, for the hooks' tests."""
 import torch
 from mmengine.config import Config
-from mmengine.evaluator import BaseMetric
 from mmengine.model import BaseModel
-from mmengine.registry import DATASETS, METRICS, MODELS
+from mmengine.registry import DATASETS, MODELS
 from mmengine.runner import Runner
 from mmengine.structures import BaseDataElement
 from torch.utils.data import Dataset
@@ -36,17 +35,6 @@ class ToyModel(BaseModel):
         return dict(loss=(last.mean((2, 3)) - 1).square().mean())
 
 
-@METRICS.register_module()
-class ToyMetric(BaseMetric):
-    """Counts the samples."""
-
-    def process(self, data_batch, data_samples):
-        self.results += data_samples
-
-    def compute_metrics(self, results):
-        return dict(count=len(results))
-
-
 #: Settings of :func:`toy_runner` for a training that validates.
 VALIDATION = dict(
     val_dataloader=dict(
@@ -55,7 +43,7 @@ VALIDATION = dict(
         batch_size=4,
         num_workers=0),
     val_cfg=dict(),
-    val_evaluator=dict(type='ToyMetric'))
+    val_evaluator=[])
 
 
 #: Two stages of 3 and 4 blocks, 2 and 3 of them measured.

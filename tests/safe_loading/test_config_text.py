@@ -157,9 +157,7 @@ def test_a_folder_with_the_name_of_a_library_is_none(tmp_path, monkeypatch):
     for name, lines in {
             'mmocr/__init__.py': '', 'mmocr/registry.py': 'from mmengine '
             'import registry\nNETS = registry.Registry("model", scope="mmocr",'
-            ' parent=registry.MODELS, locations=["mmocr.nets"])',
-            'mmocr/nets.py': 'from .registry import NETS\n'
-            'NETS.register_module("Net", module=dict)',
+            ' parent=registry.MODELS)',
             'mmocr-9.dist-info/METADATA': 'Name: mmocr\nVersion: 9\n',
             'mmocr-9.dist-info/top_level.txt': 'mmocr\n'}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -175,8 +173,7 @@ def test_a_folder_with_the_name_of_a_library_is_none(tmp_path, monkeypatch):
     monkeypatch.setattr(config_text, '_INSTALLED', {str(tmp_path)})
     monkeypatch.setattr(MODELS, '_children', dict(MODELS.children))
     assert kept('default_scope = "mmocr"').default_scope == 'mmocr'
-    assert kept('model = dict(type="mmocr.Net")').model.type == 'mmocr.Net'
-    for name in ('mmocr', 'mmocr.registry', 'mmocr.nets'):
+    for name in ('mmocr', 'mmocr.registry'):
         monkeypatch.delitem(sys.modules, name)
 
 

@@ -3,42 +3,25 @@ import errno
 import os
 import re
 import signal
-import time
 
 import pytest
-from forked import Forked
+from held_lock import held_lock
 
 from stepnet_mm.utils import file_lock as module
 from stepnet_mm.utils.file_lock import LockTaken, file_lock
 
 
-def hold(path):
-    with file_lock(path):
-        print('held')
-        time.sleep(60)
-
-
-@pytest.fixture
-def holder(tmp_path):
-    """A process that holds the lock of tmp_path/lock."""
-    with Forked(tmp_path, hold, tmp_path / 'lock') as process:
-        process.until_it_prints('held')
-        yield process
-
-
-def test_a_second_process_is_told_who_holds_it(tmp_path, holder):
-    who = rf'process {holder._process.pid} on {re.escape(os.uname().nodename)}'
-    for _ in range(2):  # to ask leaves the holder's name
-        with pytest.raises(LockTaken, match=rf'{who} since \d{{4}}-'):
-            with file_lock(tmp_path / 'lock'):
+def test_a_second_process_is_told_who_holds_it(tmp_path):
+    """And a killed one leaves no lock."""
+    path, name = tmp_path / 'lock', re.escape(os.uname().nodename)
+    with held_lock(tmp_path, path) as holder:
+        who = rf'process {holder._process.pid} on {name} since \d{{4}}-'
+        for _ in range(2):  # to ask leaves the holder's name
+            with pytest.raises(LockTaken, match=who), file_lock(path):
                 pass
-
-
-def test_a_killed_process_leaves_no_lock(tmp_path, holder):
-    holder.signal(signal.SIGKILL)
-    with file_lock(tmp_path / 'lock', wait=60):
-        text = (tmp_path / 'lock').read_text()
-    assert text.startswith(f'process {os.getpid()} on ')
+        holder.signal(signal.SIGKILL)
+        with file_lock(path, wait=60):
+            assert path.read_text().startswith(f'process {os.getpid()} on ')
 
 
 @pytest.mark.parametrize('number, expected', [
