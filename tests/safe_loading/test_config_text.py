@@ -67,6 +67,7 @@ REFUSED = dict(
     a_type_behind_a_scope='model = dict(type="mmengine.os.mkdir")',
     a_type_under_another_key='model = dict(padding_mode="os.mkdir")',
     of_a_pipeline=pipeline('dict(type="os.mkdir")'),
+    within_a_step=pipeline('dict(type="Pad", size=dict(type="os.mkdir"))'),
     of_a_visualizer='visualizer = dict(type="os.mkdir")',
     of_a_dataset='test_dataloader = dict(dataset=dict(type="os.mkdir"))',
     of_a_test='test_cfg = dict(type="os.mkdir")',

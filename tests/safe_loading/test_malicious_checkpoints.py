@@ -144,6 +144,11 @@ def legacy_of(content):
         return file.getvalue()
 
 
+def altered(content, old, new):
+    assert old in content
+    return content.replace(old, new)
+
+
 #: What a file of torch before 1.6 begins with.
 HEAD = b''.join(pickle.dumps(value, 2) for value in (
     torch.serialization.MAGIC_NUMBER, torch.serialization.PROTOCOL_VERSION,
@@ -306,17 +311,15 @@ def without_storages():
 
 
 def with_a_large_storage():
-    whole = legacy_of(dict(a=torch.zeros(10)))
-    assert b'K\nN' in whole
-    return whole.replace(b'K\nN', b'\x8a\x06' + b'\xff' * 5 + b'\x0fN')
+    return altered(legacy_of(dict(a=torch.zeros(10))),
+                   b'K\nN', b'\x8a\x06' + b'\xff' * 5 + b'\x0fN')
 
 
 def with_a_storage_beyond_its_record():
-    pickled = pickle_of(dict(a=torch.zeros(10)))
-    assert b'K\nt' in pickled
-    with io.BytesIO() as file:
-        zipped(file, pickled.replace(b'K\nt', b'M\xff\xfft'))
-        return file.getvalue()
+    file = io.BytesIO()
+    zipped(file, altered(pickle_of(dict(a=torch.zeros(10))),
+                         b'K\nt', b'M\xff\xfft'))
+    return file.getvalue()
 
 
 @pytest.mark.parametrize('make, why', [
@@ -356,9 +359,8 @@ def test_an_attribute_that_writes_to_the_tensor(tmp_path, kind, name):
     """torch sets it on the tensor; what it has is set there alone."""
     tensor = kind(torch.ones(1))
     tensor.tag = 1
-    pickled = pickle_of(tensor)
-    assert text('tag') in pickled
-    zipped(tmp_path / 'bad.pth', pickled.replace(text('tag'), text(name)))
+    zipped(tmp_path / 'bad.pth', altered(
+        pickle_of(tensor), text('tag'), text(name)))
     with pytest.raises(UnsafeCheckpointError, match='attributes'):
         load(tmp_path / 'bad.pth')
 
