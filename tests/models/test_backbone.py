@@ -1,7 +1,6 @@
 import pytest
 import torch
 from equality import BOTH
-from mmengine.model import convert_sync_batchnorm
 
 from stepnet_mm.models import step_block_class
 from stepnet_mm.models.fusion import can_fuse
@@ -26,18 +25,33 @@ def test_which_blocks_have_a_step(models, kwargs, expected):
             for stage in net._stages()] == expected
 
 
-@pytest.mark.parametrize('wrong, key', [
-    *((dict(step_blocks=wrong), r'step_blocks: .*identity') for wrong in (
+@pytest.mark.parametrize('kind, wrong, key', [
+    *(('ResNet', dict(step_blocks=wrong), r'step_blocks: .*identity')
+      for wrong in (
         'some', [[0]], [[0], [2], [0], [0]], [[-1], [], [], []],
         [[0], 1, [], []])),
-    (dict(step_blocks=[[]] * 4), 'step_blocks: .*step=None'),
-    (dict(step=['ToyStep'] * 3), 'step: .*4 stages.*3'),
-    (dict(step='Foo'), 'step.type.*Foo'),
-    (dict(step=dict(type='StepAdaptor', norm_cfg=dict(type='BNN'))),
-     "norm_cfg: .*'BNN'.*'SyncBN'")])
-def test_wrong_arguments(models, wrong, key):
-    with pytest.raises(ValueError, match=f'backbone.*{key}'):
-        build(models, **wrong)
+    ('ResNet', dict(step_blocks=[[]] * 4), 'step_blocks: .*step=None'),
+    ('ResNet', dict(step=['ToyStep'] * 3), 'step: .*4 stages.*3'),
+    ('ResNet', dict(step='Foo'), 'step.type.*Foo'),
+    ('ResNet', dict(step=dict(
+        type='StepAdaptor', norm_cfg=dict(type='BNN'))),
+     "step.norm_cfg: .*'BNN'.*'SyncBN'"),
+    ('ResNetCIFAR', dict(downsample_norm_cfg=dict(type='BNN')),
+     'downsample_norm_cfg: .*BNN'),
+    ('ResNetCIFAR', dict(depth=50), 'depth: .*50.*StepResNet_CIFAR'),
+    ('ResNetCIFAR', dict(depth=29, block='basic'), 'depth: .*6n'),
+    ('ResNetCIFAR', dict(block='wide'), "block: .*'wide'"),
+    ('ResNetCIFAR', dict(preact=True, zero_init_residual=True),
+     'preact: .*zero_init'),
+    ('ResNetCIFAR', dict(preact=True, downsample_norm_cfg=dict(type='BN')),
+     'preact: .*downsample_norm_cfg'),
+    ('VisionTransformer', dict(step_mode='both'),
+     "step_mode: .*'gate'.*'both'")])
+def test_wrong_arguments(models, kind, wrong, key):
+    depth = dict(ResNet=dict(depth=18), ResNetCIFAR=dict(depth=20))
+    with pytest.raises(ValueError, match=f'backbone.{key}'):
+        models.build({
+            'type': f'Step{kind}', **depth.get(kind, {}), **wrong})
 
 
 @pytest.mark.core
@@ -106,10 +120,3 @@ def test_the_table_of_norms(models, backbone, step_norm, fused):
     assert {type(step.norm).__name__ for step in net.steps()} == {step_norm}
     assert can_fuse(net.layer1[0]) == fused
     assert len(net(torch.randn(2, 3, 32, 32))) == 4
-
-
-@pytest.mark.core
-def test_sync_bn_covers_the_steps(models):
-    net = convert_sync_batchnorm(build(models))
-    assert {type(step.norm).__name__
-            for step in net.steps()} == {'SyncBatchNorm'}

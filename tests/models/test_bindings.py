@@ -5,7 +5,6 @@ import pytest
 import torch
 from equality import assert_bound, assert_stock
 from mmengine.config import Config
-from mmengine.registry import MODELS
 
 from stepnet_mm.config.conversion import to_stepnet
 
@@ -120,20 +119,6 @@ def test_drop_path_comes_after_the_step():
     assert order == ['step', 'drop']
 
 
-def cifar(step='StepAdaptor', **kwargs):
-    registry('mmpretrain')
-    return MODELS.build(dict(
-        type='mmpretrain.StepResNetCIFAR', step=step, **kwargs))
-
-
-def test_resnet_cifar_starts_as_published():
-    net = cifar(depth=20, preact=True)
-    net.init_weights()
-    block = net.layer3[1]
-    assert (block.bn3.weight == 1).all() and (net.end_norm.weight == 1).all()
-    assert (block.step.ie.bias == -1).all()
-
-
 @pytest.mark.core
 def test_resnet_cifar_without_step_is_the_stock_network():
     models = registry('mmpretrain')
@@ -144,18 +129,5 @@ def test_resnet_cifar_without_step_is_the_stock_network():
 
     common = dict(stem_channels=16, base_channels=16, num_stages=3,
                   strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2, ))
-    assert_stock(Stock(11, **common), cifar(None, depth=11))
-
-
-@pytest.mark.parametrize('wrong, key', [
-    (dict(downsample_norm_cfg=dict(type='BNN')),
-     'downsample_norm_cfg: .*BNN'),
-    (dict(depth=50), 'depth: .*50.*StepResNet_CIFAR'),
-    (dict(depth=29, block='basic'), 'depth: .*6n'),
-    (dict(block='wide'), "block: .*'wide'"),
-    (dict(preact=True, zero_init_residual=True), 'preact: .*zero_init'),
-    (dict(preact=True, downsample_norm_cfg=dict(type='BN')),
-     'preact: .*downsample_norm_cfg')])
-def test_wrong_cifar_arguments(wrong, key):
-    with pytest.raises(ValueError, match=f'backbone.{key}'):
-        cifar(**{'depth': 20, **wrong})
+    assert_stock(Stock(11, **common), models.build(
+        dict(type='StepResNetCIFAR', step=None, depth=11)))

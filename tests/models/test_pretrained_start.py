@@ -1,23 +1,14 @@
 """Where steps start: as published, at 1 in pretrained blocks, as loaded."""
 import pytest
 import torch
-from mmengine.model import BaseModule
+from equality import BOTH
 from mmengine.registry import MODELS
-from mmengine.runner import load_checkpoint
 from toy_run import toy_runner
 
 from stepnet_mm.models import backbone as backbone_module
 
 SMALL = dict(depth=18, base_channels=8, stem_channels=8,
              out_indices=(0, 1, 2, 3))
-
-
-class Detector(BaseModule):
-    """As much of one as loading sees."""
-
-    def __init__(self, backbone, init_cfg=None):
-        super().__init__(init_cfg)
-        self.backbone = backbone
 
 
 def build(models, kind='StepResNet', **kwargs):
@@ -40,16 +31,10 @@ def saved(path, state, prefix=''):
     return str(path)
 
 
-def through_backbone(models, state, path):
+def pretrained(models, state, path):
     load = dict(type='Pretrained', checkpoint=saved(path, state))
-    net = Detector(build(models, init_cfg=load, frozen_stages=1))
+    net = build(models, init_cfg=load, frozen_stages=1)
     net.init_weights()
-    return net
-
-
-def through_load_from(models, state, path):
-    net = Detector(build(models, frozen_stages=1))
-    load_checkpoint(net, saved(path, state, 'backbone.'))
     return net
 
 
@@ -61,13 +46,10 @@ def assert_equal(ours, theirs):
 
 
 @pytest.mark.core
-@pytest.mark.parametrize('models, way', [
-    ('mmdet', through_backbone), ('mmpretrain', through_load_from)],
-    indirect=['models'])
-def test_weights_of_a_plain_network_start_the_steps_at_one(
-        models, way, tmp_path):
+@BOTH
+def test_weights_of_a_plain_network_start_the_steps_at_one(models, tmp_path):
     source = plain(models)
-    net = way(models, source.state_dict(), tmp_path / 'a.pth').backbone
+    net = pretrained(models, source.state_dict(), tmp_path / 'a.pth')
     for step in net.steps():
         assert (step.ie.bias == 0).all() and step.max_step == 2
     assert_equal(net, source)
@@ -127,8 +109,8 @@ def test_what_init_cfg_loads_stays_loaded(models, tmp_path):
     source = build(models)
     for step in source.steps():
         torch.nn.init.normal_(step.ie.weight)
-    net = through_backbone(models, source.state_dict(), tmp_path / 'a.pth')
-    for mine, its in zip(net.backbone.steps(), source.steps()):
+    net = pretrained(models, source.state_dict(), tmp_path / 'a.pth')
+    for mine, its in zip(net.steps(), source.steps()):
         assert mine.loaded and torch.equal(mine.ie.weight, its.ie.weight)
 
 

@@ -2,8 +2,6 @@ import pytest
 import torch
 from mmengine.registry import MODELS
 
-from stepnet_mm.recording import TrajectoryRecorder
-
 pytest.importorskip('mmpretrain')
 
 
@@ -42,23 +40,6 @@ def test_a_step_gates_the_attention():
     after = x + f * layer.step.step_size(x, f)
     torch.testing.assert_close(
         layer(x), after + layer.ffn(layer.ln2(after)))
-
-
-@pytest.mark.core
-def test_the_recorder_measures_it():
-    net, states = build(step='StepAdaptor'), []
-    net.eval()
-    for layer in net.layers:
-        layer.register_forward_hook(
-            lambda module, x, y: states.append((x[0], y)))
-    with TrajectoryRecorder(net) as recorder, torch.no_grad():
-        net(images())
-    assert recorder.definition == 'residual'
-    assert recorder.blocks == [f'layers.{i}' for i in range(1, 6)]
-    want = torch.stack([
-        (y - x).flatten(1).norm(dim=1) / x.flatten(1).norm(dim=1)
-        for x, y in states[1:]], 1)
-    torch.testing.assert_close(recorder.nsi.float(), want)
 
 
 def test_wrong_indices():

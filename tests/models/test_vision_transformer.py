@@ -96,8 +96,3 @@ def test_frozen_layers():
         assert not net.layers[0].step.norm.training
         assert net.layers[1].step.norm.training
         net.eval()
-
-
-def test_an_unknown_mode():
-    with pytest.raises(ValueError, match="step_mode: .*'gate'.*'both'"):
-        build(step_mode='both')
