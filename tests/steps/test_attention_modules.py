@@ -124,17 +124,6 @@ def test_init_gate_shifts_the_logits_and_no_weights(name):
     torch.testing.assert_close(odds[1], odds[0] / 3)
 
 
-@pytest.mark.parametrize('name, key, value', [
-    ('SEAttention', 'reduction', 0), ('SEAttention', 'reduction', 3),
-    ('SEAttention', 'init_gate', 1.), ('SGEAttention', 'groups', 5),
-    ('FCAAttention', 'dct_size', 6), ('ECAAttention', 'kernel_size', 2)])
-def test_wrong_arguments(name, key, value):
-    with pytest.raises(ValueError, match=f'^{key}: .*got {value}'):
-        build_step({'type': name, key: value}, 64)
-    with pytest.raises(ValueError, match='got 40'):  # 16 frequencies
-        build_step('FCAAttention', 40)
-
-
 @pytest.mark.parametrize('size', [7, 16])
 def test_the_spectrum_equals_scipys_dct(size):
     fft = pytest.importorskip('scipy.fft')
@@ -149,19 +138,6 @@ def test_the_spectrum_equals_scipys_dct(size):
     torch.testing.assert_close(
         step.spectrum(f)[:, :, 0, 0].double(),
         torch.from_numpy(expected), atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize('size', [(14, 21), (4, 5)])
-def test_another_size_is_pooled(size):
-    step = FCAAttention(32, dct_size=7)
-    f = torch.randn(2, 32, *size, requires_grad=True)
-    pooled = F.adaptive_avg_pool2d(f, 7)
-    spectrum, expected = step.spectrum(f), step.spectrum(pooled)
-    torch.testing.assert_close(spectrum, expected)
-    cotangent = torch.randn_like(spectrum)
-    torch.testing.assert_close(
-        *(torch.autograd.grad(z, f, cotangent)[0]
-          for z in (spectrum, expected)))
 
 
 def test_the_spectrum_is_exact_under_autocast():

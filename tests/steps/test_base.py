@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from mmengine.registry import MODELS, DefaultScope, Registry
@@ -33,10 +35,23 @@ def test_another_module_of_the_name_in_the_scope():
     *((cfg, r'backbone\.step\.type: ') for cfg in (
         'Foo', dict(type='Conv2d'), dict(), 3)),
     (dict(type='StepAdaptor', input='both'), r"backbone\.step: .*'input'"),
-    (dict(type='SEAttention', reduction='8'), r'backbone\.step: .*reduct')])
+    (dict(type='SEAttention', reduction='8'), r'backbone\.step: .*reduct'),
+    ('FCAAttention', 'got 40'),  # no multiple of its 16 frequencies
+    *(({'type': 'StepAdaptor', key: value}, rf'backbone\.step\.{key}: ')
+      for key, value in (
+        ('inputs', 'previous'), ('init_step', 0), ('init_step', 1.5),
+        ('norm_cfg', dict(type='Foo')), ('norm_cfg', dict(num_groups=2)))),
+    *((dict(type='ConstantStep', value=value), r'backbone\.step\.value: ')
+      for value in (math.nan, math.inf, -1)),
+    *(({'type': f'{name}Attention', key: value}, f'^{key}: .*got {value}')
+      for name, key, value in (
+        ('SE', 'reduction', 0), ('SE', 'reduction', 3), ('SGE', 'groups', 3),
+        ('FCA', 'dct_size', 6), ('ECA', 'kernel_size', 2))),
+    (dict(type='SEAttention', reduction=8, init_gate=1.),
+     '^init_gate: .*got 1.0')])
 def test_wrong_configs(cfg, match):
     with pytest.raises(ValueError, match=match):
-        build_step(cfg, 4)
+        build_step(cfg, 40)
 
 
 def test_each_step_knows_whether_it_is_loaded():
