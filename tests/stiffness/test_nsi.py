@@ -16,9 +16,13 @@ INF, NAN = math.inf, math.nan
 
 
 def random_states(dtype=torch.float64):
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(
-        2, 3, 2, 4, 5, generator=generator, dtype=torch.float64).to(dtype)
+    return torch.randn(2, 3, 2, 4, 5, dtype=dtype)
+
+
+@pytest.fixture(params=[True, False], ids=['cpu', 'gpu'])
+def branch(request, monkeypatch):
+    """With and without a look at the values, as on a CPU and on a GPU."""
+    monkeypatch.setattr(nsi, 'can_branch', lambda x: request.param)
 
 
 @pytest.mark.parametrize('step, shape', [
@@ -36,7 +40,7 @@ def test_nsi_is_eq_4(step, shape):
         atol=0)
 
 
-def test_steps_and_states_of_few_numbers():
+def test_steps_and_states_of_few_numbers(branch):
     x_t, x_next = torch.tensor([1., -2.]), torch.tensor([3., -1.])
     assert neural_stiffness_index(x_t, x_next).tolist() == [2., .5]
     nsi = neural_stiffness_index(x_t, x_next, torch.tensor([1., 2.]))
@@ -44,13 +48,14 @@ def test_steps_and_states_of_few_numbers():
     zero = torch.zeros(2)
     assert neural_stiffness_index(x_t, x_t + zero, zero).tolist() == [0., 0.]
     assert neural_stiffness_index(x_t, x_next, 0.).tolist() == [INF, INF]
-    assert neural_stiffness_index(x_t[:0], x_t[:0]).shape == (0, )
+    none = torch.zeros(0, 3)
+    assert neural_stiffness_index(none, none).shape == (0, )
     with pytest.raises(ValueError, match='x_t and x_next'):
         neural_stiffness_index(torch.zeros(2, 3), torch.zeros(3))
 
 
 @pytest.mark.parametrize('bad', [-INF, NAN])
-def test_a_value_that_is_not_finite_gives_inf_in_its_sample_only(bad):
+def test_a_value_that_is_not_finite_gives_inf_in_its_sample_only(bad, branch):
     finite = torch.ones(2, 3)
     broken = finite.clone()
     broken[1, 2] = bad
@@ -74,12 +79,6 @@ def test_norm_ratio_table():
     assert norm_ratio(a, b).tolist() == expected
 
 
-@pytest.fixture(params=[True, False], ids=['cpu', 'gpu'])
-def branch(request, monkeypatch):
-    """With and without a look at the values, as on a CPU and on a GPU."""
-    monkeypatch.setattr(nsi, 'can_branch', lambda x: request.param)
-
-
 @pytest.mark.parametrize('scale', [1e-42, 1e36])
 @pytest.mark.parametrize('chunk', [80, 2**25])
 def test_values_whose_squares_leave_float32(scale, chunk, branch, monkeypatch):
@@ -101,15 +100,6 @@ def test_ordinary_norms_keep_their_bits(branch):
         assert torch.equal(sample_norm(x), expected)
         x[1] *= 1e-30 / scale  # one sample far from one changes no other
         assert torch.equal(sample_norm(x)[[0, 2]], expected[[0, 2]])
-
-
-@pytest.mark.parametrize('value, norm', [(0., 0.), (-INF, INF), (NAN, NAN)])
-def test_norms_at_the_ends(value, norm, branch):
-    x = torch.zeros(2, 3)
-    x[1, 2] = value
-    torch.testing.assert_close(
-        sample_norm(x), torch.tensor([0., norm]), equal_nan=True)
-    assert sample_norm(x[:0]).shape == (0, )
 
 
 def test_si_is_the_largest_real_part_by_modulus():

@@ -23,15 +23,15 @@ INF, NAN = math.inf, math.nan
 M1 = [0., .25, .5, 1., 4.]
 M2 = [0., 1., 2.5, 3., 7.]
 quick = settings(database=None, deadline=None, max_examples=25)
-WHOLE = st.integers(0, 6)
 TABLES = stiffness_survival, stiffness_proportion
 
 
 @st.composite
-def measured(draw, values=WHOLE):
+def measured(draw):
     """NSI (N, L) and stage (L,); whole numbers, so that ties are common."""
     stage = draw(st.lists(st.integers(1, 4), min_size=1, max_size=7))
-    row = st.lists(values, min_size=len(stage), max_size=len(stage))
+    row = st.lists(st.integers(0, 6), min_size=len(stage),
+                   max_size=len(stage))
     nsi = draw(st.lists(row, min_size=1, max_size=4))
     return torch.tensor(nsi, dtype=torch.float64), torch.tensor(stage)
 
@@ -115,13 +115,6 @@ def test_samples_that_are_not_finite(bad):
         assert function(nsi[1:2], [1, 1], [0.], [0.]).isnan().all()
 
 
-@quick
-@given(
-    measured(values=st.one_of(st.floats(0), st.sampled_from([INF, NAN, 0.]))))
-def test_tns_is_never_nan_and_never_negative(sample):
-    assert (total_neural_stiffness(*sample) >= 0).all()
-
-
 @pytest.mark.parametrize('nsi, stage, match', [
     (torch.zeros(2, 3), [1, 1], 'nsi, stage: '),
     (torch.zeros(2, 0), [], 'nsi, stage: '),
@@ -171,8 +164,10 @@ def test_the_summary_by_block():
     header = RecordHeader('residual', ['a', 'b', 'c'], STAGE.tolist(),
                           [1, 2, 1], 6)
     record = StiffnessRecord(header, nsi, step.double())
+    assert record.lost == record.summary()['nonfinite'] == 1
     rows = record.summary_by_block((.5, .6))
     nsi = nsi[1:]
+    assert torch.equal(record.tns(), total_neural_stiffness(nsi, STAGE))
     means = torch.stack([nsi[:, STAGE == s].mean(1) for s in STAGE], 1)
     for i, row in enumerate(rows):
         bar = torch.maximum(means[:, i] * 1.5, torch.tensor(.6))
