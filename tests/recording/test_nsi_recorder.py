@@ -7,7 +7,6 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from stepnet_mm.recording import TrajectoryRecorder
-from stepnet_mm.steps import StepAdaptor
 
 
 def build(name='StepResNet', depth=18, **kwargs):
@@ -152,25 +151,12 @@ def test_compiled_models_are_refused(compiled):
         TrajectoryRecorder(model)
 
 
-class SmallBlock(nn.Module):
-    """Little to compile."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.norm1 = nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4)
-        self.conv2, self.norm2 = nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4)
-        self.downsample, self.step = None, StepAdaptor(4)
-
-    def forward(self, x):
-        f = self.norm2(self.conv2(self.norm1(self.conv1(x)).relu()))
-        return (x + self.step(x, f)).relu()
-
-
 @pytest.mark.long
 @pytest.mark.core
 def test_hooks_that_come_before_compilation_record():
-    model = nn.Sequential(*[SmallBlock() for _ in range(3)]).eval()
-    batch = torch.randn(3, 4, 5, 5)
+    model, batch = build(
+        depth=34, num_stages=1, strides=(1, ), dilations=(1, ),
+        out_indices=(0, ), fused=False), images()
     exact = record(model, batch)
     torch._dynamo.reset()
     with TrajectoryRecorder(model) as recorder, torch.no_grad():
