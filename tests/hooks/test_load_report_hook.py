@@ -14,19 +14,17 @@ from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.steps import StepAdaptor
 
 
-class Net(nn.Module):
-
-    def __init__(self):
-        super().__init__()
-        self.backbone = nn.Sequential(
-            nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), StepAdaptor(4))
-        self.roi_head = nn.Linear(4, 2)
+def detector():
+    return nn.ModuleDict(dict(
+        backbone=nn.Sequential(
+            nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), StepAdaptor(4)),
+        roi_head=nn.Linear(4, 2)))
 
 
 @pytest.fixture
 def run():
     """A net under the hook, and the lines that it logs."""
-    lines, warnings, net, hook = [], [], Net(), LoadReportHook()
+    lines, warnings, net, hook = [], [], detector(), LoadReportHook()
     runner = SimpleNamespace(model=net, logger=SimpleNamespace(
         info=lines.append, warning=warnings.append))
     hook.before_run(runner)
@@ -35,12 +33,13 @@ def run():
 
 
 def without(*words, net=None):
-    return {key: value for key, value in (net or Net()).state_dict().items()
+    state = (net or detector()).state_dict()
+    return {key: value for key, value in state.items()
             if not any(word in key for word in words)}
 
 
 def changed(key, *shape):
-    return dict(Net().state_dict(), **{key: torch.zeros(*shape)})
+    return dict(without(), **{key: torch.zeros(*shape)})
 
 
 @pytest.mark.core
@@ -109,7 +108,7 @@ def test_pretrained_in_a_run(tmp_path, monkeypatch):
 
 def strict(*allow_missing):
     """A net under the hook of tools/test.py."""
-    net, hook = Net(), WholeLoadHook(*allow_missing)
+    net, hook = detector(), WholeLoadHook(*allow_missing)
     hook.before_run(SimpleNamespace(model=net))
     return net
 
@@ -121,7 +120,7 @@ def strict(*allow_missing):
      r'roi_head.weight \(source \(3, 4')])
 def test_a_test_needs_all_weights_that_are_not_allowed(state, allowed, named):
     with pytest.raises(ValueError, match='CHECKPOINT: expected weights for '
-                       f'all of Net, got none .*{named}'):
+                       f'all of ModuleDict, got none .*{named}'):
         load_state_dict(strict(), state)
     load_state_dict(strict(allowed), state)
 

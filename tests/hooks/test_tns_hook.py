@@ -134,10 +134,8 @@ def test_by_epoch(tmp_path):
     hooks = [dict(hook, by_epoch=True) for hook in HOOKS.values()]
     runner = runner_of(
         tmp_path, hooks, train_cfg=dict(by_epoch=True, max_epochs=5),
-        log_processor=dict(by_epoch=True), train_dataloader=dict(
-            dataset=dict(type='ToyDataset'),
-            sampler=dict(type='DefaultSampler', shuffle=True),
-            batch_size=8, num_workers=0))
+        log_processor=dict(by_epoch=True),
+        train_dataloader=dict(VALIDATION['val_dataloader'], batch_size=8))
     runner.train()
     for name in ('stiffness', 'probe'):
         assert steps_of(tmp_path, name) == [4, 8]

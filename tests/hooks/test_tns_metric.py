@@ -5,22 +5,16 @@ import pytest
 import torch
 from mmengine.evaluator import BaseMetric
 from mmengine.registry import METRICS
-from toy_run import ToyDataset, hook_count, toy_runner
+from toy_run import VALIDATION, ToyDataset, hook_count, toy_runner
 
 from stepnet_mm.hooks import TNSMetric
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import summarize_stiffness
 
 pytest.importorskip('mmpretrain')
-LOADER = dict(
-    dataset=dict(type='ToyDataset'),
-    sampler=dict(type='DefaultSampler', shuffle=False),
-    batch_size=4,
-    num_workers=0)
 SETTINGS = dict(
-    val_dataloader=LOADER, val_cfg=dict(),
-    val_evaluator=dict(type='TNSMetric', by_block=True),
-    test_dataloader=LOADER, test_cfg=dict(),
+    VALIDATION, val_evaluator=dict(type='TNSMetric', by_block=True),
+    test_dataloader=VALIDATION['val_dataloader'], test_cfg=dict(),
     test_evaluator=dict(type='TNSMetric'))
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from ranks import results_of_ranks
+from resume_run import assert_same
 from torch.utils.data import DataLoader
 from toy_run import ToyDataset, ToyModel
 
@@ -17,6 +18,7 @@ from stepnet_mm.recording.probe import (
     spread_indices,
 )
 from stepnet_mm.stiffness import summarize_stiffness
+from stepnet_mm.utils.random_state import get_random_state
 
 pytest.importorskip('mmpretrain')
 BACKBONE = dict(
@@ -56,30 +58,21 @@ def test_random_samples_are_the_same_every_time(workers):
     assert torch.equal(measure(model, probe), nsi)
 
 
-def draws(seed=True):
-    if seed:
-        random.seed(3), np.random.seed(3), torch.manual_seed(3)
-    return random.random(), np.random.rand(), torch.rand(1).item()
-
-
 def test_nothing_changes():
     model = ToyModel(BACKBONE).train()
     model.backbone.layer1.eval()  # as frozen stages are
     flags = {name: m.training for name, m in model.named_modules()}
     state = copy.deepcopy(model.state_dict())
     probe = Probe(DataLoader(RandomDataset(), batch_size=4), 8)
-    draws()
-    expected = draws(seed=False)
-    draws()
+    generators = get_random_state()
     measure(model, probe)
     with pytest.raises(RuntimeError, match='on purpose'):
         with kept_state(model):
             assert not model.backbone.training
             raise RuntimeError('on purpose')
-    assert draws(seed=False) == expected
+    assert_same(get_random_state(), generators)
     assert {name: m.training for name, m in model.named_modules()} == flags
-    for key, value in model.state_dict().items():
-        assert torch.equal(value, state[key]), key
+    assert_same(model.state_dict(), state)
 
 
 def test_a_model_without_a_backbone_runs_its_features():

@@ -9,6 +9,7 @@ from stepnet_mm.recording import (
     fixed_step_sizes,
     record_step_sizes,
 )
+from stepnet_mm.recording.step_size_ablation import find_step_sizes
 from stepnet_mm.steps import SEAttention, StepAdaptor
 
 
@@ -97,25 +98,17 @@ def test_an_ablation_fixes_the_means_that_it_saw(net, x):
 
 def test_a_fused_backbone_takes_what_is_fixed():
     pytest.importorskip('mmdet')
-    net = MODELS.build(dict(
-        type='mmdet.StepResNet', depth=18, base_channels=8, stem_channels=8))
-    net.eval()
-    for module in net.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            nn.init.normal_(module.weight)
-    steps = {name: module for name, module in net.named_modules()
-             if isinstance(module, StepAdaptor)}
-    x = torch.randn(2, 3, 32, 32)
-    own = net(x)[-1]
-    with fixed_step_sizes(net, dict.fromkeys(steps, .7)):
-        fixed = net(x)[-1]
-    for step in steps.values():
-        step.step_size = lambda x, f: torch.full((1, 1, 1, 1), .7)
-    for module in net.modules():
-        if hasattr(module, 'fused'):
-            module.fused = False
-    torch.testing.assert_close(fixed, net(x)[-1], rtol=1e-4, atol=1e-5)
-    assert not torch.allclose(own, fixed, rtol=1e-4, atol=1e-5)
+    net, plain = [MODELS.build(dict(
+        type='mmdet.StepResNet', depth=18, base_channels=8, stem_channels=8,
+        zero_init_residual=False, fused=fused)) for fused in (True, False)]
+    plain.load_state_dict(net.state_dict())
+    net.eval(), plain.eval()
+    x, fixed = torch.randn(2, 3, 32, 32), []
+    for each in (net, plain):
+        with fixed_step_sizes(each, dict.fromkeys(find_step_sizes(each), .7)):
+            fixed.append(each(x)[-1])
+    torch.testing.assert_close(*fixed, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(net(x)[-1], fixed[0], rtol=1e-4, atol=1e-5)
 
 
 def test_models_without_step_sizes(net):
