@@ -91,8 +91,7 @@ def test_derivatives(choice):
         given = inputs()
         loss = function(*given, *choice).square().sum()
         results[-1] += torch.autograd.grad(loss, given)
-    for got, want in zip(*results, strict=True):
-        torch.testing.assert_close(got, want)
+    torch.testing.assert_close(*results)
 
 
 @pytest.mark.parametrize('needed', range(5))
@@ -100,8 +99,8 @@ def test_the_gradient_of_one_input_alone(needed):
     given = inputs()
     for i, tensor in enumerate(given):
         tensor.requires_grad_(i == needed)
-    for got, want in zip(gradients(fused, given), gradients(plain, given)):
-        torch.testing.assert_close(got, want)
+    torch.testing.assert_close(
+        gradients(fused, given), gradients(plain, given))
 
 
 def test_a_loss_on_the_moments_alone():
@@ -109,13 +108,12 @@ def test_a_loss_on_the_moments_alone():
     tail = ResidualTail(norm_of(*given[2:4], False), *given[:2], True)
     m = tail.moments
     loss = m.mean_f.square().sum() + m.identity_mean.sum()
-    got = torch.autograd.grad(loss, given[:4])
     z, x, weight, bias, _ = given
     f = torch.nn.functional.batch_norm(
         z, None, None, weight, bias, True, 0., 1e-3)
-    loss = f.mean((2, 3)).square().sum() + x.mean((2, 3)).sum()
-    for one, other in zip(got, torch.autograd.grad(loss, given[:4])):
-        torch.testing.assert_close(one, other)
+    want = f.mean((2, 3)).square().sum() + x.mean((2, 3)).sum()
+    torch.testing.assert_close(*(
+        torch.autograd.grad(each, given[:4]) for each in (loss, want)))
 
 
 @pytest.mark.parametrize('to_the_step', [True, False])
