@@ -1,15 +1,15 @@
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from made_records import make_attention_record
 from torch import nn
 
 from stepnet_mm.attention import (
-    AttentionRecord,
-    LayerAttention,
     RelativeSelfAttention2d,
     attention_path,
     mean_attention_distance,
@@ -62,25 +62,14 @@ def test_distances_in_half_precision_and_the_order_of_memory():
         mean_attention_distance(layer.float(), x), atol=.05, rtol=0)
 
 
-def make_record(step=0, name='net'):
-    """Two layers."""
-    maps = np.random.default_rng(step).random((2, 3, 4, 5)).astype('float32')
-    return AttentionRecord(
-        [LayerAttention(name=f'layers.{i}.attn', maps=own, query=(2, 2),
-                        distance=[1., 2., 3.], uniform=4., pixel=(2., 2.),
-                        padding=(0, 0)) for i, own in enumerate(maps)],
-        np.full((8, 10, 3), 7, 'uint8'), (8, 10), query=(4, 5), samples=2,
-        iteration=step, name=name)
-
-
 def test_a_record_comes_back(tmp_path):
-    record, path = make_record(step=7), tmp_path / 'sub/a.npz'
+    record, path = make_attention_record(step=7), tmp_path / 'sub/a.npz'
     save_attention(record, path)
     found = read_attention_record(path)
     assert found.view == record.view and found.iteration == 7
     for layer, own in zip(found.layers, record.layers):
         np.testing.assert_array_equal(layer.maps, own.maps)
-        assert layer.distance == [1., 2., 3.]
+        assert layer.distance == own.distance
     assert [*path.parent.iterdir()] == [path]
 
 
@@ -95,7 +84,7 @@ class Code:
 
 
 def test_other_files_are_refused_and_no_code_in_them_is_run(tmp_path):
-    save_attention(make_record(), tmp_path / 'a.npz')
+    save_attention(make_attention_record(), tmp_path / 'a.npz')
     whole = (tmp_path / 'a.npz').read_bytes()
     with np.load(tmp_path / 'a.npz') as arrays:
         content = dict(arrays)
@@ -113,9 +102,10 @@ def test_a_resumed_run_goes_on_where_it_stood(tmp_path):
         (tmp_path / run / 'attention').mkdir(parents=True)
         for step in steps:
             save_attention(
-                make_record(step, run),
+                replace(make_attention_record(step), name=run),
                 attention_path(tmp_path / run, 'attention', step))
-    save_attention(make_record(3), attention_path(tmp_path / 'b', 'my', 3))
+    save_attention(make_attention_record(3),
+                   attention_path(tmp_path / 'b', 'my', 3))
     found = read_attention_history(tmp_path)
     assert [(r.iteration, r.name) for r in found] == [
         (0, 'a'), (5, 'a'), (10, 'b'), (20, 'b')]

@@ -3,26 +3,19 @@ import copy
 
 import pytest
 import torch
+from attentions import ALL, cfg_of
 from torch import nn
 from torch.ao.quantization import get_default_qconfig_mapping
 from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
 
-from stepnet_mm.steps.base import step_types
-
 MODELS = pytest.importorskip('mmpretrain.registry').MODELS
-OTHERS = sorted({*step_types()} - {'StepAdaptor', 'ToyStep'})
 
 
 def build(step, **kwargs):
     """A small network whose norms have seen a batch."""
     torch.manual_seed(0)
-    if step == 'TimmAttention':
-        pytest.importorskip('timm')
-        step = dict(type=step, name='ese')
-    if step == 'SGEAttention':
-        step = dict(type=step, groups=16)
     net = MODELS.build(dict(
-        type='StepResNet', depth=18, step=step, base_channels=16,
+        type='StepResNet', depth=18, step=cfg_of(step), base_channels=16,
         stem_channels=16, num_stages=2, strides=(1, 2), dilations=(1, 1),
         out_indices=(1, ), **kwargs))
     net.train()
@@ -33,7 +26,8 @@ def build(step, **kwargs):
 @pytest.mark.core
 @pytest.mark.parametrize('step', [
     'StepAdaptor',
-    *(pytest.param(step, marks=pytest.mark.long) for step in OTHERS)])
+    *(pytest.param(step, marks=pytest.mark.long)
+      for step in ALL if step != 'StepAdaptor')])
 def test_fx_traces_the_modules(step):
     net, plain = build(step), build(step, fused=False)
     graph, x = torch.fx.symbolic_trace(net), torch.randn(2, 3, 32, 32)

@@ -7,7 +7,7 @@ import torch
 from ranks import results_of_ranks
 from resume_run import assert_same
 from torch.utils.data import DataLoader
-from toy_run import ToyDataset, ToyModel
+from toy_run import BACKBONE, ToyDataset, ToyModel
 
 from stepnet_mm.hooks.tns_hook import _gather
 from stepnet_mm.recording import TrajectoryRecorder
@@ -21,8 +21,6 @@ from stepnet_mm.stiffness import summarize_stiffness
 from stepnet_mm.utils.random_state import get_random_state
 
 pytest.importorskip('mmpretrain')
-BACKBONE = dict(
-    type='mmpretrain.StepResNet', depth=18, base_channels=8, stem_channels=8)
 
 
 def measure(model, probe):
@@ -54,7 +52,7 @@ def test_random_samples_are_the_same_every_time(workers):
         RandomDataset(), batch_size=4, num_workers=workers, shuffle=True), 6)
     assert probe.indices == [0, 2, 5, 8, 10, 13]
     nsi = measure(model, probe)
-    assert nsi.shape == (6, 4)
+    assert nsi.shape == (6, 5)
     assert torch.equal(measure(model, probe), nsi)
 
 
@@ -98,7 +96,7 @@ def probed(number, rank=0, **kwargs):
     """
     torch.manual_seed(0)
     model = ToyModel(BACKBONE).double()
-    model.backbone.layer3[1].norm1.running_var.add_(rank)
+    model.backbone.layer2[1].norm1.running_var.add_(rank)
     before = copy.deepcopy([*model.buffers()])
     recorder = TrajectoryRecorder(model)
     data = DataLoader(DoubleImages(), **{'batch_size': 2, **kwargs})

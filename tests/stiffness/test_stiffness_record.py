@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from made_records import make_record
 
 from stepnet_mm.stiffness import (
     RecordHeader,
@@ -16,15 +17,11 @@ INF, NAN = math.inf, math.nan
 
 
 def header(samples=4, **changes):
-    fields = dict(
-        definition='residual',
-        blocks=['layer1.1', 'layer3.1', 'layer3.2'],
-        stage=[1, 3, 3],
-        position=[1, 1, 2],
-        samples=samples,
-        meta=dict(name='plain', seed=0, shape=(3, 32), date='Monday'),
-        stages=4)
-    return RecordHeader(**{**fields, **changes})
+    """Of one block in stage 1 and two in stage 3."""
+    meta = dict(name='plain', seed=0, shape=(3, 32), date='Monday')
+    return make_record(
+        (1, 0, 2), samples, **dict(dict(meta=meta, stages=4), **changes)
+    ).header
 
 
 def table(rows, start=0.):

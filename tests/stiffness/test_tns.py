@@ -5,10 +5,9 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from made_records import make_record
 
 from stepnet_mm.stiffness import (
-    RecordHeader,
-    StiffnessRecord,
     block_stiffness,
     stage_summary,
     stiff_blocks,
@@ -152,14 +151,9 @@ def test_what_is_logged_are_means_over_the_finite_samples():
 
 def test_the_summary_by_block():
     """Of six samples, the first not finite; the last block has no gate."""
-    nsi, step = torch.rand(6, 3, dtype=torch.float64), torch.rand(6, 3)
-    nsi[0, 1], step[:, 2] = INF, NAN
-    header = RecordHeader('residual', ['a', 'b', 'c'], STAGE.tolist(),
-                          [1, 2, 1], 6)
-    record = StiffnessRecord(header, nsi, step.double())
+    record = make_record((2, 1), 6, bad=1, gates=[True, True, False])
     assert record.lost == record.summary()['nonfinite'] == 1
-    rows = record.summary_by_block((.5, .6))
-    nsi = nsi[1:]
+    rows, nsi = record.summary_by_block((.5, .6)), record.nsi[1:]
     assert torch.equal(record.tns(), total_neural_stiffness(nsi, STAGE))
     means = torch.stack([nsi[:, STAGE == s].mean(1) for s in STAGE], 1)
     for i, row in enumerate(rows):
@@ -168,7 +162,7 @@ def test_the_summary_by_block():
         area = (nsi[:, i] / means[:, i] - 1).clamp(min=0) * nsi[:, i]
         assert row['area'] == pytest.approx(area.mean().item())
         assert row['mean'] == pytest.approx(nsi[:, i].mean().item())
-    assert rows[0]['step'] == pytest.approx(step[1:, 0].mean().item())
+    assert rows[0]['step'] == pytest.approx(record.step[1:, 0].mean().item())
     assert math.isnan(rows[2]['step'])
     assert (rows[1]['block'], rows[1]['stage'], rows[1]['position']) == (
-        'b', 1, 2)
+        'layer1.2', 1, 2)
