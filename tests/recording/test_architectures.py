@@ -33,16 +33,15 @@ NETWORKS = [
 GATES = dict(StepResNet='SEAttention', SEResNet='SELayer')
 
 
-def build(library, cfg):
+def build(library, type, **kwargs):
     torch.manual_seed(0)
     if library == 'torchvision':
-        return torchvision.models.get_model(cfg['type']).eval()
+        return torchvision.models.get_model(type).eval()
     if library == 'timm':
         timm = pytest.importorskip('timm')
-        return timm.create_model(cfg['type'], **{
-            k: v for k, v in cfg.items() if k != 'type'}).eval()
+        return timm.create_model(type, **kwargs).eval()
     model = pytest.importorskip(f'{library}.registry').MODELS.build(
-        dict(cfg, type=f"{library}.{cfg['type']}"))
+        dict(kwargs, type=f'{library}.{type}'))
     for module in model.modules():  # residuals that start at 0 say nothing
         if isinstance(module, nn.BatchNorm2d):
             nn.init.uniform_(module.weight, .5, 1.5)
@@ -91,7 +90,7 @@ def observe(block):
     'library, cfg', NETWORKS,
     ids=[f"{library}-{cfg['type']}" for library, cfg in NETWORKS])
 def test_networks(library, cfg):
-    model = build(library, cfg)
+    model = build(library, **cfg)
     blocks = [b for b in find_residual_blocks(model) if b.position]
     for block in blocks:
         gate = type(block.step.module).__name__ if block.step else None
@@ -140,7 +139,7 @@ def test_a_projected_identity_is_the_state_where_the_last_block_projects():
     ('timm', 'resnetv2_50', [3, 4, 6, 3])])  # in pre-activation
 def test_other_networks_of_torchvision_and_timm(library, name, stages):
     with torch.device('meta' if library == 'torchvision' else 'cpu'):
-        found = find_residual_blocks(build(library, dict(type=name)))
+        found = find_residual_blocks(build(library, name))
     assert [b.stage for b in found] == [
         s for s, n in enumerate(stages, 1) for _ in range(n)]
     assert all(b.definition == 'residual' for b in found)
