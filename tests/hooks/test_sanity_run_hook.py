@@ -4,12 +4,12 @@ import re
 import pytest
 import torch
 from mmengine import dist
-from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
-from mmengine.registry import HOOKS, METRICS, MODELS
+from mmengine.registry import HOOKS, MODELS
 from resume_run import (
     AugmentedDataset,
     DropoutModel,
+    RandomMetric,
     assert_same,
     final_state,
     resume_runner,
@@ -41,21 +41,13 @@ class QueueModel(DropoutModel):
         return super().forward(*args, **kwargs)
 
 
-@METRICS.register_module()
-class FailingMetric(BaseMetric):
-    """Fails in one of its two methods, or on one rank."""
+def fail(self, *args):
+    raise KeyError('iscrowd')
 
-    def __init__(self, where):
-        super().__init__()
-        self.where = where
 
-    def process(self, data_batch, data_samples):
-        self.results += data_samples
-        if self.where in ('process', dist.get_rank()):
-            raise KeyError('iscrowd')
-
-    def compute_metrics(self, results):
-        raise KeyError('iscrowd')
+def fail_on_the_second_rank(self, *args):
+    if dist.get_rank():
+        fail(self)
 
 
 @HOOKS.register_module()
@@ -122,12 +114,13 @@ def test_the_training_is_the_same(tmp_path, loops):
 
 
 @pytest.mark.parametrize('key, error, settings', [
-    ('val_evaluator', 'KeyError', dict(
-        val_evaluator=dict(type='FailingMetric', where='process'))),
+    ('val_evaluator', 'KeyError', {}),
     ('val_dataloader', 'TypeError', dict(val_dataloader=dict(
         VALIDATION['val_dataloader'],
         collate_fn=dict(type='default_collate', nothing=1))))])
-def test_what_fails_is_named(tmp_path, of_library, key, error, settings):
+def test_what_fails_is_named(tmp_path, monkeypatch, of_library, key, error,
+                             settings):
+    monkeypatch.setattr(RandomMetric, 'process', fail)
     with pytest.raises(RuntimeError, match=f'sanity run, {key}: .*{error}'
                        '.*--skip-data-check'):
         SanityRunHook().before_train(runner_of(tmp_path, **settings))
@@ -135,11 +128,10 @@ def test_what_fails_is_named(tmp_path, of_library, key, error, settings):
 
 @pytest.mark.parametrize('key, words, settings', [
     ('model', 'AttributeError', dict(model=dict(type='TrainedModel'))),
-    ('val_evaluator', 'FailingMetric.*iscrowd', dict(val_evaluator=[
-        dict(type='RandomMetric'),
-        dict(type='FailingMetric', where='compute_metrics')]))])
-def test_what_a_training_may_make_is_a_warning(tmp_path, key, words,
-                                               settings):
+    ('val_evaluator', 'RandomMetric.*iscrowd', {})])
+def test_what_a_training_may_make_is_a_warning(tmp_path, monkeypatch, key,
+                                               words, settings):
+    monkeypatch.setattr(RandomMetric, 'compute_metrics', fail)
     runner = runner_of(tmp_path, **settings)
     lines = warnings_of(runner)
     SanityRunHook().before_train(runner)
@@ -161,9 +153,9 @@ def test_where_it_is_left_out(tmp_path, loops, settings):
     assert not loops
 
 
-def test_all_ranks_end_with_the_error_of_one(tmp_path, of_library):
+def test_all_ranks_end_with_the_error_of_one(tmp_path, monkeypatch,
+                                             of_library):
+    monkeypatch.setattr(RandomMetric, 'process', fail_on_the_second_rank)
     first, second = train_on_ranks(
-        2, tmp_path, hooks=[dict(type=SanityRunHook)],
-        **{**VALIDATION, 'val_evaluator': dict(
-            type='FailingMetric', where=1)})
+        2, tmp_path, hooks=[dict(type=SanityRunHook)], **VALIDATION)
     assert first == second and 'sanity run, val_eva' in first
