@@ -56,29 +56,19 @@ def measure(model):
     return recorder
 
 
-class LastInput(nn.Module):
-    """In the place of an activation: keeps its last input."""
-
-    def __init__(self, activation):
-        super().__init__()
-        self.activation = activation
-
-    def forward(self, x):
-        self.seen = x.clone()
-        return self.activation(x)
-
-
 def observe(block):
     """x_t, x_t + f Δt and Δt of a block, by other hooks than ours."""
-    seen, module, spy = {}, block.module, None
-    for name in ('relu', 'act3', 'act2'):
-        if spy is None and hasattr(module, name):
-            spy = LastInput(getattr(module, name))
-            setattr(module, name, spy)
+    seen, module = {}, block.module
+    activations = [getattr(module, name) for name in ('relu', 'act3', 'act2')
+                   if hasattr(module, name)]
     module.register_forward_pre_hook(
         lambda _, args: seen.update(x=args[0].clone()))
-    module.register_forward_hook(lambda _, args, output: seen.update(
-        sum=spy.seen if spy else output.clone()))
+    if activations:  # the last call's input stays
+        activations[0].register_forward_pre_hook(
+            lambda _, args: seen.update(sum=args[0].clone()))
+    else:
+        module.register_forward_hook(
+            lambda _, args, output: seen.update(sum=output.clone()))
     if block.step:
         block.step.delta.register_forward_hook(
             lambda _, args, output: seen.update(step=output.clone()))

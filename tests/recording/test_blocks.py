@@ -167,25 +167,18 @@ def test_blocks_run_in_any_order_and_with_any_arguments(run, kind):
     assert measure(Running(run, kind)).nsi.shape == (2, 2)
 
 
-@MODELS.register_module(force=True)
-class BlocksTestGate(nn.Module):
-
-    def __init__(self, in_channels):
-        super().__init__()
-
-    def forward(self, x):
-        return x * x.mean((2, 3), keepdim=True).sigmoid()
+STEP, CONTEXT = dict(type='ToyStep'), dict(type='ContextBlock', ratio=.25)
 
 
-@pytest.mark.parametrize('names, position, step, residual', [
-    (['ToyStep'], 'after_conv3', 'ToyStep', 'NoneType'),
-    (['ToyStep', 'BlocksTestGate'], 'after_conv3', None, 'BlocksTestGate'),
-    (['ToyStep'], 'after_conv2', None, 'BatchNorm2d')])
+@pytest.mark.parametrize('plugins, position, step, residual', [
+    ([STEP], 'after_conv3', 'ToyStep', 'NoneType'),
+    ([STEP, CONTEXT], 'after_conv3', None, 'ContextBlock'),
+    ([STEP], 'after_conv2', None, 'BatchNorm2d')])
 def test_a_step_counts_where_it_is_the_last_plugin(
-        names, position, step, residual):
+        plugins, position, step, residual):
     model = build('mmdet', depth=50, plugins=[
-        dict(cfg=dict(type=name), position=position,
-             stages=(False, True, False, False)) for name in names])
+        dict(cfg=cfg, position=position,
+             stages=(False, True, False, False)) for cfg in plugins])
     blocks = {block.name: block for block in find_residual_blocks(model)}
     block = blocks['layer2.1']
     assert step == (block.step and type(block.step.module).__name__)

@@ -76,11 +76,9 @@ def test_a_model_without_a_backbone_runs_its_features():
     assert calls == [(2, 3, 32, 32)]
 
 
-class DoubleImages(ToyDataset):
-    """In double precision the size of a batch does not matter."""
-
-    def __getitem__(self, i):
-        return dict(inputs=super().__getitem__(i)['inputs'].double())
+def in_double(samples):
+    """A batch, whose size then does not matter."""
+    return dict(inputs=[sample['inputs'].double() for sample in samples])
 
 
 def probed(number, rank=0, **kwargs):
@@ -93,7 +91,8 @@ def probed(number, rank=0, **kwargs):
     model.backbone.layer2[1].norm1.running_var.add_(rank)
     before = copy.deepcopy([*model.buffers()])
     recorder = TrajectoryRecorder(model)
-    data = DataLoader(DoubleImages(), **{'batch_size': 2, **kwargs})
+    data = DataLoader(ToyDataset(), collate_fn=in_double,
+                      **{'batch_size': 2, **kwargs})
     Probe(data, number).measure(model, recorder)
     nsi = _gather(recorder.nsi)
     kept = all(map(torch.equal, model.buffers(), before))
