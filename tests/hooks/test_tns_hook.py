@@ -36,10 +36,6 @@ def scalars(work_dir, name='stiffness'):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def steps_of(work_dir, name='stiffness'):
-    return [row['step'] for row in scalars(work_dir, name)]
-
-
 @pytest.mark.core
 def test_the_log_and_all_back_ends_get_the_numbers(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import (
@@ -138,7 +134,7 @@ def test_by_epoch(tmp_path):
         train_dataloader=dict(VALIDATION['val_dataloader'], batch_size=8))
     runner.train()
     for name in ('stiffness', 'probe'):
-        assert steps_of(tmp_path, name) == [4, 8]
+        assert [row['step'] for row in scalars(tmp_path, name)] == [4, 8]
 
 
 @pytest.mark.parametrize('key, wrong', [

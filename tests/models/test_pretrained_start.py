@@ -1,4 +1,6 @@
 """Where steps start: as published, at 1 in pretrained blocks, as loaded."""
+import copy
+
 import pytest
 import torch
 from equality import BOTH
@@ -80,7 +82,7 @@ def test_a_step_net_brings_its_own_back(models):
     dict(type='SEAttention', reduction=8)])
 def test_other_starts_stay_and_are_an_error_in_frozen_stages(models, step):
     net = build(models, frozen_stages=1, step=step)
-    before = [{**part.state_dict()} for part in net.steps()]
+    before = copy.deepcopy([part.state_dict() for part in net.steps()])
     net.load_state_dict(plain(models).state_dict(), strict=False)
     for part, start in zip(net.steps(), before):
         assert all(map(torch.equal, part.state_dict().values(),
