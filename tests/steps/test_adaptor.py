@@ -4,7 +4,7 @@ import torch
 from attentions import CHANNELS, VARIANTS, randomised, states
 from torch import nn
 
-from stepnet_mm.steps import StepAdaptor, build_step
+from stepnet_mm.steps import ConstantStep, StepAdaptor, build_step
 from stepnet_mm.steps.adaptor import INPUTS
 
 PUBLISHED = .2689414213699951
@@ -82,3 +82,10 @@ def test_a_start_of_one_is_exactly_one_and_learns():
     step(x, f).sum().backward()
     assert step.ie.weight.grad.abs().min() > 0
     assert step.ie.bias.grad.abs().min() > 0
+
+
+def test_a_constant_scales_each_channel():
+    step, f = ConstantStep(5, value=3.), torch.randn(3, 5, 4, 4)
+    step.value[1] = 7
+    assert torch.equal(step(f)[:, 1:3], f[:, 1:3] * torch.tensor(
+        [7., 3.]).view(2, 1, 1))
