@@ -129,7 +129,8 @@ def _is_hooked(module: nn.Module) -> bool:
         return True
     for hooks in (module._forward_pre_hooks, module._forward_hooks):
         for hook in hooks.values():
-            if not getattr(hook, 'reads_pooled', False):
+            # To read one breaks a graph, which then forgets what was read.
+            if is_compiling() or not getattr(hook, 'reads_pooled', False):
                 return True
     return False
 

@@ -151,7 +151,7 @@ def test_compiled_models_are_refused(compiled):
 def test_hooks_that_come_before_compilation_record():
     model, batch = build(
         depth=34, num_stages=1, strides=(1, ), dilations=(1, ),
-        out_indices=(0, ), fused=False), images()
+        out_indices=(0, )), images()
     exact = record(model, batch)
     torch._dynamo.reset()
     with TrajectoryRecorder(model) as recorder, torch.no_grad():
