@@ -35,17 +35,3 @@ def test_a_difference_says_what_is_expected(got, text):
     accepted = {'steps/x': [1., 2.], 'steps/a': 'type=1\n'}
     found = GOLDENS.compare('steps', got.items(), accepted)
     assert re.search(text, found[0], re.DOTALL)
-
-
-def test_every_golden_is_of_a_part_and_names_no_place(accepted):
-    parts = tuple(f'{part}/' for part in GOLDENS.PARTS)
-    assert not [key for key, value in accepted.items()
-                if not key.startswith(parts) or "'/" in str(value)]
-    assert sum(key.startswith('to_stepnet/') for key in accepted) == 34
-
-
-def test_what_is_written_is_read(monkeypatch, tmp_path, accepted):
-    for name in ('NUMBERS', 'TEXTS'):
-        monkeypatch.setattr(GOLDENS, name, tmp_path / name)
-    GOLDENS.write(accepted)
-    assert GOLDENS.read() == accepted

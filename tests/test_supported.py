@@ -37,14 +37,3 @@ def test_what_was_tried_is_in_the_range():
         assert all(least <= numbers(python) < limit for python in pythons)
         for library, lowest in supported.LEAST.items():
             assert numbers(versions[library]) >= numbers(lowest)
-
-
-def test_differences_name_what_is_other():
-    pythons, versions = supported.TRIED['onedl']
-    python = f'{pythons[0]}.4'
-    same = dict(versions, torch=versions['torch'] + '+cu130')
-    assert supported.differences(python, same)['onedl'] == []
-    del same['mmdet']
-    other = supported.differences('3.9.1', dict(same, numpy='1.0'))['onedl']
-    assert other == [f'Python 3.9.1 (tried {", ".join(pythons)})',
-                     f'numpy 1.0 (tried {versions["numpy"]})']

@@ -1,5 +1,4 @@
 import csv
-import re
 
 import pytest
 import torch
@@ -25,17 +24,6 @@ def test_rows_of_every_network(tool, tmp_path):
             row['q3_s'])
     assert float(rows[0]['of_plain_eager']) == 1
     assert all(float(r['saved_mb']) > 1 for r in rows[:2])
-
-
-@pytest.mark.parametrize('arguments, message', [
-    (['--networks', 'se', 'se_timm'], '--networks: expected none of other '
-     'libraries with --detector or --cifar, got se_timm'),
-    (['--compiled', 'se_mmpretrain'], '--compiled: .* got se_mmpretrain'),
-    (['--depth', 50], '--depth: expected 9n .* got 50')])
-def test_networks_that_there_are_for_cifar(tool, capsys, arguments, message):
-    with pytest.raises(SystemExit):
-        tool('benchmarks/step_cost', '--cifar', *arguments)
-    assert re.search(message, capsys.readouterr().err)
 
 
 @pytest.mark.long
