@@ -3,11 +3,11 @@ import json
 import multiprocessing
 import os
 import re
-import time
 
 import psutil
 import pytest
 import torch
+from waiting import until
 
 from stepnet_mm import doctor
 from stepnet_mm.doctor import process
@@ -89,18 +89,14 @@ def test_a_check_leaves_no_process_and_ends_with_the_doctor(run, tmp_path):
     killed = multiprocessing.get_context('fork').Process(
         target=run, args=('child', ), kwargs=dict(argument='wait'))
     killed.start()
-    while not path.exists() or not path.read_text():
-        time.sleep(.1)
+    until(lambda: path.exists() and path.read_text())
     killed.kill()  # whatever it was that ended it
     check_ended(path)
 
 
 def check_ended(path):
     """The processes whose numbers are in a file end soon."""
-    limit = time.monotonic() + 20
-    while any(map(alive, path.read_text().split())):
-        assert time.monotonic() < limit
-        time.sleep(.1)
+    until(lambda: not any(map(alive, path.read_text().split())), 20)
 
 
 def alive(number):

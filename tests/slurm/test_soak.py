@@ -12,6 +12,7 @@ from jobs import (
     saved,
     train_in_forks,
 )
+from waiting import until
 
 from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
 from stepnet_mm.utils.files import UNFINISHED
@@ -22,13 +23,6 @@ SETTINGS = options(**{
 EVENTS = 'kill in a save', 'preempt', 'kill', 'kill in a save', 'preempt'
 
 
-def until(condition, seconds=240):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(.001)
-
-
 @pytest.mark.soak
 def test_soak(tmp_path):
     whole, folder = tmp_path / 'whole', tmp_path / 'soak'
@@ -37,10 +31,10 @@ def test_soak(tmp_path):
     for event in EVENTS:
         before = iteration(folder)
         with ranks_in_forks(folder, *SETTINGS, '--resume') as ranks:
-            until(lambda: iteration(folder) > before + 2)  # noqa: B023
+            until(lambda: iteration(folder) > before + 2, 240)  # noqa: B023
             time.sleep(draw.random() * .5)
             if event == 'kill in a save':
-                until(lambda: [*folder.glob(f'*{UNFINISHED}')])
+                until(lambda: [*folder.glob(f'*{UNFINISHED}')], 240, .001)
             before = iteration(folder)
             for rank in ranks:
                 rank.signal(signal.SIGUSR1 if event == 'preempt'

@@ -2,18 +2,17 @@
 import os
 import subprocess
 import sys
-import time
 
-import cv2
-import numpy as np
 import psutil
 import pytest
 import torch
+from drawn_cifar import draw_cifar
 from jobs import ROOT
 from resume_run import assert_same
 from study_file import read_study, runs_of
 from study_outcome import record_of
 from study_records import read_records
+from waiting import until
 
 pytestmark = pytest.mark.xdist_group('slurm')
 TEXT = f'''
@@ -40,7 +39,7 @@ class TinyStudy:
             PYTHON=sys.executable, OMP_NUM_THREADS='1')
         folder.mkdir()
         (folder / 'tiny.py').write_text(TEXT)
-        write_noise(folder / 'my data')
+        draw_cifar(folder / 'my data', train=4, test=2)
         self.run, = runs_of(
             read_study(folder / 'tiny.py'), folder / 'work_dirs/tiny')
 
@@ -66,25 +65,6 @@ class TinyStudy:
                    in self.run.folder.glob('*/vis_data/scalars.json'))
 
 
-def write_noise(folder):
-    """CIFAR-10 of noise: 40 images to train with, 20 to test with."""
-    from mmpretrain.datasets import CIFAR10
-    rng = np.random.default_rng(0)
-    for split, number in (('train', 4), ('test', 2)):
-        for name in CIFAR10.METAINFO['classes']:
-            (folder / split / name).mkdir(parents=True)
-            for i in range(number):
-                cv2.imwrite(str(folder / split / name / f'{i}.png'),
-                            rng.integers(0, 256, (32, 32, 3), np.uint8))
-
-
-def wait(condition, seconds=600):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(.1)
-
-
 @pytest.fixture
 def venv():
     """The environment that has Snakemake; skips where it cannot be made."""
@@ -106,10 +86,10 @@ def test_preempted_requeued_and_its_engine_killed(lab, tmp_path, venv):
                       SLURM_CONF=lab.environment['SLURM_CONF'])
     words = 'sbatch=--partition=main --time=30',
     process = study.start(*words)
-    wait(lambda: study.iterations() > 2)
+    until(lambda: study.iterations() > 2, 600)
     job, = lab.run('squeue', f'--name=tiny.{NAME}', '-ho', '%i').split()
     lab.run('scontrol', 'requeue', job)  # as Slurm preempts a job
-    wait(lambda: 'PreemptionHook: saved' in study.log())
+    until(lambda: 'PreemptionHook: saved' in study.log(), 600)
     engine, = (child for child in psutil.Process(process.pid).children()
                if any('snakemake' in word for word in child.cmdline()))
     engine.kill()

@@ -3,7 +3,6 @@ import json
 import os
 import re
 import signal
-import time
 from types import SimpleNamespace
 
 import by_path
@@ -11,6 +10,7 @@ import pytest
 from made_study import make_study, make_tools, starts_of
 from study_file import runs_of
 from study_records import read_records
+from waiting import until
 
 
 @pytest.fixture
@@ -169,8 +169,7 @@ def test_a_signal_stops_it_and_the_next_call_goes_on(engine, monkeypatch):
     wait = engine.module.subprocess.Popen.wait
 
     def signalled(process, timeout=None):
-        while not os.path.exists('work_dirs/made/a_seed0/listens'):
-            time.sleep(.02)
+        until(lambda: os.path.exists('work_dirs/made/a_seed0/listens'))
         signal.raise_signal(signal.SIGHUP)
         process.terminate()
         return wait(process, timeout)

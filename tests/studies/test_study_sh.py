@@ -5,9 +5,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from waiting import until
 
 #: Prints its arguments; lists what the file `left` has; a run may wait.
 RUNS = '''
@@ -65,7 +65,7 @@ def study(home, tmp_path, monkeypatch):
     monkeypatch.delenv('STUDIES_VENV', raising=False)
     started = []
 
-    def study(*words, code=None, until='listens'):
+    def study(*words, code=None, says='listens'):
         with open(tmp_path / f'said{len(started)}', 'w') as file:
             process = subprocess.Popen(
                 ['bash', home / 'tools/study.sh', *words], cwd=tmp_path,
@@ -73,7 +73,7 @@ def study(home, tmp_path, monkeypatch):
         started.append(process)
         process.said = lambda: open(file.name).read()
         if code is None:
-            wait(lambda: until in process.said())
+            until(lambda: says in process.said())
         else:
             assert process.wait(20) == code, process.said()
         return process
@@ -88,13 +88,6 @@ def heard():
     """A terminal's: nohup and & have some ignored."""
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
         signal.signal(number, signal.SIG_DFL)
-
-
-def wait(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(.02)
 
 
 def test_without_snakemake_one_after_the_other(study):
@@ -139,7 +132,7 @@ def test_a_signal_is_for_the_trainings_too_and_a_second_kills(
     (tmp_path / 'deaf').write_text('yes')
     process = study('my study.py')
     process.terminate()
-    wait((tmp_path / 'saved').exists)
+    until((tmp_path / 'saved').exists)
     process.terminate()
     assert process.wait(20) == 143
 
@@ -151,7 +144,7 @@ def test_what_outlived_a_killed_one_is_waited_for(study, tmp_path):
     with open(lock, 'w') as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         process = study('my study.py',
-                        until='a_seed0: waits for what a killed study.sh')
+                        says='a_seed0: waits for what a killed study.sh')
         assert '--run' not in process.said()
     assert process.wait(20) == 1
     assert '--run=a_seed0\n' in process.said()

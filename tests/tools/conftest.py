@@ -38,6 +38,18 @@ def tool(monkeypatch, request, forget_runs):
 
 
 @pytest.fixture
+def printed(tool, capsys):
+    """printed('analysis/plot', 'runs', folder): what that tool prints."""
+
+    def printed(*arguments):
+        capsys.readouterr()
+        tool(*arguments)
+        return capsys.readouterr().out
+
+    return printed
+
+
+@pytest.fixture
 def load_tool(request):
     """load_tool('benchmarks/step_cost'): the tool as a module."""
 

@@ -28,13 +28,11 @@ custom_hooks = [dict(type='AttentionMapHook')]
 
 
 @pytest.mark.long
-def test_a_training_and_its_checkpoint(tool, config, tmp_path, capsys,
+def test_a_training_and_its_checkpoint(tool, printed, config, tmp_path,
                                        monkeypatch):
     work = tmp_path / 'work'
     tool('train', config, '--work-dir', work)
-    capsys.readouterr()
-    tool('analysis/plot_attention', work)
-    table = capsys.readouterr().out.splitlines()[2:5]
+    table = printed('analysis/plot_attention', work).splitlines()[2:5]
     assert [row.split()[0] for row in table] == ['0', '2', '4']
     for name in ('maps', 'range'):
         assert cv2.imread(str(work / f'attention_{name}.png')).std() > 5

@@ -4,12 +4,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from fork_server import ForkServer
 from forked import Forked
 from jobs import CONFIG, ROOT, run_train
+from waiting import until
 
 PRINT = 'printf "%s\\n" "$@"'
 SINFO = '''
@@ -85,8 +85,7 @@ def test_signals_reach_every_rank(tmp_path, tools):
     with subprocess.Popen(
             ['nohup', 'bash', tools / 'dist_train.sh', CONFIG, '2', tmp_path,
              'wait'], env=environment()) as process:
-        while len([*tmp_path.glob('*.args')]) < 2 and process.poll() is None:
-            time.sleep(.1)
+        until(lambda: len([*tmp_path.glob('*.args')]) == 2)
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGUSR1)
         assert process.wait(240) == 75

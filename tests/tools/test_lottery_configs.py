@@ -15,13 +15,11 @@ NSI = torch.tensor([[1., 3., .5, .5, 2.], [6., 2., 1., 1., 1.]])
 
 
 @pytest.fixture
-def rank(tool, capsys):
+def rank(printed):
     """rank(record, '-k', 2) -> its table by block, all its step_blocks"""
 
     def rank(*arguments):
-        capsys.readouterr()
-        tool(TOOL, *arguments)
-        out = capsys.readouterr().out
+        out = printed(TOOL, *arguments)
         rows = re.findall(r'^([ac]\.\d) +(.*)$', out, re.MULTILINE)
         return ({name: rest.split() for name, rest in rows},
                 [*map(literal_eval, re.findall('step_blocks=(.*)', out))])

@@ -106,9 +106,9 @@ def test_the_start_a_cut_some_of_it_and_a_checkpoint(
     assert len(trained.header.meta['sha256']) == 12
 
 
-def test_list_measures_nothing(tool, deep, tmp_path, capsys):
-    tool(TOOL, deep, '--list', '--work-dir', tmp_path / 'work',
-         '--cfg-options', 'model.backbone.init_cfg.type=Pretrained',
-         'model.backbone.init_cfg.checkpoint=nowhere.pth')
-    assert 'backbone.layer4.2' in capsys.readouterr().out
+def test_list_measures_nothing(printed, deep, tmp_path):
+    assert 'backbone.layer4.2' in printed(
+        TOOL, deep, '--list', '--work-dir', tmp_path / 'work',
+        '--cfg-options', 'model.backbone.init_cfg.type=Pretrained',
+        'model.backbone.init_cfg.checkpoint=nowhere.pth')
     assert not list(tmp_path.rglob('*.jsonl'))

@@ -15,20 +15,14 @@ class EachLoop(ValLoop):
     """Validates on several datasets."""
 
     def __init__(self, runner, dataloader, evaluator):
-        loaders = [runner.build_dataloader(part) for part in dataloader]
-        super().__init__(runner, loaders[0], evaluator)
-        self.dataloader = loaders
+        super().__init__(runner, dataloader[0], evaluator)
+        self.dataloader = [runner.build_dataloader(part)
+                           for part in dataloader]
 
     def run(self):
-        self.runner.call_hook('before_val')
-        self.runner.call_hook('before_val_epoch')
-        self.runner.model.eval()
-        for loader in self.dataloader:
-            for number, batch in enumerate(loader):
-                self.run_iter(number, batch)
-        metrics = self.evaluator.evaluate(6)
-        self.runner.call_hook('after_val_epoch', metrics=metrics)
-        self.runner.call_hook('after_val')
+        loaders = self.dataloader
+        for self.dataloader in loaders:
+            metrics = super().run()
         return metrics
 '''
 

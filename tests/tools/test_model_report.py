@@ -6,17 +6,7 @@ from mmengine.config import Config
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.profiling import image_size
 
-
-@pytest.fixture
-def report(tool, capsys):
-    """report(config, option, ...) -> what the tool prints"""
-
-    def report(*arguments):
-        capsys.readouterr()
-        tool('analysis/model_report', *arguments)
-        return capsys.readouterr().out
-
-    return report
+TOOL = 'analysis/model_report'
 
 
 def counts(printed, line):
@@ -27,11 +17,11 @@ def counts(printed, line):
 
 
 @pytest.mark.core
-def test_a_classifier_by_hand(report, classifier):
+def test_a_classifier_by_hand(printed, classifier):
     """The counts are of one image, whatever the batch that is timed."""
     pytest.importorskip('mmpretrain')
-    found = report(
-        classifier, '--image-size', 32, 32, '--batch-size', 2,
+    found = printed(
+        TOOL, classifier, '--image-size', 32, 32, '--batch-size', 2,
         '--cfg-options', 'model.backbone.init_cfg.type=Pretrained',
         'model.backbone.init_cfg.checkpoint=nowhere.pth')
     assert 'ImageClassifier, backbone StepResNet, 1 x 3 x 32 x 32' in found
@@ -46,9 +36,9 @@ def test_a_classifier_by_hand(report, classifier):
 
 
 @pytest.mark.core
-def test_a_detector(report, detector):
+def test_a_detector(printed, detector):
     pytest.importorskip('mmdet')
-    found = report(detector, '--image-size', 90, 64)
+    found = printed(TOOL, detector, '--image-size', 90, 64)
     assert 'FasterRCNN, backbone StepResNet, 1 x 3 x 96 x 64' in found
     model = build_model(Config.fromfile(detector), start=False)
     assert counts(found, 'total')[0] == sum(

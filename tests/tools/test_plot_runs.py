@@ -37,13 +37,13 @@ def work_dir(tmp_path, write_record):
 
 
 @pytest.fixture
-def run(tool, capsys, monkeypatch):
+def run(printed, monkeypatch):
     """run(folders...) -> its tables of runs and of each correlation"""
     monkeypatch.setattr('rank_correlation.RESAMPLES', 200)
 
     def run(*arguments):
-        tool('analysis/plot', 'runs', *arguments)
-        runs, *found = capsys.readouterr().out.split('\n\n')
+        runs, *found = printed('analysis/plot', 'runs',
+                               *arguments).split('\n\n')
         return [pd.read_csv(io.StringIO(text), sep=r'\s+') for text in (
             runs.partition('\ntns: ')[0],
             *(text.split('\n', 2)[2] for text in found))]

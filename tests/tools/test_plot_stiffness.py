@@ -15,20 +15,10 @@ from stepnet_mm.stiffness import (
 
 pytest.importorskip('matplotlib')
 
+TOOL = 'analysis/plot'
 STAGE = [1, 1, 1, 2, 2]
 NSI = torch.rand(20, 5, generator=torch.Generator().manual_seed(0)) + .1
 NSI[0, 2] = math.inf
-
-
-@pytest.fixture
-def run(tool, capsys):
-    """run('stiffness', record, ...) -> what it printed"""
-
-    def run(*arguments):
-        tool('analysis/plot', *arguments)
-        return capsys.readouterr().out
-
-    return run
 
 
 @pytest.mark.parametrize('names, wanted, files, skipped', [
@@ -38,10 +28,10 @@ def run(tool, capsys):
         marks=pytest.mark.long),
     (['plain'], [], ['depth', 'proportion', 'survival'],
      ['tns', 'step', 'seeds'])])
-def test_figures_and_the_table(run, write_record, tmp_path, names, wanted,
+def test_figures_and_the_table(printed, write_record, tmp_path, names, wanted,
                                files, skipped):
     """Of a network without gates, and of one record, some do not apply."""
-    out = run('stiffness', *(write_record(
+    out = printed(TOOL, 'stiffness', *(write_record(
         name, NSI, None if name == 'plain' else 1 / (1 + NSI), stage=STAGE,
         blocks=[f'b{i}' for i in range(5)], position=[1, 2, 3, 1, 2])
         for name in names), '--degree', .2, .1, *wanted)
@@ -64,7 +54,7 @@ def test_figures_and_the_table(run, write_record, tmp_path, names, wanted,
     ]
 
 
-def test_a_training_by_hook(run, tmp_path):
+def test_a_training_by_hook(printed, tmp_path):
     path = tmp_path / 'run/vis_data/probe.json'
     path.parent.mkdir(parents=True)
     path.write_text(''.join(json.dumps(
@@ -72,11 +62,12 @@ def test_a_training_by_hook(run, tmp_path):
     ) + '\n' for row in (dict(step=50, nonfinite=8), dict(
         step=100, tns=2., tns_median=1., tns_q95=4., nsi_stage1_mean=.5,
         nsi_stage1_max=.9, nonfinite=0))))
-    table = run('training', tmp_path, '--hook', 'probe').splitlines()
+    table = printed(TOOL, 'training', tmp_path, '--hook',
+                    'probe').splitlines()
     assert [line.split() for line in table[:3]] == [
         ['step', 'tns', 'tns_median', 'tns_q95', 'nsi_stage1_mean'],
         ['50', *['nan'] * 4], ['100', '2', '1', '4', '0.5']]
     assert cv2.imread(str(tmp_path / 'tns.png')).std() > 5
     with pytest.raises(SystemExit, match='plot.py: error: --hook: .*'
                        r"\['probe'\], got 'stiffness'"):
-        run('training', tmp_path)
+        printed(TOOL, 'training', tmp_path)

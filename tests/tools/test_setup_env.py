@@ -3,10 +3,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 
 import pytest
+from waiting import until
 
 
 def fake(folder, name, script):
@@ -102,8 +102,7 @@ def test_the_second_set_up_has_nothing_to_do(set_up, tmp_path):
 
 def test_another_set_up_waits_until_the_first_one_is_killed(start, tmp_path):
     first = start(HOLD=str(tmp_path))
-    while not (tmp_path / 'calls').exists():
-        time.sleep(.02)
+    until((tmp_path / 'calls').exists)
     second = start()
     assert any('another set-up is at work on' in line
                for line in second.stdout)

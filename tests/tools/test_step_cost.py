@@ -27,10 +27,9 @@ def test_rows_of_every_network(tool, tmp_path):
 
 
 @pytest.mark.long
-def test_what_recording_costs(tool, capsys):
-    tool('benchmarks/recording', '--batch-size', 2, '--edge', 32, '--rounds',
-         1)
-    assert capsys.readouterr().out.count('recorded (') == 2
+def test_what_recording_costs(printed):
+    assert printed('benchmarks/recording', '--batch-size', 2, '--edge', 32,
+                   '--rounds', 1).count('recorded (') == 2
 
 
 def test_saved_bytes_by_hand():

@@ -27,9 +27,9 @@ def test_shares_by_hand(load_tool):
     assert 0 < by_simulations < 1e-300 and by_time == pytest.approx(.5)
 
 
-def test_the_table_of_three_bodies(tool, capsys):
+def test_the_table_of_three_bodies(printed):
     """The start is a draw of seed 0; a circular orbit has 1.558 to 2.078."""
-    tool('theory/three_body', '--simulations', 2, '--time', .2)
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    rows = [line.split() for line in printed(
+        'theory/three_body', '--simulations', 2, '--time', .2).splitlines()]
     assert rows[-1] == ['the', 'paper', '91.40%', '4.20%']
     assert 1.4 < float(rows[-2][0]) < float(rows[-3][0]) < 2.1

@@ -127,12 +127,11 @@ def test_a_config_without_a_stepnet(config, text, write):
         to_stepnet(name)
 
 
-def test_the_tool(tool, write, tmp_path, capsys):
+def test_the_tool(printed, write, tmp_path):
     path, out = write('own+these/plain.py', PLAIN), tmp_path / 'new/se.py'
-    tool('to_stepnet', path)
-    assert capsys.readouterr().out == to_stepnet(str(path))
-    tool('to_stepnet', path, '--step', 'SEAttention', '--step-options',
-         'reduction=8', '--out', out)
+    assert printed('to_stepnet', path) == to_stepnet(str(path))
+    printed('to_stepnet', path, '--step', 'SEAttention', '--step-options',
+            'reduction=8', '--out', out)
     assert f"_base_ = '{tmp_path}" not in out.read_text()
     backbone = build(Config.fromfile(out)).backbone
     assert backbone.steps()[0].excitation[0].out_features == 1

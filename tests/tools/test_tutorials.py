@@ -3,15 +3,13 @@ import os
 from pathlib import Path
 
 import pytest
+from drawn_cifar import draw_cifar
 from fork_server import ForkServer
-from PIL import Image
 
 nbformat = pytest.importorskip('nbformat')
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {path.stem: path for path in (ROOT / 'docs/tutorials').glob('*.ipynb')}
 ENGLISH = sorted(name for name in PAGES if '.zh_CN' not in name)
-CLASSES = ('airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog',
-           'horse', 'ship', 'truck')
 #: NAME: its constants, and smaller ones with which the same code is shown.
 SMALLER = {
     'from_mmdet': {'--train 48 --val 12': '--train 8 --val 4',
@@ -64,17 +62,6 @@ def test_a_page_is_whole_and_the_same_in_both_languages(name):
     assert english == chinese
 
 
-def draw_cifar(root):
-    """Images in the layout of CIFAR-10, brighter from class to class."""
-    for split, count in dict(train=16, test=4).items():
-        for label, name in enumerate(CLASSES):
-            folder = root / split / name
-            folder.mkdir(parents=True)
-            for i in range(count):
-                Image.effect_noise((32, 32), 5 + 15 * label).convert(
-                    'RGB').save(folder / f'{i}.png')
-
-
 @pytest.mark.long
 @pytest.mark.parametrize('name', ENGLISH)
 def test_a_tutorial_runs(name, tmp_path, monkeypatch):
@@ -84,7 +71,7 @@ def test_a_tutorial_runs(name, tmp_path, monkeypatch):
     from nbclient import NotebookClient
     # Without Snakemake, which tests/studies has.
     monkeypatch.setenv('STUDIES_VENV', '/dev/null/none')
-    draw_cifar(tmp_path / 'data/cifar10')
+    draw_cifar(tmp_path / 'data/cifar10', train=16, test=4)
     for folder in ('configs', 'tools'):
         (tmp_path / folder).symlink_to(ROOT / folder)
     (tmp_path / 'docs/tutorials').mkdir(parents=True)
