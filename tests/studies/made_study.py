@@ -76,8 +76,7 @@ def made_run(method='plain', seed=0, last=50., tns=1., step=None, **fields):
         cpu_seconds=60.), **fields})
 
 
-def made_steps(trained=50., per_channel=50., per_block=50., mean=.2):
+def made_steps(per_block=50., mean=.2):
     """The field of a record where Δt was held fixed."""
-    return dict(trained=trained, per_channel=per_channel, per_block=per_block,
-                mean=mean, over_samples=.01, over_positions=0.,
-                over_channels=.02)
+    return dict(trained=50., per_channel=50., per_block=per_block, mean=mean,
+                over_samples=.01, over_positions=0., over_channels=.02)

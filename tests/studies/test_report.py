@@ -81,68 +81,43 @@ def test_a_method_that_does_not_pool_is_compared_by_welch():
         '−2.50 (one run)')
 
 
-def test_the_result_table_of_a_study_that_is_half_done():
+def test_runs_that_are_missing_or_diverged():
+    """The tables of whole studies are the pages of docs/results, in CI."""
     report = report_of(
         [made_run('plain', 0, 50.), diverged_run('se', 2),
-         *(made_run('se', s, 52. + s, tns=.5) for s in (0, 1)),
+         *(made_run('se', s, 52. + s) for s in (0, 1)),
          *(diverged_run('sem', s) for s in range(3)),
          made_run('one', 0, 53.25, stiffness={})],
-        se=dict(paper='resnet164_se_cifar10'), plain={}, stepnet={}, sem={},
-        one={})
+        se={}, plain={}, stepnet={}, sem={}, one={})
     found = cells(report.results(['plain'], whole=True))
-    assert list(found) == ['se', 'plain', 'stepnet', 'sem', 'one']
-    assert numbers(found['se'].pop('less `plain`'))[0] == 2.5
-    assert found['se'] == {
-        'method': 'se', 'n': '2, 1 diverged', 'last epoch': '52.50 ± 0.71',
-        'mean TNS': '0.500 ± 0.000', 'mean NSI': '1.000 ± 0.000',
-        'paper': 'top-1 94.26 ± 0.14 %, 5 runs'}
-    assert [(found[name]['n'], found[name]['last epoch']) for name in (
-        'stepnet', 'plain', 'sem')] == [
-            ('0 of 3', 'not yet run'), ('1 of 3', '50.00'),
-            ('0, 3 diverged', 'diverged')]
-    assert found['one']['mean TNS'] == ''
+    assert {name: (row['n'], row['last epoch'], row['mean TNS'])
+            for name, row in found.items()} == dict(
+        se=('2, 1 diverged', '52.50 ± 0.71', '1.000 ± 0.000'),
+        plain=('1 of 3', '50.00', '1.000'),
+        stepnet=('0 of 3', 'not yet run', ''),
+        sem=('0, 3 diverged', 'diverged', ''), one=('1 of 3', '53.25', ''))
 
 
-def test_further_tables():
-    records = [
-        made_run('plain'), diverged_run('se'), made_run('eca'),
-        *(made_run('se', s, step=.5, tns=1. + s, steps=made_steps(
-            50. + s, 49. - s, None, .1 * s),
-            test={'epoch': 3, 'accuracy/top1': 5. * s, 'accuracy/top5': 90.},
-            robustness=dict(clean=50., fgsm_1=s)) for s in (1, 2))]
-    parts = tool.page_of(
-        report_of(records, plain={}, se={}, eca={})).split('\n\n')
-    assert [part for part in parts if part[:2] == '##'][2:6] == [
-        '## On test data', '## Step sizes held fixed',
-        '## On disturbed images', '## Stiffness']
-    _, tested, fixed, disturbed, others, stiffness, stages = (
-        cells(part.strip()) for part in parts if part[0] == '|')
-    assert fixed['se'] == {
-        'method': 'se', 'as trained': '51.50 ± 0.71',
-        'fixed per channel': '47.50 ± 0.71', 'mean Δt': '0.150 ± 0.071',
-        'SD over images': '0.010 ± 0.000',
-        'SD over positions': '0.000 ± 0.000',
-        'SD over channels': '0.020 ± 0.000'}
+def test_images_that_are_disturbed_and_steps_of_no_number():
+    page = tool.page_of(report_of([
+        made_run('plain'), *(made_run(
+            'se', s, steps=made_steps(per_block=None),
+            robustness=dict(clean=50., fgsm_1=s)) for s in (1, 2))],
+        plain={}, se={}))
+    disturbed = cells(page.partition('## On disturbed images\n\n')[2]
+                      .partition('\n\n')[0])
     assert disturbed['se']['on fgsm_1'] == '1.50 ± 0.71'
-    assert tested['se']['test top1'] == '7.50 ± 3.54'
-    assert others['se'] == {'method': 'se', 'top5': '90.00 ± 0.00'}
-    assert stiffness['se']['mean TNS, output'] == '1.000 ± 0.283'
-    assert stages['se']['Δt, stage 2'] == '0.250 ± 0.000'
-    assert stages['plain']['Δt, stage 1'] == '–'
+    assert 'fixed per channel' in page and 'fixed per block' not in page
     assert spread(pd.Series([1., np.nan, 2.]), 1) == '1.5 ± 0.7 (2 of 3)'
 
 
-def test_an_ap_is_in_per_cent():
-    records = [made_run(name, s, .5 + s / 100, metric='coco/bbox_mAP', test={
-        'epoch': 3, 'coco/bbox_mAP': .25, 'coco/a_precision': .125,
-        'coco/b_precision': None, 'coco/bbox_mAP_s': -1.})
-               for name in ('plain', 'se') for s in range(2)]
-    report = report_of(records, plain={}, se={})
-    assert report.level('se') == '50.50 ± 0.71'
-    assert report.level('se', 'test AP') == '25.00 ± 0.00'
-    assert report.level('se', 'test a, AP') == '12.50 ± 0.00'
-    assert not len(report.last('se', 'test b, AP'))
-    assert not len(report.last('se', 'test APs'))
+def test_an_ap_that_is_none():
+    report = report_of([made_run(last=.5, metric='coco/bbox_mAP', test={
+        'epoch': 3, 'coco/a_precision': .125, 'coco/b_precision': None,
+        'coco/bbox_mAP_s': -1.})], plain={})
+    assert report.level('plain', 'test a, AP') == '12.50'
+    assert not len(report.last('plain', 'test b, AP'))
+    assert not len(report.last('plain', 'test APs'))
 
 
 def test_between_methods_and_within_them_may_be_of_opposite_sign():
@@ -198,11 +173,6 @@ def test_accuracy_by_method_epoch_and_mean_step():
     axes, = study_figures.steps_figure(report).axes
     assert [line.get_label() for line in axes.lines] == [
         'a b', 'ECA', 'plain']
-    low, high = cells(report.by_step()).values()
-    assert low.pop('do they differ?').startswith('p 0.')
-    assert [*low.values()][:3] == ['0.38 to 0.40', 'a_b, eca', '3']
-    assert [*high.values()] == [
-        '1.00 to 1.00', 'plain', '4', '51.50 ± 1.29', '']
 
 
 def test_no_two_methods_look_alike():
@@ -285,15 +255,10 @@ def test_pages_of_the_repository(repository, run_tool):
     assert readme.read_text() == old
     assert run_tool('--pages') == (0, '')
     text = readme.read_text()
-    assert re.search(r'^\| stepnet +\| 4 +\| 61.50 ± 1.29 +\| \+10.00 \[',
-                     text, re.M) and '\n| plain' not in text
-    assert '| 1.00 to 1.00 | plain ' in text and 'old' not in text
+    assert '| stepnet ' in text and '| 1.00 to 1.00 | plain ' in text
+    assert 'old' not in text and '\n| plain' not in text
     text = page.read_text()
-    for part in ('# The question of first\n', '8 runs of 2 methods',
-                 '`train_cfg.max_epochs` 4, `a.pipeline`', command,
-                 'bash tools/study.sh configs/studies/first.py\n', '| se '):
-        assert part in text
-    assert 'other settings' not in text and 'Not yet run' not in text
+    assert command in text and 'other settings' not in text
     assert len(re.findall(r'\]\((figures/first_\w+\.png)\)', text)) == 2
     assert run_tool('--pages', '--check') == (0, '')
     for comment in ('last epoch: first plain less plian',
