@@ -1,83 +1,29 @@
-"""The documentation site: its hooks, and what was built."""
-import base64
+"""The documentation site that .ci/run has built."""
 import importlib
 import os
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from by_path import load
 
-ROOT = Path(__file__).resolve().parents[1]
-SITE = ROOT / '.ci' / 'site'
-
-
-def hook(name):
-    """A hook's module, where it needs nothing that is not here."""
-    return load(SITE / 'hooks' / f'{name}.py')
-
-
-def test_the_api_has_the_public_names():
-    api = hook('api')
-    assert len(api.packages()) > 15
-    for package in api.packages():
-        module = importlib.import_module(package)
-        names = set(getattr(module, '__all__', ()))
-        found = set(api.public_names(package))
-        assert found <= names
-        page = api.page(package)
-        assert all(f'.{name}\n' in page for name in found)
-        # What it gives from another folder stands on that folder's page.
-        assert not [name for name in names - found if getattr(
-            module, name).__module__.startswith(package)]
-
-
-def test_lines_of_a_chinese_sentence_are_joined():
-    def markdown(uri):
-        page = SimpleNamespace(file=SimpleNamespace(src_uri=uri))
-        return hook('language').on_page_markdown(text, page, None, None)
-
-    text = '# 标题\n文字，\n  文字。\nx 文\n\n- 一\n- b\n二\n'
-    assert markdown('index.md') == text
-    assert markdown('zh/index.md') == (
-        '# 标题\n文字，文字。\nx 文\n\n- 一\n- b\n二\n')
-
-
-def test_a_notebook_becomes_a_page_with_its_outputs():
-    picture = base64.b64encode(b'PNG').decode()
-    cells = [
-        dict(cell_type='markdown', source=['# Title\n', 'text']),
-        dict(cell_type='code', source='%cd -q ..', outputs=[]),
-        dict(cell_type='code', source='%%bash\nls', outputs=[
-            dict(output_type='stream', text=['\x1b[1ma\x1b[0m\n']),
-            dict(output_type='stream', text=['b\n'])]),
-        dict(cell_type='code', source='%%writefile a/b.py\nc = 1',
-             outputs=[]),
-        dict(cell_type='code', source='draw()', outputs=[
-            dict(output_type='display_data',
-                 data={'image/png': picture, 'text/plain': 'Figure'})])]
-    text, pictures = hook('notebooks').as_markdown(dict(cells=cells), 'name')
-    assert pictures == {'name_1.png': b'PNG'}
-    assert text.split('\n\n') == [
-        '# Title\ntext', '````bash\nls\n````',
-        '````{.text .output}\na\nb\n````',
-        '````python title="a/b.py"\nc = 1\n````',
-        '````python\ndraw()\n````', '![output](name_1.png)\n']
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
 def site():
-    """The folder of the site that .ci/run has built."""
+    """Its folder."""
     if built := os.environ.get('BUILT_SITE'):
         return Path(built)
     pytest.skip('bash tools/build_docs.sh && BUILT_SITE=build/site ...')
 
 
-@pytest.mark.long
-def test_the_site_has_all_pages_and_asks_no_other_host(site):
-    pages = {str(path.relative_to(site)): path.read_text()
-             for path in site.rglob('*.html')}
+@pytest.fixture
+def pages(site):
+    return {str(path.relative_to(site)): path.read_text()
+            for path in site.rglob('*.html')}
+
+
+def test_the_site_has_all_pages_and_asks_no_other_host(site, pages):
     assert {'index.html', 'zh/index.html', 'stiffness.html', 'configs.html',
             'api/stepnet_mm.steps.html'} <= pages.keys()
     asked = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*'
@@ -93,3 +39,27 @@ def test_the_site_has_all_pages_and_asks_no_other_host(site):
         r'<details.*?</details>', '', pages['api/stepnet_mm.steps.html'],
         flags=re.S))
     assert (site / 'search' / 'search_index.json').exists()
+
+
+def test_the_api_has_the_public_names(pages):
+    """Each on the page of its own folder."""
+    found = {name.removeprefix('api/').removesuffix('.html'): page
+             for name, page in pages.items() if name.startswith('api/')}
+    assert len(found) > 14
+    for package, page in found.items():
+        module = importlib.import_module(package)
+        named = {*re.findall(rf'id="{package}\.(?:\w+\.)?(\w+)"', page)}
+        own = {name for name in getattr(module, '__all__', ()) if getattr(
+            getattr(module, name), '__module__', package).startswith(package)}
+        assert own <= named
+
+
+def test_sentences_in_chinese_and_tutorials_with_their_outputs(site, pages):
+    assert not re.search('[\u3000-\u9fff]\n *[\u3000-\u9fff]', re.sub(
+        '<pre.*?</pre>', '', pages['zh/index.html'], flags=re.S))
+    page = pages['tutorials/own_step_size.html']
+    picture, = re.findall('<img alt="output" src="(.*?)"', page)
+    assert (site / 'tutorials' / picture).read_bytes()[1:4] == b'PNG'
+    assert 'class="output highlight"' in page and '\x1b' not in page
+    assert '<span class="filename">work_dirs/own_step/own_step.py<' in page
+    assert not re.search('%cd|%%bash|%%writefile', page)
