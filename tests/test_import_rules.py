@@ -25,22 +25,18 @@ COMMON = {'config_path', 'lazy_exports', 'regular_file', 'supported',
 FILES = sorted((ROOT / PACKAGE).rglob('*.py'))
 
 
-def imports(source, package):
-    """Absolute dotted names that a file of ``package`` imports."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            parts = package.split('.')
-            base = parts[:len(parts) - node.level + 1] if node.level else []
-            base += [node.module] if node.module else []
-            yield from ('.'.join([*base, alias.name]) for alias in node.names)
-
-
 @functools.cache
 def imports_of(path):
-    package = '.'.join(path.relative_to(ROOT).parent.parts)
-    return set(imports(path.read_text(), package))
+    """Absolute dotted names."""
+    package, found = '.'.join(path.relative_to(ROOT).parent.parts), set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name(
+                '.' * node.level + (node.module or ''), package)
+            found |= {f'{base}.{alias.name}' for alias in node.names}
+    return found
 
 
 def folder_of(path):
