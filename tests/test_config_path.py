@@ -1,10 +1,9 @@
 """Another project finds our configs, by names that are unique."""
-import shutil
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from by_path import load
 
 from stepnet_mm import config_path
 
@@ -39,16 +38,13 @@ def test_an_unknown_name_raises_with_those_that_come_close(name, expected):
         config_path(name)
 
 
-def test_an_installation_comes_before_a_checkout(tmp_path):
-    """A copy of the module, where neither folder of configs is."""
-    path = tmp_path / 'stepnet_mm/config_path.py'
-    path.parent.mkdir()
-    shutil.copy(ROOT / 'stepnet_mm/config_path.py', path)
-    package = load(path)
-    with pytest.raises(FileNotFoundError, match=r'\.mim.*install stepnet_mm'):
-        package.config_path('a')
-    for folder in ('configs', 'stepnet_mm/.mim/configs'):
-        config = tmp_path / folder / 'a.py'
-        config.parent.mkdir(parents=True)
-        config.touch()
-        assert package.config_path('a') == str(config)
+def test_an_installation_comes_before_a_checkout(tmp_path, monkeypatch):
+    folders = [tmp_path / name for name in ('installed', 'checkout')]
+    monkeypatch.setattr(import_module('stepnet_mm.config_path'), 'FOLDERS',
+                        folders)
+    with pytest.raises(FileNotFoundError, match='install stepnet_mm'):
+        config_path('a')
+    for folder in reversed(folders):
+        folder.mkdir()
+        (folder / 'a.py').touch()
+        assert config_path('a') == str(folder / 'a.py')

@@ -138,8 +138,6 @@ def test_what_would_not_compare_is_refused_before_anything_runs(engine):
     for key, text, methods, words in (
             (r'(?s)a_seed0: expected the config.*\+seconds', '',
              dict(a=dict(seconds=1)), ()),
-            ('b_seed0: expected settings', 'measure = dict(num_samples=3)',
-             dict(b={}), ()),
             ('b_seed0: expected test_data', '',
              dict(b={'val_dataloader.dataset.ann_file': 'x'}), ()),
             ('methods.b: .* options', '', dict(b={'behaviour.a': 1}), ()),

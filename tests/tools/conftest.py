@@ -135,12 +135,9 @@ data = dict(
     _delete_=True, type='CustomDataset', data_root='{tmp_path}/images',
     pipeline=[dict(type='LoadImageFromFile'),
               dict(type='Resize', scale=32), dict(type='PackInputs')])
-train_dataloader = dict(
-    batch_size=4, num_workers=0, persistent_workers=False,
-    dataset=dict(**data, data_prefix='train'))
-val_dataloader = dict(
-    batch_size=4, num_workers=0, persistent_workers=False,
-    dataset=dict(**data, data_prefix='val'))
+loader = dict(batch_size=4, num_workers=0, persistent_workers=False)
+train_dataloader = dict(**loader, dataset=dict(**data, data_prefix='train'))
+val_dataloader = dict(**loader, dataset=dict(**data, data_prefix='val'))
 test_dataloader = val_dataloader
 val_evaluator = dict(topk=(1, ))
 test_evaluator = val_evaluator

@@ -104,11 +104,3 @@ def test_the_start_a_cut_some_of_it_and_a_checkpoint(
     assert not torch.equal(trained.nsi, start.nsi)
     assert trained.header.meta['checkpoint'] == str(checkpoint)
     assert len(trained.header.meta['sha256']) == 12
-
-
-def test_list_measures_nothing(printed, deep, tmp_path):
-    assert 'backbone.layer4.2' in printed(
-        TOOL, deep, '--list', '--work-dir', tmp_path / 'work',
-        '--cfg-options', 'model.backbone.init_cfg.type=Pretrained',
-        'model.backbone.init_cfg.checkpoint=nowhere.pth')
-    assert not list(tmp_path.rglob('*.jsonl'))
