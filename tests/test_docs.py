@@ -1,4 +1,7 @@
-"""What the pages name is there: files, functions, places of other pages."""
+"""What the pages name is there: files, functions, pictures.
+
+Links are checked where the site is built.
+"""
 import ast
 import re
 from functools import lru_cache
@@ -40,31 +43,7 @@ def is_there(path, name):
     return files and (not name or name in definitions(files[0]))
 
 
-def without_code(text):
-    return re.sub(r'^```.*?^```$', '', text, flags=re.M | re.S)
-
-
-@lru_cache(None)
-def anchors(page):
-    """GitHub's anchors of a page's headings."""
-    headings = re.findall(r'^#+ (.*)', without_code(page.read_text()), re.M)
-    return {re.sub(r'[^\w\- ]', '', h.lower()).replace(' ', '-')
-            for h in headings}
-
-
-def broken_links(page):
-    for link in re.findall(r'\]\(([^)\s]+)\)',
-                           without_code(page.read_text())):
-        path, _, anchor = link.partition('#')
-        target = (page.parent / path).resolve() if path else page
-        if not re.match(r'\w+:', link) and not (
-                target.exists() and (not anchor or anchor in anchors(target))):
-            yield link
-
-
-def test_links_and_named_code_lead_somewhere():
-    assert not {page.name: found for page in PAGES
-                if (found := [*broken_links(page)])}
+def test_named_code_is_there():
     assert not [(page.name, *code) for page in PAGES if page not in PAST
                 for code in named_code(page.read_text())
                 if not is_there(*code)]
