@@ -15,7 +15,7 @@ from scipy import stats
 from study_file import Study, read_study
 from study_records import append_record
 from study_statistics import kendall, pooled_sd, spread, welch
-from study_tables import STEP, Report, paper_figure
+from study_tables import STEP, Report
 
 ROOT = Path(__file__).resolve().parents[2]
 #: In which stepnet alone is far above.
@@ -266,11 +266,3 @@ def test_pages_of_the_repository(repository, run_tool):
         readme.write_text(f'<!-- {comment} -->\n<!-- end -->')
         code, said = run_tool('--pages')
         assert code == 2 and re.search('plian|gone.py', said)
-
-
-@pytest.mark.long
-def test_the_papers_figures_that_study_files_name_are_there():
-    names = {method.paper for path in ROOT.glob('configs/studies/*.py')
-             for method in read_study(path).methods} - {''}
-    assert 'resnet164_se_cifar10' in names
-    assert all(map(paper_figure, names))
