@@ -39,6 +39,8 @@ def test_it_goes_on_with_faults_that_were_not_found():
     assert FAULTS.summary(results).startswith(
         '3 faults, 2 of them found: 1 by the own tests of the module that is '
         'wrong, 2 by the short run')
+    with pytest.raises(FAULTS.CannotExamine, match='a.py::a fails without'):
+        FAULTS.examine(faults[:1], FAULTS.STAGES, lambda *_: 'a.py::a', 1)
 
 
 @pytest.mark.long

@@ -16,20 +16,6 @@ def fake(folder, name, script):
     return str(path)
 
 
-def test_a_python_that_is_too_new(request, tmp_path):
-    python = fake(tmp_path, 'python', """case "$*" in
-  -V) echo Python 3.12 ;;
-  *) exit 1 ;;
-esac""")
-    done = subprocess.run(
-        ['bash', request.config.rootpath / 'tools/setup_env.sh'],
-        env=dict(PATH='/usr/bin:/bin', HOME='/nonexistent', STACK='classic',
-                 PYTHON=python), capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (
-        1, f"setup_env: error: Python 3.12 at '{python}': expected 3.10 or "
-        'later, before 3.12; set PYTHON\n')
-
-
 #: An interpreter whose pip wheel waits while there is a file HOLD; it writes
 #: down when it runs.
 PYTHON = r'''
@@ -80,6 +66,13 @@ def set_up(start, tmp_path):
         return text
 
     return set_up
+
+
+def test_a_python_that_is_too_new(set_up, tmp_path):
+    python = fake(tmp_path, 'newer', '[ "$1" = -V ] && echo Python 3.12')
+    assert set_up(1, STACK='classic', PYTHON=python) == (
+        f"setup_env: error: Python 3.12 at '{python}': expected 3.10 or "
+        'later, before 3.12; set PYTHON\n')
 
 
 def test_the_second_set_up_has_nothing_to_do(set_up, tmp_path):
