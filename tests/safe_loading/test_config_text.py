@@ -33,8 +33,11 @@ def pipeline(steps):
 BRACES = '{{$NO:x|\\042+open(\'it_ran\', \'w\').name+\\042}}'
 #: Of which Python's parser, mostly 3.10's, dies.
 CHAINS = dict(
-    sums='a = 1' + '+1' * 150000, calls='a = b' + '()' * 200000,
+    sums='a = 1' + '+1' * 150000, differences='a = 1' + ' -1' * 100000,
+    calls='a = b' + '()' * 200000, words='a ' * 150000,
+    calls_with_comments='a = (b' + '()#\n' * 80000 + ')',
     behind_a_comment='a = 1#\r+1' + '+1' * 100000,
+    lambdas='a = ' + 'lambda: ' * 60000 + '1',
     exponents='a = 1e+1' + 'e+1' * 100000, brackets='a = ' + '[' * 51,
     calls_of_dict='a = ' + 'dict({' * 26)
 REFUSED = dict(
@@ -43,26 +46,33 @@ REFUSED = dict(
     a_statement='import os\nos.mkdir("it_ran")',
     a_method='a = dict.fromkeys(map(__import__("os").mkdir, ["it_ran"]))',
     an_f_string='a = f"{open(\'it_ran\', chr(119))}"',
+    to_an_attribute='_base_.b = "it_ran"', an_ellipsis='model = dict(a=...)',
     # mmengine replaces these before it reads the rest.
     a_variable=f'model = "{BRACES}"',
     a_variable_in_a_class='test_dataloader = dict(dataset=dict(metainfo=dict('
     f'classes=["{BRACES}"])))',
     # What mmengine does not write.
-    complex='model = dict(a=1j)', a_set='model = dict(a={1, 2})',
+    formatted='model = dict(a=f"{1}")', complex='model = dict(a=1j)',
+    a_set='model = dict(a={1, 2})', in_brackets='model = (1)',
     a_key_of_a_tuple='model = dict(a={(1, 2): 3})',
     # Long to read, hash, count or run.
     a_long_text=f'model = [{"1," * 10**6}]',
     a_long_number='model = 0x' + 'f' * 5000,
+    a_long_key='model = dict(a={0x' + 'f' * 5000 + ': 1})',
     one_hash=f'a = {{{str([k << 61 for k in range(2000)])[1:-1]}}}',
     a_long_loop='model = dict(max_attempts=1000000)',
-    endless='model = dict(a=1e999)',
+    a_long_float='model = dict(a=1e300)', endless='model = dict(a=1e999)',
     many_pipelines='model = dict(transforms=['
     + '[dict(), dict()], ' * 10 + '])',
+    nested_pipelines=pipeline(
+        'dict(type="Compose", transforms=[dict(type="Compose", '
+        'transforms=[])])'),
     many_scales=pipeline(
         f'dict(type="MultiScaleFlipAug", scales={[1] * 32}, '
         f'flip_direction={["horizontal"] * 32})'),
     many_steps=pipeline('dict(type="Pad"), ' * 101),
     # A registry imports the path of a type, under any key.
+    a_type='model = dict(type="os.mkdir", path="it_ran")',
     a_type_within='model = dict(a=[(1, dict(type="os.mkdir"))])',
     a_type_behind_a_scope='model = dict(type="mmengine.os.mkdir")',
     a_type_under_another_key='model = dict(padding_mode="os.mkdir")',
@@ -79,16 +89,23 @@ REFUSED = dict(
     a_module_that_acts='model = dict(norm_layer="antigravity")',
     # mmcv and mmdet evaluate such words.
     evaluated='model = dict(test_cfg=dict(nms=dict(type="open(1)")))',
+    by_a_subscript='model = dict(warp_mode="[a[1] for a.b in [open]]")',
     a_condition='model = dict(warp_mode="a or b")',
+    of_attributes='model = dict(dtype="ctypes.cdll.evil")',
     a_condition_for_a_type='model = dict(dtype="a or b")',
     bytes_to_evaluate='model = dict(warp_mode=b"ident")',
+    bytes_as_a_key='model = dict(a={b"a": 1})',
     classes_in_a_file='test_dataloader = dict(dataset=dict(metainfo=dict('
     'classes="names")))',
+    bytes_of_a_class='model = dict(metainfo=dict(classes=[b"a"]))',
     # Files, hosts and open files.
+    a_path='model = dict(a="/a")',
     of_a_host='model = dict(model_name="hf-hub:gpt2")',
     a_repository='model = dict(a="owner0/0repo")',
     an_open_file='model = dict(ann_file=0)',
     an_open_folder='model = dict(cutout_dir=True)',
+    of_another_library=pipeline('dict(type="TestTimeAug", transforms=[['
+                                'dict(type="ImageAug")]])'),
     a_transform_beside_the_list=pipeline('dict(type="mmdet.Albu")'))
 
 

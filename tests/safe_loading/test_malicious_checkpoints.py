@@ -1,6 +1,8 @@
 """Files that would run something: refused, and nothing of them has run."""
 import copy
+import copyreg
 import io
+import os
 import pickle
 import shutil
 import struct
@@ -19,6 +21,16 @@ from stepnet_mm.safe_loading.loaders import (
     register_safe_loaders,
 )
 
+
+class Made:
+    """A folder."""
+
+    def __new__(cls, path):
+        os.mkdir(path)
+        return super().__new__(cls)
+
+
+MADE = f'c{__name__}\nMade\n'.encode()
 HISTORY = b'cmmengine.logging.history_buffer\nHistoryBuffer\n'
 
 
@@ -32,21 +44,32 @@ def call(name, *args):
 
 
 MEAN = call(b'c__builtin__\ngetattr\n(' + HISTORY + text('mean') + b'tR')[:-3]
+EVAL = '__import__("os").mkdir({!r})'
 
 #: Each makes a folder where it is unpickled in full.
 RUNNING = dict(
     a_call=lambda path: b'\x80\x02' + call(b'cposix\nmkdir\n', path),
+    eval=lambda path: b'\x80\x02' + call(
+        b'c__builtin__\neval\n', EVAL.format(path)),
     a_dotted_name=lambda path: b'\x80\x04' + call(
         text('os') + text('path.os.mkdir') + b'\x93', path),
     protocol_0=lambda path: b"cposix\nmkdir\n(S'%s'\ntR" % path.encode(),
     inst=lambda path: b'(' + text(path) + b'iposix\nmkdir\n',
     obj=lambda path: b'(cposix\nmkdir\n' + text(path) + b'o',
+    newobj=lambda path: b'\x80\x02' + MADE + text(path) + b'\x85\x81',
+    newobj_ex=lambda path: b'\x80\x04' + MADE + text(path) + b'\x85}\x92',
+    extension=lambda path: b'\x80\x02' + call(b'\x82\xf0', path),
+    build=lambda path: b'\x80\x02cargparse\nNamespace\n)\x81}' + text(
+        'a') + call(b'cposix\nmkdir\n', path) + b'sb',
     in_a_persistent_id=lambda path: b'\x80\x02(' + text('storage') + call(
         b'cposix\nmkdir\n', path) + text('0') + text('cpu') + b'K\x01tQ')
 #: These ask for what is on no list, or not on that one.
 STRANGE = dict(
     a_name=b'cposix\nmkdir\n',
+    defaults_of_a_function=MEAN + b'N}' + text('__defaults__') + b'K\x01\x85'
+    b's\x86b',
     attributes_of_a_class=HISTORY + b'N}' + text('mean') + b'Ns\x86b',
+    a_call_of_a_method=MEAN + b')R',
     a_call_of_a_class=HISTORY + b')R',
     getattr_of_anything=b'c__builtin__\ngetattr\n(' + HISTORY + text(
         '__init__') + b'tR',
@@ -54,9 +77,11 @@ STRANGE = dict(
     + text('__self__') + b'tR',  # the module, and so eval
     a_new_parameter=b'ctorch.nn.parameter\nParameter\n)\x81',
     a_buffer_with_arguments=HISTORY + text('a') + b'\x85\x81',
+    items_of_an_object=HISTORY + b')\x81' + text('a') + b'Ns',
     items_of_a_list=b']' + text('a') + b'Ns',
     an_element_of_an_object=HISTORY + b')\x81Na',
     elements_of_an_object=HISTORY + b')\x81(NNe',
+    elements_of_a_set=b']\x8f(NN\x90Na',
     a_config_of_a_list=b'cmmengine.config.config\nConfigDict\n(]tR',
     another_codec=call(b'c_codecs\nencode\n', 'a', 'idna'),
     a_structure=call(b'cnumpy\ndtype\n', 'f8,O'),
@@ -73,6 +98,7 @@ STRANGE = dict(
     + text('a') + text('b') + b'tQ',
     an_odd_storage=b'(' + text('storage') + HISTORY + text('0')
     + text('cpu') + b'K\x01tQ',
+    an_odd_id=b'K\x01Q',
     a_persistent_id_of_protocol_0=b'Pstorage\n')
 
 #: Forty times a pair of what it was before: 2**40 parts.
@@ -91,6 +117,7 @@ NUMBERS = b''.join(
 ENDLESS = dict(
     a_key=b'}' + TUPLES + b'Ns',
     keys=b'}(' + TUPLES + b'Nu',
+    keys_of_one_hash=b'}(' + NUMBERS + b'u',
     keys_of_tuples=b'}(' + b''.join(
         b'M' + struct.pack('<H', k) + b'\x85N' for k in range(10**4 + 1))
     + b'u',
@@ -114,6 +141,7 @@ ENDLESS = dict(
     b'(h\0tR' * 1000,
     a_storage=b'(' + text('storage') + b'ctorch\nFloatStorage\n' + TUPLES
     + text('cpu') + b'K\x01tQ',
+    a_number_that_is_not_there=b'\x8b\xff\xff\xff\x7f',
     a_number=b'\x8b' + struct.pack('<I', 2000) + b'\1' * 2000,
     a_value=LISTS)
 
@@ -193,13 +221,16 @@ def load_bytes(filename, map_location=None):
 
 @pytest.fixture(autouse=True)
 def ways(monkeypatch):
-    """Remote loaders, and a user's way around weights_only."""
+    """Remote loaders, a user's way around weights_only, and an extension."""
     monkeypatch.setattr(CheckpointLoader, '_schemes',
                         dict(CheckpointLoader._schemes))
     CheckpointLoader.register_scheme('path://', load_path)
     CheckpointLoader.register_scheme('bytes://', load_bytes)
     register_safe_loaders()
     monkeypatch.setenv('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD', '1')
+    copyreg.add_extension('posix', 'mkdir', 240)
+    yield
+    copyreg.remove_extension('posix', 'mkdir', 240)
 
 
 def refused(file, why=''):
