@@ -1,10 +1,10 @@
-"""SE, ECA, CBAM, SGE and FCA: equal to timm or their formulas.
+"""SE, ECA, CBAM, SRM, SGE, SEM and FCA: equal to timm or their formulas."""
+import math
 
-The goldens have the numbers of all steps, SRM's, SEM's and IEBN's too.
-"""
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from attentions import cfg_of, randomised, states
 from torch import nn
 
@@ -61,16 +61,48 @@ def test_equals_timm(make):
             ours.train(training)(f), theirs.train(training)(f))
 
 
-def test_sge_is_its_formula():
-    step, gates = randomised('SGEAttention').double().eval(), []
-    _, f = states(dtype=torch.float64)
+def srm(step, f):
+    norm = step.norm
+    z = step.mean_weight * f.mean((2, 3)) + step.std_weight * (
+        f.var((2, 3)) + step.eps).sqrt()
+    z = (z - norm.running_mean) / (norm.running_var + norm.eps).sqrt()
+    return torch.sigmoid(z * norm.weight + norm.bias)[:, :, None, None]
+
+
+def sge(step, f):
+    gates = []
     for g, group in enumerate(f.chunk(step.groups, 1)):
         score = (group * group.mean((2, 3), keepdim=True)).sum(1)
         score = torch.stack([(image - image.mean()) /
                              (image.std() + step.eps) for image in score])
         gate = torch.sigmoid(step.weight[g] * score + step.bias[g])
         gates.append(gate[:, None].expand_as(group))
-    torch.testing.assert_close(step(f), f * torch.cat(gates, 1))
+    return torch.cat(gates, 1)
+
+
+def sem(step, f):
+    z, (first, _, second) = f.mean((2, 3)), step.excitation
+    kernel = step.conv.weight.flatten()
+    padded = F.pad(z, [len(kernel) // 2] * 2)
+    logits = (
+        (z @ first.weight.T + first.bias).relu() @ second.weight.T +
+        second.bias,
+        sum(k * padded[:, i:i + z.size(1)] for i, k in enumerate(kernel)),
+        step.ie.weight * z + step.ie.bias)
+    alpha = (z @ step.switch.weight.T + step.switch.bias).sigmoid()
+    gates = [(alpha[:, i:i + 1] * u).sigmoid() for i, u in enumerate(logits)]
+    return math.prod(gates)[:, :, None, None]
+
+
+@pytest.mark.parametrize('formula, name', [
+    (srm, 'SRMAttention'), (sge, 'SGEAttention'), (sem, 'SEMAttention')])
+def test_equals_the_literal_formula(formula, name):
+    step = randomised(name).double().eval()
+    if name == 'SRMAttention':
+        nn.init.normal_(step.norm.running_mean)
+        nn.init.uniform_(step.norm.running_var, .5, 1.5)
+    _, f = states(dtype=torch.float64)
+    torch.testing.assert_close(step(f), f * formula(step, f))
 
 
 def test_the_kernel_grows_with_the_channels():
@@ -106,6 +138,19 @@ def test_the_spectrum_equals_scipys_dct(size):
     torch.testing.assert_close(
         step.spectrum(f)[:, :, 0, 0].double(),
         torch.from_numpy(expected), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize('size', [(14, 21), (4, 5)])
+def test_another_size_is_pooled(size):
+    step = FCAAttention(32, dct_size=7)
+    f = torch.randn(2, 32, *size, requires_grad=True)
+    pooled = F.adaptive_avg_pool2d(f, 7)
+    spectrum, expected = step.spectrum(f), step.spectrum(pooled)
+    torch.testing.assert_close(spectrum, expected)
+    cotangent = torch.randn_like(spectrum)
+    torch.testing.assert_close(
+        *(torch.autograd.grad(z, f, cotangent)[0]
+          for z in (spectrum, expected)))
 
 
 def test_the_spectrum_is_exact_under_autocast():

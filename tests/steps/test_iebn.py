@@ -5,6 +5,23 @@ from torch import nn
 from stepnet_mm.steps import IEBN
 
 
+def literal(norm, x):
+    """BatchNorm's formula with another γ for every image."""
+    mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3), unbiased=False)
+    delta = torch.sigmoid(norm.ie.weight * x.mean((2, 3)) + norm.ie.bias)
+    normal = (x.movedim(1, -1) - mean) / (var + norm.bn.eps).sqrt()
+    scaled = normal * (norm.weight * delta)[:, None, None]
+    return (scaled + norm.bias).movedim(-1, 1)
+
+
+def test_equals_the_literal_formula():
+    norm = IEBN(5).double()
+    for parameter in norm.parameters():
+        nn.init.normal_(parameter)
+    x = torch.randn(3, 5, 4, 2, dtype=torch.float64)
+    torch.testing.assert_close(norm(x), literal(norm, x))
+
+
 def test_one_value_a_channel_and_autocast():
     norm, x = IEBN(4).train(), torch.randn(1, 4, 1, 1)
     assert norm(x).isfinite().all()
