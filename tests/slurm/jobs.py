@@ -18,7 +18,7 @@ ROOT = HERE.parents[1]
 CONFIG = HERE / 'toy_config.py'
 ENVIRONMENT = dict(
     PYTHON=sys.executable, OMP_NUM_THREADS='1',
-    PYTHONPATH=f'{HERE}:{ROOT}/tests/resume')
+    PYTHONPATH=f'{ROOT}:{HERE}:{ROOT}/tests/resume')
 
 
 def submit(lab, work_dir, *options, sbatch=(), ranks=2):
