@@ -123,8 +123,9 @@ class Report:
                    head: self.level(name, column)}
             for name in list(methods) or self.methods}).T.rename_axis('method')
         for control in controls:
-            table[f'less `{control}`'] = pd.Series(
-                self.differences(control, column))
+            if len(self.last(control, column)):
+                table[f'less `{control}`'] = pd.Series(
+                    self.differences(control, column))
         if own := {name: f'`{base}`: ' + welch(
                 self.last(name, column), self.last(base, column))
                    for name in table.index
