@@ -98,10 +98,13 @@ class Unpickler(_PythonUnpickler):
 
     def load_reduce(self):
         """Call a listed function."""
-        args = self.stack.pop()
+        args = _of_type(self.stack.pop(), tuple)
         function = self.stack[-1]
         if not any(function is known for known in _calls().values()):
             raise Refused(f'a call of {torch.typename(function)}')
+        if function in (set, frozenset, Counter, OrderedDict, torch.Size):
+            for part in args:  # a tensor or array may have no end
+                _of_type(part, list, tuple, dict, set, OrderedDict, Counter)
         if function in (set, frozenset, Counter, OrderedDict):
             # Of a pair in a list the first is the key.
             self._check_keys(part[0] if type(part) is list and part else part

@@ -223,7 +223,8 @@ def begin_record(path, header: RecordHeader) -> int:
     # No whole line, but it starts like a record: a header that a kill cut.
     if b'\n' not in text and first.startswith(text[:len(FORMAT)]):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)  # a link may have the name
+        if path.is_symlink():  # it may lead anywhere
+            path.unlink()
         path.write_bytes(first)
         return 0
     record = _parse(path, text)

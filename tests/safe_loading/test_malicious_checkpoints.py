@@ -143,6 +143,7 @@ ENDLESS = dict(
     + text('cpu') + b'K\x01tQ',
     a_number_that_is_not_there=b'\x8b\xff\xff\xff\x7f',
     a_number=b'\x8b' + struct.pack('<I', 2000) + b'\1' * 2000,
+    a_set_of_no_list=b'c__builtin__\nset\n' + b'ctorch\nfloat32\n' + b'\x85R',
     a_value=LISTS)
 
 

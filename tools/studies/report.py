@@ -57,9 +57,9 @@ runs. Behind a difference stands its 95 % interval: Dunnett's, of one
 control and all methods of this page at once, with the standard deviation
 pooled over them ({pooled}). † Welch's, of the two methods alone and not
 corrected: where standard deviations do not pool, and beside a method's own
-baseline. In brackets behind a method that is not told apart: its mean equals
-the control's to within so much, by two one-sided t tests at 5 % with the
-pooled standard deviation. TNS and NSI: total neural stiffness and
+baseline. In parentheses behind a method that is not told apart: its mean
+equals the control's to within so much, by two one-sided t tests at 5 % with
+this page's pooled standard deviation, each method alone. TNS and NSI: total neural stiffness and
 mean neural stiffness index by `{definition}` (`docs/stiffness.md`).'''
 FIXED = '''\
 The last checkpoint, evaluated again with Δt at its mean over images and

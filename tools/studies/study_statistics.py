@@ -27,7 +27,7 @@ def spread(values: pd.Series, digits: int = 2) -> str:
 
 def pooled_sd(groups) -> tuple[float, int]:
     """The pooled standard deviation, and its degrees of freedom."""
-    weights = groups.count() - 1
+    weights = (groups.count() - 1).clip(lower=0)
     free = int(weights.sum())
     return np.sqrt((groups.var() * weights).sum() / max(free, 1)), free
 
