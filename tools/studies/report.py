@@ -59,8 +59,9 @@ pooled over them ({pooled}). † Welch's, of the two methods alone and not
 corrected: where standard deviations do not pool, and beside a method's own
 baseline. In parentheses behind a method that is not told apart: its mean
 equals the control's to within so much, by two one-sided t tests at 5 % with
-this page's pooled standard deviation, each method alone. TNS and NSI: total neural stiffness and
-mean neural stiffness index by `{definition}` (`docs/stiffness.md`).'''
+this page's pooled standard deviation, each method alone. TNS and NSI: total
+neural stiffness and mean neural stiffness index by `{definition}`
+(`docs/stiffness.md`).'''
 FIXED = '''\
 The last checkpoint, evaluated again with Δt at its mean over images and
 positions: one number for each channel, or for each block. The other weights
