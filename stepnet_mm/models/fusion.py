@@ -36,8 +36,8 @@ def can_fuse(block: 'StepBlock') -> bool:
 
     These are a BatchNorm, a step that pools only and a ReLU, with nothing
     between them and no hook on them but such as read a :class:`PooledMap`
-    (attribute ``reads_pooled``). True too where there is no step; never in
-    pre-activation, where no norm is last.
+    (attribute ``reads_pooled``), under a compiler none at all. True too where
+    there is no step; never in pre-activation, where no norm is last.
     """
     # An exported graph shows the modules; engines fold BatchNorms themselves.
     if not block.fused or is_exporting():
@@ -129,7 +129,7 @@ def _is_hooked(module: nn.Module) -> bool:
         return True
     for hooks in (module._forward_pre_hooks, module._forward_hooks):
         for hook in hooks.values():
-            # To read one breaks a graph, which then forgets what was read.
+            # A graph breaks at a pooled map, and what was read is lost.
             if is_compiling() or not getattr(hook, 'reads_pooled', False):
                 return True
     return False

@@ -105,7 +105,6 @@ class Unpickler(_PythonUnpickler):
         if function in (set, frozenset, Counter, OrderedDict, torch.Size):
             for part in args:  # a tensor or array may have no end
                 _of_type(part, list, tuple, dict, set, OrderedDict, Counter)
-        if function in (set, frozenset, Counter, OrderedDict):
             # Of a pair in a list the first is the key.
             self._check_keys(part[0] if type(part) is list and part else part
                              for part in itertools.chain(*args))

@@ -1,14 +1,12 @@
-import time
-
 import pytest
 import torch
-from forked import Forked
+from held_lock import held_lock
 from measure_stiffness import settings_digest
 from mmengine.config import Config
 
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.stiffness import read_stiffness_record
-from stepnet_mm.utils.file_lock import file_lock, lock_beside
+from stepnet_mm.utils.file_lock import lock_beside
 
 pytest.importorskip('mmpretrain')
 TOOL = 'analysis/measure_stiffness'
@@ -39,12 +37,6 @@ def deep(classifier):
         "type='StepResNet'", "type='StepResNet', depth=34, "
         'zero_init_residual=False'))
     return classifier
-
-
-def hold(path):
-    with file_lock(path):
-        print('held')
-        time.sleep(60)
 
 
 def measure(tool, config, out, *arguments):
@@ -78,10 +70,9 @@ def test_the_start_a_cut_some_of_it_and_a_checkpoint(
     (tmp_path / 'images').rename(tmp_path / 'disk/images')
     moved = '--data-root', tmp_path / 'disk/images'
     again = '--name', 'start', *moved
-    with Forked(tmp_path, hold, lock_beside(out)) as holder:
-        holder.until_it_prints('held')
-        with pytest.raises(ValueError, match='a.jsonl.lock: expected to be'):
-            measure(tool, deep, out, *again)
+    with held_lock(tmp_path, lock_beside(out)), pytest.raises(
+            ValueError, match='a.jsonl.lock: expected to be'):
+        measure(tool, deep, out, *again)
     measure(tool, deep, out, *again)
     assert out.read_bytes() == text
     with pytest.raises(ValueError, match='settings.*another'):

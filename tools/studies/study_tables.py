@@ -92,14 +92,18 @@ class Report:
         """Which methods are above a control, below, or neither; the last
         with the bound to which they equal it, if their runs pool.
         """
-        found = {f'`{name}`' + ' †' * text.endswith('†'): text for name, text
+        found = {name: text for name, text
                  in self.differences(control, column).items() if '[' in text}
         above = [name for name, text in found.items() if '[+' in text]
         below = [name for name, text in found.items() if ', −' in text]
-        same = [name + self._bound(name.strip('`'), control, column)
-                for name in found if name not in {*above, *below}]
+        same = [name for name in found if name not in {*above, *below}]
+        shown = {name: f'`{name}`' + ' †' * text.endswith('†')
+                 for name, text in found.items()}
+        for name in same:
+            shown[name] += self._bound(name, control, column)
         return ' '.join(
-            f'{side} `{control}`: {", ".join(names)}.' for side, names in (
+            f'{side} `{control}`: {", ".join(map(shown.get, names))}.'
+            for side, names in (
                 ('Above', above), ('Below', below),
                 ('Not told apart from', same)) if names)
 
