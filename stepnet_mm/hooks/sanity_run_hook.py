@@ -11,8 +11,8 @@ from mmengine.hooks import Hook
 from mmengine.runner import IterBasedTrainLoop, Runner, ValLoop
 
 from ..recording.probe import kept_state
+from ..utils import user_code
 from ..utils.hook_helpers import unwrap
-from ..utils.user_code import functions_in, is_of_user
 from .data_warnings import data_warnings
 from .tns_metric import TNSMetricHook
 
@@ -93,7 +93,7 @@ def _error(runner, warnings: list) -> Exception | None:
                 warnings += filter(None, map(_why_no_score,
                                              loop.evaluator.metrics))
     except Exception as error:  # of anybody's code
-        if not is_of_user(error):
+        if not user_code.is_of_user(error):
             return error
         warnings.append(f'{_text(error)}; goes on, for code that is in no '
                         'library may need what a training makes')
@@ -103,7 +103,7 @@ def _error(runner, warnings: list) -> Exception | None:
 
 
 def _text(error: Exception) -> str:
-    names = functions_in(error)
+    names = user_code.functions_in(error)
     key = ('model' if 'val_step' in names else
            'val_evaluator' if {'process', 'build_evaluator'} & names else
            'val_dataloader')
@@ -122,17 +122,21 @@ def _build_loop(runner, model) -> ValLoop:
     cfg.val_dataloader.update(num_workers=workers, persistent_workers=False)
     loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)
     evaluator = runner.build_evaluator(cfg.val_evaluator)
-    # Metrics that write files may do so while they process, too.
     evaluator.metrics = [
-        metric for metric in evaluator.metrics if not any(
-            isinstance(value, (str, os.PathLike))
-            for name, value in vars(metric).items()
-            if name.startswith(WRITTEN))]
+        metric for metric in evaluator.metrics if not _may_write(metric)]
     stand_in = SimpleNamespace(
         model=model, val_evaluator=evaluator, visualizer=SimpleNamespace(),
         call_hook=lambda *args, **kwargs: None)
     TNSMetricHook().before_val(stand_in)
     return ValLoop(stand_in, loader, evaluator, fp16=runner.val_loop.fp16)
+
+
+def _may_write(metric) -> bool:
+    """Whether a metric may write files, also while it processes a batch."""
+    return (type(metric).__module__.partition('.')[0]
+            not in user_code.LIBRARIES) or any(
+        isinstance(value, (str, os.PathLike))
+        for name, value in vars(metric).items() if name.startswith(WRITTEN))
 
 
 def _why_no_score(metric) -> str:

@@ -1,6 +1,7 @@
 """A data loader that starts at any batch and seeds each sample."""
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from itertools import count, islice
 from typing import Any
@@ -127,17 +128,30 @@ class SeededSamples:
     augmented in two ways.
 
     Args:
-        dataset (Dataset): any with indices.
+        dataset (Dataset): any with indices. One with ``__getitems__``, which
+            torch prefers, is seeded once for each batch.
     """
 
     def __init__(self, dataset):
         self.dataset = dataset
+        if getattr(dataset, '__getitems__', None):
+            self.__getitems__ = self._batch
 
     def __getitem__(self, placed: tuple):
         """The sample of an index at a place."""
         index, place = placed
-        if get_worker_info():  # its generators serve nothing else
-            seed_generators(*place)
+        with _drawn_at(place):
             return self.dataset[index]
-        with seeded(*place):
-            return self.dataset[index]
+
+    def _batch(self, placed: list) -> list:
+        indices, places = zip(*placed)
+        with _drawn_at(places[0]):
+            return self.dataset.__getitems__([*indices])
+
+
+def _drawn_at(place: tuple):
+    """A context with the random generators of a place."""
+    if not get_worker_info():
+        return seeded(*place)
+    seed_generators(*place)  # a worker's serve nothing else
+    return nullcontext()

@@ -256,9 +256,15 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
             loader.dataset, batch_sampler=[], generator=torch.Generator())
         super().__init__(runner, unopened, **kwargs)
         self.dataloader = loader
+        self._open()
+
+    def _open(self) -> None:
+        self.dataloader_iterator = self._own_iterator = self._remaining()
 
     def _train(self) -> None:
-        self.dataloader_iterator = self._remaining()
+        # A hook may have wrapped it. One that an error has ended is renewed.
+        if self.dataloader_iterator is self._own_iterator:
+            self._open()
         self.runner.call_hook('before_train_epoch')
         self._restore_random()
         self._validate_if_due()

@@ -153,7 +153,7 @@ def file_name(label: str) -> str:
 
 
 @styled
-def save_figure(figure, path, dpi: int | None = None) -> None:
+def save_figure(figure, path, dpi: int | None = None) -> Path:
     """Write a figure whole, in the format of the suffix; folders are made.
 
     The same records give the same file, at any time.
@@ -162,6 +162,9 @@ def save_figure(figure, path, dpi: int | None = None) -> None:
         figure (matplotlib.figure.Figure): to write.
         path (str | Path): its suffix is a format; without one a PNG.
         dpi (int, optional): resolution; left out, 150.
+
+    Returns:
+        Path: of the file.
 
     Raises:
         ValueError: if matplotlib does not know the format.
@@ -172,3 +175,4 @@ def save_figure(figure, path, dpi: int | None = None) -> None:
     with written_whole(path) as file:
         figure.savefig(file, dpi=dpi, format=path.suffix[1:],
                        metadata={date: None} if date else None)
+    return path

@@ -77,6 +77,13 @@ def runner_of(folder, hook=None, **kwargs):
         interval=100, **settings)
 
 
+def warned(folder, **settings):
+    runner = runner_of(folder, **settings)
+    lines = warnings_of(runner)
+    SanityRunHook().before_train(runner)
+    return '\n'.join(lines)
+
+
 @pytest.fixture
 def loops(monkeypatch):
     """The val loops of sanity runs."""
@@ -92,9 +99,10 @@ def loops(monkeypatch):
 
 @pytest.fixture
 def of_library(monkeypatch):
-    """What this file defines is a library's."""
-    monkeypatch.setattr(user_code, 'LIBRARIES',
-                        (*user_code.LIBRARIES, __name__))
+    """What this file and its metric's define is a library's."""
+    monkeypatch.setattr(
+        user_code, 'LIBRARIES',
+        (*user_code.LIBRARIES, __name__, RandomMetric.__module__))
 
 
 @pytest.mark.core
@@ -126,17 +134,22 @@ def test_what_fails_is_named(tmp_path, monkeypatch, of_library, key, error,
         SanityRunHook().before_train(runner_of(tmp_path, **settings))
 
 
-@pytest.mark.parametrize('key, words, settings', [
-    ('model', 'AttributeError', dict(model=dict(type='TrainedModel'))),
-    ('val_evaluator', 'RandomMetric.*iscrowd', {})])
-def test_what_a_training_may_make_is_a_warning(tmp_path, monkeypatch, key,
-                                               words, settings):
+def test_what_a_training_may_make_is_a_warning(tmp_path):
+    lines = warned(tmp_path, model=dict(type='TrainedModel'))
+    assert re.search('sanity run, model: .*AttributeError', lines)
+
+
+def test_two_batches_without_a_score_are_a_warning(tmp_path, monkeypatch,
+                                                   of_library):
     monkeypatch.setattr(RandomMetric, 'compute_metrics', fail)
-    runner = runner_of(tmp_path, **settings)
-    lines = warnings_of(runner)
-    SanityRunHook().before_train(runner)
-    assert any(re.search(f'sanity run, {key}: .*{words}', line)
-               for line in lines)
+    assert re.search('sanity run, val_evaluator: .*RandomMetric.*iscrowd',
+                     warned(tmp_path))
+
+
+def test_a_users_metric_is_not_tried(tmp_path, monkeypatch):
+    """It may write anywhere."""
+    monkeypatch.setattr(RandomMetric, 'process', fail)
+    assert warned(tmp_path) == ''
 
 
 def test_data_that_cannot_be_looked_at_end_no_training(tmp_path, monkeypatch):

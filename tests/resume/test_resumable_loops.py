@@ -285,6 +285,44 @@ def test_a_hook_may_set_the_loader(tmp_path, kind, stop, hook):
     assert_same(whole, final_state(train(tmp_path, resume=True, **settings)))
 
 
+def test_a_hook_may_wrap_the_iterator_of_batches(tmp_path, whole):
+    hook, batches = Hook(), []
+
+    def wrap(runner):
+        runner.train_loop.dataloader_iterator = (
+            batches.append(batch) or batch
+            for batch in runner.train_loop.dataloader_iterator)
+
+    hook.before_train = wrap
+    train(tmp_path, 15, interval=4, **ITERATIONS)
+    runner = resume_runner(tmp_path, resume=True, **ITERATIONS)
+    runner.register_hook(hook)
+    runner.train()
+    assert_same(whole(**ITERATIONS), final_state(runner))
+    assert len(batches) == 21
+
+
+class BatchDataset(Dataset):
+    """Gives batches alone, noise in them."""
+
+    def __len__(self):
+        return SIZE
+
+    def __getitems__(self, indices):
+        return [i + torch.rand(()) for i in indices]
+
+
+@pytest.mark.parametrize('workers', [0, 2])
+def test_a_dataset_may_give_whole_batches(workers):
+    """And goes on in the middle with the same ones."""
+    loader = ResumableLoader.of(
+        DataLoader(BatchDataset(), 3, num_workers=workers), seed=3)
+    whole = torch.cat([*loader])
+    loader.numbered.start = 4
+    assert torch.cat([*loader]).equal(whole[12:])
+    assert whole.floor().equal(torch.arange(SIZE).float())
+
+
 def test_a_loader_that_begins_anew_is_said(tmp_path):
     settings = dict(hooks=[dict(type='LoaderHook', batch_size=6)])
     train(tmp_path, 8, **settings)
