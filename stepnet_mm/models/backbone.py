@@ -228,9 +228,10 @@ def _choose(stage: Sequence[StepBlock],
 
 
 def _check_indices(step_blocks, sizes: list[int]) -> None:
-    if len(step_blocks) != len(sizes) or not all(
+    rows = step_blocks if isinstance(step_blocks, (list, tuple)) else []
+    if len(rows) != len(sizes) or not all(
             isinstance(chosen, (list, tuple)) and {*chosen} <= {*range(size)}
-            for chosen, size in zip(step_blocks, sizes)):
+            for chosen, size in zip(rows, sizes)):
         raise ValueError(
             "backbone.step_blocks: expected 'identity', 'all' or "
             f'{len(sizes)} lists of block indices, one per stage, for stages '

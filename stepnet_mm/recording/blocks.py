@@ -117,15 +117,19 @@ def list_blocks(blocks: list[ResidualBlock]) -> str:
 
 
 def _matching(modules: dict, pattern: str) -> list[str]:
-    found = [name for name in modules if name and re.fullmatch(pattern, name)]
+    found, reason = [], f'matches no module of {type(modules[""]).__name__}'
+    try:
+        found = [name for name in modules
+                 if name and re.fullmatch(pattern, name)]
+    except re.error as error:
+        reason = f'has {error}'
     outer = [name for name in found
              if not any(name.startswith(f'{other}.') for other in found)]
     if not outer:
         raise ValueError(
             'blocks: expected a regular expression for whole names of '
             r"residual blocks, such as r'.*layer\d\.\d+', got "
-            f'{pattern!r}, which matches no module of '
-            f'{type(modules[""]).__name__}')
+            f'{pattern!r}, which {reason}')
     return outer
 
 

@@ -43,23 +43,28 @@ class PreemptionHook(Hook):
     soon as Python code runs; the checkpoint before stays undamaged.
 
     Args:
-        signals (sequence[str]): names of the signals. Defaults to SIGUSR1,
-            SIGUSR2, SIGTERM.
+        signals (str | sequence[str]): names of the signals. Defaults to
+            SIGUSR1, SIGUSR2, SIGTERM.
         max_requeues (int): maximum of requeues of a Slurm job; 0 for none.
             Defaults to 20.
 
     Raises:
-        KeyError: if there is no signal of that name.
-        ValueError: on a wrong ``max_requeues``; before training, without
+        ValueError: on a wrong argument; before training, without
             AtomicCheckpointHook or one of the resumable loops.
     """
     priority = 'LOWEST'
 
     def __init__(self,
-                 signals: Sequence[str] = SIGNALS,
+                 signals: str | Sequence[str] = SIGNALS,
                  max_requeues: int = 20):
         check_count('PreemptionHook.max_requeues', max_requeues)
-        self.signals = [signal.Signals[name] for name in signals]
+        names = [signals] if isinstance(signals, str) else signals
+        known = signal.Signals.__members__
+        if not {*names} <= {*known}:
+            raise ValueError(
+                'PreemptionHook.signals: expected names of signals, such as '
+                f"'SIGTERM', got {signals!r}; correct them")
+        self.signals = [known[name] for name in names]
         self.max_requeues = max_requeues
         self._listener = SignalListener(self.signals)
         self._group: torch.distributed.ProcessGroup | None = None

@@ -28,7 +28,7 @@ def test_which_blocks_have_a_step(models, kwargs, expected):
 @pytest.mark.parametrize('kind, wrong, key', [
     *(('ResNet', dict(step_blocks=wrong), r'step_blocks: .*identity')
       for wrong in (
-        'some', [[0]], [[0], [2], [0], [0]], [[-1], [], [], []],
+        'some', 5, [[0]], [[0], [2], [0], [0]], [[-1], [], [], []],
         [[0], 1, [], []])),
     ('ResNet', dict(step_blocks=[[]] * 4), 'step_blocks: .*step=None'),
     ('ResNet', dict(step=['ToyStep'] * 3), 'step: .*4 stages.*3'),

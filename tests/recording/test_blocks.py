@@ -146,6 +146,7 @@ def test_several_backbones_are_refused_until_one_is_chosen():
 @pytest.mark.parametrize('make, kwargs, match', [
     (unknown, dict(definition='residual'), "expected 'output'"),
     (unknown, dict(blocks='layer9.*'), 'matches no module'),
+    (unknown, dict(blocks='layer['), 'unterminated'),
     (lambda: Running(pooled), {}, 'blocks.2: expected the shape of blocks.1'),
     (lambda: nn.Sequential(Mixer(3), Mixer(3, 4)), {},
      '1: .*output has the shape of its'),

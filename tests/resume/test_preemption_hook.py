@@ -16,7 +16,7 @@ from resume_run import (
     train_on_ranks,
 )
 
-from stepnet_mm.resume.preemption_hook import EXIT_PREEMPTED
+from stepnet_mm.resume.preemption_hook import EXIT_PREEMPTED, PreemptionHook
 
 
 @HOOKS.register_module()
@@ -155,3 +155,9 @@ def test_workers_of_the_loader_get_the_signal_too(tmp_path):
 def test_without_its_partners(tmp_path, settings):
     with pytest.raises(ValueError, match='PreemptionHook: expected train_cfg'):
         finish(tmp_path, hooks=[dict(type='PreemptionHook')], **settings)
+
+
+def test_one_signal_may_be_named_alone():
+    assert PreemptionHook('SIGTERM').signals == [signal.SIGTERM]
+    with pytest.raises(ValueError, match='PreemptionHook.signals: .*SIGFOO'):
+        PreemptionHook(['SIGTERM', 'SIGFOO'])
