@@ -6,7 +6,7 @@ from typing import NoReturn
 import torch
 from mmengine import dist
 from mmengine.hooks import Hook
-from mmengine.optim import AmpOptimWrapper, OptimWrapperDict
+from mmengine.optim import AmpOptimWrapper, OptimWrapper
 from mmengine.registry import HOOKS
 from mmengine.structures import BaseDataElement
 
@@ -39,6 +39,9 @@ class NonFiniteLossHook(Hook):
     Under automatic mixed precision such a batch is always skipped, up to
     ``max_skips`` in a row, since half precision overflows now and then; the
     loss scaler handles an overflow in the backward pass.
+
+    Off, with a warning, where the optimizer wrapper has its own
+    ``update_params``, as that of several optimizers.
 
     Args:
         action (str): ``'stop'`` ends the training, ``'skip'`` leaves the
@@ -76,10 +79,10 @@ class NonFiniteLossHook(Hook):
         if dist.is_main_process():
             _note_of(runner).unlink(missing_ok=True)
         wrapper = runner.optim_wrapper
-        if isinstance(wrapper, OptimWrapperDict):
+        if type(wrapper).update_params is not OptimWrapper.update_params:
             runner.logger.warning(
-                'NonFiniteLossHook: several optimizers are stepped by the '
-                'model itself, so losses are not looked at')
+                f'NonFiniteLossHook: a {type(wrapper).__name__} has its own '
+                'way of stepping, so losses are not looked at')
             return
         whole = wrapper._accumulative_counts == 1
         if self.action == 'skip' and not whole:
@@ -130,10 +133,10 @@ class NonFiniteLossHook(Hook):
         self._in_a_row += 1
         self._stop_or_skip(runner, loss.item())
 
-    def _step(self, step, *args, **kwargs) -> None:
+    def _step(self, step, *args, **kwargs):
         # A model may call step itself, with losses that are not checked.
         if self._finite is None or self._finite.wait():
-            step(*args, **kwargs)
+            return step(*args, **kwargs)
 
     def _stop_or_skip(self, runner, loss: float) -> None:
         what = (f'loss: expected a finite one on every rank, got {loss} on '

@@ -96,6 +96,11 @@ class PreemptionHook(Hook):
         if dist.is_distributed() and self._group is None:
             self._group = _cpu_group(runner.cfg)
         self._listener.start()
+        if taken := self._listener.taken:
+            runner.logger.warning(
+                'PreemptionHook does not see '
+                f'{", ".join(s.name for s in taken)}: another handler is '
+                'there already, and stays')
 
     def after_train_iter(self, runner, *_, **__) -> None:
         """Save and leave if any rank got a signal."""

@@ -28,14 +28,12 @@ class ResumableLoader(DataLoader):
     numbered: 'NumberedBatches'
 
     @classmethod
-    def of(cls, loader: DataLoader, seed: int, endless: bool = False):
+    def of(cls, loader: DataLoader, seed: int):
         """The same batches, with a movable start and seeded samples.
 
         Args:
             loader (DataLoader): any with a batch sampler.
             seed (int): the same on all ranks.
-            endless (bool): repeat the batches for ever, with calls of the
-                sampler's ``set_epoch``, if any.
 
         Raises:
             ValueError: if the samples have no index.
@@ -48,7 +46,7 @@ class ResumableLoader(DataLoader):
         resumable = copy.copy(loader)
         resumable.__class__ = cls
         vars(resumable).update(
-            numbered=NumberedBatches(loader.batch_sampler, seed, endless),
+            numbered=NumberedBatches(loader.batch_sampler, seed),
             # A loader without one draws from the training's generator.
             generator=torch.Generator(),
             in_order=True,
@@ -83,23 +81,25 @@ def _init_worker(init: Callable[[int], object] | None, number: int) -> None:
 class NumberedBatches:
     """A batch sampler that starts at any batch and tells each sample's place.
 
-    Set ``epoch``, and ``start``, the first batch of the next iteration; it is
-    0 afterwards. The arguments are those of :meth:`ResumableLoader.of`.
+    Set ``epoch``, and for the next iteration alone ``start``, its first batch,
+    and ``endless``: whether it repeats the batches for ever, with calls of the
+    sampler's ``set_epoch``, if any. A hook's own iteration has one pass.
     """
 
-    def __init__(self, batch_sampler, seed: int, endless: bool = False):
+    def __init__(self, batch_sampler, seed: int):
         self.batch_sampler = batch_sampler
         self.seed = seed
-        self.endless = endless
         self.epoch = self.start = 0
+        self.endless = self._repeats = False
 
     def __len__(self) -> int:
         return len(self.batch_sampler)
 
     def __iter__(self) -> Iterator[list]:
-        start, self.start = self.start, 0
-        rank = get_rank()
+        # With the first batch, for torch makes two iterators with workers.
         batches = self._repeated() if self.endless else self.batch_sampler
+        start, self.start, self.endless = self.start, 0, False
+        rank = get_rank()
         for number, batch in islice(enumerate(batches), start, None):
             place = self.seed, self.epoch, number, rank
             yield [(index, (*place, offset))
@@ -110,8 +110,9 @@ class NumberedBatches:
         set_epoch = getattr(sampler, 'set_epoch', None)
         for epoch in count():
             # As mmengine, whose loop calls it from the second time on.
-            if epoch and set_epoch is not None:
+            if self._repeats and set_epoch is not None:
                 set_epoch(epoch)
+            self._repeats = True
             batch = None
             for batch in self.batch_sampler:
                 yield batch

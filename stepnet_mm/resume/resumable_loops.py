@@ -51,14 +51,13 @@ class ResumableLoop(BaseLoop):
         loader = self.dataloader
         self._use(loader)
         # An endless sampler over no samples would never return.
-        number = len(loader.dataset if self.endless else loader)
-        if not min(dist.all_gather_object(number)):  # or ranks would wait
+        number = _samples(loader) if self.endless else len(loader)
+        if 0 in dist.all_gather_object(number):  # or ranks would wait
             raise ValueError(NO_BATCHES)
 
     def _use(self, loader: DataLoader) -> None:
         """Train with the batches of a loader."""
-        self.dataloader = self._loader = ResumableLoader.of(
-            loader, self.seed, self.endless)
+        self.dataloader = self._loader = ResumableLoader.of(loader, self.seed)
 
     def _use_hooks_loader(self) -> None:
         """Train with the data loader that a hook has set, if any."""
@@ -90,7 +89,7 @@ class ResumableLoop(BaseLoop):
             seed=self.seed,
             sampler_seed=getattr(self._sampler, 'seed', None),
             batch_size=batch_size,
-            samples=len(self._loader.dataset))
+            samples=_samples(self._loader))
 
     @property
     def _sampler(self):
@@ -121,7 +120,8 @@ class ResumableLoop(BaseLoop):
     def _take(self, state: dict) -> None:
         """Take the place in the data, and this rank's own state."""
         self.seed = state['seed']
-        if state['sampler_seed'] is not None:
+        if state['sampler_seed'] not in (
+                None, getattr(self._sampler, 'seed', None)):
             self._sampler.seed = state['sampler_seed']
         self.validation_due = state['validation_due']
         self.batches = state['batches']
@@ -162,7 +162,7 @@ class ResumableLoop(BaseLoop):
         self._use_hooks_loader()
         numbered = self._loader.numbered
         numbered.seed, numbered.epoch = self.seed, self._epoch
-        numbered.start = self.batches
+        numbered.start, numbered.endless = self.batches, self.endless
         # Iteration-based training ignores a prefetcher, as in mmengine.
         for batch in self._loader if self.endless else self.dataloader:
             if numbered.start:  # it reads from elsewhere
@@ -176,12 +176,17 @@ class ResumableLoop(BaseLoop):
         if self._random is not None:
             set_random_state(self._random)
 
-    def _validation_follows(self, count: int, last: int) -> bool:
-        """Whether a validation comes after ``count`` epochs (iterations)."""
+    def _decide_validation(self, count: int, last: int) -> None:
+        """Whether a validation comes after ``count`` epochs (iterations).
+
+        Decided twice: for checkpoints that hooks save, and after these hooks,
+        which may change the settings.
+        """
         changes = bisect(self.dynamic_milestones, count + 1)
         self.val_interval = self.dynamic_intervals[changes - 1]
-        return (self.runner.val_loop is not None and count >= self.val_begin
-                and (count % self.val_interval == 0 or count == last))
+        self.validation_due = (
+            self.runner.val_loop is not None and count >= self.val_begin
+            and (count % self.val_interval == 0 or count == last))
 
     def _validate_if_due(self) -> None:
         if self.validation_due and self.runner.val_loop is not None:
@@ -213,6 +218,7 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
         self._validate_if_due()
         while self._epoch < self._max_epochs and not self.stop_training:
             self.run_epoch()
+            self._decide_validation(self._epoch, self._max_epochs)
             self._validate_if_due()
 
     def run_epoch(self) -> None:
@@ -226,8 +232,7 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
             self.batches = index + 1
             self.run_iter(index, batch)
         self.batches = 0
-        self.validation_due = self._validation_follows(
-            self._epoch + 1, self._max_epochs)
+        self._decide_validation(self._epoch + 1, self._max_epochs)
         self.runner.call_hook('after_train_epoch')
         self._epoch += 1
 
@@ -256,24 +261,66 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
             loader.dataset, batch_sampler=[], generator=torch.Generator())
         super().__init__(runner, unopened, **kwargs)
         self.dataloader = loader
-        self._open()
+        self.dataloader_iterator = BatchStream(self)
 
-    def _open(self) -> None:
-        self.dataloader_iterator = self._own_iterator = self._remaining()
+    def _resume(self) -> None:
+        taken = self.batches  # by a hook
+        super()._resume()
+        if taken:  # no sampler begins twice
+            wanted, self.batches = self.batches, taken
+            while self.batches < wanted:
+                next(self.dataloader_iterator)
 
     def _train(self) -> None:
-        # A hook may have wrapped it. One that an error has ended is renewed.
-        if self.dataloader_iterator is self._own_iterator:
-            self._open()
         self.runner.call_hook('before_train_epoch')
         self._restore_random()
         self._validate_if_due()
         while self._iter < self._max_iters and not self.stop_training:
             self.runner.model.train()
             batch = next(self.dataloader_iterator)
-            self.batches += 1
-            self.validation_due = self._validation_follows(
-                self._iter + 1, self._max_iters)
+            self._decide_validation(self._iter + 1, self._max_iters)
             self.run_iter(batch)
+            self._decide_validation(self._iter, self._max_iters)
             self._validate_if_due()
         self.runner.call_hook('after_train_epoch')
+
+
+_END = object()
+
+
+class BatchStream:
+    """A loop's endless batches, opened with the first one and counted.
+
+    It stands where mmengine has an iterator; hooks take batches from it or
+    wrap it, and read its ``_dataloader`` and ``_epoch``.
+    """
+
+    def __init__(self, loop: ResumableIterBasedTrainLoop):
+        self._loop = loop
+        self._batches: Iterator = iter(())
+
+    @property
+    def _dataloader(self) -> DataLoader:
+        return self._loop.dataloader
+
+    @property
+    def _epoch(self) -> int:
+        """Complete passes over the data before the current batch."""
+        return max(self._loop.batches - 1, 0) // len(self._dataloader)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        batch = next(self._batches, _END)
+        if batch is _END:  # an error, or a hook's pass with these workers
+            self._batches = self._loop._remaining()
+            batch = next(self._batches)
+        self._loop.batches += 1
+        return batch
+
+
+def _samples(loader: DataLoader) -> int | None:
+    """The size of a dataset; None if it is the sampler that knows."""
+    dataset: Any = loader.dataset
+    return len(dataset) if hasattr(dataset, '__len__') else None

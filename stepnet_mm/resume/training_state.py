@@ -15,9 +15,10 @@ from mmengine.optim import OptimWrapperDict
 from ..utils.hook_helpers import unwrap
 from ..utils.random_state import get_random_state
 
-#: Positions in a schedule, and values derived from the optimizer's.
+#: Positions in a schedule, also by a metric, and values derived from the
+#: optimizer's.
 PROGRESS = {'last_step', 'base_values', '_global_step', '_last_value',
-            'verbose'}
+            'verbose', 'best', 'num_bad_epochs', 'cooldown_counter'}
 
 
 def training_state(runner, random: dict | None = None, **progress) -> dict:

@@ -162,8 +162,8 @@ def _errors_name(filename: str):
     except unpickler.Refused as error:
         raise UnsafeCheckpointError(
             f'{filename}: expected a checkpoint of weights or of a training '
-            f'state, got one asking for {error}; it was not run, re-save its '
-            'state_dict alone if you trust its source'
+            f'state, got one asking for {error}; it was not run, re-save the '
+            'checkpoint without that if you trust its source'
         ) from None
     except _UnreadableError as error:
         raise ValueError(f'{filename}: {error}') from None

@@ -1,7 +1,7 @@
 """A training state that is this run's, of types that load again."""
 import os
 import os.path as osp
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -16,6 +16,7 @@ from torch.nn import Parameter
 
 from .config_text import drop_texts
 from .loaders import keep_own_files, refusal
+from .unpickler import FACTORIES
 
 
 def make_own(runner, checkpoint: dict) -> None:
@@ -108,10 +109,15 @@ def _plain(value, tensors: bool = True):
         if kind in (Counter, OrderedDict):
             made = kind(made)
             vars(made).update(vars(value))  # versions, of a state dict
+        if (isinstance(value, defaultdict)
+                and value.default_factory in FACTORIES):
+            return defaultdict(value.default_factory, made)
         return made
     if isinstance(value, (Decimal, UUID, date, time, timedelta)):
         return str(value)
-    if isinstance(value, (list, tuple, deque)):
+    if isinstance(value, deque):
+        return deque(map(plain, value), value.maxlen)
+    if isinstance(value, (list, tuple)):
         parts = map(plain, value)
         return tuple(parts) if isinstance(value, tuple) else list(parts)
     return value

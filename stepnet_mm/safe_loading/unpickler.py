@@ -15,7 +15,7 @@ import os
 import pickle
 import pickletools
 import sys
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict, deque
 from contextlib import suppress
 from pathlib import PurePosixPath
 from types import SimpleNamespace
@@ -42,6 +42,11 @@ _REBUILD = [getattr(torch._utils, name) for name in '''
     _rebuild_tensor _rebuild_tensor_v2 _rebuild_tensor_v3
     _rebuild_meta_tensor_no_storage _rebuild_parameter
 '''.split() if hasattr(torch._utils, name)]
+_DICTS = dict, OrderedDict, Counter, defaultdict
+#: Without a limit of their own where one is in another.
+_RECURSIVE = deque, defaultdict
+#: Of a defaultdict.
+FACTORIES = None, int, float, str, list, dict, set
 #: Nesting. Python hashes tuples by recursion: 10^5 levels end the process.
 _DEEPEST = 100
 #: Parts of a value above four for each byte: seconds.
@@ -144,24 +149,24 @@ class Unpickler(_PythonUnpickler):
         """Raise an error if the file cannot have that storage."""
 
     def load_append(self):
-        """Append to a list."""
-        _of_type(self.stack[-2], list)
+        """Append to a list or deque."""
+        _check_parts(self.stack[-2], self.stack[-1:], list, deque)
         super().load_append()
 
     def load_appends(self):
-        """Append to a list."""
-        _of_type(self.metastack[-1][-1], list)
+        """Append to a list or deque."""
+        _check_parts(self.metastack[-1][-1], self.stack, list, deque)
         super().load_appends()
 
     def load_setitem(self):
         """Set an item of a dict."""
-        _of_type(self.stack[-3], dict, OrderedDict, Counter)
+        _check_parts(self.stack[-3], self.stack[-1:], *_DICTS)
         self._check_keys(self.stack[-2:-1])
         super().load_setitem()
 
     def load_setitems(self):
         """Set items of a dict."""
-        _of_type(self.metastack[-1][-1], dict, OrderedDict, Counter)
+        _check_parts(self.metastack[-1][-1], self.stack[1::2], *_DICTS)
         self._check_keys(self.stack[::2])
         super().load_setitems()
 
@@ -195,6 +200,13 @@ class Unpickler(_PythonUnpickler):
     })
 
 
+def _check_parts(made, parts: list, *types: type) -> None:
+    """Refuse a container of another type, and parts freed by recursion."""
+    kind = type(_of_type(made, *types))
+    if kind in _RECURSIVE and any(type(p) in _RECURSIVE for p in parts):
+        raise Refused(f'a {kind.__name__} in another')
+
+
 def _has_own_hash(key) -> bool:
     """Whether few keys of that kind can be made to have one hash.
 
@@ -216,7 +228,8 @@ def _check_size(value, size: int) -> None:
     whole, count = [value], 0
     for _ in range(_DEEPEST):
         whole = [part for part in whole
-                 if isinstance(part, (dict, tuple, list, set, frozenset))]
+                 if isinstance(part, (dict, tuple, list, deque, set,
+                                      frozenset))]
         if not whole:
             return
         count += sum(map(len, whole))
@@ -259,7 +272,7 @@ def load(file, **kwargs):
 def _names() -> dict:
     """The objects that a pickle may name."""
     classes = [torch.Tensor, torch.nn.Parameter, torch.UntypedStorage,
-               np.ndarray, *_methods()]
+               np.ndarray, *filter(None, FACTORIES), *_methods()]
     return {
         **{str(value): value for value in vars(torch).values()
            if isinstance(value, torch.dtype)},
@@ -281,6 +294,8 @@ def _calls() -> dict:
         'torch.device': torch.device,
         'collections.OrderedDict': OrderedDict,
         'collections.Counter': Counter,
+        'collections.defaultdict': _default_dict,
+        'collections.deque': _deque,
         'builtins.set': set,
         'builtins.frozenset': frozenset,
         # Python 3.13 calls their module pathlib._local.
@@ -387,6 +402,17 @@ def _of_type(value, *types: type):
     if type(value) not in types:
         raise Refused(f'{torch.typename(value)} where {types[0].__name__} is')
     return value
+
+
+def _default_dict(factory=None) -> defaultdict:
+    if not any(factory is known for known in FACTORIES):
+        raise Refused(f'a defaultdict of {torch.typename(factory)}')
+    return defaultdict(factory)
+
+
+def _deque(parts=(), most=None) -> deque:
+    """An empty one, as pickle begins it."""
+    return deque(_of_type(parts, tuple)[:0], _of_type(most, int, type(None)))
 
 
 def _layout(name: str) -> torch.layout:

@@ -1,6 +1,7 @@
 """What hooks share: checks, loaders and models, methods that are replaced."""
 import functools
 from collections.abc import Callable
+from types import MethodType
 
 from torch import nn
 from torch.utils.data import DataLoader
@@ -62,6 +63,10 @@ class ReplacedMethod:
     def __call__(self, *args, **kwargs):
         """The replacement, or once it is undone the method itself."""
         return self._call(*args, **kwargs)
+
+    def __reduce__(self):
+        """A copy of the owner has its class's method."""
+        return MethodType, (getattr(type(self.owner), self.name), self.owner)
 
     def undo(self) -> None:
         """Give the object back what it had.

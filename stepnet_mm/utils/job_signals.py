@@ -70,6 +70,7 @@ class SignalListener:
 
     Children of multiprocessing, such as the pool of a VOC evaluation, ignore
     the signals, as loader workers do; others have the handlers of before.
+    A signal with a handler of the user's keeps it.
     """
     #: The one that is started and not stopped.
     current: 'SignalListener | None' = None
@@ -90,6 +91,13 @@ class SignalListener:
         """Whether it has been started, in the main thread."""
         return bool(self._handlers)
 
+    @property
+    def taken(self) -> list[signal.Signals]:
+        """The signals that have another handler in Python."""
+        handlers = {s: signal.getsignal(s) for s in self.signals}
+        return [s for s, handler in handlers.items() if callable(handler)
+                and handler not in (self._receive, signal.default_int_handler)]
+
     def start(self) -> None:
         """Install the handlers; Python allows it in the main thread only."""
         self._first = None
@@ -97,8 +105,9 @@ class SignalListener:
             return
         stop_listening()  # of a preempted training
         SignalListener.current = self
-        self._handlers = {number: signal.signal(number, self._receive)
-                          for number in self.signals}
+        self._handlers = {
+            number: signal.signal(number, self._receive)
+            for number in self.signals if number not in self.taken}
         util.register_after_fork(self, SignalListener._ignore_in_child)
         if hasattr(signal, 'pthread_sigmask'):
             # tools/train.py has blocked them since its start.

@@ -160,6 +160,13 @@ def test_other_settings_alone_are_named(tmp_path):
     assert all(text in line for text in named)
 
 
+def test_a_schedule_by_a_metric_is_no_other_setting(tmp_path):
+    settings = dict(param_scheduler=[dict(
+        type='ReduceOnPlateauLR', monitor='loss', by_epoch=True)])
+    train(tmp_path, 25, **settings)
+    assert resumed(tmp_path, **settings)[0] == []
+
+
 def test_what_a_best_one_lacks_begins_anew(tmp_path):
     """It is not said that the checkpoint brings its own."""
     train(tmp_path, stop=12, checkpoint=dict(

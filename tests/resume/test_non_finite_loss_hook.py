@@ -5,8 +5,9 @@ import re
 import pytest
 import torch
 from mmengine.hooks import Hook
+from mmengine.optim import OptimWrapper
 from mmengine.optim.optimizer import amp_optimizer_wrapper
-from mmengine.registry import HOOKS
+from mmengine.registry import HOOKS, OPTIM_WRAPPERS
 from mmengine.structures import BaseDataElement
 from resume_run import (
     assert_same,
@@ -41,6 +42,25 @@ class PoisonHook(Hook):
             BaseDataElement(metainfo=dict(img_path=path))])
         if runner.iter in self.iterations and runner.rank == self.rank:
             data_batch['inputs'][0][0] = self.value
+
+
+@OPTIM_WRAPPERS.register_module()
+class OwnWrapper(OptimWrapper):
+    """Steps without step."""
+
+    def update_params(self, loss):
+        self.zero_grad()
+        self.backward(loss)
+        self.optimizer.step()
+
+
+def test_an_update_of_the_users_own_is_left_alone(tmp_path):
+    runner = runner_with(tmp_path, 5, resume=dict(optim_wrapper=dict(
+        type='OwnWrapper', optimizer=dict(type='SGD', lr=.1))))
+    lines = warnings_of(runner)
+    runner.train()
+    assert runner.iter == 33
+    assert any('OwnWrapper has its own' in line for line in lines)
 
 
 def runner_with(folder, *iterations, poison=(), resume=(), **kwargs):

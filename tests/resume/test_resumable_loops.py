@@ -5,10 +5,11 @@ from itertools import islice
 import pytest
 import torch
 from mmengine.hooks import Hook
-from mmengine.registry import HOOKS
+from mmengine.registry import DATA_SAMPLERS, HOOKS
 from resume_run import (
     SIZE,
     AugmentedDataset,
+    Stopped,
     assert_same,
     final_state,
     resume_runner,
@@ -300,6 +301,91 @@ def test_a_hook_may_wrap_the_iterator_of_batches(tmp_path, whole):
     runner.train()
     assert_same(whole(**ITERATIONS), final_state(runner))
     assert len(batches) == 21
+
+
+def test_a_batch_taken_by_a_hook_is_not_seen_again(tmp_path):
+    def peek(runner):
+        next(runner.train_loop.dataloader_iterator)
+
+    hook = Hook()
+    hook.before_train = peek
+    states = []
+    for folder, stop in ((tmp_path / 'whole', None), (tmp_path, 15)):
+        runner = resume_runner(
+            folder, interval=4, **ITERATIONS,
+            hooks=[dict(type='StopHook', at=stop)] if stop else [])
+        runner.register_hook(hook)
+        if stop:
+            with pytest.raises(Stopped):
+                runner.train()
+            runner = resume_runner(folder, resume=True, **ITERATIONS)
+            runner.register_hook(hook)
+        runner.train()
+        assert runner.train_loop.batches == 34
+        states.append(final_state(runner))
+    assert_same(*states)
+
+
+@pytest.mark.parametrize('workers', [0, 1])
+def test_a_hook_may_pass_over_the_data(tmp_path, whole, workers):
+    """Once, though the training never ends, and the batches go on."""
+    hook, passes = Hook(), []
+    hook.after_train_iter = lambda runner, *_, **__: (
+        runner.iter == 20 and passes.append(len([*runner.train_dataloader])))
+    runner = resume_runner(tmp_path, workers=workers, **FINITE)
+    runner.register_hook(hook)
+    runner.train()
+    assert passes == [11]
+    assert runner.train_loop.dataloader_iterator._epoch == 2
+    assert_same(whole(**FINITE), final_state(runner))
+
+
+@pytest.mark.parametrize('kind, where, name, value, times', [
+    (EPOCHS, 'after_train_epoch', '_max_epochs', 1, [1]),
+    (EPOCHS, 'after_train_epoch', 'val_begin', 3, [3]),
+    (ITERATIONS, 'after_train_iter', '_max_iters', 11, [8, 11]),
+    (ITERATIONS, 'before_train_iter', 'dynamic_intervals', [20], [20, 33])])
+def test_a_hook_may_change_when_a_validation_comes(
+        tmp_path, kind, where, name, value, times):
+    hook, came = Hook(), []
+    setattr(hook, where, lambda runner, *_, **__: setattr(
+        runner.train_loop, name, value))
+    hook.before_val = lambda runner: came.append(
+        runner.epoch if kind is EPOCHS else runner.iter)
+    runner = resume_runner(tmp_path, **kind)
+    runner.register_hook(hook)
+    runner.train()
+    assert came == times
+
+
+def test_a_validation_by_a_hook_is_one_more(tmp_path):
+    hook, came = Hook(), []
+    hook.after_train_epoch = lambda runner: runner.val_loop.run()
+    hook.before_val = lambda runner: came.append(runner.epoch)
+    runner = resume_runner(tmp_path, **EPOCHS)
+    runner.register_hook(hook)
+    runner.train()
+    assert came == [0, 1, 1, 2, 2, 3]
+
+
+@DATA_SAMPLERS.register_module()
+class SizedSampler(list):
+    """Indices in order; its seed stays."""
+    seed = property(lambda self: 3)
+
+    def __init__(self, dataset, seed):
+        super().__init__(range(SIZE))
+
+
+@pytest.mark.parametrize('kind', [EPOCHS, ITERATIONS],
+                         ids=['epochs', 'iterations'])
+def test_the_sampler_may_know_the_size_alone(tmp_path, kind, monkeypatch):
+    monkeypatch.delattr(AugmentedDataset, '__len__')
+    settings = dict(kind, sampler=dict(type='SizedSampler'), val_cfg=None,
+                    val_dataloader=None, val_evaluator=None)
+    whole = final_state(train(tmp_path / 'whole', **settings))
+    train(tmp_path, 25, **settings)
+    assert_same(whole, final_state(resumed(tmp_path, **settings)[1]))
 
 
 class BatchDataset(Dataset):

@@ -84,6 +84,8 @@ STRANGE = dict(
     elements_of_a_set=b']\x8f(NN\x90Na',
     a_config_of_a_list=b'cmmengine.config.config\nConfigDict\n(]tR',
     another_codec=call(b'c_codecs\nencode\n', 'a', 'idna'),
+    a_default_by_a_call=b'ccollections\ndefaultdict\n('
+    b'ccollections\nOrderedDict\ntR',
     a_structure=call(b'cnumpy\ndtype\n', 'f8,O'),
     a_state_for_a_type=call(b'cnumpy\ndtype\n', 'f8')
     + b'(K\x03' + text('>') + b'NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x01tb',
@@ -137,6 +139,9 @@ ENDLESS = dict(
     b'cnumpy\nndarray\n' + TUPLES + text('b') + b'tR',
     attributes=TENSOR + LISTS + b'tR',
     slots=TENSOR + b'}' + LISTS + b'\x86tR',
+    deques=(b'ccollections\ndeque\n)R' * 3000) + b'a' * 2999,
+    default_dicts=b'ccollections\ndefaultdict\n)R' + (
+        text('a') + b'ccollections\ndefaultdict\n)R') * 3000 + b's' * 3000,
     slices=b'c__builtin__\nslice\n(NtR' + b'q\x000c__builtin__\nslice\n'
     b'(h\0tR' * 1000,
     a_storage=b'(' + text('storage') + b'ctorch\nFloatStorage\n' + TUPLES

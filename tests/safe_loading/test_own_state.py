@@ -1,5 +1,5 @@
 """A training state: of plain types, and it deletes files of its run alone."""
-from collections import deque
+from collections import defaultdict, deque
 from datetime import date
 from pathlib import Path
 
@@ -103,14 +103,17 @@ def test_paths_and_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
     monkeypatch.setattr(AugmentedDataset, 'metainfo', dict(
         classes=(np.str_('cat'), 'dog'), names=np.array(['a', 'b'])),
         raising=False)
-    note = dict(folder=Path('a/b'), names=[np.str_('c')], last=deque([1]),
-                day=date(2026, 11, 28), kinds=frozenset('a'))
+    note = dict(folder=Path('a/b'), names=[np.str_('c')],
+                last=deque([1], maxlen=3), day=date(2026, 11, 28),
+                kinds=frozenset('a'))
     with pytest.raises(Stopped):
         train(tmp_path, kind, stop=7, note=note)
     loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'iter_5.pth'))
-    assert loaded['message_hub']['runtime_info']['noted'] == dict(
-        folder='a/b', names=['c'], last=[1], day='2026-11-28',
+    noted = loaded['message_hub']['runtime_info']['noted']
+    assert noted == dict(
+        folder='a/b', names=['c'], last=deque([1]), day='2026-11-28',
         kinds={'a'})
+    assert noted['last'].maxlen == 3
     assert loaded['meta']['dataset_meta'] == dict(
         classes=('cat', 'dog'), names=['a', 'b'])
 
@@ -129,6 +132,12 @@ def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     assert weights['state_dict']['own'] == 'a'
     assert weights['state_dict']['w'].shape == (1, )
     assert type(weights['optimizer']['name']) is str
+    counts = dict(message_hub=defaultdict(list, a=[Path('d')]))
+    save_plain(runner, counts)
+    torch.save(counts, tmp_path / 'a.pth')
+    loaded = CheckpointLoader.load_checkpoint(f'{tmp_path}/a.pth')
+    assert loaded == dict(message_hub=dict(a=['d'])) and not lines
+    assert loaded['message_hub']['b'] == []
     for key in ('message_hub', 'optimizer'):
         save_plain(runner, {key: dict(a=Own())})
         assert 'Own' in lines[-1] and key in lines[-1]

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 from torch import nn
 
@@ -9,6 +11,14 @@ def test_what_is_no_count_is_named(value):
     check_count('a.b', 1, 1)
     with pytest.raises(ValueError, match=f'a.b: expected .* got {value!r}'):
         check_count('a.b', value, 1)
+
+
+def test_a_copy_of_the_owner_has_its_own_method():
+    counter = Counter()
+    ReplacedMethod(counter, 'add', lambda add, number: 2 * add(number))
+    copied = copy.deepcopy(counter)
+    assert copied.add(1) == 2 and counter.add(1) == 4
+    assert copied.add.__self__ is copied
 
 
 class Counter(nn.Module):

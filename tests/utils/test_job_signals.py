@@ -30,6 +30,19 @@ def test_each_training_listens_anew(listener):
     assert not listener.received
 
 
+def test_a_signal_keeps_the_users_handler(listener):
+    came = []
+    listener.stop()
+    signal.signal(signal.SIGUSR1, lambda *_: came.append(1))
+    listener.start()
+    signal.raise_signal(signal.SIGUSR1)
+    assert came and not listener.received
+    assert listener.taken == [signal.SIGUSR1]
+    signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    listener.start()
+    assert not listener.taken
+
+
 def test_a_second_signal_ends_the_process(listener, monkeypatch):
     """One within the same second counts as the first."""
     codes, times = [], iter([5, 5.9, 6.1])
