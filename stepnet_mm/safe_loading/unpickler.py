@@ -277,6 +277,8 @@ def _names() -> dict:
         **{str(value): value for value in vars(torch).values()
            if isinstance(value, torch.dtype)},
         **{f'{cls.__module__}.{cls.__qualname__}': cls for cls in classes},
+        # What protocol 2 calls int and str.
+        'builtins.long': int, 'builtins.unicode': str,
         **_calls()
     }
 
