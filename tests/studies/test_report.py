@@ -14,7 +14,7 @@ from method_colors import label, looks
 from scipy import stats
 from study_file import Study, read_study
 from study_records import append_record
-from study_statistics import kendall, pooled_sd, spread, welch
+from study_statistics import dunnett, kendall, pooled_sd, spread, welch
 from study_tables import STEP, Report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +61,17 @@ def test_differences_are_dunnetts_over_all_methods_at_once():
     # The variance of 0 to 3 is 5 / 3.
     assert pooled_sd(report.pooled['last']) == pytest.approx(
         (1.29, 9), abs=.005)
+
+
+def test_few_runs_in_which_scipy_finds_no_interval():
+    """It gives one of 100 points then, with a warning alone."""
+    plain, stepnet, constant, last_gamma = map(pd.Series, (
+        [77.5, 76.85, 77.07], [78.29, 78.54], [78.32, 78.21], [78.93]))
+    found = dunnett(dict(plain=plain, stepnet=stepnet, last=last_gamma),
+                    constant)
+    # The p-values by scipy are 0.019 and 0.88.
+    assert numbers(found['plain']) == [-1.12, -1.96, -.29]
+    assert numbers(found['stepnet']) == [.15, -.77, 1.07]
 
 
 def test_a_method_that_does_not_pool_is_compared_by_welch():
