@@ -105,9 +105,10 @@ class SignalListener:
             return
         stop_listening()  # of a preempted training
         SignalListener.current = self
+        taken = self.taken
         self._handlers = {
             number: signal.signal(number, self._receive)
-            for number in self.signals if number not in self.taken}
+            for number in self.signals if number not in taken}
         util.register_after_fork(self, SignalListener._ignore_in_child)
         if hasattr(signal, 'pthread_sigmask'):
             # tools/train.py has blocked them since its start.

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from paper_figures import has_steps, step_figure, tns_figure
 from stiffness_page import render_report
+from work_dirs import method_of, of_one_definition, read_stiffness_curves
 
 from stepnet_mm import visualization
 from stepnet_mm.attention import read_attention_histories
@@ -32,7 +33,6 @@ from stepnet_mm.stiffness import (
 from stepnet_mm.utils import command_line
 from stepnet_mm.utils.files import written_whole
 from stepnet_mm.visualization.stiffness_figures import TNS
-from work_dirs import method_of, of_one_definition, read_stiffness_curves
 
 FIGURES = dict(tns=tns_figure, survival=visualization.survival_figure,
                depth=visualization.depth_figure,
