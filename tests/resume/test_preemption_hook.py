@@ -17,6 +17,7 @@ from resume_run import (
 )
 
 from stepnet_mm.resume.preemption_hook import EXIT_PREEMPTED, PreemptionHook
+from stepnet_mm.utils.job_signals import stop_listening
 
 
 @HOOKS.register_module()
@@ -43,6 +44,9 @@ def signals_given_back():
     names = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM]
     before = [signal.getsignal(name) for name in names]
     yield
+    # Of a preempted training: a later test's fork, taken for its child, would
+    # have a thread that takes TERM, in about one of eight cases.
+    stop_listening()
     for name, handler in zip(names, before):
         signal.signal(name, handler)
 
