@@ -66,7 +66,8 @@ if venv=$(PYTHON=$python bash "$root/tools/studies/install.sh" 9>&-); then
   rm -rf "$work_dir/engine"
   mkdir "$work_dir/engine"
   [[ " $*" == *' -j'* || " $*" == *' -c'* || " $*" == *' --jobs'* || " $*" == *' --cores'* ]] || set -- -j 1 "$@"
-  start=("$venv/bin/snakemake" --snakefile "$root/tools/studies/Snakefile"
+  # Not bin/snakemake, which a checkout that was moved has lost.
+  start=("$venv/bin/python" -m snakemake --snakefile "$root/tools/studies/Snakefile"
     --directory "$work_dir/engine" --workflow-profile none --keep-going --nolock
     --scheduler greedy --quiet all "$@")
 else

@@ -30,7 +30,7 @@ if sys.argv[-1] == '--run=wait_seed0':
 sys.exit(3)
 '''
 SNAKEMAKE = '''#!/usr/bin/env bash
-echo "snakemake $* runs: $STUDY_RUNS"
+echo "python $* runs: $STUDY_RUNS"
 one_run a_seed0
 '''
 
@@ -153,14 +153,15 @@ def test_what_outlived_a_killed_one_is_waited_for(study, tmp_path):
 def test_what_snakemake_is_told(study, home, tmp_path):
     venv = home / '.venv/studies'
     (venv / 'bin').mkdir(parents=True)
-    (venv / 'bin/snakemake').write_text(SNAKEMAKE)
-    (venv / 'bin/snakemake').chmod(0o755)
+    (venv / 'bin/python').write_text(SNAKEMAKE)
+    (venv / 'bin/python').chmod(0o755)
     shutil.copy(home / 'requirements/studies.txt', venv / '.complete')
     old = tmp_path / 'work_dirs/my study/engine/a_seed0.recorded'
     old.parent.mkdir(parents=True)
     old.touch()
     for given, told in ((), '-j 1'), (('-j', '4', '-k'), '-j 4 -k'):
         said = study('my study.py', *given, code=3).said()
+        assert 'python -m snakemake ' in said
         assert f'--quiet all {told} runs: a_seed0\nb_seed1\n' in said
         assert said.endswith(' --run=a_seed0\n')
     assert not old.exists()
