@@ -24,6 +24,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from typing import NamedTuple
 
 import psutil
@@ -92,7 +93,11 @@ def copy_of_checkout():
             if (ROOT / name).is_file():  # not deleted
                 (checkout / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, checkout / name)
-        compileall.compile_dir(checkout / 'stepnet_mm', quiet=2)
+        # By their content: a fault of one length with the text it replaces may
+        # be written within the second that a time tells.
+        compileall.compile_dir(
+            checkout / 'stepnet_mm', quiet=2,
+            invalidation_mode=PycInvalidationMode.CHECKED_HASH)
         yield checkout
 
 

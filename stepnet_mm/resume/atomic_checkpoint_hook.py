@@ -165,7 +165,7 @@ class AtomicCheckpointHook(CheckpointHook):
     def after_val_epoch(self, runner, metrics) -> None:
         """No validation is due in checkpoints from here on."""
         loop = runner._train_loop
-        if isinstance(loop, ResumableLoop):
+        if isinstance(loop, ResumableLoop) and loop.validating:
             loop.validation_due = False
         if trains(runner):
             super().after_val_epoch(runner, metrics)

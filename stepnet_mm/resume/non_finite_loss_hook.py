@@ -114,16 +114,15 @@ class NonFiniteLossHook(Hook):
         self._replaced = []
         self._batch = None
 
-    def _update_params(self, runner, update_params, loss, *args,
-                       **kwargs) -> None:
+    def _update_params(self, runner, update_params, loss, *args, **kwargs):
         finite = torch.isfinite(loss.detach()).all().to(torch.uint8)
         dist.all_reduce(finite, 'min')
         self._finite = verdict = _Verdict(finite)
-        update_params(loss, *args, **kwargs)
+        result = update_params(loss, *args, **kwargs)  # a patched one's
         self._finite = None
         if verdict.wait():
             self._in_a_row = 0
-            return
+            return result
         runner.optim_wrapper._inner_count -= 1  # saved as it was before
         self._undo(runner)
         self._save(runner)

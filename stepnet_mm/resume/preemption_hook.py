@@ -59,12 +59,12 @@ class PreemptionHook(Hook):
                  max_requeues: int = 20):
         check_count('PreemptionHook.max_requeues', max_requeues)
         names = [signals] if isinstance(signals, str) else signals
-        known = signal.Signals.__members__
-        if not {*names} <= {*known}:
+        known = signal.Signals.__members__.keys() - {'SIGKILL', 'SIGSTOP'}
+        if not {*names} <= known:
             raise ValueError(
                 'PreemptionHook.signals: expected names of signals, such as '
                 f"'SIGTERM', got {signals!r}; correct them")
-        self.signals = [known[name] for name in names]
+        self.signals = [signal.Signals[name] for name in names]
         self.max_requeues = max_requeues
         self._listener = SignalListener(self.signals)
         self._group: torch.distributed.ProcessGroup | None = None
@@ -95,8 +95,7 @@ class PreemptionHook(Hook):
             for hook in runner.hooks if isinstance(hook, EMAHook)]
         if dist.is_distributed() and self._group is None:
             self._group = _cpu_group(runner.cfg)
-        self._listener.start()
-        if taken := self._listener.taken:
+        if taken := self._listener.start():
             runner.logger.warning(
                 'PreemptionHook does not see '
                 f'{", ".join(s.name for s in taken)}: another handler is '
@@ -109,7 +108,7 @@ class PreemptionHook(Hook):
 
     def before_val(self, runner) -> None:
         """Keep the random state; count the batches that all ranks have."""
-        if self._listener.listening:
+        if _validates(runner):
             self._random = get_random_state()
             loaders = loop_loaders(runner.val_loop)
             length = torch.tensor(
@@ -120,11 +119,11 @@ class PreemptionHook(Hook):
     def after_val_iter(self, runner, batch_idx, *_, **__) -> None:
         """Save and leave if any rank got a signal.
 
-        The validation runs again after the resume.
+        The validation runs again after the resume. A hook's own validation
+        is part of an iteration, and ends with it.
         """
-        if (self._listener.listening and batch_idx < self._agreements
-                and self._agreed()
-                and not accumulating(runner.optim_wrapper)):
+        if (_validates(runner) and batch_idx < self._agreements
+                and self._agreed() and not accumulating(runner.optim_wrapper)):
             for hook in [*self._swapped]:
                 hook._swap_ema_parameters()
             set_random_state(self._random)
@@ -178,6 +177,10 @@ class PreemptionHook(Hook):
         if self._group is not None:
             torch.distributed.barrier(self._group)
         sys.exit(EXIT_PREEMPTED)
+
+
+def _validates(runner) -> bool:
+    return getattr(runner._train_loop, 'validating', False)
 
 
 def _cpu_group(cfg):

@@ -3,7 +3,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from itertools import count, islice
+from itertools import count
 from typing import Any
 
 import torch
@@ -90,29 +90,33 @@ class NumberedBatches:
         self.batch_sampler = batch_sampler
         self.seed = seed
         self.epoch = self.start = 0
-        self.endless = self._repeats = False
+        self.endless = False
 
     def __len__(self) -> int:
         return len(self.batch_sampler)
 
     def __iter__(self) -> Iterator[list]:
         # With the first batch, for torch makes two iterators with workers.
-        batches = self._repeated() if self.endless else self.batch_sampler
+        batches = iter(
+            self._repeated() if self.endless else self.batch_sampler)
         start, self.start, self.endless = self.start, 0, False
         rank = get_rank()
-        for number, batch in islice(enumerate(batches), start, None):
-            place = self.seed, self.epoch, number, rank
-            yield [(index, (*place, offset))
-                   for offset, index in enumerate(batch)]
+        for number in count():
+            place = self.seed, self.epoch, number
+            with seeded(*place):  # of samplers that draw from the global ones
+                batch = next(batches, None)
+            if batch is None:
+                return
+            if number >= start:
+                yield [(index, (*place, rank, offset))
+                       for offset, index in enumerate(batch)]
 
     def _repeated(self) -> Iterator[list]:
         sampler = getattr(self.batch_sampler, 'sampler', None)
         set_epoch = getattr(sampler, 'set_epoch', None)
         for epoch in count():
-            # As mmengine, whose loop calls it from the second time on.
-            if self._repeats and set_epoch is not None:
+            if set_epoch is not None:
                 set_epoch(epoch)
-            self._repeats = True
             batch = None
             for batch in self.batch_sampler:
                 yield batch

@@ -29,6 +29,8 @@ class ResumableLoop(BaseLoop):
     :class:`.AtomicCheckpointHook` both are in every checkpoint.
     """
     endless = False
+    #: Whether the validation that runs is the loop's own, not a hook's.
+    validating = False
     # Of mmengine's loops.
     dataloader: Any
     _epoch: int
@@ -103,6 +105,14 @@ class ResumableLoop(BaseLoop):
             state (dict): if empty, iteration and epoch are used alone.
         """
         self._resumed = state
+        if state:  # before hooks of before_train take batches
+            self._take_seeds(state)
+
+    def _take_seeds(self, state: dict) -> None:
+        self.seed = self._loader.numbered.seed = state['seed']
+        wanted = state['sampler_seed']
+        if None is not wanted != getattr(self._sampler, 'seed', wanted):
+            self._sampler.seed = wanted
 
     def _resume(self) -> None:
         state, self._resumed = self._resumed, None
@@ -119,10 +129,7 @@ class ResumableLoop(BaseLoop):
 
     def _take(self, state: dict) -> None:
         """Take the place in the data, and this rank's own state."""
-        self.seed = state['seed']
-        if state['sampler_seed'] not in (
-                None, getattr(self._sampler, 'seed', None)):
-            self._sampler.seed = state['sampler_seed']
+        self._take_seeds(state)  # of a hook's loader
         self.validation_due = state['validation_due']
         self.batches = state['batches']
         load_early_stopping(self.runner, state['early_stopping'])
@@ -131,6 +138,9 @@ class ResumableLoop(BaseLoop):
             load_buffers(self.runner, own['buffers'])
             self._random = own['random']
         self._compare(state)
+        # For hooks that iterate over the data before the next batch.
+        self._loader.numbered.epoch = max(self._epoch - 1, 0)
+        self._set_epoch(self._loader.numbered.epoch)
         self._restore_random()
 
     def _compare(self, state: dict) -> None:
@@ -170,7 +180,12 @@ class ResumableLoop(BaseLoop):
                     'the loader that a hook has set goes on at its first '
                     f'batch, not at batch {numbered.start} of the epoch')
                 numbered.start = 0
+            self.batches += 1
             yield batch
+
+    def _set_epoch(self, number: int) -> None:
+        if hasattr(self._sampler, 'set_epoch'):
+            self._sampler.set_epoch(number)
 
     def _restore_random(self) -> None:
         if self._random is not None:
@@ -190,7 +205,11 @@ class ResumableLoop(BaseLoop):
 
     def _validate_if_due(self) -> None:
         if self.validation_due and self.runner.val_loop is not None:
-            self.runner.val_loop.run()
+            self.validating = True
+            try:
+                self.runner.val_loop.run()
+            finally:
+                self.validating = False
         self.validation_due = False
 
 
@@ -229,7 +248,6 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
             self._restore_random()
         self.runner.model.train()
         for index, batch in enumerate(self._remaining(), start):
-            self.batches = index + 1
             self.run_iter(index, batch)
         self.batches = 0
         self._decide_validation(self._epoch + 1, self._max_epochs)
@@ -262,6 +280,7 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
         super().__init__(runner, unopened, **kwargs)
         self.dataloader = loader
         self.dataloader_iterator = BatchStream(self)
+        self._skipped = 0
 
     def _resume(self) -> None:
         taken = self.batches  # by a hook
@@ -269,20 +288,46 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
         if taken:  # no sampler begins twice
             wanted, self.batches = self.batches, taken
             while self.batches < wanted:
-                next(self.dataloader_iterator)
+                self._next()
+        else:
+            self._skipped = self.batches
 
     def _train(self) -> None:
         self.runner.call_hook('before_train_epoch')
+        if self.batches:
+            self._set_epoch(self.passes)
         self._restore_random()
         self._validate_if_due()
         while self._iter < self._max_iters and not self.stop_training:
             self.runner.model.train()
-            batch = next(self.dataloader_iterator)
+            batch = self._next()
             self._decide_validation(self._iter + 1, self._max_iters)
             self.run_iter(batch)
             self._decide_validation(self._iter, self._max_iters)
             self._validate_if_due()
         self.runner.call_hook('after_train_epoch')
+
+
+    @property
+    def passes(self) -> int:
+        """Complete passes over the data before the current batch."""
+        return max(self.batches - 1, 0) // len(self._loader)
+
+    def _next(self) -> Any:
+        """The next batch, maybe of an iterator that a hook has set."""
+        counted, skipped, self._skipped = self.batches, self._skipped, 0
+        batch = next(self.dataloader_iterator)
+        if self.batches > counted:  # it takes them from the BatchStream
+            return batch
+        if skipped:
+            self.runner.logger.warning(
+                'the dataloader_iterator that a hook has set is advanced by '
+                f'{skipped} batches, as in mmengine; their augmentation is '
+                'not as before')
+        for _ in range(skipped):
+            batch = next(self.dataloader_iterator)
+        self.batches += 1
+        return batch
 
 
 _END = object()
@@ -305,8 +350,7 @@ class BatchStream:
 
     @property
     def _epoch(self) -> int:
-        """Complete passes over the data before the current batch."""
-        return max(self._loop.batches - 1, 0) // len(self._dataloader)
+        return self._loop.passes
 
     def __iter__(self):
         return self
@@ -316,7 +360,6 @@ class BatchStream:
         if batch is _END:  # an error, or a hook's pass with these workers
             self._batches = self._loop._remaining()
             batch = next(self._batches)
-        self._loop.batches += 1
         return batch
 
 

@@ -43,7 +43,7 @@ _REBUILD = [getattr(torch._utils, name) for name in '''
     _rebuild_meta_tensor_no_storage _rebuild_parameter
 '''.split() if hasattr(torch._utils, name)]
 _DICTS = dict, OrderedDict, Counter, defaultdict
-#: Without a limit of their own where one is in another.
+#: Python frees these in one another by recursion, without a limit.
 _RECURSIVE = deque, defaultdict
 #: Of a defaultdict.
 FACTORIES = None, int, float, str, list, dict, set
@@ -85,12 +85,18 @@ class Unpickler(_PythonUnpickler):
         self._file_read = functools.partial(_read, file)
         self._place = file.tell
         self._tuples = 0
+        self._recursive: list = []
 
     def load(self):
         """Unpickle a value that is quick to copy, compare and print."""
         begin = self._place()
-        made = super().load()
-        _check_size(made, self._place() - begin)
+        try:
+            made = super().load()
+            _check_size([made, *self._recursive], self._place() - begin)
+        except BaseException:
+            for part in self._recursive:
+                part.clear()
+            raise
         return made
 
     def find_class(self, module: str, name: str):
@@ -113,7 +119,9 @@ class Unpickler(_PythonUnpickler):
             # Of a pair in a list the first is the key.
             self._check_keys(part[0] if type(part) is list and part else part
                              for part in itertools.chain(*args))
-        self.stack[-1] = function(*args)
+        self.stack[-1] = made = function(*args)
+        if isinstance(made, _RECURSIVE):
+            self._recursive.append(made)
 
     def load_newobj(self):
         """Make a HistoryBuffer, the only listed class."""
@@ -150,23 +158,23 @@ class Unpickler(_PythonUnpickler):
 
     def load_append(self):
         """Append to a list or deque."""
-        _check_parts(self.stack[-2], self.stack[-1:], list, deque)
+        _of_type(self.stack[-2], list, deque)
         super().load_append()
 
     def load_appends(self):
         """Append to a list or deque."""
-        _check_parts(self.metastack[-1][-1], self.stack, list, deque)
+        _of_type(self.metastack[-1][-1], list, deque)
         super().load_appends()
 
     def load_setitem(self):
         """Set an item of a dict."""
-        _check_parts(self.stack[-3], self.stack[-1:], *_DICTS)
+        _of_type(self.stack[-3], *_DICTS)
         self._check_keys(self.stack[-2:-1])
         super().load_setitem()
 
     def load_setitems(self):
         """Set items of a dict."""
-        _check_parts(self.metastack[-1][-1], self.stack[1::2], *_DICTS)
+        _of_type(self.metastack[-1][-1], *_DICTS)
         self._check_keys(self.stack[::2])
         super().load_setitems()
 
@@ -198,13 +206,6 @@ class Unpickler(_PythonUnpickler):
         pickle.SETITEMS[0]: load_setitems,
         pickle.ADDITEMS[0]: load_additems,
     })
-
-
-def _check_parts(made, parts: list, *types: type) -> None:
-    """Refuse a container of another type, and parts freed by recursion."""
-    kind = type(_of_type(made, *types))
-    if kind in _RECURSIVE and any(type(p) in _RECURSIVE for p in parts):
-        raise Refused(f'a {kind.__name__} in another')
 
 
 def _has_own_hash(key) -> bool:

@@ -86,26 +86,20 @@ class SignalListener:
         """Whether a signal has come since the start."""
         return self._first is not None
 
-    @property
-    def listening(self) -> bool:
-        """Whether it has been started, in the main thread."""
-        return bool(self._handlers)
+    def start(self) -> list[signal.Signals]:
+        """Install the handlers; Python allows it in the main thread only.
 
-    @property
-    def taken(self) -> list[signal.Signals]:
-        """The signals that have another handler in Python."""
-        handlers = {s: signal.getsignal(s) for s in self.signals}
-        return [s for s, handler in handlers.items() if callable(handler)
-                and handler not in (self._receive, signal.default_int_handler)]
-
-    def start(self) -> None:
-        """Install the handlers; Python allows it in the main thread only."""
+        Returns:
+            list[Signals]: those that have, and keep, another handler.
+        """
         self._first = None
         if threading.current_thread() is not threading.main_thread():
-            return
+            return []
         stop_listening()  # of a preempted training
         SignalListener.current = self
-        taken = self.taken
+        handlers = {s: signal.getsignal(s) for s in self.signals}
+        taken = [s for s, handler in handlers.items() if callable(handler)
+                 and handler is not signal.default_int_handler]
         self._handlers = {
             number: signal.signal(number, self._receive)
             for number in self.signals if number not in taken}
@@ -113,6 +107,7 @@ class SignalListener:
         if hasattr(signal, 'pthread_sigmask'):
             # tools/train.py has blocked them since its start.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+        return taken
 
     def stop(self) -> None:
         """Restore the earlier handlers."""

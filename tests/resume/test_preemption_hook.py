@@ -6,6 +6,7 @@ import subprocess
 import pytest
 import torch
 from forked import Forked
+from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from resume_run import (
     StopHook,
@@ -104,6 +105,47 @@ def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path, where, at,
     assert checkpoints(tmp_path) == [f'preempted_iter_{saved}.pth']
 
 
+@HOOKS.register_module()
+class ValidationHook(Hook):
+    """Validates once in an iteration and once in an epoch."""
+
+    def after_train_iter(self, runner, *_, **__):
+        if runner.iter == 2:
+            runner.val_loop.run()
+            runner.model.train()
+
+    def after_train_epoch(self, runner):
+        if runner.epoch == 1:
+            runner.val_loop.run()
+
+
+@pytest.mark.parametrize('at, saved', [(1, 3), (7, 22)])
+def test_in_a_validation_by_a_hook(tmp_path, at, saved):
+    """It ends with what it belongs to, of which nothing is done twice."""
+    own = dict(type='ValidationHook')
+    whole = finish(tmp_path / 'whole', hooks=[own])
+    leave(tmp_path, hooks=[own, *hooks(where='before_val_iter', at=at)])
+    assert checkpoints(tmp_path) == [f'preempted_iter_{saved}.pth']
+    assert_same(final_state(whole), final_state(
+        finish(tmp_path, hooks=[own], resume=True)))
+
+
+@HOOKS.register_module()
+class HandlerHook(Hook):
+    """Has a handler on one rank."""
+
+    def before_run(self, runner):
+        if runner.rank == 0:
+            signal.signal(signal.SIGUSR1, lambda *_: None)
+
+
+def test_a_handler_on_one_rank_does_not_keep_the_other(tmp_path):
+    ends = train_on_ranks(2, tmp_path, interval=1000, hooks=[
+        dict(type='HandlerHook'),
+        dict(type='PreemptionHook', signals='SIGUSR1')])
+    assert [end['iteration'] for end in ends] == [18, 18]
+
+
 @pytest.mark.parametrize('option', ['--resume', '--resume PATH', ''])
 def test_a_job_is_requeued_if_its_command_resumes(tmp_path, monkeypatch,
                                                   option):
@@ -162,5 +204,6 @@ def test_without_its_partners(tmp_path, settings):
 
 def test_one_signal_may_be_named_alone():
     assert PreemptionHook('SIGTERM').signals == [signal.SIGTERM]
-    with pytest.raises(ValueError, match='PreemptionHook.signals: .*SIGFOO'):
-        PreemptionHook(['SIGTERM', 'SIGFOO'])
+    for other in 'SIGFOO', 'SIGKILL':
+        with pytest.raises(ValueError, match=f'Hook.signals: .*{other}'):
+            PreemptionHook(['SIGTERM', other])

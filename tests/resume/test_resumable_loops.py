@@ -1,5 +1,6 @@
 import functools
 from collections import Counter
+from contextlib import suppress
 from itertools import islice
 
 import pytest
@@ -17,7 +18,9 @@ from resume_run import (
     seen,
     train,
     train_on_ranks,
+    warnings_of,
 )
+from torch.utils import data as torch_data
 from torch.utils.data import (
     BatchSampler,
     ChainDataset,
@@ -38,6 +41,14 @@ pytestmark = pytest.mark.xdist_group('loops')
 EPOCHS, ITERATIONS = {}, dict(by_epoch=False)
 FINITE = dict(by_epoch=False, sampler=dict(type='DefaultSampler',
                                            shuffle=True))
+#: Draws from the global generators.
+RANDOM = dict(sampler=dict(type='RandomSampler'))
+
+
+@DATA_SAMPLERS.register_module()
+class RandomSampler(torch_data.RandomSampler):
+    def __init__(self, dataset, seed):
+        super().__init__(dataset)
 
 
 @pytest.mark.parametrize('kind, settings, stop, left', [
@@ -48,8 +59,10 @@ FINITE = dict(by_epoch=False, sampler=dict(type='DefaultSampler',
                  marks=pytest.mark.core),
     # The workers load all; the whole run has none.
     pytest.param(EPOCHS, dict(workers=2), 14, 0, marks=pytest.mark.core),
-    (FINITE, {}, 27, 17)],
-    ids=['epochs', 'saved by epoch', 'iterations', 'workers', 'finite'])
+    (FINITE, {}, 27, 17),
+    (RANDOM, {}, 14, 3 * SIZE - 41)],
+    ids=['epochs', 'saved by epoch', 'iterations', 'workers', 'finite',
+         'global generators'])
 def test_a_run_goes_on_bit_for_bit(tmp_path, whole, kind, settings, stop,
                                    left):
     """Nothing is loaded to be skipped, hooks get the true index of a batch,
@@ -303,27 +316,73 @@ def test_a_hook_may_wrap_the_iterator_of_batches(tmp_path, whole):
     assert len(batches) == 21
 
 
-def test_a_batch_taken_by_a_hook_is_not_seen_again(tmp_path):
-    def peek(runner):
-        next(runner.train_loop.dataloader_iterator)
+def take(runner):
+    next(runner.train_loop.dataloader_iterator)
 
-    hook = Hook()
-    hook.before_train = peek
-    states = []
-    for folder, stop in ((tmp_path / 'whole', None), (tmp_path, 15)):
+
+def validate(runner, *_, **__):
+    runner.val_loop.run()
+
+
+def average(runner):
+    """As SWA computes the averages of BatchNorm."""
+    for batch in runner.train_dataloader:
+        runner.model.train()(**batch)
+
+
+@pytest.mark.parametrize('kind, where, act, stop, at', [
+    (ITERATIONS, 'before_train', take, 'after_train_iter', 15),
+    (FINITE, 'before_train', take, 'after_train_iter', 15),
+    (dict(checkpoint=dict(by_epoch=True)), 'after_train_epoch', validate,
+     'before_val', 4),
+    (dict(checkpoint=dict(by_epoch=True)), 'before_val_epoch', average,
+     'after_val_iter', 4),
+    (FINITE, 'before_val_epoch', average, 'after_val_iter', 8)])
+def test_what_a_hook_does_is_the_same_after_a_resume(
+        tmp_path, kind, where, act, stop, at):
+    """A batch is not taken again, a due validation or order not lost.
+
+    Nor the seed that was drawn, though the hook comes first.
+    """
+    def runner(folder, seed=None, **kwargs):
         runner = resume_runner(
-            folder, interval=4, **ITERATIONS,
-            hooks=[dict(type='StopHook', at=stop)] if stop else [])
+            folder, randomness=dict(seed=seed), **kwargs, **kind)
+        hook = Hook()
+        setattr(hook, where, act)
         runner.register_hook(hook)
-        if stop:
-            with pytest.raises(Stopped):
-                runner.train()
-            runner = resume_runner(folder, resume=True, **ITERATIONS)
-            runner.register_hook(hook)
-        runner.train()
-        assert runner.train_loop.batches == 34
-        states.append(final_state(runner))
-    assert_same(*states)
+        return runner
+
+    whole = runner(tmp_path / 'whole')
+    whole.train()
+    killed = runner(tmp_path, whole.seed,
+                    hooks=[dict(type='StopHook', where=stop, at=at)])
+    with pytest.raises(Stopped):
+        killed.train()
+    ending = runner(tmp_path, resume=True)
+    ending.train()
+    assert_same(final_state(whole), final_state(ending))
+
+
+def test_an_iterator_of_a_hooks_own_goes_on_as_in_mmengine(tmp_path):
+    def indices(folder, **kwargs):
+        runner, hook = resume_runner(folder, **kwargs, **ITERATIONS), Hook()
+        lines, taken = warnings_of(runner), []
+        hook.before_train = lambda runner: setattr(
+            runner.train_loop, 'dataloader_iterator',
+            ({'inputs': [torch.full((4, ), float(i))] * 2}
+             for i in range(50)))
+        hook.before_train_iter = lambda runner, data_batch, **_: taken.append(
+            int(data_batch['inputs'][0][0]))
+        runner.register_hook(hook)
+        with suppress(Stopped):
+            runner.train()
+        return taken, lines
+
+    assert indices(tmp_path, hooks=[dict(type='StopHook', at=8)]) == (
+        [*range(8)], [])
+    taken, lines = indices(tmp_path, resume=True)
+    assert taken == [*range(8, 33)]
+    assert any('is advanced by 8 batches' in line for line in lines)
 
 
 @pytest.mark.parametrize('workers', [0, 1])

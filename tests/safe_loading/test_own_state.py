@@ -133,11 +133,11 @@ def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     assert weights['state_dict']['w'].shape == (1, )
     assert type(weights['optimizer']['name']) is str
     counts = dict(message_hub=defaultdict(list, a=[Path('d')]),
-                  queue=[defaultdict(int), defaultdict(str)])
+                  queue=deque([defaultdict(int), defaultdict(str)]))
     save_plain(runner, counts)
     torch.save(counts, tmp_path / 'a.pth')
     loaded = CheckpointLoader.load_checkpoint(f'{tmp_path}/a.pth')
-    assert loaded == dict(message_hub=dict(a=['d']), queue=[{}, {}])
+    assert loaded == dict(message_hub=dict(a=['d']), queue=deque([{}, {}]))
     assert not lines and loaded['message_hub']['b'] == []
     assert [part['b'] for part in loaded['queue']] == [0, '']
     for key in ('message_hub', 'optimizer'):
