@@ -39,8 +39,8 @@ def can_fuse(block: 'StepBlock') -> bool:
     (attribute ``reads_pooled``), under a compiler none at all. True too where
     there is no step; never in pre-activation, where no norm is last.
     """
-    # An exported graph shows the modules; engines fold BatchNorms themselves.
-    if not block.fused or is_exporting():
+    # A graph shows the modules; engines fold BatchNorms themselves.
+    if not block.fused or is_exporting() or torch.jit.is_tracing():
         return False
     norm, step = block.last_norm, block.step
     drop_path = getattr(block, 'drop_path', None)

@@ -8,6 +8,7 @@ torch's weights-only unpickler is not used. That of torch 2.1 takes no
 additions, and the later ones share theirs with the whole process: onedl's
 mmengine adds the true ``getattr`` while it loads.
 """
+import argparse
 import datetime
 import functools
 import itertools
@@ -124,12 +125,14 @@ class Unpickler(_PythonUnpickler):
             self._recursive.append(made)
 
     def load_newobj(self):
-        """Make a HistoryBuffer, the only listed class."""
+        """Make a HistoryBuffer, or a dict for the options of a command."""
         args = self.stack.pop()
         cls = self.stack[-1]
-        if cls is not _history_buffer() or args != ():
+        known = cls is _history_buffer() or cls is argparse.Namespace
+        if not known or args != ():
             raise Refused(f'a new object of {torch.typename(cls)}')
-        self.stack[-1] = object.__new__(cls)
+        self.stack[-1] = (
+            {} if cls is argparse.Namespace else object.__new__(cls))
 
     def load_build(self):
         """Give a state to an object of a listed type."""
@@ -272,8 +275,9 @@ def load(file, **kwargs):
 @functools.lru_cache(None)
 def _names() -> dict:
     """The objects that a pickle may name."""
-    classes = [torch.Tensor, torch.nn.Parameter, torch.UntypedStorage,
-               np.ndarray, *filter(None, FACTORIES), *_methods()]
+    classes = [argparse.Namespace, torch.Tensor, torch.nn.Parameter,
+               torch.UntypedStorage, np.ndarray, *filter(None, FACTORIES),
+               *_methods()]
     return {
         **{str(value): value for value in vars(torch).values()
            if isinstance(value, torch.dtype)},
@@ -328,6 +332,7 @@ def _states() -> dict:
     """Type -> the function that sets an object's state."""
     return {
         OrderedDict: _set_metadata,
+        dict: _set_options,
         np.ndarray: np.ndarray.__setstate__,
         _history_buffer(): _set_history,
         **{type(np.dtype(code)): _set_byte_order
@@ -476,6 +481,13 @@ def _set_metadata(state_dict: OrderedDict, state: dict) -> None:
     """Set the versions of a state_dict; other attributes hide methods."""
     if '_metadata' in _of_type(state, dict):
         vars(state_dict)['_metadata'] = state['_metadata']
+
+
+def _set_options(options: dict, state: dict) -> None:
+    """Set the attributes of an ``argparse.Namespace``."""
+    for name in _of_type(state, dict):
+        _of_type(name, str)
+    options.update(state)
 
 
 def _set_byte_order(made: np.dtype, state: tuple) -> None:

@@ -37,6 +37,13 @@ def test_fx_traces_the_modules(step):
         assert torch.equal(graph(x)[0], plain(x)[0])
 
 
+def test_jit_traces_the_modules_with_gradients():
+    """Twice, to compare the graphs: as TensorBoard's add_graph."""
+    net, x = build('StepAdaptor').eval(), torch.randn(2, 3, 32, 32)
+    traced = torch.jit.trace(net, x)
+    torch.testing.assert_close(traced(x[:1])[0], net(x[:1])[0])
+
+
 @pytest.mark.long
 def test_fx_quantises():
     net, x = build('SEAttention'), torch.randn(2, 3, 32, 32)

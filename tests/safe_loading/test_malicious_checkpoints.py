@@ -86,6 +86,7 @@ STRANGE = dict(
     another_codec=call(b'c_codecs\nencode\n', 'a', 'idna'),
     a_default_by_a_call=b'ccollections\ndefaultdict\n('
     b'ccollections\nOrderedDict\ntR',
+    options_without_names=b'cargparse\nNamespace\n)\x81}K\x01Nsb',
     a_structure=call(b'cnumpy\ndtype\n', 'f8,O'),
     a_state_for_a_type=call(b'cnumpy\ndtype\n', 'f8')
     + b'(K\x03' + text('>') + b'NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x01tb',

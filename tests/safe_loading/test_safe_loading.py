@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import threading
+from argparse import Namespace
 from collections import Counter, OrderedDict
 from datetime import datetime
 from pathlib import Path
@@ -95,11 +96,13 @@ def test_a_training_state_loads(path, zipped, name, monkeypatch):
         param_schedulers=[scheduler.state_dict()],
         meta=dict(seed=np.int64(3), best=np.float64(.5), again=meta,
                   dataset_meta=meta),
-        sizes=np.arange(3, dtype=np.uint32)), path,
+        sizes=np.arange(3, dtype=np.uint32),
+        args=Namespace(lr=.1, data=Namespace(size=3))), path,
         _use_new_zipfile_serialization=zipped)
     assert loaded['message_hub']['loss'].mean() == 1.5
     assert loaded['param_schedulers'][0]['total_steps'] == 10
     assert loaded['sizes'].tolist() == [0, 1, 2]
+    assert loaded['args'] == dict(lr=.1, data=dict(size=3))
     plain = loaded['meta']['dataset_meta']
     assert loaded['meta'] == dict(
         seed=3, best=.5, again=meta.to_dict(), dataset_meta=meta.to_dict())
