@@ -19,7 +19,7 @@ from ..safe_loading.own_state import (
 from ..utils.files import POINTER, UNFINISHED, written_whole
 from ..utils.hook_helpers import ReplacedMethod
 from .latest_checkpoint import PREEMPTED, absent_parts, latest_checkpoint
-from .resumable_loops import ResumableLoop
+from .resumable_loops import ResumableLoop, validates
 from .training_state import accumulating, changed_settings, training_state
 
 
@@ -164,9 +164,8 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def after_val_epoch(self, runner, metrics) -> None:
         """No validation is due in checkpoints from here on."""
-        loop = runner._train_loop
-        if isinstance(loop, ResumableLoop) and loop.validating:
-            loop.validation_due = False
+        if validates(runner):
+            runner.train_loop.validation_due = False
         if trains(runner):
             super().after_val_epoch(runner, metrics)
 

@@ -22,7 +22,7 @@ from .atomic_checkpoint_hook import (
     AtomicCheckpointHook,
     first_checkpoint_hook,
 )
-from .resumable_loops import ResumableLoop
+from .resumable_loops import ResumableLoop, validates
 from .training_state import accumulating
 
 #: Exit code of a preempted run (TEMPFAIL of sysexits.h).
@@ -108,7 +108,7 @@ class PreemptionHook(Hook):
 
     def before_val(self, runner) -> None:
         """Keep the random state; count the batches that all ranks have."""
-        if _validates(runner):
+        if validates(runner):
             self._random = get_random_state()
             loaders = loop_loaders(runner.val_loop)
             length = torch.tensor(
@@ -122,7 +122,7 @@ class PreemptionHook(Hook):
         The validation runs again after the resume. A hook's own validation
         is part of an iteration, and ends with it.
         """
-        if (_validates(runner) and batch_idx < self._agreements
+        if (validates(runner) and batch_idx < self._agreements
                 and self._agreed() and not accumulating(runner.optim_wrapper)):
             for hook in [*self._swapped]:
                 hook._swap_ema_parameters()
@@ -177,10 +177,6 @@ class PreemptionHook(Hook):
         if self._group is not None:
             torch.distributed.barrier(self._group)
         sys.exit(EXIT_PREEMPTED)
-
-
-def _validates(runner) -> bool:
-    return getattr(runner._train_loop, 'validating', False)
 
 
 def _cpu_group(cfg):

@@ -69,6 +69,13 @@ def has_places(loader) -> bool:
             and not isinstance(loader.dataset, IterableDataset))
 
 
+def set_epoch(batch_sampler, epoch: int) -> None:
+    """Tell a batch sampler's sampler the epoch, if it takes one."""
+    sampler: Any = getattr(batch_sampler, 'sampler', None)
+    if hasattr(sampler, 'set_epoch'):
+        sampler.set_epoch(epoch)
+
+
 def _init_worker(init: Callable[[int], object] | None, number: int) -> None:
     """A ``worker_init_fn``, for which the dataset is the loader's own."""
     info: Any = get_worker_info()
@@ -112,11 +119,8 @@ class NumberedBatches:
                        for offset, index in enumerate(batch)]
 
     def _repeated(self) -> Iterator[list]:
-        sampler = getattr(self.batch_sampler, 'sampler', None)
-        set_epoch = getattr(sampler, 'set_epoch', None)
         for epoch in count():
-            if set_epoch is not None:
-                set_epoch(epoch)
+            set_epoch(self.batch_sampler, epoch)
             batch = None
             for batch in self.batch_sampler:
                 yield batch

@@ -16,7 +16,12 @@ from torch.utils.data import DataLoader
 
 from ..utils.job_signals import stop_listening
 from ..utils.random_state import set_random_state
-from .resumable_loader import NO_BATCHES, ResumableLoader, has_places
+from .resumable_loader import (
+    NO_BATCHES,
+    ResumableLoader,
+    has_places,
+    set_epoch,
+)
 from .training_state import load_buffers, load_early_stopping
 
 
@@ -29,7 +34,6 @@ class ResumableLoop(BaseLoop):
     :class:`.AtomicCheckpointHook` both are in every checkpoint.
     """
     endless = False
-    #: Whether the validation that runs is the loop's own, not a hook's.
     validating = False
     # Of mmengine's loops.
     dataloader: Any
@@ -111,7 +115,7 @@ class ResumableLoop(BaseLoop):
     def _take_seeds(self, state: dict) -> None:
         self.seed = self._loader.numbered.seed = state['seed']
         wanted = state['sampler_seed']
-        if None is not wanted != getattr(self._sampler, 'seed', wanted):
+        if wanted not in (None, getattr(self._sampler, 'seed', wanted)):
             self._sampler.seed = wanted
 
     def _resume(self) -> None:
@@ -140,7 +144,7 @@ class ResumableLoop(BaseLoop):
         self._compare(state)
         # For hooks that iterate over the data before the next batch.
         self._loader.numbered.epoch = max(self._epoch - 1, 0)
-        self._set_epoch(self._loader.numbered.epoch)
+        set_epoch(self._loader.batch_sampler, self._loader.numbered.epoch)
         self._restore_random()
 
     def _compare(self, state: dict) -> None:
@@ -182,10 +186,6 @@ class ResumableLoop(BaseLoop):
                 numbered.start = 0
             self.batches += 1
             yield batch
-
-    def _set_epoch(self, number: int) -> None:
-        if hasattr(self._sampler, 'set_epoch'):
-            self._sampler.set_epoch(number)
 
     def _restore_random(self) -> None:
         if self._random is not None:
@@ -295,7 +295,7 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
     def _train(self) -> None:
         self.runner.call_hook('before_train_epoch')
         if self.batches:
-            self._set_epoch(self.passes)
+            set_epoch(self._loader.batch_sampler, self.passes)
         self._restore_random()
         self._validate_if_due()
         while self._iter < self._max_iters and not self.stop_training:
@@ -306,7 +306,6 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
             self._decide_validation(self._iter, self._max_iters)
             self._validate_if_due()
         self.runner.call_hook('after_train_epoch')
-
 
     @property
     def passes(self) -> int:
@@ -328,9 +327,6 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
             batch = next(self.dataloader_iterator)
         self.batches += 1
         return batch
-
-
-_END = object()
 
 
 class BatchStream:
@@ -356,11 +352,17 @@ class BatchStream:
         return self
 
     def __next__(self):
-        batch = next(self._batches, _END)
-        if batch is _END:  # an error, or a hook's pass with these workers
-            self._batches = self._loop._remaining()
-            batch = next(self._batches)
-        return batch
+        for batch in self._batches:
+            return batch
+        # An error, or a hook's pass with these workers, has ended them.
+        self._batches = self._loop._remaining()
+        return next(self._batches)
+
+
+def validates(runner) -> bool:
+    """Whether a loop's own validation runs, and not a hook's."""
+    loop = runner._train_loop
+    return isinstance(loop, ResumableLoop) and loop.validating
 
 
 def _samples(loader: DataLoader) -> int | None:
