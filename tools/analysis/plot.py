@@ -15,6 +15,7 @@ import argparse
 import inspect
 import math
 import sys
+from functools import partial
 from pathlib import Path
 
 from paper_figures import has_steps, step_figure, tns_figure
@@ -42,16 +43,8 @@ FIGURES = dict(tns=tns_figure, survival=visualization.survival_figure,
 
 def parse_args():
     parser = command_line.command_parser(__doc__)
-    kinds = parser.add_subparsers(metavar='KIND', required=True)
-
-    def add_kind(name, draw, **source):
-        kind = kinds.add_parser(
-            name, description=inspect.getdoc(draw),
-            formatter_class=argparse.RawDescriptionHelpFormatter)
-        kind.set_defaults(draw=draw)
-        kind.add_argument(type=Path, **source)
-        return kind
-
+    add_kind = partial(_add_kind, parser.add_subparsers(
+        metavar='KIND', required=True))
     kind = add_kind('stiffness', draw_stiffness, dest='records', nargs='+',
                     metavar='RECORD')
     kind.add_argument('--figures', nargs='+', choices=tuple(FIGURES),
@@ -86,6 +79,15 @@ def parse_args():
     kind.add_argument('--out', type=command_line.output_file,
                       help='default: WORK_DIR/report.html')
     return parser.parse_args()
+
+
+def _add_kind(kinds, name, draw, **source):
+    kind = kinds.add_parser(
+        name, description=inspect.getdoc(draw),
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    kind.set_defaults(draw=draw)
+    kind.add_argument(type=Path, **source)
+    return kind
 
 
 def draw_stiffness(args):
