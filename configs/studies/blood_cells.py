@@ -1,4 +1,7 @@
-"""A detector on real images: 364 of blood cells, 1,500 iterations of 4."""
+"""A detector on blood cells: Faster R-CNN, half ResNet-34, 1,500 iterations.
+
+205 images train it, 4 an iteration; 87 are for validation, 72 for the test.
+"""
 methods = {
     name: dict(
         config=f'../blood_cells/faster_rcnn_r34_{name}_blood_cells.py')

@@ -1,4 +1,4 @@
-"""Constant step sizes: CIFAR-10 at 16 px, ResNet-56, 5 epochs.
+"""Step sizes: CIFAR-10 at 16 px, ResNet-56, 5 epochs.
 
 A constant Δt from 0.05 to 0.7, and a start of γ. 1 is `plain` and 0.27
 `constant` of cifar10_16px_modules.py, whose setting this is. `last_gamma` is

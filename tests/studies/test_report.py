@@ -56,7 +56,8 @@ def test_differences_are_dunnetts_over_all_methods_at_once():
     assert set(found) == {'se', 'stepnet'}
     # 1 + 1.83 (of t, one-sided, 9 degrees) * 1.29 * sqrt(2 / 4)
     assert report.verdict('plain') == (
-        'Above `plain`: `stepnet`. Not told apart from `plain`: `se` (2.67).')
+        'Above `plain`: `stepnet`. No significant difference to `plain`: '
+        '`se` (2.67).')
     assert report.verdict('stepnet') == 'Below `stepnet`: `plain`, `se`.'
     # The variance of 0 to 3 is 5 / 3.
     assert pooled_sd(report.pooled['last']) == pytest.approx(
@@ -86,8 +87,9 @@ def test_a_method_that_does_not_pool_is_compared_by_welch():
     assert found.endswith(' †')
     assert numbers(found) == pytest.approx([10., *wanted], abs=.006)
     rows = cells(report.results(['plain']))
-    assert rows['stepnet']['less its own baseline'].startswith('`se`: +9.00 [')
-    assert rows['plain']['less `plain`'] == ''
+    assert rows['stepnet']['minus its own baseline'].startswith(
+        '`se`: +9.00 [')
+    assert rows['plain']['minus `plain`'] == ''
     assert welch(pd.Series([1.]), pd.Series([3., 4.])) == (
         '−2.50 (one run)')
 
@@ -118,6 +120,12 @@ def test_images_that_are_disturbed_and_steps_of_no_number():
     disturbed = cells(page.partition('## On disturbed images\n\n')[2]
                       .partition('\n\n')[0])
     assert disturbed['se']['on fgsm_1'] == '1.50 ± 0.71'
+    # It loses 49 and 48, plain nothing.
+    report = report_of([made_run('se', s, robustness=dict(
+        clean=50., fgsm_1=s)) for s in (1, 2)] + [
+            made_run(robustness=dict(clean=50., fgsm_1=50.))],
+        plain={}, se={})
+    assert numbers(report.losses()['fgsm_1']['se'])[0] == 48.5
     assert 'fixed per channel' in page and 'fixed per block' not in page
     assert spread(pd.Series([1., np.nan, 2.]), 1) == '1.5 ± 0.7 (2 of 3)'
 
@@ -175,8 +183,8 @@ def test_accuracy_by_method_epoch_and_mean_step():
     axes, = study_figures.curves_figure(report).axes
     assert {line.get_label(): line.get_xydata()[-1].tolist()
             for line in axes.lines} == {
-                'a b': [4, 40], 'ECA': [4, 50], 'plain': [4, 51.5],
-                'SE': [4, 52.5], 'StepNet': [4, 61.5]}
+                'a b': [4, -11.5], 'ECA': [4, -1.5], 'plain': [4, 0],
+                'SE': [4, 1], 'StepNet': [4, 10]}
     # Blocks of .5 and .25; as it was measured; by definition.
     assert report.runs[STEP].mean().dropna().to_dict() == dict(
         a_b=.375, eca=.4, plain=1.)
@@ -194,7 +202,11 @@ def test_no_two_methods_look_alike():
     for name, kin in (('se_a', 'se'), ('preact_plain', 'plain'),
                       ('adaptor_a', 'stepnet'), ('other', 'more')):
         assert found[name]['color'] == found[kin]['color']
-    assert label('se_random3') == 'SE random 3'
+    for name, words in dict(
+            se_random3='SE random 3', constant_lr_01='constant 0.27 lr 0.1',
+            constant_020='constant 0.20', iebn_constant='IEBN constant',
+            last_gamma_lr_04='LastNorm 0.27 lr 0.4').items():
+        assert label(name) == words
 
 
 @pytest.fixture
@@ -270,7 +282,7 @@ def test_pages_of_the_repository(repository, run_tool):
     assert 'old' not in text and '\n| plain' not in text
     text = page.read_text()
     assert command in text and 'other settings' not in text
-    assert len(re.findall(r'\]\((figures/first_\w+\.png)\)', text)) == 2
+    assert len(re.findall(r'\]\((figures/first_\w+\.png)\)', text)) == 1
     assert run_tool('--pages', '--check') == (0, '')
     for comment in ('last epoch: first plain less plian',
                     'last epoch: gone plain'):

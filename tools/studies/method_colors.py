@@ -8,11 +8,13 @@ from stepnet_mm.visualization.style import METHODS
 NAMES = dict(
     constant='constant 0.27', stepnet='StepNet', se='SE',
     eca='ECA', cbam='CBAM', srm='SRM', iebn='IEBN', sem='SEM', fca='FCA',
-    last_gamma='plain, last γ from 0.27', current='adaptor sees x_t',
-    plain_zero_init='plain, last γ from 0', next='adaptor sees x_t + f',
+    last_gamma='LastNorm 0.27', plain_zero_init='zero-init γ',
+    current='adaptor sees x_t', next='adaptor sees x_t + f',
     difference='adaptor sees f')
+#: One colour for each, likewise.
+COLORS = dict(METHODS, last_gamma='#882255', sem='#44AA99', fca='#332288')
 #: Variants by the first word of theirs that is here or has a colour.
-KIN = dict(last='plain', layer='constant', fca='se', **dict.fromkeys(
+KIN = dict(last='last_gamma', layer='constant', **dict.fromkeys(
     ('current', 'next', 'difference', 'adaptor'), 'stepnet'))
 MARKERS = 'os^Dv<>pPX*h'
 WORDS = dict(preact='pre-act.', warmup='warm-up', ema='EMA', cutmix='CutMix',
@@ -21,27 +23,30 @@ WORDS = dict(preact='pre-act.', warmup='warm-up', ema='EMA', cutmix='CutMix',
 
 def label(method: str) -> str:
     """A method's name in words."""
-    if method in NAMES:
-        return NAMES[method]
+    known = max((name for name in NAMES
+                 if re.match(rf'{name}(_(?!\d)|$)', method)),
+                key=len, default='')
     names = {**NAMES, **WORDS}
-    words = [names.get(word, word) for word in method.split('_')]
+    words = [names.get(word, word)
+             for word in method.removeprefix(known).split('_')]
     text = ' '.join(f'0.{word[1:]}' if re.fullmatch(r'0\d+', word) else word
                     for word in words)
-    return re.sub(r'([a-z])(\d)', r'\1 \2', text)
+    return NAMES.get(known, '') + re.sub(r'([a-z])(\d)', r'\1 \2', text)
 
 
 def looks(methods: Iterable[str]) -> dict[str, dict]:
     """Colour, marker and label of each method; variants have its colour.
 
-    No two methods have both colour and marker in common.
+    A method with a colour of its own is a circle in every figure. No two
+    methods have both colour and marker in common.
     """
     found: dict[str, dict] = {}
     last: dict[str, int] = {}  # of a colour, its last marker
     # Those that have a colour of their own come first.
-    for name in sorted(methods, key=lambda name: name not in METHODS):
+    for name in sorted(methods, key=lambda name: name not in COLORS):
         kin = [KIN.get(word, word) for word in name.split('_')]
-        own = next((METHODS[word] for word in kin if word in METHODS),
-                   METHODS['iebn'])
+        own = next((COLORS[word] for word in kin if word in COLORS),
+                   COLORS['iebn'])
         last[own] = last.get(own, -1) + 1
         found[name] = dict(color=own, label=label(name),
                            marker=MARKERS[last[own] % len(MARKERS)])

@@ -57,11 +57,14 @@ runs. Behind a difference stands its 95 % interval: Dunnett's, of one
 control and all methods of this page at once, with the standard deviation
 pooled over them ({pooled}). † Welch's, of the two methods alone and not
 corrected: where standard deviations do not pool, and beside a method's own
-baseline. In parentheses behind a method that is not told apart: its mean
-equals the control's to within so much, by two one-sided t tests at 5 % with
-this page's pooled standard deviation, each method alone. TNS and NSI: total
-neural stiffness and mean neural stiffness index by `{definition}`
-(`docs/stiffness.md`).'''
+baseline. In parentheses the bound of equivalence: a larger difference is
+excluded by two one-sided t tests (5 %, the pooled standard deviation, each
+method alone). TNS and NSI: total neural stiffness and mean neural stiffness
+index by `{definition}` (`docs/stiffness.md`).'''
+DISTURBED = 'on .*'
+LOST = '''\
+Accuracy lost by the disturbance, minus the loss of `{control}`; not corrected
+over the disturbances.'''
 FIXED = '''\
 The last checkpoint, evaluated again with Δt at its mean over images and
 positions: one number for each channel, or for each block. The other weights
@@ -75,7 +78,7 @@ not independent. Within methods both are taken less the method's mean.'''
 #: Columns of the further tables, and what stands above each.
 TABLES = (
     ('|'.join(ABLATION.values()), '## Step sizes held fixed', FIXED),
-    ('on .*', '## On disturbed images'),
+    (DISTURBED, '## On disturbed images'),
     ('test (?!epoch$).*', 'By threshold, size and class:'),
     (f'({"|".join(MEASURES.values())}), .*', '## Stiffness'),
     ('.*, stage .*', 'By stage, means over its measured blocks, by the first '
@@ -124,7 +127,7 @@ def page_of(report: Report, commands: Sequence[str] = (),
             definition=next(iter(report.definitions), 'residual'))),
         report.results(report.baselines, whole=True),
         *further_tables(report)]
-    if report.definitions and report.runs.ngroups > 4:  # of fewer: −1 to 1
+    if report.compares_stiffness:  # of fewer methods: −1 to 1
         parts += ['## Stiffness and accuracy', lines(TAU),
                   report.taus()]
     if figures:
@@ -158,6 +161,9 @@ def further_tables(report: Report) -> list[str]:
         if len(table):
             parts += [*map(lines, head), markdown(
                 table.rename(columns=lambda name: name.removeprefix('test ')))]
+        if pattern == DISTURBED and len(losses := report.losses()):
+            parts += [lines(LOST.format(control=report.control)),
+                      markdown(losses)]
     return parts
 
 

@@ -3,16 +3,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
-from method_colors import label, looks
-from study_tables import STEP, percent
+from method_colors import COLORS, label, looks
+from study_tables import STEP, percent, test_column
 
 from stepnet_mm.visualization import save_figure, style
-from stepnet_mm.visualization.style import METHODS
 
-#: Methods that all have a curve of their own; of more, the best known.
+#: Methods that all have a curve; of more, see :func:`shown_curves`.
 MOST = 12
 METRICS = {'accuracy/top1': 'top-1 accuracy, % of the test images',
-           'coco/bbox_mAP': 'AP on the validation images, %'}
+           'coco/bbox_mAP': 'AP on the validation images, %',
+           'test AP': 'AP on the test images, %'}
 
 
 def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
@@ -21,30 +21,19 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
     Returns:
         dict: caption -> link, relative to the page.
     """
-    measured = report.frame.filter(like='mean TNS').notna().any(axis=1)
-    own_scale = (
-        '; methods whose standard deviations do not pool have a panel of '
-        'their own' if 0 < report.pooled.ngroups < report.runs.ngroups else '')
     links = {}
     for name, shown, draw, caption in (
             ('accuracy', len(report.frame), accuracy_figure,
-             'After the last epoch: a dot for each run, a bar at the mean; '
-             'dashed: the mean of plain, of the constant and of other '
-             f'baselines, if few{own_scale}'),
+             accuracy_caption(report)),
             ('steps', report.frame[STEP].round(1).nunique() > 4, steps_figure,
              'The last epoch over mean Δt: a dot for each run; a block '
              'without a step has Δt = 1; without networks whose norms damp f '
              '(last γ below 1, IEBN)'),
-            ('fig7', report.frame.method[measured].nunique() > 2,
-             stiffness_figure,
+            ('fig7', report.compares_stiffness, stiffness_figure,
              'The last epoch over mean TNS by definition of NSI, as the '
              "paper's Fig. 7"),
-            ('curves',
-             any(epoch.get(report.metric) is not None
-                 for record in report.records for epoch in record.epochs),
-             curves_figure, 'By epoch, means over runs' + (
-                 '; thin: the other methods' if report.runs.ngroups > MOST
-                 else ''))):
+            ('curves', has_curves(report), curves_figure,
+             curves_caption(report))):
         if shown:
             links[caption] = f'figures/{page.name}_{name}.png'
             if not dry:
@@ -58,32 +47,62 @@ def title(report) -> str:
     return report.studies[-1].about.partition('\n')[0].rstrip('.')
 
 
+def judged(report) -> str:
+    """The column of the results: on test data, or after the last epoch."""
+    tested = test_column(report.metric)
+    return tested if tested in report.frame else 'last'
+
+
+def own_baselines(report) -> dict[str, str]:
+    """Method -> its own baseline, if that is not one of the page's."""
+    return {name: method.baseline for name, method in report.methods.items()
+            if method.baseline in {*report.methods} - {*report.baselines}}
+
+
+def accuracy_caption(report) -> str:
+    column = judged(report)
+    lines = [f'dashed: the mean of {label(name)}'
+             for name in report.baselines if len(report.last(name, column))]
+    if own_baselines(report):
+        lines.append('dotted: that of its own baseline')
+    if 0 < report.pooled.ngroups < report.runs.ngroups:
+        lines.append('methods whose standard deviations do not pool have a '
+                     'panel of their own')
+    return '; '.join([
+        ('After the last epoch' if column == 'last' else
+         'The checkpoint that validation chose')
+        + ': a dot for each run, a bar at the mean', *lines])
+
+
 def accuracy_figure(report):
-    """The last epoch of every run, methods sorted by their mean."""
-    means = report.runs['last'].mean().sort_values()
+    """The metric of every run, methods sorted by their mean."""
+    column = judged(report)
+    means = report.runs[column].mean().dropna().sort_values()
     means.index = means.index.astype(str)
     groups = means.groupby(lambda name: not report.methods[name].pooled)
     figure = style.new_figure(7, 1.6 + .27 * len(means))
     own = looks(report.methods)
-    others = {method.baseline for method in report.methods.values()}
-    controls = {'plain', 'constant', *(others if len(others) < 4 else ())}
     panels = figure.subplots(len(groups), squeeze=False,
                              height_ratios=groups.size() + 1)[:, 0]
     for axes, (_, group) in zip(panels, groups):
         for y, (name, mean) in enumerate(group.items()):
-            last = report.last(name)
+            last = report.last(name, column)
             axes.plot(last, [y] * len(last), 'o', alpha=.7,
                       color=own[name]['color'])
             axes.plot(mean, y, '|', color=style.INK, markersize=13,
                       markeredgewidth=2)
-        for name in controls:
+            if (base := own_baselines(report).get(name)) in means:
+                axes.plot([means[base]] * 2, [y - .4, y + .4], ':',
+                          color=own[base]['color'])
+        for name in report.baselines:
             if name in means and means[name] >= group.min():
                 axes.axvline(means[name], zorder=1, linestyle='--',
                              color=own[name]['color'])
         axes.set(yticks=range(len(group)), yticklabels=map(label, group.index),
                  ylim=(-.7, len(group) - .3))
     panels[0].set_title(title(report))
-    panels[-1].set_xlabel(METRICS.get(report.metric, report.metric))
+    metric = report.metric if column == 'last' else column
+    panels[-1].set_xlabel(METRICS.get(metric, metric))
     return figure
 
 
@@ -127,15 +146,42 @@ def scatter(report, columns: Iterable[str], titles: Iterable[str],
                       **own[method])
         if 0 < 3 * frame[column].min() < frame[column].max():
             axes.set_xscale('log')
-            axes.xaxis.get_major_locator().set_params(subs=[1, 2, 5])
+            wide = frame[column].max() > 100 * frame[column].min()
+            axes.xaxis.get_major_locator().set_params(
+                subs=[1] if wide else [1, 2, 5])
             axes.xaxis.set_major_formatter('{x:g}')
             axes.xaxis.set_minor_formatter('')
         axes.set(xlabel=column.partition(',')[0], title=text)
     return finished(report, figure, panels)
 
 
+def shown_curves(report) -> set[str]:
+    """All methods; of many those of the last study, or the best known."""
+    subject = {method.name for method in report.studies[-1].methods}
+    return {*report.methods} if len(report.methods) <= MOST else {
+        *report.baselines, *(subject if len(subject) <= MOST else COLORS)}
+
+
+def has_curves(report) -> bool:
+    """Whether three methods have three values by epoch."""
+    values = (len([epoch for epoch in record.epochs
+                   if epoch.get(report.metric) is not None])
+              for record in report.records)
+    return report.runs.ngroups > 2 and max(values, default=0) > 2
+
+
+def curves_caption(report) -> str:
+    return ('By epoch, means over runs'
+            + f', minus that of {label(report.control)}' * bool(report.control)
+            + '; without variants and other studies'
+            * (len(shown_curves(report)) < len(report.methods)))
+
+
 def curves_figure(report):
-    """The metric by epoch, a mean over the runs of each method."""
+    """The metric by epoch, a mean over the runs of each method.
+
+    Minus that of the first control, which shows how a gain goes on.
+    """
     figure, own = style.new_figure(7, 5), looks(report.methods)
     axes = figure.subplots()
     rows = pd.DataFrame([
@@ -144,19 +190,21 @@ def curves_figure(report):
     rows[report.metric] = [percent(report.metric, value)
                            for value in rows[report.metric]]
     table = rows.pivot_table(report.metric, 'epoch', 'method')
-    few = len(table.columns) <= MOST
-    for method in filter(table.__contains__, own):
+    control = report.control
+    if control in table:
+        table = table.sub(table[control], axis=0)
+    shown = shown_curves(report)
+    for method in (name for name in own if name in table and name in shown):
         means = table[method].dropna()
-        if few or method in METHODS:
-            axes.plot(means.index, means, **own[method],
-                      alpha=1. if method in METHODS else .5)
-        else:
-            axes.plot(means.index, means, color=METHODS['plain'], alpha=.3,
-                      linewidth=1, zorder=1)
+        axes.plot(means.index, means, **own[method],
+                  alpha=1. if method in COLORS else .5)
     # A record does not say which of the two it counts.
     axes.set_xlabel('epoch' if table.index.max() < 500 else 'iteration')
     axes.xaxis.get_major_locator().set_params(integer=True)
-    return finished(report, figure, [axes])
+    finished(report, figure, [axes])
+    if control in table:
+        axes.set_ylabel(f'difference to {label(control)}, points')
+    return figure
 
 
 def finished(report, figure, panels):

@@ -34,6 +34,8 @@ ABLATION = dict(trained='as trained', per_channel='fixed per channel',
 BLOCKS = dict(step='Δt', nsi='NSI')
 #: The column of :func:`mean_step`.
 STEP = 'mean Δt, all blocks'
+#: Begins the columns of accuracy lost on disturbed images.
+LOSS = 'lost on '
 #: Baselines of studies that name none.
 BASELINES = ('plain', 'se', 'constant', 'none', 'all')
 #: Between groups of methods by their mean Δt.
@@ -65,6 +67,9 @@ class Report:
             'method', 'seed', 'last', 'pooled', STEP]).astype(
                 dict(method=pd.CategoricalDtype([*self.methods]), pooled=bool)
             ).sort_values(['method', 'seed'], kind='stable')
+        #: The first baseline that has runs, or ''.
+        self.control = next((name for name in self.baselines
+                             if len(self.last(name))), '')
         self.runs = by_method(self.frame)
         self.pooled = by_method(self.frame[self.frame.pooled])
         self.definitions = list(dict.fromkeys(
@@ -105,7 +110,7 @@ class Report:
             f'{side} `{control}`: {", ".join(map(shown.get, names))}.'
             for side, names in (
                 ('Above', above), ('Below', below),
-                ('Not told apart from', same)) if names)
+                ('No significant difference to', same)) if names)
 
     def _bound(self, name: str, control: str, column: str) -> str:
         if not {name, control} <= {*self.pooled.groups}:
@@ -128,14 +133,14 @@ class Report:
             for name in list(methods) or self.methods}).T.rename_axis('method')
         for control in controls:
             if len(self.last(control, column)):
-                table[f'less `{control}`'] = pd.Series(
+                table[f'minus `{control}`'] = pd.Series(
                     self.differences(control, column))
         if own := {name: f'`{base}`: ' + welch(
                 self.last(name, column), self.last(base, column))
                    for name in table.index
                    if (base := self.methods[name].baseline) in self.methods
                    and base not in controls and len(self.last(name, column))}:
-            table['less its own baseline'] = pd.Series(own)
+            table['minus its own baseline'] = pd.Series(own)
         if whole:
             table = table.join(self.spreads(
                 self.measures(self.definitions[:1])
@@ -144,6 +149,20 @@ class Report:
                           in self.methods.items() if method.paper}:
                 table['paper'] = pd.Series(papers)
         return markdown(table)
+
+    def losses(self) -> pd.DataFrame:
+        """Accuracy lost by disturbance, minus the loss of a control."""
+        return pd.DataFrame({
+            name.removeprefix(LOSS): self.differences(self.control, name)
+            for name in self.frame if self.control and name.startswith(LOSS)
+        }).replace('', None).dropna(how='all')
+
+    @property
+    def compares_stiffness(self) -> bool:
+        """Whether all runs of more than four methods are there, with TNS."""
+        measured = self.frame.filter(like='mean TNS').notna().any(axis=1)
+        return (self.frame.method[measured].nunique() > 4
+                and not any(map(self.missing, self.methods)))
 
     @staticmethod
     def measures(definitions: Iterable[str]) -> list[str]:
@@ -214,6 +233,8 @@ def row_of(record: StudyRecord) -> dict[str, Any]:
                          record.steps.get(key))
            for key, text in ABLATION.items()},
         **{f'on {key}': value for key, value in record.robustness.items()},
+        **{LOSS + key: record.robustness['clean'] - value
+           for key, value in record.robustness.items() if key != 'clean'},
         **{test_column(key): percent(key, value)
            for key, value in record.test.items()},
         **{f'{text}, {definition}': found[key]
