@@ -74,7 +74,8 @@ modules.'''
 TAU = '''\
 Kendall's τ-b of a measure of stiffness and the last epoch; over the means of
 the methods with a 95 % interval from a bootstrap. The runs of one method are
-not independent. Within methods both are taken less the method's mean.'''
+not independent. Within methods both are taken less the method's mean. Without
+methods whose standard deviations do not pool, if these are a minority.'''
 #: Columns of the further tables, and what stands above each.
 TABLES = (
     ('|'.join(ABLATION.values()), '## Step sizes held fixed', FIXED),

@@ -133,11 +133,8 @@ def stiffness_figure(report):
 def scatter(report, columns: Iterable[str], titles: Iterable[str],
             width: float):
     """The last epoch over columns, a panel for each."""
-    frame = report.frame.dropna(how='all', subset=[*columns])
     # A few that do not pool may lie far off and squeeze the others.
-    pooled = frame[frame.pooled]
-    if 2 * pooled.method.nunique() > frame.method.nunique():
-        frame = pooled
+    frame = report.of_one_recipe().dropna(how='all', subset=[*columns])
     figure, own = style.new_figure(width, 5), looks(report.methods)
     panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
     for axes, column, text in zip(panels, columns, titles):

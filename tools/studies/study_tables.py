@@ -94,11 +94,13 @@ class Report:
         return found
 
     def verdict(self, control: str, column: str = 'last') -> str:
-        """Which methods are above a control, below, or neither; the last
-        with the bound to which they equal it, if their runs pool.
+        """Which methods of the last study are above a control, below, or
+        neither; the last with the bound of equivalence, if their runs pool.
         """
+        subject = {method.name for method in self.studies[-1].methods}
         found = {name: text for name, text
-                 in self.differences(control, column).items() if '[' in text}
+                 in self.differences(control, column).items()
+                 if name in subject and '[' in text}
         above = [name for name, text in found.items() if '[+' in text]
         below = [name for name, text in found.items() if ', −' in text]
         same = [name for name in found if name not in {*above, *below}]
@@ -215,8 +217,14 @@ class Report:
     def taus(self) -> str:
         """Kendall's τ of measures of stiffness with the last epoch."""
         return markdown(pd.DataFrame({
-            name: kendall(self.frame, name) for name
+            name: kendall(self.of_one_recipe(), name) for name
             in self.measures(self.definitions)}).T.rename_axis('τ'))
+
+    def of_one_recipe(self) -> pd.DataFrame:
+        """The runs that pool, if most methods do; else all."""
+        pooled = self.frame[self.frame.pooled]
+        return (pooled if 2 * self.pooled.ngroups > self.runs.ngroups
+                else self.frame)
 
 
 def row_of(record: StudyRecord) -> dict[str, Any]:
