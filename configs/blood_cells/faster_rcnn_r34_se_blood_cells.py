@@ -2,7 +2,7 @@
 
 Data: docs/backbones.md#your-own-data.
 Command: python tools/train.py configs/blood_cells/faster_rcnn_r34_se_blood_cells.py
-Result here: not yet run.
+Result here: AP 55.8 ± 1.0 on test, 3 runs (docs/results/blood_cells.md).
 """
 _base_ = '../_base_/faster_rcnn_r34_blood_cells.py'
 
