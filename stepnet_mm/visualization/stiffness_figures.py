@@ -196,7 +196,7 @@ def _round_numbers(top: float) -> np.ndarray:
 def _totals(label: str, record: StiffnessRecord) -> str:
     mean, median, high = record.tns_summary().values()
     return (f'{fill(label, 28)}\n'
-            f'TNS {mean:.4g}, median {median:.3g}\n95 % quantile {high:.3g}'
+            f'TNS {mean:.3g}, median {median:.3g}\n95 % quantile {high:.3g}'
             f'{lost_note([record])}')
 
 

@@ -71,7 +71,7 @@ def test_heat_maps_are_those_of_the_pure_function(records):
         assert texts[len(m1) - 1, 0] == (
             f'{table[-1, 0]:.1f}' if table[-1, 0] >= .1 else '0')
         assert axes.get_title().startswith(
-            f'{record.name}\nTNS {record.tns().mean():.4g}, median ')
+            f'{record.name}\nTNS {record.tns().mean():.3g}, median ')
     assert panels[0].get_title().endswith('not finite, left out: 2 of 40')
 
 
