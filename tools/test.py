@@ -5,6 +5,7 @@ python tools/test.py CONFIG CHECKPOINT --show-dir drawn
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
+import copy
 import os
 
 import mmengine
@@ -83,7 +84,9 @@ def dump(cfg, path):
 def main():
     args = parse_args()
     changes = []
-    cfg = C.harden(config_from(args), changes.append)
+    cfg = config_from(args)
+    own = copy.deepcopy(cfg)
+    C.harden(cfg, changes.append)
     cfg.update(load_from=args.checkpoint, resume=False)
     if args.tta:
         C.use_tta(cfg)
@@ -92,7 +95,7 @@ def main():
     if args.show or args.show_dir:
         draw(cfg, args)
     init_distributed(cfg)
-    runner = build_runner(cfg, changes)
+    runner = build_runner(cfg, changes, own)
     runner.register_hook(WholeLoadHook(args.allow_missing))
     if args.out and args.out_item != 'metrics':
         runner.test_evaluator.metrics.append(dump(cfg, args.out))

@@ -5,6 +5,7 @@ python tools/train.py configs/faster_rcnn_r50_stepnet.py
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
+import copy
 import signal
 
 # What comes during the start waits until PreemptionHook listens.
@@ -45,7 +46,7 @@ def parse_args():
 
 
 def build_config(args):
-    """The config that runs, and what its log begins with."""
+    """The config that runs, the user's, and what the log begins with."""
     commit = revision() if is_first_rank() else 'as on the first rank'
     changes = [f'stepnet_mm: {__version__}, {commit}',
                f'stepnet_mm: machine: {machine()}']
@@ -54,25 +55,26 @@ def build_config(args):
         C.use_no_validation(cfg)
     if args.no_persistent_workers:
         C.set_in_loaders(cfg, persistent_workers=False)
-    C.harden(cfg, changes.append)
     if args.amp:
         C.use_amp(cfg)
     if args.auto_scale_lr:
         C.use_auto_scale_lr(cfg)
+    own = copy.deepcopy(cfg)
+    C.harden(cfg, changes.append)
     if args.resume:
         C.use_resume(cfg, args.resume)
-    return cfg, changes
+    return cfg, own, changes
 
 
 def main():
     args = parse_args()
-    cfg, changes = build_config(args)
+    cfg, own, changes = build_config(args)
     if HELD and not C.has_hook(cfg, 'PreemptionHook'):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
     C.check_sync_bn(cfg)
     init_distributed(cfg)
     with work_dir_lock(cfg.work_dir, cfg.filename):
-        runner = entry.build_runner(cfg, changes)
+        runner = entry.build_runner(cfg, changes, own)
         if not args.skip_data_check:
             from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
             runner.register_hook(SanityRunHook())

@@ -152,23 +152,27 @@ def use_tta(cfg: Config) -> None:
     The default ``tta_model`` and ``tta_pipeline`` are the libraries': an
     image and its mirror image.
     """
+    model: dict = dict(type='mmpretrain.AverageClsScoreTTA')
+    if library_of(cfg) == 'mmdet':
+        # mmdet registers it in mmengine's registry, without its scope.
+        model = dict(type='DetTTAModel', tta_cfg=dict(
+            nms=dict(type='nms', iou_threshold=.5), max_per_img=100))
+    cfg.model = ConfigDict(**cfg.get('tta_model', model), module=cfg.model)
+    cfg.test_dataloader.dataset.pipeline = (
+        cfg.get('tta_pipeline') or _tta_pipeline(cfg))
+
+
+def _tta_pipeline(cfg: Config) -> list[dict]:
     data = cfg.test_dataloader.dataset
     while 'dataset' in data:
         data = data.dataset
-    pack = data.pipeline[-1]
-    model: dict = dict(type='mmpretrain.AverageClsScoreTTA')
+    *steps, pack = data.pipeline
     if library_of(cfg) == 'mmdet':
         pack = dict(type='mmdet.PackDetInputs', meta_keys=(
             'img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor',
             'flip', 'flip_direction'))
-        # mmdet registers it in mmengine's registry, without its scope.
-        model = dict(type='DetTTAModel', tta_cfg=dict(
-            nms=dict(type='nms', iou_threshold=.5), max_per_img=100))
     flips = [dict(type='RandomFlip', prob=prob) for prob in (1., 0.)]
-    pipeline = [*data.pipeline[:-1],
-                dict(type='TestTimeAug', transforms=[flips, [pack]])]
-    cfg.model = ConfigDict(**cfg.get('tta_model', model), module=cfg.model)
-    cfg.test_dataloader.dataset.pipeline = cfg.get('tta_pipeline', pipeline)
+    return [*steps, dict(type='TestTimeAug', transforms=[flips, [pack]])]
 
 
 def use_resume(cfg: Config, path: str) -> None:

@@ -5,7 +5,7 @@ import os
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import cv2
 from mmcv.transforms import LoadImageFromFile
@@ -140,11 +140,21 @@ def name_broken_images(dataset) -> None:
             transform.__class__ = NamingLoader
 
 
-def _transforms(part) -> Iterator[object]:
-    """All transforms inside a dataset, a wrapper, a pipeline or another."""
-    # With an underscore in what mmengine makes for num_batch_per_epoch.
-    for key in ('dataset', '_dataset', 'datasets', 'pipeline', 'transforms'):
-        inner = vars(part).get(key, ()) if hasattr(part, '__dict__') else ()
-        for child in inner if isinstance(inner, (list, tuple)) else [inner]:
-            yield child
-            yield from _transforms(child)
+def _transforms(part) -> Iterable[object]:
+    """All transforms inside a dataset, a wrapper, a pipeline or another.
+
+    Each once: a transform may know its dataset.
+    """
+    found, left = {}, [part]
+    while left:
+        parts = vars(part) if hasattr(part := left.pop(), '__dict__') else {}
+        # With an underscore in what mmengine makes for num_batch_per_epoch.
+        for key in ('dataset', '_dataset', 'datasets', 'pipeline',
+                    'transforms'):
+            inner = parts.get(key, ())
+            for child in (inner if isinstance(inner, (list, tuple))
+                          else [inner]):
+                if id(child) not in found:
+                    found[id(child)] = child
+                    left.append(child)
+    return found.values()

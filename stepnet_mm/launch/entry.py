@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 
 from ..config import (
     OptionsAction,
+    import_package,
     read_config,
     set_data_root,
     set_image_scale,
@@ -29,6 +30,7 @@ from ..utils.command_line import (
     output_folder,
     positive,
 )
+from ..utils.slurm import is_first_rank
 from .distributed import init_distributed, stand_alone
 
 
@@ -137,12 +139,15 @@ def set_scope(cfg: Config) -> None:
         init_default_scope(scope)
 
 
-def build_runner(cfg: Config, changes: Sequence[str] = ()):
+def build_runner(cfg: Config, changes: Sequence[str] = (),
+                 own: Config | None = None):
     """mmengine's Runner, or that of ``runner_type``.
 
     Args:
         cfg (Config): has a model, or a ``runner_type``.
         changes (sequence[str]): those of :func:`.harden`, for the log.
+        own (Config, optional): the config before that, for the work dir:
+            the libraries' tools find their own types there.
     """
     from mmengine.runner import Runner
 
@@ -157,6 +162,9 @@ def build_runner(cfg: Config, changes: Sequence[str] = ()):
         runner.register_hook(OwnStateHook())
     for change in changes:
         runner.logger.info(change)
+    if own is not None and is_first_rank():
+        import_package(own)
+        own.dump(os.path.join(cfg.work_dir, os.path.basename(cfg.filename)))
     return runner
 
 

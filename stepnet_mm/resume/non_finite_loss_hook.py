@@ -9,6 +9,7 @@ from mmengine.hooks import Hook
 from mmengine.optim import AmpOptimWrapper, OptimWrapper
 from mmengine.registry import HOOKS
 from mmengine.structures import BaseDataElement
+from torch.nn.parameter import is_lazy
 
 from ..utils.files import DIVERGED, written_whole
 from ..utils.hook_helpers import ReplacedMethod, check_count, unwrap
@@ -105,7 +106,8 @@ class NonFiniteLossHook(Hook):
             self._random = get_random_state()
             self._buffers = {
                 name: buffer.clone()
-                for name, buffer in unwrap(runner.model).named_buffers()}
+                for name, buffer in unwrap(runner.model).named_buffers()
+                if not is_lazy(buffer)}
 
     def after_train(self, runner) -> None:
         """Restore the optimizer wrapper's methods."""
@@ -174,7 +176,8 @@ class NonFiniteLossHook(Hook):
     def _undo(self, runner) -> None:
         with torch.no_grad():
             for name, buffer in unwrap(runner.model).named_buffers():
-                buffer.copy_(self._buffers[name])
+                if name in self._buffers:  # not made in the forward pass
+                    buffer.copy_(self._buffers[name])
 
     def _save(self, runner) -> None:
         """Save the first time; a collective call."""

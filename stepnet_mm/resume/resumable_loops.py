@@ -2,6 +2,7 @@
 from abc import abstractmethod
 from bisect import bisect
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -89,12 +90,13 @@ class ResumableLoop(BaseLoop):
         batch_size = getattr(batch_sampler, 'batch_size', None)
         if isinstance(batch_size, (list, tuple)):  # of several sources
             batch_size = sum(batch_size)
+        sampler_seed = getattr(self._sampler, 'seed', None)
         return dict(
             batches=self.batches,
             validation_due=self.validation_due,
             seed=self.seed,
-            sampler_seed=getattr(self._sampler, 'seed', None),
-            batch_size=batch_size,
+            sampler_seed=_whole(sampler_seed),
+            batch_size=_whole(batch_size),
             samples=_samples(self._loader))
 
     @property
@@ -363,6 +365,11 @@ def validates(runner) -> bool:
     """Whether a loop's own validation runs, and not a hook's."""
     loop = runner._train_loop
     return isinstance(loop, ResumableLoop) and loop.validating
+
+
+def _whole(value) -> int | None:
+    """A number to save; None for another thing of that name."""
+    return int(value) if isinstance(value, Integral) else None
 
 
 def _samples(loader: DataLoader) -> int | None:

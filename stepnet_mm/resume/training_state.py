@@ -10,7 +10,7 @@ from collections import defaultdict
 import torch
 from mmengine import dist
 from mmengine.hooks import EarlyStoppingHook
-from mmengine.optim import OptimWrapperDict
+from mmengine.optim import OptimWrapper, OptimWrapperDict
 
 from ..utils.hook_helpers import unwrap
 from ..utils.random_state import get_random_state
@@ -66,7 +66,9 @@ def accumulating(optim_wrapper) -> bool:
     """Whether gradients wait for an update; no checkpoint holds them."""
     if isinstance(optim_wrapper, OptimWrapperDict):
         return any(map(accumulating, optim_wrapper.values()))
-    return not optim_wrapper.should_update()
+    # A user's own wrapper may not know.
+    return (isinstance(optim_wrapper, OptimWrapper)
+            and not optim_wrapper.should_update())
 
 
 def _buffers(runner) -> dict:

@@ -48,6 +48,10 @@ _DICTS = dict, OrderedDict, Counter, defaultdict
 _RECURSIVE = deque, defaultdict
 #: Of a defaultdict.
 FACTORIES = None, int, float, str, list, dict, set
+#: Numbers and text of numpy, and all letters of theirs.
+_KINDS = 'biufcSU'
+_CODES = [code for code in np.typecodes['All']
+          if np.dtype(code).kind in _KINDS]
 #: Nesting. Python hashes tuples by recursion: 10^5 levels end the process.
 _DEEPEST = 100
 #: Parts of a value above four for each byte: seconds.
@@ -317,13 +321,13 @@ def _calls() -> dict:
         'builtins.getattr': _known_method,
         'mmengine.config.config.ConfigDict': _plain_dict,
         '_codecs.encode': _encode,
-        'numpy.dtype': _number_type,
+        'numpy.dtype': _plain_type,
         # numpy 1 calls its module numpy.core, numpy 2 numpy._core.
         **{f'numpy.{core}.multiarray.{name}': function
            for core in ('core', '_core')
            for name, function in dict(
                _reconstruct=_empty_array,
-               scalar=np.float64().__reduce__()[0]).items()}
+               scalar=_scalar).items()}
     }
 
 
@@ -335,8 +339,7 @@ def _states() -> dict:
         dict: _set_options,
         np.ndarray: np.ndarray.__setstate__,
         _history_buffer(): _set_history,
-        **{type(np.dtype(code)): _set_byte_order
-           for code in np.typecodes['All'] if _is_number(np.dtype(code))}
+        **{type(np.dtype(code)): _set_byte_order for code in _CODES}
     }
 
 
@@ -465,16 +468,23 @@ def _encode(text: str, encoding: str) -> bytes:
     return _of_type(text, str).encode('latin1')
 
 
-def _is_number(dtype: np.dtype) -> bool:
-    return dtype.kind in 'biufc'
+def _plain_type(code: str, *_) -> np.dtype:
+    """A copy, because all arrays share numpy's.
 
-
-def _number_type(code: str, *_) -> np.dtype:
-    """A copy, because all arrays share numpy's."""
+    Elements without bytes could be many in a small file.
+    """
     dtype = np.dtype(_of_type(code, str), copy=True)
-    if not _is_number(dtype):
+    if dtype.kind not in _KINDS or not dtype.itemsize:
         raise Refused(f'numpy.dtype {code!r:.60}')
     return dtype
+
+
+def _scalar(dtype: np.dtype, content: bytes):
+    """A number or text of numpy; it would fill up what is missing."""
+    if not isinstance(dtype, np.dtype) or (
+            len(_of_type(content, bytes)) != dtype.itemsize):
+        raise Refused('a number of numpy without its bytes')
+    return np.frombuffer(content, dtype)[0]
 
 
 def _set_metadata(state_dict: OrderedDict, state: dict) -> None:
@@ -491,7 +501,7 @@ def _set_options(options: dict, state: dict) -> None:
 
 
 def _set_byte_order(made: np.dtype, state: tuple) -> None:
-    """The only allowed state of a number's type."""
+    """The only allowed state of such a type."""
     orders = (made, made.newbyteorder())
     if state not in [order.__reduce__()[2] for order in orders]:
         raise Refused('numpy.dtype with another state')

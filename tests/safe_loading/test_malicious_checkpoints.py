@@ -88,6 +88,9 @@ STRANGE = dict(
     b'ccollections\nOrderedDict\ntR',
     options_without_names=b'cargparse\nNamespace\n)\x81}K\x01Nsb',
     a_structure=call(b'cnumpy\ndtype\n', 'f8,O'),
+    elements_without_bytes=call(b'cnumpy\ndtype\n', 'U0'),
+    text_without_bytes=b'cnumpy.core.multiarray\nscalar\n('
+    + call(b'cnumpy\ndtype\n', 'U9') + b'C\x00tR',
     a_state_for_a_type=call(b'cnumpy\ndtype\n', 'f8')
     + b'(K\x03' + text('>') + b'NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x01tb',
     a_subclass=b'ctorch._tensor\n_rebuild_from_type_v2\n(' + MEAN

@@ -136,7 +136,8 @@ WEIGHTS = (
     torch.float16, torch.strided, b'', b'\xff', {1, 2}, 1j, slice(2), 2**70,
     -1.5, None, {(0, 'a'): 1, 2: 3, np.int64(4): 5, torch.half: 6, None: 7},
     'ü' * 300, (), [(1, [2])], OrderedDict(a=1), Counter('aab'),
-    np.float32(.5), np.bool_(True), np.zeros((2, 0)),
+    np.float32(.5), np.bool_(True), np.zeros((2, 0)), np.str_('a'),
+    np.array([['cat', 'dog']]), np.array([b'a', b'']),
     np.asfortranarray(np.eye(2, dtype=np.int16)))
 
 

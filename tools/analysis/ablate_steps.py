@@ -10,6 +10,7 @@ Attention modules of this package are step sizes too.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
+import copy
 import json
 from numbers import Real
 
@@ -45,13 +46,14 @@ def start_runner(cfg, args):
     each time, and EMAHook lose the weights that it averaged.
     """
     changes = []
-    cfg = C.harden(cfg, changes.append)
+    own = copy.deepcopy(cfg)
+    C.harden(cfg, changes.append)
     cfg.load_from = args.checkpoint
     for key in ('dataloader', 'evaluator'):
         cfg[f'test_{key}'] = cfg.get(f'{args.split}_{key}')
     cfg.test_cfg = cfg.get('test_cfg') or {}
     cfg.get('default_hooks', {}).pop('visualization', None)
-    runner = entry.build_runner(cfg, changes)
+    runner = entry.build_runner(cfg, changes, own)
     runner.register_hook(WholeLoadHook())
     runner.call_hook('before_run')
     runner.load_or_resume()
