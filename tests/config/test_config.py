@@ -315,3 +315,17 @@ def test_what_is_resumed(path, hook, last, expected, before, tmp_path):
     got = cfg.to_dict()
     del got['default_hooks'], got['work_dir']
     assert got == expected
+
+
+def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
+    cfg.merge_from_dict(dict(model=dict(type='RetinaNet')))
+    plain = copy.deepcopy(cfg)
+    cfg.tta_pipeline = [dict(type='LoadImageFromFile')]
+    cfg.test_dataloader.dataset.pop('pipeline')
+    C.use_tta(cfg)
+    assert cfg.test_dataloader.dataset.pipeline == cfg.tta_pipeline
+    C.use_tta(plain)
+    loaded, tta = plain.test_dataloader.dataset.pipeline
+    assert loaded.type == 'LoadImageFromFile'
+    assert [tta.type, tta.transforms[1][0].type] == [
+        'TestTimeAug', 'mmdet.PackDetInputs']

@@ -130,3 +130,11 @@ def test_an_evaluation_names_a_broken_image(intact, tmp_path):
         list(loader)
     last = str(error.value).splitlines()[-1]
     assert f'{broken}: expected an image that decodes, got' in last
+
+
+def test_a_transform_may_know_its_dataset(intact, tmp_path):
+    dataset = dataset_of([intact], tmp_path, 'LoadImageFromFile')
+    loader, = dataset.pipeline.transforms
+    loader.dataset = dataset
+    name_broken_images(dataset)
+    assert type(loader).__name__ == 'NamingLoader'

@@ -124,6 +124,14 @@ def test_a_finite_sampler_takes_the_order_that_mmengine_does(tmp_path):
     assert orders[0][:SIZE] != orders[0][SIZE:2 * SIZE]
 
 
+def test_a_seed_that_is_no_number_is_not_saved(tmp_path):
+    loop = resume_runner(tmp_path).train_loop
+    sampler = loop._loader.batch_sampler.sampler
+    assert loop.progress()['sampler_seed'] == sampler.seed
+    sampler.seed = lambda: 3
+    assert loop.progress()['sampler_seed'] is None
+
+
 def test_the_rank_is_part_of_a_samples_place(monkeypatch):
     monkeypatch.setattr(module, 'get_rank', lambda: 7)
     batches = NumberedBatches([[3], [4, 5]], seed=6)

@@ -1,9 +1,11 @@
 import json
 import pickle
+import re
 import shutil
 
 import pytest
 import torch
+from mmengine.config import Config
 from resume_run import assert_same
 from study_outcome import trained_with
 
@@ -31,6 +33,11 @@ def test_a_detector_trains_resumes_and_is_tested(tool, detector, tmp_path):
     tool('train', detector, '--work-dir', work)
     assert any('coco/bbox_mAP_50' in row for row in rows(work))
     assert measured(work) == [2, 4]
+    # For the libraries' tools.
+    own = Config.fromfile(work / detector.name)
+    assert 'stepnet_mm' in own.custom_imports.imports
+    assert not re.search('Resumable|Atomic|Intact|BrokenImageHook',
+                         own.pretty_text)
 
     # As after a kill between two checkpoints.
     whole = torch.load(work / 'iter_4.pth', weights_only=False)
