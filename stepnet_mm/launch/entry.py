@@ -22,6 +22,7 @@ from ..config import (
     set_data_root,
     set_image_scale,
     set_in_loaders,
+    use_tns_metric,
 )
 from ..utils.command_line import (
     check_output,
@@ -164,7 +165,9 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
         runner.logger.info(change)
     if own is not None and is_first_rank():
         import_package(own)
-        own.dump(os.path.join(cfg.work_dir, os.path.basename(cfg.filename)))
+        use_tns_metric(own)
+        folder = getattr(runner, 'work_dir', cfg.work_dir)
+        own.dump(os.path.join(folder, os.path.basename(cfg.filename)))
     return runner
 
 

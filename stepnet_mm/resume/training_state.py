@@ -10,7 +10,7 @@ from collections import defaultdict
 import torch
 from mmengine import dist
 from mmengine.hooks import EarlyStoppingHook
-from mmengine.optim import OptimWrapper, OptimWrapperDict
+from mmengine.optim import OptimWrapperDict
 
 from ..utils.hook_helpers import unwrap
 from ..utils.random_state import get_random_state
@@ -66,9 +66,8 @@ def accumulating(optim_wrapper) -> bool:
     """Whether gradients wait for an update; no checkpoint holds them."""
     if isinstance(optim_wrapper, OptimWrapperDict):
         return any(map(accumulating, optim_wrapper.values()))
-    # A user's own wrapper may not know.
-    return (isinstance(optim_wrapper, OptimWrapper)
-            and not optim_wrapper.should_update())
+    updates = getattr(optim_wrapper, 'should_update', None)
+    return updates is not None and not updates()  # a user's may not know
 
 
 def _buffers(runner) -> dict:

@@ -16,7 +16,7 @@ from torch.nn import Parameter
 
 from .config_text import drop_texts
 from .loaders import keep_own_files, refusal
-from .unpickler import FACTORIES
+from .unpickler import FACTORIES, is_plain
 
 
 def make_own(runner, checkpoint: dict) -> None:
@@ -101,7 +101,7 @@ def _plain(value, tensors: bool = True):
         return os.fspath(value)
     if isinstance(value, str):  # numpy's, too
         return str.__str__(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind not in 'biufc':
+    if isinstance(value, np.ndarray) and not is_plain(value.dtype):
         return plain(value.tolist())
     if isinstance(value, dict):
         made = {plain(key): plain(part) for key, part in value.items()}

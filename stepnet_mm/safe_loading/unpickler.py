@@ -15,6 +15,7 @@ import itertools
 import os
 import pickle
 import pickletools
+import re
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from contextlib import suppress
@@ -89,7 +90,7 @@ class Unpickler(_PythonUnpickler):
         super().__init__(file, **kwargs)
         self._file_read = functools.partial(_read, file)
         self._place = file.tell
-        self._tuples = 0
+        self._tuples = self._made = 0
         self._recursive: list = []
 
     def load(self):
@@ -125,6 +126,7 @@ class Unpickler(_PythonUnpickler):
             self._check_keys(part[0] if type(part) is list and part else part
                              for part in itertools.chain(*args))
         self.stack[-1] = made = function(*args)
+        self._count(made)
         if isinstance(made, _RECURSIVE):
             self._recursive.append(made)
 
@@ -145,6 +147,16 @@ class Unpickler(_PythonUnpickler):
         if type(made) not in _states():
             raise Refused(f'a state for {torch.typename(made)}')
         _states()[type(made)](made, state)
+        self._count(made)
+
+    def _count(self, made) -> None:
+        """Refuse text and arrays made of the same bytes again and again."""
+        if isinstance(made, (str, bytes)):
+            self._made += len(made)
+        elif isinstance(made, np.ndarray):
+            self._made += made.nbytes
+        if self._made > _SHARED + 4 * self._place():
+            raise Refused('bytes that are shared too often')
 
     def load_binpersid(self):
         """Take torch's reference to a storage."""
@@ -469,14 +481,21 @@ def _encode(text: str, encoding: str) -> bytes:
 
 
 def _plain_type(code: str, *_) -> np.dtype:
-    """A copy, because all arrays share numpy's.
+    """A copy, because all arrays share numpy's."""
+    # numpy 1 wraps longer numbers to negative ones.
+    if re.fullmatch(r'[A-Za-z]\d{1,6}', _of_type(code, str)):
+        dtype = np.dtype(code, copy=True)
+        if is_plain(dtype):
+            return dtype
+    raise Refused(f'numpy.dtype {code!r:.60}')
+
+
+def is_plain(dtype: np.dtype) -> bool:
+    """Whether it is of numbers or text.
 
     Elements without bytes could be many in a small file.
     """
-    dtype = np.dtype(_of_type(code, str), copy=True)
-    if dtype.kind not in _KINDS or not dtype.itemsize:
-        raise Refused(f'numpy.dtype {code!r:.60}')
-    return dtype
+    return dtype.kind in _KINDS and dtype.itemsize > 0
 
 
 def _scalar(dtype: np.dtype, content: bytes):

@@ -129,7 +129,8 @@ def test_a_buffer_may_be_made_in_the_first_forward_pass(tmp_path):
         lambda module, args: lazy(args[0]) * next(factors))
     runner.train()
     assert hook_of(runner, 'NonFiniteLossHook').skipped == 1
-    assert lazy.num_batches_tracked == 2 and lazy.running_mean.any()
+    assert lazy.num_batches_tracked == 2
+    assert 0 < lazy.running_mean.abs().sum() < float('inf')
 
 
 def test_too_many_in_a_row(tmp_path):

@@ -88,6 +88,9 @@ STRANGE = dict(
     b'ccollections\nOrderedDict\ntR',
     options_without_names=b'cargparse\nNamespace\n)\x81}K\x01Nsb',
     a_structure=call(b'cnumpy\ndtype\n', 'f8,O'),
+    text_again_and_again=text('a' * 200000) + b'q\x00' + text('latin1')
+    + b'q\x01' + b'c_codecs\nencode\nh\x00h\x01\x86R' * 99,
+    a_negative_size=call(b'cnumpy\ndtype\n', 'S-5'),
     elements_without_bytes=call(b'cnumpy\ndtype\n', 'U0'),
     text_without_bytes=b'cnumpy.core.multiarray\nscalar\n('
     + call(b'cnumpy\ndtype\n', 'U9') + b'C\x00tR',

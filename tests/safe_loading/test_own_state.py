@@ -101,7 +101,8 @@ def test_states_of_other_shapes(tmp_path, state, kept):
 def test_paths_and_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
                                                      kind):
     monkeypatch.setattr(AugmentedDataset, 'metainfo', dict(
-        classes=(np.str_('cat'), 'dog'), names=np.array(['a', 'b'])),
+        classes=(np.str_('cat'), 'dog'), names=np.array(['a', 'b']),
+        ages=np.array([1, 'b'], object)),
         raising=False)
     note = dict(folder=Path('a/b'), names=[np.str_('c')],
                 last=deque([1], maxlen=3), day=date(2026, 11, 28),
@@ -114,8 +115,9 @@ def test_paths_and_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
         folder='a/b', names=['c'], last=deque([1]), day='2026-11-28',
         kinds={'a'})
     assert noted['last'].maxlen == 3
-    assert loaded['meta']['dataset_meta'] == dict(
-        classes=('cat', 'dog'), names=['a', 'b'])
+    data = loaded['meta']['dataset_meta']
+    assert data.pop('names').tolist() == ['a', 'b']
+    assert data == dict(classes=('cat', 'dog'), ages=[1, 'b'])
 
 
 class Own:

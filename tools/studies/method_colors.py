@@ -9,6 +9,7 @@ NAMES = dict(
     constant='constant 0.27', stepnet='StepNet', se='SE',
     eca='ECA', cbam='CBAM', srm='SRM', iebn='IEBN', sem='SEM', fca='FCA',
     last_gamma='LastNorm 0.27', plain_zero_init='zero-init γ',
+    preact_constant='pre-act. constant 0.27',
     current='adaptor sees x_t', next='adaptor sees x_t + f',
     difference='adaptor sees f')
 #: One colour for each, likewise.

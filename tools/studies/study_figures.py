@@ -160,7 +160,7 @@ def shown_curves(report) -> set[str]:
 
 
 def has_curves(report) -> bool:
-    """Whether three methods have three values by epoch."""
+    """Whether there are three methods, and three values of a run."""
     values = (len([epoch for epoch in record.epochs
                    if epoch.get(report.metric) is not None])
               for record in report.records)

@@ -162,8 +162,9 @@ class Report:
     @property
     def compares_stiffness(self) -> bool:
         """Whether all runs of more than four methods are there, with TNS."""
-        measured = self.frame.filter(like='mean TNS').notna().any(axis=1)
-        return (self.frame.method[measured].nunique() > 4
+        frame = self.of_one_recipe()
+        measured = frame.filter(like='mean TNS').notna().any(axis=1)
+        return (frame.method[measured].nunique() > 4
                 and not any(map(self.missing, self.methods)))
 
     @staticmethod
