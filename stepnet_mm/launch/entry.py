@@ -163,11 +163,11 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
         runner.register_hook(OwnStateHook())
     for change in changes:
         runner.logger.info(change)
-    if own is not None and is_first_rank():
+    if own and isinstance(runner, Runner) and is_first_rank():
         import_package(own)
         use_tns_metric(own)
-        folder = getattr(runner, 'work_dir', cfg.work_dir)
-        own.dump(os.path.join(folder, os.path.basename(cfg.filename)))
+        own.dump(os.path.join(runner.work_dir,
+                              os.path.basename(cfg.filename)))
     return runner
 
 
