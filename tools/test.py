@@ -5,7 +5,6 @@ python tools/test.py CONFIG CHECKPOINT --show-dir drawn
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import copy
 import os
 
 import mmengine
@@ -15,7 +14,12 @@ import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch.distributed import init_distributed
-from stepnet_mm.launch.entry import build_runner, config_from, make_parser
+from stepnet_mm.launch.entry import (
+    build_runner,
+    config_from,
+    harden_to_run,
+    make_parser,
+)
 from stepnet_mm.utils.command_line import (
     output_file,
     output_folder,
@@ -85,8 +89,7 @@ def main():
     args = parse_args()
     changes = []
     cfg = config_from(args)
-    own = copy.deepcopy(cfg)
-    C.harden(cfg, changes.append)
+    own = harden_to_run(cfg, changes)
     cfg.update(load_from=args.checkpoint, resume=False)
     if args.tta:
         C.use_tta(cfg)

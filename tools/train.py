@@ -5,7 +5,6 @@ python tools/train.py configs/faster_rcnn_r50_stepnet.py
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import copy
 import signal
 
 # What comes during the start waits until PreemptionHook listens.
@@ -59,8 +58,7 @@ def build_config(args):
         C.use_amp(cfg)
     if args.auto_scale_lr:
         C.use_auto_scale_lr(cfg)
-    own = copy.deepcopy(cfg)
-    C.harden(cfg, changes.append)
+    own = entry.harden_to_run(cfg, changes)
     if args.resume:
         C.use_resume(cfg, args.resume)
     return cfg, own, changes

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 
 from ..config import (
     OptionsAction,
+    harden,
     import_package,
     read_config,
     set_data_root,
@@ -140,15 +141,30 @@ def set_scope(cfg: Config) -> None:
         init_default_scope(scope)
 
 
+def harden_to_run(cfg: Config, changes: list[str]) -> Config:
+    """Harden a config; returns the one for the work dir.
+
+    That has the libraries' own types, which their tools look for.
+
+    Args:
+        cfg (Config): it is changed, as by :func:`.harden`.
+        changes (list[str]): gets a line for each substitution.
+    """
+    own = copy.deepcopy(cfg)
+    import_package(own)
+    use_tns_metric(own)
+    harden(cfg, changes.append)
+    return own
+
+
 def build_runner(cfg: Config, changes: Sequence[str] = (),
                  own: Config | None = None):
     """mmengine's Runner, or that of ``runner_type``.
 
     Args:
         cfg (Config): has a model, or a ``runner_type``.
-        changes (sequence[str]): those of :func:`.harden`, for the log.
-        own (Config, optional): the config before that, for the work dir:
-            the libraries' tools find their own types there.
+        changes (sequence[str]): those of :func:`harden_to_run`, for the log.
+        own (Config, optional): of :func:`harden_to_run`, for the work dir.
     """
     from mmengine.runner import Runner
 
@@ -164,8 +180,6 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
     for change in changes:
         runner.logger.info(change)
     if own and isinstance(runner, Runner) and is_first_rank():
-        import_package(own)
-        use_tns_metric(own)
         own.dump(os.path.join(runner.work_dir,
                               os.path.basename(cfg.filename)))
     return runner

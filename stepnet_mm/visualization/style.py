@@ -132,12 +132,16 @@ def set_scale(axes, which: str, low: float, high: float) -> None:
     """Scale the x or y axis for values >= 0: from 0, or logarithmic."""
     if 0 < low < high / LINEAR:
         getattr(axes, f'set_{which}scale')('log', subs=[])
-        axis = getattr(axes, f'{which}axis')
-        axis.get_major_locator().set_params(
-            subs=[1, 2, 5] if high < 300 * low else [1])
-        axis.set_major_formatter('{x:g}')
+        log_ticks(getattr(axes, f'{which}axis'), low, high)
     else:
         axes.set(**{f'{which}lim': (0, 1.05 * high or 1.)})
+
+
+def log_ticks(axis, low: float, high: float) -> None:
+    """Label 1, 2 and 5 of each decade, or of many decades the first."""
+    axis.get_major_locator().set_params(
+        subs=[1, 2, 5] if high < 300 * low else [1])
+    axis.set_major_formatter('{x:g}')
 
 
 def as_image(figure) -> np.ndarray:

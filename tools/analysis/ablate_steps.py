@@ -10,14 +10,12 @@ Attention modules of this package are step sizes too.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
-import copy
 import json
 from numbers import Real
 
 from mmengine.hooks import LoggerHook
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
-from stepnet_mm import config as C
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch import entry
 from stepnet_mm.launch.work_dir import measure_into
@@ -46,8 +44,7 @@ def start_runner(cfg, args):
     each time, and EMAHook lose the weights that it averaged.
     """
     changes = []
-    own = copy.deepcopy(cfg)
-    C.harden(cfg, changes.append)
+    own = entry.harden_to_run(cfg, changes)
     cfg.load_from = args.checkpoint
     for key in ('dataloader', 'evaluator'):
         cfg[f'test_{key}'] = cfg.get(f'{args.split}_{key}')

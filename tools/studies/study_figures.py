@@ -81,7 +81,7 @@ def accuracy_figure(report):
     means.index = means.index.astype(str)
     groups = means.groupby(lambda name: not report.methods[name].pooled)
     figure = style.new_figure(7, 1.6 + .27 * len(means))
-    own = looks(report.methods)
+    own, bases = looks(report.methods), own_baselines(report)
     panels = figure.subplots(len(groups), squeeze=False,
                              height_ratios=groups.size() + 1)[:, 0]
     for axes, (_, group) in zip(panels, groups):
@@ -91,7 +91,7 @@ def accuracy_figure(report):
                       color=own[name]['color'])
             axes.plot(mean, y, '|', color=style.INK, markersize=13,
                       markeredgewidth=2)
-            if (base := own_baselines(report).get(name)) in means:
+            if (base := bases.get(name)) in means:
                 axes.plot([means[base]] * 2, [y - .4, y + .4], ':',
                           color=own[base]['color'])
         for name in report.baselines:
@@ -141,12 +141,10 @@ def scatter(report, columns: Iterable[str], titles: Iterable[str],
         for method, runs in frame.groupby('method', observed=True):
             axes.plot(runs[column], runs['last'], linestyle='', alpha=.8,
                       **own[method])
-        if 0 < 3 * frame[column].min() < frame[column].max():
+        low, high = frame[column].min(), frame[column].max()
+        if 0 < 3 * low < high:
             axes.set_xscale('log')
-            wide = frame[column].max() > 100 * frame[column].min()
-            axes.xaxis.get_major_locator().set_params(
-                subs=[1] if wide else [1, 2, 5])
-            axes.xaxis.set_major_formatter('{x:g}')
+            style.log_ticks(axes.xaxis, low, high)
             axes.xaxis.set_minor_formatter('')
         axes.set(xlabel=column.partition(',')[0], title=text)
     return finished(report, figure, panels)
