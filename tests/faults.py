@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Do the tests notice when the code is wrong?
 
-python tests/faults.py [--only NAME ...] [--markdown docs/faults.md]
+python tests/faults.py [--only NAME ...]
 
 Writes each deliberate fault of faults.yml into a copy of the checkout and
 runs tests there until one fails: those of the module that is wrong; where they
@@ -14,7 +14,6 @@ import compileall
 import contextlib
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -69,7 +68,6 @@ class Result(NamedTuple):
     """Where a fault was found, and the test that failed; '' if none did."""
     stage: str
     test: str
-    seconds: float
 
 
 def read_faults(only=()) -> list:
@@ -156,10 +154,9 @@ def look_for(fault: Fault, stages, run) -> Result:
             [f'--deselect={test}' for test in fault.tests])], limit, fault)
         if test:
             break
-    seconds = time.monotonic() - start
-    print(f'{fault.name}: {test or "NOT FOUND"} ({stage}, {seconds:.0f} s)',
-          flush=True)
-    return Result(stage if test else '', test, seconds)
+    print(f'{fault.name}: {test or "NOT FOUND"} ({stage}, '
+          f'{time.monotonic() - start:.0f} s)', flush=True)
+    return Result(stage if test else '', test)
 
 
 def examine(faults: list, stages, run, workers: int) -> dict:
@@ -198,35 +195,6 @@ def summary(results: dict) -> str:
             'the short run')
 
 
-def markdown(faults: list, results: dict, seconds: float,
-             command: str) -> str:
-    """The page of the docs."""
-    from stepnet_mm.utils import provenance
-    versions = ', '.join(
-        f'{name} {version}'
-        for name, version in provenance.versions().items())
-    rows = []
-    for fault in faults:
-        stage, test, own_seconds = results[fault.name]
-        test = f'`{test}`'.replace('|', r'\|') if test else ''
-        rows.append(f'| {fault.name} | `{fault.file}` | {fault.what} | '
-                    f'{stage or "**not found**"} | {test} | '
-                    f'{own_seconds:.0f} |')
-    return '\n'.join([
-        '# Do the tests notice when the code is wrong?', '',
-        '`python tests/faults.py` writes each deliberate fault of '
-        '`tests/faults.yml` into a copy of', "the checkout and runs tests "
-        "there until one fails: the wrong module's own, then the rest",
-        'of the short run, then the long ones.', '',
-        f'- {summary(results)}.',
-        f'- `{command}`, {provenance.today()}, commit '
-        f'{provenance.revision()}, {seconds / 60:.0f} min in all.',
-        f'- {len(os.sched_getaffinity(0))} cores of '
-        f'{provenance.machine()}; {versions}.', '',
-        '| fault | file | what is wrong | found by | first test that fails '
-        '| s |', '|---|---|---|---|---|---|', *rows, ''])
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -235,7 +203,6 @@ def main() -> int:
                         help='these faults only')
     parser.add_argument('--own-only', action='store_true',
                         help="run the wrong module's own tests only")
-    parser.add_argument('--markdown', type=Path, help='write the table there')
     parser.add_argument('--workers', type=int, default=2,
                         help='faults at a time')
     args = parser.parse_args()
@@ -246,9 +213,6 @@ def main() -> int:
             partial(run_pytest, checkout), args.workers)
     seconds = time.monotonic() - start
     print(f'{summary(results)}; {seconds / 60:.0f} min')
-    if args.markdown:
-        command = shlex.join(['python', 'tests/faults.py', *sys.argv[1:]])
-        args.markdown.write_text(markdown(faults, results, seconds, command))
     return int(not all(result.test for result in results.values()))
 
 

@@ -13,7 +13,7 @@ PAGES = [*ROOT.glob('*.md'), ROOT / 'configs/README.md',
          *(ROOT / 'docs').rglob('*.md')]
 #: Pages of what ran at some commit name the files of that commit.
 PAST = {ROOT / 'CHANGELOG.md', ROOT / 'docs/results.md',
-        ROOT / 'docs/faults.md', *(ROOT / 'docs/results').glob('*.md')}
+        *(ROOT / 'docs/results').glob('*.md')}
 
 
 def named_code(text):
